@@ -1,0 +1,129 @@
+//! Every bound of the contract and of the state machine, by name, with its unit in the name.
+//!
+//! Nothing else in the workspace may write one of these numbers. The engines' copies (Lua, OpenAPI)
+//! are generated from here.
+
+/// Largest body of a request that is not NDJSON.
+pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Longest line of an NDJSON body.
+pub const LINE_BYTES_MAX: usize = 512 * 1024;
+/// Largest payload or result of a job.
+pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+/// Largest data of one resource.
+pub const RESOURCE_DATA_BYTES_MAX: usize = 64 * 1024;
+/// Largest progress report of a running job.
+pub const PROGRESS_BYTES_MAX: usize = 4 * 1024;
+/// An error text is cut to this; its end is kept, since that is where the cause stands.
+pub const ERROR_BYTES_MAX: usize = 8 * 1024;
+/// Labels of one job.
+pub const LABELS_MAX: usize = 16;
+/// Key of a label.
+pub const LABEL_KEY_BYTES_MAX: usize = 64;
+/// Value of a label.
+pub const LABEL_VALUE_BYTES_MAX: usize = 256;
+/// Needs of one job or caller.
+pub const NEEDS_MAX: usize = 16;
+/// Queues named in one lease request.
+pub const QUEUES_MAX: usize = 32;
+/// Items of one call: jobs pushed, leases asked for, extended or settled.
+pub const ITEMS_MAX: usize = 1_000;
+/// A name of a queue, limit, pool, kind or tag.
+pub const NAME_BYTES_MAX: usize = 128;
+/// A resource id, a unique key, a group.
+pub const KEY_BYTES_MAX: usize = 256;
+/// A job id, request id or worker id.
+pub const ID_BYTES_MAX: usize = 256;
+/// Tags of one resource.
+pub const TAGS_MAX: usize = 16;
+/// Follow-up jobs in one settle item.
+pub const SETTLE_PUSH_MAX: usize = 100;
+/// Errors a job remembers.
+pub const ERRORS_KEPT: usize = 20;
+/// Settles a job remembers, so that a repeat is answered as the first was.
+pub const SETTLES_KEPT: usize = 4;
+/// JSON levels; the outermost object is level 1.
+pub const JSON_DEPTH_MAX: usize = 64;
+/// Jobs looked at by one list call that filters by what no index knows.
+pub const LIST_SCAN_MAX: usize = 10_000;
+/// Default page of a list.
+pub const LIST_DEFAULT: usize = 100;
+/// Largest page of a list.
+pub const LIST_MAX: usize = 1_000;
+/// Holders shown in explain.
+pub const HOLDERS_SHOWN: usize = 20;
+/// Jobs in line shown by a limit.
+pub const LINE_SHOWN: usize = 20;
+/// Values of a `list` backoff.
+pub const DELAYS_MAX: usize = 100;
+
+/// Least and greatest priority.
+pub const PRIORITY_MIN: i64 = -100;
+/// See [`PRIORITY_MIN`].
+pub const PRIORITY_MAX: i64 = 100;
+/// Greatest `shares` of a group.
+pub const SHARES_MAX: i64 = 1_000;
+/// Greatest concurrency, weight, cost, burst, count, slots, `external`, `max_attempts`.
+pub const COUNT_MAX: i64 = 1_000_000_000;
+
+/// One second in the unit of all time here.
+pub const SECOND_US: u64 = 1_000_000;
+/// Longest duration: 3,650 days.
+pub const SPAN_US_MAX: u64 = 3_650 * 86_400 * SECOND_US;
+/// Longest wait of a lease call.
+pub const WAIT_US_MAX: u64 = 60 * SECOND_US;
+/// Shortest ttl of a lease (beside `0s`, which takes a token and leaves no lease).
+pub const TTL_US_MIN: u64 = SECOND_US;
+/// Longest ttl of a lease.
+pub const TTL_US_MAX: u64 = 3_600 * SECOND_US;
+/// Ttl if none is given.
+pub const TTL_US_DEFAULT: u64 = 30 * SECOND_US;
+/// Shortest snooze.
+pub const SNOOZE_US_MIN: u64 = 100_000;
+/// `retain` of a succeeded or cancelled job if none is given.
+pub const RETAIN_SUCCEEDED_US: u64 = 3_600 * SECOND_US;
+/// `retain` of a failed job if none is given.
+pub const RETAIN_FAILED_US: u64 = 7 * 86_400 * SECOND_US;
+/// `patience` of a namespace if none is given: a head blocked so long may reserve.
+pub const PATIENCE_US_DEFAULT: u64 = 10 * SECOND_US;
+/// Delay of the second `released` in a row.
+pub const RELEASE_AGAIN_US: u64 = SECOND_US;
+/// Longest delay of a suspect.
+pub const SUSPECT_US_MAX: u64 = 60 * SECOND_US;
+/// A request id is remembered at least so long.
+pub const REQUEST_US: u64 = 60 * SECOND_US;
+/// A lease without a job is remembered so long after its end.
+pub const STUB_US: u64 = 60 * SECOND_US;
+/// A caller's place in line is kept so long after its wait ended or its connection broke.
+pub const PLACE_US: u64 = 5 * SECOND_US;
+/// A worker, and the interest in a queue, is forgotten after so long without a call.
+pub const WORKER_US: u64 = 60 * SECOND_US;
+/// Only a queue that was asked for within this may hold a reservation.
+pub const ASKED_US: u64 = 5 * SECOND_US;
+/// Between two ticks at most this, while leases exist; see [`DEAF_US`].
+pub const PULSE_US: u64 = SECOND_US;
+/// A longer pause between two ticks means that the engine was deaf: no lease may be blamed for it.
+pub const DEAF_US: u64 = 3 * SECOND_US;
+/// A clock that is behind by more than this is reported.
+pub const CLOCK_BEHIND_LOUD_US: u64 = SECOND_US;
+/// A clock that is behind by more than this is accepted, once.
+pub const CLOCK_BEHIND_ACCEPT_US: u64 = 10 * SECOND_US;
+/// After a failed try to reserve, a lane is tried again so much later.
+pub const RESERVE_RETRY_US: u64 = SECOND_US;
+
+/// Doors opened, lanes tried and takers served in one call beyond what the call itself asks for.
+pub const STEPS_MAX: usize = 32;
+/// Of each kind of due thing, at most so many end or start in one tick.
+pub const TICK_MAX: usize = 256;
+/// Reservations made in one tick.
+pub const MARKS_MAX: usize = 8;
+/// Callers who may stand at one door.
+pub const LINE_MAX: usize = 10_000;
+/// Virtual time that one grant costs a group with one share.
+pub const SHARE_UNIT: u64 = 10_000;
+
+// The relations that the rules rest on.
+const _: () = assert!(PULSE_US < DEAF_US, "a living engine must not look deaf");
+const _: () = assert!(CLOCK_BEHIND_LOUD_US < CLOCK_BEHIND_ACCEPT_US);
+const _: () = assert!(TTL_US_MIN / 5 >= 200_000, "heartbeats closer than 200 ms");
+const _: () = assert!(SHARE_UNIT >= SHARES_MAX as u64, "every share must cost something");
+const _: () = assert!(LINE_BYTES_MAX > PAYLOAD_BYTES_MAX, "a line carries a payload");

@@ -1,0 +1,410 @@
+//! What a job says, what it needs, and how it is shown.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::{RETAIN_FAILED_US, RETAIN_SUCCEEDED_US};
+use crate::names::{Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey};
+use crate::secret::Json;
+use crate::time::{Moment, Span};
+
+/// Where a job stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// Waits for other jobs.
+    Dependent,
+    /// Waits for a moment: a delay, a retry, a snooze. `tick` makes it ready.
+    Scheduled,
+    /// Waits for its turn.
+    Ready,
+    /// Its turn came, but a need is taken: it stands in that need's line.
+    Blocked,
+    /// Held by a lease.
+    Running,
+    /// Ended well; kept for `retain`.
+    Succeeded,
+    /// Ended badly, for good; kept for `retain`.
+    Failed,
+    /// Called off, or not running at its `expires_at`; kept for `retain`.
+    Cancelled,
+}
+
+impl JobState {
+    /// All states, in the order of a job's life.
+    pub const ALL: [JobState; 8] = [
+        JobState::Dependent,
+        JobState::Scheduled,
+        JobState::Ready,
+        JobState::Blocked,
+        JobState::Running,
+        JobState::Succeeded,
+        JobState::Failed,
+        JobState::Cancelled,
+    ];
+    /// The word of the contract.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            JobState::Dependent => "dependent",
+            JobState::Scheduled => "scheduled",
+            JobState::Ready => "ready",
+            JobState::Blocked => "blocked",
+            JobState::Running => "running",
+            JobState::Succeeded => "succeeded",
+            JobState::Failed => "failed",
+            JobState::Cancelled => "cancelled",
+        }
+    }
+    /// Whether nothing more happens to the job by itself.
+    pub const fn is_finished(self) -> bool {
+        matches!(self, JobState::Succeeded | JobState::Failed | JobState::Cancelled)
+    }
+}
+impl std::str::FromStr for JobState {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        JobState::ALL.into_iter().find(|state| state.as_str() == text).ok_or(())
+    }
+}
+impl std::fmt::Display for JobState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a job or a caller asks for beside its turn.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Need {
+    /// Permits and rate tokens of a limit.
+    Limit {
+        /// The limit; never a template.
+        limit: LimitName,
+        /// Permits, 1 or more; ignored by a limit without concurrency.
+        #[serde(default = "one")]
+        weight: u32,
+        /// Rate tokens, 0 or more; ignored by a limit without a rate.
+        #[serde(default = "one")]
+        cost: u32,
+    },
+    /// Resources of a pool.
+    Pool {
+        /// The pool.
+        pool: PoolName,
+        /// Only resources with this tag.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tag: Option<Tag>,
+        /// This one, if it is free.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prefer: Option<ResourceId>,
+        /// This one and no other.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<ResourceId>,
+        /// So many different ones, 1 or more.
+        #[serde(default = "one")]
+        count: u32,
+    },
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How the waits between attempts grow.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Backoff {
+    /// Attempt n waits `min(max, base * 2^(n-1))`.
+    Exponential {
+        /// The first wait.
+        base: Span,
+        /// The longest wait.
+        max: Span,
+        /// Evenly spread between half of the wait and the whole.
+        jitter: bool,
+    },
+    /// Every attempt waits `base`.
+    Fixed {
+        /// The wait.
+        base: Span,
+        /// Evenly spread between half of the wait and the whole.
+        jitter: bool,
+    },
+    /// Attempt n waits `delays[n-1]`; the last repeats.
+    List {
+        /// The waits, 1 to 100.
+        delays: Vec<Span>,
+        /// Evenly spread between half of the wait and the whole.
+        jitter: bool,
+    },
+}
+
+/// What to do when a run fails or its holder dies.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Retry {
+    /// Runs that may end in `failed`; 0 = without end.
+    pub max_attempts: u32,
+    /// Reaps in a row that make it a poison job; 0 = never.
+    pub max_lost: u32,
+    /// The waits between attempts.
+    pub backoff: Backoff,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff::Exponential { base: Span::from_s(1), max: Span::from_s(3_600), jitter: true }
+    }
+}
+impl Default for Retry {
+    fn default() -> Self {
+        Retry { max_attempts: 20, max_lost: 3, backoff: Backoff::default() }
+    }
+}
+
+/// Until when a job holds its unique key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// Until it is finished, also between retries and snoozes.
+    #[default]
+    End,
+    /// Until its first run begins.
+    Start,
+}
+
+/// What a push does that meets a job with its unique key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnConflict {
+    /// Answers the job that is there.
+    #[default]
+    Keep,
+    /// Gives the job that is there the new content, unless it runs.
+    Replace,
+    /// Refuses: 409 `unique_conflict`.
+    Reject,
+}
+
+/// "There is one of these."
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Unique {
+    /// Unique within the namespace.
+    pub key: UniqueKey,
+    /// How long the key is held.
+    #[serde(default)]
+    pub until: Until,
+    /// In any case that long after the push.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Span>,
+    /// What the next push with this key does.
+    #[serde(default)]
+    pub on_conflict: OnConflict,
+}
+
+/// When a job may run first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum When {
+    /// At once.
+    #[default]
+    Now,
+    /// At a moment; one in the past is now.
+    At(Moment),
+    /// So long after the call arrived.
+    In(Span),
+}
+
+impl When {
+    /// The moment it means for a call that arrived at `now`; never before `now`.
+    pub fn moment(self, now: Moment) -> Moment {
+        match self {
+            When::Now => now,
+            When::At(at) => at.max(now),
+            When::In(span) => now.plus(span),
+        }
+    }
+}
+
+/// Labels of a job.
+pub type Labels = BTreeMap<String, String>;
+
+/// A job as it is pushed. `None` is the queue's default, where a queue has one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewJob {
+    /// Idempotency: an id that is there is answered with that job. Engines fill in one that is
+    /// absent before the rules see the job.
+    pub id: Option<JobId>,
+    /// Its line.
+    pub queue: QueueName,
+    /// What a worker library dispatches on; `""` if none.
+    pub kind: String,
+    /// Any JSON.
+    pub payload: Json,
+    /// When it may run first.
+    pub when: When,
+    /// -100..=100, higher first.
+    pub priority: i8,
+    /// Whom it belongs to, for fair shares.
+    pub group: Option<Group>,
+    /// `None`: the queue's.
+    pub needs: Option<Vec<Need>>,
+    /// Its unique key.
+    pub unique: Option<Unique>,
+    /// `None`: the queue's, else the default.
+    pub retry: Option<Retry>,
+    /// Deadline of one run; `None`: the queue's, else none.
+    pub timeout: Option<Span>,
+    /// Not running by then: `cancelled`.
+    pub expires_at: Option<Moment>,
+    /// How long it is kept when finished; `None`: the queue's, else by its end.
+    pub retain: Option<Span>,
+    /// For people and filters.
+    pub labels: Labels,
+}
+
+impl NewJob {
+    /// A job with every field at its default.
+    pub fn new(queue: QueueName) -> Self {
+        NewJob {
+            id: None,
+            queue,
+            kind: String::new(),
+            payload: Json::null(),
+            when: When::Now,
+            priority: 0,
+            group: None,
+            needs: None,
+            unique: None,
+            retry: None,
+            timeout: None,
+            expires_at: None,
+            retain: None,
+            labels: Labels::new(),
+        }
+    }
+}
+
+/// How long a job that ended in `state` is kept, `retain` being what the job or its queue says.
+pub fn retain_for(state: JobState, retain: Option<Span>) -> Span {
+    retain.unwrap_or(match state {
+        JobState::Failed => Span::from_us(RETAIN_FAILED_US),
+        _ => Span::from_us(RETAIN_SUCCEEDED_US),
+    })
+}
+
+/// One run that did not end well.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JobError {
+    /// The attempt that ended so.
+    pub attempt: u32,
+    /// When.
+    pub at: Moment,
+    /// The text; its end, if it was longer than 8 KiB.
+    pub error: String,
+    /// `failed` or `lost`.
+    pub outcome: Outcome,
+}
+
+/// How a lease ends.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Done.
+    Succeeded,
+    /// Not done; an attempt.
+    Failed,
+    /// Not yet: ask again later; costs no attempt.
+    Snoozed,
+    /// Given back untouched.
+    Released,
+    /// Taken back from a holder that stopped heartbeating.
+    Lost,
+}
+
+impl Outcome {
+    /// The word of the contract.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Succeeded => "succeeded",
+            Outcome::Failed => "failed",
+            Outcome::Snoozed => "snoozed",
+            Outcome::Released => "released",
+            Outcome::Lost => "lost",
+        }
+    }
+}
+
+/// A job as the contract shows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JobView {
+    /// Its id.
+    pub id: JobId,
+    /// Its line.
+    pub queue: QueueName,
+    /// What a worker dispatches on.
+    pub kind: String,
+    /// Where it stands.
+    pub state: JobState,
+    /// Its payload; absent from lists unless asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Json>,
+    /// Higher first.
+    pub priority: i8,
+    /// For fair shares.
+    pub group: Option<Group>,
+    /// What it needs beside its turn.
+    pub needs: Vec<Need>,
+    /// Runs that ended in `succeeded` or `failed`, and the one that is running.
+    pub attempt: u32,
+    /// Reaps in a row.
+    pub lost: u32,
+    /// When it may run, or might first.
+    pub run_at: Moment,
+    /// When it was pushed.
+    pub created_at: Moment,
+    /// When its last run began.
+    pub started_at: Option<Moment>,
+    /// When it was finished.
+    pub finished_at: Option<Moment>,
+    /// Not running by then: `cancelled`.
+    pub expires_at: Option<Moment>,
+    /// What it succeeded with; absent from lists unless asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Json>,
+    /// The last error.
+    pub error: Option<String>,
+    /// The last 20 errors, oldest first.
+    pub errors: Vec<JobError>,
+    /// What its holder reported last.
+    pub progress: Option<Json>,
+    /// Its unique key, as it was pushed.
+    pub unique: Option<Unique>,
+    /// Labels.
+    pub labels: Labels,
+    /// The lease that holds it.
+    pub lease: Option<String>,
+    /// Whether a cancel waits for its holder.
+    pub cancel_requested: bool,
+    /// How it is retried.
+    pub retry: Retry,
+    /// Deadline of one run.
+    pub timeout: Option<Span>,
+    /// How long it is kept when finished; null: by its end.
+    pub retain: Option<Span>,
+}
+
+/// A job in the answer of a push.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PushedJob {
+    /// The job that is there now.
+    #[serde(flatten)]
+    pub job: JobView,
+    /// It was there already.
+    pub duplicate: bool,
+    /// It was there already, and got the new content.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaced: bool,
+    /// `Some(0)`: nobody asked for its queue within the last minute. Never another number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+}

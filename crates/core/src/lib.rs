@@ -1,0 +1,14 @@
+//! Tenure's words and its pure rules.
+//!
+//! Nothing in this crate does I/O, reads a clock, draws a random number or awaits. The engines obey
+//! what is decided here; [`requests`] is the whole surface that they answer.
+
+pub mod bounds;
+pub mod job;
+pub mod lease;
+pub mod names;
+pub mod refusal;
+pub mod requests;
+pub mod secret;
+pub mod settings;
+pub mod time;

@@ -1,0 +1,290 @@
+//! Names and ids, parsed once at the edge: a value of these types is well formed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::{ID_BYTES_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX};
+use crate::refusal::{Code, Refusal};
+
+fn too_long(what: &str, len: usize, max: usize) -> Refusal {
+    Refusal::new(
+        Code::OutOfBounds,
+        format!("a {what} of {len} bytes is longer than {max}"),
+        format!("use a {what} of at most {max} bytes"),
+    )
+}
+
+fn invalid(what: &str, text: &str, why: &str, hint: &str) -> Refusal {
+    let shown: String = text.chars().take(80).collect();
+    Refusal::new(Code::InvalidField, format!("{what} {shown:?} {why}"), hint)
+}
+
+const NAME_HINT: &str = "use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and \
+                         ',', and without a space at either end";
+const KEY_HINT: &str = "use 1 to 256 bytes of UTF-8 without control characters";
+
+fn check_name(what: &str, text: &str) -> Result<(), Refusal> {
+    let bad = |c: char| c.is_control() || matches!(c, '/' | '?' | '#' | ',');
+    if text.is_empty() {
+        return Err(invalid(what, text, "is empty", NAME_HINT));
+    }
+    if text.len() > NAME_BYTES_MAX {
+        return Err(too_long(what, text.len(), NAME_BYTES_MAX));
+    }
+    if text.starts_with(' ') || text.ends_with(' ') {
+        return Err(invalid(what, text, "begins or ends with a space", NAME_HINT));
+    }
+    match text.chars().find(|c| bad(*c)) {
+        Some(c) => Err(invalid(what, text, &format!("contains {c:?}"), NAME_HINT)),
+        None => Ok(()),
+    }
+}
+
+fn check_key(what: &str, text: &str) -> Result<(), Refusal> {
+    if text.is_empty() {
+        return Err(invalid(what, text, "is empty", KEY_HINT));
+    }
+    if text.len() > KEY_BYTES_MAX {
+        return Err(too_long(what, text.len(), KEY_BYTES_MAX));
+    }
+    match text.chars().find(|c| c.is_control()) {
+        Some(c) => Err(invalid(what, text, &format!("contains {c:?}"), KEY_HINT)),
+        None => Ok(()),
+    }
+}
+
+fn check_id(what: &str, text: &str) -> Result<(), Refusal> {
+    check_key(what, text)?;
+    const _: () = assert!(ID_BYTES_MAX == KEY_BYTES_MAX, "ids and keys share one check");
+    Ok(())
+}
+
+fn check_job_id(what: &str, text: &str) -> Result<(), Refusal> {
+    check_id(what, text)?;
+    if text.starts_with("key:") {
+        return Err(invalid(
+            what,
+            text,
+            "begins with \"key:\"",
+            "\"key:KEY\" stands for the job that holds a unique key; choose another id",
+        ));
+    }
+    Ok(())
+}
+
+fn check_namespace(what: &str, text: &str) -> Result<(), Refusal> {
+    let ok = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let bytes = text.as_bytes();
+    let good = (1..=63).contains(&bytes.len())
+        && ok(bytes[0])
+        && bytes.iter().all(|c| ok(*c) || *c == b'-');
+    if good {
+        return Ok(());
+    }
+    Err(invalid(what, text, "is not a namespace", "use [a-z0-9][a-z0-9-]{0,62}"))
+}
+
+fn check_limit(what: &str, text: &str) -> Result<(), Refusal> {
+    check_name(what, text)?;
+    let (family, key) = match text.split_once(':') {
+        Some((family, key)) => (family, Some(key)),
+        None => (text, None),
+    };
+    let hint = "a limit is \"family\" or \"family:key\"; the family is [a-z0-9._-]+, and \
+                \"family:*\" is the template of its family";
+    let family_ok = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+    if family.is_empty() || !family.chars().all(family_ok) {
+        return Err(invalid(what, text, "has no family of [a-z0-9._-]+", hint));
+    }
+    match key {
+        Some("") => Err(invalid(what, text, "has an empty key", hint)),
+        Some(key) if key != "*" && key.contains('*') => {
+            Err(invalid(what, text, "has a '*' beside other characters", hint))
+        }
+        _ => Ok(()),
+    }
+}
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $type:ident $what:literal $check:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $type(Arc<str>);
+
+        impl $type {
+            /// Parses it; the refusal says what is wrong and has no pointer yet.
+            pub fn parse(text: &str) -> Result<Self, Refusal> {
+                $check($what, text)?;
+                Ok($type(Arc::from(text)))
+            }
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl std::borrow::Borrow<str> for $type {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+        impl Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.serialize_str(&self.0)
+            }
+        }
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+                $type::parse(&text).map_err(|no| serde::de::Error::custom(no.detail))
+            }
+        }
+    )*};
+}
+
+names! {
+    /// The unit of isolation and of atomicity.
+    Namespace "namespace" check_namespace;
+    /// A named line of jobs.
+    QueueName "queue name" check_name;
+    /// `family`, `family:key` or the template `family:*`.
+    LimitName "limit name" check_limit;
+    /// A named set of things that are handed out.
+    PoolName "pool name" check_name;
+    /// One thing of a pool.
+    ResourceId "resource id" check_key;
+    /// A word by which resources of a pool are told apart.
+    Tag "tag" check_name;
+    /// A tenant, a site: who shares turns with the others of a queue.
+    Group "group" check_key;
+    /// "There is one of these."
+    UniqueKey "unique key" check_key;
+    /// A job's id, chosen by the client or made.
+    JobId "job id" check_job_id;
+    /// A lease call's id, by which it can be repeated.
+    RequestId "request id" check_id;
+    /// A process that leases; random per process.
+    WorkerId "worker id" check_id;
+}
+
+impl Namespace {
+    /// The namespace of who names none.
+    pub fn main() -> Self {
+        Namespace(Arc::from("default"))
+    }
+}
+
+impl QueueName {
+    /// The limit that every job of this queue has, once it is set; `None` if a limit cannot have
+    /// such a name.
+    pub fn limit(&self) -> Option<LimitName> {
+        LimitName::parse(&format!("queue:{self}")).ok()
+    }
+}
+
+impl LimitName {
+    /// `site` of `site:example.com`.
+    pub fn family(&self) -> &str {
+        self.0.split(':').next().unwrap_or(&self.0)
+    }
+    /// `example.com` of `site:example.com`.
+    pub fn key(&self) -> Option<&str> {
+        self.0.split_once(':').map(|(_, key)| key)
+    }
+    /// Whether it is `family:*`.
+    pub fn is_template(&self) -> bool {
+        self.key() == Some("*")
+    }
+    /// The template that stands for it, unless it has none or is one.
+    pub fn template(&self) -> Option<LimitName> {
+        match self.key() {
+            Some(key) if key != "*" => Some(LimitName(Arc::from(format!("{}:*", self.family())))),
+            _ => None,
+        }
+    }
+}
+
+/// How a path names a job: by its id, or by the unique key that it holds.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum JobRef {
+    /// The job with this id.
+    Id(JobId),
+    /// The job that holds this key now.
+    Key(UniqueKey),
+}
+
+impl JobRef {
+    /// `key:KEY` or an id.
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        match text.strip_prefix("key:") {
+            Some(key) => UniqueKey::parse(key).map(JobRef::Key),
+            None => JobId::parse(text).map(JobRef::Id),
+        }
+    }
+}
+impl fmt::Display for JobRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JobRef::Id(id) => write!(f, "{id}"),
+            JobRef::Key(key) => write!(f, "key:{key}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_checked_once_at_the_edge() {
+        use Code::{InvalidField, OutOfBounds};
+        for (text, no) in [
+            ("crawl", None),
+            ("größe b", None),
+            ("a:b*c", None),
+            ("", Some(InvalidField)),
+            (" a", Some(InvalidField)),
+            ("a ", Some(InvalidField)),
+            ("a/b", Some(InvalidField)),
+            ("a,b", Some(InvalidField)),
+            ("a\nb", Some(InvalidField)),
+            ("a\u{85}b", Some(InvalidField)),
+        ] {
+            assert_eq!(QueueName::parse(text).err().map(|no| no.code), no, "{text:?}");
+        }
+        assert!(QueueName::parse(&"x".repeat(128)).is_ok());
+        assert_eq!(QueueName::parse(&"x".repeat(129)).unwrap_err().code, OutOfBounds);
+    }
+
+    #[test]
+    fn a_limit_has_a_family_and_perhaps_a_key() {
+        for text in ["scrapy", "site:example.com", "site:*", "site:a:b", "a.b_c-1"] {
+            assert!(LimitName::parse(text).is_ok(), "{text}");
+        }
+        for text in ["", "Site:x", "site:", ":x", "site:a*", "*", "s*:x", "si te:x"] {
+            assert!(LimitName::parse(text).is_err(), "{text}");
+        }
+        let name = LimitName::parse("site:a:b").unwrap();
+        assert_eq!((name.family(), name.key()), ("site", Some("a:b")));
+        assert_eq!(name.template().unwrap().as_str(), "site:*");
+        assert_eq!(LimitName::parse("site:*").unwrap().template(), None);
+    }
+
+    #[test]
+    fn a_job_is_named_by_id_or_key() {
+        assert!(matches!(JobRef::parse("key:a"), Ok(JobRef::Key(_))));
+        assert!(matches!(JobRef::parse("a"), Ok(JobRef::Id(_))));
+        assert!(JobId::parse("key:a").is_err());
+    }
+}

@@ -1,0 +1,276 @@
+//! Moments and durations, in whole microseconds, and their one text form.
+//!
+//! Nothing here reads a clock: time is an argument.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::SPAN_US_MAX;
+
+/// A moment: microseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Moment(u64);
+
+/// A duration in microseconds; at most 3,650 days where it comes from outside.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Span(u64);
+
+impl Moment {
+    /// The first moment.
+    pub const ZERO: Moment = Moment(0);
+    /// Later than every moment that can be spoken.
+    pub const MAX: Moment = Moment(u64::MAX);
+
+    /// From microseconds since the epoch.
+    pub const fn from_us(us: u64) -> Self {
+        Moment(us)
+    }
+    /// Microseconds since the epoch.
+    pub const fn us(self) -> u64 {
+        self.0
+    }
+    /// This moment and `span` later; the last moment if that is too far.
+    pub const fn plus(self, span: Span) -> Self {
+        Moment(self.0.saturating_add(span.0))
+    }
+    /// This moment less `span`; the first moment if that is too far.
+    pub const fn minus(self, span: Span) -> Self {
+        Moment(self.0.saturating_sub(span.0))
+    }
+    /// How long ago `earlier` was; zero if it is not earlier.
+    pub const fn since(self, earlier: Moment) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span(0);
+
+    /// From microseconds.
+    pub const fn from_us(us: u64) -> Self {
+        Span(us)
+    }
+    /// From milliseconds.
+    pub const fn from_ms(ms: u64) -> Self {
+        Span(ms * 1_000)
+    }
+    /// From seconds.
+    pub const fn from_s(s: u64) -> Self {
+        Span(s * 1_000_000)
+    }
+    /// Microseconds.
+    pub const fn us(self) -> u64 {
+        self.0
+    }
+    /// As the standard library's duration.
+    pub const fn std(self) -> std::time::Duration {
+        std::time::Duration::from_micros(self.0)
+    }
+}
+
+/// Why a text is not a moment or a duration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimeError {
+    /// Not of the form.
+    Form,
+    /// Of the form, but beyond 3,650 days (a duration) or outside 1970 to 2255 (a moment).
+    Range,
+}
+
+impl FromStr for Span {
+    type Err = TimeError;
+
+    /// `"500ms" "90s" "2h30m" "7d"`: whole numbers, units `d h m s ms`, largest first, each once.
+    fn from_str(text: &str) -> Result<Self, TimeError> {
+        const UNITS: [(&str, u64); 5] = [
+            ("d", 86_400_000_000),
+            ("h", 3_600_000_000),
+            ("m", 60_000_000),
+            ("s", 1_000_000),
+            ("ms", 1_000),
+        ];
+        let mut rest = text;
+        let mut total: u64 = 0;
+        let mut next_unit = 0;
+        let mut too_far = false;
+        if rest.is_empty() {
+            return Err(TimeError::Form);
+        }
+        while !rest.is_empty() {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let (number, tail) = rest.split_at(digits);
+            let letters = tail.bytes().take_while(u8::is_ascii_lowercase).count();
+            let (unit, tail) = tail.split_at(letters);
+            if digits == 0 {
+                return Err(TimeError::Form);
+            }
+            let found = UNITS[next_unit..].iter().position(|(name, _)| *name == unit);
+            let at = next_unit + found.ok_or(TimeError::Form)?;
+            next_unit = at + 1;
+            let part = number.parse::<u64>().ok().and_then(|n| n.checked_mul(UNITS[at].1));
+            match part.and_then(|part| total.checked_add(part)) {
+                Some(sum) => total = sum,
+                None => too_far = true,
+            }
+            rest = tail;
+        }
+        if too_far || total > SPAN_US_MAX {
+            return Err(TimeError::Range);
+        }
+        Ok(Span(total))
+    }
+}
+
+impl fmt::Display for Span {
+    /// The canonical form, each unit as far as it goes: `24h` is `1d`, zero is `0s`. What is below a
+    /// millisecond cannot be spoken and is rounded up, so that nobody who waits so long is early.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ms = self.0.div_ceil(1_000);
+        if ms == 0 {
+            return f.write_str("0s");
+        }
+        for (unit, size) in
+            [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)]
+        {
+            if ms >= size {
+                write!(f, "{}{unit}", ms / size)?;
+                ms %= size;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The last moment that a fence, a JSON integer below 2^53, can carry.
+const LAST_US: i64 = 1 << 53;
+
+impl FromStr for Moment {
+    type Err = TimeError;
+
+    /// RFC 3339 with any offset. A local time, without an offset, is not a moment.
+    fn from_str(text: &str) -> Result<Self, TimeError> {
+        // The parser is more lenient than RFC 3339 (it takes ISO 8601's week dates, a comma, and
+        // a time zone in brackets), so the form is looked at first.
+        if !looks_like_rfc3339(text.as_bytes()) {
+            return Err(TimeError::Form);
+        }
+        let stamp: jiff::Timestamp = text.parse().map_err(|_| TimeError::Form)?;
+        match stamp.as_microsecond() {
+            us if (0..LAST_US).contains(&us) => Ok(Moment(us as u64)),
+            _ => Err(TimeError::Range),
+        }
+    }
+}
+
+fn looks_like_rfc3339(text: &[u8]) -> bool {
+    let fixed = |pattern: &[u8], text: &[u8]| {
+        text.len() >= pattern.len()
+            && pattern.iter().zip(text).all(|(p, c)| match p {
+                b'0' => c.is_ascii_digit(),
+                b'T' => matches!(c, b'T' | b't' | b' '),
+                _ => p == c,
+            })
+    };
+    if !fixed(b"0000-00-00T00:00:00", text) {
+        return false;
+    }
+    let mut rest = &text[19..];
+    if rest.first() == Some(&b'.') {
+        let digits = rest[1..].iter().take_while(|c| c.is_ascii_digit()).count();
+        if digits == 0 || digits > 9 {
+            return false;
+        }
+        rest = &rest[1 + digits..];
+    }
+    match rest {
+        [b'Z' | b'z'] => true,
+        [b'+' | b'-', offset @ ..] => offset.len() == 5 && fixed(b"00:00", offset),
+        _ => false,
+    }
+}
+
+impl fmt::Display for Moment {
+    /// UTC with six decimals and `Z`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0.min(LAST_US as u64) as i64) {
+            Ok(stamp) => write!(f, "{stamp:.6}"),
+            Err(_) => f.write_str("9999-12-31T23:59:59.000000Z"),
+        }
+    }
+}
+
+macro_rules! as_text {
+    ($type:ty, $what:literal) => {
+        impl Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+                text.parse().map_err(|_| serde::de::Error::custom(concat!("not a ", $what)))
+            }
+        }
+    };
+}
+as_text!(Moment, "moment");
+as_text!(Span, "duration");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_one_form() {
+        for (text, us, canonical) in [
+            ("500ms", 500_000, "500ms"),
+            ("90s", 90_000_000, "1m30s"),
+            ("2h30m", 9_000_000_000, "2h30m"),
+            ("24h", 86_400_000_000, "1d"),
+            ("1500ms", 1_500_000, "1s500ms"),
+            ("0s", 0, "0s"),
+            ("0ms", 0, "0s"),
+            ("3650d", SPAN_US_MAX, "3650d"),
+        ] {
+            let span: Span = text.parse().unwrap();
+            assert_eq!((span.us(), span.to_string().as_str()), (us, canonical), "{text}");
+        }
+        for text in ["", "5", "-5s", "5 s", "1.5s", "1s1s", "1s2h", "5us", "s", "5S", "1m 2s", "ms"]
+        {
+            assert_eq!(text.parse::<Span>(), Err(TimeError::Form), "{text}");
+        }
+        for text in ["3651d", "3650d1ms", "99999999999999999999d", "18446744073709551615d"] {
+            assert_eq!(text.parse::<Span>(), Err(TimeError::Range), "{text}");
+        }
+    }
+
+    #[test]
+    fn moments_are_rfc_3339_and_answered_in_utc() {
+        for (text, canonical) in [
+            ("2026-12-01T09:55:00Z", "2026-12-01T09:55:00.000000Z"),
+            ("2026-12-01T09:55:00.123456+08:00", "2026-12-01T01:55:00.123456Z"),
+            ("2026-12-01t09:55:00.1z", "2026-12-01T09:55:00.100000Z"),
+            ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"),
+        ] {
+            assert_eq!(text.parse::<Moment>().unwrap().to_string(), canonical);
+        }
+        for text in [
+            "2026-12-01T09:55:00",
+            "2026-12-01",
+            "now",
+            "2026-13-01T00:00:00Z",
+            "2026-12-01T09:55Z",
+            "2026-12-01T09:55:00Z[UTC]",
+            "2026-12-01T09:55:00+8",
+            "2026-W49-2T09:55:00Z",
+        ] {
+            assert_eq!(text.parse::<Moment>(), Err(TimeError::Form), "{text}");
+        }
+        assert_eq!("1969-12-31T23:59:59Z".parse::<Moment>(), Err(TimeError::Range));
+        assert_eq!("2300-01-01T00:00:00Z".parse::<Moment>(), Err(TimeError::Range));
+    }
+}
