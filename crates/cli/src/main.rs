@@ -1,2 +1,51 @@
-//! The `tenure` command.
-fn main() {}
+//! The `tenure` command: every face of the contract's section 7, on any engine.
+//!
+//! stdout is data, stderr is the rest, and how a command ended is its exit code. Nothing here knows
+//! HTTP, and no rule of Tenure is decided here.
+
+mod args;
+mod child;
+mod cmd;
+mod exit;
+#[cfg(test)]
+mod fake;
+mod output;
+mod said;
+mod store;
+
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::exit::{BUG, Failure};
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let out = Output { json: cli.global.json };
+    // A panic has told what it is on stderr; what is left to say is that it is a bug.
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(cli)));
+    let code = match ended {
+        Ok(Ok(())) => 0,
+        Ok(Err(failure)) => out.failure(&failure),
+        Err(_) => {
+            Failure::bug("the command panicked").tell();
+            BUG
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(exit::NOT_STARTED, format!("cannot start: {error}")))?;
+    let ended = runtime.block_on(cmd::run(cli));
+    // A thread that waits for stdin must not keep the command from ending.
+    runtime.shutdown_background();
+    ended
+}

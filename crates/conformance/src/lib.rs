@@ -1,1 +1,57 @@
-//! To come.
+//! The one suite that every engine passes: each rule of the contract as a sentence that can fail.
+//!
+//! An engine's crate implements [`Factory`] and writes `tenure_conformance::conformance_tests!(factory)`
+//! in a test; every sentence becomes a test of its own, so a broken rule is named by `cargo test`.
+//! A sentence knows only the [`Engine`](tenure_engine::Engine) trait and the contract: it must never
+//! look into an engine, sleep a fixed time, or assert what the contract leaves open.
+
+mod bench;
+mod calls;
+mod cases;
+mod run;
+mod words;
+
+mod all_or_nothing;
+mod audit;
+mod cancel;
+mod crowd;
+mod delete_job;
+mod expiry;
+mod explain;
+mod extend;
+mod force_lease;
+mod gaps;
+mod groups;
+mod lease;
+mod limits;
+mod lists;
+mod locks;
+mod lost;
+mod needs_alone;
+mod order;
+mod outcomes;
+mod patch;
+mod pauses;
+mod pools;
+mod push;
+mod queues;
+mod rates;
+mod reopen;
+mod repeats;
+mod reservation;
+mod resources;
+mod retention;
+mod retry;
+mod run_now;
+mod settle;
+mod sync;
+mod templates;
+mod time;
+mod timeout;
+mod unique;
+mod verdicts;
+mod waiting;
+
+pub use bench::{Bench, Capabilities, Factory, Store, Task, TestClock};
+pub use cases::all;
+pub use run::{Case, Running, check};

@@ -4,9 +4,13 @@
 //! what is decided here; [`requests`] is the whole surface that they answer.
 
 pub mod bounds;
+pub mod decode;
 pub mod job;
+pub mod json;
 pub mod lease;
+pub mod machine;
 pub mod names;
+mod ops;
 pub mod refusal;
 pub mod requests;
 pub mod secret;

@@ -1,1 +1,89 @@
-//! To come.
+//! Tenure hands out scarce work: a job that must run once, a slot under a cap, a call under a rate,
+//! an account or a key that only so many may use at once, a lock.
+//!
+//! This crate is what a Rust program imports. A [`Client`] is an engine and a namespace; a
+//! [`Worker`] takes jobs and runs a handler for each; a [`Lock`] holds needs alone, with a guard
+//! that carries the fence. [`Remote`] is the engine that is a Tenure server; other engines come
+//! from crates of their own, and all of them are asked through [`Engine`].
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use tenure::{Client, Job, Namespace, NewJob, QueueName, Remote, SettleOutcome, Span, StoreUrl};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let StoreUrl::Server(url) = "http://127.0.0.1:7171".parse()? else { return Ok(()) };
+//! let engine = Arc::new(Remote::open(&url, None)?);
+//! let client = Client::new(engine, Namespace::main());
+//!
+//! // Stored once, however often it is repeated on the way.
+//! let mut job = NewJob::new(QueueName::parse("crawl")?);
+//! job.payload = tenure::Json::of(&["https://example.com/"]);
+//! let pushed = client.push(job).await?;
+//! println!("{}", pushed.id);
+//!
+//! // One at a time in the whole fleet, for as long as this process lives and says so.
+//! let guard = client.lock("deploy")?.acquire().await?;
+//! println!("writing with fence {}", guard.fence());
+//! guard.release().await?;
+//!
+//! // Four at once; heartbeats come from a thread that the handlers cannot block.
+//! let worker = client.worker(vec![QueueName::parse("crawl")?]).concurrency(4);
+//! let stopper = worker.stopper();
+//! tokio::spawn(async move {
+//!     // Wait for a signal here.
+//!     stopper.drain();
+//! });
+//! worker
+//!     .run(|job: Job| async move {
+//!         let urls: Vec<String> = job.payload().map_err(|why| why.to_string())?;
+//!         if urls.is_empty() {
+//!             return Ok(SettleOutcome::snoozed(Span::from_s(30)));
+//!         }
+//!         Ok::<_, String>(SettleOutcome::succeeded_with(&urls.len()))
+//!     })
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What it promises: a job runs at least once, and at most one holder at a time has its lease. What
+//! it does not: a handler that blocks its thread cannot be stopped from here, and work that goes on
+//! after its lease was lost may overlap with the next run; hand the [`Job::fence`] to the store that
+//! you write to, and let it refuse lower ones. Locks are not re-entrant: a holder that asks again
+//! while it holds can deadlock, so such a call should wait for a time
+//! ([`Lock::acquire_within`]).
+
+mod client;
+mod effect;
+pub mod ids;
+pub mod keeper;
+mod lock;
+mod outcome;
+pub mod remote;
+pub mod repeat;
+mod slice;
+pub mod url;
+mod worker;
+
+#[cfg(test)]
+mod fake;
+
+pub use self::client::Client;
+pub use self::keeper::{Held, Keeper, Stop};
+pub use self::lock::{Lock, LockError, LockGuard};
+pub use self::outcome::SettleOutcome;
+pub use self::remote::{Remote, RemoteError};
+pub use self::repeat::Repeat;
+pub use self::url::{ServerUrl, StoreUrl, UrlError};
+pub use self::worker::{DRAIN_TIMEOUT, Event, Job, Order, Stopper, Worked, Worker};
+
+pub use tenure_core as core;
+pub use tenure_core::job::{JobView, Need, NewJob, When};
+pub use tenure_core::lease::{Later, LeaseView, Verdict};
+pub use tenure_core::names::{
+    JobId, JobRef, LimitName, Namespace, PoolName, QueueName, ResourceId,
+};
+pub use tenure_core::refusal::{Code, Refusal};
+pub use tenure_core::secret::{Json, Secret};
+pub use tenure_core::time::{Moment, Span};
+pub use tenure_engine::{CallError, Engine, EngineExt, Fault};

@@ -1,0 +1,258 @@
+//! The arguments of the commands on jobs: push, jobs, job, explain, cancel, retry, reschedule,
+//! run-now.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use tenure_core::job::{JobState, OnConflict, Until, When};
+use tenure_core::names::{Group, JobId, JobRef, QueueName, UniqueKey};
+use tenure_core::requests::JobFilter;
+use tenure_core::time::{Moment, Span};
+
+use crate::args::PageArgs;
+use crate::args::value::{label, moment, pair, parse_name, span, word};
+
+const PUSH_AFTER: &str = "\
+Examples:
+  tenure push mail '{\"to\":\"ann@example.com\"}'
+  tenure push crawl @page.json --need limit:site:example.com --need pool:accounts#cn
+  tenure push report --at 2026-12-01T09:55:00Z --unique daily-report --on-conflict replace
+  jq -c '.[]' jobs.json | tenure push --lines -
+  tenure push crawl --lines urls.ndjson --payloads
+
+Without --payloads each line of --lines is a job as the API takes it:
+  {\"queue\":\"crawl\",\"payload\":{\"url\":\"…\"},\"priority\":5}
+A line that is refused is told on stderr with its number; the others are stored, and the exit code
+is 1. Lines that carry an \"id\" can be pushed again without harm.
+
+NEED is limit:NAME[,weight=N][,cost=N], pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON.";
+
+/// Store jobs, and print their ids.
+#[derive(Args, Debug)]
+#[command(after_help = PUSH_AFTER)]
+#[command(group = ArgGroup::new("what").args(["payload", "lines"]))]
+pub struct PushArgs {
+    /// The queue; of --lines, that of lines that name none.
+    #[arg(required_unless_present = "lines", value_parser = parse_name(QueueName::parse))]
+    pub queue: Option<QueueName>,
+    /// JSON; `-` reads it from stdin, `@FILE` from a file. Absent: null.
+    #[arg(allow_negative_numbers = true)]
+    pub payload: Option<String>,
+    /// Push every line of a file, or of stdin (`-`).
+    #[arg(long, value_name = "FILE|-")]
+    pub lines: Option<PathBuf>,
+    /// Every line is a payload for QUEUE, not a job.
+    #[arg(long, requires = "lines", requires = "queue")]
+    pub payloads: bool,
+    /// The job's id: pushing it again answers the job that is there.
+    #[arg(long, conflicts_with = "lines", value_parser = parse_name(JobId::parse))]
+    pub id: Option<JobId>,
+    /// "There is one of these": a key that one unfinished job holds.
+    #[arg(long, value_name = "KEY", conflicts_with = "lines")]
+    #[arg(value_parser = parse_name(UniqueKey::parse))]
+    pub unique: Option<UniqueKey>,
+    /// How long the key is held: until the job has ended, or has begun.
+    #[arg(long, requires = "unique", value_name = "start|end", default_value = "end")]
+    pub until: UntilWord,
+    /// If the key is held: keep that job, replace its content, or refuse.
+    #[arg(long, requires = "unique", default_value = "keep")]
+    #[arg(value_name = "keep|replace|reject")]
+    pub on_conflict: ConflictWord,
+    /// What the jobs say beside their payload.
+    #[command(flatten)]
+    pub say: SayArgs,
+}
+
+/// What a pushed job says beside its payload; for --lines only with --payloads.
+#[derive(Args, Debug, Default)]
+pub struct SayArgs {
+    /// What a worker dispatches on.
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// Run it at this moment (RFC 3339).
+    #[arg(long, value_name = "T", conflicts_with = "delay", value_parser = moment)]
+    pub at: Option<Moment>,
+    /// Run it so long from now.
+    #[arg(long, value_name = "D", value_parser = span)]
+    pub delay: Option<Span>,
+    /// -100 to 100, higher first.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(i8).range(-100..=100))]
+    pub priority: Option<i8>,
+    /// Whom it belongs to: groups share the queue's turns.
+    #[arg(long, value_parser = parse_name(Group::parse))]
+    pub group: Option<Group>,
+    /// What it needs beside its turn; replaces the queue's needs.
+    #[arg(long = "need", value_name = "NEED")]
+    pub needs: Vec<String>,
+    /// A label, for people and filters.
+    #[arg(long = "label", value_name = "K=V", value_parser = pair)]
+    pub labels: Vec<(String, String)>,
+}
+
+impl SayArgs {
+    /// Whether anything is said.
+    pub fn is_silent(&self) -> bool {
+        self.kind.is_none()
+            && self.at.is_none()
+            && self.delay.is_none()
+            && self.priority.is_none()
+            && self.group.is_none()
+            && self.needs.is_empty()
+            && self.labels.is_empty()
+    }
+}
+
+/// `--at`, `--delay`, or neither.
+pub fn when(at: Option<Moment>, delay: Option<Span>) -> When {
+    match (at, delay) {
+        (Some(at), _) => When::At(at),
+        (None, Some(delay)) => When::In(delay),
+        (None, None) => When::Now,
+    }
+}
+
+/// Until when a unique key is held.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UntilWord {
+    /// Until the first run begins.
+    Start,
+    /// Until the job has ended.
+    End,
+}
+
+impl From<UntilWord> for Until {
+    fn from(word: UntilWord) -> Until {
+        match word {
+            UntilWord::Start => Until::Start,
+            UntilWord::End => Until::End,
+        }
+    }
+}
+
+/// What a push does that meets its key.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConflictWord {
+    /// Answer the job that is there.
+    Keep,
+    /// Give it the new content, unless it runs.
+    Replace,
+    /// Refuse.
+    Reject,
+}
+
+impl From<ConflictWord> for OnConflict {
+    fn from(word: ConflictWord) -> OnConflict {
+        match word {
+            ConflictWord::Keep => OnConflict::Keep,
+            ConflictWord::Replace => OnConflict::Replace,
+            ConflictWord::Reject => OnConflict::Reject,
+        }
+    }
+}
+
+/// Which jobs.
+#[derive(Args, Debug, Clone, Default)]
+pub struct FilterArgs {
+    /// Of this queue.
+    #[arg(long, value_parser = parse_name(QueueName::parse))]
+    pub queue: Option<QueueName>,
+    /// In one of these states (`ready,blocked`).
+    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = state)]
+    pub states: Vec<JobState>,
+    /// Of this kind.
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// With this label.
+    #[arg(long, value_name = "K:V", value_parser = label)]
+    pub label: Option<(String, String)>,
+}
+
+fn state(text: &str) -> Result<JobState, String> {
+    word(text, "a state", &JobState::ALL)
+}
+
+impl FilterArgs {
+    /// Whether it says nothing, so that every job would match.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_none()
+            && self.states.is_empty()
+            && self.kind.is_none()
+            && self.label.is_none()
+    }
+    /// As the engine takes it.
+    pub fn filter(self) -> JobFilter {
+        JobFilter { queue: self.queue, states: self.states, kind: self.kind, label: self.label }
+    }
+}
+
+/// List jobs, newest first.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure jobs --queue mail --state ready,blocked
+  tenure --json jobs --state failed --max 1000 | jq -r '.items[].id'")]
+pub struct JobsArgs {
+    /// Which.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// The page.
+    #[command(flatten)]
+    pub page: PageArgs,
+    /// With payloads and results (shown with --json).
+    #[arg(long)]
+    pub full: bool,
+}
+
+/// Which job.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure explain job_01h…
+  tenure job key:daily-report      the job that holds this unique key")]
+pub struct JobArg {
+    /// Its id, or `key:KEY` for the job that holds a unique key.
+    #[arg(value_name = "ID", value_parser = parse_name(JobRef::parse))]
+    pub job: JobRef,
+}
+
+/// Which jobs: by id, or all that match.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure cancel key:daily-report
+  tenure retry --queue mail --state failed")]
+pub struct ManyArgs {
+    /// Ids, or `key:KEY`.
+    #[arg(value_name = "ID", value_parser = parse_name(JobRef::parse))]
+    #[arg(conflicts_with_all = ["queue", "states", "kind", "label", "max"])]
+    pub ids: Vec<JobRef>,
+    /// Or all that match.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// At most so many of those that match; without it all.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max: Option<u64>,
+}
+
+/// Move a job to another moment.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("moment").args(["at", "delay"]).required(true))]
+#[command(after_help = "Example:
+  tenure reschedule key:meeting-42 --at 2026-12-01T09:55:00+08:00")]
+pub struct RescheduleArgs {
+    /// Its id, or `key:KEY`.
+    #[arg(value_name = "ID", value_parser = parse_name(JobRef::parse))]
+    pub job: JobRef,
+    /// To this moment (RFC 3339).
+    #[arg(long, value_name = "T", value_parser = moment)]
+    pub at: Option<Moment>,
+    /// To so long from now.
+    #[arg(long, value_name = "D", value_parser = span)]
+    pub delay: Option<Span>,
+}
+
+/// Which jobs to make ready.
+#[derive(Args, Debug)]
+pub struct RunNowArgs {
+    /// Ids, or `key:KEY`.
+    #[arg(value_name = "ID", required = true, value_parser = parse_name(JobRef::parse))]
+    pub ids: Vec<JobRef>,
+}

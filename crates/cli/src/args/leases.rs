@@ -1,0 +1,188 @@
+//! The arguments of the commands that hold leases: work, lock, lease; and of `leases`.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
+use tenure_core::bounds::{ITEMS_MAX, QUEUES_MAX, TTL_US_DEFAULT};
+use tenure_core::names::{LimitName, PoolName, QueueName};
+use tenure_core::time::Span;
+
+use crate::args::PageArgs;
+use crate::args::value::{parse_name, positive, span, ttl, ttl_or_token};
+
+const WORK_AFTER: &str = "\
+Examples:
+  tenure work mail -- ./send-mail
+  tenure work urgent bulk --strict -c 8 -- python worker.py
+  tenure work crawl --until-empty -- sh -c 'curl -s \"$(jq -r .url)\"'
+
+CMD gets the payload on stdin and in the file $TENURE_PAYLOAD_FILE, and finds
+  TENURE_JOB_ID TENURE_QUEUE TENURE_KIND TENURE_ATTEMPT TENURE_DEADLINE
+  TENURE_LEASE TENURE_FENCE TENURE_LEASE_FILE (the whole lease as JSON)
+  TENURE_RESOURCE_ID and TENURE_RESOURCE_<KEY> (of the first resource)
+  TENURE_RESULT_FILE    what it writes here is the job's result
+  TENURE_PROGRESS_FILE  what it writes here is shown as the job's progress
+  TENURE_OUTCOME_FILE   a settle item, which goes before the exit code:
+                        {\"outcome\":\"snoozed\",\"for\":\"5m\"}
+Its exit code says how the run ended:
+  0   succeeded        75  not yet: run it again in 30s, costs no attempt
+  65  failed for good  any other: failed, the end of stderr is the error
+
+When the lease is lost or the job is cancelled, CMD's process group gets SIGTERM, and SIGKILL 5 s
+later. SIGTERM or SIGINT to `work`: it takes no more jobs, lets what runs finish within
+--drain-timeout, gives the rest back and exits 0; a second one: now, exit 128+n.
+--until-empty ends when no job of the queues is ready or blocked; it does not wait for jobs that
+are scheduled for later.";
+
+/// Run a command for each job of queues.
+#[derive(Args, Debug)]
+#[command(after_help = WORK_AFTER)]
+pub struct WorkArgs {
+    /// The queues to take jobs from.
+    #[arg(required = true, value_name = "QUEUE", num_args = 1..=QUEUES_MAX)]
+    #[arg(value_parser = parse_name(QueueName::parse))]
+    pub queues: Vec<QueueName>,
+    /// Jobs at once; as many as there are cores if not given.
+    #[arg(short = 'c', long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=ITEMS_MAX as u64))]
+    pub concurrency: Option<u64>,
+    /// How long the lease lives without a sign of life.
+    #[arg(long, value_name = "D", default_value_t = Span::from_us(TTL_US_DEFAULT))]
+    #[arg(value_parser = ttl)]
+    pub ttl: Span,
+    /// Always try the queues in the order given; else the order turns with each call.
+    #[arg(long)]
+    pub strict: bool,
+    /// End when nothing is ready or blocked.
+    #[arg(long)]
+    pub until_empty: bool,
+    /// End after so many jobs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_jobs: Option<u64>,
+    /// How long jobs may finish after SIGTERM or SIGINT.
+    #[arg(long, value_name = "D", default_value_t = Span::from_s(25), value_parser = span)]
+    pub drain_timeout: Span,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// How a caller waits for what it wants to hold, and what it runs then.
+#[derive(Args, Debug)]
+pub struct HoldArgs {
+    /// Wait at most so long; without it without end.
+    #[arg(long, value_name = "D", conflicts_with = "no_wait", value_parser = span)]
+    pub wait: Option<Span>,
+    /// Do not wait.
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Exit with this code if it could not be got in time.
+    #[arg(short = 'E', long = "conflict-exit-code", value_name = "CODE", default_value_t = 1)]
+    pub exit_code: u8,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+impl HoldArgs {
+    /// How long to wait; `None` = without end.
+    pub fn patience(&self) -> Option<Span> {
+        if self.no_wait { Some(Span::ZERO) } else { self.wait }
+    }
+}
+
+/// Run a command while holding a lock.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure lock deploy -- ./deploy.sh
+  tenure lock backup --no-wait -E 0 -- ./backup.sh     skip it if another runs
+  tenure lock render -n 3 -- blender -b scene.blend    three at once
+
+CMD keeps the terminal, finds TENURE_FENCE (grows with every holder), TENURE_LEASE and
+TENURE_LEASE_FILE, and its exit code is passed on (128+n if signal n ended it). If the lease is
+lost, CMD gets SIGTERM, SIGKILL 5 s later, and the exit code is 75. A SIGTERM is passed to CMD's
+process group, and the exit code is 143. Locks are not re-entrant.")]
+pub struct LockArgs {
+    /// The lock; it is the limit `lock:NAME`.
+    #[arg(value_parser = lock_name)]
+    pub name: LimitName,
+    /// Holders at once, if `lock:NAME` is not set yet.
+    #[arg(short = 'n', long = "holders", value_name = "N", value_parser = positive)]
+    pub holders: Option<u32>,
+    /// How long the lease lives without a sign of life.
+    #[arg(long, value_name = "D", default_value_t = Span::from_us(TTL_US_DEFAULT))]
+    #[arg(value_parser = ttl)]
+    pub ttl: Span,
+    /// How to wait, and what to run.
+    #[command(flatten)]
+    pub hold: HoldArgs,
+}
+
+fn lock_name(text: &str) -> Result<LimitName, String> {
+    let parse = parse_name(LimitName::parse);
+    match parse(&format!("lock:{text}"))? {
+        name if name.is_template() => Err("a lock's name is not '*'".to_owned()),
+        name => Ok(name),
+    }
+}
+
+/// Run a command while holding needs.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure lease --need pool:accounts#cn -- ./login.sh
+  tenure lease --need limit:site:example.com --need limit:gpu,weight=2 --wait 10m -- ./train
+  tenure lease --need limit:api,cost=5 --ttl 0s -- curl …     rate tokens only: nothing is held
+
+CMD finds what `tenure lock` gives it, and of the first resource TENURE_RESOURCE_ID and
+TENURE_RESOURCE_<KEY>. NEED is limit:NAME[,weight=N][,cost=N],
+pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON. Exit codes as `tenure lock`.")]
+pub struct LeaseArgs {
+    /// What to hold.
+    #[arg(long = "need", value_name = "NEED", required = true)]
+    pub needs: Vec<String>,
+    /// How long the lease lives without a sign of life; `0s` takes rate tokens and holds nothing.
+    #[arg(long, value_name = "D", default_value_t = Span::from_us(TTL_US_DEFAULT))]
+    #[arg(value_parser = ttl_or_token)]
+    pub ttl: Span,
+    /// How to wait, and what to run.
+    #[command(flatten)]
+    pub hold: HoldArgs,
+}
+
+/// List live leases, or take one back by force.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples:
+  tenure leases --limit site:example.com
+  tenure leases force LEASE      takes it back; its resources rest their quarantine")]
+pub struct LeasesArgs {
+    /// Instead of a list.
+    #[command(subcommand)]
+    pub action: Option<LeasesAction>,
+    /// Of jobs of this queue.
+    #[arg(long, value_parser = parse_name(QueueName::parse))]
+    pub queue: Option<QueueName>,
+    /// That hold this limit.
+    #[arg(long, value_parser = parse_name(LimitName::parse))]
+    pub limit: Option<LimitName>,
+    /// That hold a resource of this pool.
+    #[arg(long, value_parser = parse_name(PoolName::parse))]
+    pub pool: Option<PoolName>,
+    /// Of this holder.
+    #[arg(long)]
+    pub worker: Option<String>,
+    /// The page.
+    #[command(flatten)]
+    pub page: PageArgs,
+}
+
+/// What can be done with a lease from outside.
+#[derive(Subcommand, Debug)]
+pub enum LeasesAction {
+    /// Take a lease back, as if its holder had died.
+    Force {
+        /// The lease's id.
+        #[arg(value_name = "ID")]
+        lease: String,
+    },
+}

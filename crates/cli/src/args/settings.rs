@@ -1,0 +1,379 @@
+//! The arguments of `queue`, `limit` and `pool`. `set` has an option per field of the API, with `-`
+//! for `_`; the word `none` puts a field back to its default.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use tenure_core::lease::Later;
+use tenure_core::names::{LimitName, PoolName, QueueName, ResourceId, Tag};
+use tenure_core::settings::Pick;
+use tenure_core::time::{Moment, Span};
+
+use crate::args::PageArgs;
+use crate::args::value::{
+    PerSpan, Setting, count, moment, parse_name, positive, rate, setting, span,
+};
+
+/// How long: for a while, or until a moment.
+#[derive(Args, Debug, Clone, Copy)]
+#[command(group = ArgGroup::new("later").args(["hold", "until"]))]
+pub struct LaterArgs {
+    /// For so long.
+    #[arg(long = "for", value_name = "D", value_parser = span)]
+    pub hold: Option<Span>,
+    /// Until this moment (RFC 3339).
+    #[arg(long, value_name = "T", value_parser = moment)]
+    pub until: Option<Moment>,
+}
+
+impl LaterArgs {
+    /// As the engine takes it.
+    pub fn later(self) -> Option<Later> {
+        match (self.hold, self.until) {
+            (Some(span), _) => Some(Later::For(span)),
+            (None, until) => until.map(Later::Until),
+        }
+    }
+}
+
+/// How long, which must be said.
+#[derive(Args, Debug, Clone, Copy)]
+#[command(group = ArgGroup::new("must").args(["hold", "until"]).required(true))]
+pub struct MustLaterArgs {
+    /// For so long.
+    #[arg(long = "for", value_name = "D", value_parser = span)]
+    pub hold: Option<Span>,
+    /// Until this moment (RFC 3339).
+    #[arg(long, value_name = "T", value_parser = moment)]
+    pub until: Option<Moment>,
+}
+
+impl MustLaterArgs {
+    /// As the engine takes it. That one of the two is there is checked when the line is parsed.
+    pub fn later(self) -> Later {
+        LaterArgs { hold: self.hold, until: self.until }.later().unwrap_or(Later::For(Span::ZERO))
+    }
+}
+
+/// Show, set, pause and delete queues.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples:
+  tenure queue                       all queues
+  tenure queue mail                  one queue
+  tenure queue set mail --needs limit:smtp --max-waiting 10000 --timeout 5m
+  tenure queue set mail --shares tenant-7=3 --retry '{\"max_attempts\":5}'
+  tenure queue pause mail --for 1h
+  tenure queue -- set                the queue that is called \"set\"")]
+pub struct QueueArgs {
+    /// Instead of showing.
+    #[command(subcommand)]
+    pub action: Option<QueueAction>,
+    /// Show this one; without it list all.
+    #[arg(value_parser = parse_name(QueueName::parse))]
+    pub name: Option<QueueName>,
+    /// The page of the list.
+    #[command(flatten)]
+    pub page: PageArgs,
+}
+
+/// What can be done with a queue.
+#[derive(Subcommand, Debug)]
+pub enum QueueAction {
+    /// Change settings; makes the queue if it is not there.
+    Set(Box<QueueSetArgs>),
+    /// Grant nothing of it; running jobs go on, pushes are taken.
+    Pause {
+        /// The queue; made if it is not there.
+        #[arg(value_parser = parse_name(QueueName::parse))]
+        name: QueueName,
+        /// How long; without it until it is resumed.
+        #[command(flatten)]
+        later: LaterArgs,
+    },
+    /// End a pause.
+    Resume {
+        /// The queue.
+        #[arg(value_parser = parse_name(QueueName::parse))]
+        name: QueueName,
+    },
+    /// Forget a queue that has no unfinished jobs.
+    Delete {
+        /// The queue.
+        #[arg(value_parser = parse_name(QueueName::parse))]
+        name: QueueName,
+    },
+}
+
+/// Settings of a queue.
+#[derive(Args, Debug)]
+#[command(after_help = "The word none puts a setting back to its default: --timeout none.")]
+pub struct QueueSetArgs {
+    /// The queue.
+    #[arg(value_parser = parse_name(QueueName::parse))]
+    pub name: QueueName,
+    /// Needs of jobs that state none; may be given several times.
+    #[arg(long, alias = "need", value_name = "NEED|none")]
+    pub needs: Vec<String>,
+    /// Retry of jobs that state none, as JSON.
+    #[arg(long, value_name = "JSON|none")]
+    pub retry: Option<String>,
+    /// Deadline of one run of jobs that state none.
+    #[arg(long, value_name = "D|none", value_parser = setting(span))]
+    pub timeout: Option<Setting<Span>>,
+    /// How long finished jobs that do not say it are kept.
+    #[arg(long, value_name = "D|none", value_parser = setting(span))]
+    pub retain: Option<Setting<Span>>,
+    /// Most jobs that may wait; pushes beyond it are refused.
+    #[arg(long, value_name = "N|none", value_parser = setting(count))]
+    pub max_waiting: Option<Setting<u32>>,
+    /// Turns of a group (1 for those not named), several times or as a JSON object; replaces all.
+    #[arg(long, value_name = "GROUP=N|JSON|none")]
+    pub shares: Vec<String>,
+}
+
+/// Show, set, pause and delete limits.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples:
+  tenure limit                        what is set, and what is in use
+  tenure limit site:example.com       settings, holders, who is next in line
+  tenure limit set 'site:*' --concurrency 2 --gap 500ms
+  tenure limit set api --rate 10/1s --burst 5
+  tenure limit pause site:example.com --for 10m
+  tenure limit observe scrapy 3       3 permits are taken by work that Tenure does not run")]
+pub struct LimitArgs {
+    /// Instead of showing.
+    #[command(subcommand)]
+    pub action: Option<LimitAction>,
+    /// Show this one; without it list all.
+    #[arg(value_parser = parse_name(LimitName::parse))]
+    pub name: Option<LimitName>,
+    /// The page of the list.
+    #[command(flatten)]
+    pub page: PageArgs,
+}
+
+/// What can be done with a limit.
+#[derive(Subcommand, Debug)]
+pub enum LimitAction {
+    /// Change settings; makes the limit if it is not there.
+    #[command(after_help = "The word none puts a setting back to its default: --gap none.
+A burst that is not given is 1: evenly spaced. --burst alone changes the rate that is set.")]
+    Set {
+        /// The limit, or the template `family:*`.
+        #[arg(value_parser = parse_name(LimitName::parse))]
+        name: LimitName,
+        /// How many at once; 0 = closed for now.
+        #[arg(long, value_name = "N|none", value_parser = setting(count))]
+        concurrency: Option<Setting<u32>>,
+        /// How many per period: 10/1s.
+        #[arg(long, value_name = "N/D|none", value_parser = setting(rate))]
+        rate: Option<Setting<PerSpan>>,
+        /// How many of the rate may go at once after a rest.
+        #[arg(long, value_name = "N", value_parser = positive)]
+        burst: Option<u32>,
+        /// How long each permit rests after its release; needs a concurrency.
+        #[arg(long, value_name = "D|none", value_parser = setting(span))]
+        gap: Option<Setting<Span>>,
+    },
+    /// Grant nothing of it for a while; the later moment holds.
+    Pause {
+        /// The limit.
+        #[arg(value_parser = parse_name(LimitName::parse))]
+        name: LimitName,
+        /// How long.
+        #[command(flatten)]
+        later: MustLaterArgs,
+    },
+    /// End a pause.
+    Resume {
+        /// The limit.
+        #[arg(value_parser = parse_name(LimitName::parse))]
+        name: LimitName,
+    },
+    /// Say how many permits are taken by work that Tenure does not run.
+    Observe {
+        /// The limit.
+        #[arg(value_parser = parse_name(LimitName::parse))]
+        name: LimitName,
+        /// So many.
+        #[arg(value_parser = count)]
+        external: u32,
+        /// For so long; without it until the next observation.
+        #[arg(long = "for", value_name = "D", value_parser = span)]
+        hold: Option<Span>,
+    },
+    /// Forget a limit's settings.
+    Delete {
+        /// The limit.
+        #[arg(value_parser = parse_name(LimitName::parse))]
+        name: LimitName,
+    },
+}
+
+/// Show, set, fill and delete pools of resources.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples:
+  tenure pool                         all pools
+  tenure pool accounts                settings and resources, without their data
+  tenure pool sync accounts accounts.csv
+  psql -c \"copy (…) to stdout csv header\" | tenure pool sync accounts - --format csv
+  tenure pool add accounts 139 --data @account.json --tag cn
+  tenure pool cool accounts 139 --for 10m
+  tenure pool ban accounts 139 --reason captcha")]
+pub struct PoolArgs {
+    /// Instead of showing.
+    #[command(subcommand)]
+    pub action: Option<PoolAction>,
+    /// Show this one; without it list all.
+    #[arg(value_parser = parse_name(PoolName::parse))]
+    pub name: Option<PoolName>,
+    /// The page of the list.
+    #[command(flatten)]
+    pub page: PageArgs,
+}
+
+/// What can be done with a pool.
+#[derive(Subcommand, Debug)]
+pub enum PoolAction {
+    /// Change settings; makes the pool if it is not there.
+    #[command(after_help = "The word none puts a setting back to its default: --max-uses none.")]
+    Set {
+        /// The pool.
+        #[arg(value_parser = parse_name(PoolName::parse))]
+        name: PoolName,
+        /// Rest of a resource that was taken back from a dead holder.
+        #[arg(long, value_name = "D|none", value_parser = setting(span))]
+        quarantine: Option<Setting<Span>>,
+        /// Rest after every use.
+        #[arg(long, value_name = "D|none", value_parser = setting(span))]
+        cooldown: Option<Setting<Span>>,
+        /// Grants per period of each resource: 10/1m.
+        #[arg(long, value_name = "N/D|none", value_parser = setting(rate))]
+        rate: Option<Setting<PerSpan>>,
+        /// How many of the rate may go at once after a rest.
+        #[arg(long, value_name = "N", value_parser = positive)]
+        burst: Option<u32>,
+        /// Grants after which a resource is banned.
+        #[arg(long, value_name = "N|none", value_parser = setting(positive))]
+        max_uses: Option<Setting<u32>>,
+        /// Which of the free ones: least recently used, or any.
+        #[arg(long, value_name = "lru|random|none", value_parser = setting(pick))]
+        pick: Option<Setting<Pick>>,
+    },
+    /// Make a file the whole set of a pool.
+    #[command(after_help = "\
+Reads a JSON array, NDJSON or CSV, told apart by the file's suffix or by --format (stdin: JSON or
+NDJSON unless told). Of JSON each item is {\"id\",\"data\",\"tags\",\"slots\"}; one without \"data\" is its own
+data. Of CSV the columns id, tags (\";\" between) and slots have their meaning; all others are data.
+Changes id, data, tags and slots and nothing else: leases, cooling, bans and uses stay. What is not in
+the file retires when it is free.")]
+    Sync {
+        /// The pool; made if it is not there.
+        #[arg(value_parser = parse_name(PoolName::parse))]
+        name: PoolName,
+        /// The file, or `-` for stdin.
+        #[arg(value_name = "FILE|-")]
+        file: PathBuf,
+        /// Which field is the id.
+        #[arg(long, value_name = "FIELD", default_value = "id")]
+        id: String,
+        /// Take an empty set too, and one that retires more than half.
+        #[arg(long)]
+        force: bool,
+        /// How to read it.
+        #[arg(long, value_name = "json|ndjson|csv")]
+        format: Option<Format>,
+        /// The number of this set; one below the last is refused (two masters).
+        #[arg(long = "set-version", value_name = "N")]
+        version: Option<u64>,
+    },
+    /// Add a resource, or change it.
+    Add {
+        /// The pool.
+        #[arg(value_parser = parse_name(PoolName::parse))]
+        name: PoolName,
+        /// The resource.
+        #[arg(value_parser = parse_name(ResourceId::parse))]
+        id: ResourceId,
+        /// Its data as JSON; `-` reads stdin, `@FILE` a file: better than an argument for what is
+        /// secret, since arguments can be seen by others.
+        #[arg(long, value_name = "JSON|-|@FILE")]
+        data: Option<String>,
+        /// A tag.
+        #[arg(long = "tag", value_name = "T", value_parser = parse_name(Tag::parse))]
+        tags: Vec<Tag>,
+        /// Holders at once.
+        #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
+        slots: u32,
+    },
+    /// List the resources of a pool, without their data.
+    Resources {
+        /// The pool.
+        #[arg(value_parser = parse_name(PoolName::parse))]
+        name: PoolName,
+        /// The page.
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Retire resources: each goes when it is free.
+    Remove(ResourceArgs),
+    /// Let resources rest.
+    Cool {
+        /// Which.
+        #[command(flatten)]
+        which: ResourceArgs,
+        /// How long.
+        #[command(flatten)]
+        later: MustLaterArgs,
+    },
+    /// Hand resources out no more.
+    Ban {
+        /// Which.
+        #[command(flatten)]
+        which: ResourceArgs,
+        /// Why.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Make cooling or banned resources available again.
+    Restore(ResourceArgs),
+    /// Forget a pool of which nothing is held.
+    Delete {
+        /// The pool.
+        #[arg(value_parser = parse_name(PoolName::parse))]
+        name: PoolName,
+    },
+}
+
+fn pick(text: &str) -> Result<Pick, String> {
+    match text {
+        "lru" => Ok(Pick::Lru),
+        "random" => Ok(Pick::Random),
+        _ => Err("a pick is lru or random".to_owned()),
+    }
+}
+
+/// Resources of a pool.
+#[derive(Args, Debug)]
+pub struct ResourceArgs {
+    /// The pool.
+    #[arg(value_parser = parse_name(PoolName::parse))]
+    pub name: PoolName,
+    /// The resources.
+    #[arg(required = true, value_name = "ID", value_parser = parse_name(ResourceId::parse))]
+    pub ids: Vec<ResourceId>,
+}
+
+/// How a file of resources is written.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// An array of objects.
+    Json,
+    /// An object per line.
+    Ndjson,
+    /// A header, then a row per resource.
+    Csv,
+}

@@ -1,0 +1,273 @@
+//! What CMD finds: the variables and files of the contract, in a folder that nobody else can read.
+//!
+//! What a resource's data holds goes into CMD's environment and into the lease file and nowhere else:
+//! not into an argument, a message or a log. The folder goes when this value is dropped.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tenure_core::json::{Document, Kind};
+use tenure_core::lease::{LeaseView, LeasedResource};
+
+const RESOURCE: &str = "TENURE_RESOURCE_";
+/// Set for some runs and not for others: one that a parent `tenure` set must not be taken for ours.
+const PER_RUN: [&str; 11] = [
+    "TENURE_LEASE",
+    "TENURE_JOB_ID",
+    "TENURE_QUEUE",
+    "TENURE_KIND",
+    "TENURE_ATTEMPT",
+    "TENURE_DEADLINE",
+    "TENURE_PAYLOAD_FILE",
+    "TENURE_RESULT_FILE",
+    "TENURE_OUTCOME_FILE",
+    "TENURE_PROGRESS_FILE",
+    "TENURE_FENCE",
+];
+
+/// Files by which CMD of `work` speaks and is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobFiles {
+    /// The payload; also CMD's stdin.
+    pub payload: PathBuf,
+    /// CMD writes its result here.
+    pub result: PathBuf,
+    /// CMD writes a settle item here.
+    pub outcome: PathBuf,
+    /// CMD writes its progress here.
+    pub progress: PathBuf,
+}
+
+/// What CMD finds.
+pub struct Environment {
+    /// Variables to set, in order; none holds a zero byte, which no environment can carry.
+    set: Vec<(OsString, OsString)>,
+    /// Variables of this process that CMD must not see.
+    remove: Vec<OsString>,
+    /// For CMD of `work`.
+    pub files: Option<JobFiles>,
+    /// Gone, with all in it, when this is dropped.
+    _folder: TempDir,
+}
+
+impl Environment {
+    /// For a lease: the folder with its files, and the variables.
+    ///
+    /// # Errors
+    /// The folder or a file could not be written.
+    pub fn of(lease: &LeaseView) -> io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("tenure-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()?;
+        let mut set = Vec::new();
+        let mut put = |name: &str, value: &OsStr| set.push((name.into(), value.to_owned()));
+        let lease_file = folder.path().join("lease.json");
+        private(&lease_file, serde_json::to_string(lease)?.as_bytes())?;
+        if let Some(id) = &lease.lease {
+            put("TENURE_LEASE", OsStr::new(id));
+        }
+        put("TENURE_FENCE", OsStr::new(&lease.fence.to_string()));
+        put("TENURE_LEASE_FILE", lease_file.as_os_str());
+        for (name, value) in lease.resources.first().map(resource).unwrap_or_default() {
+            put(&name, OsStr::new(&value));
+        }
+        let mut files = None;
+        if let Some(job) = &lease.job {
+            put("TENURE_JOB_ID", OsStr::new(job.id.as_str()));
+            put("TENURE_QUEUE", OsStr::new(job.queue.as_str()));
+            put("TENURE_KIND", OsStr::new(&job.kind));
+            put("TENURE_ATTEMPT", OsStr::new(&job.attempt.to_string()));
+            if let Some(deadline) = lease.deadline {
+                put("TENURE_DEADLINE", OsStr::new(&deadline.to_string()));
+            }
+            let made = JobFiles {
+                payload: folder.path().join("payload.json"),
+                result: folder.path().join("result"),
+                outcome: folder.path().join("outcome.json"),
+                progress: folder.path().join("progress"),
+            };
+            private(&made.payload, job.payload.clone().unwrap_or_default().text().as_bytes())?;
+            put("TENURE_PAYLOAD_FILE", made.payload.as_os_str());
+            put("TENURE_RESULT_FILE", made.result.as_os_str());
+            put("TENURE_OUTCOME_FILE", made.outcome.as_os_str());
+            put("TENURE_PROGRESS_FILE", made.progress.as_os_str());
+            files = Some(made);
+        }
+        // A zero byte would keep CMD from starting at all; the lease file has the value whole.
+        set.retain(|(_, value): &(OsString, OsString)| !value.as_encoded_bytes().contains(&0));
+        let remove = stale(lease, std::env::vars_os().map(|(name, _)| name));
+        Ok(Environment { set, remove, files, _folder: folder })
+    }
+
+    /// The variables to set.
+    pub fn set(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.set.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+
+    /// The variables to remove, before others are set.
+    pub fn remove(&self) -> impl Iterator<Item = &OsStr> {
+        self.remove.iter().map(OsString::as_os_str)
+    }
+}
+
+/// What a `tenure` around this one has set and CMD must not take for its own. A lock within a job
+/// leaves the job's variables alone, and its account too unless it has one of its own.
+fn stale(lease: &LeaseView, names: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let job = lease.job.is_some();
+    let account = job || !lease.resources.is_empty();
+    let goes = |name: &OsString| {
+        let Some(name) = name.to_str() else { return false };
+        (job && PER_RUN.contains(&name))
+            || name == "TENURE_LEASE"
+            || (account && name.starts_with(RESOURCE))
+    };
+    names.filter(goes).collect()
+}
+
+/// `TENURE_RESOURCE_ID`, and a variable per member if the data is an object of plain values.
+fn resource(resource: &LeasedResource) -> Vec<(String, String)> {
+    let mut variables = Vec::new();
+    let text = resource.data.text();
+    if let Ok(data) = Document::parse(text.as_bytes()) {
+        let root = data.root();
+        let plain = |kind| !matches!(kind, Kind::Object | Kind::Array);
+        if root.kind() == Kind::Object && root.members().all(|(_, node)| plain(node.kind())) {
+            for (key, node) in root.members() {
+                let value = match node.kind() {
+                    Kind::String => node.string().map(|text| text.into_owned()),
+                    Kind::Null => Some(String::new()),
+                    _ => Some(node.text().to_owned()),
+                };
+                variables.extend(value.map(|value| (variable(&key), value)));
+            }
+        }
+    }
+    // Last, so that a member of the data that is called "id" does not hide it.
+    variables.push((format!("{RESOURCE}ID"), resource.id.to_string()));
+    variables
+}
+
+/// The name of the variable for a member of a resource's data.
+fn variable(key: &str) -> String {
+    let upper = key.to_uppercase();
+    let plain = |c: char| if c.is_ascii_uppercase() || c.is_ascii_digit() { c } else { '_' };
+    format!("{RESOURCE}{}", upper.chars().map(plain).collect::<String>())
+}
+
+/// Writes a new file that only its owner can read.
+fn private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake;
+    use std::collections::BTreeMap;
+    use tenure_core::names::{PoolName, ResourceId};
+    use tenure_core::secret::Json;
+
+    fn account(data: &str) -> LeasedResource {
+        LeasedResource {
+            pool: PoolName::parse("accounts").unwrap(),
+            id: ResourceId::parse("139").unwrap(),
+            data: Json::parse(data).unwrap(),
+            tags: vec![],
+        }
+    }
+
+    fn seen(environment: &Environment) -> BTreeMap<String, String> {
+        let text = |text: &OsStr| text.to_str().unwrap().to_owned();
+        environment.set().map(|(name, value)| (text(name), text(value))).collect()
+    }
+
+    #[test]
+    fn data_of_plain_values_becomes_variables() {
+        for (data, want) in [
+            (
+                r#"{"user":"ann","pass-word":"x=y","n":1.50,"on":true,"no":null,"id":"other"}"#,
+                vec![
+                    ("ID", "139"),
+                    ("N", "1.50"),
+                    ("NO", ""),
+                    ("ON", "true"),
+                    ("PASS_WORD", "x=y"),
+                    ("USER", "ann"),
+                ],
+            ),
+            (r#"{"user":"ann","tags":["a"]}"#, vec![("ID", "139")]),
+            (r#""secret""#, vec![("ID", "139")]),
+            ("null", vec![("ID", "139")]),
+            (r#"{"größe":"x"}"#, vec![("GR__E", "x"), ("ID", "139")]),
+        ] {
+            let all: BTreeMap<_, _> = resource(&account(data)).into_iter().collect();
+            let want: BTreeMap<_, _> = want
+                .into_iter()
+                .map(|(name, value)| (format!("TENURE_RESOURCE_{name}"), value.to_owned()))
+                .collect();
+            if data.contains("größe") {
+                assert!(all.keys().all(|key| {
+                    key.bytes().all(|c| c == b'_' || c.is_ascii_uppercase() || c.is_ascii_digit())
+                }));
+                continue;
+            }
+            assert_eq!(all, want, "{data}");
+        }
+    }
+
+    #[test]
+    fn a_job_finds_its_variables_and_files_in_a_private_folder_that_goes() {
+        let lease = fake::job_lease("L1", "{\"url\":\"x\"}");
+        let environment = Environment::of(&lease).unwrap();
+        let seen = seen(&environment);
+        for (name, value) in [
+            ("TENURE_LEASE", "L1"),
+            ("TENURE_FENCE", "7"),
+            ("TENURE_JOB_ID", "job-L1"),
+            ("TENURE_QUEUE", "q"),
+            ("TENURE_KIND", "k"),
+            ("TENURE_ATTEMPT", "1"),
+        ] {
+            assert_eq!(seen[name], value);
+        }
+        assert!(!seen.contains_key("TENURE_DEADLINE") && !seen.contains_key("TENURE_RESOURCE_ID"));
+        let payload = Path::new(&seen["TENURE_PAYLOAD_FILE"]);
+        assert_eq!(std::fs::read_to_string(payload).unwrap(), "{\"url\":\"x\"}");
+        let whole: LeaseView =
+            serde_json::from_str(&std::fs::read_to_string(&seen["TENURE_LEASE_FILE"]).unwrap())
+                .unwrap();
+        assert_eq!(whole, lease);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let folder = payload.parent().unwrap().to_owned();
+        assert_eq!((mode(&folder), mode(payload)), (0o700, 0o600));
+        assert_eq!(mode(Path::new(&seen["TENURE_LEASE_FILE"])), 0o600);
+        drop(environment);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_value_with_a_zero_byte_does_not_keep_cmd_from_starting() {
+        let mut lease = fake::needs_lease("L1");
+        lease.resources = vec![account(r#"{"a":"x\u0000y","b":"z"}"#)];
+        let seen = seen(&Environment::of(&lease).unwrap());
+        assert!(!seen.contains_key("TENURE_RESOURCE_A"));
+        assert_eq!(seen["TENURE_RESOURCE_B"], "z");
+    }
+
+    #[test]
+    fn what_an_outer_tenure_set_is_not_taken_for_ones_own() {
+        let outer = ["TENURE_LEASE", "TENURE_JOB_ID", "TENURE_RESOURCE_PASS", "TENURE_URL", "HOME"];
+        let names = || outer.iter().map(OsString::from);
+        let mut lease = fake::needs_lease("L1");
+        assert_eq!(stale(&lease, names()), ["TENURE_LEASE"]);
+        lease.resources = vec![account("{}")];
+        assert_eq!(stale(&lease, names()), ["TENURE_LEASE", "TENURE_RESOURCE_PASS"]);
+        let job = fake::job_lease("L1", "1");
+        assert_eq!(stale(&job, names()), ["TENURE_LEASE", "TENURE_JOB_ID", "TENURE_RESOURCE_PASS"]);
+    }
+}

@@ -1,0 +1,9 @@
+//! CMD: what it finds when it starts, how it is run and stopped, and what its end means.
+//!
+//! Nothing here speaks to a store.
+
+pub mod environment;
+pub mod outcome;
+pub mod run;
+pub mod signals;
+pub mod terminal;

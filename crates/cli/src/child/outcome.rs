@@ -1,0 +1,300 @@
+//! What the end of CMD means for its job: the outcome file, else the exit code.
+//!
+//! Pure but for reading the files that CMD wrote. Whatever is in them, there is always an outcome.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use tenure_core::bounds::{BODY_BYTES_MAX, ERROR_BYTES_MAX, PAYLOAD_BYTES_MAX, PROGRESS_BYTES_MAX};
+use tenure_core::decode;
+use tenure_core::lease::{Ending, Later, SettleItem};
+use tenure_core::secret::Json;
+use tenure_core::time::Span;
+
+use crate::child::environment::JobFiles;
+use crate::exit::{FINAL, LEASE_LOST, by_signal};
+
+/// CMD says "not yet" with its exit code: so long.
+const SNOOZE: Span = Span::from_s(30);
+
+/// How a process ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl How {
+    /// What the system says.
+    pub fn of(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => How::Code(code),
+            (None, Some(signal)) => How::Signal(signal),
+            (None, None) => How::Code(i32::from(crate::exit::BUG)),
+        }
+    }
+    /// The exit code by which it is passed on.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            How::Code(code) => u8::try_from(code).unwrap_or(1),
+            How::Signal(signal) => by_signal(signal),
+        }
+    }
+}
+
+/// A settle item with nothing beside its ending.
+pub fn plain(lease: &str, ending: Ending) -> SettleItem {
+    let lease = lease.to_owned();
+    SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] }
+}
+
+/// A failed run that may be tried again.
+pub fn failed(lease: &str, error: impl Into<String>) -> SettleItem {
+    let ending = Ending::Failed { error: error.into(), retry_in: None, last: false };
+    plain(lease, ending)
+}
+
+/// How the lease ends, after CMD ended so and wrote this at the end of its stderr.
+pub fn settle(lease: &str, how: How, stderr: &[u8], files: &JobFiles) -> SettleItem {
+    match read(&files.outcome, BODY_BYTES_MAX) {
+        Ok(None) => by_code(lease, how, stderr, files),
+        Ok(Some(text)) => match decode::settle_item_without_lease(&text, lease) {
+            Ok(item) => filled(item, how, stderr, files),
+            Err(no) => failed(lease, format!("the outcome file cannot be used: {no}; {}", no.hint)),
+        },
+        Err(why) => failed(lease, format!("the outcome file cannot be read: {why}")),
+    }
+}
+
+fn by_code(lease: &str, how: How, stderr: &[u8], files: &JobFiles) -> SettleItem {
+    match how {
+        How::Code(0) => match result(&files.result) {
+            Ok(result) => plain(lease, Ending::Succeeded { result }),
+            Err(why) => failed(lease, why),
+        },
+        How::Code(code) if code == i32::from(LEASE_LOST) => {
+            plain(lease, Ending::Snoozed { later: Later::For(SNOOZE) })
+        }
+        how => {
+            let last = how == How::Code(i32::from(FINAL));
+            plain(lease, Ending::Failed { error: error(how, stderr), retry_in: None, last })
+        }
+    }
+}
+
+/// What the outcome file leaves open is said by what CMD left elsewhere.
+fn filled(mut item: SettleItem, how: How, stderr: &[u8], files: &JobFiles) -> SettleItem {
+    match &mut item.ending {
+        Ending::Succeeded { result: given @ None } => match result(&files.result) {
+            Ok(result) => *given = result,
+            Err(why) => return failed(&item.lease, why),
+        },
+        Ending::Failed { error: given, .. } if given.is_empty() => *given = error(how, stderr),
+        _ => {}
+    }
+    item
+}
+
+/// The end of stderr; if that is empty, how it ended.
+fn error(how: How, stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let text = end_of(text.trim_end());
+    match (text.trim().is_empty(), how) {
+        (false, _) => text.to_owned(),
+        (true, How::Code(code)) => format!("exit {code}"),
+        (true, How::Signal(signal)) => format!("signal {signal}"),
+    }
+}
+
+/// The last 8 KiB, from a whole character on.
+fn end_of(text: &str) -> &str {
+    let mut from = text.len().saturating_sub(ERROR_BYTES_MAX);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
+/// The result file: JSON if it is JSON, else a string without the line end that `echo` adds. What
+/// is absent or empty is no result.
+fn result(path: &Path) -> Result<Option<Json>, String> {
+    let bytes = match read(path, PAYLOAD_BYTES_MAX) {
+        Ok(Some(bytes)) if !bytes.trim_ascii().is_empty() => bytes,
+        Ok(_) => return Ok(None),
+        Err(why) => return Err(format!("the result file cannot be used: {why}")),
+    };
+    let json = json_or_string(&bytes);
+    match json.text().len() {
+        len if len > PAYLOAD_BYTES_MAX => Err(format!(
+            "the result file cannot be used: as JSON it has {len} bytes, and {PAYLOAD_BYTES_MAX} \
+             is the most"
+        )),
+        _ => Ok(Some(json)),
+    }
+}
+
+fn json_or_string(bytes: &[u8]) -> Json {
+    if let (Ok(_), Ok(text)) =
+        (tenure_core::json::Document::parse(bytes), std::str::from_utf8(bytes))
+        && let Some(json) = Json::parse(text)
+    {
+        return json;
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    Json::of(&text.strip_suffix('\r').unwrap_or(text))
+}
+
+/// What CMD wrote as its progress; `None` if there is nothing that can be reported.
+pub fn progress(path: &Path) -> Option<Json> {
+    let bytes = read(path, PROGRESS_BYTES_MAX).ok().flatten()?;
+    if bytes.trim_ascii().is_empty() {
+        return None;
+    }
+    Some(json_or_string(&bytes)).filter(|json| json.text().len() <= PROGRESS_BYTES_MAX)
+}
+
+/// A file that CMD may have written, of at most `most` bytes; `None` if it is not there.
+fn read(path: &Path, most: usize) -> Result<Option<Vec<u8>>, String> {
+    let told = |error: io::Error| error.to_string();
+    // CMD may have put anything there; a pipe would be waited for without end.
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => return Err("it is not a file".to_owned()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(told(error)),
+    }
+    let mut bytes = Vec::new();
+    File::open(path).map_err(told)?.take(most as u64 + 1).read_to_end(&mut bytes).map_err(told)?;
+    if bytes.len() > most {
+        return Err(format!("it is longer than {most} bytes"));
+    }
+    Ok(Some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    struct Left {
+        files: JobFiles,
+        _folder: TempDir,
+    }
+
+    fn left(written: &[(&str, &str)]) -> Left {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, text) in written {
+            std::fs::write(at(name), text).unwrap();
+        }
+        let files = JobFiles {
+            payload: at("payload"),
+            result: at("result"),
+            outcome: at("outcome"),
+            progress: at("progress"),
+        };
+        Left { files, _folder: folder }
+    }
+
+    fn error_of(item: &SettleItem) -> &str {
+        match &item.ending {
+            Ending::Failed { error, .. } => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_exit_code_says_how_the_run_ended() {
+        let failed =
+            |error: &str, last| Ending::Failed { error: error.into(), retry_in: None, last };
+        for (how, stderr, ending) in [
+            (How::Code(0), "noise", Ending::Succeeded { result: None }),
+            (How::Code(75), "x", Ending::Snoozed { later: Later::For(Span::from_s(30)) }),
+            (How::Code(65), "no such page\n", failed("no such page", true)),
+            (How::Code(65), "", failed("exit 65", true)),
+            (How::Code(1), "a\nb\n\n", failed("a\nb", false)),
+            (How::Code(3), " \n", failed("exit 3", false)),
+            (How::Signal(9), "", failed("signal 9", false)),
+            (How::Signal(15), "bye", failed("bye", false)),
+        ] {
+            let item = settle("L", how, stderr.as_bytes(), &left(&[]).files);
+            assert_eq!(item, plain("L", ending), "{how:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_stderr_is_kept_from_a_whole_character_on() {
+        let long = format!("begin {}é end", "é".repeat(ERROR_BYTES_MAX));
+        let error = error(How::Code(1), long.as_bytes());
+        assert!(error.len() <= ERROR_BYTES_MAX && error.ends_with("é end"));
+        assert!(error.starts_with('é'));
+        assert_eq!(super::error(How::Code(1), b"\xff\xfex"), "\u{fffd}\u{fffd}x");
+    }
+
+    #[test]
+    fn a_result_is_json_or_a_string() {
+        for (text, want) in [
+            ("{\"n\": 1}\n", Some("{\"n\": 1}")),
+            ("12", Some("12")),
+            ("done\n", Some("\"done\"")),
+            ("two\nlines\n", Some("\"two\\nlines\"")),
+            ("{\"a\":1,\"a\":2}", Some("\"{\\\"a\\\":1,\\\"a\\\":2}\"")),
+            ("", None),
+            (" \n", None),
+        ] {
+            let item = settle("L", How::Code(0), b"", &left(&[("result", text)]).files);
+            let want = Ending::Succeeded { result: want.map(|text| Json::parse(text).unwrap()) };
+            assert_eq!(item.ending, want, "{text}");
+        }
+        let long = "x".repeat(PAYLOAD_BYTES_MAX + 1);
+        let item = settle("L", How::Code(0), b"", &left(&[("result", &long)]).files);
+        assert!(error_of(&item).contains("the result file cannot be used"));
+    }
+
+    #[test]
+    fn the_outcome_file_goes_before_the_code() {
+        let files = left(&[("outcome", "{\"outcome\":\"snoozed\",\"for\":\"5s\"}")]);
+        for how in [How::Code(0), How::Code(1), How::Signal(15)] {
+            let item = settle("L", how, b"noise", &files.files);
+            assert_eq!(item.ending, Ending::Snoozed { later: Later::For(Span::from_s(5)) });
+        }
+        let both = [("outcome", "{\"outcome\":\"succeeded\"}"), ("result", "7")];
+        let item = settle("L", How::Code(1), b"", &left(&both).files);
+        assert_eq!(item.ending, Ending::Succeeded { result: Json::parse("7") });
+        let open = left(&[("outcome", "{\"outcome\":\"failed\",\"final\":true}")]);
+        assert_eq!(error_of(&settle("L", How::Code(1), b"why", &open.files)), "why");
+    }
+
+    #[test]
+    fn an_outcome_file_that_cannot_be_used_is_a_failure_that_says_so() {
+        for text in ["", "{", "{\"outcome\":\"done\"}", "[]", "{\"outcome\":\"failed\",\"x\":1}"] {
+            let item = settle("L", How::Code(0), b"", &left(&[("outcome", text)]).files);
+            assert!(error_of(&item).starts_with("the outcome file cannot be used: "), "{text}");
+        }
+        let folder = left(&[]);
+        std::fs::create_dir(&folder.files.outcome).unwrap();
+        let item = settle("L", How::Code(0), b"", &folder.files);
+        assert!(error_of(&item).starts_with("the outcome file cannot be read: "));
+    }
+
+    #[test]
+    fn progress_is_what_fits() {
+        let read = |text: &str| progress(&left(&[("progress", text)]).files.progress);
+        assert_eq!(read("{\"n\":1}").unwrap().text(), "{\"n\":1}");
+        assert_eq!(read("half\n").unwrap().text(), "\"half\"");
+        assert_eq!(read(""), None);
+        assert_eq!(read(&"x".repeat(PROGRESS_BYTES_MAX)), None);
+    }
+
+    #[test]
+    fn a_signal_is_passed_on_as_128_and_its_number() {
+        assert_eq!(How::Signal(9).exit_code(), 137);
+        assert_eq!(How::Code(3).exit_code(), 3);
+    }
+}

@@ -1,0 +1,93 @@
+//! The terminal that `lock` and `lease` leave to CMD.
+//!
+//! CMD has a process group of its own, so that all of it can be stopped; a group that is not the
+//! terminal's foreground cannot read from it. So the terminal is handed over, and taken back at the
+//! end and whenever CMD is suspended (Ctrl-Z), when this process is suspended with it, so that the
+//! shell above sees one job.
+
+use std::io::{self, IsTerminal};
+
+use nix::sys::signal::{SigSet, Signal, kill, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+
+/// The terminal, while CMD has it.
+pub struct Terminal {
+    ours: Pid,
+    group: Pid,
+    children: Stream,
+    continued: Stream,
+}
+
+impl Terminal {
+    /// Hands the terminal to CMD's group. `None` if stdin is no terminal of which this process is
+    /// in the foreground: then there is nothing to hand over.
+    pub fn hand_over(group: Pid) -> Option<Self> {
+        let stdin = io::stdin();
+        let ours = getpgrp();
+        if !stdin.is_terminal() || tcgetpgrp(&stdin) != Ok(ours) {
+            return None;
+        }
+        let children = signal(SignalKind::child()).ok()?;
+        let continued = signal(SignalKind::from_raw(Signal::SIGCONT as i32)).ok()?;
+        let terminal = Terminal { ours, group, children, continued };
+        terminal.give();
+        Some(terminal)
+    }
+
+    fn give(&self) {
+        let _ = tcsetpgrp(io::stdin(), self.group);
+        // It may have tried to read before the terminal was its own.
+        let _ = killpg(self.group, Signal::SIGCONT);
+    }
+
+    /// Takes the terminal back.
+    fn take_back(&self) {
+        // Who is not in the foreground and takes the terminal is stopped, unless it blocks that.
+        let mut stop = SigSet::empty();
+        stop.add(Signal::SIGTTOU);
+        if stop.thread_block().is_ok() {
+            let _ = tcsetpgrp(io::stdin(), self.ours);
+            let _ = stop.thread_unblock();
+        }
+    }
+
+    /// Follows CMD: when it is suspended, so is this process, and goes on with it. Never returns.
+    pub async fn follow(&mut self) {
+        loop {
+            if self.children.recv().await.is_none() {
+                return std::future::pending().await;
+            }
+            let look = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
+            let Ok(WaitStatus::Stopped(_, signal)) = waitid(Id::Pid(self.group), look) else {
+                continue;
+            };
+            if matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU)
+                && tcgetpgrp(io::stdin()) == Ok(self.group)
+            {
+                // It stopped before the terminal was its own.
+                let _ = killpg(self.group, Signal::SIGCONT);
+                continue;
+            }
+            self.take_back();
+            // What the terminal would have done to the whole job, had CMD been of our group.
+            // It may stop this process a moment later than the call returns, so that what follows
+            // waits for the shell to say that it goes on: in the foreground, or not.
+            if kill(Pid::from_raw(0), Signal::SIGTSTP).is_ok() {
+                self.continued.recv().await;
+            }
+            if tcgetpgrp(io::stdin()) == Ok(self.ours) {
+                self.give();
+            } else {
+                let _ = killpg(self.group, Signal::SIGCONT);
+            }
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.take_back();
+    }
+}

@@ -1,0 +1,25 @@
+//! `tenure audit`: does what is cached agree with what is held?
+
+use tenure_core::requests::RunAudit;
+
+use crate::exit::{Failure, NO};
+use crate::output::Output;
+use crate::store::Store;
+
+/// Runs the check; a fault is exit 1.
+pub async fn run(store: &Store, out: Output) -> Result<(), Failure> {
+    let audit = store.run(RunAudit).await?;
+    out.answer(&audit, |audit| {
+        let mut text = String::new();
+        for fault in &audit.faults {
+            text.push_str(&format!("{}\n", crate::output::printable(fault)));
+        }
+        let end = if audit.ok { "all is well" } else { "something is wrong" };
+        text + &format!("{} things checked: {end}\n", audit.checked)
+    })?;
+    if audit.ok {
+        return Ok(());
+    }
+    Err(Failure::new(NO, format!("the audit found {} faults", audit.faults.len()))
+        .hint("this is a bug: please report it with the lines above"))
+}

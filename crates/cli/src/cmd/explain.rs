@@ -1,0 +1,69 @@
+//! `tenure explain`: exactly what a job waits for.
+
+use tenure_core::lease::{Explained, Reason};
+use tenure_core::requests::ExplainJob;
+use tenure_core::time::Moment;
+
+use crate::args::jobs::JobArg;
+use crate::exit::Failure;
+use crate::output::table::when;
+use crate::output::{Output, printable};
+use crate::store::Store;
+
+/// Says it.
+pub async fn run(store: &Store, out: Output, args: JobArg) -> Result<(), Failure> {
+    let explained = store.run(ExplainJob { job: args.job }).await?;
+    out.answer(&explained, |explained| people(explained, super::now()))
+}
+
+fn people(explained: &Explained, now: Moment) -> String {
+    let mut text = format!("{} is {}: {}\n", explained.id, explained.state, explained.summary);
+    if let Some(lease) = &explained.lease {
+        text.push_str(&format!(
+            "  held by {} since {} (lease {}, expires {})\n",
+            lease.holder,
+            when(lease.since, now),
+            lease.lease,
+            when(lease.expires_at, now)
+        ));
+    }
+    text.push_str(&reasons(&explained.reasons, now));
+    printable(&text)
+}
+
+/// Reasons, a paragraph each.
+pub fn reasons(reasons: &[Reason], now: Moment) -> String {
+    let mut text = String::new();
+    for reason in reasons {
+        let kind = super::job::json(&reason.kind);
+        let kind = kind.trim_matches('"').replace('_', " ");
+        text.push_str(&format!("- {kind}"));
+        if let Some(name) = &reason.name {
+            text.push_str(&format!(" '{name}'"));
+        }
+        if !reason.detail.is_empty() {
+            text.push_str(&format!(": {}", reason.detail));
+        }
+        text.push('\n');
+        let mut facts = Vec::new();
+        if let (Some(in_use), Some(capacity)) = (reason.in_use, reason.capacity) {
+            facts.push(format!("{in_use} of {capacity} in use"));
+        }
+        facts.extend(reason.position.map(|position| format!("number {position} in its line")));
+        facts.extend(reason.ahead.map(|ahead| format!("{ahead} ahead")));
+        facts.extend(reason.earliest.map(|at| format!("no sooner than {}", when(at, now))));
+        if !facts.is_empty() {
+            text.push_str(&format!("    {}\n", facts.join(", ")));
+        }
+        for holder in &reason.holders {
+            let job = holder.job.as_ref().map(|job| format!(" for job {job}")).unwrap_or_default();
+            text.push_str(&format!(
+                "    held by {}{job} since {} (lease {})\n",
+                holder.holder,
+                when(holder.since, now),
+                holder.lease
+            ));
+        }
+    }
+    text
+}

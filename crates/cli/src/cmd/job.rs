@@ -1,0 +1,65 @@
+//! `tenure job`: one job, whole.
+
+use tenure_core::job::JobView;
+use tenure_core::requests::GetJob;
+
+use crate::args::jobs::JobArg;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::output::page::Page;
+use crate::output::table::second;
+use crate::store::Store;
+
+/// Shows it.
+pub async fn run(store: &Store, out: Output, args: JobArg) -> Result<(), Failure> {
+    let job = store.run(GetJob { job: args.job }).await?;
+    out.answer(&*job, people)
+}
+
+/// A job as a page of fields.
+pub fn people(job: &JobView) -> String {
+    let mut page = Page::default();
+    page.field("id", &job.id)
+        .field("queue", &job.queue)
+        .maybe("kind", Some(&job.kind).filter(|kind| !kind.is_empty()))
+        .field("state", job.state)
+        .maybe("cancel", job.cancel_requested.then_some("requested"))
+        .field("attempt", format!("{} of {}", job.attempt, attempts(job.retry.max_attempts)))
+        .maybe("lost", Some(job.lost).filter(|lost| *lost > 0))
+        .maybe("priority", Some(job.priority).filter(|priority| *priority != 0))
+        .maybe("group", job.group.as_ref())
+        .maybe("needs", Some(json(&job.needs)).filter(|_| !job.needs.is_empty()))
+        .maybe("unique", job.unique.as_ref().map(json))
+        .maybe("labels", Some(json(&job.labels)).filter(|_| !job.labels.is_empty()))
+        .field("created", second(job.created_at))
+        .field("run at", second(job.run_at))
+        .maybe("started", job.started_at.map(second))
+        .maybe("finished", job.finished_at.map(second))
+        .maybe("expires", job.expires_at.map(second))
+        .maybe("timeout", job.timeout)
+        .maybe("lease", job.lease.as_ref())
+        .maybe("payload", job.payload.as_ref().map(|payload| payload.text().to_owned()))
+        .maybe("progress", job.progress.as_ref().map(|progress| progress.text().to_owned()))
+        .maybe("result", job.result.as_ref().map(|result| result.text().to_owned()))
+        .maybe("error", job.error.as_ref());
+    for error in &job.errors {
+        let text = format!(
+            "{} attempt {} {}: {}",
+            second(error.at),
+            error.attempt,
+            error.outcome.as_str(),
+            error.error
+        );
+        page.field("history", text);
+    }
+    page.render()
+}
+
+/// As the API writes it.
+pub fn json(value: &impl serde::Serialize) -> String {
+    tenure_core::secret::Json::of(value).text().to_owned()
+}
+
+fn attempts(max: u32) -> String {
+    if max == 0 { "any".to_owned() } else { max.to_string() }
+}

@@ -1,0 +1,215 @@
+//! `tenure limit`: shows limits, who holds them and who waits; sets, pauses and observes them.
+
+use tenure_core::names::LimitName;
+use tenure_core::requests::{
+    DeleteLimit, GetLimit, ListLimits, ObserveLimit, Patch, PatchLimit, PauseLimit, ResumeLimit,
+};
+use tenure_core::settings::{LimitView, Rate};
+use tenure_core::time::Moment;
+
+use crate::args::settings::{LimitAction, LimitArgs};
+use crate::args::value::{PerSpan, Setting};
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::output::page::Page;
+use crate::output::table::{Table, or_dash, rough, second, when};
+use crate::store::Store;
+
+/// Shows, or does what is said.
+pub async fn run(store: &Store, out: Output, args: LimitArgs) -> Result<(), Failure> {
+    let action = match (args.action, args.name) {
+        (Some(action), _) => action,
+        (None, Some(limit)) => {
+            let view = store.run(GetLimit { limit }).await?;
+            return out.answer(&view, people);
+        }
+        (None, None) => {
+            let listed = store.run(ListLimits { page: args.page.page() }).await?;
+            out.answer(&listed, |listed| table(&listed.items))?;
+            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            return Ok(());
+        }
+    };
+    let view = match action {
+        LimitAction::Set { name, concurrency, rate, burst, gap } => {
+            let rate = match (rate, burst) {
+                (None, Some(burst)) => burst_alone(store, &name, burst).await?,
+                (rate, burst) => rate_of(rate, burst)?,
+            };
+            let (concurrency, gap) = (Setting::of(concurrency), Setting::of(gap));
+            store.run(PatchLimit { limit: name, concurrency, rate, gap }).await?.view
+        }
+        LimitAction::Pause { name, later } => {
+            store.run(PauseLimit { limit: name, until: Some(later.later()) }).await?
+        }
+        LimitAction::Resume { name } => store.run(ResumeLimit { limit: name }).await?,
+        LimitAction::Observe { name, external, hold } => {
+            store.run(ObserveLimit { limit: name, external, hold }).await?
+        }
+        LimitAction::Delete { name } => {
+            store.run(DeleteLimit { limit: name.clone() }).await?;
+            return out.done(&format!("the settings of limit '{name}' were deleted"));
+        }
+    };
+    out.answer(&view, people)
+}
+
+/// `--rate` and `--burst` as one field.
+pub fn rate_of(rate: Option<Setting<PerSpan>>, burst: Option<u32>) -> Result<Patch<Rate>, Failure> {
+    match (Setting::of(rate), burst) {
+        (Patch::Set(rate), burst) => Ok(Patch::Set(rate.with_burst(burst))),
+        (Patch::Keep, None) => Ok(Patch::Keep),
+        (Patch::Reset, None) => Ok(Patch::Reset),
+        (_, Some(_)) => Err(no_rate()),
+    }
+}
+
+fn no_rate() -> Failure {
+    Failure::usage("--burst is a part of a rate, and there is none")
+        .hint("give the rate too: --rate 10/1s --burst 5")
+}
+
+/// `--burst` without `--rate` changes the rate that is set.
+async fn burst_alone(store: &Store, limit: &LimitName, burst: u32) -> Result<Patch<Rate>, Failure> {
+    let view = store.run(GetLimit { limit: limit.clone() }).await?;
+    match view.settings.rate {
+        Some(rate) => Ok(Patch::Set(Rate { burst, ..rate })),
+        None => Err(no_rate()),
+    }
+}
+
+/// A rate as it is said on the command line.
+pub fn rate_text(rate: &Rate) -> String {
+    format!("{}/{}, burst {}", rate.count, rate.per, rate.burst)
+}
+
+fn used(limit: &LimitView) -> String {
+    let used = match limit.external {
+        0 => limit.in_use.to_string(),
+        external => format!("{}+{external}", limit.in_use),
+    };
+    match limit.settings.concurrency {
+        Some(cap) => format!("{used} of {cap}"),
+        None => used,
+    }
+}
+
+fn paused(limit: &LimitView, now: Moment) -> Option<Moment> {
+    limit.paused_until.filter(|until| *until > now)
+}
+
+fn table(limits: &[LimitView]) -> String {
+    let now = super::now();
+    let head = ["LIMIT", "IN USE", "RATE", "GAP", "WAITING", "TEMPLATE", "PAUSED UNTIL"];
+    let mut table = Table::new(&head);
+    for limit in limits {
+        table.row([
+            limit.name.to_string(),
+            used(limit),
+            or_dash(limit.settings.rate.as_ref().map(rate_text)),
+            or_dash(limit.settings.gap),
+            limit.waiting.to_string(),
+            or_dash(limit.template.as_ref()),
+            or_dash(paused(limit, now).map(second)),
+        ]);
+    }
+    table.render("no limits")
+}
+
+fn people(limit: &LimitView) -> String {
+    people_at(limit, super::now())
+}
+
+fn people_at(limit: &LimitView, now: Moment) -> String {
+    let mut page = Page::default();
+    page.field("limit", &limit.name)
+        .maybe("template", limit.template.as_ref())
+        .maybe("concurrency", limit.settings.concurrency)
+        .maybe("rate", limit.settings.rate.as_ref().map(rate_text))
+        .maybe("gap", limit.settings.gap)
+        .field("in use", limit.in_use)
+        .maybe("external", Some(limit.external).filter(|n| *n > 0))
+        .maybe("over limit", Some(limit.over_limit).filter(|n| *n > 0))
+        .field("waiting", limit.waiting)
+        .maybe("paused until", paused(limit, now).map(second));
+    let mut text = page.render();
+    if !limit.holders.is_empty() {
+        let mut table = Table::new(&["HOLDER", "SINCE", "JOB", "LEASE"]);
+        for holder in &limit.holders {
+            table.row([
+                holder.holder.clone(),
+                when(holder.since, now),
+                or_dash(holder.job.as_ref()),
+                holder.lease.clone(),
+            ]);
+        }
+        text.push_str(&format!("\nheld by\n{}", table.render("")));
+    }
+    if !limit.line.is_empty() {
+        let mut table = Table::new(&["IN LINE", "WAITS FOR", "QUEUE", "JOB"]);
+        for (at, waiter) in limit.line.iter().enumerate() {
+            table.row([
+                (at + 1).to_string(),
+                rough(now.since(waiter.since)),
+                or_dash(waiter.queue.as_ref()),
+                waiter.job.as_ref().map_or_else(|| "(a caller)".to_owned(), ToString::to_string),
+            ]);
+        }
+        text.push_str(&format!("\n{}", table.render("")));
+        let shown = limit.line.len() as u64;
+        if limit.waiting > shown {
+            text.push_str(&format!("… and {} more\n", limit.waiting - shown));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenure_core::names::JobId;
+    use tenure_core::settings::{Holder, LimitSettings, Waiter};
+    use tenure_core::time::Span;
+
+    #[test]
+    fn a_burst_belongs_to_a_rate() {
+        let rate = PerSpan { count: 10, per: Span::from_s(1) };
+        let set = Some(Setting(Patch::Set(rate)));
+        let full = |burst| Patch::Set(Rate { count: 10, per: Span::from_s(1), burst });
+        assert_eq!(rate_of(set.clone(), None).unwrap(), full(1));
+        assert_eq!(rate_of(set, Some(5)).unwrap(), full(5));
+        assert_eq!(rate_of(None, None).unwrap(), Patch::Keep);
+        assert_eq!(rate_of(Some(Setting(Patch::Reset)), None).unwrap(), Patch::Reset);
+        assert_eq!(rate_of(Some(Setting(Patch::Reset)), Some(5)).unwrap_err().code, 2);
+    }
+
+    #[test]
+    fn a_limit_shows_holders_and_its_line_with_waiting_times() {
+        let now = Moment::from_us(1_700_000_000_000_000);
+        let ago = |s| now.minus(Span::from_s(s));
+        let limit = LimitView {
+            name: LimitName::parse("site:a").unwrap(),
+            template: LimitName::parse("site:*").ok(),
+            settings: LimitSettings { concurrency: Some(1), rate: None, gap: None },
+            in_use: 1,
+            external: 0,
+            waiting: 2,
+            over_limit: 0,
+            paused_until: None,
+            holders: vec![Holder {
+                lease: "L1".into(),
+                holder: "w1".into(),
+                job: JobId::parse("j1").ok(),
+                since: ago(192),
+            }],
+            line: vec![
+                Waiter { job: JobId::parse("j2").ok(), queue: None, since: ago(65) },
+                Waiter { job: None, queue: None, since: ago(3) },
+            ],
+        };
+        let text = people_at(&limit, now);
+        for part in ["template", "3m12s ago", "1m5s", "j2", "(a caller)", "3s"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+}

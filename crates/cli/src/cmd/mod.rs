@@ -1,0 +1,82 @@
+//! One file per command: what it asks of the store, and how the answer is shown.
+//!
+//! No command knows which engine answers, and none writes an exit code of its own making.
+
+pub mod asking;
+pub mod audit;
+pub mod cancel;
+pub mod explain;
+pub mod job;
+pub mod jobs;
+pub mod leases;
+pub mod limit;
+pub mod lock;
+pub mod pool;
+pub mod pool_sync;
+pub mod push;
+pub mod push_lines;
+pub mod queue;
+pub mod reschedule;
+pub mod stats;
+pub mod version;
+pub mod work;
+pub mod work_job;
+pub mod workers;
+
+use tenure_core::time::Moment;
+use tenure_engine::{Clock, SystemClock};
+
+use crate::args::{Cli, Command};
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::store::Store;
+
+/// This machine's clock, for what people read and for nothing else.
+pub fn now() -> Moment {
+    SystemClock.now()
+}
+
+/// Does what the command line says.
+pub async fn run(cli: Cli) -> Result<(), Failure> {
+    let out = Output { json: cli.global.json };
+    match cli.command {
+        Command::Version => version::version(out),
+        Command::Completions { shell } => version::completions(out, shell),
+        command => {
+            let store = Store::open(&cli.global.url, cli.global.namespace)?;
+            with_store(command, &store, out).await
+        }
+    }
+}
+
+async fn with_store(command: Command, store: &Store, out: Output) -> Result<(), Failure> {
+    match command {
+        Command::Push(args) => push::run(store, out, *args).await,
+        Command::Work(args) => work::run(store, args).await,
+        Command::Jobs(args) => jobs::run(store, out, args).await,
+        Command::Job(args) => job::run(store, out, args).await,
+        Command::Explain(args) => explain::run(store, out, args).await,
+        Command::Cancel(args) => cancel::cancel(store, out, args).await,
+        Command::Retry(args) => cancel::retry(store, out, args).await,
+        Command::RunNow(args) => cancel::run_now(store, out, args).await,
+        Command::Reschedule(args) => reschedule::run(store, out, args).await,
+        Command::Queue(args) => queue::run(store, out, args).await,
+        Command::Limit(args) => limit::run(store, out, args).await,
+        Command::Pool(args) => pool::run(store, out, args).await,
+        Command::Lock(args) => lock::lock(store, args).await,
+        Command::Lease(args) => lock::lease(store, args).await,
+        Command::Leases(args) => leases::run(store, out, args).await,
+        Command::Workers(args) => workers::run(store, out, args).await,
+        Command::Stats => stats::run(store, out).await,
+        Command::Audit => audit::run(store, out).await,
+        Command::Version => version::version(out),
+        Command::Completions { shell } => version::completions(out, shell),
+    }
+}
+
+/// Says on stderr how a list goes on, where people read it.
+pub fn tell_more(out: Output, next: Option<&str>, partial: bool) {
+    let (false, Some(next)) = (out.json, next) else { return };
+    let why = if partial { "only a part was looked at" } else { "there are more" };
+    crate::output::hint(&format!("{why}: go on with --cursor '{next}'"));
+}

@@ -1,0 +1,212 @@
+//! `tenure pool`: shows pools and their resources, sets and fills them. No data is ever shown.
+
+use tenure_core::requests::{
+    AddResources, BanResource, CoolResource, DeletePool, DeleteResource, GetPool, ListPools,
+    ListResources, Operation, PatchPool, RestoreResource,
+};
+use tenure_core::settings::{NewResource, PoolView, ResourceState, ResourceView};
+
+use crate::args::settings::{PoolAction, PoolArgs};
+use crate::args::value::Setting;
+use crate::cmd::limit::{rate_of, rate_text};
+use crate::cmd::pool_sync;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::output::page::Page;
+use crate::output::table::{Table, or_dash, second, when};
+use crate::said;
+use crate::store::Store;
+
+/// Shows, or does what is said.
+pub async fn run(store: &Store, out: Output, args: PoolArgs) -> Result<(), Failure> {
+    match (args.action, args.name) {
+        (Some(action), _) => act(store, out, action).await,
+        (None, Some(pool)) => {
+            let view = store.run(GetPool { pool: pool.clone() }).await?;
+            if out.json {
+                return out.document(&view);
+            }
+            let request = ListResources { pool, page: args.page.page() };
+            let listed = store.run(request).await?;
+            let text = people(&view) + "\n" + &resources(&listed.items);
+            out.text(&text)?;
+            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            Ok(())
+        }
+        (None, None) => {
+            let listed = store.run(ListPools { page: args.page.page() }).await?;
+            out.answer(&listed, |listed| table(&listed.items))?;
+            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            Ok(())
+        }
+    }
+}
+
+async fn act(store: &Store, out: Output, action: PoolAction) -> Result<(), Failure> {
+    match action {
+        PoolAction::Set { name, quarantine, cooldown, rate, burst, max_uses, pick } => {
+            let patch = PatchPool {
+                pool: name,
+                quarantine: Setting::of(quarantine),
+                cooldown: Setting::of(cooldown),
+                rate: rate_of(rate, burst)?,
+                max_uses: Setting::of(max_uses),
+                pick: Setting::of(pick),
+            };
+            let put = store.run(patch).await?;
+            out.answer(&put.view, people)
+        }
+        PoolAction::Sync { name, file, id, force, format, version } => {
+            let how = pool_sync::How { file: &file, id: &id, format };
+            pool_sync::run(store, out, name, how, force, version).await
+        }
+        PoolAction::Add { name, id, data, tags, slots } => {
+            let data = said::data(data.as_deref())?;
+            let resources = vec![NewResource { id, data, tags, slots }];
+            let mut added = store.run(AddResources { pool: name, resources }).await?;
+            match added.pop() {
+                Some(view) => out.answer(&view, one),
+                None => Err(Failure::bug("a resource was added, and none was answered")),
+            }
+        }
+        PoolAction::Resources { name, page } => {
+            let listed = store.run(ListResources { pool: name, page: page.page() }).await?;
+            out.answer(&listed, |listed| resources(&listed.items))?;
+            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            Ok(())
+        }
+        PoolAction::Remove(which) => {
+            let pool = which.name;
+            let ids = which.ids.into_iter();
+            let calls = ids.map(|resource| DeleteResource { pool: pool.clone(), resource });
+            each(store, calls, |()| ()).await?;
+            out.done("retired: each goes when it is free")
+        }
+        PoolAction::Cool { which, later } => {
+            let (pool, until) = (which.name, later.later());
+            let calls = which.ids.into_iter().map(|resource| CoolResource {
+                pool: pool.clone(),
+                resource,
+                until,
+            });
+            show(out, each(store, calls, |view| view).await?)
+        }
+        PoolAction::Ban { which, reason } => {
+            let pool = which.name;
+            let calls = which.ids.into_iter().map(|resource| BanResource {
+                pool: pool.clone(),
+                resource,
+                reason: reason.clone(),
+            });
+            show(out, each(store, calls, |view| view).await?)
+        }
+        PoolAction::Restore(which) => {
+            let pool = which.name;
+            let ids = which.ids.into_iter();
+            let calls = ids.map(|resource| RestoreResource { pool: pool.clone(), resource });
+            show(out, each(store, calls, |view| view).await?)
+        }
+        PoolAction::Delete { name } => {
+            store.run(DeletePool { pool: name.clone() }).await?;
+            out.done(&format!("pool '{name}' was deleted"))
+        }
+    }
+}
+
+/// One call per resource; the first refusal ends it, and names what it refused.
+async fn each<O: Operation, T>(
+    store: &Store,
+    calls: impl Iterator<Item = O>,
+    take: impl Fn(O::Reply) -> T,
+) -> Result<Vec<T>, Failure> {
+    let mut done = Vec::new();
+    for call in calls {
+        done.push(take(store.run(call).await?));
+    }
+    Ok(done)
+}
+
+fn show(out: Output, views: Vec<ResourceView>) -> Result<(), Failure> {
+    match views.as_slice() {
+        [view] => out.answer(view, one),
+        views => out.answer(views, |views| resources(views)),
+    }
+}
+
+fn table(pools: &[PoolView]) -> String {
+    let mut table = Table::new(&["POOL", "AVAILABLE", "LEASED", "COOLING", "BANNED", "WAITING"]);
+    for pool in pools {
+        table.row([
+            pool.name.to_string(),
+            pool.available.to_string(),
+            pool.leased.to_string(),
+            pool.cooling.to_string(),
+            pool.banned.to_string(),
+            pool.waiting.to_string(),
+        ]);
+    }
+    table.render("no pools")
+}
+
+fn people(pool: &PoolView) -> String {
+    let settings = &pool.settings;
+    let mut page = Page::default();
+    page.field("pool", &pool.name)
+        .field("available", pool.available)
+        .field("leased", pool.leased)
+        .field("cooling", pool.cooling)
+        .field("banned", pool.banned)
+        .field("waiting", pool.waiting)
+        .field("quarantine", settings.quarantine)
+        .field("cooldown", settings.cooldown)
+        .maybe("rate", settings.rate.as_ref().map(rate_text))
+        .maybe("max uses", settings.max_uses)
+        .field("pick", super::job::json(&settings.pick).trim_matches('"'));
+    page.render()
+}
+
+fn state(resource: &ResourceView) -> &'static str {
+    match resource.state {
+        _ if resource.retiring => "retiring",
+        ResourceState::Available => "available",
+        ResourceState::Cooling => "cooling",
+        ResourceState::Banned => "banned",
+    }
+}
+
+fn one(resource: &ResourceView) -> String {
+    let mut page = Page::default();
+    page.field("id", &resource.id)
+        .field("state", state(resource))
+        .maybe("reason", resource.reason.as_ref())
+        .maybe("until", resource.until.map(second))
+        .field("in use", format!("{} of {}", resource.in_use, resource.slots))
+        .maybe("tags", Some(tags(resource)).filter(|tags| !tags.is_empty()))
+        .field("uses", resource.uses);
+    page.render()
+}
+
+fn tags(resource: &ResourceView) -> String {
+    resource.tags.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn resources(resources: &[ResourceView]) -> String {
+    let now = super::now();
+    let head = ["ID", "STATE", "IN USE", "USES", "LAST USED", "UNTIL", "TAGS", "NOTE"];
+    let mut table = Table::new(&head);
+    for resource in resources {
+        let holders: Vec<&str> = resource.holders.iter().map(|h| h.holder.as_str()).collect();
+        let note = resource.reason.clone().unwrap_or_else(|| holders.join(" "));
+        table.row([
+            resource.id.to_string(),
+            state(resource).to_owned(),
+            format!("{} of {}", resource.in_use, resource.slots),
+            resource.uses.to_string(),
+            or_dash(resource.last_used_at.map(|at| when(at, now))),
+            or_dash(resource.until.map(|at| when(at, now))),
+            tags(resource),
+            note,
+        ]);
+    }
+    table.render("no resources")
+}

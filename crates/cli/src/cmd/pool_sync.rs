@@ -1,0 +1,324 @@
+//! `tenure pool sync`: reads a whole set of resources from JSON, NDJSON or CSV, and sends it.
+//!
+//! A set that cannot be read whole is not sent at all. What is in it may be secret: messages name
+//! lines and fields, never values.
+
+use std::path::Path;
+
+use serde_json::value::RawValue;
+use tenure_core::decode;
+use tenure_core::json::{Document, Kind, Node};
+use tenure_core::names::PoolName;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{Meant, SyncResources};
+use tenure_core::secret::Json;
+use tenure_core::settings::{NewResource, Synced};
+
+use crate::args::settings::Format;
+use crate::cmd::job::json;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::said;
+use crate::store::Store;
+
+/// Largest file that is read: a set is sent in one call.
+const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// How the file is read.
+#[derive(Clone, Copy)]
+pub struct How<'a> {
+    /// The file, or `-`.
+    pub file: &'a Path,
+    /// Which field is the id.
+    pub id: &'a str,
+    /// As what, if said.
+    pub format: Option<Format>,
+}
+
+/// Makes the file the whole set of the pool.
+pub async fn run(
+    store: &Store,
+    out: Output,
+    pool: PoolName,
+    how: How<'_>,
+    force: bool,
+    version: Option<u64>,
+) -> Result<(), Failure> {
+    let bytes = said::read_all(how.file, FILE_BYTES_MAX)?;
+    let resources = read(&bytes, how)?;
+    let meant = if force { Meant::Yes } else { Meant::Ask };
+    let synced = store.run(SyncResources { pool, resources, meant, version }).await?;
+    out.answer(&synced, people)
+}
+
+fn people(synced: &Synced) -> String {
+    let Synced { added, updated, unchanged, retired, retiring } = synced;
+    format!(
+        "{added} added, {updated} updated, {unchanged} unchanged, {retired} retired, \
+         {retiring} retiring\n"
+    )
+}
+
+/// All resources of a file.
+fn read(bytes: &[u8], how: How<'_>) -> Result<Vec<NewResource>, Failure> {
+    // A byte order mark is what spreadsheets put in front.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match format(bytes, how)? {
+        Format::Csv => csv(bytes, how.id),
+        Format::Ndjson => ndjson(bytes, how.id),
+        Format::Json => array(bytes, how.id),
+    }
+}
+
+/// As what to read it: as is said, else by the suffix, else by how it begins.
+fn format(bytes: &[u8], how: How<'_>) -> Result<Format, Failure> {
+    let suffix = how.file.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+    let begins = bytes.trim_ascii_start().first();
+    match (how.format, suffix.to_ascii_lowercase().as_str(), begins) {
+        (Some(format), _, _) => Ok(format),
+        (None, "csv", _) => Ok(Format::Csv),
+        (None, "ndjson" | "jsonl", _) => Ok(Format::Ndjson),
+        (None, "json", Some(b'{')) => Ok(Format::Ndjson),
+        (None, "json", _) | (None, _, Some(b'[')) => Ok(Format::Json),
+        (None, _, Some(b'{')) => Ok(Format::Ndjson),
+        _ => Err(Failure::usage("it does not say whether it is JSON, NDJSON or CSV")
+            .hint("add --format json, ndjson or csv")),
+    }
+}
+
+fn at_line(line: u64, no: &Refusal) -> Failure {
+    said::usage(&format!("line {line}"), no)
+}
+
+fn array(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
+    let document = Document::parse(bytes).map_err(|error| said::usage("it", &error.into()))?;
+    let root = document.root();
+    if root.kind() != Kind::Array {
+        return Err(Failure::usage(format!("it is {}, and an array is due", root.kind().noun()))
+            .hint("write the whole set as a JSON array, or say --format ndjson"));
+    }
+    root.items()
+        .enumerate()
+        .map(|(at, node)| resource(node, id).map_err(|no| said::usage(&format!("item {at}"), &no)))
+        .collect()
+}
+
+fn ndjson(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
+    let one = |number: usize, line: decode::Line<'_>| {
+        let read = match line {
+            decode::Line::TooLong => Err(decode::line_too_long()),
+            decode::Line::Whole(line) => Document::parse(line)
+                .map_err(Refusal::from)
+                .and_then(|document| resource(document.root(), id)),
+        };
+        read.map_err(|no| at_line(number as u64, &no))
+    };
+    let mut lines = decode::Lines::default();
+    let mut resources = Vec::new();
+    let mut rest = bytes;
+    while let Some((number, line)) = lines.next(&mut rest) {
+        resources.push(one(number, line)?);
+    }
+    if let Some((number, line)) = lines.finish() {
+        resources.push(one(number, line)?);
+    }
+    Ok(resources)
+}
+
+/// One resource. Without `data` the object is its own data, less what is the resource's own: tags
+/// and slots.
+fn resource(node: Node<'_>, id: &str) -> Result<NewResource, Refusal> {
+    if node.kind() != Kind::Object {
+        return decode::resource_line(node.text().as_bytes());
+    }
+    let own = node.member("data").is_none_or(Node::is_null);
+    let mut fields: Vec<(&str, String)> = Vec::new();
+    if let Some(value) = node.member(id) {
+        // A database's ids are often numbers; a resource's id is text.
+        let text = match value.kind() {
+            Kind::Number => json(&value.text()),
+            _ => value.text().to_owned(),
+        };
+        fields.push(("id", text));
+    }
+    for name in ["tags", "slots"] {
+        fields.extend(node.member(name).map(|value| (name, value.text().to_owned())));
+    }
+    let members: Vec<(String, String)> = node
+        .members()
+        .filter(|(key, _)| !matches!(key.as_ref(), "tags" | "slots"))
+        .map(|(key, value)| (key.into_owned(), value.text().to_owned()))
+        .collect();
+    let data = own.then(|| object(members.iter().map(|(k, v)| (k.as_str(), v.as_str()))));
+    if let Some(data) = data {
+        fields.push(("data", data));
+    } else {
+        // Beside `data` nothing else has a meaning: what is unknown is refused, not dropped.
+        fields.extend(
+            members.iter().filter(|(key, _)| key != id).map(|(k, v)| (k.as_str(), v.clone())),
+        );
+    }
+    let text = object(fields.iter().map(|(k, v)| (*k, v.as_str())));
+    decode::resource_line(text.as_bytes()).map_err(|no| id_is(no, id))
+}
+
+/// A refusal of the id names the field that was said to be it.
+fn id_is(no: Refusal, id: &str) -> Refusal {
+    if id != "id" && no.pointer.as_deref() == Some("/id") {
+        let hint = format!("--id says that the field {id:?} is the id; {}", no.hint);
+        return Refusal { hint, ..no };
+    }
+    no
+}
+
+/// A JSON object of members whose values are JSON already.
+fn object<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let text: Vec<String> = members.map(|(key, value)| format!("{}:{value}", json(&key))).collect();
+    format!("{{{}}}", text.join(","))
+}
+
+/// A header, then a row per resource: the columns of the id, `tags` and `slots` have their meaning,
+/// all others are data.
+fn csv(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
+    let mut reader = csv::ReaderBuilder::new().from_reader(bytes);
+    let wrong = |error: &csv::Error| {
+        let line = error.position().map_or(1, csv::Position::line);
+        let why = match error.kind() {
+            csv::ErrorKind::Utf8 { .. } => "it is not UTF-8".to_owned(),
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                format!("it has {len} columns, and the header has {expected_len}")
+            }
+            _ => "it cannot be read as CSV".to_owned(),
+        };
+        Failure::usage(format!("line {line}: {why}"))
+    };
+    let header = reader.headers().map_err(|error| wrong(&error))?.clone();
+    let names: Vec<&str> = header.iter().map(str::trim).collect();
+    for (at, name) in names.iter().enumerate() {
+        if names[..at].contains(name) {
+            return Err(Failure::usage(format!("the column '{name}' stands twice")));
+        }
+    }
+    if !names.contains(&id) {
+        return Err(Failure::usage(format!("the header has no column '{id}'"))
+            .hint("name the column of the ids with --id, and begin the file with a header"));
+    }
+    let mut resources = Vec::new();
+    for row in reader.records() {
+        let row = row.map_err(|error| wrong(&error))?;
+        let line = row.position().map_or(0, csv::Position::line);
+        let text = row_text(&names, &row, id);
+        resources.push(
+            decode::resource_line(text.as_bytes()).map_err(|no| at_line(line, &id_is(no, id)))?,
+        );
+    }
+    Ok(resources)
+}
+
+fn row_text(names: &[&str], row: &csv::StringRecord, id: &str) -> String {
+    let mut fields: Vec<(&str, String)> = Vec::new();
+    let mut data: Vec<(&str, String)> = Vec::new();
+    for (name, value) in names.iter().zip(row) {
+        if *name == id {
+            fields.push(("id", json(&value)));
+        }
+        match *name {
+            "tags" => {
+                let tags = value.split(';').map(str::trim).filter(|tag| !tag.is_empty());
+                fields.push(("tags", json(&tags.collect::<Vec<_>>())));
+            }
+            "slots" if value.trim().is_empty() => {}
+            // A number as JSON; what is none is refused as what it is.
+            "slots" => {
+                let number = Json::parse(value)
+                    .filter(|_| serde_json::from_str::<&RawValue>(value.trim()).is_ok());
+                fields.push(("slots", number.map_or_else(|| json(&value), |n| n.text().into())));
+            }
+            "id" if id == "id" => {}
+            name => data.push((name, json(&value))),
+        }
+    }
+    fields.push(("data", object(data.iter().map(|(k, v)| (*k, v.as_str())))));
+    object(fields.iter().map(|(k, v)| (*k, v.as_str())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn how<'a>(file: &'a str, id: &'a str) -> How<'a> {
+        How { file: Path::new(file), id, format: None }
+    }
+
+    fn shown(resources: &[NewResource]) -> Vec<String> {
+        let tags =
+            |r: &NewResource| r.tags.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+        let one = |r: &NewResource| format!("{} {} {} {}", r.id, r.data.text(), tags(r), r.slots);
+        resources.iter().map(one).collect()
+    }
+
+    #[test]
+    fn every_format_makes_the_same_set() {
+        let whole = [
+            ("x.json", r#"[{"id":"a","data":{"u":"1"},"tags":["cn","de"],"slots":2},{"id":"b"}]"#),
+            (
+                "x.ndjson",
+                "{\"id\":\"a\",\"data\":{\"u\":\"1\"},\"tags\":[\"cn\",\"de\"],\"slots\":2}\n\n{\"id\":\"b\"}\n",
+            ),
+            (
+                "-",
+                "\u{feff} [{\"id\":\"a\",\"data\":{\"u\":\"1\"},\"tags\":[\"cn\",\"de\"],\"slots\":2},{\"id\":\"b\"}]",
+            ),
+        ];
+        for (file, text) in whole {
+            let read = read(text.as_bytes(), how(file, "id")).unwrap();
+            assert_eq!(shown(&read), ["a {\"u\":\"1\"} cn+de 2", "b {\"id\":\"b\"}  1"], "{file}");
+        }
+        let text = "\u{feff}id,u,tags,slots\na,1,cn; de,2\nb,\"x,\ny\",,\n";
+        let read = read(text.as_bytes(), how("x.CSV", "id")).unwrap();
+        assert_eq!(shown(&read), ["a {\"u\":\"1\"} cn+de 2", "b {\"u\":\"x,\\ny\"}  1"]);
+    }
+
+    #[test]
+    fn a_line_without_data_is_its_own_data_and_another_field_may_be_the_id() {
+        let line = r#"{"phone":139,"pass":"x","tags":["cn"]}"#;
+        let read = |text: &str, file| read(text.as_bytes(), how(file, "phone"));
+        let want = ["139 {\"phone\":139,\"pass\":\"x\"} cn 1"];
+        assert_eq!(shown(&read(line, "x.jsonl").unwrap()), want);
+        let both = r#"{"phone":"139","data":{"pass":"x"}}"#;
+        assert_eq!(shown(&read(both, "-").unwrap()), ["139 {\"pass\":\"x\"}  1"]);
+        let csv = "phone,pass\n139,x\n";
+        let want = ["139 {\"phone\":\"139\",\"pass\":\"x\"}  1"];
+        assert_eq!(shown(&read(csv, "x.csv").unwrap()), want);
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_where_and_never_what() {
+        for (file, text, part) in [
+            ("x.csv", "id,pass\na,secret\nb\n", "line 3: it has 1 columns"),
+            ("x.csv", "name,pass\na,secret\n", "no column 'id'"),
+            ("x.csv", "id,id\na,secret\n", "stands twice"),
+            ("x.csv", "id,slots,p\na,0,secret\n", "line 2"),
+            ("x.csv", "id,slots,p\na,many,secret\n", "line 2"),
+            ("x.ndjson", "{\"id\":\"a\"}\n{\"data\":\"secret\"}\n", "line 2"),
+            ("x.ndjson", "{\"id\":\"a\"\n", "line 1"),
+            ("x.json", "[{\"id\":\"a\",\"data\":1,\"pass\":\"secret\"}]", "item 0"),
+            ("x.json", "{}", "line 1"),
+            ("x.json", "\"secret\"", "an array is due"),
+            ("x", "id,pass\n", "does not say"),
+        ] {
+            let failure = read(text.as_bytes(), how(file, "id")).unwrap_err();
+            let said = format!("{} {:?}", failure.sentence.unwrap(), failure.hint);
+            assert_eq!(failure.code, 2);
+            assert!(said.contains(part), "{file} {text}: {said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_empty_set_is_read_and_is_the_stores_to_refuse() {
+        for (file, text) in [("x.json", "[]"), ("x.ndjson", ""), ("x.csv", "id,u\n")] {
+            assert_eq!(read(text.as_bytes(), how(file, "id")).unwrap(), [], "{file}");
+        }
+    }
+}

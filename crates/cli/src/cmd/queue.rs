@@ -1,0 +1,190 @@
+//! `tenure queue`: shows queues, sets their defaults, pauses them.
+
+use std::collections::BTreeMap;
+
+use tenure_core::job::{Need, Retry};
+use tenure_core::names::{Group, QueueName};
+use tenure_core::requests::{
+    DeleteQueue, GetQueue, ListQueues, Patch, PatchQueue, PauseQueue, ResumeQueue,
+};
+use tenure_core::settings::QueueView;
+
+use crate::args::settings::{QueueAction, QueueArgs, QueueSetArgs};
+use crate::args::value::Setting;
+use crate::cmd::job::json;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::output::page::Page;
+use crate::output::table::{Table, second, when};
+use crate::said;
+use crate::store::Store;
+
+/// Shows, or does what is said.
+pub async fn run(store: &Store, out: Output, args: QueueArgs) -> Result<(), Failure> {
+    let view = match (args.action, args.name) {
+        (None, None) => {
+            let listed = store.run(ListQueues { page: args.page.page() }).await?;
+            out.answer(&listed, |listed| table(&listed.items))?;
+            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            return Ok(());
+        }
+        (None, Some(queue)) => store.run(GetQueue { queue }).await?,
+        (Some(QueueAction::Set(set)), _) => store.run(patch(*set)?).await?.view,
+        (Some(QueueAction::Pause { name, later }), _) => {
+            store.run(PauseQueue { queue: name, until: later.later() }).await?
+        }
+        (Some(QueueAction::Resume { name }), _) => store.run(ResumeQueue { queue: name }).await?,
+        (Some(QueueAction::Delete { name }), _) => {
+            store.run(DeleteQueue { queue: name.clone() }).await?;
+            return out.done(&format!("queue '{name}' was deleted"));
+        }
+    };
+    out.answer(&view, people)
+}
+
+fn patch(set: QueueSetArgs) -> Result<PatchQueue, Failure> {
+    Ok(PatchQueue {
+        needs: needs(&set.needs)?,
+        retry: retry(set.retry.as_deref(), &set.name)?,
+        timeout: Setting::of(set.timeout),
+        retain: Setting::of(set.retain),
+        max_waiting: Setting::of(set.max_waiting),
+        shares: shares(&set.shares, &set.name)?,
+        queue: set.name,
+    })
+}
+
+/// What the API would make of a body: its forms and bounds hold here too.
+fn through_body(queue: &QueueName, field: &str, text: &str) -> Result<PatchQueue, Failure> {
+    let what = format!("--{field}");
+    let value = said::checked_json(&what, text.as_bytes())?;
+    let body = json(&BTreeMap::from([(field, value)]));
+    tenure_core::decode::patch_queue(queue.as_str(), body.as_bytes())
+        .map_err(|no| said::usage(&what, &no))
+}
+
+fn needs(said: &[String]) -> Result<Patch<Vec<Need>>, Failure> {
+    match said {
+        [] => Ok(Patch::Keep),
+        [none] if none == "none" => Ok(Patch::Reset),
+        some => said::needs(some).map(Patch::Set),
+    }
+}
+
+fn retry(said: Option<&str>, queue: &QueueName) -> Result<Patch<Retry>, Failure> {
+    match said {
+        None => Ok(Patch::Keep),
+        Some("none") => Ok(Patch::Reset),
+        Some(text) => Ok(through_body(queue, "retry", text)?.retry),
+    }
+}
+
+fn shares(said: &[String], queue: &QueueName) -> Result<Patch<BTreeMap<Group, u32>>, Failure> {
+    match said {
+        [] => return Ok(Patch::Keep),
+        [none] if none == "none" => return Ok(Patch::Reset),
+        [text] if text.trim_start().starts_with('{') => {
+            return Ok(through_body(queue, "shares", text)?.shares);
+        }
+        _ => {}
+    }
+    let mut map = BTreeMap::new();
+    for text in said {
+        // A group may contain '=', a number cannot.
+        let pair =
+            text.rsplit_once('=').and_then(|(group, n)| Some((group, n.parse::<u32>().ok()?)));
+        let (group, n) = pair.ok_or_else(|| {
+            Failure::usage(format!("--shares: '{text}' is not GROUP=N"))
+                .hint("write --shares tenant-7=3, or a JSON object")
+        })?;
+        map.insert(group, n);
+    }
+    Ok(through_body(queue, "shares", &json(&map))?.shares)
+}
+
+fn table(queues: &[QueueView]) -> String {
+    let now = super::now();
+    let mut table = Table::new(&[
+        "QUEUE",
+        "READY",
+        "BLOCKED",
+        "SCHEDULED",
+        "RUNNING",
+        "WORKERS",
+        "OLDEST READY",
+        "PAUSED",
+    ]);
+    for queue in queues {
+        table.row([
+            queue.name.to_string(),
+            queue.counts.ready.to_string(),
+            queue.counts.blocked.to_string(),
+            queue.counts.scheduled.to_string(),
+            queue.counts.running.to_string(),
+            queue.workers.to_string(),
+            queue.oldest_ready_at.map(|at| when(at, now)).unwrap_or_default(),
+            paused(queue).unwrap_or_default(),
+        ]);
+    }
+    table.render("no queues")
+}
+
+fn paused(queue: &QueueView) -> Option<String> {
+    match queue.paused_until {
+        Some(until) => Some(format!("until {}", second(until))),
+        None => queue.paused.then(|| "until it is resumed".to_owned()),
+    }
+    .filter(|_| queue.paused)
+}
+
+fn people(queue: &QueueView) -> String {
+    let now = super::now();
+    let (settings, counts) = (&queue.settings, &queue.counts);
+    let mut page = Page::default();
+    page.field("queue", &queue.name)
+        .maybe("paused", paused(queue))
+        .field("ready", counts.ready)
+        .field("blocked", counts.blocked)
+        .field("scheduled", counts.scheduled)
+        .maybe("dependent", Some(counts.dependent).filter(|n| *n > 0))
+        .field("running", counts.running)
+        .field("workers", queue.workers)
+        .maybe("oldest ready", queue.oldest_ready_at.map(|at| when(at, now)))
+        .maybe("needs", Some(json(&settings.needs)).filter(|_| !settings.needs.is_empty()))
+        .maybe("retry", settings.retry.as_ref().map(json))
+        .maybe("timeout", settings.timeout)
+        .maybe("retain", settings.retain)
+        .maybe("max waiting", settings.max_waiting)
+        .maybe("shares", Some(json(&settings.shares)).filter(|_| !settings.shares.is_empty()));
+    page.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue() -> QueueName {
+        QueueName::parse("q").unwrap()
+    }
+
+    #[test]
+    fn shares_are_pairs_or_an_object() {
+        let group = |text| Group::parse(text).unwrap();
+        let want = Patch::Set(BTreeMap::from([(group("a"), 2), (group("b=c"), 3)]));
+        assert_eq!(shares(&["a=2".into(), "b=c=3".into()], &queue()).unwrap(), want);
+        assert_eq!(shares(&["{\"a\":2,\"b=c\":3}".into()], &queue()).unwrap(), want);
+        assert_eq!(shares(&["none".into()], &queue()).unwrap(), Patch::Reset);
+        assert_eq!(shares(&[], &queue()).unwrap(), Patch::Keep);
+        for text in ["a", "a=x", "a=0", "{\"a\":0}", "{"] {
+            assert_eq!(shares(&[text.into()], &queue()).unwrap_err().code, 2, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_retry_is_json_in_the_form_of_the_api() {
+        let set = retry(Some("{\"max_attempts\":5}"), &queue()).unwrap();
+        assert!(matches!(set, Patch::Set(Retry { max_attempts: 5, max_lost: 3, .. })));
+        assert_eq!(retry(Some("none"), &queue()).unwrap(), Patch::Reset);
+        assert_eq!(retry(Some("{\"max_atempts\":5}"), &queue()).unwrap_err().code, 2);
+    }
+}

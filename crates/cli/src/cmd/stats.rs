@@ -1,0 +1,34 @@
+//! `tenure stats`: totals.
+
+use tenure_core::job::JobState;
+use tenure_core::requests::{GetStats, Stats};
+
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::output::page::Page;
+use crate::output::table::{Table, when};
+use crate::store::Store;
+
+/// Shows the totals of the namespace.
+pub async fn run(store: &Store, out: Output) -> Result<(), Failure> {
+    let stats = store.run(GetStats).await?;
+    out.answer(&stats, people)
+}
+
+fn people(stats: &Stats) -> String {
+    let now = super::now();
+    let mut head = vec!["QUEUE"];
+    head.extend(JobState::ALL.iter().map(|state| state.as_str()));
+    let mut table = Table::new(&head);
+    for (queue, counts) in &stats.queues {
+        let of = |state: &JobState| counts.get(state).copied().unwrap_or(0).to_string();
+        table.row(std::iter::once(queue.to_string()).chain(JobState::ALL.iter().map(of)));
+    }
+    let all = |state: &JobState| stats.jobs.get(state).copied().unwrap_or(0).to_string();
+    table.row(std::iter::once("(all)".to_owned()).chain(JobState::ALL.iter().map(all)));
+    let mut page = Page::default();
+    page.field("leases", stats.leases)
+        .maybe("oldest ready", stats.oldest_ready_at.map(|at| when(at, now)))
+        .field("store", format!("{}, {} bytes", stats.store.kind, stats.store.bytes));
+    table.render("") + "\n" + &page.render()
+}

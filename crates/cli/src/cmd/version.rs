@@ -1,0 +1,38 @@
+//! `tenure version` and `tenure completions`: what needs no store.
+
+use clap::CommandFactory;
+use serde::Serialize;
+
+use crate::args::Cli;
+use crate::exit::Failure;
+use crate::output::Output;
+
+/// The contract that this command speaks.
+const CONTRACT: u32 = 1;
+
+#[derive(Serialize)]
+struct Version {
+    version: &'static str,
+    commit: Option<&'static str>,
+    contract: u32,
+}
+
+/// Prints the version.
+pub fn version(out: Output) -> Result<(), Failure> {
+    let version = Version {
+        version: env!("CARGO_PKG_VERSION"),
+        commit: option_env!("TENURE_COMMIT"),
+        contract: CONTRACT,
+    };
+    out.answer(&version, |version| match version.commit {
+        Some(commit) => format!("tenure {} ({commit})\n", version.version),
+        None => format!("tenure {}\n", version.version),
+    })
+}
+
+/// Prints the completions of a shell.
+pub fn completions(out: Output, shell: clap_complete::Shell) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "tenure", &mut text);
+    out.text(&String::from_utf8_lossy(&text))
+}

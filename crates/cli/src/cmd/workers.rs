@@ -1,0 +1,35 @@
+//! `tenure workers`: who asked for work within the last minute.
+
+use tenure_core::requests::{ListWorkers, WorkerView};
+
+use crate::args::PageArgs;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::output::table::{Table, or_dash, when};
+use crate::store::Store;
+
+/// Lists them.
+pub async fn run(store: &Store, out: Output, page: PageArgs) -> Result<(), Failure> {
+    let listed = store.run(ListWorkers { page: page.page() }).await?;
+    out.answer(&listed, |listed| people(&listed.items))?;
+    super::tell_more(out, listed.next.as_deref(), listed.partial);
+    Ok(())
+}
+
+fn people(workers: &[WorkerView]) -> String {
+    let now = super::now();
+    let mut table = Table::new(&["WORKER", "HOST", "PID", "VERSION", "LEASES", "SEEN", "QUEUES"]);
+    for worker in workers {
+        let queues: Vec<&str> = worker.queues.iter().map(|queue| queue.as_str()).collect();
+        table.row([
+            worker.id.to_string(),
+            or_dash(worker.host.as_ref()),
+            or_dash(worker.pid),
+            or_dash(worker.version.as_ref()),
+            worker.leases.to_string(),
+            when(worker.last_seen_at, now),
+            queues.join(" "),
+        ]);
+    }
+    table.render("no worker asked for anything within the last minute")
+}

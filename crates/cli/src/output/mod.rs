@@ -1,0 +1,119 @@
+//! What is written where: stdout is data, stderr is all that is said beside it.
+//!
+//! With `--json` stdout is exactly one document, the answer of the matching call; else a table or a
+//! page for people. Nothing here decides anything.
+
+pub mod page;
+pub mod table;
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+use tenure_core::refusal::Refusal;
+
+use crate::exit::Failure;
+
+/// Says something on stderr. That nobody reads it stops nothing.
+pub fn tell(sentence: &str) {
+    let _ = writeln!(std::io::stderr(), "tenure: {}", printable(sentence));
+}
+
+/// Says on stderr what to do next.
+pub fn hint(hint: &str) {
+    let _ = writeln!(std::io::stderr(), "hint: {}", printable(hint));
+}
+
+/// Text without the control characters by which a name could steer a terminal.
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
+        .collect()
+}
+
+/// How answers are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// One JSON document instead of a table.
+    pub json: bool,
+}
+
+impl Output {
+    /// Writes an answer: as JSON, or as `people` puts it.
+    pub fn answer<T: Serialize + ?Sized>(
+        self,
+        answer: &T,
+        people: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        if self.json { self.document(answer) } else { self.text(&people(answer)) }
+    }
+
+    /// Writes one JSON document.
+    pub fn document<T: Serialize + ?Sized>(self, answer: &T) -> Result<(), Failure> {
+        let pretty = std::io::stdout().is_terminal();
+        let text = if pretty {
+            serde_json::to_string_pretty(answer)
+        } else {
+            serde_json::to_string(answer)
+        };
+        self.text(&(text.map_err(Failure::bug)? + "\n"))
+    }
+
+    /// Writes text as it is.
+    pub fn text(self, text: &str) -> Result<(), Failure> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(|error| Failure::stdout(&error))
+    }
+
+    /// A call that answers nothing: `done` for people, `null` for programs.
+    pub fn done(self, done: &str) -> Result<(), Failure> {
+        self.answer(&(), |()| format!("{done}\n"))
+    }
+
+    /// What went wrong: with `--json` a refusal is the answer, and so is written to stdout too.
+    pub fn failure(self, failure: &Failure) -> u8 {
+        if let (true, Some(no)) = (self.json, &failure.refusal) {
+            // If that cannot be written, stderr still says it, and the exit code stands.
+            let _ = self.document(&Problem::of(no));
+        }
+        failure.tell()
+    }
+}
+
+/// A refusal as the API writes it.
+#[derive(Serialize)]
+pub struct Problem<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+    hint: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<&'a str>,
+}
+
+impl<'a> Problem<'a> {
+    /// The document that says `no`.
+    pub fn of(no: &'a Refusal) -> Self {
+        Problem {
+            r#type: format!("urn:tenure:error:{}", no.code),
+            title: no.code.title(),
+            status: no.code.status(),
+            code: no.code.as_str(),
+            detail: &no.detail,
+            hint: &no.hint,
+            pointer: no.pointer.as_deref(),
+            index: no.index,
+            line: no.line,
+            job: no.job.as_deref(),
+        }
+    }
+}

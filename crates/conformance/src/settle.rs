@@ -1,0 +1,172 @@
+//! Ending a lease: who may, what comes with it, what is refused whole.
+
+use tenure_core::job::JobState;
+use tenure_core::lease::{Ending, Later};
+use tenure_core::refusal::Code;
+use tenure_core::requests::*;
+
+use crate::bench::Bench;
+use crate::words::*;
+
+pub(crate) async fn a_late_settle_changes_nothing(b: &mut Bench) {
+    b.push(job("q").id("a")).await;
+    let late = b.granted(b.ask("q").ttl(s(5))).await;
+    b.until_it_ends("a", s(10)).await;
+    let before = b.job("a").await;
+    b.no_settle(Code::LeaseLost, succeeded(&late)).await;
+    assert_eq!(b.job("a").await, before);
+    b.pass(s(3)).await;
+    let next = b.take_job("q", "a").await;
+    b.no_settle(Code::LeaseLost, failed_for_good(&late)).await;
+    b.no_settle(Code::LeaseLost, released(&late)).await;
+    b.is_lost(&late).await;
+    b.is("a", JobState::Running).await;
+    b.settle(succeeded(&next)).await;
+    b.no_settle(Code::LeaseLost, failed_for_good(&late)).await;
+    b.is("a", JobState::Succeeded).await;
+}
+
+pub(crate) async fn a_foreign_settle_changes_nothing(b: &mut Bench) {
+    b.push(job("q").id("a")).await;
+    let lease = b.take("q").await;
+    let mut item = succeeded(&lease);
+    item.lease = "no-such-lease".to_owned();
+    b.no_settle(Code::LeaseLost, item).await;
+    let mut item = succeeded(&lease);
+    item.lease.push('x');
+    b.no_settle(Code::LeaseLost, item).await;
+    b.lives(&lease).await;
+}
+
+pub(crate) async fn a_settled_lease_is_lost_to_extends(b: &mut Bench) {
+    b.push(job("q")).await;
+    let lease = b.take("q").await;
+    b.settle(succeeded(&lease)).await;
+    b.is_lost(&lease).await;
+    assert!(b.ok(ListLeases::default()).await.items.is_empty());
+}
+
+pub(crate) async fn settles_are_answered_in_their_order(b: &mut Bench) {
+    b.push_all(jobs("q", "j", 4)).await;
+    let leases = b.take_all("q", 4).await;
+    b.settle(succeeded(&leases[1])).await;
+    let mut stranger = succeeded(&leases[0]);
+    stranger.lease = "nobody's".to_owned();
+    let settle = vec![
+        failed_for_good(&leases[3]),
+        stranger,
+        failed(&leases[1]),
+        succeeded(&leases[0]),
+        snoozed(&leases[2], s(5)),
+    ];
+    let names: Vec<String> = settle.iter().map(|item| item.lease.clone()).collect();
+    let settled = b.ok(Settle { settle }).await.settled;
+    let said: Vec<_> = settled.iter().map(|one| one.lease.clone()).collect();
+    assert_eq!(said, names);
+    let codes: Vec<_> = settled.iter().map(|one| (one.ok, one.code)).collect();
+    let lost = (false, Some(Code::LeaseLost));
+    let otherwise = (false, Some(Code::AlreadySettled));
+    assert_eq!(codes, [(true, None), lost, otherwise, (true, None), (true, None)]);
+    b.is("j3", JobState::Failed).await;
+    b.is("j1", JobState::Succeeded).await;
+    b.is("j0", JobState::Succeeded).await;
+    b.is("j2", JobState::Scheduled).await;
+}
+
+pub(crate) async fn an_empty_settle_is_answered_empty(b: &mut Bench) {
+    assert!(b.ok(Settle { settle: vec![] }).await.settled.is_empty());
+}
+
+pub(crate) async fn a_lease_without_a_job_takes_succeeded_or_released(b: &mut Bench) {
+    for ends in [Ending::Succeeded { result: None }, Ending::Released] {
+        let lease = b.hold([need("lock:x")]).await;
+        let settled = b.settle(ending(&lease, ends)).await;
+        assert_eq!((settled.state, settled.run_at), (None, None), "there is no job");
+        b.in_use("lock:x", 0).await;
+    }
+}
+
+pub(crate) async fn a_lease_without_a_job_can_neither_fail_nor_snooze(b: &mut Bench) {
+    b.push(job("q").id("a")).await;
+    let other = b.take("q").await;
+    let lease = b.hold([need("lock:x")]).await;
+    for item in [failed(&lease), failed_for_good(&lease), snoozed(&lease, s(5))] {
+        let settle = vec![succeeded(&other), item];
+        b.refused(Code::InvalidField, Settle { settle }).await;
+    }
+    b.lives(&lease).await;
+    b.is("a", JobState::Running).await;
+    b.lives(&other).await;
+}
+
+pub(crate) async fn a_snooze_until_now_is_refused_and_nothing_is_settled(b: &mut Bench) {
+    b.push_all(jobs("q", "j", 2)).await;
+    let leases = b.take_all("q", 2).await;
+    let later = Later::Until(b.now().plus(ms(50)));
+    let settle = vec![succeeded(&leases[0]), ending(&leases[1], Ending::Snoozed { later })];
+    let no = b.refused(Code::OutOfBounds, Settle { settle }).await;
+    assert_eq!(no.index, Some(1), "the item is named");
+    b.lives(&leases[0]).await;
+    b.lives(&leases[1]).await;
+}
+
+pub(crate) async fn follow_ups_are_stored_with_the_settle(b: &mut Bench) {
+    b.push(job("q").id("a")).await;
+    let lease = b.take("q").await;
+    let item =
+        succeeded(&lease).pushing(job("next").id("b")).pushing(job("next").id("c").delay(s(5)));
+    let settled = b.settle(item).await;
+    let said: Vec<_> = settled.pushed.iter().map(|pushed| pushed.job.id.as_str()).collect();
+    assert_eq!(said, ["b", "c"]);
+    assert!(settled.pushed.iter().all(|pushed| pushed.job.payload.is_none()), "without payload");
+    b.take_job("next", "b").await;
+    b.is("c", JobState::Scheduled).await;
+}
+
+pub(crate) async fn follow_ups_of_a_lost_lease_are_not_stored(b: &mut Bench) {
+    b.push(job("q").id("a")).await;
+    let late = b.granted(b.ask("q").ttl(s(5))).await;
+    b.until_it_ends("a", s(10)).await;
+    b.no_settle(Code::LeaseLost, succeeded(&late).pushing(job("next").id("b"))).await;
+    b.no_job("b").await;
+}
+
+pub(crate) async fn follow_ups_of_a_settle_that_was_made_otherwise_are_not_stored(b: &mut Bench) {
+    b.push(job("q").id("a")).await;
+    let lease = b.take("q").await;
+    b.settle(succeeded(&lease)).await;
+    b.no_settle(Code::AlreadySettled, failed(&lease).pushing(job("next").id("b"))).await;
+    b.no_job("b").await;
+}
+
+pub(crate) async fn a_follow_up_that_is_refused_refuses_the_settle(b: &mut Bench) {
+    b.push(job("q").id("a")).await;
+    let lease = b.take("q").await;
+    let bad = job("next").id("bad").needs([need("nowhere")]);
+    let settle = vec![succeeded(&lease).pushing(job("next").id("b")).pushing(bad)];
+    b.refused(Code::UnknownLimit, Settle { settle }).await;
+    b.no_job("b").await;
+    b.is("a", JobState::Running).await;
+    b.settle(succeeded(&lease)).await;
+}
+
+pub(crate) async fn a_settle_with_a_follow_up_frees_the_key_first(b: &mut Bench) {
+    let chain =
+        |id: &str| job("q").id(id).unique(unique("chain", tenure_core::job::OnConflict::Keep));
+    b.push(chain("a")).await;
+    let lease = b.take("q").await;
+    b.settle(succeeded(&lease).pushing(job("q").id("b"))).await;
+    let next = b.push(chain("c")).await;
+    assert!(!next.duplicate, "the key was free when its job was finished");
+}
+
+pub(crate) async fn a_settle_wakes_the_first_of_the_line(b: &mut Bench) {
+    b.set_limit("l", cap(1)).await;
+    let holder = b.hold([need("l")]).await;
+    b.push(job("q").id("a").needs([need("l")])).await;
+    b.none("q").await;
+    let waiting = b.waiting(b.ask("q").wait(s(30))).await;
+    assert!(!waiting.is_answered());
+    b.settle(released(&holder)).await;
+    assert_eq!(job_of(&waiting.lease().await), "a");
+}

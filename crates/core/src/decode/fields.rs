@@ -1,0 +1,360 @@
+//! Typed fields of a body: what is asked for is taken, or refused with its place and the right form.
+//!
+//! A value here is a JSON node and the place where it stands. Nothing here knows a request.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use super::at::{At, cut};
+use super::lines::line_too_long;
+use super::words::{self, MOMENT_HINT, SPAN_HINT, Spans, did_you_mean, listed};
+use crate::bounds::LINE_BYTES_MAX;
+use crate::json::{BadJson, Document, Kind, Node};
+use crate::refusal::{Code, Refusal};
+use crate::requests::Patch;
+use crate::secret::Json;
+use crate::time::{Moment, Span};
+
+/// A value, and where it stands in the body.
+#[derive(Clone, Copy)]
+pub(super) struct Value<'d, 'p> {
+    pub node: Node<'d>,
+    pub at: At<'p>,
+}
+
+/// Reads a body that must be there. White space alone is an empty body.
+pub(super) fn document(body: &[u8]) -> Result<Document<'_>, Refusal> {
+    if is_empty(body) {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "the body is empty, and one is needed",
+            "send a JSON object; {} names nothing",
+        )
+        .at(""));
+    }
+    Ok(Document::parse(body)?)
+}
+
+/// Reads a line of NDJSON, of at most 512 KiB.
+pub(super) fn line(line: &[u8]) -> Result<Document<'_>, Refusal> {
+    if line.len() > LINE_BYTES_MAX {
+        return Err(line_too_long());
+    }
+    Document::parse(line).map_err(BadJson::refusal_of_line)
+}
+
+/// Whether a body says nothing at all.
+pub(super) fn is_empty(body: &[u8]) -> bool {
+    body.trim_ascii().is_empty()
+}
+
+impl<'d, 'p> Value<'d, 'p> {
+    /// The whole body.
+    pub fn body(document: &'d Document<'_>) -> Self {
+        Value { node: document.root(), at: At::Body }
+    }
+
+    /// A refusal at this place.
+    pub fn refuse(
+        &self,
+        code: Code,
+        detail: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Refusal {
+        Refusal::new(code, detail, hint).at(self.at.to_string())
+    }
+
+    /// The refusal of a value that is not what is due; `due` with its article.
+    fn wrong_type(&self, due: &str, hint: impl Into<String>) -> Refusal {
+        let (label, noun) = (self.at.label(), self.node.kind().noun());
+        self.refuse(Code::InvalidField, format!("{label} is {noun}, and {due} is due"), hint)
+    }
+
+    /// Adds this place to what a text was refused for.
+    fn here<T>(&self, result: Result<T, Refusal>) -> Result<T, Refusal> {
+        result.map_err(|no| {
+            let detail = format!("{}: {}", self.at.label(), no.detail);
+            Refusal { detail, ..no }.at(self.at.to_string())
+        })
+    }
+
+    /// A string.
+    pub fn string(&self) -> Result<Cow<'d, str>, Refusal> {
+        self.node.string().ok_or_else(|| self.wrong_type("a string", "write it as a JSON string"))
+    }
+
+    /// A string of at most so many bytes.
+    pub fn short(&self, max: usize) -> Result<String, Refusal> {
+        let text = self.string()?;
+        self.here(words::short(&text, max))?;
+        Ok(text.into_owned())
+    }
+
+    /// A string that something else parses: a name, an id.
+    pub fn parsed<T>(&self, parse: fn(&str) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        self.here(parse(&self.string()?))
+    }
+
+    /// One of some words.
+    pub fn one_of<T: Copy>(&self, what: &str, words: &[(&'static str, T)]) -> Result<T, Refusal> {
+        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let text = self
+            .node
+            .string()
+            .ok_or_else(|| self.wrong_type("a string", format!("use {}", listed(&all, "or"))))?;
+        self.here(words::one_of(&text, what, words))
+    }
+
+    /// A duration within bounds.
+    pub fn span(&self, bounds: Spans) -> Result<Span, Refusal> {
+        let text = self.node.string().ok_or_else(|| self.wrong_type("a duration", SPAN_HINT))?;
+        self.here(words::span(&text, bounds))
+    }
+
+    /// A moment.
+    pub fn moment(&self) -> Result<Moment, Refusal> {
+        let text = self.node.string().ok_or_else(|| self.wrong_type("a moment", MOMENT_HINT))?;
+        self.here(words::moment(&text))
+    }
+
+    /// A whole number within bounds, which must be those of the type or narrower.
+    pub fn integer<T: TryFrom<i64>>(&self, bounds: RangeInclusive<i64>) -> Result<T, Refusal> {
+        if self.node.kind() != Kind::Number {
+            let hint = format!("use a whole number from {} to {}", bounds.start(), bounds.end());
+            return Err(self.wrong_type("a whole number", hint));
+        }
+        let number = self.here(words::integer(self.node.text(), bounds))?;
+        T::try_from(number).map_err(|_| {
+            self.refuse(
+                Code::OutOfBounds,
+                format!("{} is outside its bounds", self.at.label()),
+                "use a smaller number",
+            )
+        })
+    }
+
+    /// A boolean.
+    pub fn boolean(&self) -> Result<bool, Refusal> {
+        self.node.boolean().ok_or_else(|| self.wrong_type("a boolean", "use true or false"))
+    }
+
+    /// Any JSON, of at most so many bytes as it came.
+    pub fn json(&self, max: usize) -> Result<Json, Refusal> {
+        let length = self.node.span().len();
+        if length > max {
+            return Err(self.refuse(
+                Code::OutOfBounds,
+                format!("{} has {length} bytes, and {max} is the most", self.at.label()),
+                "keep large content elsewhere, and send where it is",
+            ));
+        }
+        self.node.json().ok_or_else(|| {
+            self.refuse(
+                Code::BadJson,
+                format!("{} is not JSON", self.at.label()),
+                "send JSON as RFC 8259 writes it",
+            )
+        })
+    }
+
+    /// The items of an array of `count` items, each read by `read`.
+    pub fn each<T>(
+        &self,
+        count: RangeInclusive<usize>,
+        read: impl FnMut(Value<'d, '_>) -> Result<T, Refusal>,
+    ) -> Result<Vec<T>, Refusal> {
+        if self.node.kind() != Kind::Array {
+            return Err(self.wrong_type("an array", "write it as a JSON array, also for one"));
+        }
+        self.items(count, read)
+    }
+
+    /// The same as [`Value::each`], and a refusal names the item by its number.
+    pub fn each_indexed<T>(
+        &self,
+        count: RangeInclusive<usize>,
+        mut read: impl FnMut(Value<'d, '_>) -> Result<T, Refusal>,
+    ) -> Result<Vec<T>, Refusal> {
+        let mut index = 0;
+        self.each(count, |item| {
+            let value = read(item).map_err(|no| no.item(index))?;
+            index += 1;
+            Ok(value)
+        })
+    }
+
+    fn items<T>(
+        &self,
+        count: RangeInclusive<usize>,
+        mut read: impl FnMut(Value<'d, '_>) -> Result<T, Refusal>,
+    ) -> Result<Vec<T>, Refusal> {
+        // Counted first: nothing is read of an array that is too long to be taken.
+        let length = self.node.items().count();
+        if !count.contains(&length) {
+            let (min, max) = (count.start(), count.end());
+            let hint = match min {
+                0 => format!("send at most {max}"),
+                _ => format!("send {min} to {max}"),
+            };
+            let detail = format!("{} has {length} items", self.at.label());
+            return Err(self.refuse(Code::OutOfBounds, detail, hint));
+        }
+        let mut taken = Vec::with_capacity(length);
+        for (index, node) in self.node.items().enumerate() {
+            taken.push(read(Value { node, at: At::Item(&self.at, index) })?);
+        }
+        Ok(taken)
+    }
+
+    /// The members of an object whose keys are not fields, each read by `read`; `null` is absent.
+    pub fn each_member<T>(
+        &self,
+        due: &str,
+        hint: &str,
+        mut read: impl FnMut(&str, Value<'d, '_>) -> Result<T, Refusal>,
+    ) -> Result<Vec<T>, Refusal> {
+        if self.node.kind() != Kind::Object {
+            return Err(self.wrong_type(due, hint));
+        }
+        let mut taken = Vec::new();
+        for (key, node) in self.node.members().filter(|(_, node)| !node.is_null()) {
+            taken.push(read(&key, Value { node, at: At::Member(&self.at, &key) })?);
+        }
+        Ok(taken)
+    }
+
+    /// The fields of an object of this shape. A member that is none of them is refused.
+    pub fn fields<const N: usize>(
+        self,
+        shape: &'static Shape<N>,
+    ) -> Result<Fields<'d, 'p, N>, Refusal> {
+        if self.node.kind() != Kind::Object {
+            let hint = format!("send {} as a JSON object", shape.what);
+            return Err(self.wrong_type("an object", hint));
+        }
+        let mut found = [None; N];
+        for (key, node) in self.node.members() {
+            match shape.fields.iter().position(|field| *field == key) {
+                Some(at) => found[at] = Some(node),
+                None => return Err(shape.unknown(&key, &self.at)),
+            }
+        }
+        Ok(Fields { at: self.at, shape, found })
+    }
+}
+
+/// What an object may have.
+pub(super) struct Shape<const N: usize> {
+    /// What it is, with its article.
+    pub what: &'static str,
+    /// All fields that can be given.
+    pub fields: [&'static str; N],
+    /// Fields that are answered and cannot be given: who sends an answer back is told so.
+    pub answered: &'static [&'static str],
+}
+
+impl<const N: usize> Shape<N> {
+    fn unknown(&self, key: &str, at: &At<'_>) -> Refusal {
+        let what = self.what;
+        let hint = if self.answered.contains(&key) {
+            format!("{key:?} is answered and cannot be set; {}", self.known())
+        } else {
+            format!("{}{}", did_you_mean(key, &self.fields), self.known())
+        };
+        Refusal::new(Code::UnknownField, format!("{:?} is not a field of {what}", cut(key)), hint)
+            .at(At::Member(at, key).to_string())
+    }
+
+    fn known(&self) -> String {
+        match N {
+            0 => format!("{} has no fields", self.what),
+            1 => format!("the only field of {} is {}", self.what, listed(&self.fields, "and")),
+            _ => format!("the fields of {} are {}", self.what, listed(&self.fields, "and")),
+        }
+    }
+}
+
+/// The fields of one object. `null` is absent.
+pub(super) struct Fields<'d, 'p, const N: usize> {
+    pub at: At<'p>,
+    shape: &'static Shape<N>,
+    found: [Option<Node<'d>>; N],
+}
+
+impl<'d, const N: usize> Fields<'d, '_, N> {
+    fn raw(&self, name: &'static str) -> Option<Value<'d, '_>> {
+        let at = self.shape.fields.iter().position(|field| *field == name);
+        debug_assert!(at.is_some(), "{name} is not in the shape of {}", self.shape.what);
+        let node = at.and_then(|at| self.found[at])?;
+        Some(Value { node, at: At::Member(&self.at, name) })
+    }
+
+    /// A field, unless it is absent.
+    pub fn get(&self, name: &'static str) -> Option<Value<'d, '_>> {
+        self.raw(name).filter(|value| !value.node.is_null())
+    }
+
+    /// A field, read; `None` if it is absent.
+    pub fn take<'s, T>(
+        &'s self,
+        name: &'static str,
+        read: impl FnOnce(Value<'d, 's>) -> Result<T, Refusal>,
+    ) -> Result<Option<T>, Refusal> {
+        self.get(name).map(read).transpose()
+    }
+
+    /// A field that must be there; `form` shows one that is right.
+    pub fn required(&self, name: &'static str, form: &str) -> Result<Value<'d, '_>, Refusal> {
+        self.get(name).ok_or_else(|| self.missing(name, form))
+    }
+
+    /// The refusal for a field that is absent.
+    pub fn missing(&self, name: &'static str, form: &str) -> Refusal {
+        Refusal::new(
+            Code::InvalidField,
+            format!("{} needs {name:?}", self.shape.what),
+            format!("add {form}"),
+        )
+        .at(At::Member(&self.at, name).to_string())
+    }
+
+    /// A field of a patch: not named, `null`, or read.
+    pub fn patch<'s, T>(
+        &'s self,
+        name: &'static str,
+        read: impl FnOnce(Value<'d, 's>) -> Result<T, Refusal>,
+    ) -> Result<Patch<T>, Refusal> {
+        match self.raw(name) {
+            None => Ok(Patch::Keep),
+            Some(value) if value.node.is_null() => Ok(Patch::Reset),
+            Some(value) => Ok(Patch::Set(read(value)?)),
+        }
+    }
+
+    /// Refuses two fields that exclude each other; the pointer is that of `other`.
+    pub fn not_both(&self, one: &'static str, other: &'static str) -> Result<(), Refusal> {
+        if self.get(one).is_none() || self.get(other).is_none() {
+            return Ok(());
+        }
+        let detail = format!("{one:?} and {other:?} exclude each other");
+        Err(self.conflict(other, detail, format!("give {one:?} or {other:?}, not both")))
+    }
+
+    /// Refuses each of these fields where another field leaves it no meaning: `because`.
+    pub fn none_of(&self, names: &[&'static str], because: &str) -> Result<(), Refusal> {
+        match names.iter().copied().find(|name| self.get(name).is_some()) {
+            None => Ok(()),
+            Some(name) => Err(self.conflict(
+                name,
+                format!("{name:?} does not go with {because}"),
+                format!("leave out {name:?}, or change {because}"),
+            )),
+        }
+    }
+
+    /// The refusal of a field that another field excludes.
+    pub fn conflict(&self, name: &'static str, detail: String, hint: String) -> Refusal {
+        let at = At::Member(&self.at, name).to_string();
+        Refusal::new(Code::ConflictingFields, detail, hint).at(at)
+    }
+}

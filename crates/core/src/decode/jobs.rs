@@ -1,0 +1,244 @@
+//! Jobs as they are pushed and patched: one object, an array, or a line of NDJSON.
+
+use super::fields::{self, Fields, Shape, Value, document, is_empty};
+use super::needs::needs;
+use super::paths::job_path;
+use super::retry::retry;
+use super::words::Spans;
+use crate::bounds::{
+    ITEMS_MAX, LABEL_KEY_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX, NAME_BYTES_MAX,
+    PAYLOAD_BYTES_MAX, PRIORITY_MAX, PRIORITY_MIN,
+};
+use crate::job::{Labels, NewJob, OnConflict, Unique, Until, When};
+use crate::json::Kind;
+use crate::names::{Group, JobId, QueueName, UniqueKey};
+use crate::refusal::{Code, Refusal};
+use crate::requests::{Patch, PatchJob, RetryJob};
+use crate::secret::Json;
+
+/// Fields of a job's answer that nobody can give.
+const ANSWERED: &[&str] = &[
+    "state",
+    "attempt",
+    "lost",
+    "created_at",
+    "started_at",
+    "finished_at",
+    "result",
+    "error",
+    "errors",
+    "progress",
+    "lease",
+    "cancel_requested",
+    "duplicate",
+    "replaced",
+    "workers",
+];
+
+static JOB: Shape<15> = Shape {
+    what: "a job",
+    fields: [
+        "id",
+        "queue",
+        "kind",
+        "payload",
+        "run_at",
+        "delay",
+        "priority",
+        "group",
+        "needs",
+        "unique",
+        "retry",
+        "timeout",
+        "expires_at",
+        "retain",
+        "labels",
+    ],
+    answered: ANSWERED,
+};
+static PATCH: Shape<9> = Shape {
+    what: "a patch of a job",
+    fields: [
+        "run_at",
+        "delay",
+        "priority",
+        "payload",
+        "needs",
+        "group",
+        "labels",
+        "timeout",
+        "expires_at",
+    ],
+    answered: ANSWERED,
+};
+static UNIQUE: Shape<4> =
+    Shape { what: "a unique key", fields: ["key", "until", "for", "on_conflict"], answered: &[] };
+static RETRY_CALL: Shape<1> =
+    Shape { what: "a retry call", fields: ["finished_at"], answered: &[] };
+
+/// Whether a push was of one object, which is answered with one, or of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PushShape {
+    /// One object.
+    One,
+    /// An array.
+    Many,
+}
+
+/// The queue of jobs that name none.
+pub(super) const QUEUE_DEFAULT: &str = "default";
+
+/// The jobs of `POST /v1/jobs`: an object, or an array of 1 to 1,000.
+pub fn push(body: &[u8]) -> Result<(PushShape, Vec<NewJob>), Refusal> {
+    let document = document(body)?;
+    let body = Value::body(&document);
+    if body.node.kind() == Kind::Array {
+        return Ok((PushShape::Many, body.each_indexed(1..=ITEMS_MAX, new_job)?));
+    }
+    Ok((PushShape::One, vec![new_job(body)?]))
+}
+
+/// The job of one line of NDJSON, of at most 512 KiB; it goes to the queue `default` if it names
+/// none. The caller counts the lines.
+pub fn push_line(line: &[u8]) -> Result<NewJob, Refusal> {
+    let document = fields::line(line)?;
+    new_job(Value::body(&document))
+}
+
+/// The same, for lines that go to `queue` if they name none.
+pub fn push_line_to(line: &[u8], queue: &QueueName) -> Result<NewJob, Refusal> {
+    let document = fields::line(line)?;
+    let fields = Value::body(&document).fields(&JOB)?;
+    job_of(&fields, |_| Ok(queue.clone()))
+}
+
+/// A job that is pushed, wherever it stands: in a push, or in a settle.
+pub(super) fn new_job(value: Value<'_, '_>) -> Result<NewJob, Refusal> {
+    job_of(&value.fields(&JOB)?, QueueName::parse)
+}
+
+fn job_of(
+    fields: &Fields<'_, '_, 15>,
+    default_queue: impl FnOnce(&str) -> Result<QueueName, Refusal>,
+) -> Result<NewJob, Refusal> {
+    let queue = match fields.take("queue", |v| v.parsed(QueueName::parse))? {
+        Some(queue) => queue,
+        None => default_queue(QUEUE_DEFAULT)?,
+    };
+    fields.not_both("delay", "run_at")?;
+    let when = match fields.take("delay", |v| v.span(Spans::ANY))? {
+        Some(delay) => When::In(delay),
+        None => fields.take("run_at", |v| v.moment())?.map_or(When::Now, When::At),
+    };
+    Ok(NewJob {
+        id: fields.take("id", |v| v.parsed(JobId::parse))?,
+        queue,
+        kind: fields.take("kind", |v| v.parsed(kind))?.unwrap_or_default(),
+        payload: fields.take("payload", payload)?.unwrap_or_default(),
+        when,
+        priority: fields.take("priority", priority)?.unwrap_or_default(),
+        group: fields.take("group", |v| v.parsed(Group::parse))?,
+        needs: fields.take("needs", |v| needs(v, 0))?,
+        unique: fields.take("unique", unique)?,
+        retry: fields.take("retry", retry)?,
+        timeout: fields.take("timeout", |v| v.span(Spans::SOME))?,
+        expires_at: fields.take("expires_at", |v| v.moment())?,
+        retain: fields.take("retain", |v| v.span(Spans::ANY))?,
+        labels: fields.take("labels", labels)?.unwrap_or_default(),
+    })
+}
+
+/// The changes of `PATCH /v1/jobs/{id}`; `null` is back to the default.
+pub fn patch_job(id: &str, body: &[u8]) -> Result<PatchJob, Refusal> {
+    let job = job_path(id)?;
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&PATCH)?;
+    fields.not_both("delay", "run_at")?;
+    let delay = fields.patch("delay", |v| v.span(Spans::ANY).map(When::In))?;
+    let run_at = fields.patch("run_at", |v| v.moment().map(When::At))?;
+    let when = match (delay, run_at) {
+        (Patch::Set(when), _) | (_, Patch::Set(when)) => Patch::Set(when),
+        (Patch::Reset, _) | (_, Patch::Reset) => Patch::Reset,
+        (Patch::Keep, Patch::Keep) => Patch::Keep,
+    };
+    Ok(PatchJob {
+        job,
+        when,
+        priority: fields.patch("priority", priority)?,
+        payload: fields.patch("payload", payload)?,
+        needs: fields.patch("needs", |v| needs(v, 0))?,
+        group: fields.patch("group", |v| v.parsed(Group::parse))?,
+        labels: fields.patch("labels", labels)?,
+        timeout: fields.patch("timeout", |v| v.span(Spans::SOME))?,
+        expires_at: fields.patch("expires_at", |v| v.moment())?,
+    })
+}
+
+/// The body of `POST /v1/jobs/{id}/retry`: nothing, or `{"finished_at"}`.
+pub fn retry_job(id: &str, body: &[u8]) -> Result<RetryJob, Refusal> {
+    let job = job_path(id)?;
+    if is_empty(body) {
+        return Ok(RetryJob { job, finished_at: None });
+    }
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&RETRY_CALL)?;
+    Ok(RetryJob { job, finished_at: fields.take("finished_at", |v| v.moment())? })
+}
+
+fn priority(value: Value<'_, '_>) -> Result<i8, Refusal> {
+    value.integer(PRIORITY_MIN..=PRIORITY_MAX)
+}
+
+fn payload(value: Value<'_, '_>) -> Result<Json, Refusal> {
+    value.json(PAYLOAD_BYTES_MAX)
+}
+
+/// What a worker dispatches on: short, and without what would break a line of a list.
+pub(super) fn kind(text: &str) -> Result<String, Refusal> {
+    let short = super::words::short(text, NAME_BYTES_MAX)?;
+    if short.chars().any(char::is_control) {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "a kind has a control character",
+            format!("use at most {NAME_BYTES_MAX} bytes of UTF-8 without control characters"),
+        ));
+    }
+    Ok(short.to_owned())
+}
+
+fn unique(value: Value<'_, '_>) -> Result<Unique, Refusal> {
+    let fields = value.fields(&UNIQUE)?;
+    let untils = [("end", Until::End), ("start", Until::Start)];
+    let conflicts = [
+        ("keep", OnConflict::Keep),
+        ("replace", OnConflict::Replace),
+        ("reject", OnConflict::Reject),
+    ];
+    let until = fields.take("until", |v| v.one_of("an end of a unique key", &untils))?;
+    let on_conflict =
+        fields.take("on_conflict", |v| v.one_of("an answer to a conflict", &conflicts))?;
+    Ok(Unique {
+        key: fields.required("key", "\"key\": \"article-42\"")?.parsed(UniqueKey::parse)?,
+        until: until.unwrap_or_default(),
+        hold: fields.take("for", |v| v.span(Spans::ANY))?,
+        on_conflict: on_conflict.unwrap_or_default(),
+    })
+}
+
+fn labels(value: Value<'_, '_>) -> Result<Labels, Refusal> {
+    let hint = "write labels as an object of strings, such as {\"source\": \"feed\"}";
+    let pairs = value.each_member("an object", hint, |key, member| {
+        if key.is_empty() || key.len() > LABEL_KEY_BYTES_MAX {
+            let detail = format!("the key of a label has {} bytes", key.len());
+            let hint = format!("use 1 to {LABEL_KEY_BYTES_MAX} bytes");
+            return Err(member.refuse(Code::OutOfBounds, detail, hint));
+        }
+        Ok((key.to_owned(), member.short(LABEL_VALUE_BYTES_MAX)?))
+    })?;
+    if pairs.len() > LABELS_MAX {
+        let detail = format!("{} labels are given", pairs.len());
+        let hint = format!("use at most {LABELS_MAX} labels");
+        return Err(value.refuse(Code::OutOfBounds, detail, hint));
+    }
+    Ok(pairs.into_iter().collect())
+}

@@ -1,0 +1,139 @@
+//! Lease calls, and calls that keep leases alive.
+
+use super::fields::{Fields, Shape, Value, document};
+use super::needs::needs;
+use super::words::Spans;
+use crate::bounds::{
+    ITEMS_MAX, KEY_BYTES_MAX, PROGRESS_BYTES_MAX, QUEUES_MAX, TTL_US_DEFAULT, TTL_US_MAX,
+    TTL_US_MIN, WAIT_US_MAX,
+};
+use crate::json::Kind;
+use crate::lease::{ExtendItem, Worker};
+use crate::names::{QueueName, RequestId, WorkerId};
+use crate::refusal::{Code, Refusal};
+use crate::requests::{Ask, Extend, Lease};
+use crate::time::Span;
+
+static LEASE: Shape<8> = Shape {
+    what: "a lease call",
+    fields: ["queues", "needs", "max", "wait", "ttl", "worker", "request_id", "place"],
+    answered: &[],
+};
+static WORKER: Shape<4> =
+    Shape { what: "a worker", fields: ["id", "host", "pid", "version"], answered: &[] };
+static EXTEND: Shape<2> =
+    Shape { what: "an extend call", fields: ["leases", "ttl"], answered: &[] };
+static EXTEND_ITEM: Shape<2> =
+    Shape { what: "a lease to extend", fields: ["lease", "progress"], answered: &[] };
+
+const TTL: Spans = Spans { min_us: TTL_US_MIN, max_us: TTL_US_MAX };
+const WAIT: Spans = Spans { min_us: 0, max_us: WAIT_US_MAX };
+/// Who gives this name gives none.
+const ANONYMOUS: &str = "anonymous";
+
+/// The body of `POST /v1/leases`.
+pub fn lease(body: &[u8]) -> Result<Lease, Refusal> {
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&LEASE)?;
+    let ask = ask(&fields)?;
+    let wait = fields.take("wait", |v| v.span(WAIT))?.unwrap_or_default();
+    let ttl = fields.take("ttl", |v| ttl(v, &ask))?;
+    Ok(Lease {
+        wait,
+        ttl: ttl.unwrap_or(Span::from_us(TTL_US_DEFAULT)),
+        worker: fields.take("worker", worker)?.unwrap_or_default(),
+        request_id: fields.take("request_id", |v| v.parsed(RequestId::parse))?,
+        place: fields.take("place", |v| v.parsed(RequestId::parse))?,
+        ask,
+    })
+}
+
+fn ask(fields: &Fields<'_, '_, 8>) -> Result<Ask, Refusal> {
+    fields.not_both("queues", "needs")?;
+    let max = fields.take("max", |v| v.integer::<u32>(1..=ITEMS_MAX as i64))?.unwrap_or(1);
+    if let Some(needs) = fields.take("needs", |v| needs(v, 1))? {
+        if max > 1 {
+            return Err(fields.conflict(
+                "max",
+                "\"max\" above 1 does not go with \"needs\"".to_owned(),
+                "leave out \"max\", and send one call for each lease".to_owned(),
+            ));
+        }
+        return Ok(Ask::Needs(needs));
+    }
+    let form = "\"queues\": [\"crawl\"], or \"needs\": [{\"limit\": \"lock:deploy\"}]";
+    let queues = fields.required("queues", form)?;
+    let queues = queues.each(1..=QUEUES_MAX, |item| item.parsed(QueueName::parse))?;
+    Ok(Ask::Jobs { queues, max: max as usize })
+}
+
+/// A ttl, or `0s` for tokens that leave no lease. Whether the needs are only rates is known to the
+/// state machine alone.
+fn ttl(value: Value<'_, '_>, ask: &Ask) -> Result<Span, Refusal> {
+    let ttl = value.span(Spans::ANY)?;
+    if ttl > Span::ZERO {
+        return value.span(TTL);
+    }
+    match ask {
+        Ask::Needs(_) => Ok(ttl),
+        Ask::Jobs { .. } => Err(value.refuse(
+            Code::InvalidField,
+            "a \"ttl\" of \"0s\" leaves no lease, and a job needs one",
+            "use a \"ttl\" of \"1s\" to \"1h\"; \"0s\" is for \"needs\" that are only rates",
+        )),
+    }
+}
+
+fn worker(value: Value<'_, '_>) -> Result<Worker, Refusal> {
+    let id = |value: Value<'_, '_>| {
+        if value.node.string().is_some_and(|text| text == ANONYMOUS) {
+            return Ok(None);
+        }
+        value.parsed(WorkerId::parse).map(Some)
+    };
+    match value.node.kind() {
+        Kind::String => Ok(Worker { id: id(value)?, ..Worker::default() }),
+        Kind::Object => {
+            let fields = value.fields(&WORKER)?;
+            Ok(Worker {
+                id: fields.take("id", id)?.flatten(),
+                host: fields.take("host", |v| v.short(KEY_BYTES_MAX))?,
+                pid: fields.take("pid", |v| v.integer(0..=i64::from(u32::MAX)))?,
+                version: fields.take("version", |v| v.short(KEY_BYTES_MAX))?,
+            })
+        }
+        other => Err(value.refuse(
+            Code::InvalidField,
+            format!("\"worker\" is {}, and a string or an object is due", other.noun()),
+            "use a random id per process, or {\"id\", \"host\", \"pid\", \"version\"}",
+        )),
+    }
+}
+
+/// The body of `POST /v1/leases/extend`; no leases are answered as none.
+pub fn extend(body: &[u8]) -> Result<Extend, Refusal> {
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&EXTEND)?;
+    let leases = fields.required("leases", "\"leases\": [\"LEASE\"]")?;
+    Ok(Extend {
+        leases: leases.each_indexed(0..=ITEMS_MAX, extend_item)?,
+        ttl: fields.take("ttl", |v| v.span(TTL))?,
+    })
+}
+
+fn extend_item(value: Value<'_, '_>) -> Result<ExtendItem, Refusal> {
+    match value.node.kind() {
+        Kind::String => Ok(ExtendItem { lease: value.string()?.into_owned(), progress: None }),
+        Kind::Object => {
+            let fields = value.fields(&EXTEND_ITEM)?;
+            let lease = fields.required("lease", "\"lease\": \"LEASE\"")?.string()?.into_owned();
+            let progress = fields.take("progress", |v| v.json(PROGRESS_BYTES_MAX))?;
+            Ok(ExtendItem { lease, progress })
+        }
+        other => Err(value.refuse(
+            Code::InvalidField,
+            format!("a lease to extend is {}", other.noun()),
+            "use the lease's id, or {\"lease\": \"LEASE\", \"progress\": …}",
+        )),
+    }
+}

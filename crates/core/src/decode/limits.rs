@@ -1,0 +1,107 @@
+//! Settings of limits, their pauses, and what work outside takes of them.
+
+use super::fields::{Shape, Value, document};
+use super::needs::one_limit;
+use super::paths::limit_path;
+use super::queues::given;
+use super::rates::rate;
+use super::times::{body_later, no_body};
+use super::words::Spans;
+use crate::bounds::COUNT_MAX;
+use crate::names::LimitName;
+use crate::refusal::{Code, Refusal};
+use crate::requests::{
+    DeleteLimit, GetLimit, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
+};
+use crate::settings::LimitSettings;
+
+static LIMIT: Shape<3> = Shape {
+    what: "a limit",
+    fields: ["concurrency", "rate", "gap"],
+    answered: &[
+        "name",
+        "template",
+        "in_use",
+        "external",
+        "waiting",
+        "over_limit",
+        "paused_until",
+        "holders",
+        "line",
+    ],
+};
+static OBSERVE: Shape<2> =
+    Shape { what: "an observation", fields: ["external", "for"], answered: &[] };
+
+/// The body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap` needs a `concurrency`.
+pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
+    let PatchLimit { limit, concurrency, rate, gap } = patch_limit(name, body)?;
+    let settings =
+        LimitSettings { concurrency: given(concurrency), rate: given(rate), gap: given(gap) };
+    if settings == LimitSettings::default() {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "a limit needs \"concurrency\", \"rate\" or \"gap\"",
+            "give at least one, such as {\"concurrency\": 1}; DELETE forgets a limit",
+        )
+        .at(""));
+    }
+    if settings.gap.is_some() && settings.concurrency.is_none() {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "a limit with a \"gap\" needs a \"concurrency\"",
+            "add \"concurrency\": 1; for a rate without a cap use \"rate\"",
+        )
+        .at("/concurrency"));
+    }
+    Ok(PutLimit { limit, settings })
+}
+
+/// The body of `PATCH /v1/limits/{name}`: what it names; a `rate` replaces the rate whole. Whether
+/// what is left is a limit is for the state machine.
+pub fn patch_limit(name: &str, body: &[u8]) -> Result<PatchLimit, Refusal> {
+    let limit = limit_path(name)?;
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&LIMIT)?;
+    Ok(PatchLimit {
+        limit,
+        concurrency: fields.patch("concurrency", |v| v.integer(0..=COUNT_MAX))?,
+        rate: fields.patch("rate", rate)?,
+        gap: fields.patch("gap", |v| v.span(Spans::ANY))?,
+    })
+}
+
+/// `GET /v1/limits/{name}`, of a template too.
+pub fn get_limit(name: &str) -> Result<GetLimit, Refusal> {
+    Ok(GetLimit { limit: limit_path(name)? })
+}
+
+/// `DELETE /v1/limits/{name}`, of a template too.
+pub fn delete_limit(name: &str) -> Result<DeleteLimit, Refusal> {
+    Ok(DeleteLimit { limit: limit_path(name)? })
+}
+
+/// A limit that can be held, and so paused and observed.
+fn held(name: &str) -> Result<LimitName, Refusal> {
+    one_limit(name).map_err(|no| no.at("/path/name"))
+}
+
+/// The body of `POST /v1/limits/{name}/pause`: `{"for"|"until"}`.
+pub fn pause_limit(name: &str, body: &[u8]) -> Result<PauseLimit, Refusal> {
+    Ok(PauseLimit { limit: held(name)?, until: Some(body_later(body)?) })
+}
+
+/// `POST /v1/limits/{name}/resume`.
+pub fn resume_limit(name: &str, body: &[u8]) -> Result<ResumeLimit, Refusal> {
+    no_body(body)?;
+    Ok(ResumeLimit { limit: held(name)? })
+}
+
+/// The body of `POST /v1/limits/{name}/observe`: `{"external", "for"?}`.
+pub fn observe_limit(name: &str, body: &[u8]) -> Result<ObserveLimit, Refusal> {
+    let limit = held(name)?;
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&OBSERVE)?;
+    let external = fields.required("external", "\"external\": 3")?.integer(0..=COUNT_MAX)?;
+    Ok(ObserveLimit { limit, external, hold: fields.take("for", |v| v.span(Spans::ANY))? })
+}

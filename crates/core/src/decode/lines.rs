@@ -1,0 +1,181 @@
+//! Lines of NDJSON, from chunks of any size. A line that is too long is not kept: whatever comes, no
+//! more than one line of 512 KiB is held.
+
+use crate::bounds::LINE_BYTES_MAX;
+use crate::refusal::{Code, Refusal};
+
+/// A line that has something in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Line<'a> {
+    /// The line, without its end.
+    Whole(&'a [u8]),
+    /// A line of more than 512 KiB, of which nothing is kept. It is told as soon as that is known.
+    TooLong,
+}
+
+/// The refusal of a line that is too long; the caller adds its number.
+pub fn line_too_long() -> Refusal {
+    Refusal::new(
+        Code::TooLarge,
+        format!("the line is longer than {LINE_BYTES_MAX} bytes"),
+        "keep large content elsewhere, and send where it is",
+    )
+}
+
+/// Splits chunks into lines and counts these from 1. Empty lines, and those of white space alone,
+/// are counted and not told.
+#[derive(Debug)]
+pub struct Lines {
+    /// The beginning of a line whose end has not come.
+    held: Vec<u8>,
+    /// The number of the line that is being read.
+    number: usize,
+    /// The line being read was told as too long: what is left of it is dropped.
+    dropping: bool,
+    /// What is held was told in the call before.
+    told: bool,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Lines { held: Vec::new(), number: 1, dropping: false, told: false }
+    }
+}
+
+impl Lines {
+    /// Takes the next line from the front of `chunk`, and its number. `None`: the chunk is used up,
+    /// and what is left of it is held; go on with the next chunk.
+    pub fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<(usize, Line<'a>)> {
+        self.forget_told();
+        loop {
+            if chunk.is_empty() {
+                return None;
+            }
+            let end = chunk.iter().position(|c| *c == b'\n');
+            let (piece, rest) = match end {
+                Some(at) => (&chunk[..at], &chunk[at + 1..]),
+                None => (*chunk, &[][..]),
+            };
+            *chunk = rest;
+            let number = self.number;
+            self.number += usize::from(end.is_some());
+            if self.dropping {
+                self.dropping = end.is_none();
+                continue;
+            }
+            // One byte more is allowed for the carriage return of a line end.
+            let length = self.held.len() + piece.len();
+            let returns = usize::from(piece.ends_with(b"\r"));
+            if length - returns > LINE_BYTES_MAX {
+                self.held = Vec::new();
+                self.dropping = end.is_none();
+                return Some((number, Line::TooLong));
+            }
+            if end.is_none() {
+                self.held.extend_from_slice(piece);
+                continue;
+            }
+            if self.held.is_empty() {
+                let line = without_return(piece);
+                if line.trim_ascii().is_empty() {
+                    continue;
+                }
+                return Some((number, Line::Whole(line)));
+            }
+            self.held.extend_from_slice(piece);
+            if self.held.trim_ascii().is_empty() {
+                self.held.clear();
+                continue;
+            }
+            self.told = true;
+            return Some((number, Line::Whole(without_return(&self.held))));
+        }
+    }
+
+    /// The last line, if the text did not end with a line end.
+    pub fn finish(&mut self) -> Option<(usize, Line<'_>)> {
+        self.forget_told();
+        if self.dropping || self.held.trim_ascii().is_empty() {
+            return None;
+        }
+        self.told = true;
+        Some((self.number, Line::Whole(without_return(&self.held))))
+    }
+
+    fn forget_told(&mut self) {
+        if std::mem::take(&mut self.told) {
+            self.held.clear();
+        }
+    }
+}
+
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told of `text` if it comes in chunks of `size` bytes. A line too long is `None`.
+    fn told(text: &[u8], size: usize) -> Vec<(usize, Option<Vec<u8>>)> {
+        let mut lines = Lines::default();
+        let mut all = Vec::new();
+        let keep = |(number, line): (usize, Line<'_>)| match line {
+            Line::Whole(line) => (number, Some(line.to_vec())),
+            Line::TooLong => (number, None),
+        };
+        for mut chunk in text.chunks(size) {
+            while let Some(line) = lines.next(&mut chunk) {
+                all.push(keep(line));
+            }
+            assert!(lines.held.capacity() <= 4 * LINE_BYTES_MAX);
+        }
+        all.extend(lines.finish().map(keep));
+        assert_eq!(lines.finish(), None);
+        all
+    }
+
+    #[test]
+    fn lines_are_the_same_in_chunks_of_any_size() {
+        let whole = |number, text: &str| (number, Some(text.as_bytes().to_vec()));
+        for (text, lines) in [
+            ("", vec![]),
+            ("\n\n", vec![]),
+            ("a", vec![whole(1, "a")]),
+            ("a\nb\n", vec![whole(1, "a"), whole(2, "b")]),
+            ("a\r\n\r\n \t\nb\r", vec![whole(1, "a"), whole(4, "b")]),
+            ("\n\n{\"a\": 1}\n\n{}", vec![whole(3, "{\"a\": 1}"), whole(5, "{}")]),
+        ] {
+            for size in 1..=text.len().max(1) {
+                assert_eq!(told(text.as_bytes(), size), lines, "{text:?} by {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_too_long_is_told_once_and_the_others_go_on() {
+        let fits = vec![b'x'; LINE_BYTES_MAX];
+        let long = vec![b'x'; LINE_BYTES_MAX + 1];
+        let text =
+            [&b"a\n"[..], &long, b"\n", &fits, b"\r\n", &long, &long, b"\nb\n", &long].concat();
+        for size in [1_000, 4_096, 65_536, LINE_BYTES_MAX, LINE_BYTES_MAX + 1, text.len()] {
+            let told = told(&text, size);
+            let numbers: Vec<(usize, Option<usize>)> =
+                told.iter().map(|(n, line)| (*n, line.as_ref().map(Vec::len))).collect();
+            assert_eq!(
+                numbers,
+                [
+                    (1, Some(1)),
+                    (2, None),
+                    (3, Some(LINE_BYTES_MAX)),
+                    (4, None),
+                    (5, Some(1)),
+                    (6, None)
+                ],
+                "by {size}"
+            );
+        }
+        assert_eq!(line_too_long().code, Code::TooLarge);
+    }
+}

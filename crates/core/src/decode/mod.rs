@@ -1,0 +1,64 @@
+//! From what comes from outside to the request structs: bodies, query parameters, parts of paths.
+//!
+//! One file per subject, one function per operation. Each either answers a request whose every
+//! field is within the bounds of the contract, or refuses with a code, the place (RFC 6901, counted
+//! from the whole body; `/query/NAME`, `/path/NAME`, `/header/NAME`) and what to do next. Nothing
+//! here knows what exists, reads a clock, or changes anything: what depends on the state (an unknown
+//! limit, a moment too near, a patch that leaves a limit without settings) is for the state machine.
+//!
+//! Where the contract leaves it open:
+//! - a field that is known but means nothing beside another one (`result` with the outcome `failed`,
+//!   `tag` beside `limit`, `max` with a `fixed` backoff) is `conflicting_fields`, and the pointer is
+//!   that of the field to leave out;
+//! - `1.0` and `1e2` are no whole numbers;
+//! - a query parameter that stands twice is `invalid_field`, as a key that stands twice is no JSON;
+//! - a moment before 1970 is the first moment of 1970: both are over;
+//! - a `kind` is any text of at most 128 bytes without control characters, since worker libraries
+//!   use paths and the like.
+
+mod at;
+mod fields;
+mod jobs;
+mod leases;
+mod limits;
+mod lines;
+mod many;
+mod nearest;
+mod needs;
+mod paths;
+mod pools;
+mod query;
+mod queues;
+mod rates;
+mod resources;
+mod retry;
+mod settle;
+#[cfg(test)]
+mod tests;
+mod times;
+mod words;
+
+pub use jobs::{PushShape, patch_job, push, push_line, push_line_to, retry_job};
+pub use leases::{extend, lease};
+pub use limits::{
+    delete_limit, get_limit, observe_limit, patch_limit, pause_limit, put_limit, resume_limit,
+};
+pub use lines::{Line, Lines, line_too_long};
+pub use many::{cancel_jobs, retry_jobs};
+pub use nearest::nearest;
+pub use needs::{needs_distinct, one_need, one_need_of_json};
+pub use paths::{
+    ResourcePath, job_path, lease_path, namespace_header, pool_path, queue_path, resource_path,
+};
+pub use pools::{patch_pool, put_pool};
+pub use query::{
+    list_jobs, list_leases, list_limits, list_pools, list_queues, list_resources, list_workers,
+    no_query, sync_query,
+};
+pub use queues::{patch_queue, pause_queue, put_queue};
+pub use resources::{
+    add_resources, add_resources_from_lines, ban_resource, cool_resource, patch_resource,
+    resource_line, resource_lines, sync_resources, sync_resources_from_lines,
+};
+pub use settle::{settle, settle_item_without_lease};
+pub use times::no_body;

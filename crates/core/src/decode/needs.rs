@@ -1,0 +1,190 @@
+//! What a job or a caller asks for beside its turn: as JSON, and as the command line writes it.
+
+use std::borrow::Cow;
+
+use super::at::cut;
+use super::fields::{Shape, Value};
+use super::words::{did_you_mean, integer, listed};
+use crate::bounds::{COUNT_MAX, NEEDS_MAX};
+use crate::job::Need;
+use crate::json::Document;
+use crate::names::{LimitName, PoolName, ResourceId, Tag};
+use crate::refusal::{Code, Refusal};
+
+static NEED: Shape<8> = Shape {
+    what: "a need",
+    fields: ["limit", "weight", "cost", "pool", "tag", "prefer", "id", "count"],
+    answered: &[],
+};
+
+const FORM: &str =
+    "a need is {\"limit\": NAME} or {\"pool\": NAME}, such as {\"limit\": \"scrapy\"}";
+
+/// The needs of a job, a queue or a caller: at most 16, none twice.
+pub(super) fn needs(value: Value<'_, '_>, least: usize) -> Result<Vec<Need>, Refusal> {
+    let needs = value.each(least..=NEEDS_MAX, need)?;
+    needs_distinct(&needs).map_err(|no| no.below(&value.at.to_string()))?;
+    Ok(needs)
+}
+
+/// Refuses the same limit or the same pool twice; the pointer is `/INDEX` of the second.
+pub fn needs_distinct(needs: &[Need]) -> Result<(), Refusal> {
+    for (index, need) in needs.iter().enumerate() {
+        let (what, name, hint) = match need {
+            Need::Limit { limit, .. } => {
+                ("limit", limit.as_str(), "name it once, with a \"weight\" or a \"cost\"")
+            }
+            Need::Pool { pool, .. } => ("pool", pool.as_str(), "name it once, with a \"count\""),
+        };
+        let same = |other: &Need| match (need, other) {
+            (Need::Limit { limit: a, .. }, Need::Limit { limit: b, .. }) => a == b,
+            (Need::Pool { pool: a, .. }, Need::Pool { pool: b, .. }) => a == b,
+            _ => false,
+        };
+        if needs[..index].iter().any(same) {
+            let detail = format!("the {what} {name:?} is needed twice");
+            return Err(Refusal::new(Code::DuplicateNeed, detail, hint).at(format!("/{index}")));
+        }
+    }
+    Ok(())
+}
+
+fn need(value: Value<'_, '_>) -> Result<Need, Refusal> {
+    let fields = value.fields(&NEED)?;
+    fields.not_both("limit", "pool")?;
+    if let Some(limit) = fields.take("limit", |v| v.parsed(one_limit))? {
+        fields.none_of(&["tag", "prefer", "id", "count"], "\"limit\"")?;
+        let weight = fields.take("weight", |v| v.integer(1..=COUNT_MAX))?.unwrap_or(1);
+        let cost = fields.take("cost", |v| v.integer(0..=COUNT_MAX))?.unwrap_or(1);
+        return Ok(Need::Limit { limit, weight, cost });
+    }
+    let Some(pool) = fields.take("pool", |v| v.parsed(PoolName::parse))? else {
+        return Err(fields.missing("limit", &format!("\"limit\" or \"pool\": {FORM}")));
+    };
+    fields.none_of(&["weight", "cost"], "\"pool\"")?;
+    let tag = fields.take("tag", |v| v.parsed(Tag::parse))?;
+    let prefer = fields.take("prefer", |v| v.parsed(ResourceId::parse))?;
+    let id = fields.take("id", |v| v.parsed(ResourceId::parse))?;
+    let count = fields.take("count", |v| v.integer(1..=COUNT_MAX))?.unwrap_or(1);
+    if id.is_some() && count > 1 {
+        return Err(fields.conflict(
+            "count",
+            "\"count\" above 1 does not go with \"id\", which names one resource".to_owned(),
+            "leave out \"count\" or \"id\"".to_owned(),
+        ));
+    }
+    Ok(Need::Pool { pool, tag, prefer, id, count })
+}
+
+/// A limit that can be held: a template cannot.
+pub(super) fn one_limit(text: &str) -> Result<LimitName, Refusal> {
+    let limit = LimitName::parse(text)?;
+    if limit.is_template() {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            format!("{text:?} is a template, and no limit by itself"),
+            format!("name one limit of the family, such as \"{}:example.com\"", limit.family()),
+        ));
+    }
+    Ok(limit)
+}
+
+/// One need as JSON, for the command line.
+pub fn one_need_of_json(text: &str) -> Result<Need, Refusal> {
+    let document = Document::parse(text.as_bytes()).map_err(|bad| bad.refusal_of("the need"))?;
+    need(Value::body(&document))
+}
+
+const CLI_FORM: &str = "write limit:NAME[,weight=N][,cost=N], or pool:NAME[#TAG][,prefer=ID]\
+                        [,id=ID][,count=N], or JSON (for ids that contain a comma)";
+
+/// One need as the command line writes it: `limit:NAME[,weight=N][,cost=N]`,
+/// `pool:NAME[#TAG][,prefer=ID][,id=ID][,count=N]`, or JSON.
+///
+/// A refusal of the short forms has no pointer.
+pub fn one_need(text: &str) -> Result<Need, Refusal> {
+    if text.trim_start().starts_with('{') {
+        return one_need_of_json(text);
+    }
+    let invalid = |detail: String| Refusal::new(Code::InvalidField, detail, CLI_FORM);
+    let mut parts = text.split(',');
+    // The first part is there, even of an empty text.
+    let head = parts.next().unwrap_or_default();
+    let mut options = Options::read(text, parts)?;
+    let need = match head.split_once(':') {
+        Some(("limit", name)) => Need::Limit {
+            limit: one_limit(name)?,
+            weight: options.count("weight", 1)?,
+            cost: options.count("cost", 0)?,
+        },
+        Some(("pool", name)) => {
+            let (name, tag) = match name.split_once('#') {
+                Some((name, tag)) => (name, Some(Tag::parse(tag)?)),
+                None => (name, None),
+            };
+            let prefer = options.take("prefer").map(|id| ResourceId::parse(&id)).transpose()?;
+            let id = options.take("id").map(|id| ResourceId::parse(&id)).transpose()?;
+            let count = options.count("count", 1)?;
+            if id.is_some() && count > 1 {
+                return Err(Refusal::new(
+                    Code::ConflictingFields,
+                    format!("in {:?} the count does not go with the id of one", cut(text)),
+                    "leave out count or id",
+                ));
+            }
+            Need::Pool { pool: PoolName::parse(name)?, tag, prefer, id, count }
+        }
+        _ => return Err(invalid(format!("{:?} is not a need", cut(text)))),
+    };
+    options.end(head)?;
+    Ok(need)
+}
+
+/// The `NAME=VALUE` parts of a need, taken one by one.
+struct Options<'t> {
+    left: Vec<(&'t str, &'t str)>,
+}
+
+impl<'t> Options<'t> {
+    fn read(text: &str, parts: impl Iterator<Item = &'t str>) -> Result<Self, Refusal> {
+        let mut left: Vec<(&str, &str)> = Vec::new();
+        for part in parts {
+            let wrong = |why: &str| {
+                let detail = format!("in the need {:?}, {:?} {why}", cut(text), cut(part));
+                Refusal::new(Code::InvalidField, detail, CLI_FORM)
+            };
+            let (name, value) = part.split_once('=').ok_or_else(|| wrong("is not NAME=VALUE"))?;
+            if left.iter().any(|(other, _)| *other == name) {
+                return Err(wrong("stands twice"));
+            }
+            left.push((name, value));
+        }
+        Ok(Options { left })
+    }
+
+    fn take(&mut self, name: &str) -> Option<Cow<'t, str>> {
+        let at = self.left.iter().position(|(other, _)| *other == name)?;
+        Some(Cow::Borrowed(self.left.swap_remove(at).1))
+    }
+
+    fn count(&mut self, name: &str, least: i64) -> Result<u32, Refusal> {
+        let Some(text) = self.take(name) else { return Ok(1) };
+        let number = integer(&text, least..=COUNT_MAX)
+            .map_err(|no| Refusal { detail: format!("{name}: {}", no.detail), ..no })?;
+        // COUNT_MAX fits.
+        Ok(u32::try_from(number).unwrap_or(u32::MAX))
+    }
+
+    fn end(self, head: &str) -> Result<(), Refusal> {
+        let Some((name, _)) = self.left.first() else { return Ok(()) };
+        let (kind, known): (_, &[&str]) = match head.starts_with("limit:") {
+            true => ("limit", &["weight", "cost"]),
+            false => ("pool", &["prefer", "id", "count"]),
+        };
+        Err(Refusal::new(
+            Code::UnknownField,
+            format!("{:?} is not an option of a {kind}", cut(name)),
+            format!("{}use {}", did_you_mean(name, known), listed(known, "or")),
+        ))
+    }
+}

@@ -1,0 +1,56 @@
+//! Parts of paths, already percent-decoded, and the namespace header.
+
+use crate::names::{JobRef, LimitName, Namespace, PoolName, QueueName, ResourceId};
+use crate::refusal::{Code, Refusal};
+
+/// The two names of `/v1/pools/{name}/resources/{id}`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResourcePath<'t> {
+    /// The pool.
+    pub name: &'t str,
+    /// The resource.
+    pub id: &'t str,
+}
+
+/// A job's id, or `key:KEY`; the pointer of a refusal is `/path/id`.
+pub fn job_path(id: &str) -> Result<JobRef, Refusal> {
+    JobRef::parse(id).map_err(|no| no.at("/path/id"))
+}
+
+/// A lease's id: opaque, but not empty.
+pub fn lease_path(id: &str) -> Result<String, Refusal> {
+    if id.is_empty() {
+        let hint = "name a lease in the path: /v1/leases/LEASE";
+        return Err(Refusal::new(Code::InvalidField, "the lease is empty", hint).at("/path/id"));
+    }
+    Ok(id.to_owned())
+}
+
+/// A queue's name; the pointer of a refusal is `/path/name`.
+pub fn queue_path(name: &str) -> Result<QueueName, Refusal> {
+    QueueName::parse(name).map_err(|no| no.at("/path/name"))
+}
+
+/// A pool's name; the pointer of a refusal is `/path/name`.
+pub fn pool_path(name: &str) -> Result<PoolName, Refusal> {
+    PoolName::parse(name).map_err(|no| no.at("/path/name"))
+}
+
+/// A resource of a pool.
+pub fn resource_path(path: ResourcePath<'_>) -> Result<(PoolName, ResourceId), Refusal> {
+    let id = ResourceId::parse(path.id).map_err(|no| no.at("/path/id"));
+    Ok((pool_path(path.name)?, id?))
+}
+
+/// A limit's name, a template's too.
+pub(super) fn limit_path(name: &str) -> Result<LimitName, Refusal> {
+    LimitName::parse(name).map_err(|no| no.at("/path/name"))
+}
+
+/// The namespace of a request; `default` without the header. An empty one is refused.
+pub fn namespace_header(value: Option<&str>) -> Result<Namespace, Refusal> {
+    match value {
+        None => Ok(Namespace::main()),
+        Some(text) => Namespace::parse(text).map_err(|no| no.at("/header/Tenure-Namespace")),
+    }
+}

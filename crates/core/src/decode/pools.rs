@@ -1,0 +1,46 @@
+//! Settings of pools.
+
+use super::fields::{Shape, Value, document};
+use super::paths::pool_path;
+use super::queues::given;
+use super::rates::rate;
+use super::words::Spans;
+use crate::bounds::COUNT_MAX;
+use crate::refusal::Refusal;
+use crate::requests::{PatchPool, PutPool};
+use crate::settings::{Pick, PoolSettings};
+
+static POOL: Shape<5> = Shape {
+    what: "a pool",
+    fields: ["quarantine", "cooldown", "rate", "max_uses", "pick"],
+    answered: &["name", "available", "leased", "cooling", "banned", "waiting"],
+};
+
+/// The body of `PUT /v1/pools/{name}`: all settings; an absent one is the default.
+pub fn put_pool(name: &str, body: &[u8]) -> Result<PutPool, Refusal> {
+    let PatchPool { pool, quarantine, cooldown, rate, max_uses, pick } = patch_pool(name, body)?;
+    let settings = PoolSettings {
+        quarantine: given(quarantine).unwrap_or_default(),
+        cooldown: given(cooldown).unwrap_or_default(),
+        rate: given(rate),
+        max_uses: given(max_uses),
+        pick: given(pick).unwrap_or_default(),
+    };
+    Ok(PutPool { pool, settings })
+}
+
+/// The body of `PATCH /v1/pools/{name}`: what it names; a `rate` replaces the rate whole.
+pub fn patch_pool(name: &str, body: &[u8]) -> Result<PatchPool, Refusal> {
+    let pool = pool_path(name)?;
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&POOL)?;
+    let picks = [("lru", Pick::Lru), ("random", Pick::Random)];
+    Ok(PatchPool {
+        pool,
+        quarantine: fields.patch("quarantine", |v| v.span(Spans::ANY))?,
+        cooldown: fields.patch("cooldown", |v| v.span(Spans::ANY))?,
+        rate: fields.patch("rate", rate)?,
+        max_uses: fields.patch("max_uses", |v| v.integer(1..=COUNT_MAX))?,
+        pick: fields.patch("pick", |v| v.one_of("a way to pick", &picks))?,
+    })
+}

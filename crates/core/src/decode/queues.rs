@@ -1,0 +1,73 @@
+//! Settings of queues, and their pauses.
+
+use super::fields::{Shape, Value, document};
+use super::needs::needs;
+use super::paths::queue_path;
+use super::retry::retry;
+use super::times::body_later_optional;
+use super::words::Spans;
+use crate::bounds::{COUNT_MAX, SHARES_MAX};
+use crate::names::Group;
+use crate::refusal::Refusal;
+use crate::requests::{Patch, PatchQueue, PauseQueue, PutQueue};
+use crate::settings::QueueSettings;
+use std::collections::BTreeMap;
+
+static QUEUE: Shape<6> = Shape {
+    what: "a queue",
+    fields: ["needs", "retry", "timeout", "retain", "max_waiting", "shares"],
+    answered: &["name", "paused", "paused_until", "counts", "oldest_ready_at", "workers"],
+};
+
+/// The body of `PUT /v1/queues/{name}`: all settings; an absent one is the default.
+pub fn put_queue(name: &str, body: &[u8]) -> Result<PutQueue, Refusal> {
+    let PatchQueue { queue, needs, retry, timeout, retain, max_waiting, shares } =
+        patch_queue(name, body)?;
+    let settings = QueueSettings {
+        needs: given(needs).unwrap_or_default(),
+        retry: given(retry),
+        timeout: given(timeout),
+        retain: given(retain),
+        max_waiting: given(max_waiting),
+        shares: given(shares).unwrap_or_default(),
+    };
+    Ok(PutQueue { queue, settings })
+}
+
+/// The body of `PATCH /v1/queues/{name}`: what it names; `null` is back to the default.
+pub fn patch_queue(name: &str, body: &[u8]) -> Result<PatchQueue, Refusal> {
+    let queue = queue_path(name)?;
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&QUEUE)?;
+    Ok(PatchQueue {
+        queue,
+        needs: fields.patch("needs", |v| needs(v, 0))?,
+        retry: fields.patch("retry", retry)?,
+        timeout: fields.patch("timeout", |v| v.span(Spans::SOME))?,
+        retain: fields.patch("retain", |v| v.span(Spans::ANY))?,
+        max_waiting: fields.patch("max_waiting", |v| v.integer(0..=COUNT_MAX))?,
+        shares: fields.patch("shares", shares)?,
+    })
+}
+
+/// What a field of a PUT is: absent and `null` are the same there.
+pub(super) fn given<T>(patch: Patch<T>) -> Option<T> {
+    match patch {
+        Patch::Set(value) => Some(value),
+        Patch::Keep | Patch::Reset => None,
+    }
+}
+
+fn shares(value: Value<'_, '_>) -> Result<BTreeMap<Group, u32>, Refusal> {
+    let hint = "write shares as an object of whole numbers, such as {\"tenant-7\": 3}";
+    let pairs = value.each_member("an object", hint, |key, member| {
+        let group = Group::parse(key).map_err(|no| no.at(member.at.to_string()))?;
+        Ok((group, member.integer(1..=SHARES_MAX)?))
+    })?;
+    Ok(pairs.into_iter().collect())
+}
+
+/// The body of `POST /v1/queues/{name}/pause`: nothing, or `{"for"|"until"}`.
+pub fn pause_queue(name: &str, body: &[u8]) -> Result<PauseQueue, Refusal> {
+    Ok(PauseQueue { queue: queue_path(name)?, until: body_later_optional(body)? })
+}

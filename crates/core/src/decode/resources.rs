@@ -1,0 +1,171 @@
+//! Resources of a pool: whole sets, additions, and what is done to one. Their data is taken as it
+//! came, and no refusal repeats it.
+
+use super::fields::{self, Shape, Value, document, is_empty};
+use super::lines::{Line, Lines, line_too_long};
+use super::paths::{ResourcePath, pool_path, resource_path};
+use super::query::sync_query;
+use super::times::body_later;
+use crate::bounds::{COUNT_MAX, ERROR_BYTES_MAX, ITEMS_MAX, RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
+use crate::json::Kind;
+use crate::names::{ResourceId, Tag};
+use crate::refusal::{Code, Refusal};
+use crate::requests::{AddResources, BanResource, CoolResource, PatchResource, SyncResources};
+use crate::secret::Json;
+use crate::settings::NewResource;
+
+const ANSWERED: &[&str] =
+    &["state", "reason", "in_use", "until", "retiring", "holders", "uses", "last_used_at"];
+static RESOURCE: Shape<4> =
+    Shape { what: "a resource", fields: ["id", "data", "tags", "slots"], answered: ANSWERED };
+static PATCH: Shape<3> = Shape {
+    what: "a patch of a resource",
+    fields: ["data", "tags", "slots"],
+    answered: &["id", "state", "reason", "in_use", "until", "retiring", "holders", "uses"],
+};
+static BAN: Shape<1> = Shape { what: "a ban", fields: ["reason"], answered: &[] };
+
+/// `PUT /v1/pools/{name}/resources` with an array, of any length, as the whole set.
+pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
+    name: &str,
+    query: &[(K, V)],
+    body: &[u8],
+) -> Result<SyncResources, Refusal> {
+    let request = sync_resources_from_lines(name, query, Vec::new())?;
+    let document = document(body)?;
+    let body = Value::body(&document);
+    if body.node.kind() != Kind::Array {
+        return Err(body.refuse(
+            Code::InvalidField,
+            format!("the body is {}, and an array is due", body.node.kind().noun()),
+            "send the whole set as an array of {\"id\", \"data\", \"tags\", \"slots\"}; POST adds one",
+        ));
+    }
+    Ok(SyncResources { resources: body.each_indexed(0..=usize::MAX, resource)?, ..request })
+}
+
+/// The same with a set whose lines were read one by one, by [`resource_line`].
+pub fn sync_resources_from_lines<K: AsRef<str>, V: AsRef<str>>(
+    name: &str,
+    query: &[(K, V)],
+    resources: Vec<NewResource>,
+) -> Result<SyncResources, Refusal> {
+    let pool = pool_path(name)?;
+    let (meant, version) = sync_query(query)?;
+    Ok(SyncResources { pool, resources, meant, version })
+}
+
+/// `POST /v1/pools/{name}/resources` with one object, or an array of 1 to 1,000.
+pub fn add_resources(name: &str, body: &[u8]) -> Result<AddResources, Refusal> {
+    let pool = pool_path(name)?;
+    let document = document(body)?;
+    let body = Value::body(&document);
+    let resources = match body.node.kind() {
+        Kind::Array => body.each_indexed(1..=ITEMS_MAX, resource)?,
+        _ => vec![resource(body)?],
+    };
+    Ok(AddResources { pool, resources })
+}
+
+/// The same with lines of NDJSON, 1 to 1,000 resources.
+pub fn add_resources_from_lines(
+    name: &str,
+    resources: Vec<NewResource>,
+) -> Result<AddResources, Refusal> {
+    let pool = pool_path(name)?;
+    if !(1..=ITEMS_MAX).contains(&resources.len()) {
+        let detail = format!("{} resources are sent", resources.len());
+        let hint = format!("send 1 to {ITEMS_MAX} in one call");
+        return Err(Refusal::new(Code::OutOfBounds, detail, hint).at(""));
+    }
+    Ok(AddResources { pool, resources })
+}
+
+/// One line of NDJSON, of at most 512 KiB. The caller counts the lines.
+pub fn resource_line(line: &[u8]) -> Result<NewResource, Refusal> {
+    let document = fields::line(line)?;
+    resource(Value::body(&document))
+}
+
+/// A whole NDJSON body; a refusal names its line. Empty lines are counted and mean nothing.
+pub fn resource_lines(body: &[u8]) -> Result<Vec<NewResource>, Refusal> {
+    let mut lines = Lines::default();
+    let mut resources = Vec::new();
+    let mut rest = body;
+    let mut take = |number: usize, line: Line<'_>| {
+        let resource = match line {
+            Line::Whole(line) => resource_line(line),
+            Line::TooLong => Err(line_too_long()),
+        };
+        resources.push(resource.map_err(|no| Refusal { line: Some(number), ..no })?);
+        Ok::<(), Refusal>(())
+    };
+    while let Some((number, line)) = lines.next(&mut rest) {
+        take(number, line)?;
+    }
+    if let Some((number, line)) = lines.finish() {
+        take(number, line)?;
+    }
+    Ok(resources)
+}
+
+fn resource(value: Value<'_, '_>) -> Result<NewResource, Refusal> {
+    let fields = value.fields(&RESOURCE)?;
+    Ok(NewResource {
+        id: fields.required("id", "\"id\": \"13800000000\"")?.parsed(ResourceId::parse)?,
+        data: fields.take("data", data)?.unwrap_or_default(),
+        tags: fields.take("tags", tags)?.unwrap_or_default(),
+        slots: fields.take("slots", slots)?.unwrap_or(1),
+    })
+}
+
+fn data(value: Value<'_, '_>) -> Result<Json, Refusal> {
+    value.json(RESOURCE_DATA_BYTES_MAX)
+}
+
+fn slots(value: Value<'_, '_>) -> Result<u32, Refusal> {
+    value.integer(1..=COUNT_MAX)
+}
+
+/// At most 16; one that is named twice is one.
+fn tags(value: Value<'_, '_>) -> Result<Vec<Tag>, Refusal> {
+    let mut tags: Vec<Tag> = Vec::new();
+    for tag in value.each(0..=TAGS_MAX, |item| item.parsed(Tag::parse))? {
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Ok(tags)
+}
+
+/// The body of `PATCH /v1/pools/{name}/resources/{id}`; `null` is back to the default.
+pub fn patch_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<PatchResource, Refusal> {
+    let (pool, resource) = resource_path(path)?;
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&PATCH)?;
+    Ok(PatchResource {
+        pool,
+        resource,
+        data: fields.patch("data", data)?,
+        tags: fields.patch("tags", tags)?,
+        slots: fields.patch("slots", slots)?,
+    })
+}
+
+/// The body of `POST …/resources/{id}/cool`: `{"for"|"until"}`.
+pub fn cool_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<CoolResource, Refusal> {
+    let (pool, resource) = resource_path(path)?;
+    Ok(CoolResource { pool, resource, until: body_later(body)? })
+}
+
+/// The body of `POST …/resources/{id}/ban`: nothing, or `{"reason"}`.
+pub fn ban_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<BanResource, Refusal> {
+    let (pool, resource) = resource_path(path)?;
+    if is_empty(body) {
+        return Ok(BanResource { pool, resource, reason: None });
+    }
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&BAN)?;
+    let reason = fields.take("reason", |v| v.short(ERROR_BYTES_MAX))?;
+    Ok(BanResource { pool, resource, reason })
+}

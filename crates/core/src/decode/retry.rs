@@ -1,0 +1,59 @@
+//! What to do when a run fails or its holder dies. Given, it replaces the whole; absent members have
+//! their defaults.
+
+use super::fields::{Shape, Value};
+use super::words::Spans;
+use crate::bounds::{COUNT_MAX, DELAYS_MAX};
+use crate::job::{Backoff, Retry};
+use crate::refusal::Refusal;
+use crate::time::Span;
+
+static RETRY: Shape<3> =
+    Shape { what: "a retry", fields: ["max_attempts", "max_lost", "backoff"], answered: &[] };
+static BACKOFF: Shape<5> =
+    Shape { what: "a backoff", fields: ["kind", "base", "max", "delays", "jitter"], answered: &[] };
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Exponential,
+    Fixed,
+    List,
+}
+
+pub(super) fn retry(value: Value<'_, '_>) -> Result<Retry, Refusal> {
+    let fields = value.fields(&RETRY)?;
+    let default = Retry::default();
+    let count = |name| fields.take(name, |v| v.integer(0..=COUNT_MAX));
+    Ok(Retry {
+        max_attempts: count("max_attempts")?.unwrap_or(default.max_attempts),
+        max_lost: count("max_lost")?.unwrap_or(default.max_lost),
+        backoff: fields.take("backoff", backoff)?.unwrap_or(default.backoff),
+    })
+}
+
+fn backoff(value: Value<'_, '_>) -> Result<Backoff, Refusal> {
+    let fields = value.fields(&BACKOFF)?;
+    let kinds = [("exponential", Kind::Exponential), ("fixed", Kind::Fixed), ("list", Kind::List)];
+    let kind = fields.take("kind", |v| v.one_of("a kind of backoff", &kinds))?;
+    let jitter = fields.take("jitter", |v| v.boolean())?.unwrap_or(true);
+    let span = |name, default: u64| {
+        let given = fields.take(name, |v| v.span(Spans::ANY));
+        given.map(|span| span.unwrap_or(Span::from_s(default)))
+    };
+    match kind.unwrap_or(Kind::Exponential) {
+        Kind::Exponential => {
+            fields.none_of(&["delays"], "the kind \"exponential\"")?;
+            Ok(Backoff::Exponential { base: span("base", 1)?, max: span("max", 3_600)?, jitter })
+        }
+        Kind::Fixed => {
+            fields.none_of(&["max", "delays"], "the kind \"fixed\"")?;
+            Ok(Backoff::Fixed { base: span("base", 1)?, jitter })
+        }
+        Kind::List => {
+            fields.none_of(&["base", "max"], "the kind \"list\"")?;
+            let delays = fields.required("delays", "\"delays\": [\"1s\", \"10s\", \"1m\"]")?;
+            let delays = delays.each(1..=DELAYS_MAX, |item| item.span(Spans::ANY))?;
+            Ok(Backoff::List { delays, jitter })
+        }
+    }
+}

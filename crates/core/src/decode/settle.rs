@@ -1,0 +1,189 @@
+//! How leases end: the items of a settle call, and the outcome file of a child process.
+
+use super::fields::{Fields, Shape, Value, document};
+use super::jobs::new_job;
+use super::needs::one_limit;
+use super::times::later_required;
+use super::words::Spans;
+use crate::bounds::{
+    COUNT_MAX, ERROR_BYTES_MAX, ITEMS_MAX, PAYLOAD_BYTES_MAX, SETTLE_PUSH_MAX, SNOOZE_US_MIN,
+    SPAN_US_MAX,
+};
+use crate::job::Outcome;
+use crate::lease::{Ending, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict};
+use crate::names::{PoolName, ResourceId};
+use crate::refusal::Refusal;
+use crate::requests::Settle;
+
+static SETTLE: Shape<1> = Shape { what: "a settle call", fields: ["settle"], answered: &[] };
+static ITEM: Shape<11> = Shape {
+    what: "a settle item",
+    fields: [
+        "lease",
+        "outcome",
+        "result",
+        "error",
+        "retry_in",
+        "final",
+        "for",
+        "until",
+        "resources",
+        "limits",
+        "push",
+    ],
+    answered: &["ok", "state", "run_at", "code", "pushed"],
+};
+/// The same without `lease`, which the command line knows and its child need not.
+static FILE_ITEM: Shape<10> = Shape {
+    what: "an outcome file",
+    fields: [
+        "outcome",
+        "result",
+        "error",
+        "retry_in",
+        "final",
+        "for",
+        "until",
+        "resources",
+        "limits",
+        "push",
+    ],
+    answered: &[],
+};
+static RESOURCE: Shape<6> = Shape {
+    what: "a verdict on a resource",
+    fields: ["pool", "id", "verdict", "for", "until", "reason"],
+    answered: &[],
+};
+static LIMIT: Shape<3> =
+    Shape { what: "a verdict on a limit", fields: ["limit", "pause", "spent"], answered: &[] };
+
+const SNOOZE: Spans = Spans { min_us: SNOOZE_US_MIN, max_us: SPAN_US_MAX };
+
+/// The body of `POST /v1/leases/settle`; no items are answered as none. One form error refuses the
+/// whole call.
+pub fn settle(body: &[u8]) -> Result<Settle, Refusal> {
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&SETTLE)?;
+    let form = "\"settle\": [{\"lease\": \"LEASE\", \"outcome\": \"succeeded\"}]";
+    let items = fields.required("settle", form)?;
+    let settle = items.each_indexed(0..=ITEMS_MAX, |item| {
+        let fields = item.fields(&ITEM)?;
+        let lease = fields.required("lease", "\"lease\": \"LEASE\"")?.string()?.into_owned();
+        settle_item(&fields, lease)
+    })?;
+    Ok(Settle { settle })
+}
+
+/// A settle item without `lease`, as the outcome file of a child process has it; it ends `lease`.
+pub fn settle_item_without_lease(body: &[u8], lease: &str) -> Result<SettleItem, Refusal> {
+    let document = document(body)?;
+    settle_item(&Value::body(&document).fields(&FILE_ITEM)?, lease.to_owned())
+}
+
+fn settle_item<const N: usize>(
+    fields: &Fields<'_, '_, N>,
+    lease: String,
+) -> Result<SettleItem, Refusal> {
+    Ok(SettleItem {
+        lease,
+        ending: ending(fields)?,
+        resources: fields
+            .take("resources", |v| v.each(0..=ITEMS_MAX, resource_verdict))?
+            .unwrap_or_default(),
+        limits: fields
+            .take("limits", |v| v.each(0..=ITEMS_MAX, limit_verdict))?
+            .unwrap_or_default(),
+        push: fields.take("push", |v| v.each(0..=SETTLE_PUSH_MAX, new_job))?.unwrap_or_default(),
+    })
+}
+
+fn ending<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal> {
+    let outcomes = [
+        ("succeeded", Outcome::Succeeded),
+        ("failed", Outcome::Failed),
+        ("snoozed", Outcome::Snoozed),
+        ("released", Outcome::Released),
+    ];
+    let outcome = fields
+        .required("outcome", "\"outcome\": \"succeeded\"")?
+        .one_of("an outcome", &outcomes)?;
+    let others: &[&'static str] = match outcome {
+        Outcome::Succeeded => &["error", "retry_in", "final", "for", "until"],
+        Outcome::Failed => &["result", "for", "until"],
+        Outcome::Snoozed => &["result", "error", "retry_in", "final"],
+        Outcome::Released | Outcome::Lost => {
+            &["result", "error", "retry_in", "final", "for", "until"]
+        }
+    };
+    fields.none_of(others, &format!("the outcome \"{}\"", outcome.as_str()))?;
+    Ok(match outcome {
+        Outcome::Succeeded => {
+            Ending::Succeeded { result: fields.take("result", |v| v.json(PAYLOAD_BYTES_MAX))? }
+        }
+        Outcome::Failed => failed(fields)?,
+        Outcome::Snoozed => Ending::Snoozed { later: later_required(fields, SNOOZE)? },
+        Outcome::Released | Outcome::Lost => Ending::Released,
+    })
+}
+
+fn failed<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal> {
+    let error = fields.take("error", |v| v.string())?.unwrap_or_default();
+    let retry_in = fields.take("retry_in", |v| v.span(Spans::ANY))?;
+    let last = fields.take("final", |v| v.boolean())?.unwrap_or_default();
+    if last && retry_in.is_some() {
+        return Err(fields.conflict(
+            "retry_in",
+            "\"retry_in\" and \"final\" exclude each other".to_owned(),
+            "give \"retry_in\" for another attempt, or \"final\": true for none".to_owned(),
+        ));
+    }
+    Ok(Ending::Failed { error: last_bytes(&error).to_owned(), retry_in, last })
+}
+
+/// The end of an error text, where the cause stands; it begins with a whole character.
+fn last_bytes(text: &str) -> &str {
+    let mut from = text.len().saturating_sub(ERROR_BYTES_MAX);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
+fn resource_verdict(value: Value<'_, '_>) -> Result<ResourceVerdict, Refusal> {
+    #[derive(Clone, Copy)]
+    enum Word {
+        Ok,
+        Cool,
+        Ban,
+    }
+    let fields = value.fields(&RESOURCE)?;
+    let pool = fields.required("pool", "\"pool\": \"accounts\"")?.parsed(PoolName::parse)?;
+    let id = fields.required("id", "\"id\": \"RESOURCE\"")?.parsed(ResourceId::parse)?;
+    let words = [("ok", Word::Ok), ("cool", Word::Cool), ("ban", Word::Ban)];
+    let word = fields.take("verdict", |v| v.one_of("a verdict", &words))?.unwrap_or(Word::Ok);
+    let verdict = match word {
+        Word::Ok => {
+            fields.none_of(&["for", "until", "reason"], "the verdict \"ok\"")?;
+            Verdict::Ok
+        }
+        Word::Cool => {
+            fields.none_of(&["reason"], "the verdict \"cool\"")?;
+            Verdict::Cool(later_required(&fields, Spans::ANY)?)
+        }
+        Word::Ban => {
+            fields.none_of(&["for", "until"], "the verdict \"ban\"")?;
+            Verdict::Ban { reason: fields.take("reason", |v| v.short(ERROR_BYTES_MAX))? }
+        }
+    };
+    Ok(ResourceVerdict { pool, id, verdict })
+}
+
+fn limit_verdict(value: Value<'_, '_>) -> Result<LimitVerdict, Refusal> {
+    let fields = value.fields(&LIMIT)?;
+    Ok(LimitVerdict {
+        limit: fields.required("limit", "\"limit\": \"site:example.com\"")?.parsed(one_limit)?,
+        pause: fields.take("pause", |v| v.span(Spans::ANY).map(Later::For))?,
+        spent: fields.take("spent", |v| v.integer(0..=COUNT_MAX))?,
+    })
+}

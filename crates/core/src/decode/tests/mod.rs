@@ -1,0 +1,52 @@
+//! Every refusal of the contract that can be decided from what was sent alone: a row each.
+
+mod jobs;
+mod leases;
+mod needs;
+mod requests;
+mod settings;
+mod shape;
+
+use crate::refusal::{Code, Refusal};
+
+/// A body, and what it is refused with: the code, the pointer, and a part of the hint.
+pub(super) type Row = (String, Code, &'static str, &'static str);
+
+pub(super) fn row(
+    body: impl Into<String>,
+    code: Code,
+    pointer: &'static str,
+    hint: &'static str,
+) -> Row {
+    (body.into(), code, pointer, hint)
+}
+
+/// Checks that each row is refused as it says.
+pub(super) fn refused<T>(rows: Vec<Row>, read: impl Fn(&[u8]) -> Result<T, Refusal>) {
+    for (body, code, pointer, hint) in rows {
+        let shown: String = body.chars().take(200).collect();
+        match read(body.as_bytes()) {
+            Ok(_) => panic!("{shown} was taken"),
+            Err(no) => {
+                assert_eq!(no.code, code, "{shown}: {no}");
+                assert_eq!(no.pointer.as_deref(), Some(pointer), "{shown}: {no}");
+                assert!(no.hint.contains(hint), "{shown}: {no}, hint: {}", no.hint);
+                is_a_good_refusal(&no);
+            }
+        }
+    }
+}
+
+/// What every refusal has.
+pub(super) fn is_a_good_refusal(no: &Refusal) {
+    assert!(!no.hint.is_empty(), "{no} has no hint");
+    assert!(!no.detail.is_empty() && !no.detail.ends_with('.'), "{no}");
+    let first = no.detail.chars().next().unwrap_or('A');
+    assert!(!first.is_ascii_uppercase(), "{no} begins with a capital");
+    assert!(no.detail.len() < 1_000 && no.hint.len() < 1_000, "{no} repeats what was sent");
+}
+
+/// Query pairs.
+pub(super) fn pairs<'t>(pairs: &[(&'t str, &'t str)]) -> Vec<(&'t str, &'t str)> {
+    pairs.to_vec()
+}

@@ -1,0 +1,138 @@
+//! Query parameters, parts of paths, headers, bodies that say nothing.
+
+use super::is_a_good_refusal;
+use crate::decode::*;
+use crate::job::JobState;
+use crate::refusal::Code::{self, *};
+use crate::refusal::Refusal;
+
+type Pairs<'t> = &'t [(&'static str, &'static str)];
+
+fn refused<T: std::fmt::Debug>(
+    rows: &[(Pairs<'_>, Code, &str, &str)],
+    read: impl Fn(Pairs<'_>) -> Result<T, Refusal>,
+) {
+    for (query, code, pointer, hint) in rows {
+        let no = read(query).unwrap_err();
+        assert_eq!((no.code, no.pointer.as_deref()), (*code, Some(*pointer)), "{query:?}: {no}");
+        assert!(no.hint.contains(hint), "{query:?}: {}", no.hint);
+        is_a_good_refusal(&no);
+    }
+}
+
+#[test]
+fn jobs_are_listed_by_what_is_asked() {
+    let none: Pairs<'_> = &[];
+    let list = list_jobs(none).unwrap();
+    assert_eq!((list.page.max, list.full, list.filter), (100, false, Default::default()));
+    let list = list_jobs(&[
+        ("queue", "größe b"),
+        ("state", "ready,blocked,ready"),
+        ("kind", "a/b"),
+        ("label", "k:v:w"),
+        ("max", "1000"),
+        ("cursor", "c"),
+        ("full", "true"),
+    ])
+    .unwrap();
+    assert_eq!(list.filter.states, [JobState::Ready, JobState::Blocked]);
+    assert_eq!(list.filter.label, Some(("k".into(), "v:w".into())));
+    assert_eq!((list.page.max, list.page.cursor.as_deref(), list.full), (1_000, Some("c"), true));
+    refused(
+        &[
+            (&[("stat", "ready")], UnknownField, "/query/stat", "did you mean \"state\"?"),
+            (&[("a/b", "")], UnknownField, "/query/a~1b", "\"cursor\""),
+            (&[("state", "done")], InvalidField, "/query/state", "\"succeeded\""),
+            (&[("state", "")], InvalidField, "/query/state", "\"ready\""),
+            (&[("queue", "")], InvalidField, "/query/queue", "1 to 128"),
+            (&[("queue", "a"), ("queue", "b")], InvalidField, "/query/queue", "once"),
+            (&[("label", "k")], InvalidField, "/query/label", "source:feed"),
+            (&[("label", ":v")], InvalidField, "/query/label", "source:feed"),
+            (&[("full", "1")], InvalidField, "/query/full", "\"true\" or \"false\""),
+            (&[("max", "0")], OutOfBounds, "/query/max", "1 to 1000"),
+            (&[("max", "1001")], OutOfBounds, "/query/max", "1 to 1000"),
+            (&[("max", "-1")], OutOfBounds, "/query/max", "1 to 1000"),
+            (&[("max", "ten")], InvalidField, "/query/max", "1 to 1000"),
+            (&[("max", "1.0")], InvalidField, "/query/max", "whole"),
+            (&[("max", "")], InvalidField, "/query/max", "whole"),
+            (&[("cursor", "")], InvalidField, "/query/cursor", "the page before"),
+        ],
+        list_jobs,
+    );
+}
+
+#[test]
+fn the_other_lists_have_their_own_parameters() {
+    let leases = list_leases(&[("queue", "a"), ("limit", "b"), ("pool", "c"), ("worker", "d")]);
+    let leases = leases.unwrap();
+    assert_eq!((leases.limit.unwrap().as_str(), leases.worker.as_deref()), ("b", Some("d")));
+    refused(
+        &[
+            (&[("limit", "B")], InvalidField, "/query/limit", "family"),
+            (&[("pool", "a/b")], InvalidField, "/query/pool", "'/'"),
+            (&[("state", "ready")], UnknownField, "/query/state", "\"worker\""),
+        ],
+        list_leases,
+    );
+    let page: [(&str, &str); 2] = [("max", "5"), ("cursor", "c")];
+    assert_eq!(list_queues(&page).unwrap().page.max, 5);
+    assert_eq!(list_limits(&page).unwrap().page.max, 5);
+    assert_eq!(list_pools(&page).unwrap().page.max, 5);
+    assert_eq!(list_workers(&page).unwrap().page.max, 5);
+    assert_eq!(list_resources("p", &page).unwrap().page.max, 5);
+    let rows: &[(Pairs<'_>, Code, &str, &str)] = &[
+        (&[("max", "5000")], OutOfBounds, "/query/max", "1 to 1000"),
+        (&[("full", "true")], UnknownField, "/query/full", "\"max\" and \"cursor\""),
+    ];
+    refused(rows, list_queues);
+    refused(rows, list_limits);
+    refused(rows, list_pools);
+    refused(rows, list_workers);
+    refused(rows, |query| list_resources("p", query));
+    refused(&[(&[("x", "1")], UnknownField, "/query/x", "no query parameters")], no_query);
+    refused(
+        &[
+            (&[("force", "yes")], InvalidField, "/query/force", "\"true\""),
+            (&[("version", "x")], InvalidField, "/query/version", "whole"),
+            (&[("version", "-1")], OutOfBounds, "/query/version", "0 to"),
+            (&[("version", "9007199254740992")], OutOfBounds, "/query/version", "0 to"),
+            (&[("forse", "true")], UnknownField, "/query/forse", "did you mean \"force\"?"),
+        ],
+        sync_query,
+    );
+    // Owned pairs do as well.
+    assert!(list_jobs(&[("queue".to_owned(), "a".to_owned())]).is_ok());
+}
+
+#[test]
+fn parts_of_paths_and_headers_are_checked() {
+    for (no, pointer) in [
+        (job_path("").map(drop), "/path/id"),
+        (job_path("key:").map(drop), "/path/id"),
+        (job_path("a\u{0}").map(drop), "/path/id"),
+        (lease_path("").map(drop), "/path/id"),
+        (queue_path("a,b").map(drop), "/path/name"),
+        (pool_path(" ").map(drop), "/path/name"),
+        (get_limit("A").map(drop), "/path/name"),
+        (namespace_header(Some("")).map(drop), "/header/Tenure-Namespace"),
+        (namespace_header(Some("Main")).map(drop), "/header/Tenure-Namespace"),
+    ] {
+        let no = no.unwrap_err();
+        assert_eq!((no.code, no.pointer.as_deref()), (InvalidField, Some(pointer)), "{no}");
+        is_a_good_refusal(&no);
+    }
+    assert_eq!(job_path(&"x".repeat(257)).unwrap_err().code, OutOfBounds);
+    assert_eq!(namespace_header(None).unwrap().as_str(), "default");
+    assert_eq!(namespace_header(Some("team-7")).unwrap().as_str(), "team-7");
+    assert!(job_path("key:a b").is_ok() && lease_path("l").is_ok());
+}
+
+#[test]
+fn a_call_without_fields_takes_nothing_or_an_empty_object() {
+    for body in ["", " \n", "{}"] {
+        assert!(no_body(body.as_bytes()).is_ok(), "{body}");
+    }
+    assert_eq!(no_body(br#"{"x":1}"#).unwrap_err().pointer.as_deref(), Some("/x"));
+    assert_eq!(no_body(b"[]").unwrap_err().code, InvalidField);
+    assert_eq!(no_body(b"{").unwrap_err().code, BadJson);
+}

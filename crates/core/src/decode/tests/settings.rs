@@ -1,0 +1,360 @@
+//! Queues, limits, pools and resources.
+
+use super::{pairs, refused, row};
+use crate::decode::*;
+use crate::lease::Later;
+use crate::refusal::Code::*;
+use crate::requests::{Meant, Patch};
+use crate::settings::{Pick, Rate};
+use crate::time::Span;
+
+const RESOURCE: ResourcePath<'_> = ResourcePath { name: "accounts", id: "13800000000" };
+
+#[test]
+fn a_queue_is_put_whole_and_patched_in_part() {
+    let put = put_queue("crawl", b"{}").unwrap();
+    assert_eq!((put.queue.as_str(), put.settings), ("crawl", Default::default()));
+    let put = put_queue(
+        "crawl",
+        br#"{"needs":[{"limit":"a"}],"retry":{"max_attempts":1},"timeout":"1m","retain":"1d",
+            "max_waiting":10,"shares":{"g":1000,"h":null}}"#,
+    );
+    let settings = put.unwrap().settings;
+    assert_eq!((settings.needs.len(), settings.max_waiting), (1, Some(10)));
+    assert_eq!(settings.retry.unwrap().max_lost, 3);
+    assert_eq!(settings.shares.values().copied().collect::<Vec<u32>>(), [1_000]);
+    let patch = patch_queue("crawl", br#"{"timeout":null,"max_waiting":5}"#).unwrap();
+    assert_eq!((patch.timeout, patch.max_waiting), (Patch::Reset, Patch::Set(5)));
+    assert_eq!((patch.needs, patch.shares), (Patch::Keep, Patch::Keep));
+    let rows = || {
+        vec![
+            row("", InvalidField, "", "object"),
+            row("[]", InvalidField, "", "object"),
+            row(r#"{"paused":true}"#, UnknownField, "/paused", "cannot be set"),
+            row(r#"{"share":{}}"#, UnknownField, "/share", "did you mean \"shares\"?"),
+            row(r#"{"shares":{"g":0}}"#, OutOfBounds, "/shares/g", "1 to 1000"),
+            row(r#"{"shares":{"g":1001}}"#, OutOfBounds, "/shares/g", "1 to 1000"),
+            row(r#"{"shares":{"g":"3"}}"#, InvalidField, "/shares/g", "whole"),
+            row(r#"{"shares":{"":3}}"#, InvalidField, "/shares/", "1 to 256"),
+            row(r#"{"shares":[]}"#, InvalidField, "/shares", "{\"tenant-7\": 3}"),
+            row(r#"{"max_waiting":-1}"#, OutOfBounds, "/max_waiting", "0 to"),
+            row(r#"{"retry":{"x":1}}"#, UnknownField, "/retry/x", "\"backoff\""),
+            row(r#"{"needs":[{"limit":"a:*"}]}"#, InvalidField, "/needs/0/limit", "one limit"),
+            row(r#"{"needs":[{"pool":"a"},{"pool":"a"}]}"#, DuplicateNeed, "/needs/1", "count"),
+            row(r#"{"timeout":"soon"}"#, InvalidField, "/timeout", "\"5m\""),
+        ]
+    };
+    refused(rows(), |body| put_queue("a", body));
+    refused(rows(), |body| patch_queue("a", body));
+    assert_eq!(put_queue("a/b", b"{}").unwrap_err().pointer.unwrap(), "/path/name");
+}
+
+#[test]
+fn a_queue_is_paused_with_or_without_an_end() {
+    for body in ["", "{}", r#"{"for":null}"#] {
+        assert_eq!(pause_queue("a", body.as_bytes()).unwrap().until, None, "{body}");
+    }
+    let until = pause_queue("a", br#"{"for":"5m"}"#).unwrap().until;
+    assert_eq!(until, Some(Later::For(Span::from_s(300))));
+    refused(
+        vec![
+            row("5", InvalidField, "", "object"),
+            row(r#"{"for":5}"#, InvalidField, "/for", "\"5m\""),
+            row(r#"{"until":"noon"}"#, InvalidField, "/until", "RFC 3339"),
+            row(
+                r#"{"for":"5m","until":"2026-12-01T09:55:00Z"}"#,
+                ConflictingFields,
+                "/until",
+                "not both",
+            ),
+            row(r#"{"form":"5m"}"#, UnknownField, "/form", "did you mean \"for\"?"),
+        ],
+        |body| pause_queue("a", body),
+    );
+}
+
+#[test]
+fn a_limit_is_put_whole_and_patched_in_part() {
+    let put =
+        put_limit("site:*", br#"{"concurrency":0,"rate":{"count":10,"per":"1s"},"gap":"2s"}"#);
+    let settings = put.unwrap().settings;
+    assert_eq!((settings.concurrency, settings.gap), (Some(0), Some(Span::from_s(2))));
+    assert_eq!(settings.rate, Some(Rate { count: 10, per: Span::from_s(1), burst: 1 }));
+    let patch = patch_limit("a", br#"{"rate":null,"concurrency":3}"#).unwrap();
+    assert_eq!(
+        (patch.rate, patch.concurrency, patch.gap),
+        (Patch::Reset, Patch::Set(3), Patch::Keep)
+    );
+    assert!(patch_limit("a", b"{}").is_ok());
+    assert!(patch_limit("a", br#"{"gap":"1s"}"#).is_ok(), "it may have a concurrency already");
+    let rows = || {
+        vec![
+            row("", InvalidField, "", "object"),
+            row(r#"{"in_use":1}"#, UnknownField, "/in_use", "cannot be set"),
+            row(r#"{"gauge":{}}"#, UnknownField, "/gauge", "\"concurrency\", \"rate\" and \"gap\""),
+            row(r#"{"concurrency":-1}"#, OutOfBounds, "/concurrency", "0 to 1000000000"),
+            row(r#"{"concurrency":1.5}"#, InvalidField, "/concurrency", "whole"),
+            row(r#"{"concurrency":"1"}"#, InvalidField, "/concurrency", "whole"),
+            row(r#"{"concurrency":1,"gap":1}"#, InvalidField, "/gap", "\"5m\""),
+            row(r#"{"rate":"10/1s"}"#, InvalidField, "/rate", "object"),
+            row(r#"{"rate":{"per":"1s"}}"#, InvalidField, "/rate/count", "add \"count\""),
+            row(r#"{"rate":{"count":1}}"#, InvalidField, "/rate/per", "add \"per\": \"1s\""),
+            row(r#"{"rate":{"count":0,"per":"1s"}}"#, OutOfBounds, "/rate/count", "1 to"),
+            row(r#"{"rate":{"count":1,"per":"0s"}}"#, OutOfBounds, "/rate/per", "more than"),
+            row(r#"{"rate":{"count":1,"per":1}}"#, InvalidField, "/rate/per", "\"5m\""),
+            row(r#"{"rate":{"count":1,"per":"1s","burst":0}}"#, OutOfBounds, "/rate/burst", "1 to"),
+            row(
+                r#"{"rate":{"count":1,"per":"3650d","burst":29}}"#,
+                OutOfBounds,
+                "/rate/burst",
+                "at most 28",
+            ),
+            row(
+                r#"{"rate":{"count":1,"per":"1d","burst":1000000000}}"#,
+                OutOfBounds,
+                "/rate/burst",
+                "at most",
+            ),
+            row(
+                r#"{"rate":{"count":1,"per":"1s","brust":1}}"#,
+                UnknownField,
+                "/rate/brust",
+                "\"burst\"",
+            ),
+        ]
+    };
+    refused(rows(), |body| put_limit("a", body));
+    refused(rows(), |body| patch_limit("a", body));
+    assert!(put_limit("a", br#"{"rate":{"count":1,"per":"3650d","burst":28}}"#).is_ok());
+    refused(
+        vec![
+            row("{}", InvalidField, "", "at least one"),
+            row(r#"{"concurrency":null}"#, InvalidField, "", "at least one"),
+            row(r#"{"gap":"1s"}"#, InvalidField, "/concurrency", "add \"concurrency\""),
+            row(
+                r#"{"gap":"1s","rate":{"count":1,"per":"1s"}}"#,
+                InvalidField,
+                "/concurrency",
+                "add",
+            ),
+        ],
+        |body| put_limit("a", body),
+    );
+}
+
+#[test]
+fn a_template_is_set_and_not_held() {
+    for name in ["site:*", "lock:*"] {
+        assert!(put_limit(name, br#"{"concurrency":1}"#).is_ok());
+        assert!(patch_limit(name, b"{}").is_ok());
+        assert!(get_limit(name).is_ok() && delete_limit(name).is_ok());
+        for no in [
+            pause_limit(name, br#"{"for":"1s"}"#).unwrap_err(),
+            resume_limit(name, b"").unwrap_err(),
+            observe_limit(name, br#"{"external":1}"#).unwrap_err(),
+        ] {
+            assert_eq!((no.code, no.pointer.as_deref()), (InvalidField, Some("/path/name")));
+        }
+    }
+    for name in ["", "*", "Site:x", "site:a*"] {
+        let no = put_limit(name, br#"{"concurrency":1}"#).unwrap_err();
+        assert_eq!((no.code, no.pointer.as_deref()), (InvalidField, Some("/path/name")), "{name}");
+    }
+}
+
+#[test]
+fn a_limit_is_paused_and_observed() {
+    let pause = pause_limit("a", br#"{"until":"2026-12-01T09:55:00Z"}"#).unwrap();
+    assert!(matches!(pause.until, Some(Later::Until(_))));
+    refused(
+        vec![
+            row("", InvalidField, "", "object"),
+            row("{}", InvalidField, "/for", "\"until\""),
+            row(
+                r#"{"for":"1s","until":"2026-12-01T09:55:00Z"}"#,
+                ConflictingFields,
+                "/until",
+                "not both",
+            ),
+        ],
+        |body| pause_limit("a", body),
+    );
+    assert!(resume_limit("a", b"{}").is_ok());
+    let observed = observe_limit("a", br#"{"external":3,"for":"60s"}"#).unwrap();
+    assert_eq!((observed.external, observed.hold), (3, Some(Span::from_s(60))));
+    assert_eq!(observe_limit("a", br#"{"external":0}"#).unwrap().hold, None);
+    refused(
+        vec![
+            row("", InvalidField, "", "object"),
+            row("{}", InvalidField, "/external", "add \"external\""),
+            row(r#"{"external":-1}"#, OutOfBounds, "/external", "0 to"),
+            row(r#"{"external":"3"}"#, InvalidField, "/external", "whole"),
+            row(r#"{"external":3,"for":60}"#, InvalidField, "/for", "\"5m\""),
+            row(r#"{"external":3,"until":"1s"}"#, UnknownField, "/until", "\"for\""),
+        ],
+        |body| observe_limit("a", body),
+    );
+}
+
+#[test]
+fn a_pool_is_put_whole_and_patched_in_part() {
+    assert_eq!(put_pool("a", b"{}").unwrap().settings, Default::default());
+    let put = put_pool(
+        "a",
+        br#"{"quarantine":"1m","cooldown":"1s","rate":{"count":1,"per":"1s","burst":2},"max_uses":5,"pick":"random"}"#,
+    );
+    let settings = put.unwrap().settings;
+    assert_eq!((settings.pick, settings.max_uses), (Pick::Random, Some(5)));
+    let patch = patch_pool("a", br#"{"pick":null,"cooldown":"0s"}"#).unwrap();
+    assert_eq!((patch.pick, patch.cooldown), (Patch::Reset, Patch::Set(Span::ZERO)));
+    let rows = || {
+        vec![
+            row("", InvalidField, "", "object"),
+            row(r#"{"available":1}"#, UnknownField, "/available", "cannot be set"),
+            row(r#"{"pick":"fifo"}"#, InvalidField, "/pick", "\"lru\" or \"random\""),
+            row(r#"{"max_uses":0}"#, OutOfBounds, "/max_uses", "1 to"),
+            row(r#"{"quarantine":60}"#, InvalidField, "/quarantine", "\"5m\""),
+            row(r#"{"cooldown":"4000d"}"#, OutOfBounds, "/cooldown", "\"3650d\""),
+            row(r#"{"rate":{"count":1}}"#, InvalidField, "/rate/per", "add"),
+        ]
+    };
+    refused(rows(), |body| put_pool("a", body));
+    refused(rows(), |body| patch_pool("a", body));
+    assert_eq!(put_pool("", b"{}").unwrap_err().pointer.unwrap(), "/path/name");
+}
+
+#[test]
+fn a_wrong_resource_is_refused_with_its_place() {
+    let tags: Vec<String> = (0..17).map(|i| format!("\"t{i}\"")).collect();
+    refused(
+        vec![
+            row("1", InvalidField, "", "object"),
+            row("{}", InvalidField, "/id", "add \"id\""),
+            row(r#"{"id":5}"#, InvalidField, "/id", "string"),
+            row(r#"{"id":""}"#, InvalidField, "/id", "1 to 256"),
+            row(
+                format!(r#"{{"id":"a","data":"{}"}}"#, "x".repeat(65_535)),
+                OutOfBounds,
+                "/data",
+                "elsewhere",
+            ),
+            row(r#"{"id":"a","tags":"cn"}"#, InvalidField, "/tags", "array"),
+            row(r#"{"id":"a","tags":["a",""]}"#, InvalidField, "/tags/1", "1 to 128"),
+            row(format!(r#"{{"id":"a","tags":[{}]}}"#, tags.join(",")), OutOfBounds, "/tags", "16"),
+            row(r#"{"id":"a","slots":0}"#, OutOfBounds, "/slots", "1 to"),
+            row(r#"{"id":"a","state":"banned"}"#, UnknownField, "/state", "cannot be set"),
+            row(r#"{"id":"a","tag":"x"}"#, UnknownField, "/tag", "did you mean \"tags\"?"),
+        ],
+        resource_line,
+    );
+    let one = resource_line(br#"{"id":"a","data":{"p": "s"},"tags":["x","y","x"]}"#).unwrap();
+    assert_eq!((one.data.text(), one.tags.len(), one.slots), (r#"{"p": "s"}"#, 2, 1));
+    assert!(resource_line(br#"{"id":"a"}"#).unwrap().data.is_null());
+}
+
+#[test]
+fn a_set_is_synced_and_resources_are_added() {
+    let sync = |query: &[(&str, &str)], body: &str| sync_resources("p", query, body.as_bytes());
+    let set = sync(&[], r#"[{"id":"a"},{"id":"b"}]"#).unwrap();
+    assert_eq!((set.resources.len(), set.meant, set.version), (2, Meant::Ask, None));
+    let none = sync(&[("force", "true"), ("version", "7")], "[]").unwrap();
+    assert_eq!((none.resources.len(), none.meant, none.version), (0, Meant::Yes, Some(7)));
+    let more: Vec<String> = (0..1_500).map(|i| format!(r#"{{"id":"{i}"}}"#)).collect();
+    let more = format!("[{}]", more.join(","));
+    assert_eq!(sync(&[("force", "false")], &more).unwrap().resources.len(), 1_500);
+    refused(
+        vec![
+            row("", InvalidField, "", "object"),
+            row(r#"{"id":"a"}"#, InvalidField, "", "array"),
+            row(r#"[{"id":"a"},{"id":1}]"#, InvalidField, "/1/id", "string"),
+        ],
+        |body| sync_resources("p", &pairs(&[]), body),
+    );
+    refused(
+        vec![
+            row("", InvalidField, "", "object"),
+            row("[]", OutOfBounds, "", "1 to 1000"),
+            row(more, OutOfBounds, "", "1 to 1000"),
+            row(r#"[{"id":"a"},5]"#, InvalidField, "/1", "object"),
+        ],
+        |body| add_resources("p", body),
+    );
+    assert_eq!(add_resources("p", br#"{"id":"a"}"#).unwrap().resources.len(), 1);
+    let no = add_resources("p", br#"[{"id":"a"},{"id":"b","slots":"2"}]"#).unwrap_err();
+    assert_eq!((no.index, no.pointer.as_deref()), (Some(1), Some("/1/slots")));
+    assert_eq!(add_resources_from_lines("p", vec![]).unwrap_err().code, OutOfBounds);
+}
+
+#[test]
+fn a_set_of_lines_names_the_line() {
+    let lines = resource_lines(b"{\"id\":\"a\"}\n\n{\"id\":\"b\"}\r\n").unwrap();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(sync_resources_from_lines("p", &pairs(&[]), lines).unwrap().resources.len(), 2);
+    let long = format!("{{\"id\":\"a\"}}\n{}\n", "x".repeat(600_000));
+    for (body, code, line) in [
+        ("{\"id\":\"a\"}\n\n{\"id\":5}\n", InvalidField, 3),
+        ("{\"id\":\"a\"}\n{", BadJson, 2),
+        (long.as_str(), TooLarge, 2),
+    ] {
+        let no = resource_lines(body.as_bytes()).unwrap_err();
+        assert_eq!((no.code, no.line), (code, Some(line)));
+    }
+}
+
+#[test]
+fn a_resource_is_patched_cooled_and_banned() {
+    let patch = patch_resource(RESOURCE, br#"{"data":null,"slots":2}"#).unwrap();
+    assert_eq!((patch.data, patch.tags, patch.slots), (Patch::Reset, Patch::Keep, Patch::Set(2)));
+    refused(
+        vec![
+            row("", InvalidField, "", "object"),
+            row(r#"{"id":"b"}"#, UnknownField, "/id", "cannot be set"),
+            row(r#"{"slots":0}"#, OutOfBounds, "/slots", "1 to"),
+        ],
+        |body| patch_resource(RESOURCE, body),
+    );
+    assert!(cool_resource(RESOURCE, br#"{"for":"10m"}"#).is_ok());
+    refused(
+        vec![
+            row("", InvalidField, "", "object"),
+            row("{}", InvalidField, "/for", "\"until\""),
+            row(r#"{"for":600}"#, InvalidField, "/for", "\"5m\""),
+            row(
+                r#"{"for":"1s","until":"2026-12-01T09:55:00Z"}"#,
+                ConflictingFields,
+                "/until",
+                "not both",
+            ),
+        ],
+        |body| cool_resource(RESOURCE, body),
+    );
+    assert_eq!(ban_resource(RESOURCE, b"").unwrap().reason, None);
+    let banned = ban_resource(RESOURCE, br#"{"reason":"captcha"}"#).unwrap();
+    assert_eq!(banned.reason.as_deref(), Some("captcha"));
+    refused(
+        vec![
+            row(r#"{"reason":1}"#, InvalidField, "/reason", "string"),
+            row(r#"{"for":"1s"}"#, UnknownField, "/for", "\"reason\""),
+        ],
+        |body| ban_resource(RESOURCE, body),
+    );
+    let no = resource_path(ResourcePath { name: "a", id: "" }).unwrap_err();
+    assert_eq!(no.pointer.as_deref(), Some("/path/id"));
+    let no = resource_path(ResourcePath { name: "a/b", id: "c" }).unwrap_err();
+    assert_eq!(no.pointer.as_deref(), Some("/path/name"));
+}
+
+#[test]
+fn secrets_are_not_repeated() {
+    let secret = "hunter2hunter2";
+    for body in [
+        format!(r#"{{"id":"a","data":{{"password":"{secret}"}},"x":1}}"#),
+        format!(r#"{{"id":"a","data":{{"password":"{secret}"}},"slots":"{}"}}"#, 1),
+        format!(r#"{{"id":"a","data":{{"password":"{secret}","password":1}}}}"#),
+        format!(r#"{{"id":"a","data":{{"password":"{secret}"#),
+        format!(r#"{{"id":"a","data":"{}"}}"#, secret.repeat(10_000)),
+    ] {
+        let no = resource_line(body.as_bytes()).unwrap_err();
+        assert!(!format!("{no:?}").contains(secret), "{no:?}");
+    }
+}

@@ -1,0 +1,179 @@
+//! What holds for every body whatever: an answer or a good refusal, whose pointer leads somewhere.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::{is_a_good_refusal, pairs};
+use crate::decode::*;
+use crate::refusal::{Code, Refusal};
+
+const KEYS: &[&str] = &[
+    "id",
+    "queue",
+    "kind",
+    "payload",
+    "run_at",
+    "delay",
+    "priority",
+    "group",
+    "needs",
+    "unique",
+    "retry",
+    "timeout",
+    "retain",
+    "labels",
+    "key",
+    "until",
+    "for",
+    "backoff",
+    "base",
+    "delays",
+    "max",
+    "max_attempts",
+    "queues",
+    "wait",
+    "ttl",
+    "worker",
+    "lease",
+    "leases",
+    "progress",
+    "settle",
+    "outcome",
+    "result",
+    "error",
+    "retry_in",
+    "final",
+    "resources",
+    "limits",
+    "push",
+    "pool",
+    "verdict",
+    "limit",
+    "weight",
+    "cost",
+    "tag",
+    "count",
+    "pause",
+    "spent",
+    "concurrency",
+    "rate",
+    "per",
+    "burst",
+    "gap",
+    "external",
+    "data",
+    "tags",
+    "slots",
+    "shares",
+    "a/b",
+    "~",
+];
+const WORDS: &[&str] = &[
+    "",
+    "a",
+    "5m",
+    "0s",
+    "9999d",
+    "2026-12-01T09:55:00Z",
+    "1969-01-01T00:00:00Z",
+    "succeeded",
+    "failed",
+    "snoozed",
+    "released",
+    "ok",
+    "cool",
+    "ban",
+    "site:*",
+    "lock:a",
+    "list",
+    "fixed",
+    "keep",
+    "start",
+    "anonymous",
+    "ü/~",
+    "a\u{0}",
+];
+
+fn body() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        prop::sample::select(vec![-1_i64, 0, 1, 5, 100, 1_000, 1 << 40]).prop_map(Value::from),
+        Just(Value::from(1.5)),
+        prop::sample::select(WORDS).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 80, 6, |inner| {
+        let key = prop::sample::select(KEYS).prop_map(str::to_owned);
+        prop_oneof![
+            1 => prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
+            3 => prop::collection::btree_map(key, inner, 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// All that reads a body.
+fn read_all(body: &[u8]) -> Vec<Result<(), Refusal>> {
+    let path = ResourcePath { name: "p", id: "r" };
+    vec![
+        push(body).map(drop),
+        push_line(body).map(drop),
+        patch_job("a", body).map(drop),
+        retry_job("a", body).map(drop),
+        cancel_jobs(body).map(drop),
+        lease(body).map(drop),
+        extend(body).map(drop),
+        settle(body).map(drop),
+        settle_item_without_lease(body, "l").map(drop),
+        put_queue("q", body).map(drop),
+        pause_queue("q", body).map(drop),
+        put_limit("l", body).map(drop),
+        patch_limit("l", body).map(drop),
+        pause_limit("l", body).map(drop),
+        observe_limit("l", body).map(drop),
+        put_pool("p", body).map(drop),
+        sync_resources("p", &pairs(&[]), body).map(drop),
+        add_resources("p", body).map(drop),
+        resource_lines(body).map(drop),
+        patch_resource(path, body).map(drop),
+        cool_resource(path, body).map(drop),
+        ban_resource(path, body).map(drop),
+        no_body(body),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    #[test]
+    fn a_pointer_leads_to_a_value_or_to_where_one_is_missing(body in body()) {
+        for read in read_all(body.to_string().as_bytes()) {
+            let Err(no) = read else { continue };
+            is_a_good_refusal(&no);
+            prop_assert!(no.code != Code::BadJson, "{no}");
+            let pointer = no.pointer.clone().unwrap_or_else(|| panic!("{no} has no pointer"));
+            let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
+            prop_assert!(body.pointer(parent).is_some(), "{no} in {body}");
+            let there = body.pointer(&pointer).is_some();
+            prop_assert!(there || no.code == Code::InvalidField, "{no} in {body}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        for read in read_all(&bytes) {
+            if let Err(no) = read {
+                is_a_good_refusal(&no);
+            }
+        }
+    }
+
+    #[test]
+    fn any_short_need_is_answered(
+        text in "(limit|pool|\\{)?:?[a-z*:#]{0,6}(,(weight|cost|id|prefer|count)?=?[0-9a]{0,3}){0,3}",
+    ) {
+        if let Err(no) = one_need(&text) {
+            is_a_good_refusal(&no);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! limits: caps that are set, paused and observed at run time. A change takes effect at once, also
+//! for those who wait already.
+
+use crate::lease::Later;
+use crate::machine::state::Space;
+use crate::names::LimitName;
+use crate::refusal::{Code, Refusal};
+use crate::requests::{ObserveLimit, PatchLimit, PutLimit};
+use crate::settings::LimitSettings;
+use crate::time::Moment;
+
+pub(crate) fn limit_not_found(limit: &LimitName) -> Refusal {
+    Refusal::new(
+        Code::LimitNotFound,
+        format!("the limit {:?} is not set", limit.as_str()),
+        "set it first: PUT /v1/limits/NAME; GET /v1/limits lists those that are set or in use",
+    )
+}
+
+impl Space {
+    /// A limit that has a setting of its own, a template's, or is in use.
+    pub(crate) fn limit_is_known(&self, name: &LimitName) -> bool {
+        self.setting_of(name).is_some()
+            || name.is_template()
+                && (self.limit_settings.contains_key(name) || name.family() == "lock")
+            || self.limit_by_name.get(name).is_some_and(|limit| {
+                let l = &self.limits[*limit];
+                l.in_use > 0 || l.door.is_some() || l.external > 0
+            })
+    }
+
+    pub(crate) fn put_limit(&mut self, put: PutLimit, now: Moment) -> Result<bool, Refusal> {
+        check_limit_settings(&put.settings)?;
+        let old = self.limit_settings.insert(put.limit.clone(), put.settings);
+        if old != Some(put.settings) {
+            self.limit_setting_row(&put.limit);
+            self.setting_changed(&put.limit, now);
+        }
+        let built_in = put.limit.as_str() == "lock:*";
+        Ok(old.is_none() && !built_in)
+    }
+
+    pub(crate) fn patch_limit(&mut self, patch: PatchLimit, now: Moment) -> Result<bool, Refusal> {
+        // A limit of its own replaces its template whole, so a patch of one that has none starts
+        // from nothing, as a put does.
+        let mut settings = match self.limit_settings.get(&patch.limit) {
+            Some(settings) => *settings,
+            None if patch.limit.as_str() == "lock:*" => crate::machine::limits::LOCK,
+            None => LimitSettings::default(),
+        };
+        patch.concurrency.apply(&mut settings.concurrency);
+        patch.rate.apply(&mut settings.rate);
+        patch.gap.apply(&mut settings.gap);
+        self.put_limit(PutLimit { limit: patch.limit, settings }, now)
+    }
+
+    pub(crate) fn delete_limit(&mut self, name: &LimitName, now: Moment) -> Result<(), Refusal> {
+        if name.as_str() == "lock:*" {
+            return Err(Refusal::new(
+                Code::InUse,
+                "the template \"lock:*\" is always there",
+                "PUT /v1/limits/lock:* changes it; PUT /v1/limits/lock:NAME sets one lock",
+            ));
+        }
+        if self.limit_settings.remove(name).is_none() {
+            return Err(limit_not_found(name));
+        }
+        self.limit_setting_row(name);
+        self.setting_changed(name, now);
+        Ok(())
+    }
+
+    pub(crate) fn pause_limit(
+        &mut self,
+        name: &LimitName,
+        until: Option<Later>,
+        now: Moment,
+    ) -> Result<(), Refusal> {
+        if name.is_template() || !self.limit_is_known(name) {
+            return Err(limit_not_found(name));
+        }
+        self.pause_limit_until(name, until.map(|later| later.moment(now)), now);
+        Ok(())
+    }
+
+    /// Nobody is granted it before; the later moment holds.
+    pub(crate) fn pause_limit_until(
+        &mut self,
+        name: &LimitName,
+        until: Option<Moment>,
+        now: Moment,
+    ) {
+        let until = until.unwrap_or(Moment::MAX);
+        let limit = self.limit_for(name);
+        let l = &mut self.limits[limit];
+        let until = l.paused_until.map_or(until, |old| old.max(until));
+        l.paused_until = (until > now).then_some(until);
+        self.out.dirty_limits.insert(limit);
+        self.arm_limit(limit);
+        self.recheck_marks_of(limit, now);
+    }
+
+    pub(crate) fn resume_limit(&mut self, name: &LimitName, _now: Moment) -> Result<(), Refusal> {
+        if name.is_template() || !self.limit_is_known(name) {
+            return Err(limit_not_found(name));
+        }
+        if let Some(limit) = self.limit_by_name.get(name).copied() {
+            self.limits[limit].paused_until = None;
+            self.out.dirty_limits.insert(limit);
+            self.arm_limit(limit);
+            self.limit_due(limit);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn observe_limit(&mut self, seen: ObserveLimit, now: Moment) -> Result<(), Refusal> {
+        if seen.limit.is_template() || !self.limit_is_known(&seen.limit) {
+            return Err(limit_not_found(&seen.limit));
+        }
+        let limit = self.limit_for(&seen.limit);
+        let l = &mut self.limits[limit];
+        l.external = seen.external;
+        l.external_until = seen.hold.filter(|_| seen.external > 0).map(|span| now.plus(span));
+        self.out.dirty_limits.insert(limit);
+        self.arm_limit(limit);
+        self.limit_due(limit);
+        Ok(())
+    }
+}
+
+/// At least one of the three, and a gap only beside a concurrency.
+pub(crate) fn check_limit_settings(settings: &LimitSettings) -> Result<(), Refusal> {
+    let LimitSettings { concurrency, rate, gap } = settings;
+    if concurrency.is_none() && rate.is_none() && gap.is_none() {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "a limit needs at least one of \"concurrency\", \"rate\" and \"gap\"",
+            "give one: {\"concurrency\": 4}, or DELETE the limit",
+        )
+        .at(""));
+    }
+    if gap.is_some() && concurrency.is_none() {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "a gap rests permits, and a limit without \"concurrency\" has none",
+            "give a \"concurrency\" too",
+        )
+        .at("/concurrency"));
+    }
+    Ok(())
+}

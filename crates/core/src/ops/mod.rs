@@ -1,0 +1,15 @@
+//! The operations: what each call does to a namespace, one file each.
+//!
+//! An operation first checks all that can be refused and only then changes anything: a refused call
+//! changed nothing.
+
+pub(crate) mod cancel;
+pub(crate) mod extend;
+pub(crate) mod lease;
+pub(crate) mod limits;
+pub(crate) mod patch;
+pub(crate) mod pools;
+pub(crate) mod push;
+pub(crate) mod queues;
+pub(crate) mod retry;
+pub(crate) mod settle;

@@ -1,0 +1,142 @@
+//! queues: defaults, shares, pause, delete.
+
+use crate::lease::Later;
+use crate::machine::state::{Entry, Place, Slot, Space};
+use crate::names::QueueName;
+use crate::refusal::{Code, Refusal};
+use crate::requests::{PatchQueue, PutQueue};
+use crate::settings::QueueSettings;
+use crate::time::Moment;
+
+pub(crate) fn queue_not_found(queue: &QueueName) -> Refusal {
+    Refusal::new(
+        Code::QueueNotFound,
+        format!("there is no queue {:?}", queue.as_str()),
+        "a queue is there from its first use; GET /v1/queues lists them",
+    )
+}
+
+impl Space {
+    pub(crate) fn queue_named(&self, name: &QueueName) -> Result<Slot, Refusal> {
+        let queue = self.queue_by_name.get(name).copied();
+        queue.filter(|queue| !self.queues[*queue].hidden).ok_or_else(|| queue_not_found(name))
+    }
+
+    pub(crate) fn put_queue(
+        &mut self,
+        put: PutQueue,
+        now: Moment,
+    ) -> Result<(Slot, bool), Refusal> {
+        self.check_needs(&put.settings.needs).map_err(|no| no.below("/needs"))?;
+        let created = self.queue_named(&put.queue).is_err();
+        let queue = self.queue_for(&put.queue, now);
+        self.set_queue(queue, put.settings);
+        Ok((queue, created))
+    }
+
+    pub(crate) fn patch_queue(
+        &mut self,
+        patch: PatchQueue,
+        now: Moment,
+    ) -> Result<(Slot, bool), Refusal> {
+        let old = self.queue_by_name.get(&patch.queue).copied();
+        let mut settings = old.map(|q| self.queues[q].settings.clone()).unwrap_or_default();
+        patch.needs.apply_or_default(&mut settings.needs);
+        patch.retry.apply(&mut settings.retry);
+        patch.timeout.apply(&mut settings.timeout);
+        patch.retain.apply(&mut settings.retain);
+        patch.max_waiting.apply(&mut settings.max_waiting);
+        patch.shares.apply_or_default(&mut settings.shares);
+        self.put_queue(PutQueue { queue: patch.queue, settings }, now)
+    }
+
+    fn set_queue(&mut self, queue: Slot, settings: QueueSettings) {
+        self.queues[queue].settings = settings;
+        self.out.dirty_queues.insert(queue);
+    }
+
+    pub(crate) fn delete_queue(&mut self, name: &QueueName) -> Result<(), Refusal> {
+        let queue = self.queue_named(name)?;
+        let counts = self.queues[queue].counts;
+        let unfinished = counts.waiting + counts.scheduled + counts.running;
+        if unfinished > 0 {
+            return Err(Refusal::new(
+                Code::NotEmpty,
+                format!("queue {:?} has {unfinished} unfinished jobs", name.as_str()),
+                "cancel them first: POST /v1/jobs/cancel with its \"queue\"",
+            ));
+        }
+        // Finished jobs are kept in the archive, and who waits for the queue goes on waiting, so
+        // what goes is what was set, not the entry that these still need.
+        let (settings, takers) = (QueueSettings::default(), !self.queues[queue].takers.is_empty());
+        let finished = counts.succeeded + counts.failed + counts.cancelled;
+        self.queues[queue].settings = settings;
+        self.clear_pause(queue);
+        self.queues[queue].asked_at = None;
+        for rank in self.queues[queue].priorities.keys().copied().collect::<Vec<_>>() {
+            self.forget_turns(queue, rank);
+        }
+        self.forget_queue_row(name);
+        self.out.dirty_queues.remove(&queue);
+        if finished == 0 && !takers {
+            self.drop_queue(queue, name);
+        } else {
+            self.queues[queue].hidden = true;
+        }
+        Ok(())
+    }
+
+    /// Takes a queue out of the index; nothing points to it.
+    fn drop_queue(&mut self, queue: Slot, name: &QueueName) {
+        self.touched.remove(&queue);
+        for worker in self.workers.values_mut() {
+            worker.queues.remove(&queue);
+        }
+        if self.queues[queue].place != Place::Open {
+            self.leave_door(Entry::Queue(queue));
+        }
+        self.clear_out(Entry::Queue(queue));
+        self.queue_by_name.remove(name);
+        if let Some(q) = self.queues.remove(queue)
+            && let Some(limit) = q.limit
+        {
+            self.limits[limit].uses -= 1;
+            self.drop_limit_if_idle(limit);
+        }
+    }
+
+    pub(crate) fn pause_queue(
+        &mut self,
+        name: &QueueName,
+        until: Option<Later>,
+        now: Moment,
+    ) -> Slot {
+        let queue = self.queue_for(name, now);
+        let until = until.map_or(Moment::MAX, |later| later.moment(now));
+        let until = self.queues[queue].paused_until.map_or(until, |old| old.max(until));
+        self.clear_pause(queue);
+        if until > now {
+            self.queues[queue].paused_until = Some(until);
+            if until < Moment::MAX {
+                self.queue_pauses.set(until, queue);
+            }
+            self.drop_marks_of_queue(queue, now);
+        }
+        self.out.dirty_queues.insert(queue);
+        queue
+    }
+
+    pub(crate) fn resume_queue(&mut self, name: &QueueName) -> Result<Slot, Refusal> {
+        let queue = self.queue_named(name)?;
+        self.clear_pause(queue);
+        self.out.dirty_queues.insert(queue);
+        self.touched.insert(queue);
+        Ok(queue)
+    }
+
+    fn clear_pause(&mut self, queue: Slot) {
+        if let Some(until) = self.queues[queue].paused_until.take() {
+            self.queue_pauses.clear(until, queue);
+        }
+    }
+}

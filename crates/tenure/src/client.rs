@@ -1,0 +1,185 @@
+//! An engine and a namespace, with calls that are pleasant to make.
+//!
+//! Each is one call of the engine, repeated while its outcome is unknown; nothing is cached.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use tenure_core::job::{JobView, NewJob};
+use tenure_core::lease::{Explained, Leased, SettleItem, SettledLease};
+use tenure_core::names::{JobRef, LimitName, Namespace, QueueName};
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{
+    CancelJob, ExplainJob, GetJob, Lease, Operation, Push, PushAnswer, Pushed, PushedId, Settle,
+};
+use tenure_engine::{CallError, Engine, EngineExt, Fault};
+
+use crate::keeper::{Keeper, lock};
+use crate::lock::Lock;
+use crate::repeat::Repeat;
+use crate::worker::Worker;
+
+/// One namespace of an engine. Cheap to clone; all clones share their heartbeats.
+#[derive(Clone)]
+pub struct Client {
+    plain: Arc<dyn Engine>,
+    repeating: Arc<dyn Engine>,
+    namespace: Namespace,
+    keeper: Arc<Mutex<Option<Keeper>>>,
+}
+
+impl Client {
+    /// On this engine. Calls whose outcome is unknown are repeated with the same ids, for at most a
+    /// minute.
+    pub fn new(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
+        let repeating = Arc::new(Repeat::new(engine.clone()));
+        Client { plain: engine, repeating, namespace, keeper: Arc::default() }
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// The engine, as it was given.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.plain
+    }
+
+    /// Any operation.
+    ///
+    /// # Errors
+    /// A refusal, which changed nothing; or a fault: [`Fault::Unknown`] says that it may have
+    /// happened, even after the repeats.
+    pub async fn run<O: Operation>(&self, request: O) -> Result<O::Reply, CallError> {
+        self.repeating.run(&self.namespace, request).await
+    }
+
+    /// Stores a job. It gets an id if it has none.
+    ///
+    /// # Errors
+    /// As [`Client::run`].
+    pub async fn push(&self, job: NewJob) -> Result<PushedId, CallError> {
+        let mut pushed = self.push_all(vec![job]).await?;
+        pushed.pop().ok_or_else(|| broken("a push of one job was answered with none"))
+    }
+
+    /// Stores 1 to 1,000 jobs, all or none; answers in their order.
+    ///
+    /// # Errors
+    /// As [`Client::run`].
+    pub async fn push_all(&self, jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
+        let asked = jobs.len();
+        let ids = match self.run(Push { jobs, answer: PushAnswer::Ids }).await? {
+            Pushed::Ids(ids) => ids,
+            Pushed::Whole(jobs) => jobs
+                .into_iter()
+                .map(|pushed| PushedId {
+                    id: pushed.job.id,
+                    duplicate: pushed.duplicate,
+                    replaced: pushed.replaced,
+                    workers: pushed.workers,
+                })
+                .collect(),
+        };
+        if ids.len() != asked {
+            return Err(broken("a push was answered with another number of jobs"));
+        }
+        Ok(ids)
+    }
+
+    /// A job, with payload and result.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; `job_not_found`.
+    pub async fn job(&self, job: JobRef) -> Result<JobView, CallError> {
+        self.run(GetJob { job }).await.map(|job| *job)
+    }
+
+    /// What a job waits for.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; `job_not_found`.
+    pub async fn explain(&self, job: JobRef) -> Result<Explained, CallError> {
+        self.run(ExplainJob { job }).await
+    }
+
+    /// Calls a job off. A running one learns it by its next heartbeat.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; `job_not_found`, `wrong_state` if it is finished otherwise.
+    pub async fn cancel(&self, job: JobRef) -> Result<JobView, CallError> {
+        self.run(CancelJob { job }).await.map(|job| *job)
+    }
+
+    /// Asks for leases once. What is granted is yours to extend and settle; [`Worker`] and [`Lock`]
+    /// do that by themselves.
+    ///
+    /// # Errors
+    /// As [`Client::run`].
+    pub async fn lease(&self, lease: Lease) -> Result<Leased, CallError> {
+        self.run(lease).await
+    }
+
+    /// Ends leases; answers in their order.
+    ///
+    /// # Errors
+    /// As [`Client::run`]. A lease that is lost is no error: its item says so.
+    pub async fn settle(&self, settle: Vec<SettleItem>) -> Result<Vec<SettledLease>, CallError> {
+        let asked = settle.len();
+        let settled = self.run(Settle { settle }).await?.settled;
+        if settled.len() != asked {
+            return Err(broken("a settle was answered with another number of leases"));
+        }
+        Ok(settled)
+    }
+
+    /// The lock `lock:NAME`, to be acquired.
+    ///
+    /// # Errors
+    /// A name that no limit can have.
+    pub fn lock(&self, name: &str) -> Result<Lock, Refusal> {
+        let limit = LimitName::parse(&format!("lock:{name}"))?;
+        Ok(Lock::new(self.clone(), vec![crate::lock::one(limit)]))
+    }
+
+    /// A worker for these queues, to be run.
+    pub fn worker(&self, queues: Vec<QueueName>) -> Worker {
+        Worker::new(self.clone(), queues)
+    }
+
+    /// The heartbeats of everything this client and its clones hold; started at the first call.
+    ///
+    /// # Errors
+    /// The system gives no thread for them.
+    pub fn keeper(&self) -> Result<Keeper, CallError> {
+        let mut slot = lock(&self.keeper);
+        if let Some(keeper) = &*slot {
+            return Ok(keeper.clone());
+        }
+        // The engine as it was given: the keeper repeats in its own time.
+        let keeper = Keeper::start(self.plain.clone(), self.namespace.clone()).map_err(|why| {
+            CallError::Fault(Fault::Unavailable(format!("no thread for heartbeats: {why}")))
+        })?;
+        *slot = Some(keeper.clone());
+        Ok(keeper)
+    }
+
+    /// With heartbeats on the caller's runtime, so that a test can turn its clock.
+    #[cfg(test)]
+    pub(crate) fn on_this_runtime(engine: Arc<dyn Engine>) -> Self {
+        let client = Client::new(engine.clone(), Namespace::main());
+        *lock(&client.keeper) = Some(Keeper::start_here(engine, Namespace::main()));
+        client
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({})", self.namespace)
+    }
+}
+
+pub(crate) fn broken(what: &str) -> CallError {
+    CallError::Fault(Fault::Broken(what.to_owned()))
+}

@@ -1,0 +1,222 @@
+//! An engine for this crate's own tests: it records what it is asked, and answers what a test says.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use tenure_core::job::{JobState, JobView, Labels, Retry};
+use tenure_core::lease::{Extended, ExtendedLease, LeaseView, Leased, SettleItem, SettledLease};
+use tenure_core::names::{JobId, Namespace, QueueName};
+use tenure_core::requests::{Extend, Lease, Reply, Request, Settle, Settled};
+use tenure_core::secret::Json;
+use tenure_core::time::Moment;
+use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::keeper::lock;
+
+/// What a test answers: at once, later, or never.
+pub enum Says {
+    Now(Result<Reply, CallError>),
+    After(Duration, Result<Reply, CallError>),
+    Never,
+}
+
+/// Asked for each call, in their order, with the number of calls of the same kind before it.
+type Script = Box<dyn FnMut(&Request, usize) -> Says + Send>;
+
+pub struct Fake {
+    script: Mutex<Script>,
+    calls: Mutex<Vec<(Instant, Request)>>,
+    heard: Condvar,
+    changed: Notify,
+}
+
+impl Fake {
+    pub fn new(script: impl FnMut(&Request, usize) -> Says + Send + 'static) -> Arc<Self> {
+        Arc::new(Fake {
+            script: Mutex::new(Box::new(script)),
+            calls: Mutex::default(),
+            heard: Condvar::new(),
+            changed: Notify::new(),
+        })
+    }
+
+    /// Every call so far, with its moment.
+    pub fn calls(&self) -> Vec<(Instant, Request)> {
+        lock(&self.calls).clone()
+    }
+    pub fn extends(&self) -> Vec<(Instant, Extend)> {
+        let one = |(at, call)| match call {
+            Request::Extend(extend) => Some((at, extend)),
+            _ => None,
+        };
+        self.calls().into_iter().filter_map(one).collect()
+    }
+    pub fn settles(&self) -> Vec<Vec<SettleItem>> {
+        let one = |(_, call)| match call {
+            Request::Settle(Settle { settle }) => Some(settle),
+            _ => None,
+        };
+        self.calls().into_iter().filter_map(one).collect()
+    }
+    pub fn leases(&self) -> Vec<(Instant, Lease)> {
+        let one = |(at, call)| match call {
+            Request::Lease(lease) => Some((at, lease)),
+            _ => None,
+        };
+        self.calls().into_iter().filter_map(one).collect()
+    }
+
+    /// Until so many calls are what `counts` counts; panics after a minute.
+    pub async fn until(&self, counts: impl Fn(&Request) -> bool, many: usize) {
+        let done = async {
+            loop {
+                let changed = self.changed.notified();
+                if self.calls().iter().filter(|(_, call)| counts(call)).count() >= many {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        timeout(Duration::from_secs(60), done).await.expect("the calls that were waited for");
+    }
+
+    /// The same, blocking the thread.
+    pub fn until_blocking(&self, counts: impl Fn(&Request) -> bool, many: usize) -> bool {
+        let enough = |calls: &mut Vec<(Instant, Request)>| {
+            calls.iter().filter(|(_, call)| counts(call)).count() < many
+        };
+        let limit = Duration::from_secs(10);
+        let waited = self.heard.wait_timeout_while(lock(&self.calls), limit, enough).unwrap();
+        !waited.1.timed_out()
+    }
+}
+
+impl Engine for Fake {
+    fn call(&self, _: &Namespace, request: Request) -> CallFuture {
+        let says = {
+            let mut calls = lock(&self.calls);
+            let same = |(_, call): &&(Instant, Request)| call.name() == request.name();
+            let before = calls.iter().filter(same).count();
+            calls.push((Instant::now(), request.clone()));
+            lock(&self.script)(&request, before)
+        };
+        self.heard.notify_all();
+        self.changed.notify_waiters();
+        Box::pin(async move {
+            match says {
+                Says::Now(answer) => answer,
+                Says::After(span, answer) => {
+                    sleep(span).await;
+                    answer
+                }
+                Says::Never => std::future::pending().await,
+            }
+        })
+    }
+    fn health(&self) -> Health {
+        Health { degraded: None, store: "fake" }
+    }
+    fn drain(&self) {}
+}
+
+/// What an engine that is well answers: nothing to take, everything extended and settled.
+pub fn well(request: &Request) -> Says {
+    match request {
+        Request::Lease(lease) => Says::After(lease.wait.std(), Ok(Reply::Lease(Leased::default()))),
+        Request::Extend(extend) => Says::Now(Ok(extended(extend, Moment::MAX))),
+        Request::Settle(settle) => Says::Now(Ok(settled(settle))),
+        _ => unavailable(),
+    }
+}
+
+pub fn extended(extend: &Extend, expires_at: Moment) -> Reply {
+    let one = |item: &tenure_core::lease::ExtendItem| ExtendedLease {
+        lease: item.lease.clone(),
+        expires_at,
+    };
+    let extended = extend.leases.iter().map(one).collect();
+    Reply::Extend(Extended { extended, ..Extended::default() })
+}
+
+pub fn settled(settle: &Settle) -> Reply {
+    let one = |item: &SettleItem| SettledLease {
+        lease: item.lease.clone(),
+        ok: true,
+        state: Some(JobState::Succeeded),
+        run_at: None,
+        code: None,
+        pushed: Vec::new(),
+    };
+    Reply::Settle(Settled { settled: settle.settle.iter().map(one).collect() })
+}
+
+pub fn unavailable() -> Says {
+    Says::Now(Err(CallError::Fault(Fault::Unavailable("away".to_owned()))))
+}
+
+pub fn unknown() -> Says {
+    Says::Now(Err(CallError::Fault(Fault::Unknown("cut off".to_owned()))))
+}
+
+/// `so many` jobs, granted: leases `l1`…, jobs `j1`….
+pub fn granted(numbers: impl IntoIterator<Item = usize>) -> Says {
+    let leases = numbers.into_iter().map(|n| lease(n, Some(job(n)))).collect();
+    Says::Now(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
+}
+
+pub fn lease(n: usize, job: Option<JobView>) -> LeaseView {
+    LeaseView {
+        lease: Some(format!("l{n}")),
+        fence: n as u64,
+        holder: "me".to_owned(),
+        granted_at: Moment::from_us(1_000_000_000),
+        expires_at: Moment::from_us(1_030_000_000),
+        deadline: None,
+        job,
+        resources: Vec::new(),
+        limits: Vec::new(),
+    }
+}
+
+pub fn job(n: usize) -> JobView {
+    JobView {
+        id: JobId::parse(&format!("j{n}")).unwrap(),
+        queue: QueueName::parse("q").unwrap(),
+        kind: String::new(),
+        state: JobState::Running,
+        payload: Some(Json::of(&n)),
+        priority: 0,
+        group: None,
+        needs: Vec::new(),
+        attempt: 1,
+        lost: 0,
+        run_at: Moment::ZERO,
+        created_at: Moment::ZERO,
+        started_at: None,
+        finished_at: None,
+        expires_at: None,
+        result: None,
+        error: None,
+        errors: Vec::new(),
+        progress: None,
+        unique: None,
+        labels: Labels::new(),
+        lease: None,
+        cancel_requested: false,
+        retry: Retry::default(),
+        timeout: None,
+        retain: None,
+    }
+}
+
+pub fn is_extend(call: &Request) -> bool {
+    matches!(call, Request::Extend(_))
+}
+pub fn is_settle(call: &Request) -> bool {
+    matches!(call, Request::Settle(_))
+}
+pub fn is_lease(call: &Request) -> bool {
+    matches!(call, Request::Lease(_))
+}

@@ -1,0 +1,242 @@
+//! Keeps the leases of this process alive, and says when one must be given up.
+//!
+//! On a thread and a runtime of its own: user code that blocks its runtime must not stop the
+//! heartbeats of everything else that this process holds. It runs no user code, decides nothing
+//! about jobs, and never asks the wall clock: 0.8 of a ttl counts from when the last answered
+//! heartbeat was *sent*, on the monotonic clock.
+
+mod held;
+mod table;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use tenure_core::bounds::ITEMS_MAX;
+use tenure_core::lease::{Ending, LeaseView, SettleItem};
+use tenure_core::names::Namespace;
+use tenure_core::requests::{Extend, Settle};
+use tenure_core::time::Span;
+use tenure_engine::{CallError, Engine, EngineExt, Fault};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+pub use self::held::Held;
+pub use self::table::Stop;
+pub(crate) use self::table::lock;
+use self::table::{Beats, Report, Table, Taken};
+use crate::repeat::Backoff;
+
+/// A release that nobody waits for is tried for so long; then the lease runs out by itself.
+const RELEASE_MAX: Duration = Duration::from_secs(10);
+
+struct Inner {
+    engine: Arc<dyn Engine>,
+    namespace: Namespace,
+    table: Mutex<Table>,
+    releases: Mutex<Vec<SettleItem>>,
+    wake: Notify,
+    closing: AtomicBool,
+}
+
+/// What keeps the thread going: it ends with the last of these.
+struct Handle {
+    inner: Arc<Inner>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.inner.closing.store(true, Ordering::Release);
+        self.inner.wake.notify_one();
+    }
+}
+
+/// Heartbeats for the leases of one namespace. Cheap to clone; its thread ends with the last clone
+/// and the last [`Held`].
+#[derive(Clone)]
+pub struct Keeper {
+    handle: Arc<Handle>,
+}
+
+impl Keeper {
+    /// Starts the thread. `engine` should not repeat calls by itself: the keeper does.
+    ///
+    /// # Errors
+    /// The system gives no thread, or no event queue for it.
+    pub fn start(engine: Arc<dyn Engine>, namespace: Namespace) -> io::Result<Self> {
+        let keeper = Keeper::unstarted(engine, namespace);
+        let inner = keeper.handle.inner.clone();
+        let (tell, told) = mpsc::sync_channel::<io::Result<()>>(1);
+        thread::Builder::new().name("tenure-keeper".to_owned()).spawn(move || {
+            match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => {
+                    // Whoever started it may be gone already, which changes nothing.
+                    let _ = tell.send(Ok(()));
+                    runtime.block_on(keep(inner));
+                }
+                Err(why) => {
+                    let _ = tell.send(Err(why));
+                }
+            }
+        })?;
+        told.recv().map_err(|_| io::Error::other("the keeper's thread ended at once"))??;
+        Ok(keeper)
+    }
+
+    fn unstarted(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
+        let inner = Inner {
+            engine,
+            namespace,
+            table: Mutex::default(),
+            releases: Mutex::default(),
+            wake: Notify::new(),
+            closing: AtomicBool::new(false),
+        };
+        Keeper { handle: Arc::new(Handle { inner: Arc::new(inner) }) }
+    }
+
+    /// On the runtime of the caller, so that a test can turn its clock.
+    #[cfg(test)]
+    pub(crate) fn start_here(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
+        let keeper = Keeper::unstarted(engine, namespace);
+        tokio::spawn(keep(keeper.handle.inner.clone()));
+        keeper
+    }
+
+    /// Takes a lease into care: from now on it is extended until the [`Held`] is dropped.
+    ///
+    /// `ttl` is the one the lease was asked for with, `asked` the moment (on the monotonic clock)
+    /// at which the lease call was first sent under its request id. A lease that is read later than
+    /// 0.2 of its ttl after that is extended, and the answer read, before this returns: its work
+    /// starts only then.
+    ///
+    /// # Errors
+    /// Why it cannot be worked on: no longer held, or not known to be. It is given back, as far as
+    /// that is possible.
+    pub async fn hold(
+        &self,
+        lease: &LeaseView,
+        ttl: Span,
+        asked: std::time::Instant,
+    ) -> Result<Held, Stop> {
+        let Some(id) = lease.lease.clone() else { return Err(Stop::Lost) };
+        let inner = &self.handle.inner;
+        let report = Report::default();
+        let taken = Taken {
+            lease: id.clone(),
+            ttl: ttl.std(),
+            asked: Instant::from_std(asked),
+            now: Instant::now(),
+            deadline: lease.deadline,
+            time: lease.deadline.map(|end| end.since(lease.granted_at)),
+        };
+        let (key, pulse, wake) = lock(&inner.table).take(taken, report.clone());
+        if wake {
+            inner.wake.notify_one();
+        }
+        let held = Held::new(id, key, ttl.std(), pulse, report, self.handle.clone());
+        match held.sure().await {
+            Ok(()) => Ok(held),
+            Err(stop) => {
+                let lease = held.lease().to_owned();
+                drop(held);
+                self.release(lease);
+                Err(stop)
+            }
+        }
+    }
+
+    /// Gives a lease back without waiting for the answer: tried for ten seconds, then left to run
+    /// out.
+    pub fn release(&self, lease: String) {
+        let ending = Ending::Released;
+        let item = SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
+        let inner = &self.handle.inner;
+        lock(&inner.releases).push(item);
+        inner.wake.notify_one();
+    }
+}
+
+/// The loop of the thread.
+async fn keep(inner: Arc<Inner>) {
+    let mut beating: JoinSet<(Beats, Heard)> = JoinSet::new();
+    let mut releasing: JoinSet<()> = JoinSet::new();
+    loop {
+        let mut releases = std::mem::take(&mut *lock(&inner.releases));
+        while !releases.is_empty() {
+            let rest = releases.split_off(releases.len().min(ITEMS_MAX));
+            releasing.spawn(release(inner.clone(), std::mem::replace(&mut releases, rest)));
+        }
+        let closing = inner.closing.load(Ordering::Acquire);
+        if closing && releasing.is_empty() && lock(&inner.releases).is_empty() {
+            return;
+        }
+        let plan = lock(&inner.table).plan(Instant::now());
+        for beats in plan.calls {
+            beating.spawn(beat(inner.clone(), beats));
+        }
+        let next = async {
+            match plan.next {
+                Some(next) => sleep_until(next).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = inner.wake.notified() => {}
+            () = next => {}
+            Some(done) = beating.join_next() => {
+                if let Ok((beats, heard)) = done {
+                    note(&inner, beats, heard);
+                }
+            }
+            Some(_) = releasing.join_next() => {}
+        }
+    }
+}
+
+type Heard = Result<tenure_core::lease::Extended, CallError>;
+
+/// One heartbeat call. A slow one is not waited for: the next is sent beside it when it is due, and
+/// whichever is answered counts.
+async fn beat(inner: Arc<Inner>, beats: Beats) -> (Beats, Heard) {
+    let extend = Extend { leases: beats.items(), ttl: None };
+    let call = inner.engine.run(&inner.namespace, extend);
+    let heard = timeout_at(beats.sent + beats.ttl, call).await;
+    let heard = heard.unwrap_or_else(|_| {
+        Err(CallError::Fault(Fault::Unavailable("a heartbeat was not answered".to_owned())))
+    });
+    (beats, heard)
+}
+
+fn note(inner: &Inner, beats: Beats, heard: Heard) {
+    let mut table = lock(&inner.table);
+    match heard {
+        Ok(extended) => table.heard(&beats, &extended),
+        Err(CallError::Refused(_)) => table.failed(beats, Instant::now(), true),
+        Err(CallError::Fault(_)) => table.failed(beats, Instant::now(), false),
+    }
+}
+
+async fn release(inner: Arc<Inner>, items: Vec<SettleItem>) {
+    let until = Instant::now() + RELEASE_MAX;
+    let mut backoff = Backoff::default();
+    loop {
+        let settle = Settle { settle: items.clone() };
+        let done = timeout_at(until, inner.engine.run(&inner.namespace, settle)).await;
+        match done {
+            Ok(Err(CallError::Fault(Fault::Unknown(_) | Fault::Unavailable(_)))) => {
+                sleep(backoff.wait()).await;
+            }
+            _ => return,
+        }
+        if Instant::now() >= until {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

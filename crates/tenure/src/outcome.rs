@@ -1,0 +1,116 @@
+//! What a holder says when it is done: how the lease ends, and what it learned about what it held.
+//!
+//! Plain values; nothing is checked here, the engine does that.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+use tenure_core::job::NewJob;
+use tenure_core::lease::{Ending, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict};
+use tenure_core::names::{LimitName, PoolName, ResourceId};
+use tenure_core::secret::Json;
+use tenure_core::time::{Moment, Span};
+
+/// How a lease ends, and what its holder says beside that.
+///
+/// A handler may return one, or `()` for success, or a `Result` of either: an `Err` is a failed
+/// attempt with its text as the error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SettleOutcome {
+    /// How it ends.
+    pub ending: Ending,
+    /// On resources held; no verdict is `ok`.
+    pub resources: Vec<ResourceVerdict>,
+    /// On limits held.
+    pub limits: Vec<LimitVerdict>,
+    /// Follow-up jobs, stored in the same step as the settle; at most 100.
+    pub push: Vec<NewJob>,
+}
+
+impl From<Ending> for SettleOutcome {
+    fn from(ending: Ending) -> Self {
+        SettleOutcome { ending, resources: Vec::new(), limits: Vec::new(), push: Vec::new() }
+    }
+}
+
+impl SettleOutcome {
+    /// Done, without a result.
+    pub fn succeeded() -> Self {
+        Ending::Succeeded { result: None }.into()
+    }
+    /// Done, with a result: at most 256 KiB of JSON.
+    pub fn succeeded_with(result: &impl Serialize) -> Self {
+        Ending::Succeeded { result: Some(Json::of(result)) }.into()
+    }
+    /// A failed attempt; it is retried as the job says. Of a long error the last 8 KiB are kept.
+    pub fn failed(error: impl Display) -> Self {
+        Ending::Failed { error: error.to_string(), retry_in: None, last: false }.into()
+    }
+    /// A failed attempt that is retried after so long, whatever the job says.
+    pub fn failed_retry_in(error: impl Display, wait: Span) -> Self {
+        Ending::Failed { error: error.to_string(), retry_in: Some(wait), last: false }.into()
+    }
+    /// Failed, and never to be tried again.
+    pub fn failed_for_good(error: impl Display) -> Self {
+        Ending::Failed { error: error.to_string(), retry_in: None, last: true }.into()
+    }
+    /// Not yet: ask again after so long, at least 100 ms. Costs no attempt.
+    pub fn snoozed(wait: Span) -> Self {
+        Ending::Snoozed { later: Later::For(wait) }.into()
+    }
+    /// Not yet: ask again at a moment, at least 100 ms ahead. Costs no attempt.
+    pub fn snoozed_until(at: Moment) -> Self {
+        Ending::Snoozed { later: Later::Until(at) }.into()
+    }
+    /// Given back untouched.
+    pub fn released() -> Self {
+        Ending::Released.into()
+    }
+
+    /// Says something of a resource that was held.
+    pub fn resource(mut self, pool: PoolName, id: ResourceId, verdict: Verdict) -> Self {
+        self.resources.push(ResourceVerdict { pool, id, verdict });
+        self
+    }
+    /// Nobody is granted this limit before.
+    pub fn pause(mut self, limit: LimitName, until: Later) -> Self {
+        self.limits.push(LimitVerdict { limit, pause: Some(until), spent: None });
+        self
+    }
+    /// What was spent of a rate in truth, instead of the cost that the grant booked.
+    pub fn spent(mut self, limit: LimitName, tokens: u32) -> Self {
+        self.limits.push(LimitVerdict { limit, pause: None, spent: Some(tokens) });
+        self
+    }
+    /// Stores a follow-up job in the same step, or neither.
+    pub fn then(mut self, job: NewJob) -> Self {
+        self.push.push(job);
+        self
+    }
+
+    /// As an item of a settle call.
+    pub fn of(self, lease: String) -> SettleItem {
+        SettleItem {
+            lease,
+            ending: self.ending,
+            resources: self.resources,
+            limits: self.limits,
+            push: self.push,
+        }
+    }
+}
+
+impl From<()> for SettleOutcome {
+    fn from((): ()) -> Self {
+        SettleOutcome::succeeded()
+    }
+}
+
+impl<T: Into<SettleOutcome>, E: Display> From<Result<T, E>> for SettleOutcome {
+    fn from(done: Result<T, E>) -> Self {
+        match done {
+            Ok(outcome) => outcome.into(),
+            Err(error) => SettleOutcome::failed(error),
+        }
+    }
+}

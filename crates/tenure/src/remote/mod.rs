@@ -1,0 +1,215 @@
+//! The engine that is another Tenure, over HTTP.
+//!
+//! One file says what is sent for each operation (`ask`, with its bodies in `body` and `change`), one what an
+//! answer means (`answer`), one how it travels (`wire`, `tls`). It decides nothing, repeats nothing
+//! that changes something ([`crate::repeat`] does), and reads no clock but for its timeouts.
+
+mod answer;
+mod ask;
+mod body;
+mod change;
+mod tls;
+mod wire;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Uri;
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, InvalidHeaderValue, USER_AGENT,
+};
+use tenure_core::names::Namespace;
+use tenure_core::requests::{Reply, Request};
+use tenure_core::secret::Secret;
+use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
+
+use self::ask::{Ask, Unsendable};
+use self::wire::{NoAnswer, Wire};
+use crate::effect::effect;
+use crate::url::ServerUrl;
+
+const NAMESPACE: HeaderName = HeaderName::from_static("tenure-namespace");
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("tenure/", env!("CARGO_PKG_VERSION")));
+
+/// How long an answer may take, beyond the wait that a lease call asks for itself.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// A whole set of a pool, or a page of a thousand jobs, is more work.
+const LONG_ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// Why a remote engine could not be made. Nothing was sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RemoteError {
+    /// The token has characters that no header can carry.
+    Token,
+    /// The host cannot stand in a request.
+    Host(String),
+    /// TLS cannot be set up.
+    Tls(String),
+}
+
+impl fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RemoteError::Token => f.write_str(
+                "the token has characters that no header can carry; use printable ASCII",
+            ),
+            RemoteError::Host(host) => {
+                write!(f, "the host \"{host}\" cannot be reached by that name; check the address")
+            }
+            RemoteError::Tls(why) => write!(f, "TLS cannot be set up: {why}"),
+        }
+    }
+}
+impl std::error::Error for RemoteError {}
+
+/// Another Tenure over HTTP. Cheap to clone; all clones share their connections.
+///
+/// Every call needs a Tokio runtime with I/O and time enabled, and its connection belongs to that
+/// runtime. Dropping the future of a call closes the connection it was sent on, by which the server
+/// learns that the caller is gone and takes back what it would have granted.
+#[derive(Clone)]
+pub struct Remote {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    wire: Wire,
+    host: HeaderValue,
+    token: Option<HeaderValue>,
+    /// Why the last call could not be sent; `None` after one that was answered.
+    trouble: Mutex<Option<String>>,
+}
+
+impl Remote {
+    /// A server at this address. Nothing is sent before the first call.
+    ///
+    /// # Errors
+    /// [`RemoteError`]: the token or host cannot stand in a request, or TLS cannot be set up.
+    pub fn open(url: &ServerUrl, token: Option<&Secret>) -> Result<Self, RemoteError> {
+        let host = HeaderValue::from_str(&url.authority())
+            .map_err(|_| RemoteError::Host(url.host.clone()))?;
+        let token = token.map(bearer).transpose().map_err(|_| RemoteError::Token)?;
+        let tls = match url.tls {
+            true => Some(tls::Tls::for_host(&url.host).map_err(RemoteError::Tls)?),
+            false => None,
+        };
+        let wire = Wire::new(url.clone(), tls);
+        Ok(Remote { inner: Arc::new(Inner { wire, host, token, trouble: Mutex::default() }) })
+    }
+
+    /// The server.
+    pub fn url(&self) -> &ServerUrl {
+        self.inner.wire.url()
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Remote({})", self.url())
+    }
+}
+
+fn bearer(token: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.reveal()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// How long the answer to a request may take.
+fn patience(request: &Request) -> Duration {
+    match request {
+        Request::Lease(lease) => lease.wait.std().saturating_add(ANSWER_MAX),
+        Request::SyncResources(_) | Request::ListJobs(_) | Request::RunAudit(_) => LONG_ANSWER_MAX,
+        _ => ANSWER_MAX,
+    }
+}
+
+impl Inner {
+    fn http(
+        &self,
+        namespace: &Namespace,
+        ask: Ask,
+    ) -> Result<hyper::Request<Full<Bytes>>, CallError> {
+        let broken = |what: String| CallError::Fault(Fault::Broken(what));
+        let path = match self.wire.url().prefix.as_str() {
+            "" => ask.path,
+            prefix => format!("{prefix}{}", ask.path),
+        };
+        let uri = Uri::from_maybe_shared(path)
+            .map_err(|why| broken(format!("a path cannot be sent: {why}")))?;
+        let name = HeaderValue::from_str(namespace.as_str())
+            .map_err(|why| broken(format!("a namespace cannot be sent: {why}")))?;
+        let (media, bytes) = match ask.body {
+            Some(body) => (Some(body.media), body.bytes),
+            None => (None, Bytes::new()),
+        };
+        let mut http = hyper::Request::new(Full::new(bytes));
+        *http.method_mut() = ask.method;
+        *http.uri_mut() = uri;
+        let headers = http.headers_mut();
+        headers.insert(HOST, self.host.clone());
+        headers.insert(USER_AGENT, AGENT);
+        headers.insert(NAMESPACE, name);
+        if let Some(media) = media {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+        }
+        if let Some(token) = &self.token {
+            headers.insert(AUTHORIZATION, token.clone());
+        }
+        Ok(http)
+    }
+
+    async fn call(&self, namespace: Namespace, request: Request) -> Result<Reply, CallError> {
+        let name = request.name();
+        let effect = effect(&request);
+        let limit = patience(&request);
+        let read = answer::reader(&request);
+        let ask = ask::ask(&request).map_err(|why| match why {
+            Unsendable::Refused(no) => CallError::Refused(no),
+            Unsendable::Broken(fault) => CallError::Fault(fault),
+        })?;
+        // What was written into the body is not kept twice while the answer is waited for.
+        drop(request);
+        let http = self.http(&namespace, ask)?;
+        let place = || self.wire.url().authority();
+        match self.wire.send(http, effect, limit).await {
+            Ok(heard) => {
+                self.note(None);
+                answer::answer(&heard, read, name, effect, &place())
+            }
+            Err(NoAnswer::NotSent(why)) => {
+                self.note(Some(why.clone()));
+                Err(CallError::Fault(Fault::Unavailable(why)))
+            }
+            Err(NoAnswer::Lost(why)) => {
+                let why = format!("{}: {why}", place());
+                self.note(Some(why.clone()));
+                Err(CallError::Fault(answer::lost(effect, why)))
+            }
+        }
+    }
+
+    fn note(&self, trouble: Option<String>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+}
+
+impl Engine for Remote {
+    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        let inner = self.inner.clone();
+        let namespace = namespace.clone();
+        Box::pin(async move { inner.call(namespace, request).await })
+    }
+
+    /// Degraded while the last call got no answer.
+    fn health(&self) -> Health {
+        let trouble = self.inner.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        Health { degraded: trouble.clone(), store: "remote" }
+    }
+
+    /// Nothing to do here: the other side drains when it is told to.
+    fn drain(&self) {}
+}

@@ -1,0 +1,103 @@
+//! Which calls are repeated, for how long, and with which ids.
+
+use tenure_core::job::NewJob;
+use tenure_core::names::{JobRef, Namespace, QueueName};
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{
+    DeleteJob, GetStats, Lease, Push, PushAnswer, Pushed, RetryJob, RunJobNow,
+};
+use tenure_core::time::Moment;
+
+use super::*;
+use crate::fake::{Fake, Says, job, unavailable, unknown};
+
+fn job_ref() -> JobRef {
+    JobRef::parse("j1").unwrap()
+}
+
+fn refused(code: Code) -> Says {
+    Says::Now(Err(CallError::Refused(Refusal::new(code, "no", ""))))
+}
+
+async fn ask(fake: &Arc<Fake>, request: impl Into<Request>) -> Result<Reply, CallError> {
+    Repeat::new(fake.clone()).call(&Namespace::main(), request.into()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_has_its_ids_before_it_is_sent_and_keeps_them() {
+    let fake = Fake::new(|_, before| match before {
+        0..2 => unknown(),
+        // It is still unknown what the first one did.
+        2 => unavailable(),
+        3 => refused(Code::Draining),
+        _ => Says::Now(Ok(Reply::Push(Pushed::Ids(Vec::new())))),
+    });
+    let new = NewJob::new(QueueName::parse("q").unwrap());
+    let push = Push { jobs: vec![new.clone(), new], answer: PushAnswer::Ids };
+    ask(&fake, push).await.unwrap();
+    let calls = fake.calls();
+    assert_eq!(calls.len(), 5);
+    assert!(calls.iter().all(|(_, call)| *call == calls[0].1));
+    let Request::Push(push) = &calls[0].1 else { unreachable!() };
+    assert!(push.jobs.iter().all(|job| job.id.is_some()));
+    assert_ne!(push.jobs[0].id, push.jobs[1].id);
+
+    let fake = Fake::new(|_, before| match before {
+        0 => unknown(),
+        _ => Says::Now(Ok(Reply::Lease(Default::default()))),
+    });
+    ask(&fake, Lease::needs(Vec::new())).await.unwrap();
+    assert_eq!(fake.leases()[0].1, fake.leases()[1].1);
+    assert!(fake.leases()[0].1.request_id.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_repeated_after_a_minute_and_then_it_is_unknown() {
+    let fake = Fake::new(|_, _| unknown());
+    let begun = Instant::now();
+    let answer = ask(&fake, RunJobNow { job: job_ref() }).await;
+    assert_eq!(answer, Err(CallError::Fault(Fault::Unknown("cut off".to_owned()))));
+    assert!(begun.elapsed() <= REPEAT_MAX);
+    let last = fake.calls().last().unwrap().0;
+    assert!(last - begun > Duration::from_secs(55));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_reads_or_could_do_more_the_second_time_is_sent_once() {
+    let retry = |finished_at| RetryJob { job: job_ref(), finished_at };
+    for (request, calls) in [
+        (Request::from(GetStats), 1),
+        (retry(None).into(), 1),
+        (retry(Some(Moment::from_us(1))).into(), 2),
+    ] {
+        let fake = Fake::new(|_, before| match before {
+            0 => unknown(),
+            _ => Says::Now(Ok(Reply::RetryJob(Box::new(job(1))))),
+        });
+        let _ = ask(&fake, request).await;
+        assert_eq!(fake.calls().len(), calls);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_is_told_at_once() {
+    for (first, code) in [
+        (unavailable as fn() -> Says, None),
+        (|| refused(Code::JobNotFound), { Some(Code::JobNotFound) }),
+    ] {
+        let fake = Fake::new(move |_, _| first());
+        let answer = ask(&fake, DeleteJob { job: job_ref() }).await;
+        assert_eq!(answer.unwrap_err().code(), code);
+        assert_eq!(fake.calls().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_finds_nothing_the_second_time_is_done() {
+    let fake = Fake::new(|_, before| match before {
+        0 => unknown(),
+        _ => refused(Code::JobNotFound),
+    });
+    let answer = ask(&fake, DeleteJob { job: job_ref() }).await;
+    assert_eq!(answer, Ok(Reply::DeleteJob(())));
+}

@@ -1,0 +1,315 @@
+//! One address chooses the engine: what `TENURE_URL` may say, parsed once.
+//!
+//! Nothing here opens anything. An address may carry a password, so neither `Debug`, `Display` nor
+//! an error of this module ever shows more of it than its scheme, host, port and path.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use tenure_core::secret::Secret;
+
+/// The address of who names none.
+pub const DEFAULT_URL: &str = "http://127.0.0.1:7171";
+/// The port of `tenure://HOST`, and the one a server listens on.
+pub const DEFAULT_PORT: u16 = 7171;
+
+const KNOWN: &str = "http, https, tenure, memory, file, redis, rediss, valkey, redis-sentinel and \
+                     redis-cluster";
+
+/// Where state lives, as an address says it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StoreUrl {
+    /// `http://`, `https://`, `tenure://`: a server.
+    Server(ServerUrl),
+    /// `memory:`: in this process, gone with it.
+    Memory,
+    /// `file:PATH`: a folder that this process alone has open.
+    File(PathBuf),
+    /// `redis:` and its kin, without a server between.
+    Redis(RedisUrl),
+}
+
+/// The address of a server.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ServerUrl {
+    /// Whether it speaks TLS.
+    pub tls: bool,
+    /// A name or an address, an IPv6 address without its brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// What stands before `/v1` in every path (a proxy's prefix), without a slash at its end; often
+    /// empty.
+    pub prefix: String,
+}
+
+impl ServerUrl {
+    /// Host and port as a `Host` header has them: the port only if it is not the scheme's own.
+    pub fn authority(&self) -> String {
+        let own = if self.tls { 443 } else { 80 };
+        let host = &self.host;
+        match (host.contains(':'), self.port == own) {
+            (true, true) => format!("[{host}]"),
+            (true, false) => format!("[{host}]:{}", self.port),
+            (false, true) => host.clone(),
+            (false, false) => format!("{host}:{}", self.port),
+        }
+    }
+}
+
+/// How a Redis is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RedisKind {
+    /// `redis:`, `valkey:`.
+    Plain,
+    /// `rediss:`.
+    Tls,
+    /// `redis-sentinel:`.
+    Sentinel,
+    /// `redis-cluster:`.
+    Cluster,
+}
+
+/// The address of a Redis or Valkey; its whole text may hold a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RedisUrl {
+    /// How it is reached.
+    pub kind: RedisKind,
+    /// The whole address, as it was given.
+    pub whole: Secret,
+    shown: String,
+}
+
+impl fmt::Debug for RedisUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+/// Why a text is no address. A usage error: the command line exits with 2.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum UrlError {
+    /// There is no `SCHEME:` in front.
+    NoScheme,
+    /// The scheme means nothing here.
+    UnknownScheme {
+        /// It.
+        scheme: String,
+    },
+    /// The scheme is known, the rest is wrong.
+    Invalid {
+        /// The scheme.
+        scheme: String,
+        /// What is wrong with the rest, and what to write instead.
+        why: &'static str,
+    },
+}
+
+impl fmt::Display for UrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UrlError::NoScheme => write!(
+                f,
+                "the address has no scheme; write \"http://HOST:{DEFAULT_PORT}\" for a server, or \
+                 one of {KNOWN}"
+            ),
+            UrlError::UnknownScheme { scheme } => {
+                write!(f, "the scheme \"{scheme}\" is unknown; use one of {KNOWN}")
+            }
+            UrlError::Invalid { scheme, why } => write!(f, "the {scheme} address {why}"),
+        }
+    }
+}
+impl std::error::Error for UrlError {}
+
+impl FromStr for StoreUrl {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let text = text.trim();
+        let (scheme, rest) = text.split_once(':').ok_or(UrlError::NoScheme)?;
+        let letters = |c: u8| c.is_ascii_alphanumeric() || b"+.-".contains(&c);
+        if scheme.is_empty() || scheme.len() > 32 || !scheme.bytes().all(letters) {
+            return Err(UrlError::NoScheme);
+        }
+        let scheme = scheme.to_ascii_lowercase();
+        let invalid = |why| UrlError::Invalid { scheme: scheme.clone(), why };
+        let redis = |kind| redis(kind, text, rest).map_err(invalid).map(StoreUrl::Redis);
+        match scheme.as_str() {
+            "http" => server(rest, false, 80).map_err(invalid).map(StoreUrl::Server),
+            "https" => server(rest, true, 443).map_err(invalid).map(StoreUrl::Server),
+            "tenure" => server(rest, false, DEFAULT_PORT).map_err(invalid).map(StoreUrl::Server),
+            "memory" if rest.trim_start_matches('/').is_empty() => Ok(StoreUrl::Memory),
+            "memory" => Err(invalid("has a path, but memory has none; write \"memory:\"")),
+            "file" => file(rest).map_err(invalid).map(StoreUrl::File),
+            "redis" | "valkey" => redis(RedisKind::Plain),
+            "rediss" => redis(RedisKind::Tls),
+            "redis-sentinel" => redis(RedisKind::Sentinel),
+            "redis-cluster" => redis(RedisKind::Cluster),
+            _ => Err(UrlError::UnknownScheme { scheme }),
+        }
+    }
+}
+
+fn server(rest: &str, tls: bool, port: u16) -> Result<ServerUrl, &'static str> {
+    let rest = rest.strip_prefix("//").ok_or("needs \"//\" and a host after its scheme")?;
+    let (authority, path) = match rest.find('/') {
+        Some(at) => rest.split_at(at),
+        None => (rest, ""),
+    };
+    if rest.contains(['?', '#']) {
+        return Err("has a query or a fragment; leave them out");
+    }
+    if authority.contains('@') {
+        return Err("has a user or a password; a server takes a token instead (TENURE_TOKEN)");
+    }
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(v6) => {
+            let (host, after) = v6.split_once(']').ok_or("has a '[' without its ']'")?;
+            match after.strip_prefix(':') {
+                Some(number) => (host, number.parse().map_err(|_| NO_PORT)?),
+                None if after.is_empty() => (host, port),
+                None => return Err(NO_PORT),
+            }
+        }
+        None => match authority.rsplit_once(':') {
+            Some((host, number)) => (host, number.parse().map_err(|_| NO_PORT)?),
+            None => (authority, port),
+        },
+    };
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._:%".contains(c);
+    if host.is_empty() || port == 0 || !host.chars().all(fits) {
+        return Err("has no host that can be reached; write HOST or HOST:PORT");
+    }
+    if host.contains(':') && !authority.starts_with('[') {
+        return Err("has an IPv6 address without brackets; write [ADDRESS]:PORT");
+    }
+    let prefix = path.trim_end_matches('/');
+    if !prefix.bytes().all(|c| c.is_ascii_graphic()) {
+        return Err("has a path with characters that must be percent-encoded");
+    }
+    Ok(ServerUrl { tls, host: host.to_owned(), port, prefix: prefix.to_owned() })
+}
+
+const NO_PORT: &str = "has a port that is not a number from 1 to 65535";
+
+fn file(rest: &str) -> Result<PathBuf, &'static str> {
+    // `file:///data` is how other programs write the path `/data`. A host is never meant.
+    let path = match rest.strip_prefix("//") {
+        Some(path) if path.starts_with('/') => path,
+        Some(_) => return Err("names a host; write file:PATH"),
+        None => rest,
+    };
+    if path.is_empty() || path.contains('\0') {
+        return Err("names no folder; write file:PATH");
+    }
+    Ok(PathBuf::from(path))
+}
+
+fn redis(kind: RedisKind, text: &str, rest: &str) -> Result<RedisUrl, &'static str> {
+    let body = rest.strip_prefix("//").ok_or("needs \"//\" and a host after its scheme")?;
+    // The password ends at the last '@' before the path; a '/' within it is percent-encoded.
+    let (authority, tail) = body.split_at(body.find(['/', '?', '#']).unwrap_or(body.len()));
+    let (secret, hosts) = match authority.rsplit_once('@') {
+        Some((_, hosts)) => ("•••@", hosts),
+        None => ("", authority),
+    };
+    if tail.contains('@') {
+        return Err("has a '/', '?' or '#' before an '@'; percent-encode it in the password");
+    }
+    if hosts.is_empty() {
+        return Err("has no host; write HOST or HOST:PORT");
+    }
+    let path = tail.split(['?', '#']).next().unwrap_or_default();
+    let scheme = text.split(':').next().unwrap_or_default();
+    Ok(RedisUrl {
+        kind,
+        whole: Secret::new(text),
+        shown: format!("{scheme}://{secret}{hosts}{path}"),
+    })
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreUrl::Server(url) => url.fmt(f),
+            StoreUrl::Memory => f.write_str("memory:"),
+            StoreUrl::File(path) => write!(f, "file:{}", path.display()),
+            StoreUrl::Redis(url) => f.write_str(&url.shown),
+        }
+    }
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority(), self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_as_it_is_understood() {
+        for (text, shown) in [
+            ("http://127.0.0.1:7171", "http://127.0.0.1:7171"),
+            ("http://host", "http://host"),
+            ("http://host:80/", "http://host"),
+            ("HTTPS://host/tenure/", "https://host/tenure"),
+            ("https://host:8443", "https://host:8443"),
+            ("tenure://host", "http://host:7171"),
+            ("tenure://host:9", "http://host:9"),
+            ("tenure://[::1]", "http://[::1]:7171"),
+            ("http://[::1]:9/a", "http://[::1]:9/a"),
+            ("memory:", "memory:"),
+            ("memory://", "memory:"),
+            ("file:./tenure-data", "file:./tenure-data"),
+            ("file:/var/lib/t", "file:/var/lib/t"),
+            ("file:///var/lib/t", "file:/var/lib/t"),
+            ("redis://host:6379/0", "redis://host:6379/0"),
+            ("redis://:geheim@host/0", "redis://•••@host/0"),
+            ("rediss://me:ge@heim@host?x=geheim", "rediss://•••@host"),
+            ("valkey://host", "valkey://host"),
+            ("redis-sentinel://:geheim@a:1,b:2/main", "redis-sentinel://•••@a:1,b:2/main"),
+            ("redis-cluster://a,b", "redis-cluster://a,b"),
+        ] {
+            let url: StoreUrl = text.parse().unwrap();
+            assert_eq!(url.to_string(), shown, "{text}");
+            let seen = format!("{url} {url:?}");
+            assert!(!seen.contains("heim"), "{seen}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_address_says_what_to_write_and_shows_no_password() {
+        for (text, part) in [
+            ("", "no scheme"),
+            ("127.0.0.1", "no scheme"),
+            ("geheim@host:1", "no scheme"),
+            ("localhost:7171", "\"localhost\" is unknown; use one of http, https"),
+            ("ftp://host", "\"ftp\" is unknown"),
+            ("http:host", "needs \"//\""),
+            ("http://", "no host"),
+            ("http://me:geheim@host", "TENURE_TOKEN"),
+            ("http://host:0", "no host"),
+            ("http://host:99999", "not a number from 1 to 65535"),
+            ("http://::1", "without brackets"),
+            ("http://[::1", "without its ']'"),
+            ("http://host?geheim", "query"),
+            ("memory:x", "write \"memory:\""),
+            ("file:", "write file:PATH"),
+            ("file://host/x", "write file:PATH"),
+            ("redis:host", "needs \"//\""),
+            ("redis://:geheim@", "no host"),
+            ("redis://:ge/heim@host", "percent-encode"),
+        ] {
+            let said = text.parse::<StoreUrl>().unwrap_err();
+            let seen = format!("{said} {said:?}");
+            assert!(said.to_string().contains(part), "{text}: {said}");
+            assert!(!seen.contains("heim"), "{seen}");
+        }
+    }
+}

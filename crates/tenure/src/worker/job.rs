@@ -1,0 +1,128 @@
+//! A job in a handler's hands.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use tenure_core::job::JobView;
+use tenure_core::lease::{Fence, LeaseView, LeasedResource};
+use tenure_core::names::{JobId, PoolName};
+use tenure_core::refusal::Refusal;
+use tenure_core::secret::Json;
+use tokio::sync::watch;
+
+use super::Phase;
+use crate::keeper::{Held, Stop};
+
+/// A job that this process holds, with all that was granted with it. Cheap to clone.
+///
+/// Its lease is extended for as long as the handler runs. When [`Job::stopped`] comes, the handler
+/// is dropped at its next await, at once or after the worker's grace.
+#[derive(Clone)]
+pub struct Job {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    lease: LeaseView,
+    job: JobView,
+    held: Held,
+    phase: watch::Receiver<Phase>,
+}
+
+impl Job {
+    /// `lease` without its job, which is `job`.
+    pub(super) fn new(
+        lease: LeaseView,
+        job: JobView,
+        held: Held,
+        phase: watch::Receiver<Phase>,
+    ) -> Self {
+        Job { inner: Arc::new(Inner { lease, job, held, phase }) }
+    }
+
+    pub(super) fn held(&self) -> &Held {
+        &self.inner.held
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &JobId {
+        &self.inner.job.id
+    }
+    /// What to dispatch on; `""` if it was pushed without.
+    pub fn kind(&self) -> &str {
+        &self.inner.job.kind
+    }
+    /// The number of this run, from 1; runs that were snoozed, released or lost do not count.
+    pub fn attempt(&self) -> u32 {
+        self.inner.job.attempt
+    }
+    /// The job, as the contract shows it.
+    pub fn view(&self) -> &JobView {
+        &self.inner.job
+    }
+    /// The payload, as JSON text.
+    pub fn payload_json(&self) -> &str {
+        self.inner.job.payload.as_ref().map_or("null", Json::text)
+    }
+    /// The payload, read.
+    ///
+    /// # Errors
+    /// It is not of that form.
+    pub fn payload<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.payload_json())
+    }
+
+    /// The lease's id.
+    pub fn lease_id(&self) -> &str {
+        self.inner.held.lease()
+    }
+    /// The lease, with the data of its resources; its `job` is [`Job::view`].
+    pub fn lease(&self) -> &LeaseView {
+        &self.inner.lease
+    }
+    /// Grows with every grant: a store that refuses lower ones is safe from an older holder.
+    pub fn fence(&self) -> Fence {
+        self.inner.lease.fence
+    }
+    /// The first resource of this pool that is held.
+    pub fn resource(&self, pool: &PoolName) -> Option<&LeasedResource> {
+        self.inner.lease.resources.iter().find(|one| one.pool == *pool)
+    }
+
+    /// When the work must stop, and why.
+    pub async fn stopped(&self) -> Stop {
+        let mut phase = self.inner.phase.clone();
+        tokio::select! {
+            stop = self.inner.held.stopped() => stop,
+            // A worker that is gone has stopped, too.
+            _ = phase.wait_for(|phase| *phase == Phase::Now) => Stop::Shutdown,
+        }
+    }
+    /// Why the work must stop, if it must: as of now.
+    pub fn stop(&self) -> Option<Stop> {
+        let now = *self.inner.phase.borrow() == Phase::Now;
+        self.inner.held.stop().or(now.then_some(Stop::Shutdown))
+    }
+    /// See [`Held::stop_by`].
+    pub fn stop_by(&self) -> std::time::Instant {
+        self.inner.held.stop_by()
+    }
+    /// See [`Held::hard_limit`].
+    pub fn hard_limit(&self) -> std::time::Instant {
+        self.inner.held.hard_limit()
+    }
+    /// Reports progress with the next heartbeat; see [`Held::set_progress`].
+    ///
+    /// # Errors
+    /// `out_of_bounds`: it is longer than 4 KiB.
+    pub fn set_progress(&self, progress: Json) -> Result<(), Refusal> {
+        self.inner.held.set_progress(progress)
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Job({})", self.id())
+    }
+}

@@ -1,0 +1,163 @@
+//! Asks for jobs: as many as there are free slots, in slices, one call at a time.
+//!
+//! It runs nothing; what was granted is handed on with the moment its call was first sent.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tenure_core::bounds::ITEMS_MAX;
+use tenure_core::lease::{LeaseView, Leased};
+use tenure_core::names::QueueName;
+use tenure_core::refusal::Code;
+use tenure_core::requests::Lease;
+use tenure_core::time::Span;
+use tenure_engine::{CallError, Fault};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::{Event, Order, Phase, Until, Worker};
+use crate::ids;
+use crate::repeat::Backoff;
+use crate::slice::{hold_back, slice};
+
+/// An answered lease call.
+pub struct Asked {
+    /// When it was first sent.
+    pub at: Instant,
+    wait: Span,
+    answer: Result<Leased, CallError>,
+}
+
+/// The loop that asks for jobs.
+pub struct Taking {
+    queues: Vec<QueueName>,
+    /// Jobs that were granted so far.
+    pub jobs: u64,
+    pause: Duration,
+    backoff: Backoff,
+    /// Whether the engine ever answered.
+    met: bool,
+    /// Whether it said that there is nothing, and nothing ended here since.
+    empty: bool,
+}
+
+type Asking = Pin<Box<dyn Future<Output = Asked> + Send>>;
+
+impl Taking {
+    /// With the worker's queues; nothing is asked yet.
+    pub fn of(worker: &Worker) -> Self {
+        Taking {
+            queues: worker.queues.clone(),
+            jobs: 0,
+            pause: Duration::ZERO,
+            backoff: Backoff::default(),
+            met: false,
+            empty: false,
+        }
+    }
+
+    /// Until the worker is stopped or has nothing more to take. Dropping a call that still waits
+    /// tells the engine that nobody will read its grant.
+    pub async fn take(
+        &mut self,
+        worker: &Worker,
+        running: &mut JoinSet<()>,
+        mut start: impl FnMut(&mut JoinSet<()>, &Asked, LeaseView),
+    ) -> Result<(), CallError> {
+        let mut phase = worker.phase.subscribe();
+        let mut asking: Option<Asking> = None;
+        loop {
+            let mut free = worker.concurrency.saturating_sub(running.len()).min(ITEMS_MAX);
+            if let Some(max) = worker.max_jobs {
+                let left = max.saturating_sub(self.jobs);
+                free = free.min(usize::try_from(left).unwrap_or(usize::MAX));
+            }
+            if asking.is_none() && free > 0 && !self.empty {
+                asking = Some(self.ask(worker, free));
+            }
+            if asking.is_none() && running.is_empty() {
+                return Ok(());
+            }
+            let answered = async {
+                match &mut asking {
+                    Some(call) => call.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                // What was granted in the moment of a stop is taken, not dropped.
+                biased;
+                asked = answered => {
+                    asking = None;
+                    for lease in self.heard(worker, &asked)? {
+                        self.jobs += 1;
+                        start(running, &asked, lease);
+                    }
+                }
+                _ = phase.wait_for(|phase| *phase != Phase::Working) => return Ok(()),
+                Some(_) = running.join_next() => self.empty = false,
+            }
+        }
+    }
+
+    fn ask(&mut self, worker: &Worker, max: usize) -> Asking {
+        let wait = match worker.until {
+            Until::Stopped => slice(worker.ttl),
+            Until::Empty => Span::ZERO,
+        };
+        let mut lease = Lease::jobs(self.queues.clone(), max);
+        lease.wait = wait;
+        lease.ttl = worker.ttl;
+        lease.worker = ids::this_process().clone();
+        lease.request_id = Some(ids::request_id());
+        if worker.order == Order::Turning && !self.queues.is_empty() {
+            self.queues.rotate_left(1);
+        }
+        let client = worker.client.clone();
+        let pause = std::mem::take(&mut self.pause);
+        Box::pin(async move {
+            if !pause.is_zero() {
+                sleep(pause).await;
+            }
+            let at = Instant::now();
+            Asked { at, wait, answer: client.lease(lease).await }
+        })
+    }
+
+    /// What was granted; notes how to go on.
+    fn heard(&mut self, worker: &Worker, asked: &Asked) -> Result<Vec<LeaseView>, CallError> {
+        match &asked.answer {
+            Ok(leased) => {
+                self.met = true;
+                if !leased.leases.is_empty() {
+                    self.backoff = Backoff::default();
+                } else if worker.until == Until::Empty {
+                    // Nothing runs: the end. Something does: it may push more.
+                    self.empty = true;
+                } else {
+                    self.pause = hold_back(asked.wait, asked.at.elapsed(), &mut self.backoff);
+                }
+                Ok(leased.leases.clone())
+            }
+            Err(error) if self.passing(error) => {
+                worker.observer.tell(&Event::Trouble(error.clone()));
+                self.pause = self.backoff.wait();
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    /// Whether a worker goes on in spite of this.
+    fn passing(&self, error: &CallError) -> bool {
+        match error {
+            CallError::Fault(Fault::Unavailable(_)) => self.met,
+            CallError::Fault(Fault::Unknown(_)) => true,
+            CallError::Refused(no) => {
+                self.met && matches!(no.code, Code::Draining | Code::StoreFull)
+            }
+            CallError::Fault(_) => false,
+        }
+    }
+}
