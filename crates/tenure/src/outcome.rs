@@ -72,9 +72,10 @@ impl SettleOutcome {
         self.resources.push(ResourceVerdict { pool, id, verdict });
         self
     }
-    /// Nobody is granted this limit before.
-    pub fn pause(mut self, limit: LimitName, until: Later) -> Self {
-        self.limits.push(LimitVerdict { limit, pause: Some(until), spent: None });
+    /// Nobody is granted this limit for so long.
+    pub fn pause(mut self, limit: LimitName, rest: Span) -> Self {
+        let pause = Some(Later::For(rest));
+        self.limits.push(LimitVerdict { limit, pause, spent: None });
         self
     }
     /// What was spent of a rate in truth, instead of the cost that the grant booked.

@@ -232,3 +232,13 @@ async fn what_is_unknown_in_an_answer_is_ignored() {
     let server = Scripted::start(move |_| ok(body)).await;
     assert_eq!(server.remote().run(&main_space(), GetStats).await.unwrap().leases, 0);
 }
+
+#[tokio::test]
+async fn a_server_that_speaks_no_tls_is_not_reached_by_https() {
+    let server = Scripted::start(|_| ok(AUDIT)).await;
+    let url = format!("https://127.0.0.1:{}", server.port).parse();
+    let Ok(tenure::StoreUrl::Server(url)) = url else { unreachable!() };
+    let remote = tenure::Remote::open(&url, None).unwrap();
+    let error = remote.run(&main_space(), ResumeQueue { queue: queue() }).await.unwrap_err();
+    assert!(matches!(error, CallError::Fault(Fault::Unavailable(_))), "{error:?}");
+}

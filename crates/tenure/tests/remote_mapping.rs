@@ -1,6 +1,7 @@
 //! The contract's mirror: what is sent for every operation, and that its answer is understood.
 #![allow(clippy::unwrap_used)]
 
+mod read_back;
 mod scripted;
 
 use std::collections::{BTreeMap, HashSet};
@@ -164,11 +165,7 @@ fn settles() -> Vec<SettleItem> {
         verdict(Verdict::Ban { reason: None }),
     ];
     let said = |pause, spent| LimitVerdict { limit: limit(), pause, spent };
-    first.limits = vec![
-        said(Some(Later::For(Span::from_s(30))), None),
-        said(Some(Later::Until(at())), None),
-        said(None, Some(812)),
-    ];
+    first.limits = vec![said(Some(Later::For(Span::from_s(30))), None), said(None, Some(812))];
     first.push = vec![plain_job(When::Now)];
     let failed = |retry_in, last| Ending::Failed { error: "e".to_owned(), retry_in, last };
     let snoozed = |later| Ending::Snoozed { later };
@@ -190,7 +187,6 @@ const SETTLES: &str = r#"{"settle":[
     {"pool":"p","id":"a/b?c#d%,e","verdict":"ban","reason":"captcha"},
     {"pool":"p","id":"a/b?c#d%,e","verdict":"ban"}],
    "limits":[{"limit":"site:a.b","pause":"30s"},
-    {"limit":"site:a.b","pause":"2026-12-01T09:55:00.000000Z"},
     {"limit":"site:a.b","spent":812}],
    "push":[{"queue":"q"}]},
   {"lease":"l2","outcome":"failed","error":"e","retry_in":"10s"},
@@ -214,7 +210,7 @@ fn jobs_call() -> Lease {
 }
 
 fn needs_call() -> Lease {
-    let mut lease = Lease::needs(needs());
+    let mut lease = Lease::needs(vec![needs().remove(0)]);
     lease.ttl = Span::ZERO;
     lease.request_id = Some(RequestId::parse("r2").unwrap());
     lease.place = Some(RequestId::parse("r1").unwrap());
@@ -394,17 +390,16 @@ fn leases() -> Vec<Row> {
         row!(
             needs_call(),
             "POST /v1/leases",
-            format!(
-                r#"{{"needs":{NEEDS},"wait":"0s","ttl":"0s","request_id":"r2","place":"r1"}}"#
-            ),
+            r#"{"needs":[{"limit":"site:a.b","weight":2,"cost":0}],"wait":"0s","ttl":"0s",
+                "request_id":"r2","place":"r1"}"#,
             200,
             r#"{"leases":[{"lease":null,"fence":9,"limits":["llm:tokens"]}]}"#,
             R::Lease(leased) if leased.leases[0].lease.is_none() && leased.leases[0].fence == 9
         ),
         row!(
-            Lease::needs(vec![]),
+            Lease::needs(needs()),
             "POST /v1/leases",
-            r#"{"needs":[],"wait":"0s","ttl":"30s"}"#,
+            format!(r#"{{"needs":{NEEDS},"wait":"0s","ttl":"30s"}}"#),
             200,
             r#"{"leases":[],"next_at":"2026-12-01T09:55:00.000000Z","reasons":[]}"#,
             R::Lease(leased) if leased.next_at.is_some()
@@ -839,6 +834,10 @@ async fn every_operation_is_sent_and_read_as_the_contract_says() {
         } else {
             assert_eq!(json(&seen.body), json(&body), "{line}");
             assert_eq!(seen.headers["content-type"], "application/json", "{line}");
+        }
+        // What the server's own reader makes of it is the request that was asked.
+        if let Some(read) = read_back::read(&request, &seen) {
+            assert_eq!(read, Ok(request), "{line}");
         }
         let reply = reply.unwrap_or_else(|error| panic!("{line}: {error}"));
         assert!(right(&reply), "{line}: {reply:?}");

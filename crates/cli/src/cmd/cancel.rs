@@ -57,8 +57,12 @@ where
                 // Without a store the next id fares no better.
                 let stop = one || failure.code != crate::exit::NO;
                 if stop {
+                    if done.is_empty() {
+                        return Err(failure);
+                    }
+                    // What was done is the answer; what went wrong is told on stderr alone.
                     show(out, &done, false)?;
-                    return Err(failure);
+                    return Err(Failure { refusal: None, ..failure });
                 }
                 crate::output::tell(&format!(
                     "'{id}': {}",
@@ -80,7 +84,7 @@ fn show(out: Output, done: &[JobView], one: bool) -> Result<(), Failure> {
     };
     match done {
         [job] if one => out.answer(job, line),
-        [] => Ok(()),
+        [] if !out.json => Ok(()),
         _ => out.answer(done, |jobs| jobs.iter().map(line).collect()),
     }
 }

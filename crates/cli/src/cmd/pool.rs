@@ -129,7 +129,7 @@ async fn each<O: Operation, T>(
 fn show(out: Output, views: Vec<ResourceView>) -> Result<(), Failure> {
     match views.as_slice() {
         [view] => out.answer(view, one),
-        views => out.answer(views, |views| resources(views)),
+        views => out.answer(views, resources),
     }
 }
 

@@ -88,7 +88,6 @@ impl Space {
 
     fn audit_jobs(&self, found: &mut Findings) {
         let mut counts: BTreeMap<Slot, (u64, u64, u64)> = BTreeMap::new();
-        let mut suspects: BTreeMap<Option<String>, u32> = BTreeMap::new();
         for (slot, job) in self.jobs.iter() {
             found.check(self.job_by_id(job.id.as_str()) == Some(slot), || {
                 format!("job \"{}\" is not found by its id", job.id)
@@ -121,13 +120,6 @@ impl Space {
                     found.check(lease.is_some_and(|lease| lease.job == Some(slot)), || {
                         format!("job \"{}\" runs under no lease", job.id)
                     });
-                    if job.lost > 0
-                        && let Some(lease) = lease
-                    {
-                        *suspects
-                            .entry(lease.holder.as_ref().map(|h| h.to_string()))
-                            .or_default() += 1;
-                    }
                 }
             }
             if let Some(unique) = &job.unique
@@ -153,9 +145,14 @@ impl Space {
                 )
             });
         }
-        let cached: BTreeMap<Option<String>, u32> =
-            self.suspects.iter().map(|(k, n)| (k.as_ref().map(|k| k.to_string()), *n)).collect();
-        found.check(cached == suspects, || format!("suspects held: {cached:?} is {suspects:?}"));
+        let mut holding: hashbrown::HashMap<_, super::state::Holding> = Default::default();
+        for lease in self.leases.values() {
+            let sum = holding.entry(lease.holder.clone()).or_default();
+            sum.leases += 1;
+            sum.suspects += u64::from(lease.job.is_some_and(|slot| self.jobs[slot].lost > 0));
+        }
+        found
+            .check(holding == self.holding, || "what each worker holds is cached wrong".to_owned());
     }
 
     fn audit_lanes(&self, found: &mut Findings) {

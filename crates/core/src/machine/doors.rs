@@ -6,6 +6,7 @@
 //! does more than a bounded number of steps.
 
 use super::facts::{BlockedOn, Fact};
+use super::mutant::{Mutant, forgets};
 use super::order::rank_of;
 use super::state::{CALLERS, Door, DoorKey, Entry, HeadWait, HeldNeed, Place, Slot, Space, Which};
 use crate::time::Moment;
@@ -99,6 +100,9 @@ impl Space {
             return;
         }
         d.pass = d.lines.len();
+        if forgets(Mutant::PassStartsAgain) {
+            d.cursor = None;
+        }
         if !d.pending {
             d.pending = true;
             self.pending.push_back(door);
@@ -291,7 +295,9 @@ impl Space {
     pub(crate) fn leave_door(&mut self, entry: Entry) {
         let queue = self.entry_queue(entry);
         if let Some(door) = self.unpark(entry) {
-            self.door_due(door);
+            if !forgets(Mutant::HeadGoneIsNoEvent) {
+                self.door_due(door);
+            }
             self.tidy_door(door, queue);
         }
     }
@@ -358,7 +364,9 @@ impl Space {
         if let Some(line) = self.doors[door].lines.get_mut(&queue) {
             line.out = None;
         }
-        self.door_due(door);
+        if !forgets(Mutant::TriedIsNoEvent) {
+            self.door_due(door);
+        }
         self.tidy_door(door, queue);
     }
 
@@ -461,6 +469,9 @@ impl Space {
 
     /// Whether a lane must stand behind others of its own queue at this door.
     pub(crate) fn must_stand_behind(&mut self, door: Slot, lane: Slot) -> bool {
+        if forgets(Mutant::Barging) {
+            return false;
+        }
         let queue = self.lanes[lane].key.queue;
         let own_group = self.group_of(lane);
         let Some((arrival, _)) = self.head(lane) else { return false };

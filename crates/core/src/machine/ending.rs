@@ -83,8 +83,13 @@ impl Space {
             self.deadlines.clear(deadline, fence);
         }
         self.return_needs(&lease, &end, now);
-        if let Some(worker) = lease.holder.as_ref().and_then(|id| self.workers.get_mut(id)) {
-            worker.leases -= 1;
+        let suspect = lease.job.is_some_and(|slot| self.jobs[slot].lost > 0);
+        if let Some(holding) = self.holding.get_mut(&lease.holder) {
+            holding.leases -= 1;
+            holding.suspects -= u64::from(suspect);
+            if holding.leases == 0 {
+                self.holding.remove(&lease.holder);
+            }
         }
         let outcome = end.outcome();
         let Some(slot) = lease.job else {
@@ -100,14 +105,6 @@ impl Space {
             return Some(None);
         };
         let id = self.jobs[slot].id.clone();
-        if self.jobs[slot].lost > 0 {
-            if let Some(held) = self.suspects.get_mut(&lease.holder) {
-                *held -= 1;
-                if *held == 0 {
-                    self.suspects.remove(&lease.holder);
-                }
-            }
-        }
         let queue = self.shapes[self.jobs[slot].shape].queue;
         self.queues[queue].counts.running -= 1;
         let became = self.end_run(slot, fence, end, now);

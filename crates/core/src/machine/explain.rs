@@ -131,10 +131,11 @@ impl Space {
         }
         let mut asking = 0u64;
         let mut busy = 0u64;
-        for worker in self.workers.values() {
+        for (id, worker) in &self.workers {
             if worker.queues.get(&queue).is_some_and(|at| recent(*at)) {
                 asking += 1;
-                busy += u64::from(worker.leases > 0 && worker.waiting == 0);
+                let holds = self.holding.contains_key(&Some(id.clone()));
+                busy += u64::from(holds && worker.waiting == 0);
             }
         }
         let all_busy = asking > 0 && busy == asking;

@@ -154,16 +154,13 @@ impl Space {
                 seen_at: now,
             },
         );
-        if let Some(worker) = asker.worker.as_ref().and_then(|id| self.workers.get_mut(id)) {
-            worker.leases += 1;
-        }
+        let holding = self.holding.entry(asker.worker.clone()).or_default();
+        holding.leases += 1;
+        holding.suspects += u64::from(key.suspect);
         if is_caller {
             self.leave_lane(lane, arrival, now);
             self.lease_row(fence);
         } else {
-            if key.suspect {
-                *self.suspects.entry(asker.worker.clone()).or_default() += 1;
-            }
             self.start_job(slot, lane, arrival, fence, now);
         }
         let (id, name) = match job {
@@ -245,7 +242,8 @@ impl Space {
                 if !self.queue_is_open(*queue, now) {
                     break;
                 }
-                let suspects = self.suspects.get(&asker.worker).is_none_or(|held| *held == 0);
+                let suspects =
+                    self.holding.get(&asker.worker).is_none_or(|held| held.suspects == 0);
                 let Some(lane) = self.next_lane(*queue, suspects) else { break };
                 match self.try_lane(lane, asker, now) {
                     Tried::Granted(fence) => fences.push(fence),

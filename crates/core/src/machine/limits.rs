@@ -5,6 +5,7 @@
 //! per grant. Nothing here decides who is next.
 
 use super::doors::Fit;
+use super::mutant::{Mutant, forgets};
 use super::state::{Limit, Slot, Space};
 use crate::bounds::STEPS_MAX;
 use crate::names::LimitName;
@@ -214,7 +215,9 @@ impl Space {
             self.out.dirty_limits.insert(limit);
             self.arm_limit(limit);
         }
-        self.limit_due(limit);
+        if !forgets(Mutant::ReturnIsNoEvent) {
+            self.limit_due(limit);
+        }
     }
 
     /// Corrects what a grant booked to what was spent.
@@ -309,7 +312,9 @@ impl Space {
                 self.out.dirty_limits.insert(limit);
             }
         }
-        if let Some(door) = self.limits[limit].door {
+        if let Some(door) = self.limits[limit].door
+            && !forgets(Mutant::SettingIsNoEvent)
+        {
             self.retry_misfits(door);
             self.door_due(door);
         }

@@ -17,10 +17,13 @@ pub(crate) mod ending;
 mod explain;
 pub mod facts;
 pub(crate) mod grant;
+#[cfg(test)]
+mod histories;
 mod jobs;
 pub(crate) mod limits;
 mod line;
 mod marks;
+mod mutant;
 mod order;
 mod pools;
 mod restore;
@@ -341,8 +344,8 @@ impl Machine {
 
     /// The rows that would make this machine anew, in text: two machines that know the same durable
     /// things have the same.
-    pub fn durable(&self) -> Vec<String> {
-        self.spaces.values().flat_map(Space::durable).collect()
+    pub fn durable(&self, now: Moment) -> Vec<String> {
+        self.spaces.values().flat_map(|space| space.durable(now)).collect()
     }
 
     /// Checks every namespace.
@@ -594,7 +597,7 @@ impl Space {
         Done::Resources(Listed { items, next: None, partial: false })
     }
 
-    fn durable(&self) -> Vec<String> {
+    fn durable(&self, now: Moment) -> Vec<String> {
         let mut all = Vec::new();
         let mut jobs: Vec<(JobId, String)> = self
             .jobs
@@ -620,9 +623,9 @@ impl Space {
                 || l.resting_sum > 0
                 || l.external > 0
                 || l.paused_until.is_some()
-                || l.tat > self.last
+                || l.tat > now
             {
-                let tat = l.tat.max(self.last);
+                let tat = l.tat.max(now);
                 all.push(format!(
                     "limit {name} {} {:?} {} {:?} {tat} {:?}",
                     l.in_use, l.resting, l.external, l.external_until, l.paused_until
@@ -748,7 +751,7 @@ fn new_space(name: Namespace, patience: Span) -> Space {
         place_ends: Default::default(),
         workers: Default::default(),
         worker_ends: Default::default(),
-        suspects: Default::default(),
+        holding: Default::default(),
         out: Default::default(),
     }
 }

@@ -204,9 +204,6 @@ impl Space {
                 let stored = life.lease?;
                 self.jobs[slot].stand = Stand::Running(stored.fence);
                 self.queues[queue].counts.running += 1;
-                if self.jobs[slot].lost > 0 {
-                    *self.suspects.entry(stored.holder.clone()).or_default() += 1;
-                }
                 self.restore_lease(stored, Some(slot), row.seq)?;
             }
             JobState::Ready => {
@@ -248,6 +245,9 @@ impl Space {
             r.holders.push(fence);
             resources.push(HeldRes { pool, resource });
         }
+        let holding = self.holding.entry(stored.holder.clone()).or_default();
+        holding.leases += 1;
+        holding.suspects += u64::from(job.is_some_and(|slot| self.jobs[slot].lost > 0));
         self.leases.insert(
             fence,
             LeaseState {

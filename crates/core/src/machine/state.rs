@@ -527,6 +527,14 @@ pub(crate) struct KeptPlace {
     pub until: Moment,
 }
 
+/// What a holder holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Holding {
+    pub leases: u64,
+    /// Of these, jobs that are suspects; at most one at a time.
+    pub suspects: u64,
+}
+
 /// Who called within the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerState {
@@ -534,7 +542,6 @@ pub(crate) struct WorkerState {
     pub pid: Option<u32>,
     pub version: Option<String>,
     pub queues: BTreeMap<Slot, Moment>,
-    pub leases: u64,
     pub seen_at: Moment,
     /// Lease calls that wait now.
     pub waiting: u32,
@@ -609,7 +616,7 @@ pub(crate) struct Space {
     pub place_ends: Timers<RequestId>,
     pub workers: BTreeMap<WorkerId, WorkerState>,
     pub worker_ends: Timers<WorkerId>,
-    pub suspects: HashMap<Option<WorkerId>, u32>,
+    pub holding: HashMap<Option<WorkerId>, Holding>,
     // What the steps since the last drain did.
     pub out: Out,
 }

@@ -119,6 +119,10 @@ impl Space {
             }
             lease.granted_at = lease.granted_at.min(clock);
             lease.seen_at = lease.seen_at.min(clock);
+            match lease.job {
+                Some(slot) => self.dirty_job(slot),
+                None => self.lease_row(fence),
+            }
         }
         for (at, seq, slot) in self.due.clone() {
             let job = &mut self.jobs[slot];

@@ -319,7 +319,7 @@ impl Space {
                 pid: w.pid,
                 version: w.version.clone(),
                 queues: queues.collect(),
-                leases: w.leases,
+                leases: self.holding.get(&Some(id.clone())).map_or(0, |held| held.leases),
                 last_seen_at: w.seen_at,
             };
             (id, view)

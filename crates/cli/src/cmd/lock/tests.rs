@@ -1,0 +1,141 @@
+//! What `lock` and `lease` do around CMD, on a scripted engine.
+
+use super::*;
+use crate::fake::{self, Fake, Said};
+use std::ffi::OsString;
+use std::sync::Arc;
+use tenure_core::lease::Extended;
+use tenure_core::names::Namespace;
+use tenure_core::requests::{Put, Reply, Request};
+use tenure_core::settings::{LimitSettings, LimitView};
+
+fn args(script: &str) -> HoldArgs {
+    let command = ["sh", "-c", script].map(OsString::from).to_vec();
+    HoldArgs { wait: None, no_wait: false, exit_code: 1, command }
+}
+
+/// Grants at the nth call; before it nothing is free.
+fn granting(nth: usize) -> Arc<Fake> {
+    let mut calls = 0;
+    Fake::new(move |request| match request {
+        Request::Lease(_) => {
+            calls += 1;
+            let leases = if calls == nth { vec![fake::needs_lease("L1")] } else { Vec::new() };
+            Said::Answer(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
+        }
+        _ => Said::Well,
+    })
+}
+
+async fn held(engine: &Arc<Fake>, args: HoldArgs, ttl: Span) -> Result<(), Failure> {
+    let needs = said::needs(&["limit:lock:x".into()]).unwrap();
+    hold(&Store::on(engine.clone()), "lock 'x'", needs, ttl, args).await
+}
+
+#[tokio::test]
+async fn cmds_exit_code_is_passed_on_and_the_lease_is_given_back() {
+    for (script, code) in [
+        ("test \"$TENURE_FENCE\" = 7 -a \"$TENURE_LEASE\" = L1", None),
+        ("exit 3", Some(3)),
+        ("kill -9 $$", Some(137)),
+        ("exit 75", Some(75)),
+    ] {
+        let engine = granting(1);
+        let ended = held(&engine, args(script), Span::from_s(30)).await;
+        assert_eq!(ended.err().map(|failure| failure.code), code, "{script}");
+        assert_eq!(engine.settled(), [plain("L1", Ending::Released)], "{script}");
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_wait_or_waited_long_enough_ends_with_the_code() {
+    for (wait, no_wait) in
+        [(None, true), (Some(Span::ZERO), false), (Some(Span::from_ms(20)), false)]
+    {
+        let engine = granting(usize::MAX);
+        let args = HoldArgs { wait, no_wait, exit_code: 9, ..args("exit 0") };
+        assert_eq!(held(&engine, args, Span::from_s(30)).await.unwrap_err().code, 9);
+        assert_eq!(engine.settled(), []);
+    }
+}
+
+#[tokio::test]
+async fn a_wait_is_many_calls_that_keep_the_place_of_the_first() {
+    let engine = granting(3);
+    held(&engine, args("true"), Span::from_s(30)).await.unwrap();
+    let asked: Vec<Lease> = engine
+        .asked()
+        .into_iter()
+        .filter_map(|request| match request {
+            Request::Lease(lease) => Some(lease),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(asked[0].place, None);
+    assert_eq!(asked[1].place, asked[0].request_id);
+    assert_eq!(asked[2].place, asked[0].request_id);
+    assert!(asked[1].request_id != asked[0].request_id);
+    assert_eq!(asked[0].wait, Span::from_s(5));
+}
+
+#[tokio::test]
+async fn a_lost_lease_stops_cmd_and_is_75() {
+    let inner = granting(1);
+    let engine = Fake::new(move |request| match request {
+        Request::Extend(extend) => {
+            let lost = vec![extend.leases[0].lease.clone()];
+            Said::Answer(Ok(Reply::Extend(Extended { lost, ..Extended::default() })))
+        }
+        other => {
+            let mut call = tenure_engine::Engine::call(&*inner, &Namespace::main(), other.clone());
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            match call.as_mut().poll(&mut context) {
+                std::task::Poll::Ready(answer) => Said::Answer(answer),
+                std::task::Poll::Pending => panic!("not there yet"),
+            }
+        }
+    });
+    let ended = held(&engine, args("sleep 60"), Span::from_s(1)).await;
+    assert_eq!(ended.unwrap_err().code, 75);
+    assert_eq!(engine.settled(), []);
+}
+
+#[tokio::test]
+async fn a_cmd_that_is_not_there_gives_the_lease_back() {
+    let engine = granting(1);
+    let args = HoldArgs { command: vec!["/no/such/program".into()], ..args("") };
+    assert_eq!(held(&engine, args, Span::from_s(30)).await.unwrap_err().code, 127);
+    assert_eq!(engine.settled(), [plain("L1", Ending::Released)]);
+}
+
+#[tokio::test]
+async fn a_lock_that_is_set_holds_and_one_that_is_not_is_made() {
+    for (template, patched) in [(Some("lock:*"), true), (None, false)] {
+        let view = move |name: &LimitName| LimitView {
+            name: name.clone(),
+            template: template.map(|name| LimitName::parse(name).unwrap()),
+            settings: LimitSettings { concurrency: Some(1), rate: None, gap: None },
+            in_use: 0,
+            external: 0,
+            waiting: 0,
+            over_limit: 0,
+            paused_until: None,
+            holders: vec![],
+            line: vec![],
+        };
+        let engine = Fake::new(move |request| match request {
+            Request::GetLimit(get) => Said::Answer(Ok(Reply::GetLimit(view(&get.limit)))),
+            Request::PatchLimit(patch) => {
+                Said::Answer(Ok(Reply::PatchLimit(Put { view: view(&patch.limit), created: true })))
+            }
+            _ => Said::Never,
+        });
+        let name = LimitName::parse("lock:x").unwrap();
+        widen(&Store::on(engine.clone()), &name, 3).await.unwrap();
+        let set = engine.asked().iter().any(|request| {
+            matches!(request, Request::PatchLimit(patch) if patch.concurrency == Patch::Set(3))
+        });
+        assert_eq!(set, patched);
+    }
+}

@@ -1,0 +1,269 @@
+//! What `work` does with jobs, signals and stores that answer badly, on a scripted engine.
+
+use super::*;
+use crate::fake::{self, Fake, Said};
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use tenure_core::lease::{Ending, Extended};
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{Reply, Request};
+use tenure_core::secret::Json;
+use tenure_core::settings::{QueueCounts, QueueSettings, QueueView};
+
+/// Grants these, one lease call each; then nothing, and the queues are empty.
+fn grants(leases: Vec<LeaseView>) -> Arc<Fake> {
+    let mut leases = VecDeque::from(leases);
+    Fake::new(move |request| match request {
+        Request::Lease(_) => {
+            let leases = leases.pop_front().into_iter().collect();
+            Said::Answer(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
+        }
+        Request::GetQueue(get) => Said::Answer(Ok(Reply::GetQueue(QueueView {
+            name: get.queue.clone(),
+            paused: false,
+            paused_until: None,
+            settings: QueueSettings::default(),
+            counts: QueueCounts::default(),
+            oldest_ready_at: None,
+            workers: 1,
+        }))),
+        _ => Said::Well,
+    })
+}
+
+fn work(engine: &Arc<Fake>, script: &str) -> Work {
+    let command = ["sh", "-c", script].map(OsString::from).to_vec();
+    work_of(engine, command, Span::from_s(30))
+}
+
+fn work_of(engine: &Arc<Fake>, command: Vec<OsString>, ttl: Span) -> Work {
+    let store = Store::on(engine.clone());
+    let (phase, watched) = watch::channel(Phase::Working);
+    let keeper = keeper(&store).unwrap();
+    let shop = Shop { store, keeper, command, ttl, phase: watched };
+    let plan = Plan {
+        queues: vec![QueueName::parse("q").unwrap()],
+        concurrency: 2,
+        strict: false,
+        until_empty: true,
+        max_jobs: u64::MAX,
+        drain_timeout: Duration::from_secs(25),
+    };
+    Work::new(plan, Arc::new(shop), phase)
+}
+
+async fn never() -> Signal {
+    std::future::pending().await
+}
+
+fn endings(engine: &Fake) -> Vec<Ending> {
+    engine.settled().into_iter().map(|item| item.ending).collect()
+}
+
+#[tokio::test]
+async fn each_job_is_run_and_its_end_is_settled() {
+    let engine = grants(vec![fake::job_lease("a", "{\"n\":1}"), fake::job_lease("b", "2")]);
+    let script = "cat > $TENURE_RESULT_FILE";
+    work(&engine, script).run(never).await.unwrap();
+    let mut results: Vec<String> = endings(&engine)
+        .into_iter()
+        .map(|ending| match ending {
+            Ending::Succeeded { result } => result.unwrap().text().to_owned(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    results.sort();
+    assert_eq!(results, ["2", "{\"n\":1}"]);
+}
+
+#[tokio::test]
+async fn a_failing_cmd_fails_its_job_with_the_end_of_its_stderr() {
+    let engine = grants(vec![fake::job_lease("a", "1")]);
+    work(&engine, "echo http 500 >&2; exit 7").run(never).await.unwrap();
+    let error = Ending::Failed { error: "http 500".into(), retry_in: None, last: false };
+    assert_eq!(endings(&engine), [error]);
+}
+
+#[tokio::test]
+async fn a_cmd_that_is_not_there_gives_the_job_back_and_ends_the_work() {
+    let engine = grants(vec![fake::job_lease("a", "1"), fake::job_lease("b", "1")]);
+    let command = vec![OsString::from("no-such-program-at-all")];
+    let mut work = work_of(&engine, command, Span::from_s(30));
+    assert_eq!(work.run(never).await.unwrap_err().code, 127);
+    assert!(endings(&engine).iter().all(|ending| *ending == Ending::Released));
+}
+
+#[tokio::test]
+async fn max_jobs_ends_it() {
+    let all = ["a", "b", "c"].map(|id| fake::job_lease(id, "1")).to_vec();
+    let engine = grants(all);
+    let mut work = work(&engine, "true");
+    (work.plan.max_jobs, work.plan.until_empty) = (2, false);
+    work.run(never).await.unwrap();
+    assert_eq!(endings(&engine).len(), 2);
+}
+
+#[tokio::test]
+async fn the_list_of_queues_turns_unless_it_is_strict() {
+    for (strict, want) in [(false, ["a b", "b a"]), (true, ["a b", "a b"])] {
+        let engine = grants(vec![fake::job_lease("a", "1")]);
+        let mut work = work(&engine, "true");
+        work.plan.queues = ["a", "b"].map(|name| QueueName::parse(name).unwrap()).to_vec();
+        work.plan.strict = strict;
+        work.run(never).await.unwrap();
+        let asked: Vec<String> = engine
+            .asked()
+            .into_iter()
+            .filter_map(|request| match request {
+                Request::Lease(Lease {
+                    ask: tenure_core::requests::Ask::Jobs { queues, .. },
+                    ..
+                }) => Some(queues.iter().map(|q| q.as_str()).collect::<Vec<_>>().join(" ")),
+                _ => None,
+            })
+            .take(2)
+            .collect();
+        assert_eq!(asked, want);
+    }
+}
+
+/// Until CMD has made this file.
+async fn made(path: &std::path::Path) {
+    while !path.exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_signal_lets_jobs_finish_and_a_second_one_gives_them_back() {
+    for (signals, script, code, ending) in [
+        (1, "touch F; sleep 0.2", None, Ending::Succeeded { result: None }),
+        (2, "touch F; sleep 60", Some(143), Ending::Released),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("up");
+        let script = script.replace('F', file.to_str().unwrap());
+        let engine = grants(vec![fake::job_lease("a", "1")]);
+        let mut work = work(&engine, &script);
+        work.plan.until_empty = false;
+        let mut left = signals;
+        let next = async || {
+            if left == 0 {
+                return never().await;
+            }
+            made(&file).await;
+            left -= 1;
+            Signal::SIGTERM
+        };
+        let ended = work.run(next).await;
+        assert_eq!(ended.err().map(|failure| failure.code), code);
+        assert_eq!(endings(&engine), [ending]);
+    }
+}
+
+#[tokio::test]
+async fn when_the_drain_timeout_is_over_what_runs_is_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("up");
+    let engine = grants(vec![fake::job_lease("a", "1")]);
+    let mut work = work(&engine, &format!("touch {}; sleep 60", file.display()));
+    work.plan.drain_timeout = Duration::from_millis(50);
+    let mut told = false;
+    let next = async || {
+        if std::mem::replace(&mut told, true) {
+            return never().await;
+        }
+        made(&file).await;
+        Signal::SIGTERM
+    };
+    work.run(next).await.unwrap();
+    assert_eq!(endings(&engine), [Ending::Released]);
+}
+
+/// Answers the heartbeats of one job with this.
+fn beating(answer: fn(&str) -> Extended) -> Arc<Fake> {
+    let inner = grants(vec![fake::job_lease("a", "1")]);
+    Fake::new(move |request| match request {
+        Request::Extend(extend) => Said::Answer(Ok(Reply::Extend(answer(&extend.leases[0].lease)))),
+        Request::Settle(_) => Said::Well,
+        other => {
+            let call = tenure_engine::Engine::call(
+                &*inner,
+                &tenure_core::names::Namespace::main(),
+                other.clone(),
+            );
+            Said::Answer(futures_now(call))
+        }
+    })
+}
+
+/// The fake's answers are there at once.
+fn futures_now<T>(mut future: Pin<Box<dyn Future<Output = T> + Send>>) -> T {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match future.as_mut().poll(&mut context) {
+        std::task::Poll::Ready(value) => value,
+        std::task::Poll::Pending => panic!("not there yet"),
+    }
+}
+
+fn command(script: &str) -> Vec<OsString> {
+    ["sh", "-c", script].map(OsString::from).to_vec()
+}
+
+#[tokio::test]
+async fn a_lost_lease_stops_cmd_and_settles_nothing() {
+    let engine = beating(|lease| Extended { lost: vec![lease.into()], ..Extended::default() });
+    let begun = Instant::now();
+    let mut work = work_of(&engine, command("sleep 60"), Span::from_s(1));
+    work.run(never).await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert_eq!(engine.settled(), []);
+}
+
+#[tokio::test]
+async fn a_cancelled_job_is_stopped_and_how_it_ended_counts() {
+    let engine = beating(|lease| Extended {
+        extended: vec![tenure_core::lease::ExtendedLease {
+            lease: lease.into(),
+            expires_at: crate::cmd::now().plus(Span::from_s(1)),
+        }],
+        cancel: vec![lease.into()],
+        ..Extended::default()
+    });
+    let script = "trap 'echo stopped > $TENURE_RESULT_FILE; exit 0' TERM; sleep 60 & wait";
+    let mut work = work_of(&engine, command(script), Span::from_s(1));
+    work.run(never).await.unwrap();
+    let result = Json::parse("\"stopped\"");
+    assert_eq!(endings(&engine), [Ending::Succeeded { result }]);
+}
+
+#[tokio::test]
+async fn a_refused_outcome_is_a_failure_that_says_so() {
+    let inner = grants(vec![fake::job_lease("a", "1")]);
+    let mut first = true;
+    let engine = Fake::new(move |request| match request {
+        Request::Settle(_) if std::mem::take(&mut first) => {
+            let no = Refusal::new(Code::UnknownPool, "no pool 'x'", "make it");
+            Said::Answer(Err(no.into()))
+        }
+        Request::Settle(_) => Said::Well,
+        other => Said::Answer(futures_now(tenure_engine::Engine::call(
+            &*inner,
+            &tenure_core::names::Namespace::main(),
+            other.clone(),
+        ))),
+    });
+    work(&engine, "true").run(never).await.unwrap();
+    let error = "the outcome was refused: no pool 'x'; make it".to_owned();
+    let failed = Ending::Failed { error, retry_in: None, last: false };
+    assert_eq!(endings(&engine), [Ending::Succeeded { result: None }, failed]);
+}
+
+#[tokio::test]
+async fn a_store_that_never_answered_is_69() {
+    let engine = Fake::new(|_| {
+        let fault = tenure_engine::Fault::Unavailable("127.0.0.1:7171: refused".into());
+        Said::Answer(Err(fault.into()))
+    });
+    assert_eq!(work(&engine, "true").run(never).await.unwrap_err().code, 69);
+}

@@ -1,0 +1,33 @@
+//! Faults that a test can switch on in the state machine, to see that the random histories catch
+//! them. Outside tests this is the constant `false` and costs nothing.
+
+/// A rule that is forgotten.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mutant {
+    /// A cancelled, emptied or changed head does not make its door due.
+    HeadGoneIsNoEvent,
+    /// A lane that was out and is tried does not make its door due: nothing is passed on.
+    TriedIsNoEvent,
+    /// A new event starts a pass again from the front instead of lengthening it.
+    PassStartsAgain,
+    /// A settle does not make the doors of what it gave back due.
+    ReturnIsNoEvent,
+    /// A raised cap does not make its door due.
+    SettingIsNoEvent,
+    /// A lane does not look whether others of its queue stand before it.
+    Barging,
+}
+
+#[cfg(test)]
+thread_local! {
+    pub(crate) static ON: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether this rule is forgotten now.
+#[inline(always)]
+pub(crate) fn forgets(_mutant: Mutant) -> bool {
+    #[cfg(test)]
+    return ON.with(|on| on.get() == Some(_mutant));
+    #[cfg(not(test))]
+    false
+}

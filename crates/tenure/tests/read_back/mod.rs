@@ -1,0 +1,76 @@
+//! Reads a request back from what was sent, with the reader that a server uses.
+
+use tenure::core::decode;
+use tenure::core::refusal::Refusal;
+use tenure::core::requests::{Push, Request};
+
+use crate::scripted::Seen;
+
+/// The request that a server would see; `None` where a path says it all.
+pub fn read(asked: &Request, seen: &Seen) -> Option<Result<Request, Refusal>> {
+    use Request as R;
+    let (_, target) = seen.line.split_once(' ').unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let parts: Vec<String> = path.split('/').skip(2).map(plain).collect();
+    let name = parts.get(1).map_or("", String::as_str);
+    let id = parts.get(3).map_or("", String::as_str);
+    let resource = decode::ResourcePath { name, id };
+    let query: Vec<(String, String)> = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(key, value)| (plain(key), plain(value)))
+        .collect();
+    let body = seen.body.as_bytes();
+    Some(match asked {
+        R::Push(push) => {
+            decode::push(body).map(|(_, jobs)| Push { jobs, answer: push.answer }.into())
+        }
+        R::ListJobs(_) => decode::list_jobs(&query).map(R::from),
+        R::PatchJob(_) => decode::patch_job(name, body).map(R::from),
+        R::RetryJob(_) => decode::retry_job(name, body).map(R::from),
+        R::CancelJobs(_) => decode::cancel_jobs(body).map(R::from),
+        R::RetryJobs(_) => decode::retry_jobs(body).map(R::from),
+        R::Lease(_) => decode::lease(body).map(R::from),
+        R::Extend(_) => decode::extend(body).map(R::from),
+        R::Settle(_) => decode::settle(body).map(R::from),
+        R::ListLeases(_) => decode::list_leases(&query).map(R::from),
+        R::ListQueues(_) => decode::list_queues(&query).map(R::from),
+        R::PutQueue(_) => decode::put_queue(name, body).map(R::from),
+        R::PatchQueue(_) => decode::patch_queue(name, body).map(R::from),
+        R::PauseQueue(_) => decode::pause_queue(name, body).map(R::from),
+        R::ListLimits(_) => decode::list_limits(&query).map(R::from),
+        R::PutLimit(_) => decode::put_limit(name, body).map(R::from),
+        R::PatchLimit(_) => decode::patch_limit(name, body).map(R::from),
+        R::PauseLimit(_) => decode::pause_limit(name, body).map(R::from),
+        R::ObserveLimit(_) => decode::observe_limit(name, body).map(R::from),
+        R::ListPools(_) => decode::list_pools(&query).map(R::from),
+        R::PutPool(_) => decode::put_pool(name, body).map(R::from),
+        R::PatchPool(_) => decode::patch_pool(name, body).map(R::from),
+        R::SyncResources(_) => decode::sync_resources(name, &query, body).map(R::from),
+        R::AddResources(_) => decode::add_resources(name, body).map(R::from),
+        R::ListResources(_) => decode::list_resources(name, &query).map(R::from),
+        R::PatchResource(_) => decode::patch_resource(resource, body).map(R::from),
+        R::CoolResource(_) => decode::cool_resource(resource, body).map(R::from),
+        R::BanResource(_) => decode::ban_resource(resource, body).map(R::from),
+        R::ListWorkers(_) => decode::list_workers(&query).map(R::from),
+        _ => return None,
+    })
+}
+
+/// Percent-decoded.
+fn plain(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
+        match code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => bytes.push(*first),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
