@@ -1,1 +1,45 @@
-//! To come.
+//! The engine in a folder: Tenure's state machine, with SQLite underneath.
+//!
+//! The way of a call: `call` turns a request into a command and puts it into the `inbox`; the one
+//! thread of `state` applies it to the machine, and gathers rows and answers in a `batch`; the one
+//! thread of `disk` writes the batch in one transaction, commits it, and then sends its answers.
+//! While a commit runs the next batch grows, so that many calls share one fsync (group commit).
+//! Every answer, of reads too, leaves after the batch that it saw is durable.
+//!
+//! Memory is the index, the rows are the truth: [`Embedded::open`] builds the machine anew from
+//! them. What only rows know (payloads, labels, finished jobs, data of resources) is read by the
+//! threads of `readers`, after the commit, and never by the two that everybody waits for; but for
+//! the few questions that the machine itself has about finished jobs (`shelf`).
+//!
+//! Nothing here decides anything about jobs: the rules are in `tenure-core`.
+
+mod batch;
+mod bodies;
+mod call;
+mod disk;
+mod engine;
+mod error;
+mod finished;
+mod folder;
+mod ids;
+mod inbox;
+mod lease_call;
+mod lists;
+mod mask;
+mod merge;
+mod options;
+mod readers;
+mod replies;
+mod rows;
+mod schema;
+mod shared;
+mod shelf;
+mod show;
+mod slot;
+mod start;
+mod state;
+mod writer;
+
+pub use engine::Embedded;
+pub use error::OpenError;
+pub use options::{Durability, Fatal, Location, Options};

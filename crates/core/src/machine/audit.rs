@@ -244,14 +244,18 @@ impl Space {
                 }
                 let whole = line.whole.then_some(Entry::Queue(*queue));
                 let marked = line.marked.first().map(|first| first.1);
-                let first = self.first_by_order(line);
+                let first = line.first();
                 for entry in whole.into_iter().chain(marked).chain(first) {
                     let fit = self.entry_fits(slot, entry, now);
                     // Time opens a door by its timer, at the next tick.
                     let by_timer = door.timer.is_some_and(|at| at <= now)
                         || self.limit_timer_due(&door.key, now);
                     found.check(!matches!(fit, Fit::Yes) || by_timer, || {
-                        format!("{entry:?} stands at the door of \"{name}\", which could serve it")
+                        format!(
+                            "{entry:?} stands at the door of \"{name}\", which could serve it; timer \
+                             {:?}, now {now:?}, {} steps left of its pass",
+                            door.timer, door.pass
+                        )
                     });
                 }
             }
@@ -276,18 +280,6 @@ impl Space {
             DoorKey::Limit(limit) => self.limits[*limit].timer.is_some_and(|at| at <= now),
             DoorKey::Pool(..) => false,
         }
-    }
-
-    /// The first in order, virtual times that went on since taken into account.
-    fn first_by_order(&self, line: &super::state::DoorLine) -> Option<Entry> {
-        line.order
-            .iter()
-            .map(|(rank, tag, arrival, group)| {
-                let tag = (*tag).max(self.groups[*group].own);
-                ((*rank, tag, *arrival), *group)
-            })
-            .min()
-            .and_then(|(_, group)| line.groups.get(&group)?.entries.first().map(|first| first.1))
     }
 
     fn is_out(&self, entry: Entry, door: Slot) -> bool {

@@ -235,9 +235,9 @@ impl Space {
             return;
         }
         let at_door = line.groups.entry(group).or_default();
-        if at_door.entries.is_empty() {
-            at_door.tag = tag;
-        }
+        // A group's time at a door is that of its last arrival there: what it is granted
+        // elsewhere does not move those who stand, since that would be no event of this door.
+        at_door.tag = at_door.tag.max(tag);
         at_door.entries.insert((head, entry));
         reorder(line, group, rank);
     }
@@ -441,29 +441,7 @@ impl Space {
         let marked = line.marked.first().map(|first| first.1);
         match marked {
             Some(entry) if self.entry_fits(door, entry, now) == Fit::Yes => marked,
-            _ => self.first_in_order(door, queue).map(|first| first.1).or(marked),
-        }
-    }
-
-    /// The first in order, with its place. A group whose time went on elsewhere since it stood
-    /// here is put in its place first; its time only grows, so this ends.
-    fn first_in_order(
-        &mut self,
-        door: Slot,
-        queue: Slot,
-    ) -> Option<((i16, u64, u64, Slot), Entry)> {
-        loop {
-            let line = self.doors[door].lines.get_mut(&queue)?;
-            let first = *line.order.first()?;
-            let (rank, tag, _, group) = first;
-            let own = self.groups[group].own;
-            let at_door = line.groups.get_mut(&group)?;
-            if own > tag {
-                at_door.tag = own;
-                reorder(line, group, rank);
-                continue;
-            }
-            return at_door.entries.first().map(|entry| (first, entry.1));
+            _ => line.first().or(marked),
         }
     }
 
@@ -476,14 +454,16 @@ impl Space {
         let own_group = self.group_of(lane);
         let Some((arrival, _)) = self.head(lane) else { return false };
         // Lanes that reserve protect their demand by their marks, not by the order.
-        let Some((first, _)) = self.first_in_order(door, queue) else { return false };
+        let Some(line) = self.doors[door].lines.get(&queue) else { return false };
+        let Some(first) = line.order.first() else { return false };
+        let of_own_group = line.groups.get(&own_group).and_then(|at_door| at_door.entries.first());
+        if of_own_group.is_some_and(|entry| entry.0 < arrival) {
+            return true;
+        }
         let g = &self.groups[own_group];
         let rank = rank_of(g.priority);
-        if first.3 == own_group {
-            return first.2 < arrival;
-        }
         let v = self.queues[queue].priorities.get(&rank).map_or(0, |turns| turns.v);
-        (first.0, first.1, first.2) < (rank, g.own.max(v), arrival)
+        first.3 != own_group && (first.0, first.1, first.2) < (rank, g.own.max(v), arrival)
     }
 
     /// Whether the first entry of a queue could be served at this door now.

@@ -225,6 +225,7 @@ impl Space {
             };
             self.put(Kind::Meta, "", json(&row));
         }
+        self.out.ended.clear();
         std::mem::take(&mut self.out.rows)
     }
 

@@ -327,6 +327,7 @@ impl Space {
         let shape = self.jobs[slot].shape;
         let retain = retain_for(state, self.shapes[shape].retain);
         let queue = self.shapes[shape].queue;
+        let bytes_of_shape = self.shapes[shape].bytes.clone();
         let until = now.plus(retain);
         let bytes = self.jobs[slot].bytes + result.as_ref().map_or(0, |r| r.text().len() as u32);
         let mut life = self.life_of(slot);
@@ -340,10 +341,12 @@ impl Space {
             JobState::Failed => counts.failed += 1,
             _ => counts.cancelled += 1,
         }
+        self.out.ended.insert(job.id.clone(), job.seq);
         let change = self.out.rows.job(job.seq);
         change.state = Some(state);
         change.life = Some(life.encode());
-        change.end = Some(JobEnd { until, bytes, result });
+        let (namespace, id) = (self.name.clone(), job.id.clone());
+        change.end = Some(JobEnd { namespace, id, shape: bytes_of_shape, until, bytes, result });
         match error {
             Some(error) => change.error = Some(Some(error)),
             None if state == JobState::Succeeded => change.error = Some(None),

@@ -107,6 +107,7 @@ impl Space {
         } else {
             self.move_marked(lane, |space| space.lanes[lane].marked = true);
         }
+        self.own_bundle(lane);
         self.marks.insert(lane, Mark { lane, head, since: now });
         let needs = self.lanes[lane].key.needs.clone();
         for need in needs.iter() {
@@ -145,6 +146,7 @@ impl Space {
             }
         }
         self.move_marked(lane, |space| space.lanes[lane].marked = false);
+        self.shared_bundle(lane, now);
         self.need_doors_due(&needs);
         self.out.facts.push(Fact::ReservationFell);
     }

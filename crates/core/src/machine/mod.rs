@@ -265,7 +265,10 @@ impl Machine {
     /// hour of successes does not evict yesterday's failures.
     fn keep_budget(&mut self, rest: &dyn Rest) {
         let [failed, ended] = self.kept;
-        if failed + ended <= self.config.retain_bytes {
+        // What this very tick purged is in the archive still: nothing may be dropped twice. The
+        // budget is looked at again once that is drained.
+        let purged = self.spaces.values().any(|space| !space.out.purged.is_empty());
+        if purged || failed + ended <= self.config.retain_bytes {
             return;
         }
         let class =

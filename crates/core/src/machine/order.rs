@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::line::Line;
-use super::state::{Bundle, GroupTurn, HeadWait, HeldNeed, Lane, LaneKey, Place, Seq, Slot, Space};
+use super::state::{Bundle, Entry, GroupTurn, HeadWait, HeldNeed, Lane, LaneKey, Place, Seq, Slot, Space};
 use crate::bounds::{SHARE_UNIT, STEPS_MAX};
 use crate::time::Moment;
 
@@ -31,20 +31,7 @@ impl Space {
         let bundle = match self.groups[group].bundles.get(&plain) {
             Some(bundle) => *bundle,
             None => {
-                let bundle = self.bundles.insert(Bundle {
-                    queue: key.queue,
-                    group,
-                    plain: plain.clone(),
-                    open: Default::default(),
-                    waiting: 0,
-                    place: Place::Open,
-                    out: None,
-                    ordered: None,
-                    parked_key: 0,
-                    wait: HeadWait::default(),
-                    outs: Default::default(),
-                    lanes: 0,
-                });
+                let bundle = self.bundles.insert(new_bundle(key.queue, group, plain.clone()));
                 self.groups[group].bundles.insert(plain, bundle);
                 bundle
             }
@@ -99,12 +86,19 @@ impl Space {
             self.lane_by_key.remove(&lane.key);
         }
         self.bundles[bundle].lanes -= 1;
+        self.drop_bundle_if_idle(bundle);
+    }
+
+    fn drop_bundle_if_idle(&mut self, bundle: Slot) {
         if self.bundles[bundle].lanes > 0 {
             return;
         }
         let group = self.bundles[bundle].group;
-        if let Some(bundle) = self.bundles.remove(bundle) {
-            self.groups[group].bundles.remove(&bundle.plain);
+        if let Some(gone) = self.bundles.remove(bundle) {
+            let bundles = &mut self.groups[group].bundles;
+            if bundles.get(&gone.plain) == Some(&bundle) {
+                bundles.remove(&gone.plain);
+            }
         }
         if self.groups[group].bundles.is_empty() {
             let g = &self.groups[group];
@@ -114,6 +108,62 @@ impl Space {
             }
             self.forget_idle_groups(queue, rank);
         }
+    }
+
+    /// A lane that reserves has a bundle of its own, since what is kept for it is kept from the
+    /// others of its bundle; one that does no more goes back.
+    pub(crate) fn own_bundle(&mut self, lane: Slot) {
+        let shared = &self.bundles[self.lanes[lane].bundle];
+        let own = new_bundle(shared.queue, shared.group, shared.plain.clone());
+        let own = self.bundles.insert(own);
+        // The shared one may be empty now, and must be there to go back to.
+        self.bundles[self.lanes[lane].bundle].lanes += 1;
+        self.move_lane(lane, own);
+    }
+
+    /// See [`Space::own_bundle`].
+    pub(crate) fn shared_bundle(&mut self, lane: Slot, now: Moment) {
+        let own = &self.bundles[self.lanes[lane].bundle];
+        let shared = self.groups[own.group].bundles.get(&own.plain).copied();
+        if let Some(shared) = shared {
+            self.move_lane(lane, shared);
+            self.bundles[shared].lanes -= 1;
+            self.bundle_changed(shared, now);
+        }
+    }
+
+    fn move_lane(&mut self, lane: Slot, to: Slot) {
+        let l = &mut self.lanes[lane];
+        let (from, queue, len) = (l.bundle, l.key.queue, l.line.len() as i64);
+        let open = l.place == Place::Open;
+        if open {
+            if let Some(key) = l.ordered.take() {
+                self.bundles[from].open.remove(&(key, lane));
+                self.order_bundle(from);
+            }
+            let b = &mut self.bundles[from];
+            b.outs.remove(&lane);
+            b.waiting = add(b.waiting, -len);
+            let place = b.place;
+            self.add_blocked(queue, place, -len);
+        }
+        self.lanes[lane].bundle = to;
+        self.bundles[to].lanes += 1;
+        self.bundles[from].lanes -= 1;
+        if open {
+            let b = &mut self.bundles[to];
+            b.waiting = add(b.waiting, len);
+            let place = b.place;
+            self.add_blocked(queue, place, len);
+            self.order_lane(lane);
+            if self.lanes[lane].out.is_some() {
+                self.bundles[to].outs.insert(lane);
+                if place != Place::Open {
+                    self.clear_out(Entry::Lane(lane));
+                }
+            }
+        }
+        self.drop_bundle_if_idle(from);
     }
 
     /// An idle group is forgotten once its time is not above the priority's.
@@ -394,6 +444,23 @@ impl Space {
     pub(crate) fn job_by_seq(&self, seq: Seq) -> Option<Slot> {
         let hash = hash_seq(seq);
         self.by_seq.find(hash, |slot| self.jobs[*slot].seq == seq).copied()
+    }
+}
+
+fn new_bundle(queue: Slot, group: Slot, plain: Arc<[HeldNeed]>) -> Bundle {
+    Bundle {
+        queue,
+        group,
+        plain,
+        open: Default::default(),
+        waiting: 0,
+        place: Place::Open,
+        out: None,
+        ordered: None,
+        parked_key: 0,
+        wait: HeadWait::default(),
+        outs: Default::default(),
+        lanes: 0,
     }
 }
 

@@ -37,6 +37,12 @@ pub struct ContentPatch {
 /// How a job ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobEnd {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Its id.
+    pub id: JobId,
+    /// Its shape.
+    pub shape: Arc<[u8]>,
     /// Kept until then.
     pub until: Moment,
     /// About what the row takes, for the byte budget.

@@ -307,6 +307,11 @@ pub(crate) struct DoorLine {
 }
 
 impl DoorLine {
+    /// The first in order.
+    pub(crate) fn first(&self) -> Option<Entry> {
+        let group = self.order.first()?.3;
+        self.groups.get(&group)?.entries.first().map(|entry| entry.1)
+    }
     pub(crate) fn is_empty(&self) -> bool {
         !self.whole && self.marked.is_empty() && self.order.is_empty()
     }
@@ -635,6 +640,8 @@ pub(crate) struct Out {
     pub dirty_pools: BTreeSet<Slot>,
     /// Ends since the engine last looked: how, and about how many bytes.
     pub archived: Vec<(crate::job::JobState, u64)>,
+    /// Jobs that ended in this very step: the archive does not know them before the drain.
+    pub ended: HashMap<JobId, Seq>,
     /// Archived jobs that went.
     pub purged: Vec<(crate::job::JobState, u64)>,
     pub forgotten_turns: Vec<(Slot, i16, Option<Group>)>,

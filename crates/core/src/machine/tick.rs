@@ -146,6 +146,7 @@ impl Space {
             l.resting_sum = l.resting.values().map(|w| u64::from(*w)).sum();
             self.out.dirty_limits.insert(limit);
             self.arm_limit(limit);
+            self.limit_due(limit);
         }
         let resources: Vec<Slot> = self.resources.iter().map(|(slot, _)| slot).collect();
         for resource in resources {
@@ -325,7 +326,11 @@ impl Space {
         for job in over {
             self.forget_archived(&job);
         }
-        self.purge_at = if more { Some(now) } else { archive.next_over(&self.name) };
+        // What ended in this very tick is not in the archive yet.
+        let ends = self.out.rows.jobs.values().filter_map(|change| change.end.as_ref());
+        let ended = ends.map(|end| end.until).min();
+        let next = archive.next_over(&self.name).into_iter().chain(ended).min();
+        self.purge_at = if more { Some(now) } else { next };
     }
 
     /// A finished job goes for good.

@@ -116,8 +116,8 @@ impl Space {
             if let Some(index) = ids.get(id) {
                 return Ok(Plan::Earlier(*index));
             }
-            if let Some(job) = archive.by_id(&self.name, id) {
-                return Ok(Plan::Duplicate(job.seq, job.id));
+            if let Some(seq) = self.ended_seq(id, archive) {
+                return Ok(Plan::Duplicate(seq, id.clone()));
             }
         }
         self.check_needs_exist(job.needs.as_deref(), &job.queue)?;
@@ -169,6 +169,12 @@ impl Space {
                 }
             }
         }
+    }
+
+    /// The finished job with this id: of the archive, or of an earlier item of the same call.
+    pub(crate) fn ended_seq(&self, id: &JobId, archive: &dyn Archive) -> Option<Seq> {
+        let now = self.out.ended.get(id).copied();
+        now.or_else(|| archive.by_id(&self.name, id).map(|job| job.seq))
     }
 
     fn check_room(&self, queue: &QueueName, more: u64) -> Result<(), Refusal> {

@@ -82,10 +82,14 @@ impl Space {
         let find = |settles: &[PastSettle]| settles.iter().find(|s| s.fence == fence).map(answer);
         match self.job_by_seq(seq) {
             Some(slot) => find(&self.jobs[slot].settles).unwrap_or(Known::Lost),
-            None => archive
-                .by_seq(&self.name, seq)
-                .and_then(|job| find(&StoredLife::decode(&job.life)?.settles))
-                .unwrap_or(Known::Lost),
+            // An earlier item of the same call may have ended it: then only its row says so.
+            None => {
+                let row = self.out.rows.jobs.get(&seq).filter(|change| change.end.is_some());
+                let life = row.and_then(|change| change.life.clone());
+                life.or_else(|| archive.by_seq(&self.name, seq).map(|job| job.life))
+                    .and_then(|life| find(&StoredLife::decode(&life)?.settles))
+                    .unwrap_or(Known::Lost)
+            }
         }
     }
 
@@ -259,7 +263,7 @@ impl Space {
                 let id = job.id.clone()?;
                 let seq = match self.job_by_id(id.as_str()) {
                     Some(slot) => self.jobs[slot].seq,
-                    None => archive.by_id(&self.name, &id)?.seq,
+                    None => self.ended_seq(&id, archive)?,
                 };
                 Some(PushedOne { seq, id, duplicate: true, replaced: false, unasked: false })
             })

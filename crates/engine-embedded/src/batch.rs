@@ -1,0 +1,116 @@
+//! What is written in one transaction, and what is answered after it.
+
+use tenure_core::machine::facts::Granted;
+use tenure_core::machine::rows::Rows;
+use tenure_core::machine::{Done, Seq, SettledAs, StoredJob};
+use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Code;
+use tenure_engine::CallError;
+use tokio::sync::oneshot;
+
+use crate::merge::merge;
+
+/// What the state answers; the caller's side makes the reply of it.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// All that needs no rows but what is in it.
+    Done(Done),
+    /// Jobs that were pushed.
+    Pushed(Vec<PushedShown>),
+    /// Leases that were settled, with their follow-ups.
+    Settled(Vec<SettledShown>),
+    /// A lease call that was granted, or not.
+    Leased(Leased),
+    /// What tests compare.
+    Lines(Vec<String>),
+}
+
+/// A job that is shown in an answer.
+#[derive(Debug)]
+pub(crate) enum Shown {
+    /// It is new: nothing needs to be read.
+    Built(Box<StoredJob>, JobState),
+    /// Its row says it; `JobState` tells ready from blocked.
+    Read(Seq, JobState),
+}
+
+/// One pushed job.
+#[derive(Debug)]
+pub(crate) struct PushedShown {
+    pub shown: Shown,
+    pub duplicate: bool,
+    pub replaced: bool,
+    pub unasked: bool,
+}
+
+/// One settled lease.
+#[derive(Debug)]
+pub(crate) struct SettledShown {
+    pub lease: String,
+    pub result: Result<SettledAs, Code>,
+    pub pushed: Vec<PushedShown>,
+}
+
+/// The answer of a lease call, before payloads and data are read.
+#[derive(Debug, Default)]
+pub(crate) struct Leased {
+    pub granted: Granted,
+    /// The lives of the granted jobs as of the grant; none in the answer of a repeat.
+    pub lives: Vec<Option<Vec<u8>>>,
+    /// What was granted for this very call: given back if nobody takes it.
+    pub fresh: Vec<Fence>,
+}
+
+/// Where an answer goes.
+pub(crate) type Reply = oneshot::Sender<Result<Answer, CallError>>;
+
+/// An answer that waits for its batch.
+pub(crate) struct Pending {
+    pub namespace: Namespace,
+    pub reply: Reply,
+    pub answer: Result<Answer, CallError>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// Grows by one with each.
+    pub number: u64,
+    pub rows: Rows,
+    /// The highest row number that was ever used, if this batch raised it.
+    pub last_seq: Seq,
+    pub answers: Vec<Pending>,
+}
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.answers.is_empty()
+    }
+
+    /// Adds the rows of one more step.
+    pub(crate) fn add(&mut self, later: Rows) {
+        if self.rows.is_empty() {
+            self.rows = later;
+        } else {
+            let Rows { jobs, errors, other, data } = later;
+            for (seq, change) in jobs {
+                match self.rows.jobs.entry(seq) {
+                    std::collections::btree_map::Entry::Occupied(there) => {
+                        merge(there.into_mut(), change)
+                    }
+                    std::collections::btree_map::Entry::Vacant(free) => {
+                        free.insert(change);
+                    }
+                }
+            }
+            self.rows.errors.extend(errors);
+            self.rows.other.extend(other);
+            self.rows.data.extend(data);
+        }
+        if let Some((seq, _)) = self.rows.jobs.last_key_value() {
+            self.last_seq = self.last_seq.max(*seq);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Payloads between a push and its first grant, so that a job that is leased soon needs no read.
+//!
+//! It is bounded: who was pushed first goes first. An entry says also that its job never ran, so
+//! whoever writes anything of a job beside its life takes its entry out.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
+
+use hashbrown::HashMap;
+use tenure_core::machine::Seq;
+use tenure_core::machine::rows::JobContent;
+use tenure_core::names::JobId;
+
+/// What a row holds of a job that never ran, but for its life.
+pub(crate) struct Body {
+    pub id: JobId,
+    pub shape: Arc<[u8]>,
+    pub content: JobContent,
+}
+
+impl Body {
+    /// About what it takes in memory.
+    fn bytes(&self) -> usize {
+        let labels: usize = self.content.labels.iter().map(|(k, v)| k.len() + v.len() + 64).sum();
+        192 + self.content.payload.text().len() + self.content.kind.len() + labels
+    }
+}
+
+#[derive(Default)]
+struct Inside {
+    bodies: HashMap<Seq, Body>,
+    /// In order of their pushes; some are gone already.
+    order: VecDeque<Seq>,
+    bytes: usize,
+}
+
+/// See the module.
+pub(crate) struct Bodies {
+    inside: Mutex<Inside>,
+    bytes_max: usize,
+}
+
+impl Bodies {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Bodies { inside: Mutex::default(), bytes_max }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the bodies of jobs that were just pushed, and drops those of `changed`.
+    pub(crate) fn put(&self, new: Vec<(Seq, Body)>, changed: &[Seq]) {
+        if new.is_empty() && changed.is_empty() {
+            return;
+        }
+        let mut gone = Vec::new();
+        let mut inside = self.lock();
+        let inside = &mut *inside;
+        for (seq, body) in new {
+            inside.bytes += body.bytes();
+            inside.order.push_back(seq);
+            inside.bodies.insert(seq, body);
+        }
+        // A job that is new may have changed in the same batch.
+        for seq in changed {
+            gone.extend(inside.take(*seq));
+        }
+        while let Some(first) = inside.order.front().copied() {
+            if inside.bytes > self.bytes_max {
+                gone.extend(inside.take(first));
+            } else if inside.bodies.contains_key(&first) {
+                break;
+            }
+            inside.order.pop_front();
+        }
+    }
+
+    /// Takes out those of `seqs` that are here, in their order.
+    pub(crate) fn take(&self, seqs: &[Option<Seq>]) -> Vec<Option<Body>> {
+        let mut inside = self.lock();
+        seqs.iter().map(|seq| inside.take((*seq)?)).collect()
+    }
+}
+
+impl Inside {
+    fn take(&mut self, seq: Seq) -> Option<Body> {
+        let body = self.bodies.remove(&seq)?;
+        self.bytes = self.bytes.saturating_sub(body.bytes());
+        Some(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::job::Labels;
+    use tenure_core::secret::Json;
+
+    use super::*;
+
+    fn body(bytes: usize) -> Body {
+        let payload = Json::of(&"x".repeat(bytes));
+        let content = JobContent { kind: String::new(), payload, labels: Labels::new() };
+        Body { id: JobId::parse("a").unwrap(), shape: Arc::from([].as_slice()), content }
+    }
+
+    #[test]
+    fn what_was_pushed_first_goes_first_and_the_bound_holds() {
+        let bodies = Bodies::new(10_000);
+        for seq in 0..100 {
+            bodies.put(vec![(seq, body(1_000))], &[]);
+        }
+        assert!(bodies.lock().bytes <= 10_000);
+        let found = bodies.take(&[Some(0), None, Some(99)]);
+        assert!(found[0].is_none() && found[1].is_none() && found[2].is_some());
+        assert!(bodies.take(&[Some(99)])[0].is_none(), "it was taken");
+    }
+
+    #[test]
+    fn what_was_taken_leaves_nothing_behind() {
+        let bodies = Bodies::new(1 << 20);
+        for seq in 0..1_000 {
+            bodies.put(vec![(seq, body(10))], &[]);
+            assert!(bodies.take(&[Some(seq)])[0].is_some());
+        }
+        let inside = bodies.lock();
+        assert_eq!((inside.bytes, inside.bodies.len()), (0, 0));
+        assert!(inside.order.len() <= 1);
+    }
+
+    #[test]
+    fn a_changed_job_is_read_from_its_row() {
+        let bodies = Bodies::new(1 << 20);
+        bodies.put(vec![(1, body(10)), (2, body(10))], &[]);
+        bodies.put(vec![], &[1]);
+        let found = bodies.take(&[Some(1), Some(2)]);
+        assert!(found[0].is_none() && found[1].is_some());
+    }
+}

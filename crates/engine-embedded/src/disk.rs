@@ -1,0 +1,154 @@
+//! The thread that writes: one batch, one transaction, one sync, and then its answers.
+//!
+//! A commit that fails is the end: what it did is unknown, nothing is tried again, and no later
+//! batch is written, since it may rest on what was lost.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use tenure_engine::{CallError, Fault};
+
+use crate::batch::{Answer, Batch, Pending};
+use crate::inbox::Ask;
+use crate::options::Fatal;
+use crate::shared::Shared;
+use crate::slot::Found;
+use crate::writer::Writer;
+
+/// With [`Durability::Everysec`](crate::Durability::Everysec): how old a commit that is not synced
+/// may become.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// Syncs the log once a second, where commits do not.
+pub(crate) struct Syncing {
+    log: File,
+    last: Instant,
+    /// Something was committed since.
+    needed: bool,
+}
+
+impl Syncing {
+    pub(crate) fn new(log: File) -> Self {
+        Syncing { log, last: Instant::now(), needed: false }
+    }
+    fn due(&self) -> bool {
+        self.needed && self.last.elapsed() >= SYNC_EVERY
+    }
+    fn sync(&mut self) -> Result<(), Fatal> {
+        self.log.sync_data().map_err(|why| Fatal::Disk(format!("it cannot be synced: {why}")))?;
+        self.last = Instant::now();
+        self.needed = false;
+        Ok(())
+    }
+}
+
+/// Runs until the slot is closed; gives the connection back, which is to be closed last of all.
+pub(crate) fn run(
+    shared: &Arc<Shared>,
+    conn: Connection,
+    mut syncing: Option<Syncing>,
+) -> Connection {
+    let crashed = match Writer::new(&conn) {
+        Ok(mut writer) => write_all(shared, &mut writer, &mut syncing),
+        Err(why) => {
+            shared.stop_for(Fatal::Disk(why.to_string()));
+            refuse_all(shared)
+        }
+    };
+    if crashed {
+        // A process that is killed does not move its log into the store either.
+        let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    } else if let Some(syncing) = syncing.as_mut().filter(|syncing| syncing.needed) {
+        let _ = syncing.sync();
+    }
+    conn
+}
+
+/// Whether it ended as a crash would.
+fn write_all(
+    shared: &Arc<Shared>,
+    writer: &mut Writer<'_>,
+    syncing: &mut Option<Syncing>,
+) -> bool {
+    loop {
+        let patience = syncing.as_ref().filter(|syncing| syncing.needed).map(|_| SYNC_EVERY);
+        match shared.slot.take(patience) {
+            Found::Batch(batch) => {
+                shared.inbox.poke();
+                if let Err(fatal) = write_one(shared, writer, syncing, *batch) {
+                    shared.stop_for(fatal);
+                    return refuse_all(shared);
+                }
+            }
+            Found::Nothing => {}
+            Found::Closed => return false,
+            Found::Crashed => return true,
+        }
+        if let Some(syncing) = syncing.as_mut().filter(|syncing| syncing.due())
+            && let Err(fatal) = syncing.sync()
+        {
+            shared.stop_for(fatal);
+            return refuse_all(shared);
+        }
+    }
+}
+
+fn write_one(
+    shared: &Shared,
+    writer: &mut Writer<'_>,
+    syncing: &mut Option<Syncing>,
+    batch: Batch,
+) -> Result<(), Fatal> {
+    let Batch { number, rows, last_seq, answers } = batch;
+    if !rows.is_empty() {
+        match writer.write(rows, last_seq) {
+            Ok(written) => shared.bodies.put(written.new, &written.changed),
+            Err(why) => {
+                let why = why.to_string();
+                for Pending { reply, .. } in answers {
+                    let _ = reply.send(Err(Fault::Unknown(why.clone()).into()));
+                }
+                return Err(Fatal::Disk(why));
+            }
+        }
+        if let Some(syncing) = syncing {
+            syncing.needed = true;
+        }
+    }
+    shared.durable.store(number, Ordering::Release);
+    send(shared, answers);
+    Ok(())
+}
+
+/// Sends answers whose batch is durable. A lease that nobody takes is given back.
+pub(crate) fn send(shared: &Shared, answers: Vec<Pending>) {
+    for Pending { namespace, reply, answer } in answers {
+        if let Err(Ok(Answer::Leased(leased))) = reply.send(answer)
+            && !leased.fresh.is_empty()
+        {
+            shared.tell(&namespace, Ask::Undo(leased.fresh));
+        }
+    }
+}
+
+/// Answers all that comes that nothing of it was written.
+fn refuse_all(shared: &Shared) -> bool {
+    loop {
+        match shared.slot.take(None) {
+            Found::Batch(batch) => {
+                shared.inbox.poke();
+                let no: CallError = shared.unavailable();
+                for Pending { reply, .. } in batch.answers {
+                    let _ = reply.send(Err(no.clone()));
+                }
+            }
+            Found::Nothing => {}
+            Found::Closed => return false,
+            Found::Crashed => return true,
+        }
+    }
+}

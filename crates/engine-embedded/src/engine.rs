@@ -1,0 +1,206 @@
+//! The engine itself: opened, asked, drained, closed.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tenure_core::machine::Config;
+use tenure_core::names::Namespace;
+use tenure_core::requests::Request;
+use tenure_core::time::Span;
+use tenure_engine::{CallFuture, Engine, Health};
+
+use crate::batch::Answer;
+use crate::call;
+use crate::disk::{self, Syncing};
+use crate::error::OpenError;
+use crate::folder::Folder;
+use crate::inbox::Ask;
+use crate::options::{Durability, Fatal, Location, Options};
+use crate::readers::Readers;
+use crate::schema;
+use crate::shared::Shared;
+use crate::shelf::Shelf;
+use crate::start;
+use crate::state::{Ended, State};
+
+/// Threads that read for answers. They mostly find what they read in memory.
+const READERS: usize = 2;
+
+/// An engine over a folder. Dropping it closes it.
+///
+/// Calls may be made from any thread and any executor. See [`Options`] for what is promised.
+pub struct Embedded {
+    shared: Arc<Shared>,
+    threads: Mutex<Option<Threads>>,
+}
+
+struct Threads {
+    state: JoinHandle<()>,
+    disk: JoinHandle<Option<Connection>>,
+}
+
+impl Embedded {
+    /// Opens the store, made if it is not there, and starts to answer. It reads the whole index of
+    /// jobs, which takes about two seconds for a million, and blocks its thread so long.
+    pub fn open(options: Options) -> Result<Embedded, OpenError> {
+        let folder = Folder::open(&options.location)?;
+        let conn = schema::open_writer(&folder, &options)?;
+        let reader = || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
+        let mut shelf = Shelf::new(reader()?);
+        let now = options.clock.now();
+        let machine = start::restore(&conn, &folder, options.config, &mut shelf, now)?;
+        let syncing = syncing(&folder, &options)?;
+        let readers: Vec<_> = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
+        let system = |why: std::io::Error| OpenError::System(why.to_string());
+        let readers = Readers::start(readers).map_err(system)?;
+        let shared = Arc::new(Shared::new(&options, folder, readers));
+        let wake = Arc::downgrade(&shared);
+        shared.clock.on_move(Arc::new(move || {
+            if let Some(shared) = wake.upgrade() {
+                shared.inbox.poke();
+            }
+        }));
+        let disk = {
+            let shared = shared.clone();
+            spawn("tenure-disk", move || {
+                let writes = AssertUnwindSafe(|| disk::run(&shared, conn, syncing));
+                let ended = catch_unwind(writes);
+                ended.map_err(|panic| shared.stop_for(Fatal::Bug(words(&*panic)))).ok()
+            })
+        };
+        let disk = disk.map_err(system)?;
+        let state = {
+            let shared = shared.clone();
+            spawn("tenure-state", move || {
+                let mut state = State::new(shared.clone(), machine, shelf);
+                let runs = AssertUnwindSafe(|| state.run());
+                let ended = catch_unwind(runs).unwrap_or_else(|panic| {
+                    shared.stop_for(Fatal::Bug(words(&*panic)));
+                    shared.inbox.close();
+                    Ended::Closed
+                });
+                // Calls that it holds are answered when these are dropped.
+                drop(state);
+                match ended {
+                    Ended::Closed => shared.slot.close(),
+                    Ended::Crashed => shared.slot.crash(),
+                }
+            })
+        };
+        let threads = Threads { state: state.map_err(system)?, disk };
+        Ok(Embedded { shared, threads: Mutex::new(Some(threads)) })
+    }
+
+    /// Answers what was asked, writes what is to be written, and lets go of the folder; who waits
+    /// for a lease is told that nothing comes. Blocks until that is done. Repeating it does nothing.
+    pub fn close(&self) {
+        self.shared.inbox.close();
+        self.end();
+    }
+
+    /// Ends as if the process had been killed: nothing more is written or answered, and the folder
+    /// can be opened again. For tests.
+    pub fn crash(&self) {
+        self.shared.inbox.crash();
+        self.shared.slot.crash();
+        self.end();
+    }
+
+    fn end(&self) {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Threads { state, disk }) = threads else {
+            self.shared.wait_until_released();
+            return;
+        };
+        // A panic in one of them was told as a bug already.
+        let _ = state.join();
+        let conn = disk.join().ok().flatten();
+        self.shared.readers.close();
+        // The last connection moves the log into the store, if it can; if not, the next start does.
+        drop(conn);
+        self.shared.release_folder();
+    }
+
+    /// Returns when the engine has ticked at what its clock says now, and nothing that is due by
+    /// then is left. For tests that move the clock.
+    pub async fn settled(&self) {
+        let _ = self.shared.ask(&Namespace::main(), Ask::Settled).await;
+    }
+
+    /// All durable things in text, as the machine knows them: after a crash a new engine over the
+    /// same folder knows the same. For tests.
+    pub async fn durable(&self) -> Vec<String> {
+        match self.shared.ask(&Namespace::main(), Ask::Durable).await {
+            Ok(Answer::Lines(lines)) => lines,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The settings that it was opened with.
+    pub fn config(&self) -> Config {
+        self.shared.config
+    }
+}
+
+impl Engine for Embedded {
+    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        Box::pin(call::call(self.shared.clone(), namespace.clone(), request))
+    }
+
+    fn health(&self) -> Health {
+        let behind = Span::from_us(self.shared.behind_us.load(Ordering::Relaxed));
+        let degraded = match self.shared.fatal() {
+            Some(fatal) => Some(fatal.to_string()),
+            None if behind > Span::ZERO => {
+                Some(format!("the clock is {behind} behind what it was: set it right"))
+            }
+            None => None,
+        };
+        Health { degraded, store: "embedded" }
+    }
+
+    fn drain(&self) {
+        if !self.shared.draining.swap(true, Ordering::AcqRel) {
+            self.shared.tell(&Namespace::main(), Ask::Drain);
+        }
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl std::fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Embedded").finish_non_exhaustive()
+    }
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run)
+}
+
+/// Where commits do not sync, the log is synced once a second.
+fn syncing(folder: &Folder, options: &Options) -> Result<Option<Syncing>, OpenError> {
+    if options.durability == Durability::Always || options.location == Location::Memory {
+        return Ok(None);
+    }
+    let failed = |why| OpenError::Folder { folder: folder.path().to_owned(), why };
+    Ok(Some(Syncing::new(File::open(folder.log()).map_err(failed)?)))
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a thread panicked").to_owned()
+}

@@ -1,0 +1,90 @@
+//! Why a store cannot be opened: typed, and each says what to do next.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why a store cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another process has it open.
+    Locked {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The folder cannot be made, read or written.
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        why: std::io::Error,
+    },
+    /// It was written by a newer release.
+    Newer {
+        /// The folder.
+        folder: PathBuf,
+        /// Its format.
+        format: i64,
+        /// The format that this release writes.
+        known: i64,
+        /// The release that wrote it.
+        written_by: String,
+    },
+    /// The file is there and is none of ours.
+    Foreign {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// SQLite cannot read or write it.
+    Store {
+        /// The folder.
+        folder: PathBuf,
+        /// What it said.
+        why: String,
+    },
+    /// A row is not of the format.
+    Row {
+        /// The folder.
+        folder: PathBuf,
+        /// Which.
+        why: String,
+    },
+    /// The system gave no thread or no random numbers.
+    System(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Locked { folder } => write!(
+                f,
+                "another process has the store in {folder:?} open; stop it, or use its address \
+                 (TENURE_URL) instead of the folder"
+            ),
+            OpenError::Folder { folder, why } => write!(
+                f,
+                "the folder {folder:?} cannot be used: {why}; name a folder on a local disk that \
+                 this user may write"
+            ),
+            OpenError::Newer { folder, format, known, written_by } => write!(
+                f,
+                "the store in {folder:?} has format {format}, and this release knows up to \
+                 {known}; open it with tenure {written_by} or newer"
+            ),
+            OpenError::Foreign { folder } => write!(
+                f,
+                "the file \"tenure.db\" in {folder:?} is not a store of tenure; name another folder"
+            ),
+            OpenError::Store { folder, why } => write!(
+                f,
+                "the store in {folder:?} cannot be opened: {why}; if the disk is well, restore the \
+                 folder from a backup"
+            ),
+            OpenError::Row { folder, why } => write!(
+                f,
+                "the store in {folder:?} is damaged: {why}; restore the folder from a backup"
+            ),
+            OpenError::System(why) => write!(f, "the engine cannot be started: {why}"),
+        }
+    }
+}
+impl std::error::Error for OpenError {}

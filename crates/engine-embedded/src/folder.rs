@@ -1,0 +1,136 @@
+//! The folder of a store: made for its owner alone, and held by one process at a time.
+//!
+//! It must never change the permissions of a folder that it did not make: that one may be shared on
+//! purpose, or be `/tmp`. The files are their owner's in any case.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::OpenError;
+use crate::options::Location;
+
+const DATABASE: &str = "tenure.db";
+const LOCK: &str = "lock";
+const MEMORY_PREFIX: &str = "tenure-memory-";
+
+/// A folder that is ours as long as this lives.
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// Held; the system lets go of it when the process ends, however it ends.
+    _lock: File,
+    /// It goes with the engine.
+    temporary: bool,
+}
+
+impl Folder {
+    /// Makes it, if it is not there, and takes its lock.
+    pub(crate) fn open(location: &Location) -> Result<Folder, OpenError> {
+        let (path, temporary) = match location {
+            Location::Folder(path) => (path.clone(), false),
+            Location::Memory => {
+                sweep(&std::env::temp_dir());
+                (temporary_path()?, true)
+            }
+        };
+        let failed = |why| OpenError::Folder { folder: path.clone(), why };
+        make_private_folder(&path).map_err(failed)?;
+        let lock = private_file(&path.join(LOCK)).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { folder: path }),
+            Err(TryLockError::Error(why)) => return Err(failed(why)),
+        }
+        // SQLite gives its other files the permissions of this one.
+        private_file(&path.join(DATABASE)).map_err(failed)?;
+        Ok(Folder { path, _lock: lock, temporary })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join(format!("{DATABASE}-wal"))
+    }
+    /// What the store takes on disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
+        size(self.database()) + size(self.log())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.temporary {
+            // What cannot be removed now is swept by the next one.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn temporary_path() -> Result<PathBuf, OpenError> {
+    let mut random = [0u8; 8];
+    getrandom::fill(&mut random).map_err(|why| OpenError::System(why.to_string()))?;
+    let name = format!("{MEMORY_PREFIX}{:016x}", u64::from_be_bytes(random));
+    Ok(std::env::temp_dir().join(name))
+}
+
+/// Removes what killed processes left: private folders whose lock nobody holds.
+fn sweep(among: &Path) {
+    let Ok(entries) = fs::read_dir(among) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(MEMORY_PREFIX) {
+            continue;
+        }
+        // Without its lock file it is being made right now, or is none of ours.
+        let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+        if lock.try_lock().is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(unix)]
+fn make_private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        // Whoever made it at the same moment made it as we do.
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        made => made?,
+    }
+    // The umask may have taken more away than we want.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(unix)]
+fn private_file(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn make_private_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+#[cfg(not(unix))]
+fn private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}

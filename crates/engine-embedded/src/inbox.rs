@@ -1,0 +1,139 @@
+//! Where calls wait for the state, and what wakes it.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tenure_core::lease::Fence;
+use tenure_core::machine::{Command, TakerId};
+use tenure_core::names::Namespace;
+use tenure_core::requests::{Lease, Push, Settle};
+
+use crate::batch::Reply;
+
+/// What the state is asked.
+pub(crate) enum Ask {
+    /// What the machine answers as it is.
+    Command(Box<Command>),
+    /// Its answer shows jobs.
+    Push(Push),
+    /// Its answer may show jobs.
+    Settle(Settle),
+    /// It may wait, under this number.
+    Lease(Box<Lease>, TakerId),
+    /// The caller of a waiting call is gone.
+    DropWait(TakerId),
+    /// These leases were granted to a caller who was gone.
+    Undo(Vec<Fence>),
+    /// Waiting calls are answered, and no more may wait.
+    Drain,
+    /// Answered when nothing is due any more.
+    Settled,
+    /// The durable things, in text; for tests.
+    Durable,
+}
+
+/// One call.
+pub(crate) struct Envelope {
+    pub namespace: Namespace,
+    pub ask: Ask,
+    pub reply: Option<Reply>,
+}
+
+#[derive(Default)]
+struct Inside {
+    calls: Vec<Envelope>,
+    /// Something else happened: the clock was moved, the disk took a batch.
+    poked: bool,
+    closing: bool,
+    crashed: bool,
+    /// The state waits, so somebody has to wake it.
+    waiting: bool,
+}
+
+/// What the state finds.
+#[derive(Default)]
+pub(crate) struct Taken {
+    pub calls: Vec<Envelope>,
+    /// No call comes after these.
+    pub closing: bool,
+    pub crashed: bool,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    inside: Mutex<Inside>,
+    changed: Condvar,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a call; gives it back if the engine takes no more.
+    pub(crate) fn put(&self, call: Envelope) -> Result<(), Box<Envelope>> {
+        let mut inside = self.lock();
+        if inside.closing || inside.crashed {
+            return Err(Box::new(call));
+        }
+        inside.calls.push(call);
+        let wake = std::mem::take(&mut inside.waiting);
+        drop(inside);
+        if wake {
+            self.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    fn change(&self, how: impl FnOnce(&mut Inside)) {
+        let mut inside = self.lock();
+        how(&mut inside);
+        inside.waiting = false;
+        drop(inside);
+        self.changed.notify_one();
+    }
+
+    /// Wakes the state, so that it looks at the clock and at the slot.
+    pub(crate) fn poke(&self) {
+        self.change(|inside| inside.poked = true);
+    }
+    /// No call is taken any more; those that are here are answered.
+    pub(crate) fn close(&self) {
+        self.change(|inside| inside.closing = true);
+    }
+    /// No call is taken or answered any more.
+    pub(crate) fn crash(&self) {
+        self.change(|inside| inside.crashed = true);
+    }
+
+    /// Waits until somebody pokes; calls are left here. `false` if the engine crashed instead.
+    pub(crate) fn wait_for_poke(&self) -> bool {
+        let mut inside = self.lock();
+        while !inside.poked && !inside.crashed {
+            inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
+        }
+        inside.poked = false;
+        !inside.crashed
+    }
+
+    /// All calls that wait; waits for the first, for a poke, or for so long.
+    pub(crate) fn take(&self, patience: Duration) -> Taken {
+        let mut inside = self.lock();
+        let nothing = |inside: &Inside| {
+            inside.calls.is_empty() && !inside.poked && !inside.closing && !inside.crashed
+        };
+        if nothing(&inside) && !patience.is_zero() {
+            inside.waiting = true;
+            let waited = self.changed.wait_timeout_while(inside, patience, |i| nothing(i));
+            inside = waited.unwrap_or_else(PoisonError::into_inner).0;
+            inside.waiting = false;
+        }
+        inside.poked = false;
+        Taken {
+            calls: std::mem::take(&mut inside.calls),
+            closing: inside.closing,
+            crashed: inside.crashed,
+        }
+    }
+}

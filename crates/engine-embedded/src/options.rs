@@ -1,0 +1,104 @@
+//! What an engine is opened with.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tenure_core::machine::Config;
+use tenure_engine::{Clock, SystemClock};
+
+/// Where the rows are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Location {
+    /// In a private folder that goes with the engine (or, if the process was killed, when the next
+    /// such engine is opened); nothing waits for the disk.
+    Memory,
+    /// In this folder, made if it is not there. It must be on a local file system.
+    Folder(PathBuf),
+}
+
+/// What an answer promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// What is answered survives a kill of the process, a crash of the system and a power loss: its
+    /// batch was written and synced before.
+    #[default]
+    Always,
+    /// What is answered survives a kill of the process at once, since its batch was written before;
+    /// a crash of the system or a power loss takes at most the last second, because the disk is
+    /// synced once a second. The store is never corrupt, it is only a second older.
+    Everysec,
+}
+
+/// Why an engine stopped. Nothing is answered after it but that nothing is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fatal {
+    /// The disk is full or does not work. What the last calls did is unknown.
+    Disk(String),
+    /// A broken invariant; nothing of the step that broke it was written.
+    Bug(String),
+}
+
+impl Fatal {
+    /// The exit code that a process should end with.
+    pub const fn exit_code(&self) -> i32 {
+        match self {
+            Fatal::Disk(_) => 74,
+            Fatal::Bug(_) => 70,
+        }
+    }
+}
+
+impl fmt::Display for Fatal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fatal::Disk(why) => write!(f, "the store cannot be written: {why}"),
+            Fatal::Bug(why) => write!(f, "the engine stopped, this is a bug: {why}"),
+        }
+    }
+}
+
+/// What an engine is opened with.
+#[derive(Clone)]
+pub struct Options {
+    /// Where the rows are.
+    pub location: Location,
+    /// What an answer promises; nothing beyond the process for [`Location::Memory`].
+    pub durability: Durability,
+    /// Settings of the state machine: `patience`, `retain_bytes`.
+    pub config: Config,
+    /// The one clock.
+    pub clock: Arc<dyn Clock>,
+    /// Called once, after those who wait were answered, when the engine had to stop. The process
+    /// should end with [`Fatal::exit_code`], and be started again.
+    pub on_fatal: Arc<dyn Fn(&Fatal) + Send + Sync>,
+    /// Bytes of payloads that are kept in memory between a push and its first grant.
+    pub body_bytes: usize,
+    /// The store may take so many pages of 4 KiB, and is full then; for tests. `None`: no bound.
+    pub page_max: Option<u32>,
+}
+
+impl Options {
+    /// The defaults for a location: durable always, the system's clock, nobody told of the end.
+    pub fn new(location: Location) -> Self {
+        Options {
+            location,
+            durability: Durability::Always,
+            config: Config::default(),
+            clock: Arc::new(SystemClock),
+            on_fatal: Arc::new(|_| {}),
+            body_bytes: 32 << 20,
+            page_max: None,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("location", &self.location)
+            .field("durability", &self.durability)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

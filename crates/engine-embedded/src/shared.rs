@@ -1,0 +1,142 @@
+//! What the threads of one engine and its callers have in common.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+
+use tenure_core::machine::Config;
+use tenure_core::names::Namespace;
+use tenure_engine::{CallError, Clock, Fault};
+use tokio::sync::oneshot;
+
+use crate::batch::Answer;
+use crate::bodies::Bodies;
+use crate::folder::Folder;
+use crate::inbox::{Ask, Envelope, Inbox};
+use crate::options::{Fatal, Options};
+use crate::readers::Readers;
+use crate::slot::Slot;
+
+/// See the module.
+pub(crate) struct Shared {
+    pub inbox: Inbox,
+    pub slot: Slot,
+    pub bodies: Bodies,
+    pub readers: Readers,
+    pub clock: Arc<dyn Clock>,
+    pub config: Config,
+    /// The number of the last batch that is durable.
+    pub durable: AtomicU64,
+    /// By how much the clock is behind, in microseconds; 0 if it is not.
+    pub behind_us: AtomicU64,
+    pub draining: AtomicBool,
+    takers: AtomicU64,
+    fatal: OnceLock<Fatal>,
+    on_fatal: Arc<dyn Fn(&Fatal) + Send + Sync>,
+    folder: Mutex<Option<Folder>>,
+    closed: Mutex<bool>,
+    ended: Condvar,
+}
+
+impl Shared {
+    pub(crate) fn new(options: &Options, folder: Folder, readers: Readers) -> Self {
+        Shared {
+            inbox: Inbox::default(),
+            slot: Slot::default(),
+            bodies: Bodies::new(options.body_bytes),
+            readers,
+            clock: options.clock.clone(),
+            config: options.config,
+            durable: AtomicU64::new(0),
+            behind_us: AtomicU64::new(0),
+            draining: AtomicBool::new(false),
+            takers: AtomicU64::new(1),
+            fatal: OnceLock::new(),
+            on_fatal: options.on_fatal.clone(),
+            folder: Mutex::new(Some(folder)),
+            closed: Mutex::new(false),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// A number for a call that may wait.
+    pub(crate) fn next_taker(&self) -> u64 {
+        self.takers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Asks the state, and waits until what it answers is durable.
+    pub(crate) async fn ask(&self, namespace: &Namespace, ask: Ask) -> Result<Answer, CallError> {
+        self.send(namespace, ask)?.await.unwrap_or_else(|_| Err(self.gone()))
+    }
+
+    /// Asks the state.
+    pub(crate) fn send(
+        &self,
+        namespace: &Namespace,
+        ask: Ask,
+    ) -> Result<oneshot::Receiver<Result<Answer, CallError>>, CallError> {
+        let (reply, receiver) = oneshot::channel();
+        let call = Envelope { namespace: namespace.clone(), ask, reply: Some(reply) };
+        match self.inbox.put(call) {
+            Ok(()) => Ok(receiver),
+            Err(_) => Err(self.unavailable()),
+        }
+    }
+
+    /// Tells the state something that has no answer. An engine that ends needs not know.
+    pub(crate) fn tell(&self, namespace: &Namespace, ask: Ask) {
+        let _ = self.inbox.put(Envelope { namespace: namespace.clone(), ask, reply: None });
+    }
+
+    /// The answer of a call that was not answered: its thread is gone.
+    pub(crate) fn gone(&self) -> CallError {
+        let why = match self.fatal() {
+            Some(fatal) => fatal.to_string(),
+            None => "the store was closed before it answered".to_owned(),
+        };
+        Fault::Unknown(why).into()
+    }
+
+    /// The answer of a call that did nothing: the engine takes no more.
+    pub(crate) fn unavailable(&self) -> CallError {
+        let why = match self.fatal() {
+            Some(fatal) => fatal.to_string(),
+            None => "the store is closed".to_owned(),
+        };
+        Fault::Unavailable(why).into()
+    }
+
+    pub(crate) fn fatal(&self) -> Option<&Fatal> {
+        self.fatal.get()
+    }
+
+    /// The engine stops. Whoever is first tells why.
+    pub(crate) fn stop_for(&self, fatal: Fatal) {
+        if self.fatal.set(fatal).is_ok() {
+            self.inbox.poke();
+            if let Some(fatal) = self.fatal() {
+                (self.on_fatal)(fatal);
+            }
+        }
+    }
+
+    /// What the store takes on disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        folder.as_ref().map_or(0, Folder::bytes)
+    }
+
+    /// Lets go of the folder; its threads have ended.
+    pub(crate) fn release_folder(&self) {
+        drop(self.folder.lock().unwrap_or_else(PoisonError::into_inner).take());
+        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ended.notify_all();
+    }
+
+    /// Returns when the folder was let go of.
+    pub(crate) fn wait_until_released(&self) {
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*closed {
+            closed = self.ended.wait(closed).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Between the state and the disk: room for one batch. While the disk is busy and the room is
+//! taken, the next batch goes on growing with the state.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::batch::Batch;
+
+#[derive(Default)]
+struct Inside {
+    batch: Option<Batch>,
+    /// The disk has nothing to do: everything that was ever put here is durable and answered.
+    idle: bool,
+    closed: bool,
+    crashed: bool,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Slot {
+    inside: Mutex<Inside>,
+    changed: Condvar,
+}
+
+/// What the disk finds.
+pub(crate) enum Found {
+    Batch(Box<Batch>),
+    /// Nothing came in the given time.
+    Nothing,
+    /// Nothing will come any more.
+    Closed,
+    /// The engine ends as a crash would: what is here is not written.
+    Crashed,
+}
+
+impl Slot {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a batch, if there is room; gives it back if not.
+    pub(crate) fn put(&self, batch: Batch) -> Result<(), Batch> {
+        let mut inside = self.lock();
+        if inside.batch.is_some() {
+            return Err(batch);
+        }
+        inside.batch = Some(batch);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Whether there is room.
+    pub(crate) fn has_room(&self) -> bool {
+        self.lock().batch.is_none()
+    }
+
+    /// Whether everything that was put is durable and answered.
+    pub(crate) fn is_idle(&self) -> bool {
+        let inside = self.lock();
+        inside.idle && inside.batch.is_none()
+    }
+
+    /// The next batch; waits for it, but not longer than `patience`.
+    pub(crate) fn take(&self, patience: Option<Duration>) -> Found {
+        let mut inside = self.lock();
+        loop {
+            if inside.crashed {
+                return Found::Crashed;
+            }
+            if let Some(batch) = inside.batch.take() {
+                inside.idle = false;
+                return Found::Batch(Box::new(batch));
+            }
+            inside.idle = true;
+            if inside.closed {
+                return Found::Closed;
+            }
+            inside = match patience {
+                None => self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner),
+                Some(patience) => {
+                    let waited = self.changed.wait_timeout(inside, patience);
+                    let (inside, result) = waited.unwrap_or_else(PoisonError::into_inner);
+                    if result.timed_out() && inside.batch.is_none() && !inside.closed {
+                        return Found::Nothing;
+                    }
+                    inside
+                }
+            };
+        }
+    }
+
+    /// Nothing will be put any more.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// What is here is not to be written.
+    pub(crate) fn crash(&self) {
+        let mut inside = self.lock();
+        inside.crashed = true;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,299 @@
+//! Rows to SQL: a batch as one transaction.
+//!
+//! It writes what it is told and reads nothing but the number of a job's errors. The common steps
+//! of a job's life (pushed, granted, ended) have a statement of their own that touches no more
+//! columns, and so no more indexes, than it must.
+
+use rusqlite::{Connection, Statement, params};
+use tenure_core::bounds::ERRORS_KEPT;
+use tenure_core::job::{JobError, JobState, Outcome};
+use tenure_core::machine::Seq;
+use tenure_core::machine::rows::{Class, DataKey, JobChange, JobEnd, RowKey, Rows};
+use tenure_core::secret::Json;
+
+use crate::bodies::Body;
+use crate::rows::{labels_text, moment_number, state_number};
+
+/// How the class of an end stands in a row.
+pub(crate) fn class_number(class: Class) -> i64 {
+    match class {
+        Class::Failed => 0,
+        Class::Ended => 1,
+    }
+}
+
+/// What of a batch the bodies in memory must follow.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// Jobs that are new and wait.
+    pub new: Vec<(Seq, Body)>,
+    /// Jobs of which more than the life changed.
+    pub changed: Vec<Seq>,
+}
+
+/// The statements of one connection.
+pub(crate) struct Writer<'c> {
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    rollback: Statement<'c>,
+    insert: Statement<'c>,
+    insert_ended: Statement<'c>,
+    live: Statement<'c>,
+    end: Statement<'c>,
+    change: Statement<'c>,
+    revive: Statement<'c>,
+    delete: Statement<'c>,
+    last_error: Statement<'c>,
+    add_error: Statement<'c>,
+    cut_errors: Statement<'c>,
+    delete_errors: Statement<'c>,
+    put_row: Statement<'c>,
+    delete_row: Statement<'c>,
+    put_data: Statement<'c>,
+    delete_data: Statement<'c>,
+    last_seq: Statement<'c>,
+}
+
+impl<'c> Writer<'c> {
+    pub(crate) fn new(conn: &'c Connection) -> rusqlite::Result<Self> {
+        let sql = |text: &str| conn.prepare(text);
+        Ok(Writer {
+            begin: sql("BEGIN IMMEDIATE")?,
+            commit: sql("COMMIT")?,
+            rollback: sql("ROLLBACK")?,
+            insert: sql(
+                "INSERT INTO job(seq, ns, id, queue, kind, state, shape, life, labels, error,
+                                 progress, payload)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            )?,
+            insert_ended: sql(
+                "UPDATE job SET until = ?2, class = ?3, bytes = ?4, result = ?5 WHERE seq = ?1",
+            )?,
+            live: sql("UPDATE job SET state = ?2, life = ?3 WHERE seq = ?1")?,
+            end: sql(
+                "UPDATE job SET state = ?2, life = ?3, until = ?4, class = ?5, bytes = ?6,
+                                result = ?7, error = iif(?8, ?9, error)
+                 WHERE seq = ?1",
+            )?,
+            change: sql(
+                "UPDATE job SET kind = coalesce(?2, kind), payload = coalesce(?3, payload),
+                                labels = iif(?4, ?5, labels), shape = coalesce(?6, shape),
+                                error = iif(?7, ?8, error), progress = iif(?9, ?10, progress)
+                 WHERE seq = ?1",
+            )?,
+            revive: sql(
+                "UPDATE job SET until = NULL, class = NULL, bytes = NULL, result = NULL
+                 WHERE seq = ?1",
+            )?,
+            delete: sql("DELETE FROM job WHERE seq = ?1")?,
+            last_error: sql("SELECT coalesce(max(n), 0) FROM job_error WHERE seq = ?1")?,
+            add_error: sql(
+                "INSERT INTO job_error(seq, n, attempt, at, error, lost)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+            )?,
+            cut_errors: sql("DELETE FROM job_error WHERE seq = ?1 AND n <= ?2")?,
+            delete_errors: sql("DELETE FROM job_error WHERE seq = ?1")?,
+            put_row: sql(
+                "INSERT INTO row(ns, kind, key, value) VALUES(?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET value = excluded.value",
+            )?,
+            delete_row: sql("DELETE FROM row WHERE ns = ?1 AND kind = ?2 AND key = ?3")?,
+            put_data: sql(
+                "INSERT INTO resource_data(ns, pool, id, data) VALUES(?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET data = excluded.data",
+            )?,
+            delete_data: sql("DELETE FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3")?,
+            last_seq: sql(
+                "INSERT INTO store(key, value) VALUES('last_seq', ?1)
+                 ON CONFLICT DO UPDATE SET value = excluded.value",
+            )?,
+        })
+    }
+
+    /// Writes all of it, or nothing. An error leaves open whether it is durable.
+    pub(crate) fn write(&mut self, rows: Rows, last_seq: Seq) -> rusqlite::Result<Written> {
+        self.begin.execute([])?;
+        let done = self.write_rows(rows, last_seq).and_then(|written| {
+            self.commit.execute([])?;
+            Ok(written)
+        });
+        if done.is_err() {
+            // It may have been rolled back already; the first error is the one that matters.
+            let _ = self.rollback.execute([]);
+        }
+        done
+    }
+
+    fn write_rows(&mut self, rows: Rows, last_seq: Seq) -> rusqlite::Result<Written> {
+        let mut written = Written::default();
+        let Rows { jobs, errors, other, data } = rows;
+        for (seq, error) in &errors {
+            if !jobs.get(seq).is_some_and(|change| change.deleted) {
+                self.write_error(*seq, error)?;
+                written.changed.push(*seq);
+            }
+        }
+        if last_seq > 0 {
+            self.last_seq.execute([last_seq.to_string()])?;
+        }
+        for (seq, change) in jobs {
+            self.write_job(seq, change, &mut written)?;
+        }
+        for (key, value) in &other {
+            self.write_row(key, value.as_deref())?;
+        }
+        for (key, value) in &data {
+            self.write_data(key, value.as_ref())?;
+        }
+        Ok(written)
+    }
+
+    fn write_job(
+        &mut self,
+        seq: Seq,
+        change: JobChange,
+        written: &mut Written,
+    ) -> rusqlite::Result<()> {
+        let number = seq as i64;
+        if change.deleted {
+            if change.new.is_none() {
+                self.delete.execute([number])?;
+                self.delete_errors.execute([number])?;
+            }
+            return Ok(());
+        }
+        if change.new.is_some() {
+            return self.write_new(seq, change, written);
+        }
+        let more = change.patch.is_some() || change.shape.is_some() || change.progress.is_some();
+        if more || change.error.is_some() && change.end.is_none() {
+            self.write_change(number, &change)?;
+            written.changed.push(seq);
+        }
+        if change.revived {
+            self.revive.execute([number])?;
+        }
+        let (Some(state), Some(life)) = (change.state, &change.life) else { return Ok(()) };
+        match &change.end {
+            Some(end) => {
+                let class = class_number(Class::of(state));
+                let error = change.error.as_ref();
+                self.end.execute(params![
+                    number,
+                    state_number(state),
+                    life,
+                    moment_number(end.until),
+                    class,
+                    end.bytes,
+                    end.result.as_ref().map(Json::text),
+                    error.is_some(),
+                    error.and_then(Option::as_deref),
+                ])?;
+            }
+            None => {
+                self.live.execute(params![number, state_number(state), life])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_new(
+        &mut self,
+        seq: Seq,
+        change: JobChange,
+        written: &mut Written,
+    ) -> rusqlite::Result<()> {
+        let JobChange { new, queue, state, shape, life, end, error, progress, .. } = change;
+        let (Some(new), Some(queue), Some(shape)) = (new, queue, shape) else { return Ok(()) };
+        let (namespace, id, content) = *new;
+        let state = state.unwrap_or(JobState::Ready);
+        let (error, progress) = (error.flatten(), progress.flatten());
+        self.insert.execute(params![
+            seq as i64,
+            namespace.as_str(),
+            id.as_str(),
+            queue.as_str(),
+            content.kind,
+            state_number(state),
+            &*shape,
+            life,
+            labels_text(&content.labels),
+            error,
+            progress.as_ref().map(Json::text),
+            content.payload.text(),
+        ])?;
+        if let Some(JobEnd { until, bytes, result, .. }) = end {
+            self.insert_ended.execute(params![
+                seq as i64,
+                moment_number(until),
+                class_number(Class::of(state)),
+                bytes,
+                result.as_ref().map(Json::text),
+            ])?;
+        } else if progress.is_none() {
+            written.new.push((seq, Body { id, shape, content }));
+        }
+        Ok(())
+    }
+
+    fn write_change(&mut self, number: i64, change: &JobChange) -> rusqlite::Result<()> {
+        let patch = change.patch.as_deref();
+        let labels = patch.and_then(|patch| patch.labels.as_ref());
+        // The error of an end is written with the end.
+        let error = change.error.as_ref().filter(|_| change.end.is_none());
+        let progress = change.progress.as_ref();
+        self.change.execute(params![
+            number,
+            patch.and_then(|patch| patch.kind.as_deref()),
+            patch.and_then(|patch| patch.payload.as_ref()).map(Json::text),
+            labels.is_some(),
+            labels.and_then(labels_text),
+            change.shape.as_deref(),
+            error.is_some(),
+            error.and_then(Option::as_deref),
+            progress.is_some(),
+            progress.and_then(Option::as_ref).map(Json::text),
+        ])?;
+        Ok(())
+    }
+
+    /// Of each job the last 20 are kept.
+    fn write_error(&mut self, seq: Seq, error: &JobError) -> rusqlite::Result<()> {
+        let number = seq as i64;
+        let last: i64 = self.last_error.query_row([number], |row| row.get(0))?;
+        let n = last + 1;
+        self.add_error.execute(params![
+            number,
+            n,
+            error.attempt,
+            moment_number(error.at),
+            error.error,
+            error.outcome == Outcome::Lost,
+        ])?;
+        let oldest = n - ERRORS_KEPT as i64;
+        if oldest > 0 {
+            self.cut_errors.execute([number, oldest])?;
+        }
+        Ok(())
+    }
+
+    fn write_row(&mut self, key: &RowKey, value: Option<&str>) -> rusqlite::Result<()> {
+        let RowKey { namespace, kind, key } = key;
+        match value {
+            Some(value) => {
+                self.put_row.execute([namespace.as_str(), kind.as_str(), key, value])?
+            }
+            None => self.delete_row.execute([namespace.as_str(), kind.as_str(), key])?,
+        };
+        Ok(())
+    }
+
+    fn write_data(&mut self, key: &DataKey, data: Option<&Json>) -> rusqlite::Result<()> {
+        let (namespace, pool, id) = (key.0.as_str(), key.1.as_str(), key.2.as_str());
+        match data {
+            Some(data) => self.put_data.execute([namespace, pool, id, data.text()])?,
+            None => self.delete_data.execute([namespace, pool, id])?,
+        };
+        Ok(())
+    }
+}
