@@ -68,6 +68,13 @@ mod tests {
 
     #[test]
     fn an_id_is_a_version_7_uuid() {
-        assert_eq!(made(Moment::ZERO, &[0xff; 10]), "job_0000000000fzyzzzzzzzzzzzzz");
+        let ms = 1_800_000_000_123;
+        let id = made(Moment::from_us(ms * 1_000 + 7), &[0xff; 10]);
+        let digits = id.strip_prefix("job_").unwrap().bytes();
+        let value = |digit: u8| DIGITS.iter().position(|d| *d == digit).unwrap() as u128;
+        let number = digits.fold(0, |number, digit| number << 5 | value(digit));
+        assert_eq!((number >> 80) as u64, ms);
+        assert_eq!((number >> 76) & 0xf, 7, "the version");
+        assert_eq!((number >> 62) & 0x3, 2, "the variant");
     }
 }

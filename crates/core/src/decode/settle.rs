@@ -142,7 +142,7 @@ fn failed<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal>
 }
 
 /// The end of an error text, where the cause stands; it begins with a whole character.
-fn last_bytes(text: &str) -> &str {
+pub(crate) fn last_bytes(text: &str) -> &str {
     let mut from = text.len().saturating_sub(ERROR_BYTES_MAX);
     while !text.is_char_boundary(from) {
         from += 1;

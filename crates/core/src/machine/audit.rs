@@ -232,6 +232,17 @@ impl Space {
                 format!("the door of \"{name}\" does not know whether it is pending")
             });
             for (queue, line) in &door.lines {
+                let entries = line.groups.values().flat_map(|group| group.entries.iter());
+                for (key, entry) in entries.chain(&line.marked) {
+                    let at = match entry {
+                        Entry::Bundle(b) => self.bundles.get(*b).map(|b| (b.place, b.parked_key)),
+                        Entry::Lane(l) => self.lanes.get(*l).map(|l| (l.place, l.parked_key)),
+                        Entry::Queue(_) => None,
+                    };
+                    found.check(at == Some((Place::Parked(slot), *key)), || {
+                        format!("{entry:?} under {key} at the door of \"{name}\" is {at:?}")
+                    });
+                }
                 if let Some(out) = line.out {
                     found.check(self.is_out(out, slot), || {
                         format!("the door of \"{name}\" waits for one that is not out")

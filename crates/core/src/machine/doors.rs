@@ -148,6 +148,14 @@ impl Space {
         matches!(entry, Entry::Lane(lane) if self.lanes[lane].marked)
     }
 
+    fn is_suspect(&self, entry: Entry) -> bool {
+        match entry {
+            Entry::Bundle(bundle) => self.bundles[bundle].suspect,
+            Entry::Lane(lane) => self.lanes[lane].key.suspect,
+            Entry::Queue(_) => false,
+        }
+    }
+
     fn wait_mut(&mut self, entry: Entry) -> Option<&mut HeadWait> {
         match entry {
             Entry::Bundle(bundle) => Some(&mut self.bundles[bundle].wait),
@@ -555,7 +563,14 @@ impl Space {
                         self.door_due(door);
                         return true;
                     }
-                    self.bundles[bundle].outs.insert(lane);
+                }
+                if self.is_suspect(entry) {
+                    // Some workers may not have it, so the door does not wait for it to be tried.
+                    self.door_due(door);
+                    return true;
+                }
+                if let Entry::Lane(lane) = entry {
+                    self.bundles[self.lanes[lane].bundle].outs.insert(lane);
                 }
                 self.doors[door].lines.entry(queue).or_default().out = Some(entry);
                 match entry {

@@ -28,11 +28,12 @@ impl Space {
         } else {
             key.needs.iter().filter(|need| need.is_plain()).cloned().collect()
         };
-        let bundle = match self.groups[group].bundles.get(&plain) {
+        let sort = (plain, key.suspect);
+        let bundle = match self.groups[group].bundles.get(&sort) {
             Some(bundle) => *bundle,
             None => {
-                let bundle = self.bundles.insert(new_bundle(key.queue, group, plain.clone()));
-                self.groups[group].bundles.insert(plain, bundle);
+                let bundle = self.bundles.insert(new_bundle(key.queue, group, sort.clone()));
+                self.groups[group].bundles.insert(sort, bundle);
                 bundle
             }
         };
@@ -96,8 +97,9 @@ impl Space {
         let group = self.bundles[bundle].group;
         if let Some(gone) = self.bundles.remove(bundle) {
             let bundles = &mut self.groups[group].bundles;
-            if bundles.get(&gone.plain) == Some(&bundle) {
-                bundles.remove(&gone.plain);
+            let sort = (gone.plain, gone.suspect);
+            if bundles.get(&sort) == Some(&bundle) {
+                bundles.remove(&sort);
             }
         }
         if self.groups[group].bundles.is_empty() {
@@ -114,7 +116,8 @@ impl Space {
     /// others of its bundle; one that does no more goes back.
     pub(crate) fn own_bundle(&mut self, lane: Slot) {
         let shared = &self.bundles[self.lanes[lane].bundle];
-        let own = new_bundle(shared.queue, shared.group, shared.plain.clone());
+        let sort = (shared.plain.clone(), shared.suspect);
+        let own = new_bundle(shared.queue, shared.group, sort);
         let own = self.bundles.insert(own);
         // The shared one may be empty now, and must be there to go back to.
         self.bundles[self.lanes[lane].bundle].lanes += 1;
@@ -124,7 +127,8 @@ impl Space {
     /// See [`Space::own_bundle`].
     pub(crate) fn shared_bundle(&mut self, lane: Slot, now: Moment) {
         let own = &self.bundles[self.lanes[lane].bundle];
-        let shared = self.groups[own.group].bundles.get(&own.plain).copied();
+        let sort = (own.plain.clone(), own.suspect);
+        let shared = self.groups[own.group].bundles.get(&sort).copied();
         if let Some(shared) = shared {
             self.move_lane(lane, shared);
             self.bundles[shared].lanes -= 1;
@@ -447,11 +451,12 @@ impl Space {
     }
 }
 
-fn new_bundle(queue: Slot, group: Slot, plain: Arc<[HeldNeed]>) -> Bundle {
+fn new_bundle(queue: Slot, group: Slot, sort: (Arc<[HeldNeed]>, bool)) -> Bundle {
     Bundle {
         queue,
         group,
-        plain,
+        plain: sort.0,
+        suspect: sort.1,
         open: Default::default(),
         waiting: 0,
         place: Place::Open,

@@ -187,6 +187,7 @@ pub(crate) struct Bundle {
     pub queue: Slot,
     pub group: Slot,
     pub plain: Arc<[HeldNeed]>,
+    pub suspect: bool,
     /// Non-empty open lanes, by the arrival of their heads.
     pub open: BTreeSet<(u64, Slot)>,
     /// Jobs in its open lanes.
@@ -212,7 +213,8 @@ pub(crate) struct GroupTurn {
     pub open: BTreeSet<(u64, Slot)>,
     /// Its key in the priority's order, while it is in it.
     pub ordered: Option<(u64, u64)>,
-    pub bundles: HashMap<Arc<[HeldNeed]>, Slot>,
+    /// Suspects have bundles of their own: who may have none must not try their bundle.
+    pub bundles: HashMap<(Arc<[HeldNeed]>, bool), Slot>,
 }
 
 /// One priority of a queue.

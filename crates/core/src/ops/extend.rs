@@ -5,7 +5,7 @@ use crate::machine::grant::quarter;
 use crate::machine::state::Space;
 use crate::machine::stored::{lease_id, parse_lease_id};
 use crate::requests::Extend;
-use crate::time::Moment;
+use crate::time::{Moment, Span};
 
 impl Space {
     /// Extends what lives. An extend that comes before the tick that reaps is honoured.
@@ -37,7 +37,8 @@ impl Space {
             let expires_at = expires_at.max(lease.expires_at);
             let old = std::mem::replace(&mut lease.expires_at, expires_at);
             lease.extended = true;
-            lease.seen_at = now;
+            // A sign of life is after the deafness that was over in the same moment.
+            lease.seen_at = now.max(self.deaf_at.plus(Span::from_us(1)));
             let (job, holder) = (lease.job, lease.holder.clone());
             if old != expires_at {
                 self.expiries.clear(old, fence);

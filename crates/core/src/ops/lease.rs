@@ -54,6 +54,7 @@ impl Space {
         taker: TakerId,
         now: Moment,
     ) -> Result<LeaseOutcome, Refusal> {
+        self.check_tokens(ask, &[])?;
         let mut slots: Vec<Slot> = Vec::with_capacity(queues.len());
         for name in queues {
             let queue = self.queue_for(name, now);
@@ -126,13 +127,13 @@ impl Space {
 
     /// `ttl: 0s` leaves no lease, so it goes only with needs that leave nothing to give back.
     fn check_tokens(&self, ask: &Lease, needs: &[Need]) -> Result<(), Refusal> {
-        let only_rates = needs.iter().all(|need| match need {
+        let is_rate = |need: &Need| match need {
             Need::Limit { limit, .. } => self
                 .setting_of(limit)
                 .is_some_and(|(s, _)| s.rate.is_some() && s.concurrency.is_none()),
             Need::Pool { .. } => false,
-        });
-        if ask.ttl > Span::ZERO || only_rates {
+        };
+        if ask.ttl > Span::ZERO || !needs.is_empty() && needs.iter().all(is_rate) {
             return Ok(());
         }
         Err(Refusal::new(
@@ -162,6 +163,7 @@ impl Space {
 
     /// Refuses an unknown limit, pool or resource, a weight above the cap, a cost above the burst.
     pub(crate) fn check_needs(&self, needs: &[Need]) -> Result<(), Refusal> {
+        crate::decode::needs_distinct(needs)?;
         for (index, need) in needs.iter().enumerate() {
             self.check_need(need).map_err(|no| no.below(&format!("/{index}")))?;
         }

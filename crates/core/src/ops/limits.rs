@@ -25,7 +25,7 @@ impl Space {
                 && (self.limit_settings.contains_key(name) || name.family() == "lock")
             || self.limit_by_name.get(name).is_some_and(|limit| {
                 let l = &self.limits[*limit];
-                l.in_use > 0 || l.door.is_some() || l.external > 0
+                l.in_use > 0 || l.external > 0
             })
     }
 

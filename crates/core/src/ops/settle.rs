@@ -232,7 +232,10 @@ impl Space {
         }
         let end = match item.ending {
             Ending::Succeeded { result } => End::Succeeded { result },
-            Ending::Failed { error, retry_in, last } => End::Failed { error, retry_in, last },
+            Ending::Failed { error, retry_in, last } => {
+                let error = crate::decode::last_bytes(&error).to_owned();
+                End::Failed { error, retry_in, last }
+            }
             Ending::Snoozed { later } => {
                 let until = later.moment(now);
                 let wait = match later {

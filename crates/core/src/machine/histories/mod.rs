@@ -61,7 +61,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn run(cases: u32, steps: usize, seed: Option<u64>) -> Result<(), String> {
     let config = ProptestConfig {
         cases,
-        max_shrink_iters: 1_500,
+        max_shrink_iters: 1_000,
         failure_persistence: None,
         rng_seed: match seed {
             Some(seed) => proptest::test_runner::RngSeed::Fixed(seed),

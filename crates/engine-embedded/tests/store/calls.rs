@@ -1,0 +1,92 @@
+//! Short words for calls.
+
+use std::sync::Arc;
+
+use tenure_core::job::{Need, NewJob};
+use tenure_core::lease::{Ending, LeaseView, SettleItem, Worker};
+use tenure_core::names::{JobId, LimitName, Namespace, QueueName, WorkerId};
+use tenure_core::requests::*;
+use tenure_core::secret::Json;
+use tenure_core::time::Span;
+use tenure_engine::{CallError, EngineExt};
+use tenure_engine_embedded::{Durability, Embedded, Location, Options};
+use tenure_testkit::{TempDir, TestClock};
+
+/// Longest wait for anything that must come.
+pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// An engine over a folder of its own, and a clock that stands still.
+pub struct Here {
+    pub dir: TempDir,
+    pub clock: Arc<TestClock>,
+    pub engine: Embedded,
+}
+
+pub fn options(dir: &TempDir, clock: &Arc<TestClock>) -> Options {
+    Options { clock: clock.clone(), ..Options::new(Location::Folder(dir.join("store"))) }
+}
+
+impl Here {
+    pub fn new() -> Self {
+        let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+        let durability = Durability::Everysec;
+        let engine = Embedded::open(Options { durability, ..options(&dir, &clock) }).unwrap();
+        Here { dir, clock, engine }
+    }
+    pub fn reopen(&mut self) {
+        self.engine = Embedded::open(options(&self.dir, &self.clock)).unwrap();
+    }
+    pub async fn pass(&self, s: u64) {
+        for _ in 0..s {
+            self.clock.advance(Span::from_s(1));
+            self.engine.settled().await;
+        }
+    }
+}
+
+pub fn queue() -> QueueName {
+    QueueName::parse("q").unwrap()
+}
+pub fn job(id: &str) -> NewJob {
+    NewJob { id: Some(JobId::parse(id).unwrap()), ..NewJob::new(queue()) }
+}
+pub fn text(text: &str) -> Json {
+    Json::of(&text)
+}
+pub fn lock(name: &str) -> Need {
+    Need::Limit { limit: LimitName::parse(&format!("lock:{name}")).unwrap(), weight: 1, cost: 1 }
+}
+
+pub async fn run<O: Operation>(engine: &Embedded, request: O) -> Result<O::Reply, CallError> {
+    let call = engine.run(&Namespace::main(), request);
+    tokio::time::timeout(PATIENCE, call).await.expect("it is answered")
+}
+pub async fn push(engine: &Embedded, jobs: Vec<NewJob>) -> Vec<PushedId> {
+    match run(engine, Push { jobs, answer: PushAnswer::Ids }).await.unwrap() {
+        Pushed::Ids(ids) => ids,
+        Pushed::Whole(_) => panic!("ids were asked for"),
+    }
+}
+pub fn ask(max: usize, wait_s: u64) -> Lease {
+    let worker = Worker { id: Some(WorkerId::parse("w").unwrap()), ..Worker::default() };
+    Lease { wait: Span::from_s(wait_s), worker, ..Lease::jobs(vec![queue()], max) }
+}
+pub async fn take(engine: &Embedded, max: usize) -> Vec<LeaseView> {
+    run(engine, ask(max, 0)).await.unwrap().leases
+}
+pub fn ending(lease: &LeaseView, ending: Ending) -> SettleItem {
+    let lease = lease.lease.clone().unwrap();
+    SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] }
+}
+pub async fn settle(engine: &Embedded, items: Vec<SettleItem>) -> Settled {
+    run(engine, Settle { settle: items }).await.unwrap()
+}
+pub fn done(lease: &LeaseView) -> SettleItem {
+    ending(lease, Ending::Succeeded { result: Some(text("fine")) })
+}
+
+/// Runs a test on a small runtime.
+pub fn block<T>(test: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).enable_all().build().unwrap().block_on(test)
+}
