@@ -11,6 +11,7 @@ use tenure_core::time::{Moment, Span};
 use tenure_engine::{CallError, CallFuture, Clock, Engine, Health, SystemClock};
 
 /// What the script says to a request.
+#[allow(clippy::large_enum_variant)] // made once per call of a test, and moved on at once
 pub enum Said {
     /// This answer.
     Answer(Result<Reply, CallError>),

@@ -1,10 +1,10 @@
 //! What is written in one transaction, and what is answered after it.
 
+use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
 use tenure_core::machine::facts::Granted;
 use tenure_core::machine::rows::Rows;
 use tenure_core::machine::{Done, Seq, SettledAs, StoredJob};
-use tenure_core::job::JobState;
-use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
 use tenure_engine::CallError;

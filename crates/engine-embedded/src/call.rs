@@ -178,9 +178,14 @@ async fn settle(shared: &Shared, ns: &Namespace, mut settle: Settle) -> Result<S
                 code: None,
                 pushed,
             },
-            Err(code) => {
-                SettledLease { lease, ok: false, state: None, run_at: None, code: Some(code), pushed }
-            }
+            Err(code) => SettledLease {
+                lease,
+                ok: false,
+                state: None,
+                run_at: None,
+                code: Some(code),
+                pushed,
+            },
         });
     }
     Ok(Settled { settled })

@@ -69,11 +69,7 @@ pub(crate) fn run(
 }
 
 /// Whether it ended as a crash would.
-fn write_all(
-    shared: &Arc<Shared>,
-    writer: &mut Writer<'_>,
-    syncing: &mut Option<Syncing>,
-) -> bool {
+fn write_all(shared: &Arc<Shared>, writer: &mut Writer<'_>, syncing: &mut Option<Syncing>) -> bool {
     loop {
         let patience = syncing.as_ref().filter(|syncing| syncing.needed).map(|_| SYNC_EVERY);
         match shared.slot.take(patience) {

@@ -49,7 +49,8 @@ impl Embedded {
     pub fn open(options: Options) -> Result<Embedded, OpenError> {
         let folder = Folder::open(&options.location)?;
         let conn = schema::open_writer(&folder, &options)?;
-        let reader = || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
+        let reader =
+            || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
         let mut shelf = Shelf::new(reader()?);
         let now = options.clock.now();
         let machine = start::restore(&conn, &folder, options.config, &mut shelf, now)?;
@@ -69,7 +70,11 @@ impl Embedded {
             spawn("tenure-disk", move || {
                 let writes = AssertUnwindSafe(|| disk::run(&shared, conn, syncing));
                 let ended = catch_unwind(writes);
-                ended.map_err(|panic| shared.stop_for(Fatal::Bug(words(&*panic)))).ok()
+                let told = |panic: Box<dyn std::any::Any + Send>| {
+                    shared.slot.crash();
+                    shared.stop_for(Fatal::Bug(words(&*panic)));
+                };
+                ended.map_err(told).ok()
             })
         };
         let disk = disk.map_err(system)?;
@@ -79,12 +84,13 @@ impl Embedded {
                 let mut state = State::new(shared.clone(), machine, shelf);
                 let runs = AssertUnwindSafe(|| state.run());
                 let ended = catch_unwind(runs).unwrap_or_else(|panic| {
-                    shared.stop_for(Fatal::Bug(words(&*panic)));
                     shared.inbox.close();
+                    shared.stop_for(Fatal::Bug(words(&*panic)));
                     Ended::Closed
                 });
-                // Calls that it holds are answered when these are dropped.
+                // Whoever waits for what it holds, or did not take, sees that it is gone.
                 drop(state);
+                shared.inbox.clear();
                 match ended {
                     Ended::Closed => shared.slot.close(),
                     Ended::Crashed => shared.slot.crash(),

@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::OpenError;
 use crate::options::Location;
@@ -13,6 +14,11 @@ use crate::options::Location;
 const DATABASE: &str = "tenure.db";
 const LOCK: &str = "lock";
 const MEMORY_PREFIX: &str = "tenure-memory-";
+
+/// A lock that was just let go of may be held for a moment yet, by a child that this process or the
+/// one before started at that very moment and that is not yet the program it will be.
+const LOCK_TRIES: u32 = 25;
+const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A folder that is ours as long as this lives.
 pub(crate) struct Folder {
@@ -36,10 +42,8 @@ impl Folder {
         let failed = |why| OpenError::Folder { folder: path.clone(), why };
         make_private_folder(&path).map_err(failed)?;
         let lock = private_file(&path.join(LOCK)).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { folder: path }),
-            Err(TryLockError::Error(why)) => return Err(failed(why)),
+        if !held(&lock).map_err(failed)? {
+            return Err(OpenError::Locked { folder: path });
         }
         // SQLite gives its other files the permissions of this one.
         private_file(&path.join(DATABASE)).map_err(failed)?;
@@ -69,6 +73,18 @@ impl Drop for Folder {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// Takes a lock; `false` if another holds it.
+fn held(lock: &File) -> io::Result<bool> {
+    for _ in 1..LOCK_TRIES {
+        match lock.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_AGAIN),
+            Err(TryLockError::Error(why)) => return Err(why),
+        }
+    }
+    Ok(lock.try_lock().is_ok())
 }
 
 fn temporary_path() -> Result<PathBuf, OpenError> {

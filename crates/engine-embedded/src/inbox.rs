@@ -107,6 +107,12 @@ impl Inbox {
         self.change(|inside| inside.crashed = true);
     }
 
+    /// Drops the calls that nobody will take: their callers see that they are gone.
+    pub(crate) fn clear(&self) {
+        let calls = std::mem::take(&mut self.lock().calls);
+        drop(calls);
+    }
+
     /// Waits until somebody pokes; calls are left here. `false` if the engine crashed instead.
     pub(crate) fn wait_for_poke(&self) -> bool {
         let mut inside = self.lock();

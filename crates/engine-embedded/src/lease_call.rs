@@ -104,7 +104,8 @@ async fn filled(
         if let Some(seq) = seq {
             match (bodies.get_mut(n).and_then(Option::take), life) {
                 (Some(body), Some(life)) => {
-                    lease.job = Some(fresh_view(seq, body, life).ok_or_else(|| show::unreadable(seq))?)
+                    lease.job =
+                        Some(fresh_view(seq, body, life).ok_or_else(|| show::unreadable(seq))?)
                 }
                 (_, life) => missing = Some((seq, life)),
             }

@@ -8,8 +8,8 @@ use tenure_core::bounds::LIST_SCAN_MAX;
 use tenure_core::job::{JobState, JobView};
 use tenure_core::machine::{Command, Done, Seq, StoredJob};
 use tenure_core::names::Namespace;
-use tenure_core::requests::{DoneMany, JobFilter, ListJobs, Listed};
 use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{DoneMany, JobFilter, ListJobs, Listed};
 use tenure_engine::{CallError, Fault};
 
 use crate::batch::Answer;

@@ -4,19 +4,8 @@ use tenure_core::machine::rows::JobChange;
 
 /// Makes `change` what it and `later` come to together.
 pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
-    let JobChange {
-        new,
-        queue,
-        patch,
-        state,
-        shape,
-        life,
-        end,
-        revived,
-        error,
-        progress,
-        deleted,
-    } = later;
+    let JobChange { new, queue, patch, state, shape, life, end, revived, error, progress, deleted } =
+        later;
     debug_assert!(new.is_none(), "a job is new only once");
     if let Some(patch) = patch {
         match &mut change.new {

@@ -117,9 +117,8 @@ pub(crate) fn job(
 ) -> rusqlite::Result<Option<StoredJob>> {
     let mut one =
         conn.prepare_cached(&format!("SELECT {STORED} FROM job WHERE seq = ?1 AND ns = ?2"))?;
-    let found = one
-        .query_row((seq as i64, namespace.as_str()), |row| stored(row, full))
-        .optional()?;
+    let found =
+        one.query_row((seq as i64, namespace.as_str()), |row| stored(row, full)).optional()?;
     let Some(mut found) = found else { return Ok(None) };
     found.errors = errors(conn, seq)?;
     Ok(Some(found))

@@ -111,19 +111,21 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
         ("trusted_schema", "OFF"),
     ];
     for (name, value) in pragmas {
-        conn.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(no_rows).map_err(failed)?;
+        conn.pragma_update_and_check(None, name, value, |_| Ok(()))
+            .or_else(no_rows)
+            .map_err(failed)?;
     }
     conn.pragma_update(None, "wal_autocheckpoint", LOG_PAGES).or_else(no_rows).map_err(failed)?;
     let mode: String =
         conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(failed)?;
     if mode != "wal" {
-        let why = format!("its log mode is {mode:?}, and \"wal\" cannot be had on this file system");
+        let why =
+            format!("its log mode is {mode:?}, and \"wal\" cannot be had on this file system");
         return Err(OpenError::Store { folder: folder.path().to_owned(), why });
     }
     migrate(&mut conn, folder, STEPS, env!("CARGO_PKG_VERSION"))?;
     if let Some(pages) = options.page_max {
-        conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
-            .map_err(failed)?;
+        conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map_err(failed)?;
     }
     Ok(conn)
 }
@@ -258,7 +260,8 @@ mod tests {
         conn.pragma_update(None, "application_id", 17).unwrap();
         assert!(matches!(check_ours(&conn, &folder), Err(OpenError::Foreign { .. })));
         drop(conn);
-        std::fs::write(folder.database(), "a shopping list, which is long enough to be read").unwrap();
+        std::fs::write(folder.database(), "a shopping list, which is long enough to be read")
+            .unwrap();
         let conn = Connection::open(folder.database()).unwrap();
         assert!(matches!(check_ours(&conn, &folder), Err(OpenError::Foreign { .. })));
     }

@@ -228,11 +228,7 @@ impl Shelf {
         jobs
     }
 
-    fn first_until(
-        &self,
-        namespace: &Namespace,
-        class: Class,
-    ) -> rusqlite::Result<Option<Moment>> {
+    fn first_until(&self, namespace: &Namespace, class: Class) -> rusqlite::Result<Option<Moment>> {
         let mut all = self.conn.prepare_cached(
             "SELECT until, seq FROM job
              WHERE ns = ?1 AND class = ?2 AND until IS NOT NULL ORDER BY until",
@@ -285,9 +281,10 @@ impl Archive for Shelf {
             .into_iter()
             .filter_map(|class| self.noted(self.first_until(namespace, class)).flatten());
         let handed = self.handed.borrow();
-        let coming = self.ended.values().filter(|ended| {
-            ended.namespace == *namespace && !handed.contains_key(&ended.job.seq)
-        });
+        let coming = self
+            .ended
+            .values()
+            .filter(|ended| ended.namespace == *namespace && !handed.contains_key(&ended.job.seq));
         on_disk.chain(coming.map(|ended| ended.job.until)).min()
     }
 

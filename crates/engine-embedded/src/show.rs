@@ -32,8 +32,7 @@ pub(crate) async fn job(
     state: JobState,
 ) -> Result<Option<JobView>, CallError> {
     let namespace = namespace.clone();
-    let found =
-        shared.readers.read(move |conn| rows::job(conn, &namespace, seq, true)).await?;
+    let found = shared.readers.read(move |conn| rows::job(conn, &namespace, seq, true)).await?;
     found.map(|job| view(job, state).ok_or_else(|| unreadable(seq))).transpose()
 }
 
@@ -81,9 +80,8 @@ pub(crate) fn data(
     pool: &PoolName,
     id: &ResourceId,
 ) -> rusqlite::Result<Option<Json>> {
-    let mut one = conn.prepare_cached(
-        "SELECT data FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3",
-    )?;
+    let mut one = conn
+        .prepare_cached("SELECT data FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3")?;
     let row = params![namespace.as_str(), pool.as_str(), id.as_str()];
     Ok(one.query_row(row, |row| rows::json(row, 0)).optional()?.flatten())
 }

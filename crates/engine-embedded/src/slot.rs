@@ -41,6 +41,12 @@ impl Slot {
     /// Puts a batch, if there is room; gives it back if not.
     pub(crate) fn put(&self, batch: Batch) -> Result<(), Batch> {
         let mut inside = self.lock();
+        if inside.crashed {
+            // Nobody will take it: those whom it would have answered see that it is gone.
+            drop(inside);
+            drop(batch);
+            return Ok(());
+        }
         if inside.batch.is_some() {
             return Err(batch);
         }
@@ -99,6 +105,7 @@ impl Slot {
     pub(crate) fn crash(&self) {
         let mut inside = self.lock();
         inside.crashed = true;
+        inside.batch = None;
         self.changed.notify_all();
     }
 }

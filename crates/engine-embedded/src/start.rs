@@ -67,7 +67,8 @@ fn restore_all(
 }
 
 fn restore_kind(conn: &Connection, machine: &mut Machine, kind: Kind) -> Result<(), Failed> {
-    let mut all = conn.prepare_cached("SELECT ns, key, value FROM row WHERE kind = ?1 ORDER BY ns")?;
+    let mut all =
+        conn.prepare_cached("SELECT ns, key, value FROM row WHERE kind = ?1 ORDER BY ns")?;
     let mut found = all.query(params![kind.as_str()])?;
     while let Some(row) = found.next()? {
         let namespace = rows::namespace(row, 0)?;
@@ -91,9 +92,8 @@ fn restore_jobs(
     machine: &mut Machine,
     shelf: &mut Shelf,
 ) -> Result<Seq, Failed> {
-    let mut all = conn.prepare(
-        "SELECT seq, ns, id, state, queue, bytes, shape, life FROM job ORDER BY seq",
-    )?;
+    let mut all =
+        conn.prepare("SELECT seq, ns, id, state, queue, bytes, shape, life FROM job ORDER BY seq")?;
     let mut found = all.query([])?;
     let mut totals = Totals::new();
     let mut namespace = Namespace::main();

@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tenure_core::bounds::{CLOCK_BEHIND_LOUD_US, PULSE_US};
+use tenure_core::job::JobState;
 use tenure_core::machine::facts::{Delivery, Grant, Granted};
 use tenure_core::machine::rows::{Kind, RowKey, Rows};
 use tenure_core::machine::{
     Command, Done, LeaseOutcome, Machine, PushedOne, Seq, SettledOne, StoredJob, TakerId,
 };
-use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Lease, Push, PushAnswer, Request, Settle};
@@ -437,7 +437,12 @@ impl State {
 }
 
 /// Jobs of a push as its answer shows them: from their new rows where these are there.
-fn shown(pushed: Vec<PushedOne>, states: Vec<JobState>, rows: &Rows, full: bool) -> Vec<PushedShown> {
+fn shown(
+    pushed: Vec<PushedOne>,
+    states: Vec<JobState>,
+    rows: &Rows,
+    full: bool,
+) -> Vec<PushedShown> {
     let one = |(one, state): (PushedOne, JobState)| PushedShown {
         shown: match built(&one, rows, full) {
             Some(job) => Shown::Built(Box::new(job), state),

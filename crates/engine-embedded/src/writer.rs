@@ -70,43 +70,31 @@ impl<'c> Writer<'c> {
                 "UPDATE job SET until = ?2, class = ?3, bytes = ?4, result = ?5 WHERE seq = ?1",
             )?,
             live: sql("UPDATE job SET state = ?2, life = ?3 WHERE seq = ?1")?,
-            end: sql(
-                "UPDATE job SET state = ?2, life = ?3, until = ?4, class = ?5, bytes = ?6,
+            end: sql("UPDATE job SET state = ?2, life = ?3, until = ?4, class = ?5, bytes = ?6,
                                 result = ?7, error = iif(?8, ?9, error)
-                 WHERE seq = ?1",
-            )?,
+                 WHERE seq = ?1")?,
             change: sql(
                 "UPDATE job SET kind = coalesce(?2, kind), payload = coalesce(?3, payload),
                                 labels = iif(?4, ?5, labels), shape = coalesce(?6, shape),
                                 error = iif(?7, ?8, error), progress = iif(?9, ?10, progress)
                  WHERE seq = ?1",
             )?,
-            revive: sql(
-                "UPDATE job SET until = NULL, class = NULL, bytes = NULL, result = NULL
-                 WHERE seq = ?1",
-            )?,
+            revive: sql("UPDATE job SET until = NULL, class = NULL, bytes = NULL, result = NULL
+                 WHERE seq = ?1")?,
             delete: sql("DELETE FROM job WHERE seq = ?1")?,
             last_error: sql("SELECT coalesce(max(n), 0) FROM job_error WHERE seq = ?1")?,
-            add_error: sql(
-                "INSERT INTO job_error(seq, n, attempt, at, error, lost)
-                 VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-            )?,
+            add_error: sql("INSERT INTO job_error(seq, n, attempt, at, error, lost)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?,
             cut_errors: sql("DELETE FROM job_error WHERE seq = ?1 AND n <= ?2")?,
             delete_errors: sql("DELETE FROM job_error WHERE seq = ?1")?,
-            put_row: sql(
-                "INSERT INTO row(ns, kind, key, value) VALUES(?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET value = excluded.value",
-            )?,
+            put_row: sql("INSERT INTO row(ns, kind, key, value) VALUES(?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET value = excluded.value")?,
             delete_row: sql("DELETE FROM row WHERE ns = ?1 AND kind = ?2 AND key = ?3")?,
-            put_data: sql(
-                "INSERT INTO resource_data(ns, pool, id, data) VALUES(?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET data = excluded.data",
-            )?,
+            put_data: sql("INSERT INTO resource_data(ns, pool, id, data) VALUES(?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET data = excluded.data")?,
             delete_data: sql("DELETE FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3")?,
-            last_seq: sql(
-                "INSERT INTO store(key, value) VALUES('last_seq', ?1)
-                 ON CONFLICT DO UPDATE SET value = excluded.value",
-            )?,
+            last_seq: sql("INSERT INTO store(key, value) VALUES('last_seq', ?1)
+                 ON CONFLICT DO UPDATE SET value = excluded.value")?,
         })
     }
 
@@ -280,9 +268,7 @@ impl<'c> Writer<'c> {
     fn write_row(&mut self, key: &RowKey, value: Option<&str>) -> rusqlite::Result<()> {
         let RowKey { namespace, kind, key } = key;
         match value {
-            Some(value) => {
-                self.put_row.execute([namespace.as_str(), kind.as_str(), key, value])?
-            }
+            Some(value) => self.put_row.execute([namespace.as_str(), kind.as_str(), key, value])?,
             None => self.delete_row.execute([namespace.as_str(), kind.as_str(), key])?,
         };
         Ok(())

@@ -12,6 +12,15 @@ use crate::time::Moment;
 /// Faults told in one answer; the first is what matters.
 const FAULTS_SHOWN: usize = 100;
 
+/// What a pool caches of its resources.
+#[derive(Default)]
+struct PoolSums {
+    leased: u64,
+    cooling: u64,
+    banned: u64,
+    free: BTreeSet<(u64, Slot)>,
+}
+
 struct Findings(Audit);
 
 impl Findings {
@@ -302,12 +311,12 @@ impl Space {
     }
 
     fn audit_pools(&self, found: &mut Findings, now: Moment) {
-        let mut sums: BTreeMap<Slot, (u64, u64, u64, BTreeSet<(u64, Slot)>)> = BTreeMap::new();
+        let mut sums: BTreeMap<Slot, PoolSums> = BTreeMap::new();
         for (slot, r) in self.resources.iter() {
             let sum = sums.entry(r.pool).or_default();
-            sum.0 += u64::from(!r.holders.is_empty());
-            sum.1 += u64::from(r.state == ResourceState::Cooling);
-            sum.2 += u64::from(r.state == ResourceState::Banned);
+            sum.leased += u64::from(!r.holders.is_empty());
+            sum.cooling += u64::from(r.state == ResourceState::Cooling);
+            sum.banned += u64::from(r.state == ResourceState::Banned);
             found.check(r.holders.len() <= r.slots as usize || self.shrunk(r), || {
                 format!("resource \"{}\" has more holders than slots", r.id)
             });
@@ -321,13 +330,13 @@ impl Space {
                 format!("resource \"{}\" is free: {free}, in the sets: {}", r.id, r.free.is_some())
             });
             if let Some(key) = r.free {
-                sum.3.insert((key, slot));
+                sum.free.insert((key, slot));
             }
         }
         for (slot, p) in self.pools.iter() {
-            let (leased, cooling, banned, free) = sums.remove(&slot).unwrap_or_default();
-            let same =
-                (p.leased, p.cooling, p.banned) == (leased, cooling, banned) && p.free == free;
+            let sums = sums.remove(&slot).unwrap_or_default();
+            let same = (p.leased, p.cooling, p.banned) == (sums.leased, sums.cooling, sums.banned)
+                && p.free == sums.free;
             found
                 .check(same, || format!("pool \"{}\": its sums differ from its resources", p.name));
         }

@@ -1,6 +1,6 @@
 //! Live jobs: their index, their shapes, their unique keys.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use super::order::hash_seq;
@@ -12,9 +12,7 @@ use crate::time::Moment;
 
 /// Job ids come from outside, so their hash must not be foreseeable.
 pub(crate) fn hash_id(space: &Space, id: &str) -> u64 {
-    let mut hasher = space.keys.hasher().build_hasher();
-    id.hash(&mut hasher);
-    hasher.finish()
+    space.keys.hasher().hash_one(id)
 }
 
 impl Space {
@@ -31,11 +29,7 @@ impl Space {
         let slot = self.jobs.insert(job);
         let hasher = self.keys.hasher().clone();
         let jobs = &self.jobs;
-        self.by_id.insert_unique(by_id, slot, |slot| {
-            let mut h = hasher.build_hasher();
-            jobs[*slot].id.as_str().hash(&mut h);
-            h.finish()
-        });
+        self.by_id.insert_unique(by_id, slot, |slot| hasher.hash_one(jobs[*slot].id.as_str()));
         self.by_seq.insert_unique(by_seq, slot, |slot| hash_seq(jobs[*slot].seq));
         slot
     }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tenure_core::job::{Need, NewJob};
-use tenure_core::lease::{Ending, LeaseView, SettleItem, Worker};
+use tenure_core::lease::{Ending, LeaseView, Leased, SettleItem, Worker};
 use tenure_core::names::{JobId, LimitName, Namespace, QueueName, WorkerId};
 use tenure_core::requests::*;
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, EngineExt};
+use tenure_engine::{CallError, Engine, EngineExt};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
 use tenure_testkit::{TempDir, TestClock};
 
@@ -58,7 +58,8 @@ pub fn lock(name: &str) -> Need {
 }
 
 pub async fn run<O: Operation>(engine: &Embedded, request: O) -> Result<O::Reply, CallError> {
-    let call = engine.run(&Namespace::main(), request);
+    let namespace = Namespace::main();
+    let call = engine.run(&namespace, request);
     tokio::time::timeout(PATIENCE, call).await.expect("it is answered")
 }
 pub async fn push(engine: &Embedded, jobs: Vec<NewJob>) -> Vec<PushedId> {
@@ -83,6 +84,15 @@ pub async fn settle(engine: &Embedded, items: Vec<SettleItem>) -> Settled {
 }
 pub fn done(lease: &LeaseView) -> SettleItem {
     ending(lease, Ending::Succeeded { result: Some(text("fine")) })
+}
+
+/// A lease call that lives by itself: nothing is sent before it is polled.
+pub fn call(
+    engine: &Embedded,
+    lease: Lease,
+) -> std::pin::Pin<Box<dyn Future<Output = Result<Leased, CallError>> + Send>> {
+    let answer = engine.call(&Namespace::main(), lease.into());
+    Box::pin(async move { Ok(Lease::reply(answer.await?).expect("the reply to a lease")) })
 }
 
 /// Runs a test on a small runtime.

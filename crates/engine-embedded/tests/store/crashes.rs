@@ -233,8 +233,11 @@ fn what_was_in_flight_is_there_or_not_but_whole() {
             }
             drop(engine);
             here.reopen();
-            let there: Vec<String> =
-                take(&here.engine, 1_000).await.iter().map(|l| l.job.as_ref().unwrap().id.to_string()).collect();
+            let there: Vec<String> = take(&here.engine, 1_000)
+                .await
+                .iter()
+                .map(|l| l.job.as_ref().unwrap().id.to_string())
+                .collect();
             assert_eq!(there.len() % 10, 0, "a push is whole");
             for n in answered {
                 assert!(there.contains(&format!("{n}-9")), "what was answered is there");

@@ -1,15 +1,13 @@
 //! Callers who go away: what is granted to them is given back at once, whenever they go.
 
 use std::future::Future;
-use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use tenure_core::job::JobState;
-use tenure_core::lease::Worker;
-use tenure_core::names::{JobRef, Namespace, RequestId};
+use tenure_core::lease::{Ending, Worker};
+use tenure_core::names::{JobRef, RequestId};
 use tenure_core::requests::*;
 use tenure_core::time::Span;
-use tenure_engine::EngineExt;
 
 use crate::calls::*;
 
@@ -18,7 +16,7 @@ async fn state(here: &Here, id: &str) -> JobState {
 }
 
 /// Polls a call once, so that it is sent.
-fn poll<F: Future>(call: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+fn poll<F: Future + ?Sized>(call: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     call.poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -27,7 +25,7 @@ fn a_waiting_caller_who_goes_takes_nothing_with_him() {
     block(async {
         let here = Here::new();
         {
-            let mut call = pin!(here.engine.run(&Namespace::main(), ask(1, 60)));
+            let mut call = call(&here.engine, ask(1, 60));
             assert!(poll(call.as_mut()).is_pending());
             here.engine.settled().await;
         }
@@ -44,7 +42,7 @@ fn a_grant_that_is_not_received_is_given_back() {
         let here = Here::new();
         for n in 0..10 {
             {
-                let mut call = pin!(here.engine.run(&Namespace::main(), ask(1, 60)));
+                let mut call = call(&here.engine, ask(1, 60));
                 assert!(poll(call.as_mut()).is_pending());
                 here.engine.settled().await;
                 // The answer is sent, and never looked at.
@@ -70,21 +68,21 @@ fn a_repeat_that_is_not_received_takes_nothing_back() {
         let mut here = Here::new();
         push(&here.engine, vec![job("a")]).await;
         let request_id = Some(RequestId::parse("r").unwrap());
-        let call = Lease { request_id, ..ask(1, 0) };
-        let first = run(&here.engine, call.clone()).await.unwrap().leases;
+        let ask = Lease { request_id, ..ask(1, 0) };
+        let first = run(&here.engine, ask.clone()).await.unwrap().leases;
         for reopened in [false, true] {
             if reopened {
                 here.engine.crash();
                 here.reopen();
             }
             {
-                let mut again = pin!(here.engine.run(&Namespace::main(), call.clone()));
-                assert!(poll(again.as_mut()).is_pending());
+                let mut again = call(&here.engine, ask.clone());
+                let _ = poll(again.as_mut());
                 here.engine.settled().await;
             }
             here.engine.settled().await;
             assert_eq!(state(&here, "a").await, JobState::Running);
-            let repeat = run(&here.engine, call.clone()).await.unwrap().leases;
+            let repeat = run(&here.engine, ask.clone()).await.unwrap().leases;
             assert_eq!(repeat[0].lease, first[0].lease);
             assert_eq!(repeat[0].job, first[0].job);
         }
@@ -102,8 +100,7 @@ fn callers_that_come_and_go_leave_every_job_to_be_run_once() {
         while run_once < jobs {
             round += 1;
             let worker = Worker::default();
-            let call = Lease { worker, ..ask(3, 1) };
-            let call = here.engine.run(&Namespace::main(), call);
+            let call = call(&here.engine, Lease { worker, ..ask(3, 1) });
             // Some calls are dropped before, some while, some after they are answered.
             let patience = std::time::Duration::from_micros(round * 37 % 700);
             if let Ok(leased) = tokio::time::timeout(patience, call).await {
@@ -126,14 +123,18 @@ fn callers_that_come_and_go_leave_every_job_to_be_run_once() {
 fn needs_that_are_not_received_are_free_again() {
     block(async {
         let here = Here::new();
+        let needs = || Lease::needs(vec![lock("x")]);
+        let held = run(&here.engine, needs()).await.unwrap().leases.remove(0);
         {
-            let call = Lease::needs(vec![lock("x")]);
-            let mut call = pin!(here.engine.run(&Namespace::main(), call));
+            let wait = Span::from_s(60);
+            let mut call = call(&here.engine, Lease { wait, ..needs() });
             assert!(poll(call.as_mut()).is_pending());
             here.engine.settled().await;
+            settle(&here.engine, vec![ending(&held, Ending::Released)]).await;
+            here.engine.settled().await;
+            assert!(run(&here.engine, needs()).await.unwrap().leases.is_empty());
         }
         here.engine.settled().await;
-        let held = run(&here.engine, Lease::needs(vec![lock("x")])).await.unwrap();
-        assert_eq!(held.leases.len(), 1);
+        assert_eq!(run(&here.engine, needs()).await.unwrap().leases.len(), 1);
     });
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tenure_core::job::{JobState, NewJob};
 use tenure_core::lease::Ending;
-use tenure_core::names::{JobRef, Namespace, PoolName, ResourceId};
+use tenure_core::names::{JobRef, PoolName, ResourceId};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::settings::NewResource;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Engine, EngineExt, Fault, SystemClock};
+use tenure_engine::{CallError, Engine, Fault, SystemClock};
 use tenure_engine_embedded::{Embedded, Location, Options};
 
 use crate::calls::*;
@@ -22,7 +22,7 @@ fn an_idle_worker_gets_a_job_when_it_is_pushed_and_when_it_is_due() {
             ..Options::new(Location::Memory)
         })
         .unwrap();
-        let waits = engine.run(&Namespace::main(), ask(1, 30));
+        let waits = call(&engine, ask(1, 30));
         let waits = tokio::spawn(waits);
         let mut new = job("a");
         new.payload = text("hello");
@@ -30,7 +30,7 @@ fn an_idle_worker_gets_a_job_when_it_is_pushed_and_when_it_is_due() {
         let leased = tokio::time::timeout(PATIENCE, waits).await.unwrap().unwrap().unwrap();
         let got = leased.leases[0].job.as_ref().unwrap();
         assert_eq!((got.id.as_str(), got.payload.clone()), ("a", Some(text("hello"))));
-        let waits = tokio::spawn(engine.run(&Namespace::main(), ask(1, 30)));
+        let waits = tokio::spawn(call(&engine, ask(1, 30)));
         let mut later = job("b");
         later.when = tenure_core::job::When::In(Span::from_ms(50));
         push(&engine, vec![later]).await;
@@ -43,15 +43,15 @@ fn an_idle_worker_gets_a_job_when_it_is_pushed_and_when_it_is_due() {
 fn a_drained_engine_answers_who_waits_and_takes_no_more_lease_calls() {
     block(async {
         let here = Here::new();
-        let waits = tokio::spawn(here.engine.run(&Namespace::main(), ask(1, 60)));
+        let waits = tokio::spawn(call(&here.engine, ask(1, 60)));
         let needs = Lease { wait: Span::from_s(60), ..Lease::needs(vec![lock("x")]) };
         run(&here.engine, Lease::needs(vec![lock("x")])).await.unwrap();
-        let waits_too = tokio::spawn(here.engine.run(&Namespace::main(), needs));
+        let waits_too = tokio::spawn(call(&here.engine, needs));
         here.engine.settled().await;
         here.engine.drain();
         here.engine.drain();
-        for call in [waits, waits_too] {
-            match tokio::time::timeout(PATIENCE, call).await.unwrap().unwrap() {
+        for one in [waits, waits_too] {
+            match tokio::time::timeout(PATIENCE, one).await.unwrap().unwrap() {
                 Ok(leased) => assert!(leased.leases.is_empty()),
                 // It came after the drain.
                 Err(no) => assert_eq!(no.code(), Some(Code::Draining)),
@@ -68,7 +68,7 @@ fn a_drained_engine_answers_who_waits_and_takes_no_more_lease_calls() {
 fn a_closed_engine_says_that_it_is_closed() {
     block(async {
         let here = Here::new();
-        let waits = tokio::spawn(here.engine.run(&Namespace::main(), ask(1, 60)));
+        let waits = tokio::spawn(call(&here.engine, ask(1, 60)));
         here.engine.settled().await;
         here.engine.close();
         let no = tokio::time::timeout(PATIENCE, waits).await.unwrap().unwrap().unwrap_err();
@@ -102,7 +102,8 @@ fn what_is_pushed_is_what_is_leased_from_memory_and_from_rows() {
             assert_eq!((&got.kind, &got.labels), (&pushed.kind, &pushed.labels));
             assert_eq!(got.payload.as_ref(), Some(&pushed.payload));
             assert_eq!((got.state, got.attempt, &got.lease), (JobState::Running, 1, &lease.lease));
-            let shown = run(&here.engine, GetJob { job: JobRef::Id(got.id.clone()) }).await.unwrap();
+            let shown =
+                run(&here.engine, GetJob { job: JobRef::Id(got.id.clone()) }).await.unwrap();
             assert_eq!(*shown, *got, "a lease shows the job as its row does");
         }
     });
@@ -117,11 +118,8 @@ fn a_second_run_knows_what_the_first_said() {
         let lease = first.lease.clone().unwrap();
         let item = tenure_core::lease::ExtendItem { lease, progress: Some(text("half")) };
         run(&here.engine, Extend { leases: vec![item], ttl: None }).await.unwrap();
-        let failed = Ending::Failed {
-            error: "no".to_owned(),
-            retry_in: Some(Span::ZERO),
-            last: false,
-        };
+        let failed =
+            Ending::Failed { error: "no".to_owned(), retry_in: Some(Span::ZERO), last: false };
         settle(&here.engine, vec![ending(&first, failed)]).await;
         let second = take(&here.engine, 1).await.remove(0);
         let job = second.job.unwrap();
@@ -187,7 +185,8 @@ fn secrets_reach_their_holder_and_nobody_else() {
         assert_eq!(shown[0].data.text(), r#"{"user":"•","pw":"•"}"#);
         let get = GetResource { pool: pool.clone(), resource: id };
         assert_eq!(run(&here.engine, get).await.unwrap().data, shown[0].data);
-        let need = tenure_core::job::Need::Pool { pool, tag: None, prefer: None, id: None, count: 1 };
+        let need =
+            tenure_core::job::Need::Pool { pool, tag: None, prefer: None, id: None, count: 1 };
         let held = run(&here.engine, Lease::needs(vec![need])).await.unwrap();
         assert_eq!(held.leases[0].resources[0].data, data);
     });

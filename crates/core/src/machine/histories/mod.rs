@@ -125,3 +125,51 @@ fn histories_catch_a_setting_that_wakes_nobody() {
 fn histories_catch_barging() {
     assert!(caught(Mutant::Barging));
 }
+
+/// Opens a limit that the lanes of a hundred queues stand at, while events come with every call.
+fn queues_that_were_reached() -> usize {
+    use crate::machine::{Command, Config, Machine};
+    use crate::names::{JobId, LimitName, Namespace, QueueName};
+    use crate::requests::{Lease, ObserveLimit, Push, PushAnswer, PutLimit};
+    use crate::settings::LimitSettings;
+
+    let (store, space) = (store::Store::default(), Namespace::main());
+    let mut machine = Machine::new(Config::default());
+    let now = crate::time::Moment::from_us(1_000_000);
+    let mut apply = |command| machine.apply(&space, command, now, &store).unwrap();
+    let limit = LimitName::parse("busy").unwrap();
+    let cap = |n| {
+        let settings = LimitSettings { concurrency: Some(n), ..Default::default() };
+        Command::Request(PutLimit { limit: LimitName::parse("busy").unwrap(), settings }.into())
+    };
+    apply(cap(0));
+    for n in 0..100 {
+        let queue = QueueName::parse(&format!("q{n}")).unwrap();
+        let mut job = crate::job::NewJob::new(queue.clone());
+        job.id = Some(JobId::parse(&format!("j{n}")).unwrap());
+        job.needs =
+            Some(vec![crate::job::Need::Limit { limit: limit.clone(), weight: 1, cost: 1 }]);
+        apply(Command::Request(Push { jobs: vec![job], answer: PushAnswer::Ids }.into()));
+        apply(Command::Lease(Box::new(Lease::jobs(vec![queue], 1)), n + 1));
+    }
+    apply(cap(1_000));
+    for _ in 0..10 {
+        let seen = ObserveLimit { limit: limit.clone(), external: 0, hold: None };
+        apply(Command::Request(seen.into()));
+    }
+    let bundles = machine.spaces[&space].bundles.iter();
+    bundles.filter(|(_, bundle)| bundle.place == super::state::Place::Open).count()
+}
+
+#[test]
+fn events_that_go_on_keep_no_queue_from_its_turn() {
+    assert_eq!(queues_that_were_reached(), 100);
+}
+
+#[test]
+fn a_pass_that_starts_again_with_each_event_is_caught() {
+    ON.with(|on| on.set(Some(Mutant::PassStartsAgain)));
+    let reached = queues_that_were_reached();
+    ON.with(|on| on.set(None));
+    assert!(reached < 100, "all {reached} queues had their turn");
+}

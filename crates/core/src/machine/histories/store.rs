@@ -103,7 +103,8 @@ impl Store {
                     .expect("a good row"),
                 Some((_, bytes)) => {
                     let queue = StoredShape::decode(&row.shape).expect("a good shape").queue;
-                    let sum = finished.entry((row.namespace.clone(), queue, row.state)).or_default();
+                    let sum =
+                        finished.entry((row.namespace.clone(), queue, row.state)).or_default();
                     sum.0 += 1;
                     sum.1 += u64::from(bytes);
                 }
@@ -153,7 +154,8 @@ impl Archive for Store {
         self.archived(seq, self.jobs.get(&seq)?)
     }
     fn over(&self, namespace: &Namespace, now: Moment, max: usize) -> Vec<Archived> {
-        let all = self.finished().into_iter().filter(|(name, job)| name == namespace && job.until <= now);
+        let all =
+            self.finished().into_iter().filter(|(name, job)| name == namespace && job.until <= now);
         all.take(max).map(|(_, job)| job).collect()
     }
     fn next_over(&self, namespace: &Namespace) -> Option<Moment> {

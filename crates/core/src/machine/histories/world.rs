@@ -59,6 +59,9 @@ pub(super) enum Step {
 
 const LIMITS: [&str; 7] = ["a", "b", "s:x", "s:y", "s:*", "queue:q0", "lock:l"];
 
+/// A rate, and what was granted under it: when, how many.
+type Tokens = (Option<Rate>, Vec<(u64, u64)>);
+
 pub(super) struct World {
     machine: Machine,
     store: Store,
@@ -72,7 +75,7 @@ pub(super) struct World {
     next: u64,
     fence: Fence,
     /// Tokens of each limit since its setting changed last: when, how many.
-    tokens: BTreeMap<String, (Option<Rate>, Vec<(u64, u64)>)>,
+    tokens: BTreeMap<String, Tokens>,
     /// Heads that reserved: they are exempt from the order.
     reserved: std::collections::BTreeSet<JobId>,
 }
@@ -224,9 +227,7 @@ impl World {
         let mut job = NewJob::new(queue(q));
         job.id = Some(JobId::parse(&format!("j{}", self.next)).unwrap());
         job.needs = Some(needs(n));
-        let mut retry = crate::job::Retry::default();
-        retry.max_attempts = 3;
-        job.retry = Some(retry);
+        job.retry = Some(crate::job::Retry { max_attempts: 3, ..Default::default() });
         job.retain = Some(Span::from_s(20));
         job
     }
@@ -236,7 +237,8 @@ impl World {
         let mut lease = Lease::jobs(vec![queue(0)], 1);
         lease.ask = ask;
         lease.ttl = Span::from_s(1 + u64::from(worker % 4) * 3);
-        let id = (worker % 3 > 0).then(|| WorkerId::parse(&format!("w{}", worker % 3)).unwrap());
+        let id = (!worker.is_multiple_of(3))
+            .then(|| WorkerId::parse(&format!("w{}", worker % 3)).unwrap());
         lease.worker = Worker { id, ..Worker::default() };
         lease.request_id = Some(RequestId::parse(&format!("rq{}", self.next)).unwrap());
         lease
