@@ -3,7 +3,7 @@
 //! All commands speak to what is opened here, and none knows what it is. A call whose outcome is
 //! unknown is repeated here, with the same ids, and nowhere else.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tenure::remote::{Remote, RemoteError};
 use tenure::repeat::Repeat;
@@ -12,8 +12,9 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::Operation;
 use tenure_core::secret::Secret;
 use tenure_engine::{CallError, Engine, EngineExt};
+use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
 
-use crate::exit::{Failure, UNAVAILABLE};
+use crate::exit::{BUG, DISK, Failure, NOT_STARTED, UNAVAILABLE};
 
 /// An engine and the namespace that this command speaks of.
 #[derive(Clone)]
@@ -22,6 +23,10 @@ pub struct Store {
     engine: Arc<dyn Engine>,
     repeat: Repeat,
     namespace: Namespace,
+    /// A store of this process, to be closed at the end.
+    embedded: Option<Arc<Embedded>>,
+    /// Why that store stopped, if it had to.
+    fatal: Arc<OnceLock<Failure>>,
 }
 
 impl Store {
@@ -30,25 +35,57 @@ impl Store {
         let url: StoreUrl = url
             .parse()
             .map_err(|error| Failure::usage(format!("{error}")).hint("see --url and TENURE_URL"))?;
-        let engine: Arc<dyn Engine> = match &url {
+        match url {
             StoreUrl::Server(server) => {
                 let token = token()?;
-                let remote = Remote::open(server, token.as_ref()).map_err(|error| match error {
-                    RemoteError::Token => Failure::usage(format!("TENURE_TOKEN: {error}")),
-                    error => Failure::new(UNAVAILABLE, error.to_string()),
-                })?;
-                Arc::new(remote)
+                let remote =
+                    Remote::open(&server, token.as_ref()).map_err(|error| match error {
+                        RemoteError::Token => Failure::usage(format!("TENURE_TOKEN: {error}")),
+                        error => Failure::new(UNAVAILABLE, error.to_string()),
+                    })?;
+                Ok(Store::of(Arc::new(remote), namespace))
             }
-            other => {
-                return Err(Failure::usage(format!("'{other}' cannot be opened by this command"))
-                    .hint("run `tenure serve` on it, and name the server with --url"));
+            StoreUrl::Memory => Store::embedded(Location::Memory, namespace),
+            StoreUrl::File(folder) => Store::embedded(Location::Folder(folder), namespace),
+            StoreUrl::Redis(_) => {
+                Err(Failure::usage(format!("this release cannot open '{url}' by itself"))
+                    .hint("use a server (http://HOST:PORT) or a folder (file:PATH)"))
             }
-        };
-        Ok(Store::of(engine, namespace))
+        }
+    }
+
+    /// A store within this process. It has the folder alone until it is closed.
+    fn embedded(location: Location, namespace: Namespace) -> Result<Self, Failure> {
+        let fatal = Arc::new(OnceLock::new());
+        let told = fatal.clone();
+        let mut options = Options::new(location);
+        options.on_fatal = Arc::new(move |why: &Fatal| {
+            let code = u8::try_from(why.exit_code()).unwrap_or(BUG);
+            // Only the first reason counts: what follows comes of it.
+            let _ = told.set(Failure::new(code, why.to_string()));
+        });
+        let embedded = Arc::new(Embedded::open(options).map_err(|error| not_opened(&error))?);
+        let store = Store::of(embedded.clone(), namespace);
+        Ok(Store { embedded: Some(embedded), fatal, ..store })
+    }
+
+    /// Lets go of what was opened, and answers why the store stopped, if it had to. Blocks until
+    /// all is written.
+    pub fn close(&self) -> Option<Failure> {
+        if let Some(embedded) = &self.embedded {
+            embedded.close();
+        }
+        self.fatal.get().cloned()
     }
 
     fn of(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
-        Store { repeat: Repeat::new(engine.clone()), engine, namespace }
+        Store {
+            repeat: Repeat::new(engine.clone()),
+            engine,
+            namespace,
+            embedded: None,
+            fatal: Arc::default(),
+        }
     }
 
     /// A store on any engine.
@@ -82,5 +119,21 @@ fn token() -> Result<Option<Secret>, Failure> {
         Err(std::env::VarError::NotUnicode(_)) => {
             Err(Failure::usage("TENURE_TOKEN is not UTF-8").hint("set it to the server's token"))
         }
+    }
+}
+
+fn not_opened(error: &OpenError) -> Failure {
+    let code = match error {
+        OpenError::Locked { .. } | OpenError::Newer { .. } | OpenError::Foreign { .. } => {
+            UNAVAILABLE
+        }
+        OpenError::Folder { .. } | OpenError::Store { .. } | OpenError::Row { .. } => DISK,
+        OpenError::System(_) => NOT_STARTED,
+    };
+    // It says what to do next after a semicolon.
+    let text = error.to_string();
+    match text.split_once("; ") {
+        Some((sentence, hint)) => Failure::new(code, sentence).hint(hint),
+        None => Failure::new(code, text),
     }
 }

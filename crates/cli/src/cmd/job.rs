@@ -40,7 +40,13 @@ pub fn people(job: &JobView) -> String {
         .maybe("lease", job.lease.as_ref())
         .maybe("payload", job.payload.as_ref().map(|payload| payload.text().to_owned()))
         .maybe("progress", job.progress.as_ref().map(|progress| progress.text().to_owned()))
-        .maybe("result", job.result.as_ref().map(|result| result.text().to_owned()))
+        .maybe(
+            "result",
+            job.result
+                .as_ref()
+                .filter(|result| !result.is_null())
+                .map(|result| result.text().to_owned()),
+        )
         .maybe("error", job.error.as_ref());
     for error in &job.errors {
         let text = format!(

@@ -44,7 +44,9 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Completions { shell } => version::completions(out, shell),
         command => {
             let store = Store::open(&cli.global.url, cli.global.namespace)?;
-            with_store(command, &store, out).await
+            let ended = with_store(command, &store, out).await;
+            // That the store itself stopped is why the command failed, whatever it noticed of it.
+            store.close().map_or(ended, Err)
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tenure_core::decode;
 use tenure_core::json::{Document, Kind, Node};
 use tenure_core::names::PoolName;
-use tenure_core::refusal::Refusal;
+use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Meant, SyncResources};
 use tenure_core::secret::Json;
 use tenure_core::settings::{NewResource, Synced};
@@ -47,8 +47,19 @@ pub async fn run(
     let bytes = said::read_all(how.file, FILE_BYTES_MAX)?;
     let resources = read(&bytes, how)?;
     let meant = if force { Meant::Yes } else { Meant::Ask };
-    let synced = store.run(SyncResources { pool, resources, meant, version }).await?;
+    let request = SyncResources { pool, resources, meant, version };
+    let synced = store.run(request).await.map_err(|error| meant_by_option(error.into()))?;
     out.answer(&synced, people)
+}
+
+/// What the API says with `?force=true` this command says with an option.
+fn meant_by_option(failure: Failure) -> Failure {
+    match failure.refusal.as_ref().map(|no| no.code) {
+        Some(Code::EmptySet | Code::RetiresMost) => {
+            failure.hint("look at what made the file; if it is meant, add --force")
+        }
+        _ => failure,
+    }
 }
 
 fn people(synced: &Synced) -> String {
@@ -81,7 +92,7 @@ fn format(bytes: &[u8], how: How<'_>) -> Result<Format, Failure> {
         (None, "json", Some(b'{')) => Ok(Format::Ndjson),
         (None, "json", _) | (None, _, Some(b'[')) => Ok(Format::Json),
         (None, _, Some(b'{')) => Ok(Format::Ndjson),
-        _ => Err(Failure::usage("it does not say whether it is JSON, NDJSON or CSV")
+        _ => Err(Failure::usage("the set does not say whether it is JSON, NDJSON or CSV")
             .hint("add --format json, ndjson or csv")),
     }
 }
@@ -91,11 +102,14 @@ fn at_line(line: u64, no: &Refusal) -> Failure {
 }
 
 fn array(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
-    let document = Document::parse(bytes).map_err(|error| said::usage("it", &error.into()))?;
+    let document = Document::parse(bytes).map_err(|error| said::usage("the set", &error.into()))?;
     let root = document.root();
     if root.kind() != Kind::Array {
-        return Err(Failure::usage(format!("it is {}, and an array is due", root.kind().noun()))
-            .hint("write the whole set as a JSON array, or say --format ndjson"));
+        return Err(Failure::usage(format!(
+            "the set is {}, and an array is due",
+            root.kind().noun()
+        ))
+        .hint("write the whole set as a JSON array, or say --format ndjson"));
     }
     root.items()
         .enumerate()

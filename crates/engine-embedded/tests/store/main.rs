@@ -1,5 +1,7 @@
 //! The store: what survives, what is refused, who may read it, and how it ends.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 mod calls;
 mod crashes;
 mod disk;

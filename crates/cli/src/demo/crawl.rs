@@ -1,0 +1,115 @@
+//! What is crawled, and under which caps: the pages, the limits, the pool, the jobs.
+
+use serde::{Deserialize, Serialize};
+use tenure_core::job::{Need, NewJob};
+use tenure_core::names::{Group, JobId, LimitName, PoolName, QueueName, ResourceId};
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{Meant, PutLimit, PutPool, SyncResources};
+use tenure_core::secret::Json;
+use tenure_core::settings::{LimitSettings, NewResource, Pick, PoolSettings, Rate};
+use tenure_core::time::Span;
+
+use tenure::Client;
+
+use crate::exit::Failure;
+
+/// Pages in all.
+pub const PAGES: usize = 300;
+/// The hosts they are on.
+pub const HOSTS: [&str; 6] = [
+    "news.example",
+    "shop.example",
+    "maps.example",
+    "wiki.example",
+    "jobs.example",
+    "film.example",
+];
+/// Requests that a host bears at once.
+pub const PER_HOST: u32 = 2;
+/// Requests that a host bears in a second, and at once after a rest.
+const RATE: Rate = Rate { count: 6, per: Span::from_s(1), burst: 2 };
+/// Accounts, each good for one request at once.
+pub const ACCOUNTS: usize = 8;
+/// A worker that does not say so is dead after so long.
+pub const TTL: Span = Span::from_s(2);
+/// An account rests so long after its holder died.
+const QUARANTINE: Span = Span::from_s(1);
+
+/// The words that the demo uses.
+#[derive(Clone, Debug)]
+pub struct Words {
+    /// The queue of the pages.
+    pub queue: QueueName,
+    /// The pool of the accounts.
+    pub accounts: PoolName,
+}
+
+impl Words {
+    /// They are always the same.
+    pub fn new() -> Result<Self, Refusal> {
+        Ok(Words { queue: QueueName::parse("crawl")?, accounts: PoolName::parse("accounts")? })
+    }
+}
+
+/// The payload of a job.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Page {
+    /// The host.
+    pub host: String,
+    /// The page, host and path.
+    pub page: String,
+}
+
+/// The result of a job.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Got {
+    /// The number that the site gave to the fetch.
+    pub fetch: u64,
+}
+
+/// All pages.
+pub fn pages() -> Vec<Page> {
+    let page = |n: usize| {
+        let host = HOSTS[n % HOSTS.len()].to_owned();
+        let page = format!("{host}/{}", n / HOSTS.len() + 1);
+        Page { host, page }
+    };
+    (0..PAGES).map(page).collect()
+}
+
+/// Sets the caps.
+pub async fn prepare(client: &Client, words: &Words) -> Result<(), Failure> {
+    let settings =
+        LimitSettings { concurrency: Some(PER_HOST), rate: Some(RATE), ..Default::default() };
+    client.run(PutLimit { limit: LimitName::parse("site:*")?, settings }).await?;
+    let pool = words.accounts.clone();
+    let settings = PoolSettings { quarantine: QUARANTINE, pick: Pick::Lru, ..Default::default() };
+    client.run(PutPool { pool: pool.clone(), settings }).await?;
+    let account = |n: usize| -> Result<NewResource, Refusal> {
+        let id = ResourceId::parse(&format!("account-{n}"))?;
+        Ok(NewResource { id, data: Json::null(), tags: Vec::new(), slots: 1 })
+    };
+    let resources = (1..=ACCOUNTS).map(account).collect::<Result<_, _>>()?;
+    client.run(SyncResources { pool, resources, meant: Meant::Ask, version: None }).await?;
+    Ok(())
+}
+
+/// The job of a page: its id is the page.
+fn job(words: &Words, page: &Page) -> Result<NewJob, Refusal> {
+    let mut job = NewJob::new(words.queue.clone());
+    job.id = Some(JobId::parse(&page.page)?);
+    job.payload = Json::of(page);
+    job.group = Some(Group::parse(&page.host)?);
+    job.needs = Some(vec![
+        Need::Limit { limit: LimitName::parse(&format!("site:{}", page.host))?, weight: 1, cost: 1 },
+        Need::Pool { pool: words.accounts.clone(), tag: None, prefer: None, id: None, count: 1 },
+    ]);
+    Ok(job)
+}
+
+/// Pushes all pages in one call.
+pub async fn push(client: &Client, words: &Words) -> Result<(), Failure> {
+    let jobs = pages().iter().map(|page| job(words, page)).collect::<Result<Vec<_>, _>>()?;
+    client.push_all(jobs).await?;
+    Ok(())
+}

@@ -1,0 +1,330 @@
+//! Processes of our own binary: servers, workers, clients, started to be watched and killed.
+//!
+//! Each has a process group of its own, so that a Ctrl-C on the terminal reaches us alone; each is
+//! killed and waited for when it is dropped, and by the kernel if we are killed ourselves. Nothing
+//! of the caller's environment that names a store or a token reaches them.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tenure::{Remote, ServerUrl};
+use tenure_core::names::Namespace;
+use tenure_core::requests::GetStats;
+use tenure_engine::{Engine, EngineExt};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use crate::exit::{Failure, NOT_STARTED, UNAVAILABLE};
+
+/// How long a server may take to answer its first call.
+const READY_MAX: Duration = Duration::from_secs(30);
+/// Between two looks at something that has no signal.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A process of our own binary.
+#[derive(Debug)]
+pub struct OwnProcess {
+    child: Child,
+    stdin: Option<ChildStdin>,
+}
+
+/// Where the words of a process go.
+#[derive(Debug)]
+pub enum Words {
+    /// Its stdout, line by line.
+    Lines(mpsc::UnboundedSender<String>),
+    /// Both of its streams, appended to this file.
+    File(PathBuf),
+}
+
+impl OwnProcess {
+    /// Starts our own binary with these arguments.
+    pub fn start(args: &[&str], words: Words) -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::new(NOT_STARTED, format!("cannot start a process of our own: {error}"))
+        };
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command.args(["own-process", &std::process::id().to_string(), "--"]).args(args);
+        for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
+            command.env_remove(name);
+        }
+        command.process_group(0).stdin(Stdio::piped());
+        let mut lines = None;
+        match words {
+            Words::Lines(send) => {
+                command.stdout(Stdio::piped()).stderr(Stdio::null());
+                lines = Some(send);
+            }
+            Words::File(path) => {
+                let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+                let file = file.map_err(failed)?;
+                command.stdout(file.try_clone().map_err(failed)?).stderr(file);
+            }
+        }
+        let mut child = command.spawn().map_err(failed)?;
+        let stdin = child.stdin.take();
+        let own = OwnProcess { child, stdin };
+        own.forward(lines).map_err(failed)
+    }
+
+    fn forward(mut self, lines: Option<mpsc::UnboundedSender<String>>) -> std::io::Result<Self> {
+        if let (Some(send), Some(out)) = (lines, self.child.stdout.take()) {
+            // It ends with the process, whose last words it still reads.
+            std::thread::Builder::new().name("tenure-words".to_owned()).spawn(move || {
+                for line in BufReader::new(out).lines().map_while(Result::ok) {
+                    if send.send(line).is_err() {
+                        break;
+                    }
+                }
+            })?;
+        }
+        Ok(self)
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it did.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub fn kill(&mut self) {
+        if self.ended().is_none() {
+            // Only a group that is gone cannot be killed.
+            let _ = killpg(self.group(), Signal::SIGKILL);
+            let _ = self.child.wait();
+        }
+    }
+
+    /// Closes its stdin, which tells our own processes to finish, and waits until it ended; it is
+    /// killed if it takes longer than `most`.
+    pub async fn finish(&mut self, most: Duration) -> Option<ExitStatus> {
+        drop(self.stdin.take());
+        self.wait(most).await
+    }
+
+    /// SIGTERM, and waits until it ended; it is killed if it takes longer than `most`.
+    pub async fn terminate(&mut self, most: Duration) -> Option<ExitStatus> {
+        if self.ended().is_none() {
+            let _ = killpg(self.group(), Signal::SIGTERM);
+        }
+        self.wait(most).await
+    }
+
+    async fn wait(&mut self, most: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + most;
+        while Instant::now() < until {
+            if let Some(status) = self.ended() {
+                return Some(status);
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        self.kill();
+        None
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).unwrap_or(i32::MAX))
+    }
+}
+
+impl Drop for OwnProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// What a process of ours is first: it ties its life to that of `parent`, and then becomes what it
+/// was started as. Returns only if that cannot be.
+pub fn become_of(parent: u32, args: &[OsString]) -> Failure {
+    #[cfg(target_os = "linux")]
+    {
+        // Best effort: without it only a SIGKILL of the parent leaves us behind.
+        let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+        let born_of = u32::try_from(nix::unistd::getppid().as_raw()).unwrap_or(0);
+        if born_of != parent {
+            return Failure::new(NOT_STARTED, "whoever started this process is gone already");
+        }
+    }
+    let _ = parent;
+    let error = match std::env::current_exe() {
+        Ok(own) => Command::new(own).args(args).exec(),
+        Err(error) => error,
+    };
+    Failure::new(NOT_STARTED, format!("cannot start a process of our own: {error}"))
+}
+
+/// Returns when stdin is closed: whoever started us wants us to finish, or is gone.
+pub async fn told_to_finish() {
+    let (send, closed) = tokio::sync::oneshot::channel::<()>();
+    // A thread of its own: a blocking read of the runtime would keep it from ending.
+    let started = std::thread::Builder::new().name("tenure-stdin".to_owned()).spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        let _ = send.send(());
+    });
+    match started {
+        Ok(_) => drop(closed.await),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// A server of our own binary over a folder, that can be killed and started again.
+#[derive(Debug)]
+pub struct OwnServer {
+    process: OwnProcess,
+    folder: PathBuf,
+    durability: String,
+    port: u16,
+}
+
+impl OwnServer {
+    /// Starts a server on a free port of loopback; its store and its log are in `folder`. Returns
+    /// when it answers.
+    pub async fn start(folder: &Path, durability: &str) -> Result<Self, Failure> {
+        let port = free_port()?;
+        let process = spawn(folder, durability, port)?;
+        let durability = durability.to_owned();
+        let mut server = OwnServer { process, folder: folder.to_owned(), durability, port };
+        server.ready().await?;
+        Ok(server)
+    }
+
+    /// Its address.
+    pub fn url(&self) -> ServerUrl {
+        ServerUrl {
+            tls: false,
+            host: "127.0.0.1".to_owned(),
+            port: self.port,
+            prefix: String::new(),
+        }
+    }
+
+    /// The engine that speaks to it; it repeats nothing.
+    pub fn engine(&self) -> Result<Arc<dyn Engine>, Failure> {
+        let remote = Remote::open(&self.url(), None);
+        Ok(Arc::new(remote.map_err(|why| Failure::new(UNAVAILABLE, why.to_string()))?))
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it again on the same store and port. Returns when it answers.
+    pub async fn restart(&mut self) -> Result<(), Failure> {
+        self.process.kill();
+        self.process = spawn(&self.folder, &self.durability, self.port)?;
+        self.ready().await
+    }
+
+    /// SIGTERM; its exit code when it ended, `None` if it had to be killed.
+    pub async fn stop(&mut self, most: Duration) -> Option<i32> {
+        let status = self.process.terminate(most).await?;
+        status.code().or(status.signal().map(|signal| 128 + signal))
+    }
+
+    /// What it said last, for a message.
+    fn last_words(&self) -> String {
+        let text = std::fs::read_to_string(log(&self.folder)).unwrap_or_default();
+        let last = text.lines().rev().find(|line| !line.trim().is_empty());
+        last.unwrap_or("it said nothing").to_owned()
+    }
+
+    async fn ready(&mut self) -> Result<(), Failure> {
+        let engine = self.engine()?;
+        let until = Instant::now() + READY_MAX;
+        loop {
+            let error = match engine.run(&Namespace::main(), GetStats).await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            if let Some(status) = self.process.ended() {
+                let words = self.last_words();
+                let said = format!("the server did not start ({status}): {words}");
+                return Err(Failure::new(UNAVAILABLE, said));
+            }
+            if Instant::now() > until {
+                let said = format!("the server does not answer: {error}");
+                return Err(Failure::new(UNAVAILABLE, said));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+fn log(folder: &Path) -> PathBuf {
+    folder.join("server.log")
+}
+
+fn spawn(folder: &Path, durability: &str, port: u16) -> Result<OwnProcess, Failure> {
+    let store = format!("file:{}", folder.join("store").display());
+    let listen = format!("127.0.0.1:{port}");
+    let args = ["serve", "--listen", &listen, "--store", &store, "--durability", durability];
+    OwnProcess::start(&args, Words::File(log(folder)))
+}
+
+/// A port of loopback that nobody has now. Somebody else may take it before we do, and then the
+/// server says so.
+fn free_port() -> Result<u16, Failure> {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    port.map(|address| address.port())
+        .map_err(|why| Failure::new(NOT_STARTED, format!("no free port on loopback: {why}")))
+}
+
+/// A new folder of our own, removed when it is dropped.
+pub fn temporary_folder(within: Option<&Path>) -> Result<tempfile::TempDir, Failure> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("tenure-");
+    let made = match within {
+        Some(within) => builder.tempdir_in(within),
+        None => builder.tempdir(),
+    };
+    made.map_err(|error| Failure::file("cannot make a temporary folder", &error))
+}
+
+/// SIGINT, SIGTERM or SIGHUP: returns which, as the number of the signal.
+pub async fn interrupted() -> i32 {
+    use tokio::signal::unix::{SignalKind, signal};
+    let streams = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+        signal(SignalKind::hangup()),
+    );
+    let (Ok(mut int), Ok(mut term), Ok(mut hup)) = streams else {
+        // Then they end us as they end any process, and the kernel ends our processes.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = int.recv() => SignalKind::interrupt().as_raw_value(),
+        _ = term.recv() => SignalKind::terminate().as_raw_value(),
+        _ = hup.recv() => SignalKind::hangup().as_raw_value(),
+    }
+}
+
+/// Does `work` until it is done or a signal comes: then it is dropped, with every process and
+/// folder that it holds, and the exit code says which signal it was.
+pub async fn unless_interrupted<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        done = work => done,
+        signal = interrupted() => Err(Failure::silent(crate::exit::by_signal(signal))),
+    }
+}

@@ -1,0 +1,236 @@
+//! The built command on a folder of its own: what one command stores the next one finds, and how CMD
+//! is run, stopped and told of.
+
+// A test that cannot even start the command is to fail loudly.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+struct Shop(TempDir);
+
+impl Shop {
+    fn new() -> Self {
+        Shop(tempfile::tempdir().unwrap())
+    }
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        let folder = self.0.path().join("store");
+        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        command.env("TENURE_URL", format!("file:{}", folder.display()));
+        for name in ["TENURE_NAMESPACE", "TENURE_TOKEN"] {
+            command.env_remove(name);
+        }
+        command
+    }
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+    /// The exit code, stdout and stderr.
+    fn told(&self, arguments: &[&str]) -> (i32, String, String) {
+        told(&self.run(arguments))
+    }
+    /// The answer, which is one document.
+    fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let output = self.run(&[&["--json"], arguments].concat());
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+fn told(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn signal(child: &std::process::Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+}
+
+#[test]
+fn a_job_is_pushed_run_and_shown() {
+    let shop = Shop::new();
+    let (code, out, err) = shop.told(&["push", "mail", "{\"to\":\"ann\"}", "--id", "j1"]);
+    assert_eq!((code, out.as_str()), (0, "j1\n"));
+    assert!(err.contains("nobody has asked for queue 'mail' in the last minute"), "{err}");
+    assert_eq!(shop.json(&["push", "mail", "1", "--id", "j1"])["duplicate"], true);
+    let script = "cat; echo \" $TENURE_JOB_ID $TENURE_QUEUE $TENURE_ATTEMPT\"; \
+                  echo '{\"n\":1}' > $TENURE_RESULT_FILE";
+    let (code, out, _) = shop.told(&["work", "mail", "--until-empty", "--", "sh", "-c", script]);
+    assert_eq!((code, out.as_str()), (0, "{\"to\":\"ann\"} j1 mail 1\n"));
+    let job = shop.json(&["job", "j1"]);
+    assert_eq!((&job["state"], &job["result"]["n"]), (&"succeeded".into(), &1.into()));
+    assert_eq!(shop.json(&["audit"])["ok"], true);
+}
+
+#[test]
+fn the_exit_code_of_cmd_is_the_end_of_its_job() {
+    for (script, state, error) in [
+        ("exit 75", "scheduled", None),
+        ("echo no such page >&2; exit 65", "failed", Some("no such page")),
+        ("exit 3", "scheduled", Some("exit 3")),
+        ("kill -9 $$", "scheduled", Some("signal 9")),
+        ("echo '{\"outcome\":\"released\"}' > $TENURE_OUTCOME_FILE; exit 1", "ready", None),
+    ] {
+        let shop = Shop::new();
+        shop.run(&["push", "q", "--id", "j"]);
+        let (code, ..) = shop.told(&["work", "q", "--max-jobs", "1", "--", "sh", "-c", script]);
+        assert_eq!(code, 0, "{script}");
+        let job = shop.json(&["job", "j"]);
+        assert_eq!(job["state"], state, "{script}");
+        assert_eq!(job["error"].as_str(), error, "{script}");
+    }
+}
+
+#[test]
+fn a_cmd_that_cannot_be_run_gives_the_job_back() {
+    let shop = Shop::new();
+    shop.run(&["push", "q", "--id", "j"]);
+    for (program, code) in [("/no/such/program", 127), ("/", 126)] {
+        let (got, _, err) = shop.told(&["work", "q", "--", program]);
+        assert_eq!(got, code, "{err}");
+        let job = shop.json(&["job", "j"]);
+        assert_eq!(job["attempt"], 0);
+        assert!(job["lease"].is_null());
+    }
+}
+
+#[test]
+fn lines_are_stored_but_for_the_bad_ones() {
+    let shop = Shop::new();
+    let lines = "{\"id\":\"a\"}\n{\"id\":\"b\",\"queue\":\"other\"}\n{bad\n\
+                 {\"id\":\"d\",\"needs\":[{\"pool\":\"none\"}]}\n\n{\"id\":\"e\"}\n";
+    let mut child = shop
+        .command(&["push", "q", "--lines", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let (code, out, err) = told(&child.wait_with_output().unwrap());
+    assert_eq!((code, out.as_str()), (1, "a\nb\ne\n"), "{err}");
+    assert!(err.contains("line 3: ") && err.contains("line 4: "), "{err}");
+    assert_eq!(shop.json(&["job", "b"])["queue"], "other");
+    assert_eq!(shop.json(&["job", "e"])["queue"], "q");
+}
+
+#[test]
+fn settings_are_patched_and_shown() {
+    let shop = Shop::new();
+    shop.run(&["limit", "set", "api", "--rate", "10/1s", "--burst", "5", "--concurrency", "3"]);
+    let limit = shop.json(&["limit", "set", "api", "--burst", "7", "--concurrency", "none"]);
+    assert_eq!(limit["rate"], serde_json::json!({"count": 10, "per": "1s", "burst": 7}));
+    assert!(limit["concurrency"].is_null());
+    let queue = shop.json(&["queue", "set", "q", "--needs", "limit:api", "--shares", "a=3"]);
+    assert_eq!((&queue["needs"][0]["limit"], &queue["shares"]["a"]), (&"api".into(), &3.into()));
+    assert_eq!(shop.json(&["queue", "pause", "q"])["paused"], true);
+    assert_eq!(shop.json(&["queue", "resume", "q"])["paused"], false);
+    let (code, _, err) = shop.told(&["limit", "set", "new", "--gap", "1s"]);
+    assert_eq!(code, 1, "{err}");
+    assert_eq!(shop.told(&["limit", "delete", "api"]).0, 0);
+    assert_eq!(shop.told(&["limit", "delete", "api"]).0, 1);
+}
+
+#[test]
+fn a_pool_is_synced_and_its_data_reaches_cmd_and_nobody_else() {
+    let shop = Shop::new();
+    let rows = "id,user,pass-word,tags\na,ann,geheim1,cn;de\nb,bob,geheim2,cn\n";
+    std::fs::write(shop.0.path().join("accounts.csv"), rows).unwrap();
+    let synced = shop.json(&["pool", "sync", "accounts", "accounts.csv"]);
+    assert_eq!(synced["added"], 2);
+    for arguments in [
+        &["pool", "accounts"][..],
+        &["pool", "resources", "accounts"],
+        &["--json", "pool", "resources", "accounts"],
+        &["leases"],
+    ] {
+        let (_, out, err) = shop.told(arguments);
+        assert!(!(out + &err).contains("geheim"), "{arguments:?}");
+    }
+    let script = "echo $TENURE_RESOURCE_ID $TENURE_RESOURCE_USER $TENURE_RESOURCE_PASS_WORD";
+    let need = ["lease", "--need", "pool:accounts#de", "--", "sh", "-c", script];
+    assert_eq!(shop.told(&need).1, "a ann geheim1\n");
+    std::fs::write(shop.0.path().join("none.json"), "[]").unwrap();
+    let (code, _, err) = shop.told(&["pool", "sync", "accounts", "none.json"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("--force"), "{err}");
+}
+
+#[test]
+fn cmds_code_is_passed_on_by_a_lock() {
+    let shop = Shop::new();
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -15 $$", 143)] {
+        assert_eq!(shop.told(&["lock", "x", "--", "sh", "-c", script]).0, code, "{script}");
+    }
+    assert_eq!(shop.told(&["lock", "x", "--", "/no/such/program"]).0, 127);
+    shop.run(&["limit", "set", "lock:shut", "--concurrency", "0"]);
+    assert_eq!(shop.told(&["lock", "shut", "--no-wait", "-E", "9", "--", "true"]).0, 9);
+    assert_eq!(shop.told(&["lock", "shut", "--wait", "20ms", "--", "true"]).0, 1);
+    let (code, _, err) = shop.told(&["lock", "wide", "-n", "3", "--", "true"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (code, _, err) = shop.told(&["lock", "wide", "-n", "2", "--", "true"]);
+    assert!(code == 0 && err.contains("is set to 3 holders"), "{err}");
+}
+
+#[test]
+fn a_folder_that_another_has_open_is_69() {
+    let shop = Shop::new();
+    let mut child = shop
+        .command(&["lock", "x", "--", "sh", "-c", "echo up; exec sleep 60"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (code, _, err) = shop.told(&["stats"]);
+    assert_eq!(code, 69);
+    assert!(err.contains("store\""), "{err}");
+    signal(&child, "-TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(shop.json(&["leases"])["items"], serde_json::json!([]));
+}
+
+#[test]
+fn work_that_is_told_to_end_lets_its_job_finish() {
+    let shop = Shop::new();
+    shop.run(&["push", "q", "--id", "j"]);
+    let script = "echo up; while [ ! -e go ]; do sleep 0.01; done";
+    let mut child = shop
+        .command(&["work", "q", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    signal(&child, "-TERM");
+    std::fs::write(shop.0.path().join("go"), "").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(shop.json(&["job", "j"])["state"], "succeeded");
+}
+
+#[test]
+fn a_second_signal_gives_the_job_back_at_once() {
+    let shop = Shop::new();
+    shop.run(&["push", "q", "--id", "j"]);
+    let mut child = shop
+        .command(&["work", "q", "--", "sh", "-c", "echo up; exec sleep 60"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let begun = Instant::now();
+    signal(&child, "-TERM");
+    // Two signals that come at once are one; the first was taken when it is told.
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    signal(&child, "-TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    let job = shop.json(&["job", "j"]);
+    assert_eq!((&job["state"], &job["attempt"]), (&"ready".into(), &0.into()));
+}

@@ -1,0 +1,66 @@
+//! What a server is started with.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::secret::Secret;
+use tenure_engine::Engine;
+
+/// Bounds of one server. The contract's own bounds are not here: they are `tenure_core::bounds`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// The head of a request must have come so long after its first byte; else 408.
+    pub head_max: Duration,
+    /// The next bytes of a body must have come so long after those before; else 408.
+    pub body_pause_max: Duration,
+    /// A body that is not NDJSON must have come whole within this; else 408.
+    pub body_max: Duration,
+    /// A connection without a request is closed after so long. Above what clients keep theirs, so
+    /// that it is mostly they who close.
+    pub idle_max: Duration,
+    /// A caller who does not read its answer for so long is gone.
+    pub write_pause_max: Duration,
+    /// A refused request's body is read on for so long, so that its sender sees the answer.
+    pub linger: Duration,
+    /// Connections at once; more wait in the listener's own line.
+    pub connections_max: usize,
+    /// While it drains, the server ends when no request came for so long.
+    pub quiet: Duration,
+    /// A drain ends after so long, whatever is still asked.
+    pub drain_max: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            head_max: Duration::from_secs(10),
+            body_pause_max: Duration::from_secs(15),
+            body_max: Duration::from_secs(120),
+            idle_max: Duration::from_secs(75),
+            write_pause_max: Duration::from_secs(30),
+            linger: Duration::from_secs(1),
+            // All who may stand at one door, and as many beside them.
+            connections_max: 2 * tenure_core::bounds::LINE_MAX,
+            quiet: Duration::from_millis(500),
+            drain_max: Duration::from_secs(25),
+        }
+    }
+}
+
+/// What a server needs.
+#[derive(Clone)]
+pub struct Deps {
+    /// Where state lives.
+    pub engine: Arc<dyn Engine>,
+    /// Who shows it may call; `None`: who comes by a loopback name may.
+    pub token: Option<Secret>,
+    /// Bounds.
+    pub config: Config,
+}
+
+impl fmt::Debug for Deps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deps").field("config", &self.config).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,33 @@
+//! Tenure over HTTP: any [`Engine`](tenure_engine::Engine) behind the routes of the contract.
+//!
+//! The way of a request: `accept` takes connections; `conn` drives one of them and ends it when it
+//! is too slow; `service` takes one request through the `gate` (who may call), to its route in the
+//! table of `routes`, reads its `body`, and writes the engine's reply as an `answer`. What is
+//! refused becomes a `problem`.
+//!
+//! Nothing here decides anything about jobs or leases, knows which engine it speaks to, or logs
+//! payloads, resource data or tokens. What bodies, queries and paths may say is read by
+//! `tenure_core::decode`.
+
+mod accept;
+mod answer;
+mod body;
+mod config;
+mod conn;
+mod gate;
+mod io;
+mod listen;
+mod openapi;
+mod out;
+mod problem;
+mod routes;
+mod schemas;
+mod service;
+mod target;
+mod traffic;
+mod undelivered;
+
+pub use accept::{Report, run};
+pub use config::{Config, Deps};
+pub use listen::{ListenRefused, TOKEN_BYTES_MIN, may_listen};
+pub use openapi::document;

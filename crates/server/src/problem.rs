@@ -1,0 +1,103 @@
+//! What was refused, as `application/problem+json`.
+
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::{Response, StatusCode};
+use serde::Serialize;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_engine::{CallError, Fault};
+
+use crate::out::Out;
+
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+/// When a repeat may go through, if nobody knows better.
+const RETRY_AFTER_S: u64 = 1;
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    r#type: String,
+    title: &'static str,
+    status: u16,
+    code: &'static str,
+    detail: &'a str,
+    hint: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<&'a str>,
+}
+
+/// A refusal as JSON.
+pub(crate) fn json(no: &Refusal) -> Vec<u8> {
+    let problem = Problem {
+        r#type: format!("urn:tenure:error:{}", no.code),
+        title: no.code.title(),
+        status: no.code.status(),
+        code: no.code.as_str(),
+        detail: &no.detail,
+        hint: &no.hint,
+        pointer: no.pointer.as_deref(),
+        index: no.index,
+        line: no.line,
+        job: no.job.as_deref(),
+    };
+    // Text and numbers only: it can be written.
+    serde_json::to_vec(&problem).unwrap_or_default()
+}
+
+/// A refusal as an answer.
+pub(crate) fn response(no: &Refusal) -> Response<Out> {
+    let mut response = Response::new(Out::whole(json(no)));
+    *response.status_mut() =
+        StatusCode::from_u16(no.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, PROBLEM);
+    if matches!(no.code.status(), 429 | 503) {
+        headers.insert(RETRY_AFTER, no.retry_after_s.unwrap_or(RETRY_AFTER_S).max(1).into());
+    }
+    if no.code == Code::Unauthorized {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"tenure\""));
+    }
+    response
+}
+
+/// The refusal of a method, with those that are there.
+pub(crate) fn method_not_allowed(method: &str, allowed: &str) -> Response<Out> {
+    let mut response = response(&Refusal::new(
+        Code::MethodNotAllowed,
+        format!("the method {method:?} does nothing here"),
+        format!("use {allowed}"),
+    ));
+    if let Ok(allowed) = HeaderValue::from_str(allowed) {
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
+}
+
+/// What an engine did not answer with a reply, as a refusal.
+pub(crate) fn of_error(error: CallError) -> Refusal {
+    match error {
+        CallError::Refused(no) | CallError::Fault(Fault::Denied(no)) => no,
+        CallError::Fault(fault @ Fault::Unavailable(_)) => Refusal::new(
+            Code::StoreUnavailable,
+            fault.to_string(),
+            "nothing happened; send the same call again after Retry-After",
+        ),
+        CallError::Fault(fault @ Fault::Unknown(_)) => Refusal::new(
+            Code::OutcomeUnknown,
+            fault.to_string(),
+            "send the same call again, with the same ids: nothing is done twice",
+        ),
+        CallError::Fault(Fault::Broken(why)) => {
+            tracing::error!(why, "an engine broke its contract");
+            Refusal::new(
+                Code::Internal,
+                "the server has a bug, and could not answer",
+                "send the same call again, with the same ids; report it if it stays so",
+            )
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What one connection is doing, and how many requests are being answered in the whole server.
+//!
+//! Times are those of this process and decide nothing but when a slow or silent caller is let go.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::undelivered::Undelivered;
+
+/// All requests of a server.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    now: AtomicUsize,
+    answered: AtomicU64,
+    draining: AtomicBool,
+    last: Mutex<Instant>,
+}
+
+impl Traffic {
+    pub(crate) fn new() -> Self {
+        Traffic {
+            now: AtomicUsize::new(0),
+            answered: AtomicU64::new(0),
+            draining: AtomicBool::new(false),
+            last: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// From now on the server drains.
+    pub(crate) fn drain(&self) {
+        *self.last() = Instant::now();
+        self.draining.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Requests that were answered, whatever the answer.
+    pub(crate) fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Whether no request is being answered, nor was within the last `span`.
+    pub(crate) fn is_quiet(&self, span: Duration) -> bool {
+        self.now.load(Ordering::Acquire) == 0 && self.last().elapsed() >= span
+    }
+
+    fn last(&self) -> MutexGuard<'_, Instant> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug)]
+struct Doing {
+    /// A request is being answered.
+    request: bool,
+    /// Since when the head of the next request is coming.
+    head_since: Option<Instant>,
+    /// Since when there is nothing to do.
+    idle_since: Instant,
+    /// Since when the other side takes none of what is written.
+    stuck_since: Option<Instant>,
+}
+
+/// One connection, as its stream, its requests and its driver see it.
+#[derive(Debug)]
+pub(crate) struct Line {
+    traffic: Arc<Traffic>,
+    doing: Mutex<Doing>,
+    /// A grant whose answer has not left yet.
+    pub undelivered: Mutex<Option<Undelivered>>,
+}
+
+/// What is to be done about a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// It is well; look again then.
+    Well(Instant),
+    /// Its next head comes too slowly: 408.
+    SlowHead,
+    /// Nobody uses it, or nobody reads: close it.
+    Over,
+}
+
+impl Line {
+    pub(crate) fn new(traffic: Arc<Traffic>) -> Self {
+        let doing =
+            Doing { request: false, head_since: None, idle_since: Instant::now(), stuck_since: None };
+        Line { traffic, doing: Mutex::new(doing), undelivered: Mutex::default() }
+    }
+
+    fn doing(&self) -> MutexGuard<'_, Doing> {
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes came.
+    pub(crate) fn heard(&self) {
+        let mut doing = self.doing();
+        if !doing.request && doing.head_since.is_none() {
+            doing.head_since = Some(Instant::now());
+        }
+    }
+
+    /// Bytes were taken by the other side, or could not be.
+    pub(crate) fn wrote(&self, taken: bool) {
+        let mut doing = self.doing();
+        if taken {
+            doing.stuck_since = None;
+        } else if doing.stuck_since.is_none() {
+            doing.stuck_since = Some(Instant::now());
+        }
+    }
+
+    /// All that was to be written has left.
+    pub(crate) fn flushed(&self) {
+        let mut held = self.undelivered.lock().unwrap_or_else(PoisonError::into_inner);
+        held.take_if(|grant| grant.is_written());
+    }
+
+    /// A head is whole; its request is being answered until the turn is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> Turn {
+        self.traffic.now.fetch_add(1, Ordering::AcqRel);
+        let mut doing = self.doing();
+        doing.request = true;
+        doing.head_since = None;
+        Turn { line: self.clone() }
+    }
+
+    /// How it stands.
+    pub(crate) fn look(&self, config: &Config, now: Instant) -> Verdict {
+        let doing = *self.doing();
+        if let Some(since) = doing.stuck_since {
+            if now >= since + config.write_pause_max {
+                return Verdict::Over;
+            }
+        }
+        if doing.request {
+            return Verdict::Well(now + config.write_pause_max);
+        }
+        match doing.head_since {
+            Some(since) if now >= since + config.head_max => Verdict::SlowHead,
+            Some(since) => Verdict::Well(since + config.head_max),
+            None if now >= doing.idle_since + config.idle_max => Verdict::Over,
+            // A head may begin to come at any moment.
+            None => Verdict::Well(now + config.head_max.min(config.idle_max)),
+        }
+    }
+}
+
+/// One request while it is being answered. It ends with the last byte of its answer's body.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    line: Arc<Line>,
+}
+
+impl Turn {
+    /// The connection.
+    pub(crate) fn line(&self) -> &Line {
+        &self.line
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        {
+            let mut doing = self.line.doing();
+            doing.request = false;
+            doing.idle_since = now;
+        }
+        let traffic = &self.line.traffic;
+        traffic.answered.fetch_add(1, Ordering::Relaxed);
+        if traffic.is_draining() {
+            *traffic.last() = now;
+        }
+        traffic.now.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_let_go_when_its_head_is_slow_or_nobody_uses_or_reads_it() {
+        let config = Config::default();
+        let line = Arc::new(Line::new(Arc::new(Traffic::new())));
+        let at = Instant::now();
+        assert!(matches!(line.look(&config, at), Verdict::Well(_)));
+        assert_eq!(line.look(&config, at + config.idle_max * 2), Verdict::Over);
+        line.heard();
+        assert_eq!(line.look(&config, at + config.head_max * 2), Verdict::SlowHead);
+        let turn = line.begin();
+        line.heard();
+        assert!(matches!(line.look(&config, at + config.idle_max * 2), Verdict::Well(_)));
+        line.wrote(false);
+        assert_eq!(line.look(&config, at + config.write_pause_max * 2), Verdict::Over);
+        line.wrote(true);
+        assert!(matches!(line.look(&config, at + config.idle_max * 2), Verdict::Well(_)));
+        assert!(!line.traffic.is_quiet(Duration::ZERO));
+        drop(turn);
+        assert!(line.traffic.is_quiet(Duration::ZERO));
+        assert_eq!(line.traffic.answered(), 1);
+    }
+}

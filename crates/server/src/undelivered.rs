@@ -1,0 +1,71 @@
+//! A grant whose answer did not leave: it is given back at once, so that nothing waits for a ttl.
+//!
+//! What the system took from us may still not arrive; then the lease lives for its ttl, as that of
+//! any holder who went away.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tenure_core::lease::{Ending, Leased, SettleItem};
+use tenure_core::names::Namespace;
+use tenure_core::requests::Settle;
+use tenure_engine::Engine;
+
+/// Leases that were granted to a caller who has not got them yet. Dropping it does nothing; see
+/// [`Undelivered::give_back`].
+pub(crate) struct Undelivered {
+    engine: Arc<dyn Engine>,
+    namespace: Namespace,
+    leases: Vec<String>,
+    written: Arc<AtomicBool>,
+}
+
+impl Undelivered {
+    /// Of an answer to a lease call, unless it grants nothing that lasts. `written` is set when the
+    /// whole answer was taken to be sent.
+    pub(crate) fn of(
+        engine: &Arc<dyn Engine>,
+        namespace: &Namespace,
+        leased: &Leased,
+        written: &Arc<AtomicBool>,
+    ) -> Option<Self> {
+        let leases: Vec<String> = leased.leases.iter().filter_map(|l| l.lease.clone()).collect();
+        (!leases.is_empty()).then(|| Undelivered {
+            engine: engine.clone(),
+            namespace: namespace.clone(),
+            leases,
+            written: written.clone(),
+        })
+    }
+
+    /// Whether the whole answer was taken to be sent.
+    pub(crate) fn is_written(&self) -> bool {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// Settles them as released.
+    pub(crate) async fn give_back(self) {
+        let released = |lease| SettleItem {
+            lease,
+            ending: Ending::Released,
+            resources: Vec::new(),
+            limits: Vec::new(),
+            push: Vec::new(),
+        };
+        let settle = Settle { settle: self.leases.into_iter().map(released).collect() };
+        let count = settle.settle.len();
+        match self.engine.call(&self.namespace, settle.into()).await {
+            Ok(_) => tracing::debug!(count, "gave back leases whose answer could not be written"),
+            Err(error) => {
+                tracing::warn!(count, %error, "could not give back leases; they end with their ttl");
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Undelivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Undelivered({})", self.leases.len())
+    }
+}
