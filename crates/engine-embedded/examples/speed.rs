@@ -70,8 +70,7 @@ async fn main() -> Result<(), Failed> {
     let folder = std::env::current_dir()?.join(format!("speed-{}", std::process::id()));
     let location =
         if how == "memory" { Location::Memory } else { Location::Folder(folder.clone()) };
-    let durability =
-        if how == "everysec" { Durability::Everysec } else { Durability::Always };
+    let durability = if how == "everysec" { Durability::Everysec } else { Durability::Always };
     let engine = Arc::new(Embedded::open(Options { durability, ..Options::new(location) })?);
     let load = Arc::new(Load {
         batch,

@@ -108,7 +108,7 @@ fn callers_that_come_and_go_leave_every_job_to_be_run_once() {
                 run_once += leases.len();
                 settle(&here.engine, leases.iter().map(done).collect()).await;
             }
-            if round % 50 == 0 {
+            if round.is_multiple_of(50) {
                 here.clock.advance(Span::from_s(2));
             }
         }

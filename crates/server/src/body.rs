@@ -1,0 +1,194 @@
+//! Bodies as they come from a caller who may be slow, wrong or gone.
+//!
+//! No more than a bounded part of a body is ever held; what is refused before it was read is read
+//! on for a moment, so that its sender can see the answer.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body, Incoming};
+use hyper::header::{CONTENT_TYPE, EXPECT, HeaderMap};
+use tenure_core::bounds::BODY_BYTES_MAX;
+use tenure_core::refusal::{Code, Refusal};
+use tokio::time::{Instant, timeout_at};
+
+use crate::config::Config;
+
+/// What a body is said to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Media {
+    /// `application/json`.
+    Json,
+    /// `application/x-ndjson`.
+    Lines,
+    /// Anything else, or nothing.
+    Other,
+}
+
+/// What the headers say of the body.
+pub(crate) fn media(headers: &HeaderMap) -> Media {
+    let value = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    let essence = value.split(|c| *c == b';').next().unwrap_or_default().trim_ascii();
+    if essence.eq_ignore_ascii_case(b"application/json") {
+        Media::Json
+    } else if essence.eq_ignore_ascii_case(b"application/x-ndjson") {
+        Media::Lines
+    } else {
+        Media::Other
+    }
+}
+
+/// A body that is being read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    body: Incoming,
+    /// Its sender waits for leave to send.
+    expects: bool,
+    ended: bool,
+}
+
+/// What came of a body.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// Some bytes.
+    Data(Bytes),
+    /// It is over.
+    End,
+}
+
+/// What is wrong with a body.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    /// It is refused.
+    Refused(Refusal),
+    /// Its sender is gone.
+    Gone,
+}
+
+fn too_large(length: u64) -> BodyError {
+    let detail = format!("the body has {length} bytes or more, and {BODY_BYTES_MAX} is the most");
+    let hint = "send fewer items in one call; NDJSON may have any length, where it is taken";
+    BodyError::Refused(Refusal::new(Code::TooLarge, detail, hint))
+}
+
+fn too_slow() -> BodyError {
+    let detail = "the body of the request did not come in time";
+    let hint = "send the same call again, with the same ids, faster or in smaller parts";
+    BodyError::Refused(Refusal::new(Code::RequestTimeout, detail, hint))
+}
+
+/// The refusal of a body that is not of a taken type.
+pub(crate) fn unsupported(takes_lines: bool) -> Refusal {
+    let or = if takes_lines { " or \"application/x-ndjson\"" } else { "" };
+    Refusal::new(
+        Code::UnsupportedMediaType,
+        "the content type of the body is not one that this call takes",
+        format!("send the header \"Content-Type: application/json\"{or}"),
+    )
+}
+
+impl Reading {
+    pub(crate) fn new(body: Incoming, headers: &HeaderMap) -> Self {
+        let ended = body.is_end_stream();
+        Reading { body, expects: headers.contains_key(EXPECT), ended }
+    }
+
+    /// Whether there is no body at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether it is known to have bytes.
+    pub(crate) fn is_long(&self) -> bool {
+        self.body.size_hint().lower() > 0
+    }
+
+    /// The next bytes.
+    pub(crate) async fn next(&mut self, until: Instant) -> Result<Piece, BodyError> {
+        loop {
+            if self.ended {
+                return Ok(Piece::End);
+            }
+            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx));
+            match timeout_at(until, frame).await {
+                Err(_) => return Err(too_slow()),
+                Ok(None) => self.ended = true,
+                Ok(Some(Err(_))) => return Err(BodyError::Gone),
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Piece::Data(data));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next bytes, if they are here already.
+    pub(crate) async fn next_now(&mut self) -> Option<Result<Piece, BodyError>> {
+        if self.ended {
+            return Some(Ok(Piece::End));
+        }
+        let frame = poll_fn(|cx| Poll::Ready(Pin::new(&mut self.body).poll_frame(cx))).await;
+        match frame {
+            Poll::Pending => None,
+            Poll::Ready(None) => {
+                self.ended = true;
+                Some(Ok(Piece::End))
+            }
+            Poll::Ready(Some(Err(_))) => Some(Err(BodyError::Gone)),
+            // Trailers are nothing that anybody waits for.
+            Poll::Ready(Some(Ok(frame))) => {
+                Some(Ok(Piece::Data(frame.into_data().unwrap_or_default())))
+            }
+        }
+    }
+
+    /// All of it, at most the contract's bound.
+    pub(crate) async fn whole(&mut self, config: &Config) -> Result<Bytes, BodyError> {
+        let length = self.body.size_hint().lower();
+        if length > BODY_BYTES_MAX as u64 {
+            return Err(too_large(length));
+        }
+        let end = Instant::now() + config.body_max;
+        let mut first = Bytes::new();
+        let mut whole = BytesMut::new();
+        loop {
+            let until = end.min(Instant::now() + config.body_pause_max);
+            match self.next(until).await? {
+                Piece::End if whole.is_empty() => return Ok(first),
+                Piece::End => return Ok(whole.freeze()),
+                Piece::Data(data) => {
+                    let have = first.len().max(whole.len()) + data.len();
+                    if have > BODY_BYTES_MAX {
+                        return Err(too_large(have as u64));
+                    }
+                    // Most bodies come in one piece, which need not be copied.
+                    if first.is_empty() && whole.is_empty() {
+                        first = data;
+                        continue;
+                    }
+                    if whole.is_empty() {
+                        whole.reserve((length as usize).max(first.len() + data.len()));
+                        whole.extend_from_slice(&first);
+                    }
+                    whole.extend_from_slice(&data);
+                }
+            }
+        }
+    }
+
+    /// Reads on for a moment, and keeps nothing.
+    pub(crate) fn linger(mut self, span: Duration) {
+        // Who waits for leave to send sees the answer instead.
+        if self.ended || self.expects {
+            return;
+        }
+        let until = Instant::now() + span;
+        tokio::spawn(async move {
+            while let Ok(Piece::Data(_)) = self.next(until).await {}
+        });
+    }
+}

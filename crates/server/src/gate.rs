@@ -1,0 +1,214 @@
+//! Who may call: the `Host` and `Origin` of a request, and its token.
+//!
+//! A web page must not drive a developer's workers: a page elsewhere is told by its `Origin`, and one
+//! that made its own name point here is told by its `Host`. Tokens are compared in constant time and
+//! shown to nobody.
+
+use std::net::SocketAddr;
+
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+use hyper::http::uri::Authority;
+use subtle::ConstantTimeEq;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::secret::Secret;
+
+/// Names by which only this machine reaches itself.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Refuses a request that comes from a web page of somebody else. `target` is the authority in the
+/// request line, if there is one: it stands above the header.
+pub(crate) fn origin(
+    headers: &HeaderMap,
+    target: Option<&Authority>,
+    has_token: bool,
+    here: SocketAddr,
+) -> Result<(), Refusal> {
+    let target = target.map(Authority::as_str);
+    if !has_token {
+        let mut hosts = headers.get_all(HOST).iter();
+        let header = one(&mut hosts).and_then(|host| host.to_str().ok());
+        if !header.is_some_and(is_loopback) || !target.is_none_or(is_loopback) {
+            return Err(forbidden(
+                "the \"Host\" of the request is not a name of this machine's loopback",
+                "call it as localhost, 127.0.0.1 or [::1]; to serve others, start the server with \
+                 TENURE_TOKEN",
+            ));
+        }
+    }
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let Some(origin) = origins.next() else { return Ok(()) };
+    let own = origins.next().is_none()
+        && origin.to_str().is_ok_and(|origin| is_own(origin, headers, target, here));
+    if own {
+        return Ok(());
+    }
+    Err(forbidden(
+        "the request comes from a web page of another origin",
+        "call the server from a program, or from its own pages",
+    ))
+}
+
+fn forbidden(detail: &str, hint: &str) -> Refusal {
+    Refusal::new(Code::ForbiddenOrigin, detail, hint)
+}
+
+/// The only one.
+fn one<'h>(values: &mut impl Iterator<Item = &'h HeaderValue>) -> Option<&'h HeaderValue> {
+    values.next().filter(|_| values.next().is_none())
+}
+
+fn is_loopback(host: &str) -> bool {
+    LOOPBACK.iter().any(|name| {
+        let (Some(start), Some(rest)) = (host.get(..name.len()), host.get(name.len()..)) else {
+            return false;
+        };
+        let port = rest.strip_prefix(':').map(|port| {
+            !port.is_empty() && port.len() <= 5 && port.bytes().all(|c| c.is_ascii_digit())
+        });
+        start.eq_ignore_ascii_case(name) && (rest.is_empty() || port == Some(true))
+    })
+}
+
+/// Whether a page of this origin came from this server: by the name that it is called by now, or by
+/// a loopback name and the port that it listens on.
+fn is_own(origin: &str, headers: &HeaderMap, target: Option<&str>, here: SocketAddr) -> bool {
+    let Some((scheme, place)) = origin.split_once("://") else { return false };
+    let scheme = scheme.to_ascii_lowercase();
+    if scheme != "http" && scheme != "https" {
+        return false;
+    }
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    if target.or(host).is_some_and(|host| host.eq_ignore_ascii_case(place)) {
+        return true;
+    }
+    let port = format!(":{}", here.port());
+    scheme == "http" && is_loopback(place) && place.ends_with(&port)
+}
+
+/// Refuses a request that does not show the server's token.
+pub(crate) fn token(headers: &HeaderMap, token: Option<&Secret>) -> Result<(), Refusal> {
+    let Some(token) = token else { return Ok(()) };
+    let mut shown = headers.get_all(AUTHORIZATION).iter();
+    let shown = one(&mut shown).and_then(|header| bearer(header.as_bytes()));
+    let equal = shown.is_some_and(|shown| shown.ct_eq(token.reveal().as_bytes()).into());
+    if equal {
+        return Ok(());
+    }
+    let detail = match shown {
+        Some(_) => "the token is not the server's",
+        None => "the request shows no token",
+    };
+    let hint = "send the header \"Authorization: Bearer TOKEN\" with the server's TENURE_TOKEN";
+    Err(Refusal::new(Code::Unauthorized, detail, hint))
+}
+
+fn bearer(header: &[u8]) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"bearer ";
+    let (scheme, token) = header.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
+}
+
+/// The header that names the namespace.
+pub(crate) const NAMESPACE: HeaderName = HeaderName::from_static("tenure-namespace");
+
+/// What it says; `None` if it is absent.
+pub(crate) fn namespace(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let mut values = headers.get_all(NAMESPACE).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let refuse = |detail| {
+        let hint = "send one namespace of [a-z0-9][a-z0-9-]{0,62}, or leave the header out";
+        Refusal::new(Code::InvalidField, detail, hint).at("/header/Tenure-Namespace")
+    };
+    if values.next().is_some() {
+        return Err(refuse("the namespace header stands twice"));
+    }
+    value.to_str().map(Some).map_err(|_| refuse("the namespace is not plain ASCII"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: &str = "127.0.0.1:7171";
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn without_a_token_only_loopback_names_are_answered() {
+        for (host, may) in [
+            ("localhost", true),
+            ("LocalHost:80", true),
+            ("127.0.0.1:7171", true),
+            ("[::1]:9", true),
+            ("[::1]", true),
+            ("localhost.evil.example", false),
+            ("localhost:", false),
+            ("localhost:1x", false),
+            ("127.0.0.1.evil.example:7171", false),
+            ("127.0.0.2", false),
+            ("::1", false),
+            ("evil.example", false),
+            ("", false),
+        ] {
+            let headers = headers(&[("host", host)]);
+            let here = HERE.parse().unwrap();
+            assert_eq!(origin(&headers, None, false, here).is_ok(), may, "{host}");
+            assert!(origin(&headers, None, true, here).is_ok(), "{host}");
+        }
+        let here = HERE.parse().unwrap();
+        let twice = headers(&[("host", "localhost"), ("host", "localhost")]);
+        assert!(origin(&twice, None, false, here).is_err());
+        assert!(origin(&HeaderMap::new(), None, false, here).is_err());
+        let target: Authority = "evil.example".parse().unwrap();
+        let local = headers(&[("host", "localhost")]);
+        assert!(origin(&local, Some(&target), false, here).is_err());
+    }
+
+    #[test]
+    fn only_its_own_pages_may_call() {
+        for (host, from, may) in [
+            ("localhost:7171", "http://localhost:7171", true),
+            ("127.0.0.1:7171", "http://localhost:7171", true),
+            ("localhost:7171", "http://localhost:3000", false),
+            ("localhost:7171", "http://localhost", false),
+            ("localhost:7171", "https://localhost:7171", true),
+            ("127.0.0.1:7171", "https://localhost:7171", false),
+            ("localhost:7171", "null", false),
+            ("localhost:7171", "file://localhost:7171", false),
+            ("localhost:7171", "http://evil.example", false),
+            ("tenure.example", "https://tenure.example", true),
+            ("tenure.example", "https://evil.example", false),
+        ] {
+            let headers = headers(&[("host", host), ("origin", from)]);
+            let here = HERE.parse().unwrap();
+            assert_eq!(origin(&headers, None, true, here).is_ok(), may, "{host} {from}");
+        }
+    }
+
+    #[test]
+    fn the_token_must_be_shown_once_and_whole() {
+        let secret = Secret::new("s3cret");
+        for (shown, may) in [
+            ("Bearer s3cret", true),
+            ("bearer  s3cret", true),
+            ("Bearer s3cre", false),
+            ("Bearer s3crets", false),
+            ("Bearer ", false),
+            ("Basic s3cret", false),
+            ("s3cret", false),
+        ] {
+            let headers = headers(&[("authorization", shown)]);
+            assert_eq!(token(&headers, Some(&secret)).is_ok(), may, "{shown}");
+            assert!(token(&headers, None).is_ok());
+        }
+        assert!(token(&HeaderMap::new(), Some(&secret)).is_err());
+        let twice = headers(&[("authorization", "Bearer s3cret"), ("authorization", "Bearer x")]);
+        assert!(token(&twice, Some(&secret)).is_err());
+    }
+}
