@@ -73,8 +73,8 @@ struct Doing {
 pub(crate) struct Line {
     traffic: Arc<Traffic>,
     doing: Mutex<Doing>,
-    /// A grant whose answer has not left yet.
-    pub undelivered: Mutex<Option<Undelivered>>,
+    /// Grants whose answers have not left yet.
+    undelivered: Mutex<Vec<Undelivered>>,
 }
 
 /// What is to be done about a connection.
@@ -119,8 +119,21 @@ impl Line {
 
     /// All that was to be written has left.
     pub(crate) fn flushed(&self) {
-        let mut held = self.undelivered.lock().unwrap_or_else(PoisonError::into_inner);
-        held.take_if(|grant| grant.is_written());
+        self.grants().retain(|grant| !grant.is_written());
+    }
+
+    /// A grant is on its way out.
+    pub(crate) fn granted(&self, grant: Undelivered) {
+        self.grants().push(grant);
+    }
+
+    /// Grants that never left; the connection is over.
+    pub(crate) fn undelivered(&self) -> Vec<Undelivered> {
+        std::mem::take(&mut *self.grants())
+    }
+
+    fn grants(&self) -> MutexGuard<'_, Vec<Undelivered>> {
+        self.undelivered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A head is whole; its request is being answered until the turn is dropped.

@@ -36,6 +36,9 @@ pub(crate) enum End {
     TimedOut,
     /// Taken back by hand: as a reap, but counted nowhere.
     Forced,
+    /// Reaped without any extend, while its worker was heard of: its grant was never received. It
+    /// is no settle, so it costs neither an attempt nor a `lost` and clears none.
+    Unheard,
     /// Nobody received it: as if it had not been granted, but for the quarantine.
     Undelivered,
 }
@@ -46,13 +49,16 @@ impl End {
             End::Succeeded { .. } => Outcome::Succeeded,
             End::Failed { .. } | End::TimedOut => Outcome::Failed,
             End::Snoozed { .. } => Outcome::Snoozed,
-            End::Released | End::Undelivered => Outcome::Released,
+            End::Released | End::Unheard | End::Undelivered => Outcome::Released,
             End::Lost { .. } | End::Forced => Outcome::Lost,
         }
     }
     /// The other side may still think that it is held.
     fn is_unclean(&self) -> bool {
-        matches!(self, End::Lost { .. } | End::TimedOut | End::Forced | End::Undelivered)
+        matches!(
+            self,
+            End::Lost { .. } | End::TimedOut | End::Forced | End::Unheard | End::Undelivered
+        )
     }
     fn is_settle(&self) -> bool {
         matches!(
@@ -119,7 +125,8 @@ impl Space {
 
     fn return_needs(&mut self, lease: &LeaseState, end: &End, now: Moment) {
         // A job's `released` gives back untouched; nothing of the gap is owed.
-        let rests = lease.job.is_none() || !matches!(end, End::Released | End::Undelivered);
+        let back = matches!(end, End::Released | End::Unheard | End::Undelivered);
+        let rests = lease.job.is_none() || !back;
         for held in &lease.limits {
             self.limits[held.limit].holders.remove(&lease.fence);
             self.return_limit(held.limit, held.weight, rests, now);
@@ -155,7 +162,7 @@ impl Space {
         if settled || end == End::TimedOut {
             job.lost = 0;
         }
-        if !matches!(end, End::Released | End::Undelivered) {
+        if !matches!(end, End::Released | End::Unheard | End::Undelivered) {
             job.released = 0;
         }
         let seq = job.seq;
@@ -201,7 +208,7 @@ impl Space {
             End::Snoozed { until, wait } => {
                 Next::Later { run_at: until, wait, keeps_place: false, error: None }
             }
-            End::Released => {
+            End::Released | End::Unheard => {
                 job.released += 1;
                 if job.released >= 2 {
                     let wait = Span::from_us(RELEASE_AGAIN_US);

@@ -111,7 +111,14 @@ impl Space {
                 name: Some(name.clone()),
                 ahead: Some(ahead),
                 position: Some(ahead + 1),
-                ..reason(ReasonKind::Behind, format!("{ahead} jobs of queue {name:?} go first"))
+                ..reason(
+                    ReasonKind::Behind,
+                    if ahead == 1 {
+                        format!("1 job of queue {name:?} goes first")
+                    } else {
+                        format!("{ahead} jobs of queue {name:?} go first")
+                    },
+                )
             });
         }
         reasons.extend(self.explain_workers(l.key.queue, &name, now));

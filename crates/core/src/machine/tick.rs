@@ -245,7 +245,7 @@ impl Space {
             .as_ref()
             .and_then(|id| self.workers.get(id))
             .is_some_and(|worker| worker.seen_at > lease.granted_at);
-        if !lease.extended && heard { End::Released } else { End::Lost { counts: !quiet } }
+        if !lease.extended && heard { End::Unheard } else { End::Lost { counts: !quiet } }
     }
 
     fn tick_doors(&mut self, now: Moment) {

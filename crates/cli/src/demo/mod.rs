@@ -1,0 +1,304 @@
+//! `tenure demo`: real work handed out under real caps, with crashes in the middle, and a web site
+//! that counts for itself whether any cap was broken.
+//!
+//! It uses nothing but the public API, the library and processes of this same binary. All that it
+//! starts and writes is gone when it ends, however it ends.
+
+mod crawl;
+mod fetch;
+mod look;
+mod show;
+mod site;
+mod verdict;
+mod witness;
+pub mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::Serialize;
+use tenure::Client;
+use tenure_core::names::Namespace;
+use tenure_core::requests::{ListLeases, ListWorkers, RunAudit};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use self::crawl::{Got, PAGES, Words};
+use self::look::{Look, Most, look};
+use self::show::Show;
+use self::site::{Site, Temper};
+use self::verdict::{Told, Verdict};
+use self::worker::{Accepted, SLOTS};
+use crate::exit::{Failure, NO, NOT_STARTED};
+use crate::output::Output;
+use crate::own::{OwnProcess, OwnServer, Words as Say, temporary_folder, unless_interrupted};
+
+/// Workers at the start; one is killed.
+const WORKERS: usize = 3;
+/// The one that is killed.
+const VICTIM: usize = 1;
+/// After so many pages one worker is killed, in the moment after the site has answered it.
+const KILL_WORKER_AFTER: u64 = 60;
+/// After so many pages the site bans an account.
+const BAN_AFTER: u64 = 120;
+/// After so many pages the server is killed.
+const KILL_SERVER_AFTER: u64 = 180;
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The crawl takes about 15 s; longer than this something is wrong.
+const CRAWL_MAX: Duration = Duration::from_secs(120);
+/// How long a worker may take to finish.
+const FINISH_MAX: Duration = Duration::from_secs(10);
+
+/// Watch Tenure at work, without any preparation: a crawl under caps, with crashes in the middle.
+#[derive(Args, Debug, Clone, Copy)]
+pub struct DemoArgs {
+    /// Leave the server up at the end, to look around, until Ctrl-C.
+    #[arg(long)]
+    pub hold: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Answer<'a> {
+    pages: usize,
+    seconds: f64,
+    server_away_ms: f64,
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+}
+
+/// What happened at the site.
+enum Event {
+    WorkerKilled,
+    Banned(String),
+}
+
+/// Runs the demo; exit 1 if a count does not hold.
+pub async fn run(out: Output, args: DemoArgs) -> Result<(), Failure> {
+    unless_interrupted(show(out, args)).await
+}
+
+/// All that is up while the demo runs. Dropped in this order: workers, server, folder.
+struct Stage {
+    workers: Vec<OwnProcess>,
+    server: OwnServer,
+    site: Site,
+    client: Client,
+    words: Words,
+    said: mpsc::UnboundedReceiver<String>,
+    events: mpsc::UnboundedReceiver<Event>,
+    /// The process to be killed by the site, once it is armed; 0 before and after.
+    trap: Arc<AtomicU32>,
+    _folder: tempfile::TempDir,
+}
+
+async fn show(out: Output, args: DemoArgs) -> Result<(), Failure> {
+    let mut show = Show::new();
+    let mut stage = Stage::set(&mut show).await?;
+    let begun = Instant::now();
+    let played = stage.play(&mut show).await;
+    show.end();
+    let Played { held, most, away } = played?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let told = stage.told(held, most).await?;
+    let verdict = verdict::judge(&crawl::pages(), &stage.site.seen(), &told);
+    let server_away_ms = away.as_secs_f64() * 1_000.0;
+    let answer = Answer { pages: PAGES, seconds, server_away_ms, verdict: &verdict };
+    out.answer(&answer, |answer| {
+        let (pages, seconds) = (answer.pages, answer.seconds);
+        let away = answer.server_away_ms;
+        let first = format!("{pages} pages in {seconds:.1} s; the server was away for {away:.0} ms");
+        format!("\n{first}\n\n{}\n{}", verdict.text(), next_steps(&stage, args))
+    })?;
+    if args.hold {
+        crate::output::tell("the server is up until Ctrl-C");
+        std::future::pending::<()>().await;
+    }
+    match verdict.ok {
+        true => Ok(()),
+        false => Err(Failure::new(NO, "a count does not hold").hint("this is a bug: please report it")),
+    }
+}
+
+/// Three commands to go on with, as they can be typed.
+fn next_steps(stage: &Stage, args: DemoArgs) -> String {
+    let own = std::env::args().next().unwrap_or_else(|| "tenure".to_owned());
+    if args.hold {
+        let own = format!("{own} --url {}", stage.server.url());
+        return format!(
+            "To look around while the server is up:\n  {own} limit\n  {own} pool accounts\n  \
+             {own} job news.example/1\n"
+        );
+    }
+    format!(
+        "To go on with a server of your own, each in its terminal:\n  {own} serve\n  \
+         {own} push mail '{{\"to\":\"ann@example.com\"}}'\n  {own} work mail -- cat\n"
+    )
+}
+
+/// What the play leaves behind, beside what the site and the store know.
+struct Played {
+    held: Vec<String>,
+    most: Most,
+    away: Duration,
+}
+
+impl Stage {
+    async fn set(show: &mut Show) -> Result<Self, Failure> {
+        let folder = temporary_folder(None)?;
+        let server = OwnServer::start(folder.path(), "always").await?;
+        let client = Client::new(server.engine()?, Namespace::main());
+        let words = Words::new()?;
+        let (send, events) = mpsc::unbounded_channel();
+        let trap = Arc::new(AtomicU32::new(0));
+        let site = Site::open(temper(send, trap.clone())).await.map_err(|error| {
+            Failure::new(NOT_STARTED, format!("the demo's site cannot listen: {error}"))
+        })?;
+        crawl::prepare(&client, &words).await?;
+        crawl::push(&client, &words).await?;
+        let (say, said) = mpsc::unbounded_channel();
+        let (url, address) = (server.url().to_string(), site.address().to_string());
+        let worker = |n: usize| {
+            let name = worker_name(n);
+            let args = ["demo-worker", "--server", &url, "--site", &address, "--name", &name];
+            OwnProcess::start(&args, Say::Lines(say.clone()))
+        };
+        let workers = (0..WORKERS).map(worker).collect::<Result<Vec<_>, _>>()?;
+        show.tell(&format!(
+            "server {url} (pid {}), site http://{address}, {WORKERS} workers of {SLOTS} slots, \
+             {PAGES} pages pushed",
+            server.pid()
+        ));
+        Ok(Stage { workers, server, site, client, words, said, events, trap, _folder: folder })
+    }
+
+    /// Lets the crawl run, with its crashes, until no job is open.
+    async fn play(&mut self, show: &mut Show) -> Result<Played, Failure> {
+        let until = Instant::now() + CRAWL_MAX;
+        let (mut held, mut armed, mut away) = (None, false, None);
+        let mut most = Most::default();
+        loop {
+            while let Ok(event) = self.events.try_recv() {
+                match event {
+                    Event::WorkerKilled => held = Some(self.worker_killed(show).await?),
+                    Event::Banned(account) => show.tell(&format!("the site banned {account}")),
+                }
+            }
+            let done = self.site.seen().answered;
+            if done >= KILL_WORKER_AFTER && !armed {
+                armed = true;
+                // The site springs it with its next answer to that worker.
+                self.trap.store(self.workers[VICTIM].pid(), Ordering::SeqCst);
+            }
+            if done >= KILL_SERVER_AFTER && away.is_none() {
+                away = Some(self.kill_server(show).await?);
+            }
+            if let Ok(look) = look(&self.client, &self.words).await {
+                most.note(&look);
+                show.draw(&look);
+                if look.open == 0 {
+                    // Both crashes came long before the last page, or the demo showed nothing.
+                    let (Some(held), Some(away)) = (held.take(), away) else {
+                        return Err(Failure::bug("the crawl ended before its crashes"));
+                    };
+                    return Ok(Played { held, most, away });
+                }
+                self.late(until, Some(&look))?;
+            }
+            self.late(until, None)?;
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn late(&self, until: Instant, look: Option<&Look>) -> Result<(), Failure> {
+        if Instant::now() < until {
+            return Ok(());
+        }
+        let open = look.map_or("the server does not answer".to_owned(), |look| {
+            format!("{} jobs are still open", look.open)
+        });
+        Err(Failure::new(NO, format!("the crawl does not end: {open}")))
+    }
+
+    /// The site has killed a worker: who it was to Tenure, and what it holds still.
+    async fn worker_killed(&mut self, show: &Show) -> Result<Vec<String>, Failure> {
+        self.workers[VICTIM].kill();
+        let pid = self.workers[VICTIM].pid();
+        let workers = self.client.run(ListWorkers::default()).await?.items;
+        let id = workers.into_iter().find(|worker| worker.pid == Some(pid));
+        let worker = id.map(|worker| worker.id.to_string());
+        let leases = self.client.run(ListLeases { worker, ..ListLeases::default() }).await?;
+        let held: Vec<String> =
+            leases.items.into_iter().filter_map(|lease| Some(lease.job?.to_string())).collect();
+        show.tell(&format!(
+            "kill -9 of worker {} (pid {pid}) right after an answer; it holds {}",
+            worker_name(VICTIM),
+            held.join(", ")
+        ));
+        Ok(held)
+    }
+
+    async fn kill_server(&mut self, show: &Show) -> Result<Duration, Failure> {
+        let begun = Instant::now();
+        let pid = self.server.pid();
+        self.server.kill();
+        show.tell(&format!("kill -9 of the server (pid {pid})"));
+        self.server.restart().await?;
+        let away = begun.elapsed();
+        let back = format!("the server is back (pid {}) after {away:.0?}", self.server.pid());
+        show.tell(&back);
+        Ok(away)
+    }
+
+    /// Lets the workers finish, and gathers what they and Tenure say.
+    async fn told(&mut self, held: Vec<String>, most: Most) -> Result<Told, Failure> {
+        for worker in &mut self.workers {
+            worker.finish(FINISH_MAX).await;
+        }
+        let mut told = Told { held, most, killed: worker_name(VICTIM), ..Told::default() };
+        while let Ok(Some(line)) = timeout(FINISH_MAX, self.said.recv()).await {
+            if let Some(one) = Accepted::read(&line) {
+                told.accepted.entry(one.page).or_default().insert(one.fetch);
+            }
+        }
+        let jobs = look::all_succeeded(&self.client, &self.words).await?;
+        let result = |job: &tenure_core::job::JobView| {
+            let got: Got = serde_json::from_str(job.result.as_ref()?.text()).ok()?;
+            Some((job.id.to_string(), got.fetch))
+        };
+        told.results = jobs.iter().filter_map(result).collect::<BTreeMap<_, _>>();
+        told.faults = self.client.run(RunAudit).await?.faults;
+        Ok(told)
+    }
+}
+
+fn worker_name(n: usize) -> String {
+    format!("w{}", n + 1)
+}
+
+/// The site bans in the middle, and kills a worker that it has just answered once it is told to: so
+/// the worker dies between the answer and its settle.
+fn temper(send: mpsc::UnboundedSender<Event>, trap: Arc<AtomicU32>) -> Temper {
+    let killed = send.clone();
+    Temper {
+        ban_after: BAN_AFTER,
+        served: Box::new(move |worker| {
+            if worker != worker_name(VICTIM) {
+                return;
+            }
+            let pid = trap.swap(0, Ordering::SeqCst);
+            if let (Ok(raw), true) = (i32::try_from(pid), pid != 0) {
+                // It is our child and not waited for yet, so the id is still its own.
+                let _ = kill(Pid::from_raw(raw), Signal::SIGKILL);
+                let _ = killed.send(Event::WorkerKilled);
+            }
+        }),
+        banned: Box::new(move |account| drop(send.send(Event::Banned(account.to_owned())))),
+    }
+}

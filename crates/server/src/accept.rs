@@ -1,0 +1,137 @@
+//! Takes connections until it is told to stop, then drains.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::config::Deps;
+use crate::conn::{self, Stage};
+use crate::service::Service;
+use crate::traffic::Traffic;
+
+/// After the system had no room for a connection, the next one is tried so much later.
+const NO_ROOM: Duration = Duration::from_millis(50);
+/// How often a drain looks whether it is done.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a server did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Requests that were answered, whatever the answer.
+    pub answered: u64,
+    /// Connections that were cut off since the drain took too long.
+    pub cut: usize,
+}
+
+/// Serves until `shutdown` is done, then drains: who waits for a lease is answered with none, new
+/// lease calls are refused, all else is answered until nobody asks any more or
+/// [`Config::drain_max`](crate::Config::drain_max) is over. Dropping it cuts everything off.
+///
+/// Whether it may listen there without a token is for [`may_listen`](crate::may_listen).
+pub async fn run(listener: TcpListener, deps: Deps, shutdown: impl Future<Output = ()>) -> Report {
+    let here = match listener.local_addr() {
+        Ok(here) => here,
+        Err(why) => {
+            tracing::warn!(%why, "the address of the listener is unknown");
+            SocketAddr::from(([127, 0, 0, 1], 0))
+        }
+    };
+    let traffic = Arc::new(Traffic::new());
+    let config = deps.config;
+    let engine = deps.engine.clone();
+    let service = Arc::new(Service { deps, traffic: traffic.clone(), here });
+    let (stage, stages) = watch::channel(Stage::Serving);
+    let mut server = Server {
+        listener,
+        service,
+        stages,
+        room: Arc::new(Semaphore::new(config.connections_max)),
+        conns: JoinSet::new(),
+    };
+    tokio::select! {
+        () = server.accept() => {}
+        () = shutdown => {}
+    }
+    let end = Instant::now() + config.drain_max;
+    tracing::info!("draining");
+    traffic.drain();
+    engine.drain();
+    let quiet = async {
+        while !traffic.is_quiet(config.quiet) {
+            sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        () = server.accept() => {}
+        _ = timeout_at(end, quiet) => {}
+    }
+    stage.send_replace(Stage::Ending);
+    let Server { listener, mut conns, .. } = server;
+    drop(listener);
+    let all = async { while conns.join_next().await.is_some() {} };
+    // A connection that just got its last request is given a moment in any case.
+    let _ = timeout_at(end.max(Instant::now() + config.quiet), all).await;
+    let cut = conns.len();
+    if cut > 0 {
+        tracing::warn!(cut, "connections were cut off: the drain took too long");
+    }
+    conns.shutdown().await;
+    Report { answered: traffic.answered(), cut }
+}
+
+struct Server {
+    listener: TcpListener,
+    service: Arc<Service>,
+    stages: watch::Receiver<Stage>,
+    room: Arc<Semaphore>,
+    conns: JoinSet<()>,
+}
+
+impl Server {
+    /// Takes connections for ever. May be dropped and called again.
+    async fn accept(&mut self) {
+        let mut full = false;
+        loop {
+            while self.conns.try_join_next().is_some() {}
+            let Ok(room) = self.room.clone().acquire_owned().await else { return };
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    full = false;
+                    let conn = conn::drive(ready(stream), self.service.clone(), self.stages.clone());
+                    self.conns.spawn(async move {
+                        conn.await;
+                        drop(room);
+                    });
+                }
+                Err(why) if is_of_one(&why) => tracing::debug!(%why, "a connection was gone"),
+                Err(why) => {
+                    if !full {
+                        tracing::warn!(%why, "no connection can be taken; raise the limit of open files");
+                    }
+                    full = true;
+                    sleep(NO_ROOM).await;
+                }
+            }
+        }
+    }
+}
+
+/// Answers are small and waited for: never held back to be sent together.
+fn ready(stream: TcpStream) -> TcpStream {
+    if let Err(why) = stream.set_nodelay(true) {
+        tracing::debug!(%why, "a connection cannot be set up");
+    }
+    stream
+}
+
+/// Whether only this one connection failed.
+fn is_of_one(why: &std::io::Error) -> bool {
+    use std::io::ErrorKind as K;
+    matches!(why.kind(), K::ConnectionAborted | K::ConnectionReset | K::ConnectionRefused)
+}

@@ -1,0 +1,118 @@
+//! One connection: driven until it is over, too slow, or told to end.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tenure_core::refusal::{Code, Refusal};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::io::Watched;
+use crate::problem;
+use crate::service::Service;
+use crate::traffic::{Line, Verdict};
+
+/// What is told to all connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// Go on.
+    Serving,
+    /// Answer what is being asked, and close.
+    Ending,
+}
+
+/// What was granted and never left goes back, also if the connection's task is cut off.
+struct Over(Arc<Line>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        let grants = self.0.undelivered();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        for grant in grants {
+            runtime.spawn(grant.give_back());
+        }
+    }
+}
+
+/// Drives a connection to its end.
+pub(crate) async fn drive(
+    stream: TcpStream,
+    service: Arc<Service>,
+    mut stage: watch::Receiver<Stage>,
+) {
+    let config = service.deps.config;
+    let line = Arc::new(Line::new(service.traffic.clone()));
+    let _over = Over(line.clone());
+    let io = TokioIo::new(Watched::new(stream, line.clone()));
+    let answers = {
+        let line = line.clone();
+        service_fn(move |request| {
+            // Begun here, not in the future: the head is whole now.
+            let turn = line.begin();
+            let service = service.clone();
+            let answer = async move {
+                Ok::<_, std::convert::Infallible>(service.answer(request, turn).await)
+            };
+            Box::pin(answer) as Pin<Box<dyn Future<Output = _> + Send>>
+        })
+    };
+    // A caller who closes its side is gone: that is how a wait ends and a grant is undone. How long
+    // a head or an idle connection may last is looked after here, since a slow one is answered.
+    let mut conn = http1::Builder::new()
+        .half_close(false)
+        .header_read_timeout(None)
+        .serve_connection(io, answers);
+    let mut look = pin!(sleep_until(Instant::now() + config.head_max));
+    let mut told = false;
+    loop {
+        tokio::select! {
+            ended = &mut conn => {
+                if let Err(why) = ended {
+                    tracing::debug!(%why, "a connection broke");
+                }
+                return;
+            }
+            () = &mut look => match line.look(&config, Instant::now()) {
+                Verdict::Well(next) => look.as_mut().reset(next),
+                Verdict::Over => return,
+                Verdict::SlowHead => {
+                    let stream = conn.into_parts().io.into_inner().into_stream();
+                    slow_head(stream, config.linger).await;
+                    return;
+                }
+            },
+            changed = stage.changed(), if !told => {
+                if changed.is_err() || *stage.borrow() == Stage::Ending {
+                    told = true;
+                    Pin::new(&mut conn).graceful_shutdown();
+                }
+            }
+        }
+    }
+}
+
+/// Says why the connection ends.
+async fn slow_head(mut stream: TcpStream, linger: Duration) {
+    let body = problem::json(&Refusal::new(
+        Code::RequestTimeout,
+        "the head of the request did not come in time",
+        "send the request again, faster",
+    ));
+    let head = format!(
+        "HTTP/1.1 408 Request Timeout\r\ncontent-type: application/problem+json\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    let said = async {
+        stream.write_all(head.as_bytes()).await?;
+        stream.write_all(&body).await?;
+        stream.shutdown().await
+    };
+    let _ = timeout(linger, said).await;
+}

@@ -1,0 +1,251 @@
+//! `/openapi.json`, made of the table of routes: it says what is there, and nothing else.
+
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value, json};
+
+use crate::routes::{self, Route, Takes};
+use crate::schemas;
+
+/// The document.
+pub fn document() -> &'static Value {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    DOCUMENT.get_or_init(make)
+}
+
+fn make() -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for route in routes::all() {
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method.as_str().to_ascii_lowercase()] = operation(route);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tenure",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Hands out scarce work: jobs, slots under a cap, calls under a rate, \
+                            accounts, locks.",
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas::all(),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "responses": {"Problem": {
+                "description": "The answer is no: `code` says why, `hint` what to do next.",
+                "content": {"application/problem+json": {"schema": schema("Problem")}},
+            }},
+            "parameters": {"Namespace": {
+                "name": "Tenure-Namespace",
+                "in": "header",
+                "description": "The namespace; \"default\" without it.",
+                "schema": {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,62}$"},
+            }},
+        },
+        // A server without a token asks for none.
+        "security": [{"token": []}, {}],
+    })
+}
+
+fn schema(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+fn operation(route: &Route) -> Value {
+    let mut answers: Map<String, Value> = Map::new();
+    for (status, name) in route.answers {
+        let mut answer = json!({"description": describe(*status)});
+        if !name.is_empty() {
+            answer["content"] = json!({"application/json": {"schema": schema(name)}});
+            if let Takes::JsonOrJobs(_) = route.takes {
+                answer["content"]["application/x-ndjson"] = json!({});
+            }
+        }
+        answers.insert(status.to_string(), answer);
+    }
+    answers.insert("default".to_owned(), json!({"$ref": "#/components/responses/Problem"}));
+    let mut parameters: Vec<Value> = route
+        .names()
+        .map(|name| {
+            json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})
+        })
+        .chain(route.query.iter().map(|name| {
+            let kind = match *name {
+                "max" | "version" => "integer",
+                "full" | "force" => "boolean",
+                _ => "string",
+            };
+            json!({"name": name, "in": "query", "schema": {"type": kind}})
+        }))
+        .collect();
+    if route.path.starts_with("/v1/") {
+        parameters.push(json!({"$ref": "#/components/parameters/Namespace"}));
+    }
+    let mut operation = json!({
+        "operationId": route.name,
+        "summary": route.summary,
+        "parameters": parameters,
+        "responses": answers,
+    });
+    if let Some(name) = route.takes.schema() {
+        let mut content = json!({"application/json": {"schema": schema(name)}});
+        if route.takes.lines() {
+            content["application/x-ndjson"] = json!({});
+        }
+        let required = !matches!(route.takes, Takes::Maybe(_));
+        operation["requestBody"] = json!({"required": required, "content": content});
+    }
+    if route.is_open() {
+        operation["security"] = json!([]);
+    }
+    operation
+}
+
+fn describe(status: u16) -> &'static str {
+    match status {
+        201 => "Something new is there",
+        204 => "It is gone",
+        503 => "Not now",
+        _ => "Answered",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tenure_core::decode;
+    use tenure_core::refusal::{Code, Refusal};
+
+    use super::*;
+
+    /// The routes of CONTRACT.md that are built, by hand.
+    const CONTRACT: &str = "
+        POST /v1/jobs
+        GET /v1/jobs
+        GET /v1/jobs/{id}
+        PATCH /v1/jobs/{id}
+        DELETE /v1/jobs/{id}
+        POST /v1/jobs/{id}/cancel
+        POST /v1/jobs/{id}/retry
+        POST /v1/jobs/{id}/run-now
+        POST /v1/jobs/cancel
+        POST /v1/jobs/retry
+        GET /v1/jobs/{id}/explain
+        POST /v1/leases
+        POST /v1/leases/extend
+        POST /v1/leases/settle
+        GET /v1/leases
+        DELETE /v1/leases/{id}
+        GET /v1/queues
+        GET /v1/queues/{name}
+        PUT /v1/queues/{name}
+        PATCH /v1/queues/{name}
+        DELETE /v1/queues/{name}
+        POST /v1/queues/{name}/pause
+        POST /v1/queues/{name}/resume
+        GET /v1/limits
+        GET /v1/limits/{name}
+        PUT /v1/limits/{name}
+        PATCH /v1/limits/{name}
+        DELETE /v1/limits/{name}
+        POST /v1/limits/{name}/pause
+        POST /v1/limits/{name}/resume
+        POST /v1/limits/{name}/observe
+        GET /v1/pools
+        GET /v1/pools/{name}
+        PUT /v1/pools/{name}
+        PATCH /v1/pools/{name}
+        DELETE /v1/pools/{name}
+        GET /v1/pools/{name}/resources
+        PUT /v1/pools/{name}/resources
+        POST /v1/pools/{name}/resources
+        GET /v1/pools/{name}/resources/{id}
+        PATCH /v1/pools/{name}/resources/{id}
+        DELETE /v1/pools/{name}/resources/{id}
+        POST /v1/pools/{name}/resources/{id}/cool
+        POST /v1/pools/{name}/resources/{id}/ban
+        POST /v1/pools/{name}/resources/{id}/restore
+        GET /v1/workers
+        GET /v1/stats
+        GET /v1/audit
+        GET /healthz
+        GET /readyz
+        GET /version
+        GET /openapi.json";
+
+    #[test]
+    fn the_document_has_the_routes_of_the_contract_and_no_others() {
+        let paths = document()["paths"].as_object().unwrap();
+        let have: BTreeSet<String> = paths
+            .iter()
+            .flat_map(|(path, methods)| {
+                let methods = methods.as_object().unwrap().keys();
+                methods.map(move |method| format!("{} {path}", method.to_uppercase()))
+            })
+            .collect();
+        let want: BTreeSet<String> =
+            CONTRACT.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect();
+        assert_eq!(have, want);
+    }
+
+    #[test]
+    fn every_schema_that_is_named_is_there() {
+        fn names(value: &Value, into: &mut BTreeSet<String>) {
+            match value {
+                Value::Object(fields) => {
+                    if let Some(Value::String(name)) = fields.get("$ref") {
+                        into.insert(name.clone());
+                    }
+                    fields.values().for_each(|value| names(value, into));
+                }
+                Value::Array(items) => items.iter().for_each(|value| names(value, into)),
+                _ => {}
+            }
+        }
+        let mut named = BTreeSet::new();
+        names(document(), &mut named);
+        for name in named {
+            let pointer = name.strip_prefix('#').unwrap();
+            assert!(document().pointer(pointer).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_field_of_a_body_is_known_to_its_reader() {
+        type Reader = fn(&[u8]) -> Option<Refusal>;
+        let readers: &[(&str, Reader)] = &[
+            ("NewJob", |body| decode::push(body).err()),
+            ("JobPatch", |body| decode::patch_job("j", body).err()),
+            ("JobFilter", |body| decode::cancel_jobs(body).err()),
+            ("RetryOne", |body| decode::retry_job("j", body).err()),
+            ("LeaseCall", |body| decode::lease(body).err()),
+            ("ExtendCall", |body| decode::extend(body).err()),
+            ("SettleCall", |body| decode::settle(body).err()),
+            ("QueueSettings", |body| decode::put_queue("q", body).err()),
+            ("LimitSettings", |body| decode::put_limit("l", body).err()),
+            ("PoolSettings", |body| decode::put_pool("p", body).err()),
+            ("Later", |body| decode::pause_queue("q", body).err()),
+            ("Observation", |body| decode::observe_limit("l", body).err()),
+            ("NewResource", |body| decode::add_resources("p", body).err()),
+            ("ResourcePatch", |body| {
+                decode::patch_resource(decode::ResourcePath { name: "p", id: "r" }, body).err()
+            }),
+            ("Ban", |body| {
+                decode::ban_resource(decode::ResourcePath { name: "p", id: "r" }, body).err()
+            }),
+        ];
+        assert_eq!(readers.len(), schemas::BODIES.len());
+        for ((name, fields), (reader, read)) in schemas::BODIES.iter().zip(readers) {
+            assert_eq!(name, reader);
+            for (field, _) in *fields {
+                let no = read(json!({*field: null}).to_string().as_bytes());
+                let unknown = no.is_some_and(|no| no.code == Code::UnknownField);
+                assert!(!unknown, "{name} has no {field}");
+            }
+            let no = read(br#"{"nothing_like_it": 1}"#).unwrap();
+            assert_eq!(no.code, Code::UnknownField, "{name}");
+        }
+    }
+}

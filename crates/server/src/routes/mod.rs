@@ -1,0 +1,354 @@
+//! The table of all routes. It drives the router and the OpenAPI document alike, so that the two
+//! cannot differ: what is in it is answered and documented, and nothing else is.
+//!
+//! A route turns a path, a query and a body into a request of an engine, by the readers of
+//! `tenure_core::decode`; it decides nothing.
+
+mod jobs;
+mod leases;
+mod limits;
+mod pools;
+pub(crate) mod push_lines;
+mod queues;
+pub(crate) mod sync_lines;
+pub(crate) mod system;
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use hyper::Method;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::Request;
+
+use crate::target;
+
+/// What a call says, but for its namespace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    /// The named parts of the path, decoded, in their order.
+    pub names: &'a [Cow<'a, str>],
+    /// The query, decoded.
+    pub query: &'a [(Cow<'a, str>, Cow<'a, str>)],
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl Asked<'_> {
+    /// The first name of the path.
+    fn first(&self) -> &str {
+        self.names.first().map_or("", |name| name)
+    }
+    /// The second.
+    fn second(&self) -> &str {
+        self.names.get(1).map_or("", |name| name)
+    }
+}
+
+/// What is asked of the engine.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// The request.
+    pub request: Request,
+    /// One object was sent where an array could have been: one is answered.
+    pub one: bool,
+}
+
+impl<R: Into<Request>> From<R> for Call {
+    fn from(request: R) -> Self {
+        Call { request: request.into(), one: false }
+    }
+}
+
+type Read = fn(Asked<'_>) -> Result<Call, Refusal>;
+
+/// What a route does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Does {
+    /// Asks the engine.
+    Ask(Read),
+    /// Says that the process lives.
+    Health,
+    /// Says whether it may be asked.
+    Ready,
+    /// Says what it is.
+    Version,
+    /// Says what can be asked.
+    Document,
+}
+
+/// Which bodies a route takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Takes {
+    /// None; `{}` is none.
+    Nothing,
+    /// JSON, or none.
+    Maybe(&'static str),
+    /// JSON.
+    Json(&'static str),
+    /// JSON, or a job a line.
+    JsonOrJobs(&'static str),
+    /// JSON, or a resource a line.
+    JsonOrResources(&'static str),
+}
+
+impl Takes {
+    /// Whether NDJSON may come.
+    pub(crate) fn lines(self) -> bool {
+        matches!(self, Takes::JsonOrJobs(_) | Takes::JsonOrResources(_))
+    }
+    /// The schema of the body.
+    pub(crate) fn schema(self) -> Option<&'static str> {
+        match self {
+            Takes::Nothing => None,
+            Takes::Maybe(schema)
+            | Takes::Json(schema)
+            | Takes::JsonOrJobs(schema)
+            | Takes::JsonOrResources(schema) => Some(schema),
+        }
+    }
+}
+
+/// One route.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// Its method.
+    pub method: Method,
+    /// Its path, names in braces.
+    pub path: &'static str,
+    /// The operation, by the name that it has in every layer.
+    pub name: &'static str,
+    /// What it does, for people.
+    pub summary: &'static str,
+    /// Its query parameters.
+    pub query: &'static [&'static str],
+    /// Its body.
+    pub takes: Takes,
+    /// Good answers: status and schema (empty: no body).
+    pub answers: &'static [(u16, &'static str)],
+    /// What it does.
+    pub does: Does,
+}
+
+impl Route {
+    const fn new(
+        method: Method,
+        path: &'static str,
+        name: &'static str,
+        summary: &'static str,
+        read: Read,
+    ) -> Self {
+        Route {
+            method,
+            path,
+            name,
+            summary,
+            query: &[],
+            takes: Takes::Nothing,
+            answers: &[],
+            does: Does::Ask(read),
+        }
+    }
+    const fn get(
+        path: &'static str,
+        name: &'static str,
+        summary: &'static str,
+        read: Read,
+    ) -> Self {
+        Route::new(Method::GET, path, name, summary, read)
+    }
+    const fn post(
+        path: &'static str,
+        name: &'static str,
+        summary: &'static str,
+        read: Read,
+    ) -> Self {
+        Route::new(Method::POST, path, name, summary, read)
+    }
+    const fn put(
+        path: &'static str,
+        name: &'static str,
+        summary: &'static str,
+        read: Read,
+    ) -> Self {
+        Route::new(Method::PUT, path, name, summary, read)
+    }
+    const fn patch(
+        path: &'static str,
+        name: &'static str,
+        summary: &'static str,
+        read: Read,
+    ) -> Self {
+        Route::new(Method::PATCH, path, name, summary, read)
+    }
+    const fn delete(
+        path: &'static str,
+        name: &'static str,
+        summary: &'static str,
+        read: Read,
+    ) -> Self {
+        let mut route = Route::new(Method::DELETE, path, name, summary, read);
+        route.answers = &[(204, "")];
+        route
+    }
+    const fn query(mut self, query: &'static [&'static str]) -> Self {
+        self.query = query;
+        self
+    }
+    const fn takes(mut self, takes: Takes) -> Self {
+        self.takes = takes;
+        self
+    }
+    const fn answers(mut self, answers: &'static [(u16, &'static str)]) -> Self {
+        self.answers = answers;
+        self
+    }
+
+    /// The names in its path, in their order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.path.split('/').filter_map(name_of)
+    }
+
+    /// Whether it is answered to who shows no token.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.does, Does::Health | Does::Ready)
+    }
+}
+
+/// `name` of `{name}`.
+fn name_of(part: &'static str) -> Option<&'static str> {
+    part.strip_prefix('{')?.strip_suffix('}')
+}
+
+/// The query parameters of a list.
+const PAGE: &[&str] = &["max", "cursor"];
+
+/// All routes, by subject.
+pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
+    [jobs::ROUTES, leases::ROUTES, queues::ROUTES, limits::ROUTES, pools::ROUTES, system::ROUTES]
+        .into_iter()
+        .flatten()
+}
+
+/// A part of a route's path.
+enum Part {
+    Is(&'static str),
+    Named(&'static str),
+}
+
+struct Pattern {
+    route: &'static Route,
+    parts: Vec<Part>,
+}
+
+impl Pattern {
+    /// What stands for each name, still encoded.
+    fn matches<'p>(&self, path: &[&'p str], names: &mut Vec<(&'static str, &'p str)>) -> bool {
+        names.clear();
+        self.parts.len() == path.len()
+            && self.parts.iter().zip(path).all(|(part, text)| match part {
+                Part::Is(is) => is == text,
+                Part::Named(name) => {
+                    names.push((name, text));
+                    !text.is_empty()
+                }
+            })
+    }
+}
+
+fn patterns() -> &'static [Pattern] {
+    static PATTERNS: OnceLock<Vec<Pattern>> = OnceLock::new();
+    PATTERNS.get_or_init(|| {
+        let pattern = |route: &'static Route| {
+            let part = |part| name_of(part).map_or(Part::Is(part), Part::Named);
+            Pattern { route, parts: route.path.split('/').skip(1).map(part).collect() }
+        };
+        all().map(pattern).collect()
+    })
+}
+
+/// What a method and a path mean.
+pub(crate) enum Found<'p> {
+    /// This, with what stands for its names.
+    Route(&'static Route, Vec<(&'static str, &'p str)>),
+    /// Something, with other methods.
+    Methods(String),
+    /// Nothing.
+    Nothing,
+}
+
+/// Looks a request up.
+pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Found<'p> {
+    let Some(path) = path.strip_prefix('/') else { return Found::Nothing };
+    let parts: Vec<&str> = path.split('/').collect();
+    let mut names = Vec::new();
+    let mut methods: Vec<&str> = Vec::new();
+    for pattern in patterns() {
+        if pattern.matches(&parts, &mut names) {
+            if pattern.route.method == *method {
+                return Found::Route(pattern.route, names);
+            }
+            if !methods.contains(&pattern.route.method.as_str()) {
+                methods.push(pattern.route.method.as_str());
+            }
+        }
+    }
+    match methods.as_slice() {
+        [] => Found::Nothing,
+        methods => Found::Methods(methods.join(", ")),
+    }
+}
+
+/// Decodes what stands for the names of a path.
+pub(crate) fn names<'p>(
+    found: &[(&'static str, &'p str)],
+) -> Result<Vec<Cow<'p, str>>, Refusal> {
+    found.iter().map(|(name, text)| target::part(text, name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn name(method: &Method, path: &str) -> Option<&'static str> {
+        match find(method, path) {
+            Found::Route(route, _) => Some(route.name),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_fixed_path_is_found_before_one_with_a_name() {
+        for (method, path, is) in [
+            (Method::POST, "/v1/jobs", Some("push")),
+            (Method::POST, "/v1/jobs/cancel", Some("cancel_jobs")),
+            (Method::GET, "/v1/jobs/cancel", Some("get_job")),
+            (Method::POST, "/v1/jobs/x/cancel", Some("cancel_job")),
+            (Method::POST, "/v1/leases/extend", Some("extend")),
+            (Method::DELETE, "/v1/leases/extend", Some("force_lease")),
+            (Method::GET, "/v1/pools/p/resources/a%2Fb", Some("get_resource")),
+            (Method::GET, "/v1/pools/p/resources/a/b", None),
+            (Method::GET, "/v1/jobs/", None),
+            (Method::GET, "//v1/jobs", None),
+            (Method::GET, "/", None),
+            (Method::POST, "/v1/jobs/x", None),
+        ] {
+            assert_eq!(name(&method, path), is, "{method} {path}");
+        }
+        assert!(
+            matches!(find(&Method::POST, "/v1/jobs/x"), Found::Methods(m) if m == "GET, PATCH, DELETE")
+        );
+        assert!(matches!(find(&Method::PUT, "/v1/jobs/cancel"), Found::Methods(_)));
+    }
+
+    #[test]
+    fn every_route_has_a_name_and_good_answers_of_its_own() {
+        let mut seen = HashSet::new();
+        for route in all() {
+            assert!(seen.insert(route.name), "{} stands twice", route.name);
+            assert!(!route.answers.is_empty(), "{} answers nothing", route.name);
+            assert!(!route.summary.is_empty() && !route.summary.ends_with('.'), "{}", route.name);
+        }
+    }
+}

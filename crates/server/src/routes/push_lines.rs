@@ -1,0 +1,221 @@
+//! `POST /v1/jobs` with a job a line, of any number.
+//!
+//! Lines go to the engine in groups, as many as have come; each is answered by a line of its own,
+//! once it is stored. A bad line is answered in its place and stops nobody.
+//!
+//! Reading does not wait for the answers to be read, up to a bound, since a simple client sends all
+//! before it reads anything.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::Response;
+use serde::Serialize;
+use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX};
+use tenure_core::decode::{self, Line, Lines};
+use tenure_core::job::NewJob;
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{Push, PushAnswer, Pushed, PushedId};
+use tenure_engine::{CallError, Engine, EngineExt, Fault};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::body::{BodyError, Piece, Reading};
+use crate::config::Config;
+use crate::out::{Out, Tied};
+use crate::problem;
+
+const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+/// Groups of answers that may lie here unread: some 40 MB at most.
+const ANSWERS_MAX: usize = 512;
+
+/// Begins to answer; a task reads, asks and writes for as long as the answer is wanted.
+pub(crate) fn answer(
+    engine: Arc<dyn Engine>,
+    namespace: Namespace,
+    reading: Reading,
+    config: Config,
+) -> Response<Out> {
+    let (answers, lines) = mpsc::channel(ANSWERS_MAX);
+    let mut push = PushLines {
+        engine,
+        namespace,
+        config,
+        answers,
+        group: Vec::new(),
+        bytes: 0,
+        lines: 0,
+    };
+    let task = tokio::spawn(async move {
+        // `None`: nobody wants the answers any more.
+        let _ = push.run(reading).await;
+    });
+    let mut response = Response::new(Out::lines(lines, Tied(task.abort_handle())));
+    response.headers_mut().insert(CONTENT_TYPE, NDJSON);
+    response
+}
+
+/// A line that was read.
+type Read = (usize, Result<NewJob, Refusal>);
+
+struct PushLines {
+    engine: Arc<dyn Engine>,
+    namespace: Namespace,
+    config: Config,
+    answers: mpsc::Sender<Bytes>,
+    /// Lines that were read and not asked for yet.
+    group: Vec<Read>,
+    /// Bytes of these.
+    bytes: usize,
+    /// The last line that had something in it.
+    lines: usize,
+}
+
+#[derive(Serialize)]
+struct Stored<'a> {
+    line: usize,
+    #[serde(flatten)]
+    pushed: &'a PushedId,
+}
+
+impl PushLines {
+    async fn run(&mut self, mut reading: Reading) -> Option<()> {
+        let mut lines = Lines::default();
+        loop {
+            let piece = match reading.next_now().await {
+                Some(piece) => piece,
+                None => {
+                    // Nothing is here: those who came first are not kept waiting for more.
+                    self.send().await?;
+                    reading.next(Instant::now() + self.config.body_pause_max).await
+                }
+            };
+            match piece {
+                Ok(Piece::Data(data)) => {
+                    let mut chunk = &data[..];
+                    while let Some((number, line)) = lines.next(&mut chunk) {
+                        self.take(number, line);
+                        if self.group.len() >= ITEMS_MAX || self.bytes >= BODY_BYTES_MAX {
+                            self.send().await?;
+                        }
+                    }
+                }
+                Ok(Piece::End) => break,
+                Err(BodyError::Gone) => return None,
+                Err(BodyError::Refused(no)) => {
+                    // What came of a line before the sender fell silent is no line.
+                    self.group.push((self.lines + 1, Err(no)));
+                    return self.send().await;
+                }
+            }
+        }
+        if let Some((number, line)) = lines.finish() {
+            self.take(number, line);
+        }
+        self.send().await
+    }
+
+    fn take(&mut self, number: usize, line: Line<'_>) {
+        self.lines = number;
+        let job = match line {
+            Line::Whole(line) => {
+                self.bytes += line.len();
+                decode::push_line(line)
+            }
+            Line::TooLong => Err(decode::line_too_long()),
+        };
+        self.group.push((number, job));
+    }
+
+    /// Stores the group, and sends its answers in one piece.
+    async fn send(&mut self) -> Option<()> {
+        if self.group.is_empty() {
+            return Some(());
+        }
+        self.bytes = 0;
+        let group = std::mem::take(&mut self.group);
+        let mut answers: Vec<(usize, Vec<u8>)> = Vec::with_capacity(group.len());
+        let mut jobs = VecDeque::with_capacity(group.len());
+        for (number, job) in group {
+            match job {
+                Ok(job) => jobs.push_back((number, job)),
+                Err(no) => answers.push((number, problem_line(number, no))),
+            }
+        }
+        self.store(jobs, &mut answers).await;
+        answers.sort_by_key(|(number, _)| *number);
+        let mut text = Vec::with_capacity(answers.iter().map(|(_, line)| line.len() + 1).sum());
+        for (_, line) in answers {
+            text.extend_from_slice(&line);
+            text.push(b'\n');
+        }
+        self.answers.send(Bytes::from(text)).await.ok()
+    }
+
+    /// Stores jobs in as few calls as it takes. A call stores all or none, so that one which is
+    /// refused for an item is made again for those before it, and then for those behind.
+    async fn store(
+        &self,
+        mut jobs: VecDeque<(usize, NewJob)>,
+        answers: &mut Vec<(usize, Vec<u8>)>,
+    ) {
+        // How many to try at once; less after a refusal that names no item.
+        let mut most = ITEMS_MAX;
+        while !jobs.is_empty() {
+            let tried = jobs.len().min(most);
+            let items = jobs.iter().take(tried).map(|(_, job)| job.clone()).collect();
+            let push = Push { jobs: items, answer: PushAnswer::Ids };
+            match self.engine.run(&self.namespace, push).await {
+                Ok(Pushed::Ids(ids)) if ids.len() == tried => {
+                    for ((number, _), pushed) in jobs.drain(..tried).zip(&ids) {
+                        let stored = Stored { line: number, pushed };
+                        answers.push((number, serde_json::to_vec(&stored).unwrap_or_default()));
+                    }
+                    most = ITEMS_MAX;
+                }
+                Ok(_) => {
+                    let fault = Fault::Broken("a push was not answered as asked".to_owned());
+                    refuse(jobs.drain(..tried), &problem::of_error(fault.into()), answers);
+                }
+                Err(CallError::Refused(no)) if tried > 1 => {
+                    // Those before the refused one may go; alone, it is refused for itself.
+                    let named = no.index.filter(|index| *index < tried);
+                    most = match named {
+                        Some(0) => 1,
+                        Some(index) => index,
+                        None => tried / 2,
+                    };
+                }
+                Err(error) => {
+                    refuse(jobs.drain(..tried), &problem::of_error(error), answers);
+                    most = ITEMS_MAX;
+                }
+            }
+        }
+    }
+}
+
+/// Answers lines with one refusal.
+fn refuse(
+    jobs: impl Iterator<Item = (usize, NewJob)>,
+    no: &Refusal,
+    answers: &mut Vec<(usize, Vec<u8>)>,
+) {
+    answers.extend(jobs.map(|(number, _)| (number, problem_line(number, no.clone()))));
+}
+
+/// The problem of a line, whose pointer counts from the line.
+fn problem_line(number: usize, no: Refusal) -> Vec<u8> {
+    let pointer = match (no.index, no.pointer) {
+        (Some(index), Some(pointer)) => {
+            let item = format!("/{index}");
+            let tail = pointer.strip_prefix(&item).map(str::to_owned);
+            Some(tail.unwrap_or(pointer))
+        }
+        (_, pointer) => pointer,
+    };
+    problem::json(&Refusal { pointer, index: None, line: Some(number), ..no })
+}

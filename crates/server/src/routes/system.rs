@@ -1,0 +1,105 @@
+//! What is asked of the server itself, and of a namespace as a whole.
+
+use hyper::Method;
+use serde::Serialize;
+use tenure_core::decode;
+use tenure_core::requests::{GetStats, RunAudit};
+use tenure_engine::Health;
+
+use super::{Does, PAGE, Route, Takes};
+
+/// The contract that is spoken here.
+const CONTRACT: u32 = 1;
+
+const fn own(
+    path: &'static str,
+    name: &'static str,
+    summary: &'static str,
+    does: Does,
+    answers: &'static [(u16, &'static str)],
+) -> Route {
+    Route { method: Method::GET, path, name, summary, query: &[], takes: Takes::Nothing, answers, does }
+}
+
+pub(super) static ROUTES: &[Route] = &[
+    Route::get("/v1/workers", "list_workers", "List who called within the last minute", |asked| {
+        Ok(decode::list_workers(asked.query)?.into())
+    })
+    .query(PAGE)
+    .answers(&[(200, "Workers")]),
+    Route::get("/v1/stats", "get_stats", "Show totals", |_| Ok(GetStats.into()))
+        .answers(&[(200, "Stats")]),
+    Route::get("/v1/audit", "audit", "Check what is cached against what is held", |_| {
+        Ok(RunAudit.into())
+    })
+    .answers(&[(200, "Audit")]),
+    own("/healthz", "healthz", "Say that the process lives", Does::Health, &[(200, "Health")]),
+    own(
+        "/readyz",
+        "readyz",
+        "Say whether it may be asked",
+        Does::Ready,
+        &[(200, "Ready"), (503, "Ready")],
+    ),
+    own("/version", "version", "Say what it is", Does::Version, &[(200, "Version")]),
+    own(
+        "/openapi.json",
+        "openapi",
+        "Say what can be asked",
+        Does::Document,
+        &[(200, "Document")],
+    ),
+];
+
+/// `GET /healthz`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Alive {
+    status: &'static str,
+}
+
+/// The process lives.
+pub(crate) const ALIVE: Alive = Alive { status: "ok" };
+
+/// `GET /readyz`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Ready {
+    status: &'static str,
+    store: &'static str,
+    draining: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+impl Ready {
+    /// How an engine and its server are.
+    pub(crate) fn of(health: Health, draining: bool) -> Self {
+        let status = match (&health.degraded, draining) {
+            (Some(_), _) => "degraded",
+            (None, true) => "draining",
+            (None, false) => "ok",
+        };
+        Ready { status, store: health.store, draining, detail: health.degraded }
+    }
+    /// The status that carries it.
+    pub(crate) fn status(&self) -> u16 {
+        if self.status == "ok" { 200 } else { 503 }
+    }
+}
+
+/// `GET /version`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Version {
+    version: &'static str,
+    commit: &'static str,
+    contract: u32,
+}
+
+/// What this server is. `TENURE_COMMIT` is set by who builds it.
+pub(crate) const VERSION: Version = Version {
+    version: env!("CARGO_PKG_VERSION"),
+    commit: match option_env!("TENURE_COMMIT") {
+        Some(commit) => commit,
+        None => "unknown",
+    },
+    contract: CONTRACT,
+};

@@ -1,0 +1,227 @@
+//! One request: who calls, what for, and the answer.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Request, Response};
+use tenure_core::decode;
+use tenure_core::names::Namespace;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{Reply, Request as Asking};
+
+use crate::answer;
+use crate::body::{self, BodyError, Media, Reading};
+use crate::config::Deps;
+use crate::gate;
+use crate::openapi;
+use crate::out::Out;
+use crate::problem;
+use crate::routes::system::{ALIVE, Ready, VERSION};
+use crate::routes::{self, Asked, Call, Does, Found, Route, Takes};
+use crate::target;
+use crate::traffic::{Traffic, Turn};
+use crate::undelivered::Undelivered;
+
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+/// What all requests of a server have in common.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub deps: Deps,
+    pub traffic: Arc<Traffic>,
+    /// Where the server listens.
+    pub here: SocketAddr,
+}
+
+/// Why a request has no good answer.
+enum Stop {
+    Refused(Refusal),
+    Method { method: String, allowed: String },
+    /// Nobody is there to be answered.
+    Gone,
+}
+
+impl From<Refusal> for Stop {
+    fn from(no: Refusal) -> Self {
+        Stop::Refused(no)
+    }
+}
+impl From<BodyError> for Stop {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::Refused(no) => Stop::Refused(no),
+            BodyError::Gone => Stop::Gone,
+        }
+    }
+}
+
+impl Service {
+    /// Answers one request. The turn ends with the answer.
+    pub(crate) async fn answer(&self, request: Request<Incoming>, turn: Turn) -> Response<Out> {
+        let (head, body) = request.into_parts();
+        let mut reading = Some(Reading::new(body, &head.headers));
+        let answer = self.routed(&head, &mut reading, &turn).await;
+        let (mut response, closes) = match answer {
+            Ok(response) => (response, false),
+            Err(Stop::Refused(no)) => {
+                let closes = matches!(no.code, Code::TooLarge | Code::RequestTimeout);
+                (problem::response(&no), closes)
+            }
+            Err(Stop::Method { method, allowed }) => {
+                (problem::method_not_allowed(&method, &allowed), false)
+            }
+            Err(Stop::Gone) => {
+                let why = "the request ended before its body did";
+                (problem::response(&Refusal::new(Code::BadJson, why, "send it again")), true)
+            }
+        };
+        if let Some(reading) = reading {
+            reading.linger(self.deps.config.linger);
+        }
+        if closes || self.traffic.is_draining() {
+            response.headers_mut().insert(CONNECTION, CLOSE);
+        }
+        response.map(|out| out.of(turn))
+    }
+
+    async fn routed(
+        &self,
+        head: &Parts,
+        reading: &mut Option<Reading>,
+        turn: &Turn,
+    ) -> Result<Response<Out>, Stop> {
+        let token = self.deps.token.as_ref();
+        gate::origin(&head.headers, head.uri.authority(), token.is_some(), self.here)?;
+        let found = routes::find(&head.method, head.uri.path());
+        if !matches!(&found, Found::Route(route, _) if route.is_open()) {
+            gate::token(&head.headers, token)?;
+        }
+        let (route, names) = match found {
+            Found::Route(route, names) => (route, names),
+            Found::Methods(allowed) => {
+                return Err(Stop::Method { method: head.method.to_string(), allowed });
+            }
+            Found::Nothing => {
+                return Err(Stop::Refused(Refusal::new(
+                    Code::RouteNotFound,
+                    format!("there is nothing at {:?}", cut(head.uri.path())),
+                    "see /openapi.json for what there is; a name in a path is percent-encoded",
+                )));
+            }
+        };
+        let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
+        let query = target::query(head.uri.query())?;
+        if route.query.is_empty() {
+            decode::no_query(&query)?;
+        }
+        let names = routes::names(&names)?;
+        let asked = Asked { names: &names, query: &query, body: &[] };
+        if let Some(call) = self.lines(route, asked, head, reading, &namespace).await? {
+            return match call {
+                Lines::Answer(response) => Ok(response),
+                Lines::Ask(request) => self.ask(namespace, request.into(), turn).await,
+            };
+        }
+        let body = match reading {
+            Some(reading) if !reading.is_empty() => {
+                self.body(route, head, reading).await?
+            }
+            _ => bytes::Bytes::new(),
+        };
+        if route.takes == Takes::Nothing {
+            decode::no_body(&body)?;
+        }
+        match route.does {
+            Does::Ask(read) => {
+                let call = read(Asked { body: &body, ..asked })?;
+                drop(body);
+                self.ask(namespace, call, turn).await
+            }
+            Does::Health => Ok(answer::json(200, &ALIVE)),
+            Does::Ready => {
+                let ready = Ready::of(self.deps.engine.health(), self.traffic.is_draining());
+                Ok(answer::json(ready.status(), &ready))
+            }
+            Does::Version => Ok(answer::json(200, &VERSION)),
+            Does::Document => Ok(answer::json(200, openapi::document())),
+        }
+    }
+
+    /// A body that is not NDJSON.
+    async fn body(
+        &self,
+        route: &Route,
+        head: &Parts,
+        reading: &mut Reading,
+    ) -> Result<bytes::Bytes, Stop> {
+        let right = body::media(&head.headers) == Media::Json;
+        if !right && reading.is_long() {
+            return Err(body::unsupported(route.takes.lines()).into());
+        }
+        let body = reading.whole(&self.deps.config).await?;
+        if !right && !body.is_empty() {
+            return Err(body::unsupported(route.takes.lines()).into());
+        }
+        Ok(body)
+    }
+
+    /// What NDJSON asks, where it is taken.
+    async fn lines(
+        &self,
+        route: &Route,
+        asked: Asked<'_>,
+        head: &Parts,
+        reading: &mut Option<Reading>,
+        namespace: &Namespace,
+    ) -> Result<Option<Lines>, Stop> {
+        if !route.takes.lines() || body::media(&head.headers) != Media::Lines {
+            return Ok(None);
+        }
+        let config = self.deps.config;
+        if let Takes::JsonOrResources(_) = route.takes {
+            let Some(reading) = reading else { return Ok(None) };
+            let request = routes::sync_lines::read(asked, reading, &config).await?;
+            return Ok(Some(Lines::Ask(request.into())));
+        }
+        let Some(reading) = reading.take() else { return Ok(None) };
+        let engine = self.deps.engine.clone();
+        let answer = routes::push_lines::answer(engine, namespace.clone(), reading, config);
+        Ok(Some(Lines::Answer(answer)))
+    }
+
+    async fn ask(
+        &self,
+        namespace: Namespace,
+        Call { request, one }: Call,
+        turn: &Turn,
+    ) -> Result<Response<Out>, Stop> {
+        let engine = &self.deps.engine;
+        let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
+        let response = answer::reply(&reply, one);
+        let Reply::Lease(leased) = &reply else { return Ok(response) };
+        let written = Arc::new(AtomicBool::new(false));
+        let Some(grant) = Undelivered::of(engine, &namespace, leased, &written) else {
+            return Ok(response);
+        };
+        turn.line().granted(grant);
+        Ok(response.map(|out| out.telling(written)))
+    }
+}
+
+/// What NDJSON comes to.
+enum Lines {
+    Answer(Response<Out>),
+    Ask(Asking),
+}
+
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(120) {
+        Some((at, _)) => Cow::Owned(format!("{}…", &text[..at])),
+        None => Cow::Borrowed(text),
+    }
+}
