@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use super::line::Line;
-use super::state::{Bundle, Entry, GroupTurn, HeadWait, HeldNeed, Lane, LaneKey, Place, Seq, Slot, Space};
+use super::state::{
+    Bundle, Entry, GroupTurn, HeadWait, HeldNeed, Lane, LaneKey, Place, Seq, Slot, Space,
+};
 use crate::bounds::{SHARE_UNIT, STEPS_MAX};
 use crate::time::Moment;
 
