@@ -4,12 +4,16 @@
 //! HTTP, and no rule of Tenure is decided here.
 
 mod args;
+mod bench;
 mod child;
 mod cmd;
+mod crash;
+mod demo;
 mod exit;
 #[cfg(test)]
 mod fake;
 mod output;
+mod own;
 mod said;
 mod store;
 

@@ -39,8 +39,10 @@ pub struct OwnProcess {
 /// Where the words of a process go.
 #[derive(Debug)]
 pub enum Words {
-    /// Its stdout, line by line.
+    /// Its stdout, line by line; what it says on stderr is dropped.
     Lines(mpsc::UnboundedSender<String>),
+    /// Its stdout, line by line; its stderr is ours.
+    Answer(mpsc::UnboundedSender<String>),
     /// Both of its streams, appended to this file.
     File(PathBuf),
 }
@@ -61,6 +63,10 @@ impl OwnProcess {
         match words {
             Words::Lines(send) => {
                 command.stdout(Stdio::piped()).stderr(Stdio::null());
+                lines = Some(send);
+            }
+            Words::Answer(send) => {
+                command.stdout(Stdio::piped());
                 lines = Some(send);
             }
             Words::File(path) => {
@@ -123,7 +129,8 @@ impl OwnProcess {
         self.wait(most).await
     }
 
-    async fn wait(&mut self, most: Duration) -> Option<ExitStatus> {
+    /// Waits until it ended; it is killed if it takes longer than `most`.
+    pub async fn wait(&mut self, most: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + most;
         while Instant::now() < until {
             if let Some(status) = self.ended() {

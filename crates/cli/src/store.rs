@@ -111,7 +111,7 @@ impl Store {
 }
 
 /// The token; one that is empty is none.
-fn token() -> Result<Option<Secret>, Failure> {
+pub fn token() -> Result<Option<Secret>, Failure> {
     match std::env::var("TENURE_TOKEN") {
         Ok(token) if token.is_empty() => Ok(None),
         Ok(token) => Ok(Some(Secret::new(token))),
@@ -122,7 +122,8 @@ fn token() -> Result<Option<Secret>, Failure> {
     }
 }
 
-fn not_opened(error: &OpenError) -> Failure {
+/// How a command ends whose store cannot be opened.
+pub fn not_opened(error: &OpenError) -> Failure {
     let code = match error {
         OpenError::Locked { .. } | OpenError::Newer { .. } | OpenError::Foreign { .. } => {
             UNAVAILABLE

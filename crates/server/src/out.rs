@@ -29,7 +29,7 @@ impl Drop for Tied {
 enum From {
     Whole(Option<Bytes>),
     /// What a task writes; the task ends with the answer.
-    Lines(mpsc::Receiver<Bytes>, Tied),
+    Lines { lines: mpsc::Receiver<Bytes>, _task: Tied },
 }
 
 /// See the module.
@@ -51,7 +51,7 @@ impl Out {
 
     /// What comes through `lines` from a task.
     pub(crate) fn lines(lines: mpsc::Receiver<Bytes>, task: Tied) -> Self {
-        Out { from: From::Lines(lines, task), written: None, turn: None }
+        Out { from: From::Lines { lines, _task: task }, written: None, turn: None }
     }
 
     /// The request that this answers.
@@ -83,7 +83,7 @@ impl Body for Out {
                 }
                 Poll::Ready(bytes)
             }
-            From::Lines(lines, _) => lines.poll_recv(cx),
+            From::Lines { lines, .. } => lines.poll_recv(cx),
         };
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -95,7 +95,7 @@ impl Body for Out {
     fn size_hint(&self) -> SizeHint {
         match &self.from {
             From::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            From::Lines(..) => SizeHint::default(),
+            From::Lines { .. } => SizeHint::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod jobs;
 pub mod leases;
+pub mod serve;
 pub mod settings;
 pub mod value;
 
@@ -69,6 +70,8 @@ pub struct Global {
 #[derive(Subcommand, Debug)]
 #[command(disable_help_subcommand = false)]
 pub enum Command {
+    /// Run a server on a store.
+    Serve(serve::ServeArgs),
     /// Store jobs.
     Push(Box<jobs::PushArgs>),
     /// Run a command for each job of queues.
@@ -105,6 +108,9 @@ pub enum Command {
     Stats,
     /// Check that what the store has cached agrees with what is held; exit 1 if not.
     Audit,
+    /// `demo`, `bench`, and the processes that they start.
+    #[command(flatten)]
+    Own(crate::cmd::own::OwnCommand),
     /// Print the version.
     Version,
     /// Print the completions of a shell.

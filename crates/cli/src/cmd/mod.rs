@@ -11,12 +11,14 @@ pub mod jobs;
 pub mod leases;
 pub mod limit;
 pub mod lock;
+pub mod own;
 pub mod pool;
 pub mod pool_sync;
 pub mod push;
 pub mod push_lines;
 pub mod queue;
 pub mod reschedule;
+pub mod serve;
 pub mod stats;
 pub mod version;
 pub mod work;
@@ -42,6 +44,8 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Version => version::version(out),
         Command::Completions { shell } => version::completions(out, shell),
+        Command::Serve(args) => serve::run(args).await,
+        Command::Own(command) => own::run(out, command).await,
         command => {
             let store = Store::open(&cli.global.url, cli.global.namespace)?;
             let ended = with_store(command, &store, out).await;
@@ -73,6 +77,8 @@ async fn with_store(command: Command, store: &Store, out: Output) -> Result<(), 
         Command::Audit => audit::run(store, out).await,
         Command::Version => version::version(out),
         Command::Completions { shell } => version::completions(out, shell),
+        Command::Serve(args) => serve::run(args).await,
+        Command::Own(command) => own::run(out, command).await,
     }
 }
 

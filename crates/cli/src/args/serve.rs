@@ -1,0 +1,93 @@
+//! `serve`: what a server is started with.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tenure_core::time::Span;
+
+use crate::args::value::span;
+
+/// `tenure serve`.
+#[derive(Args, Debug, Clone)]
+pub struct ServeArgs {
+    /// Where to listen; beyond loopback TENURE_TOKEN must be set, of at least 32 characters.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7171")]
+    pub listen: String,
+    /// Where state lives: file:PATH (made if it is not there) or memory:.
+    #[arg(long, value_name = "STORE", default_value = "file:./tenure-data")]
+    pub store: String,
+    /// What an answer survives: a power loss (always), or all but the last second of one (everysec).
+    #[arg(long, value_enum, default_value_t = DurabilityArg::Always)]
+    pub durability: DurabilityArg,
+    /// How much finished jobs may take: a number of bytes, or with KiB, MiB, GiB, TiB.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
+    pub retain_bytes: u64,
+    /// After SIGTERM all but lease calls are answered for at most so long.
+    #[arg(long, value_name = "D", default_value = "25s", value_parser = span)]
+    pub drain_timeout: Span,
+    /// A job that was blocked for so long reserves what it needs.
+    #[arg(long, value_name = "D", default_value = "10s", value_parser = span)]
+    pub patience: Span,
+}
+
+impl ServeArgs {
+    /// How long a drain may take.
+    pub fn drain_max(&self) -> Duration {
+        self.drain_timeout.std()
+    }
+}
+
+/// See [`ServeArgs::durability`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum DurabilityArg {
+    /// Every answer was synced.
+    Always,
+    /// The disk is synced once a second.
+    Everysec,
+}
+
+/// `1GiB`, `500MB`, `4096`.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "write a size as \"512MiB\", \"1GiB\" or a number of bytes".to_owned();
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..end].parse().map_err(|_| wrong())?;
+    let unit: u64 = match text[end..].trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kib" | "k" => 1 << 10,
+        "mib" | "m" => 1 << 20,
+        "gib" | "g" => 1 << 30,
+        "tib" | "t" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_a_number_and_a_unit() {
+        for (text, is) in [
+            ("1GiB", Some(1 << 30)),
+            ("1 gib", Some(1 << 30)),
+            ("512MiB", Some(512 << 20)),
+            ("10MB", Some(10_000_000)),
+            ("4096", Some(4096)),
+            ("0", Some(0)),
+            ("", None),
+            ("GiB", None),
+            ("-1", None),
+            ("1.5GiB", None),
+            ("1XiB", None),
+            ("99999999TiB", None),
+        ] {
+            assert_eq!(size(text).ok(), is, "{text}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What may be said to `tenure bench`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use tenure_core::bounds::ITEMS_MAX;
+use tenure_engine_embedded::Durability;
+
+use crate::crash::CrashArgs;
+
+const AFTER: &str = "\
+Examples:
+  tenure bench                                   the table, in process
+  tenure bench --http --batch 1 --callers 64     one cell of it, over HTTP
+  tenure bench --scenario lifecycle              one figure
+  tenure bench --check bench/goals.json          all goals; exit 1 if one is missed
+  tenure bench crash --rounds 20                 kill -9 under load, and look what is left";
+
+/// Measure this machine: calls in process and over HTTP, and the figures that Tenure promises.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = AFTER, args_conflicts_with_subcommands = true)]
+pub struct BenchArgs {
+    /// Instead of measuring.
+    #[command(subcommand)]
+    pub other: Option<Other>,
+    /// Over HTTP, against a server of this same binary; for the table.
+    #[arg(long)]
+    pub http: bool,
+    /// What an answer promises; `both` for the table.
+    #[arg(long, value_name = "WORD", value_enum)]
+    pub durability: Option<Promise>,
+    /// Jobs of one call; for the table.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,10,100")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=ITEMS_MAX as i64))]
+    pub batch: Vec<u32>,
+    /// Callers at once; for the table.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,16,64")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub callers: Vec<u32>,
+    /// Measure these instead of the table, each in a process of its own.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_enum)]
+    pub scenario: Vec<Scenario>,
+    /// Measure what the goals in this file need, and exit 1 if one is missed.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scenario", "http"])]
+    pub check: Option<PathBuf>,
+    /// How long each figure is measured.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub seconds: u32,
+    /// Jobs that wait, where a scenario has a million of them.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
+    pub waiting: u32,
+    /// Where the temporary folder is made; it should be on the disk that you care about.
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: Option<PathBuf>,
+}
+
+impl BenchArgs {
+    /// How long each figure is measured.
+    pub fn time(&self) -> Duration {
+        Duration::from_secs(self.seconds.into())
+    }
+}
+
+/// What is not a measurement.
+#[derive(Subcommand, Debug, Clone)]
+pub enum Other {
+    /// Kill the server with SIGKILL under load, and check that nothing answered is lost.
+    Crash(CrashArgs),
+}
+
+/// What an answer promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Promise {
+    /// It survives a power loss.
+    Always,
+    /// A power loss takes at most the last second.
+    Everysec,
+    /// One after the other.
+    Both,
+}
+
+impl Promise {
+    /// Each that is meant.
+    pub fn each(self) -> Vec<Durability> {
+        match self {
+            Promise::Always => vec![Durability::Always],
+            Promise::Everysec => vec![Durability::Everysec],
+            Promise::Both => vec![Durability::Always, Durability::Everysec],
+        }
+    }
+}
+
+/// A durability as `serve` takes it.
+pub const fn word(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Always => "always",
+        Durability::Everysec => "everysec",
+    }
+}
+
+/// A figure that can be measured alone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
+pub enum Scenario {
+    /// Push, lease, settle of jobs without needs: in process, batch 100, 16 callers.
+    Lifecycle,
+    /// The same with three needs per job: a limit, a templated limit, a pool.
+    Needs,
+    /// The lifecycle over HTTP: batch 100, 16 callers.
+    HttpBatch,
+    /// The lifecycle over HTTP: batch 1, 64 connections.
+    HttpSingle,
+    /// Resident bytes of a waiting job, with one need and a group.
+    Memory,
+    /// The lifecycle with a million ready jobs behind, relative to none.
+    WaitingReady,
+    /// The lifecycle with a million jobs on a full limit, relative to none.
+    WaitingBlocked,
+    /// The lifecycle with a million scheduled jobs, relative to none.
+    WaitingScheduled,
+    /// Opening a store of a million jobs.
+    Start,
+    /// From a push to the answer of a long poll that was idle.
+    LongPoll,
+    /// Lateness of 2,000 delayed jobs over 10 s, one polling worker over HTTP.
+    Delayed,
+    /// 1,000 free jobs behind 1,000 on a saturated limit, relative to none.
+    Saturated,
+}
+
+impl Scenario {
+    /// Its name, as it is given on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}

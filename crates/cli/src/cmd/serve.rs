@@ -1,0 +1,182 @@
+//! `tenure serve`: a server on a store, until it is told to end.
+//!
+//! The first SIGTERM or SIGINT drains, a second one ends it at once. stderr says where it listens,
+//! when it starts and stops, and what is wrong; never what is in a job, a resource or a token.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::url::StoreUrl;
+use tenure_core::machine;
+use tenure_engine::Engine;
+use tenure_engine_embedded::{Durability, Embedded, Fatal, Location, Options};
+use tenure_server::{Config, Deps, may_listen};
+use tokio::sync::watch;
+
+use crate::args::serve::{DurabilityArg, ServeArgs};
+use crate::child::signals::Signals;
+use crate::exit::{BUG, DENIED, Failure, UNAVAILABLE, by_signal};
+use crate::store::{self, token};
+
+/// After the engine stopped, its last answers have so long to leave.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Serves until a signal.
+pub async fn run(args: ServeArgs) -> Result<(), Failure> {
+    let token = token()?;
+    let location = location(&args.store)?;
+    let addresses = addresses(&args.listen)?;
+    for at in &addresses {
+        may_listen(*at, token.as_ref()).map_err(|no| Failure::usage(no.to_string()))?;
+    }
+    log();
+    let mut signals = Signals::listen()?;
+    let listener = bind(&args.listen, &addresses)?;
+    let (tell, mut fatal) = watch::channel(None);
+    let engine = open(&args, location, tell).await?;
+    // Only now: who reads this may call.
+    if let Ok(at) = listener.local_addr() {
+        eprintln!("listening on http://{at}");
+    }
+    let deps = Deps {
+        engine: engine.clone() as Arc<dyn Engine>,
+        token,
+        config: Config { drain_max: args.drain_max(), ..Config::default() },
+    };
+    let (drain, drained) = watch::channel(false);
+    let told = async move {
+        let mut drained = drained;
+        // Who would tell is gone: that is an end too.
+        let _ = drained.wait_for(|told| *told).await;
+    };
+    let served = tenure_server::run(listener, deps, told);
+    let ended = tokio::select! {
+        report = served => {
+            tracing::info!(answered = report.answered, cut = report.cut, "stopped");
+            Ok(())
+        }
+        signal = second(&mut signals, &drain) => {
+            tracing::warn!("stopped at once by a second signal");
+            Err(Failure::silent(by_signal(signal)))
+        }
+        why = stopped(&mut fatal) => Err(failure(&why)),
+    };
+    let closed = tokio::task::spawn_blocking(move || engine.close());
+    closed.await.map_err(|why| Failure::bug(format!("the store was not closed: {why}")))?;
+    let late = fatal.borrow().as_ref().map(failure);
+    match (ended, late) {
+        (Ok(()), Some(failure)) => Err(failure),
+        (ended, _) => ended,
+    }
+}
+
+/// Tells the server to drain at the first signal; answers the second.
+async fn second(signals: &mut Signals, drain: &watch::Sender<bool>) -> i32 {
+    let first = signals.next().await;
+    tracing::info!(signal = first.as_str(), "told to end");
+    drain.send_replace(true);
+    signals.next().await as i32
+}
+
+/// Answers when the engine had to stop.
+async fn stopped(fatal: &mut watch::Receiver<Option<Fatal>>) -> Fatal {
+    let why = match fatal.wait_for(Option::is_some).await {
+        Ok(why) => why.clone(),
+        Err(_) => None,
+    };
+    match why {
+        Some(why) => {
+            tokio::time::sleep(LAST_WORDS).await;
+            why
+        }
+        // The engine lives longer than this waits; it would have told.
+        None => std::future::pending().await,
+    }
+}
+
+fn failure(why: &Fatal) -> Failure {
+    Failure::new(u8::try_from(why.exit_code()).unwrap_or(BUG), why.to_string())
+}
+
+fn location(store: &str) -> Result<Location, Failure> {
+    let wrong = |why: String| {
+        Failure::usage(format!("--store: {why}")).hint("use file:PATH for a folder, or memory:")
+    };
+    match store.parse::<StoreUrl>() {
+        Ok(StoreUrl::Memory) => Ok(Location::Memory),
+        Ok(StoreUrl::File(path)) => Ok(Location::Folder(path)),
+        Ok(StoreUrl::Server(_) | StoreUrl::Redis(_)) => {
+            Err(wrong("this server keeps its state itself".to_owned()))
+        }
+        Err(why) => Err(wrong(why.to_string())),
+    }
+}
+
+fn addresses(listen: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let found: Vec<SocketAddr> = listen
+        .to_socket_addrs()
+        .map_err(|why| {
+            Failure::usage(format!("--listen: '{listen}' is no address: {why}"))
+                .hint("write it as HOST:PORT, such as 127.0.0.1:7171")
+        })?
+        .collect();
+    match found.is_empty() {
+        true => Err(Failure::usage(format!("--listen: '{listen}' names no address"))),
+        false => Ok(found),
+    }
+}
+
+/// Listens. Calls that come before the store is open wait in the listener's line.
+fn bind(listen: &str, addresses: &[SocketAddr]) -> Result<tokio::net::TcpListener, Failure> {
+    let bound = || {
+        let listener = TcpListener::bind(addresses)?;
+        listener.set_nonblocking(true)?;
+        tokio::net::TcpListener::from_std(listener)
+    };
+    bound().map_err(|why| match why.kind() {
+        io::ErrorKind::AddrInUse => {
+            Failure::new(UNAVAILABLE, format!("another program listens on {listen}"))
+                .hint("stop it, or name another address with --listen")
+        }
+        io::ErrorKind::PermissionDenied => {
+            Failure::new(DENIED, format!("this user may not listen on {listen}"))
+                .hint("use a port above 1023")
+        }
+        _ => Failure::new(UNAVAILABLE, format!("cannot listen on {listen}: {why}")),
+    })
+}
+
+async fn open(
+    args: &ServeArgs,
+    location: Location,
+    tell: watch::Sender<Option<Fatal>>,
+) -> Result<Arc<Embedded>, Failure> {
+    let options = Options {
+        durability: match args.durability {
+            DurabilityArg::Always => Durability::Always,
+            DurabilityArg::Everysec => Durability::Everysec,
+        },
+        config: machine::Config { patience: args.patience, retain_bytes: args.retain_bytes },
+        on_fatal: Arc::new(move |why| {
+            tell.send_replace(Some(why.clone()));
+        }),
+        ..Options::new(location)
+    };
+    // It reads the whole index.
+    let opened = tokio::task::spawn_blocking(move || Embedded::open(options));
+    let engine = opened.await.map_err(|why| Failure::bug(format!("opening panicked: {why}")))?;
+    engine.map(Arc::new).map_err(|why| store::not_opened(&why))
+}
+
+/// One line each on stderr.
+fn log() {
+    let lines = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .with_max_level(tracing::Level::INFO);
+    // Who set one before keeps his.
+    let _ = lines.try_init();
+}

@@ -1,0 +1,117 @@
+//! Every rule of the suite, over HTTP: the remote engine, a server, and the embedded engine.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tenure::{Remote, StoreUrl};
+use tenure_conformance::{Bench, Capabilities, Factory, Store, Task};
+use tenure_core::time::{Moment, Span};
+use tenure_engine::{Clock, Engine};
+use tenure_engine_embedded::{Durability, Embedded, Location, Options};
+use tenure_server::{Config, Deps};
+use tenure_testkit::{TempDir, TestClock};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+struct OverHttp;
+
+/// What is open now.
+struct Open {
+    engine: Arc<Embedded>,
+    server: JoinHandle<()>,
+}
+
+struct Control {
+    clock: Arc<TestClock>,
+    open: Arc<Mutex<Open>>,
+}
+
+struct Here {
+    dir: TempDir,
+    clock: Arc<TestClock>,
+    open: Arc<Mutex<Open>>,
+}
+
+/// A server on a new port, and the engine that speaks to it.
+async fn open(dir: &TempDir, clock: &Arc<TestClock>) -> (Open, Arc<dyn Engine>) {
+    let options = Options {
+        clock: clock.clone(),
+        // Syncing is tested elsewhere; here it would only be slow.
+        durability: Durability::Everysec,
+        ..Options::new(Location::Folder(dir.join("store")))
+    };
+    let engine = Arc::new(Embedded::open(options).expect("the store can be opened"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let at = listener.local_addr().expect("it is bound");
+    let deps = Deps { engine: engine.clone(), token: None, config: Config::default() };
+    let server = tokio::spawn(async move {
+        tenure_server::run(listener, deps, std::future::pending()).await;
+    });
+    (Open { engine, server }, Arc::new(remote(at)))
+}
+
+fn remote(at: SocketAddr) -> Remote {
+    match format!("http://{at}").parse() {
+        Ok(StoreUrl::Server(url)) => Remote::open(&url, None).expect("it can be asked"),
+        other => panic!("{other:?} is no server"),
+    }
+}
+
+impl Factory for OverHttp {
+    fn open(&self) -> Task<'_, Bench> {
+        Box::pin(async {
+            let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+            let (now_open, remote) = open(&dir, &clock).await;
+            let now_open = Arc::new(Mutex::new(now_open));
+            let control = Control { clock: clock.clone(), open: now_open.clone() };
+            let store = Here { dir, clock, open: now_open };
+            // More connections than a process may have files would be needed for a crowd.
+            let can = Capabilities { reopen: true, clock_back: true, crowd: false };
+            Bench::new(remote, Arc::new(control), can, Box::new(store))
+        })
+    }
+}
+
+impl Control {
+    async fn settled(&self) {
+        let engine = self.open.lock().expect("nobody panics with it").engine.clone();
+        engine.settled().await;
+    }
+}
+
+impl tenure_conformance::TestClock for Control {
+    fn now(&self) -> Moment {
+        self.clock.now()
+    }
+    fn leap(&self, span: Span) -> Task<'_, ()> {
+        Box::pin(async move {
+            self.clock.advance(span);
+            self.settled().await;
+        })
+    }
+    fn back(&self, span: Span) -> Task<'_, ()> {
+        Box::pin(async move {
+            self.clock.step_back(span);
+            self.settled().await;
+        })
+    }
+}
+
+impl Store for Here {
+    fn reopen(&mut self, old: Arc<dyn Engine>) -> Task<'_, Arc<dyn Engine>> {
+        Box::pin(async move {
+            drop(old);
+            let crashed = {
+                let open = self.open.lock().expect("nobody panics with it");
+                open.server.abort();
+                open.engine.clone()
+            };
+            crashed.crash();
+            let (now_open, remote) = open(&self.dir, &self.clock).await;
+            *self.open.lock().expect("nobody panics with it") = now_open;
+            remote
+        })
+    }
+}
+
+tenure_conformance::conformance_tests!(OverHttp);
