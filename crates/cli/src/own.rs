@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -121,14 +121,6 @@ impl OwnProcess {
         self.wait(most).await
     }
 
-    /// SIGTERM, and waits until it ended; it is killed if it takes longer than `most`.
-    pub async fn terminate(&mut self, most: Duration) -> Option<ExitStatus> {
-        if self.ended().is_none() {
-            let _ = killpg(self.group(), Signal::SIGTERM);
-        }
-        self.wait(most).await
-    }
-
     /// Waits until it ended; it is killed if it takes longer than `most`.
     pub async fn wait(&mut self, most: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + most;
@@ -239,12 +231,6 @@ impl OwnServer {
         self.process.kill();
         self.process = spawn(&self.folder, &self.durability, self.port)?;
         self.ready().await
-    }
-
-    /// SIGTERM; its exit code when it ended, `None` if it had to be killed.
-    pub async fn stop(&mut self, most: Duration) -> Option<i32> {
-        let status = self.process.terminate(most).await?;
-        status.code().or(status.signal().map(|signal| 128 + signal))
     }
 
     /// What it said last, for a message.

@@ -103,7 +103,8 @@ impl Server {
             match self.listener.accept().await {
                 Ok((stream, _)) => {
                     full = false;
-                    let conn = conn::drive(ready(stream), self.service.clone(), self.stages.clone());
+                    let conn =
+                        conn::drive(ready(stream), self.service.clone(), self.stages.clone());
                     self.conns.spawn(async move {
                         conn.await;
                         drop(room);

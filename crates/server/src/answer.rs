@@ -82,10 +82,9 @@ pub(crate) fn reply(reply: &Reply, one: bool) -> Response<Out> {
         R::GetQueue(view) | R::PauseQueue(view) | R::ResumeQueue(view) => json(200, view),
         R::PutQueue(done) | R::PatchQueue(done) => put(done),
         R::ListLimits(list) => json(200, list),
-        R::GetLimit(view)
-        | R::PauseLimit(view)
-        | R::ResumeLimit(view)
-        | R::ObserveLimit(view) => json(200, view),
+        R::GetLimit(view) | R::PauseLimit(view) | R::ResumeLimit(view) | R::ObserveLimit(view) => {
+            json(200, view)
+        }
         R::PutLimit(done) | R::PatchLimit(done) => put(done),
         R::ListPools(list) => json(200, list),
         R::GetPool(view) => json(200, view),

@@ -187,8 +187,6 @@ impl Reading {
             return;
         }
         let until = Instant::now() + span;
-        tokio::spawn(async move {
-            while let Ok(Piece::Data(_)) = self.next(until).await {}
-        });
+        tokio::spawn(async move { while let Ok(Piece::Data(_)) = self.next(until).await {} });
     }
 }

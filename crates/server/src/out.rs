@@ -29,7 +29,10 @@ impl Drop for Tied {
 enum From {
     Whole(Option<Bytes>),
     /// What a task writes; the task ends with the answer.
-    Lines { lines: mpsc::Receiver<Bytes>, _task: Tied },
+    Lines {
+        lines: mpsc::Receiver<Bytes>,
+        _task: Tied,
+    },
 }
 
 /// See the module.
@@ -94,7 +97,9 @@ impl Body for Out {
 
     fn size_hint(&self) -> SizeHint {
         match &self.from {
-            From::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            From::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
+            }
             From::Lines { .. } => SizeHint::default(),
         }
     }

@@ -41,7 +41,10 @@ pub(crate) struct Service {
 /// Why a request has no good answer.
 enum Stop {
     Refused(Refusal),
-    Method { method: String, allowed: String },
+    Method {
+        method: String,
+        allowed: String,
+    },
     /// Nobody is there to be answered.
     Gone,
 }
@@ -128,9 +131,7 @@ impl Service {
             };
         }
         let body = match reading {
-            Some(reading) if !reading.is_empty() => {
-                self.body(route, head, reading).await?
-            }
+            Some(reading) if !reading.is_empty() => self.body(route, head, reading).await?,
             _ => bytes::Bytes::new(),
         };
         if route.takes == Takes::Nothing {
@@ -201,7 +202,9 @@ impl Service {
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
         let engine = &self.deps.engine;
-        let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
+        let is_push = matches!(request, Asking::Push(_));
+        let reply = engine.call(&namespace, request).await.map_err(problem::of_error);
+        let reply = reply.map_err(|no| if is_push { of_push(no, one) } else { no })?;
         let response = answer::reply(&reply, one);
         let Reply::Lease(leased) = &reply else { return Ok(response) };
         let written = Arc::new(AtomicBool::new(false));
@@ -210,6 +213,15 @@ impl Service {
         };
         turn.line().granted(grant);
         Ok(response.map(|out| out.telling(written)))
+    }
+}
+
+/// An engine counts from the job; a caller counts from the body.
+fn of_push(no: Refusal, one: bool) -> Refusal {
+    match no.index {
+        Some(_) if one => Refusal { index: None, ..no },
+        Some(index) => no.below(&format!("/{index}")),
+        None => no,
     }
 }
 

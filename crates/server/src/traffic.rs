@@ -90,8 +90,12 @@ pub(crate) enum Verdict {
 
 impl Line {
     pub(crate) fn new(traffic: Arc<Traffic>) -> Self {
-        let doing =
-            Doing { request: false, head_since: None, idle_since: Instant::now(), stuck_since: None };
+        let doing = Doing {
+            request: false,
+            head_since: None,
+            idle_since: Instant::now(),
+            stuck_since: None,
+        };
         Line { traffic, doing: Mutex::new(doing), undelivered: Mutex::default() }
     }
 

@@ -80,7 +80,9 @@ impl Words {
             pool: PoolName::parse(POOL)?,
             api: LimitName::parse(API)?,
             sites: (0..SITES).map(site).collect::<Result<_, _>>()?,
-            groups: (0..1_000).map(|n| Group::parse(&format!("tenant-{n}"))).collect::<Result<_, _>>()?,
+            groups: (0..1_000)
+                .map(|n| Group::parse(&format!("tenant-{n}")))
+                .collect::<Result<_, _>>()?,
         })
     }
 }

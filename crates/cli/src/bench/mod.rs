@@ -48,8 +48,12 @@ async fn bench(out: Output, args: BenchArgs) -> Result<(), Failure> {
     }
     match args.scenario.as_slice() {
         [] => {
-            let tell = |row: &table::Row| say(&format!("{} {} batch {} callers {}: {:.0} jobs/s",
-                row.durability, row.operation, row.batch, row.callers, row.jobs_per_s));
+            let tell = |row: &table::Row| {
+                say(&format!(
+                    "{} {} batch {} callers {}: {:.0} jobs/s",
+                    row.durability, row.operation, row.batch, row.callers, row.jobs_per_s
+                ))
+            };
             let rows = table::measure(&args, tell).await?;
             out.answer(&rows, |rows| table::text(rows))
         }

@@ -78,8 +78,7 @@ impl Cell {
         ];
         drop(target);
         let target = Target::open(self.place, self.durability, dir).await?;
-        let done =
-            lifecycle(target.engine(), &Jobs::Free, batch, callers, args.time()).await?;
+        let done = lifecycle(target.engine(), &Jobs::Free, batch, callers, args.time()).await?;
         rows.push(self.row("lifecycle", &done));
         Ok(rows)
     }
@@ -170,7 +169,14 @@ async fn settle(
 /// For people.
 pub fn text(rows: &[Row]) -> String {
     let mut table = Table::new(&[
-        "where", "durability", "operation", "batch", "callers", "jobs/s", "p50 ms", "p99 ms",
+        "where",
+        "durability",
+        "operation",
+        "batch",
+        "callers",
+        "jobs/s",
+        "p50 ms",
+        "p99 ms",
     ]);
     for row in rows {
         table.row([

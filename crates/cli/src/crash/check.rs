@@ -139,12 +139,7 @@ fn pushes(notes: &[Note], stored: &BTreeMap<String, Stored>, checked: &mut Check
     }
 }
 
-fn settles(
-    notes: &[Note],
-    runs: &Runs,
-    stored: &BTreeMap<String, Stored>,
-    checked: &mut Checked,
-) {
+fn settles(notes: &[Note], runs: &Runs, stored: &BTreeMap<String, Stored>, checked: &mut Checked) {
     let mut attempts: BTreeMap<&str, u32> = BTreeMap::new();
     for note in notes {
         let Note::Settled { job, fence, state } = note else { continue };
@@ -213,7 +208,10 @@ mod tests {
         let (notes, stored) = well();
         let checked = check(&notes, &stored);
         assert_eq!(checked.shown, Vec::<String>::new());
-        assert_eq!((checked.pushed, checked.runs, checked.settled, checked.ran_again), (1, 2, 2, 1));
+        assert_eq!(
+            (checked.pushed, checked.runs, checked.settled, checked.ran_again),
+            (1, 2, 2, 1)
+        );
     }
 
     #[test]

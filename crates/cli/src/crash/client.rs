@@ -96,7 +96,8 @@ pub async fn run(args: ClientArgs) -> Result<(), Failure> {
     };
     let remote = Remote::open(&url, None).map_err(|error| Failure::usage(error.to_string()))?;
     let client = Client::new(Arc::new(remote), Namespace::main());
-    let log = Log::create(&args.log).map_err(|error| Failure::file("cannot write a log", &error))?;
+    let log =
+        Log::create(&args.log).map_err(|error| Failure::file("cannot write a log", &error))?;
     let chance = Chance::of(args.seed);
     match args.role {
         Role::Push => push(client, log, chance).await,

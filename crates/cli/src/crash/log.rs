@@ -108,7 +108,8 @@ impl Log {
 /// It cannot be read, or has a line that is no note.
 pub fn read(path: &Path) -> io::Result<Vec<Note>> {
     let text = std::fs::read_to_string(path)?;
-    let broken = |line: &str| io::Error::new(io::ErrorKind::InvalidData, format!("no note: {line}"));
+    let broken =
+        |line: &str| io::Error::new(io::ErrorKind::InvalidData, format!("no note: {line}"));
     text.lines().map(|line| Note::read(line).ok_or_else(|| broken(line))).collect()
 }
 

@@ -17,9 +17,7 @@ use tenure::Client;
 use tenure_core::bounds::LIST_MAX;
 use tenure_core::job::{JobState, JobView, Need};
 use tenure_core::names::{LimitName, Namespace, PoolName, ResourceId};
-use tenure_core::requests::{
-    GetStats, ListJobs, Meant, Page, PutLimit, RunAudit, SyncResources,
-};
+use tenure_core::requests::{GetStats, ListJobs, Meant, Page, PutLimit, RunAudit, SyncResources};
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tokio::sync::mpsc;

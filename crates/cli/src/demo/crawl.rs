@@ -101,7 +101,11 @@ fn job(words: &Words, page: &Page) -> Result<NewJob, Refusal> {
     job.payload = Json::of(page);
     job.group = Some(Group::parse(&page.host)?);
     job.needs = Some(vec![
-        Need::Limit { limit: LimitName::parse(&format!("site:{}", page.host))?, weight: 1, cost: 1 },
+        Need::Limit {
+            limit: LimitName::parse(&format!("site:{}", page.host))?,
+            weight: 1,
+            cost: 1,
+        },
         Need::Pool { pool: words.accounts.clone(), tag: None, prefer: None, id: None, count: 1 },
     ]);
     Ok(job)

@@ -113,7 +113,8 @@ async fn show(out: Output, args: DemoArgs) -> Result<(), Failure> {
     out.answer(&answer, |answer| {
         let (pages, seconds) = (answer.pages, answer.seconds);
         let away = answer.server_away_ms;
-        let first = format!("{pages} pages in {seconds:.1} s; the server was away for {away:.0} ms");
+        let first =
+            format!("{pages} pages in {seconds:.1} s; the server was away for {away:.0} ms");
         format!("\n{first}\n\n{}\n{}", verdict.text(), next_steps(&stage, args))
     })?;
     if args.hold {
@@ -122,7 +123,9 @@ async fn show(out: Output, args: DemoArgs) -> Result<(), Failure> {
     }
     match verdict.ok {
         true => Ok(()),
-        false => Err(Failure::new(NO, "a count does not hold").hint("this is a bug: please report it")),
+        false => {
+            Err(Failure::new(NO, "a count does not hold").hint("this is a bug: please report it"))
+        }
     }
 }
 

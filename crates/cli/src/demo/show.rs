@@ -82,7 +82,8 @@ impl Show {
 impl Bars {
     fn new() -> Option<Self> {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        let host = ProgressStyle::with_template("{prefix:14} {bar:30} {pos:>3}/{len}  {msg}").ok()?;
+        let host =
+            ProgressStyle::with_template("{prefix:14} {bar:30} {pos:>3}/{len}  {msg}").ok()?;
         let plain = ProgressStyle::with_template("{msg}").ok()?;
         let hosts = HOSTS.map(|name| {
             let bar = ProgressBar::new((PAGES / HOSTS.len()) as u64);

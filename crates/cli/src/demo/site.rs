@@ -77,10 +77,6 @@ impl Site {
     pub fn seen(&self) -> Witness {
         lock(&self.inner.witness).clone()
     }
-    /// The account that it banned.
-    pub fn banned(&self) -> Option<String> {
-        lock(&self.inner.banned).clone()
-    }
 }
 
 impl Drop for Site {
@@ -257,8 +253,7 @@ mod tests {
         assert!(matches!(get("bob").await, Ok(Fetched::Banned)));
         assert!(matches!(get("ann").await, Ok(Fetched::Page(_))));
         assert!(matches!(get("bob").await, Ok(Fetched::Banned)));
-        assert_eq!(site.banned().as_deref(), Some("bob"));
-        assert_eq!(site.seen().banned["bob"], 2);
+        assert_eq!(site.seen().banned, [("bob".to_owned(), 2)].into());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::crawl::{Page, PER_HOST};
+use super::crawl::{PER_HOST, Page};
 use super::look::Most;
 use super::witness::Witness;
 use crate::output::table::Table;
@@ -149,7 +149,8 @@ impl Verdict {
             [] => "none".to_owned(),
             pages => format!("{} ({})", pages.len(), pages.join(", ")),
         };
-        text += &format!("\njobs that the killed worker held: {}\n", list(&self.held_by_the_killed));
+        text +=
+            &format!("\njobs that the killed worker held: {}\n", list(&self.held_by_the_killed));
         text += &format!(
             "taken back, so fetched again after an answer that was not settled: {}\n\
              at least once is the promise, and this is how it looks\n",

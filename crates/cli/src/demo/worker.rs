@@ -117,8 +117,11 @@ async fn crawl(
         Ok(Fetched::Banned) => {
             let verdict = Verdict::Ban { reason: Some("the site answered 403".to_owned()) };
             let pool = words.accounts.clone();
-            SettleOutcome::failed_retry_in("the account is banned", AGAIN)
-                .resource(pool, account.id.clone(), verdict)
+            SettleOutcome::failed_retry_in("the account is banned", AGAIN).resource(
+                pool,
+                account.id.clone(),
+                verdict,
+            )
         }
         Err(error) => SettleOutcome::failed_retry_in(error, AGAIN),
     }

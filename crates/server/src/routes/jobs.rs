@@ -1,7 +1,9 @@
 //! `/v1/jobs`.
 
 use tenure_core::decode;
-use tenure_core::requests::{CancelJob, DeleteJob, ExplainJob, GetJob, Push, PushAnswer, RunJobNow};
+use tenure_core::requests::{
+    CancelJob, DeleteJob, ExplainJob, GetJob, Push, PushAnswer, RunJobNow,
+};
 
 use super::{Call, Route, Takes};
 

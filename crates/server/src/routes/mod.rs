@@ -299,9 +299,7 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Found<'p> {
 }
 
 /// Decodes what stands for the names of a path.
-pub(crate) fn names<'p>(
-    found: &[(&'static str, &'p str)],
-) -> Result<Vec<Cow<'p, str>>, Refusal> {
+pub(crate) fn names<'p>(found: &[(&'static str, &'p str)]) -> Result<Vec<Cow<'p, str>>, Refusal> {
     found.iter().map(|(name, text)| target::part(text, name)).collect()
 }
 

@@ -6,12 +6,12 @@
 //! Reading does not wait for the answers to be read, up to a bound, since a simple client sends all
 //! before it reads anything.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::Response;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX};
 use tenure_core::decode::{self, Line, Lines};
@@ -40,15 +40,8 @@ pub(crate) fn answer(
     config: Config,
 ) -> Response<Out> {
     let (answers, lines) = mpsc::channel(ANSWERS_MAX);
-    let mut push = PushLines {
-        engine,
-        namespace,
-        config,
-        answers,
-        group: Vec::new(),
-        bytes: 0,
-        lines: 0,
-    };
+    let mut push =
+        PushLines { engine, namespace, config, answers, group: Vec::new(), bytes: 0, lines: 0 };
     let task = tokio::spawn(async move {
         // `None`: nobody wants the answers any more.
         let _ = push.run(reading).await;
@@ -165,7 +158,7 @@ impl PushLines {
         // How many to try at once; less after a refusal that names no item.
         let mut most = ITEMS_MAX;
         while !jobs.is_empty() {
-            let tried = jobs.len().min(most);
+            let tried = distinct(&jobs, most);
             let items = jobs.iter().take(tried).map(|(_, job)| job.clone()).collect();
             let push = Push { jobs: items, answer: PushAnswer::Ids };
             match self.engine.run(&self.namespace, push).await {
@@ -207,15 +200,15 @@ fn refuse(
     answers.extend(jobs.map(|(number, _)| (number, problem_line(number, no.clone()))));
 }
 
-/// The problem of a line, whose pointer counts from the line.
+/// The problem of a line. Its pointer counts from the line.
 fn problem_line(number: usize, no: Refusal) -> Vec<u8> {
-    let pointer = match (no.index, no.pointer) {
-        (Some(index), Some(pointer)) => {
-            let item = format!("/{index}");
-            let tail = pointer.strip_prefix(&item).map(str::to_owned);
-            Some(tail.unwrap_or(pointer))
-        }
-        (_, pointer) => pointer,
-    };
-    problem::json(&Refusal { pointer, index: None, line: Some(number), ..no })
+    problem::json(&Refusal { index: None, line: Some(number), ..no })
+}
+
+/// How many of these may be stored by one call: up to a unique key that stands there already. In one
+/// call the second would be a duplicate of the first, whatever it says; a line is a push of its own.
+fn distinct(jobs: &VecDeque<(usize, NewJob)>, most: usize) -> usize {
+    let mut keys = HashSet::new();
+    let many = jobs.iter().take(most);
+    many.take_while(|(_, job)| job.unique.as_ref().is_none_or(|u| keys.insert(&u.key))).count()
 }

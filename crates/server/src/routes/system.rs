@@ -18,7 +18,16 @@ const fn own(
     does: Does,
     answers: &'static [(u16, &'static str)],
 ) -> Route {
-    Route { method: Method::GET, path, name, summary, query: &[], takes: Takes::Nothing, answers, does }
+    Route {
+        method: Method::GET,
+        path,
+        name,
+        summary,
+        query: &[],
+        takes: Takes::Nothing,
+        answers,
+        does,
+    }
 }
 
 pub(super) static ROUTES: &[Route] = &[
@@ -42,13 +51,7 @@ pub(super) static ROUTES: &[Route] = &[
         &[(200, "Ready"), (503, "Ready")],
     ),
     own("/version", "version", "Say what it is", Does::Version, &[(200, "Version")]),
-    own(
-        "/openapi.json",
-        "openapi",
-        "Say what can be asked",
-        Does::Document,
-        &[(200, "Document")],
-    ),
+    own("/openapi.json", "openapi", "Say what can be asked", Does::Document, &[(200, "Document")]),
 ];
 
 /// `GET /healthz`.

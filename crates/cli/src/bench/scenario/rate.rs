@@ -34,11 +34,7 @@ async fn measured(
     lifecycle(target.engine(), jobs, batch, callers, WARM).await?;
     let done = lifecycle(target.engine(), jobs, batch, callers, setup.time).await?;
     let ms = |quantile| done.calls_us.value_at_quantile(quantile) as f64 / 1_000.0;
-    Ok(vec![
-        ("jobs_per_s", done.per_second()),
-        ("call_p50_ms", ms(0.5)),
-        ("call_p99_ms", ms(0.99)),
-    ])
+    Ok(vec![("jobs_per_s", done.per_second()), ("call_p50_ms", ms(0.5)), ("call_p99_ms", ms(0.99))])
 }
 
 /// Jobs without needs, in process.
@@ -167,8 +163,7 @@ async fn full(target: &Target) -> Result<LimitName, Failure> {
 }
 
 async fn put(target: &Target, limit: &LimitName, concurrency: u32) -> Result<(), Failure> {
-    let settings =
-        LimitSettings { concurrency: Some(concurrency), ..LimitSettings::default() };
+    let settings = LimitSettings { concurrency: Some(concurrency), ..LimitSettings::default() };
     target.run(PutLimit { limit: limit.clone(), settings }).await?;
     Ok(())
 }

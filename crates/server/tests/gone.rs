@@ -1,0 +1,154 @@
+//! Callers who go away, and servers that do.
+#![allow(clippy::unwrap_used)]
+
+mod wire;
+
+use std::io::Read;
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use serde_json::json;
+use tenure_server::Config;
+use wire::{Server, until};
+
+fn job(server: &Server, id: &str) -> serde_json::Value {
+    server.get(&format!("/v1/jobs/{id}")).good()
+}
+
+#[test]
+fn a_caller_who_goes_away_while_it_waits_gets_nothing() {
+    let server = Server::start();
+    for n in 0..20 {
+        let id = format!("j{n}");
+        let queue = format!("q{n}");
+        let mut waits = server.connect();
+        let ask = json!({"queues": [queue], "wait": "60s", "worker": "w"}).to_string();
+        waits.ask("POST", "/v1/leases", &ask);
+        until("it waits", || server.get("/v1/workers").text().contains(&queue));
+        drop(waits);
+        server.post("/v1/jobs", &json!({"id": id, "queue": queue}).to_string()).good();
+        // Whoever asks now, within far less than a ttl, gets it.
+        let ask = json!({"queues": [queue], "wait": "10s"}).to_string();
+        let leased = server.post("/v1/leases", &ask).good();
+        assert_eq!(leased["leases"][0]["job"]["id"], id, "{leased}");
+        let job = job(&server, &id);
+        assert_eq!((&job["attempt"], &job["lost"]), (&json!(1), &json!(0)));
+    }
+}
+
+#[test]
+fn a_waiting_call_is_answered_when_there_is_something() {
+    let server = Server::start();
+    let mut waits = server.connect();
+    waits.ask("POST", "/v1/leases", r#"{"queues": ["q"], "wait": "60s", "worker": "w"}"#);
+    until("it waits", || server.get("/v1/workers").text().contains("\"w\""));
+    server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
+    assert_eq!(waits.answer().good()["leases"][0]["job"]["id"], "a");
+}
+
+/// A grant whose answer is larger than what lies between two sockets, to one who does not read.
+#[test]
+fn a_grant_whose_answer_cannot_be_written_is_given_back() {
+    let config = Config { write_pause_max: Duration::from_millis(300), ..Config::default() };
+    let server = Server::with(None, config);
+    let jobs = 150;
+    let payload = "x".repeat(200_000);
+    for n in 0..jobs {
+        let job = json!({"id": format!("j{n}"), "queue": "q", "payload": payload});
+        server.post("/v1/jobs", &job.to_string()).good();
+    }
+    let ask = json!({"queues": ["q"], "max": jobs, "ttl": "1h"}).to_string();
+    // One reads nothing and stays, one goes away in the middle.
+    let mut stays = server.connect();
+    stays.ask("POST", "/v1/leases", &ask);
+    let ready = |n: u64| server.get("/v1/stats").good()["jobs"]["ready"] == n;
+    until("they are granted", || ready(0));
+    until("they are given back", || ready(jobs));
+    let mut goes = server.connect();
+    goes.ask("POST", "/v1/leases", &ask);
+    until("they are granted", || ready(0));
+    drop(goes);
+    // The second `released` in a row waits a second.
+    until("they are given back", || ready(jobs));
+    for n in [0, jobs - 1] {
+        let job = job(&server, &format!("j{n}"));
+        assert_eq!((&job["attempt"], &job["lost"]), (&json!(0), &json!(0)), "it counts nowhere");
+    }
+    assert_eq!(server.get("/v1/leases").good()["items"], json!([]));
+}
+
+#[test]
+fn a_grant_that_was_read_stays() {
+    let server = Server::start();
+    server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
+    let mut conn = server.connect();
+    let leased = conn.call("POST", "/v1/leases", r#"{"queues": ["q"]}"#).good();
+    drop(conn);
+    let lease = leased["leases"][0]["lease"].as_str().unwrap();
+    // Give the server the time to see that the connection is over.
+    until("it was seen", || server.get("/healthz").status == 200);
+    let extended = server.post("/v1/leases/extend", &json!({"leases": [lease]}).to_string()).good();
+    assert_eq!(extended["lost"], json!([]));
+}
+
+#[test]
+fn a_server_that_drains_answers_who_waits_and_then_ends() {
+    let config = Config { quiet: Duration::from_millis(300), ..Config::default() };
+    let mut server = Server::with(None, config);
+    let mut idle = server.connect();
+    assert_eq!(idle.call("GET", "/healthz", "").status, 200);
+    let mut waits = server.connect();
+    waits.ask("POST", "/v1/leases", r#"{"queues": ["q"], "wait": "60s", "worker": "w"}"#);
+    until("it waits", || server.get("/v1/workers").text().contains("\"w\""));
+    server.drain();
+    let answer = waits.answer();
+    assert_eq!(answer.good()["leases"], json!([]));
+    assert_eq!(answer.header("connection"), Some("close"));
+    assert!(waits.is_closed());
+    // All else is answered as before.
+    let asked = server.post("/v1/leases", r#"{"queues": ["q"]}"#);
+    asked.refused(503, "draining", None);
+    assert_eq!(server.post("/v1/jobs", r#"{"queue": "q"}"#).status, 201);
+    let ready = server.get("/readyz");
+    assert_eq!((ready.status, &ready.json()["draining"]), (503, &json!(true)));
+    assert_eq!(server.get("/healthz").status, 200);
+    let report = server.ended();
+    assert_eq!(report.cut, 0);
+    assert!(report.answered >= 7);
+    assert!(idle.is_closed());
+    assert!(TcpStream::connect(server.at).is_err());
+}
+
+#[test]
+fn a_drain_does_not_wait_for_ever() {
+    let config = Config {
+        quiet: Duration::from_millis(200),
+        drain_max: Duration::from_millis(500),
+        ..Config::default()
+    };
+    let mut server = Server::with(None, config);
+    // A request that never ends.
+    let mut slow = server.connect();
+    slow.send(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
+    server.drain();
+    assert_eq!(server.ended().cut, 1);
+    assert!(slow.is_closed());
+}
+
+#[test]
+fn a_caller_who_closes_its_side_is_gone() {
+    let server = Server::start();
+    let mut stream = TcpStream::connect(server.at).unwrap();
+    let body = r#"{"queues": ["q"], "wait": "60s", "worker": "w"}"#;
+    let head = format!(
+        "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+    until("it waits", || server.get("/v1/workers").text().contains("\"w\""));
+    stream.shutdown(Shutdown::Write).unwrap();
+    stream.set_read_timeout(Some(wire::PATIENCE)).unwrap();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    assert!(rest.is_empty());
+}

@@ -1,0 +1,531 @@
+//! Every refusal and every bad input, by raw bytes: its status, code and place, a hint, and that
+//! nothing changed.
+#![allow(clippy::unwrap_used)]
+
+mod wire;
+
+use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX, PAYLOAD_BYTES_MAX};
+use tenure_core::refusal::Code;
+use tenure_server::Config;
+use wire::Server;
+
+/// What is there when the tables are sent.
+fn furnished() -> Server {
+    let server = Server::start();
+    server.put("/v1/limits/scrapy", r#"{"concurrency": 2}"#).good();
+    server.put("/v1/limits/api", r#"{"rate": {"count": 10, "per": "1s"}}"#).good();
+    server.put("/v1/queues/full", r#"{"max_waiting": 0}"#).good();
+    server
+        .put(
+            "/v1/pools/accounts/resources",
+            r#"[{"id":"a","data":{"p":"s3cret"}},{"id":"b"},{"id":"c"}]"#,
+        )
+        .good();
+    server.post("/v1/jobs", r#"{"id": "waits", "queue": "q", "unique": {"key": "k"}}"#).good();
+    server
+        .post(
+            "/v1/jobs",
+            r#"{"id": "runs", "queue": "r", "needs": [{"pool": "accounts", "id": "a"}]}"#,
+        )
+        .good();
+    let leased = server.post("/v1/leases", r#"{"queues": ["r"], "ttl": "1h"}"#).good();
+    assert_eq!(leased["leases"][0]["job"]["id"], "runs");
+    server
+}
+
+/// `METHOD path`, body, status, code, pointer.
+type Row = (&'static str, String, u16, &'static str, Option<&'static str>);
+
+fn row(
+    line: &'static str,
+    body: impl Into<String>,
+    status: u16,
+    code: &'static str,
+    pointer: impl Into<Option<&'static str>>,
+) -> Row {
+    (line, body.into(), status, code, pointer.into())
+}
+
+fn not_json() -> Vec<Row> {
+    let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    let payload = |payload: String| format!(r#"{{"payload": {payload}}}"#);
+    let bad = |body: String| row("POST /v1/jobs", body, 400, "bad_json", None);
+    vec![
+        bad("{".into()),
+        bad("nonsense".into()),
+        bad("{'a': 1}".into()),
+        bad("{} {}".into()),
+        bad("{}x".into()),
+        bad(r#"{"queue": "a", "queue": "a"}"#.into()),
+        bad(r#"{"payload": {"a": 1, "\u0061": 2}}"#.into()),
+        bad("{\"a\": \"\u{1}\"}".into()),
+        bad(payload("01".into())),
+        bad(payload("NaN".into())),
+        bad(deep(65)),
+        bad(payload(deep(64))),
+        bad("[".repeat(1_000_000)),
+    ]
+}
+
+fn bodies() -> Vec<Row> {
+    let long = format!(r#"{{"payload": "{}"}}"#, "x".repeat(PAYLOAD_BYTES_MAX));
+    let many = format!("[{}]", vec!["{}"; ITEMS_MAX + 1].join(","));
+    let name = "x".repeat(129);
+    let post = "POST /v1/jobs";
+    let field = "invalid_field";
+    let bounds = "out_of_bounds";
+    vec![
+        row(post, "", 422, field, ""),
+        row(post, " ", 422, field, ""),
+        row(post, "7", 422, field, ""),
+        row(post, "null", 422, field, ""),
+        row(post, "[]", 422, bounds, ""),
+        row(post, "[1]", 422, field, "/0"),
+        row(post, many, 422, bounds, ""),
+        row(post, long, 422, bounds, "/payload"),
+        row(post, r#"{"nothing": 1}"#, 422, "unknown_field", "/nothing"),
+        row(post, r#"{"state": "ready"}"#, 422, "unknown_field", "/state"),
+        row(post, r#"[{}, {"a/b~c": 1}]"#, 422, "unknown_field", "/1/a~1b~0c"),
+        row(post, r#"{"queue": 7}"#, 422, field, "/queue"),
+        row(post, r#"{"queue": ""}"#, 422, field, "/queue"),
+        row(post, r#"{"queue": "a\u0007b"}"#, 422, field, "/queue"),
+        row(post, r#"{"queue": "a/b"}"#, 422, field, "/queue"),
+        row(post, r#"{"queue": " a"}"#, 422, field, "/queue"),
+        row(post, format!(r#"{{"queue": "{name}"}}"#), 422, bounds, "/queue"),
+        row(post, r#"{"id": "key:x"}"#, 422, field, "/id"),
+        row(post, r#"{"id": ""}"#, 422, field, "/id"),
+        row(post, r#"{"priority": 101}"#, 422, bounds, "/priority"),
+        row(post, r#"{"priority": "1"}"#, 422, field, "/priority"),
+        row(post, r#"{"priority": 1.5}"#, 422, field, "/priority"),
+        row(post, r#"{"delay": "-5s"}"#, 422, field, "/delay"),
+        row(post, r#"{"delay": 5}"#, 422, field, "/delay"),
+        row(post, r#"{"delay": "5"}"#, 422, field, "/delay"),
+        row(post, r#"{"delay": "4000d"}"#, 422, bounds, "/delay"),
+        row(post, r#"{"run_at": "2026-12-01T09:55:00"}"#, 422, field, "/run_at"),
+        row(post, r#"{"run_at": 1796119000}"#, 422, field, "/run_at"),
+        row(post, r#"{"run_at": "tomorrow"}"#, 422, field, "/run_at"),
+        row(
+            post,
+            r#"{"delay": "1s", "run_at": "2026-12-01T09:55:00Z"}"#,
+            422,
+            "conflicting_fields",
+            "/run_at",
+        ),
+        row(post, r#"{"needs": [{"limit": "nope"}]}"#, 422, "unknown_limit", "/needs/0/limit"),
+        row(post, r#"{"needs": [{"pool": "nope"}]}"#, 422, "unknown_pool", "/needs/0/pool"),
+        row(
+            post,
+            r#"{"needs": [{"pool": "accounts", "id": "nope"}]}"#,
+            422,
+            "unknown_resource",
+            "/needs/0/id",
+        ),
+        row(
+            post,
+            r#"[{}, {"needs": [{"limit": "scrapy", "weight": 3}]}]"#,
+            422,
+            "never_fits",
+            "/1/needs/0/weight",
+        ),
+        row(
+            post,
+            r#"{"needs": [{"limit": "api", "cost": 2}]}"#,
+            422,
+            "never_fits",
+            "/needs/0/cost",
+        ),
+        row(
+            post,
+            r#"{"needs": [{"limit": "scrapy"}, {"limit": "scrapy"}]}"#,
+            422,
+            "duplicate_need",
+            "/needs/1",
+        ),
+        row(
+            post,
+            r#"{"unique": {"key": "k", "on_conflict": "reject"}}"#,
+            409, "unique_conflict", "/unique/key",
+        ),
+        row(post, r#"{"queue": "full"}"#, 429, "queue_full", None),
+    ]
+}
+
+fn calls() -> Vec<Row> {
+    let field = "invalid_field";
+    let bounds = "out_of_bounds";
+    let lease = "POST /v1/leases";
+    let settle = "POST /v1/leases/settle";
+    vec![
+        row(lease, "{}", 422, field, "/queues"),
+        row(lease, r#"{"queues": []}"#, 422, bounds, "/queues"),
+        row(lease, r#"{"queues": ["q"], "needs": []}"#, 422, "conflicting_fields", "/needs"),
+        row(
+            lease,
+            r#"{"needs": [{"limit": "lock:x"}], "max": 2}"#,
+            422,
+            "conflicting_fields",
+            "/max",
+        ),
+        row(lease, r#"{"queues": ["q"], "max": 0}"#, 422, bounds, "/max"),
+        row(lease, r#"{"queues": ["q"], "max": 1001}"#, 422, bounds, "/max"),
+        row(lease, r#"{"queues": ["q"], "wait": "61s"}"#, 422, bounds, "/wait"),
+        row(lease, r#"{"queues": ["q"], "ttl": "500ms"}"#, 422, bounds, "/ttl"),
+        row(lease, r#"{"queues": ["q"], "ttl": "2h"}"#, 422, bounds, "/ttl"),
+        row(lease, r#"{"queues": ["q"], "ttl": "0s"}"#, 422, field, "/ttl"),
+        row(lease, r#"{"needs": [{"limit": "lock:x"}], "ttl": "0s"}"#, 422, field, "/ttl"),
+        row(lease, r#"{"needs": [{"limit": "nope"}]}"#, 422, "unknown_limit", "/needs/0/limit"),
+        row("POST /v1/leases/extend", "{}", 422, field, "/leases"),
+        row("POST /v1/leases/extend", r#"{"leases": [7]}"#, 422, field, "/leases/0"),
+        row(settle, "{}", 422, field, "/settle"),
+        row(settle, r#"{"settle": [{"lease": "x"}]}"#, 422, field, "/settle/0/outcome"),
+        row(
+            settle,
+            r#"{"settle": [{"lease": "x", "outcome": "succeeded"}, {"lease": "x", "outcome": "maybe"}]}"#,
+            422,
+            field,
+            "/settle/1/outcome",
+        ),
+        row(
+            settle,
+            r#"{"settle": [{"lease": "x", "outcome": "snoozed", "for": "1s", "until": "2027-01-01T00:00:00Z"}]}"#,
+            422,
+            "conflicting_fields",
+            "/settle/0/until",
+        ),
+        row("PUT /v1/limits/empty", "{}", 422, field, ""),
+        row("PUT /v1/limits/gap", r#"{"gap": "1s"}"#, 422, field, "/concurrency"),
+        row("PUT /v1/limits/Bad", r#"{"concurrency": 1}"#, 422, field, "/path/name"),
+        row("PUT /v1/limits/a%2Fb", r#"{"concurrency": 1}"#, 422, field, "/path/name"),
+        row("PUT /v1/limits/x", r#"{"concurrency": -1}"#, 422, bounds, "/concurrency"),
+        row("DELETE /v1/limits/lock:*", "", 409, "in_use", None),
+        row("DELETE /v1/limits/nope", "", 404, "limit_not_found", None),
+        row("GET /v1/limits/nope", "", 404, "limit_not_found", None),
+        row("GET /v1/queues/nope", "", 404, "queue_not_found", None),
+        row("PUT /v1/queues/a%FF", "{}", 422, field, "/path/name"),
+        row("PUT /v1/queues/a%zz", "{}", 422, field, "/path/name"),
+        row("DELETE /v1/queues/q", "", 409, "not_empty", None),
+        row("POST /v1/queues/q/pause", r#"{"for": 5}"#, 422, field, "/for"),
+        row("POST /v1/queues/q/resume", r#"{"for": "5s"}"#, 422, "unknown_field", "/for"),
+        row("GET /v1/pools/nope", "", 404, "pool_not_found", None),
+        row("DELETE /v1/pools/accounts", "", 409, "in_use", None),
+        row("PUT /v1/pools/accounts/resources", "[]", 422, "empty_set", ""),
+        row("PUT /v1/pools/accounts/resources", r#"[{"id": "a"}]"#, 422, "retires_most", ""),
+        row("PUT /v1/pools/accounts/resources", "{}", 422, field, ""),
+        row("PUT /v1/pools/accounts/resources?force=1", "[]", 422, field, "/query/force"),
+        row("POST /v1/pools/accounts/resources", r#"{"data": 1}"#, 422, field, "/id"),
+        row("GET /v1/pools/accounts/resources/nope", "", 404, "resource_not_found", None),
+        row("POST /v1/pools/accounts/resources/a/cool", "{}", 422, field, "/for"),
+        row("GET /v1/jobs/nope", "", 404, "job_not_found", None),
+        row("GET /v1/jobs/key:nope", "", 404, "job_not_found", None),
+        row("DELETE /v1/jobs/nope", "", 404, "job_not_found", None),
+        row("DELETE /v1/jobs/runs", "", 409, "wrong_state", None),
+        row("PATCH /v1/jobs/runs", r#"{"priority": 1}"#, 409, "wrong_state", None),
+        row("POST /v1/jobs/waits/retry", "", 409, "wrong_state", None),
+        row("POST /v1/jobs/cancel", r#"{"state": "nope"}"#, 422, field, "/state"),
+        row("GET /v1/jobs?max=0", "", 422, bounds, "/query/max"),
+        row("GET /v1/jobs?max=1001", "", 422, bounds, "/query/max"),
+        row("GET /v1/jobs?max=x", "", 422, field, "/query/max"),
+        row("GET /v1/jobs?state=ready,nope", "", 422, field, "/query/state"),
+        row("GET /v1/jobs?cursor=nonsense", "", 422, field, "/query/cursor"),
+        row("GET /v1/jobs?nope=1", "", 422, "unknown_field", "/query/nope"),
+        row("GET /v1/jobs?max=1&max=2", "", 422, field, "/query/max"),
+        row("GET /v1/jobs/waits?full=true", "", 422, "unknown_field", "/query/full"),
+        row("POST /v1/jobs?queue=q", "{}", 422, "unknown_field", "/query/queue"),
+        row("GET /healthz?x=1", "", 422, "unknown_field", "/query/x"),
+        row("DELETE /v1/leases/nope", "", 404, "lease_not_found", None),
+    ]
+}
+
+fn routes() -> Vec<Row> {
+    let none = |line| row(line, "", 404, "route_not_found", None);
+    let method = |line| row(line, "", 405, "method_not_allowed", None);
+    vec![
+        none("GET /"),
+        none("GET /v1"),
+        none("GET /v1/jobs/"),
+        none("GET /v2/jobs"),
+        none("GET /v1/schedules"),
+        none("GET /v1/jobs/x/result"),
+        none("GET /v1/jobs/waits/explain/more"),
+        none("GET /metrics"),
+        none("GET /V1/jobs"),
+        none("GET //v1/jobs"),
+        method("PUT /v1/jobs"),
+        method("POST /v1/jobs/waits"),
+        method("GET /v1/jobs/waits/cancel"),
+        method("POST /healthz"),
+        method("OPTIONS /v1/jobs"),
+        method("TRACE /v1/jobs"),
+        method("FROB /v1/jobs"),
+    ]
+}
+
+#[test]
+fn what_is_refused_says_why_and_changes_nothing() {
+    let server = furnished();
+    let before = server.state();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (line, body, status, code, pointer) in
+        [not_json(), bodies(), calls(), routes()].into_iter().flatten()
+    {
+        let (method, path) = line.split_once(' ').unwrap();
+        let answer = server.call(method, path, &body);
+        let shown: String = body.chars().take(80).collect();
+        // All that is wrong is told at once.
+        let got = answer.json();
+        let is = (answer.status, got["code"].as_str(), got["pointer"].as_str());
+        if is != (status, Some(code), pointer) {
+            wrong.push(format!("{line} {shown}: {is:?}, due is {status} {code} {pointer:?}"));
+            continue;
+        }
+        let problem = answer.refused(status, code, pointer);
+        assert!(!answer.text().contains("s3cret"), "{line}");
+        if status == 405 {
+            assert!(answer.header("allow").is_some_and(|allow| !allow.is_empty()), "{line}");
+        }
+        if let Some(index) = problem["index"].as_u64() {
+            assert!(pointer.is_some_and(|p| p.contains(&format!("/{index}"))), "{line} {problem}");
+        }
+        assert_eq!(server.state(), before, "{line} {shown}");
+        seen.insert(code);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let answer = server.post("/v1/jobs", r#"{"unique": {"key": "k", "on_conflict": "reject"}}"#);
+    assert_eq!(answer.json()["job"], "waits");
+    let elsewhere = [
+        // In this file, below.
+        "unauthorized",
+        "forbidden_origin",
+        "request_timeout",
+        "too_large",
+        "unsupported_media_type",
+        // In the other tests of this crate.
+        "draining",
+        "stale_sync",
+        "lease_lost",
+        "already_settled",
+        "line_full",
+        // Of a store or engine that fails.
+        "store_full",
+        "store_unavailable",
+        "outcome_unknown",
+        "internal",
+        // Not built.
+        "schedule_not_found",
+        "cycle",
+        "unknown_parent",
+    ];
+    for code in Code::ALL.iter().map(|code| code.as_str()) {
+        assert!(seen.contains(code) != elsewhere.contains(&code), "{code} has no row");
+    }
+}
+
+#[test]
+fn allow_names_the_methods_that_are_there() {
+    let server = Server::start();
+    for (path, allow) in [
+        ("/v1/jobs", "POST, GET"),
+        ("/v1/jobs/x", "GET, PATCH, DELETE"),
+        ("/v1/jobs/cancel", "POST, GET, PATCH, DELETE"),
+        ("/healthz", "GET"),
+    ] {
+        assert_eq!(server.call("PUT", path, "").header("allow"), Some(allow), "{path}");
+    }
+}
+
+#[test]
+fn a_body_needs_its_content_type() {
+    let server = Server::start();
+    let before = server.state();
+    let host = format!("Host: {}\r\n", server.at);
+    for (line, media, status) in [
+        ("POST /v1/jobs", "", 415),
+        ("POST /v1/jobs", "Content-Type: text/plain\r\n", 415),
+        ("POST /v1/jobs", "Content-Type: application/x-www-form-urlencoded\r\n", 415),
+        ("POST /v1/jobs", "Content-Type: application/jsonx\r\n", 415),
+        ("POST /v1/leases", "Content-Type: application/x-ndjson\r\n", 415),
+        ("POST /v1/pools/p/resources", "Content-Type: application/x-ndjson\r\n", 415),
+        ("GET /v1/stats", "Content-Type: text/plain\r\n", 415),
+        ("PATCH /v1/limits/x", "", 415),
+    ] {
+        let (method, path) = line.split_once(' ').unwrap();
+        let headers = format!("{host}{media}");
+        let answer = server.connect().ask_with(method, path, &headers, b"{}");
+        answer.refused(status, "unsupported_media_type", None);
+        // The same without a length.
+        let mut conn = server.connect();
+        let head = format!(
+            "{line} HTTP/1.1\r\n{headers}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"
+        );
+        conn.send(head.as_bytes());
+        conn.answer().refused(status, "unsupported_media_type", None);
+    }
+    assert_eq!(server.state(), before);
+    for media in ["application/json; charset=utf-8", "Application/JSON"] {
+        let headers = format!("{host}Content-Type: {media}\r\n");
+        assert_eq!(server.connect().ask_with("POST", "/v1/jobs", &headers, b"{}").status, 201);
+    }
+    // Nothing has no type.
+    let mut conn = server.connect();
+    conn.send(
+        format!("POST /v1/jobs HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+            .as_bytes(),
+    );
+    conn.answer().refused(422, "invalid_field", Some(""));
+}
+
+#[test]
+fn a_foreign_page_may_not_call() {
+    let server = Server::start();
+    let port = server.at.port();
+    let before = server.state();
+    for headers in [
+        "Host: evil.example\r\n".to_owned(),
+        "Host: localhost.evil.example\r\n".to_owned(),
+        "Host: 192.168.1.1\r\n".to_owned(),
+        String::new(),
+        "Host: localhost\r\nOrigin: http://evil.example\r\n".to_owned(),
+        "Host: localhost\r\nOrigin: null\r\n".to_owned(),
+        "Host: localhost\r\nOrigin: http://localhost:1\r\n".to_owned(),
+    ] {
+        for path in ["/v1/jobs", "/healthz", "/readyz", "/nothing"] {
+            let answer = server.connect().ask_with("POST", path, &headers, b"");
+            answer.refused(403, "forbidden_origin", None);
+        }
+    }
+    assert_eq!(server.state(), before);
+    for headers in [
+        format!("Host: localhost:{port}\r\n"),
+        "Host: LOCALHOST\r\n".to_owned(),
+        "Host: [::1]:9\r\n".to_owned(),
+        format!("Host: localhost:{port}\r\nOrigin: http://localhost:{port}\r\n"),
+    ] {
+        assert_eq!(
+            server.connect().ask_with("GET", "/healthz", &headers, b"").status,
+            200,
+            "{headers}"
+        );
+    }
+}
+
+#[test]
+fn a_token_is_needed_where_there_is_one() {
+    let server = Server::with(Some("s3cret-s3cret-s3cret-s3cret-s3cret"), Config::default());
+    for shown in ["", "Authorization: Bearer wrong\r\n", "Authorization: Basic s3cret\r\n"] {
+        for line in [
+            "GET /v1/jobs",
+            "POST /v1/jobs",
+            "GET /nothing",
+            "PUT /v1/jobs",
+            "GET /version",
+            "GET /openapi.json",
+        ] {
+            let (method, path) = line.split_once(' ').unwrap();
+            let headers = format!("Host: any.example\r\n{shown}");
+            let answer = server.connect().ask_with(method, path, &headers, b"");
+            answer.refused(401, "unauthorized", None);
+            assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
+            assert!(!answer.text().contains("s3cret"));
+        }
+    }
+    let right = "Host: any.example\r\nAuthorization: Bearer s3cret-s3cret-s3cret-s3cret-s3cret\r\n";
+    assert_eq!(server.connect().ask_with("GET", "/v1/jobs", right, b"").status, 200);
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(
+            server.connect().ask_with("GET", path, "Host: any.example\r\n", b"").status,
+            200
+        );
+    }
+    let foreign = format!("{right}Origin: http://evil.example\r\n");
+    server.connect().ask_with("GET", "/v1/jobs", &foreign, b"").refused(
+        403,
+        "forbidden_origin",
+        None,
+    );
+}
+
+#[test]
+fn a_bad_namespace_is_refused() {
+    let server = Server::start();
+    let before = server.state();
+    for name in ["", "UPPER", "-a", "a_b", "größe", &"x".repeat(64)] {
+        let headers = format!("Host: localhost\r\nTenure-Namespace: {name}\r\n");
+        let answer = server.connect().ask_with("GET", "/v1/jobs", &headers, b"");
+        answer.refused(422, "invalid_field", Some("/header/Tenure-Namespace"));
+    }
+    assert_eq!(server.state(), before);
+    let headers =
+        "Host: localhost\r\nTenure-Namespace: other-1\r\nContent-Type: application/json\r\n";
+    assert_eq!(server.connect().ask_with("POST", "/v1/jobs", headers, b"{}").status, 201);
+    assert_eq!(server.state(), before, "namespaces are apart");
+}
+
+#[test]
+fn a_body_that_is_too_large_is_refused_at_its_length() {
+    let server = Server::start();
+    let before = server.state();
+    let head = |length: usize| {
+        format!(
+            "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n"
+        )
+    };
+    // Refused before a byte of it came.
+    let mut conn = server.connect();
+    conn.send(head(BODY_BYTES_MAX + 1).as_bytes());
+    conn.answer().refused(413, "too_large", None);
+    assert!(conn.is_closed());
+    // Who sends all before reading sees it too: 10 MB of nested arrays.
+    let mut conn = server.connect();
+    conn.send(head(10_000_000).as_bytes());
+    conn.send(&vec![b'['; 10_000_000]);
+    conn.answer().refused(413, "too_large", None);
+    // Who gives no length.
+    let mut conn = server.connect();
+    conn.send(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let piece = vec![b'['; 1 << 20];
+    for _ in 0..9 {
+        conn.send(format!("{:x}\r\n", piece.len()).as_bytes());
+        conn.send(&piece);
+        conn.send(b"\r\n");
+    }
+    conn.answer().refused(413, "too_large", None);
+    assert_eq!(server.state(), before);
+    // The most that is allowed is read, and found wanting.
+    let mut conn = server.connect();
+    conn.send(head(BODY_BYTES_MAX).as_bytes());
+    conn.send(&vec![b' '; BODY_BYTES_MAX]);
+    conn.answer().refused(422, "invalid_field", Some(""));
+}
+
+#[test]
+fn who_is_too_slow_is_told() {
+    let config = Config {
+        head_max: std::time::Duration::from_millis(100),
+        body_pause_max: std::time::Duration::from_millis(100),
+        idle_max: std::time::Duration::from_millis(300),
+        ..Config::default()
+    };
+    let server = Server::with(None, config);
+    let mut head = server.connect();
+    head.send(b"GET /healthz HTTP/1.1\r\nHost: loc");
+    head.answer().refused(408, "request_timeout", None);
+    assert!(head.is_closed());
+    let mut body = server.connect();
+    body.send(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
+    body.answer().refused(408, "request_timeout", None);
+    let mut lines = server.connect();
+    lines.send(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: 100\r\n\r\n{}\n{}\n{");
+    let answers = lines.answer().lines();
+    assert_eq!(answers.len(), 3, "{answers:?}");
+    assert_eq!(answers[1]["duplicate"], false);
+    assert_eq!(answers[2]["code"], "request_timeout");
+    // Who says nothing at all is told nothing.
+    assert!(server.connect().is_closed());
+    // The second request of a connection is watched as the first.
+    let mut again = server.connect();
+    assert_eq!(again.call("GET", "/healthz", "").status, 200);
+    again.send(b"GET");
+    again.answer().refused(408, "request_timeout", None);
+}

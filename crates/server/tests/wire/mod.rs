@@ -1,0 +1,263 @@
+//! A server over an engine in memory, and a client that speaks raw bytes, right or wrong.
+#![allow(dead_code, clippy::unwrap_used, reason = "each test binary uses its part")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tenure_core::secret::Secret;
+use tenure_engine_embedded::{Embedded, Location, Options};
+use tenure_server::{Config, Deps, Report};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Longest wait for anything that must come.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server on a port of its own.
+pub struct Server {
+    pub at: SocketAddr,
+    pub engine: Arc<Embedded>,
+    runtime: Runtime,
+    stop: Option<oneshot::Sender<()>>,
+    running: Option<JoinHandle<Report>>,
+}
+
+impl Server {
+    pub fn start() -> Self {
+        Server::with(None, Config::default())
+    }
+
+    pub fn with(token: Option<&str>, config: Config) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
+        let deps = Deps { engine: engine.clone(), token: token.map(Secret::new), config };
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let at = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let running = runtime.spawn(tenure_server::run(listener, deps, async {
+            let _ = stopped.await;
+        }));
+        Server { at, engine, runtime, stop: Some(stop), running: Some(running) }
+    }
+
+    /// Tells it to drain.
+    pub fn drain(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    /// Waits for its end.
+    pub fn ended(&mut self) -> Report {
+        let running = self.running.take().unwrap();
+        self.runtime
+            .block_on(async { tokio::time::timeout(PATIENCE, running).await })
+            .unwrap()
+            .unwrap()
+    }
+
+    pub fn connect(&self) -> Conn {
+        let stream = TcpStream::connect(self.at).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Conn { reader: BufReader::new(stream), at: self.at }
+    }
+
+    /// One call on a connection of its own.
+    pub fn call(&self, method: &str, path: &str, body: &str) -> Answer {
+        self.connect().call(method, path, body)
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, "")
+    }
+
+    pub fn post(&self, path: &str, body: &str) -> Answer {
+        self.call("POST", path, body)
+    }
+
+    pub fn put(&self, path: &str, body: &str) -> Answer {
+        self.call("PUT", path, body)
+    }
+
+    /// What must not change when a call is refused.
+    pub fn state(&self) -> Value {
+        let audit = self.get("/v1/audit").good();
+        assert_eq!(audit["ok"], true, "{audit}");
+        let mut stats = self.get("/v1/stats").good();
+        stats["store"] = Value::Null;
+        let list = |what: &str| self.get(&format!("/v1/{what}?max=1000")).good();
+        serde_json::json!([
+            stats,
+            list("jobs"),
+            list("leases"),
+            list("queues"),
+            list("limits"),
+            list("pools")
+        ])
+    }
+}
+
+/// Waits for something that has no event of its own.
+pub fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is() {
+        assert!(Instant::now() < end, "it never was: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// One connection.
+pub struct Conn {
+    reader: BufReader<TcpStream>,
+    at: SocketAddr,
+}
+
+impl Conn {
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.reader.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// Sends as much as the other side takes.
+    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.reader.get_mut().write_all(bytes).is_ok()
+    }
+
+    pub fn call(&mut self, method: &str, path: &str, body: &str) -> Answer {
+        self.ask(method, path, body);
+        self.answer()
+    }
+
+    /// A right request; with a body it is JSON.
+    pub fn ask(&mut self, method: &str, path: &str, body: &str) {
+        let media = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+        let text = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{media}Content-Length: {}\r\n\r\n{body}",
+            self.at,
+            body.len()
+        );
+        self.send(text.as_bytes());
+    }
+
+    /// A request with these header lines.
+    pub fn ask_with(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
+        let head =
+            format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+        self.send(head.as_bytes());
+        self.try_send(body);
+        self.answer()
+    }
+
+    /// Whether the other side closes without another word.
+    pub fn is_closed(&mut self) -> bool {
+        let mut byte = [0];
+        !matches!(self.reader.read(&mut byte), Ok(1))
+    }
+
+    /// The next line of what comes.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// The head of the next answer: its status, and its headers in lower case.
+    pub fn head(&mut self) -> (u16, Vec<(String, String)>) {
+        let first = self.line();
+        let status = first.split(' ').nth(1).unwrap_or_else(|| panic!("no answer: {first:?}"));
+        let status = status.parse().unwrap();
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line();
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').unwrap();
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        (status, headers)
+    }
+
+    /// The next piece of a chunked body; `None` at its end.
+    pub fn chunk(&mut self) -> Option<Vec<u8>> {
+        let size = usize::from_str_radix(&self.line(), 16).unwrap();
+        let mut chunk = vec![0; size];
+        self.reader.read_exact(&mut chunk).unwrap();
+        self.line();
+        (size > 0).then_some(chunk)
+    }
+
+    pub fn answer(&mut self) -> Answer {
+        let (status, headers) = self.head();
+        let mut answer = Answer { status, headers, body: Vec::new() };
+        if let Some(length) = answer.header("content-length") {
+            answer.body = vec![0; length.parse().unwrap()];
+            self.reader.read_exact(&mut answer.body).unwrap();
+        } else if answer.header("transfer-encoding") == Some("chunked") {
+            while let Some(chunk) = self.chunk() {
+                answer.body.extend(chunk);
+            }
+        }
+        answer
+    }
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|why| panic!("{why}: {self:?}"))
+    }
+
+    /// The JSON of a good answer.
+    pub fn good(&self) -> Value {
+        assert!((200..300).contains(&self.status), "{} {}", self.status, self.text());
+        self.json()
+    }
+
+    /// The JSON of every line.
+    pub fn lines(&self) -> Vec<Value> {
+        self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// A problem with this status and code that says all it must.
+    pub fn refused(&self, status: u16, code: &str, pointer: Option<&str>) -> Value {
+        let problem = self.json();
+        let got = (self.status, problem["code"].as_str(), problem["pointer"].as_str());
+        assert_eq!(got, (status, Some(code), pointer), "{problem}");
+        assert_eq!(problem["status"], status);
+        assert_eq!(self.header("content-type"), Some("application/problem+json"));
+        for field in ["type", "title", "detail", "hint"] {
+            assert!(
+                problem[field].as_str().is_some_and(|text| !text.is_empty()),
+                "{field}: {problem}"
+            );
+        }
+        if status == 429 || status == 503 {
+            assert!(self.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+        }
+        problem
+    }
+}
