@@ -43,8 +43,11 @@ pub(crate) fn part<'t>(text: &'t str, name: &str) -> Result<Cow<'t, str>, Refusa
     })
 }
 
+/// Query parameters, decoded: their names and values.
+pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
+
 /// The parameters of a query, in their order.
-pub(crate) fn query(text: Option<&str>) -> Result<Vec<(Cow<'_, str>, Cow<'_, str>)>, Refusal> {
+pub(crate) fn query(text: Option<&str>) -> Result<Pairs<'_>, Refusal> {
     let Some(text) = text else { return Ok(Vec::new()) };
     let refuse = |name: &str| {
         let detail = format!("the query parameter {name:?} is not percent-encoded UTF-8");

@@ -152,10 +152,10 @@ impl Line {
     /// How it stands.
     pub(crate) fn look(&self, config: &Config, now: Instant) -> Verdict {
         let doing = *self.doing();
-        if let Some(since) = doing.stuck_since {
-            if now >= since + config.write_pause_max {
-                return Verdict::Over;
-            }
+        if let Some(since) = doing.stuck_since
+            && now >= since + config.write_pause_max
+        {
+            return Verdict::Over;
         }
         if doing.request {
             return Verdict::Well(now + config.write_pause_max);

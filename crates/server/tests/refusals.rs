@@ -144,7 +144,9 @@ fn bodies() -> Vec<Row> {
         row(
             post,
             r#"{"unique": {"key": "k", "on_conflict": "reject"}}"#,
-            409, "unique_conflict", "/unique/key",
+            409,
+            "unique_conflict",
+            "/unique/key",
         ),
         row(post, r#"{"queue": "full"}"#, 429, "queue_full", None),
     ]

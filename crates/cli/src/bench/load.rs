@@ -200,9 +200,10 @@ impl Caller {
     }
 }
 
-/// A histogram of microseconds with three digits.
+/// A histogram of microseconds, up to an hour, with three digits.
 pub fn histogram() -> Result<Histogram<u64>, Failure> {
-    Histogram::new(3).map_err(Failure::bug)
+    const HOUR_US: u64 = 3_600_000_000;
+    Histogram::new_with_bounds(1, HOUR_US, 3).map_err(Failure::bug)
 }
 
 async fn timed<T>(
@@ -314,4 +315,23 @@ pub async fn fill(engine: &Arc<dyn Engine>, jobs: &Jobs, count: u32) -> Result<D
         }
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_times_are_not_cut() {
+        let mut times_us = histogram().unwrap();
+        for ms in [1, 50, 2_000] {
+            times_us.saturating_record(ms * 1_000);
+        }
+        let near = |quantile, ms: u64| {
+            let us = times_us.value_at_quantile(quantile);
+            assert!(us.abs_diff(ms * 1_000) <= ms, "{us} us, not {ms} ms");
+        };
+        near(0.5, 50);
+        near(1.0, 2_000);
+    }
 }

@@ -13,8 +13,10 @@ use tenure::{Client, Event, Job, Remote, SettleOutcome, StoreUrl};
 use tenure_core::job::{Need, NewJob};
 use tenure_core::names::{JobId, LimitName, Namespace, PoolName, QueueName};
 use tenure_core::refusal::Refusal;
+use tenure_core::requests::PushedId;
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
+use tenure_engine::{CallError, Fault};
 use tokio::time::sleep;
 
 use super::chance::Chance;
@@ -38,6 +40,8 @@ const TTL: Span = Span::from_s(2);
 const PUSH_MAX: u64 = 20;
 /// Between two pushes.
 const PUSH_PAUSE_MS: (u64, u64) = (10, 50);
+/// Between two tries while the server is away.
+const AWAY_PAUSE: Duration = Duration::from_millis(20);
 /// How long a run takes.
 const RUN_MS: (u64, u64) = (0, 20);
 /// Of a hundred runs so many fail, and are run again.
@@ -112,14 +116,24 @@ async fn push(client: Client, log: Log, mut chance: Chance) -> Result<(), Failur
         let count = chance.within(1, PUSH_MAX + 1);
         let jobs = (0..count).map(|n| job(next + n, &mut chance)).collect::<Result<Vec<_>, _>>()?;
         next += count;
-        // It is repeated while the server is away, so that every push is answered in the end.
-        let pushed = client.push_all(jobs).await?;
-        let note = |job: tenure_core::requests::PushedId| Note::Pushed { job: job.id.to_string() };
+        let pushed = answered(&client, jobs).await?;
+        let note = |job: PushedId| Note::Pushed { job: job.id.to_string() };
         log.write(&pushed.into_iter().map(note).collect::<Vec<_>>());
         let (from, to) = PUSH_PAUSE_MS;
         tokio::select! {
             () = &mut finish => return Ok(()),
             () = sleep(Duration::from_millis(chance.within(from, to))) => {}
+        }
+    }
+}
+
+/// Pushes until it is answered, with the same ids: a push that was answered counts, whatever became
+/// of those that were not.
+async fn answered(client: &Client, jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
+    loop {
+        match client.push_all(jobs.clone()).await {
+            Err(CallError::Fault(Fault::Unavailable(_))) => sleep(AWAY_PAUSE).await,
+            other => return other,
         }
     }
 }

@@ -36,6 +36,8 @@ const OF_EACH: usize = 4;
 const THINGS: usize = 4;
 /// How long the server lives before it is killed.
 const LIFE_MS: (u64, u64) = (50, 1_000);
+/// How long the clients may take to begin.
+const BEGIN_MAX: Duration = Duration::from_secs(30);
 /// How long the jobs that are left may take, once no more are pushed.
 const REST_MAX: Duration = Duration::from_secs(120);
 /// How long a client may take to finish: what it waits for is repeated for a minute.
@@ -86,6 +88,8 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
     let client = Client::new(server.engine()?, Namespace::main());
     prepare(&client).await?;
     let mut load = Load::start(&server, folder.path(), &mut chance)?;
+
+    load.begun().await?;
 
     let mut longest = Duration::ZERO;
     for round in 1..=args.rounds {
@@ -179,11 +183,26 @@ impl Load {
             let args = ["crash-client", "--server", &url, "--role", role.word()];
             let args = [&args[..], &["--log", &log, "--seed", &seed]].concat();
             logs.push(path);
-            OwnProcess::start(&args, Words::Lines(send.clone()))
+            OwnProcess::start(&args, Words::Answer(send.clone()))
         };
         let pushers = (0..OF_EACH).map(|n| start(Role::Push, n)).collect::<Result<_, _>>()?;
         let workers = (0..OF_EACH).map(|n| start(Role::Work, n)).collect::<Result<_, _>>()?;
         Ok(Load { pushers, workers, logs, words })
+    }
+
+    /// Until every client has written something: each has met the server, and from then on outlives
+    /// its deaths.
+    async fn begun(&mut self) -> Result<(), Failure> {
+        let until = Instant::now() + BEGIN_MAX;
+        let empty = |path: &PathBuf| std::fs::metadata(path).map_or(true, |file| file.len() == 0);
+        while self.logs.iter().any(empty) {
+            self.alive()?;
+            if Instant::now() > until {
+                return Err(Failure::new(NO, "a client does not begin"));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
     }
 
     /// A client that gave up would check nothing.

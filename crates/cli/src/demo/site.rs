@@ -102,7 +102,10 @@ impl Inner {
         }
         tokio::select! {
             () = sleep_until(begun + takes(&page)) => {}
-            () = gone(&mut stream) => return Ok(running.end(End::Gone)),
+            () = gone(&mut stream) => {
+                running.end(End::Gone);
+                return Ok(());
+            }
         }
         // It is over when the site has done its work: who reads the answer may send the next request
         // before this task runs on.

@@ -96,10 +96,9 @@ impl Witness {
     /// A request ended. What did not begin, or ended before, is not counted again.
     pub fn end(&mut self, number: u64, end: End) {
         let Some(fetch) = self.running.remove(&number) else { return };
-        for count in [self.hosts.get_mut(&fetch.host), self.accounts.get_mut(&fetch.account)] {
-            if let Some(count) = count {
-                count.end();
-            }
+        let counts = [self.hosts.get_mut(&fetch.host), self.accounts.get_mut(&fetch.account)];
+        for count in counts.into_iter().flatten() {
+            count.end();
         }
         let page = self.pages.entry(fetch.page).or_default();
         page.at_once.end();
