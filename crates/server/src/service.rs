@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue};
+use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{Reply, Request as Asking};
+use tenure_core::requests::{PushAnswer, Reply, Request as Asking};
 
 use crate::answer;
 use crate::body::{self, BodyError, Media, Reading};
@@ -28,6 +28,21 @@ use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+/// RFC 7240: a library needs no more of a push's answer than ids, and whole jobs cost both sides.
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+const MINIMAL: HeaderValue = HeaderValue::from_static("return=minimal");
+
+/// Whether a push is to be answered with ids alone.
+fn prefers_ids(headers: &HeaderMap, request: &mut Asking) -> bool {
+    let Asking::Push(push) = request else { return false };
+    let minimal = headers.get(PREFER).is_some_and(|value| value == MINIMAL);
+    if minimal {
+        push.answer = PushAnswer::Ids;
+    }
+    minimal
+}
 
 /// What all requests of a server have in common.
 #[derive(Debug)]
@@ -139,9 +154,14 @@ impl Service {
         }
         match route.does {
             Does::Ask(read) => {
-                let call = read(Asked { body: &body, ..asked })?;
+                let mut call = read(Asked { body: &body, ..asked })?;
                 drop(body);
-                self.ask(namespace, call, turn).await
+                let minimal = prefers_ids(&head.headers, &mut call.request);
+                let mut response = self.ask(namespace, call, turn).await?;
+                if minimal {
+                    response.headers_mut().insert(APPLIED, MINIMAL);
+                }
+                Ok(response)
             }
             Does::Health => Ok(answer::json(200, &ALIVE)),
             Does::Ready => {

@@ -30,6 +30,21 @@ fn a_push_is_answered_in_the_shape_it_came() {
 }
 
 #[test]
+fn who_prefers_little_is_answered_with_ids() {
+    let server = Server::start();
+    let headers = "Host: localhost\r\nContent-Type: application/json\r\nPrefer: return=minimal\r\n";
+    let push = |body: &str| server.connect().ask_with("POST", "/v1/jobs", headers, body.as_bytes());
+    let one = push(r#"{"id": "a"}"#);
+    assert_eq!(
+        (one.status, one.json()),
+        (201, json!({"id": "a", "duplicate": false, "workers": 0}))
+    );
+    assert_eq!(one.header("preference-applied"), Some("return=minimal"));
+    let many = push(r#"[{"id": "a"}]"#);
+    assert_eq!(many.json(), json!([{"id": "a", "duplicate": true, "workers": 0}]));
+}
+
+#[test]
 fn what_is_put_anew_is_created_and_what_is_deleted_is_gone() {
     let server = Server::start();
     for (path, body) in [
