@@ -1,0 +1,144 @@
+//! `tenure serve` as its users start and stop it.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+fn tenure(args: &[&str], token: Option<&str>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    command.args(args).env_remove("TENURE_URL").env_remove("TENURE_TOKEN");
+    if let Some(token) = token {
+        command.env("TENURE_TOKEN", token);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A server that listens, and where.
+struct Server {
+    child: Child,
+    at: String,
+    stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Server {
+    fn start(store: &str, token: Option<&str>) -> Self {
+        let args = ["serve", "--listen", "127.0.0.1:0", "--store", store];
+        let mut child = tenure(&args, token).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        let at = line.trim().strip_prefix("listening on http://").unwrap().to_owned();
+        Server { child, at, stderr }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Its exit code, and what else it said.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.at).unwrap();
+        let ask = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+fn end(args: &[&str], token: Option<&str>) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = tenure(args, token).output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn a_server_says_where_it_listens_and_ends_well_when_it_is_told_to() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let server = Server::start("memory:", None);
+        assert!(server.get("/readyz").starts_with("HTTP/1.1 200 "));
+        server.signal(signal);
+        let (code, said) = server.ended();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("draining") && said.contains("stopped"), "{said}");
+    }
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let server = Server::start("memory:", None);
+    // A request that never ends keeps the drain from being done.
+    let mut slow = TcpStream::connect(&server.at).unwrap();
+    slow.write_all(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
+        .unwrap();
+    let mut server = server;
+    server.signal(Signal::SIGTERM);
+    let mut line = String::new();
+    while !line.contains("draining") {
+        line.clear();
+        assert!(server.stderr.read_line(&mut line).unwrap() > 0, "it ended too soon");
+    }
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(143));
+}
+
+#[test]
+fn what_was_stored_is_there_after_a_restart_and_a_folder_has_one_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = format!("file:{}", dir.path().join("data").display());
+    let server = Server::start(&store, None);
+    let url = format!("http://{}", server.at);
+    let pushed = end(&["--url", &url, "push", "q", "--id", "a"], None);
+    assert_eq!(pushed.0, Some(0), "{}", pushed.1);
+    let (code, said) = end(&["serve", "--listen", "127.0.0.1:0", "--store", &store], None);
+    assert_eq!(code, Some(69));
+    assert!(said.contains("data"), "it names the folder: {said}");
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+    let server = Server::start(&store, None);
+    assert!(server.get("/v1/jobs/a").starts_with("HTTP/1.1 200 "));
+    let (code, _) = end(&["serve", "--listen", &server.at, "--store", "memory:"], None);
+    assert_eq!(code, Some(69), "the address is taken");
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+}
+
+#[test]
+fn only_a_good_token_opens_it_to_others_and_is_never_said() {
+    for token in [None, Some("too-short-a-secret")] {
+        let (code, said) = end(&["serve", "--listen", "0.0.0.0:0", "--store", "memory:"], token);
+        assert_eq!(code, Some(2));
+        assert!(said.contains("TENURE_TOKEN") && !said.contains("too-short-a-secret"), "{said}");
+    }
+    let server = Server::start("memory:", Some("a-secret"));
+    assert!(server.get("/v1/jobs").starts_with("HTTP/1.1 401 "));
+    assert!(server.get("/healthz").starts_with("HTTP/1.1 200 "));
+    server.signal(Signal::SIGTERM);
+    let (code, said) = server.ended();
+    assert_eq!(code, Some(0));
+    assert!(!said.contains("a-secret"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_served_is_wrong_usage() {
+    for args in [
+        ["serve", "--store", "redis://localhost"],
+        ["serve", "--store", "./data"],
+        ["serve", "--listen", "nowhere"],
+        ["serve", "--durability", "sometimes"],
+        ["serve", "--retain-bytes", "1.5GiB"],
+        ["serve", "--patience", "10"],
+    ] {
+        assert_eq!(end(&args, None).0, Some(2), "{args:?}");
+    }
+}
