@@ -65,6 +65,7 @@ impl Engine for Fake {
     fn health(&self) -> Health {
         Health { degraded: None, store: "fake" }
     }
+    fn undo(&self, _: &Namespace, _: Vec<String>) {}
     fn drain(&self) {}
 }
 

@@ -236,8 +236,9 @@ impl OwnServer {
     /// What it said last, for a message.
     fn last_words(&self) -> String {
         let text = std::fs::read_to_string(log(&self.folder)).unwrap_or_default();
-        let last = text.lines().rev().find(|line| !line.trim().is_empty());
-        last.unwrap_or("it said nothing").to_owned()
+        // A hint says what to do, and not what is wrong.
+        let told = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint: ");
+        text.lines().rev().find(told).unwrap_or("it said nothing").to_owned()
     }
 
     async fn ready(&mut self) -> Result<(), Failure> {
@@ -317,7 +318,9 @@ pub async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     tokio::select! {
-        done = work => done,
+        // The signals first: work that begins before we hear them leaves what it made behind.
+        biased;
         signal = interrupted() => Err(Failure::silent(crate::exit::by_signal(signal))),
+        done = work => done,
     }
 }

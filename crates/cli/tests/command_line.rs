@@ -65,7 +65,7 @@ fn wrong_usage_is_2_and_says_what_is_right() {
         (&["reschedule", "id"], "--at"),
         (&["limit", "set", "site:*", "--rate", "10"], "10/1s"),
         (&["limit", "set", "a*"], "limit"),
-        (&["limit", "pause", "a"], "--for"),
+        (&["limit", "pause", "a"], "<--for <D>|--until <T>>"),
         (&["pool", "sync", "p", "/no/such/file.csv"], "cannot read"),
         (&["work", "q"], "CMD"),
         (&["work", "q", "--ttl", "500ms", "--", "true"], "1s to 1h"),

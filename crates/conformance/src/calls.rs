@@ -422,11 +422,13 @@ impl Bench {
         .await;
         waiting
     }
+    /// Says that nobody got the answer with this lease.
+    pub(crate) fn undo(&self, lease: &LeaseView) {
+        self.engine().undo(&self.namespace, lease.lease.iter().cloned().collect());
+    }
     /// Starts a call, and does not wait for anything.
     pub(crate) fn start(&self, lease: Lease) -> Waiting {
-        let engine = self.engine();
-        let namespace = self.namespace.clone();
-        let task = tokio::spawn(async move { engine.run(&namespace, lease).await });
+        let task = tokio::spawn(self.engine().run(&self.namespace, lease));
         Waiting { task: Some(task) }
     }
     /// Looks until it is true; fails the sentence if that takes too long in real time.

@@ -10,7 +10,7 @@ use crate::bench::Bench;
 use crate::words::*;
 
 async fn kinds(b: &Bench, id: &str) -> Vec<ReasonKind> {
-    b.explain(id).await.reasons.iter().map(|reason| reason.kind).collect()
+    b.explain(id).await.reasons.iter().map(|reason| reason.kind.clone()).collect()
 }
 
 pub(crate) async fn a_scheduled_job_waits_for_its_moment(b: &mut Bench) {

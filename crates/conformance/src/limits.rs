@@ -84,7 +84,7 @@ pub(crate) async fn a_closed_limit_makes_jobs_wait(b: &mut Bench) {
     b.push_all(needing_l(2)).await;
     b.none("q").await;
     b.is("j0", JobState::Blocked).await;
-    let kinds: Vec<_> = b.explain("j0").await.reasons.iter().map(|why| why.kind).collect();
+    let kinds: Vec<_> = b.explain("j0").await.reasons.iter().map(|why| why.kind.clone()).collect();
     assert!(!kinds.contains(&ReasonKind::NeverFits), "closed for now is not never: {kinds:?}");
     let waiting = b.waiting(b.ask("q").wait(s(30))).await;
     b.set_limit("l", cap(1)).await;

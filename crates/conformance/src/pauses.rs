@@ -11,7 +11,7 @@ use crate::words::*;
 fn pause_queue(until: Option<Later>) -> PauseQueue {
     PauseQueue { queue: queue("q"), until }
 }
-fn pause_limit(until: Option<Later>) -> PauseLimit {
+fn pause_limit(until: Later) -> PauseLimit {
     PauseLimit { limit: limit("l"), until }
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn a_paused_limit_grants_nothing_before_its_moment(b: &mut Benc
     b.set_limit("l", cap(5)).await;
     b.push_all((0..2).map(|n| job("q").id(&format!("j{n}")).needs([need("l")])).collect()).await;
     let running = b.take("q").await;
-    let view = b.ok(pause_limit(Some(Later::For(s(10))))).await;
+    let view = b.ok(pause_limit(Later::For(s(10)))).await;
     assert_eq!(view.paused_until, Some(b.now().plus(s(10))));
     b.none("q").await;
     b.lives(&running).await;
@@ -104,22 +104,22 @@ pub(crate) async fn a_paused_limit_grants_nothing_before_its_moment(b: &mut Benc
 pub(crate) async fn of_two_pauses_of_a_limit_the_later_moment_holds(b: &mut Bench) {
     b.set_limit("l", cap(5)).await;
     let first = b.now().plus(s(10));
-    b.ok(pause_limit(Some(Later::Until(first)))).await;
-    assert_eq!(b.ok(pause_limit(Some(Later::For(s(3))))).await.paused_until, Some(first));
+    b.ok(pause_limit(Later::Until(first))).await;
+    assert_eq!(b.ok(pause_limit(Later::For(s(3)))).await.paused_until, Some(first));
     b.pass(s(4)).await;
     b.denied([need("l")]).await;
     let later = b.now().plus(s(30));
-    assert_eq!(b.ok(pause_limit(Some(Later::For(s(30))))).await.paused_until, Some(later));
+    assert_eq!(b.ok(pause_limit(Later::For(s(30)))).await.paused_until, Some(later));
     b.pass(s(29)).await;
     b.denied([need("l")]).await;
     b.pass(s(2)).await;
     b.hold([need("l")]).await;
 }
 
-pub(crate) async fn a_limit_paused_without_end_waits_to_be_resumed(b: &mut Bench) {
+pub(crate) async fn a_paused_limit_can_be_resumed(b: &mut Bench) {
     b.set_limit("l", cap(5)).await;
-    b.ok(pause_limit(None)).await;
-    b.ok(pause_limit(Some(Later::For(s(5))))).await;
+    b.ok(pause_limit(Later::For(hours(5)))).await;
+    b.ok(pause_limit(Later::For(s(5)))).await;
     b.leap(hours(1)).await;
     b.denied([need("l")]).await;
     let waiting = b.ask_needs([need("l")]).wait(s(60));
@@ -129,13 +129,13 @@ pub(crate) async fn a_limit_paused_without_end_waits_to_be_resumed(b: &mut Bench
 }
 
 pub(crate) async fn a_limit_that_is_not_there_cannot_be_paused(b: &mut Bench) {
-    b.refused(Code::LimitNotFound, pause_limit(None)).await;
+    b.refused(Code::LimitNotFound, pause_limit(Later::For(s(5)))).await;
     b.refused(Code::LimitNotFound, ResumeLimit { limit: limit("l") }).await;
 }
 
 pub(crate) async fn one_member_of_a_template_is_paused_alone(b: &mut Bench) {
     b.set_limit("site:*", cap(5)).await;
-    let until = Some(Later::For(s(10)));
+    let until = Later::For(s(10));
     b.ok(PauseLimit { limit: limit("site:a"), until }).await;
     b.denied([need("site:a")]).await;
     b.hold([need("site:b")]).await;
@@ -146,7 +146,7 @@ pub(crate) async fn one_member_of_a_template_is_paused_alone(b: &mut Bench) {
 pub(crate) async fn pausing_ends_no_lease(b: &mut Bench) {
     b.set_limit("l", cap(1)).await;
     let held = b.hold([need("l")]).await;
-    b.ok(pause_limit(Some(Later::For(s(10))))).await;
+    b.ok(pause_limit(Later::For(s(10)))).await;
     b.in_use("l", 1).await;
     b.lives(&held).await;
     b.settle(released(&held)).await;

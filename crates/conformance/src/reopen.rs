@@ -101,7 +101,7 @@ pub(crate) async fn settings_and_pauses_survive(b: &mut Bench) {
     b.set_limit("l", rate(5, s(1), 2)).await;
     b.set_limit("gone", cap(1)).await;
     b.ok(DeleteLimit { limit: limit("gone") }).await;
-    let pause = PauseLimit { limit: limit("l"), until: Some(Later::For(s(60))) };
+    let pause = PauseLimit { limit: limit("l"), until: Later::For(s(60)) };
     let paused = b.ok(pause).await.paused_until;
     b.set_limit("e", cap(2)).await;
     b.ok(ObserveLimit { limit: limit("e"), external: 1, hold: None }).await;

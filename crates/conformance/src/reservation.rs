@@ -130,7 +130,7 @@ pub(crate) async fn a_resource_is_kept_too(b: &mut Bench) {
 pub(crate) async fn a_job_that_waits_for_a_moment_keeps_nothing(b: &mut Bench) {
     b.set_limit("l", cap(4)).await;
     b.set_limit("paused", cap(1)).await;
-    let until = Some(Later::For(hours(1)));
+    let until = Later::For(hours(1));
     b.ok(PauseLimit { limit: limit("paused"), until }).await;
     b.push(job("heavy").needs([weighing("l", 4), need("paused")])).await;
     let two = b.hold([weighing("l", 2)]).await;

@@ -72,6 +72,7 @@ mod tests {
         fn health(&self) -> Health {
             Health { degraded: None, store: "mute" }
         }
+        fn undo(&self, _: &Namespace, _: Vec<String>) {}
         fn drain(&self) {}
     }
     impl TestClock for Mute {

@@ -46,7 +46,7 @@ pub(crate) async fn a_verdict_of_a_late_settle_changes_nothing(b: &mut Bench) {
     let late = b.granted(b.ask_needs([any_of("p"), need("lock:x")]).ttl(s(5))).await;
     b.pass(s(6)).await;
     let ban = Verdict::Ban { reason: None };
-    let item = released(&late).verdict("p", "a", ban).pausing("lock:x", Later::For(s(60)));
+    let item = released(&late).verdict("p", "a", ban).pausing("lock:x", s(60));
     assert!(!b.settle_any(item).await.ok);
     assert_eq!(b.thing("p", "a").await.state, ResourceState::Available);
     b.hold([need("lock:x")]).await;
@@ -58,7 +58,7 @@ pub(crate) async fn a_limit_is_paused_by_its_holder(b: &mut Bench) {
         .await;
     let lease = b.take("q").await;
     let until = b.now().plus(s(30));
-    b.settle(succeeded(&lease).pausing("site:x", Later::For(s(30)))).await;
+    b.settle(succeeded(&lease).pausing("site:x", s(30))).await;
     assert_eq!(b.limit("site:x").await.paused_until, Some(until));
     b.none("q").await;
     b.is("j1", JobState::Blocked).await;
@@ -71,8 +71,8 @@ pub(crate) async fn a_holder_cannot_shorten_a_pause(b: &mut Bench) {
     b.set_limit("l", cap(5)).await;
     let one = b.hold([need("l")]).await;
     let two = b.hold([need("l")]).await;
-    b.settle(released(&one).pausing("l", Later::For(s(60)))).await;
-    b.settle(released(&two).pausing("l", Later::For(s(5)))).await;
+    b.settle(released(&one).pausing("l", s(60))).await;
+    b.settle(released(&two).pausing("l", s(5))).await;
     b.pass(s(10)).await;
     b.denied([need("l")]).await;
 }

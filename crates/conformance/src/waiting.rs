@@ -144,6 +144,48 @@ pub(crate) async fn a_caller_of_needs_who_is_gone_holds_nothing(b: &mut Bench) {
     next.lease().await;
 }
 
+pub(crate) async fn a_grant_that_is_undone_counts_nowhere(b: &mut Bench) {
+    b.push(job("q").id("a").retry(retry(20, 1, fixed(s(1))))).await;
+    let call = b.ask("q").request("r1");
+    let mut last = 0;
+    for _ in 0..4 {
+        let lease = b.granted(call.clone()).await;
+        assert!(lease.fence > last, "the same request is granted anew");
+        last = lease.fence;
+        b.undo(&lease);
+        b.eventually("it is ready", async || b.job("a").await.state == JobState::Ready).await;
+        let job = b.job("a").await;
+        assert_eq!((job.attempt, job.lost, job.errors.len()), (0, 0, 0));
+        b.undo(&lease);
+    }
+    let held = b.hold([need("lock:x")]).await;
+    b.undo(&held);
+    b.eventually("it is free", async || b.limit("lock:x").await.in_use == 0).await;
+    b.no_settle(Code::LeaseLost, released(&held)).await;
+    assert_eq!(b.granted(call).await.job.map(|job| job.attempt), Some(1));
+}
+
+pub(crate) async fn a_grant_that_somebody_got_is_not_undone(b: &mut Bench) {
+    b.push_all(jobs("q", "j", 4)).await;
+    let call = b.ask("q").request("r1");
+    let repeated = b.granted(call.clone()).await;
+    b.granted(call).await;
+    let extended = b.take("q").await;
+    b.lives(&extended).await;
+    let settled = b.take("q").await;
+    b.settle(succeeded(&settled)).await;
+    for lease in [&repeated, &extended, &settled] {
+        b.undo(lease);
+    }
+    // One that is undone after them shows that they were looked at.
+    let last = b.take("q").await;
+    b.undo(&last);
+    b.eventually("it is ready", async || b.job("j3").await.state == JobState::Ready).await;
+    b.lives(&repeated).await;
+    b.lives(&extended).await;
+    b.is("j2", JobState::Succeeded).await;
+}
+
 pub(crate) async fn a_drained_engine_takes_no_more_callers(b: &mut Bench) {
     b.push_all(jobs("q", "j", 2)).await;
     let held = b.take("q").await;

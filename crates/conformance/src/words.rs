@@ -273,7 +273,7 @@ pub(crate) fn released(lease: &LeaseView) -> SettleItem {
 pub(crate) trait SettleWords: Sized {
     fn verdict(self, of: &str, id: &str, verdict: Verdict) -> Self;
     fn spent(self, name: &str, spent: u32) -> Self;
-    fn pausing(self, name: &str, pause: Later) -> Self;
+    fn pausing(self, name: &str, pause: Span) -> Self;
     fn pushing(self, job: NewJob) -> Self;
 }
 impl SettleWords for SettleItem {
@@ -286,7 +286,7 @@ impl SettleWords for SettleItem {
         self.limits.push(verdict);
         self
     }
-    fn pausing(mut self, name: &str, pause: Later) -> Self {
+    fn pausing(mut self, name: &str, pause: Span) -> Self {
         let verdict = LimitVerdict { limit: limit(name), pause: Some(pause), spent: None };
         self.limits.push(verdict);
         self

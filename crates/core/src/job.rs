@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{RETAIN_FAILED_US, RETAIN_SUCCEEDED_US};
@@ -173,16 +174,19 @@ pub enum Until {
     Start,
 }
 
-/// What a push does that meets a job with its unique key.
+/// What a push does that meets a job which holds its unique key. It is the new push that says it,
+/// whatever the job that is there said at its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnConflict {
     /// Answers the job that is there.
     #[default]
     Keep,
-    /// Gives the job that is there the new content, unless it runs.
+    /// Gives the job that is there the new payload, kind, needs, priority, group, labels, `run_at` and
+    /// `expires_at`, and its attempts start again; its id stays. If it runs, as `Keep`; if it is in
+    /// another queue, as `Reject`.
     Replace,
-    /// Refuses: 409 `unique_conflict`.
+    /// Refuses, and names the job that is there: `unique_conflict`.
     Reject,
 }
 
@@ -197,7 +201,7 @@ pub struct Unique {
     /// In any case that long after the push.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Span>,
-    /// What the next push with this key does.
+    /// What this push does if another job holds the key.
     #[serde(default)]
     pub on_conflict: OnConflict,
 }
@@ -334,7 +338,8 @@ impl Outcome {
     }
 }
 
-/// A job as the contract shows it.
+/// A job as the contract shows it. Reading one is lenient: a field that is not known is ignored, and
+/// one that another release does not tell has its default.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobView {
     /// Its id.
@@ -342,6 +347,7 @@ pub struct JobView {
     /// Its line.
     pub queue: QueueName,
     /// What a worker dispatches on.
+    #[serde(default)]
     pub kind: String,
     /// Where it stands.
     pub state: JobState,
@@ -349,14 +355,18 @@ pub struct JobView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
     /// Higher first.
+    #[serde(default)]
     pub priority: i8,
     /// For fair shares.
     pub group: Option<Group>,
     /// What it needs beside its turn.
+    #[serde(default)]
     pub needs: Vec<Need>,
     /// Runs that ended in `succeeded` or `failed`, and the one that is running.
+    #[serde(default)]
     pub attempt: u32,
     /// Reaps in a row.
+    #[serde(default)]
     pub lost: u32,
     /// When it may run, or might first.
     pub run_at: Moment,
@@ -374,18 +384,22 @@ pub struct JobView {
     /// The last error.
     pub error: Option<String>,
     /// The last 20 errors, oldest first.
+    #[serde(default)]
     pub errors: Vec<JobError>,
     /// What its holder reported last.
     pub progress: Option<Json>,
     /// Its unique key, as it was pushed.
     pub unique: Option<Unique>,
     /// Labels.
+    #[serde(default)]
     pub labels: Labels,
     /// The lease that holds it.
     pub lease: Option<String>,
     /// Whether a cancel waits for its holder.
+    #[serde(default)]
     pub cancel_requested: bool,
     /// How it is retried.
+    #[serde(default)]
     pub retry: Retry,
     /// Deadline of one run.
     pub timeout: Option<Span>,
@@ -394,7 +408,7 @@ pub struct JobView {
 }
 
 /// A job in the answer of a push.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PushedJob {
     /// The job that is there now.
     #[serde(flatten)]
@@ -407,4 +421,78 @@ pub struct PushedJob {
     /// `Some(0)`: nobody asked for its queue within the last minute. Never another number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
+}
+
+/// The fields of a [`PushedJob`] that are not its job's.
+#[derive(Deserialize)]
+struct PushedFlags {
+    #[serde(default)]
+    duplicate: bool,
+    #[serde(default)]
+    replaced: bool,
+    #[serde(default)]
+    workers: Option<u32>,
+}
+
+/// Read in two passes over the text: a flattened struct is buffered by its parts, and JSON that is
+/// kept as text ([`Json`]) cannot be had back from those.
+impl<'de> Deserialize<'de> for PushedJob {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = Box::<serde_json::value::RawValue>::deserialize(d)?;
+        let flags: PushedFlags = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        Ok(PushedJob {
+            job: serde_json::from_str(text.get()).map_err(D::Error::custom)?,
+            duplicate: flags.duplicate,
+            replaced: flags.replaced,
+            workers: flags.workers,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least that says which job it is.
+    const LEAST: &str = r#""id":"a","queue":"q","state":"ready",
+        "run_at":"2026-12-01T09:55:00.000000Z","created_at":"2026-12-01T09:55:00.000000Z""#;
+
+    #[test]
+    fn a_job_of_another_release_is_read() {
+        for (case, more) in [
+            ("a field is not known", r#""mood":"good","moods":[{"a":1}]"#),
+            ("null is absent", r#""group":null,"payload":null"#),
+        ] {
+            let job: JobView = serde_json::from_str(&format!("{{{LEAST},{more}}}")).expect(case);
+            assert_eq!((job.id.as_str(), job.state), ("a", JobState::Ready), "{case}");
+            assert_eq!((job.attempt, job.lost, job.priority), (0, 0, 0), "{case}");
+            assert_eq!(job.retry, Retry::default(), "{case}");
+            assert!(!job.cancel_requested && job.needs.is_empty() && job.labels.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_a_push_answers_can_be_read_back() {
+        for (payload, flags) in [
+            (r#"{"n":1.50}"#, ""),
+            (r#"[1,{"duplicate":true}]"#, r#","replaced":true"#),
+            ("\"text\"", r#","workers":0"#),
+        ] {
+            let text = format!("{{{LEAST},\"payload\":{payload},\"duplicate\":false{flags}}}");
+            let one: PushedJob = serde_json::from_str(&text).unwrap();
+            let kept = one.job.payload.as_ref().map(Json::text);
+            assert_eq!(kept, Some(payload), "it is kept as it came");
+            assert_eq!((one.duplicate, one.replaced), (false, flags.contains("replaced")));
+            assert_eq!(one.workers, flags.contains("workers").then_some(0));
+            let again = serde_json::to_string(&one).unwrap();
+            assert_eq!(serde_json::from_str::<PushedJob>(&again).unwrap(), one);
+            // Within another answer, and read from a stream.
+            let many = format!("[{again},{again}]");
+            let read: Vec<PushedJob> = serde_json::from_reader(many.as_bytes()).unwrap();
+            assert_eq!(read, [one.clone(), one]);
+        }
+        for wrong in ["{}", "1", "[]", r#"{"id":"a"}"#] {
+            assert!(serde_json::from_str::<PushedJob>(wrong).is_err(), "{wrong}");
+        }
+    }
 }

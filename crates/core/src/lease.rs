@@ -95,10 +95,13 @@ pub struct LeaseSummary {
     /// The job's queue.
     pub queue: Option<QueueName>,
     /// Resources held.
+    #[serde(default)]
     pub resources: Vec<HeldResource>,
     /// Limits held.
+    #[serde(default)]
     pub limits: Vec<LimitName>,
     /// Whether a cancel waits for its holder.
+    #[serde(default)]
     pub cancel_requested: bool,
 }
 
@@ -153,7 +156,7 @@ pub struct Extended {
     pub cancel: Vec<String>,
 }
 
-/// When a job that did not end may run again.
+/// How long something lasts, or until when: a snooze, a pause, a resource's rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Later {
     /// After so long.
@@ -240,8 +243,8 @@ pub struct ResourceVerdict {
 pub struct LimitVerdict {
     /// The limit.
     pub limit: LimitName,
-    /// Nobody is granted it before.
-    pub pause: Option<Later>,
+    /// Nobody is granted it for so long, counted from the settle; a later pause that is there holds.
+    pub pause: Option<Span>,
     /// What was spent in truth; corrects the cost that the grant booked.
     pub spent: Option<u32>,
 }
@@ -274,16 +277,21 @@ pub struct SettledLease {
     /// When it runs again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<Moment>,
-    /// `lease_lost` or `already_settled`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// `lease_lost` or `already_settled`; `None` also for a code that this release does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "code_if_known")]
     pub code: Option<Code>,
     /// The follow-up jobs, without payload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pushed: Vec<PushedJob>,
 }
 
+fn code_if_known<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Code>, D::Error> {
+    let text = Option::<String>::deserialize(d)?;
+    Ok(text.and_then(|text| text.parse().ok()))
+}
+
 /// Why something waits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonKind {
     /// For other jobs.
@@ -314,6 +322,9 @@ pub enum ReasonKind {
     Reserved,
     /// It can never be granted as the settings are.
     NeverFits,
+    /// A word that this release does not know: another one said it. Show it, and the detail.
+    #[serde(untagged)]
+    Other(String),
 }
 
 /// One thing that a job waits for.
@@ -328,6 +339,7 @@ pub struct Reason {
     /// Units there are.
     pub capacity: Option<u64>,
     /// Who holds them; at most 20.
+    #[serde(default)]
     pub holders: Vec<Holder>,
     /// Place in that line; 1 is the next.
     pub position: Option<u64>,
@@ -335,7 +347,9 @@ pub struct Reason {
     pub ahead: Option<u64>,
     /// No sooner than this; null if a holder decides.
     pub earliest: Option<Moment>,
-    /// The same in words, with what is beside it (who reserved, since when).
+    /// The same in words, with what is beside it (who reserved, since when). Empty if the other side
+    /// does not say.
+    #[serde(default)]
     pub detail: String,
 }
 
@@ -359,11 +373,57 @@ pub struct Explained {
     pub id: JobId,
     /// Where it stands.
     pub state: JobState,
-    /// One sentence.
+    /// One sentence, without the state, which stands beside it.
+    #[serde(default)]
     pub summary: String,
     /// What must happen first.
+    #[serde(default)]
     pub reasons: Vec<Reason>,
     /// For a running job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<RunningLease>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_of_another_release_are_read_and_their_kind_is_kept() {
+        let text = r#"{"id":"a","state":"blocked","summary":"s","mood":1,"reasons":[
+            {"kind":"limit","name":"l","in_use":1,"capacity":1,"holders":[]},
+            {"kind":"moon_phase","detail":"wait for the full moon","face":{"a":[1]}},
+            {"kind":"rate"}]}"#;
+        let explained: Explained = serde_json::from_str(text).unwrap();
+        let kinds: Vec<_> = explained.reasons.iter().map(|why| why.kind.clone()).collect();
+        let other = ReasonKind::Other("moon_phase".to_owned());
+        assert_eq!(kinds, [ReasonKind::Limit, other, ReasonKind::Rate]);
+        assert_eq!(explained.reasons[1].detail, "wait for the full moon");
+        assert_eq!(explained.reasons[2].detail, "");
+        let again = serde_json::to_string(&explained).unwrap();
+        assert!(again.contains(r#""kind":"moon_phase""#), "{again}");
+        assert_eq!(serde_json::from_str::<Explained>(&again).unwrap(), explained);
+        // What is not a word is no kind.
+        assert!(serde_json::from_str::<Reason>(r#"{"kind":1}"#).is_err());
+    }
+
+    #[test]
+    fn a_settle_that_was_refused_with_a_new_code_is_still_refused() {
+        for (code, known) in [("lease_lost", Some(Code::LeaseLost)), ("moonstruck", None)] {
+            let text = format!(r#"{{"lease":"l","ok":false,"code":"{code}"}}"#);
+            let settled: SettledLease = serde_json::from_str(&text).unwrap();
+            assert_eq!((settled.ok, settled.code), (false, known));
+        }
+    }
+
+    #[test]
+    fn follow_up_jobs_are_read_back_with_their_settle() {
+        let text = r#"{"settled":[{"lease":"l","ok":true,"pushed":[{"id":"a","queue":"q",
+            "state":"ready","run_at":"2026-12-01T09:55:00.000000Z","result":{"n":1},
+            "created_at":"2026-12-01T09:55:00.000000Z","duplicate":true}]}]}"#;
+        let settled: crate::requests::Settled = serde_json::from_str(text).unwrap();
+        let pushed = &settled.settled[0].pushed[0];
+        assert!(pushed.duplicate);
+        assert_eq!(pushed.job.result.as_ref().map(Json::text), Some(r#"{"n":1}"#));
+    }
 }

@@ -483,10 +483,11 @@ pub struct DeleteLimit {
 /// Grants nothing of a limit for a while; the later moment holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PauseLimit {
-    /// Which.
+    /// Which; never a template.
     pub limit: LimitName,
-    /// Until when; `None` = until it is resumed.
-    pub until: Option<Later>,
+    /// Until when. There is no pause without end: a limit that is to grant nothing until further
+    /// notice is set to a concurrency of 0.
+    pub until: Later,
 }
 
 /// Ends a pause.

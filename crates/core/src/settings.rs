@@ -11,6 +11,7 @@ use crate::time::{Moment, Span};
 
 /// Defaults of a queue for its jobs, and its shares.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct QueueSettings {
     /// Needs of a job that states none.
     pub needs: Vec<Need>,
@@ -39,6 +40,7 @@ pub struct Rate {
 
 /// A named cap. At least one of the three is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LimitSettings {
     /// How many at once; 0 = closed for now.
     pub concurrency: Option<u32>,
@@ -61,6 +63,7 @@ pub enum Pick {
 
 /// What holds for each resource of a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PoolSettings {
     /// Rest of a resource that was taken back from a dead holder.
     pub quarantine: Span,

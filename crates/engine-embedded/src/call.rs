@@ -207,7 +207,7 @@ async fn job(
     view.map(Box::new).ok_or_else(|| {
         let (detail, hint) = (
             format!("job {:?} was forgotten while it was read", job.to_string()),
-            "its \"retain\" was over, or it was deleted; GET /v1/jobs lists those that are there",
+            "its \"retain\" was over, or it was deleted; list the jobs to see those that are there",
         );
         Refusal::new(Code::JobNotFound, detail, hint).into()
     })

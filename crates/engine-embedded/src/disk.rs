@@ -1,4 +1,5 @@
-//! The thread that writes: one batch, one transaction, one sync, and then its answers.
+//! The thread that writes: one batch, one transaction, and then its answers, or the way to the
+//! thread that syncs it first.
 //!
 //! A commit that fails is the end: what it did is unknown, nothing is tried again, and no later
 //! batch is written, since it may rest on what was lost.
@@ -6,6 +7,7 @@
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -17,11 +19,31 @@ use crate::inbox::Ask;
 use crate::options::Fatal;
 use crate::shared::Shared;
 use crate::slot::Found;
+use crate::sync::Committed;
 use crate::writer::Writer;
 
 /// With [`Durability::Everysec`](crate::Durability::Everysec): how old a commit that is not synced
 /// may become.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// When a commit is answered.
+pub(crate) enum Answers {
+    /// At once: the store is gone with the process in any case.
+    AfterCommit,
+    /// At once; the log is synced once a second.
+    SyncedLater(Syncing),
+    /// After it was synced.
+    AfterSync(SyncSender<Committed>),
+}
+
+impl Answers {
+    fn syncing(&mut self) -> Option<&mut Syncing> {
+        match self {
+            Answers::SyncedLater(syncing) => Some(syncing),
+            Answers::AfterCommit | Answers::AfterSync(_) => None,
+        }
+    }
+}
 
 /// Syncs the log once a second, where commits do not.
 pub(crate) struct Syncing {
@@ -47,13 +69,9 @@ impl Syncing {
 }
 
 /// Runs until the slot is closed; gives the connection back, which is to be closed last of all.
-pub(crate) fn run(
-    shared: &Arc<Shared>,
-    conn: Connection,
-    mut syncing: Option<Syncing>,
-) -> Connection {
+pub(crate) fn run(shared: &Arc<Shared>, conn: Connection, mut answers: Answers) -> Connection {
     let crashed = match Writer::new(&conn) {
-        Ok(mut writer) => write_all(shared, &mut writer, &mut syncing),
+        Ok(mut writer) => write_all(shared, &mut writer, &mut answers),
         Err(why) => {
             shared.stop_for(Fatal::Disk(why.to_string()));
             refuse_all(shared)
@@ -62,20 +80,20 @@ pub(crate) fn run(
     if crashed {
         // A process that is killed does not move its log into the store either.
         let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-    } else if let Some(syncing) = syncing.as_mut().filter(|syncing| syncing.needed) {
+    } else if let Some(syncing) = answers.syncing().filter(|syncing| syncing.needed) {
         let _ = syncing.sync();
     }
     conn
 }
 
 /// Whether it ended as a crash would.
-fn write_all(shared: &Arc<Shared>, writer: &mut Writer<'_>, syncing: &mut Option<Syncing>) -> bool {
+fn write_all(shared: &Arc<Shared>, writer: &mut Writer<'_>, answers: &mut Answers) -> bool {
     loop {
-        let patience = syncing.as_ref().filter(|syncing| syncing.needed).map(|_| SYNC_EVERY);
+        let patience = answers.syncing().filter(|syncing| syncing.needed).map(|_| SYNC_EVERY);
         match shared.slot.take(patience) {
             Found::Batch(batch) => {
                 shared.inbox.poke();
-                if let Err(fatal) = write_one(shared, writer, syncing, *batch) {
+                if let Err(fatal) = write_one(shared, writer, answers, *batch) {
                     shared.stop_for(fatal);
                     return refuse_all(shared);
                 }
@@ -84,7 +102,7 @@ fn write_all(shared: &Arc<Shared>, writer: &mut Writer<'_>, syncing: &mut Option
             Found::Closed => return false,
             Found::Crashed => return true,
         }
-        if let Some(syncing) = syncing.as_mut().filter(|syncing| syncing.due())
+        if let Some(syncing) = answers.syncing().filter(|syncing| syncing.due())
             && let Err(fatal) = syncing.sync()
         {
             shared.stop_for(fatal);
@@ -96,13 +114,17 @@ fn write_all(shared: &Arc<Shared>, writer: &mut Writer<'_>, syncing: &mut Option
 fn write_one(
     shared: &Shared,
     writer: &mut Writer<'_>,
-    syncing: &mut Option<Syncing>,
+    how: &mut Answers,
     batch: Batch,
 ) -> Result<(), Fatal> {
     let Batch { number, rows, last_seq, answers } = batch;
-    if !rows.is_empty() {
+    let has_rows = !rows.is_empty();
+    if has_rows {
         match writer.write(rows, last_seq) {
-            Ok(written) => shared.bodies.put(written.new, &written.changed),
+            Ok(written) => {
+                shared.bodies.put(written.new, &written.changed);
+                shared.data.committed(written.data.iter());
+            }
             Err(why) => {
                 let why = why.to_string();
                 for Pending { reply, .. } in answers {
@@ -111,11 +133,18 @@ fn write_one(
                 return Err(Fatal::Disk(why));
             }
         }
-        if let Some(syncing) = syncing {
-            syncing.needed = true;
-        }
     }
-    shared.durable.store(number, Ordering::Release);
+    shared.committed.store(number, Ordering::Release);
+    match how {
+        Answers::AfterSync(sync) => {
+            let committed = Committed { number, rows: has_rows, answers };
+            // Whoever asked sees that the thread is gone; why was told by it.
+            return sync.send(committed).map_err(|_| Fatal::Disk("its sync has ended".to_owned()));
+        }
+        Answers::SyncedLater(syncing) => syncing.needed |= has_rows,
+        Answers::AfterCommit => {}
+    }
+    shared.is_durable(number);
     send(shared, answers);
     Ok(())
 }

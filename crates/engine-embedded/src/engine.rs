@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tenure_core::machine::Config;
+use tenure_core::machine::{Config, parse_lease_id};
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::time::Span;
@@ -15,7 +15,7 @@ use tenure_engine::{CallFuture, Engine, Health};
 
 use crate::batch::Answer;
 use crate::call;
-use crate::disk::{self, Syncing};
+use crate::disk::{self, Answers, Syncing};
 use crate::error::OpenError;
 use crate::folder::Folder;
 use crate::inbox::Ask;
@@ -26,6 +26,7 @@ use crate::shared::Shared;
 use crate::shelf::Shelf;
 use crate::start;
 use crate::state::{Ended, State};
+use crate::sync;
 
 /// Threads that read for answers. They mostly find what they read in memory.
 const READERS: usize = 2;
@@ -41,6 +42,7 @@ pub struct Embedded {
 struct Threads {
     state: JoinHandle<()>,
     disk: JoinHandle<Option<Connection>>,
+    sync: Option<JoinHandle<()>>,
 }
 
 impl Embedded {
@@ -54,7 +56,7 @@ impl Embedded {
         let mut shelf = Shelf::new(reader()?);
         let now = options.clock.now();
         let machine = start::restore(&conn, &folder, options.config, &mut shelf, now)?;
-        let syncing = syncing(&folder, &options)?;
+        let log = log(&folder, &options)?;
         let readers: Vec<_> = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let system = |why: std::io::Error| OpenError::System(why.to_string());
         let readers = Readers::start(readers).map_err(system)?;
@@ -65,10 +67,26 @@ impl Embedded {
                 shared.inbox.poke();
             }
         }));
+        let (answers, sync) = match (log, options.durability) {
+            (None, _) => (Answers::AfterCommit, None),
+            (Some(log), Durability::Everysec) => (Answers::SyncedLater(Syncing::new(log)), None),
+            (Some(log), Durability::Always) => {
+                let (to_sync, committed) = sync::way();
+                let shared = shared.clone();
+                let thread = spawn("tenure-sync", move || {
+                    let syncs = AssertUnwindSafe(|| sync::run(&shared, &log, &committed));
+                    if let Err(panic) = catch_unwind(syncs) {
+                        shared.stop_for(Fatal::Bug(words(&*panic)));
+                    }
+                    shared.disk_ended();
+                });
+                (Answers::AfterSync(to_sync), Some(thread.map_err(system)?))
+            }
+        };
         let disk = {
             let shared = shared.clone();
             spawn("tenure-disk", move || {
-                let writes = AssertUnwindSafe(|| disk::run(&shared, conn, syncing));
+                let writes = AssertUnwindSafe(|| disk::run(&shared, conn, answers));
                 let ended = catch_unwind(writes);
                 let told = |panic: Box<dyn std::any::Any + Send>| {
                     shared.slot.crash();
@@ -97,7 +115,7 @@ impl Embedded {
                 }
             })
         };
-        let threads = Threads { state: state.map_err(system)?, disk };
+        let threads = Threads { state: state.map_err(system)?, disk, sync };
         Ok(Embedded { shared, threads: Mutex::new(Some(threads)) })
     }
 
@@ -118,13 +136,17 @@ impl Embedded {
 
     fn end(&self) {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Threads { state, disk }) = threads else {
+        let Some(Threads { state, disk, sync }) = threads else {
             self.shared.wait_until_released();
             return;
         };
         // A panic in one of them was told as a bug already.
         let _ = state.join();
         let conn = disk.join().ok().flatten();
+        if let Some(sync) = sync {
+            let _ = sync.join();
+        }
+        self.shared.disk_ended();
         self.shared.readers.close();
         // The last connection moves the log into the store, if it can; if not, the next start does.
         drop(conn);
@@ -169,6 +191,14 @@ impl Engine for Embedded {
         Health { degraded, store: "embedded" }
     }
 
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
+        let fences: Vec<_> =
+            leases.iter().filter_map(|id| parse_lease_id(id)).map(|(fence, _)| fence).collect();
+        if !fences.is_empty() {
+            self.shared.tell(namespace, Ask::Undo(fences));
+        }
+    }
+
     fn drain(&self) {
         if !self.shared.draining.swap(true, Ordering::AcqRel) {
             self.shared.tell(&Namespace::main(), Ask::Drain);
@@ -195,13 +225,13 @@ fn spawn<T: Send + 'static>(
     std::thread::Builder::new().name(name.to_owned()).spawn(run)
 }
 
-/// Where commits do not sync, the log is synced once a second.
-fn syncing(folder: &Folder, options: &Options) -> Result<Option<Syncing>, OpenError> {
-    if options.durability == Durability::Always || options.location == Location::Memory {
+/// What is to be synced; nothing if the store goes with the process.
+fn log(folder: &Folder, options: &Options) -> Result<Option<File>, OpenError> {
+    if options.location == Location::Memory {
         return Ok(None);
     }
     let failed = |why| OpenError::Folder { folder: folder.path().to_owned(), why };
-    Ok(Some(Syncing::new(File::open(folder.log()).map_err(failed)?)))
+    Ok(Some(File::open(folder.log()).map_err(failed)?))
 }
 
 /// What a panic said.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use tenure_core::job::{JobState, JobView};
-use tenure_core::lease::{Fence, LeaseView, Leased as LeasedAnswer};
+use tenure_core::lease::{Fence, LeaseView, Leased as LeasedAnswer, LeasedResource};
 use tenure_core::machine::facts::Grant;
 use tenure_core::machine::{Seq, StoredJob, TakerId};
 use tenure_core::names::Namespace;
@@ -110,7 +110,8 @@ async fn filled(
                 (_, life) => missing = Some((seq, life)),
             }
         }
-        if missing.is_some() || !lease.resources.is_empty() {
+        let known = known_data(shared, namespace, &mut lease.resources);
+        if missing.is_some() || !known {
             unread.push((n, missing));
         }
         leases.push(lease);
@@ -119,7 +120,12 @@ async fn filled(
         return Ok(leases);
     }
     let ns = namespace.clone();
-    let read = shared.readers.read(move |conn| read(conn, &ns, leases, unread)).await?;
+    let changes = shared.data.changes();
+    let read = shared.read(move |conn| read(conn, &ns, leases, unread)).await?;
+    for resource in read.iter().flat_map(|(lease, _)| &lease.resources) {
+        let key = (namespace.clone(), resource.pool.clone(), resource.id.clone());
+        shared.data.found(changes, key, resource.data.clone());
+    }
     read.into_iter()
         .filter_map(|(lease, whole)| match whole {
             Whole::Yes => Some(Ok(lease)),
@@ -128,6 +134,19 @@ async fn filled(
             Whole::Unreadable(seq) => Some(Err(show::unreadable(seq))),
         })
         .collect()
+}
+
+/// Fills in what is known; whether that is all.
+fn known_data(shared: &Shared, namespace: &Namespace, resources: &mut [LeasedResource]) -> bool {
+    let mut all = true;
+    for resource in resources {
+        let key = (namespace.clone(), resource.pool.clone(), resource.id.clone());
+        match shared.data.get(&key) {
+            Some(data) => resource.data = data,
+            None => all = false,
+        }
+    }
+    all
 }
 
 /// A job in its first run, as of its grant.

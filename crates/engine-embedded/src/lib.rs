@@ -2,8 +2,9 @@
 //!
 //! The way of a call: `call` turns a request into a command and puts it into the `inbox`; the one
 //! thread of `state` applies it to the machine, and gathers rows and answers in a `batch`; the one
-//! thread of `disk` writes the batch in one transaction, commits it, and then sends its answers.
-//! While a commit runs the next batch grows, so that many calls share one fsync (group commit).
+//! thread of `disk` writes the batch in one transaction and commits it; `sync` makes that durable and
+//! sends its answers. While it runs the next batch grows, so that many calls share one fsync (group
+//! commit).
 //! Every answer, of reads too, leaves after the batch that it saw is durable.
 //!
 //! Memory is the index, the rows are the truth: [`Embedded::open`] builds the machine anew from
@@ -16,6 +17,7 @@
 mod batch;
 mod bodies;
 mod call;
+mod data;
 mod disk;
 mod engine;
 mod error;
@@ -38,6 +40,7 @@ mod show;
 mod slot;
 mod start;
 mod state;
+mod sync;
 mod writer;
 
 pub use engine::Embedded;

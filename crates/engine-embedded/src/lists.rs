@@ -14,7 +14,7 @@ use tenure_engine::{CallError, Fault};
 
 use crate::batch::Answer;
 use crate::inbox::Ask;
-use crate::rows::{self, STORED};
+use crate::rows::{self, JOBS, STORED};
 use crate::shared::Shared;
 
 /// A filter as rows are compared with it.
@@ -89,7 +89,8 @@ fn look<T>(
 ) -> rusqlite::Result<Looked<T>> {
     let unwell = if sieve.is_unwell() { "AND state >= 6" } else { "" };
     let sql = format!(
-        "SELECT {STORED}, queue FROM job WHERE seq < ?1 AND ns = ?2 {unwell} ORDER BY seq DESC"
+        "SELECT {STORED}, queue FROM {JOBS}
+         WHERE life.seq < ?1 AND ns = ?2 {unwell} ORDER BY life.seq DESC"
     );
     let mut all = conn.prepare_cached(&sql)?;
     let before = i64::try_from(before).unwrap_or(i64::MAX);
@@ -138,7 +139,6 @@ pub(crate) async fn list(
         let ns = namespace.clone();
         let wanted = page.max - items.len();
         let (looked, sieve) = shared
-            .readers
             .read(move |conn| {
                 let bounds = (wanted, left);
                 let mut seen = 0usize;
@@ -255,7 +255,6 @@ pub(crate) async fn many(
         let ns = namespace.clone();
         let wanted = max - done as usize;
         let (looked, sieve) = shared
-            .readers
             .read(move |conn| {
                 let bounds = (wanted, LIST_SCAN_MAX);
                 let looked = look(conn, &ns, &sieve, before, bounds, |row| {

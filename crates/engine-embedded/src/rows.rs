@@ -8,11 +8,13 @@ use tenure_core::names::{JobId, Namespace};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 
+/// Where jobs are read from: lives in their order, and to each its job.
+pub(crate) const JOBS: &str = "life CROSS JOIN job ON job.seq = life.seq";
 /// Columns of [`stored`].
 pub(crate) const STORED: &str =
-    "seq, id, kind, state, shape, life, labels, error, progress, payload, result";
+    "life.seq, id, kind, state, shape, life, labels, error, progress, payload, result";
 /// Columns of [`archived`].
-pub(crate) const ARCHIVED: &str = "seq, id, state, shape, life, until, bytes";
+pub(crate) const ARCHIVED: &str = "life.seq, id, state, shape, life, until, bytes";
 
 /// How a state stands in a row: its place in a job's life.
 pub(crate) fn state_number(state: JobState) -> i64 {
@@ -115,8 +117,8 @@ pub(crate) fn job(
     seq: Seq,
     full: bool,
 ) -> rusqlite::Result<Option<StoredJob>> {
-    let mut one =
-        conn.prepare_cached(&format!("SELECT {STORED} FROM job WHERE seq = ?1 AND ns = ?2"))?;
+    let sql = format!("SELECT {STORED} FROM {JOBS} WHERE life.seq = ?1 AND ns = ?2");
+    let mut one = conn.prepare_cached(&sql)?;
     let found =
         one.query_row((seq as i64, namespace.as_str()), |row| stored(row, full)).optional()?;
     let Some(mut found) = found else { return Ok(None) };

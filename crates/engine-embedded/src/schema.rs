@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::OpenError;
 use crate::folder::Folder;
-use crate::options::{Durability, Location, Options};
+use crate::options::{Location, Options};
 
 /// Marks the file as ours: "tnre".
 const APPLICATION: i64 = 0x746e_7265;
@@ -31,31 +31,36 @@ pub(crate) const STEPS: &[Step] = &["
         value TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
 
-    -- What is small and often read stands first, what may be large last: a row that is long goes on
-    -- in pages of its own, and these are not touched for what stands before.
+    -- What a job is: written with its push, and then hardly ever.
     CREATE TABLE job(
         seq INTEGER PRIMARY KEY,
-        ns TEXT NOT NULL,
         id TEXT NOT NULL,
         queue TEXT NOT NULL,
         kind TEXT NOT NULL,
+        shape BLOB NOT NULL,
+        labels TEXT,
+        payload TEXT NOT NULL
+    ) STRICT;
+
+    -- How it goes: written with every step of its life, so the rows are small, and none of these
+    -- writes touches a page with payloads.
+    CREATE TABLE life(
+        seq INTEGER PRIMARY KEY,
+        ns TEXT NOT NULL,
         state INTEGER NOT NULL,
         until INTEGER,
         class INTEGER,
         bytes INTEGER,
-        shape BLOB NOT NULL,
         life BLOB NOT NULL,
-        labels TEXT,
         error TEXT,
         progress TEXT,
-        payload TEXT NOT NULL,
         result TEXT
     ) STRICT;
     -- Finished jobs in the order in which they go. Ids of finished jobs are found by memory, so no
     -- index of ids is paid for with every push.
-    CREATE INDEX job_over ON job(ns, class, until) WHERE until IS NOT NULL;
+    CREATE INDEX life_over ON life(ns, class, until) WHERE until IS NOT NULL;
     -- Failed and cancelled jobs, newest first: what people look for among many that went well.
-    CREATE INDEX job_unwell ON job(seq) WHERE state >= 6;
+    CREATE INDEX life_unwell ON life(seq) WHERE state >= 6;
 
     CREATE TABLE job_error(
         seq INTEGER NOT NULL,
@@ -96,10 +101,11 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(folder.database(), flags).map_err(failed)?;
     check_ours(&conn, folder)?;
-    let synchronous = match (&options.location, options.durability) {
-        (Location::Memory, _) => "OFF",
-        (_, Durability::Always) => "FULL",
-        (_, Durability::Everysec) => "NORMAL",
+    // A commit appends to the log, which is synced by us: see `sync`. SQLite still syncs around the
+    // moves from the log into the store.
+    let synchronous = match options.location {
+        Location::Memory => "OFF",
+        Location::Folder(_) => "NORMAL",
     };
     let pragmas = [
         ("journal_mode", "WAL"),
@@ -229,8 +235,8 @@ mod tests {
     #[test]
     fn an_older_store_is_brought_forward_in_one_step() {
         let (_dir, folder, mut conn) = made(STEPS);
-        let job = "INSERT INTO job(seq, ns, id, queue, kind, state, shape, life, payload)
-                   VALUES(1, 'n', 'i', 'q', '', 4, x'00', x'00', 'null')";
+        let job = "INSERT INTO job(seq, id, queue, kind, shape, payload)
+                   VALUES(1, 'i', 'q', '', x'00', 'null')";
         conn.execute(job, []).unwrap();
         let broken: &[Step] = &[STEPS[0], NEXT[1], "CREATE TABLE store(x)"];
         assert!(migrate(&mut conn, &folder, broken, "3.0.0").is_err());

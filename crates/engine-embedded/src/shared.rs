@@ -3,29 +3,45 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
+use rusqlite::Connection;
 use tenure_core::machine::Config;
 use tenure_core::names::Namespace;
 use tenure_engine::{CallError, Clock, Fault};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::batch::Answer;
 use crate::bodies::Bodies;
+use crate::data::KnownData;
 use crate::folder::Folder;
 use crate::inbox::{Ask, Envelope, Inbox};
 use crate::options::{Fatal, Options};
 use crate::readers::Readers;
 use crate::slot::Slot;
 
+/// Bytes of resources' data that are kept in memory.
+const DATA_BYTES: usize = 16 << 20;
+
+/// How far the disk is.
+#[derive(Clone, Copy, Default)]
+struct Durable {
+    /// The number of the last batch that is durable.
+    number: u64,
+    /// Nothing more becomes durable.
+    ended: bool,
+}
+
 /// See the module.
 pub(crate) struct Shared {
     pub inbox: Inbox,
     pub slot: Slot,
     pub bodies: Bodies,
+    pub data: KnownData,
     pub readers: Readers,
     pub clock: Arc<dyn Clock>,
     pub config: Config,
-    /// The number of the last batch that is durable.
-    pub durable: AtomicU64,
+    /// The number of the last batch that is committed: whoever reads may see it.
+    pub committed: AtomicU64,
+    durable: watch::Sender<Durable>,
     /// By how much the clock is behind, in microseconds; 0 if it is not.
     pub behind_us: AtomicU64,
     pub draining: AtomicBool,
@@ -43,10 +59,12 @@ impl Shared {
             inbox: Inbox::default(),
             slot: Slot::default(),
             bodies: Bodies::new(options.body_bytes),
+            data: KnownData::new(DATA_BYTES),
             readers,
             clock: options.clock.clone(),
             config: options.config,
-            durable: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            durable: watch::Sender::new(Durable::default()),
             behind_us: AtomicU64::new(0),
             draining: AtomicBool::new(false),
             takers: AtomicU64::new(1),
@@ -55,6 +73,38 @@ impl Shared {
             folder: Mutex::new(Some(folder)),
             closed: Mutex::new(false),
             ended: Condvar::new(),
+        }
+    }
+
+    /// A batch is durable.
+    pub(crate) fn is_durable(&self, number: u64) {
+        self.durable.send_modify(|durable| durable.number = number);
+    }
+
+    /// The number of the last batch that is durable.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.borrow().number
+    }
+
+    /// Nothing more becomes durable.
+    pub(crate) fn disk_ended(&self) {
+        self.durable.send_modify(|durable| durable.ended = true);
+    }
+
+    /// Reads rows for an answer that shows them as they are now, and waits until what it may have
+    /// seen is durable.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, CallError> {
+        let read = self.readers.read(read).await?;
+        let seen = self.committed.load(Ordering::Acquire);
+        let mut durable = self.durable.subscribe();
+        // The sender is a field of this, so waiting ends by what is waited for.
+        let reached = durable.wait_for(|durable| durable.ended || durable.number >= seen).await;
+        match reached {
+            Ok(reached) if reached.number >= seen => Ok(read),
+            _ => Err(self.gone()),
         }
     }
 
@@ -89,11 +139,15 @@ impl Shared {
 
     /// The answer of a call that was not answered: its thread is gone.
     pub(crate) fn gone(&self) -> CallError {
-        let why = match self.fatal() {
+        Fault::Unknown(self.fatal_words()).into()
+    }
+
+    /// Why a call has no answer.
+    pub(crate) fn fatal_words(&self) -> String {
+        match self.fatal() {
             Some(fatal) => fatal.to_string(),
             None => "the store was closed before it answered".to_owned(),
-        };
-        Fault::Unknown(why).into()
+        }
     }
 
     /// The answer of a call that did nothing: the engine takes no more.

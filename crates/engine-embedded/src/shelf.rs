@@ -1,7 +1,7 @@
 //! Finished jobs and data of resources, as the machine asks for them: what is on disk, with what is
 //! on its way there laid over it.
 //!
-//! The overlay holds what batches that are not yet known to be durable ended, took away or changed.
+//! The overlay holds what batches that are not yet known to be committed ended, took away or changed.
 //! For whatever is in it the overlay is right and the disk is not asked; it is dropped batch by
 //! batch, after their commits.
 
@@ -17,7 +17,7 @@ use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 
 use crate::finished::FinishedIds;
-use crate::rows::{ARCHIVED, archived, moment_number};
+use crate::rows::{ARCHIVED, JOBS, archived, moment_number};
 use crate::writer::class_number;
 
 /// A finished job that is on its way to the disk.
@@ -79,7 +79,7 @@ impl Shelf {
         self.failure.get_mut().take()
     }
 
-    /// Lays the rows of a step over the disk, until `batch` is durable.
+    /// Lays the rows of a step over the disk, until `batch` is committed.
     pub(crate) fn lay(&mut self, rows: &Rows, batch: u64) {
         let handed = std::mem::take(self.handed.get_mut());
         for (seq, change) in &rows.jobs {
@@ -125,7 +125,7 @@ impl Shelf {
     }
 
     /// Drops what is on disk by now.
-    pub(crate) fn durable(&mut self, batch: u64) {
+    pub(crate) fn committed(&mut self, batch: u64) {
         while self.layers.front().is_some_and(|layer| layer.batch <= batch) {
             let Some(layer) = self.layers.pop_front() else { return };
             let of = layer.batch;
@@ -175,7 +175,8 @@ impl Shelf {
         }
         let read = || {
             let sql = format!(
-                "SELECT {ARCHIVED} FROM job WHERE seq = ?1 AND ns = ?2 AND until IS NOT NULL"
+                "SELECT {ARCHIVED} FROM {JOBS}
+                 WHERE life.seq = ?1 AND ns = ?2 AND until IS NOT NULL"
             );
             let mut one = self.conn.prepare_cached(&sql)?;
             one.query_row(params![seq as i64, namespace.as_str()], archived).optional()
@@ -192,7 +193,7 @@ impl Shelf {
         max: usize,
     ) -> rusqlite::Result<Vec<Archived>> {
         let sql = format!(
-            "SELECT {ARCHIVED} FROM job
+            "SELECT {ARCHIVED} FROM {JOBS}
              WHERE ns = ?1 AND class = ?2 AND until <= ?3 AND until IS NOT NULL ORDER BY until"
         );
         let mut all = self.conn.prepare_cached(&sql)?;
@@ -230,7 +231,7 @@ impl Shelf {
 
     fn first_until(&self, namespace: &Namespace, class: Class) -> rusqlite::Result<Option<Moment>> {
         let mut all = self.conn.prepare_cached(
-            "SELECT until, seq FROM job
+            "SELECT until, seq FROM life
              WHERE ns = ?1 AND class = ?2 AND until IS NOT NULL ORDER BY until",
         )?;
         let mut rows = all.query(params![namespace.as_str(), class_number(class)])?;

@@ -32,7 +32,7 @@ pub(crate) async fn job(
     state: JobState,
 ) -> Result<Option<JobView>, CallError> {
     let namespace = namespace.clone();
-    let found = shared.readers.read(move |conn| rows::job(conn, &namespace, seq, true)).await?;
+    let found = shared.read(move |conn| rows::job(conn, &namespace, seq, true)).await?;
     found.map(|job| view(job, state).ok_or_else(|| unreadable(seq))).transpose()
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn pushed(
         let all = move |conn: &Connection| {
             wanted.iter().map(|seq| rows::job(conn, &namespace, *seq, full)).collect()
         };
-        read = shared.readers.read::<Vec<Option<StoredJob>>>(all).await?;
+        read = shared.read::<Vec<Option<StoredJob>>>(all).await?;
     }
     let mut read = read.into_iter();
     let mut views = Vec::with_capacity(jobs.len());
@@ -104,5 +104,5 @@ pub(crate) async fn resources(
         }
         Ok(views)
     };
-    Ok(shared.readers.read(read).await?)
+    shared.read(read).await
 }

@@ -9,8 +9,6 @@ use crate::batch::Batch;
 #[derive(Default)]
 struct Inside {
     batch: Option<Batch>,
-    /// The disk has nothing to do: everything that was ever put here is durable and answered.
-    idle: bool,
     closed: bool,
     crashed: bool,
 }
@@ -60,12 +58,6 @@ impl Slot {
         self.lock().batch.is_none()
     }
 
-    /// Whether everything that was put is durable and answered.
-    pub(crate) fn is_idle(&self) -> bool {
-        let inside = self.lock();
-        inside.idle && inside.batch.is_none()
-    }
-
     /// The next batch; waits for it, but not longer than `patience`.
     pub(crate) fn take(&self, patience: Option<Duration>) -> Found {
         let mut inside = self.lock();
@@ -74,10 +66,8 @@ impl Slot {
                 return Found::Crashed;
             }
             if let Some(batch) = inside.batch.take() {
-                inside.idle = false;
                 return Found::Batch(Box::new(batch));
             }
-            inside.idle = true;
             if inside.closed {
                 return Found::Closed;
             }

@@ -11,7 +11,7 @@ use tenure_core::time::Moment;
 
 use crate::error::OpenError;
 use crate::folder::Folder;
-use crate::rows;
+use crate::rows::{self, JOBS};
 use crate::schema::store_error;
 use crate::shelf::Shelf;
 
@@ -92,8 +92,9 @@ fn restore_jobs(
     machine: &mut Machine,
     shelf: &mut Shelf,
 ) -> Result<Seq, Failed> {
-    let mut all =
-        conn.prepare("SELECT seq, ns, id, state, queue, bytes, shape, life FROM job ORDER BY seq")?;
+    let mut all = conn.prepare(&format!(
+        "SELECT life.seq, ns, id, state, queue, bytes, shape, life FROM {JOBS} ORDER BY life.seq"
+    ))?;
     let mut found = all.query([])?;
     let mut totals = Totals::new();
     let mut namespace = Namespace::main();

@@ -97,7 +97,7 @@ impl State {
                 }
                 continue;
             }
-            self.shelf.durable(shared.durable.load(Ordering::Acquire));
+            self.shelf.committed(shared.committed.load(Ordering::Acquire));
             let again = std::mem::take(&mut self.again);
             for call in again.into_iter().chain(taken.calls) {
                 self.tick();
@@ -390,7 +390,7 @@ impl State {
         if self.batch.is_empty() {
             return;
         }
-        if self.batch.rows.is_empty() && self.shared.slot.is_idle() {
+        if self.batch.rows.is_empty() && self.shared.durable() + 1 == self.batch.number {
             // All that these answers saw is durable.
             disk::send(&self.shared, std::mem::take(&mut self.batch.answers));
             return;

@@ -1,14 +1,16 @@
 //! Rows to SQL: a batch as one transaction.
 //!
 //! It writes what it is told and reads nothing but the number of a job's errors. The common steps
-//! of a job's life (pushed, granted, ended) have a statement of their own that touches no more
-//! columns, and so no more indexes, than it must.
+//! of a job's life (granted, ended) touch the small row of its life alone, and no more columns of
+//! it, and so no more indexes, than they must.
+
+use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Statement, params};
 use tenure_core::bounds::ERRORS_KEPT;
 use tenure_core::job::{JobError, JobState, Outcome};
 use tenure_core::machine::Seq;
-use tenure_core::machine::rows::{Class, DataKey, JobChange, JobEnd, RowKey, Rows};
+use tenure_core::machine::rows::{Class, DataKey, JobChange, RowKey, Rows};
 use tenure_core::secret::Json;
 
 use crate::bodies::Body;
@@ -22,13 +24,15 @@ pub(crate) fn class_number(class: Class) -> i64 {
     }
 }
 
-/// What of a batch the bodies in memory must follow.
+/// What of a batch the bodies and the data in memory must follow.
 #[derive(Default)]
 pub(crate) struct Written {
     /// Jobs that are new and wait.
     pub new: Vec<(Seq, Body)>,
     /// Jobs of which more than the life changed.
     pub changed: Vec<Seq>,
+    /// Data of resources that changed.
+    pub data: BTreeMap<DataKey, Option<Json>>,
 }
 
 /// The statements of one connection.
@@ -36,13 +40,15 @@ pub(crate) struct Writer<'c> {
     begin: Statement<'c>,
     commit: Statement<'c>,
     rollback: Statement<'c>,
-    insert: Statement<'c>,
-    insert_ended: Statement<'c>,
+    insert_job: Statement<'c>,
+    insert_life: Statement<'c>,
     live: Statement<'c>,
     end: Statement<'c>,
-    change: Statement<'c>,
+    change_job: Statement<'c>,
+    change_life: Statement<'c>,
     revive: Statement<'c>,
-    delete: Statement<'c>,
+    delete_job: Statement<'c>,
+    delete_life: Statement<'c>,
     last_error: Statement<'c>,
     add_error: Statement<'c>,
     cut_errors: Statement<'c>,
@@ -61,27 +67,28 @@ impl<'c> Writer<'c> {
             begin: sql("BEGIN IMMEDIATE")?,
             commit: sql("COMMIT")?,
             rollback: sql("ROLLBACK")?,
-            insert: sql(
-                "INSERT INTO job(seq, ns, id, queue, kind, state, shape, life, labels, error,
-                                 progress, payload)
-                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            insert_job: sql("INSERT INTO job(seq, id, queue, kind, shape, labels, payload)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")?,
+            insert_life: sql(
+                "INSERT INTO life(seq, ns, state, until, class, bytes, life, error, progress,
+                                  result)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?,
-            insert_ended: sql(
-                "UPDATE job SET until = ?2, class = ?3, bytes = ?4, result = ?5 WHERE seq = ?1",
-            )?,
-            live: sql("UPDATE job SET state = ?2, life = ?3 WHERE seq = ?1")?,
-            end: sql("UPDATE job SET state = ?2, life = ?3, until = ?4, class = ?5, bytes = ?6,
+            live: sql("UPDATE life SET state = ?2, life = ?3 WHERE seq = ?1")?,
+            end: sql("UPDATE life SET state = ?2, life = ?3, until = ?4, class = ?5, bytes = ?6,
                                 result = ?7, error = iif(?8, ?9, error)
                  WHERE seq = ?1")?,
-            change: sql(
-                "UPDATE job SET kind = coalesce(?2, kind), payload = coalesce(?3, payload),
-                                labels = iif(?4, ?5, labels), shape = coalesce(?6, shape),
-                                error = iif(?7, ?8, error), progress = iif(?9, ?10, progress)
-                 WHERE seq = ?1",
-            )?,
-            revive: sql("UPDATE job SET until = NULL, class = NULL, bytes = NULL, result = NULL
+            change_job: sql("UPDATE job SET kind = coalesce(?2, kind),
+                                payload = coalesce(?3, payload), labels = iif(?4, ?5, labels),
+                                shape = coalesce(?6, shape)
                  WHERE seq = ?1")?,
-            delete: sql("DELETE FROM job WHERE seq = ?1")?,
+            change_life: sql("UPDATE life SET error = iif(?2, ?3, error),
+                                progress = iif(?4, ?5, progress)
+                 WHERE seq = ?1")?,
+            revive: sql("UPDATE life SET until = NULL, class = NULL, bytes = NULL, result = NULL
+                 WHERE seq = ?1")?,
+            delete_job: sql("DELETE FROM job WHERE seq = ?1")?,
+            delete_life: sql("DELETE FROM life WHERE seq = ?1")?,
             last_error: sql("SELECT coalesce(max(n), 0) FROM job_error WHERE seq = ?1")?,
             add_error: sql("INSERT INTO job_error(seq, n, attempt, at, error, lost)
                  VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?,
@@ -133,6 +140,7 @@ impl<'c> Writer<'c> {
         for (key, value) in &data {
             self.write_data(key, value.as_ref())?;
         }
+        written.data = data;
         Ok(written)
     }
 
@@ -145,7 +153,8 @@ impl<'c> Writer<'c> {
         let number = seq as i64;
         if change.deleted {
             if change.new.is_none() {
-                self.delete.execute([number])?;
+                self.delete_job.execute([number])?;
+                self.delete_life.execute([number])?;
                 self.delete_errors.execute([number])?;
             }
             return Ok(());
@@ -153,9 +162,16 @@ impl<'c> Writer<'c> {
         if change.new.is_some() {
             return self.write_new(seq, change, written);
         }
-        let more = change.patch.is_some() || change.shape.is_some() || change.progress.is_some();
-        if more || change.error.is_some() && change.end.is_none() {
-            self.write_change(number, &change)?;
+        let job = change.patch.is_some() || change.shape.is_some();
+        // The error of an end is written with the end.
+        let life = change.progress.is_some() || change.error.is_some() && change.end.is_none();
+        if job {
+            self.change_job(number, &change)?;
+        }
+        if life {
+            self.change_life(number, &change)?;
+        }
+        if job || life {
             written.changed.push(seq);
         }
         if change.revived {
@@ -196,47 +212,53 @@ impl<'c> Writer<'c> {
         let (namespace, id, content) = *new;
         let state = state.unwrap_or(JobState::Ready);
         let (error, progress) = (error.flatten(), progress.flatten());
-        self.insert.execute(params![
+        self.insert_job.execute(params![
             seq as i64,
-            namespace.as_str(),
             id.as_str(),
             queue.as_str(),
             content.kind,
-            state_number(state),
             &*shape,
-            life,
             labels_text(&content.labels),
-            error,
-            progress.as_ref().map(Json::text),
             content.payload.text(),
         ])?;
-        if let Some(JobEnd { until, bytes, result, .. }) = end {
-            self.insert_ended.execute(params![
-                seq as i64,
-                moment_number(until),
-                class_number(Class::of(state)),
-                bytes,
-                result.as_ref().map(Json::text),
-            ])?;
-        } else if progress.is_none() {
+        let ended = end.as_ref();
+        self.insert_life.execute(params![
+            seq as i64,
+            namespace.as_str(),
+            state_number(state),
+            ended.map(|end| moment_number(end.until)),
+            ended.map(|_| class_number(Class::of(state))),
+            ended.map(|end| end.bytes),
+            life,
+            error,
+            progress.as_ref().map(Json::text),
+            ended.and_then(|end| end.result.as_ref()).map(Json::text),
+        ])?;
+        if end.is_none() && progress.is_none() {
             written.new.push((seq, Body { id, shape, content }));
         }
         Ok(())
     }
 
-    fn write_change(&mut self, number: i64, change: &JobChange) -> rusqlite::Result<()> {
+    fn change_job(&mut self, number: i64, change: &JobChange) -> rusqlite::Result<()> {
         let patch = change.patch.as_deref();
         let labels = patch.and_then(|patch| patch.labels.as_ref());
-        // The error of an end is written with the end.
-        let error = change.error.as_ref().filter(|_| change.end.is_none());
-        let progress = change.progress.as_ref();
-        self.change.execute(params![
+        self.change_job.execute(params![
             number,
             patch.and_then(|patch| patch.kind.as_deref()),
             patch.and_then(|patch| patch.payload.as_ref()).map(Json::text),
             labels.is_some(),
             labels.and_then(labels_text),
             change.shape.as_deref(),
+        ])?;
+        Ok(())
+    }
+
+    fn change_life(&mut self, number: i64, change: &JobChange) -> rusqlite::Result<()> {
+        let error = change.error.as_ref().filter(|_| change.end.is_none());
+        let progress = change.progress.as_ref();
+        self.change_life.execute(params![
+            number,
             error.is_some(),
             error.and_then(Option::as_deref),
             progress.is_some(),

@@ -37,27 +37,30 @@ pub trait Engine: Send + Sync + 'static {
     /// How it is; never waits.
     fn health(&self) -> Health;
 
+    /// These leases were granted, and the caller never got the answer: they are undone, as if they
+    /// had not been granted. No attempt, `released` or `lost` is counted, the job is where it was, and
+    /// the `request_id` may be granted again. Resources rest their quarantine all the same, since
+    /// part of the answer may have been read, and rate tokens stay spent.
+    ///
+    /// A hint: it has no answer, never waits, and may be lost. A lease that was extended, settled or
+    /// answered again to a repeat of its call is left alone: somebody got it. An engine that cannot
+    /// undo a grant ends the lease as softly as it can, or leaves it to its ttl.
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>);
+
     /// From now on waiting lease calls are answered with an empty list and new ones are refused as
     /// draining; all else is answered. Repeating it does nothing.
     fn drain(&self);
 }
 
 /// Typed calls on any engine.
-pub trait EngineExt {
-    /// Answers one request with the reply of its operation.
+pub trait EngineExt: Engine {
+    /// Answers one request with the reply of its operation. The future owns what it needs, so it may
+    /// outlive the borrow of the engine, or be a task of its own.
     fn run<O: Operation>(
         &self,
         namespace: &Namespace,
         request: O,
-    ) -> impl Future<Output = Result<O::Reply, CallError>> + Send;
-}
-
-impl<E: Engine + ?Sized> EngineExt for E {
-    fn run<O: Operation>(
-        &self,
-        namespace: &Namespace,
-        request: O,
-    ) -> impl Future<Output = Result<O::Reply, CallError>> + Send {
+    ) -> impl Future<Output = Result<O::Reply, CallError>> + Send + 'static + use<Self, O> {
         let answer = self.call(namespace, request.into());
         async move {
             O::reply(answer.await?).ok_or_else(|| {
@@ -66,6 +69,47 @@ impl<E: Engine + ?Sized> EngineExt for E {
                     O::NAME
                 )))
             })
+        }
+    }
+}
+
+impl<E: Engine + ?Sized> EngineExt for E {}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use tenure_core::requests::{Audit, RunAudit};
+
+    use super::*;
+
+    struct Well;
+    impl Engine for Well {
+        fn call(&self, _: &Namespace, _: Request) -> CallFuture {
+            Box::pin(async { Ok(Reply::RunAudit(Audit { ok: true, ..Audit::default() })) })
+        }
+        fn health(&self) -> Health {
+            Health { degraded: None, store: "well" }
+        }
+        fn undo(&self, _: &Namespace, _: Vec<String>) {}
+        fn drain(&self) {}
+    }
+
+    /// What a runtime asks of a task.
+    fn a_task<F: Future + Send + 'static>(task: F) -> Pin<Box<F>> {
+        Box::pin(task)
+    }
+
+    #[test]
+    fn a_typed_call_outlives_what_it_was_made_of() {
+        let mut call = {
+            let engine: Box<dyn Engine> = Box::new(Well);
+            let namespace = Namespace::main();
+            a_task(engine.run(&namespace, RunAudit))
+        };
+        match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(audit)) => assert!(audit.ok),
+            other => panic!("{other:?}"),
         }
     }
 }

@@ -27,15 +27,13 @@ pub(crate) enum Stage {
     Ending,
 }
 
-/// What was granted and never left goes back, also if the connection's task is cut off.
+/// What was granted and never left is undone, also if the connection's task is cut off.
 struct Over(Arc<Line>);
 
 impl Drop for Over {
     fn drop(&mut self) {
-        let grants = self.0.undelivered();
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        for grant in grants {
-            runtime.spawn(grant.give_back());
+        for grant in self.0.undelivered() {
+            grant.undo();
         }
     }
 }

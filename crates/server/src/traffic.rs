@@ -152,10 +152,11 @@ impl Line {
     /// How it stands.
     pub(crate) fn look(&self, config: &Config, now: Instant) -> Verdict {
         let doing = *self.doing();
-        if let Some(since) = doing.stuck_since
-            && now >= since + config.write_pause_max
-        {
-            return Verdict::Over;
+        if let Some(since) = doing.stuck_since {
+            // Also when the answer is made and only its last bytes are held up: what was granted
+            // with it is undone no later.
+            let end = since + config.write_pause_max;
+            return if now >= end { Verdict::Over } else { Verdict::Well(end) };
         }
         if doing.request {
             return Verdict::Well(now + config.write_pause_max);
@@ -220,6 +221,12 @@ mod tests {
         assert_eq!(line.look(&config, at + config.write_pause_max * 2), Verdict::Over);
         line.wrote(true);
         assert!(matches!(line.look(&config, at + config.idle_max * 2), Verdict::Well(_)));
+        line.wrote(false);
+        let soon = at + config.write_pause_max / 2;
+        assert!(
+            matches!(line.look(&config, soon), Verdict::Well(next) if next <= soon + config.write_pause_max)
+        );
+        line.wrote(true);
         assert!(!line.traffic.is_quiet(Duration::ZERO));
         drop(turn);
         assert!(line.traffic.is_quiet(Duration::ZERO));

@@ -1,4 +1,5 @@
-//! A grant whose answer did not leave: it is given back at once, so that nothing waits for a ttl.
+//! A grant whose answer did not leave: it is undone at once, so that nothing waits for a ttl and
+//! nothing is counted against the job.
 //!
 //! What the system took from us may still not arrive; then the lease lives for its ttl, as that of
 //! any holder who went away.
@@ -7,13 +8,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tenure_core::lease::{Ending, Leased, SettleItem};
+use tenure_core::lease::Leased;
 use tenure_core::names::Namespace;
-use tenure_core::requests::Settle;
 use tenure_engine::Engine;
 
 /// Leases that were granted to a caller who has not got them yet. Dropping it does nothing; see
-/// [`Undelivered::give_back`].
+/// [`Undelivered::undo`].
 pub(crate) struct Undelivered {
     engine: Arc<dyn Engine>,
     namespace: Namespace,
@@ -44,23 +44,11 @@ impl Undelivered {
         self.written.load(Ordering::Acquire)
     }
 
-    /// Settles them as released.
-    pub(crate) async fn give_back(self) {
-        let released = |lease| SettleItem {
-            lease,
-            ending: Ending::Released,
-            resources: Vec::new(),
-            limits: Vec::new(),
-            push: Vec::new(),
-        };
-        let settle = Settle { settle: self.leases.into_iter().map(released).collect() };
-        let count = settle.settle.len();
-        match self.engine.call(&self.namespace, settle.into()).await {
-            Ok(_) => tracing::debug!(count, "gave back leases whose answer could not be written"),
-            Err(error) => {
-                tracing::warn!(count, %error, "could not give back leases; they end with their ttl");
-            }
-        }
+    /// They are as if they had not been granted.
+    pub(crate) fn undo(self) {
+        let count = self.leases.len();
+        tracing::debug!(count, "undoing leases whose answer could not be written");
+        self.engine.undo(&self.namespace, self.leases);
     }
 }
 

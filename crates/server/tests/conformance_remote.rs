@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tenure::{Remote, StoreUrl};
 use tenure_conformance::{Bench, Capabilities, Factory, Store, Task};
 use tenure_core::names::Namespace;
-use tenure_core::requests::{PauseLimit, Request};
+use tenure_core::requests::Request;
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{CallFuture, Clock, Engine, Health};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
@@ -35,7 +35,7 @@ struct Here {
 }
 
 /// Calls go over HTTP. What no call of the contract says is asked of the engine behind the server:
-/// how it is, to drain, and to pause a limit without end.
+/// how it is, to drain, and to undo what did not arrive.
 struct Both {
     remote: Remote,
     behind: Arc<Embedded>,
@@ -43,15 +43,13 @@ struct Both {
 
 impl Engine for Both {
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        match &request {
-            Request::PauseLimit(PauseLimit { until: None, .. }) => {
-                self.behind.call(namespace, request)
-            }
-            _ => self.remote.call(namespace, request),
-        }
+        self.remote.call(namespace, request)
     }
     fn health(&self) -> Health {
         self.behind.health()
+    }
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
+        self.behind.undo(namespace, leases);
     }
     fn drain(&self) {
         self.behind.drain();

@@ -46,35 +46,78 @@ fn a_waiting_call_is_answered_when_there_is_something() {
     assert_eq!(waits.answer().good()["leases"][0]["job"]["id"], "a");
 }
 
-/// A grant whose answer is larger than what lies between two sockets, to one who does not read.
-#[test]
-fn a_grant_whose_answer_cannot_be_written_is_given_back() {
-    let config = Config { write_pause_max: Duration::from_millis(300), ..Config::default() };
+/// Jobs whose grant is larger than what lies between two sockets.
+const LARGE: u64 = 150;
+
+/// A server that soon gives up on who does not read, with [`LARGE`] jobs in `q`.
+fn large() -> Server {
+    let config = Config {
+        write_pause_max: Duration::from_millis(300),
+        quiet: Duration::from_millis(300),
+        ..Config::default()
+    };
     let server = Server::with(None, config);
-    let jobs = 150;
     let payload = "x".repeat(200_000);
-    for n in 0..jobs {
+    for n in 0..LARGE {
         let job = json!({"id": format!("j{n}"), "queue": "q", "payload": payload});
         server.post("/v1/jobs", &job.to_string()).good();
     }
-    let ask = json!({"queues": ["q"], "max": jobs, "ttl": "1h"}).to_string();
-    // One reads nothing and stays, one goes away in the middle.
-    let mut stays = server.connect();
-    stays.ask("POST", "/v1/leases", &ask);
-    let ready = |n: u64| server.get("/v1/stats").good()["jobs"]["ready"] == n;
-    until("they are granted", || ready(0));
-    until("they are given back", || ready(jobs));
-    let mut goes = server.connect();
-    goes.ask("POST", "/v1/leases", &ask);
-    until("they are granted", || ready(0));
-    drop(goes);
-    // The second `released` in a row waits a second.
-    until("they are given back", || ready(jobs));
-    for n in [0, jobs - 1] {
+    server
+}
+
+fn of_state(server: &Server, state: &str) -> u64 {
+    server.get("/v1/stats").good()["jobs"][state].as_u64().unwrap_or(0)
+}
+
+fn is_ready(server: &Server, n: u64) -> bool {
+    of_state(server, "ready") == n
+}
+
+#[test]
+fn a_grant_whose_answer_cannot_be_written_is_undone() {
+    let server = large();
+    let ask = json!({"queues": ["q"], "max": LARGE, "ttl": "1h", "request_id": "r"}).to_string();
+    // They read nothing: some stay, some go away in the middle. All under one request id.
+    for stays in [true, false, true, false] {
+        let mut caller = server.connect();
+        caller.ask("POST", "/v1/leases", &ask);
+        until("they are granted", || is_ready(&server, 0));
+        if stays {
+            until("they are undone", || is_ready(&server, LARGE));
+        }
+        drop(caller);
+        until("they are undone", || of_state(&server, "running") == 0);
+        // A second `released` in a row would wait a second: nothing was counted.
+        assert_eq!((of_state(&server, "ready"), of_state(&server, "scheduled")), (LARGE, 0));
+    }
+    for n in [0, LARGE - 1] {
         let job = job(&server, &format!("j{n}"));
         assert_eq!((&job["attempt"], &job["lost"]), (&json!(0), &json!(0)), "it counts nowhere");
+        assert_eq!(job["errors"], json!([]));
     }
     assert_eq!(server.get("/v1/leases").good()["items"], json!([]));
+    // Whoever reads gets all of it at once, also under the id of those who did not.
+    let leased = server.post("/v1/leases", &ask).good();
+    let leases = leased["leases"].as_array().unwrap();
+    assert_eq!(leases.len() as u64, LARGE);
+    assert_eq!((&leases[0]["job"]["id"], &leases[0]["job"]["attempt"]), (&json!("j0"), &json!(1)));
+}
+
+#[test]
+fn a_grant_that_a_repeat_of_the_call_read_is_not_undone() {
+    let mut server = large();
+    let ask = json!({"queues": ["q"], "max": LARGE, "ttl": "1h", "request_id": "r"}).to_string();
+    let mut stuck = server.connect();
+    stuck.ask("POST", "/v1/leases", &ask);
+    until("they are granted", || is_ready(&server, 0));
+    let leased = server.post("/v1/leases", &ask).good();
+    drop(stuck);
+    server.drain();
+    server.ended();
+    // Every connection is over now, so what they had to undo is undone.
+    let leases = leased["leases"].as_array().unwrap();
+    assert_eq!(leases.len() as u64, LARGE);
+    assert_eq!(server.live_leases(), LARGE);
 }
 
 #[test]

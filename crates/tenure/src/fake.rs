@@ -6,8 +6,9 @@ use std::time::Duration;
 use tenure_core::job::{JobState, JobView, Labels, Retry};
 use tenure_core::lease::{Extended, ExtendedLease, LeaseView, Leased, SettleItem, SettledLease};
 use tenure_core::names::{JobId, Namespace, QueueName};
-use tenure_core::requests::{Extend, Lease, Reply, Request, Settle, Settled};
+use tenure_core::requests::{Extend, GetQueue, Lease, Reply, Request, Settle, Settled};
 use tenure_core::secret::Json;
+use tenure_core::settings::{QueueCounts, QueueSettings, QueueView};
 use tenure_core::time::Moment;
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
 use tokio::sync::Notify;
@@ -118,6 +119,7 @@ impl Engine for Fake {
     fn health(&self) -> Health {
         Health { degraded: None, store: "fake" }
     }
+    fn undo(&self, _: &Namespace, _: Vec<String>) {}
     fn drain(&self) {}
 }
 
@@ -127,6 +129,7 @@ pub fn well(request: &Request) -> Says {
         Request::Lease(lease) => Says::After(lease.wait.std(), Ok(Reply::Lease(Leased::default()))),
         Request::Extend(extend) => Says::Now(Ok(extended(extend, Moment::MAX))),
         Request::Settle(settle) => Says::Now(Ok(settled(settle))),
+        Request::GetQueue(get) => Says::Now(Ok(counts(get, QueueCounts::default()))),
         _ => unavailable(),
     }
 }
@@ -150,6 +153,19 @@ pub fn settled(settle: &Settle) -> Reply {
         pushed: Vec::new(),
     };
     Reply::Settle(Settled { settled: settle.settle.iter().map(one).collect() })
+}
+
+/// A queue with so many jobs.
+pub fn counts(get: &GetQueue, counts: QueueCounts) -> Reply {
+    Reply::GetQueue(QueueView {
+        name: get.queue.clone(),
+        paused: false,
+        paused_until: None,
+        settings: QueueSettings::default(),
+        counts,
+        oldest_ready_at: None,
+        workers: 1,
+    })
 }
 
 pub fn unavailable() -> Says {

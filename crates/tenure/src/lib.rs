@@ -62,6 +62,7 @@ mod outcome;
 pub mod remote;
 pub mod repeat;
 mod slice;
+pub mod until_empty;
 pub mod url;
 mod worker;
 

@@ -74,7 +74,7 @@ impl SettleOutcome {
     }
     /// Nobody is granted this limit for so long.
     pub fn pause(mut self, limit: LimitName, rest: Span) -> Self {
-        let pause = Some(Later::For(rest));
+        let pause = Some(rest);
         self.limits.push(LimitVerdict { limit, pause, spent: None });
         self
     }

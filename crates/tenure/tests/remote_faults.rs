@@ -49,6 +49,20 @@ fn whole(code: Code) -> Refusal {
     }
 }
 
+#[tokio::test]
+async fn a_grant_that_cannot_be_undone_over_http_is_released() {
+    let mut server = Scripted::start(|_| ok(r#"{"settled":[]}"#)).await;
+    server.remote().undo(&main_space(), vec!["l1".to_owned(), "l2".to_owned()]);
+    let seen = server.request().await;
+    assert_eq!(seen.line, "POST /v1/leases/settle HTTP/1.1");
+    let items = r#"[{"lease":"l1","outcome":"released"},{"lease":"l2","outcome":"released"}]"#;
+    assert_eq!(seen.body, format!(r#"{{"settle":{items}}}"#));
+    // Without a runtime there is nobody to send it, and the ttl ends them.
+    let remote = server.remote();
+    let outside = std::thread::spawn(move || remote.undo(&main_space(), vec!["l1".to_owned()]));
+    outside.join().unwrap();
+}
+
 /// The answers to a call that reads and to one that changes something.
 async fn both(then: impl Fn() -> Then + Send + 'static) -> [CallError; 2] {
     let server = Scripted::start(move |_| then()).await;

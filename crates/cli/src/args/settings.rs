@@ -178,6 +178,8 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         gap: Option<Setting<Span>>,
     },
     /// Grant nothing of it for a while; the later moment holds.
+    #[command(after_help = "A pause has an end. To close a limit until further notice: \
+                            tenure limit set NAME --concurrency 0")]
     Pause {
         /// The limit.
         #[arg(value_parser = parse_name(LimitName::parse))]

@@ -17,7 +17,7 @@ pub async fn run(store: &Store, out: Output, args: JobArg) -> Result<(), Failure
 }
 
 fn people(explained: &Explained, now: Moment) -> String {
-    let mut text = format!("{}: {}\n", explained.id, explained.summary);
+    let mut text = format!("{} is {}: {}\n", explained.id, explained.state, explained.summary);
     if let Some(lease) = &explained.lease {
         text.push_str(&format!(
             "  held by {} since {} (lease {}, expires {})\n",

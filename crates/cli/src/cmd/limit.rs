@@ -40,7 +40,7 @@ pub async fn run(store: &Store, out: Output, args: LimitArgs) -> Result<(), Fail
             store.run(PatchLimit { limit: name, concurrency, rate, gap }).await?.view
         }
         LimitAction::Pause { name, later } => {
-            store.run(PauseLimit { limit: name, until: Some(later.later()) }).await?
+            store.run(PauseLimit { limit: name, until: later.later() }).await?
         }
         LimitAction::Resume { name } => store.run(ResumeLimit { limit: name }).await?,
         LimitAction::Observe { name, external, hold } => {

@@ -12,6 +12,7 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX, PAYLOAD_BYTES_MAX};
+use tenure_core::count::{self, counted};
 use tenure_core::decode;
 use tenure_core::job::NewJob;
 use tenure_core::names::{JobId, QueueName};
@@ -68,9 +69,18 @@ pub async fn run(store: &Store, out: Output, file: &Path, each: Lines) -> Result
     }
     match answers.bad {
         0 => Ok(()),
-        bad => Err(Failure::new(NO, format!("{bad} lines were not stored, {} were", answers.good))
+        bad => Err(Failure::new(NO, not_all(bad, answers.good))
             .hint("mend the lines told above and push these again")),
     }
+}
+
+fn not_all(bad: u64, good: u64) -> String {
+    format!(
+        "{} {} not stored, {good} {}",
+        counted(bad, "line", "lines"),
+        count::of(bad, "was", "were"),
+        count::of(good, "was", "were")
+    )
 }
 
 /// Lines that were read together.

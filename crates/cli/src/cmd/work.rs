@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use tenure::ids::this_process;
 use tenure::keeper::Keeper;
+use tenure::{Client, until_empty};
 use tenure_core::bounds::{ITEMS_MAX, LIST_MAX};
+use tenure_core::count;
 use tenure_core::lease::{LeaseView, Leased};
 use tenure_core::names::QueueName;
-use tenure_core::requests::{GetQueue, JobFilter, Lease, ListJobs, ListQueues, Page};
+use tenure_core::requests::{JobFilter, Lease, ListJobs, ListQueues, Page};
 use tenure_core::time::Span;
 use tenure_engine::CallError;
 use tokio::sync::watch;
@@ -27,8 +29,6 @@ use crate::store::Store;
 
 /// Who waits for longer than this at a queue that never had a job is told so.
 const STRANGE: Duration = Duration::from_secs(5);
-/// `--until-empty` looks so often whether it is.
-const EMPTY_SLICE: Span = Span::from_ms(500);
 
 /// What is to be done, apart from where.
 pub struct Plan {
@@ -92,8 +92,10 @@ pub struct Work {
     /// Hold back so long before the next call.
     pause: Duration,
     taken: u64,
-    /// Nothing was to be had, and nothing has ended since.
+    /// With `until_empty`: the queues are empty, and nothing runs here.
     empty: bool,
+    /// With `until_empty`: something was there that could not go yet.
+    more_may_come: bool,
     /// What ended the work before its time.
     failure: Option<Failure>,
     /// Until then what runs may finish.
@@ -115,6 +117,7 @@ impl Work {
             pause: Duration::ZERO,
             taken: 0,
             empty: false,
+            more_may_come: false,
             failure: None,
             drain_until: None,
             signals: 0,
@@ -196,7 +199,7 @@ impl Work {
         self.call = None;
         if self.signals == 1 {
             if !self.running.is_empty() {
-                tell(&format!("no more jobs are taken, {} still run", self.running.len()));
+                tell(&still_running(self.running.len() as u64));
             }
             self.drain();
         } else {
@@ -221,11 +224,10 @@ impl Work {
         let mut lease = Lease::jobs(self.plan.queues.clone(), free);
         lease.ttl = self.shop.ttl;
         lease.worker = this_process().clone();
-        lease.wait = match (self.plan.until_empty, self.running.is_empty() && self.pause.is_zero())
-        {
-            (false, _) => slice(self.shop.ttl),
-            (true, true) => Span::ZERO,
-            (true, false) => slice(self.shop.ttl).min(EMPTY_SLICE),
+        let more_may_come = self.more_may_come || !self.running.is_empty();
+        lease.wait = match self.plan.until_empty {
+            false => slice(self.shop.ttl),
+            true => until_empty::patience(self.shop.ttl, more_may_come),
         };
         if !self.plan.strict {
             self.plan.queues.rotate_left(1);
@@ -246,6 +248,7 @@ impl Work {
             Ok(leased) => {
                 let granted = !leased.leases.is_empty();
                 self.pause = self.asking.answered(granted, wait, asked.elapsed());
+                self.more_may_come = false;
                 self.start(leased.leases, asked);
                 if !granted && self.plan.until_empty && self.running.is_empty() {
                     self.look_whether_empty().await;
@@ -265,26 +268,17 @@ impl Work {
         }
     }
 
-    /// Nothing was to be had and nothing runs here. Jobs that wait for a limit are no reason to end.
+    /// Nothing was to be had, and nothing runs here.
     async fn look_whether_empty(&mut self) {
-        for queue in self.plan.queues.clone() {
-            match self.shop.store.run(GetQueue { queue }).await {
-                Ok(view) if !view.paused && view.counts.ready + view.counts.blocked > 0 => {
-                    self.pause = EMPTY_SLICE.std() / 5;
-                    return;
-                }
-                // One that is not there is empty.
-                Ok(_) | Err(CallError::Refused(_)) => {}
-                Err(error) => match self.asking.failed(error) {
-                    Ok(pause) => {
-                        self.pause = pause;
-                        return;
-                    }
-                    Err(error) => return self.fail(error.into()),
-                },
-            }
+        let store = &self.shop.store;
+        let client = Client::new(store.engine(), store.namespace().clone());
+        match until_empty::is_empty(&client, &self.plan.queues).await {
+            Ok(empty) => (self.empty, self.more_may_come) = (empty, !empty),
+            Err(error) => match self.asking.failed(error) {
+                Ok(pause) => self.pause = pause,
+                Err(error) => self.fail(error.into()),
+            },
         }
-        self.empty = true;
     }
 
     fn ended(&mut self, ended: Result<Result<(), Failure>, JoinError>) {
@@ -306,6 +300,10 @@ impl Work {
             self.drain();
         }
     }
+}
+
+fn still_running(jobs: u64) -> String {
+    format!("no more jobs are taken, {jobs} still {}", count::of(jobs, "runs", "run"))
 }
 
 /// Says which of the queues never had a job, and which name was perhaps meant.

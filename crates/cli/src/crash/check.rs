@@ -222,6 +222,8 @@ mod tests {
             assert!(faults.contains(part), "{part}: {faults}");
         };
         says(&notes, &BTreeMap::new(), "the push of job j was answered, and it is not there");
+        says(&notes, &BTreeMap::new(), "a settle of job j was answered, and it is not there");
+        says(&notes[1..3], &BTreeMap::new(), "job j ran and is not there");
         says(&notes, &stored(JobState::Ready, None, 2), "and is ready");
         says(&notes, &stored(JobState::Succeeded, Some(5), 2), "and is succeeded");
         says(&notes, &stored(JobState::Succeeded, Some(9), 1), "has forgotten one of 2");
@@ -230,6 +232,11 @@ mod tests {
         overlap[4] = started(9, 19);
         says(&overlap, &good, "job j: the runs 5 and 9 overlap");
         says(&overlap, &good, "limit l:1 of 1: the runs 5 and 9 overlap");
+
+        // One lease that two workers got.
+        let mut twice = notes.clone();
+        twice.extend([started(9, 41), ended(9, 45)]);
+        says(&twice, &good, "fence 9 came after 9");
 
         let mut fences = notes.clone();
         (fences[4], fences[5]) = (started(4, 30), ended(4, 40));

@@ -15,6 +15,7 @@ use clap::Args;
 use serde::Serialize;
 use tenure::Client;
 use tenure_core::bounds::LIST_MAX;
+use tenure_core::count::counted;
 use tenure_core::job::{JobState, JobView, Need};
 use tenure_core::names::{LimitName, Namespace, PoolName, ResourceId};
 use tenure_core::requests::{GetStats, ListJobs, Meant, Page, PutLimit, RunAudit, SyncResources};
@@ -116,7 +117,7 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
         checked.fault("nothing ran, so nothing was checked".to_owned());
     }
     let away_ms_max = longest.as_secs_f64() * 1_000.0;
-    let kills = args.rounds + 1;
+    let kills = args.rounds;
     let ok = checked.faults == 0;
     let answer = Answer { ok, seed, kills, away_ms_max, checked: &checked };
     out.answer(&answer, text)?;
@@ -130,9 +131,10 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
 fn text(answer: &Answer<'_>) -> String {
     let Checked { pushed, runs, settled, ran_again, shown, .. } = answer.checked;
     let mut text = format!(
-        "{} kills, the server away for at most {:.0} ms\n{pushed} answered pushes, {runs} runs \
+        "{} under load, the server away for at most {:.0} ms\n{pushed} answered pushes, {runs} runs \
          ({ran_again} jobs ran more than once), {settled} answered settles\n",
-        answer.kills, answer.away_ms_max
+        counted(u64::from(answer.kills), "kill", "kills"),
+        answer.away_ms_max
     );
     for fault in shown {
         text += &format!("FAULT {fault}\n");
@@ -230,7 +232,10 @@ impl Load {
                 break;
             }
             if Instant::now() > until {
-                return Err(Failure::new(NO, format!("{left} jobs are never done")));
+                return Err(Failure::new(
+                    NO,
+                    format!("{} never done", counted(left, "job is", "jobs are")),
+                ));
             }
             sleep(LOOK_EVERY).await;
         }

@@ -15,14 +15,16 @@ use crate::exit::Failure;
 
 /// Pages in all.
 pub const PAGES: usize = 300;
-/// The hosts they are on.
-pub const HOSTS: [&str; 6] = [
-    "news.example",
-    "shop.example",
-    "maps.example",
-    "wiki.example",
-    "jobs.example",
-    "film.example",
+/// The hosts they are on, and how many each has. Some have more than others: with pages of a few
+/// hosts left there are more accounts than these bear, so that what is judged is the cap, and not
+/// how few ask at once.
+pub const HOSTS: [(&str, usize); 6] = [
+    ("news.example", 80),
+    ("shop.example", 80),
+    ("maps.example", 50),
+    ("wiki.example", 40),
+    ("jobs.example", 30),
+    ("film.example", 20),
 ];
 /// Requests that a host bears at once.
 pub const PER_HOST: u32 = 2;
@@ -67,14 +69,13 @@ pub struct Got {
     pub fetch: u64,
 }
 
-/// All pages.
+/// All pages, the first of each host, the second of each, and so on.
 pub fn pages() -> Vec<Page> {
-    let page = |n: usize| {
-        let host = HOSTS[n % HOSTS.len()].to_owned();
-        let page = format!("{host}/{}", n / HOSTS.len() + 1);
-        Page { host, page }
-    };
-    (0..PAGES).map(page).collect()
+    let numbered =
+        |n: usize| HOSTS.iter().filter(move |(_, pages)| n <= *pages).map(move |h| (h.0, n));
+    let page =
+        |(host, n): (&str, usize)| Page { host: host.to_owned(), page: format!("{host}/{n}") };
+    (1..=PAGES).flat_map(numbered).map(page).collect()
 }
 
 /// Sets the caps.
@@ -116,4 +117,16 @@ pub async fn push(client: &Client, words: &Words) -> Result<(), Failure> {
     let jobs = pages().iter().map(|page| job(words, page)).collect::<Result<Vec<_>, _>>()?;
     client.push_all(jobs).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_pages_as_is_said_and_no_page_twice() {
+        let pages: std::collections::BTreeSet<_> = pages().into_iter().map(|p| p.page).collect();
+        assert_eq!(pages.len(), PAGES);
+        assert_eq!(super::pages().len(), PAGES);
+    }
 }

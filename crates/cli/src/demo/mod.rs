@@ -23,6 +23,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Serialize;
 use tenure::Client;
+use tenure_core::count::counted;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{ListLeases, ListWorkers, RunAudit};
 use tokio::sync::mpsc;
@@ -224,7 +225,7 @@ impl Stage {
             return Ok(());
         }
         let open = look.map_or("the server does not answer".to_owned(), |look| {
-            format!("{} jobs are still open", look.open)
+            format!("{} still open", counted(look.open, "job is", "jobs are"))
         });
         Err(Failure::new(NO, format!("the crawl does not end: {open}")))
     }
@@ -234,8 +235,10 @@ impl Stage {
         self.workers[VICTIM].kill();
         let pid = self.workers[VICTIM].pid();
         let workers = self.client.run(ListWorkers::default()).await?.items;
-        let id = workers.into_iter().find(|worker| worker.pid == Some(pid));
-        let worker = id.map(|worker| worker.id.to_string());
+        let Some(worker) = workers.into_iter().find(|worker| worker.pid == Some(pid)) else {
+            return Err(Failure::bug(format!("Tenure does not know the worker with pid {pid}")));
+        };
+        let worker = Some(worker.id.to_string());
         let leases = self.client.run(ListLeases { worker, ..ListLeases::default() }).await?;
         let held: Vec<String> =
             leases.items.into_iter().filter_map(|lease| Some(lease.job?.to_string())).collect();

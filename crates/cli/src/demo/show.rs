@@ -56,7 +56,7 @@ impl Show {
         self.last_line = Some(Instant::now());
         let hosts: Vec<String> = HOSTS
             .iter()
-            .map(|name| {
+            .map(|(name, _)| {
                 let host = look.hosts.get(*name).cloned().unwrap_or_default();
                 format!("{name} {} ({} at once)", host.done, host.in_use)
             })
@@ -85,8 +85,8 @@ impl Bars {
         let host =
             ProgressStyle::with_template("{prefix:14} {bar:30} {pos:>3}/{len}  {msg}").ok()?;
         let plain = ProgressStyle::with_template("{msg}").ok()?;
-        let hosts = HOSTS.map(|name| {
-            let bar = ProgressBar::new((PAGES / HOSTS.len()) as u64);
+        let hosts = HOSTS.map(|(name, pages)| {
+            let bar = ProgressBar::new(pages as u64);
             let bar = all.add(bar.with_style(host.clone()).with_prefix(name));
             bar.tick();
             bar
@@ -98,7 +98,7 @@ impl Bars {
     }
 
     fn draw(&self, look: &Look) {
-        for (name, bar) in HOSTS.iter().zip(&self.hosts) {
+        for ((name, _), bar) in HOSTS.iter().zip(&self.hosts) {
             let host = look.hosts.get(*name).cloned().unwrap_or_default();
             bar.set_position(host.done);
             let at_once = "●".repeat(host.in_use as usize);

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use tenure_core::count::counted;
 
 use super::crawl::{PER_HOST, Page};
 use super::look::Most;
@@ -13,6 +14,8 @@ use crate::output::table::Table;
 
 /// Leases that one account bears.
 const PER_ACCOUNT: u32 = 1;
+/// Pages that are named; there may be more.
+const SHOWN: usize = 12;
 
 /// What Tenure and the workers say.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +68,10 @@ pub struct Verdict {
     pub faults: Vec<String>,
 }
 
+fn of_pages(n: usize) -> String {
+    counted(n as u64, "page", "pages")
+}
+
 /// Judges.
 pub fn judge(pages: &[Page], seen: &Witness, told: &Told) -> Verdict {
     let answered = |page: &&Page| seen.pages.get(&page.page).is_some_and(|p| !p.answers.is_empty());
@@ -90,15 +97,15 @@ pub fn judge(pages: &[Page], seen: &Witness, told: &Told) -> Verdict {
         },
         Count {
             what: "lost",
-            site: format!("{unanswered} pages never served"),
-            tenure: format!("{} pages without a succeeded job", lost.len()),
+            site: format!("{} never served", of_pages(unanswered)),
+            tenure: format!("{} without a succeeded job", of_pages(lost.len())),
             must: "0".to_owned(),
             ok: lost.is_empty() && unanswered == 0,
         },
         Count {
             what: "doubled",
-            site: format!("{} pages fetched by two at one time", at_once.len()),
-            tenure: format!("{} pages with two accepted results", twice.len()),
+            site: format!("{} fetched by two at one time", of_pages(at_once.len())),
+            tenure: format!("{} with two accepted results", of_pages(twice.len())),
             must: "0".to_owned(),
             ok: twice.is_empty() && at_once.is_empty(),
         },
@@ -147,7 +154,8 @@ impl Verdict {
         let mut text = table.render("nothing was counted");
         let list = |pages: &[String]| match pages {
             [] => "none".to_owned(),
-            pages => format!("{} ({})", pages.len(), pages.join(", ")),
+            pages if pages.len() <= SHOWN => format!("{} ({})", pages.len(), pages.join(", ")),
+            pages => format!("{} ({}, …)", pages.len(), pages[..SHOWN].join(", ")),
         };
         text +=
             &format!("\njobs that the killed worker held: {}\n", list(&self.held_by_the_killed));
@@ -241,6 +249,20 @@ mod tests {
         let (pages, seen, mut told) = well();
         told.most.host = 3;
         assert_eq!(broken(&pages, &seen, &told), ["most at once on one host"]);
+
+        let (pages, seen, mut told) = well();
+        told.most.account = 2;
+        assert_eq!(broken(&pages, &seen, &told), ["most at once with one account"]);
+
+        let (pages, mut seen, told) = well();
+        begin(&mut seen, "a/1", "ann", "w1");
+        begin(&mut seen, "b/1", "ann", "w3");
+        assert_eq!(broken(&pages, &seen, &told), ["most at once with one account"]);
+
+        // The job says that it succeeded with a fetch other than the one that a worker was told of.
+        let (pages, seen, mut told) = well();
+        told.results.insert("a/1".to_owned(), 99);
+        assert_eq!(broken(&pages, &seen, &told), ["doubled"]);
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
         return Err(Refusal::new(
             Code::InvalidField,
             "a limit needs \"concurrency\", \"rate\" or \"gap\"",
-            "give at least one, such as {\"concurrency\": 1}; DELETE forgets a limit",
+            "give at least one, such as {\"concurrency\": 1}; to forget a limit, delete it",
         )
         .at(""));
     }
@@ -88,7 +88,7 @@ fn held(name: &str) -> Result<LimitName, Refusal> {
 
 /// The body of `POST /v1/limits/{name}/pause`: `{"for"|"until"}`.
 pub fn pause_limit(name: &str, body: &[u8]) -> Result<PauseLimit, Refusal> {
-    Ok(PauseLimit { limit: held(name)?, until: Some(body_later(body)?) })
+    Ok(PauseLimit { limit: held(name)?, until: body_later(body)? })
 }
 
 /// `POST /v1/limits/{name}/resume`.

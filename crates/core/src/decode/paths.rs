@@ -20,7 +20,7 @@ pub fn job_path(id: &str) -> Result<JobRef, Refusal> {
 /// A lease's id: opaque, but not empty.
 pub fn lease_path(id: &str) -> Result<String, Refusal> {
     if id.is_empty() {
-        let hint = "name a lease in the path: /v1/leases/LEASE";
+        let hint = "name a lease by its id, as it was granted";
         return Err(Refusal::new(Code::InvalidField, "the lease is empty", hint).at("/path/id"));
     }
     Ok(id.to_owned())

@@ -38,7 +38,7 @@ pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
         return Err(body.refuse(
             Code::InvalidField,
             format!("the body is {}, and an array is due", body.node.kind().noun()),
-            "send the whole set as an array of {\"id\", \"data\", \"tags\", \"slots\"}; POST adds one",
+            "send the whole set as an array of {\"id\", \"data\", \"tags\", \"slots\"}; a single one is added, not synced",
         ));
     }
     Ok(SyncResources { resources: body.each_indexed(0..=usize::MAX, resource)?, ..request })

@@ -10,7 +10,7 @@ use crate::bounds::{
     SPAN_US_MAX,
 };
 use crate::job::Outcome;
-use crate::lease::{Ending, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict};
+use crate::lease::{Ending, LimitVerdict, ResourceVerdict, SettleItem, Verdict};
 use crate::names::{PoolName, ResourceId};
 use crate::refusal::Refusal;
 use crate::requests::Settle;
@@ -183,7 +183,7 @@ fn limit_verdict(value: Value<'_, '_>) -> Result<LimitVerdict, Refusal> {
     let fields = value.fields(&LIMIT)?;
     Ok(LimitVerdict {
         limit: fields.required("limit", "\"limit\": \"site:example.com\"")?.parsed(one_limit)?,
-        pause: fields.take("pause", |v| v.span(Spans::ANY).map(Later::For))?,
+        pause: fields.take("pause", |v| v.span(Spans::ANY))?,
         spent: fields.take("spent", |v| v.integer(0..=COUNT_MAX))?,
     })
 }

@@ -491,25 +491,35 @@ impl Space {
         }
     }
 
-    /// Sets the door's timer to the moment when a queue's first entry may fit by time alone.
+    /// Sets the door's timer to the moment when a queue's first entry, or the one that reserves
+    /// beside it, may fit by time alone.
     pub(crate) fn arm_door(&mut self, door: Slot, queue: Slot, now: Moment) {
-        if self.doors[door].lines.get(&queue).is_none_or(|line| line.out.is_some()) {
+        let Some(line) = self.doors[door].lines.get(&queue) else { return };
+        if line.out.is_some() {
             return;
         }
-        let Some(first) = self.first_entry(door, queue, now) else { return };
-        match self.entry_fits(door, first, now) {
-            Fit::No(Some(at)) => {
-                let d = &mut self.doors[door];
-                if d.timer.is_none_or(|timer| at < timer) {
-                    if let Some(timer) = d.timer.replace(at) {
-                        self.door_timers.clear(timer, door);
-                    }
-                    self.door_timers.set(at, door);
-                }
+        let firsts = if line.whole {
+            [Some(Entry::Queue(queue)), None]
+        } else {
+            [line.marked.first().map(|first| first.1), line.first()]
+        };
+        for first in firsts.into_iter().flatten() {
+            match self.entry_fits(door, first, now) {
+                Fit::No(Some(at)) => self.arm_door_at(door, at),
+                Fit::No(None) => {}
+                // It may be served: what made it so has made the door due, or makes it now.
+                Fit::Yes | Fit::Never => self.door_due(door),
             }
-            Fit::No(None) => {}
-            // It may be served: what made it so has made the door due, or makes it now.
-            Fit::Yes | Fit::Never => self.door_due(door),
+        }
+    }
+
+    fn arm_door_at(&mut self, door: Slot, at: Moment) {
+        let d = &mut self.doors[door];
+        if d.timer.is_none_or(|timer| at < timer) {
+            if let Some(timer) = d.timer.replace(at) {
+                self.door_timers.clear(timer, door);
+            }
+            self.door_timers.set(at, door);
         }
     }
 

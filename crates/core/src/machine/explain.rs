@@ -5,6 +5,7 @@ use super::limits::rate_fits_at;
 use super::state::{CALLERS, DoorKey, Entry, HeldNeed, Place, Slot, Space, Stand, Which};
 use super::stored::lease_id;
 use crate::bounds::{ITEMS_MAX, WORKER_US};
+use crate::count::{self, counted};
 use crate::job::JobState;
 use crate::lease::{Explained, Reason, ReasonKind, RunningLease};
 use crate::names::JobId;
@@ -42,35 +43,33 @@ impl Space {
                 Vec::new()
             }
             Stand::Scheduled => {
-                let why = if job.lost > 0 {
-                    format!(
-                        "its holder died {} times in a row, so it waits and runs alone",
-                        job.lost
-                    )
-                } else {
-                    format!("it may run at {}", job.run_at)
+                let why = match job.lost {
+                    0 => format!("it may run at {}", job.run_at),
+                    1 => "its holder died, so it waits and runs alone".to_owned(),
+                    n => format!("its holders died {n} times in a row, so it waits and runs alone"),
                 };
                 vec![Reason { earliest: Some(job.run_at), ..reason(ReasonKind::Scheduled, why) }]
             }
             Stand::Waiting(lane) => self.explain_waiting(slot, lane, now),
         };
         let summary = match (&lease, reasons.first()) {
-            (Some(lease), _) => {
-                format!("running since {}, held by {:?}", lease.since, lease.holder)
-            }
-            (None, Some(first)) => {
-                let more = reasons.len() - 1;
-                let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-                format!("{state}: {}{more}", first.detail)
-            }
-            (None, None) => format!("{state}: the next worker that asks gets it"),
+            (Some(lease), _) => format!("{:?} holds it since {}", lease.holder, lease.since),
+            (None, Some(first)) => match reasons.len() as u64 - 1 {
+                0 => first.detail.clone(),
+                more => format!(
+                    "{} (and {})",
+                    first.detail,
+                    counted(more, "more reason", "more reasons")
+                ),
+            },
+            (None, None) => "the next worker that asks gets it".to_owned(),
         };
         Explained { id: job.id.clone(), state, summary, reasons, lease }
     }
 
     /// Explains a job that is finished.
     pub(crate) fn explain_finished(id: JobId, state: JobState) -> Explained {
-        let summary = format!("{state}: it waits for nothing");
+        let summary = "it is finished, and waits for nothing".to_owned();
         Explained { id, state, summary, reasons: Vec::new(), lease: None }
     }
 
@@ -113,11 +112,11 @@ impl Space {
                 position: Some(ahead + 1),
                 ..reason(
                     ReasonKind::Behind,
-                    if ahead == 1 {
-                        format!("1 job of queue {name:?} goes first")
-                    } else {
-                        format!("{ahead} jobs of queue {name:?} go first")
-                    },
+                    format!(
+                        "{} of queue {name:?} {} first",
+                        counted(ahead, "job", "jobs"),
+                        count::of(ahead, "goes", "go")
+                    ),
                 )
             });
         }
@@ -152,7 +151,16 @@ impl Space {
             capacity: Some(asking),
             ..reason(
                 ReasonKind::WorkersFull,
-                format!("all {asking} workers that ask for queue {name:?} are busy: raise -c, or start more"),
+                match asking {
+                    1 => format!(
+                        "the one worker that asks for queue {name:?} is busy: let it run more at \
+                         once, or start another"
+                    ),
+                    _ => format!(
+                        "all {asking} workers that ask for queue {name:?} are busy: let them run \
+                         more at once, or start more"
+                    ),
+                },
             )
         })
     }
@@ -310,7 +318,13 @@ impl Space {
                 let detail = if cap == 0 {
                     format!("the limit {name:?} is closed: its concurrency is 0")
                 } else {
-                    format!("{} of {cap} permits of {name:?} are in use", l.in_use)
+                    let (permits, are) =
+                        (counted(cap, "permit", "permits"), count::of(l.in_use, "is", "are"));
+                    let more = match weight {
+                        1 => String::new(),
+                        _ => format!(", and it needs {weight}"),
+                    };
+                    format!("{} of {permits} of {name:?} {are} in use{more}", l.in_use)
                 };
                 reasons.push(base(ReasonKind::Limit, detail));
             } else if used + weight > cap {
@@ -318,7 +332,11 @@ impl Space {
                 let earliest = self.rested_at(limit, used + weight - cap);
                 reasons.push(Reason { earliest, ..base(ReasonKind::Gap, detail) });
             } else if used + external + weight > cap {
-                let detail = format!("{external} permits of {name:?} are taken by work outside");
+                let detail = format!(
+                    "{} of {name:?} {} taken by work outside",
+                    counted(external, "permit", "permits"),
+                    count::of(external, "is", "are")
+                );
                 let earliest = l.external_until;
                 reasons.push(Reason { earliest, ..base(ReasonKind::External, detail) });
             } else if let Some((marked, kept, _)) = mark
@@ -364,7 +382,8 @@ impl Space {
             _ => "a caller".to_owned(),
         };
         let since = self.marks.get(&marked).map(|mark| mark.since).unwrap_or_default();
-        format!("{kept} of {name:?} are kept for {who}, which waited longer, since {since}")
+        let are = count::of(u64::from(kept), "is", "are");
+        format!("{kept} of {name:?} {are} kept for {who}, which waited longer, since {since}")
     }
 
     /// Why a pool cannot serve a need now.

@@ -151,6 +151,7 @@ impl Space {
                 resources,
                 request: asker.request.clone(),
                 extended: false,
+                answered_again: false,
                 seen_at: now,
             },
         );

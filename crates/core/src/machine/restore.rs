@@ -263,6 +263,7 @@ impl Space {
                 resources,
                 request: stored.request,
                 extended: false,
+                answered_again: false,
                 seen_at: stored.granted_at,
             },
         );

@@ -466,6 +466,9 @@ pub(crate) struct LeaseState {
     pub request: Option<RequestId>,
     /// Its holder extended it at least once.
     pub extended: bool,
+    /// A repeat of its call was answered with it: an undo of the first answer no longer counts. Not
+    /// a row, since whoever undoes dies with the process.
+    pub answered_again: bool,
     /// The last sign of life.
     pub seen_at: Moment,
 }

@@ -18,7 +18,7 @@ pub(crate) fn job_not_found(job: &JobRef) -> Refusal {
     let (detail, hint) = match job {
         JobRef::Id(id) => (
             format!("there is no job {:?}", id.as_str()),
-            "it was never pushed, or its \"retain\" is over; GET /v1/jobs lists those that are there",
+            "it was never pushed, or its \"retain\" is over; list the jobs to see those that are there",
         ),
         JobRef::Key(key) => (
             format!("no job holds the unique key {:?} now", key.as_str()),

@@ -41,8 +41,13 @@ impl Space {
 
     /// A repeat gets those of its leases that live, and never a second grant.
     fn repeated(&mut self, request: Option<&RequestId>) -> Option<LeaseOutcome> {
-        let past = self.requests.get(request?)?;
-        let grants = past.fences.iter().filter_map(|fence| self.grant_view(*fence)).collect();
+        let fences = self.requests.get(request?)?.fences.clone();
+        for fence in &fences {
+            if let Some(lease) = self.leases.get_mut(fence) {
+                lease.answered_again = true;
+            }
+        }
+        let grants = fences.iter().filter_map(|fence| self.grant_view(*fence)).collect();
         Some(LeaseOutcome::Now(Granted { grants, answer: Leased::default() }))
     }
 

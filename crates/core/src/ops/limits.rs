@@ -13,7 +13,7 @@ pub(crate) fn limit_not_found(limit: &LimitName) -> Refusal {
     Refusal::new(
         Code::LimitNotFound,
         format!("the limit {:?} is not set", limit.as_str()),
-        "set it first: PUT /v1/limits/NAME; GET /v1/limits lists those that are set or in use",
+        "set it first; list the limits to see those that are set or in use",
     )
 }
 
@@ -59,7 +59,7 @@ impl Space {
             return Err(Refusal::new(
                 Code::InUse,
                 "the template \"lock:*\" is always there",
-                "PUT /v1/limits/lock:* changes it; PUT /v1/limits/lock:NAME sets one lock",
+                "set \"lock:*\" to change it, or \"lock:NAME\" for one lock alone",
             ));
         }
         if self.limit_settings.remove(name).is_none() {
@@ -73,24 +73,18 @@ impl Space {
     pub(crate) fn pause_limit(
         &mut self,
         name: &LimitName,
-        until: Option<Later>,
+        until: Later,
         now: Moment,
     ) -> Result<(), Refusal> {
         if name.is_template() || !self.limit_is_known(name) {
             return Err(limit_not_found(name));
         }
-        self.pause_limit_until(name, until.map(|later| later.moment(now)), now);
+        self.pause_limit_until(name, until.moment(now), now);
         Ok(())
     }
 
     /// Nobody is granted it before; the later moment holds.
-    pub(crate) fn pause_limit_until(
-        &mut self,
-        name: &LimitName,
-        until: Option<Moment>,
-        now: Moment,
-    ) {
-        let until = until.unwrap_or(Moment::MAX);
+    pub(crate) fn pause_limit_until(&mut self, name: &LimitName, until: Moment, now: Moment) {
         let limit = self.limit_for(name);
         let l = &mut self.limits[limit];
         let until = l.paused_until.map_or(until, |old| old.max(until));
@@ -135,7 +129,7 @@ pub(crate) fn check_limit_settings(settings: &LimitSettings) -> Result<(), Refus
         return Err(Refusal::new(
             Code::InvalidField,
             "a limit needs at least one of \"concurrency\", \"rate\" and \"gap\"",
-            "give one: {\"concurrency\": 4}, or DELETE the limit",
+            "give one: {\"concurrency\": 4}, or delete the limit",
         )
         .at(""));
     }

@@ -3,6 +3,7 @@
 //! A sync changes id, data, tags and slots and nothing else. It is one step: others see the old set
 //! or the new one.
 
+use crate::count::{self, counted};
 use crate::machine::rows::DataKey;
 use crate::machine::state::{Slot, Space};
 use crate::names::{PoolName, ResourceId};
@@ -18,7 +19,7 @@ pub(crate) fn pool_not_found(pool: &PoolName) -> Refusal {
     Refusal::new(
         Code::PoolNotFound,
         format!("there is no pool {:?}", pool.as_str()),
-        "make it first: PUT /v1/pools/NAME, or sync its resources; GET /v1/pools lists them",
+        "make it first: set the pool, or sync its resources; list the pools to see those that are there",
     )
 }
 
@@ -26,7 +27,7 @@ fn resource_not_found(pool: &PoolName, id: &ResourceId) -> Refusal {
     Refusal::new(
         Code::ResourceNotFound,
         format!("the pool {:?} has no resource {:?}", pool.as_str(), id.as_str()),
-        "GET /v1/pools/NAME/resources lists those that are there",
+        "list the resources of the pool to see those that are there",
     )
 }
 
@@ -69,7 +70,12 @@ impl Space {
         if leased > 0 {
             return Err(Refusal::new(
                 Code::InUse,
-                format!("{leased} resources of pool {:?} are held", name.as_str()),
+                format!(
+                    "{} of pool {:?} {} held",
+                    counted(leased, "resource", "resources"),
+                    name.as_str(),
+                    count::of(leased, "is", "are")
+                ),
                 "wait until their leases end, or end them by force; then delete it",
             ));
         }
@@ -128,14 +134,16 @@ impl Space {
             (ids.len(), ids.iter().filter(|id| !named.contains(**id)).count())
         });
         if sync.meant == Meant::Ask {
-            let hint =
-                "a failed query must not retire what is used; if it is meant, add ?force=true";
+            let hint = "a failed query must not retire what is used; if it is meant, say so with \"force\"";
             if sync.resources.is_empty() {
                 let detail = format!("the set for pool {:?} is empty", sync.pool.as_str());
                 return Err(Refusal::new(Code::EmptySet, detail, hint).at(""));
             }
             if retires * 2 > there {
-                let detail = format!("it would retire {retires} of {there} resources");
+                let detail = format!(
+                    "it would retire {retires} of {}",
+                    counted(there as u64, "resource", "resources")
+                );
                 return Err(Refusal::new(Code::RetiresMost, detail, hint).at(""));
             }
         }

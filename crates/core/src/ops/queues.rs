@@ -1,5 +1,6 @@
 //! queues: defaults, shares, pause, delete.
 
+use crate::count::counted;
 use crate::lease::Later;
 use crate::machine::state::{Entry, Place, Slot, Space};
 use crate::names::QueueName;
@@ -12,7 +13,7 @@ pub(crate) fn queue_not_found(queue: &QueueName) -> Refusal {
     Refusal::new(
         Code::QueueNotFound,
         format!("there is no queue {:?}", queue.as_str()),
-        "a queue is there from its first use; GET /v1/queues lists them",
+        "a queue is there from its first use; list the queues to see those that are there",
     )
 }
 
@@ -62,8 +63,12 @@ impl Space {
         if unfinished > 0 {
             return Err(Refusal::new(
                 Code::NotEmpty,
-                format!("queue {:?} has {unfinished} unfinished jobs", name.as_str()),
-                "cancel them first: POST /v1/jobs/cancel with its \"queue\"",
+                format!(
+                    "queue {:?} has {}",
+                    name.as_str(),
+                    counted(unfinished, "unfinished job", "unfinished jobs")
+                ),
+                "cancel its jobs, or wait until they are finished; then delete it",
             ));
         }
         // Finished jobs are kept in the archive, and who waits for the queue goes on waiting, so

@@ -227,7 +227,7 @@ impl Space {
                 self.correct_cost(held.limit, held.cost, spent, now);
             }
             if let Some(pause) = verdict.pause {
-                self.pause_limit_until(&verdict.limit, Some(pause.moment(now)), now);
+                self.pause_limit_until(&verdict.limit, now.plus(pause), now);
             }
         }
         let end = match item.ending {
@@ -281,17 +281,22 @@ impl Space {
             return Err(Refusal::new(
                 Code::LeaseNotFound,
                 format!("there is no live lease {id:?}"),
-                "it was settled or taken back already; GET /v1/leases lists those that live",
+                "it was settled or taken back already; list the leases to see those that live",
             ));
         };
         self.end_lease(fence, End::Forced, now);
         Ok(())
     }
 
-    /// The caller was gone when its grant was made: it is undone, and counts nowhere.
+    /// The caller was gone when its grant was made: it is undone, and counts nowhere. A lease that
+    /// was extended since, or answered to a repeat of its call, is left alone: the first answer was
+    /// lost, but somebody holds it, and two must not.
     pub(crate) fn undo(&mut self, fences: &[Fence], now: Moment) {
         for fence in fences {
             let Some(lease) = self.leases.get(fence) else { continue };
+            if lease.extended || lease.answered_again {
+                continue;
+            }
             if let Some(request) = lease.request.clone()
                 && let Some(past) = self.requests.get_mut(&request)
             {

@@ -7,5 +7,6 @@ mod crashes;
 mod disk;
 mod folder;
 mod gone;
+mod kept;
 mod kill;
 mod waits;

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tenure_core::names::Namespace;
+use tenure_core::requests::GetStats;
 use tenure_core::secret::Secret;
+use tenure_engine::EngineExt;
 use tenure_engine_embedded::{Embedded, Location, Options};
 use tenure_server::{Config, Deps, Report};
 use tokio::net::TcpListener;
@@ -61,6 +64,12 @@ impl Server {
             .block_on(async { tokio::time::timeout(PATIENCE, running).await })
             .unwrap()
             .unwrap()
+    }
+
+    /// Leases that live, asked of the engine: also after the server's end.
+    pub fn live_leases(&self) -> u64 {
+        let stats = self.engine.run(&Namespace::main(), GetStats);
+        self.runtime.block_on(stats).unwrap().leases
     }
 
     pub fn connect(&self) -> Conn {
@@ -254,6 +263,14 @@ impl Answer {
                 problem[field].as_str().is_some_and(|text| !text.is_empty()),
                 "{field}: {problem}"
             );
+        }
+        // The command line shows the same sentences, and it speaks to any store.
+        for field in ["detail", "hint"] {
+            let text = problem[field].as_str().unwrap_or_default();
+            let words = ["/v1/", "GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "?force"];
+            let names_a_route = words.iter().any(|word| text.contains(word));
+            let is_of_http = matches!(code, "route_not_found" | "method_not_allowed");
+            assert!(is_of_http || !names_a_route, "{problem}");
         }
         if status == 429 || status == 503 {
             assert!(self.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);

@@ -5,12 +5,8 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
-use tenure_core::job::{JobState, PushedJob};
-use tenure_core::lease::SettledLease;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{PushAnswer, Pushed, Put, Reply, Request, Settled};
-use tenure_core::time::Moment;
+use tenure_core::requests::{PushAnswer, Pushed, Put, Reply, Request};
 use tenure_engine::{CallError, Fault};
 
 use super::wire::Heard;
@@ -45,11 +41,7 @@ pub fn reader(request: &Request) -> Reader {
     use Request as R;
     match request {
         R::Push(push) => match push.answer {
-            PushAnswer::Whole => |_, body| {
-                let jobs: Vec<&RawValue> = one_or_many(body)?;
-                let jobs = jobs.into_iter().map(pushed).collect::<Result<_, _>>()?;
-                Ok(Reply::Push(Pushed::Whole(jobs)))
-            },
+            PushAnswer::Whole => |_, body| Ok(Reply::Push(Pushed::Whole(one_or_many(body)?))),
             PushAnswer::Ids => |_, body| Ok(Reply::Push(Pushed::Ids(one_or_many(body)?))),
         },
         R::GetJob(_) => plain!(GetJob),
@@ -64,7 +56,7 @@ pub fn reader(request: &Request) -> Reader {
         R::ExplainJob(_) => plain!(ExplainJob),
         R::Lease(_) => plain!(Lease),
         R::Extend(_) => plain!(Extend),
-        R::Settle(_) => |_, body| settled(body).map(Reply::Settle),
+        R::Settle(_) => plain!(Settle),
         R::ListLeases(_) => plain!(ListLeases),
         R::ForceLease(_) => empty!(ForceLease),
         R::ListQueues(_) => plain!(ListQueues),
@@ -110,62 +102,6 @@ fn one_or_many<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<T>, serde_j
     } else {
         Ok(vec![serde_json::from_slice(body)?])
     }
-}
-
-#[derive(Deserialize)]
-struct PushFlags {
-    #[serde(default)]
-    duplicate: bool,
-    #[serde(default)]
-    replaced: bool,
-    #[serde(default)]
-    workers: Option<u32>,
-}
-
-/// In two steps, since JSON that is kept as text cannot be read through a flattened struct.
-fn pushed(text: &RawValue) -> Result<PushedJob, serde_json::Error> {
-    let flags: PushFlags = serde_json::from_str(text.get())?;
-    Ok(PushedJob {
-        job: serde_json::from_str(text.get())?,
-        duplicate: flags.duplicate,
-        replaced: flags.replaced,
-        workers: flags.workers,
-    })
-}
-
-#[derive(Deserialize)]
-struct SettledBody<'a> {
-    #[serde(borrow)]
-    settled: Vec<SettledOne<'a>>,
-}
-
-#[derive(Deserialize)]
-struct SettledOne<'a> {
-    lease: String,
-    ok: bool,
-    #[serde(default)]
-    state: Option<JobState>,
-    #[serde(default)]
-    run_at: Option<Moment>,
-    #[serde(default)]
-    code: Option<Code>,
-    #[serde(default, borrow)]
-    pushed: Vec<&'a RawValue>,
-}
-
-fn settled(body: &[u8]) -> Result<Settled, serde_json::Error> {
-    let body: SettledBody<'_> = serde_json::from_slice(body)?;
-    let one = |one: SettledOne<'_>| {
-        Ok(SettledLease {
-            lease: one.lease,
-            ok: one.ok,
-            state: one.state,
-            run_at: one.run_at,
-            code: one.code,
-            pushed: one.pushed.into_iter().map(pushed).collect::<Result<_, _>>()?,
-        })
-    };
-    Ok(Settled { settled: body.settled.into_iter().map(one).collect::<Result<_, _>>()? })
 }
 
 #[derive(Deserialize, Default)]

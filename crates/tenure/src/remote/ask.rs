@@ -11,7 +11,7 @@ use hyper::Method;
 use serde::Serialize;
 use tenure_core::bounds::BODY_BYTES_MAX;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{JobFilter, Meant, Page, Request};
+use tenure_core::requests::{JobFilter, Meant, Page, PushAnswer, Request};
 use tenure_core::settings::NewResource;
 use tenure_engine::Fault;
 
@@ -26,6 +26,8 @@ pub struct Ask {
     pub path: String,
     /// The body, unless there is none.
     pub body: Option<Body>,
+    /// Of what is made the ids are enough: `Prefer: return=minimal`.
+    pub minimal: bool,
 }
 
 /// A body with its media type.
@@ -81,7 +83,7 @@ impl Path {
             .with("label", label.as_deref())
     }
     fn ask(self, method: Method, body: Option<Body>) -> Ask {
-        Ask { method, path: self.0, body }
+        Ask { method, path: self.0, body, minimal: false }
     }
 }
 
@@ -138,7 +140,8 @@ pub fn ask(request: &Request) -> Result<Ask, Unsendable> {
         R::Push(push) => {
             // Always an array: one answer to read, and its status says no more than its items.
             let jobs: Vec<body::Job<'_>> = push.jobs.iter().map(body::Job::from).collect();
-            Path::of(&["jobs"]).ask(post, json(&jobs)?)
+            let minimal = push.answer == PushAnswer::Ids;
+            Ask { minimal, ..Path::of(&["jobs"]).ask(post, json(&jobs)?) }
         }
         R::GetJob(r) => Path::of(&["jobs", &r.job.to_string()]).ask(get, None),
         R::ListJobs(r) => Path::of(&["jobs"])

@@ -228,7 +228,7 @@ struct VerdictBody<'a> {
 struct LimitBody<'a> {
     limit: &'a LimitName,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pause: Option<String>,
+    pause: Option<Span>,
     #[serde(skip_serializing_if = "Option::is_none")]
     spent: Option<u32>,
 }
@@ -261,14 +261,7 @@ impl<'a> From<&'a SettleItem> for SettleOne<'a> {
         one.limits = item
             .limits
             .iter()
-            .map(|said| LimitBody {
-                limit: &said.limit,
-                pause: said.pause.map(|later| match later {
-                    Later::For(span) => span.to_string(),
-                    Later::Until(at) => at.to_string(),
-                }),
-                spent: said.spent,
-            })
+            .map(|said| LimitBody { limit: &said.limit, pause: said.pause, spent: said.spent })
             .collect();
         one
     }

@@ -21,8 +21,10 @@ use hyper::Uri;
 use hyper::header::{
     AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, InvalidHeaderValue, USER_AGENT,
 };
+use tenure_core::bounds::ITEMS_MAX;
+use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::Namespace;
-use tenure_core::requests::{Reply, Request};
+use tenure_core::requests::{Reply, Request, Settle};
 use tenure_core::secret::Secret;
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
 
@@ -32,6 +34,7 @@ use crate::effect::effect;
 use crate::url::ServerUrl;
 
 const NAMESPACE: HeaderName = HeaderName::from_static("tenure-namespace");
+const PREFER: HeaderName = HeaderName::from_static("prefer");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("tenure/", env!("CARGO_PKG_VERSION")));
 
 /// How long an answer may take, beyond the wait that a lease call asks for itself.
@@ -156,6 +159,9 @@ impl Inner {
         if let Some(media) = media {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
         }
+        if ask.minimal {
+            headers.insert(PREFER, HeaderValue::from_static("return=minimal"));
+        }
         if let Some(token) = &self.token {
             headers.insert(AUTHORIZATION, token.clone());
         }
@@ -208,6 +214,26 @@ impl Engine for Remote {
     fn health(&self) -> Health {
         let trouble = self.inner.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         Health { degraded: trouble.clone(), store: "remote" }
+    }
+
+    /// HTTP knows no undo, since only the side that wrote the answer can know that it did not leave.
+    /// The leases are settled `released`, once and without an answer: what they held is free at once
+    /// and not after a ttl, at the price that a job whose releases are two in a row waits a second.
+    /// Without a Tokio runtime nothing is sent, and they end with their ttl.
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let released = |lease| SettleItem {
+            lease,
+            ending: Ending::Released,
+            resources: Vec::new(),
+            limits: Vec::new(),
+            push: Vec::new(),
+        };
+        for chunk in leases.chunks(ITEMS_MAX) {
+            let settle = Settle { settle: chunk.iter().cloned().map(released).collect() };
+            let (inner, namespace) = (self.inner.clone(), namespace.clone());
+            runtime.spawn(async move { inner.call(namespace, settle.into()).await });
+        }
     }
 
     /// Nothing to do here: the other side drains when it is told to.

@@ -138,6 +138,9 @@ impl Engine for Repeat {
     fn health(&self) -> Health {
         self.engine.health()
     }
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
+        self.engine.undo(namespace, leases);
+    }
     fn drain(&self) {
         self.engine.drain();
     }

@@ -197,7 +197,8 @@ impl Worker {
         self.grace = grace;
         self
     }
-    /// Ends when there is nothing to take and nothing runs.
+    /// Ends when nothing runs here and no job of its queues is ready or blocked; it does not wait for
+    /// jobs that are scheduled for later, nor for paused queues. See [`crate::until_empty`].
     pub fn until_empty(mut self) -> Self {
         self.until = Until::Empty;
         self

@@ -20,6 +20,7 @@ use super::{Event, Order, Phase, Until, Worker};
 use crate::ids;
 use crate::repeat::Backoff;
 use crate::slice::{hold_back, slice};
+use crate::until_empty;
 
 /// An answered lease call.
 pub struct Asked {
@@ -27,6 +28,8 @@ pub struct Asked {
     pub at: Instant,
     wait: Span,
     answer: Result<Leased, CallError>,
+    /// Whether the queues are empty, if that was looked at.
+    empty: Option<Result<bool, CallError>>,
 }
 
 /// The loop that asks for jobs.
@@ -38,8 +41,10 @@ pub struct Taking {
     backoff: Backoff,
     /// Whether the engine ever answered.
     met: bool,
-    /// Whether it said that there is nothing, and nothing ended here since.
+    /// With [`Until::Empty`]: the queues are empty, and nothing runs here.
     empty: bool,
+    /// With [`Until::Empty`]: something was there that could not go yet.
+    more_may_come: bool,
 }
 
 type Asking = Pin<Box<dyn Future<Output = Asked> + Send>>;
@@ -54,6 +59,7 @@ impl Taking {
             backoff: Backoff::default(),
             met: false,
             empty: false,
+            more_may_come: false,
         }
     }
 
@@ -74,7 +80,7 @@ impl Taking {
                 free = free.min(usize::try_from(left).unwrap_or(usize::MAX));
             }
             if asking.is_none() && free > 0 && !self.empty {
-                asking = Some(self.ask(worker, free));
+                asking = Some(self.ask(worker, free, !running.is_empty()));
             }
             if asking.is_none() && running.is_empty() {
                 return Ok(());
@@ -96,16 +102,19 @@ impl Taking {
                     }
                 }
                 _ = phase.wait_for(|phase| *phase != Phase::Working) => return Ok(()),
-                Some(_) = running.join_next() => self.empty = false,
+                Some(_) = running.join_next() => {}
             }
         }
     }
 
-    fn ask(&mut self, worker: &Worker, max: usize) -> Asking {
+    fn ask(&mut self, worker: &Worker, max: usize, runs: bool) -> Asking {
         let wait = match worker.until {
             Until::Stopped => slice(worker.ttl),
-            Until::Empty => Span::ZERO,
+            Until::Empty => until_empty::patience(worker.ttl, runs || self.more_may_come),
         };
+        // What runs when the call is made may push more before its answer is here.
+        let looks = worker.until == Until::Empty && !runs;
+        let queues = self.queues.clone();
         let mut lease = Lease::jobs(self.queues.clone(), max);
         lease.wait = wait;
         lease.ttl = worker.ttl;
@@ -121,32 +130,48 @@ impl Taking {
                 sleep(pause).await;
             }
             let at = Instant::now();
-            Asked { at, wait, answer: client.lease(lease).await }
+            let mut asked = Asked { at, wait, answer: client.lease(lease).await, empty: None };
+            if looks && asked.answer.as_ref().is_ok_and(|leased| leased.leases.is_empty()) {
+                asked.empty = Some(until_empty::is_empty(&client, &queues).await);
+            }
+            asked
         })
     }
 
     /// What was granted; notes how to go on.
     fn heard(&mut self, worker: &Worker, asked: &Asked) -> Result<Vec<LeaseView>, CallError> {
-        match &asked.answer {
-            Ok(leased) => {
-                self.met = true;
-                if !leased.leases.is_empty() {
-                    self.backoff = Backoff::default();
-                } else if worker.until == Until::Empty {
-                    // Nothing runs: the end. Something does: it may push more.
-                    self.empty = true;
-                } else {
-                    self.pause = hold_back(asked.wait, asked.at.elapsed(), &mut self.backoff);
-                }
-                Ok(leased.leases.clone())
+        self.more_may_come = false;
+        let leased = match &asked.answer {
+            Ok(leased) => leased,
+            Err(error) => {
+                self.trouble(worker, error)?;
+                return Ok(Vec::new());
             }
-            Err(error) if self.passing(error) => {
-                worker.observer.tell(&Event::Trouble(error.clone()));
-                self.pause = self.backoff.wait();
-                Ok(Vec::new())
-            }
-            Err(error) => Err(error.clone()),
+        };
+        self.met = true;
+        if !leased.leases.is_empty() {
+            self.backoff = Backoff::default();
+            return Ok(leased.leases.clone());
         }
+        match &asked.empty {
+            Some(Ok(true)) => self.empty = true,
+            Some(Err(error)) => self.trouble(worker, error)?,
+            looked => {
+                self.more_may_come = looked.is_some();
+                self.pause = hold_back(asked.wait, asked.at.elapsed(), &mut self.backoff);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Holds back after what will pass; all else ends the worker.
+    fn trouble(&mut self, worker: &Worker, error: &CallError) -> Result<(), CallError> {
+        if !self.passing(error) {
+            return Err(error.clone());
+        }
+        worker.observer.tell(&Event::Trouble(error.clone()));
+        self.pause = self.backoff.wait();
+        Ok(())
     }
 
     /// Whether a worker goes on in spite of this.

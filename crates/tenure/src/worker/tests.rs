@@ -7,11 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenure_core::lease::{Ending, Extended, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Ask, Reply, Request, Settled};
+use tenure_core::settings::QueueCounts;
 use tenure_engine::Fault;
 use tokio::time::sleep;
 
 use super::*;
-use crate::fake::{Fake, Says, granted, is_lease, is_settle, settled, unavailable, unknown, well};
+use crate::fake::{
+    Fake, Says, counts, granted, is_lease, is_settle, settled, unavailable, unknown, well,
+};
 use crate::keeper::lock;
 
 fn queues(names: &[&str]) -> Vec<QueueName> {
@@ -307,18 +310,69 @@ async fn what_a_handler_returns_is_how_its_run_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn until_empty_asks_again_after_what_still_ran() {
+async fn until_empty_takes_what_is_pushed_while_something_runs() {
     let fake = Fake::new(|call, before| match call {
         Request::Lease(_) if before == 0 => granted([1]),
-        // Nothing now; then what the first one pushed.
-        Request::Lease(_) if before == 2 => granted([2]),
+        // Nothing for a while; then what the first one pushed, long before it ends.
+        Request::Lease(_) if before == 3 => granted([2]),
         call => well(call),
     });
+    let begun = Instant::now();
     let work = worker(&fake).concurrency(2).until_empty();
-    let worked = work.run(|_| sleep(s(60))).await.unwrap();
-    assert_eq!(worked.jobs, 2);
-    assert_eq!(fake.leases().len(), 5);
-    assert!(fake.leases().iter().all(|(_, lease)| lease.wait == Span::ZERO));
+    let worked = work.run(|job: Job| sleep(s(if job.lease_id() == "l1" { 60 } else { 1 }))).await;
+    assert_eq!(worked.unwrap().jobs, 2);
+    assert!(begun.elapsed() < s(61), "the second ran beside the first: {:?}", begun.elapsed());
+    let leases = fake.leases();
+    let second = leases[3].0 - begun;
+    assert!(second < s(5), "it was asked for while the first ran: {second:?}");
+    assert_eq!((leases[0].1.wait, leases[1].1.wait), (Span::ZERO, Span::from_ms(500)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_empty_waits_for_what_may_go_and_for_nothing_else() {
+    fn of(ready: u64, blocked: u64, scheduled: u64, running: u64) -> QueueCounts {
+        QueueCounts { ready, blocked, scheduled, dependent: 1, running }
+    }
+    for (case, paused, first, waits) in [
+        ("nothing is there", false, of(0, 0, 0, 0), false),
+        ("a job is ready, for another moment", false, of(1, 0, 0, 0), true),
+        ("a job waits for a limit", false, of(0, 1, 0, 0), true),
+        ("a job waits for a moment", false, of(0, 0, 1, 0), false),
+        ("others run the last ones", false, of(0, 0, 0, 1), false),
+        ("the queue is paused", true, of(1, 1, 0, 0), false),
+    ] {
+        let fake = Fake::new(move |call, before| match call {
+            Request::GetQueue(get) if get.queue.as_str() == "b" && before < 8 => {
+                let mut reply = counts(get, first);
+                if let Reply::GetQueue(view) = &mut reply {
+                    view.paused = paused;
+                }
+                Says::Now(Ok(reply))
+            }
+            // A queue that nobody ever used is empty.
+            Request::GetQueue(get) if get.queue.as_str() == "a" => {
+                let no = Refusal::new(Code::QueueNotFound, "no", "");
+                Says::Now(Err(CallError::Refused(no)))
+            }
+            call => well(call),
+        });
+        let client = Client::on_this_runtime(fake.clone());
+        let worked = client.worker(queues(&["a", "b"])).until_empty().run(|_| async {}).await;
+        assert_eq!(worked, Ok(Worked { jobs: 0 }), "{case}");
+        let asked = fake.leases().len();
+        assert_eq!(asked > 1, waits, "{case}: asked {asked} times");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_empty_does_not_end_because_a_look_failed() {
+    let fake = Fake::new(|call, before| match call {
+        Request::GetQueue(_) if before < 5 => unavailable(),
+        call => well(call),
+    });
+    let worked = worker(&fake).until_empty().run(|_| async {}).await;
+    assert_eq!(worked, Ok(Worked { jobs: 0 }));
+    assert_eq!(fake.leases().len(), 6);
 }
 
 #[tokio::test(start_paused = true)]

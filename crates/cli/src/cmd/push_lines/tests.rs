@@ -88,3 +88,14 @@ fn a_slow_pipe_is_not_kept_waiting_and_a_long_line_is_told() {
     }
     assert_eq!(seen, [(1, true), (3, false), (4, true)]);
 }
+
+#[test]
+fn what_was_not_stored_is_told_for_one_and_for_many() {
+    for (bad, good, text) in [
+        (1, 0, "1 line was not stored, 0 were"),
+        (1, 1, "1 line was not stored, 1 was"),
+        (2, 5, "2 lines were not stored, 5 were"),
+    ] {
+        assert_eq!(not_all(bad, good), text);
+    }
+}

@@ -267,3 +267,9 @@ async fn a_store_that_never_answered_is_69() {
     });
     assert_eq!(work(&engine, "true").run(never).await.unwrap_err().code, 69);
 }
+
+#[test]
+fn what_still_runs_is_told_for_one_and_for_many() {
+    assert_eq!(still_running(1), "no more jobs are taken, 1 still runs");
+    assert_eq!(still_running(2), "no more jobs are taken, 2 still run");
+}

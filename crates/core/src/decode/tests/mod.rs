@@ -1,10 +1,12 @@
 //! Every refusal of the contract that can be decided from what was sent alone: a row each.
 
+mod changes;
 mod jobs;
 mod leases;
 mod needs;
 mod requests;
 mod settings;
+mod settles;
 mod shape;
 
 use crate::refusal::{Code, Refusal};

@@ -165,7 +165,7 @@ fn a_template_is_set_and_not_held() {
 #[test]
 fn a_limit_is_paused_and_observed() {
     let pause = pause_limit("a", br#"{"until":"2026-12-01T09:55:00Z"}"#).unwrap();
-    assert!(matches!(pause.until, Some(Later::Until(_))));
+    assert!(matches!(pause.until, Later::Until(_)));
     refused(
         vec![
             row("", InvalidField, "", "object"),

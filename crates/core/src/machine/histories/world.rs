@@ -411,7 +411,7 @@ impl World {
             }
             Step::PauseLimit { limit, pause } => {
                 let limit = LimitName::parse(LIMITS[usize::from(limit) % LIMITS.len()]).unwrap();
-                let until = Some(Later::For(Span::from_ms(u64::from(pause))));
+                let until = Later::For(Span::from_ms(u64::from(pause)));
                 let _ = self.request(PauseLimit { limit, until }.into());
             }
             Step::ResumeLimit { limit } => {

@@ -1,0 +1,58 @@
+//! The table of all sentences; a sentence that is not in it does not compile, for it is never used.
+
+mod jobs;
+mod leases;
+mod needs;
+mod whole;
+
+use crate::run::Case;
+
+/// Hands every `subject { sentence … }` to another macro, after what stands in the
+/// braces; that macro's path stands in the brackets. The tables pass it on, one to the next.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! every_sentence {
+    ([$($then:tt)+] { $($first:tt)* }) => {
+        $crate::sentences_of_jobs! { [$($then)+] { $($first)* } }
+    };
+}
+
+macro_rules! table {
+    ({} $($subject:ident { $($sentence:ident)* })*) => {
+        vec![$($(Case {
+            name: concat!(stringify!($subject), "::", stringify!($sentence)),
+            run: |bench| Box::pin(crate::$subject::$sentence(bench)),
+        }),*),*]
+    };
+}
+
+/// Every sentence, by subject.
+pub fn all() -> Vec<Case> {
+    every_sentence!([table] {})
+}
+
+/// Writes one `#[test]` per sentence, in a module per subject, so that `cargo test` names the rule
+/// that is broken. The argument is an expression that makes a [`Factory`](crate::Factory).
+#[macro_export]
+macro_rules! conformance_tests {
+    ($factory:expr) => {
+        $crate::every_sentence!([$crate::tests_of_sentences] { $factory });
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! tests_of_sentences {
+    ({ $factory:expr } $($subject:ident { $($sentence:ident)* })*) => {
+        fn conformance_factory() -> impl $crate::Factory {
+            $factory
+        }
+        $(mod $subject {
+            $(#[test]
+            fn $sentence() {
+                let name = concat!(stringify!($subject), "::", stringify!($sentence));
+                $crate::check(&super::conformance_factory(), name);
+            })*
+        })*
+    };
+}

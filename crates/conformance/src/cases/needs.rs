@@ -1,0 +1,138 @@
+//! Sentences about what jobs and callers need: limits, locks, pools.
+
+/// Adds its sentences to those before, and hands them all on to the next.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! sentences_of_needs {
+    ([$($then:tt)+] { $($first:tt)* } $($before:tt)*) => {
+        $crate::sentences_of_whole! {
+            [$($then)+] { $($first)* }
+            $($before)*
+            gaps {
+                a_permit_rests_after_its_release
+                a_heavy_lease_rests_with_its_weight
+                each_permit_rests_by_itself
+                a_released_job_rests_no_permit
+                a_lease_without_a_job_always_rests_its_permit
+                every_other_end_rests_the_permit
+                resting_permits_count_under_a_lowered_cap
+            }
+            limits {
+                never_more_than_the_cap_are_held
+                weights_are_added_up
+                a_lowered_cap_evicts_nobody_and_drains
+                a_raised_cap_wakes_as_many_as_fit
+                a_closed_limit_makes_jobs_wait
+                a_weight_that_never_fits_any_more_leaves_the_line
+                jobs_of_a_deleted_limit_wait_until_it_is_there_again
+                what_was_held_counts_when_a_limit_is_back
+                a_waiting_call_is_served_when_its_limit_is_made
+                a_limit_shows_who_holds_it
+                a_limit_shows_how_many_stand_in_its_line
+                settings_are_put_whole_and_patched_by_name
+                a_patch_that_leaves_nothing_is_refused
+                a_limit_that_is_not_there_is_not_found
+                work_outside_fills_a_limit
+                an_observation_holds_for_so_long
+                work_outside_beyond_the_cap_evicts_nobody
+            }
+            locks {
+                a_lock_needs_no_preparation
+                a_lock_is_not_reentrant
+                the_template_of_locks_cannot_be_deleted_but_changed
+                a_lock_of_its_own_is_a_semaphore
+                jobs_and_callers_share_a_lock
+            }
+            pauses {
+                a_paused_queue_grants_nothing_and_takes_pushes
+                a_queue_is_paused_for_a_while
+                a_queue_is_paused_until_a_moment
+                resuming_a_queue_wakes_its_workers
+                pausing_a_queue_that_is_not_there_makes_it
+                a_paused_queue_passes_nothing_on
+                a_paused_limit_grants_nothing_before_its_moment
+                of_two_pauses_of_a_limit_the_later_moment_holds
+                a_paused_limit_can_be_resumed
+                a_limit_that_is_not_there_cannot_be_paused
+                one_member_of_a_template_is_paused_alone
+                pausing_ends_no_lease
+            }
+            pools {
+                a_resource_has_one_holder_per_slot
+                the_least_recently_used_is_next
+                a_random_pick_is_a_free_one
+                the_preferred_one_is_taken_if_it_is_free
+                a_named_one_is_waited_for
+                a_tag_narrows_the_choice
+                several_are_different_ones
+                a_count_above_what_there_is_waits_for_the_pool
+                a_used_resource_cools_down
+                quarantine_is_for_unclean_ends_only
+                a_resource_that_is_used_up_is_banned
+                each_resource_has_its_own_rate
+                a_pool_counts_its_resources
+                settings_are_put_whole_and_patched_by_name
+                changed_settings_leave_the_resources
+                a_pool_in_use_is_not_deleted
+                a_pool_that_is_not_there_is_not_found
+            }
+            rates {
+                without_a_burst_grants_are_evenly_spaced
+                a_burst_goes_at_once_after_a_rest
+                in_no_span_are_more_granted_than_stated
+                a_cost_is_so_many_tokens
+                a_cost_of_nothing_takes_nothing
+                tokens_do_not_return_with_a_release
+                a_refill_wakes_the_first_of_the_line
+                a_changed_rate_keeps_what_was_consumed
+                putting_the_same_rate_again_refills_nothing
+                a_faster_rate_wakes_who_waits
+                what_was_spent_more_makes_the_next_wait
+                what_was_spent_less_is_given_back
+                a_correction_wakes_who_waits
+                a_correction_never_adds_to_the_burst
+                a_token_leaves_no_lease
+                a_token_is_waited_for
+                only_rates_are_taken_without_a_lease
+                several_rates_are_taken_together
+            }
+            resources {
+                secrets_are_in_a_lease_and_nowhere_else
+                a_resource_shows_its_use
+                a_banned_resource_is_not_handed_out
+                a_cooling_resource_rests_until_its_moment
+                restoring_ends_no_lease
+                a_resource_is_patched_by_name
+                fewer_slots_evict_nobody
+                an_added_resource_wakes_who_waits
+                adding_again_updates_and_keeps_the_state
+                a_deleted_resource_goes_when_it_is_free
+                a_resource_that_is_not_there_is_not_found
+            }
+            sync {
+                a_sync_makes_the_pool_and_says_what_it_did
+                the_same_set_again_changes_nothing
+                a_sync_keeps_leases_bans_cooling_and_uses
+                a_sync_keeps_the_settings_of_the_pool
+                new_data_is_for_the_next_lease
+                a_retiring_resource_that_is_named_again_is_available
+                an_empty_set_must_be_meant
+                an_empty_set_makes_no_pool
+                a_set_that_retires_most_must_be_meant
+                the_older_of_two_masters_is_refused
+                a_sync_wakes_who_waits_for_a_new_one
+                a_set_of_thousands_is_one_set
+            }
+            templates {
+                each_member_has_its_own_permits
+                a_member_answers_the_settings_of_its_template
+                a_limit_of_its_own_replaces_its_template_whole
+                a_changed_template_is_for_those_who_wait
+                what_a_member_holds_outlives_changes_of_its_setting
+                without_a_template_a_member_is_unknown
+                the_list_shows_what_is_set_and_what_is_in_use
+                a_rate_of_a_template_is_each_members
+            }
+        }
+    };
+}

@@ -1,0 +1,93 @@
+//! Patches, retries and cancels of jobs.
+
+use super::{refused, row};
+use crate::decode::{cancel_jobs, patch_job, retry_job, retry_jobs};
+use crate::job::{JobState, Need, When};
+use crate::refusal::Code::*;
+use crate::requests::Patch;
+use crate::time::Span;
+
+#[test]
+fn a_patch_keeps_resets_and_sets() {
+    let kept = patch_job("a", b"{}").unwrap();
+    assert_eq!((kept.when, kept.priority, kept.needs), (Patch::Keep, Patch::Keep, Patch::Keep));
+    let reset = patch_job(
+        "key:a",
+        br#"{"delay":null,"priority":null,"payload":null,"needs":null,"group":null,
+            "labels":null,"timeout":null,"expires_at":null}"#,
+    )
+    .unwrap();
+    assert_eq!(reset.job.to_string(), "key:a");
+    assert_eq!((reset.when, reset.priority), (Patch::Reset, Patch::Reset));
+    assert_eq!((reset.payload, reset.labels), (Patch::Reset, Patch::Reset));
+    assert_eq!((reset.needs, reset.group), (Patch::Reset, Patch::Reset));
+    assert_eq!((reset.timeout, reset.expires_at), (Patch::Reset, Patch::Reset));
+    let set = patch_job(
+        "a",
+        br#"{"run_at":null,"delay":"1s","priority":5,"payload":1,"needs":[{"limit":"a"}]}"#,
+    )
+    .unwrap();
+    assert_eq!(set.when, Patch::Set(When::In(Span::from_s(1))));
+    assert_eq!(set.priority, Patch::Set(5));
+    assert!(matches!(&set.needs, Patch::Set(needs) if matches!(needs[0], Need::Limit { .. })));
+    refused(
+        vec![
+            row("", InvalidField, "", "{}"),
+            row("[]", InvalidField, "", "object"),
+            row(r#"{"queue":"b"}"#, UnknownField, "/queue", "the fields of a patch of a job"),
+            row(r#"{"state":"ready"}"#, UnknownField, "/state", "cannot be set"),
+            row(
+                r#"{"delay":"1s","run_at":"2026-12-01T09:55:00Z"}"#,
+                ConflictingFields,
+                "/run_at",
+                "not both",
+            ),
+            row(r#"{"priority":200}"#, OutOfBounds, "/priority", "-100 to 100"),
+            row(r#"{"timeout":5}"#, InvalidField, "/timeout", "\"5m\""),
+            row(r#"{"needs":[{"limit":"a"},{"limit":"a"}]}"#, DuplicateNeed, "/needs/1", "once"),
+        ],
+        |body| patch_job("a", body),
+    );
+    assert_eq!(patch_job("key:", b"{}").unwrap_err().pointer.unwrap(), "/path/id");
+}
+
+#[test]
+fn a_retry_may_say_which_end_it_saw() {
+    for body in ["", "{}", r#"{"finished_at":null}"#] {
+        assert_eq!(retry_job("a", body.as_bytes()).unwrap().finished_at, None, "{body}");
+    }
+    let at = br#"{"finished_at":"2026-12-01T09:55:00.000001Z"}"#;
+    assert!(retry_job("a", at).unwrap().finished_at.is_some());
+    refused(
+        vec![
+            row("1", InvalidField, "", "object"),
+            row(r#"{"finished_at":1}"#, InvalidField, "/finished_at", "RFC 3339"),
+            row(r#"{"finished":1}"#, UnknownField, "/finished", "the only field"),
+        ],
+        |body| retry_job("a", body),
+    );
+}
+
+#[test]
+fn many_jobs_are_named_by_a_filter() {
+    let many = cancel_jobs(br#"{"queue":"a","state":"ready,blocked","kind":"k","label":"a:b:c"}"#);
+    let many = many.unwrap();
+    assert_eq!(many.max, 1_000);
+    assert_eq!(many.filter.states, [JobState::Ready, JobState::Blocked]);
+    assert_eq!(many.filter.label, Some(("a".to_owned(), "b:c".to_owned())));
+    assert_eq!(retry_jobs(br#"{"state":"failed","max":5}"#).unwrap().max, 5);
+    assert_eq!(retry_jobs(b"{}").unwrap().filter, Default::default());
+    refused(
+        vec![
+            row("", InvalidField, "", "object"),
+            row(r#"{"max":0}"#, OutOfBounds, "/max", "1 to 1000"),
+            row(r#"{"max":1001}"#, OutOfBounds, "/max", "1 to 1000"),
+            row(r#"{"state":"redy"}"#, InvalidField, "/state", "did you mean \"ready\"?"),
+            row(r#"{"state":"ready,"}"#, InvalidField, "/state", "\"cancelled\""),
+            row(r#"{"label":{"k":"v"}}"#, InvalidField, "/label", "string"),
+            row(r#"{"label":"k"}"#, InvalidField, "/label", "source:feed"),
+            row(r#"{"group":"g"}"#, UnknownField, "/group", "\"label\""),
+        ],
+        cancel_jobs,
+    );
+}

@@ -1,0 +1,139 @@
+//! Data of resources that were lately read or written, so that a grant needs no read for it.
+//!
+//! It is bounded, and only ever holds what is committed: what a reader found is not kept if a
+//! commit went by meanwhile. Data is secret: nothing here prints it.
+
+use std::sync::{Mutex, PoisonError};
+
+use hashbrown::HashMap;
+use tenure_core::machine::rows::DataKey;
+use tenure_core::secret::Json;
+
+#[derive(Default)]
+struct Inside {
+    known: HashMap<DataKey, Json>,
+    bytes: usize,
+    /// Commits that changed any data.
+    changes: u64,
+}
+
+/// See the module.
+pub(crate) struct KnownData {
+    inside: Mutex<Inside>,
+    bytes_max: usize,
+}
+
+/// About what an entry takes in memory.
+fn bytes(data: &Json) -> usize {
+    192 + data.text().len()
+}
+
+impl KnownData {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        KnownData { inside: Mutex::default(), bytes_max }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The data of a resource, if it is known.
+    pub(crate) fn get(&self, key: &DataKey) -> Option<Json> {
+        self.lock().known.get(key).cloned()
+    }
+
+    /// A number to be read before rows are.
+    pub(crate) fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+
+    /// Keeps what was read since `changes` was that number.
+    pub(crate) fn found(&self, changes: u64, key: DataKey, data: Json) {
+        let mut inside = self.lock();
+        if inside.changes == changes {
+            inside.put(key, data, self.bytes_max);
+        }
+    }
+
+    /// Follows a commit.
+    pub(crate) fn committed<'a>(
+        &self,
+        data: impl ExactSizeIterator<Item = (&'a DataKey, &'a Option<Json>)>,
+    ) {
+        if data.len() == 0 {
+            return;
+        }
+        let mut inside = self.lock();
+        inside.changes += 1;
+        for (key, data) in data {
+            match data {
+                Some(data) => inside.put(key.clone(), data.clone(), self.bytes_max),
+                None => inside.remove(key),
+            }
+        }
+    }
+}
+
+impl Inside {
+    fn remove(&mut self, key: &DataKey) {
+        if let Some(old) = self.known.remove(key) {
+            self.bytes -= bytes(&old);
+        }
+    }
+
+    fn put(&mut self, key: DataKey, data: Json, bytes_max: usize) {
+        self.remove(&key);
+        let more = bytes(&data);
+        if self.bytes + more > bytes_max {
+            // What is used comes back with its next read; an order of use would cost each grant.
+            self.known.clear();
+            self.bytes = 0;
+        }
+        if more <= bytes_max {
+            self.bytes += more;
+            self.known.insert(key, data);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::names::{Namespace, PoolName, ResourceId};
+
+    use super::*;
+
+    fn key(id: &str) -> DataKey {
+        (Namespace::main(), PoolName::parse("p").unwrap(), ResourceId::parse(id).unwrap())
+    }
+    fn text(data: Option<Json>) -> Option<String> {
+        data.map(|data| data.text().to_owned())
+    }
+
+    #[test]
+    fn what_was_read_before_a_change_is_not_kept() {
+        let known = KnownData::new(1 << 20);
+        let before = known.changes();
+        known.committed([(&key("a"), &Some(Json::of(&2)))].into_iter());
+        known.found(before, key("a"), Json::of(&1));
+        assert_eq!(text(known.get(&key("a"))).as_deref(), Some("2"));
+        known.committed([(&key("a"), &None)].into_iter());
+        known.found(before + 1, key("a"), Json::of(&2));
+        assert_eq!(text(known.get(&key("a"))), None);
+        known.found(known.changes(), key("a"), Json::of(&3));
+        assert_eq!(text(known.get(&key("a"))).as_deref(), Some("3"));
+    }
+
+    #[test]
+    fn the_bound_holds() {
+        let known = KnownData::new(10_000);
+        for n in 0..1_000 {
+            known.found(0, key(&format!("r{n}")), Json::of(&"x".repeat(100)));
+            assert!(known.lock().bytes <= 10_000);
+        }
+        known.found(0, key("big"), Json::of(&"x".repeat(20_000)));
+        assert!(known.get(&key("big")).is_none());
+        let inside = known.lock();
+        let bytes: usize = inside.known.values().map(bytes).sum();
+        assert_eq!(inside.bytes, bytes);
+    }
+}

@@ -1,0 +1,51 @@
+//! The thread that syncs: what is committed becomes durable, and then it is answered.
+//!
+//! A commit appends to SQLite's log and leaves it to this thread to sync that log, so that the next
+//! batch is written meanwhile. It must never answer for a commit that is not synced: one that is
+//! answered survives a power loss. SQLite itself syncs the log before it moves pages from it into
+//! the store, and the start of a new log before it is used, so nothing rests on what is not synced.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use tenure_engine::Fault;
+
+use crate::batch::Pending;
+use crate::disk::send;
+use crate::options::Fatal;
+use crate::shared::Shared;
+
+/// A batch that is committed.
+pub(crate) struct Committed {
+    pub number: u64,
+    /// It has rows, so there is something to sync.
+    pub rows: bool,
+    pub answers: Vec<Pending>,
+}
+
+/// The way from the disk to the sync. While one batch is synced the next is written, and then the
+/// disk waits: more batches in between would be smaller ones, each with the costs of a commit.
+pub(crate) fn way() -> (SyncSender<Committed>, Receiver<Committed>) {
+    sync_channel(0)
+}
+
+/// Runs until the disk has ended.
+pub(crate) fn run(shared: &Arc<Shared>, log: &File, committed: &Receiver<Committed>) {
+    while let Ok(Committed { number, rows, answers }) = committed.recv() {
+        if shared.fatal().is_none() {
+            match if rows { log.sync_data() } else { Ok(()) } {
+                Ok(()) => {
+                    shared.is_durable(number);
+                    send(shared, answers);
+                    continue;
+                }
+                Err(why) => shared.stop_for(Fatal::Disk(format!("it cannot be synced: {why}"))),
+            }
+        }
+        // It is committed, and nobody knows whether it would be there after a power loss.
+        for Pending { reply, .. } in answers {
+            let _ = reply.send(Err(Fault::Unknown(shared.fatal_words()).into()));
+        }
+    }
+}

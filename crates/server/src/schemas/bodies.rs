@@ -1,0 +1,96 @@
+//! What bodies may say: each schema with its fields.
+
+use super::Fields;
+
+const NEW_JOB: Fields = &[
+    ("id", "key"),
+    ("queue", "name"),
+    ("kind", "name"),
+    ("payload", "any"),
+    ("run_at", "moment"),
+    ("delay", "duration"),
+    ("priority", "integer"),
+    ("group", "key"),
+    ("needs", "Need[]"),
+    ("unique", "Unique"),
+    ("retry", "Retry"),
+    ("timeout", "duration"),
+    ("expires_at", "moment"),
+    ("retain", "duration"),
+    ("labels", "object"),
+];
+
+const LATER: Fields = &[("for", "duration"), ("until", "moment")];
+
+pub(super) const QUEUE_SETTINGS: Fields = &[
+    ("needs", "Need[]"),
+    ("retry", "Retry?"),
+    ("timeout", "duration?"),
+    ("retain", "duration?"),
+    ("max_waiting", "integer?"),
+    ("shares", "object"),
+];
+
+pub(super) const LIMIT_SETTINGS: Fields =
+    &[("concurrency", "integer?"), ("rate", "Rate?"), ("gap", "duration?")];
+
+pub(super) const POOL_SETTINGS: Fields = &[
+    ("quarantine", "duration"),
+    ("cooldown", "duration"),
+    ("rate", "Rate?"),
+    ("max_uses", "integer?"),
+    ("pick", "string"),
+];
+
+/// What bodies may say: schema and fields.
+pub(crate) const BODIES: &[(&str, Fields)] = &[
+    ("NewJob", NEW_JOB),
+    (
+        "JobPatch",
+        &[
+            ("run_at", "moment?"),
+            ("delay", "duration?"),
+            ("priority", "integer?"),
+            ("payload", "any"),
+            ("needs", "Need[]?"),
+            ("group", "key?"),
+            ("labels", "object?"),
+            ("timeout", "duration?"),
+            ("expires_at", "moment?"),
+        ],
+    ),
+    (
+        "JobFilter",
+        &[
+            ("queue", "name"),
+            ("state", "string"),
+            ("kind", "string"),
+            ("label", "string"),
+            ("max", "integer"),
+        ],
+    ),
+    ("RetryOne", &[("finished_at", "moment")]),
+    (
+        "LeaseCall",
+        &[
+            ("queues", "name[]"),
+            ("needs", "Need[]"),
+            ("max", "integer"),
+            ("wait", "duration"),
+            ("ttl", "duration"),
+            ("worker", "WorkerName"),
+            ("request_id", "key"),
+            ("place", "key"),
+        ],
+    ),
+    ("ExtendCall", &[("leases", "ExtendItem[]"), ("ttl", "duration")]),
+    ("SettleCall", &[("settle", "SettleItem[]")]),
+    ("QueueSettings", QUEUE_SETTINGS),
+    ("LimitSettings", LIMIT_SETTINGS),
+    ("PoolSettings", POOL_SETTINGS),
+    ("Later", LATER),
+    ("Observation", &[("external", "integer"), ("for", "duration")]),
+    ("NewResource", &[("id", "key"), ("data", "any"), ("tags", "name[]"), ("slots", "integer")]),
+    ("ResourcePatch", &[("data", "any"), ("tags", "name[]?"), ("slots", "integer?")]),
+    ("Ban", &[("reason", "string")]),
+];

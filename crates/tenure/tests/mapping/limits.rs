@@ -1,0 +1,95 @@
+//! Limits.
+
+use tenure::core::requests::*;
+use tenure::core::settings::LimitSettings;
+use tenure::{Later, LimitName, Span};
+
+use super::words::*;
+use super::{Row, row};
+
+pub(super) fn rows() -> Vec<Row> {
+    use Reply as R;
+    let all = LimitName::parse("site:*").unwrap();
+    vec![
+        row!(
+            ListLimits::default(),
+            "GET /v1/limits?max=100",
+            "",
+            200,
+            list(LIMIT),
+            R::ListLimits(_)
+        ),
+        row!(
+            GetLimit { limit: all.clone() },
+            "GET /v1/limits/site:*",
+            "",
+            200,
+            LIMIT,
+            R::GetLimit(view) if view.settings.rate.is_some()
+        ),
+        row!(
+            PutLimit {
+                limit: all,
+                settings: LimitSettings { concurrency: Some(0), rate: Some(rate()), gap: None },
+            },
+            "PUT /v1/limits/site:*",
+            r#"{"concurrency":0,"rate":{"count":10,"per":"1s","burst":2},"gap":null}"#,
+            200,
+            LIMIT,
+            R::PutLimit(Put { created: false, .. })
+        ),
+        row!(
+            PatchLimit {
+                limit: limit(),
+                concurrency: Patch::Set(2),
+                rate: Patch::Reset,
+                gap: Patch::Set(Span::from_ms(1_500)),
+            },
+            "PATCH /v1/limits/site:a.b",
+            r#"{"concurrency":2,"rate":null,"gap":"1s500ms"}"#,
+            201,
+            LIMIT,
+            R::PatchLimit(Put { created: true, .. })
+        ),
+        row!(
+            DeleteLimit { limit: limit() },
+            "DELETE /v1/limits/site:a.b",
+            "",
+            204,
+            "",
+            R::DeleteLimit(())
+        ),
+        row!(
+            PauseLimit { limit: limit(), until: Later::Until(at()) },
+            "POST /v1/limits/site:a.b/pause",
+            r#"{"until":"2026-12-01T09:55:00.000000Z"}"#,
+            200,
+            LIMIT,
+            R::PauseLimit(_)
+        ),
+        row!(
+            ResumeLimit { limit: limit() },
+            "POST /v1/limits/site:a.b/resume",
+            "",
+            200,
+            LIMIT,
+            R::ResumeLimit(_)
+        ),
+        row!(
+            ObserveLimit { limit: limit(), external: 3, hold: Some(Span::from_s(60)) },
+            "POST /v1/limits/site:a.b/observe",
+            r#"{"external":3,"for":"1m"}"#,
+            200,
+            LIMIT,
+            R::ObserveLimit(_)
+        ),
+        row!(
+            ObserveLimit { limit: limit(), external: 0, hold: None },
+            "POST /v1/limits/site:a.b/observe",
+            r#"{"external":0}"#,
+            200,
+            LIMIT,
+            R::ObserveLimit(_)
+        ),
+    ]
+}
