@@ -621,7 +621,7 @@ impl World {
     }
 
     /// No barging: of jobs of one queue, priority and group that need one and the same limit alone,
-    /// none is granted while one that weighs no more and came before still waits.
+    /// none is granted while one that came before still waits in line.
     fn check_order(&self, granted: &[(Fence, Option<JobId>, u64)]) -> Result<(), String> {
         let Some(space) = self.machine.spaces.get(&self.namespace) else { return Ok(()) };
         for (_, id, arrival) in granted {
@@ -648,6 +648,8 @@ impl World {
                     && key.group == shape.group
                     && !key.suspect
                     && other == limit
+                    // A lane that reserves is kept what it needs; what is beyond is free for all.
+                    && !lane.marked
                     // What can never fit stands aside.
                     && !matches!(lane.place, Place::Misfit(_))
                     && !matches!(space.bundles[lane.bundle].place, Place::Misfit(_));
