@@ -1,6 +1,7 @@
 //! `tenure demo`, as its user sees it: its counts hold, and however it is stopped, it leaves nothing
 //! behind.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;

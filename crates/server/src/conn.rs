@@ -66,7 +66,7 @@ pub(crate) async fn drive(
         .half_close(false)
         .header_read_timeout(None)
         .serve_connection(io, answers);
-    let mut look = pin!(sleep_until(Instant::now() + config.head_max));
+    let mut look = pin!(sleep_until(Instant::now() + Line::look_every(&config)));
     let mut told = false;
     loop {
         tokio::select! {

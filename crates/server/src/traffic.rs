@@ -149,6 +149,12 @@ impl Line {
         Turn { line: self.clone() }
     }
 
+    /// How long a connection may be left alone that is well: a head may begin to come, or an answer
+    /// to be held up, at any moment.
+    pub(crate) fn look_every(config: &Config) -> Duration {
+        config.head_max.min(config.idle_max).min(config.write_pause_max)
+    }
+
     /// How it stands.
     pub(crate) fn look(&self, config: &Config, now: Instant) -> Verdict {
         let doing = *self.doing();
@@ -165,8 +171,7 @@ impl Line {
             Some(since) if now >= since + config.head_max => Verdict::SlowHead,
             Some(since) => Verdict::Well(since + config.head_max),
             None if now >= doing.idle_since + config.idle_max => Verdict::Over,
-            // A head may begin to come at any moment.
-            None => Verdict::Well(now + config.head_max.min(config.idle_max)),
+            None => Verdict::Well(now + Line::look_every(config)),
         }
     }
 }
