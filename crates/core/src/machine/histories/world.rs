@@ -6,7 +6,7 @@ use super::store::Store;
 use crate::job::{Need, NewJob, OnConflict, Unique, Until, When};
 use crate::lease::{Ending, ExtendItem, Fence, Later, LeaseView, SettleItem, Worker};
 use crate::machine::facts::{Fact, Granted};
-use crate::machine::state::Place;
+use crate::machine::state::{LaneKey, Place};
 use crate::machine::{Command, Config, Done, LeaseOutcome, Machine, PushedOne, TakerId};
 use crate::names::{
     Group, JobId, JobRef, LimitName, Namespace, PoolName, QueueName, RequestId, ResourceId, Tag,
@@ -624,6 +624,19 @@ impl World {
     /// none is granted while one that came before still waits in line.
     fn check_order(&self, granted: &[(Fence, Option<JobId>, u64)]) -> Result<(), String> {
         let Some(space) = self.machine.spaces.get(&self.namespace) else { return Ok(()) };
+        // The head of this lane went in the same step, and had reserved until then.
+        let reserved_until_now = |key: &LaneKey| {
+            granted.iter().filter_map(|(_, id, _)| id.as_ref()).any(|id| {
+                let slot = space.job_by_id(id.as_str()).filter(|_| self.reserved.contains(id));
+                slot.is_some_and(|slot| {
+                    let shape = &space.shapes[space.jobs[slot].shape];
+                    shape.queue == key.queue
+                        && shape.priority == key.priority
+                        && shape.group == key.group
+                        && shape.held == key.needs
+                })
+            })
+        };
         for (_, id, arrival) in granted {
             let Some(slot) = id.as_ref().and_then(|id| space.job_by_id(id.as_str())) else {
                 continue;
@@ -650,6 +663,7 @@ impl World {
                     && other == limit
                     // A lane that reserves is kept what it needs; what is beyond is free for all.
                     && !lane.marked
+                    && !reserved_until_now(key)
                     // What can never fit stands aside.
                     && !matches!(lane.place, Place::Misfit(_))
                     && !matches!(space.bundles[lane.bundle].place, Place::Misfit(_));
