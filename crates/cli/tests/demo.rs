@@ -86,7 +86,12 @@ fn its_counts_hold_and_with_hold_the_server_is_up_until_it_is_stopped() {
     let answer = demo.answers();
     assert_eq!((&answer["ok"], &answer["pages"]), (&true.into(), &300.into()), "{answer}");
     let counts = answer["counts"].as_array().unwrap();
-    assert!(counts.len() == 4 && counts.iter().all(|count| count["ok"] == true), "{answer}");
+    assert!(counts.len() == 4 && counts.iter().all(|count| count["holds"] == true), "{answer}");
+    for count in counts {
+        let number = |name: &str| count[name].as_u64().unwrap();
+        assert!(number("value") == number("site").max(number("tenure")), "{count}");
+        assert!(number("value") <= number("bound"), "{count}");
+    }
     // The crashes and the ban were there, or all of this shows little.
     assert!(!answer["held_by_the_killed"].as_array().unwrap().is_empty(), "{answer}");
     assert!(answer["server_away_ms"].as_f64().unwrap() > 0.0, "{answer}");

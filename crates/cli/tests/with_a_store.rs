@@ -177,6 +177,29 @@ fn cmds_code_is_passed_on_by_a_lock() {
 }
 
 #[test]
+fn a_lock_that_is_not_got_says_why_in_one_sentence() {
+    let shop = Shop::new();
+    shop.run(&["limit", "set", "lock:shut", "--concurrency", "0"]);
+    for (arguments, said, hint) in [
+        (&["--no-wait"][..], "lock 'shut' is taken", "--wait D waits for it"),
+        (&["--wait", "20ms"], "lock 'shut' was not got in 20ms", "a longer --wait may get it"),
+    ] {
+        let (code, _, err) = shop.told(&[&["lock", "shut"], arguments, &["--", "true"]].concat());
+        let why = "the limit \"lock:shut\" is closed: its concurrency is 0";
+        assert_eq!((code, err.as_str()), (1, &*format!("tenure: {said}\nhint: {why}; {hint}\n")));
+    }
+}
+
+#[test]
+fn an_id_that_the_command_line_makes_has_the_form_of_those_that_a_server_makes() {
+    let shop = Shop::new();
+    let (code, id, _) = shop.told(&["push", "q", "1"]);
+    let letters = id.trim_end().strip_prefix("job_").unwrap();
+    assert_eq!((code, letters.len()), (0, 26));
+    assert!(letters.bytes().all(|c| b"0123456789abcdefghjkmnpqrstvwxyz".contains(&c)), "{id}");
+}
+
+#[test]
 fn a_folder_that_another_has_open_is_69() {
     let shop = Shop::new();
     let mut child = shop

@@ -1,12 +1,12 @@
-//! Ids of jobs that came without one: `job_` and a version 7 UUID in Crockford's base 32.
+//! Ids of jobs that came without one: `job_` and a version 7 UUID, written as in
+//! [`tenure_engine::ids`].
 //!
 //! They sort by the millisecond in which they were made, and nobody can foresee them.
 
 use tenure_core::job::NewJob;
 use tenure_core::names::JobId;
 use tenure_core::time::Moment;
-
-const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+use tenure_engine::ids::written;
 
 /// Gives every job without an id one. An error is that the system has no random numbers.
 pub(crate) fn fill_in<'a>(
@@ -32,13 +32,7 @@ fn made(now: Moment, random: &[u8]) -> String {
     bytes[6..].copy_from_slice(random);
     bytes[6] = 0x70 | bytes[6] & 0x0f;
     bytes[8] = 0x80 | bytes[8] & 0x3f;
-    let number = u128::from_be_bytes(bytes);
-    let mut text = String::with_capacity(30);
-    text.push_str("job_");
-    for digit in (0..26).rev() {
-        text.push(char::from(DIGITS[(number >> (digit * 5)) as usize & 31]));
-    }
-    text
+    written("job_", u128::from_be_bytes(bytes))
 }
 
 #[cfg(test)]
@@ -46,6 +40,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use tenure_core::names::QueueName;
+    use tenure_engine::ids::ALPHABET;
 
     use super::*;
 
@@ -71,7 +66,7 @@ mod tests {
         let ms = 1_800_000_000_123;
         let id = made(Moment::from_us(ms * 1_000 + 7), &[0xff; 10]);
         let digits = id.strip_prefix("job_").unwrap().bytes();
-        let value = |digit: u8| DIGITS.iter().position(|d| *d == digit).unwrap() as u128;
+        let value = |digit: u8| ALPHABET.iter().position(|d| *d == digit).unwrap() as u128;
         let number = digits.fold(0, |number, digit| number << 5 | value(digit));
         assert_eq!((number >> 80) as u64, ms);
         assert_eq!((number >> 76) & 0xf, 7, "the version");

@@ -112,7 +112,9 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
         ("synchronous", synchronous),
         ("temp_store", "MEMORY"),
         ("mmap_size", "0"),
-        ("cache_size", "-65536"),
+        // In KiB. Not more: SQLite looks through the whole cache with each commit after which its
+        // tree was rebalanced; what is not in it is in the system's.
+        ("cache_size", "-16384"),
         ("busy_timeout", "5000"),
         ("trusted_schema", "OFF"),
     ];

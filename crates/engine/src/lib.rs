@@ -6,6 +6,7 @@
 
 mod clock;
 mod fault;
+pub mod ids;
 
 use std::future::Future;
 use std::pin::Pin;

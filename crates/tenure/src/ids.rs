@@ -1,33 +1,25 @@
 //! Ids that this side makes: by them a call can be repeated, and a process be told from others.
 //!
-//! They are random and sort by the moment they were made; nobody may read that moment back.
+//! They are random and sort by the moment they were made; nobody may read that moment back. Their
+//! form is that of [`tenure_engine::ids`], which is also that of the ids that a server makes.
 
 use std::sync::OnceLock;
 
 use tenure_core::lease::Worker;
 use tenure_core::names::{JobId, RequestId, WorkerId};
+use tenure_engine::ids::written;
 use uuid::Uuid;
 
-/// Crockford's alphabet: no I, L, O and U, so that an id can be read out loud.
-const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const LETTERS: usize = 26;
-
 fn fresh(prefix: &str) -> String {
-    let bits = Uuid::now_v7().as_u128();
-    let mut text = String::with_capacity(prefix.len() + LETTERS);
-    text.push_str(prefix);
-    for place in (0..LETTERS).rev() {
-        text.push(char::from(ALPHABET[(bits >> (5 * place)) as usize & 31]));
-    }
-    text
+    written(prefix, Uuid::now_v7().as_u128())
 }
 
-/// A new job's id: `job_` and 26 letters.
+/// A new job's id: `job_` and 26 digits.
 pub fn job_id() -> JobId {
     made(JobId::parse, "job_")
 }
 
-/// A new lease call's id: `req_` and 26 letters.
+/// A new lease call's id: `req_` and 26 digits.
 pub fn request_id() -> RequestId {
     made(RequestId::parse, "req_")
 }
@@ -56,6 +48,7 @@ pub fn this_process() -> &'static Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenure_engine::ids::ALPHABET;
 
     #[test]
     fn ids_are_30_characters_sort_by_time_and_never_repeat() {

@@ -32,7 +32,7 @@ fn people(explained: &Explained, now: Moment) -> String {
 }
 
 /// Reasons, a paragraph each.
-pub fn reasons(reasons: &[Reason], now: Moment) -> String {
+fn reasons(reasons: &[Reason], now: Moment) -> String {
     let mut text = String::new();
     for reason in reasons {
         let kind = super::job::json(&reason.kind);

@@ -83,14 +83,14 @@ async fn hold(
         signal = signals.next() => return Err(Failure::silent(by_signal(signal as i32))),
     };
     let Some((lease, asked)) = got.lease else {
-        let mut failure = match patience {
-            Some(Span::ZERO) => Failure::new(args.exit_code, format!("{what} is taken")),
-            Some(wait) => Failure::new(args.exit_code, format!("{what} was not got in {wait}")),
-            None => Failure::new(args.exit_code, format!("{what} was not got")),
+        let (no, next) = match patience {
+            Some(Span::ZERO) => ("is taken".to_owned(), "--wait D waits for it"),
+            Some(wait) => (format!("was not got in {wait}"), "a longer --wait may get it"),
+            None => ("was not got".to_owned(), "try again"),
         };
-        if !got.why.is_empty() {
-            failure = failure.hint(got.why);
-        }
+        let why = if got.why.is_empty() { String::new() } else { format!("{}; ", got.why) };
+        let failure = Failure::new(args.exit_code, format!("{what} {no}"));
+        let failure = failure.hint(format!("{why}{next}"));
         return Err(failure);
     };
     // A token was granted and given back in one step: there is nothing to keep.
@@ -232,14 +232,13 @@ async fn acquire(
                     return Ok(Got { lease: Some((leases.remove(0), asked)), why: String::new() });
                 }
                 id = request_id();
-                let why = super::explain::reasons(&reasons, super::now());
-                let why = why.trim_end().to_owned();
+                let why = why::sentence(&reasons, super::now());
                 if left.is_some_and(|left| left <= wait.std()) {
                     return Ok(Got { lease: None, why });
                 }
                 if !told && !why.is_empty() {
                     told = true;
-                    tell(&format!("waiting\n{why}"));
+                    tell(&format!("waiting: {why}"));
                 }
                 pause
             }
@@ -283,6 +282,8 @@ async fn give_back(store: &Store, held: &Held) {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
+
+mod why;
 
 #[cfg(test)]
 mod tests;

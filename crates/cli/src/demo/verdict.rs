@@ -38,15 +38,53 @@ pub struct Told {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Count {
     /// What is counted.
-    pub what: &'static str,
+    pub name: &'static str,
     /// What the site counted.
-    pub site: String,
+    pub site: u64,
     /// What Tenure says.
-    pub tenure: String,
-    /// What must hold.
-    pub must: String,
-    /// Whether it does.
-    pub ok: bool,
+    pub tenure: u64,
+    /// The worse of the two.
+    pub value: u64,
+    /// The most that may be.
+    pub bound: u64,
+    /// Whether it holds.
+    pub holds: bool,
+    /// How people read it.
+    #[serde(skip)]
+    words: Words,
+}
+
+/// How a count is read out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Words {
+    /// The most at one time.
+    AtOnce,
+    /// Pages, of which the site and Tenure say this.
+    Pages { site: &'static str, tenure: &'static str },
+}
+
+impl Count {
+    fn new(name: &'static str, words: Words, site: u64, tenure: u64, bound: u64) -> Self {
+        let value = site.max(tenure);
+        Count { name, site, tenure, value, bound, holds: value <= bound, words }
+    }
+
+    /// What the site counted, what Tenure says, and what must be.
+    fn texts(&self) -> [String; 3] {
+        let of_pages = |n| counted(n, "page", "pages");
+        match self.words {
+            Words::AtOnce => [
+                self.site.to_string(),
+                format!("{} seen in use", self.tenure),
+                format!("<= {}", self.bound),
+            ],
+            Words::Pages { site, tenure } => [
+                format!("{} {site}", of_pages(self.site)),
+                format!("{} {tenure}", of_pages(self.tenure)),
+                self.bound.to_string(),
+            ],
+        }
+    }
 }
 
 /// The verdict.
@@ -68,10 +106,6 @@ pub struct Verdict {
     pub faults: Vec<String>,
 }
 
-fn of_pages(n: usize) -> String {
-    counted(n as u64, "page", "pages")
-}
-
 /// Judges.
 pub fn judge(pages: &[Page], seen: &Witness, told: &Told) -> Verdict {
     let answered = |page: &&Page| seen.pages.get(&page.page).is_some_and(|p| !p.answers.is_empty());
@@ -79,36 +113,21 @@ pub fn judge(pages: &[Page], seen: &Witness, told: &Told) -> Verdict {
     let lost: Vec<_> = pages.iter().filter(|p| !told.results.contains_key(&p.page)).collect();
     let twice = accepted_twice(told);
     let at_once = seen.fetched_at_once();
-    let (host, account) = (seen.most_on_a_host(), seen.most_with_an_account());
+    let most = |name, site: u32, tenure, bound: u32| {
+        Count::new(name, Words::AtOnce, site.into(), tenure, bound.into())
+    };
+    let none = |name, words, site: usize, tenure: usize| {
+        Count::new(name, words, site as u64, tenure as u64, 0)
+    };
+    let lost_words = Words::Pages { site: "never served", tenure: "without a succeeded job" };
+    let doubled_words =
+        Words::Pages { site: "fetched by two at one time", tenure: "with two accepted results" };
+    let (host, account) = (told.most.host, told.most.account.into());
     let counts = vec![
-        Count {
-            what: "most at once on one host",
-            site: host.to_string(),
-            tenure: format!("{} seen in use", told.most.host),
-            must: format!("<= {PER_HOST}"),
-            ok: host <= PER_HOST && told.most.host <= u64::from(PER_HOST),
-        },
-        Count {
-            what: "most at once with one account",
-            site: account.to_string(),
-            tenure: format!("{} seen in use", told.most.account),
-            must: format!("<= {PER_ACCOUNT}"),
-            ok: account <= PER_ACCOUNT && told.most.account <= PER_ACCOUNT,
-        },
-        Count {
-            what: "lost",
-            site: format!("{} never served", of_pages(unanswered)),
-            tenure: format!("{} without a succeeded job", of_pages(lost.len())),
-            must: "0".to_owned(),
-            ok: lost.is_empty() && unanswered == 0,
-        },
-        Count {
-            what: "doubled",
-            site: format!("{} fetched by two at one time", of_pages(at_once.len())),
-            tenure: format!("{} with two accepted results", of_pages(twice.len())),
-            must: "0".to_owned(),
-            ok: twice.is_empty() && at_once.is_empty(),
-        },
+        most("most at once on one host", seen.most_on_a_host(), host, PER_HOST),
+        most("most at once with one account", seen.most_with_an_account(), account, PER_ACCOUNT),
+        none("lost", lost_words, unanswered, lost.len()),
+        none("doubled", doubled_words, at_once.len(), twice.len()),
     ];
     let again = seen.served_again();
     let by_the_killed = |page: &String| {
@@ -117,7 +136,7 @@ pub fn judge(pages: &[Page], seen: &Witness, told: &Told) -> Verdict {
     };
     let (taken_back, fetched_again) = again.into_iter().partition(by_the_killed);
     Verdict {
-        ok: counts.iter().all(|count| count.ok) && told.faults.is_empty(),
+        ok: counts.iter().all(|count| count.holds) && told.faults.is_empty(),
         counts,
         taken_back,
         fetched_again,
@@ -142,14 +161,9 @@ impl Verdict {
     pub fn text(&self) -> String {
         let mut table = Table::new(&["", "the site counted", "Tenure says", "must be", ""]);
         for count in &self.counts {
-            let holds = if count.ok { "holds" } else { "BROKEN" };
-            table.row([
-                count.what.to_owned(),
-                count.site.clone(),
-                count.tenure.clone(),
-                count.must.clone(),
-                holds.to_owned(),
-            ]);
+            let holds = if count.holds { "holds" } else { "BROKEN" };
+            let [site, tenure, must] = count.texts();
+            table.row([count.name.to_owned(), site, tenure, must, holds.to_owned()]);
         }
         let mut text = table.render("nothing was counted");
         let list = |pages: &[String]| match pages {
@@ -206,7 +220,7 @@ mod tests {
 
     fn broken(pages: &[Page], seen: &Witness, told: &Told) -> Vec<&'static str> {
         let verdict = judge(pages, seen, told);
-        let broken: Vec<_> = verdict.counts.iter().filter(|c| !c.ok).map(|c| c.what).collect();
+        let broken: Vec<_> = verdict.counts.iter().filter(|c| !c.holds).map(|c| c.name).collect();
         assert_eq!(verdict.ok, broken.is_empty());
         assert_eq!(verdict.text().contains("BROKEN"), !verdict.ok);
         broken
@@ -263,6 +277,33 @@ mod tests {
         let (pages, seen, mut told) = well();
         told.results.insert("a/1".to_owned(), 99);
         assert_eq!(broken(&pages, &seen, &told), ["doubled"]);
+    }
+
+    #[test]
+    fn counts_are_numbers_for_programs_and_words_for_people() {
+        let (pages, seen, mut told) = well();
+        told.results.remove("b/1");
+        let verdict = judge(&pages, &seen, &told);
+        let json = serde_json::to_value(&verdict.counts).unwrap();
+        let of = |name, site, tenure, value, bound, holds| {
+            serde_json::json!({
+                "name": name, "site": site, "tenure": tenure, "value": value, "bound": bound,
+                "holds": holds,
+            })
+        };
+        assert_eq!(
+            json,
+            serde_json::json!([
+                of("most at once on one host", 1, 0, 1, PER_HOST, true),
+                of("most at once with one account", 1, 0, 1, PER_ACCOUNT, true),
+                of("lost", 0, 1, 1, 0, false),
+                of("doubled", 0, 0, 0, 0, true),
+            ])
+        );
+        let text = verdict.text();
+        for part in ["0 pages never served", "1 page without a succeeded job", "<= 1"] {
+            assert!(text.contains(part), "{text}");
+        }
     }
 
     #[test]

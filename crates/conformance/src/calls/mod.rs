@@ -1,0 +1,82 @@
+//! Short calls on a bench: each says what it expects, and panics at the sentence's own line.
+
+mod jobs;
+mod leases;
+mod settings;
+mod waits;
+
+use std::future::Future;
+use std::panic::Location;
+use std::time::Duration;
+
+use tenure_core::names::Namespace;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::*;
+use tenure_engine::{CallError, EngineExt};
+
+use crate::bench::Bench;
+
+/// Longest real time in which a call that can be answered is answered.
+const PROMPT: Duration = Duration::from_secs(20);
+/// Between two looks at something that has no event of its own.
+const LOOK: Duration = Duration::from_millis(2);
+
+impl Bench {
+    /// Any call, in any namespace; a call that is not answered at all fails the sentence.
+    #[track_caller]
+    pub(crate) fn call_in<O: Operation>(
+        &self,
+        namespace: &Namespace,
+        request: O,
+    ) -> impl Future<Output = Result<O::Reply, CallError>> + Send + use<O> {
+        let at = Location::caller();
+        let engine = self.engine();
+        let namespace = namespace.clone();
+        async move {
+            let answer = tokio::time::timeout(PROMPT, engine.run(&namespace, request)).await;
+            answer.unwrap_or_else(|_| panic!("{at}: {} was not answered", O::NAME))
+        }
+    }
+
+    /// A call that is answered.
+    #[track_caller]
+    pub(crate) fn ok<O: Operation>(
+        &self,
+        request: O,
+    ) -> impl Future<Output = O::Reply> + Send + use<O> {
+        let at = Location::caller();
+        let call = self.call_in(&self.namespace, request);
+        async move { call.await.unwrap_or_else(|no| panic!("{at}: {} failed: {no}", O::NAME)) }
+    }
+
+    /// A call that is refused, with this code.
+    #[track_caller]
+    pub(crate) fn refused<O: Operation>(
+        &self,
+        code: Code,
+        request: O,
+    ) -> impl Future<Output = Refusal> + Send + use<O> {
+        let at = Location::caller();
+        let call = self.call_in(&self.namespace, request);
+        async move {
+            match call.await {
+                Ok(_) => panic!("{at}: {} was answered, not refused as {code}", O::NAME),
+                Err(CallError::Fault(fault)) => panic!("{at}: {}: {fault}", O::NAME),
+                Err(CallError::Refused(no)) => {
+                    assert_eq!(no.code, code, "{at}: {} was refused otherwise: {no}", O::NAME);
+                    no
+                }
+            }
+        }
+    }
+
+    /// Looks until it is true; fails the sentence if that takes too long in real time.
+    pub(crate) async fn eventually(&self, what: &str, mut is_true: impl AsyncFnMut() -> bool) {
+        let look = async {
+            while !is_true().await {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        assert!(tokio::time::timeout(PROMPT, look).await.is_ok(), "this never was so: {what}");
+    }
+}

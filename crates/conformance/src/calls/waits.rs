@@ -1,0 +1,96 @@
+//! Lease calls that wait, and what becomes of them.
+
+use std::future::Future;
+use std::panic::Location;
+
+use tenure_core::lease::{LeaseView, Leased};
+use tenure_core::requests::*;
+use tenure_engine::{CallError, EngineExt};
+use tokio::task::JoinHandle;
+
+use super::PROMPT;
+use crate::bench::Bench;
+
+impl Bench {
+    /// Starts a call for jobs that waits, and returns when the engine has heard of it. Its worker
+    /// must be one that nobody has heard of.
+    pub(crate) async fn waiting(&self, lease: Lease) -> Waiting {
+        let id = lease.worker.id.clone().expect("a waiting worker has an id");
+        let waiting = self.start(lease);
+        self.eventually("the waiting call is heard of", async || {
+            let page = Page { max: 1_000, cursor: None };
+            let workers = self.ok(ListWorkers { page }).await.items;
+            workers.iter().any(|worker| worker.id == id) || waiting.is_answered()
+        })
+        .await;
+        waiting
+    }
+    /// Starts a call for needs alone that waits, and returns when `line` stand in the line of the
+    /// limit.
+    pub(crate) async fn waiting_at(&self, name: &str, line: u64, lease: Lease) -> Waiting {
+        let waiting = self.start(lease);
+        self.eventually("the waiting call stands in line", async || {
+            self.limit(name).await.waiting == line
+        })
+        .await;
+        waiting
+    }
+    /// Says that nobody got the answer with this lease.
+    pub(crate) fn undo(&self, lease: &LeaseView) {
+        self.engine().undo(&self.namespace, lease.lease.iter().cloned().collect());
+    }
+    /// Starts a call, and does not wait for anything.
+    pub(crate) fn start(&self, lease: Lease) -> Waiting {
+        let task = tokio::spawn(self.engine().run(&self.namespace, lease));
+        Waiting { task: Some(task) }
+    }
+}
+
+/// A lease call that waits. Dropping it drops the call: its caller is gone.
+pub(crate) struct Waiting {
+    task: Option<JoinHandle<Result<Leased, CallError>>>,
+}
+
+impl Waiting {
+    pub(crate) fn is_answered(&self) -> bool {
+        self.task.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+    /// Its answer, which must come without time passing.
+    #[track_caller]
+    pub(crate) fn answer(mut self) -> impl Future<Output = Leased> + Send {
+        let at = Location::caller();
+        let task = self.task.take().expect("a waiting call is answered once");
+        async move {
+            let answer = tokio::time::timeout(PROMPT, task).await;
+            let answer = answer.unwrap_or_else(|_| panic!("{at}: the waiting call has no answer"));
+            let answer = answer.unwrap_or_else(|why| panic!("{at}: the waiting call ended: {why}"));
+            answer.unwrap_or_else(|no| panic!("{at}: the waiting call failed: {no}"))
+        }
+    }
+    /// The one lease that it is answered with, without time passing.
+    #[track_caller]
+    pub(crate) fn lease(self) -> impl Future<Output = LeaseView> + Send {
+        let at = Location::caller();
+        let answer = self.answer();
+        async move {
+            let mut leased = answer.await;
+            assert_eq!(leased.leases.len(), 1, "{at}: one lease is granted: {leased:?}");
+            leased.leases.remove(0)
+        }
+    }
+    /// The caller goes away.
+    pub(crate) async fn hang_up(mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+            // Aborted or just answered: either way the call is over.
+            let _ = task.await;
+        }
+    }
+}
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}

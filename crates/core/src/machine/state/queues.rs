@@ -1,0 +1,79 @@
+//! Queues, their priorities and the turns of their groups: the ready order. They never say why
+//! something is blocked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::{HeldNeed, Place, Slot, TakerId};
+use crate::names::{Group, QueueName};
+use crate::settings::QueueSettings;
+use crate::time::Moment;
+
+/// Who shares the turns of a queue and a priority.
+#[derive(Debug)]
+pub(crate) struct GroupTurn {
+    pub queue: Slot,
+    pub priority: i8,
+    pub name: Option<Group>,
+    /// Virtual time; see SEMANTICS 2.
+    pub own: u64,
+    pub open: BTreeSet<(u64, Slot)>,
+    /// Its key in the priority's order, while it is in it.
+    pub ordered: Option<(u64, u64)>,
+    /// Suspects have bundles of their own: who may have none must not try their bundle.
+    pub bundles: HashMap<(Arc<[HeldNeed]>, bool), Slot>,
+}
+
+/// One priority of a queue.
+#[derive(Debug, Default)]
+pub(crate) struct PriorityTurns {
+    /// The virtual time of the last grant.
+    pub v: u64,
+    pub groups: BTreeMap<Option<Group>, Slot>,
+    /// Groups with an open lane: virtual time, arrival of the head, group.
+    pub open: BTreeSet<(u64, u64, Slot)>,
+    /// Groups without a lane, by virtual time: forgotten once it is not above `v`.
+    pub idle: BTreeSet<(u64, Slot)>,
+    /// A group with a name was here: the times have rows.
+    pub grouped: bool,
+}
+
+/// Live jobs of a queue; what of `waiting` is blocked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counts {
+    pub scheduled: u64,
+    pub waiting: u64,
+    pub blocked: u64,
+    pub running: u64,
+    pub succeeded: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+}
+
+/// A named line of jobs.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// `None`: the queue of callers.
+    pub name: Option<QueueName>,
+    pub settings: QueueSettings,
+    /// `Some(Moment::MAX)`: until it is resumed.
+    pub paused_until: Option<Moment>,
+    /// By negated priority, so that the first is the highest.
+    pub priorities: BTreeMap<i16, PriorityTurns>,
+    pub counts: Counts,
+    /// Waiting lease calls that name it, in order.
+    pub takers: BTreeSet<TakerId>,
+    /// When it was last asked for.
+    pub asked_at: Option<Moment>,
+    /// The limit `queue:NAME`, if such a name can be.
+    pub limit: Option<Slot>,
+    /// `Parked`: its own limit is taken; it stands at that door as a whole.
+    pub place: Place,
+    pub out: Option<Slot>,
+    /// It was deleted, and only finished jobs or who waits for it keep it here.
+    pub hidden: bool,
+    /// When it was first used.
+    pub since: Moment,
+}

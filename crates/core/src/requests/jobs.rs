@@ -1,0 +1,188 @@
+//! Requests about jobs, one or many. They say what is asked; whether it may be is the engine's to
+//! say.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Page, Patch};
+use crate::job::{JobState, Labels, Need, NewJob, PushedJob};
+use crate::names::{Group, JobId, JobRef, QueueName};
+use crate::secret::Json;
+use crate::time::{Moment, Span};
+
+/// How much of the jobs a push answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PushAnswer {
+    /// The jobs.
+    #[default]
+    Whole,
+    /// Their ids, which is all that a library needs.
+    Ids,
+}
+
+/// Stores jobs: all, or none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Push {
+    /// 1 to 1,000.
+    pub jobs: Vec<NewJob>,
+    /// What to answer.
+    pub answer: PushAnswer,
+}
+
+/// One job in the short answer of a push.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PushedId {
+    /// The job that is there now.
+    pub id: JobId,
+    /// It was there already.
+    pub duplicate: bool,
+    /// It was there already, and got the new content.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaced: bool,
+    /// `Some(0)`: nobody asked for its queue within the last minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+}
+
+/// The answer of a push, in its order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Pushed {
+    /// For [`PushAnswer::Whole`].
+    Whole(Vec<PushedJob>),
+    /// For [`PushAnswer::Ids`].
+    Ids(Vec<PushedId>),
+}
+
+/// Shows a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GetJob {
+    /// Which.
+    pub job: JobRef,
+}
+
+/// Which jobs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct JobFilter {
+    /// Of this queue.
+    pub queue: Option<QueueName>,
+    /// In one of these states; empty = any.
+    pub states: Vec<JobState>,
+    /// Of this kind.
+    pub kind: Option<String>,
+    /// With this label.
+    pub label: Option<(String, String)>,
+}
+
+/// Lists jobs, newest first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListJobs {
+    /// Which.
+    pub filter: JobFilter,
+    /// The page.
+    pub page: Page,
+    /// With `payload` and `result`.
+    pub full: bool,
+}
+
+/// Changes a job that is neither running nor finished.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PatchJob {
+    /// Which.
+    pub job: JobRef,
+    /// When it may run; `Reset` is now.
+    pub when: Patch<crate::job::When>,
+    /// `Reset`: 0.
+    pub priority: Patch<i8>,
+    /// `Reset`: null.
+    pub payload: Patch<Json>,
+    /// `Reset`: the queue's.
+    pub needs: Patch<Vec<Need>>,
+    /// `Reset`: none.
+    pub group: Patch<Group>,
+    /// `Reset`: none.
+    pub labels: Patch<Labels>,
+    /// `Reset`: the queue's.
+    pub timeout: Patch<Span>,
+    /// `Reset`: none.
+    pub expires_at: Patch<Moment>,
+}
+
+impl PatchJob {
+    /// A patch that changes nothing yet.
+    pub fn new(job: JobRef) -> Self {
+        PatchJob {
+            job,
+            when: Patch::Keep,
+            priority: Patch::Keep,
+            payload: Patch::Keep,
+            needs: Patch::Keep,
+            group: Patch::Keep,
+            labels: Patch::Keep,
+            timeout: Patch::Keep,
+            expires_at: Patch::Keep,
+        }
+    }
+}
+
+/// Cancels a job and forgets it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeleteJob {
+    /// Which.
+    pub job: JobRef,
+}
+
+/// Calls a job off.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CancelJob {
+    /// Which.
+    pub job: JobRef,
+}
+
+/// Makes a finished job ready again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RetryJob {
+    /// Which.
+    pub job: JobRef,
+    /// Only if it is still that end.
+    pub finished_at: Option<Moment>,
+}
+
+/// Makes a scheduled job ready.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunJobNow {
+    /// Which.
+    pub job: JobRef,
+}
+
+/// Calls off those that match.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CancelJobs {
+    /// Which.
+    pub filter: JobFilter,
+    /// At most so many, 1 to 1,000.
+    pub max: usize,
+}
+
+/// Makes those that match ready again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RetryJobs {
+    /// Which.
+    pub filter: JobFilter,
+    /// At most so many, 1 to 1,000.
+    pub max: usize,
+}
+
+/// What a call on many did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DoneMany {
+    /// So many were changed.
+    pub done: u64,
+    /// There may be more.
+    pub more: bool,
+}
+
+/// Says what a job waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExplainJob {
+    /// Which.
+    pub job: JobRef,
+}

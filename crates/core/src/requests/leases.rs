@@ -1,0 +1,107 @@
+//! Requests about leases: to get, keep, end and list them. They never hold what a lease grants.
+
+use serde::{Deserialize, Serialize};
+
+use super::Page;
+use crate::bounds::TTL_US_DEFAULT;
+use crate::job::Need;
+use crate::lease::{ExtendItem, SettleItem, SettledLease, Worker};
+use crate::names::{LimitName, PoolName, QueueName, RequestId};
+use crate::time::Span;
+
+/// What a lease call asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Jobs, from the first of these queues that has one that may go.
+    Jobs {
+        /// 1 to 32, in order.
+        queues: Vec<QueueName>,
+        /// At most so many, 1 to 1,000.
+        max: usize,
+    },
+    /// Needs alone.
+    Needs(Vec<Need>),
+}
+
+/// Asks for a lease.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lease {
+    /// For what.
+    pub ask: Ask,
+    /// How long to wait for the first grant.
+    pub wait: Span,
+    /// How long a lease lives without an extend; zero with needs that are only rates.
+    pub ttl: Span,
+    /// Who asks.
+    pub worker: Worker,
+    /// By which the call can be repeated.
+    pub request_id: Option<RequestId>,
+    /// A place in line that an earlier call of the same wait took; its `request_id`.
+    pub place: Option<RequestId>,
+}
+
+impl Lease {
+    /// Asks for up to `max` jobs of these queues, at once or not at all.
+    pub fn jobs(queues: Vec<QueueName>, max: usize) -> Self {
+        Lease::asking(Ask::Jobs { queues, max })
+    }
+    /// Asks for needs alone, at once or not at all.
+    pub fn needs(needs: Vec<Need>) -> Self {
+        Lease::asking(Ask::Needs(needs))
+    }
+    fn asking(ask: Ask) -> Self {
+        Lease {
+            ask,
+            wait: Span::ZERO,
+            ttl: Span::from_us(TTL_US_DEFAULT),
+            worker: Worker::default(),
+            request_id: None,
+            place: None,
+        }
+    }
+}
+
+/// Keeps leases alive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Extend {
+    /// At most 1,000.
+    pub leases: Vec<ExtendItem>,
+    /// A new ttl; `None` keeps each lease's own.
+    pub ttl: Option<Span>,
+}
+
+/// Ends leases.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settle {
+    /// At most 1,000.
+    pub settle: Vec<SettleItem>,
+}
+
+/// The answer of a settle call, in its order.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Settled {
+    /// One each.
+    pub settled: Vec<SettledLease>,
+}
+
+/// Lists live leases.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListLeases {
+    /// Of jobs of this queue.
+    pub queue: Option<QueueName>,
+    /// That hold this limit.
+    pub limit: Option<LimitName>,
+    /// That hold a resource of this pool.
+    pub pool: Option<PoolName>,
+    /// Of this holder.
+    pub worker: Option<String>,
+    /// The page.
+    pub page: Page,
+}
+
+/// Takes a lease back by force: as a reap, but not counted in `lost`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ForceLease {
+    /// Which.
+    pub lease: String,
+}

@@ -1,0 +1,79 @@
+//! Requests about limits: settings, pauses, what others use. A lease's permits are never taken
+//! here.
+
+use super::{Page, Patch};
+use crate::lease::Later;
+use crate::names::LimitName;
+use crate::settings::{LimitSettings, Rate};
+use crate::time::Span;
+
+/// Lists limits that are set or in use.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListLimits {
+    /// The page.
+    pub page: Page,
+}
+
+/// Shows a limit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GetLimit {
+    /// Which.
+    pub limit: LimitName,
+}
+
+/// Replaces all settings of a limit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PutLimit {
+    /// Which.
+    pub limit: LimitName,
+    /// Settings.
+    pub settings: LimitSettings,
+}
+
+/// Changes the named settings of a limit; makes it if it is not there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PatchLimit {
+    /// Which.
+    pub limit: LimitName,
+    /// How many at once.
+    pub concurrency: Patch<u32>,
+    /// How many per period.
+    pub rate: Patch<Rate>,
+    /// Rest of each permit.
+    pub gap: Patch<Span>,
+}
+
+/// Forgets a limit's settings.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeleteLimit {
+    /// Which.
+    pub limit: LimitName,
+}
+
+/// Grants nothing of a limit for a while; the later moment holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PauseLimit {
+    /// Which; never a template.
+    pub limit: LimitName,
+    /// Until when. There is no pause without end: a limit that is to grant nothing until further
+    /// notice is set to a concurrency of 0.
+    pub until: Later,
+}
+
+/// Ends a pause.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResumeLimit {
+    /// Which.
+    pub limit: LimitName,
+}
+
+/// Says how many permits are taken by work that Tenure does not run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObserveLimit {
+    /// Which.
+    pub limit: LimitName,
+    /// So many.
+    pub external: u32,
+    /// For so long; `None` = until the next observation.
+    pub hold: Option<Span>,
+}

@@ -1,0 +1,49 @@
+//! What a patch does to one field, and what a put answers. Nothing here knows which thing is
+//! changed.
+
+/// What a patch does to one field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Patch<T> {
+    /// It is not named.
+    #[default]
+    Keep,
+    /// It is `null`: back to the default.
+    Reset,
+    /// It is given.
+    Set(T),
+}
+
+impl<T> Patch<T> {
+    /// Applies it to an optional field.
+    pub fn apply(self, field: &mut Option<T>) {
+        match self {
+            Patch::Keep => {}
+            Patch::Reset => *field = None,
+            Patch::Set(value) => *field = Some(value),
+        }
+    }
+    /// Applies it to a field that has a default.
+    pub fn apply_or_default(self, field: &mut T)
+    where
+        T: Default,
+    {
+        match self {
+            Patch::Keep => {}
+            Patch::Reset => *field = T::default(),
+            Patch::Set(value) => *field = value,
+        }
+    }
+    /// Whether the field is named.
+    pub fn is_named(&self) -> bool {
+        !matches!(self, Patch::Keep)
+    }
+}
+
+/// The answer of a put: what is there now, and whether it is new.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Put<T> {
+    /// What is there now.
+    pub view: T,
+    /// It was not there.
+    pub created: bool,
+}

@@ -1,0 +1,79 @@
+//! Requests about a namespace as a whole: workers, totals, the audit. They only read.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Page;
+use crate::job::JobState;
+use crate::names::{QueueName, WorkerId};
+use crate::time::Moment;
+
+/// Lists who called within the last minute.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListWorkers {
+    /// The page.
+    pub page: Page,
+}
+
+/// A worker as the contract shows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkerView {
+    /// Its id.
+    pub id: WorkerId,
+    /// Its host.
+    pub host: Option<String>,
+    /// Its process id.
+    pub pid: Option<u32>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Queues it asked for.
+    pub queues: Vec<QueueName>,
+    /// Leases it holds.
+    pub leases: u64,
+    /// When it called last.
+    pub last_seen_at: Moment,
+}
+
+/// Totals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GetStats;
+
+/// Where state lives, and how much of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StoreStats {
+    /// `embedded`, `redis`.
+    pub kind: String,
+    /// Bytes on disk or in the store.
+    pub bytes: u64,
+}
+
+/// Totals of a namespace.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Stats {
+    /// Jobs by state.
+    pub jobs: BTreeMap<JobState, u64>,
+    /// Jobs by queue and state.
+    pub queues: BTreeMap<QueueName, BTreeMap<JobState, u64>>,
+    /// Live leases.
+    pub leases: u64,
+    /// Since when the oldest ready job is ready.
+    pub oldest_ready_at: Option<Moment>,
+    /// Where state lives.
+    pub store: StoreStats,
+}
+
+/// Checks that what is cached agrees with what is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RunAudit;
+
+/// What an audit found.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Audit {
+    /// Nothing is wrong.
+    pub ok: bool,
+    /// Things that were checked.
+    pub checked: u64,
+    /// What is wrong, a sentence each.
+    pub faults: Vec<String>,
+}

@@ -1,0 +1,70 @@
+//! How batches leave: to the disk, or refused when nothing can be written any more.
+//!
+//! It must never send an answer whose rows are not durable, nor wait for the disk but at the end.
+
+use crate::batch::Batch;
+use crate::disk;
+use crate::inbox::Envelope;
+use crate::options::Fatal;
+
+use super::{State, Waiting};
+
+impl State {
+    /// Hands the batch on, if there is room for it.
+    pub(super) fn hand_on(&mut self) {
+        if let Some(why) = self.shelf.failure() {
+            // A step asked the disk and got no answer: it may have decided wrongly.
+            self.shared.stop_for(Fatal::Disk(why));
+        }
+        if self.shared.fatal().is_some() {
+            self.refuse(Vec::new());
+            return;
+        }
+        if self.batch.is_empty() {
+            return;
+        }
+        if self.batch.rows.is_empty() && self.shared.durable() + 1 == self.batch.number {
+            // All that these answers saw is durable.
+            disk::send(&self.shared, std::mem::take(&mut self.batch.answers));
+            return;
+        }
+        if !self.shared.slot.has_room() {
+            return;
+        }
+        let next = Batch { number: self.batch.number + 1, ..Batch::default() };
+        let batch = std::mem::replace(&mut self.batch, next);
+        if let Err(batch) = self.shared.slot.put(batch) {
+            // Only this thread puts, so there still is room; but nothing is lost if there is not.
+            self.batch = batch;
+        }
+    }
+
+    /// Everybody who waits is told that nothing of theirs was written.
+    pub(super) fn refuse(&mut self, calls: Vec<Envelope>) {
+        let no = self.shared.unavailable();
+        let calls = calls.into_iter().chain(std::mem::take(&mut self.again));
+        let calls = calls.filter_map(|call| call.reply);
+        let waiting = std::mem::take(&mut self.waiting).into_values().map(|wait| wait.reply);
+        let answers = std::mem::take(&mut self.batch.answers).into_iter().map(|one| one.reply);
+        for reply in calls.chain(waiting).chain(answers) {
+            let _ = reply.send(Err(no.clone()));
+        }
+    }
+
+    /// The last batch goes to the disk; who waits is told that nothing comes.
+    pub(super) fn close(&mut self) {
+        let no = self.shared.unavailable();
+        for Waiting { reply, .. } in std::mem::take(&mut self.waiting).into_values() {
+            let _ = reply.send(Err(no.clone()));
+        }
+        while !self.batch.is_empty() && self.shared.fatal().is_none() {
+            self.hand_on();
+            if !self.batch.is_empty() {
+                // The disk pokes when it takes what is in the slot.
+                if !self.shared.inbox.wait_for_poke() {
+                    return;
+                }
+            }
+        }
+    }
+}

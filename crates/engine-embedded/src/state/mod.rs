@@ -1,0 +1,162 @@
+//! The thread that owns the machine: it applies what is asked, one after the other, ticks when
+//! something is due, and hands rows and answers on in batches.
+//!
+//! It must never wait for the disk, nor for who asked.
+
+mod batches;
+mod calls;
+mod steps;
+mod time;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tenure_core::machine::{Command, Done, Machine, TakerId};
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_engine::CallError;
+
+use self::time::Seen;
+use crate::batch::{Answer, Batch, Pending, Reply};
+use crate::inbox::{Ask, Envelope};
+use crate::shared::Shared;
+use crate::shelf::Shelf;
+
+/// A batch of so many jobs is handed on although more is asked already, if the disk has room.
+const ROWS_ENOUGH: usize = 1_000;
+
+/// A lease call that waits.
+struct Waiting {
+    namespace: Namespace,
+    reply: Reply,
+}
+
+/// See the module.
+pub(crate) struct State {
+    shared: Arc<Shared>,
+    machine: Machine,
+    shelf: Shelf,
+    batch: Batch,
+    waiting: HashMap<TakerId, Waiting>,
+    /// Calls whose bounded work was not enough: they go on behind those that came meanwhile.
+    again: Vec<Envelope>,
+    clock: Seen,
+    /// Finished jobs take too much, but none could go: not tried again before something changes.
+    stuck: bool,
+}
+
+/// Why the thread ends.
+pub(crate) enum Ended {
+    Closed,
+    Crashed,
+}
+
+impl State {
+    pub(crate) fn new(shared: Arc<Shared>, machine: Machine, shelf: Shelf) -> Self {
+        State {
+            shared,
+            machine,
+            shelf,
+            batch: Batch { number: 1, ..Batch::default() },
+            waiting: HashMap::new(),
+            again: Vec::new(),
+            clock: Seen::default(),
+            stuck: false,
+        }
+    }
+
+    /// Runs until the inbox is closed.
+    pub(crate) fn run(&mut self) -> Ended {
+        let shared = self.shared.clone();
+        loop {
+            let taken = shared.inbox.take(self.patience());
+            if taken.crashed {
+                return Ended::Crashed;
+            }
+            if shared.fatal().is_some() {
+                self.refuse(taken.calls);
+                if taken.closing {
+                    return Ended::Closed;
+                }
+                continue;
+            }
+            self.shelf.committed(shared.committed.load(Ordering::Acquire));
+            let again = std::mem::take(&mut self.again);
+            for call in again.into_iter().chain(taken.calls) {
+                self.tick();
+                self.take(call);
+                if self.batch.rows.jobs.len() >= ROWS_ENOUGH {
+                    self.hand_on();
+                }
+            }
+            self.tick();
+            self.hand_on();
+            if taken.closing && self.again.is_empty() {
+                self.close();
+                return Ended::Closed;
+            }
+        }
+    }
+
+    fn take(&mut self, call: Envelope) {
+        let Envelope { namespace, ask, reply } = call;
+        match ask {
+            Ask::Command(command) => {
+                let done = self.apply(&namespace, *command);
+                self.answer_step(namespace, reply, done.map(Answer::Done));
+            }
+            Ask::Push(push) => self.push(namespace, push, reply),
+            Ask::Settle(settle) => self.settle(namespace, settle, reply),
+            Ask::Lease(lease, taker) => self.lease(namespace, lease, taker, reply),
+            Ask::DropWait(taker) => {
+                self.waiting.remove(&taker);
+                let _ = self.apply(&namespace, Command::DropWait(taker));
+                self.absorb();
+            }
+            Ask::Undo(fences) => {
+                let _ = self.apply(&namespace, Command::Undo(fences));
+                self.absorb();
+            }
+            Ask::Drain => self.end_waits(namespace, reply),
+            Ask::Settled => {
+                self.tick();
+                while self.due().is_some_and(|due| due <= self.shared.clock.now()) {
+                    self.tick();
+                }
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
+            Ask::Durable => {
+                let lines = self.machine.durable(self.shared.clock.now());
+                self.answer(namespace, reply, Ok(Answer::Lines(lines)));
+            }
+        }
+    }
+
+    fn apply(&mut self, namespace: &Namespace, command: Command) -> Result<Done, Refusal> {
+        let now = self.shared.clock.now();
+        self.machine.apply(namespace, command, now, &self.shelf)
+    }
+
+    fn answer(
+        &mut self,
+        namespace: Namespace,
+        reply: Option<Reply>,
+        answer: Result<Answer, CallError>,
+    ) {
+        if let Some(reply) = reply {
+            self.batch.answers.push(Pending { namespace, reply, answer });
+        }
+    }
+
+    /// Takes the rows of a step, and answers it with them.
+    fn answer_step(
+        &mut self,
+        namespace: Namespace,
+        reply: Option<Reply>,
+        done: Result<Answer, Refusal>,
+    ) {
+        self.absorb();
+        self.answer(namespace, reply, done.map_err(CallError::Refused));
+    }
+}

@@ -1,0 +1,68 @@
+//! What steps did: rows are laid over the disk and put into the batch, grants find who waits.
+//!
+//! It must never answer before the rows of the same step are in the batch.
+
+use tenure_core::machine::facts::{Delivery, Grant, Granted};
+use tenure_core::machine::rows::{Kind, RowKey, Rows};
+use tenure_core::names::Namespace;
+
+use super::{State, Waiting};
+use crate::batch::{Answer, Leased};
+use crate::inbox::Ask;
+
+impl State {
+    /// A grant before payload and data are read, with the lives of its jobs.
+    pub(super) fn leased(&self, namespace: &Namespace, granted: Granted, rows: &Rows) -> Leased {
+        let lives = granted
+            .grants
+            .iter()
+            .map(|grant| rows.jobs.get(&grant.seq?).and_then(|change| change.life.clone()))
+            .collect();
+        // What was granted in this step is in its rows; what a repeat answers is not.
+        let is_fresh = |grant: &&Grant| match grant.seq {
+            Some(seq) => rows.jobs.get(&seq).is_some_and(|change| change.life.is_some()),
+            None => {
+                let key = grant.lease.fence.to_string();
+                let key = RowKey { namespace: namespace.clone(), kind: Kind::Lease, key };
+                rows.other.get(&key).is_some_and(Option::is_some)
+            }
+        };
+        let fresh = granted.grants.iter().filter(is_fresh).map(|grant| grant.lease.fence);
+        let fresh = fresh.collect();
+        Leased { granted, lives, fresh }
+    }
+
+    /// Takes what the machine did since the last time; deliveries become answers.
+    pub(super) fn drain(&mut self) -> Rows {
+        let effects = self.machine.drain();
+        for (namespace, Delivery { taker, granted }) in effects.deliveries {
+            let leased = self.leased(&namespace, granted, &effects.rows);
+            match self.waiting.remove(&taker) {
+                Some(Waiting { reply, .. }) => {
+                    self.answer(namespace, Some(reply), Ok(Answer::Leased(leased)));
+                }
+                // Its caller is gone, and this was granted in the same moment.
+                None if !leased.fresh.is_empty() => {
+                    self.shared.tell(&namespace, Ask::Undo(leased.fresh));
+                }
+                None => {}
+            }
+        }
+        effects.rows
+    }
+
+    /// Lays rows over the disk and puts them into the batch.
+    pub(super) fn keep(&mut self, rows: Rows) -> bool {
+        self.shelf.lay(&rows, self.batch.number);
+        let some = !rows.is_empty();
+        self.batch.add(rows);
+        self.stuck &= !some;
+        some
+    }
+
+    /// Takes the rows of a step; whether there were any.
+    pub(super) fn absorb(&mut self) -> bool {
+        let rows = self.drain();
+        self.keep(rows)
+    }
+}

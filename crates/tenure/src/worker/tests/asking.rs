@@ -1,0 +1,162 @@
+//! What a worker asks for, how often, and when it stops asking.
+
+use std::collections::HashSet;
+
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{Ask, Reply, Request};
+use tenure_core::settings::QueueCounts;
+use tenure_engine::Fault;
+use tokio::time::sleep;
+
+use super::*;
+use crate::fake::{Fake, Says, counts, granted, is_lease, unavailable, well};
+
+#[tokio::test(start_paused = true)]
+async fn queues_take_turns_unless_it_is_strict() {
+    for (order, want) in [(Order::Turning, ["abc", "bca", "cab"]), (Order::Strict, ["abc"; 3])] {
+        let fake = Fake::new(|call, _| well(call));
+        let work =
+            Client::on_this_runtime(fake.clone()).worker(queues(&["a", "b", "c"])).order(order);
+        let stopper = work.stopper();
+        let run = tokio::spawn(work.run(|_| async {}));
+        fake.until(is_lease, 3).await;
+        stopper.drain();
+        run.await.unwrap().unwrap();
+        let asked: Vec<String> = fake.leases()[..3]
+            .iter()
+            .map(|(_, lease)| match &lease.ask {
+                Ask::Jobs { queues, .. } => queues.iter().map(|name| name.as_str()).collect(),
+                Ask::Needs(_) => unreachable!(),
+            })
+            .collect();
+        assert_eq!(asked, want);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_is_asked_for_in_slices_each_under_its_own_id() {
+    let fake = Fake::new(|call, _| well(call));
+    let work = worker(&fake).concurrency(7);
+    let stopper = work.stopper();
+    let run = tokio::spawn(work.run(|_| async {}));
+    fake.until(is_lease, 4).await;
+    stopper.drain();
+    run.await.unwrap().unwrap();
+    let leases = fake.leases();
+    let ids: HashSet<_> = leases.iter().map(|(_, lease)| lease.request_id.clone()).collect();
+    assert_eq!(ids.len(), leases.len());
+    assert_eq!(leases[1].0 - leases[0].0, s(5));
+    for (_, lease) in leases {
+        assert_eq!((lease.wait, lease.ttl), (Span::from_s(5), Span::from_s(30)));
+        assert!(matches!(lease.ask, Ask::Jobs { max: 7, .. }));
+        assert!(lease.worker.holder().starts_with("worker_"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_is_asked_for_than_there_are_free_slots() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => granted(1..=2),
+        Request::Lease(_) if before == 1 => granted(3..=3),
+        call => well(call),
+    });
+    let work = worker(&fake).concurrency(3);
+    let stopper = work.stopper();
+    let run = tokio::spawn(work.run(|job: Job| async move {
+        sleep(s(if job.lease_id() == "l1" { 1 } else { 60 })).await;
+    }));
+    fake.until(is_lease, 3).await;
+    let max: Vec<usize> = fake
+        .leases()
+        .iter()
+        .map(|(_, lease)| match lease.ask {
+            Ask::Jobs { max, .. } => max,
+            Ask::Needs(_) => unreachable!(),
+        })
+        .collect();
+    assert_eq!(max, [3, 1, 1], "three free, then one, then the one that ended");
+    stopper.now();
+    run.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_empty_takes_what_is_pushed_while_something_runs() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => granted([1]),
+        // Nothing for a while; then what the first one pushed, long before it ends.
+        Request::Lease(_) if before == 3 => granted([2]),
+        call => well(call),
+    });
+    let begun = Instant::now();
+    let work = worker(&fake).concurrency(2).until_empty();
+    let worked = work.run(|job: Job| sleep(s(if job.lease_id() == "l1" { 60 } else { 1 }))).await;
+    assert_eq!(worked.unwrap().jobs, 2);
+    assert!(begun.elapsed() < s(61), "the second ran beside the first: {:?}", begun.elapsed());
+    let leases = fake.leases();
+    let second = leases[3].0 - begun;
+    assert!(second < s(5), "it was asked for while the first ran: {second:?}");
+    assert_eq!((leases[0].1.wait, leases[1].1.wait), (Span::ZERO, Span::from_ms(500)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_empty_waits_for_what_may_go_and_for_nothing_else() {
+    fn of(ready: u64, blocked: u64, scheduled: u64, running: u64) -> QueueCounts {
+        QueueCounts { ready, blocked, scheduled, dependent: 1, running }
+    }
+    for (case, paused, first, waits) in [
+        ("nothing is there", false, of(0, 0, 0, 0), false),
+        ("a job is ready, for another moment", false, of(1, 0, 0, 0), true),
+        ("a job waits for a limit", false, of(0, 1, 0, 0), true),
+        ("a job waits for a moment", false, of(0, 0, 1, 0), false),
+        ("others run the last ones", false, of(0, 0, 0, 1), false),
+        ("the queue is paused", true, of(1, 1, 0, 0), false),
+    ] {
+        let fake = Fake::new(move |call, before| match call {
+            Request::GetQueue(get) if get.queue.as_str() == "b" && before < 8 => {
+                let mut reply = counts(get, first);
+                if let Reply::GetQueue(view) = &mut reply {
+                    view.paused = paused;
+                }
+                Says::Now(Ok(reply))
+            }
+            // A queue that nobody ever used is empty.
+            Request::GetQueue(get) if get.queue.as_str() == "a" => {
+                let no = Refusal::new(Code::QueueNotFound, "no", "");
+                Says::Now(Err(CallError::Refused(no)))
+            }
+            call => well(call),
+        });
+        let client = Client::on_this_runtime(fake.clone());
+        let worked = client.worker(queues(&["a", "b"])).until_empty().run(|_| async {}).await;
+        assert_eq!(worked, Ok(Worked { jobs: 0 }), "{case}");
+        let asked = fake.leases().len();
+        assert_eq!(asked > 1, waits, "{case}: asked {asked} times");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_empty_does_not_end_because_a_look_failed() {
+    let fake = Fake::new(|call, before| match call {
+        Request::GetQueue(_) if before < 5 => unavailable(),
+        call => well(call),
+    });
+    let worked = worker(&fake).until_empty().run(|_| async {}).await;
+    assert_eq!(worked, Ok(Worked { jobs: 0 }));
+    assert_eq!(fake.leases().len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_was_there_is_waited_for_and_one_that_never_was_is_not() {
+    let fake = Fake::new(|_, _| unavailable());
+    let ended = worker(&fake).run(|_| async {}).await;
+    assert!(matches!(ended, Err(CallError::Fault(Fault::Unavailable(_)))), "{ended:?}");
+    assert_eq!(fake.leases().len(), 1);
+
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if (1..200).contains(&before) => unavailable(),
+        Request::Lease(_) if before == 200 => granted([1]),
+        call => well(call),
+    });
+    let worked = worker(&fake).max_jobs(1).run(|_| async {}).await.unwrap();
+    assert_eq!(worked.jobs, 1);
+}

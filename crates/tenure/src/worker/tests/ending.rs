@@ -1,0 +1,115 @@
+//! How runs and workers are ended: drains, stops, lost leases, cancels, refusals.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tenure_core::lease::Extended;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{Reply, Request};
+use tokio::time::sleep;
+
+use super::*;
+use crate::fake::{Fake, Says, granted, is_lease, unavailable, well};
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_finishes_what_it_can_and_gives_the_rest_back() {
+    let fake = Fake::new(once(1..=2));
+    let work = worker(&fake).concurrency(3).drain_timeout(s(10));
+    let stopper = work.stopper();
+    let begun = Instant::now();
+    let run = tokio::spawn(work.run(|job: Job| async move {
+        sleep(s(if job.lease_id() == "l1" { 8 } else { 3_600 })).await;
+    }));
+    fake.until(is_lease, 2).await;
+    stopper.drain();
+    assert_eq!(run.await.unwrap(), Ok(Worked { jobs: 2 }));
+    assert_eq!(begun.elapsed().as_secs(), 10);
+    let settles = fake.settles();
+    let ends: Vec<_> = settles.iter().map(|items| ends(items)).collect();
+    assert_eq!(ends, [[("l1".to_owned(), "succeeded")], [("l2".to_owned(), "released")]]);
+    assert_eq!(fake.leases().len(), 2, "nothing was asked for while it drained");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_stop_is_now_and_the_handler_may_use_its_grace() {
+    for (grace, outcome) in [(s(0), "released"), (s(5), "snoozed"), (s(1), "released")] {
+        let fake = Fake::new(once(1..=1));
+        let work = worker(&fake).stop_grace(grace);
+        let stopper = work.stopper();
+        let run = tokio::spawn(work.run(|job: Job| async move {
+            assert_eq!(job.stopped().await, Stop::Shutdown);
+            sleep(s(2)).await;
+            SettleOutcome::snoozed(Span::from_s(1))
+        }));
+        fake.until(is_lease, 1).await;
+        stopper.drain();
+        stopper.now();
+        run.await.unwrap().unwrap();
+        assert_eq!(ends(&fake.settles()[0]), [("l1".to_owned(), outcome)], "{grace:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_is_dropped_when_its_lease_is_lost_and_nothing_is_settled() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => granted([1]),
+        Request::Extend(_) => unavailable(),
+        call => well(call),
+    });
+    struct Gone(Arc<AtomicUsize>);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let gone = Arc::new(AtomicUsize::new(0));
+    let begun = Instant::now();
+    let inside = gone.clone();
+    worker(&fake)
+        .max_jobs(1)
+        .run(move |_| {
+            let mark = Gone(inside.clone());
+            async move {
+                let _mark = mark;
+                std::future::pending::<()>().await;
+            }
+        })
+        .await
+        .unwrap();
+    assert_eq!(begun.elapsed().as_secs(), 24);
+    assert_eq!(gone.load(Ordering::SeqCst), 1);
+    assert!(fake.settles().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_job_is_given_back() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => granted([1]),
+        Request::Extend(extend) => {
+            let Reply::Extend(extended) =
+                crate::fake::extended(extend, tenure_core::time::Moment::MAX)
+            else {
+                unreachable!()
+            };
+            let cancel = vec!["l1".to_owned()];
+            Says::Now(Ok(Reply::Extend(Extended { cancel, ..extended })))
+        }
+        call => well(call),
+    });
+    let pending = |_| std::future::pending::<()>();
+    worker(&fake).max_jobs(1).run(pending).await.unwrap();
+    assert_eq!(ends(&fake.settles()[0]), [("l1".to_owned(), "released")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_ends_the_worker_after_what_runs() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => granted([1]),
+        Request::Lease(_) => {
+            Says::Now(Err(CallError::Refused(Refusal::new(Code::InvalidField, "no", ""))))
+        }
+        call => well(call),
+    });
+    let ended = worker(&fake).concurrency(2).run(|_| sleep(s(7))).await;
+    assert_eq!(ended.unwrap_err().code(), Some(Code::InvalidField));
+    assert_eq!(ends(&fake.settles()[0]), [("l1".to_owned(), "succeeded")]);
+}

@@ -1,0 +1,36 @@
+//! A worker against an engine that says what a test wants, on a clock that a test turns.
+
+use std::time::Duration;
+
+use tenure_core::requests::Request;
+
+use super::*;
+use crate::fake::{Fake, Says, granted, well};
+
+mod asking;
+mod ending;
+mod settling;
+
+fn queues(names: &[&str]) -> Vec<QueueName> {
+    names.iter().map(|name| QueueName::parse(name).unwrap()).collect()
+}
+
+fn worker(fake: &Arc<Fake>) -> Worker {
+    Client::on_this_runtime(fake.clone()).worker(queues(&["q"]))
+}
+
+/// Grants these jobs in the first lease call, and nothing more.
+fn once(jobs: std::ops::RangeInclusive<usize>) -> impl FnMut(&Request, usize) -> Says {
+    move |call, before| match call {
+        Request::Lease(_) if before == 0 => granted(jobs.clone()),
+        call => well(call),
+    }
+}
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn ends(items: &[tenure_core::lease::SettleItem]) -> Vec<(String, &'static str)> {
+    items.iter().map(|item| (item.lease.clone(), item.ending.outcome().as_str())).collect()
+}

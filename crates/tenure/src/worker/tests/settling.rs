@@ -1,0 +1,151 @@
+//! How what handlers return becomes settles, and what is done with their answers.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use tenure_core::lease::{Ending, SettledLease};
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{Reply, Request, Settled};
+use tokio::time::sleep;
+
+use super::*;
+use crate::fake::{Fake, Says, granted, is_settle, settled, unavailable, unknown, well};
+use crate::keeper::lock;
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_together_is_settled_in_one_call() {
+    let fake = Fake::new(once(1..=10));
+    let worked = worker(&fake)
+        .concurrency(10)
+        .max_jobs(10)
+        .run(|job: Job| async move {
+            sleep(s(1)).await;
+            SettleOutcome::succeeded_with(&job.payload::<usize>().unwrap_or_default())
+        })
+        .await;
+    assert_eq!(worked, Ok(Worked { jobs: 10 }));
+    let settles = fake.settles();
+    assert_eq!(settles.len(), 1);
+    let leases: HashSet<_> = settles[0].iter().map(|item| item.lease.as_str()).collect();
+    assert_eq!(leases.len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settle_whose_outcome_is_unknown_is_repeated_as_it_was() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => granted([1]),
+        Request::Settle(_) if before < 3 => unknown(),
+        Request::Settle(_) if before < 5 => unavailable(),
+        call => well(call),
+    });
+    let push = tenure_core::job::NewJob::new(queues(&["next"]).remove(0));
+    let work = worker(&fake).max_jobs(1);
+    work.run(move |_| {
+        let push = push.clone();
+        async move { SettleOutcome::succeeded().then(push) }
+    })
+    .await
+    .unwrap();
+    let settles = fake.settles();
+    assert_eq!(settles.len(), 6);
+    assert!(settles.iter().all(|settle| *settle == settles[0]), "the same, ids included");
+    assert!(settles[0][0].push[0].id.is_some(), "a follow-up has its id before it is sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_is_refused_costs_only_its_own_job() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => granted(1..=3),
+        Request::Settle(settle) => {
+            let bad = |item: &tenure_core::lease::SettleItem| {
+                item.lease == "l2" && matches!(item.ending, Ending::Succeeded { .. })
+            };
+            match settle.settle.iter().position(bad) {
+                Some(at) => Says::Now(Err(CallError::Refused(
+                    Refusal::new(Code::OutOfBounds, "the result is too long", "").item(at),
+                ))),
+                None => Says::Now(Ok(settled(settle))),
+            }
+        }
+        call => well(call),
+    });
+    let ok = Arc::new(Mutex::new(Vec::new()));
+    let seen = ok.clone();
+    worker(&fake)
+        .concurrency(3)
+        .max_jobs(3)
+        .observe(move |event| {
+            if let Event::Settled { job, .. } = event {
+                lock(&seen).push(job.to_string());
+            }
+        })
+        .run(|_| sleep(s(1)))
+        .await
+        .unwrap();
+    lock(&ok).sort();
+    assert_eq!(*lock(&ok), ["j1", "j2", "j3"]);
+    let all = fake.settles();
+    let last = all.iter().flatten().rev().find(|item| item.lease == "l2").unwrap();
+    let Ending::Failed { error, last: false, .. } = &last.ending else { panic!("{last:?}") };
+    assert!(error.contains("the result is too long"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_handler_returns_is_how_its_run_ends() {
+    let fake = Fake::new(once(1..=4));
+    worker(&fake)
+        .concurrency(4)
+        .max_jobs(4)
+        .run(|job: Job| async move {
+            match job.lease_id() {
+                "l1" => Ok(SettleOutcome::failed_for_good("no such page")),
+                "l2" => Err("http 500"),
+                "l3" => panic!("out of {}", "luck"),
+                _ => Ok(SettleOutcome::succeeded()),
+            }
+        })
+        .await
+        .unwrap();
+    let mut said: Vec<(String, Ending)> =
+        fake.settles().into_iter().flatten().map(|item| (item.lease, item.ending)).collect();
+    said.sort_by(|a, b| a.0.cmp(&b.0));
+    let failed =
+        |error: &str, last| Ending::Failed { error: error.to_owned(), retry_in: None, last };
+    assert_eq!(
+        said.into_iter().map(|(_, ending)| ending).collect::<Vec<_>>(),
+        [
+            failed("no such page", true),
+            failed("http 500", false),
+            failed("the handler panicked: out of luck", false),
+            Ending::Succeeded { result: None },
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_settle_is_told() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => granted([1]),
+        Request::Settle(_) => Says::Now(Ok(Reply::Settle(Settled {
+            settled: vec![SettledLease {
+                lease: "l1".to_owned(),
+                ok: false,
+                state: None,
+                run_at: None,
+                code: Some(Code::LeaseLost),
+                pushed: Vec::new(),
+            }],
+        }))),
+        call => well(call),
+    });
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let seen = told.clone();
+    let work = worker(&fake).max_jobs(1).observe(move |event| lock(&seen).push(event.clone()));
+    work.run(|_| async {}).await.unwrap();
+    fake.until(is_settle, 1).await;
+    let last = lock(&told).last().cloned();
+    assert!(
+        matches!(&last, Some(Event::NotSettled { why, .. }) if why == "lease_lost"),
+        "{last:?}"
+    );
+}
