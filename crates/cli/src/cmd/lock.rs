@@ -233,7 +233,7 @@ async fn acquire(
                 }
                 id = request_id();
                 let why = why::sentence(&reasons, super::now());
-                if left.is_some_and(|left| left <= wait.std()) {
+                if left.is_some_and(|left| milliseconds(left) <= wait) {
                     return Ok(Got { lease: None, why });
                 }
                 if !told && !why.is_empty() {
