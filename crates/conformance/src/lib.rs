@@ -8,6 +8,7 @@
 mod bench;
 mod calls;
 mod cases;
+mod clock;
 mod run;
 mod words;
 
@@ -54,4 +55,5 @@ mod waiting;
 
 pub use bench::{Bench, Capabilities, Factory, Store, Task, TestClock};
 pub use cases::all;
+pub use clock::MovedClock;
 pub use run::{Case, Running, check};

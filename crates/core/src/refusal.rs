@@ -163,3 +163,40 @@ impl fmt::Display for Refusal {
     }
 }
 impl std::error::Error for Refusal {}
+
+/// A refusal as answers write it: the document of RFC 9457.
+#[derive(Serialize)]
+pub struct Problem<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+    hint: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<&'a str>,
+}
+
+impl<'a> Problem<'a> {
+    /// The document that says `no`.
+    pub fn of(no: &'a Refusal) -> Self {
+        Problem {
+            r#type: format!("urn:tenure:error:{}", no.code),
+            title: no.code.title(),
+            status: no.code.status(),
+            code: no.code.as_str(),
+            detail: &no.detail,
+            hint: &no.hint,
+            pointer: no.pointer.as_deref(),
+            index: no.index,
+            line: no.line,
+            job: no.job.as_deref(),
+        }
+    }
+}

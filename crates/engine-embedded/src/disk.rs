@@ -127,9 +127,7 @@ fn write_one(
             }
             Err(why) => {
                 let why = why.to_string();
-                for Pending { reply, .. } in answers {
-                    let _ = reply.send(Err(Fault::Unknown(why.clone()).into()));
-                }
+                refuse(answers, &Fault::Unknown(why.clone()).into());
                 return Err(Fatal::Disk(why));
             }
         }
@@ -160,16 +158,20 @@ pub(crate) fn send(shared: &Shared, answers: Vec<Pending>) {
     }
 }
 
+/// Tells everybody who waits for these answers `no` instead.
+pub(crate) fn refuse(answers: Vec<Pending>, no: &CallError) {
+    for Pending { reply, .. } in answers {
+        let _ = reply.send(Err(no.clone()));
+    }
+}
+
 /// Answers all that comes that nothing of it was written.
 fn refuse_all(shared: &Shared) -> bool {
     loop {
         match shared.slot.take(None) {
             Found::Batch(batch) => {
                 shared.inbox.poke();
-                let no: CallError = shared.unavailable();
-                for Pending { reply, .. } in batch.answers {
-                    let _ = reply.send(Err(no.clone()));
-                }
+                refuse(batch.answers, &shared.unavailable());
             }
             Found::Nothing => {}
             Found::Closed => return false,

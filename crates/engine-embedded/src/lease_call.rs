@@ -121,8 +121,10 @@ async fn filled(
     }
     let ns = namespace.clone();
     let changes = shared.data.changes();
+    let looked: Vec<usize> = unread.iter().map(|(n, _)| *n).collect();
     let read = shared.read(move |conn| read(conn, &ns, leases, unread)).await?;
-    for resource in read.iter().flat_map(|(lease, _)| &lease.resources) {
+    let looked = looked.into_iter().filter_map(|n| read.get(n));
+    for resource in looked.flat_map(|(lease, _)| &lease.resources) {
         let key = (namespace.clone(), resource.pool.clone(), resource.id.clone());
         shared.data.found(changes, key, resource.data.clone());
     }

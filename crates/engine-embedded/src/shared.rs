@@ -139,15 +139,11 @@ impl Shared {
 
     /// The answer of a call that was not answered: its thread is gone.
     pub(crate) fn gone(&self) -> CallError {
-        Fault::Unknown(self.fatal_words()).into()
-    }
-
-    /// Why a call has no answer.
-    pub(crate) fn fatal_words(&self) -> String {
-        match self.fatal() {
+        let why = match self.fatal() {
             Some(fatal) => fatal.to_string(),
             None => "the store was closed before it answered".to_owned(),
-        }
+        };
+        Fault::Unknown(why).into()
     }
 
     /// The answer of a call that did nothing: the engine takes no more.

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use tenure_engine::Fault;
 
 use crate::batch::Pending;
-use crate::disk::send;
+use crate::disk::{refuse, send};
 use crate::options::Fatal;
 use crate::shared::Shared;
 
@@ -33,19 +33,22 @@ pub(crate) fn way() -> (SyncSender<Committed>, Receiver<Committed>) {
 /// Runs until the disk has ended.
 pub(crate) fn run(shared: &Arc<Shared>, log: &File, committed: &Receiver<Committed>) {
     while let Ok(Committed { number, rows, answers }) = committed.recv() {
-        if shared.fatal().is_none() {
-            match if rows { log.sync_data() } else { Ok(()) } {
-                Ok(()) => {
-                    shared.is_durable(number);
-                    send(shared, answers);
-                    continue;
-                }
-                Err(why) => shared.stop_for(Fatal::Disk(format!("it cannot be synced: {why}"))),
-            }
+        if shared.fatal().is_some() {
+            refuse(answers, &shared.gone());
+            continue;
         }
-        // It is committed, and nobody knows whether it would be there after a power loss.
-        for Pending { reply, .. } in answers {
-            let _ = reply.send(Err(Fault::Unknown(shared.fatal_words()).into()));
+        match if rows { log.sync_data() } else { Ok(()) } {
+            Ok(()) => {
+                shared.is_durable(number);
+                send(shared, answers);
+            }
+            Err(why) => {
+                // It is committed, and nobody knows whether a power loss would leave it. Those who
+                // wait are told before the engine stops, as its options promise.
+                let fatal = Fatal::Disk(format!("it cannot be synced: {why}"));
+                refuse(answers, &Fault::Unknown(fatal.to_string()).into());
+                shared.stop_for(fatal);
+            }
         }
     }
 }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use tenure_conformance::{Bench, Capabilities, Factory, Store, Task};
-use tenure_core::time::{Moment, Span};
-use tenure_engine::{Clock, Engine};
+use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
+use tenure_engine::Engine;
 use tenure_engine_embedded::{Embedded, Location, Options};
 use tenure_testkit::{TempDir, TestClock};
 
@@ -12,11 +11,6 @@ use tenure_testkit::{TempDir, TestClock};
 type Open = Arc<std::sync::Mutex<Arc<Embedded>>>;
 
 struct Folder;
-
-struct Control {
-    clock: Arc<TestClock>,
-    open: Open,
-}
 
 struct Here {
     dir: TempDir,
@@ -43,35 +37,14 @@ impl Factory for Folder {
             let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
             let engine = open(&dir, &clock);
             let now_open = Arc::new(std::sync::Mutex::new(engine.clone()));
-            let control = Control { clock: clock.clone(), open: now_open.clone() };
+            let open_now = now_open.clone();
+            let control = MovedClock::new(clock.clone(), move || {
+                let engine = open_now.lock().expect("nobody panics with it").clone();
+                Box::pin(async move { engine.settled().await })
+            });
             let store = Here { dir, clock, open: now_open };
             let can = Capabilities { reopen: true, clock_back: true, crowd: true };
             Bench::new(engine, Arc::new(control), can, Box::new(store))
-        })
-    }
-}
-
-impl Control {
-    async fn settled(&self) {
-        let engine = self.open.lock().expect("nobody panics with it").clone();
-        engine.settled().await;
-    }
-}
-
-impl tenure_conformance::TestClock for Control {
-    fn now(&self) -> Moment {
-        self.clock.now()
-    }
-    fn leap(&self, span: Span) -> Task<'_, ()> {
-        Box::pin(async move {
-            self.clock.advance(span);
-            self.settled().await;
-        })
-    }
-    fn back(&self, span: Span) -> Task<'_, ()> {
-        Box::pin(async move {
-            self.clock.step_back(span);
-            self.settled().await;
         })
     }
 }

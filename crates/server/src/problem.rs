@@ -2,8 +2,7 @@
 
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
-use serde::Serialize;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::{Code, Problem, Refusal};
 use tenure_engine::{CallError, Fault};
 
 use crate::out::Out;
@@ -12,40 +11,10 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 /// When a repeat may go through, if nobody knows better.
 const RETRY_AFTER_S: u64 = 1;
 
-#[derive(Serialize)]
-struct Problem<'a> {
-    r#type: String,
-    title: &'static str,
-    status: u16,
-    code: &'static str,
-    detail: &'a str,
-    hint: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pointer: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<&'a str>,
-}
-
 /// A refusal as JSON.
 pub(crate) fn json(no: &Refusal) -> Vec<u8> {
-    let problem = Problem {
-        r#type: format!("urn:tenure:error:{}", no.code),
-        title: no.code.title(),
-        status: no.code.status(),
-        code: no.code.as_str(),
-        detail: &no.detail,
-        hint: &no.hint,
-        pointer: no.pointer.as_deref(),
-        index: no.index,
-        line: no.line,
-        job: no.job.as_deref(),
-    };
     // Text and numbers only: it can be written.
-    serde_json::to_vec(&problem).unwrap_or_default()
+    serde_json::to_vec(&Problem::of(no)).unwrap_or_default()
 }
 
 /// A refusal as an answer.

@@ -4,11 +4,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use tenure::{Remote, StoreUrl};
-use tenure_conformance::{Bench, Capabilities, Factory, Store, Task};
+use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
-use tenure_core::time::{Moment, Span};
-use tenure_engine::{CallFuture, Clock, Engine, Health};
+use tenure_engine::{CallFuture, Engine, Health};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
 use tenure_server::{Config, Deps};
 use tenure_testkit::{TempDir, TestClock};
@@ -21,11 +20,6 @@ struct OverHttp;
 struct Open {
     engine: Arc<Embedded>,
     server: JoinHandle<()>,
-}
-
-struct Control {
-    clock: Arc<TestClock>,
-    open: Arc<Mutex<Open>>,
 }
 
 struct Here {
@@ -88,36 +82,15 @@ impl Factory for OverHttp {
             let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
             let (now_open, remote) = open(&dir, &clock).await;
             let now_open = Arc::new(Mutex::new(now_open));
-            let control = Control { clock: clock.clone(), open: now_open.clone() };
+            let open_now = now_open.clone();
+            let control = MovedClock::new(clock.clone(), move || {
+                let engine = open_now.lock().expect("nobody panics with it").engine.clone();
+                Box::pin(async move { engine.settled().await })
+            });
             let store = Here { dir, clock, open: now_open };
             // More connections than a process may have files would be needed for a crowd.
             let can = Capabilities { reopen: true, clock_back: true, crowd: false };
             Bench::new(remote, Arc::new(control), can, Box::new(store))
-        })
-    }
-}
-
-impl Control {
-    async fn settled(&self) {
-        let engine = self.open.lock().expect("nobody panics with it").engine.clone();
-        engine.settled().await;
-    }
-}
-
-impl tenure_conformance::TestClock for Control {
-    fn now(&self) -> Moment {
-        self.clock.now()
-    }
-    fn leap(&self, span: Span) -> Task<'_, ()> {
-        Box::pin(async move {
-            self.clock.advance(span);
-            self.settled().await;
-        })
-    }
-    fn back(&self, span: Span) -> Task<'_, ()> {
-        Box::pin(async move {
-            self.clock.step_back(span);
-            self.settled().await;
         })
     }
 }

@@ -99,6 +99,6 @@ fn text(figures: &[Figure]) -> String {
 }
 
 /// For people who wait; stdout is the answer.
-fn say(text: &str) {
+pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -16,12 +16,12 @@ use tenure_core::count::{self, counted};
 use tenure_core::decode;
 use tenure_core::job::NewJob;
 use tenure_core::names::{JobId, QueueName};
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::{Code, Problem, Refusal};
 use tenure_core::requests::{Push, PushAnswer, Pushed, PushedId};
 use tokio::sync::mpsc;
 
 use crate::exit::{Failure, NO};
-use crate::output::{Output, Problem};
+use crate::output::Output;
 use crate::said;
 use crate::store::Store;
 

@@ -7,7 +7,6 @@ pub mod client;
 mod log;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,6 +26,7 @@ use tokio::time::sleep;
 use self::chance::Chance;
 use self::check::{Checked, Stored};
 use self::client::{FAMILY, POOL, Ran, Role};
+use crate::bench::say;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 use crate::own::{OwnProcess, OwnServer, Words, temporary_folder, unless_interrupted};
@@ -144,11 +144,6 @@ fn text(answer: &Answer<'_>) -> String {
                  overlap, fences rise, the audit is clean\n";
     }
     text
-}
-
-/// For people who wait; stdout is the answer.
-fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 async fn prepare(client: &Client) -> Result<(), Failure> {

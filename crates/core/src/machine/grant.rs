@@ -5,7 +5,7 @@ use super::doors::Fit;
 use super::facts::{Fact, Grant, Granted};
 use super::state::{
     Asker, CALLERS, DoorKey, Entry, HeldLimit, HeldNeed, HeldRes, LeaseState, PastRequest, Place,
-    Slot, Space, Stand,
+    Queue, Slot, Space, Stand,
 };
 use super::stored::lease_id;
 use crate::bounds::REQUEST_US;
@@ -283,20 +283,7 @@ impl Space {
         if let Some(limit) = limit {
             self.limits[limit].uses += 1;
         }
-        let queue = self.queues.insert(super::state::Queue {
-            name: Some(name.clone()),
-            settings: Default::default(),
-            paused_until: None,
-            priorities: Default::default(),
-            counts: Default::default(),
-            takers: Default::default(),
-            asked_at: None,
-            limit,
-            place: Place::Open,
-            out: None,
-            hidden: false,
-            since: now,
-        });
+        let queue = self.queues.insert(Queue::new(Some(name.clone()), limit, now));
         self.out.dirty_queues.insert(queue);
         self.queue_by_name.insert(name.clone(), queue);
         queue

@@ -77,3 +77,23 @@ pub(crate) struct Queue {
     /// When it was first used.
     pub since: Moment,
 }
+
+impl Queue {
+    /// A queue without settings, jobs or takers; the queue of callers has no name and is hidden.
+    pub(crate) fn new(name: Option<QueueName>, limit: Option<Slot>, since: Moment) -> Self {
+        Queue {
+            hidden: name.is_none(),
+            name,
+            settings: QueueSettings::default(),
+            paused_until: None,
+            priorities: BTreeMap::default(),
+            counts: Counts::default(),
+            takers: BTreeSet::default(),
+            asked_at: None,
+            limit,
+            place: Place::Open,
+            out: None,
+            since,
+        }
+    }
+}

@@ -8,8 +8,8 @@ use hashbrown::{HashMap, HashTable};
 
 use super::{
     Bundle, CALLERS, Caller, Door, Entry, GroupTurn, Holding, Job, KeptPlace, KeyHolder, Lane,
-    LaneKey, LeaseState, Limit, Mark, PastRequest, Place, Pool, Queue, Resource, Seq, Shape, Slot,
-    Stub, Taker, TakerId, WorkerState,
+    LaneKey, LeaseState, Limit, Mark, PastRequest, Pool, Queue, Resource, Seq, Shape, Slot, Stub,
+    Taker, TakerId, WorkerState,
 };
 use crate::lease::Fence;
 use crate::machine::facts::{Delivery, Fact};
@@ -100,20 +100,7 @@ impl Space {
     /// A namespace that knows nothing yet.
     pub(crate) fn new(name: Namespace, patience: Span) -> Self {
         let mut queues = Slots::default();
-        let callers = queues.insert(Queue {
-            name: None,
-            settings: Default::default(),
-            paused_until: None,
-            priorities: Default::default(),
-            counts: Default::default(),
-            takers: Default::default(),
-            asked_at: None,
-            limit: None,
-            place: Place::Open,
-            out: None,
-            hidden: true,
-            since: Moment::ZERO,
-        });
+        let callers = queues.insert(Queue::new(None, None, Moment::ZERO));
         debug_assert_eq!(callers, CALLERS);
         Space {
             name,
