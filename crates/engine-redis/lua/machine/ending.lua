@@ -1,0 +1,297 @@
+-- The end of a lease: a settle, a reap, a timeout, a force are one step. Everything it held returns
+-- together, and the job goes where its outcome sends it.
+--
+-- An end is {kind, …}: 'succeeded' {result}, 'failed' {error, retry_in, last}, 'snoozed' {at, wait},
+-- 'released'; and what nobody asked for: 'lost' {counts}, 'timeout', 'forced', 'unheard' (reaped
+-- without any extend while its worker was heard of: its grant was never received), 'undelivered' (as
+-- if it had not been granted, but for the quarantine).
+
+local OUTCOME = {
+  succeeded = 'S', failed = 'F', timeout = 'F', snoozed = 'Z', released = 'R', unheard = 'R',
+  undelivered = 'R', lost = 'L', forced = 'L',
+}
+local UNCLEAN = { lost = true, timeout = true, forced = true, unheard = true, undelivered = true }
+local SETTLE = { succeeded = true, failed = true, snoozed = true, released = true }
+-- A job's `released` gives back untouched; nothing of the gap is owed.
+local BACK = { released = true, unheard = true, undelivered = true }
+
+-- Ends a live lease. What it held returns, its job goes on: {state, run_at} of the job, or nil.
+function T.end_lease(lease, job, ending, now)
+  local name = T.lease_id(lease.fence, lease.seq)
+  local kind = ending.kind
+  db.space.live = db.space.live - 1
+  T.timer_clear('e', name)
+  if lease.deadline then
+    T.timer_clear('dl', name)
+  end
+  T.return_needs(lease, name, ending, now)
+  T.unhold(lease.holder, job ~= nil and job.lost > 0)
+  if not job then
+    db.drop('lf', text(lease.fence))
+    if kind ~= 'undelivered' then
+      db.put('st', text(lease.fence), SETTLE[kind] and 'R' or 'L')
+      T.timer_set('ste', now + B.STUB_US, text(lease.fence))
+    end
+    return nil
+  end
+  job.lease = nil
+  local q = db.get('q', db.get('s', job.shape).q)
+  q.running = q.running - 1
+  return T.end_run(job, lease.fence, ending, now)
+end
+
+function T.return_needs(lease, name, ending, now)
+  local rests = lease.seq == 0 or not BACK[ending.kind]
+  for _, held in ipairs(lease.limits) do
+    O.rem(db.get('L', held[1]).holders, T.limit_holders(held[1]), name)
+    T.return_limit(held[1], held[2], rests, now)
+    T.drop_limit_if_idle(held[1])
+  end
+  for _, held in ipairs(lease.resources) do
+    local r = T.resource(held[1], held[2])
+    if r then
+      local p = db.get('p', held[1])
+      local cooldown = p.settings and p.settings.cooldown or 0
+      local quarantine = UNCLEAN[ending.kind] and p.settings and p.settings.quarantine or 0
+      local rest = max(cooldown, quarantine)
+      if rest > 0 then
+        local why = UNCLEAN[ending.kind] and quarantine >= cooldown and 'quarantine' or 'cooldown'
+        T.cool(r, now + rest, why, now)
+      end
+      T.release_resource(r, name, now)
+    end
+  end
+end
+
+function T.end_run(job, fence, ending, now)
+  local retry = db.get('s', job.shape).retry
+  local kind = ending.kind
+  local outcome, settled = OUTCOME[kind], SETTLE[kind]
+  job.state, job.wait = 's', 0
+  local attempt = job.ended + 1
+  if settled or kind == 'timeout' then
+    job.lost = 0
+  end
+  if not BACK[kind] then
+    job.released = 0
+  end
+  -- Where it goes: finish (a state), later (run_at, wait, keeps, error), or back.
+  local finish, run_at, wait, keeps, why, result
+  wait, keeps = 0, false
+  if kind == 'succeeded' then
+    job.ended = job.ended + 1
+    finish, result = 'S', ending.result
+  elseif kind == 'failed' or kind == 'timeout' then
+    job.ended = job.ended + 1
+    why = kind == 'timeout' and 'timeout' or ending.error
+    T.add_error(job, attempt, now, why, 'F')
+    local spent = retry[1] > 0 and job.ended >= retry[1]
+    if ending.last or spent then
+      finish = 'F'
+    else
+      wait = ending.retry_in or T.backoff(retry, job.id, job.ended)
+      run_at = now + wait
+    end
+  elseif kind == 'snoozed' then
+    run_at, wait = ending.at, ending.wait
+  elseif kind == 'released' or kind == 'unheard' then
+    job.released = job.released + 1
+    if job.released >= 2 then
+      wait, keeps = B.RELEASE_AGAIN_US, true
+      run_at = now + wait
+    end
+  elseif kind == 'lost' then
+    T.add_error(job, attempt, now, 'the holder stopped heartbeating', 'L')
+    if ending.counts then
+      job.lost = job.lost + 1
+      if retry[2] > 0 and job.lost >= retry[2] then
+        finish, why = 'F', 'poison'
+      else
+        wait, keeps = min(B.SECOND_US * 2 ^ min(job.lost, 32), B.SUSPECT_US_MAX), true
+        run_at = now + wait
+      end
+    end
+  end
+  -- A final failure stands against a cancel, and so does a success; every other end is one.
+  if job.cancel and not (finish == 'S' or finish == 'F' and outcome == 'F' and settled) then
+    finish, result, why = 'C', nil, nil
+  end
+  local became
+  if finish then
+    became = { finish }
+  elseif run_at and run_at > now then
+    became = { 's', run_at }
+  else
+    became = { 'w', job.run_at }
+  end
+  if settled then
+    local settles = job.settles
+    if #settles == B.SETTLES_KEPT then
+      remove(settles, 1)
+    end
+    settles[#settles + 1] = { fence, outcome, became[1], became[2] or false }
+  end
+  if finish then
+    T.finish(job, finish, result, why, now)
+  elseif run_at then
+    job.run_at, job.wait, job.keeps = run_at, wait, keeps
+    if why then
+      job.error = why
+    end
+    T.watch_expiry(job)
+    if run_at > now then
+      T.schedule(job)
+    else
+      T.make_ready(job, now)
+    end
+  else
+    job.keeps = true
+    T.watch_expiry(job)
+    T.make_ready(job, now)
+  end
+  return became
+end
+
+-- An unfinished job that is not running may expire.
+function T.watch_expiry(job)
+  if job.expires_at then
+    T.timer_set('ex', job.expires_at, T.pad(job.seq))
+  end
+end
+
+-- The job waits for its `run_at`.
+function T.schedule(job)
+  job.state = 's'
+  T.timer_set('due', job.run_at, T.pad(job.seq))
+  local q = db.get('q', db.get('s', job.shape).q)
+  q.scheduled = q.scheduled + 1
+  T.dirty(job)
+end
+
+-- The job stands in its lane: at its old place if it keeps it, else as the last to arrive.
+function T.make_ready(job, now)
+  if not (job.keeps and job.arrival > 0) then
+    job.arrival = T.next_arrival()
+  end
+  local lane = T.lane_of_job(job)
+  job.keeps, job.wait, job.state = false, 0, 'w'
+  T.dirty(job)
+  T.enter_lane(lane, job.arrival, job.seq, now)
+end
+
+-- Takes a job that is not running out of where it waits.
+function T.stop_waiting(job, now)
+  if job.state == 's' then
+    if Z.score('due', T.pad(job.seq)) then
+      T.timer_clear('due', T.pad(job.seq))
+      local q = db.get('q', db.get('s', job.shape).q)
+      q.scheduled = q.scheduled - 1
+    end
+  elseif job.state == 'w' then
+    local lane = T.lane_of_job(job)
+    job.state, job.lane = 's', nil
+    T.leave_lane(lane, job.arrival, job.seq, now)
+  end
+end
+
+local COUNTED = { S = 'succeeded', F = 'failed', C = 'cancelled' }
+
+-- The set that orders finished jobs by when they go, and the number of its byte budget.
+function T.kept_class(state)
+  if state == 'F' then
+    return 'ff', 1
+  end
+  return 'fo', 2
+end
+
+-- The job is finished: only its row knows it from now on.
+function T.finish(job, state, result, why, now)
+  local shape = db.get('s', job.shape)
+  local retain = shape.retain
+    or (state == 'F' and B.RETAIN_FAILED_US or B.RETAIN_SUCCEEDED_US)
+  local q = db.get('q', shape.q)
+  q[COUNTED[state]] = q[COUNTED[state]] + 1
+  T.forget_live(job)
+  job.state, job.finished_at, job.kept_until = state, now, now + retain
+  job.bytes = job.bytes + (result and #result or 0)
+  if result then
+    T.set_job_part(job, 'r', result)
+  end
+  if why then
+    job.error = why
+  elseif state == 'S' then
+    job.error = nil
+  end
+  local set, class = T.kept_class(state)
+  T.timer_set(set, job.kept_until, T.pad(job.seq))
+  local kept = db.space.kept
+  kept[class] = kept[class] + job.bytes
+  if job.unique then
+    T.drop_key(job.unique[1], job.seq, now)
+  end
+  T.dirty(job)
+end
+
+-- Takes a job out of what is kept of live ones, but its lane, which it has left.
+function T.forget_live(job)
+  if job.expires_at then
+    T.timer_clear('ex', T.pad(job.seq))
+  end
+  T.release_shape(job.shape)
+end
+
+-- A finished job is not kept as one any more: it goes, or lives again.
+function T.unkeep_finished(job)
+  local set, class = T.kept_class(job.state)
+  T.timer_clear(set, T.pad(job.seq))
+  local kept = db.space.kept
+  kept[class] = max(kept[class] - job.bytes, 0)
+  local queue = T.find_queue(db.get('s', job.shape).qn)
+  if queue then
+    local q = db.get('q', queue)
+    q[COUNTED[job.state]] = max(q[COUNTED[job.state]] - 1, 0)
+  end
+end
+
+-- A finished job goes for good.
+function T.forget_finished(job)
+  T.unkeep_finished(job)
+  T.delete_job(job)
+end
+
+-- What the holder says of a resource it gives back, before it is given back: {pool, id, word, for,
+-- until, reason}.
+function T.judge(r, verdict, now)
+  if verdict[3] == 'c' then
+    local till = verdict[4] and now + verdict[4] or verdict[5]
+    T.cool(r, till, 'cooled by its holder', now)
+  elseif verdict[3] == 'b' then
+    T.ban(r, verdict[6] or 'banned by its holder', now)
+  end
+end
+
+-- The wait after attempt `attempt` (from 1) failed. Jitter is no randomness: it is spread by the job's
+-- id and the attempt, so that a repeat comes to the same moment.
+function T.backoff(retry, id, attempt)
+  local kind, a, b, jitter = retry[3], retry[4], retry[5], retry[6]
+  local wait
+  if kind == 'e' then
+    wait = a == 0 and 0 or min(a * 2 ^ min(attempt - 1, 62), b)
+  elseif kind == 'f' then
+    wait = a
+  else
+    wait = a[min(attempt, #a)] or 0
+  end
+  if not jitter then
+    return wait
+  end
+  local half = floor(wait / 2)
+  local head = tonumber(sub(redis.sha1hex(id .. ':' .. text(attempt)), 1, 8), 16)
+  -- (wait - half) * head >> 32, in two halves: the product is above 2^53.
+  local spread = wait - half
+  local high, low = floor(head / 65536), head % 65536
+  local upper = spread * high
+  local exact = floor((floor(upper / 65536) * 65536 * 65536 + (upper % 65536) * 65536 + spread * low)
+    / 4294967296)
+  return half + exact
+end

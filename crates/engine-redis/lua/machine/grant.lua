@@ -1,0 +1,244 @@
+-- The grant: a lane's head gets its turn, its permits, its tokens, its resources and its lease in one
+-- step, or nothing at all and its lane stands in the line of the first need that it lacks.
+--
+-- Who asks is {worker = id or nil, ttl, request = id or nil}.
+
+-- Tries the head of an open lane: the lease, or nil if it stands at a door now.
+function T.try_lane(lane, asker, now)
+  local l = db.get('l', lane)
+  local bundle = 'b' .. text(l.bundle)
+  local own = 'l' .. text(lane)
+  T.clear_out(own)
+  T.clear_out(bundle)
+  local marked = l.marked
+  for _, need in ipairs(l.needs) do
+    local door = T.door_key(need)
+    local fit
+    if not marked and db.get('d', door) and T.must_stand_behind(door, lane) then
+      fit = 'no'
+    else
+      fit = T.need_fit(need, lane, now)
+    end
+    if fit ~= 'yes' then
+      local entry = T.is_plain(need) and not marked and bundle or own
+      if fit == 'no' then
+        T.park(entry, door, now)
+      else
+        T.park_misfit(entry, door)
+      end
+      return nil
+    end
+  end
+  return T.grant_head(lane, asker, now)
+end
+
+-- Whether a queue's own limit lets one more go; if not, the queue stands at that door.
+function T.queue_is_open(queue, now)
+  local q = db.get('q', queue)
+  if q.paused_until and q.paused_until > now or q.place then
+    return false
+  end
+  if not q.limit then
+    return true
+  end
+  T.clear_out('q' .. text(queue))
+  if not T.setting_of(q.limit) then
+    return true
+  end
+  local fit = T.limit_fit(q.limit, 1, 1, nil, now)
+  if fit == 'yes' then
+    return true
+  elseif fit == 'no' then
+    T.park('q' .. text(queue), 'l' .. q.limit, now)
+  else
+    T.park_misfit('q' .. text(queue), 'l' .. q.limit)
+  end
+  return false
+end
+
+function T.grant_head(lane, asker, now)
+  local space = db.space
+  local arrival, slot = T.head(lane)
+  local l = db.get('l', lane)
+  if l.marked then
+    T.drop_mark(lane, now)
+  end
+  local queue = l.queue
+  local q = db.get('q', queue)
+  space.fence = max(space.fence + 1, now)
+  local fence = space.fence
+  local is_caller = queue == CALLERS
+  local seq = is_caller and 0 or slot
+  local lease_id = T.lease_id(fence, seq)
+  local limits, resources = {}, {}
+  local own = q.limit
+  if own and T.setting_of(own) then
+    for _, need in ipairs(l.needs) do
+      if need[1] == 'l' and need[2] == own then
+        own = nil
+        break
+      end
+    end
+    if own then
+      limits[1] = { own, 1, 1 }
+    end
+  end
+  for _, need in ipairs(l.needs) do
+    if need[1] == 'l' then
+      limits[#limits + 1] = { need[2], need[3], need[4] }
+    else
+      for _, id in ipairs(T.take_resources(need, lane, lease_id, now)) do
+        resources[#resources + 1] = { need[2], id }
+      end
+    end
+  end
+  for _, held in ipairs(limits) do
+    O.add(db.get('L', held[1]).holders, T.limit_holders(held[1]), fence, lease_id)
+    held[3] = T.take_limit(held[1], held[2], held[3], now)
+  end
+  T.book_turn(lane)
+  if space.live == 0 then
+    -- Nobody had to tick before: the engine was not deaf.
+    space.pulse = now
+  end
+  space.live = space.live + 1
+  local job, deadline
+  if not is_caller then
+    job = T.job(slot)
+    local timeout = db.get('s', job.shape).timeout
+    deadline = timeout and now + timeout
+  end
+  local expires_at = now + asker.ttl
+  if deadline then
+    expires_at = min(expires_at, deadline + floor(asker.ttl / 4))
+    T.timer_set('dl', deadline, lease_id)
+  end
+  local lease = {
+    fence = fence, seq = seq, holder = asker.worker, granted_at = now, ttl = asker.ttl,
+    deadline = deadline, limits = limits, resources = resources, request = asker.request, seen_at = now,
+  }
+  T.set_expiry(lease, expires_at)
+  T.hold(asker.worker, l.suspect)
+  if is_caller then
+    db.put('lf', text(fence), lease)
+    T.leave_lane(lane, arrival, slot, now)
+  else
+    job.lease = lease
+    T.start_job(job, lane, arrival, now)
+  end
+  return lease
+end
+
+function T.start_job(job, lane, arrival, now)
+  T.leave_lane(lane, arrival, job.seq, now)
+  job.state, job.started_at, job.lane = 'r', now, nil
+  if job.expires_at then
+    T.timer_clear('ex', T.pad(job.seq))
+  end
+  local q = db.get('q', db.get('s', job.shape).q)
+  q.running = q.running + 1
+  if job.unique and job.unique[2] == 's' then
+    T.drop_key(job.unique[1], job.seq, now)
+  end
+  T.dirty(job)
+end
+
+-- Takes up to `most` jobs of these queues, in their order; the leases, and whether the bounded work was
+-- not enough.
+function T.take_jobs(queues, most, asker, now)
+  local leases, steps = {}, 1000
+  local space = db.space
+  for _, queue in ipairs(queues) do
+    while #leases < most and steps > 0 do
+      -- What events have freed is opened first, so that order holds between what is open and what is
+      -- about to be.
+      if space.pending[1] or space.families[1] then
+        steps = steps - 1
+        T.step_pending(now)
+      else
+        if not T.queue_is_open(queue, now) then
+          break
+        end
+        local held = T.holding(asker.worker)
+        local lane = T.next_lane(queue, not held or held.suspects == 0)
+        if not lane then
+          break
+        end
+        local lease = T.try_lane(lane, asker, now)
+        if lease then
+          leases[#leases + 1] = lease
+        else
+          steps = steps - 1
+        end
+      end
+    end
+  end
+  return leases, steps == 0
+end
+
+-- A grant under a request id is remembered in the same step.
+function T.remember_request(leases, asker, now)
+  if asker.request and #leases > 0 then
+    local names = {}
+    for i, lease in ipairs(leases) do
+      names[i] = T.lease_id(lease.fence, lease.seq)
+    end
+    db.put('rq', asker.request, { leases = names })
+    T.timer_set('rqe', now + B.REQUEST_US, asker.request)
+  end
+end
+
+-- A request id is remembered for the life of its leases, and at least 60 s.
+function T.tick_request(id, now)
+  local past = db.get('rq', id)
+  if not past then
+    return
+  end
+  for _, name in ipairs(past.leases) do
+    if T.lease(T.parse_lease(name)) then
+      T.timer_set('rqe', now + B.REQUEST_US, id)
+      return
+    end
+  end
+  db.drop('rq', id)
+end
+
+-- ---- Queues ----
+
+-- The queue of a name; or nil.
+function T.find_queue(name)
+  local number = M.get('qn:' .. shard(name), name)
+  return number and tonumber(number)
+end
+
+local function new_queue(number, name, now)
+  return db.put('q', number, {
+    name = name, settings = {}, priorities = {}, scheduled = 0, waiting = 0, blocked = 0, running = 0,
+    succeeded = 0, failed = 0, cancelled = 0, hidden = not name or nil, since = now,
+  })
+end
+
+-- The queue of a name, made if it is not there.
+function T.queue_for(name, now)
+  local known = T.find_queue(name)
+  if known then
+    db.get('q', known).hidden = nil
+    return known
+  end
+  local number = db.number()
+  M.put('qn:' .. shard(name), name, text(number))
+  Z.add('ql', 0, name)
+  local q = new_queue(number, name, now)
+  -- Longer names make no name of a limit.
+  if #name + 6 <= B.NAME_BYTES_MAX then
+    q.limit = 'queue:' .. name
+    local l = T.limit_for(q.limit)
+    l.uses = l.uses + 1
+  end
+  return number
+end
+
+-- The queue of callers: it has no name, so no job can be in it.
+function T.callers()
+  return db.get('q', CALLERS) or new_queue(CALLERS, nil, 0)
+end

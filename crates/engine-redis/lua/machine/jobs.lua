@@ -1,0 +1,438 @@
+-- Jobs: their rows, their shapes, their unique keys.
+--
+-- Rows lie in hashes of 256, by row number: what is pushed together lies together. A job has the
+-- fields N (a packed head, then what Lua never reads), and, once it differs from a job that was just
+-- pushed and is ready, Nx (its life); Nr its result, Np its progress, Ne its errors.
+-- States: 's'cheduled, 'w'aiting, 'r'unning; finished: 'S'ucceeded, 'F'ailed, 'C'ancelled.
+
+local CHUNK_ROWS = 256
+
+local function home(seq)
+  local chunk = floor(seq / CHUNK_ROWS)
+  return chunk, 'j:' .. text(chunk), text(seq - chunk * CHUNK_ROWS)
+end
+T.job_home = home
+
+local function ids(b)
+  return 'i:' .. text(b)
+end
+
+local function decode(seq, row, life)
+  local offset, head = cmsgpack.unpack_one(row)
+  local job = {
+    seq = seq, id = head[1], b = head[2], shape = head[3], created_at = head[4], arrival = head[5],
+    run_at = head[6], expires_at = head[7] > 0 and head[7] or nil, bytes = head[8],
+    unique = head[9] or nil, state = 'w', wait = 0, ended = 0, lost = 0, released = 0, settles = {},
+    row = row, body_at = offset, had_life = life and true,
+  }
+  if life then
+    local x = cmsgpack.unpack(life)
+    job.state, job.arrival, job.run_at = x[1], x[2], x[3]
+    job.started_at = x[4] > 0 and x[4] or nil
+    job.expires_at = x[5] > 0 and x[5] or nil
+    job.wait, job.ended, job.lost, job.released = x[6], x[7], x[8], x[9]
+    job.cancel, job.keeps = x[10], x[11]
+    job.settles, job.lease, job.error = x[12], x[13] or nil, x[14] or nil
+    job.finished_at, job.kept_until = x[15] > 0 and x[15] or nil, x[16]
+    job.lane = x[17] > 0 and x[17] or nil
+    job.bytes = x[18]
+  end
+  return job
+end
+
+local function encode_life(j)
+  return cmsgpack.pack({
+    j.state, j.arrival, j.run_at, j.started_at or 0, j.expires_at or 0, j.wait, j.ended, j.lost,
+    j.released, j.cancel or false, j.keeps or false, j.settles, j.lease or false, j.error or false,
+    j.finished_at or 0, j.kept_until or 0, j.lane or 0, j.bytes,
+  })
+end
+
+local function encode_head(j)
+  return cmsgpack.pack({
+    j.id, j.b, j.shape, j.created_at, j.arrival, j.run_at, j.expires_at or 0, j.bytes,
+    j.unique or false,
+  })
+end
+
+-- The body of a job: what Rust made of kind, payload and labels.
+function T.body(j)
+  if j.body then
+    return j.body
+  end
+  return j.body_at > 0 and sub(j.row, j.body_at + 1) or ''
+end
+
+-- Reads rows that will be asked for, a call for each hash.
+function T.load_jobs(seqs)
+  local chunks, order = {}, {}
+  for _, seq in ipairs(seqs) do
+    if db.jobs[seq] == nil then
+      local chunk, key, n = home(seq)
+      local want = chunks[chunk]
+      if not want then
+        want = { key = key, seqs = {}, fields = {} }
+        chunks[chunk] = want
+        order[#order + 1] = want
+      end
+      want.seqs[#want.seqs + 1] = seq
+      want.fields[#want.fields + 1] = n
+      want.fields[#want.fields + 1] = n .. 'x'
+    end
+  end
+  for _, want in ipairs(order) do
+    local found = call('HMGET', db.prefix .. want.key, unpack(want.fields))
+    for i, seq in ipairs(want.seqs) do
+      local row = found[i * 2 - 1]
+      db.jobs[seq] = row and decode(seq, row, found[i * 2]) or false
+    end
+  end
+end
+
+-- The row of a job, live or finished; or nil.
+function T.job(seq)
+  local job = db.jobs[seq]
+  if job == nil then
+    T.load_jobs({ seq })
+    job = db.jobs[seq]
+  end
+  if job and not job.deleted then
+    return job
+  end
+end
+
+function T.is_live(job)
+  local state = job.state
+  return state == 'w' or state == 'r' or state == 's'
+end
+
+-- A live job; or nil.
+function T.live(seq)
+  local job = T.job(seq)
+  if job and T.is_live(job) then
+    return job
+  end
+end
+
+-- The row number of an id, live or finished; or nil.
+function T.seq_of(id, b)
+  local seq = M.get(ids(b), id)
+  return seq and tonumber(seq)
+end
+
+-- What a path names: {id, b} or {key}. The job; or nil.
+function T.named(ref)
+  if ref.key then
+    local holder = T.key_holder(ref.key)
+    return holder and T.job(holder.seq)
+  end
+  local seq = T.seq_of(ref.id, ref.b)
+  return seq and T.job(seq)
+end
+
+function T.dirty(job)
+  job.dirty = true
+end
+
+-- The word for where a live job stands.
+function T.state_of(job)
+  if job.state == 'w' and T.is_blocked(T.lane_of_job(job)) then
+    return 'b'
+  end
+  return job.state
+end
+
+-- A new job's row; it stands nowhere yet.
+function T.new_job(job)
+  local space = db.space
+  space.seq = space.seq + 1
+  job.seq = space.seq
+  job.new, job.dirty_head = true, true
+  job.wait, job.ended, job.lost, job.released, job.settles = 0, 0, 0, 0, {}
+  job.arrival = 0
+  db.jobs[job.seq] = job
+  M.put(ids(job.b), job.id, text(job.seq))
+  local chunk = home(job.seq)
+  local c = db.get('c', chunk)
+  if not c then
+    c = db.put('c', chunk, { n = 0 })
+    Z.add('ch', chunk, text(chunk))
+  end
+  c.n = c.n + 1
+  return job
+end
+
+-- A job's row goes for good.
+function T.delete_job(job)
+  job.deleted = true
+  M.drop(ids(job.b), job.id)
+  local chunk = home(job.seq)
+  local c = db.get('c', chunk)
+  c.n = c.n - 1
+  if c.n == 0 then
+    db.drop('c', chunk)
+    Z.rem('ch', text(chunk))
+  end
+  local shape = db.get('s', job.shape)
+  shape.rows = shape.rows - 1
+  T.drop_shape_if_idle(job.shape)
+end
+
+-- Something that is kept beside a job's row: 'r' its result, 'p' its progress, 'e' its errors.
+function T.job_part(job, part)
+  local _, key, n = home(job.seq)
+  return M.get(key .. part, n)
+end
+function T.set_job_part(job, part, value)
+  local _, key, n = home(job.seq)
+  M.set(key .. part, n, value)
+end
+
+function T.add_error(job, attempt, now, why, outcome)
+  local packed = T.job_part(job, 'e')
+  local errors = packed and cmsgpack.unpack(packed) or {}
+  errors[#errors + 1] = { attempt, now, why, outcome }
+  while #errors > B.ERRORS_KEPT do
+    remove(errors, 1)
+  end
+  T.set_job_part(job, 'e', cmsgpack.pack(errors))
+end
+
+function db.write_jobs(out)
+  for seq, job in pairs(db.jobs) do
+    if job and (job.dirty or job.dirty_head or job.deleted) then
+      local _, key, n = home(seq)
+      if job.deleted then
+        for _, part in ipairs({ 'r', 'p', 'e' }) do
+          T.set_job_part(job, part, nil)
+        end
+        if not job.new then
+          local dels = out(key).dels
+          dels[#dels + 1] = n
+          dels[#dels + 1] = n .. 'x'
+        end
+      else
+        local puts = out(key).puts
+        if job.dirty_head then
+          puts[#puts + 1] = n
+          puts[#puts + 1] = encode_head(job) .. T.body(job)
+        end
+        -- What was just pushed and is ready is told by its head alone.
+        if job.dirty and not (job.new and job.state == 'w') or job.had_life then
+          puts[#puts + 1] = n .. 'x'
+          puts[#puts + 1] = encode_life(job)
+        end
+      end
+    end
+  end
+end
+
+-- ---- Shapes ----
+
+local function class(need)
+  if need[1] == 'l' then
+    return find(need[2], ':', 1, true) and 2 or 0
+  end
+  return need[5] and 3 or 1
+end
+
+-- Needs in the one fixed order: plain limits, pools, templated limits, ids; by name within each.
+function T.held(needs)
+  if #needs < 2 then
+    return needs
+  end
+  local held = {}
+  for i, need in ipairs(needs) do
+    held[i] = need
+  end
+  sort(held, function(a, b)
+    local x, y = class(a), class(b)
+    return x < y or (x == y and a[2] < b[2])
+  end)
+  return held
+end
+
+-- Each limit and pool has one user more.
+function T.use_needs(needs)
+  for _, need in ipairs(needs) do
+    local used = need[1] == 'l' and T.limit_for(need[2]) or T.pool_for(need[2])
+    used.uses = used.uses + 1
+  end
+end
+
+function T.drop_needs(needs)
+  for _, need in ipairs(needs) do
+    if need[1] == 'l' then
+      local l = db.get('L', need[2])
+      l.uses = l.uses - 1
+      T.drop_limit_if_idle(need[2])
+    else
+      local p = db.get('p', need[2])
+      p.uses = p.uses - 1
+      T.drop_pool_if_idle(need[2])
+    end
+  end
+end
+
+local function shape_key(s)
+  return cmsgpack.pack({
+    s.qn, s.pr, s.g or false, s.needs, s.retry, s.timeout or false, s.retain or false,
+  })
+end
+
+-- What a new job's shape is: its own words, else its queue's, else the defaults.
+function T.shape_of(job, default_retry)
+  local queue = T.find_queue(job.q)
+  local settings = queue and db.get('q', queue).settings or {}
+  return {
+    qn = job.q, pr = job.pr or 0, g = job.g, needs = job.needs or settings.needs or {},
+    retry = job.retry or settings.retry or default_retry,
+    timeout = job.timeout or settings.timeout, retain = job.retain or settings.retain,
+  }
+end
+
+-- The number of a shape, made if it is not there; one live job more has it.
+function T.shape_for(s, now)
+  local packed = shape_key(s)
+  local at = 'sk:' .. shard(packed)
+  local number = tonumber(M.get(at, packed))
+  if not number then
+    number = db.number()
+    M.put(at, packed, text(number))
+    db.put('s', number, {
+      qn = s.qn, pr = s.pr, g = s.g, needs = s.needs, retry = s.retry, timeout = s.timeout,
+      retain = s.retain, live = 0, rows = 0,
+    })
+  end
+  local shape = db.get('s', number)
+  T.use_shape(shape, now)
+  shape.rows = shape.rows + 1
+  return number
+end
+
+-- One live job more has a shape.
+function T.use_shape(shape, now)
+  if shape.live == 0 then
+    shape.q = T.queue_for(shape.qn, now)
+    T.use_needs(shape.needs)
+  end
+  shape.live = shape.live + 1
+end
+
+-- One live job less has a shape; rows of finished ones may have it still.
+function T.release_shape(number)
+  local shape = db.get('s', number)
+  shape.live = shape.live - 1
+  if shape.live > 0 then
+    return
+  end
+  local lane = shape.lane
+  shape.lane = nil
+  if lane then
+    local l = db.get('l', lane)
+    l.shapes = l.shapes - 1
+    T.drop_lane_if_idle(lane)
+  end
+  T.drop_needs(T.held(shape.needs))
+end
+
+function T.drop_shape_if_idle(number)
+  local shape = db.get('s', number)
+  if shape.rows == 0 then
+    local packed = shape_key(shape)
+    M.drop('sk:' .. shard(packed), packed)
+    db.drop('s', number)
+  end
+end
+
+-- The lane that a job stands in when it is ready.
+function T.lane_of_job(job)
+  local shape = db.get('s', job.shape)
+  local suspect = job.lost > 0
+  if not suspect and shape.lane then
+    return shape.lane
+  end
+  if suspect and job.lane and db.get('l', job.lane) then
+    return job.lane
+  end
+  local lane = T.lane_for({
+    queue = shape.q, priority = shape.pr, group = shape.g, needs = T.held(shape.needs),
+    suspect = suspect,
+  })
+  if suspect then
+    job.lane = lane
+  else
+    local l = db.get('l', lane)
+    l.shapes = l.shapes + 1
+    shape.lane = lane
+  end
+  return lane
+end
+
+-- ---- Unique keys: {seq, id, until or nil, by_job} ----
+
+
+function T.key_holder(key)
+  return db.get('uk', key)
+end
+
+-- Whether somebody holds it now.
+function T.key_is_held(holder, now)
+  return holder.by_job or (holder.till and holder.till > now)
+end
+
+local function set_key(key, holder)
+  local old = db.get('uk', key)
+  if old and old.till then
+    T.timer_clear('uke', key)
+  end
+  if holder then
+    db.put('uk', key, holder)
+    if holder.till then
+      T.timer_set('uke', holder.till, key)
+    end
+  else
+    db.drop('uk', key)
+  end
+end
+
+-- A job takes a key that nobody holds.
+function T.take_key(job, now)
+  local unique = job.unique
+  if unique then
+    local till = unique[3] and now + unique[3] or nil
+    set_key(unique[1], { seq = job.seq, id = job.id, till = till, by_job = true })
+  end
+end
+
+-- The job holds its key by its life no more.
+function T.drop_key(key, seq, now)
+  local holder = db.get('uk', key)
+  if not holder or holder.seq ~= seq then
+    return
+  end
+  if holder.till and holder.till > now then
+    holder.by_job = false
+  else
+    set_key(key, nil)
+  end
+end
+
+-- The time of a key is over; its job may hold it still.
+function T.tick_key(key)
+  local holder = db.get('uk', key)
+  if holder then
+    holder.till = nil
+    if not holder.by_job then
+      db.drop('uk', key)
+    end
+  end
+end
+
+-- A job that is forgotten holds no key, whatever time was asked for.
+function T.forget_key(key, seq)
+  local holder = db.get('uk', key)
+  if holder and holder.seq == seq then
+    set_key(key, nil)
+  end
+end

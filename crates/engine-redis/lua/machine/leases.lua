@@ -1,0 +1,100 @@
+-- Live leases: where they lie, and who holds how many. They never outlive `until`.
+--
+-- A job's lease is part of the job's life; one without a job is a record of its own. `e` orders all
+-- of them by expiry, and its member is the lease's name, so that a name that is not there is lost.
+-- A lease: {fence, seq, holder, granted_at, ttl, expires_at, deadline, limits = {{name, weight, cost}},
+-- resources = {{pool, id}}, request, extended, again (answered to a repeat), seen_at}.
+
+-- The live lease of a name, or nil.
+function T.lease(fence, seq)
+  if seq == 0 then
+    return db.get('lf', text(fence))
+  end
+  local job = T.job(seq)
+  local lease = job and job.lease
+  if lease and lease.fence == fence then
+    return lease, job
+  end
+end
+
+-- It changed.
+function T.lease_changed(job)
+  if job then
+    T.dirty(job)
+  end
+end
+
+function T.set_expiry(lease, at)
+  lease.expires_at = at
+  T.timer_set('e', at, T.lease_id(lease.fence, lease.seq))
+end
+
+-- What a holder holds: {leases, suspects}; one without a name is told apart by ''.
+function T.holding(holder)
+  return db.get('ho', holder or '')
+end
+
+function T.hold(holder, suspect)
+  local held = T.holding(holder) or db.put('ho', holder or '', { leases = 0, suspects = 0 })
+  held.leases = held.leases + 1
+  held.suspects = held.suspects + (suspect and 1 or 0)
+end
+
+function T.unhold(holder, suspect)
+  local held = T.holding(holder)
+  held.leases = held.leases - 1
+  held.suspects = held.suspects - (suspect and 1 or 0)
+  if held.leases == 0 then
+    db.drop('ho', holder or '')
+  end
+end
+
+-- ---- Who works: {host, pid, version, queues = {number = moment}, seen_at, waiting} ----
+
+-- A worker called.
+function T.see_worker(worker, queues, now)
+  for _, queue in ipairs(queues) do
+    db.get('q', queue).asked_at = now
+  end
+  if not worker or not worker.id then
+    return
+  end
+  local w = db.get('w', worker.id)
+  if not w then
+    w = db.put('w', worker.id, { queues = {}, waiting = 0 })
+    Z.add('wn', 0, worker.id)
+    T.timer_set('we', now + B.WORKER_US, worker.id)
+  end
+  w.host, w.pid = worker.host or w.host, worker.pid or w.pid
+  w.version, w.seen_at = worker.version or w.version, now
+  for _, queue in ipairs(queues) do
+    w.queues[queue] = now
+  end
+end
+
+-- A worker gave a sign of life by one of its leases.
+function T.hear_worker(id, now)
+  local w = id and db.get('w', id)
+  if w then
+    w.seen_at = now
+  end
+end
+
+function T.tick_worker(id, now)
+  local w = db.get('w', id)
+  if not w then
+    return
+  end
+  local ends = w.seen_at + B.WORKER_US
+  if ends > now or w.waiting > 0 then
+    T.timer_set('we', ends > now and ends or now + B.WORKER_US, id)
+    for queue, at in pairs(w.queues) do
+      if at + B.WORKER_US <= now then
+        w.queues[queue] = nil
+      end
+    end
+  else
+    db.drop('w', id)
+    Z.rem('wn', id)
+  end
+end

@@ -1,0 +1,272 @@
+-- Limits: what fits, what is taken, what comes back.
+--
+-- `in_use` is the sum of the weights of live leases and of nothing else. Rates are GCRA (ITU-T I.371):
+-- one theoretical arrival time, moved by whole grants so that rounding happens once per grant.
+-- A rate is {count, per, burst}. Nothing here decides who is next.
+
+local FOREVER = 9007199254740991
+T.FOREVER = FOREVER
+
+local function holders(name)
+  return 'lh:' .. name
+end
+local function resting(name)
+  return 'lr:' .. name
+end
+T.limit_holders, T.limit_resting = holders, resting
+
+-- The time that `n` tokens of a rate take: one rounding per grant, not per token. Exact: n * per is
+-- below 2^53, as was checked when the rate was set.
+function T.tokens(rate, n)
+  local us, count = n * rate[2], max(rate[1], 1)
+  local whole = floor(us / count)
+  -- The quotient is rounded to a double; the product is exact.
+  local rest = us - whole * count
+  return rest > 0 and whole + 1 or whole
+end
+
+-- When `n` tokens fit at the earliest; at or before `now` if they fit now.
+function T.rate_fits_at(rate, tat, n, now)
+  return max(max(tat, now) + T.tokens(rate, n) - T.tokens(rate, rate[3]), 0)
+end
+
+-- The limit of this name, made if it is not there.
+function T.limit_for(name)
+  local l = db.get('L', name)
+  if not l then
+    l = db.put('L', name, {
+      uses = 0, in_use = 0, holders = O.new(), resting = O.new(), resting_sum = 0, external = 0, tat = 0,
+    })
+    Z.add('Ln', 0, name)
+  end
+  return l
+end
+
+-- Drops a limit that nobody needs and that remembers nothing.
+function T.drop_limit_if_idle(name)
+  local l = db.get('L', name)
+  if not l or l.uses > 0 or l.in_use > 0 or l.resting.n > 0 or l.external > 0 or l.mark
+    or db.get('d', 'l' .. name) then
+    return
+  end
+  if max(l.tat, l.paused_until or 0) > db.space.last then
+    -- Its debt is over then; until then it is remembered.
+    T.arm_limit(name)
+    return
+  end
+  if l.timer then
+    T.timer_clear('lt', name)
+  end
+  db.drop('L', name)
+  Z.rem('Ln', name)
+end
+
+-- The template of a name's family, or nil.
+function T.template(name)
+  local colon = find(name, ':', 1, true)
+  if colon then
+    return sub(name, 1, colon) .. '*'
+  end
+end
+
+local LOCK = { concurrency = 1 }
+
+-- The setting that holds for a name, and the template it comes from.
+function T.setting_of(name)
+  local own = db.get('ls', name)
+  if own then
+    return own
+  end
+  local template = T.template(name)
+  if not template then
+    return nil
+  end
+  local settings = db.get('ls', template)
+  if settings then
+    return settings, template
+  elseif template == 'lock:*' then
+    return LOCK, template
+  end
+end
+
+-- Whether `weight` permits and `cost` tokens fit now, what others reserve left alone.
+function T.limit_fit(name, weight, cost, lane, now)
+  local settings = T.setting_of(name)
+  if not settings then
+    return 'never'
+  end
+  local l = db.get('L', name)
+  local mark = l.mark
+  local kept, kept_cost = 0, 0
+  if mark and mark.lane ~= lane then
+    kept, kept_cost = mark.weight, mark.cost
+  end
+  local cap, rate = settings.concurrency, settings.rate
+  if cap and cap > 0 and weight > cap then
+    return 'never'
+  end
+  if rate and cost > rate[3] then
+    return 'never'
+  end
+  local at = 0
+  if l.paused_until and l.paused_until > now then
+    if l.paused_until == FOREVER then
+      return 'no'
+    end
+    at = l.paused_until
+  end
+  -- By time alone only resting permits and an observation's end can free it; both have timers of
+  -- their own, which make the door due.
+  if cap and l.in_use + l.resting_sum + l.external + weight + kept > cap then
+    return 'no'
+  end
+  if rate and cost > 0 then
+    at = max(at, T.rate_fits_at(rate, l.tat, min(cost + kept_cost, rate[3]), now))
+  end
+  if at > now then
+    return 'no', at
+  end
+  return 'yes'
+end
+
+-- Takes permits and tokens for a lease; what was booked.
+function T.take_limit(name, weight, cost, now)
+  local settings = T.setting_of(name)
+  local l = db.get('L', name)
+  l.in_use = l.in_use + weight
+  local rate = settings and settings.rate
+  if rate then
+    l.tat = max(l.tat, now) + T.tokens(rate, cost)
+    return cost
+  end
+  return 0
+end
+
+-- Gives permits back; with `rests`, after the gap.
+function T.return_limit(name, weight, rests, now)
+  local settings = T.setting_of(name)
+  local l = db.get('L', name)
+  l.in_use = l.in_use - weight
+  local gap = settings and settings.concurrency and settings.gap
+  if gap and rests and gap > 0 then
+    -- Several may come back in one moment: the number keeps them apart.
+    O.add(l.resting, resting(name), now + gap, text(db.number()) .. ':' .. text(weight))
+    l.resting_sum = l.resting_sum + weight
+    T.arm_limit(name)
+  end
+  T.door_due('l' .. name)
+end
+
+-- Corrects what a grant booked to what was spent.
+function T.correct_cost(name, booked, spent, now)
+  local settings = T.setting_of(name)
+  local rate = settings and settings.rate
+  if not rate then
+    return
+  end
+  local l = db.get('L', name)
+  if spent >= booked then
+    l.tat = l.tat + T.tokens(rate, spent) - T.tokens(rate, booked)
+  else
+    local back = T.tokens(rate, booked) - T.tokens(rate, spent)
+    l.tat = max(max(l.tat - back, 0), min(now, l.tat))
+  end
+  T.door_due('l' .. name)
+end
+
+-- Sets the limit's timer to the next moment at which time changes it.
+function T.arm_limit(name)
+  local l = db.get('L', name)
+  local _, next_at = O.first(l.resting, resting(name))
+  local function sooner(at)
+    next_at = next_at and min(next_at, at) or at
+  end
+  if l.external_until then
+    sooner(l.external_until)
+  end
+  if l.paused_until and l.paused_until < FOREVER then
+    sooner(l.paused_until)
+  end
+  if l.uses == 0 and l.in_use == 0 and l.tat > db.space.last then
+    sooner(l.tat)
+  end
+  if l.timer == next_at then
+    return
+  end
+  if next_at then
+    T.timer_set('lt', next_at, name)
+  else
+    T.timer_clear('lt', name)
+  end
+  l.timer = next_at
+end
+
+-- Ends what time ends at a limit: rests, an observation, a pause.
+function T.tick_limit(name, now)
+  local l = db.get('L', name)
+  l.timer = nil
+  for _ = 1, B.STEPS_MAX do
+    local member, at = O.first(l.resting, resting(name))
+    if not member or at > now then
+      break
+    end
+    O.rem(l.resting, resting(name), member)
+    l.resting_sum = l.resting_sum - tonumber(sub(member, find(member, ':', 1, true) + 1))
+  end
+  if l.external_until and l.external_until <= now then
+    l.external_until, l.external = nil, 0
+  end
+  if l.paused_until and l.paused_until <= now then
+    l.paused_until = nil
+  end
+  T.arm_limit(name)
+  T.door_due('l' .. name)
+  T.drop_limit_if_idle(name)
+end
+
+-- A setting changed: all doors that it governs are due, a template's one by one.
+function T.setting_changed(name, now)
+  if sub(name, -2) == ':*' then
+    local families = db.space.families
+    families[#families + 1] = { sub(name, 1, -2), '' }
+  elseif db.get('L', name) then
+    T.limit_setting_changed(name, now)
+  end
+end
+
+function T.limit_setting_changed(name, now)
+  local settings = T.setting_of(name)
+  local l = db.get('L', name)
+  local rate = settings and settings.rate
+  if rate then
+    l.tat = min(l.tat, now + T.tokens(rate, rate[3]))
+  end
+  local door = 'l' .. name
+  if db.get('d', door) then
+    T.retry_misfits(door)
+    T.door_due(door)
+  end
+  T.recheck_marks_of(name, now)
+end
+
+-- One step through the family of a changed template; false if there is none.
+function T.step_family()
+  local families = db.space.families
+  local front = families[1]
+  if not front then
+    return false
+  end
+  -- Names of the family sort together, from "family:" on. What this call made itself may be missed:
+  -- it was made under the new setting.
+  local from = front[2] == '' and '[' .. front[1] or '(' .. front[2]
+  local name = call('ZRANGEBYLEX', db.prefix .. 'Ln', from, '+', 'LIMIT', 0, 1)[1]
+  if name and sub(name, 1, #front[1]) == front[1] then
+    front[2] = name
+    if db.get('L', name) then
+      T.limit_setting_changed(name, db.space.last)
+    end
+  else
+    remove(families, 1)
+  end
+  return true
+end

@@ -1,0 +1,190 @@
+-- Reservation: a lane whose head stood parked past the namespace's patience keeps what frees.
+--
+-- It marks all its needs in one step, or none, and at most one lane marks a limit or a pool. A mark
+-- keeps exactly the lane's own demand; what is beyond is free for all.
+
+local MARKS = 'mks'
+
+-- Tries those who waited longest, at most 8; the others at the next tick.
+function T.tick_marks(now)
+  local fallen = {}
+  for lane in Z.each(MARKS) do
+    if not T.may_reserve(tonumber(lane), now) then
+      fallen[#fallen + 1] = tonumber(lane)
+    end
+  end
+  for _, lane in ipairs(fallen) do
+    T.drop_mark(lane, now)
+  end
+  if Z.first(MARKS) then
+    T.sooner(now + B.SECOND_US)
+  end
+  for _ = 1, B.MARKS_MAX do
+    local entry, try_at = Z.first('imp')
+    if not entry or try_at > now then
+      return
+    end
+    T.wait_on(entry, now + B.RESERVE_RETRY_US)
+    local lane = T.entry_lane(entry)
+    if lane and not db.get('l', lane).marked and T.may_reserve(lane, now) and T.none_is_marked(lane) then
+      T.mark(lane, now)
+    end
+  end
+end
+
+-- No need is closed by time, banned, unknown or never fits, and the queue's workers ask.
+function T.may_reserve(lane, now)
+  local l = db.get('l', lane)
+  local q = db.get('q', l.queue)
+  local asked = q.asked_at and q.asked_at + B.ASKED_US >= now
+  if q.paused_until or not (asked or l.queue == CALLERS or T.has_takers(l.queue)) then
+    return false
+  end
+  for _, need in ipairs(l.needs) do
+    if need[1] == 'l' then
+      local settings = T.setting_of(need[2])
+      if not settings then
+        return false
+      end
+      local limit = db.get('L', need[2])
+      if limit.paused_until and limit.paused_until > now then
+        return false
+      end
+      if settings.concurrency and need[3] > settings.concurrency then
+        return false
+      end
+      local rate = settings.rate
+      if rate and (need[4] > rate[3]
+        or need[4] > 0 and T.rate_fits_at(rate, limit.tat, need[4], now) > now) then
+        return false
+      end
+    else
+      local p = db.get('p', need[2])
+      if not p or not p.settings then
+        return false
+      end
+      local count = need[6]
+      if need[5] then
+        local r = T.resource(need[2], need[5])
+        if not (r and r.state == 'a' and not r.retiring and r.paced_until <= now) then
+          return false
+        end
+      elseif need[3] then
+        if (p.tagged[need[3]] or 0) < count then
+          return false
+        end
+      -- What is not banned or cooling may come: an exact count would scan the pool.
+      elseif p.ids.n < p.banned + p.cooling + count then
+        return false
+      end
+    end
+  end
+  return true
+end
+
+function T.none_is_marked(lane)
+  for _, need in ipairs(db.get('l', lane).needs) do
+    if db.get(need[1] == 'l' and 'L' or 'p', need[2]).mark then
+      return false
+    end
+  end
+  return true
+end
+
+function T.mark(lane, now)
+  local head = T.head(lane)
+  if not head then
+    return
+  end
+  -- A lane that parked with its bundle stands for itself from now on.
+  local l = db.get('l', lane)
+  local bundle = l.bundle
+  if not l.place then
+    local place = db.get('b', bundle).place
+    if not place or place.misfit then
+      return
+    end
+    l.marked = true
+    T.park('l' .. text(lane), place.door, now)
+    T.bundle_changed(bundle, now)
+  else
+    T.move_marked(lane, true)
+  end
+  T.own_bundle(lane)
+  Z.add(MARKS, lane, text(lane))
+  db.put('mk', lane, { head = head, since = now })
+  T.sooner(now + B.SECOND_US)
+  for _, need in ipairs(l.needs) do
+    if need[1] == 'l' then
+      db.get('L', need[2]).mark = { lane = lane, weight = need[3], cost = need[4] }
+    else
+      db.get('p', need[2]).mark = {
+        lane = lane, tag = need[3], id = need[5], count = need[6], kept = {},
+      }
+      T.keep_free(need[2], now)
+    end
+  end
+  T.need_doors_due(l.needs)
+end
+
+-- A mark falls: what was kept is free for all, so its doors are due.
+function T.drop_mark(lane, now)
+  if not db.get('mk', lane) then
+    return
+  end
+  db.drop('mk', lane)
+  Z.rem(MARKS, text(lane))
+  local needs = db.get('l', lane).needs
+  for _, need in ipairs(needs) do
+    if need[1] == 'l' then
+      db.get('L', need[2]).mark = nil
+    else
+      local p = db.get('p', need[2])
+      local kept = p.mark and p.mark.kept or {}
+      p.mark = nil
+      T.unkeep(need[2], kept, now)
+    end
+  end
+  T.move_marked(lane, nil)
+  T.shared_bundle(lane, now)
+  T.need_doors_due(needs)
+end
+
+function T.need_doors_due(needs)
+  for _, need in ipairs(needs) do
+    if need[1] == 'l' then
+      T.door_due('l' .. need[2])
+    else
+      T.all_pool_doors_due(need[2])
+    end
+  end
+end
+
+-- A changed setting may end the condition of a mark.
+function T.recheck_marks_of(limit, now)
+  local mark = db.get('L', limit).mark
+  if mark and not T.may_reserve(mark.lane, now) then
+    T.drop_mark(mark.lane, now)
+  end
+end
+
+-- A paused queue reserves nothing.
+function T.drop_marks_of_queue(queue, now)
+  local lanes = {}
+  for lane in Z.each(MARKS) do
+    if db.get('l', tonumber(lane)).queue == queue then
+      lanes[#lanes + 1] = tonumber(lane)
+    end
+  end
+  for _, lane in ipairs(lanes) do
+    T.drop_mark(lane, now)
+  end
+end
+
+-- Whether a need fits now for a lane: a fit, and its moment.
+function T.need_fit(need, lane, now)
+  if need[1] == 'l' then
+    return T.limit_fit(need[2], need[3], need[4], lane, now)
+  end
+  return T.pool_fit(need[2], need[3], need[5], need[6], lane)
+end

@@ -1,0 +1,486 @@
+-- The ready order of a queue: priority, then fair share, then arrival.
+--
+-- A queue has priorities, a priority has groups, a group has bundles, a bundle has lanes, a lane has
+-- jobs. Each level keeps its children in order by the key of their first; a change of a lane is
+-- carried up as far as keys change. Nothing here decides whether a lane may go.
+--
+-- A place is nil (open: in the ready order), or {door, misfit}: parked at that door, or in its list
+-- of what can never fit as the settings are.
+
+local function group_key(queue, rank, name)
+  return text(queue) .. ':' .. text(rank) .. ':' .. (name and 'g' .. name or '')
+end
+
+function T.turns(queue, rank)
+  return db.get('q', queue).priorities[rank]
+end
+
+-- The priorities of a queue, highest first.
+local function ranks(queue)
+  local all = {}
+  for rank in pairs(db.get('q', queue).priorities) do
+    all[#all + 1] = rank
+  end
+  sort(all)
+  return all
+end
+
+-- Where the sets of an owner lie when they are large.
+local function turns_open(queue, rank)
+  return 'to:' .. text(queue) .. ':' .. text(rank)
+end
+local function turns_idle(queue, rank)
+  return 'ti:' .. text(queue) .. ':' .. text(rank)
+end
+local function group_open(group)
+  return 'go:' .. text(group)
+end
+local function bundle_open(bundle)
+  return 'bo:' .. text(bundle)
+end
+local function bundle_outs(bundle)
+  return 'bx:' .. text(bundle)
+end
+local function lane_line(lane)
+  return 'n:' .. text(lane)
+end
+T.bundle_open, T.group_open, T.turns_open, T.lane_line = bundle_open, group_open, turns_open, lane_line
+
+-- Plain needs (limits without a key, pools) park a whole bundle; others a lane.
+function T.is_plain(need)
+  if need[1] == 'l' then
+    return not find(need[2], ':', 1, true)
+  end
+  return not need[5]
+end
+
+local function lane_key(key)
+  return cmsgpack.pack({ key.queue, key.priority, key.group or false, key.needs, key.suspect })
+end
+
+local function bundle_key(group, plain, suspect)
+  return text(group) .. (suspect and 's' or 'n') .. cmsgpack.pack(plain)
+end
+
+local function lanes_by_key(packed)
+  return 'lk:' .. shard(packed)
+end
+local function bundles_by_key(packed)
+  return 'bk:' .. shard(packed)
+end
+
+local function new_bundle(queue, group, plain, suspect)
+  local bundle = db.number()
+  db.put('b', bundle, {
+    queue = queue, group = group, plain = plain, suspect = suspect, open = O.new(), waiting = 0,
+    parked_key = 0, head = 0, since = 0, outs = O.new(), lanes = 0,
+  })
+  return bundle
+end
+
+-- The lane of this key, made if it is not there.
+-- key: {queue, priority, group, needs, suspect}
+function T.lane_for(key)
+  local packed = lane_key(key)
+  local known = M.get(lanes_by_key(packed), packed)
+  if known then
+    return tonumber(known)
+  end
+  local group = T.group_for(key)
+  local plain = {}
+  for _, need in ipairs(key.needs) do
+    if T.is_plain(need) then
+      plain[#plain + 1] = need
+    end
+  end
+  local sort_key = bundle_key(group, plain, key.suspect)
+  local bundle = tonumber(M.get(bundles_by_key(sort_key), sort_key))
+  if not bundle then
+    bundle = new_bundle(key.queue, group, plain, key.suspect)
+    M.put(bundles_by_key(sort_key), sort_key, text(bundle))
+    local g = db.get('g', group)
+    g.bundles = g.bundles + 1
+  end
+  local b = db.get('b', bundle)
+  b.lanes = b.lanes + 1
+  local lane = db.number()
+  db.put('l', lane, {
+    queue = key.queue, priority = key.priority, group = key.group, needs = key.needs,
+    suspect = key.suspect, bundle = bundle, line = L.new(), parked_key = 0, head = 0, since = 0,
+    shapes = 0,
+  })
+  M.put(lanes_by_key(packed), packed, text(lane))
+  return lane
+end
+
+function T.group_for(key)
+  local queue, rank = key.queue, -key.priority
+  local q = db.get('q', queue)
+  local turns = q.priorities[rank]
+  if not turns then
+    turns = { v = 0, open = O.new(), idle = O.new(), groups = 0 }
+    q.priorities[rank] = turns
+  end
+  local name = group_key(queue, rank, key.group)
+  local known = M.get('gn:' .. shard(name), name)
+  if known then
+    local group = tonumber(known)
+    if db.get('g', group).idle then
+      O.rem(turns.idle, turns_idle(queue, rank), text(group))
+      db.get('g', group).idle = nil
+    end
+    return group
+  end
+  local group = db.number()
+  db.put('g', group, {
+    queue = queue, priority = key.priority, name = key.group, own = turns.v, open = O.new(),
+    bundles = 0,
+  })
+  turns.groups = turns.groups + 1
+  M.put('gn:' .. shard(name), name, text(group))
+  return group
+end
+
+-- Drops a lane that is empty and that no shape points to, and what it leaves empty above it.
+function T.drop_lane_if_idle(lane)
+  local l = db.get('l', lane)
+  if l.shapes > 0 or l.line.n > 0 or l.out or l.place then
+    return
+  end
+  local packed = lane_key(l)
+  M.drop(lanes_by_key(packed), packed)
+  db.drop('l', lane)
+  local b = db.get('b', l.bundle)
+  b.lanes = b.lanes - 1
+  T.drop_bundle_if_idle(l.bundle)
+end
+
+function T.drop_bundle_if_idle(bundle)
+  local b = db.get('b', bundle)
+  if b.lanes > 0 then
+    return
+  end
+  db.drop('b', bundle)
+  local g = db.get('g', b.group)
+  local sort_key = bundle_key(b.group, b.plain, b.suspect)
+  if tonumber(M.get(bundles_by_key(sort_key), sort_key)) == bundle then
+    M.drop(bundles_by_key(sort_key), sort_key)
+    g.bundles = g.bundles - 1
+  end
+  if g.bundles == 0 then
+    local rank = -g.priority
+    local turns = T.turns(g.queue, rank)
+    if turns and not g.idle then
+      O.add(turns.idle, turns_idle(g.queue, rank), g.own, text(b.group))
+      g.idle = true
+    end
+    T.forget_idle_groups(g.queue, rank)
+  end
+end
+
+-- A lane that reserves has a bundle of its own, since what is kept for it is kept from the others of
+-- its bundle; one that does no more goes back.
+function T.own_bundle(lane)
+  local shared = db.get('l', lane).bundle
+  local s = db.get('b', shared)
+  local own = new_bundle(s.queue, s.group, s.plain, s.suspect)
+  -- The shared one may be empty now, and must be there to go back to.
+  s.lanes = s.lanes + 1
+  T.move_lane(lane, own)
+end
+
+function T.shared_bundle(lane, now)
+  local own = db.get('b', db.get('l', lane).bundle)
+  local sort_key = bundle_key(own.group, own.plain, own.suspect)
+  local shared = tonumber(M.get(bundles_by_key(sort_key), sort_key))
+  if shared then
+    T.move_lane(lane, shared)
+    local s = db.get('b', shared)
+    s.lanes = s.lanes - 1
+    T.bundle_changed(shared, now)
+  end
+end
+
+function T.move_lane(lane, to)
+  local l = db.get('l', lane)
+  local from, queue, len = l.bundle, l.queue, l.line.n
+  local open = not l.place
+  if open then
+    local b = db.get('b', from)
+    if l.ordered then
+      O.rem(b.open, bundle_open(from), text(lane))
+      l.ordered = nil
+      T.order_bundle(from)
+    end
+    if l.out then
+      O.rem(b.outs, bundle_outs(from), text(lane))
+    end
+    b.waiting = b.waiting - len
+    T.add_blocked(queue, b.place, -len)
+  end
+  l.bundle = to
+  local b = db.get('b', to)
+  b.lanes = b.lanes + 1
+  local f = db.get('b', from)
+  f.lanes = f.lanes - 1
+  if open then
+    b.waiting = b.waiting + len
+    T.add_blocked(queue, b.place, len)
+    T.order_lane(lane)
+    if l.out then
+      O.add(b.outs, bundle_outs(to), lane, text(lane))
+      if b.place then
+        T.clear_out('l' .. text(lane))
+      end
+    end
+  end
+  T.drop_bundle_if_idle(from)
+end
+
+-- An idle group is forgotten once its time is not above the priority's.
+function T.forget_idle_groups(queue, rank)
+  local q = db.get('q', queue)
+  local turns = q.priorities[rank]
+  if not turns then
+    return
+  end
+  for _ = 1, B.STEPS_MAX do
+    local member, own = O.first(turns.idle, turns_idle(queue, rank))
+    if not member or own > turns.v then
+      break
+    end
+    local group = tonumber(member)
+    O.rem(turns.idle, turns_idle(queue, rank), member)
+    local name = group_key(queue, rank, db.get('g', group).name)
+    M.drop('gn:' .. shard(name), name)
+    db.drop('g', group)
+    turns.groups = turns.groups - 1
+  end
+  if turns.groups == 0 then
+    q.priorities[rank] = nil
+  end
+end
+
+-- A deleted queue remembers no turns.
+function T.forget_turns(queue, rank)
+  local q = db.get('q', queue)
+  local turns = q.priorities[rank]
+  if turns then
+    turns.v = 9007199254740991
+  end
+  while q.priorities[rank] and q.priorities[rank].idle.n > 0 do
+    T.forget_idle_groups(queue, rank)
+  end
+end
+
+-- ---- A lane's jobs ----
+
+-- Puts a job or a caller into a lane.
+function T.enter_lane(lane, arrival, slot, now)
+  local l = db.get('l', lane)
+  L.insert(l.line, lane_line(lane), arrival, slot)
+  T.add_len(l, 1)
+  T.lane_changed(lane, now)
+end
+
+-- Takes a job or a caller out of its lane.
+function T.leave_lane(lane, arrival, slot, now)
+  local l = db.get('l', lane)
+  if L.remove(l.line, lane_line(lane), arrival, slot) then
+    T.add_len(l, -1)
+    T.lane_changed(lane, now)
+    T.drop_lane_if_idle(lane)
+  end
+end
+
+-- Adds to every sum that the lane's length is part of.
+function T.add_len(l, delta)
+  local q = db.get('q', l.queue)
+  q.waiting = q.waiting + delta
+  if l.place then
+    T.add_blocked(l.queue, l.place, delta)
+  else
+    local b = db.get('b', l.bundle)
+    b.waiting = b.waiting + delta
+    T.add_blocked(l.queue, b.place, delta)
+  end
+end
+
+function T.add_blocked(queue, place, delta)
+  if place then
+    local q = db.get('q', queue)
+    q.blocked = q.blocked + delta
+    local door = db.get('d', place.door)
+    door.waiting = door.waiting + delta
+    local line = T.door_line(place.door, queue)
+    line.waiting = line.waiting + delta
+  end
+end
+
+-- Moves a lane between open, parked and misfit; the sums go with it.
+function T.place_lane(lane, place)
+  local l = db.get('l', lane)
+  local old, len = l.place, l.line.n
+  l.place = place
+  local b = db.get('b', l.bundle)
+  if not old and place then
+    b.waiting = b.waiting - len
+    T.add_blocked(l.queue, b.place, -len)
+    T.add_blocked(l.queue, place, len)
+  elseif old and not place then
+    b.waiting = b.waiting + len
+    T.add_blocked(l.queue, old, -len)
+    T.add_blocked(l.queue, b.place, len)
+  elseif old and place then
+    T.add_blocked(l.queue, old, -len)
+    T.add_blocked(l.queue, place, len)
+  end
+  T.order_lane(lane)
+end
+
+-- Moves a bundle between open, parked and misfit; the sums go with it.
+function T.place_bundle(bundle, place)
+  local b = db.get('b', bundle)
+  local old, len = b.place, b.waiting
+  b.place = place
+  T.add_blocked(b.queue, old, -len)
+  T.add_blocked(b.queue, place, len)
+  T.order_bundle(bundle)
+end
+
+-- ---- Order ----
+
+-- Carries a lane's head up into the order, if the lane is open.
+function T.order_lane(lane)
+  local l = db.get('l', lane)
+  local key
+  if not l.place then
+    key = L.first(l.line, lane_line(lane))
+  end
+  if l.ordered == key then
+    return
+  end
+  local open, at = db.get('b', l.bundle).open, bundle_open(l.bundle)
+  if l.ordered then
+    O.rem(open, at, text(lane))
+  end
+  l.ordered = key
+  if key then
+    O.add(open, at, key, text(lane))
+  end
+  T.order_bundle(l.bundle)
+end
+
+function T.order_bundle(bundle)
+  local b = db.get('b', bundle)
+  local key
+  if not b.place then
+    local _, first = O.first(b.open, bundle_open(bundle))
+    key = first
+  end
+  if b.ordered == key then
+    return
+  end
+  local open, at = db.get('g', b.group).open, group_open(b.group)
+  if b.ordered then
+    O.rem(open, at, text(bundle))
+  end
+  b.ordered = key
+  if key then
+    O.add(open, at, key, text(bundle))
+  end
+  T.order_group(b.group)
+end
+
+-- A group's member in its priority's order: by time, then by the arrival of its head.
+local function turn_member(arrival, group)
+  return T.pad(arrival) .. ':' .. text(group)
+end
+
+function T.order_group(group)
+  local g = db.get('g', group)
+  local queue, rank = g.queue, -g.priority
+  local turns = T.turns(queue, rank)
+  if not turns then
+    return
+  end
+  local _, arrival = O.first(g.open, group_open(group))
+  if not g.ordered and arrival then
+    -- It was idle or parked: it starts again at V, so that waiting earns no credit.
+    g.own = max(g.own, turns.v)
+  end
+  if g.ordered == arrival and g.ordered_own == (arrival and g.own) then
+    return
+  end
+  if g.ordered then
+    O.rem(turns.open, turns_open(queue, rank), turn_member(g.ordered, group))
+  end
+  g.ordered, g.ordered_own = arrival, arrival and g.own
+  if arrival then
+    O.add(turns.open, turns_open(queue, rank), g.own, turn_member(arrival, group))
+    db.touched[queue] = true
+  end
+end
+
+-- Books a grant of a group: start-time fair queuing.
+function T.book_turn(lane)
+  local group = db.get('b', db.get('l', lane).bundle).group
+  local g = db.get('g', group)
+  local queue, rank = g.queue, -g.priority
+  local q = db.get('q', queue)
+  local shares = g.name and q.settings.shares and q.settings.shares[g.name] or 1
+  local turns = q.priorities[rank]
+  if not turns then
+    return
+  end
+  turns.v = max(g.own, turns.v)
+  g.own = turns.v + floor(B.SHARE_UNIT / max(shares, 1))
+  -- Its key has changed, not its head.
+  if g.ordered then
+    local member = turn_member(g.ordered, group)
+    O.rem(turns.open, turns_open(queue, rank), member)
+    O.add(turns.open, turns_open(queue, rank), g.own, member)
+    g.ordered_own = g.own
+  end
+  if turns.idle.n > 0 then
+    T.forget_idle_groups(queue, rank)
+  end
+end
+
+-- The lane that goes next, less the suspects of who may have none; or nil.
+function T.next_lane(queue, suspects)
+  local looked = 0
+  for _, rank in ipairs(ranks(queue)) do
+    local turns = T.turns(queue, rank)
+    for turn in O.each(turns.open, turns_open(queue, rank)) do
+      local group = tonumber(sub(turn, 18))
+      for bundle in O.each(db.get('g', group).open, group_open(group)) do
+        local b = db.get('b', tonumber(bundle))
+        for lane in O.each(b.open, bundle_open(tonumber(bundle))) do
+          if suspects or not b.suspect then
+            return tonumber(lane)
+          end
+          looked = looked + 1
+          if looked >= B.STEPS_MAX then
+            return nil
+          end
+        end
+      end
+    end
+  end
+end
+
+-- The head of a lane: its arrival and its slot; or nil.
+function T.head(lane)
+  return L.first(db.get('l', lane).line, lane_line(lane))
+end
+
+function T.group_of(lane)
+  return db.get('b', db.get('l', lane).bundle).group
+end
+
+-- Whether a waiting job is blocked.
+function T.is_blocked(lane)
+  local l = db.get('l', lane)
+  return (l.place or db.get('b', l.bundle).place or db.get('q', l.queue).place) ~= nil
+end

@@ -1,0 +1,60 @@
+-- The namespace's own record, time, and what a call says to the processes that wait.
+
+-- A namespace that knows nothing yet.
+function T.new_space()
+  return {
+    last = 0, pulse = 0, deaf_at = 0, behind = 0,
+    fence = 0, arrival = 0, seq = 0, used = 0, number = 0,
+    settings = 0, live = 0, pending = {}, families = {}, kept = { 0, 0 },
+    patience = B.PATIENCE_US_DEFAULT, retain_bytes = 1073741824, next_due = 0, signalled = {},
+  }
+end
+
+-- The engine's clock, in microseconds. A test's library reads a key instead.
+function T.clock()
+  if TESTING then
+    return tonumber(call('GET', db.prefix .. 'now') or '0')
+  end
+  local t = call('TIME')
+  return tonumber(t[1]) * 1000000 + tonumber(t[2])
+end
+
+-- The moment of a call: the engine's clock, but never before what was seen.
+function T.advance()
+  local space = db.space
+  space.last = max(space.last, db.clock)
+  return space.last
+end
+
+-- Something will happen at this moment: who ticks must know it if it is the soonest.
+function T.sooner(at)
+  if not db.sooner or at < db.sooner then
+    db.sooner = at
+  end
+end
+
+-- Timers are ordered sets by moment. Setting one makes the next due moment known.
+function T.timer_set(key, at, what)
+  Z.add(key, at, what)
+  T.sooner(at)
+end
+
+function T.timer_clear(key, what)
+  Z.rem(key, what)
+end
+
+function T.next_arrival()
+  local space = db.space
+  space.arrival = space.arrival + 1
+  return space.arrival
+end
+
+-- A lease is named by its fence and its job's row number, 0 without a job.
+function T.lease_id(fence, seq)
+  return text(fence) .. ':' .. text(seq)
+end
+
+function T.parse_lease(id)
+  local colon = find(id, ':', 1, true)
+  return tonumber(sub(id, 1, colon - 1)), tonumber(sub(id, colon + 1))
+end

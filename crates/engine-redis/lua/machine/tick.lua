@@ -1,0 +1,330 @@
+-- tick: the only step that ends or starts what time ends or starts.
+--
+-- Reaps, deadlines, due jobs, due doors, reservations, purges: at most so many of each, oldest first;
+-- what is left is due now. No other call does due work, so a settle that comes before the tick that
+-- would reap is honoured, however late it is.
+
+-- The sets that are ordered by moment. A tick looks at the first of each.
+local TIMERS = {
+  'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp',
+  'ff', 'fo',
+}
+-- Those of them by which time alone may change what a lease call is answered.
+local CHANGES = { 'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp' }
+
+local function soonest(sets)
+  local first
+  for _, key in ipairs(sets) do
+    local member, at = Z.first(key)
+    if member and (not first or at < first) then
+      first = at
+    end
+  end
+  return first
+end
+
+-- The soonest moment at which time alone may change what a lease call is answered; or nil.
+function T.next_change()
+  return soonest(CHANGES)
+end
+
+-- When the next tick is due; or nil.
+function T.next_due()
+  local space = db.space
+  if space.pending[1] or space.families[1] then
+    return space.last
+  end
+  local due = soonest(TIMERS)
+  local function sooner(at)
+    due = due and min(due, at) or at
+  end
+  if space.live > 0 then
+    sooner(space.pulse + B.PULSE_US)
+  end
+  if Z.first('mks') then
+    sooner(space.last + B.SECOND_US)
+  end
+  for _, at in pairs(space.signalled) do
+    sooner(at)
+  end
+  if space.kept[1] + space.kept[2] > space.retain_bytes then
+    sooner(space.last)
+  end
+  return due
+end
+
+function T.tick(now_of_call)
+  local space = db.space
+  local now = T.look_at_clock()
+  if now - space.pulse > B.DEAF_US and space.live > 0 then
+    space.deaf_at = now
+  end
+  space.pulse = now
+  T.tick_jobs(now)
+  T.tick_leases(now)
+  T.tick_doors(now)
+  T.tick_waits(now)
+  T.tick_marks(now)
+  T.tick_memory(now)
+  T.purge(now)
+  return now
+end
+
+function T.look_at_clock()
+  local space, clock = db.space, db.clock
+  local behind = max(space.last - clock, 0)
+  if behind > B.CLOCK_BEHIND_ACCEPT_US then
+    space.behind = 0
+    T.set_back(clock)
+  elseif behind > B.CLOCK_BEHIND_LOUD_US then
+    space.behind = behind
+  else
+    space.behind = 0
+  end
+  return T.advance()
+end
+
+-- The clock is accepted although it is behind: what is stored further ahead than its own length is cut.
+-- It happens at most once per step of the clock, so it may look at everything.
+function T.set_back(clock)
+  local space = db.space
+  space.last, space.deaf_at, space.pulse = clock, clock, clock
+  local function all(key)
+    local members = {}
+    for member, score in Z.each(key) do
+      members[#members + 1] = { member, score }
+    end
+    return members
+  end
+  for _, item in ipairs(all('e')) do
+    local lease, job = T.lease(T.parse_lease(item[1]))
+    local most = clock + lease.ttl
+    if lease.expires_at > most then
+      T.set_expiry(lease, most)
+    end
+    if lease.deadline then
+      local longest = clock + lease.deadline - lease.granted_at
+      if lease.deadline > longest then
+        lease.deadline = longest
+        T.timer_set('dl', longest, item[1])
+      end
+    end
+    lease.granted_at, lease.seen_at = min(lease.granted_at, clock), min(lease.seen_at, clock)
+    T.lease_changed(job)
+  end
+  for _, item in ipairs(all('due')) do
+    local job = T.job(tonumber(item[1]))
+    if job.wait > 0 and item[2] > clock + job.wait then
+      job.run_at = clock + job.wait
+      T.timer_set('due', job.run_at, item[1])
+      T.dirty(job)
+    end
+  end
+  for _, item in ipairs(all('Ln')) do
+    local name = item[1]
+    local settings = T.setting_of(name) or {}
+    local l = db.get('L', name)
+    if settings.rate then
+      l.tat = min(l.tat, clock + T.tokens(settings.rate, settings.rate[3]))
+    end
+    local longest, rests = clock + (settings.gap or 0), {}
+    for member, at in O.each(l.resting, T.limit_resting(name)) do
+      rests[#rests + 1] = { member, at }
+    end
+    for _, rest in ipairs(rests) do
+      if rest[2] > longest then
+        O.rem(l.resting, T.limit_resting(name), rest[1])
+        O.add(l.resting, T.limit_resting(name), longest, rest[1])
+      end
+    end
+    T.arm_limit(name)
+    T.door_due('l' .. name)
+  end
+  for _, item in ipairs(all('pn')) do
+    local p = db.get('p', item[1])
+    local ids = {}
+    for id in O.each(p.ids, T.pool_ids(item[1])) do
+      ids[#ids + 1] = id
+    end
+    for _, id in ipairs(ids) do
+      local r = T.resource(item[1], id)
+      r['until'] = min(r['until'], clock + r.rest)
+      T.repace(r, clock)
+    end
+  end
+  for _, item in ipairs(all('dt')) do
+    local at = min(item[2], clock)
+    T.timer_set('dt', at, item[1])
+    local d = db.get('d', item[1])
+    if d then
+      d.timer = at
+    end
+  end
+end
+
+-- Does something for all of a set that is due, bounded.
+local function each_due(key, now, act)
+  for _ = 1, B.TICK_MAX do
+    local member, at = Z.take_due(key, now)
+    if not member then
+      return
+    end
+    act(member, at)
+  end
+end
+
+-- Reads ahead the jobs of the first of a set that is due.
+local function load_due(key, now, seq_of)
+  local seqs = {}
+  for member, at in Z.each(key) do
+    if at > now or #seqs >= B.TICK_MAX then
+      break
+    end
+    local seq = seq_of(member)
+    if seq > 0 then
+      seqs[#seqs + 1] = seq
+    end
+  end
+  if #seqs > 1 then
+    T.load_jobs(seqs)
+  end
+end
+
+local function seq_of_lease(name)
+  local _, seq = T.parse_lease(name)
+  return seq
+end
+
+function T.tick_jobs(now)
+  load_due('due', now, tonumber)
+  each_due('due', now, function(member)
+    local job = T.job(tonumber(member))
+    local q = db.get('q', db.get('s', job.shape).q)
+    q.scheduled = q.scheduled - 1
+    T.make_ready(job, now)
+  end)
+  load_due('ex', now, tonumber)
+  each_due('ex', now, function(member)
+    local job = T.job(tonumber(member))
+    T.stop_waiting(job, now)
+    T.finish(job, 'C', nil, 'expired', now)
+  end)
+end
+
+function T.tick_leases(now)
+  local space = db.space
+  load_due('e', now, seq_of_lease)
+  each_due('e', now, function(name, at)
+    local lease, job = T.lease(T.parse_lease(name))
+    if not lease then
+      return
+    end
+    -- After a deaf time every lease lives at least one ttl of its own from then.
+    local quiet = lease.seen_at <= space.deaf_at and space.deaf_at > 0
+    local grace = space.deaf_at + lease.ttl
+    if quiet and grace > at and grace > now then
+      T.set_expiry(lease, grace)
+      T.lease_changed(job)
+      return
+    end
+    local ending
+    if lease.deadline and lease.deadline <= at then
+      ending = { kind = 'timeout' }
+    else
+      -- A reap without any extend, whose worker was heard of after the grant, was never delivered.
+      local worker = lease.holder and db.get('w', lease.holder)
+      if not lease.extended and worker and worker.seen_at > lease.granted_at then
+        ending = { kind = 'unheard' }
+      else
+        ending = { kind = 'lost', counts = not quiet }
+      end
+    end
+    T.end_lease(lease, job, ending, now)
+  end)
+  load_due('dl', now, seq_of_lease)
+  each_due('dl', now, function(name)
+    local lease, job = T.lease(T.parse_lease(name))
+    if lease then
+      T.end_lease(lease, job, { kind = 'timeout' }, now)
+    end
+  end)
+end
+
+function T.tick_doors(now)
+  each_due('lt', now, function(name)
+    T.tick_limit(name, now)
+  end)
+  each_due('rt', now, function(key)
+    T.tick_resource(key, now)
+  end)
+  each_due('dt', now, function(door)
+    local d = db.get('d', door)
+    if d then
+      d.timer = nil
+      T.door_due(door)
+    end
+  end)
+  each_due('qp', now, function(queue)
+    db.get('q', tonumber(queue)).paused_until = nil
+    db.touched[tonumber(queue)] = true
+  end)
+end
+
+function T.tick_waits(now)
+  each_due('wt', now, function(taker)
+    T.end_wait(taker, now)
+  end)
+  each_due('tu', now, function(number)
+    T.tick_turn(tonumber(number), now)
+  end)
+  each_due('ple', now, T.tick_place)
+  for queue, at in pairs(db.space.signalled) do
+    if at <= now then
+      db.space.signalled[queue] = nil
+      db.touched[queue] = true
+    end
+  end
+end
+
+function T.tick_memory(now)
+  each_due('uke', now, T.tick_key)
+  each_due('rqe', now, function(id)
+    T.tick_request(id, now)
+  end)
+  each_due('ste', now, function(fence)
+    db.drop('st', fence)
+  end)
+  each_due('we', now, function(id)
+    T.tick_worker(id, now)
+  end)
+end
+
+-- Finished jobs whose time is over go; and, beyond the byte budget, what would go soonest: failed jobs
+-- own half of it, so that an hour of successes does not evict yesterday's failures.
+function T.purge(now)
+  for _, set in ipairs({ 'ff', 'fo' }) do
+    load_due(set, now, tonumber)
+    each_due(set, now, function(member)
+      T.forget_finished(T.job(tonumber(member)))
+    end)
+  end
+  local space = db.space
+  local kept, half = space.kept, floor(space.retain_bytes / 2)
+  local over = kept[1] + kept[2] - space.retain_bytes
+  if over <= 0 then
+    return
+  end
+  local set = 'fo'
+  if kept[1] > half then
+    set, over = 'ff', min(over, kept[1] - half)
+  end
+  for _ = 1, B.TICK_MAX do
+    local member = Z.first(set)
+    if not member or over <= 0 then
+      break
+    end
+    local job = T.job(tonumber(member))
+    over = over - job.bytes
+    T.forget_finished(job)
+  end
+end

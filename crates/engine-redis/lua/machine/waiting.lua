@@ -1,0 +1,399 @@
+-- Calls that wait: takers of queues, and callers who stand in line for needs alone.
+--
+-- A taker is a lease call that waits now, registered for its queues. What opens signals as many takers
+-- as it has units for; the signal is a hint, and who is signalled asks again. A caller stands in a lane
+-- of the queue `CALLERS`; when his lane opens he has a turn of one second to ask again. Nothing is
+-- granted here.
+
+local TURN_US = 1000000
+local LOOK_AGAIN_US = 20000
+local SILENT_US = 3000000
+
+local function takers(queue)
+  return 'tk:' .. text(queue)
+end
+
+-- So much opened for a queue.
+function T.unit(queue, n)
+  db.units[queue] = (db.units[queue] or 0) + n
+end
+
+function T.has_takers(queue)
+  return Z.first(takers(queue)) ~= nil
+end
+
+local function count_waiting(worker, by)
+  local w = worker and db.get('w', worker)
+  if w then
+    w.waiting = max(w.waiting + by, 0)
+  end
+end
+
+-- Tells a process that a call of it should be repeated.
+local function say(proc, taker)
+  db.said[#db.said + 1] = { db.prefix .. 'w:' .. proc, taker }
+end
+
+-- A lease call for jobs waits: {queues, most, worker, proc, till}.
+function T.wait_for_jobs(id, taker)
+  T.forget_taker(id)
+  local order = db.number()
+  for _, queue in ipairs(taker.queues) do
+    Z.add(takers(queue), order, id)
+  end
+  count_waiting(taker.worker, 1)
+  T.timer_set('wt', taker.till, id)
+  db.put('tk', id, taker)
+  T.name_wait(taker.request, id)
+end
+
+function T.forget_taker(id)
+  local taker = db.get('tk', id)
+  if not taker then
+    return false
+  end
+  for _, queue in ipairs(taker.queues) do
+    Z.rem(takers(queue), id)
+  end
+  count_waiting(taker.worker, -1)
+  T.timer_clear('wt', id)
+  db.drop('tk', id)
+  T.unname_wait(taker.request, id)
+  return true
+end
+
+-- The same request that comes by another call takes the waiting one's place over: the first is told,
+-- and finds that it is over when it asks again. Whether this call is one that is over.
+function T.taken_over(args, kind)
+  local taker = args.taker
+  if not taker then
+    return false
+  end
+  T.forget_taker(taker)
+  local name = args.place or args.rq
+  if kind == 'jobs' then
+    name = args.rq
+  end
+  if not name then
+    return false
+  end
+  local at = 'wr:' .. shard(name)
+  local first = M.get(at, name)
+  if args.again and first and first ~= taker then
+    return true
+  end
+  if first and first ~= taker then
+    local other = db.get('tk', first)
+    if other then
+      T.forget_taker(first)
+      say(other.proc, first)
+    end
+    local number = T.caller_by_taker(first)
+    if number then
+      say(db.get('ca', number).proc, first)
+    end
+  end
+  return false
+end
+
+-- Who waits by a request id: told apart when it comes again.
+function T.name_wait(name, taker)
+  if name then
+    M.put('wr:' .. shard(name), name, taker)
+  end
+end
+
+function T.unname_wait(name, taker)
+  if name and M.get('wr:' .. shard(name), name) == taker then
+    M.drop('wr:' .. shard(name), name)
+  end
+end
+
+-- Signals takers of a queue in which something is open, one for each unit.
+local function signal_takers(queue, now)
+  local q = db.get('q', queue)
+  if not q or q.place or q.paused_until and q.paused_until > now or not T.has_takers(queue)
+    or not T.next_lane(queue, true) then
+    return
+  end
+  local units = db.units[queue] or 1
+  while units > 0 do
+    local id = Z.first(takers(queue))
+    if not id then
+      break
+    end
+    local taker = db.get('tk', id)
+    units = units - taker.most
+    T.forget_taker(id)
+    say(taker.proc, id)
+  end
+  -- Looked at again soon, since a signal may be lost.
+  db.space.signalled[queue] = now + LOOK_AGAIN_US
+  T.sooner(now + LOOK_AGAIN_US)
+end
+
+-- What events have made due is opened, as far as bounded work goes; then who waits is told.
+function T.serve(now)
+  local space = db.space
+  for _ = 1, B.STEPS_MAX do
+    if not (space.pending[1] or space.families[1]) then
+      break
+    end
+    T.step_pending(now)
+  end
+  if space.pending[1] or space.families[1] then
+    T.sooner(now)
+  end
+  for queue in pairs(db.touched) do
+    if queue == CALLERS then
+      T.offer_turns(now)
+    else
+      signal_takers(queue, now)
+    end
+  end
+end
+
+-- ---- Callers for needs alone ----
+-- A caller: {taker, proc, lane, arrival, worker, ttl, request, place, since, till, turn}
+
+local function caller_of(place)
+  return tonumber(M.get('cp:' .. shard(place), place))
+end
+
+-- The lanes that are open in the callers' queue, in order, at most so many.
+local function open_lanes(most)
+  local lanes = {}
+  local turns = T.callers().priorities[0]
+  if turns then
+    for turn in O.each(turns.open, T.turns_open(CALLERS, 0)) do
+      local group = tonumber(sub(turn, 18))
+      for bundle in O.each(db.get('g', group).open, T.group_open(group)) do
+        local b = db.get('b', tonumber(bundle))
+        for lane, arrival in O.each(b.open, T.bundle_open(tonumber(bundle))) do
+          lanes[#lanes + 1] = { tonumber(lane), arrival }
+          if #lanes >= most then
+            return lanes
+          end
+        end
+      end
+    end
+  end
+  sort(lanes, function(a, b)
+    return a[2] < b[2]
+  end)
+  return lanes
+end
+
+local function share_a_need(a, b)
+  for _, x in ipairs(db.get('l', a).needs) do
+    for _, y in ipairs(db.get('l', b).needs) do
+      if x[1] == y[1] and x[2] == y[2] then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+-- The first of each open lane has a turn; who is silent is skipped.
+function T.offer_turns(now)
+  for _, open in ipairs(open_lanes(B.STEPS_MAX)) do
+    local lane = open[1]
+    for _ = 1, B.STEPS_MAX do
+      local l = db.get('l', lane)
+      local _, number = nil, nil
+      if l and not l.place then
+        _, number = T.head(lane)
+      end
+      local caller = number and db.get('ca', number)
+      if not caller or caller.turn and caller.turn > now then
+        break
+      end
+      if T.is_silent(caller.proc, now) then
+        T.leave_line(number, now)
+      else
+        caller.turn = now + TURN_US
+        T.timer_set('tu', caller.turn, text(number))
+        say(caller.proc, caller.taker)
+        break
+      end
+    end
+  end
+end
+
+function T.is_silent(proc, now)
+  local seen = Z.score('pr', proc)
+  return not seen or seen + SILENT_US < now
+end
+
+-- A turn is over: who did not take it goes to the end of the line.
+function T.tick_turn(number, now)
+  local caller = db.get('ca', number)
+  if not caller or not caller.turn then
+    return
+  end
+  caller.turn = nil
+  local lane = caller.lane
+  local _, first = T.head(lane)
+  if first == number and not T.is_blocked(lane) then
+    local needs = db.get('l', lane).needs
+    T.use_needs(needs)
+    T.leave_lane(lane, caller.arrival, number, now)
+    caller.arrival = T.next_arrival()
+    caller.lane = T.lane_for({ queue = CALLERS, priority = 0, needs = needs, suspect = false })
+    T.enter_lane(caller.lane, caller.arrival, number, now)
+    T.drop_needs(needs)
+    db.touched[CALLERS] = true
+  end
+end
+
+-- A caller asks, and stands in line if he may not go: the lease, or nil and his number.
+-- ask: {taker, proc, worker, ttl, request, place, till, needs (in order)}
+function T.call(ask, now)
+  T.callers()
+  local number = ask.place and caller_of(ask.place)
+  if number and not T.same_needs(db.get('l', db.get('ca', number).lane).needs, ask.needs) then
+    T.leave_line(number, now)
+    number = nil
+  end
+  if number then
+    T.forget_wait(number)
+  else
+    local kept = ask.place and db.get('pl', ask.place)
+    if kept then
+      T.timer_clear('ple', ask.place)
+      db.drop('pl', ask.place)
+    end
+    T.use_needs(ask.needs)
+    if kept then
+      T.drop_needs(kept.needs)
+    end
+    local same = kept and T.same_needs(kept.needs, ask.needs)
+    number = db.number()
+    local lane = T.lane_for({ queue = CALLERS, priority = 0, needs = ask.needs, suspect = false })
+    local arrival = same and kept.arrival or T.next_arrival()
+    db.put('ca', number, { lane = lane, arrival = arrival, since = same and kept.since or now })
+    if ask.place then
+      M.put('cp:' .. shard(ask.place), ask.place, text(number))
+    end
+    T.enter_lane(lane, arrival, number, now)
+  end
+  local caller = db.get('ca', number)
+  caller.taker, caller.proc, caller.worker, caller.ttl = ask.taker, ask.proc, ask.worker, ask.ttl
+  caller.request, caller.place, caller.till = ask.request, ask.place, ask.till
+  M.put('ct:' .. shard(ask.taker), ask.taker, text(number))
+  T.name_wait(ask.place, ask.taker)
+  count_waiting(ask.worker, 1)
+  T.timer_set('wt', ask.till, ask.taker)
+  local lease = T.try_caller(number, now)
+  if lease then
+    return lease
+  end
+  local l = db.get('l', caller.lane)
+  local place = l.place or db.get('b', l.bundle).place
+  local line = place and T.find_line(place.door, CALLERS)
+  if line and line.waiting > B.LINE_MAX then
+    T.refuse({
+      code = 'line_full', detail = B.LINE_MAX .. ' callers wait for this need already',
+      hint = 'ask again later, or raise the limit', retry_after_s = 1,
+    })
+  end
+  return nil, number
+end
+
+function T.same_needs(a, b)
+  return cmsgpack.pack(a) == cmsgpack.pack(b)
+end
+
+-- Tries a caller who is the first of an open lane, unless an earlier lane that is open wants the same.
+function T.try_caller(number, now)
+  local space = db.space
+  local caller = db.get('ca', number)
+  for _ = 1, 1000 do
+    if space.pending[1] or space.families[1] then
+      T.step_pending(now)
+    else
+      local lane = caller.lane
+      local l = db.get('l', lane)
+      local _, first = T.head(lane)
+      if first ~= number or l.place or db.get('b', l.bundle).place then
+        return nil
+      end
+      for _, open in ipairs(open_lanes(B.STEPS_MAX)) do
+        if open[1] == lane then
+          break
+        elseif share_a_need(open[1], lane) then
+          db.touched[CALLERS] = true
+          return nil
+        end
+      end
+      local needs = l.needs
+      local lease = T.try_lane(lane, caller, now)
+      if lease then
+        T.forget_caller(number)
+        T.drop_needs(needs)
+        -- The next in line may go too.
+        db.touched[CALLERS] = true
+        return lease
+      end
+    end
+  end
+end
+
+-- The call that a caller waits by.
+function T.forget_wait(number)
+  local caller = db.get('ca', number)
+  M.drop('ct:' .. shard(caller.taker), caller.taker)
+  T.unname_wait(caller.place, caller.taker)
+  T.timer_clear('wt', caller.taker)
+  count_waiting(caller.worker, -1)
+end
+
+function T.forget_caller(number)
+  local caller = db.get('ca', number)
+  T.forget_wait(number)
+  if caller.place then
+    M.drop('cp:' .. shard(caller.place), caller.place)
+  end
+  if caller.turn then
+    T.timer_clear('tu', text(number))
+  end
+  db.drop('ca', number)
+end
+
+-- A caller leaves the line; his place is kept for a while if he has a name for it.
+function T.leave_line(number, now)
+  local caller = db.get('ca', number)
+  local needs = db.get('l', caller.lane).needs
+  T.leave_lane(caller.lane, caller.arrival, number, now)
+  T.forget_caller(number)
+  if caller.place then
+    T.timer_set('ple', now + B.PLACE_US, caller.place)
+    db.put('pl', caller.place, { arrival = caller.arrival, since = caller.since, needs = needs })
+  else
+    T.drop_needs(needs)
+  end
+end
+
+function T.tick_place(place)
+  local kept = db.get('pl', place)
+  if kept then
+    db.drop('pl', place)
+    T.drop_needs(kept.needs)
+  end
+end
+
+-- The wait of a call is over.
+function T.end_wait(taker, now)
+  if not T.forget_taker(taker) then
+    local number = T.caller_by_taker(taker)
+    if number then
+      T.leave_line(number, now)
+    end
+  end
+end
+
+-- The caller who waits by this call; or nil.
+function T.caller_by_taker(taker)
+  return tonumber(M.get('ct:' .. shard(taker), taker))
+end

@@ -1,0 +1,47 @@
+-- extend: keeps leases alive, tells those that are lost and those whose job should stop.
+--
+-- args: {leases = {{fence, seq, progress}}, ttl}. Replies {ok = {{index, expires_at}}, lost, cancel}.
+-- Cost: a read for each 256 rows, two writes for each lease. Works when the store is full.
+
+T.op('extend', { 'write', 'allow-oom' }, function(args, now)
+  local reply = { ok = {}, lost = {}, cancel = {} }
+  local seqs = {}
+  for _, item in ipairs(args.leases) do
+    if item[2] > 0 then
+      seqs[#seqs + 1] = item[2]
+    end
+  end
+  T.load_jobs(seqs)
+  local deaf_at = db.space.deaf_at
+  for index, item in ipairs(args.leases) do
+    local lease, job = T.lease(item[1], item[2])
+    if not lease then
+      reply.lost[#reply.lost + 1] = index
+    else
+      lease.ttl = args.ttl or lease.ttl
+      local expires_at = now + lease.ttl
+      if lease.deadline then
+        expires_at = min(expires_at, lease.deadline + floor(lease.ttl / 4))
+      end
+      expires_at = max(expires_at, lease.expires_at)
+      if expires_at ~= lease.expires_at then
+        T.set_expiry(lease, expires_at)
+      end
+      lease.extended = true
+      -- A sign of life is after the deafness that was over in the same moment.
+      lease.seen_at = max(now, deaf_at + 1)
+      T.hear_worker(lease.holder, now)
+      T.lease_changed(job)
+      if job then
+        if item[3] then
+          T.set_job_part(job, 'p', item[3])
+        end
+        if job.cancel then
+          reply.cancel[#reply.cancel + 1] = index
+        end
+      end
+      reply.ok[#reply.ok + 1] = { index, expires_at }
+    end
+  end
+  return reply
+end)

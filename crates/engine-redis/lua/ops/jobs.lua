@@ -1,0 +1,193 @@
+-- get, cancel, delete, retry, run now and patch: what is said of one job by its id or key, or of many.
+--
+-- A reference is {id, b} or {key}. Replies the stored job. Refusals: job_not_found, wrong_state,
+-- unique_conflict. Cost: a few commands each.
+
+T.op('get_job', { 'no-writes' }, function(args)
+  return T.show(T.must_name(args))
+end)
+
+local function cancel_live(job, now)
+  if job.state == 'r' then
+    job.cancel = true
+    T.dirty(job)
+  else
+    T.stop_waiting(job, now)
+    T.finish(job, 'C', nil, nil, now)
+  end
+end
+
+T.op('cancel', { 'write', 'allow-oom' }, function(args, now)
+  local job = T.must_name(args)
+  if T.is_live(job) then
+    cancel_live(job, now)
+  elseif job.state ~= 'C' then
+    T.wrong_state(job, 'only a job that is not finished can be cancelled')
+  end
+  return T.show(job)
+end)
+
+-- Those of these that live and were not asked to stop yet; how many.
+T.op('cancel_many', { 'write', 'allow-oom' }, function(args, now)
+  T.load_jobs(args.seqs)
+  local done = 0
+  for _, seq in ipairs(args.seqs) do
+    local job = T.live(seq)
+    if job and not job.cancel then
+      cancel_live(job, now)
+      done = done + 1
+    end
+  end
+  return done
+end)
+
+T.op('delete', { 'write', 'allow-oom' }, function(args, now)
+  local job = T.must_name(args)
+  if job.state == 'r' then
+    T.wrong_state(job, 'cancel it first; it can be deleted when its holder has stopped')
+  end
+  if T.is_live(job) then
+    T.stop_waiting(job, now)
+    T.forget_live(job)
+    T.delete_job(job)
+  else
+    T.forget_finished(job)
+  end
+  if job.unique then
+    T.forget_key(job.unique[1], job.seq)
+  end
+  return true
+end)
+
+local function retried(job, now)
+  T.revive(job, now)
+  T.take_key(job, now)
+  T.watch_expiry(job)
+  T.make_ready(job, now)
+end
+
+-- Why a finished job may not be retried: a refusal, or nil.
+local function check_retry(job, now)
+  if job.state == 'S' then
+    T.wrong_state(job, 'push it again under another id to run it again')
+  end
+  local holder = job.unique and T.key_holder(job.unique[1])
+  if holder and T.key_is_held(holder, now) and holder.seq ~= job.seq then
+    T.refuse({
+      code = 'unique_conflict', job = holder.id,
+      detail = 'job \3' .. holder.id .. '\3 holds the unique key \3' .. job.unique[1] .. '\3 by now',
+      hint = 'wait until that job is finished, or cancel it',
+    })
+  end
+end
+
+T.op('retry', { 'write' }, function(args, now)
+  local job = T.must_name(args)
+  if T.is_live(job) then
+    T.wrong_state(job, 'only a failed or cancelled job can be retried')
+  end
+  if args.finished_at and args.finished_at ~= job.finished_at then
+    T.wrong_state(job, 'it ended at another moment than "finished_at": look at it again')
+  end
+  check_retry(job, now)
+  retried(job, now)
+  return T.show(job)
+end)
+
+T.op('retry_many', { 'write' }, function(args, now)
+  T.load_jobs(args.seqs)
+  local done = 0
+  for _, seq in ipairs(args.seqs) do
+    local job = T.job(seq)
+    if job and not T.is_live(job) and pcall(check_retry, job, now) then
+      retried(job, now)
+      done = done + 1
+    end
+  end
+  return done
+end)
+
+T.op('run_now', { 'write', 'allow-oom' }, function(args, now)
+  local job = T.must_name(args)
+  if not T.is_live(job) then
+    T.wrong_state(job, 'retry it to run it again')
+  end
+  if job.state == 's' then
+    T.stop_waiting(job, now)
+    job.run_at = now
+    T.make_ready(job, now)
+  end
+  return T.show(job)
+end)
+
+-- patch: a reference and any of pr, g, needs, timeout, ex, at | dl | now, body with n and was. `false`
+-- resets. The job keeps its age in the order, unless the moment at which it may run is changed.
+-- Refusals: also stale_body, if the body is not `was` any more.
+T.op('patch', { 'write' }, function(args, now)
+  local job = T.must_name(args)
+  if job.state == 'r' or not T.is_live(job) then
+    T.wrong_state(job, 'only a job that is neither running nor finished can be changed')
+  end
+  local old = db.get('s', job.shape)
+  local queue = T.find_queue(old.qn)
+  local settings = queue and db.get('q', queue).settings or {}
+  local new = {
+    qn = old.qn, pr = old.pr, g = old.g, needs = old.needs, retry = old.retry, timeout = old.timeout,
+    retain = old.retain,
+  }
+  if args.pr ~= nil then
+    new.pr = args.pr or 0
+  end
+  if args.g ~= nil then
+    new.g = args.g or nil
+  end
+  if args.needs ~= nil then
+    new.needs = args.needs or settings.needs or {}
+  end
+  if args.timeout ~= nil then
+    new.timeout = args.timeout or settings.timeout
+  end
+  local other_needs = not T.same_needs(new.needs, old.needs)
+  if other_needs then
+    T.check_needs(new.needs, '/needs')
+  end
+  if args.body then
+    if args.was ~= T.body(job) then
+      T.refuse({ code = 'stale_body', detail = 'the job changed meanwhile', hint = 'look at it again' })
+    end
+    job.body, job.dirty_head = args.body, true
+    T.dirty(job)
+  end
+  -- All is checked; from here on it changes.
+  if args.ex ~= nil then
+    if job.expires_at then
+      T.timer_clear('ex', T.pad(job.seq))
+    end
+    job.expires_at = args.ex or nil
+    T.watch_expiry(job)
+    T.dirty(job)
+  end
+  local timed = args.at or args.dl or args.now
+  local reshaped = other_needs or new.pr ~= old.pr or new.g ~= old.g or new.timeout ~= old.timeout
+  if not reshaped and not timed then
+    return T.show(job)
+  end
+  local waited = job.state == 'w'
+  T.stop_waiting(job, now)
+  if reshaped then
+    T.reshape(job, new, now)
+  end
+  if timed then
+    job.run_at, job.wait, job.keeps = args.at or now + (args.dl or 0), 0, false
+  else
+    -- Its arrival is its age: a higher priority, another group, other needs put it into another line,
+    -- where it stands by that age.
+    job.keeps = job.keeps or waited
+  end
+  if job.run_at > now then
+    T.schedule(job)
+  else
+    T.make_ready(job, now)
+  end
+  return T.show(job)
+end)

@@ -1,0 +1,158 @@
+-- lease: asks for jobs of queues, or for needs alone.
+--
+-- args: {queues, max} or {needs}; wait, ttl (us), worker, rq (request id), place, taker, proc.
+-- Replies {leases, next_at, reasons, waits, more, over}. `waits`: the call is registered, and is repeated
+-- when its process is signalled; `more`: its bounded work was not enough, it is repeated at once; `over`:
+-- the same request waits by another call now, and this one is answered with nothing. Cost: about twelve commands, and four for each grant.
+
+-- `ttl: 0s` leaves no lease, so it goes only with needs that leave nothing to give back.
+local function check_tokens(args)
+  if args.ttl > 0 then
+    return
+  end
+  local ok = args.needs and #args.needs > 0
+  for _, need in ipairs(args.needs or {}) do
+    local settings = need[1] == 'l' and T.setting_of(need[2])
+    if not settings or not settings.rate or settings.concurrency then
+      ok = false
+    end
+  end
+  if not ok then
+    T.refuse({
+      code = 'invalid_field', detail = 'a ttl of "0s" goes with needs that are only rates',
+      hint = 'give a ttl of "1s" to "1h", and settle the lease when done', pointer = '/ttl',
+    })
+  end
+end
+
+-- A repeat gets those of its leases that live, and never a second grant.
+local function repeated(request)
+  local past = request and db.get('rq', request)
+  if not past then
+    return nil
+  end
+  local leases = {}
+  for _, name in ipairs(past.leases) do
+    local lease, job = T.lease(T.parse_lease(name))
+    if lease then
+      if not lease.again then
+        lease.again = true
+        T.lease_changed(job)
+      end
+      leases[#leases + 1] = lease
+    end
+  end
+  return leases
+end
+
+local function shown(leases)
+  local all = {}
+  for i, lease in ipairs(leases) do
+    all[i] = T.show_grant(lease)
+  end
+  return { leases = all }
+end
+
+local function lease_jobs(args, now)
+  check_tokens(args)
+  local queues, seen = {}, {}
+  for _, name in ipairs(args.queues) do
+    local queue = T.queue_for(name, now)
+    if not seen[queue] then
+      seen[queue] = true
+      queues[#queues + 1] = queue
+    end
+  end
+  T.see_worker(args.worker, queues, now)
+  local again = repeated(args.rq)
+  if again then
+    return shown(again)
+  end
+  if T.taken_over(args, 'jobs') then
+    return { leases = {}, over = true }
+  end
+  for _, queue in ipairs(queues) do
+    db.space.signalled[queue] = nil
+  end
+  db.want = min(args.max, 512)
+  local asker = { worker = args.worker and args.worker.id, ttl = args.ttl, request = args.rq }
+  local leases, tired = T.take_jobs(queues, args.max, asker, now)
+  -- What is still open is for the next who waits.
+  for _, queue in ipairs(queues) do
+    db.touched[queue] = true
+  end
+  if #leases > 0 then
+    T.remember_request(leases, asker, now)
+    return shown(leases)
+  end
+  if tired then
+    return { leases = {}, more = true }
+  end
+  if args.wait > 0 and args.taker then
+    T.wait_for_jobs(args.taker, {
+      queues = queues, most = args.max, worker = asker.worker, proc = args.proc, till = now + args.wait,
+      request = args.rq,
+    })
+    return { leases = {}, waits = true }
+  end
+  return { leases = {}, next_at = T.next_change() }
+end
+
+local function lease_needs(args, now)
+  T.check_needs(args.needs, '/needs')
+  T.see_worker(args.worker, {}, now)
+  local again = repeated(args.rq)
+  if again then
+    return shown(again)
+  end
+  check_tokens(args)
+  if T.taken_over(args, 'needs') then
+    return { leases = {}, over = true }
+  end
+  local needs = T.held(args.needs)
+  if args.proc then
+    Z.add('pr', now, args.proc)
+  end
+  local lease, number = T.call({
+    taker = args.taker, proc = args.proc, worker = args.worker and args.worker.id, ttl = args.ttl,
+    request = args.rq, place = args.place or args.rq, till = now + args.wait, needs = needs,
+  }, now)
+  if lease then
+    local asker = { request = args.rq }
+    T.remember_request({ lease }, asker, now)
+    local reply = shown({ lease })
+    if args.ttl == 0 then
+      -- Tokens only: granted and given back in one step, nothing to settle.
+      T.end_lease(lease, nil, { kind = 'undelivered' }, now)
+      reply.leases[1].token = true
+    end
+    return reply
+  end
+  if args.wait > 0 then
+    return { leases = {}, waits = true }
+  end
+  local reasons = T.reasons_for_needs(needs, now)
+  T.leave_line(number, now)
+  return { leases = {}, next_at = T.next_change(), reasons = reasons }
+end
+
+T.op('lease', { 'write' }, function(args, now)
+  if args.queues then
+    return lease_jobs(args, now)
+  end
+  return lease_needs(args, now)
+end)
+
+-- drop_wait: {taker}. The wait is over, or its connection broke. Replies {next_at, reasons}.
+T.op('drop_wait', { 'write', 'allow-oom' }, function(args, now)
+  local reply = {}
+  if not T.forget_taker(args.taker) then
+    local number = T.caller_by_taker(args.taker)
+    if number then
+      reply.reasons = T.reasons_for_needs(db.get('l', db.get('ca', number).lane).needs, now)
+      T.leave_line(number, now)
+    end
+  end
+  reply.next_at = T.next_change()
+  return reply
+end)

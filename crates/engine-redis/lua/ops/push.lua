@@ -1,0 +1,271 @@
+-- push: stores jobs, all or none, each once by its id and by its unique key.
+--
+-- args: {jobs, dr = default retry, whole}. Replies one {seq, id, dup, rep, unasked, job} each.
+-- Refusals: unknown names and what never fits, unique_conflict, queue_full. Cost: about ten commands
+-- for a call of any length, and two reads for each job.
+
+-- Refuses an unknown limit, pool or resource, a weight above the cap, a cost above the burst.
+function T.check_needs(needs, pointer)
+  for index, need in ipairs(needs) do
+    local at = pointer .. '/' .. text(index - 1)
+    local name = '"' .. need[2] .. '"'
+    if need[1] == 'l' then
+      local settings = T.setting_of(need[2])
+      if not settings then
+        local template = T.template(need[2])
+        T.refuse({
+          code = 'unknown_limit', why = 'limit', name = need[2], template = template,
+          detail = 'limit ' .. name .. ' is not set', pointer = at .. '/limit', hint = '',
+        })
+      end
+      if settings.concurrency and settings.concurrency > 0 and need[3] > settings.concurrency then
+        T.refuse({
+          code = 'never_fits', why = 'weight', name = need[2], weight = need[3],
+          cap = settings.concurrency, pointer = at .. '/weight', detail = '', hint = '',
+        })
+      end
+      if settings.rate and need[4] > settings.rate[3] then
+        T.refuse({
+          code = 'never_fits', why = 'cost', name = need[2], cost = need[4], burst = settings.rate[3],
+          pointer = at .. '/cost', detail = '', hint = '',
+        })
+      end
+    else
+      local p = db.get('p', need[2])
+      if not p or not p.settings then
+        T.refuse({
+          code = 'unknown_pool', why = 'pool', name = need[2], pointer = at .. '/pool', detail = '',
+          hint = '',
+        })
+      end
+      if need[5] and not T.resource(need[2], need[5]) then
+        T.refuse({
+          code = 'unknown_resource', why = 'resource', name = need[2], id = need[5],
+          pointer = at .. '/id', detail = '', hint = '',
+        })
+      end
+    end
+  end
+end
+
+local function conflict(key, holder)
+  T.refuse({
+    code = 'unique_conflict', job = holder.id, pointer = '/unique/key',
+    detail = 'the unique key "' .. key .. '" is held by job "' .. holder.id .. '"',
+    hint = 'wait for that job, cancel it, or push with "on_conflict": "keep" or "replace"',
+  })
+end
+
+-- What a push would do with one job: 'store', 'duplicate' (seq, id), 'earlier' (index), 'replace' or
+-- 'revive' (seq).
+local function plan_one(job, seen_ids, seen_keys, now)
+  local seq = T.seq_of(job.id, job.b)
+  if seq and T.job(seq) then
+    return { 'duplicate', seq, job.id }
+  end
+  if seen_ids[job.id] then
+    return { 'earlier', seen_ids[job.id] }
+  end
+  if job.needs then
+    T.check_needs(job.needs, '/needs')
+  else
+    local queue = T.find_queue(job.q)
+    local needs = queue and db.get('q', queue).settings.needs
+    if needs then
+      T.check_needs(needs, '')
+    end
+  end
+  local unique = job.u
+  if not unique then
+    return { 'store' }
+  end
+  local key, on_conflict = unique[1], unique[4]
+  if seen_keys[key] then
+    return { 'earlier', seen_keys[key] }
+  end
+  local holder = T.key_holder(key)
+  if not holder or not T.key_is_held(holder, now) then
+    return { 'store' }
+  end
+  local there = T.job(holder.seq)
+  if on_conflict == 'k' then
+    return { 'duplicate', holder.seq, holder.id }
+  elseif on_conflict == 'x' then
+    conflict(key, holder)
+  elseif not there then
+    return { 'store' }
+  elseif db.get('s', there.shape).qn ~= job.q then
+    conflict(key, holder)
+  elseif there.state == 'r' then
+    return { 'duplicate', holder.seq, holder.id }
+  elseif T.is_live(there) then
+    return { 'replace', holder.seq }
+  end
+  return { 'revive', holder.seq }
+end
+
+local function check_room(name, more)
+  local queue = T.find_queue(name)
+  local q = queue and db.get('q', queue)
+  local most = q and q.settings.max_waiting
+  if most and q.waiting + q.scheduled + more > most then
+    T.refuse({
+      code = 'queue_full', retry_after_s = 1,
+      detail = 'queue "' .. name .. '" takes ' .. text(most) .. ' waiting jobs, and '
+        .. text(q.waiting + q.scheduled) .. ' wait',
+      hint = 'push again later, add workers, or raise the queue\'s "max_waiting"',
+    })
+  end
+end
+
+-- Which item of a list a refusal is about.
+function T.at_item(index, act, ...)
+  local ok, result = pcall(act, ...)
+  if ok then
+    return result
+  end
+  if type(result) == 'table' and result.no and not result.no.index then
+    result.no.index = index - 1
+  end
+  error(result, 0)
+end
+
+-- Checks a push without changing anything; what is to be done with each job.
+function T.plan_push(jobs, now)
+  local plans, seen_ids, seen_keys, waiting = {}, {}, {}, {}
+  for index, job in ipairs(jobs) do
+    local plan = T.at_item(index, plan_one, job, seen_ids, seen_keys, now)
+    if plan[1] == 'store' then
+      waiting[job.q] = (waiting[job.q] or 0) + 1
+      T.at_item(index, check_room, job.q, waiting[job.q])
+      seen_ids[job.id] = index
+    end
+    if job.u and plan[1] ~= 'duplicate' and plan[1] ~= 'earlier' then
+      seen_keys[job.u[1]] = index
+    end
+    plans[index] = plan
+  end
+  return plans
+end
+
+local function moment(job, now)
+  return job.at or now + (job.dl or 0)
+end
+
+local function store_job(new, default_retry, now)
+  local shape = T.shape_of(new, default_retry)
+  local number = T.shape_for(shape, now)
+  local job = T.new_job({
+    id = new.id, b = new.b, shape = number, created_at = now, run_at = moment(new, now),
+    expires_at = new.ex, bytes = new.n + 160, unique = new.u, state = 's', body = new.body,
+  })
+  T.take_key(job, now)
+  T.watch_expiry(job)
+  if job.run_at > now then
+    T.schedule(job)
+  else
+    T.make_ready(job, now)
+  end
+  return job
+end
+
+-- The job that is there gets the new content, and its attempts start again; its id stays.
+local function replace_job(job, new, default_retry, now)
+  local shape = T.shape_of(new, default_retry)
+  local old = db.get('s', job.shape)
+  -- What `replace` does not name stays: retry, timeout and retain of the job that is there.
+  shape.retry, shape.timeout, shape.retain = old.retry, old.timeout, old.retain
+  T.stop_waiting(job, now)
+  T.reshape(job, shape, now)
+  if job.expires_at then
+    T.timer_clear('ex', T.pad(job.seq))
+  end
+  job.expires_at = new.ex
+  T.watch_expiry(job)
+  job.ended, job.lost, job.released, job.keeps, job.started_at, job.wait = 0, 0, 0, false, nil, 0
+  job.run_at = moment(new, now)
+  job.unique = new.u or job.unique
+  T.take_key(job, now)
+  job.body, job.error, job.dirty_head = new.body, nil, true
+  if job.run_at > now then
+    T.schedule(job)
+  else
+    T.make_ready(job, now)
+  end
+end
+
+-- Gives a job that waits nowhere another shape.
+function T.reshape(job, shape, now)
+  local old = job.shape
+  job.shape = T.shape_for(shape, now)
+  local s = db.get('s', old)
+  s.rows = s.rows - 1
+  T.release_shape(old)
+  T.drop_shape_if_idle(old)
+  job.dirty_head = true
+  T.dirty(job)
+end
+
+-- A finished job lives again: it waits nowhere yet. Its attempts start again, its errors are kept.
+function T.revive(job, now)
+  T.unkeep_finished(job)
+  T.use_shape(db.get('s', job.shape), now)
+  job.state, job.arrival, job.run_at, job.started_at, job.finished_at = 's', 0, now, nil, nil
+  if job.expires_at and job.expires_at <= now then
+    job.expires_at = nil
+  end
+  job.wait, job.ended, job.lost, job.released, job.cancel, job.keeps = 0, 0, 0, 0, false, false
+  job.error, job.kept_until = nil, 0
+  T.set_job_part(job, 'r', nil)
+  T.dirty(job)
+end
+
+function T.push(jobs, default_retry, now)
+  local seqs = {}
+  local plans = T.plan_push(jobs, now)
+  local done = {}
+  for index, new in ipairs(jobs) do
+    local plan = plans[index]
+    local queue = T.queue_for(new.q, now)
+    local answer
+    if plan[1] == 'store' then
+      local job = store_job(new, default_retry, now)
+      answer = { seq = job.seq, id = job.id }
+    elseif plan[1] == 'duplicate' then
+      answer = { seq = plan[2], id = plan[3], dup = true }
+    elseif plan[1] == 'earlier' then
+      local first = done[plan[2]]
+      answer = { seq = first.seq, id = first.id, dup = true }
+      -- What the same call stored a moment ago may be replaced as any other.
+      if new.u and new.u[4] == 'r' and new.id ~= first.id then
+        replace_job(T.job(first.seq), new, default_retry, now)
+        answer.rep = true
+      end
+    else
+      local job = T.job(plan[2])
+      if plan[1] == 'revive' then
+        T.revive(job, now)
+      end
+      replace_job(job, new, default_retry, now)
+      answer = { seq = job.seq, id = job.id, dup = true, rep = true }
+    end
+    local asked = db.get('q', queue).asked_at
+    if not asked or asked + B.WORKER_US <= now then
+      answer.unasked = true
+    end
+    done[index] = answer
+  end
+  return done
+end
+
+T.op('push', { 'write' }, function(args, now)
+  local done = T.push(args.jobs, args.dr, now)
+  if args.whole then
+    T.later(function()
+      for _, one in ipairs(done) do
+        one.job = T.show(T.job(one.seq))
+      end
+    end)
+  end
+  return done
+end)

@@ -1,0 +1,235 @@
+-- settle: ends leases with an outcome; and the ends that nobody asked for, by force or undelivered.
+--
+-- args: {items, dr}. An item: {f, s, o = 'S' 'F' 'Z' 'R', result, error, retry_in, last, for, until,
+-- resources = {{pool, id, word, for, until, reason}}, limits = {{limit, pause, spent}}, push}. Replies one
+-- {ok, state, run_at, pushed} or {ok = false, code} each. Only the holder may settle, once: a late or
+-- foreign settle changes nothing, the same settle again is answered as the first was. Works when the
+-- store is full, unless it pushes.
+
+-- What a lease's name means now: 'live' (lease, job), 'past' (outcome, state, run_at) or 'lost'.
+local function known(fence, seq)
+  local lease, job = T.lease(fence, seq)
+  if lease then
+    return 'live', lease, job
+  end
+  if seq == 0 then
+    if db.get('st', text(fence)) == 'R' then
+      return 'past', 'R'
+    end
+    return 'lost'
+  end
+  job = T.job(seq)
+  for _, past in ipairs(job and job.settles or {}) do
+    if past[1] == fence then
+      return 'past', past[2], past[3], past[4] or nil
+    end
+  end
+  return 'lost'
+end
+
+local OUTCOME = { S = 'succeeded', F = 'failed', Z = 'snoozed', R = 'released' }
+
+local function held_limit(lease, name)
+  for _, held in ipairs(lease.limits) do
+    if held[1] == name then
+      return held
+    end
+  end
+end
+
+local function holds_resource(lease, pool, id)
+  for _, held in ipairs(lease.resources) do
+    if held[1] == pool and held[2] == id then
+      return true
+    end
+  end
+  return false
+end
+
+local function check_item(item, now)
+  local what, lease = known(item.f, item.s)
+  if what ~= 'live' then
+    -- A lost lease is answered in its item, and what it says of its needs no longer matters.
+    return
+  end
+  if lease.seq == 0 and item.o ~= 'S' and item.o ~= 'R' then
+    T.refuse({
+      code = 'invalid_field', pointer = '/outcome',
+      detail = 'a lease without a job cannot be settled as "' .. OUTCOME[item.o] .. '"',
+      hint = 'settle it as "released" or "succeeded"',
+    })
+  end
+  if item.o == 'Z' and item['until'] and item['until'] - now < B.SNOOZE_US_MIN then
+    T.refuse({
+      code = 'out_of_bounds', pointer = '/until',
+      detail = 'a snooze until \1' .. text(item['until']) .. '\1 is less than 100 ms ahead',
+      hint = 'snooze for at least "100ms", or settle as "released"',
+    })
+  end
+  for n, verdict in ipairs(item.resources or {}) do
+    if not holds_resource(lease, verdict[1], verdict[2]) then
+      T.refuse({
+        code = 'unknown_resource', pointer = '/resources/' .. text(n - 1),
+        detail = 'the lease does not hold \3' .. verdict[2] .. '\3 of pool \3' .. verdict[1] .. '\3',
+        hint = 'name resources that this lease holds, as its "resources" show them',
+      })
+    end
+  end
+  for n, verdict in ipairs(item.limits or {}) do
+    local held = held_limit(lease, verdict[1])
+    if not held and (verdict[3] or not T.setting_of(verdict[1])) then
+      T.refuse({
+        code = 'unknown_limit', pointer = '/limits/' .. text(n - 1) .. '/limit',
+        detail = 'the lease does not hold the limit \3' .. verdict[1] .. '\3',
+        hint = 'name limits that this lease holds, as its "limits" show them',
+      })
+    end
+  end
+  if item.push and #item.push > 0 then
+    local ok, no = pcall(T.plan_push, item.push, now)
+    if not ok then
+      if type(no) == 'table' and no.no then
+        local index = no.no.index
+        no.no.pointer = '/push' .. (index and '/' .. text(index) or '') .. (no.no.pointer or '')
+        no.no.index = nil
+      end
+      error(no, 0)
+    end
+  end
+end
+
+-- A repeated settle pushes nothing again; it shows what its jobs are.
+local function pushed_before(jobs)
+  local done = {}
+  for _, job in ipairs(jobs or {}) do
+    local seq = T.seq_of(job.id, job.b)
+    if seq then
+      done[#done + 1] = { seq = seq, id = job.id, dup = true }
+    end
+  end
+  return done
+end
+
+local function ending_of(item, now)
+  if item.o == 'S' then
+    return { kind = 'succeeded', result = item.result }
+  elseif item.o == 'F' then
+    return { kind = 'failed', error = item.error or '', retry_in = item.retry_in, last = item.last }
+  elseif item.o == 'Z' then
+    return { kind = 'snoozed', at = item['until'] or now + item['for'], wait = item['for'] or 0 }
+  end
+  return { kind = 'released' }
+end
+
+local function settle_one(item, default_retry, now)
+  local what, lease, job, run_at = known(item.f, item.s)
+  if what == 'lost' then
+    return { ok = false, code = 'lease_lost' }
+  elseif what == 'past' then
+    local before, state = lease, job
+    -- Without a job both endings mean the same.
+    if before == item.o or not state and item.o == 'S' then
+      return { ok = true, state = state, run_at = run_at, pushed = pushed_before(item.push) }
+    end
+    return { ok = false, code = 'already_settled' }
+  end
+  local pushed
+  if item.push and #item.push > 0 then
+    -- An earlier item of the same call may have taken the room of this one's follow-ups.
+    local ok, result = pcall(T.plan_push, item.push, now)
+    if not ok then
+      if type(result) == 'table' and result.no then
+        return { ok = false, code = 'queue_full' }
+      end
+      error(result, 0)
+    end
+    pushed = T.push(item.push, default_retry, now)
+  end
+  T.hear_worker(lease.holder, now)
+  for _, verdict in ipairs(item.resources or {}) do
+    T.judge(T.resource(verdict[1], verdict[2]), verdict, now)
+  end
+  for _, verdict in ipairs(item.limits or {}) do
+    local held = held_limit(lease, verdict[1])
+    if verdict[3] and held then
+      T.correct_cost(verdict[1], held[3], verdict[3], now)
+    end
+    if verdict[2] then
+      T.pause_limit_until(verdict[1], now + verdict[2], now)
+    end
+  end
+  local became = T.end_lease(lease, job, ending_of(item, now), now)
+  return { ok = true, state = became and became[1], run_at = became and became[2], pushed = pushed }
+end
+
+T.op('settle', { 'write', 'allow-oom' }, function(args, now)
+  local seqs = {}
+  for _, item in ipairs(args.items) do
+    if item.s > 0 then
+      seqs[#seqs + 1] = item.s
+    end
+  end
+  T.load_jobs(seqs)
+  for index, item in ipairs(args.items) do
+    local ok, no = pcall(check_item, item, now)
+    if not ok then
+      if type(no) == 'table' and no.no then
+        no.no.pointer = '/settle/' .. text(index - 1) .. (no.no.pointer or '')
+        no.no.index = index - 1
+      end
+      error(no, 0)
+    end
+  end
+  local answers = {}
+  for index, item in ipairs(args.items) do
+    answers[index] = settle_one(item, args.dr, now)
+  end
+  T.later(function()
+    for _, answer in ipairs(answers) do
+      for _, one in ipairs(answer.pushed or {}) do
+        one.job = T.show(T.job(one.seq))
+      end
+    end
+  end)
+  return answers
+end)
+
+-- force: {f, s, id}. As a reap, but counted nowhere.
+T.op('force', { 'write', 'allow-oom' }, function(args, now)
+  local lease, job = T.lease(args.f, args.s)
+  if not lease then
+    T.refuse({
+      code = 'lease_not_found', detail = 'there is no live lease \3' .. args.id .. '\3',
+      hint = 'it was settled or taken back already; list the leases to see those that live',
+    })
+  end
+  T.end_lease(lease, job, { kind = 'forced' }, now)
+  return true
+end)
+
+-- undo: {leases = {{fence, seq}}}. The caller was gone when its grant was made: it is undone, and counts
+-- nowhere. A lease that was extended since, or answered to a repeat of its call, is left alone: the first
+-- answer was lost, but somebody holds it, and two must not.
+T.op('undo', { 'write', 'allow-oom' }, function(args, now)
+  for _, item in ipairs(args.leases) do
+    local lease, job = T.lease(item[1], item[2])
+    if lease and not lease.extended and not lease.again then
+      local past = lease.request and db.get('rq', lease.request)
+      if past then
+        local name = T.lease_id(item[1], item[2])
+        for i, other in ipairs(past.leases) do
+          if other == name then
+            remove(past.leases, i)
+            break
+          end
+        end
+        if #past.leases == 0 then
+          db.drop('rq', lease.request)
+          T.timer_clear('rqe', lease.request)
+        end
+      end
+      T.end_lease(lease, job, { kind = 'undelivered' }, now)
+    end
+  end
+  return true
+end)

@@ -1,0 +1,41 @@
+-- tick: {proc, waiters}. What time does, and who does it at the due moment. Replies {more, claim, behind}.
+--
+-- One process has the claim and ticks when something is due; the others tick a little later, if the
+-- claim did not move. A process is alive as long as it ticks. Works when the store is full.
+
+local CLAIM_US = 1000000
+
+T.op('tick', { 'write', 'allow-oom' }, function(args)
+  local now = T.tick()
+  local space = db.space
+  if args.proc then
+    Z.add('pr', now, args.proc)
+    T.forget_silent(now)
+    local claim = space.claim
+    if not claim or claim[1] == args.proc or claim[2] <= now then
+      space.claim = { args.proc, now + CLAIM_US }
+    end
+  end
+  local reply = { claim = space.claim and space.claim[1] == args.proc or false }
+  if space.behind > 0 then
+    reply.behind = space.behind
+  end
+  T.later(function(header)
+    local due = T.next_due()
+    header.d = due
+    space.next_due = due or 0
+    reply.more = due ~= nil and due <= now
+  end)
+  return reply
+end)
+
+-- Processes that have not ticked for long are forgotten.
+function T.forget_silent(now)
+  for _ = 1, 8 do
+    local proc, seen = Z.first('pr')
+    if not proc or seen + B.WORKER_US > now then
+      return
+    end
+    Z.rem('pr', proc)
+  end
+end

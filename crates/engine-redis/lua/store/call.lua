@@ -1,0 +1,64 @@
+-- One call: what it read, what it will write, what it answers.
+--
+-- A call reads through caches and writes nothing until it has come to its end; then `db.commit`
+-- writes all of it. So a call that is refused, or that breaks, has changed nothing, and what a
+-- function writes it has touched before: a slot that is on its way to another node is noticed while
+-- there is still nothing to undo.
+--
+-- db     the store's functions            Z, M, L   ordered sets, maps, lines of this store
+-- O      ordered sets inside a record
+-- T      the rules, a function each       B         bounds, generated from core
+-- The library is one chunk, and a chunk may have 200 locals: everything else hangs on these tables.
+
+local db, Z, M, L, O, T = {}, {}, {}, {}, {}, {}
+-- The queue of callers who wait for needs alone.
+local CALLERS = 0
+
+-- `redis.call` is not there while the library loads.
+local function call(...)
+  return redis.call(...)
+end
+
+-- Nor are these: they are bound when the first call comes.
+local floor, max, min, format, sub, byte, find, insert, remove, concat, sort
+
+local function bind()
+  floor, max, min = math.floor, math.max, math.min
+  format, sub, byte, find = string.format, string.sub, string.byte, string.find
+  insert, remove, concat, sort = table.insert, table.remove, table.concat, table.sort
+end
+
+-- A whole number as text, exact below 2^53.
+local function text(n)
+  return format('%.0f', n)
+end
+
+-- Which of 64 parts of a kind a name lies in: no key holds more than a share of what is there.
+local function shard(name)
+  local n = #name
+  local a, b, c, d = byte(name, n > 3 and n - 3 or 1, n)
+  return ((a or 0) * 131 + (b or 0) * 31 + (c or 0) * 7 + (d or 0) + n) % 64
+end
+
+-- What one call knows. Made anew at its start: a call that broke must leave nothing behind.
+local function fresh(prefix)
+  db.prefix = prefix
+  db.records = {}
+  db.zsets = {}
+  db.maps = {}
+  db.lists = {}
+  db.jobs = {}
+  db.space = nil
+  db.want = 4
+  db.touched = {}
+  db.units = {}
+  db.sooner = nil
+  db.said = {}
+  db.blobs = nil
+  db.laters = {}
+end
+
+-- A refusal: nothing that the call did so far is kept.
+function T.refuse(no)
+  error({ no = no }, 0)
+end

@@ -1,0 +1,142 @@
+-- The start and the end of a call. Above `write_all` a call only reads, in it it only writes.
+
+-- The arguments of one command at most, so that no unpack is large.
+local CHUNK = 1000
+
+local function many(command, key, items)
+  for from = 1, #items, CHUNK do
+    call(command, key, unpack(items, from, min(from + CHUNK - 1, #items)))
+  end
+end
+
+-- Starts a call on the namespace whose key `m` this is.
+function db.begin(meta)
+  if not floor then
+    bind()
+  end
+  fresh(sub(meta, 1, -2))
+  local raw, layout, frozen = unpack(call('HMGET', meta, 's', 'layout', 'frozen'))
+  if layout and layout ~= LAYOUT then
+    error({ err = 'TENURE_LAYOUT this namespace has layout ' .. layout .. ', this library speaks '
+      .. LAYOUT }, 0)
+  end
+  if frozen then
+    error({ err = 'TENURE_FROZEN this namespace is frozen while its slot is moved' }, 0)
+  end
+  db.raw = raw
+  db.space = raw and cmsgpack.unpack(raw) or T.new_space()
+  db.clock = T.clock()
+end
+
+-- Writes what the call changed. Every key that is written and was not read is looked at first: in a
+-- slot that is being moved a key that is not here fails, and it must fail before the first write.
+function db.commit()
+  local writes, order = {}, {}
+  local function out(key)
+    local w = writes[key]
+    if not w then
+      w = { puts = {}, dels = {} }
+      writes[key] = w
+      order[#order + 1] = key
+    end
+    return w
+  end
+  db.write_jobs(out)
+  db.write_records(out)
+  db.write_maps(out)
+  db.write_zsets(out)
+  db.write_lists(out)
+  local keys = {}
+  for i, key in ipairs(order) do
+    keys[i] = db.prefix .. key
+  end
+  for from = 1, #keys, CHUNK do
+    call('EXISTS', unpack(keys, from, min(from + CHUNK - 1, #keys)))
+  end
+  local space = cmsgpack.pack(db.space)
+  -- From here on it only writes, and nothing below can fail by type or argument.
+  if space ~= db.raw then
+    if db.raw then
+      call('HSET', db.prefix .. 'm', 's', space)
+    else
+      call('HSET', db.prefix .. 'm', 's', space, 'layout', LAYOUT)
+    end
+  end
+  for i, key in ipairs(order) do
+    local w, whole = writes[key], keys[i]
+    if #w.dels > 0 then
+      many('HDEL', whole, w.dels)
+    end
+    if #w.puts > 0 then
+      many('HSET', whole, w.puts)
+    end
+    if w.zrem then
+      many('ZREM', whole, w.zrem)
+    end
+    if w.zadd then
+      many('ZADD', whole, w.zadd)
+    end
+    if w.pop and w.pop > 0 then
+      call('LTRIM', whole, w.pop, -1)
+    end
+    if w.push then
+      many('RPUSH', whole, w.push)
+    end
+  end
+  for _, said in ipairs(db.said) do
+    call('PUBLISH', said[1], said[2])
+  end
+end
+
+-- ---- Operations ----
+
+T.ops = {}
+
+-- An operation: its name, its flags, what it does with its arguments at a moment.
+function T.op(name, flags, act)
+  local writes = flags[1] == 'write'
+  T.ops[#T.ops + 1] = {
+    name = name, flags = writes and { flags[2] } or flags, act = act, writes = writes,
+  }
+end
+
+-- Does something with the reply once all is served.
+function T.later(act)
+  db.laters[#db.laters + 1] = act
+end
+
+-- One call of an operation: {header, blobs…}.
+function T.run(op, keys, argv)
+  db.begin(keys[1])
+  local header = {}
+  local ok, result = pcall(function()
+    local args = cmsgpack.unpack(argv[1])
+    local now = T.advance()
+    local reply = op.act(args, now)
+    now = db.space.last
+    if op.writes then
+      T.serve(now)
+    end
+    header.t, header.r = now, reply
+    for _, later in ipairs(db.laters) do
+      later(header)
+    end
+    if op.writes and not header.d and db.sooner then
+      header.d = db.sooner
+    end
+  end)
+  if not ok then
+    if type(result) == 'table' and result.no then
+      return { cmsgpack.pack({ t = db.space.last, no = result.no }) }
+    end
+    error(result, 0)
+  end
+  if op.writes then
+    db.commit()
+  end
+  local answer = { cmsgpack.pack(header) }
+  for i, blob in ipairs(db.blobs or {}) do
+    answer[i + 1] = blob
+  end
+  return answer
+end

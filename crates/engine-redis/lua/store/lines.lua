@@ -1,0 +1,223 @@
+-- The line of a lane: who stands in it, by arrival.
+--
+-- Up to four stand in the lane's own record. A longer line is a list in order of arrival, since that
+-- is how nearly all come and go; who comes out of order (released, reaped, moved) stands in a small
+-- ordered set beside it, and who leaves from the middle leaves a tombstone. It never compares
+-- anything but arrivals, which are unique in a namespace.
+--
+-- A line: {n, q = {arrival, slot, …}} or {n, big = true, last = the list's last arrival,
+-- aside = how many stand in the set, dead = how many tombstones}.
+
+local SHORT = 4
+
+local function list(key)
+  local l = db.lists[key]
+  if not l then
+    l = { base = {}, at = 1, read = 0, step = db.want + 1, done = false, push = {}, first = 1 }
+    db.lists[key] = l
+  end
+  return l
+end
+
+local function head(key)
+  local l = list(key)
+  if l.at > #l.base and not l.done then
+    local found = call('LRANGE', db.prefix .. key, l.read, l.read + l.step - 1)
+    for i = 1, #found do
+      l.base[#l.base + 1] = found[i]
+    end
+    l.read = l.read + #found
+    l.done = #found < l.step
+    l.step = min(l.step * 4, 512)
+  end
+  local item = l.base[l.at] or l.push[l.first]
+  if item then
+    local colon = find(item, ':', 1, true)
+    return tonumber(sub(item, 1, colon - 1)), tonumber(sub(item, colon + 1))
+  end
+end
+
+local function pop(key)
+  local l = list(key)
+  if l.at <= #l.base then
+    l.at = l.at + 1
+  else
+    l.first = l.first + 1
+  end
+end
+
+function L.new()
+  return { n = 0, q = {} }
+end
+
+-- Drops tombstones that came to the head.
+local function bury(line, key)
+  while line.dead > 0 do
+    local arrival = head(key)
+    local field = text(arrival)
+    if not M.get(key .. 'x', field) then
+      return
+    end
+    M.drop(key .. 'x', field)
+    line.dead = line.dead - 1
+    pop(key)
+  end
+end
+
+-- The first: its arrival and its slot; or nil.
+function L.first(line, key)
+  if not line.big then
+    return line.q[1], line.q[2]
+  end
+  local arrival, slot = head(key)
+  if line.aside > 0 then
+    local member, score = Z.first(key .. 'r')
+    if not arrival or score < arrival then
+      return score, tonumber(member)
+    end
+  end
+  return arrival, slot
+end
+
+function L.insert(line, key, arrival, slot)
+  line.n = line.n + 1
+  if not line.big then
+    local q = line.q
+    if line.n <= SHORT then
+      local i = #q - 1
+      while i > 0 and arrival < q[i] do
+        q[i + 2], q[i + 3] = q[i], q[i + 1]
+        i = i - 2
+      end
+      q[i + 2], q[i + 3] = arrival, slot
+      return
+    end
+    line.big, line.last, line.aside, line.dead, line.q = true, 0, 0, 0, nil
+    local push = list(key).push
+    for i = 1, #q, 2 do
+      push[#push + 1] = text(q[i]) .. ':' .. text(q[i + 1])
+      line.last = q[i]
+    end
+  end
+  if arrival > line.last then
+    local push = list(key).push
+    push[#push + 1] = text(arrival) .. ':' .. text(slot)
+    line.last = arrival
+  else
+    Z.add(key .. 'r', arrival, text(slot))
+    line.aside = line.aside + 1
+  end
+end
+
+-- Takes out who arrived then; whether he was there.
+function L.remove(line, key, arrival, slot)
+  if not line.big then
+    local q = line.q
+    for i = 1, #q, 2 do
+      if q[i] == arrival then
+        remove(q, i)
+        remove(q, i)
+        line.n = line.n - 1
+        return true
+      end
+    end
+    return false
+  end
+  line.n = line.n - 1
+  if line.aside > 0 and Z.score(key .. 'r', text(slot)) == arrival then
+    Z.rem(key .. 'r', text(slot))
+    line.aside = line.aside - 1
+  elseif head(key) == arrival then
+    pop(key)
+    bury(line, key)
+  else
+    M.put(key .. 'x', text(arrival), '1')
+    line.dead = line.dead + 1
+  end
+  if line.n == 0 then
+    -- Only tombstones are left, and they have all come to the head.
+    bury(line, key)
+    line.big, line.last, line.aside, line.dead, line.q = nil, nil, nil, nil, {}
+  end
+  return true
+end
+
+-- How many stand before `arrival`, counted to `most` at most.
+function L.rank(line, key, arrival, most)
+  local n = 0
+  for at in L.each(line, key) do
+    if at >= arrival or n >= most then
+      return n
+    end
+    n = n + 1
+  end
+  return n
+end
+
+-- Walks in order: for arrival, slot in L.each(line, key) do. The line must not change meanwhile.
+function L.each(line, key)
+  if not line.big then
+    local q, i = line.q, -1
+    return function()
+      i = i + 2
+      return q[i], q[i + 1]
+    end
+  end
+  local aside = Z.each(key .. 'r')
+  local member, score = aside()
+  local l = list(key)
+  local at, first = l.at, l.first
+  local function next_in_list()
+    while true do
+      if at > #l.base and not l.done then
+        local kept = l.at
+        l.at = #l.base + 1
+        head(key)
+        l.at = kept
+      end
+      local item = l.base[at]
+      if item then
+        at = at + 1
+      else
+        item = l.push[first]
+        first = first + 1
+      end
+      if not item then
+        return nil
+      end
+      local colon = find(item, ':', 1, true)
+      local arrival = sub(item, 1, colon - 1)
+      if line.dead == 0 or not M.get(key .. 'x', arrival) then
+        return tonumber(arrival), tonumber(sub(item, colon + 1))
+      end
+    end
+  end
+  local arrival, slot = next_in_list()
+  return function()
+    local a, s
+    if score and (not arrival or score < arrival) then
+      a, s = score, tonumber(member)
+      member, score = aside()
+    elseif arrival then
+      a, s = arrival, slot
+      arrival, slot = next_in_list()
+    end
+    return a, s
+  end
+end
+
+function db.write_lists(out)
+  for key, l in pairs(db.lists) do
+    local popped = l.at - 1
+    if popped > 0 or l.first <= #l.push then
+      local w = out(key)
+      w.pop = popped
+      if l.first <= #l.push then
+        w.push = {}
+        for i = l.first, #l.push do
+          w.push[#w.push + 1] = l.push[i]
+        end
+      end
+    end
+  end
+end

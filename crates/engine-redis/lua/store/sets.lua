@@ -1,0 +1,243 @@
+-- Ordered sets: (score, member), ordered by score, then by the member's bytes.
+--
+-- Z works on a key of its own. A set inside a record (`O`) is a flat array there while it is small,
+-- and moves to a key when it grows; its length is always known. Members that must sort by a number
+-- carry it padded: `T.pad`.
+
+local INLINE = 16
+
+-- A number as text that sorts as the number does.
+function T.pad(n)
+  return format('%016.0f', n)
+end
+
+local function before(s1, m1, s2, m2)
+  return s1 < s2 or (s1 == s2 and m1 < m2)
+end
+
+local function zset(key)
+  local z = db.zsets[key]
+  if not z then
+    -- base: what the store has, as far as it was read; at: the first of it not yet passed.
+    -- extra: what this call put in, in order; put: member -> score, or false if taken out.
+    z = { base = {}, at = 1, read = 0, step = db.want, done = false, extra = {}, put = {} }
+    db.zsets[key] = z
+  end
+  return z
+end
+
+local function read_more(key, z)
+  local found = call('ZRANGE', db.prefix .. key, z.read, z.read + z.step - 1, 'WITHSCORES')
+  local base = z.base
+  for i = 1, #found, 2 do
+    base[#base + 1] = { tonumber(found[i + 1]), found[i] }
+  end
+  z.read = z.read + #found / 2
+  z.done = #found / 2 < z.step
+  z.step = min(z.step * 4, 512)
+end
+
+-- The place in `extra` where an item stands or would stand.
+local function place(extra, score, member)
+  local low, high = 1, #extra + 1
+  while low < high do
+    local mid = floor((low + high) / 2)
+    if before(extra[mid][1], extra[mid][2], score, member) then
+      low = mid + 1
+    else
+      high = mid
+    end
+  end
+  return low
+end
+
+-- The n-th of the base that this call left alone, from index i on; its index.
+local function next_base(key, z, i)
+  while true do
+    while i <= #z.base do
+      if z.put[z.base[i][2]] == nil then
+        return i
+      end
+      i = i + 1
+    end
+    if z.done then
+      return nil
+    end
+    read_more(key, z)
+  end
+end
+
+-- The first: member, score; or nil.
+function Z.first(key)
+  local z = zset(key)
+  local i = next_base(key, z, z.at)
+  z.at = i or #z.base + 1
+  local base, extra = i and z.base[i], z.extra[1]
+  if base and (not extra or before(base[1], base[2], extra[1], extra[2])) then
+    return base[2], base[1]
+  elseif extra then
+    return extra[2], extra[1]
+  end
+end
+
+-- Walks in order: for member, score in Z.each(key) do. The set must not change meanwhile.
+function Z.each(key)
+  local z = zset(key)
+  local i, e = z.at, 1
+  return function()
+    i = next_base(key, z, i) or #z.base + 1
+    local base, extra = z.base[i], z.extra[e]
+    if base and (not extra or before(base[1], base[2], extra[1], extra[2])) then
+      i = i + 1
+      return base[2], base[1]
+    elseif extra then
+      e = e + 1
+      return extra[2], extra[1]
+    end
+  end
+end
+
+-- Puts a member in, or moves it.
+function Z.add(key, score, member)
+  local z = zset(key)
+  local old = z.put[member]
+  if old then
+    remove(z.extra, place(z.extra, old, member))
+  end
+  z.put[member] = score
+  insert(z.extra, place(z.extra, score, member), { score, member })
+end
+
+function Z.rem(key, member)
+  local z = zset(key)
+  local old = z.put[member]
+  if old then
+    remove(z.extra, place(z.extra, old, member))
+  end
+  z.put[member] = false
+end
+
+-- The first if its score is not above `limit`, taken out: member, score.
+function Z.take_due(key, limit)
+  local member, score = Z.first(key)
+  if member and score <= limit then
+    Z.rem(key, member)
+    return member, score
+  end
+end
+
+-- ---- Sets inside a record ----
+-- `set` is the record's field: {score, member, …, n = count} while small, {z = true, n = count} else.
+-- `key` is where it lies when it is large; it is the owner's alone.
+
+function O.new()
+  return { n = 0 }
+end
+
+function O.first(set, key)
+  if set.z then
+    return Z.first(key)
+  end
+  return set[2], set[1]
+end
+
+local function spill(set, key)
+  for i = 1, #set, 2 do
+    Z.add(key, set[i], set[i + 1])
+  end
+  for i = #set, 1, -1 do
+    set[i] = nil
+  end
+  set.z = true
+end
+
+-- Puts in a member that is not there.
+function O.add(set, key, score, member)
+  set.n = set.n + 1
+  if not set.z then
+    if set.n <= INLINE then
+      local i = #set - 1
+      while i > 0 and before(score, member, set[i], set[i + 1]) do
+        set[i + 2], set[i + 3] = set[i], set[i + 1]
+        i = i - 2
+      end
+      set[i + 2], set[i + 3] = score, member
+      return
+    end
+    spill(set, key)
+  end
+  Z.add(key, score, member)
+end
+
+-- Takes a member out; whether it was there (a large set is told so by its owner: it must be).
+function O.rem(set, key, member)
+  if set.z then
+    Z.rem(key, member)
+    set.n = set.n - 1
+    if set.n == 0 then
+      set.z = nil
+    end
+    return true
+  end
+  for i = 1, #set, 2 do
+    if set[i + 1] == member then
+      remove(set, i)
+      remove(set, i)
+      set.n = set.n - 1
+      return true
+    end
+  end
+  return false
+end
+
+-- Walks in order: for member, score in O.each(set, key) do. The set must not change meanwhile.
+function O.each(set, key)
+  if set.z then
+    return Z.each(key)
+  end
+  local i = -1
+  return function()
+    i = i + 2
+    return set[i + 1], set[i]
+  end
+end
+
+function db.write_zsets(out)
+  for key, z in pairs(db.zsets) do
+    local zadd, zrem
+    for member, score in pairs(z.put) do
+      if score then
+        zadd = zadd or {}
+        zadd[#zadd + 1] = format('%.17g', score)
+        zadd[#zadd + 1] = member
+      else
+        zrem = zrem or {}
+        zrem[#zrem + 1] = member
+      end
+    end
+    if zadd or zrem then
+      local set = out(key)
+      set.zadd, set.zrem = zadd, zrem
+      set.read = z.read > 0 or z.done
+    end
+  end
+end
+
+-- The score of a member, or nil.
+function Z.score(key, member)
+  local z = zset(key)
+  local put = z.put[member]
+  if put ~= nil then
+    return put or nil
+  end
+  local score = call('ZSCORE', db.prefix .. key, member)
+  return score and tonumber(score) or nil
+end
+
+-- As `O.rem` where it is not known whether the member is there.
+function O.rem_known(set, key, member)
+  if set.z and not Z.score(key, member) then
+    return false
+  end
+  return O.rem(set, key, member)
+end
