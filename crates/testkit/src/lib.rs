@@ -2,6 +2,7 @@
 
 mod clock;
 mod folder;
+pub mod redis;
 
 pub use clock::TestClock;
 pub use folder::TempDir;

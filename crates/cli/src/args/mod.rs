@@ -5,6 +5,7 @@
 
 pub mod jobs;
 pub mod leases;
+pub mod redis;
 pub mod serve;
 pub mod settings;
 pub mod value;
@@ -108,6 +109,11 @@ pub enum Command {
     Stats,
     /// Check that what the store has cached agrees with what is held; exit 1 if not.
     Audit,
+    /// Look whether a Redis is set up so that Tenure keeps its promises on it; exit 1 if not.
+    Doctor(redis::DoctorArgs),
+    /// What the operator of a Redis needs of Tenure.
+    #[command(subcommand)]
+    Redis(redis::RedisCommand),
     /// `demo`, `bench`, and the processes that they start.
     #[command(flatten)]
     Own(crate::cmd::own::OwnCommand),

@@ -5,6 +5,7 @@
 pub mod asking;
 pub mod audit;
 pub mod cancel;
+pub mod doctor;
 pub mod explain;
 pub mod job;
 pub mod jobs;
@@ -17,6 +18,7 @@ pub mod pool_sync;
 pub mod push;
 pub mod push_lines;
 pub mod queue;
+pub mod redis;
 pub mod reschedule;
 pub mod serve;
 pub mod stats;
@@ -45,6 +47,8 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Version => version::version(out),
         Command::Completions { shell } => version::completions(out, shell),
         Command::Serve(args) => serve::run(args).await,
+        Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
+        Command::Redis(command) => redis::run(out, command),
         Command::Own(command) => own::run(out, command).await,
         command => {
             let store = Store::open(&cli.global.url, cli.global.namespace)?;
@@ -78,6 +82,8 @@ async fn with_store(command: Command, store: &Store, out: Output) -> Result<(), 
         Command::Version => version::version(out),
         Command::Completions { shell } => version::completions(out, shell),
         Command::Serve(args) => serve::run(args).await,
+        Command::Doctor(_) => Err(Failure::bug("doctor opens no store")),
+        Command::Redis(command) => redis::run(out, command),
         Command::Own(command) => own::run(out, command).await,
     }
 }

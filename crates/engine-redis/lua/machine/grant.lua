@@ -149,6 +149,7 @@ function T.take_jobs(queues, most, asker, now)
   local leases, steps = {}, 1000
   local space = db.space
   for _, queue in ipairs(queues) do
+    local q = db.get('q', queue)
     while #leases < most and steps > 0 do
       -- What events have freed is opened first, so that order holds between what is open and what is
       -- about to be.
@@ -164,11 +165,17 @@ function T.take_jobs(queues, most, asker, now)
         if not lane then
           break
         end
-        local lease = T.try_lane(lane, asker, now)
-        if lease then
-          leases[#leases + 1] = lease
-        else
-          steps = steps - 1
+        local had, l = #leases, db.get('l', lane)
+        if #l.needs == 0 and not l.suspect and not (q.limit and T.setting_of(q.limit)) then
+          T.grant_short(lane, most - had, asker, leases, now)
+        end
+        if #leases == had then
+          local lease = T.try_lane(lane, asker, now)
+          if lease then
+            leases[#leases + 1] = lease
+          else
+            steps = steps - 1
+          end
         end
       end
     end
@@ -213,7 +220,7 @@ end
 
 local function new_queue(number, name, now)
   return db.put('q', number, {
-    name = name, settings = {}, priorities = {}, scheduled = 0, waiting = 0, blocked = 0, running = 0,
+    name = name, priorities = {}, scheduled = 0, waiting = 0, blocked = 0, running = 0,
     succeeded = 0, failed = 0, cancelled = 0, hidden = not name or nil, since = now,
   })
 end
@@ -229,13 +236,25 @@ function T.queue_for(name, now)
   M.put('qn:' .. shard(name), name, text(number))
   Z.add('ql', 0, name)
   local q = new_queue(number, name, now)
-  -- Longer names make no name of a limit.
-  if #name + 6 <= B.NAME_BYTES_MAX then
+  -- Longer names, and those with a '*' in them, make no name of a limit.
+  if #name + 6 <= B.NAME_BYTES_MAX and (name == '*' or not find(name, '*', 1, true)) then
     q.limit = 'queue:' .. name
     local l = T.limit_for(q.limit)
     l.uses = l.uses + 1
   end
   return number
+end
+
+-- The settings of a queue: {needs, retry, timeout, retain, max_waiting, shares}, each if it is set. They
+-- lie apart, since every call writes the queue's record and few read these.
+function T.queue_settings(queue)
+  local q = db.get('q', queue)
+  return q.set and db.get('qs', text(queue)) or {}
+end
+
+function T.set_queue_settings(queue, settings)
+  db.put('qs', text(queue), settings)
+  db.get('q', queue).set = true
 end
 
 -- The queue of callers: it has no name, so no job can be in it.

@@ -1,66 +1,126 @@
 -- Jobs: their rows, their shapes, their unique keys.
 --
 -- Rows lie in hashes of 256, by row number: what is pushed together lies together. A job has the
--- fields N (a packed head, then what Lua never reads), and, once it differs from a job that was just
--- pushed and is ready, Nx (its life); Nr its result, Np its progress, Ne its errors.
+-- fields N (its row: a head, then what Lua never reads), and, once it differs from a job that was just
+-- pushed and is ready, Nx (its life). Its result, progress and errors lie in hashes beside.
 -- States: 's'cheduled, 'w'aiting, 'r'unning; finished: 'S'ucceeded, 'F'ailed, 'C'ancelled.
 
 local CHUNK_ROWS = 256
+-- The bytes of a row before its id.
+local HEAD = 21
 
+-- The names of the fields of a hash of rows, made once: nearly every step asks for some.
+local ROW, LIFE = {}, {}
+local known_chunk, known_key
+
+-- Where a row lies: its chunk, the key, the field of its row and that of its life.
 local function home(seq)
   local chunk = floor(seq / CHUNK_ROWS)
-  return chunk, 'j:' .. text(chunk), text(seq - chunk * CHUNK_ROWS)
+  if chunk ~= known_chunk then
+    known_chunk, known_key = chunk, format('j:%d', chunk)
+  end
+  local n = seq - chunk * CHUNK_ROWS
+  local row = ROW[n]
+  if not row then
+    row = text(n)
+    ROW[n], LIFE[n] = row, row .. 'x'
+  end
+  return chunk, known_key, row, LIFE[n]
 end
-T.job_home = home
+T.job_home, T.CHUNK_ROWS = home, CHUNK_ROWS
 
+local IDS = {}
 local function ids(b)
-  return 'i:' .. text(b)
+  local key = IDS[b]
+  if not key then
+    key = 'i:' .. b
+    IDS[b] = key
+  end
+  return key
 end
 
+-- The life of a job that was just pushed and is ready is not written: its row says it all.
 local function decode(seq, row, life)
-  local offset, head = cmsgpack.unpack_one(row)
+  local shape, created_at, arrival, bytes = struct.unpack('>I4I7I6I4', row)
+  local after_id = find(row, '\n', HEAD + 1, true)
+  local after_b = find(row, '\n', after_id + 1, true)
+  local after_n = find(row, '\n', after_b + 1, true)
+  local n, unique = after_n > after_b + 1 and tonumber(sub(row, after_b + 1, after_n - 1)) or 0, nil
+  if n > 0 then
+    unique = cmsgpack.unpack(sub(row, after_n + 1, after_n + n))
+  end
   local job = {
-    seq = seq, id = head[1], b = head[2], shape = head[3], created_at = head[4], arrival = head[5],
-    run_at = head[6], expires_at = head[7] > 0 and head[7] or nil, bytes = head[8],
-    unique = head[9] or nil, state = 'w', wait = 0, ended = 0, lost = 0, released = 0, settles = {},
-    row = row, body_at = offset, had_life = life and true,
+    seq = seq, id = sub(row, HEAD + 1, after_id - 1), b = sub(row, after_id + 1, after_b - 1), shape = shape, created_at = created_at, arrival = arrival,
+    run_at = created_at, bytes = bytes, unique = unique, state = 'w', wait = 0, ended = 0,
+    lost = 0, released = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
   }
   if life then
     local x = cmsgpack.unpack(life)
     job.state, job.arrival, job.run_at = x[1], x[2], x[3]
-    job.started_at = x[4] > 0 and x[4] or nil
-    job.expires_at = x[5] > 0 and x[5] or nil
-    job.wait, job.ended, job.lost, job.released = x[6], x[7], x[8], x[9]
-    job.cancel, job.keeps = x[10], x[11]
-    job.settles, job.lease, job.error = x[12], x[13] or nil, x[14] or nil
-    job.finished_at, job.kept_until = x[15] > 0 and x[15] or nil, x[16]
-    job.lane = x[17] > 0 and x[17] or nil
-    job.bytes = x[18]
+    job.expires_at = x[4] > 0 and x[4] or nil
+    job.bytes = x[5]
+    if x[9] then
+      local l = x[9]
+      job.lease = {
+        fence = x[7], seq = seq, expires_at = x[8], holder = l[1] or nil, granted_at = l[2],
+        ttl = l[3], deadline = l[4] or nil, limits = l[5], resources = l[6], request = l[7] or nil,
+        extended = l[8], again = l[9], seen_at = l[10],
+      }
+    end
+    job.started_at = x[10] > 0 and x[10] or nil
+    job.wait, job.ended, job.lost, job.released = x[11], x[12], x[13], x[14]
+    job.cancel, job.keeps, job.settles, job.error = x[15], x[16], x[17], x[18] or nil
+    job.finished_at, job.kept_until = x[19] > 0 and x[19] or nil, x[20]
+    job.lane = x[21] > 0 and x[21] or nil
   end
   return job
 end
 
 local function encode_life(j)
+  local l = j.lease
   return cmsgpack.pack({
-    j.state, j.arrival, j.run_at, j.started_at or 0, j.expires_at or 0, j.wait, j.ended, j.lost,
-    j.released, j.cancel or false, j.keeps or false, j.settles, j.lease or false, j.error or false,
-    j.finished_at or 0, j.kept_until or 0, j.lane or 0, j.bytes,
+    j.state, j.arrival, j.run_at, j.expires_at or 0, j.bytes, j.shape, l and l.fence or 0,
+    l and l.expires_at or 0, l and T.lease_array(l) or false, j.started_at or 0, j.wait, j.ended,
+    j.lost, j.released, j.cancel or false, j.keeps or false, j.settles, j.error or false,
+    j.finished_at or 0, j.kept_until or 0, j.lane or 0, j.unique ~= nil,
   })
 end
 
-local function encode_head(j)
-  return cmsgpack.pack({
-    j.id, j.b, j.shape, j.created_at, j.arrival, j.run_at, j.expires_at or 0, j.bytes,
-    j.unique or false,
-  })
+-- What of a lease is beside its fence and its expiry.
+function T.lease_array(l)
+  return {
+    l.holder or false, l.granted_at, l.ttl, l.deadline or false, l.limits, l.resources,
+    l.request or false, l.extended or false, l.again or false, l.seen_at,
+  }
+end
+
+-- The row of a job as it is written: 21 bytes of numbers; its id, its bucket and the length of its
+-- unique key, each on a line; that key, packed, if it has one; its body.
+function T.row_of(shape, created_at, arrival, bytes, id, b, unique, body)
+  local numbers = struct.pack('>I4I7I6I4', shape, created_at, arrival, bytes)
+  if not unique then
+    return numbers .. id .. '\n' .. b .. '\n\n' .. body
+  end
+  local packed = cmsgpack.pack(unique)
+  return numbers .. id .. '\n' .. b .. '\n' .. text(#packed) .. '\n' .. packed .. body
+end
+
+local function encode_row(j)
+  return T.row_of(j.shape, j.created_at, j.arrival, j.bytes, j.id, j.b, j.unique, T.body(j))
+end
+
+-- A job's row and life as they are now, the life false while there is none.
+function T.written(j)
+  local row = j.dirty_head and encode_row(j) or j.row
+  if j.dirty and not (j.new and j.state == 'w' and j.plain) then
+    return row, encode_life(j)
+  end
+  return row, j.life or false
 end
 
 -- The body of a job: what Rust made of kind, payload and labels.
 function T.body(j)
-  if j.body then
-    return j.body
-  end
-  return j.body_at > 0 and sub(j.row, j.body_at + 1) or ''
+  return j.body or sub(j.row, j.body_at)
 end
 
 -- Reads rows that will be asked for, a call for each hash.
@@ -68,7 +128,7 @@ function T.load_jobs(seqs)
   local chunks, order = {}, {}
   for _, seq in ipairs(seqs) do
     if db.jobs[seq] == nil then
-      local chunk, key, n = home(seq)
+      local chunk, key, n, x = home(seq)
       local want = chunks[chunk]
       if not want then
         want = { key = key, seqs = {}, fields = {} }
@@ -77,7 +137,7 @@ function T.load_jobs(seqs)
       end
       want.seqs[#want.seqs + 1] = seq
       want.fields[#want.fields + 1] = n
-      want.fields[#want.fields + 1] = n .. 'x'
+      want.fields[#want.fields + 1] = x
     end
   end
   for _, want in ipairs(order) do
@@ -142,23 +202,29 @@ function T.state_of(job)
   return job.state
 end
 
--- A new job's row; it stands nowhere yet.
-function T.new_job(job)
+-- The number of a new row, with its id in the index.
+function T.new_row(id, b)
   local space = db.space
-  space.seq = space.seq + 1
-  job.seq = space.seq
-  job.new, job.dirty_head = true, true
-  job.wait, job.ended, job.lost, job.released, job.settles = 0, 0, 0, 0, {}
-  job.arrival = 0
-  db.jobs[job.seq] = job
-  M.put(ids(job.b), job.id, text(job.seq))
-  local chunk = home(job.seq)
+  local seq = space.seq + 1
+  space.seq = seq
+  M.set(ids(b), id, text(seq))
+  local chunk = floor(seq / CHUNK_ROWS)
   local c = db.get('c', chunk)
   if not c then
     c = db.put('c', chunk, { n = 0 })
     Z.add('ch', chunk, text(chunk))
   end
   c.n = c.n + 1
+  return seq
+end
+
+-- A new job's row; it stands nowhere yet.
+function T.new_job(job)
+  job.seq = T.new_row(job.id, job.b)
+  job.new, job.dirty_head = true, true
+  job.wait, job.ended, job.lost, job.released, job.settles = 0, 0, 0, 0, {}
+  job.arrival = 0
+  db.jobs[job.seq] = job
   return job
 end
 
@@ -213,14 +279,14 @@ function db.write_jobs(out)
         end
       else
         local puts = out(key).puts
+        local row, life = T.written(job)
         if job.dirty_head then
           puts[#puts + 1] = n
-          puts[#puts + 1] = encode_head(job) .. T.body(job)
+          puts[#puts + 1] = row
         end
-        -- What was just pushed and is ready is told by its head alone.
-        if job.dirty and not (job.new and job.state == 'w') or job.had_life then
+        if life and life ~= job.life then
           puts[#puts + 1] = n .. 'x'
-          puts[#puts + 1] = encode_life(job)
+          puts[#puts + 1] = life
         end
       end
     end
@@ -279,11 +345,12 @@ local function shape_key(s)
     s.qn, s.pr, s.g or false, s.needs, s.retry, s.timeout or false, s.retain or false,
   })
 end
+T.shape_key = shape_key
 
 -- What a new job's shape is: its own words, else its queue's, else the defaults.
 function T.shape_of(job, default_retry)
   local queue = T.find_queue(job.q)
-  local settings = queue and db.get('q', queue).settings or {}
+  local settings = queue and T.queue_settings(queue) or {}
   return {
     qn = job.q, pr = job.pr or 0, g = job.g, needs = job.needs or settings.needs or {},
     retry = job.retry or settings.retry or default_retry,

@@ -44,6 +44,7 @@ end
 local function lane_line(lane)
   return 'n:' .. text(lane)
 end
+T.turns_idle, T.group_key = turns_idle, group_key
 T.bundle_open, T.group_open, T.turns_open, T.lane_line = bundle_open, group_open, turns_open, lane_line
 
 -- Plain needs (limits without a key, pools) park a whole bundle; others a lane.
@@ -55,12 +56,13 @@ function T.is_plain(need)
 end
 
 local function lane_key(key)
-  return cmsgpack.pack({ key.queue, key.priority, key.group or false, key.needs, key.suspect })
+  return cmsgpack.pack({ key.queue, key.priority, key.group or false, key.needs, key.suspect or false })
 end
 
 local function bundle_key(group, plain, suspect)
   return text(group) .. (suspect and 's' or 'n') .. cmsgpack.pack(plain)
 end
+T.lane_key, T.bundle_key = lane_key, bundle_key
 
 local function lanes_by_key(packed)
   return 'lk:' .. shard(packed)
@@ -396,6 +398,7 @@ end
 local function turn_member(arrival, group)
   return T.pad(arrival) .. ':' .. text(group)
 end
+T.turn_member = turn_member
 
 function T.order_group(group)
   local g = db.get('g', group)
@@ -424,17 +427,24 @@ end
 
 -- Books a grant of a group: start-time fair queuing.
 function T.book_turn(lane)
+  T.book_turns(lane, 1)
+end
+
+-- Books so many grants in a row of a group; more than one only if no other group has an open lane.
+function T.book_turns(lane, n)
   local group = db.get('b', db.get('l', lane).bundle).group
   local g = db.get('g', group)
   local queue, rank = g.queue, -g.priority
   local q = db.get('q', queue)
-  local shares = g.name and q.settings.shares and q.settings.shares[g.name] or 1
+  local settings = g.name and T.queue_settings(queue)
+  local shares = settings and settings.shares and settings.shares[g.name] or 1
   local turns = q.priorities[rank]
   if not turns then
     return
   end
-  turns.v = max(g.own, turns.v)
-  g.own = turns.v + floor(B.SHARE_UNIT / max(shares, 1))
+  local unit = floor(B.SHARE_UNIT / max(shares, 1))
+  turns.v = max(g.own, turns.v) + (n - 1) * unit
+  g.own = turns.v + unit
   -- Its key has changed, not its head.
   if g.ordered then
     local member = turn_member(g.ordered, group)

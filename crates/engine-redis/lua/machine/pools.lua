@@ -19,7 +19,7 @@ end
 local function doors_key(pool)
   return 'pd:' .. pool
 end
-T.pool_ids = ids_key
+T.pool_ids, T.pool_free, T.pool_tag, T.pool_doors_key = ids_key, free_key, tag_key, doors_key
 
 -- Where the data of a resource lies: a key and a field.
 function T.data_home(pool, id)
@@ -216,6 +216,9 @@ function T.pool_fit(pool, tag, id, count, lane)
   local p = db.get('p', pool)
   if not p or not p.settings then
     return 'never'
+  elseif p.sync then
+    -- A set is being applied: what is granted is of the old one or of the new one.
+    return 'no'
   end
   local kept = p.mark and p.mark.lane == lane and #p.mark.kept or 0
   -- Timers of resources make the doors due, so no moment is told here.
@@ -369,6 +372,9 @@ function T.remove_resource(r)
     T.timer_clear('rt', key_of(r.pool, r.id))
   end
   local p = db.get('p', r.pool)
+  if r.retiring then
+    p.retiring = p.retiring - 1
+  end
   O.rem(p.ids, ids_key(r.pool), r.id)
   for _, tag in ipairs(r.tags) do
     T.untag(p, tag)

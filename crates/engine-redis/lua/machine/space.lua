@@ -3,7 +3,7 @@
 -- A namespace that knows nothing yet.
 function T.new_space()
   return {
-    last = 0, pulse = 0, deaf_at = 0, behind = 0,
+    version = 0, last = 0, pulse = 0, deaf_at = 0, behind = 0,
     fence = 0, arrival = 0, seq = 0, used = 0, number = 0,
     settings = 0, live = 0, pending = {}, families = {}, kept = { 0, 0 },
     patience = B.PATIENCE_US_DEFAULT, retain_bytes = 1073741824, next_due = 0, signalled = {},
@@ -49,12 +49,12 @@ function T.next_arrival()
   return space.arrival
 end
 
--- A lease is named by its fence and its job's row number, 0 without a job.
+-- A lease is named by its fence and its job's row number, 0 without a job: bytes that sort as they do.
 function T.lease_id(fence, seq)
-  return text(fence) .. ':' .. text(seq)
+  return struct.pack('>I8I6', fence, seq)
 end
 
 function T.parse_lease(id)
-  local colon = find(id, ':', 1, true)
-  return tonumber(sub(id, 1, colon - 1)), tonumber(sub(id, colon + 1))
+  local fence, seq = struct.unpack('>I8I6', id)
+  return fence, seq
 end

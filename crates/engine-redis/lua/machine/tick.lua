@@ -7,7 +7,7 @@
 -- The sets that are ordered by moment. A tick looks at the first of each.
 local TIMERS = {
   'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp',
-  'ff', 'fo',
+  'sye', 'ff', 'fo',
 }
 -- Those of them by which time alone may change what a lease call is answered.
 local CHANGES = { 'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp' }
@@ -31,7 +31,7 @@ end
 -- When the next tick is due; or nil.
 function T.next_due()
   local space = db.space
-  if space.pending[1] or space.families[1] then
+  if space.pending[1] or space.families[1] or space.steps then
     return space.last
   end
   local due = soonest(TIMERS)
@@ -67,6 +67,7 @@ function T.tick(now_of_call)
   T.tick_marks(now)
   T.tick_memory(now)
   T.purge(now)
+  T.carry_on(now)
   return now
 end
 
@@ -293,6 +294,9 @@ function T.tick_memory(now)
   end)
   each_due('ste', now, function(fence)
     db.drop('st', fence)
+  end)
+  each_due('sye', now, function(number)
+    T.tick_sync(number, now)
   end)
   each_due('we', now, function(id)
     T.tick_worker(id, now)

@@ -10,8 +10,9 @@ local LOOK_AGAIN_US = 20000
 local SILENT_US = 3000000
 
 local function takers(queue)
-  return 'tk:' .. text(queue)
+  return 'tq:' .. text(queue)
 end
+T.takers_of = takers
 
 -- So much opened for a queue.
 function T.unit(queue, n)

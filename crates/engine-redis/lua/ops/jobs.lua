@@ -130,7 +130,7 @@ T.op('patch', { 'write' }, function(args, now)
   end
   local old = db.get('s', job.shape)
   local queue = T.find_queue(old.qn)
-  local settings = queue and db.get('q', queue).settings or {}
+  local settings = queue and T.queue_settings(queue) or {}
   local new = {
     qn = old.qn, pr = old.pr, g = old.g, needs = old.needs, retry = old.retry, timeout = old.timeout,
     retain = old.retain,
@@ -156,6 +156,7 @@ T.op('patch', { 'write' }, function(args, now)
       T.refuse({ code = 'stale_body', detail = 'the job changed meanwhile', hint = 'look at it again' })
     end
     job.body, job.dirty_head = args.body, true
+    job.bytes = args.n or job.bytes
     T.dirty(job)
   end
   -- All is checked; from here on it changes.

@@ -48,9 +48,9 @@ end
 local function shown(leases)
   local all = {}
   for i, lease in ipairs(leases) do
-    all[i] = T.show_grant(lease)
+    all[i] = lease.short and T.show_short(lease) or T.show_grant(lease)
   end
-  return { leases = all }
+  return { leases = all, holder = leases[1] and leases[1].holder }
 end
 
 local function lease_jobs(args, now)
@@ -124,7 +124,7 @@ local function lease_needs(args, now)
     if args.ttl == 0 then
       -- Tokens only: granted and given back in one step, nothing to settle.
       T.end_lease(lease, nil, { kind = 'undelivered' }, now)
-      reply.leases[1].token = true
+      reply.leases[1][9] = true
     end
     return reply
   end

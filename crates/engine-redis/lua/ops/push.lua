@@ -1,8 +1,20 @@
 -- push: stores jobs, all or none, each once by its id and by its unique key.
 --
--- args: {jobs, dr = default retry, whole}. Replies one {seq, id, dup, rep, unasked, job} each.
--- Refusals: unknown names and what never fits, unique_conflict, queue_full. Cost: about ten commands
--- for a call of any length, and two reads for each job.
+-- args: {shapes, jobs, dr = default retry, whole, fresh = no job of it was ever sent before}. A job is
+-- {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u}. Replies one
+-- {seq, id, dup, rep, unasked, job} each, or {first, n, unasked} if all were stored one after the other.
+-- Refusals: unknown names and what never fits, unique_conflict, queue_full. Cost: about twenty commands
+-- for a call of any length, and, but for `fresh`, a read for each job.
+
+-- A job as it came, with names.
+local function named(new, shapes)
+  local more = new[6] or {}
+  local spec = shapes[new[5]]
+  return {
+    id = new[1], b = new[2], body = new[3], n = new[4], spec = spec, q = spec.q,
+    at = more.at, dl = more.dl, ex = more.ex, u = more.u,
+  }
+end
 
 -- Refuses an unknown limit, pool or resource, a weight above the cap, a cost above the burst.
 function T.check_needs(needs, pointer)
@@ -56,6 +68,23 @@ local function conflict(key, holder)
   })
 end
 
+-- Checks the needs that a job would have, once for all that say the same.
+function T.check_spec(spec)
+  if spec.checked then
+    return
+  end
+  spec.checked = true
+  if spec.needs then
+    T.check_needs(spec.needs, '/needs')
+  else
+    local queue = T.find_queue(spec.q)
+    local needs = queue and T.queue_settings(queue).needs
+    if needs then
+      T.check_needs(needs, '')
+    end
+  end
+end
+
 -- What a push would do with one job: 'store', 'duplicate' (seq, id), 'earlier' (index), 'replace' or
 -- 'revive' (seq).
 local function plan_one(job, seen_ids, seen_keys, now)
@@ -66,15 +95,7 @@ local function plan_one(job, seen_ids, seen_keys, now)
   if seen_ids[job.id] then
     return { 'earlier', seen_ids[job.id] }
   end
-  if job.needs then
-    T.check_needs(job.needs, '/needs')
-  else
-    local queue = T.find_queue(job.q)
-    local needs = queue and db.get('q', queue).settings.needs
-    if needs then
-      T.check_needs(needs, '')
-    end
-  end
+  T.check_spec(job.spec)
   local unique = job.u
   if not unique then
     return { 'store' }
@@ -107,7 +128,7 @@ end
 local function check_room(name, more)
   local queue = T.find_queue(name)
   local q = queue and db.get('q', queue)
-  local most = q and q.settings.max_waiting
+  local most = q and T.queue_settings(queue).max_waiting
   if most and q.waiting + q.scheduled + more > most then
     T.refuse({
       code = 'queue_full', retry_after_s = 1,
@@ -130,22 +151,45 @@ function T.at_item(index, act, ...)
   error(result, 0)
 end
 
+local STORE = { 'store' }
+
 -- Checks a push without changing anything; what is to be done with each job.
-function T.plan_push(jobs, now)
+function T.plan_push(jobs, shapes, fresh, now)
   local plans, seen_ids, seen_keys, waiting = {}, {}, {}, {}
-  for index, job in ipairs(jobs) do
-    local plan = T.at_item(index, plan_one, job, seen_ids, seen_keys, now)
-    if plan[1] == 'store' then
-      waiting[job.q] = (waiting[job.q] or 0) + 1
-      T.at_item(index, check_room, job.q, waiting[job.q])
-      seen_ids[job.id] = index
+  for index, new in ipairs(jobs) do
+    local plan, queue
+    if fresh and not new[6] then
+      local spec = shapes[new[5]]
+      if not spec.checked then
+        T.at_item(index, T.check_spec, spec)
+      end
+      plan, queue = STORE, spec.q
+    else
+      local job = named(new, shapes)
+      plan, queue = T.at_item(index, plan_one, job, seen_ids, seen_keys, now), job.q
+      if plan[1] == 'store' then
+        seen_ids[job.id] = index
+      end
+      if job.u and plan[1] ~= 'duplicate' and plan[1] ~= 'earlier' then
+        seen_keys[job.u[1]] = index
+      end
     end
-    if job.u and plan[1] ~= 'duplicate' and plan[1] ~= 'earlier' then
-      seen_keys[job.u[1]] = index
+    if plan[1] == 'store' then
+      local more = (waiting[queue] or 0) + 1
+      waiting[queue] = more
+      if more == 1 or T.has_room_for_all(queue) == false then
+        T.at_item(index, check_room, queue, more)
+      end
     end
     plans[index] = plan
   end
   return plans
+end
+
+-- Whether a queue takes any number of jobs.
+function T.has_room_for_all(name)
+  local queue = T.find_queue(name)
+  return not (queue and T.queue_settings(queue).max_waiting)
 end
 
 local function moment(job, now)
@@ -153,12 +197,14 @@ local function moment(job, now)
 end
 
 local function store_job(new, default_retry, now)
-  local shape = T.shape_of(new, default_retry)
-  local number = T.shape_for(shape, now)
+  local number = T.shape_for(T.shape_of(new.spec, default_retry), now)
   local job = T.new_job({
-    id = new.id, b = new.b, shape = number, created_at = now, run_at = moment(new, now),
-    expires_at = new.ex, bytes = new.n + 160, unique = new.u, state = 's', body = new.body,
+    id = new.id, b = new.b, body = new.body, shape = number, created_at = now,
+    run_at = moment(new, now), expires_at = new.ex, bytes = new.n, unique = new.u, state = 's',
   })
+  -- Its row says all of a job that has nothing unusual.
+  job.plain = not (new.ex or new.u) and job.run_at <= now
+  job.run_at = job.plain and now or job.run_at
   T.take_key(job, now)
   T.watch_expiry(job)
   if job.run_at > now then
@@ -171,7 +217,7 @@ end
 
 -- The job that is there gets the new content, and its attempts start again; its id stays.
 local function replace_job(job, new, default_retry, now)
-  local shape = T.shape_of(new, default_retry)
+  local shape = T.shape_of(new.spec, default_retry)
   local old = db.get('s', job.shape)
   -- What `replace` does not name stays: retry, timeout and retain of the job that is there.
   shape.retry, shape.timeout, shape.retain = old.retry, old.timeout, old.retain
@@ -186,7 +232,8 @@ local function replace_job(job, new, default_retry, now)
   job.run_at = moment(new, now)
   job.unique = new.u or job.unique
   T.take_key(job, now)
-  job.body, job.error, job.dirty_head = new.body, nil, true
+  job.body, job.error, job.dirty_head, job.plain = new.body, nil, true, nil
+  T.dirty(job)
   if job.run_at > now then
     T.schedule(job)
   else
@@ -220,52 +267,74 @@ function T.revive(job, now)
   T.dirty(job)
 end
 
-function T.push(jobs, default_retry, now)
-  local seqs = {}
-  local plans = T.plan_push(jobs, now)
+-- Does what was planned; the answers. `shown`: the jobs are looked at again in this call.
+function T.push(jobs, shapes, plans, default_retry, shown, now)
   local done = {}
-  for index, new in ipairs(jobs) do
-    local plan = plans[index]
-    local queue = T.queue_for(new.q, now)
-    local answer
-    if plan[1] == 'store' then
-      local job = store_job(new, default_retry, now)
-      answer = { seq = job.seq, id = job.id }
-    elseif plan[1] == 'duplicate' then
-      answer = { seq = plan[2], id = plan[3], dup = true }
-    elseif plan[1] == 'earlier' then
-      local first = done[plan[2]]
-      answer = { seq = first.seq, id = first.id, dup = true }
-      -- What the same call stored a moment ago may be replaced as any other.
-      if new.u and new.u[4] == 'r' and new.id ~= first.id then
-        replace_job(T.job(first.seq), new, default_retry, now)
-        answer.rep = true
-      end
+  local from = 1
+  while from <= #jobs do
+    -- What is stored and has nothing unusual goes the short way, as many as stand side by side.
+    local to = from
+    while not shown and to <= #jobs and plans[to][1] == 'store' and not jobs[to][6] do
+      to = to + 1
+    end
+    if to > from then
+      T.store_plain(jobs, shapes, from, to - 1, default_retry, done, now)
+      from = to
     else
-      local job = T.job(plan[2])
-      if plan[1] == 'revive' then
-        T.revive(job, now)
-      end
-      replace_job(job, new, default_retry, now)
-      answer = { seq = job.seq, id = job.id, dup = true, rep = true }
+      done[from] = T.push_one(named(jobs[from], shapes), plans[from], done, default_retry, now)
+      from = from + 1
     end
-    local asked = db.get('q', queue).asked_at
-    if not asked or asked + B.WORKER_US <= now then
-      answer.unasked = true
-    end
-    done[index] = answer
   end
   return done
 end
 
+function T.push_one(new, plan, done, default_retry, now)
+  local queue = T.queue_for(new.q, now)
+  local answer
+  if plan[1] == 'store' then
+    local job = store_job(new, default_retry, now)
+    answer = { seq = job.seq, id = job.id }
+  elseif plan[1] == 'duplicate' then
+    answer = { seq = plan[2], id = plan[3], dup = true }
+  elseif plan[1] == 'earlier' then
+    local first = done[plan[2]]
+    answer = { seq = first.seq, id = first.id, dup = true }
+    -- What the same call stored a moment ago may be replaced as any other.
+    if new.u and new.u[4] == 'r' and new.id ~= first.id then
+      replace_job(T.job(first.seq), new, default_retry, now)
+      answer.rep = true
+    end
+  else
+    local job = T.job(plan[2])
+    if plan[1] == 'revive' then
+      T.revive(job, now)
+    end
+    replace_job(job, new, default_retry, now)
+    answer = { seq = job.seq, id = job.id, dup = true, rep = true }
+  end
+  answer.unasked = T.is_unasked(queue, now) or nil
+  return answer
+end
+
+-- Whether nobody asked for a queue within the last minute.
+function T.is_unasked(queue, now)
+  local asked = db.get('q', queue).asked_at
+  return not asked or asked + B.WORKER_US <= now
+end
+
 T.op('push', { 'write' }, function(args, now)
-  local done = T.push(args.jobs, args.dr, now)
+  local jobs = args.jobs
+  local plans = T.plan_push(jobs, args.shapes, args.fresh, now)
+  local before = db.space.seq
+  local done = T.push(jobs, args.shapes, plans, args.dr, args.whole, now)
   if args.whole then
     T.later(function()
       for _, one in ipairs(done) do
         one.job = T.show(T.job(one.seq))
       end
     end)
+  elseif db.space.seq - before == #jobs and #args.shapes == 1 then
+    return { first = before + 1, n = #jobs, unasked = done[1].unasked }
   end
   return done
 end)

@@ -1,6 +1,6 @@
 -- settle: ends leases with an outcome; and the ends that nobody asked for, by force or undelivered.
 --
--- args: {items, dr}. An item: {f, s, o = 'S' 'F' 'Z' 'R', result, error, retry_in, last, for, until,
+-- args: {items, shapes, dr}. An item: {f, s, o = 'S' 'F' 'Z' 'R', result, error, retry_in, last, for, until,
 -- resources = {{pool, id, word, for, until, reason}}, limits = {{limit, pause, spent}}, push}. Replies one
 -- {ok, state, run_at, pushed} or {ok = false, code} each. Only the holder may settle, once: a late or
 -- foreign settle changes nothing, the same settle again is answered as the first was. Works when the
@@ -46,7 +46,7 @@ local function holds_resource(lease, pool, id)
   return false
 end
 
-local function check_item(item, now)
+local function check_item(item, shapes, now)
   local what, lease = known(item.f, item.s)
   if what ~= 'live' then
     -- A lost lease is answered in its item, and what it says of its needs no longer matters.
@@ -86,7 +86,7 @@ local function check_item(item, now)
     end
   end
   if item.push and #item.push > 0 then
-    local ok, no = pcall(T.plan_push, item.push, now)
+    local ok, no = pcall(T.plan_push, item.push, shapes, false, now)
     if not ok then
       if type(no) == 'table' and no.no then
         local index = no.no.index
@@ -102,9 +102,9 @@ end
 local function pushed_before(jobs)
   local done = {}
   for _, job in ipairs(jobs or {}) do
-    local seq = T.seq_of(job.id, job.b)
+    local seq = T.seq_of(job[1], job[2])
     if seq then
-      done[#done + 1] = { seq = seq, id = job.id, dup = true }
+      done[#done + 1] = { seq = seq, id = job[1], dup = true }
     end
   end
   return done
@@ -121,7 +121,7 @@ local function ending_of(item, now)
   return { kind = 'released' }
 end
 
-local function settle_one(item, default_retry, now)
+local function settle_one(item, shapes, default_retry, now)
   local what, lease, job, run_at = known(item.f, item.s)
   if what == 'lost' then
     return { ok = false, code = 'lease_lost' }
@@ -136,14 +136,14 @@ local function settle_one(item, default_retry, now)
   local pushed
   if item.push and #item.push > 0 then
     -- An earlier item of the same call may have taken the room of this one's follow-ups.
-    local ok, result = pcall(T.plan_push, item.push, now)
+    local ok, result = pcall(T.plan_push, item.push, shapes, false, now)
     if not ok then
       if type(result) == 'table' and result.no then
         return { ok = false, code = 'queue_full' }
       end
       error(result, 0)
     end
-    pushed = T.push(item.push, default_retry, now)
+    pushed = T.push(item.push, shapes, result, default_retry, true, now)
   end
   T.hear_worker(lease.holder, now)
   for _, verdict in ipairs(item.resources or {}) do
@@ -163,15 +163,20 @@ local function settle_one(item, default_retry, now)
 end
 
 T.op('settle', { 'write', 'allow-oom' }, function(args, now)
-  local seqs = {}
-  for _, item in ipairs(args.items) do
-    if item.s > 0 then
-      seqs[#seqs + 1] = item.s
+  local answers, seqs, pending = {}, {}, {}
+  T.settle_short(args.items, answers, now)
+  for index, item in ipairs(args.items) do
+    if not answers[index] then
+      pending[#pending + 1] = index
+      if item.s > 0 then
+        seqs[#seqs + 1] = item.s
+      end
     end
   end
   T.load_jobs(seqs)
-  for index, item in ipairs(args.items) do
-    local ok, no = pcall(check_item, item, now)
+  for _, index in ipairs(pending) do
+    local item = args.items[index]
+    local ok, no = pcall(check_item, item, args.shapes, now)
     if not ok then
       if type(no) == 'table' and no.no then
         no.no.pointer = '/settle/' .. text(index - 1) .. (no.no.pointer or '')
@@ -180,9 +185,8 @@ T.op('settle', { 'write', 'allow-oom' }, function(args, now)
       error(no, 0)
     end
   end
-  local answers = {}
   for index, item in ipairs(args.items) do
-    answers[index] = settle_one(item, args.dr, now)
+    answers[index] = answers[index] or settle_one(item, args.shapes, args.dr, now)
   end
   T.later(function()
     for _, answer in ipairs(answers) do

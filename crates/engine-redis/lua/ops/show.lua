@@ -22,49 +22,56 @@ local function shape_view(number)
   }
 end
 
--- A job as its row has it. `slim`: without result, progress and errors (a job that is handed out).
-function T.show(job, slim)
-  local shown = {
-    seq = job.seq, id = job.id, state = T.is_live(job) and T.state_of(job) or job.state,
-    shape = shape_view(job.shape), body = T.blob(T.body(job)), created_at = job.created_at,
-    run_at = job.run_at, started_at = job.started_at, finished_at = job.finished_at,
-    expires_at = job.expires_at, ended = job.ended, lost = job.lost, cancel = job.cancel or false,
-    unique = job.unique, arrival = job.arrival, error = job.error,
-  }
-  if job.lease then
-    shown.lease, shown.holder = { job.lease.fence, job.seq }, job.lease.holder
+-- A shape, shown once in a reply: its number there.
+local function shape_number(number)
+  local shown = db.shown
+  if not shown then
+    shown = { of = {}, all = {} }
+    db.shown = shown
   end
+  local at = shown.of[number]
+  if not at then
+    at = #shown.all + 1
+    shown.all[at] = shape_view(number)
+    shown.of[number] = at
+  end
+  return at
+end
+T.shape_number = shape_number
+
+-- A job: {seq, state, row, life, shape, result, progress, errors}; all but the first two and the shape
+-- are blobs. `slim`: without the last three (a job that is handed out).
+function T.show(job, slim)
+  local row, life = T.written(job)
+  local state = T.is_live(job) and T.state_of(job) or job.state
+  local shown = {
+    job.seq, state, T.blob(row), life and T.blob(life), shape_number(job.shape), false, false, false,
+  }
   if not slim then
-    for part, name in pairs({ r = 'result', p = 'progress', e = 'errors' }) do
+    for at, part in pairs({ [6] = 'r', [7] = 'p', [8] = 'e' }) do
       local value = T.job_part(job, part)
-      if value then
-        shown[name] = T.blob(value)
-      end
+      shown[at] = value and T.blob(value) or false
     end
   end
   return shown
 end
 
--- What a grant's holder is told.
+-- What a grant's holder is told: {fence, seq, granted_at, expires_at, deadline, job, limits, resources,
+-- token}.
 function T.show_grant(lease)
-  local grant = {
-    fence = lease.fence, seq = lease.seq, holder = lease.holder, granted_at = lease.granted_at,
-    expires_at = lease.expires_at, deadline = lease.deadline, limits = {}, resources = {},
-  }
+  local limits, resources = {}, {}
   for i, held in ipairs(lease.limits) do
-    grant.limits[i] = held[1]
+    limits[i] = held[1]
   end
   for i, held in ipairs(lease.resources) do
     local r = T.resource(held[1], held[2])
     local data = M.get(T.data_home(held[1], held[2]))
-    grant.resources[i] = {
-      pool = held[1], id = held[2], tags = r and r.tags or {}, data = data and T.blob(data) or nil,
-    }
+    resources[i] = { held[1], held[2], r and r.tags or {}, data and T.blob(data) or false }
   end
-  if lease.seq > 0 then
-    grant.job = T.show(T.job(lease.seq), true)
-  end
-  return grant
+  return {
+    lease.fence, lease.seq, lease.granted_at, lease.expires_at, lease.deadline or false,
+    lease.seq > 0 and T.show(T.job(lease.seq), true), limits, resources, false,
+  }
 end
 
 function T.job_not_found(ref)

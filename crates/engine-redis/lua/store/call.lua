@@ -14,23 +14,31 @@ local db, Z, M, L, O, T = {}, {}, {}, {}, {}, {}
 -- The queue of callers who wait for needs alone.
 local CALLERS = 0
 
--- `redis.call` is not there while the library loads.
-local function call(...)
-  return redis.call(...)
+-- No function but those of registering is there while the library loads, and later a global name is
+-- found by way of a metatable, at several times the cost of a local one: they are bound to locals of the
+-- same names when the first call comes.
+local function globals()
+  return {
+    cmsgpack = cmsgpack, struct = struct, ipairs = ipairs, pairs = pairs, tonumber = tonumber,
+    unpack = unpack, error = error, pcall = pcall, type = type,
+  }
 end
-
--- Nor are these: they are bound when the first call comes.
+local call, ipairs, pairs, tonumber, unpack, error, pcall, type, cmsgpack, struct
 local floor, max, min, format, sub, byte, find, insert, remove, concat, sort
 
 local function bind()
+  local all = globals()
+  call, cmsgpack, struct = redis.call, all.cmsgpack, all.struct
+  ipairs, pairs, tonumber, unpack = all.ipairs, all.pairs, all.tonumber, all.unpack
+  error, pcall, type = all.error, all.pcall, all.type
   floor, max, min = math.floor, math.max, math.min
   format, sub, byte, find = string.format, string.sub, string.byte, string.find
   insert, remove, concat, sort = table.insert, table.remove, table.concat, table.sort
 end
 
--- A whole number as text, exact below 2^53.
+-- A whole number as text, exact below 2^53. (`%d` takes a third of the time of `%.0f`.)
 local function text(n)
-  return format('%.0f', n)
+  return format('%d', n)
 end
 
 -- Which of 64 parts of a kind a name lies in: no key holds more than a share of what is there.
@@ -44,6 +52,10 @@ end
 local function fresh(prefix)
   db.prefix = prefix
   db.records = {}
+  db.used = {}
+  db.changed = {}
+  db.held = 0
+  db.call = (db.call or 0) + 1
   db.zsets = {}
   db.maps = {}
   db.lists = {}
@@ -56,6 +68,8 @@ local function fresh(prefix)
   db.said = {}
   db.blobs = nil
   db.laters = {}
+  db.shown = nil
+  db.rows = {}
 end
 
 -- A refusal: nothing that the call did so far is kept.

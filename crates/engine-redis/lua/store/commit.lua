@@ -10,7 +10,7 @@ local function many(command, key, items)
 end
 
 -- Starts a call on the namespace whose key `m` this is.
-function db.begin(meta)
+function db.begin(meta, writes)
   if not floor then
     bind()
   end
@@ -24,7 +24,9 @@ function db.begin(meta)
     error({ err = 'TENURE_FROZEN this namespace is frozen while its slot is moved' }, 0)
   end
   db.raw = raw
-  db.space = raw and cmsgpack.unpack(raw) or T.new_space()
+  if not (writes and db.take_kept(raw)) then
+    db.space = raw and db.decode('m', raw) or T.new_space()
+  end
   db.clock = T.clock()
 end
 
@@ -42,6 +44,7 @@ function db.commit()
     return w
   end
   db.write_jobs(out)
+  db.write_rows(out)
   db.write_records(out)
   db.write_maps(out)
   db.write_zsets(out)
@@ -53,14 +56,13 @@ function db.commit()
   for from = 1, #keys, CHUNK do
     call('EXISTS', unpack(keys, from, min(from + CHUNK - 1, #keys)))
   end
-  local space = cmsgpack.pack(db.space)
+  db.space.version = db.space.version + 1
+  local space = db.encode('m', db.space)
   -- From here on it only writes, and nothing below can fail by type or argument.
-  if space ~= db.raw then
-    if db.raw then
-      call('HSET', db.prefix .. 'm', 's', space)
-    else
-      call('HSET', db.prefix .. 'm', 's', space, 'layout', LAYOUT)
-    end
+  if db.raw then
+    call('HSET', db.prefix .. 'm', 's', space)
+  else
+    call('HSET', db.prefix .. 'm', 's', space, 'layout', LAYOUT)
   end
   for i, key in ipairs(order) do
     local w, whole = writes[key], keys[i]
@@ -86,6 +88,7 @@ function db.commit()
   for _, said in ipairs(db.said) do
     call('PUBLISH', said[1], said[2])
   end
+  db.keep(space)
 end
 
 -- ---- Operations ----
@@ -107,7 +110,7 @@ end
 
 -- One call of an operation: {header, blobs…}.
 function T.run(op, keys, argv)
-  db.begin(keys[1])
+  db.begin(keys[1], op.writes)
   local header = {}
   local ok, result = pcall(function()
     local args = cmsgpack.unpack(argv[1])
@@ -120,6 +123,9 @@ function T.run(op, keys, argv)
     header.t, header.r = now, reply
     for _, later in ipairs(db.laters) do
       later(header)
+    end
+    if db.shown then
+      header.sh = db.shown.all
     end
     if op.writes and not header.d and db.sooner then
       header.d = db.sooner

@@ -32,9 +32,17 @@ local function head(key)
   end
   local item = l.base[l.at] or l.push[l.first]
   if item then
-    local colon = find(item, ':', 1, true)
-    return tonumber(sub(item, 1, colon - 1)), tonumber(sub(item, colon + 1))
+    return T.line_item(item)
   end
+end
+
+-- An item of a list is arrival and slot, six bytes each.
+function T.line_item(item)
+  local arrival, slot = struct.unpack('>I6I6', item)
+  return arrival, slot
+end
+local function item_of(arrival, slot)
+  return struct.pack('>I6I6', arrival, slot)
 end
 
 local function pop(key)
@@ -95,13 +103,13 @@ function L.insert(line, key, arrival, slot)
     line.big, line.last, line.aside, line.dead, line.q = true, 0, 0, 0, nil
     local push = list(key).push
     for i = 1, #q, 2 do
-      push[#push + 1] = text(q[i]) .. ':' .. text(q[i + 1])
+      push[#push + 1] = item_of(q[i], q[i + 1])
       line.last = q[i]
     end
   end
   if arrival > line.last then
     local push = list(key).push
-    push[#push + 1] = text(arrival) .. ':' .. text(slot)
+    push[#push + 1] = item_of(arrival, slot)
     line.last = arrival
   else
     Z.add(key .. 'r', arrival, text(slot))
@@ -140,6 +148,23 @@ function L.remove(line, key, arrival, slot)
     line.big, line.last, line.aside, line.dead, line.q = nil, nil, nil, nil, {}
   end
   return true
+end
+
+-- Takes out the first n.
+function L.take(line, key, n)
+  if line.big and line.aside == 0 and line.dead == 0 and n < line.n then
+    local l = list(key)
+    local of_base = min(n, #l.base + 1 - l.at)
+    if of_base == n or l.done then
+      l.at, l.first = l.at + of_base, l.first + n - of_base
+      line.n = line.n - n
+      return
+    end
+  end
+  for _ = 1, n do
+    local arrival, slot = L.first(line, key)
+    L.remove(line, key, arrival, slot)
+  end
 end
 
 -- How many stand before `arrival`, counted to `most` at most.
@@ -185,10 +210,9 @@ function L.each(line, key)
       if not item then
         return nil
       end
-      local colon = find(item, ':', 1, true)
-      local arrival = sub(item, 1, colon - 1)
-      if line.dead == 0 or not M.get(key .. 'x', arrival) then
-        return tonumber(arrival), tonumber(sub(item, colon + 1))
+      local arrival, slot = T.line_item(item)
+      if line.dead == 0 or not M.get(key .. 'x', text(arrival)) then
+        return arrival, slot
       end
     end
   end

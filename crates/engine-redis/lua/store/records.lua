@@ -1,9 +1,13 @@
 -- Records: small tables, each a packed field of a hash. What differs at the end is written.
 
--- Where a record lies. Numbers grow, so their hashes stay at 512 fields; names are spread over 64.
+-- Where a record lies. Numbers are given once, whatever the kind, so records by number lie together in
+-- hashes of 512; names are spread over 64.
 local function home(kind, id)
   if type(id) == 'number' then
-    return kind .. ':' .. floor(id / 512), text(id)
+    if kind == 'c' or kind == 'mk' then
+      return format('%s:%d', kind, floor(id / 512)), text(id)
+    end
+    return format('r:%d', floor(id / 512)), text(id)
   end
   return kind .. ':' .. shard(id), id
 end
@@ -19,8 +23,16 @@ function db.get(kind, id)
   if not entry then
     local key, field = home(kind, id)
     local raw = call('HGET', db.prefix .. key, field)
-    entry = { raw = raw, value = raw and cmsgpack.unpack(raw) or false }
+    entry = {
+      kind = kind, key = key, field = field, raw = raw, value = raw and db.decode(kind, raw) or false,
+    }
     of_kind[id] = entry
+    db.held = db.held + 1
+  end
+  if entry.call ~= db.call then
+    entry.call = db.call
+    local used = db.used
+    used[#used + 1] = entry
   end
   return entry.value or nil
 end
@@ -45,21 +57,19 @@ function db.number()
   return space.number
 end
 
--- The changes of all records, by key.
+-- The changes of the records that this call used, by key.
 function db.write_records(out)
-  for kind, of_kind in pairs(db.records) do
-    for id, entry in pairs(of_kind) do
-      local raw = entry.value and cmsgpack.pack(entry.value) or false
-      if raw ~= entry.raw then
-        local key, field = home(kind, id)
-        local hash = out(key)
-        if raw then
-          local puts = hash.puts
-          puts[#puts + 1] = field
-          puts[#puts + 1] = raw
-        else
-          hash.dels[#hash.dels + 1] = field
-        end
+  for _, entry in ipairs(db.used) do
+    local raw = entry.value and db.encode(entry.kind, entry.value) or false
+    if raw ~= entry.raw then
+      entry.raw = raw
+      local hash = out(entry.key)
+      if raw then
+        local puts = hash.puts
+        puts[#puts + 1] = entry.field
+        puts[#puts + 1] = raw
+      else
+        hash.dels[#hash.dels + 1] = entry.field
       end
     end
   end
@@ -67,55 +77,116 @@ end
 
 -- ---- Maps: text to text ----
 
--- What a map has under a field, or nil.
-function M.get(key, field)
+local function map_of(key)
   local map = db.maps[key]
   if not map then
+    -- now: what a field has, as far as it is known; was: what it had before this call changed it.
     map = { now = {}, was = {} }
     db.maps[key] = map
   end
+  return map
+end
+
+-- What a map has under a field, or nil.
+function M.get(key, field)
+  local map = map_of(key)
   local value = map.now[field]
   if value == nil then
     value = call('HGET', db.prefix .. key, field)
     map.now[field] = value
-    map.was[field] = value
+    db.held = db.held + 1
   end
   return value or nil
 end
 
+local function change(key, field, value, was)
+  local map = map_of(key)
+  if map.was[field] == nil then
+    map.was[field] = was
+    local changed = db.changed
+    changed[#changed + 1] = key
+    changed[#changed + 1] = field
+  end
+  map.now[field] = value
+end
+
 function M.put(key, field, value)
   M.get(key, field)
-  db.maps[key].now[field] = value
+  change(key, field, value, map_of(key).now[field])
 end
 
 -- Sets or drops a field whose value before does not matter: it is not read.
 function M.set(key, field, value)
-  local map = db.maps[key]
-  if not map then
-    map = { now = {}, was = {} }
-    db.maps[key] = map
-  end
-  map.now[field], map.was[field] = value or false, 0
+  change(key, field, value or false, 0)
 end
 
 function M.drop(key, field)
   M.get(key, field)
-  db.maps[key].now[field] = false
+  change(key, field, false, map_of(key).now[field])
 end
 
 function db.write_maps(out)
-  for key, map in pairs(db.maps) do
-    local hash
-    for field, value in pairs(map.now) do
-      if value ~= map.was[field] then
-        hash = hash or out(key)
-        if value then
-          hash.puts[#hash.puts + 1] = field
-          hash.puts[#hash.puts + 1] = value
-        else
-          hash.dels[#hash.dels + 1] = field
-        end
+  local changed = db.changed
+  for i = 1, #changed, 2 do
+    local key, field = changed[i], changed[i + 1]
+    local map = db.maps[key]
+    local value, was = map.now[field], map.was[field]
+    map.was[field] = nil
+    if value ~= was then
+      local hash = out(key)
+      if value then
+        hash.puts[#hash.puts + 1] = field
+        hash.puts[#hash.puts + 1] = value
+      else
+        hash.dels[#hash.dels + 1] = field
       end
     end
   end
+end
+
+-- ---- Kept from call to call ----
+--
+-- The server runs one call at a time, and nobody else writes a namespace's keys. So what a call read
+-- and wrote is what the next one would read, as long as the namespace's own record, which every call
+-- that writes changes, is byte for byte the one that was written last. A call that is refused or breaks
+-- may have changed what it held: nothing of it is kept. Nor is anything kept by a replica or after a
+-- start: there this is empty.
+
+local KEPT = {}
+local kept_spaces = 0
+-- More than so many things of a namespace, or so many namespaces, are read anew.
+local HELD_MAX, SPACES_MAX = 4000, 64
+-- Of the maps only those are kept that have an entry for a name in use, not for every job or call.
+local MAPS = { qn = true, sk = true, lk = true, bk = true, gn = true }
+
+-- Takes what is kept of a namespace, if it is still so; it is kept again only when the call succeeds.
+function db.take_kept(raw)
+  local kept = KEPT[db.prefix]
+  KEPT[db.prefix] = nil
+  if kept then
+    kept_spaces = kept_spaces - 1
+    if raw and kept.raw == raw then
+      db.space, db.records, db.maps, db.held = kept.space, kept.records, kept.maps, kept.held
+      return true
+    end
+  end
+  return false
+end
+
+function db.keep(raw)
+  if db.held > HELD_MAX then
+    return
+  end
+  if kept_spaces >= SPACES_MAX then
+    KEPT, kept_spaces = {}, 0
+  end
+  for key in pairs(db.maps) do
+    if not MAPS[sub(key, 1, 2)] or byte(key, 3) ~= 58 then
+      db.maps[key] = nil
+    end
+  end
+  KEPT[db.prefix] = {
+    raw = raw, space = db.space, records = db.records, maps = db.maps, held = db.held,
+  }
+  kept_spaces = kept_spaces + 1
 end

@@ -8,19 +8,40 @@ local INLINE = 16
 
 -- A number as text that sorts as the number does.
 function T.pad(n)
-  return format('%016.0f', n)
+  return format('%016d', n)
 end
 
+-- Whether a sorts before b by their bytes. (`<` would ask the server's locale.)
+local function less(a, b)
+  if a == b then
+    return false
+  end
+  local i = 1
+  while true do
+    local x, y = byte(a, i), byte(b, i)
+    if x ~= y then
+      return not x or y and x < y
+    end
+    i = i + 1
+  end
+end
+T.less = less
+
 local function before(s1, m1, s2, m2)
-  return s1 < s2 or (s1 == s2 and m1 < m2)
+  return s1 < s2 or (s1 == s2 and less(m1, m2))
 end
 
 local function zset(key)
   local z = db.zsets[key]
   if not z then
     -- base: what the store has, as far as it was read; at: the first of it not yet passed.
-    -- extra: what this call put in, in order; put: member -> score, or false if taken out.
-    z = { base = {}, at = 1, read = 0, step = db.want, done = false, extra = {}, put = {} }
+    -- put: what this call changed, member -> score, or false if taken out.
+    -- extra: what it put in, in order, but for what is `loose`: not yet in order, since most sets are
+    -- only written to. placed: the score under which a member is in `extra`.
+    z = {
+      base = {}, at = 1, read = 0, step = db.want, done = false, extra = {}, put = {}, loose = {},
+      placed = {},
+    }
     db.zsets[key] = z
   end
   return z
@@ -51,8 +72,24 @@ local function place(extra, score, member)
   return low
 end
 
--- The n-th of the base that this call left alone, from index i on; its index.
+-- Puts in order what was only written so far.
+local function settle_loose(z)
+  local extra, placed = z.extra, z.placed
+  for _, member in ipairs(z.loose) do
+    local score = z.put[member]
+    if score and not placed[member] then
+      placed[member] = score
+      insert(extra, place(extra, score, member), { score, member })
+    end
+  end
+  z.loose = {}
+end
+
+-- The first of the base that this call left alone, from index i on; its index.
 local function next_base(key, z, i)
+  if #z.loose > 0 then
+    settle_loose(z)
+  end
   while true do
     while i <= #z.base do
       if z.put[z.base[i][2]] == nil then
@@ -97,23 +134,25 @@ function Z.each(key)
   end
 end
 
+local function unplace(z, member)
+  local score = z.placed[member]
+  if score then
+    remove(z.extra, place(z.extra, score, member))
+    z.placed[member] = nil
+  end
+end
+
 -- Puts a member in, or moves it.
 function Z.add(key, score, member)
   local z = zset(key)
-  local old = z.put[member]
-  if old then
-    remove(z.extra, place(z.extra, old, member))
-  end
+  unplace(z, member)
   z.put[member] = score
-  insert(z.extra, place(z.extra, score, member), { score, member })
+  z.loose[#z.loose + 1] = member
 end
 
 function Z.rem(key, member)
   local z = zset(key)
-  local old = z.put[member]
-  if old then
-    remove(z.extra, place(z.extra, old, member))
-  end
+  unplace(z, member)
   z.put[member] = false
 end
 
@@ -208,7 +247,7 @@ function db.write_zsets(out)
     for member, score in pairs(z.put) do
       if score then
         zadd = zadd or {}
-        zadd[#zadd + 1] = format('%.17g', score)
+        zadd[#zadd + 1] = score == floor(score) and format('%d', score) or format('%.17g', score)
         zadd[#zadd + 1] = member
       else
         zrem = zrem or {}

@@ -15,6 +15,8 @@ end
 local function line_marked(door, queue)
   return 'dk:' .. text(queue) .. '\0' .. door
 end
+T.at_door_id, T.at_door_entries, T.line_order, T.line_marks =
+  at_door_id, at_door_entries, line_order, line_marked
 
 -- Parks an entry at the door of a need that its head lacks.
 function T.park(entry, door, now)

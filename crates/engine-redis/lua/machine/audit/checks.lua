@@ -1,0 +1,120 @@
+-- What every part of the audit needs: findings, sums that go from page to page, sets looked into.
+--
+-- It only reads. Findings are sentences; sums are added up over pages and compared at the end, if
+-- nothing was written meanwhile.
+
+local A = {}
+T.audit = A
+
+-- Faults told by one page; the first is what matters.
+A.FAULTS = 100
+-- Of what a set has a page looks at so many; a larger one is not summed up.
+A.MANY = 2000
+-- So many of a kind are summed up one by one, beyond that all together.
+A.FEW = 1000
+
+-- Starts a page: `sums` are those of the pages before, or nil if something was written meanwhile.
+function A.begin(sums)
+  A.checked, A.faults, A.cost, A.sums = 0, {}, 0, sums
+  A.lines = {}
+end
+
+-- One thing was checked; if it does not hold, it is said in a sentence.
+function A.check(holds, sentence, ...)
+  A.checked = A.checked + 1
+  if not holds and #A.faults < A.FAULTS then
+    A.faults[#A.faults + 1] = format(sentence, ...)
+  end
+  return holds
+end
+
+-- Something looked at costs something; a page ends when it has cost enough.
+function A.spend(n)
+  A.cost = A.cost + n
+end
+
+-- Does a check that may stumble over what is not there: that is a finding too.
+function A.try(what, act, ...)
+  local ok, no = pcall(act, ...)
+  if not ok then
+    A.check(false, '%s: what it points to is not there (%s)', what, type(no) == 'string' and no or '?')
+  end
+end
+
+-- Adds to the sum of a thing, and to that of all.
+function A.add(sum, of, n)
+  local sums = A.sums
+  if not sums or n == 0 then
+    return
+  end
+  sums[sum] = (sums[sum] or 0) + n
+  of = tostring(of)
+  local each = sums[sum .. '/'] or { n = 0, of = {} }
+  sums[sum .. '/'] = each
+  if not each.of[of] then
+    if each.n >= A.FEW then
+      each.over = true
+      return
+    end
+    each.n = each.n + 1
+  end
+  each.of[of] = (each.of[of] or 0) + n
+end
+
+function A.total(sum)
+  return A.sums[sum] or 0
+end
+
+-- The sum of one thing, or nil if there were too many to keep them apart.
+function A.sum_of(sum, of)
+  local each = A.sums[sum .. '/']
+  if not each then
+    return 0
+  end
+  return each.of[tostring(of)] or not each.over and 0 or nil
+end
+
+-- The score of a member of a set in a record; or nil.
+function A.score(set, key, member)
+  if set.z then
+    return Z.score(key, member)
+  end
+  for i = 1, #set, 2 do
+    if set[i + 1] == member then
+      return set[i]
+    end
+  end
+end
+
+-- Walks a set in a record, as far as a page goes: for member, score in A.some(set, key) do.
+function A.some(set, key)
+  local each, n = O.each(set, key), 0
+  return function()
+    n = n + 1
+    if n <= A.MANY then
+      A.spend(0.1)
+      return each()
+    end
+  end
+end
+
+-- That a set has as many as it says, in order.
+function A.check_set(set, key, what, name)
+  local n = set.z and call('ZCARD', db.prefix .. key) or #set / 2
+  A.check(n == set.n, '%s of %s says %d and has %d', what, name, set.n, n)
+  if set.z then
+    return
+  end
+  A.check(call('EXISTS', db.prefix .. key) == 0, '%s of %s is small and has a key', what, name)
+  for i = 3, #set, 2 do
+    local a, b = set[i - 2], set[i]
+    A.check(a < b or a == b and T.less(set[i - 1], set[i + 1]), '%s of %s is out of order', what, name)
+  end
+end
+
+-- That a timer is set for a moment, or not at all.
+function A.check_timer(key, what, at, name)
+  local set = Z.score(key, what)
+  A.check(set == at, 'the timer %s of %s is at %s, and should be at %s', key, name, tostring(set),
+    tostring(at))
+end

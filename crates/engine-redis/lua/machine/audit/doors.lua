@@ -1,0 +1,168 @@
+-- The audit of doors: who stands there, who is out, who is put aside; and the invariant on which all
+-- waiting rests.
+--
+-- It only reads. The invariant: the first of a queue at a door cannot be served, or that queue has an
+-- entry out for this door, or the door is pending.
+
+local A = T.audit
+
+-- Whether an entry stands at a door under a head.
+function T.stands_at(door, entry, head)
+  local queue = T.entry_queue(entry)
+  local line = T.find_line(door, queue)
+  if not line then
+    return false
+  elseif T.entry_record(entry).marked then
+    return A.score(line.marked, T.line_marks(door, queue), entry) == head
+  end
+  local id = T.at_door_id(door, queue, T.entry_group(entry))
+  local at_door = db.get('dg', id)
+  return at_door ~= nil and A.score(at_door.entries, T.at_door_entries(id), entry) == head
+end
+
+-- How many wait in an entry.
+local function waiting_in(entry)
+  local record = T.entry_record(entry)
+  if byte(entry) == 108 then
+    return record.line.n
+  end
+  return byte(entry) == 98 and record.waiting or 0
+end
+
+-- That an entry of a line is parked there under this head; how many wait in it.
+local function check_entry(door, queue, entry, head, marked, name)
+  local record = T.entry_record(entry)
+  local place = record and record.place
+  if A.check(place and place.door == door and not place.misfit and record.parked_key == head,
+    '%s: %s under %d is not parked there', name, entry, head) then
+    A.check(record.queue == queue and (record.marked or false) == marked,
+      '%s: %s stands in another line', name, entry)
+    return waiting_in(entry)
+  end
+  return 0
+end
+
+-- The entries of a line: how many wait in them, and whether all were looked at.
+local function check_line(door, queue, line, name)
+  local n, looked, order = 0, 0, T.line_order(door, queue)
+  A.check_set(line.marked, T.line_marks(door, queue), 'the marks', name)
+  A.check_set(line.order, order, 'the order', name)
+  for entry, head in A.some(line.marked, T.line_marks(door, queue)) do
+    looked = looked + 1
+    n = n + check_entry(door, queue, entry, head, true, name)
+  end
+  for at in A.some(line.order, order) do
+    local group = tonumber(sub(at, 37))
+    local id = T.at_door_id(door, queue, group)
+    local at_door = db.get('dg', id)
+    if A.check(at_door and at_door.entries.n > 0, '%s: group %d is in order and not there', name, group) then
+      local g = db.get('g', group)
+      local _, first = O.first(at_door.entries, T.at_door_entries(id))
+      A.check(at_door.ordered == at
+        and at == T.door_order(-g.priority, at_door.tag, first) .. ':' .. text(group),
+        '%s: group %d is out of order', name, group)
+      A.check_set(at_door.entries, T.at_door_entries(id), 'a group', name)
+      for entry, head in A.some(at_door.entries, T.at_door_entries(id)) do
+        looked = looked + 1
+        n = n + check_entry(door, queue, entry, head, false, name)
+        A.check(T.entry_group(entry) == group, '%s: %s is of another group', name, entry)
+      end
+    end
+    if looked > A.MANY then
+      return n, false
+    end
+  end
+  A.add('groups_at_doors', 'all', line.order.n)
+  return n, line.order.n <= A.MANY and line.marked.n <= A.MANY
+end
+
+-- The invariant, for one line.
+local function check_first(door, d, queue, line, name, now)
+  local firsts = { line.whole and 'q' .. text(queue) or nil }
+  firsts[#firsts + 1] = T.line_marked(door, queue, line)
+  firsts[#firsts + 1] = (T.line_first(door, queue, line))
+  for _, entry in ipairs(firsts) do
+    local fit = T.entry_fits(door, entry, now)
+    local kind, limit = T.door_need(door)
+    local timer = kind == 'l' and db.get('L', limit).timer
+    -- Time opens a door by its timer, at the next tick.
+    local by_timer = d.timer and d.timer <= now or timer and timer <= now
+    A.check(fit ~= 'yes' or by_timer,
+      '%s: %s stands there and could be served; its timer is %s, now is %d, %d steps are left', name,
+      entry, tostring(d.timer), now, d.pass)
+  end
+end
+
+-- Whether a template's change has still to come to a limit.
+local function in_family(name)
+  for _, family in ipairs(db.space.families) do
+    if sub(name, 1, #family[1]) == family[1] then
+      return true
+    end
+  end
+  return false
+end
+
+function A.door(door, now)
+  local d = db.get('d', door)
+  local kind, of, tag, id = T.door_need(door)
+  local name = 'the door of ' .. (kind == 'l' and 'limit' or 'pool') .. ' \3' .. of .. '\3'
+    .. (tag and ' #' .. tag or id and ' =' .. id or '')
+  A.spend(2)
+  local pending = false
+  for _, other in ipairs(db.space.pending) do
+    pending = pending or other == door
+  end
+  A.check(pending == (d.pending or false), '%s does not know whether it is pending', name)
+  A.check_timer('dt', door, d.timer, name)
+  if kind == 'l' then
+    A.check(db.get('L', of), '%s: the limit is not there', name)
+  else
+    local p = db.get('p', of)
+    A.check(p and A.score(p.doors, T.pool_doors_key(of), door), '%s: the pool does not know it', name)
+  end
+  A.check_set(d.lines, T.door_lines(door), 'the lines', name)
+  A.check_set(d.misfits, T.door_misfits(door), 'those put aside', name)
+  A.check_set(d.retry, T.door_retry(door), 'those to be tried again', name)
+  A.check(d.lines.n + d.misfits.n + d.retry.n > 0 or d.pending, '%s: nobody stands there', name)
+  local aside = {}
+  for _, set in ipairs({ { d.misfits, T.door_misfits(door) }, { d.retry, T.door_retry(door) } }) do
+    for entry in A.some(set[1], set[2]) do
+      local record = T.entry_record(entry)
+      local place = record and record.place
+      if A.check(place and place.door == door and place.misfit, '%s: %s is not put aside there', name,
+        entry) then
+        local queue = T.entry_queue(entry)
+        aside[queue] = (aside[queue] or 0) + waiting_in(entry)
+      end
+    end
+  end
+  local whole_aside = d.misfits.n <= A.MANY and d.retry.n <= A.MANY
+  local busy = d.pending and (d.pass > 0 or d.retry.n > 0) or in_family(of)
+  local sum = 0
+  for member, queue in A.some(d.lines, T.door_lines(door)) do
+    local line = T.find_line(door, queue)
+    if A.check(line and member == text(queue), '%s: the line of queue %s is not there', name, member) then
+      A.spend(1)
+      local n, whole = check_line(door, queue, line, name)
+      n = n + (aside[queue] or 0)
+      A.check(not (whole and whole_aside) or n == line.waiting,
+        '%s: %d of queue %d wait there, %d are cached', name, n, queue, line.waiting)
+      sum = sum + line.waiting
+      A.add('at_doors', queue, line.waiting)
+      if line.whole then
+        local place = db.get('q', queue).place
+        A.check(place and place.door == door, '%s: queue %d is not held up there', name, queue)
+      end
+      if line.out then
+        local record = T.entry_record(line.out)
+        A.check(record and record.out == door, '%s waits for %s, which is not out', name, line.out)
+      elseif not busy and #A.faults == 0 then
+        check_first(door, d, queue, line, name, now)
+      end
+    end
+  end
+  A.add('lines', 'all', d.lines.n)
+  A.add('timed_doors', 'all', d.timer and 1 or 0)
+  A.check(d.waiting == sum or d.lines.n > A.MANY, '%s: %d wait, %d are cached', name, sum, d.waiting)
+end

@@ -1,0 +1,404 @@
+-- The audit of what is held and remembered: leases, jobs, limits, pools, keys, requests, workers.
+--
+-- It only reads. Each is compared with all that points to it, as far as that can be found by name.
+
+local A = T.audit
+
+-- ---- Leases ----
+
+local function lease_of(name)
+  return T.lease(T.parse_lease(name))
+end
+
+local function holds(list, a, b)
+  for _, held in ipairs(list) do
+    if held[1] == a and (not b or held[2] == b) then
+      return held
+    end
+  end
+end
+
+-- A lease's name as it is written in a finding.
+local function said(id)
+  local fence, seq = T.parse_lease(id)
+  return '\4' .. text(fence) .. ':' .. text(seq) .. '\4'
+end
+
+function A.lease(id, expires_at)
+  local name = 'lease ' .. said(id)
+  local lease, job = lease_of(id)
+  A.spend(2)
+  if not A.check(lease, '%s expires and does not live', name) then
+    return
+  end
+  A.check(lease.expires_at == expires_at, '%s ends at %d, its timer is at %d', name, lease.expires_at,
+    expires_at)
+  A.check(lease.fence <= db.space.fence, '%s is above the fence of the namespace', name)
+  A.check_timer('dl', id, lease.deadline, name)
+  for _, held in ipairs(lease.limits) do
+    local l = db.get('L', held[1])
+    A.check(l and A.score(l.holders, T.limit_holders(held[1]), id) == lease.fence,
+      '%s holds the limit \3%s\3, which does not know it', name, held[1])
+    A.add('held', 'all', held[2])
+  end
+  for _, held in ipairs(lease.resources) do
+    local r, known = T.resource(held[1], held[2]), false
+    for _, holder in ipairs(r and r.holders or {}) do
+      known = known or holder == id
+    end
+    A.check(known, '%s holds \3%s\3 of pool \3%s\3, which does not know it', name, held[2], held[1])
+    A.add('resources', 'all', 1)
+  end
+  if job then
+    A.check(job.state == 'r', '%s holds a job that does not run', name)
+    db.jobs[job.seq] = nil
+  else
+    A.add('tokens', 'all', 1)
+  end
+  if lease.request then
+    local past, known = db.get('rq', lease.request), false
+    for _, other in ipairs(past and past.leases or {}) do
+      known = known or other == id
+    end
+    A.check(known, '%s: its request is not remembered', name)
+  end
+  A.check(T.holding(lease.holder), '%s: nobody holds it', name)
+  A.add('leases', lease.holder or '', 1)
+  A.add('suspects', lease.holder or '', job and job.lost > 0 and 1 or 0)
+  A.add('deadlines', 'all', lease.deadline and 1 or 0)
+end
+
+-- ---- Jobs ----
+
+local STATES = { S = 'succeeded', F = 'failed', C = 'cancelled', s = 'scheduled', r = 'running' }
+
+local function check_live(job, shape, name)
+  local queue = shape.q
+  A.check(queue and db.get('q', queue), '%s: its queue is not there', name)
+  local id = T.pad(job.seq)
+  A.check_timer('due', id, job.state == 's' and job.run_at or nil, name)
+  A.check_timer('ex', id, job.state ~= 'r' and job.expires_at or nil, name)
+  if job.state == 'w' then
+    A.add('rows_waiting', queue, 1)
+    local lane = job.lost > 0 and job.lane or shape.lane
+    if A.check(lane and db.get('l', lane), '%s is in no lane', name) then
+      local standing = A.standing(lane)
+      A.check(not standing or standing[text(job.arrival) .. ':' .. text(job.seq)], '%s is in no line',
+        name)
+    end
+  elseif job.state == 'r' then
+    local lease = job.lease
+    if A.check(lease, '%s runs under no lease', name) then
+      A.check_timer('e', T.lease_id(lease.fence, job.seq), lease.expires_at, name)
+    end
+    A.add('running', queue, 1)
+  else
+    A.add('scheduled', queue, 1)
+  end
+  A.check(job.state == 'r' or not job.lease, '%s has a lease and does not run', name)
+  local unique = job.unique
+  if unique and (unique[2] == 'e' or not job.started_at) then
+    local holder = T.key_holder(unique[1])
+    A.check(holder and holder.seq == job.seq and holder.by_job, '%s does not hold its unique key', name)
+  end
+  A.add('live_of', job.shape, 1)
+end
+
+local function check_finished(job, shape, name)
+  local set, class = T.kept_class(job.state)
+  A.check_timer(set, T.pad(job.seq), job.kept_until, name)
+  A.check(not job.lease, '%s is finished and has a lease', name)
+  A.add('kept' .. class, 'all', job.bytes)
+  A.add('finished' .. class, 'all', 1)
+  local queue = T.find_queue(shape.qn)
+  if queue then
+    A.add(STATES[job.state], queue, 1)
+  end
+end
+
+local function check_job(seq)
+  local job = T.job(seq)
+  local name = 'job \3' .. job.id .. '\3'
+  A.check(T.seq_of(job.id, job.b) == seq, '%s is not found by its id', name)
+  A.check(seq <= db.space.seq, '%s has a number that was not given', name)
+  local shape = db.get('s', job.shape)
+  if not A.check(shape, '%s: its shape is not there', name) then
+    return
+  end
+  A.add('rows_of', job.shape, 1)
+  if T.is_live(job) then
+    check_live(job, shape, name)
+  else
+    check_finished(job, shape, name)
+  end
+end
+
+-- All rows of a chunk.
+function A.chunk(chunk)
+  local name = 'chunk ' .. text(chunk)
+  local first = chunk * T.CHUNK_ROWS
+  local _, key = T.job_home(first)
+  local rows, lives, n = {}, {}, 0
+  for _, field in ipairs(call('HKEYS', db.prefix .. key)) do
+    local at = tonumber(field)
+    if at then
+      n = n + 1
+      rows[n] = first + at
+    else
+      lives[#lives + 1] = first + tonumber(sub(field, 1, -2))
+    end
+  end
+  local c = db.get('c', chunk)
+  A.check(c and c.n == n, '%s has %d rows, it says %d', name, n, c and c.n or 0)
+  local there = {}
+  for _, seq in ipairs(rows) do
+    there[seq] = true
+  end
+  for _, seq in ipairs(lives) do
+    A.check(there[seq], '%s: row %d has a life and is not there', name, seq)
+  end
+  for _, part in ipairs({ 'r', 'p', 'e' }) do
+    for _, field in ipairs(call('HKEYS', db.prefix .. key .. part)) do
+      A.check(there[first + tonumber(field)], '%s: row %s has a part and is not there', name, field)
+    end
+  end
+  -- They come with their payloads, and are let go.
+  for from = 1, n, 64 do
+    local piece = { unpack(rows, from, min(from + 63, n)) }
+    T.load_jobs(piece)
+    for _, seq in ipairs(piece) do
+      A.try('job ' .. text(seq), check_job, seq)
+    end
+    for _, seq in ipairs(piece) do
+      db.jobs[seq] = nil
+    end
+  end
+  A.add('rows', 'all', n)
+  A.spend(n)
+end
+
+-- ---- Limits ----
+
+function A.limit(limit)
+  local name = 'limit \3' .. limit .. '\3'
+  local l = db.get('L', limit)
+  A.spend(2)
+  if not A.check(l, '%s has a name and is not there', name) then
+    return
+  end
+  A.check_set(l.holders, T.limit_holders(limit), 'the list of holders', name)
+  A.check_set(l.resting, T.limit_resting(limit), 'the list of what rests', name)
+  local sum = 0
+  for id, fence in A.some(l.holders, T.limit_holders(limit)) do
+    local lease, job = lease_of(id)
+    local held = lease and holds(lease.limits, limit)
+    if A.check(held and lease.fence == fence, '%s: its holder %s does not hold it', name, said(id)) then
+      sum = sum + held[2]
+    end
+    if job then
+      db.jobs[job.seq] = nil
+    end
+  end
+  A.check(l.in_use == sum or l.holders.n > A.MANY, '%s: %d in use is cached, %d is held', name, l.in_use,
+    sum)
+  sum = 0
+  for member in A.some(l.resting, T.limit_resting(limit)) do
+    sum = sum + tonumber(sub(member, find(member, ':', 1, true) + 1))
+  end
+  A.check(l.resting_sum == sum or l.resting.n > A.MANY, '%s: resting permits differ', name)
+  A.check_timer('lt', limit, l.timer, name)
+  if l.mark then
+    local lane = db.get('l', l.mark.lane)
+    A.check(lane and lane.marked, '%s is kept for a lane that is not marked', name)
+  end
+  A.add('uses', 'all', l.uses)
+  A.add('in_use', 'all', l.in_use)
+  A.add('timed_limits', 'all', l.timer and 1 or 0)
+end
+
+-- ---- Pools ----
+
+local function check_resource(p, pool, id, name, now)
+  local r = T.resource(pool, id)
+  A.spend(2)
+  if not A.check(r, '%s: its resource \3%s\3 is not there', name, id) then
+    return
+  end
+  name = 'resource \3' .. id .. '\3 of ' .. name
+  for _, holder in ipairs(r.holders) do
+    local lease, job = lease_of(holder)
+    A.check(lease and holds(lease.resources, pool, id), '%s: its holder %s does not hold it', name,
+      said(holder))
+    if job then
+      db.jobs[job.seq] = nil
+    end
+  end
+  -- Fewer slots than before evict nobody, they drain.
+  A.check(#r.holders <= r.slots or not r.free, '%s has more holders than slots', name)
+  local free = r.state == 'a' and not r.retiring and not r.kept_for and #r.holders < r.slots
+    and p.settings ~= nil
+  local paced = r.paced_until > now or r.timer and r.timer <= now
+  A.check((r.free ~= nil) == free or paced, '%s is free: %s, in the sets: %s', name, tostring(free),
+    tostring(r.free))
+  A.check(A.score(p.free, T.pool_free(pool), id) == r.free, '%s is in the wrong place of what is free', name)
+  for _, tag in ipairs(r.tags) do
+    local set = p.by_tag[tag]
+    A.check((set and A.score(set, T.pool_tag(pool, tag), id) or nil) == r.free,
+      '%s is in the wrong place of its tag', name)
+    A.add('pool_tags', tag, 1)
+    A.add('pool_free_tags', tag, r.free and 1 or 0)
+  end
+  A.check_timer('rt', pool .. '\0' .. id, r.timer, name)
+  A.check(M.get(T.data_home(pool, id)), '%s has no data', name)
+  if r.kept_for then
+    local kept = false
+    for _, other in ipairs(p.mark and p.mark.lane == r.kept_for and p.mark.kept or {}) do
+      kept = kept or other == id
+    end
+    A.check(kept, '%s is kept for a lane that does not know it', name)
+  end
+  A.add('pool_ids', 'all', 1)
+  A.add('pool_free', 'all', r.free and 1 or 0)
+  A.add('pool_leased', 'all', #r.holders > 0 and 1 or 0)
+  A.add('pool_cooling', 'all', r.state == 'c' and 1 or 0)
+  A.add('pool_banned', 'all', r.state == 'b' and 1 or 0)
+  A.add('pool_retiring', 'all', r.retiring and 1 or 0)
+  A.add('resources_held', 'all', #r.holders)
+  A.add('timed_resources', 'all', r.timer and 1 or 0)
+end
+
+local OF_POOL = {
+  'ids', 'free', 'leased', 'cooling', 'banned', 'retiring', 'tags', 'free_tags',
+}
+
+-- Some resources of a pool behind an id: the id to go on from, or nil when it is done.
+function A.pool(pool, after, now)
+  local name = 'pool \3' .. pool .. '\3'
+  local p = db.get('p', pool)
+  if not A.check(p, '%s has a name and is not there', name) then
+    return nil
+  end
+  local most = 200
+  local ids = T.ids_after(pool, after, most)
+  for _, id in ipairs(ids) do
+    A.try(name, check_resource, p, pool, id, name, now)
+  end
+  if #ids == most then
+    return ids[most]
+  end
+  A.spend(2)
+  A.check_set(p.ids, T.pool_ids(pool), 'the list of resources', name)
+  A.check_set(p.free, T.pool_free(pool), 'what is free', name)
+  A.check_set(p.doors, T.pool_doors_key(pool), 'the list of doors', name)
+  local tagged, tags = 0, 0
+  for tag, n in pairs(p.tagged) do
+    tagged = tagged + n
+    local there = A.sums and A.sum_of('pool_tags', tag)
+    A.check(not there or there == n, '%s: %d have the tag \3%s\3, it says %d', name, there or 0, tag, n)
+  end
+  for tag, set in pairs(p.by_tag) do
+    tags = tags + set.n
+    A.check_set(set, T.pool_tag(pool, tag), 'what is free of a tag', name)
+    A.check(set.n > 0, '%s keeps an empty set of the tag \3%s\3', name, tag)
+  end
+  for door in A.some(p.doors, T.pool_doors_key(pool)) do
+    A.check(db.get('d', door), '%s: a door of it is not there', name)
+  end
+  if A.sums then
+    local cached = {
+      ids = p.ids.n, free = p.free.n, leased = p.leased, cooling = p.cooling, banned = p.banned,
+      retiring = p.retiring or 0, tags = tagged, free_tags = tags,
+    }
+    for _, sum in ipairs(OF_POOL) do
+      local are = A.total('pool_' .. sum)
+      A.check(are == cached[sum], '%s: %d %s are cached, %d are', name, cached[sum], sum, are)
+      -- The next pool begins anew.
+      A.sums['pool_' .. sum], A.sums['pool_' .. sum .. '/'] = nil, nil
+    end
+  end
+  if p.mark then
+    local lane = db.get('l', p.mark.lane)
+    A.check(lane and lane.marked, '%s is kept for a lane that is not marked', name)
+    for _, id in ipairs(p.mark.kept) do
+      local r = T.resource(pool, id)
+      A.check(r and r.kept_for == p.mark.lane, '%s: \3%s\3 is not kept', name, id)
+    end
+  end
+  A.add('uses', 'all', p.uses)
+  A.add('pool_doors', 'all', p.doors.n)
+end
+
+-- ---- What is remembered ----
+
+function A.key(key)
+  local name = 'the unique key \3' .. key .. '\3'
+  local holder = db.get('uk', key)
+  A.spend(2)
+  A.check_timer('uke', key, holder.till, name)
+  A.add('keys_that_end', 'all', holder.till and 1 or 0)
+  A.check(holder.by_job or holder.till, '%s is held by nobody', name)
+  local job = T.job(holder.seq)
+  if job then
+    A.check(job.id == holder.id, '%s is held by another job', name)
+    A.check(not holder.by_job or T.is_live(job) and job.unique and job.unique[1] == key,
+      '%s is held by a job that does not hold it', name)
+    db.jobs[holder.seq] = nil
+  else
+    A.check(false, '%s is held by a job that is not there', name)
+  end
+end
+
+function A.request(id)
+  A.spend(1)
+  A.check(Z.score('rqe', id), 'the request \3%s\3 is remembered for ever', id)
+end
+
+function A.stub(fence)
+  A.spend(1)
+  A.check(Z.score('ste', fence), 'the stub %s is remembered for ever', fence)
+end
+
+function A.place(place)
+  local kept = db.get('pl', place)
+  A.spend(1)
+  A.check(Z.score('ple', place), 'the place \3%s\3 is kept for ever', place)
+  A.add('uses_held', 'all', #kept.needs)
+end
+
+function A.taker(id)
+  local taker = db.get('tk', id)
+  local name = 'the waiting call \3' .. id .. '\3'
+  A.spend(2)
+  A.check_timer('wt', id, taker.till, name)
+  for _, queue in ipairs(taker.queues) do
+    A.check(db.get('q', queue) and Z.score(T.takers_of(queue), id), '%s waits for a queue that does not know it',
+      name)
+  end
+  A.add('takers', 'all', 1)
+  A.add('waits', taker.worker or '', 1)
+end
+
+function A.worker(id)
+  local w = db.get('w', id)
+  local name = 'worker \3' .. id .. '\3'
+  A.spend(2)
+  A.check(Z.score('wn', id) and Z.score('we', id), '%s is in no list', name)
+  local waits = A.sums and A.sum_of('waits', id)
+  A.check(not waits or waits == w.waiting, '%s: %d calls wait, it says %d', name, waits or 0, w.waiting)
+  A.add('workers', 'all', 1)
+end
+
+function A.holder(id)
+  local held = db.get('ho', id)
+  A.spend(1)
+  local name = 'holder \3' .. id .. '\3'
+  A.check(held.leases > 0, '%s holds nothing', name)
+  if A.sums then
+    local leases, suspects = A.sum_of('leases', id), A.sum_of('suspects', id)
+    A.check(not leases or leases == held.leases, '%s: %d leases are cached, %d are', name, held.leases,
+      leases or 0)
+    A.check(not suspects or suspects == held.suspects, '%s: %d suspects are cached, %d are', name,
+      held.suspects, suspects or 0)
+  end
+  A.add('holders', 'all', held.leases)
+end

@@ -1,0 +1,335 @@
+-- The short way of jobs that have nothing unusual: stored ready, granted from a lane without needs,
+-- settled as succeeded, many in one call.
+--
+-- It does what the long way does, once for all of them instead of once for each, and leaves the same
+-- state; whatever is not plain goes the long way. The model test runs both.
+
+local home = T.job_home
+
+-- Rows that the short way writes, by key: {field, value, …}.
+local function row_puts(key)
+  local puts = db.rows[key]
+  if not puts then
+    puts = {}
+    db.rows[key] = puts
+  end
+  return puts
+end
+
+function db.write_rows(out)
+  for key, rows in pairs(db.rows) do
+    local puts = out(key).puts
+    for i = 1, #rows do
+      puts[#puts + 1] = rows[i]
+    end
+  end
+end
+
+-- ---- Stored ready ----
+
+-- Stores jobs[from..to], all planned to be stored and without anything unusual.
+function T.store_plain(jobs, shapes, from, to, default_retry, done, now)
+  local space = db.space
+  local lanes = {}
+  for index = from, to do
+    local new = jobs[index]
+    local spec = shapes[new[5]]
+    local number = spec.number
+    local shape = number and db.get('s', number)
+    if not shape or shape.live == 0 then
+      -- The first of a shape goes the long way to its lane.
+      number = T.shape_for(T.shape_of(spec, default_retry), now)
+      shape = db.get('s', number)
+      spec.number = number
+    else
+      shape.live, shape.rows = shape.live + 1, shape.rows + 1
+    end
+    local lane = shape.lane or T.lane_of_job({ shape = number, lost = 0 })
+    local arrival = space.arrival + 1
+    space.arrival = arrival
+    local seq = T.new_row(new[1], new[2])
+    local _, key, n = home(seq)
+    local puts = row_puts(key)
+    puts[#puts + 1] = n
+    puts[#puts + 1] = T.row_of(number, now, arrival, new[4], new[1], new[2], nil, new[3])
+    local l = db.get('l', lane)
+    L.insert(l.line, T.lane_line(lane), arrival, seq)
+    lanes[lane] = (lanes[lane] or 0) + 1
+    if spec.unasked == nil then
+      spec.unasked = T.is_unasked(shape.q, now)
+    end
+    done[index] = { seq = seq, id = new[1], unasked = spec.unasked or nil }
+  end
+  for lane, more in pairs(lanes) do
+    local l = db.get('l', lane)
+    T.add_len(l, more)
+    T.unit(l.queue, more)
+    T.lane_changed(lane, now)
+  end
+end
+
+-- ---- Granted ----
+
+local U64 = 207
+
+-- The life of a job that was just granted, or that just succeeded, in pieces: what differs from job to
+-- job has a fixed place behind a fixed head, what is the same for all is made once.
+local RUNNING = '\220\0\22\161r'
+local SUCCEEDED = '\220\0\22\161S'
+local NUMBERS = '>BI8BI8BI8BI8BI8BI8'
+-- Where the fence stands in it, and where the rest begins.
+local FENCE_AT = #RUNNING + 5 * 9 + 2
+local REST_AT = #RUNNING + 6 * 9 + 1
+
+-- Grants heads of a lane that has no needs, as many as are wanted and as stay in turn; none of them was
+-- ever granted, delayed or unique. Puts the leases into `leases`.
+function T.grant_short(lane, most, asker, leases, now)
+  local l = db.get('l', lane)
+  local q = db.get('q', l.queue)
+  local b = db.get('b', l.bundle)
+  local g = db.get('g', b.group)
+  local turns = T.turns(g.queue, -g.priority)
+  if turns.open.n > 1 or l.out or b.out or l.marked then
+    return
+  end
+  -- The heads that come before those of the other lanes.
+  local before
+  if b.open.n > 1 or g.open.n > 1 then
+    before = T.second(b.open, T.bundle_open(l.bundle))
+    local other = T.second(g.open, T.group_open(b.group))
+    before = before and other and min(before, other) or before or other
+  end
+  local seqs, arrivals = {}, {}
+  for arrival, seq in L.each(l.line, T.lane_line(lane)) do
+    if #seqs >= most or before and arrival > before then
+      break
+    end
+    seqs[#seqs + 1], arrivals[#arrivals + 1] = seq, arrival
+  end
+  local rows = T.read_rows(seqs)
+  local space = db.space
+  local line = T.lane_line(lane)
+  local granted = 0
+  local tails = {}
+  local last_key, puts
+  for i = 1, #seqs do
+    local row, life = rows[i * 2 - 1], rows[i * 2]
+    if not row or life then
+      break
+    end
+    local seq = seqs[i]
+    local number, created_at, _, bytes = struct.unpack('>I4I7I6I4', row)
+    local tail = tails[number]
+    if not tail then
+      local timeout = db.get('s', number).timeout
+      local deadline = timeout and now + timeout
+      local expires_at = now + asker.ttl
+      if deadline then
+        expires_at = min(expires_at, deadline + floor(asker.ttl / 4))
+      end
+      tail = {
+        deadline = deadline, expires_at = expires_at,
+        packed = cmsgpack.pack(expires_at) .. cmsgpack.pack(T.lease_array({
+          holder = asker.worker, granted_at = now, ttl = asker.ttl, deadline = deadline, limits = {},
+          resources = {}, request = asker.request, seen_at = now,
+        })) .. cmsgpack.pack(now) .. '\0\0\0\0\194\194\144\194\0\0\0\194',
+      }
+      tails[number] = tail
+    end
+    local fence = max(space.fence + 1, now)
+    space.fence = fence
+    local written = RUNNING .. struct.pack(NUMBERS, U64, arrivals[i], U64, created_at, U64, 0, U64, bytes,
+      U64, number, U64, fence) .. tail.packed
+    local _, key, _, x = home(seq)
+    if key ~= last_key then
+      last_key, puts = key, row_puts(key)
+    end
+    puts[#puts + 1] = x
+    puts[#puts + 1] = written
+    local name = T.lease_id(fence, seq)
+    T.timer_set('e', tail.expires_at, name)
+    if tail.deadline then
+      T.timer_set('dl', tail.deadline, name)
+    end
+    leases[#leases + 1] = {
+      short = true, fence = fence, seq = seq, holder = asker.worker, granted_at = now,
+      expires_at = tail.expires_at, deadline = tail.deadline, row = row, life = written, shape = number,
+    }
+    granted = granted + 1
+  end
+  if granted == 0 then
+    return
+  end
+  if space.live == 0 then
+    space.pulse = now
+  end
+  space.live = space.live + granted
+  T.add_len(l, -granted)
+  q.running = q.running + granted
+  local held = T.holding(asker.worker) or db.put('ho', asker.worker or '', { leases = 0, suspects = 0 })
+  held.leases = held.leases + granted
+  L.take(l.line, line, granted)
+  T.book_turns(lane, granted)
+  T.lane_changed(lane, now)
+  T.drop_lane_if_idle(lane)
+end
+
+-- The score of the second of a set; or nil.
+function T.second(set, key)
+  if set.n < 2 then
+    return nil
+  end
+  local n = 0
+  for _, score in O.each(set, key) do
+    n = n + 1
+    if n == 2 then
+      return score
+    end
+  end
+end
+
+-- Rows and lives of jobs, in their order.
+function T.read_rows(seqs)
+  local found, i = {}, 1
+  while i <= #seqs do
+    local chunk, key = home(seqs[i])
+    local fields, j = {}, i
+    while j <= #seqs and j - i < 400 do
+      local other, _, n, x = home(seqs[j])
+      if other ~= chunk then
+        break
+      end
+      fields[#fields + 1] = n
+      fields[#fields + 1] = x
+      j = j + 1
+    end
+    local read = call('HMGET', db.prefix .. key, unpack(fields))
+    for k = 1, #read do
+      found[#found + 1] = read[k]
+    end
+    i = j
+  end
+  return found
+end
+
+-- As `T.show_grant`.
+function T.show_short(lease)
+  return {
+    lease.fence, lease.seq, lease.granted_at, lease.expires_at, lease.deadline or false,
+    { lease.seq, 'r', T.blob(lease.row), T.blob(lease.life), T.shape_number(lease.shape), false, false,
+      false }, {}, {}, false,
+  }
+end
+
+-- ---- Settled ----
+
+-- What the rest of a life says, if it is that of a job which was granted the short way and has not been
+-- touched since.
+local function read_rest(life)
+  local x = cmsgpack.unpack(life)
+  local l = x[9]
+  local plain = l and #l[5] == 0 and #l[6] == 0 and x[11] == 0 and x[12] == 0 and x[13] == 0
+    and x[14] == 0 and not x[15] and not x[16] and #x[17] == 0 and not x[18] and not x[22]
+  return { plain = plain, holder = plain and l[1], deadline = plain and l[4], started_at = x[10] }
+end
+
+-- Settles as succeeded what may go the short way: answers in `answers`, by index. The others are left.
+function T.settle_short(items, answers, now)
+  local seqs, at = {}, {}
+  for index, item in ipairs(items) do
+    if item.o == 'S' and item.s > 0 and not item.resources and not item.limits and not item.push
+      and db.jobs[item.s] == nil and not at[item.s] then
+      seqs[#seqs + 1] = item.s
+      at[item.s] = index
+    end
+  end
+  local lives, rests, classes = T.read_lives(seqs), {}, {}
+  local space = db.space
+  for i, seq in ipairs(seqs) do
+    local life, item = lives[i], items[at[seq]]
+    if life and sub(life, 1, 5) == RUNNING and byte(life, 6) == U64 and #life > REST_AT
+      and struct.unpack('>I8', life, FENCE_AT) == item.f and byte(life, FENCE_AT - 1) == U64 then
+      local text_of_rest = sub(life, REST_AT)
+      local rest = rests[text_of_rest]
+      if not rest then
+        rest = read_rest(life)
+        rests[text_of_rest] = rest
+      end
+      if rest.plain then
+        local _, arrival, _, run_at, _, expires_at, _, bytes, _, number =
+          struct.unpack('>BI8BI8BI8BI8BI8', life, 6)
+        local shape = db.get('s', number)
+        local class = classes[number]
+        if not class then
+          class = { n = 0, shape = shape, holders = {}, till = now + (shape.retain or B.RETAIN_SUCCEEDED_US) }
+          class.finished = cmsgpack.pack(now) .. cmsgpack.pack(class.till) .. '\0\194'
+          classes[number] = class
+        end
+        if item.result then
+          bytes = bytes + #item.result
+          local _, key, n = home(seq)
+          M.set(key .. 'r', n, item.result)
+        end
+        local _, key, _, x = home(seq)
+        local puts = row_puts(key)
+        puts[#puts + 1] = x
+        puts[#puts + 1] = SUCCEEDED .. struct.pack('>BI8BI8BI8BI8BI8', U64, arrival, U64, run_at, U64,
+          expires_at, U64, bytes, U64, number) .. '\0\0\194' .. cmsgpack.pack(rest.started_at)
+          .. '\0\1\0\0\194\194\145\148' .. sub(life, FENCE_AT - 1, FENCE_AT + 7) .. '\161S\161S\194\194'
+          .. class.finished
+        local name = T.lease_id(item.f, seq)
+        T.timer_clear('e', name)
+        if rest.deadline then
+          T.timer_clear('dl', name)
+        end
+        Z.add('fo', class.till, T.pad(seq))
+        class.n = class.n + 1
+        local holder = rest.holder or ''
+        class.holders[holder] = (class.holders[holder] or 0) + 1
+        space.kept[2] = space.kept[2] + bytes
+        db.jobs[seq] = nil
+        answers[at[seq]] = { ok = true, state = 'S' }
+      end
+    end
+  end
+  for number, class in pairs(classes) do
+    local q = db.get('q', class.shape.q)
+    q.running, q.succeeded = q.running - class.n, q.succeeded + class.n
+    space.live = space.live - class.n
+    T.sooner(class.till)
+    for holder, n in pairs(class.holders) do
+      T.hear_worker(holder ~= '' and holder or nil, now)
+      local held = db.get('ho', holder)
+      held.leases = held.leases - n
+      if held.leases == 0 then
+        db.drop('ho', holder)
+      end
+    end
+    -- The last goes the long way, and takes with it what nobody needs any more.
+    class.shape.live = class.shape.live - class.n + 1
+    T.release_shape(number)
+  end
+end
+
+-- The lives of jobs, in their order; false where there is none.
+function T.read_lives(seqs)
+  local found, i = {}, 1
+  while i <= #seqs do
+    local chunk, key = home(seqs[i])
+    local fields, j = {}, i
+    while j <= #seqs do
+      local other, _, _, x = home(seqs[j])
+      if other ~= chunk then
+        break
+      end
+      fields[#fields + 1] = x
+      j = j + 1
+    end
+    local read = call('HMGET', db.prefix .. key, unpack(fields))
+    for k = 1, #read do
+      found[#found + 1] = read[k]
+    end
+    i = j
+  end
+  return found
+end

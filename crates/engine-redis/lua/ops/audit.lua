@@ -1,0 +1,271 @@
+-- audit: everything that is cached is computed anew from what is held, and compared. It only reads.
+--
+-- args: {after}. Replies {checked, faults, next}: `next` is sent back as `after`, and is not there at
+-- the end. No refusals. Cost: a page looks at about a thousand things, and never at more than two
+-- thousand of one set.
+--
+-- One page checks some things of one kind, each against all that it points to and all that should point
+-- to it: a lease against its limits, its resources, its timers; a lane against its line, its bundle and
+-- its door; a door against its entries, and the invariant for each of its lines. What needs all of a
+-- kind (the counts of a queue, the sums of a namespace) is added up over the pages, and compared only
+-- if nothing was written between them: the cursor carries the sums and a digest of the namespace's
+-- record, which every call that writes changes by its moment. So a fault is never one of two halves
+-- that were read at different times; what a busy namespace hides, a quiet moment shows.
+
+local A = T.audit
+local PAGE = 1000
+
+-- Walks the fields of the 64 parts of a kind: {part, cursor} in `at`. Whether it is done.
+local function each_field(kind, at, act)
+  at.part, at.cursor = at.part or 0, at.cursor or '0'
+  while at.part < 64 do
+    local found = call('HSCAN', db.prefix .. kind .. ':' .. text(at.part), at.cursor, 'COUNT', 100)
+    for i = 1, #found[2], 2 do
+      A.try(kind .. ' ' .. found[2][i], act, found[2][i], found[2][i + 1])
+    end
+    A.spend(0.2)
+    at.cursor = found[1]
+    if at.cursor == '0' then
+      at.part = at.part + 1
+    end
+    if A.cost >= PAGE then
+      return at.part == 64
+    end
+  end
+  return true
+end
+
+-- Walks the members of an ordered set by their bytes.
+local function each_name(key, at, act)
+  while true do
+    local from = at.name and '(' .. at.name or '-'
+    local found = call('ZRANGEBYLEX', db.prefix .. key, from, '+', 'LIMIT', 0, 100)
+    for _, name in ipairs(found) do
+      A.try(key .. ' ' .. name, act, name)
+      at.name = name
+      if A.cost >= PAGE then
+        return false
+      end
+    end
+    if #found < 100 then
+      return true
+    end
+  end
+end
+
+-- How many fields the 64 parts of a kind have.
+local function count_fields(kind)
+  local n = 0
+  for part = 0, 63 do
+    n = n + call('HLEN', db.prefix .. kind .. ':' .. text(part))
+  end
+  return n
+end
+
+local function count(key)
+  return call('ZCARD', db.prefix .. key)
+end
+
+local function check_head()
+  local space = db.space
+  A.check(space.live == count('e'), '%d leases are cached, %d expire', space.live, count('e'))
+  local seen = {}
+  for _, door in ipairs(space.pending) do
+    A.check(db.get('d', door) and not seen[door], 'a door that is not there is pending')
+    seen[door] = true
+  end
+  return true
+end
+
+-- The parts of the audit, in order; sums that a part compares were added up by those above it.
+local PARTS = {
+  check_head,
+  function(at)
+    while true do
+      local found = call('ZRANGE', db.prefix .. 'e', at.rank or 0, (at.rank or 0) + 99, 'WITHSCORES')
+      for i = 1, #found, 2 do
+        A.try('a lease', A.lease, found[i], tonumber(found[i + 1]))
+      end
+      at.rank = (at.rank or 0) + #found / 2
+      if #found < 200 then
+        return true
+      elseif A.cost >= PAGE then
+        return false
+      end
+    end
+  end,
+  function(at)
+    while true do
+      local found = call('ZRANGEBYSCORE', db.prefix .. 'ch', at.chunk and '(' .. at.chunk or '-inf', '+inf',
+        'LIMIT', 0, 4)
+      for _, chunk in ipairs(found) do
+        A.try('chunk ' .. chunk, A.chunk, tonumber(chunk))
+        at.chunk = chunk
+        if A.cost >= PAGE then
+          return false
+        end
+      end
+      if #found < 4 then
+        return true
+      end
+    end
+  end,
+  function(at)
+    return each_field('lk', at, function(packed, lane)
+      A.lane(tonumber(lane), packed)
+    end)
+  end,
+  function(at)
+    return each_field('bk', at, function(key, bundle)
+      local b = db.get('b', tonumber(bundle))
+      A.check(b and T.bundle_key(b.group, b.plain, b.suspect) == key, 'bundle %s is known by another key',
+        bundle)
+      A.bundle(tonumber(bundle))
+      A.add('bundle_keys', 'all', 1)
+    end)
+  end,
+  function(at)
+    return each_field('gn', at, function(name, group)
+      local g = db.get('g', tonumber(group))
+      A.check(g and T.group_key(g.queue, -g.priority, g.name) == name, 'group %s is known by another name',
+        group)
+      A.group(tonumber(group))
+    end)
+  end,
+  function(at)
+    return each_field('sk', at, function(packed, shape)
+      A.shape(tonumber(shape), packed)
+    end)
+  end,
+  function(at, now)
+    return each_field('d', at, function(door)
+      A.door(door, now)
+    end)
+  end,
+  function(at)
+    if not at.name then
+      if db.get('q', CALLERS) then
+        A.try('queue @', A.queue, CALLERS)
+      end
+    end
+    return each_name('ql', at, function(name)
+      A.queue(T.find_queue(name) or -1, name)
+      A.add('queues', 'all', 1)
+    end)
+  end,
+  function(at)
+    return each_name('Ln', at, A.limit)
+  end,
+  function(at, now)
+    while true do
+      local name = at.name
+      if not at.id then
+        name = call('ZRANGEBYLEX', db.prefix .. 'pn', name and '(' .. name or '-', '+', 'LIMIT', 0, 1)[1]
+        if not name then
+          return true
+        end
+      end
+      at.name = name
+      at.id = A.pool(name, at.id or '', now)
+      if A.cost >= PAGE then
+        return false
+      end
+    end
+  end,
+  function(at)
+    return each_field('uk', at, A.key)
+  end,
+  function(at)
+    return each_field('rq', at, A.request)
+  end,
+  function(at)
+    return each_field('st', at, A.stub)
+  end,
+  function(at)
+    return each_field('pl', at, A.place)
+  end,
+  function(at)
+    return each_field('tk', at, A.taker)
+  end,
+  function(at)
+    return each_field('w', at, A.worker)
+  end,
+  function(at)
+    return each_field('ho', at, A.holder)
+  end,
+}
+
+-- The sums of a namespace, when all its things were added up and nothing changed meanwhile.
+PARTS[#PARTS + 1] = function()
+  if not A.sums then
+    return true
+  end
+  local sum, kept = A.total, db.space.kept
+  local ids = 0
+  for b = 0, 255 do
+    ids = ids + call('HLEN', db.prefix .. 'i:' .. text(b))
+  end
+  for _, same in ipairs({
+    { 'ids of jobs', ids, sum('rows') },
+    { 'jobs by shapes', sum('shape_rows'), sum('rows') },
+    { 'live jobs by shapes', sum('shape_live'), sum('live_of') },
+    { 'scheduled jobs and their timers', count('due'), sum('scheduled') },
+    { 'finished jobs that failed', count('ff'), sum('finished1') },
+    { 'other finished jobs', count('fo'), sum('finished2') },
+    { 'bytes of failed jobs', kept[1], sum('kept1') },
+    { 'bytes of other finished jobs', kept[2], sum('kept2') },
+    { 'leases', db.space.live, sum('leases') },
+    { 'leases without a job', count_fields('lf'), sum('tokens') },
+    { 'leases by holders', sum('holders'), sum('leases') },
+    { 'permits in use and held', sum('in_use'), sum('held') },
+    { 'resources held', sum('resources_held'), sum('resources') },
+    { 'deadlines', count('dl'), sum('deadlines') },
+    { 'timers of doors', count('dt'), sum('timed_doors') },
+    { 'timers of limits', count('lt'), sum('timed_limits') },
+    { 'timers of resources', count('rt'), sum('timed_resources') },
+    { 'lines at doors', count_fields('dl'), sum('lines') },
+    { 'groups at doors', count_fields('dg'), sum('groups_at_doors') },
+    { 'lanes by bundles', sum('bundle_lanes'), sum('lanes') + sum('marked') },
+    { 'marks', count('mks'), sum('marked') },
+    { 'shapes by lanes', sum('lane_shapes'), sum('shapes_with_lane') },
+    { 'bundles by groups', sum('bundles'), sum('bundle_keys') },
+    { 'turns', sum('turns_said'), sum('turns') },
+    { 'queues by name', count_fields('qn'), sum('queues') },
+    { 'limits by name', count_fields('L'), count('Ln') },
+    { 'pools by name', count_fields('p'), count('pn') },
+    { 'workers', count('wn'), sum('workers') },
+    { 'timers of workers', count('we'), sum('workers') },
+    { 'calls that wait', count('wt'), sum('takers') + sum('callers') },
+    { 'users of limits and pools', sum('uses'), sum('uses_held') },
+    { 'unique keys that end', count('uke'), sum('keys_that_end') },
+    { 'requests', count('rqe'), count_fields('rq') },
+    { 'stubs', count('ste'), count_fields('st') },
+    { 'places', count('ple'), count_fields('pl') },
+  }) do
+    A.check(same[2] == same[3], '%s: %d are cached, %d are', same[1], same[2], same[3])
+  end
+  return true
+end
+
+T.op('audit', { 'no-writes' }, function(args, now)
+  local stamp = redis.sha1hex(db.raw or '')
+  local at = args.after and cjson.decode(args.after) or { part = 1, stamp = stamp, sums = {}, here = {} }
+  local same = at.stamp == stamp
+  A.begin(same and at.sums or nil)
+  while at.part <= #PARTS do
+    if not PARTS[at.part](at.here, now) then
+      break
+    end
+    at.part, at.here = at.part + 1, {}
+    if A.cost >= PAGE then
+      break
+    end
+  end
+  local reply = { checked = A.checked, faults = A.faults }
+  if at.part <= #PARTS then
+    -- What was once written between two pages is not added up any more.
+    at.stamp, at.sums = same and stamp or '', A.sums
+    reply.next = cjson.encode(at)
+  end
+  return reply
+end)

@@ -1,0 +1,384 @@
+-- explain: what a job waits for, exactly; a refused grant told in reasons. It only reads.
+--
+-- args: a reference, {id, b} or {key}. Replies {id, state, lease = {fence, seq, holder, since,
+-- expires_at}, lost, run_at, reasons}. A reason is {kind, name, in_use, capacity, holders, position,
+-- ahead, earliest} and what its kind adds: weight, held, behind; external; kept, for_job, since; count,
+-- there, tag, id; why. Words are made of them outside. Refusals: job_not_found. Cost: a few commands for
+-- a job that is next; at most a thousand lanes and a thousand resources are looked at for one that is
+-- far behind.
+
+-- Before the rank of every priority.
+local BEFORE_ALL = -1000
+
+-- A lane's place among those of its queue that do not stand at a door is counted in lines, whose
+-- length has no bound. A line is a list in order of arrival, so the place is searched by halves: twenty
+-- looks into a line of a million. Tombstones in it are taken off as long as they are few.
+local function rank_in_list(key, arrival)
+  local low, high = 0, call('LLEN', db.prefix .. key)
+  while low < high do
+    local mid = floor((low + high) / 2)
+    if T.line_item(call('LINDEX', db.prefix .. key, mid)) < arrival then
+      low = mid + 1
+    else
+      high = mid
+    end
+  end
+  return low
+end
+
+-- How many of a lane's jobs stand before an arrival.
+local function rank(lane, arrival)
+  local line, key = db.get('l', lane).line, T.lane_line(lane)
+  if not line.big then
+    return L.rank(line, key, arrival, line.n)
+  end
+  local n = rank_in_list(key, arrival)
+  if line.aside > 0 then
+    n = n + call('ZCOUNT', db.prefix .. key .. 'r', '-inf', '(' .. text(arrival))
+  end
+  if line.dead > 0 and line.dead <= B.ITEMS_MAX then
+    for _, dead in ipairs(call('HKEYS', db.prefix .. key .. 'x')) do
+      if tonumber(dead) < arrival then
+        n = n - 1
+      end
+    end
+  end
+  return n
+end
+
+-- Jobs of its queue that go before a ready one: those of higher priority, and those of its own that
+-- arrived before. At most a thousand lanes are counted.
+local function ahead_in_queue(lane, arrival)
+  local l = db.get('l', lane)
+  local own_rank, ahead, looked = -l.priority, 0, 0
+  local ranks = {}
+  for at in pairs(db.get('q', l.queue).priorities) do
+    if at <= own_rank then
+      ranks[#ranks + 1] = at
+    end
+  end
+  sort(ranks)
+  for _, at in ipairs(ranks) do
+    for turn in O.each(T.turns(l.queue, at).open, T.turns_open(l.queue, at)) do
+      local group = tonumber(sub(turn, 18))
+      for bundle in O.each(db.get('g', group).open, T.group_open(group)) do
+        local number = tonumber(bundle)
+        for other in O.each(db.get('b', number).open, T.bundle_open(number)) do
+          looked = looked + 1
+          if looked > B.ITEMS_MAX then
+            return ahead
+          end
+          other = tonumber(other)
+          ahead = ahead + (at < own_rank and db.get('l', other).line.n or rank(other, arrival))
+        end
+      end
+    end
+  end
+  return ahead
+end
+
+-- Jobs that stand before one at a door, of its own queue. At most a thousand entries are counted.
+local function ahead_at_door(door, lane, arrival)
+  local l = db.get('l', lane)
+  local own_rank, queue = -l.priority, l.queue
+  local line = T.find_line(door, queue)
+  if not line then
+    return rank(lane, arrival)
+  end
+  local ahead, looked = 0, 0
+  -- Counts one lane that stands under a rank; false if that was enough.
+  local function count(other, at)
+    looked = looked + 1
+    if looked > B.ITEMS_MAX then
+      return false
+    end
+    if at < own_rank and other ~= lane then
+      ahead = ahead + db.get('l', other).line.n
+    elseif at <= own_rank then
+      ahead = ahead + rank(other, arrival)
+    end
+    return true
+  end
+  for _, entry in ipairs(T.line_each(door, queue, line)) do
+    local number = tonumber(sub(entry, 2))
+    if byte(entry) == 108 then
+      -- One that reserves stands before all others.
+      local at = db.get('l', number).marked and BEFORE_ALL or -db.get('l', number).priority
+      if not count(number, at) then
+        return ahead
+      end
+    else
+      local b = db.get('b', number)
+      local at = -db.get('g', b.group).priority
+      for other in O.each(b.open, T.bundle_open(number)) do
+        if not count(tonumber(other), at) then
+          return ahead
+        end
+      end
+    end
+  end
+  return ahead
+end
+
+-- When so many permits have rested; at most a thousand are looked at.
+local function rested_at(name, missing)
+  local sum, looked = 0, 0
+  for member, at in O.each(db.get('L', name).resting, T.limit_resting(name)) do
+    looked = looked + 1
+    if looked > B.ITEMS_MAX then
+      return nil
+    end
+    sum = sum + tonumber(sub(member, find(member, ':', 1, true) + 1))
+    if sum >= missing then
+      return at
+    end
+  end
+end
+
+-- What is kept for a lane that waited longer.
+local function reserved(reason, lane, kept)
+  reason.kind, reason.kept = 'reserved', kept
+  local l, _, slot = db.get('l', lane), T.head(lane)
+  if slot and l.queue ~= CALLERS then
+    reason.for_job = T.job(slot).id
+  end
+  local mark = db.get('mk', lane)
+  reason.since = mark and mark.since or 0
+  return reason
+end
+
+-- Why a limit cannot serve a need of a lane (or of nobody's) now.
+local function explain_limit(name, weight, cost, lane, now)
+  local settings = T.setting_of(name)
+  if not settings then
+    return {}
+  end
+  local l = db.get('L', name)
+  local used, cap, rate = l.in_use + l.resting_sum, settings.concurrency, settings.rate
+  local holders, reasons = T.holders(O.each(l.holders, T.limit_holders(name))), {}
+  local function add(kind, more)
+    more.kind, more.name, more.in_use, more.capacity, more.holders = kind, name, used, cap, holders
+    reasons[#reasons + 1] = more
+    return more
+  end
+  if l.paused_until and l.paused_until > now then
+    add('limit_paused', { earliest = l.paused_until < T.FOREVER and l.paused_until or nil })
+  end
+  local mark = l.mark
+  if mark and mark.lane == lane then
+    mark = nil
+  end
+  if cap then
+    if l.in_use + weight > cap then
+      add('limit', { weight = weight, held = l.in_use })
+    elseif used + weight > cap then
+      add('gap', { earliest = rested_at(name, used + weight - cap) })
+    elseif used + l.external + weight > cap then
+      add('external', { external = l.external, earliest = l.external_until })
+    elseif mark and used + l.external + weight + mark.weight > cap then
+      reserved(add('reserved', {}), mark.lane, mark.weight)
+    end
+  end
+  if rate and cost > 0 then
+    local kept = mark and mark.cost or 0
+    local at = T.rate_fits_at(rate, l.tat, min(cost + kept, rate[3]), now)
+    if at > now then
+      add('rate', { earliest = at })
+    end
+  end
+  if #reasons == 0 then
+    -- It fits, but others of its queue stand before it.
+    add('limit', { weight = weight, held = l.in_use, behind = true })
+  end
+  return reasons
+end
+
+local function has_tag(r, tag)
+  for _, own in ipairs(r.tags) do
+    if own == tag then
+      return true
+    end
+  end
+end
+
+-- Why a pool cannot serve a need of a lane (or of nobody's) now.
+local function explain_pool(need, lane)
+  local pool, tag, id, count = need[2], need[3], need[5], need[6]
+  local p = db.get('p', pool)
+  local mark = p.mark
+  if mark and mark.lane ~= lane and #mark.kept > 0 then
+    return reserved({ name = pool }, mark.lane, mark.count)
+  end
+  local there
+  if id then
+    there = T.resource(pool, id) and 1 or 0
+  else
+    there = tag and (p.tagged[tag] or 0) or p.ids.n
+  end
+  local holders, held, looked, earliest = {}, 0, 0, nil
+  local function look(r)
+    if #r.holders > 0 then
+      held = held + 1
+    end
+    for _, lease in ipairs(r.holders) do
+      if #holders >= B.HOLDERS_SHOWN then
+        break
+      end
+      holders[#holders + 1] = T.holder_of(lease)
+    end
+    if r.timer then
+      earliest = earliest and min(earliest, r.timer) or r.timer
+    end
+  end
+  if id then
+    if there > 0 then
+      look(T.resource(pool, id))
+    end
+  else
+    for one in O.each(p.ids, T.pool_ids(pool)) do
+      looked = looked + 1
+      if looked > B.ITEMS_MAX then
+        break
+      end
+      local r = T.resource(pool, one)
+      if not tag or has_tag(r, tag) then
+        look(r)
+      end
+    end
+  end
+  return {
+    kind = 'pool', name = pool, in_use = held, capacity = there, holders = holders, count = count,
+    there = there, tag = tag or nil, id = id or nil,
+    -- Only where no holder can decide it sooner is the moment known.
+    earliest = held == 0 and earliest or nil,
+  }
+end
+
+local function explain_need(need, lane, now)
+  if need[1] == 'l' then
+    return explain_limit(need[2], need[3], need[4], lane, now)
+  end
+  return { explain_pool(need, lane) }
+end
+
+local function explain_door(place, lane, arrival, now)
+  local door = place.door
+  local kind, name = T.door_need(door)
+  if place.misfit then
+    local why = 'pool'
+    if kind == 'l' then
+      why = T.setting_of(name) and 'above' or 'unset'
+    end
+    return { { kind = 'never_fits', name = name, why = why } }
+  end
+  local reasons = {}
+  for _, need in ipairs(db.get('l', lane).needs) do
+    if T.door_key(need) == door then
+      reasons = explain_need(need, lane, now)
+      break
+    end
+  end
+  local ahead = ahead_at_door(door, lane, arrival)
+  for _, reason in ipairs(reasons) do
+    reason.ahead, reason.position = ahead, ahead + 1
+  end
+  return reasons
+end
+
+-- Why nobody takes a ready job of a queue: nobody asks, or all who ask are busy. Of those who ask the
+-- first thousand are looked at.
+local function explain_workers(queue, name, now)
+  local q = db.get('q', queue)
+  local function recent(at)
+    return at and at + B.WORKER_US > now
+  end
+  if T.has_takers(queue) then
+    return nil
+  end
+  if not recent(q.asked_at) then
+    return { kind = 'no_worker', name = name }
+  end
+  local asking, busy, looked = 0, 0, 0
+  for id in Z.each('wn') do
+    looked = looked + 1
+    if looked > B.ITEMS_MAX then
+      return nil
+    end
+    local w = db.get('w', id)
+    if recent(w.queues[queue]) then
+      asking = asking + 1
+      if T.holding(id) and w.waiting == 0 then
+        busy = busy + 1
+      end
+    end
+  end
+  if asking > 0 and busy == asking then
+    return { kind = 'workers_full', name = name, in_use = busy, capacity = asking }
+  end
+end
+
+local function explain_waiting(job, now)
+  local lane = T.lane_of_job(job)
+  local l, reasons = db.get('l', lane), {}
+  local q = db.get('q', l.queue)
+  if q.paused_until and q.paused_until > now then
+    reasons[1] = {
+      kind = 'queue_paused', name = q.name,
+      earliest = q.paused_until < T.FOREVER and q.paused_until or nil,
+    }
+  end
+  if q.place and q.limit then
+    local position = ahead_in_queue(lane, job.arrival) + 1
+    for _, reason in ipairs(explain_limit(q.limit, 1, 1, nil, now)) do
+      reason.position = position
+      reasons[#reasons + 1] = reason
+    end
+  end
+  local place = l.place or db.get('b', l.bundle).place
+  if place then
+    for _, reason in ipairs(explain_door(place, lane, job.arrival, now)) do
+      reasons[#reasons + 1] = reason
+    end
+    return reasons
+  end
+  local ahead = ahead_in_queue(lane, job.arrival)
+  if ahead > 0 then
+    reasons[#reasons + 1] = { kind = 'behind', name = q.name, ahead = ahead, position = ahead + 1 }
+  end
+  reasons[#reasons + 1] = explain_workers(l.queue, q.name, now)
+  return reasons
+end
+
+-- Why needs that were asked for alone are not granted now.
+function T.reasons_for_needs(needs, now)
+  local reasons = {}
+  for _, need in ipairs(needs) do
+    if T.need_fit(need, nil, now) ~= 'yes' then
+      for _, reason in ipairs(explain_need(need, nil, now)) do
+        reasons[#reasons + 1] = reason
+      end
+      local line, last = T.find_line(T.door_key(need), CALLERS), reasons[#reasons]
+      if line and last then
+        last.position = max(line.waiting, 1)
+      end
+    end
+  end
+  return reasons
+end
+
+T.op('explain', { 'no-writes' }, function(args, now)
+  local job = T.must_name(args)
+  local reply = { id = job.id, state = job.state, lost = job.lost, run_at = job.run_at, reasons = {} }
+  if job.state == 'r' then
+    local lease = job.lease
+    reply.lease = {
+      lease.fence, job.seq, lease.holder or 'anonymous', lease.granted_at, lease.expires_at,
+    }
+  elseif job.state == 's' then
+    reply.reasons[1] = { kind = 'scheduled', earliest = job.run_at }
+  elseif job.state == 'w' then
+    reply.state = T.state_of(job)
+    reply.reasons = explain_waiting(job, now)
+  end
+  return reply
+end)

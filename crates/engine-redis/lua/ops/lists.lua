@@ -1,0 +1,330 @@
+-- Lists of jobs, leases and workers, and totals. They only read.
+--
+-- list_jobs     {queue, states, before, max, scan} -> {jobs, next, scanned, tail}: newest first
+-- list_leases   {queue, limit, pool, worker, after, max} -> {items, next}: by fence
+-- list_workers  {max, after} -> {items, next}: by id
+-- stats         {max, after} -> {queues = {{name, counts, oldest ready}}, leases, next}: by name
+-- `next` is sent back as `before` or `after`; a page may have fewer than `max` and a `next`, so that
+-- what one call looks at is bounded. No refusals. Cost: list_jobs a few commands for each 64 rows
+-- looked at; list_leases a read of all expiries (below) and one row each; the others a read each.
+
+-- Rows that are read in one go: they come with their payloads, and those that are not shown are let go
+-- before the next come.
+local ROWS = 64
+-- Bytes of payloads and results in one reply, above which a page ends. One call stops the server for
+-- as long as they take to be copied.
+local PAGE_BYTES = 8 * 1024 * 1024
+-- Chunks of rows that one call looks into; one with a single old row costs as much as a full one.
+local CHUNKS = 64
+
+-- ---- Jobs ----
+
+-- The chunks below one, highest first.
+local function chunks_below(chunk)
+  return call('ZREVRANGEBYSCORE', db.prefix .. 'ch', '(' .. text(chunk), '-inf', 'LIMIT', 0, CHUNKS)
+end
+
+-- The rows of a chunk below a row number, newest first.
+local function rows_below(chunk, before)
+  local first = chunk * T.CHUNK_ROWS
+  local _, key = T.job_home(first)
+  local rows = {}
+  for _, field in ipairs(call('HKEYS', db.prefix .. key)) do
+    local n = tonumber(field)
+    if n and first + n < before then
+      rows[#rows + 1] = first + n
+    end
+  end
+  sort(rows, function(a, b)
+    return a > b
+  end)
+  return rows
+end
+
+-- A job's state as it is shown, if it is one that is asked for.
+local function wanted(job, args, states)
+  if args.queue and db.get('s', job.shape).qn ~= args.queue then
+    return nil
+  end
+  local state = T.is_live(job) and T.state_of(job) or job.state
+  return (not states or states[state]) and state
+end
+
+-- All rows from a row number down, in pieces: calls `look` on each until it says that it is enough,
+-- and says whether there is an older one then.
+local function each_row(before, look)
+  local top = before or db.space.seq + 1
+  local chunks = chunks_below(floor((top - 1) / T.CHUNK_ROWS) + 1)
+  for nth, chunk in ipairs(chunks) do
+    local rows = rows_below(tonumber(chunk), top)
+    for from = 1, #rows, ROWS do
+      local piece = { unpack(rows, from, min(from + ROWS - 1, #rows)) }
+      T.load_jobs(piece)
+      for i, seq in ipairs(piece) do
+        local job = T.job(seq)
+        db.jobs[seq] = nil
+        if job and look(job) then
+          local older = from + i - 1 < #rows
+          return older or #chunks_below(tonumber(chunk)) > 0
+        end
+      end
+    end
+    if nth == CHUNKS then
+      return #chunks_below(tonumber(chunk)) > 0
+    end
+  end
+  return false
+end
+
+T.op('list_jobs', { 'no-writes' }, function(args)
+  local states
+  if args.states and args.states[1] then
+    states = {}
+    for _, state in ipairs(args.states) do
+      states[state] = true
+    end
+  end
+  local jobs, scanned, bytes, last, last_shown = {}, 0, 0, nil, nil
+  local older = each_row(args.before, function(job)
+    scanned, last = scanned + 1, job.seq
+    if wanted(job, args, states) then
+      local from = #(db.blobs or {})
+      jobs[#jobs + 1], last_shown = T.show(job), last
+      for i = from + 1, #db.blobs do
+        bytes = bytes + #db.blobs[i]
+      end
+    end
+    return #jobs >= args.max or scanned >= args.scan or bytes >= PAGE_BYTES
+  end)
+  return {
+    jobs = jobs, scanned = scanned, next = older and last or nil,
+    tail = last_shown ~= last,
+  }
+end)
+
+-- ---- Leases ----
+-- The list is in the order of fences, and no set has that order: `e` is by expiry. One more ordered
+-- set would cost every grant and every end of a lease for the sake of a list that people ask for (see
+-- the figures in the notes on this engine), so a page looks through the names in `e`, which are short,
+-- and keeps the lowest fences. That is bounded: beyond ten thousand live leases a page is of those
+-- that expire next, and its cursor says so. There a lease that is extended meanwhile may come twice;
+-- none that lives all the time is missed.
+
+local function fence_of(name)
+  return (T.parse_lease(name))
+end
+
+-- The names of up to n live leases with the lowest fences above one.
+local function lowest(after, n)
+  local fences, names, most, from = {}, {}, nil, 0
+  local function cut()
+    sort(fences)
+    for i = #fences, n + 1, -1 do
+      names[fences[i]], fences[i] = nil, nil
+    end
+    most = fences[n]
+  end
+  while true do
+    local found = call('ZRANGE', db.prefix .. 'e', from, from + B.ITEMS_MAX - 1)
+    for _, name in ipairs(found) do
+      local fence = fence_of(name)
+      if fence > after and not (most and fence > most) then
+        fences[#fences + 1], names[fence] = fence, name
+      end
+    end
+    if #fences >= 2 * n then
+      cut()
+    end
+    from = from + #found
+    if #found < B.ITEMS_MAX then
+      break
+    end
+  end
+  cut()
+  local all = {}
+  for i, fence in ipairs(fences) do
+    all[i] = names[fence]
+  end
+  return all
+end
+
+-- The same of those that hold a limit: these are in the order of fences.
+local function lowest_of_limit(limit, after, n)
+  local l, all = db.get('L', limit), {}
+  if not l then
+    return all
+  elseif l.holders.z then
+    return call('ZRANGEBYSCORE', db.prefix .. T.limit_holders(limit), '(' .. text(after), '+inf',
+      'LIMIT', 0, n)
+  end
+  for name, fence in O.each(l.holders, T.limit_holders(limit)) do
+    if fence > after and #all < n then
+      all[#all + 1] = name
+    end
+  end
+  return all
+end
+
+-- Up to n names in the order of expiry, from behind a moment and a name.
+local function next_to_expire(at, name, n)
+  local key = db.prefix .. 'e'
+  local low, high = 0, call('ZCARD', key)
+  while low < high do
+    local mid = floor((low + high) / 2)
+    local item = call('ZRANGE', key, mid, mid, 'WITHSCORES')
+    local score = tonumber(item[2])
+    if score < at or score == at and not T.less(name, item[1]) then
+      low = mid + 1
+    else
+      high = mid
+    end
+  end
+  return call('ZRANGE', key, low, low + n - 1)
+end
+
+-- What a lease is shown as, if it is one that is asked for.
+local function lease_view(name, args)
+  local lease, job = T.lease(T.parse_lease(name))
+  local holder = lease and (lease.holder or 'anonymous')
+  if not lease or args.worker and holder ~= args.worker then
+    return nil
+  end
+  local queue = job and db.get('s', job.shape).qn
+  if args.queue and queue ~= args.queue then
+    return nil
+  end
+  local limits, of_limit, of_pool = {}, not args.limit, not args.pool
+  for i, held in ipairs(lease.limits) do
+    limits[i] = held[1]
+    of_limit = of_limit or held[1] == args.limit
+  end
+  for _, held in ipairs(lease.resources) do
+    of_pool = of_pool or held[1] == args.pool
+  end
+  return of_limit and of_pool and {
+    fence = lease.fence, seq = lease.seq, holder = holder, granted_at = lease.granted_at,
+    expires_at = lease.expires_at, deadline = lease.deadline, job = job and job.id, queue = queue,
+    limits = limits, resources = lease.resources, cancel = job and job.cancel or false,
+  }
+end
+
+-- Shows up to `most` of these leases; the names of the last shown and of the last looked at, and
+-- whether one more would have been shown.
+local function show_leases(names, args)
+  local items, shown, looked = {}, nil, nil
+  for from = 1, #names, ROWS do
+    local seqs, to = {}, min(from + ROWS - 1, #names)
+    for i = from, to do
+      local _, seq = T.parse_lease(names[i])
+      if seq > 0 then
+        seqs[#seqs + 1] = seq
+      end
+    end
+    T.load_jobs(seqs)
+    for i = from, to do
+      local view = lease_view(names[i], args)
+      if view and #items >= args.max then
+        return items, shown, true
+      end
+      looked = names[i]
+      if view then
+        items[#items + 1], shown = view, looked
+      end
+    end
+    for _, seq in ipairs(seqs) do
+      db.jobs[seq] = nil
+    end
+  end
+  return items, looked, false
+end
+
+T.op('list_leases', { 'no-writes' }, function(args)
+  local after, at, behind = args.after, nil, nil
+  if after and sub(after, 1, 1) == 'x' then
+    -- "x", the fence from which on, and the expiry, the fence and the row of the last looked at.
+    local parts = {}
+    for part in string.gmatch(after, '%d+') do
+      parts[#parts + 1] = tonumber(part)
+    end
+    after, at, behind = parts[1], parts[2], T.lease_id(parts[3], parts[4])
+  end
+  after = after and tonumber(after) or 0
+  -- With a filter more are looked at than are shown.
+  local n = (args.queue or args.pool or args.worker) and B.ITEMS_MAX or min(args.max, B.ITEMS_MAX) + 1
+  local by_expiry = at or not args.limit and call('ZCARD', db.prefix .. 'e') > B.LIST_SCAN_MAX
+  local names
+  if by_expiry then
+    names = next_to_expire(at or 0, behind or '', n)
+  elseif args.limit then
+    names = lowest_of_limit(args.limit, after, n)
+  else
+    names = lowest(after, n)
+  end
+  local seen = names
+  if by_expiry and after > 0 then
+    names = {}
+    for _, name in ipairs(seen) do
+      if fence_of(name) > after then
+        names[#names + 1] = name
+      end
+    end
+  end
+  local items, last, more = show_leases(names, args)
+  if not more then
+    last = seen[#seen]
+  end
+  local reply = { items = items }
+  if last and (more or #seen == n) then
+    if by_expiry then
+      local fence, seq = T.parse_lease(last)
+      local score = call('ZSCORE', db.prefix .. 'e', last)
+      reply.next = format('x%d:%d:%d:%d', after, tonumber(score), fence, seq)
+    else
+      reply.next = text(fence_of(last))
+    end
+  end
+  return reply
+end)
+
+-- ---- By name ----
+
+T.op('list_workers', { 'no-writes' }, function(args, now)
+  local function recent(at)
+    return at + B.WORKER_US > now
+  end
+  return T.page(args, T.names({ 'wn' }, args.after), function(id)
+    local w = db.get('w', id)
+    return (recent(w.seen_at) or w.waiting > 0) and w
+  end, function(id, w)
+    local numbers, queues, held = {}, {}, T.holding(id)
+    for queue, at in pairs(w.queues) do
+      if recent(at) then
+        numbers[#numbers + 1] = queue
+      end
+    end
+    sort(numbers)
+    for _, queue in ipairs(numbers) do
+      local q = db.get('q', queue)
+      queues[#queues + 1] = q and q.name or nil
+    end
+    return {
+      id = id, host = w.host, pid = w.pid, version = w.version, queues = queues,
+      leases = held and held.leases or 0, last_seen_at = w.seen_at,
+    }
+  end)
+end)
+
+T.op('stats', { 'no-writes' }, function(args)
+  local page = T.page(args, T.names({ 'ql' }, args.after), function(name)
+    local number = T.find_queue(name)
+    return number and not db.get('q', number).hidden and number
+  end, function(name, number)
+    local q = db.get('q', number)
+    local blocked = q.place and q.waiting or q.blocked
+    return { name, {
+      s = q.scheduled, w = q.waiting - blocked, b = blocked, r = q.running, S = q.succeeded,
+      F = q.failed, C = q.cancelled,
+    }, T.oldest_ready(number) or false }
+  end)
+  return { queues = page.items, leases = db.space.live, next = page.next }
+end)

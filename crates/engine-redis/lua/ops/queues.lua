@@ -1,0 +1,207 @@
+-- queues: defaults, shares, pause, delete.
+--
+-- put_queue {name, needs, retry, timeout, retain, max_waiting, shares} -> {view, created}
+-- patch_queue {name, any of these | false} -> {view, created}     delete_queue {name} -> true
+-- get_queue, resume_queue {name}, pause_queue {name, for | until | neither} -> view
+-- list_queues {max, after} -> {items, next}
+-- Refusals: queue_not_found, not_empty; a put also what `check_needs` refuses, below /needs.
+-- Cost: a few reads and writes, a read for each worker and for each open lane's head (at most 1,000).
+-- Pause, resume and delete work when the store is full.
+
+local FIELDS = { 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' }
+
+local function named(name)
+  local number = T.find_queue(name)
+  if not number or db.get('q', number).hidden then
+    T.refuse({
+      code = 'queue_not_found', detail = 'there is no queue \3' .. name .. '\3',
+      hint = 'a queue is there from its first use; list the queues to see those that are there',
+    })
+  end
+  return number
+end
+
+local function view(number, now)
+  return T.queue_view(number, T.workers_of_queues(now), now)
+end
+
+-- given: all settings; what is nil is the default.
+local function put(name, given, now)
+  T.check_needs(given.needs or {}, '/needs')
+  local number = T.find_queue(name)
+  local created = not number or db.get('q', number).hidden or false
+  number = T.queue_for(name, now)
+  local settings = {}
+  for _, field in ipairs(FIELDS) do
+    settings[field] = given[field] or nil
+  end
+  T.set_queue_settings(number, settings)
+  return { view = view(number, now), created = created }
+end
+
+T.op('put_queue', { 'write' }, function(args, now)
+  return put(args.name, args, now)
+end)
+
+T.op('patch_queue', { 'write' }, function(args, now)
+  local number = T.find_queue(args.name)
+  local old, given = number and T.queue_settings(number) or {}, {}
+  for _, field in ipairs(FIELDS) do
+    if args[field] == nil then
+      given[field] = old[field]
+    else
+      given[field] = args[field]
+    end
+  end
+  return put(args.name, given, now)
+end)
+
+T.op('get_queue', { 'no-writes' }, function(args, now)
+  return view(named(args.name), now)
+end)
+
+T.op('list_queues', { 'no-writes' }, function(args, now)
+  local workers = T.workers_of_queues(now)
+  return T.page(args, T.names({ 'ql' }, args.after), function(name)
+    local number = T.find_queue(name)
+    return number and not db.get('q', number).hidden and number or nil
+  end, function(_, number)
+    return T.queue_view(number, workers, now)
+  end)
+end)
+
+-- ---- Pause ----
+
+local function clear_pause(number)
+  local q = db.get('q', number)
+  if q.paused_until then
+    T.timer_clear('qp', text(number))
+    q.paused_until = nil
+  end
+end
+
+T.op('pause_queue', { 'write', 'allow-oom' }, function(args, now)
+  local number = T.queue_for(args.name, now)
+  local q = db.get('q', number)
+  local till = args['for'] and now + args['for'] or args['until'] or T.FOREVER
+  -- The later moment holds.
+  till = max(q.paused_until or 0, till)
+  clear_pause(number)
+  if till > now then
+    q.paused_until = till
+    if till < T.FOREVER then
+      T.timer_set('qp', till, text(number))
+    end
+    T.drop_marks_of_queue(number, now)
+  end
+  return view(number, now)
+end)
+
+T.op('resume_queue', { 'write', 'allow-oom' }, function(args, now)
+  local number = named(args.name)
+  clear_pause(number)
+  db.touched[number] = true
+  return view(number, now)
+end)
+
+-- ---- Delete ----
+
+local function forget_settings(number)
+  local q = db.get('q', number)
+  if q.set then
+    q.set = nil
+    db.drop('qs', text(number))
+  end
+end
+
+-- Takes a queue out of what is there; nothing points to it. Its number is never given again, so what a
+-- worker remembers of it means nothing.
+local function drop_queue(number)
+  local q = db.get('q', number)
+  local entry = 'q' .. text(number)
+  db.space.signalled[number] = nil
+  if q.place then
+    T.leave_door(entry)
+  end
+  T.clear_out(entry)
+  M.drop('qn:' .. shard(q.name), q.name)
+  Z.rem('ql', q.name)
+  db.drop('q', number)
+  db.touched[number] = nil
+  if q.limit then
+    local l = db.get('L', q.limit)
+    l.uses = l.uses - 1
+    T.drop_limit_if_idle(q.limit)
+  end
+end
+
+-- A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
+local function drop_if_idle(number)
+  local q = db.get('q', number)
+  local jobs = q.waiting + q.scheduled + q.running + q.succeeded + q.failed + q.cancelled
+  if q.hidden and jobs == 0 and not T.has_takers(number) then
+    drop_queue(number)
+  end
+end
+
+-- A deleted queue remembers no turns. Of so many groups that one step must not forget them all, the
+-- time of those that are left is kept until their step comes. Whether all are forgotten.
+local function forget_turns(number)
+  local q = db.get('q', number)
+  local ranks, left = {}, floor(B.ITEMS_MAX / B.STEPS_MAX)
+  for rank in pairs(q.priorities) do
+    ranks[#ranks + 1] = rank
+  end
+  sort(ranks)
+  for _, rank in ipairs(ranks) do
+    local turns = q.priorities[rank]
+    local v = turns.v
+    turns.v = T.FOREVER
+    while left > 0 and q.priorities[rank] and turns.idle.n > 0 do
+      left = left - 1
+      T.forget_idle_groups(number, rank)
+    end
+    turns.v = v
+    if q.priorities[rank] and turns.idle.n > 0 then
+      return false
+    end
+  end
+  return true
+end
+
+-- A step {'turns', number}.
+function T.step_turns(step)
+  local number = step[2]
+  if not db.get('q', number) then
+    return true
+  end
+  local done = forget_turns(number)
+  if done then
+    drop_if_idle(number)
+  end
+  return done
+end
+
+T.op('delete_queue', { 'write', 'allow-oom' }, function(args, now)
+  local number = named(args.name)
+  local q = db.get('q', number)
+  local unfinished = q.waiting + q.scheduled + q.running
+  if unfinished > 0 then
+    T.refuse({
+      code = 'not_empty', hint = 'cancel its jobs, or wait until they are finished; then delete it',
+      detail = 'queue \3' .. args.name .. '\3 has ' .. text(unfinished)
+        .. (unfinished == 1 and ' unfinished job' or ' unfinished jobs'),
+    })
+  end
+  -- Finished jobs are kept, and who waits for the queue goes on waiting, so what goes is what was set,
+  -- not the entry that these still need.
+  forget_settings(number)
+  q.asked_at, q.hidden = nil, true
+  clear_pause(number)
+  if forget_turns(number) then
+    drop_if_idle(number)
+  else
+    T.go_on({ 'turns', number }, now)
+  end
+  return true
+end)

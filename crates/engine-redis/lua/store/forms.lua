@@ -1,0 +1,162 @@
+-- The forms in which records are kept: arrays, field by field in a fixed order.
+--
+-- A record with its names in it costs three times as much to read and to write, and the records of a
+-- queue are read and written by every call. A kind without a form is kept with its names. A change of a
+-- form is a change of the layout.
+
+-- Kinds of fields: v a value (nil is kept as false), o an ordered set, l a line, p priorities.
+local FORMS = {
+  m = { 'version', 'v', 'last', 'v', 'pulse', 'v', 'deaf_at', 'v', 'behind', 'v', 'fence', 'v', 'arrival', 'v', 'seq', 'v',
+    'used', 'v', 'number', 'v', 'settings', 'v', 'live', 'v', 'pending', 'v', 'families', 'v', 'kept', 'v',
+    'patience', 'v', 'retain_bytes', 'v', 'next_due', 'v', 'signalled', 'v', 'claim', 'v',
+    'set_families', 'v', 'steps', 'v' },
+  q = { 'name', 'v', 'priorities', 'p', 'scheduled', 'v', 'waiting', 'v', 'blocked', 'v', 'running', 'v',
+    'succeeded', 'v', 'failed', 'v', 'cancelled', 'v', 'hidden', 'v', 'since', 'v', 'asked_at', 'v',
+    'limit', 'v', 'place', 'v', 'out', 'v', 'paused_until', 'v', 'set', 'v', 'takers', 'v' },
+  g = { 'queue', 'v', 'priority', 'v', 'name', 'v', 'own', 'v', 'open', 'o', 'bundles', 'v', 'idle', 'v',
+    'ordered', 'v', 'ordered_own', 'v' },
+  b = { 'queue', 'v', 'group', 'v', 'plain', 'v', 'suspect', 'v', 'open', 'o', 'waiting', 'v',
+    'parked_key', 'v', 'head', 'v', 'since', 'v', 'outs', 'o', 'lanes', 'v', 'place', 'v', 'ordered', 'v',
+    'out', 'v', 'try_at', 'v' },
+  l = { 'queue', 'v', 'priority', 'v', 'group', 'v', 'needs', 'v', 'suspect', 'v', 'bundle', 'v',
+    'line', 'l', 'parked_key', 'v', 'head', 'v', 'since', 'v', 'shapes', 'v', 'place', 'v', 'ordered', 'v',
+    'out', 'v', 'try_at', 'v', 'marked', 'v' },
+  s = { 'qn', 'v', 'pr', 'v', 'g', 'v', 'needs', 'v', 'retry', 'v', 'timeout', 'v', 'retain', 'v',
+    'live', 'v', 'rows', 'v', 'q', 'v', 'lane', 'v' },
+  L = { 'uses', 'v', 'in_use', 'v', 'holders', 'o', 'resting', 'o', 'resting_sum', 'v', 'external', 'v',
+    'external_until', 'v', 'tat', 'v', 'paused_until', 'v', 'mark', 'v', 'timer', 'v' },
+  d = { 'lines', 'o', 'pass', 'v', 'misfits', 'o', 'retry', 'o', 'waiting', 'v', 'cursor', 'v',
+    'pending', 'v', 'timer', 'v' },
+  dl = { 'marked', 'o', 'order', 'o', 'waiting', 'v', 'whole', 'v', 'out', 'v' },
+  dg = { 'tag', 'v', 'entries', 'o', 'ordered', 'v' },
+  ho = { 'leases', 'v', 'suspects', 'v' },
+  w = { 'host', 'v', 'pid', 'v', 'version', 'v', 'seen_at', 'v', 'queues', 'v', 'waiting', 'v' },
+  c = { 'n', 'v' },
+  rq = { 'leases', 'v' },
+}
+
+local IN, OUT = {}, {}
+
+function OUT.v(value)
+  if value == nil then
+    return false
+  end
+  return value
+end
+
+function IN.v(value)
+  if value == false then
+    return nil
+  end
+  return value
+end
+
+-- A set is its flat array; a large one, which lies in a key of its own, is its length alone.
+function OUT.o(set)
+  if set.z then
+    return { set.n }
+  end
+  local flat = {}
+  for i = 1, #set do
+    flat[i] = set[i]
+  end
+  return flat
+end
+
+function IN.o(flat)
+  local n = #flat
+  if n == 1 then
+    return { z = true, n = flat[1] }
+  end
+  flat.n = n / 2
+  return flat
+end
+
+-- A short line is its flat array, a long one has five numbers.
+function OUT.l(line)
+  if line.big then
+    return { line.n, line.last, line.aside, line.dead, 0 }
+  end
+  return line.q
+end
+
+function IN.l(flat)
+  if #flat == 5 then
+    return { n = flat[1], big = true, last = flat[2], aside = flat[3], dead = flat[4] }
+  end
+  return { n = #flat / 2, q = flat }
+end
+
+function OUT.p(priorities)
+  local flat = {}
+  for rank, turns in pairs(priorities) do
+    local n = #flat
+    flat[n + 1], flat[n + 2], flat[n + 3] = rank, turns.v, OUT.o(turns.open)
+    flat[n + 4], flat[n + 5] = OUT.o(turns.idle), turns.groups
+  end
+  return flat
+end
+
+function IN.p(flat)
+  local priorities = {}
+  for i = 1, #flat, 5 do
+    priorities[flat[i]] = {
+      v = flat[i + 1], open = IN.o(flat[i + 2]), idle = IN.o(flat[i + 3]), groups = flat[i + 4],
+    }
+  end
+  return priorities
+end
+
+-- A field that no form names would be lost without a word.
+local function check_form(kind, form, record)
+  for name in pairs(record) do
+    local known = false
+    for i = 1, #form, 2 do
+      known = known or form[i] == name
+    end
+    if not known then
+      error('the form of ' .. kind .. ' has no field ' .. tostring(name))
+    end
+  end
+end
+
+-- A record as bytes.
+function db.encode(kind, record)
+  local form = FORMS[kind]
+  if not form then
+    return cmsgpack.pack(record)
+  end
+  if TESTING then
+    check_form(kind, form, record)
+  end
+  local flat = {}
+  for i = 1, #form, 2 do
+    local value, how = record[form[i]], form[i + 1]
+    if how ~= 'v' then
+      value = OUT[how](value)
+    elseif value == nil then
+      value = false
+    end
+    flat[(i + 1) / 2] = value
+  end
+  return cmsgpack.pack(flat)
+end
+
+-- Bytes as a record.
+function db.decode(kind, bytes)
+  local form = FORMS[kind]
+  local flat = cmsgpack.unpack(bytes)
+  if not form then
+    return flat
+  end
+  local record = {}
+  for i = 1, #form, 2 do
+    local value, how = flat[(i + 1) / 2], form[i + 1]
+    if how ~= 'v' then
+      record[form[i]] = IN[how](value)
+    elseif value ~= false then
+      record[form[i]] = value
+    end
+  end
+  return record
+end

@@ -1,0 +1,238 @@
+//! One call of the library: packed, sent, read, and what went wrong with it said in the words of every
+//! engine.
+//!
+//! What certainly did nothing because the server was between two states is tried again for a moment;
+//! nothing that may have happened is ever repeated here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_engine::{CallError, Fault};
+use tokio::time::Instant;
+
+use crate::decode::{self, Answered, Denied, Malformed};
+use crate::encode;
+use crate::link::{LinkError, Value};
+use crate::shared::Shared;
+use crate::waiting::Space;
+
+/// For so long a call is tried again that the server certainly did not do.
+const AGAIN_FOR: Duration = Duration::from_secs(1);
+/// Pauses between such tries: the first, and the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(160);
+/// After so long a caller may ask again where the store is full.
+const FULL_RETRY_S: u64 = 5;
+
+/// Why a call has no reply.
+#[derive(Debug)]
+pub(crate) enum AskError {
+    /// As callers are told.
+    Call(CallError),
+    /// The body that was to be changed is another by now.
+    StaleBody,
+}
+
+impl From<CallError> for AskError {
+    fn from(why: CallError) -> Self {
+        AskError::Call(why)
+    }
+}
+impl From<Fault> for AskError {
+    fn from(why: Fault) -> Self {
+        AskError::Call(why.into())
+    }
+}
+impl From<AskError> for CallError {
+    fn from(why: AskError) -> Self {
+        match why {
+            AskError::Call(why) => why,
+            AskError::StaleBody => Fault::Broken("a body was compared unasked".to_owned()).into(),
+        }
+    }
+}
+
+/// Calls in one namespace.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub shared: Arc<Shared>,
+    pub space: Arc<Space>,
+}
+
+impl Caller {
+    /// Calls an operation of the library with these arguments.
+    pub(crate) async fn ask<R: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        args: Result<Vec<u8>, Fault>,
+    ) -> Result<Answered<R>, AskError> {
+        let parts = self.send(operation, &args?).await?;
+        let received = Instant::now();
+        match decode::read(operation, parts)? {
+            Ok(answered) => {
+                self.space.timer.heard(answered.now, answered.due, received);
+                Ok(answered)
+            }
+            Err(Denied::No(no)) => Err(CallError::Refused(no).into()),
+            Err(Denied::StaleBody) => Err(AskError::StaleBody),
+        }
+    }
+
+    /// As [`Caller::ask`], for a reply that needs nothing beside it.
+    pub(crate) async fn reply<R: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        args: &impl Serialize,
+    ) -> Result<R, CallError> {
+        Ok(self.ask(operation, encode::pack(args)).await?.reply)
+    }
+
+    async fn send(&self, operation: &str, args: &[u8]) -> Result<Vec<Vec<u8>>, CallError> {
+        let (namespace, meta) = (self.space.name.as_str(), self.space.meta.as_str());
+        let began = Instant::now();
+        let mut pause = PAUSE_MIN;
+        loop {
+            let why = match self.shared.link.fcall(namespace, operation, &[meta], &[args]).await {
+                Ok(value) => return parts(operation, value),
+                Err(why) => why,
+            };
+            if !is_between(&why) || began.elapsed() + pause > AGAIN_FOR {
+                return Err(told(operation, why));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+/// A reply whose parts do not go together.
+pub(crate) fn malformed(operation: &'static str) -> impl Fn(Malformed) -> CallError {
+    move |what| decode::malformed(operation, what).into()
+}
+
+fn parts(operation: &str, value: Value) -> Result<Vec<Vec<u8>>, CallError> {
+    let broken = || Fault::Broken(format!("{operation} was answered in another form than ours"));
+    let Value::Array(items) = value else { return Err(broken().into()) };
+    let part = |item| match item {
+        Value::BulkString(bytes) => Ok(bytes),
+        Value::SimpleString(text) => Ok(text.into_bytes()),
+        _ => Err(broken().into()),
+    };
+    items.into_iter().map(part).collect()
+}
+
+/// Whether the server did nothing and will soon be able to: a failover, a start, a slot on its way.
+fn is_between(why: &LinkError) -> bool {
+    matches!(
+        why.code(),
+        Some(
+            "TRYAGAIN"
+                | "LOADING"
+                | "CLUSTERDOWN"
+                | "READONLY"
+                | "MASTERDOWN"
+                | "BUSY"
+                | "TENURE_FROZEN"
+                | "TENURE_MOVING"
+        )
+    )
+}
+
+/// What a caller is told.
+fn told(operation: &str, why: LinkError) -> CallError {
+    let (code, message) = match why {
+        LinkError::Unavailable(why) => return Fault::Unavailable(why).into(),
+        LinkError::Unknown(why) => return Fault::Unknown(why).into(),
+        LinkError::Refused { code, message } => (code, message),
+    };
+    let unavailable = |sentence: &str| Fault::Unavailable(sentence.to_owned()).into();
+    match code.as_str() {
+        "OOM" => {
+            let mut no = Refusal::new(
+                Code::StoreFull,
+                "redis has reached its \"maxmemory\" and takes nothing new",
+                "let jobs end or shorten \"retain\", or raise \"maxmemory\"; what settles, extends \
+                 or cancels still works",
+            );
+            no.retry_after_s = Some(FULL_RETRY_S);
+            CallError::Refused(no)
+        }
+        "LOADING" => unavailable("redis is still loading its data: ask again in a moment"),
+        "CLUSTERDOWN" => unavailable(
+            "the cluster has no primary for this namespace: wait for its failover, or look at its \
+             nodes",
+        ),
+        "READONLY" | "MASTERDOWN" => unavailable(
+            "this redis is a replica: a failover is under way, or the address names a replica; name \
+             the primary, the sentinels or the cluster",
+        ),
+        "TRYAGAIN" | "TENURE_MOVING" => unavailable(
+            "the slot of this namespace is being moved to another node: ask again when it has \
+             arrived",
+        ),
+        "TENURE_FROZEN" => unavailable(
+            "this namespace is frozen while its slot is moved: thaw it when the slot has arrived",
+        ),
+        "BUSY" => unavailable(
+            "redis is busy with a script of somebody else: end it, or wait until it has ended",
+        ),
+        "MISCONF" => unavailable(
+            "redis refuses to write because it cannot save to its disk: look at its log",
+        ),
+        "NOREPLICAS" => unavailable(
+            "redis refuses to write because it has too few replicas: look at \
+             \"min-replicas-to-write\"",
+        ),
+        "TENURE_LAYOUT" => Fault::Unavailable(format!(
+            "another release of Tenure uses this namespace in another form ({message}): run one \
+             release, or use another prefix"
+        ))
+        .into(),
+        "NOPERM" | "NOAUTH" | "WRONGPASS" => Fault::Denied(Refusal::new(
+            Code::Unauthorized,
+            format!("redis does not permit this: {message}"),
+            "give the address the user and the password of one who may call the functions and \
+             listen to the channels of Tenure",
+        ))
+        .into(),
+        _ => Fault::Broken(format!("redis refused {operation}: {code} {message}")).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: &str) -> LinkError {
+        LinkError::Refused { code: code.to_owned(), message: "m".to_owned() }
+    }
+
+    #[test]
+    fn a_full_store_is_an_answer_and_no_fault() {
+        assert_eq!(told("push", refused("OOM")).code(), Some(Code::StoreFull));
+    }
+
+    #[test]
+    fn what_did_nothing_is_told_apart_from_what_may_have_happened() {
+        for code in ["LOADING", "READONLY", "CLUSTERDOWN", "TENURE_FROZEN", "TENURE_LAYOUT"] {
+            let told = told("push", refused(code));
+            assert!(matches!(told, CallError::Fault(Fault::Unavailable(_))), "{code}");
+        }
+        let lost = LinkError::Unknown("no answer".to_owned());
+        assert!(!is_between(&lost));
+        assert!(matches!(told("push", lost), CallError::Fault(Fault::Unknown(_))));
+        assert!(matches!(told("push", refused("NOPERM")), CallError::Fault(Fault::Denied(_))));
+        assert!(matches!(told("push", refused("ERR")), CallError::Fault(Fault::Broken(_))));
+    }
+
+    #[test]
+    fn an_answer_is_a_list_of_texts() {
+        let text = Value::BulkString(b"a".to_vec());
+        assert_eq!(parts("push", Value::Array(vec![text])), Ok(vec![b"a".to_vec()]));
+        assert!(parts("push", Value::Nil).is_err());
+        assert!(parts("push", Value::Array(vec![Value::Int(1)])).is_err());
+    }
+}

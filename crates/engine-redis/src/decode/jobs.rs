@@ -1,0 +1,327 @@
+//! Jobs in replies, shown exactly as `tenure_core::machine::StoredJob::view` shows them.
+
+use serde::Deserialize;
+use tenure_core::job::{
+    Backoff, JobError, JobState, JobView, Need, OnConflict, Outcome, PushedJob, Retry, Unique,
+    Until,
+};
+use tenure_core::machine::lease_id;
+use tenure_core::names::{
+    Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
+};
+use tenure_core::requests::PushedId;
+use tenure_core::time::{Moment, Span};
+
+use super::lenient::Maybe;
+use super::{Blobs, Malformed};
+use crate::encode::read_body;
+
+/// A state by its letter.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct State(pub JobState);
+
+impl State {
+    pub(super) fn of(letter: &str) -> Option<State> {
+        Some(State(match letter {
+            "d" => JobState::Dependent,
+            "s" => JobState::Scheduled,
+            "w" => JobState::Ready,
+            "b" => JobState::Blocked,
+            "r" => JobState::Running,
+            "S" => JobState::Succeeded,
+            "F" => JobState::Failed,
+            "C" => JobState::Cancelled,
+            _ => return None,
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for State {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let letter = std::borrow::Cow::<'de, str>::deserialize(d)?;
+        State::of(&letter).ok_or_else(|| serde::de::Error::custom("not a state"))
+    }
+}
+
+pub(super) fn moment(at: Maybe<u64>) -> Option<Moment> {
+    at.0.map(Moment::from_us)
+}
+
+pub(super) fn span(of: Maybe<u64>) -> Option<Span> {
+    of.0.map(Span::from_us)
+}
+
+/// A need: `["l", limit, weight, cost]` or `["p", pool, tag, prefer, id, count]`.
+pub(super) struct NeedReply(pub Need);
+
+impl<'de> Deserialize<'de> for NeedReply {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_seq(NeedVisitor)
+    }
+}
+
+struct NeedVisitor;
+
+impl<'de> serde::de::Visitor<'de> for NeedVisitor {
+    type Value = NeedReply;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a need")
+    }
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<NeedReply, A::Error> {
+        fn next<'de, A, T>(seq: &mut A) -> Result<T, A::Error>
+        where
+            A: serde::de::SeqAccess<'de>,
+            T: Deserialize<'de>,
+        {
+            let short = || serde::de::Error::custom("a need that is too short");
+            seq.next_element()?.ok_or_else(short)
+        }
+        let kind: String = next(&mut seq)?;
+        let need = if kind == "l" {
+            let limit: LimitName = next(&mut seq)?;
+            Need::Limit { limit, weight: next(&mut seq)?, cost: next(&mut seq)? }
+        } else {
+            let pool: PoolName = next(&mut seq)?;
+            let tag: Maybe<Tag> = next(&mut seq)?;
+            let (prefer, id): (Maybe<ResourceId>, Maybe<ResourceId>) =
+                (next(&mut seq)?, next(&mut seq)?);
+            Need::Pool { pool, tag: tag.0, prefer: prefer.0, id: id.0, count: next(&mut seq)? }
+        };
+        Ok(NeedReply(need))
+    }
+}
+
+pub(super) fn needs(needs: Vec<NeedReply>) -> Vec<Need> {
+    needs.into_iter().map(|NeedReply(need)| need).collect()
+}
+
+/// One number, or the delays of a list.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Waits {
+    One(u64),
+    Each(Vec<u64>),
+}
+
+/// A retry: `[max_attempts, max_lost, kind, a, b, jitter]`.
+#[derive(Deserialize)]
+pub(super) struct RetryReply(u32, u32, String, Waits, Maybe<u64>, bool);
+
+impl RetryReply {
+    pub(super) fn read(self) -> Result<Retry, Malformed> {
+        let RetryReply(max_attempts, max_lost, kind, a, b, jitter) = self;
+        let backoff = match (kind.as_str(), a) {
+            ("e", Waits::One(base)) => Backoff::Exponential {
+                base: Span::from_us(base),
+                max: Span::from_us(b.0.unwrap_or(base)),
+                jitter,
+            },
+            ("f", Waits::One(base)) => Backoff::Fixed { base: Span::from_us(base), jitter },
+            ("l", Waits::Each(delays)) => {
+                Backoff::List { delays: delays.into_iter().map(Span::from_us).collect(), jitter }
+            }
+            _ => return Err(Malformed("a retry")),
+        };
+        Ok(Retry { max_attempts, max_lost, backoff })
+    }
+}
+
+#[derive(Deserialize)]
+struct UniqueReply(UniqueKey, String, Maybe<u64>, #[serde(default)] String);
+
+impl UniqueReply {
+    fn read(self) -> Unique {
+        Unique {
+            key: self.0,
+            until: if self.1 == "s" { Until::Start } else { Until::End },
+            hold: span(self.2),
+            on_conflict: match self.3.as_str() {
+                "r" => OnConflict::Replace,
+                "x" => OnConflict::Reject,
+                _ => OnConflict::Keep,
+            },
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Shape {
+    qn: QueueName,
+    #[serde(default)]
+    pr: i8,
+    #[serde(default)]
+    g: Maybe<Group>,
+    #[serde(default)]
+    needs: Vec<NeedReply>,
+    retry: RetryReply,
+    #[serde(default)]
+    timeout: Maybe<u64>,
+    #[serde(default)]
+    retain: Maybe<u64>,
+}
+
+/// A job as the store holds it.
+#[derive(Deserialize)]
+pub(crate) struct Stored {
+    pub seq: u64,
+    id: JobId,
+    state: State,
+    shape: Shape,
+    body: usize,
+    #[serde(default)]
+    result: Maybe<usize>,
+    #[serde(default)]
+    progress: Maybe<usize>,
+    #[serde(default)]
+    errors: Maybe<usize>,
+    #[serde(default)]
+    error: Maybe<String>,
+    created_at: u64,
+    run_at: u64,
+    #[serde(default)]
+    started_at: Maybe<u64>,
+    #[serde(default)]
+    finished_at: Maybe<u64>,
+    #[serde(default)]
+    expires_at: Maybe<u64>,
+    #[serde(default)]
+    ended: u32,
+    #[serde(default)]
+    lost: u32,
+    #[serde(default)]
+    cancel: bool,
+    #[serde(default)]
+    unique: Maybe<UniqueReply>,
+    #[serde(default)]
+    lease: Maybe<(u64, u64)>,
+}
+
+/// One run that did not end well: `[attempt, at, error, "f" or "l"]`.
+#[derive(Deserialize)]
+struct ErrorReply(u32, u64, String, String);
+
+impl Stored {
+    /// The job as the contract shows it; its payload and its result only if `full`.
+    pub(crate) fn view(self, blobs: &Blobs, full: bool) -> Result<JobView, Malformed> {
+        let (kind, payload, labels) =
+            read_body(blobs.get(self.body)?).ok_or(Malformed("the body of a job"))?;
+        let result = match self.result.0.filter(|_| full) {
+            Some(number) => Some(blobs.json(number)?),
+            None => None,
+        };
+        let errors: Vec<ErrorReply> = match self.errors.0 {
+            Some(number) => rmp_serde::from_slice(blobs.get(number)?)
+                .map_err(|_| Malformed("the errors of a job"))?,
+            None => Vec::new(),
+        };
+        let errors = errors.into_iter().map(|ErrorReply(attempt, at, error, outcome)| JobError {
+            attempt,
+            at: Moment::from_us(at),
+            error,
+            outcome: if outcome == "l" { Outcome::Lost } else { Outcome::Failed },
+        });
+        let state = self.state.0;
+        Ok(JobView {
+            id: self.id,
+            queue: self.shape.qn,
+            kind,
+            state,
+            payload: full.then_some(payload),
+            priority: self.shape.pr,
+            group: self.shape.g.0,
+            needs: needs(self.shape.needs),
+            attempt: self.ended + u32::from(state == JobState::Running),
+            lost: self.lost,
+            run_at: Moment::from_us(self.run_at),
+            created_at: Moment::from_us(self.created_at),
+            started_at: moment(self.started_at),
+            finished_at: moment(self.finished_at),
+            expires_at: moment(self.expires_at),
+            result: full.then(|| result.unwrap_or_default()),
+            error: self.error.0,
+            errors: errors.collect(),
+            progress: self.progress.0.map(|number| blobs.json(number)).transpose()?,
+            unique: self.unique.0.map(UniqueReply::read),
+            labels,
+            lease: self.lease.0.map(|(fence, seq)| lease_id(fence, seq)),
+            cancel_requested: self.cancel,
+            retry: self.shape.retry.read()?,
+            timeout: span(self.shape.timeout),
+            retain: span(self.shape.retain),
+        })
+    }
+
+    /// The body as it is stored, to be compared when it is changed.
+    pub(crate) fn body(&self, blobs: &Blobs) -> Result<String, Malformed> {
+        blobs.text(self.body).map(str::to_owned)
+    }
+
+    /// Whether it is of this kind and has this label, as far as either is asked for.
+    pub(crate) fn is_meant(
+        &self,
+        blobs: &Blobs,
+        kind: Option<&str>,
+        label: Option<&(String, String)>,
+    ) -> Result<bool, Malformed> {
+        if kind.is_none() && label.is_none() {
+            return Ok(true);
+        }
+        let (own, _, labels) =
+            read_body(blobs.get(self.body)?).ok_or(Malformed("the body of a job"))?;
+        let has = |(key, value): &(String, String)| labels.get(key) == Some(value);
+        Ok(kind.is_none_or(|kind| kind == own) && label.is_none_or(has))
+    }
+}
+
+/// One pushed job.
+#[derive(Deserialize)]
+pub(crate) struct PushedReply {
+    id: JobId,
+    #[serde(default)]
+    dup: bool,
+    #[serde(default)]
+    rep: bool,
+    #[serde(default)]
+    unasked: bool,
+    #[serde(default)]
+    job: Maybe<Stored>,
+}
+
+/// Pushed jobs as they are shown.
+pub(crate) fn pushed_jobs(
+    pushed: Vec<PushedReply>,
+    blobs: &Blobs,
+    full: bool,
+) -> Result<Vec<PushedJob>, Malformed> {
+    let show = |one: PushedReply| {
+        let job = one.job.0.ok_or(Malformed("a pushed job"))?.view(blobs, full)?;
+        let workers = one.unasked.then_some(0);
+        Ok(PushedJob { job, duplicate: one.dup, replaced: one.rep, workers })
+    };
+    pushed.into_iter().map(show).collect()
+}
+
+/// Pushed jobs by their ids alone.
+pub(crate) fn pushed_ids(pushed: Vec<PushedReply>) -> Vec<PushedId> {
+    let ids = pushed.into_iter().map(|one| PushedId {
+        id: one.id,
+        duplicate: one.dup,
+        replaced: one.rep,
+        workers: one.unasked.then_some(0),
+    });
+    ids.collect()
+}
+
+/// Jobs in a list.
+#[derive(Deserialize)]
+pub(crate) struct ListedJobs {
+    pub jobs: Vec<Stored>,
+    #[serde(default)]
+    pub next: Maybe<u64>,
+    #[serde(default)]
+    pub scanned: usize,
+    /// Rows were looked at after the last of `jobs`.
+    #[serde(default)]
+    pub tail: bool,
+}

@@ -1,0 +1,211 @@
+//! Leases in replies: granted, extended, settled, listed.
+
+use serde::Deserialize;
+use tenure_core::lease::{
+    Extended, ExtendedLease, HeldResource, LeaseSummary, LeaseView, LeasedResource, SettledLease,
+};
+use tenure_core::machine::lease_id;
+use tenure_core::names::{JobId, LimitName, PoolName, QueueName, ResourceId, Tag};
+use tenure_core::refusal::Code;
+use tenure_core::requests::{Extend, Settle};
+use tenure_core::time::Moment;
+
+use super::explain::ReasonReply;
+use super::jobs::{PushedReply, State, Stored, moment, pushed_jobs};
+use super::lenient::Maybe;
+use super::{Blobs, Malformed};
+
+/// A lease call's answer.
+#[derive(Deserialize)]
+pub(crate) struct LeasedReply {
+    #[serde(default)]
+    pub leases: Vec<GrantReply>,
+    #[serde(default)]
+    pub next_at: Maybe<u64>,
+    #[serde(default)]
+    pub reasons: Vec<ReasonReply>,
+    /// The call is registered and waits for a signal.
+    #[serde(default)]
+    pub waits: bool,
+    /// Another call under the same request id waits now.
+    #[serde(default)]
+    pub over: bool,
+    /// The bounded work was not enough: call again at once.
+    #[serde(default)]
+    pub more: bool,
+}
+
+/// One grant.
+#[derive(Deserialize)]
+pub(crate) struct GrantReply {
+    pub fence: u64,
+    #[serde(default)]
+    pub seq: Maybe<u64>,
+    /// It was granted and given back in one step: there is no lease.
+    #[serde(default)]
+    pub token: bool,
+    #[serde(default)]
+    holder: Maybe<String>,
+    granted_at: u64,
+    expires_at: u64,
+    #[serde(default)]
+    deadline: Maybe<u64>,
+    #[serde(default)]
+    job: Maybe<Stored>,
+    #[serde(default)]
+    resources: Vec<GrantedResource>,
+    #[serde(default)]
+    limits: Vec<LimitName>,
+}
+
+#[derive(Deserialize)]
+struct GrantedResource {
+    pool: PoolName,
+    id: ResourceId,
+    #[serde(default)]
+    data: Maybe<usize>,
+    #[serde(default)]
+    tags: Vec<Tag>,
+}
+
+/// What leases of who did not say who they are show.
+const ANONYMOUS: &str = "anonymous";
+
+fn holder(holder: Maybe<String>) -> String {
+    holder.0.unwrap_or_else(|| ANONYMOUS.to_owned())
+}
+
+impl GrantReply {
+    pub(crate) fn view(self, blobs: &Blobs) -> Result<LeaseView, Malformed> {
+        let resource = |held: GrantedResource| {
+            let data = held.data.0.map(|number| blobs.json(number)).transpose()?;
+            let data = data.unwrap_or_default();
+            Ok(LeasedResource { pool: held.pool, id: held.id, data, tags: held.tags })
+        };
+        let seq = self.seq.0.unwrap_or(0);
+        Ok(LeaseView {
+            lease: (!self.token).then(|| lease_id(self.fence, seq)),
+            fence: self.fence,
+            holder: holder(self.holder),
+            granted_at: Moment::from_us(self.granted_at),
+            expires_at: Moment::from_us(self.expires_at),
+            deadline: moment(self.deadline),
+            job: self.job.0.map(|job| job.view(blobs, true)).transpose()?,
+            resources: self.resources.into_iter().map(resource).collect::<Result<_, _>>()?,
+            limits: self.limits,
+        })
+    }
+
+    /// What undoes it: its fence and its row number, unless there is nothing to undo.
+    pub(crate) fn name(&self) -> Option<(u64, u64)> {
+        (!self.token).then(|| (self.fence, self.seq.0.unwrap_or(0)))
+    }
+}
+
+/// An extend's answer; places count from 1.
+#[derive(Deserialize)]
+pub(crate) struct ExtendedReply {
+    #[serde(default)]
+    ok: Vec<(usize, u64)>,
+    #[serde(default)]
+    lost: Vec<usize>,
+    #[serde(default)]
+    cancel: Vec<usize>,
+}
+
+/// The answer to an extend, in the words of its call.
+pub(crate) fn extended(asked: &Extend, reply: ExtendedReply) -> Result<Extended, Malformed> {
+    let named = |at: usize| {
+        let item = at.checked_sub(1).and_then(|at| asked.leases.get(at));
+        item.map(|item| item.lease.clone()).ok_or(Malformed("the place of a lease"))
+    };
+    let alive = |(at, expires_at): (usize, u64)| {
+        Ok(ExtendedLease { lease: named(at)?, expires_at: Moment::from_us(expires_at) })
+    };
+    Ok(Extended {
+        extended: reply.ok.into_iter().map(alive).collect::<Result<_, _>>()?,
+        lost: reply.lost.into_iter().map(named).collect::<Result<_, _>>()?,
+        cancel: reply.cancel.into_iter().map(named).collect::<Result<_, _>>()?,
+    })
+}
+
+/// What became of one settled lease.
+#[derive(Deserialize)]
+pub(crate) struct SettledReply {
+    #[serde(default)]
+    ok: bool,
+    #[serde(default)]
+    state: Maybe<State>,
+    #[serde(default)]
+    run_at: Maybe<u64>,
+    #[serde(default)]
+    code: Maybe<String>,
+    #[serde(default)]
+    pushed: Vec<PushedReply>,
+}
+
+/// The answer to a settle, in the words of its call.
+pub(crate) fn settled(
+    asked: Settle,
+    reply: Vec<SettledReply>,
+    blobs: &Blobs,
+) -> Result<Vec<SettledLease>, Malformed> {
+    if asked.settle.len() != reply.len() {
+        return Err(Malformed("the answer to one of its items"));
+    }
+    let read = |code: String| code.parse::<Code>().map_err(|()| Malformed("a code"));
+    let one = |(item, one): (tenure_core::lease::SettleItem, SettledReply)| {
+        Ok(SettledLease {
+            lease: item.lease,
+            ok: one.ok,
+            state: one.state.0.map(|state| state.0),
+            run_at: moment(one.run_at),
+            code: if one.ok { None } else { one.code.0.map(read).transpose()? },
+            pushed: pushed_jobs(one.pushed, blobs, false)?,
+        })
+    };
+    asked.settle.into_iter().zip(reply).map(one).collect()
+}
+
+/// A page of live leases.
+#[derive(Deserialize)]
+pub(crate) struct LeasesReply {
+    fence: u64,
+    #[serde(default)]
+    seq: Maybe<u64>,
+    #[serde(default)]
+    holder: Maybe<String>,
+    granted_at: u64,
+    expires_at: u64,
+    #[serde(default)]
+    deadline: Maybe<u64>,
+    #[serde(default)]
+    job: Maybe<JobId>,
+    #[serde(default)]
+    queue: Maybe<QueueName>,
+    #[serde(default)]
+    limits: Vec<LimitName>,
+    #[serde(default)]
+    resources: Vec<(PoolName, ResourceId)>,
+    #[serde(default)]
+    cancel: bool,
+}
+
+/// Live leases as lists show them.
+pub(crate) fn leases_listed(leases: Vec<LeasesReply>) -> Vec<LeaseSummary> {
+    let resource = |(pool, id)| HeldResource { pool, id };
+    let all = leases.into_iter().map(|lease| LeaseSummary {
+        lease: lease_id(lease.fence, lease.seq.0.unwrap_or(0)),
+        fence: lease.fence,
+        holder: holder(lease.holder),
+        granted_at: Moment::from_us(lease.granted_at),
+        expires_at: Moment::from_us(lease.expires_at),
+        deadline: moment(lease.deadline),
+        job: lease.job.0,
+        queue: lease.queue.0,
+        resources: lease.resources.into_iter().map(resource).collect(),
+        limits: lease.limits,
+        cancel_requested: lease.cancel,
+    });
+    all.collect()
+}

@@ -1,0 +1,225 @@
+//! From the answers of the library's functions to replies: MessagePack maps with short names, and
+//! the texts that they refer to by number.
+//!
+//! The server's maps are lenient: an empty one comes as an empty list, and nothing is `nil`, `false`
+//! or absent. What is not of the form is a fault that names the call and never what was in it.
+
+mod explain;
+mod jobs;
+mod leases;
+mod lenient;
+mod mask;
+mod resources;
+#[cfg(test)]
+mod round_trip;
+mod settings;
+mod totals;
+mod words;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_engine::Fault;
+
+pub(crate) use explain::ExplainedReply;
+pub(crate) use jobs::{ListedJobs, PushedReply, Stored, pushed_ids, pushed_jobs};
+pub(crate) use leases::{
+    ExtendedReply, LeasedReply, LeasesReply, SettledReply, extended, leases_listed, settled,
+};
+pub(crate) use lenient::Maybe;
+pub(crate) use resources::{ResourceReply, SyncedReply};
+pub(crate) use settings::{LimitReply, PoolReply, PutReply, QueueReply};
+pub(crate) use totals::{AuditReply, Count, StatsReply, TickReply, WorkerReply};
+
+/// A page of anything.
+#[derive(Deserialize)]
+pub(crate) struct PageReply<T> {
+    pub items: Vec<T>,
+    #[serde(default)]
+    pub next: Maybe<String>,
+}
+
+/// What a call was answered.
+pub(crate) struct Answered<R> {
+    /// The server's clock, in µs.
+    pub now: u64,
+    /// The soonest due moment that the call knows of, in µs.
+    pub due: Option<u64>,
+    /// The reply.
+    pub reply: R,
+    /// What the reply refers to by number.
+    pub blobs: Blobs,
+}
+
+/// Texts beside a reply, which refers to them by their numbers from 1 on.
+pub(crate) struct Blobs(Vec<Vec<u8>>);
+
+impl Blobs {
+    #[cfg(test)]
+    pub(crate) fn of(texts: &[&str]) -> Self {
+        Blobs(texts.iter().map(|text| text.as_bytes().to_vec()).collect())
+    }
+
+    fn get(&self, number: usize) -> Result<&[u8], Malformed> {
+        let blob = number.checked_sub(1).and_then(|at| self.0.get(at));
+        blob.map(Vec::as_slice).ok_or(Malformed("a part that it refers to"))
+    }
+
+    fn text(&self, number: usize) -> Result<&str, Malformed> {
+        std::str::from_utf8(self.get(number)?).map_err(|_| Malformed("a text"))
+    }
+
+    fn json(&self, number: usize) -> Result<tenure_core::secret::Json, Malformed> {
+        let text = self.text(number)?;
+        tenure_core::secret::Json::parse(text).ok_or(Malformed("a part that is JSON"))
+    }
+}
+
+/// What of a reply is not of its form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Malformed(pub &'static str);
+
+/// Why a call has no reply.
+#[derive(Debug)]
+pub(crate) enum Denied {
+    /// The answer is no.
+    No(Refusal),
+    /// The body that was to be changed is another by now: read it again.
+    StaleBody,
+}
+
+#[derive(Deserialize)]
+struct Envelope<R> {
+    #[serde(default)]
+    t: u64,
+    #[serde(default)]
+    d: Maybe<u64>,
+    r: Option<R>,
+    #[serde(default)]
+    no: Maybe<No>,
+}
+
+#[derive(Deserialize)]
+struct No {
+    code: String,
+    #[serde(default)]
+    detail: String,
+    #[serde(default)]
+    hint: String,
+    #[serde(default)]
+    pointer: Maybe<String>,
+    #[serde(default)]
+    index: Maybe<usize>,
+    #[serde(default)]
+    retry_after_s: Maybe<u64>,
+    #[serde(default)]
+    job: Maybe<String>,
+}
+
+/// The code by which a body that changed meanwhile is told; no caller ever sees it.
+const STALE_BODY: &str = "stale_body";
+
+impl No {
+    fn denied(self) -> Denied {
+        if self.code == STALE_BODY {
+            return Denied::StaleBody;
+        }
+        let code = self.code.parse().unwrap_or(Code::Internal);
+        let mut no = Refusal::new(code, words::spoken(&self.detail), words::spoken(&self.hint));
+        no.pointer = self.pointer.0;
+        no.index = self.index.0;
+        no.retry_after_s = self.retry_after_s.0;
+        no.job = self.job.0;
+        Denied::No(no)
+    }
+}
+
+/// Reads what a call was answered: the reply, or the refusal. `parts` are the map and the texts
+/// beside it.
+pub(crate) fn read<R: DeserializeOwned>(
+    operation: &str,
+    mut parts: Vec<Vec<u8>>,
+) -> Result<Result<Answered<R>, Denied>, Fault> {
+    if parts.is_empty() {
+        return Err(malformed(operation, Malformed("its first part")));
+    }
+    let map = parts.remove(0);
+    let envelope: Envelope<R> = rmp_serde::from_slice(&map)
+        .map_err(|why| Fault::Broken(format!("the answer to {operation} cannot be read: {why}")))?;
+    if let Some(no) = envelope.no.0 {
+        return Ok(Err(no.denied()));
+    }
+    let Some(reply) = envelope.r else {
+        return Err(malformed(operation, Malformed("its reply")));
+    };
+    let blobs = Blobs(parts);
+    Ok(Ok(Answered { now: envelope.t, due: envelope.d.0, reply, blobs }))
+}
+
+/// A reply that is not of its form: a bug of ours, or another's library under our name.
+pub(crate) fn malformed(operation: &str, Malformed(what): Malformed) -> Fault {
+    Fault::Broken(format!("the answer to {operation} cannot be read: {what} is missing or wrong"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serialize;
+
+    use super::*;
+
+    /// What the library would answer.
+    pub(super) fn answer(map: &impl Serialize) -> Vec<Vec<u8>> {
+        vec![rmp_serde::to_vec_named(map).unwrap()]
+    }
+
+    #[derive(Serialize)]
+    struct Said<N: Serialize> {
+        t: u64,
+        no: N,
+    }
+
+    #[test]
+    fn a_refusal_is_read_with_all_that_it_says() {
+        #[derive(Serialize)]
+        struct Conflict<'a> {
+            code: &'a str,
+            detail: &'a str,
+            hint: &'a str,
+            pointer: &'a str,
+            index: usize,
+            job: &'a str,
+        }
+        let no = Conflict {
+            code: "unique_conflict",
+            detail: "the unique key \u{3}a\"b\u{3} is held",
+            hint: "wait",
+            pointer: "",
+            index: 0,
+            job: "j",
+        };
+        let read = read::<u64>("push", answer(&Said { t: 1, no })).unwrap();
+        let Err(Denied::No(no)) = read else { panic!("it was refused") };
+        assert_eq!(no.code, Code::UniqueConflict);
+        assert_eq!(no.detail, "the unique key \"a\\\"b\" is held");
+        assert_eq!((no.pointer.as_deref(), no.index), (Some(""), Some(0)));
+        assert_eq!((no.job.as_deref(), no.retry_after_s), (Some("j"), None));
+    }
+
+    #[test]
+    fn a_stale_body_is_told_apart() {
+        #[derive(Serialize)]
+        struct Stale {
+            code: &'static str,
+        }
+        let said = Said { t: 1, no: Stale { code: "stale_body" } };
+        assert!(matches!(read::<u64>("patch", answer(&said)), Ok(Err(Denied::StaleBody))));
+    }
+
+    #[test]
+    fn what_is_no_answer_is_a_fault_that_names_the_call() {
+        for parts in [vec![], vec![vec![]], vec![b"hello".to_vec()], vec![vec![0x80]]] {
+            let Err(Fault::Broken(why)) = read::<u64>("push", parts) else { panic!("a fault") };
+            assert!(why.contains("push"), "{why}");
+        }
+    }
+}

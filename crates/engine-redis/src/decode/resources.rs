@@ -1,0 +1,94 @@
+//! Resources in replies. Their data comes as it is stored and leaves here masked.
+
+use serde::Deserialize;
+use tenure_core::names::{ResourceId, Tag};
+use tenure_core::secret::Json;
+use tenure_core::settings::{ResourceState, ResourceView, Synced};
+
+use super::jobs::moment;
+use super::lenient::Maybe;
+use super::mask::mask;
+use super::settings::{HolderReply, holders};
+use super::{Blobs, Malformed};
+
+/// A resource.
+#[derive(Deserialize)]
+pub(crate) struct ResourceReply {
+    id: ResourceId,
+    #[serde(default)]
+    data: Maybe<usize>,
+    #[serde(default)]
+    tags: Vec<Tag>,
+    slots: u32,
+    state: String,
+    #[serde(default)]
+    reason: Maybe<String>,
+    #[serde(default)]
+    in_use: u32,
+    #[serde(default)]
+    until: Maybe<u64>,
+    #[serde(default)]
+    retiring: bool,
+    #[serde(default)]
+    holders: Vec<HolderReply>,
+    #[serde(default)]
+    uses: u64,
+    #[serde(default)]
+    last_used_at: Maybe<u64>,
+}
+
+impl ResourceReply {
+    pub(crate) fn view(self, blobs: &Blobs) -> Result<ResourceView, Malformed> {
+        let data = match self.data.0 {
+            Some(number) => mask(&blobs.json(number)?),
+            None => Json::null(),
+        };
+        Ok(ResourceView {
+            id: self.id,
+            data,
+            tags: self.tags,
+            slots: self.slots,
+            state: match self.state.as_str() {
+                "a" => ResourceState::Available,
+                "c" => ResourceState::Cooling,
+                "b" => ResourceState::Banned,
+                _ => return Err(Malformed("the state of a resource")),
+            },
+            reason: self.reason.0,
+            in_use: self.in_use,
+            until: moment(self.until),
+            retiring: self.retiring,
+            holders: holders(self.holders),
+            uses: self.uses,
+            last_used_at: moment(self.last_used_at),
+        })
+    }
+}
+
+/// A sync, or a step of one.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub(crate) struct SyncedReply {
+    /// Nothing is left to do.
+    pub done: bool,
+    /// The number by which it goes on.
+    pub sync: u64,
+    added: u64,
+    updated: u64,
+    unchanged: u64,
+    retired: u64,
+    retiring: u64,
+}
+
+impl SyncedReply {
+    pub(crate) fn view(self) -> Synced {
+        Synced {
+            added: self.added,
+            updated: self.updated,
+            unchanged: self.unchanged,
+            retired: self.retired,
+            retiring: self.retiring,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Queues, limits and pools in replies.
+
+use serde::Deserialize;
+use tenure_core::machine::lease_id;
+use tenure_core::names::{Group, JobId, LimitName, PoolName, QueueName};
+use tenure_core::requests::Put;
+use tenure_core::settings::{
+    Holder, LimitSettings, LimitView, Pick, PoolSettings, PoolView, QueueCounts, QueueSettings,
+    QueueView, Rate, Waiter,
+};
+use tenure_core::time::{Moment, Span};
+
+use super::Malformed;
+use super::jobs::{NeedReply, RetryReply, moment, needs, span};
+use super::lenient::{Maybe, Table};
+
+/// What a put or a patch is answered.
+#[derive(Deserialize)]
+pub(crate) struct PutReply<V> {
+    view: V,
+    #[serde(default)]
+    created: bool,
+}
+
+impl<V> PutReply<V> {
+    pub(crate) fn read<T>(
+        self,
+        view: impl FnOnce(V) -> Result<T, Malformed>,
+    ) -> Result<Put<T>, Malformed> {
+        Ok(Put { view: view(self.view)?, created: self.created })
+    }
+}
+
+/// A holder: `[fence, seq, holder, job, since]`.
+#[derive(Deserialize)]
+pub(super) struct HolderReply(u64, u64, Maybe<String>, Maybe<JobId>, u64);
+
+pub(super) fn holders(holders: Vec<HolderReply>) -> Vec<Holder> {
+    let all = holders.into_iter().map(|HolderReply(fence, seq, holder, job, since)| Holder {
+        lease: lease_id(fence, seq),
+        holder: holder.0.unwrap_or_else(|| "anonymous".to_owned()),
+        job: job.0,
+        since: Moment::from_us(since),
+    });
+    all.collect()
+}
+
+/// A rate: `[count, per, burst]`.
+#[derive(Clone, Copy, Deserialize)]
+pub(super) struct RateReply(u32, u64, u32);
+
+fn rate(rate: Maybe<RateReply>) -> Option<Rate> {
+    rate.0.map(|RateReply(count, per, burst)| Rate { count, per: Span::from_us(per), burst })
+}
+
+/// A queue.
+#[derive(Deserialize)]
+pub(crate) struct QueueReply {
+    name: QueueName,
+    #[serde(default)]
+    paused: bool,
+    #[serde(default)]
+    paused_until: Maybe<u64>,
+    #[serde(default)]
+    needs: Vec<NeedReply>,
+    #[serde(default)]
+    retry: Maybe<RetryReply>,
+    #[serde(default)]
+    timeout: Maybe<u64>,
+    #[serde(default)]
+    retain: Maybe<u64>,
+    #[serde(default)]
+    max_waiting: Maybe<u32>,
+    #[serde(default)]
+    shares: Table<u32>,
+    #[serde(default)]
+    counts: CountsReply,
+    #[serde(default)]
+    oldest_ready_at: Maybe<u64>,
+    #[serde(default)]
+    workers: u64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CountsReply {
+    ready: u64,
+    blocked: u64,
+    scheduled: u64,
+    dependent: u64,
+    running: u64,
+}
+
+impl QueueReply {
+    pub(crate) fn view(self) -> Result<QueueView, Malformed> {
+        let share = |(group, n): (String, u32)| Some((Group::parse(&group).ok()?, n));
+        let counts = self.counts;
+        Ok(QueueView {
+            name: self.name,
+            paused: self.paused,
+            paused_until: moment(self.paused_until),
+            settings: QueueSettings {
+                needs: needs(self.needs),
+                retry: self.retry.0.map(RetryReply::read).transpose()?,
+                timeout: span(self.timeout),
+                retain: span(self.retain),
+                max_waiting: self.max_waiting.0,
+                shares: self.shares.0.into_iter().filter_map(share).collect(),
+            },
+            counts: QueueCounts {
+                ready: counts.ready,
+                blocked: counts.blocked,
+                scheduled: counts.scheduled,
+                dependent: counts.dependent,
+                running: counts.running,
+            },
+            oldest_ready_at: moment(self.oldest_ready_at),
+            workers: self.workers,
+        })
+    }
+}
+
+/// A limit.
+#[derive(Deserialize)]
+pub(crate) struct LimitReply {
+    name: LimitName,
+    #[serde(default)]
+    template: Maybe<LimitName>,
+    #[serde(default)]
+    concurrency: Maybe<u32>,
+    #[serde(default)]
+    rate: Maybe<RateReply>,
+    #[serde(default)]
+    gap: Maybe<u64>,
+    #[serde(default)]
+    in_use: u64,
+    #[serde(default)]
+    external: u64,
+    #[serde(default)]
+    waiting: u64,
+    #[serde(default)]
+    over_limit: u64,
+    #[serde(default)]
+    paused_until: Maybe<u64>,
+    #[serde(default)]
+    holders: Vec<HolderReply>,
+    #[serde(default)]
+    line: Vec<(Maybe<JobId>, Maybe<QueueName>, u64)>,
+}
+
+impl LimitReply {
+    pub(crate) fn view(self) -> Result<LimitView, Malformed> {
+        let waiter = |(job, queue, since): (Maybe<JobId>, Maybe<QueueName>, u64)| Waiter {
+            job: job.0,
+            queue: queue.0,
+            since: Moment::from_us(since),
+        };
+        Ok(LimitView {
+            name: self.name,
+            template: self.template.0,
+            settings: LimitSettings {
+                concurrency: self.concurrency.0,
+                rate: rate(self.rate),
+                gap: span(self.gap),
+            },
+            in_use: self.in_use,
+            external: self.external,
+            waiting: self.waiting,
+            over_limit: self.over_limit,
+            paused_until: moment(self.paused_until),
+            holders: holders(self.holders),
+            line: self.line.into_iter().map(waiter).collect(),
+        })
+    }
+}
+
+/// A pool.
+#[derive(Deserialize)]
+pub(crate) struct PoolReply {
+    name: PoolName,
+    #[serde(default)]
+    quarantine: Maybe<u64>,
+    #[serde(default)]
+    cooldown: Maybe<u64>,
+    #[serde(default)]
+    rate: Maybe<RateReply>,
+    #[serde(default)]
+    max_uses: Maybe<u32>,
+    #[serde(default)]
+    pick: Maybe<String>,
+    #[serde(default)]
+    available: u64,
+    #[serde(default)]
+    leased: u64,
+    #[serde(default)]
+    cooling: u64,
+    #[serde(default)]
+    banned: u64,
+    #[serde(default)]
+    waiting: u64,
+}
+
+impl PoolReply {
+    pub(crate) fn view(self) -> Result<PoolView, Malformed> {
+        let pick = match self.pick.0.as_deref() {
+            None | Some("lru") => Pick::Lru,
+            Some("random") => Pick::Random,
+            Some(_) => return Err(Malformed("the pick of a pool")),
+        };
+        Ok(PoolView {
+            name: self.name,
+            settings: PoolSettings {
+                quarantine: span(self.quarantine).unwrap_or_default(),
+                cooldown: span(self.cooldown).unwrap_or_default(),
+                rate: rate(self.rate),
+                max_uses: self.max_uses.0,
+                pick,
+            },
+            available: self.available,
+            leased: self.leased,
+            cooling: self.cooling,
+            banned: self.banned,
+            waiting: self.waiting,
+        })
+    }
+}

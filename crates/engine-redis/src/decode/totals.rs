@@ -1,0 +1,114 @@
+//! What is told of a namespace as a whole: workers, totals, the audit, the tick.
+
+use serde::Deserialize;
+use tenure_core::job::JobState;
+use tenure_core::names::{QueueName, WorkerId};
+use tenure_core::requests::{Stats, WorkerView};
+use tenure_core::time::Moment;
+
+use super::Malformed;
+use super::jobs::{State, moment};
+use super::lenient::{Maybe, Table};
+use super::words::spoken;
+
+/// How many were changed.
+pub(crate) type Count = u64;
+
+/// A worker.
+#[derive(Deserialize)]
+pub(crate) struct WorkerReply {
+    id: WorkerId,
+    #[serde(default)]
+    host: Maybe<String>,
+    #[serde(default)]
+    pid: Maybe<u32>,
+    #[serde(default)]
+    version: Maybe<String>,
+    #[serde(default)]
+    queues: Vec<QueueName>,
+    #[serde(default)]
+    leases: u64,
+    last_seen_at: u64,
+}
+
+impl WorkerReply {
+    pub(crate) fn view(self) -> WorkerView {
+        WorkerView {
+            id: self.id,
+            host: self.host.0,
+            pid: self.pid.0,
+            version: self.version.0,
+            queues: self.queues,
+            leases: self.leases,
+            last_seen_at: Moment::from_us(self.last_seen_at),
+        }
+    }
+}
+
+/// Totals of some queues, and of the namespace.
+#[derive(Deserialize)]
+pub(crate) struct StatsReply {
+    #[serde(default)]
+    queues: Vec<(QueueName, Table<u64>, Maybe<u64>)>,
+    #[serde(default)]
+    leases: u64,
+    #[serde(default)]
+    bytes: Maybe<u64>,
+    #[serde(default)]
+    pub next: Maybe<String>,
+}
+
+impl StatsReply {
+    /// Adds a page of queues to the totals.
+    pub(crate) fn add_to(self, stats: &mut Stats) -> Result<(), Malformed> {
+        for (queue, counts, oldest) in self.queues {
+            let mut by_state: std::collections::BTreeMap<JobState, u64> =
+                JobState::ALL.into_iter().map(|state| (state, 0)).collect();
+            for (letter, n) in counts.0 {
+                let State(state) = State::of(&letter).ok_or(Malformed("the letter of a state"))?;
+                by_state.insert(state, n);
+                *stats.jobs.entry(state).or_default() += n;
+            }
+            stats.queues.insert(queue, by_state);
+            let oldest = moment(oldest);
+            stats.oldest_ready_at = match (stats.oldest_ready_at, oldest) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+        }
+        stats.leases = self.leases;
+        stats.store.bytes = self.bytes.0.unwrap_or(stats.store.bytes);
+        Ok(())
+    }
+}
+
+/// A part of an audit.
+#[derive(Deserialize)]
+pub(crate) struct AuditReply {
+    #[serde(default)]
+    pub checked: u64,
+    #[serde(default)]
+    faults: Vec<String>,
+    /// Where it goes on; only the library looks into it.
+    #[serde(default)]
+    pub next: Maybe<String>,
+}
+
+impl AuditReply {
+    pub(crate) fn faults(&self) -> impl Iterator<Item = String> + '_ {
+        self.faults.iter().map(|fault| spoken(fault))
+    }
+}
+
+/// What a tick tells who ticks.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub(crate) struct TickReply {
+    /// Something is due still.
+    pub more: bool,
+    /// This process ticks at due moments.
+    pub claim: bool,
+    /// The clock is behind what was seen, in µs.
+    pub behind: Maybe<u64>,
+}

@@ -1,0 +1,168 @@
+//! The parts that many calls share: needs, retries, unique keys, patches, moments to come.
+
+use serde::ser::{Serialize, SerializeSeq, SerializeTuple, Serializer};
+use tenure_core::job::{Backoff, Need, OnConflict, Retry, Unique, Until};
+use tenure_core::requests::Patch;
+use tenure_core::settings::Rate;
+use tenure_core::time::{Moment, Span};
+
+use super::FOREVER_US;
+
+/// A value inside of a list, where `false` stands for none.
+pub(super) struct OrFalse<T>(pub Option<T>);
+
+impl<T: Serialize> Serialize for OrFalse<T> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Some(value) => value.serialize(s),
+            None => s.serialize_bool(false),
+        }
+    }
+}
+
+pub(super) fn moment(at: Moment) -> u64 {
+    at.us().min(FOREVER_US)
+}
+
+pub(super) fn span(span: Span) -> u64 {
+    span.us().min(FOREVER_US)
+}
+
+/// A need: `["l", limit, weight, cost]` or `["p", pool, tag, prefer, id, count]`.
+pub(super) struct NeedArg<'a>(&'a Need);
+
+impl Serialize for NeedArg<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Need::Limit { limit, weight, cost } => ("l", limit, weight, cost).serialize(s),
+            Need::Pool { pool, tag, prefer, id, count } => {
+                let (tag, prefer) = (OrFalse(tag.as_ref()), OrFalse(prefer.as_ref()));
+                ("p", pool, tag, prefer, OrFalse(id.as_ref()), count).serialize(s)
+            }
+        }
+    }
+}
+
+pub(super) fn needs(needs: &[Need]) -> Vec<NeedArg<'_>> {
+    needs.iter().map(NeedArg).collect()
+}
+
+/// A retry: `[max_attempts, max_lost, kind, a, b, jitter]`.
+pub(crate) struct RetryArg<'a>(pub &'a Retry);
+
+impl Serialize for RetryArg<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut all = s.serialize_tuple(6)?;
+        all.serialize_element(&self.0.max_attempts)?;
+        all.serialize_element(&self.0.max_lost)?;
+        let jitter = match &self.0.backoff {
+            Backoff::Exponential { base, max, jitter } => {
+                all.serialize_element("e")?;
+                all.serialize_element(&span(*base))?;
+                all.serialize_element(&span(*max))?;
+                jitter
+            }
+            Backoff::Fixed { base, jitter } => {
+                all.serialize_element("f")?;
+                all.serialize_element(&span(*base))?;
+                all.serialize_element(&false)?;
+                jitter
+            }
+            Backoff::List { delays, jitter } => {
+                all.serialize_element("l")?;
+                all.serialize_element(&Spans(delays))?;
+                all.serialize_element(&false)?;
+                jitter
+            }
+        };
+        all.serialize_element(jitter)?;
+        all.end()
+    }
+}
+
+struct Spans<'a>(&'a [Span]);
+
+impl Serialize for Spans<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut all = s.serialize_seq(Some(self.0.len()))?;
+        for one in self.0 {
+            all.serialize_element(&span(*one))?;
+        }
+        all.end()
+    }
+}
+
+/// A unique key: `[key, until, hold, on_conflict]`.
+pub(super) struct UniqueArg<'a>(pub &'a Unique);
+
+impl Serialize for UniqueArg<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let until = match self.0.until {
+            Until::End => "e",
+            Until::Start => "s",
+        };
+        let on_conflict = match self.0.on_conflict {
+            OnConflict::Keep => "k",
+            OnConflict::Replace => "r",
+            OnConflict::Reject => "x",
+        };
+        (&self.0.key, until, OrFalse(self.0.hold.map(span)), on_conflict).serialize(s)
+    }
+}
+
+/// A rate: `[count, per, burst]`.
+pub(super) fn rate(rate: Rate) -> (u32, u64, u32) {
+    (rate.count, span(rate.per), rate.burst)
+}
+
+/// A field of a patch: left out, `false` for back to the default, or its value.
+pub(crate) enum Patched<T> {
+    /// It is not named.
+    Keep,
+    /// Back to the default.
+    Reset,
+    /// It is given.
+    Set(T),
+}
+
+impl<T> Patched<T> {
+    pub(super) fn of<'a, U>(patch: &'a Patch<U>, arg: impl FnOnce(&'a U) -> T) -> Self {
+        match patch {
+            Patch::Keep => Patched::Keep,
+            Patch::Reset => Patched::Reset,
+            Patch::Set(value) => Patched::Set(arg(value)),
+        }
+    }
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self, Patched::Keep)
+    }
+}
+
+impl<T: Serialize> Serialize for Patched<T> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            // Fields that are kept are left out by those who hold them.
+            Patched::Keep => s.serialize_none(),
+            Patched::Reset => s.serialize_bool(false),
+            Patched::Set(value) => value.serialize(s),
+        }
+    }
+}
+
+/// How long something lasts, or until when; neither is without end.
+#[derive(Clone, Copy, Default, serde::Serialize)]
+pub(crate) struct Later {
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub span: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+}
+
+impl Later {
+    pub(crate) fn of(later: tenure_core::lease::Later) -> Self {
+        match later {
+            tenure_core::lease::Later::For(of) => Later { span: Some(span(of)), until: None },
+            tenure_core::lease::Later::Until(at) => Later { span: None, until: Some(moment(at)) },
+        }
+    }
+}

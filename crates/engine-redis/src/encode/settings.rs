@@ -1,0 +1,222 @@
+//! Arguments of the calls about queues, limits and pools.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tenure_core::job::Need;
+use tenure_core::names::Group;
+use tenure_core::requests::{ObserveLimit, PatchLimit, PatchPool, PatchQueue};
+use tenure_core::settings::{LimitSettings, Pick, PoolSettings, QueueSettings};
+
+use super::items::{Later, NeedArg, Patched, RetryArg, needs, rate, span};
+
+/// A rate as it goes out.
+type RateArg = (u32, u64, u32);
+
+/// What is named, and how long something is to last where that is asked.
+#[derive(Serialize)]
+pub(crate) struct NameArgs<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    later: Later,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<u64>,
+}
+
+impl<'a> NameArgs<'a> {
+    pub(crate) fn of(name: &'a str) -> Self {
+        NameArgs { name, later: Later::default(), external: None, hold: None }
+    }
+    pub(crate) fn later(name: &'a str, later: Option<tenure_core::lease::Later>) -> Self {
+        let later = later.map_or_else(Later::default, Later::of);
+        NameArgs { later, ..NameArgs::of(name) }
+    }
+    pub(crate) fn observed(seen: &'a ObserveLimit) -> Self {
+        let hold = seen.hold.map(span);
+        NameArgs { external: Some(seen.external), hold, ..NameArgs::of(seen.limit.as_str()) }
+    }
+}
+
+/// A page of what is listed by name.
+#[derive(Serialize)]
+pub(crate) struct PageArgs<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<&'a str>,
+    pub max: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<&'a str>,
+}
+
+type Shares<'a> = &'a BTreeMap<Group, u32>;
+
+/// Of `put_queue`.
+#[derive(Serialize)]
+pub(crate) struct QueueArgs<'a> {
+    name: &'a str,
+    needs: Vec<NeedArg<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<RetryArg<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retain: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_waiting: Option<u32>,
+    shares: Shares<'a>,
+}
+
+impl<'a> QueueArgs<'a> {
+    pub(crate) fn of(name: &'a str, settings: &'a QueueSettings) -> Self {
+        QueueArgs {
+            name,
+            needs: needs(&settings.needs),
+            retry: settings.retry.as_ref().map(RetryArg),
+            timeout: settings.timeout.map(span),
+            retain: settings.retain.map(span),
+            max_waiting: settings.max_waiting,
+            shares: &settings.shares,
+        }
+    }
+}
+
+/// Of `patch_queue`.
+#[derive(Serialize)]
+pub(crate) struct PatchQueueArgs<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    needs: Patched<Vec<NeedArg<'a>>>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    retry: Patched<RetryArg<'a>>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    timeout: Patched<u64>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    retain: Patched<u64>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    max_waiting: Patched<u32>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    shares: Patched<Shares<'a>>,
+}
+
+impl<'a> PatchQueueArgs<'a> {
+    pub(crate) fn of(patch: &'a PatchQueue) -> Self {
+        PatchQueueArgs {
+            name: patch.queue.as_str(),
+            needs: Patched::of(&patch.needs, |all: &'a Vec<Need>| needs(all)),
+            retry: Patched::of(&patch.retry, RetryArg),
+            timeout: Patched::of(&patch.timeout, |timeout| span(*timeout)),
+            retain: Patched::of(&patch.retain, |retain| span(*retain)),
+            max_waiting: Patched::of(&patch.max_waiting, |most| *most),
+            shares: Patched::of(&patch.shares, |shares| shares),
+        }
+    }
+}
+
+/// Of `put_limit`.
+#[derive(Serialize)]
+pub(crate) struct LimitArgs<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<RateArg>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gap: Option<u64>,
+}
+
+impl<'a> LimitArgs<'a> {
+    pub(crate) fn of(name: &'a str, settings: &LimitSettings) -> Self {
+        LimitArgs {
+            name,
+            concurrency: settings.concurrency,
+            rate: settings.rate.map(rate),
+            gap: settings.gap.map(span),
+        }
+    }
+}
+
+/// Of `patch_limit`.
+#[derive(Serialize)]
+pub(crate) struct PatchLimitArgs<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    concurrency: Patched<u32>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    rate: Patched<RateArg>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    gap: Patched<u64>,
+}
+
+impl<'a> PatchLimitArgs<'a> {
+    pub(crate) fn of(patch: &'a PatchLimit) -> Self {
+        PatchLimitArgs {
+            name: patch.limit.as_str(),
+            concurrency: Patched::of(&patch.concurrency, |most| *most),
+            rate: Patched::of(&patch.rate, |of| rate(*of)),
+            gap: Patched::of(&patch.gap, |gap| span(*gap)),
+        }
+    }
+}
+
+fn pick(pick: Pick) -> &'static str {
+    match pick {
+        Pick::Lru => "lru",
+        Pick::Random => "random",
+    }
+}
+
+/// Of `put_pool`.
+#[derive(Serialize)]
+pub(crate) struct PoolArgs<'a> {
+    name: &'a str,
+    quarantine: u64,
+    cooldown: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<RateArg>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_uses: Option<u32>,
+    pick: &'static str,
+}
+
+impl<'a> PoolArgs<'a> {
+    pub(crate) fn of(name: &'a str, settings: &PoolSettings) -> Self {
+        PoolArgs {
+            name,
+            quarantine: span(settings.quarantine),
+            cooldown: span(settings.cooldown),
+            rate: settings.rate.map(rate),
+            max_uses: settings.max_uses,
+            pick: pick(settings.pick),
+        }
+    }
+}
+
+/// Of `patch_pool`.
+#[derive(Serialize)]
+pub(crate) struct PatchPoolArgs<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    quarantine: Patched<u64>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    cooldown: Patched<u64>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    rate: Patched<RateArg>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    max_uses: Patched<u32>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    pick: Patched<&'static str>,
+}
+
+impl<'a> PatchPoolArgs<'a> {
+    pub(crate) fn of(patch: &'a PatchPool) -> Self {
+        PatchPoolArgs {
+            name: patch.pool.as_str(),
+            quarantine: Patched::of(&patch.quarantine, |of| span(*of)),
+            cooldown: Patched::of(&patch.cooldown, |of| span(*of)),
+            rate: Patched::of(&patch.rate, |of| rate(*of)),
+            max_uses: Patched::of(&patch.max_uses, |most| *most),
+            pick: Patched::of(&patch.pick, |of| pick(*of)),
+        }
+    }
+}

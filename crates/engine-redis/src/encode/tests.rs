@@ -1,0 +1,198 @@
+//! What goes out, as the library reads it. Everything is read through JSON, which knows no raw bytes:
+//! the server's MessagePack does not either.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tenure_core::lease::{
+    Ending, ExtendItem, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
+};
+use tenure_core::machine::lease_id;
+use tenure_core::names::{
+    Group, JobRef, LimitName, PoolName, QueueName, RequestId, ResourceId, WorkerId,
+};
+use tenure_core::requests::{Extend, Lease, Patch, PatchJob, PatchLimit, PatchQueue};
+use tenure_core::secret::Json;
+use tenure_core::settings::Rate;
+use tenure_core::time::{Moment, Span};
+
+use super::*;
+
+fn sent(args: &impl Serialize) -> Value {
+    rmp_serde::from_slice(&pack(args).unwrap()).unwrap()
+}
+
+#[test]
+fn a_patch_names_what_it_changes_and_false_is_the_default() {
+    let job = JobRef::parse("a").unwrap();
+    let patch = PatchJob {
+        priority: Patch::Reset,
+        group: Patch::Set(Group::parse("g").unwrap()),
+        when: Patch::Set(tenure_core::job::When::In(Span::from_ms(5))),
+        ..PatchJob::new(job.clone())
+    };
+    let b = crate::ids::bucket("a");
+    assert_eq!(
+        sent(&PatchJobArgs::of(&patch, None)),
+        json!({"id": "a", "b": b, "pr": false, "g": "g", "dl": 5_000})
+    );
+    let now = PatchJob { when: Patch::Reset, ..PatchJob::new(job) };
+    let body = NewBody { was: "w".to_owned(), body: "n".to_owned(), bytes: 7 };
+    assert_eq!(
+        sent(&PatchJobArgs::of(&now, Some(&body))),
+        json!({"id": "a", "b": b, "now": true, "body": "n", "was": "w", "n": 7})
+    );
+    let limit = PatchLimit {
+        limit: LimitName::parse("l").unwrap(),
+        concurrency: Patch::Keep,
+        rate: Patch::Set(Rate { count: 3, per: Span::from_s(1), burst: 2 }),
+        gap: Patch::Reset,
+    };
+    assert_eq!(
+        sent(&PatchLimitArgs::of(&limit)),
+        json!({"name": "l", "rate": [3, 1_000_000, 2], "gap": false})
+    );
+    let queue = PatchQueue {
+        queue: QueueName::parse("q").unwrap(),
+        needs: Patch::Set(Vec::new()),
+        retry: Patch::Keep,
+        timeout: Patch::Reset,
+        retain: Patch::Keep,
+        max_waiting: Patch::Keep,
+        shares: Patch::Set([(Group::parse("g").unwrap(), 3)].into()),
+    };
+    assert_eq!(
+        sent(&PatchQueueArgs::of(&queue)),
+        json!({"name": "q", "needs": [], "timeout": false, "shares": {"g": 3}})
+    );
+}
+
+#[test]
+fn a_job_is_named_by_id_or_key() {
+    let key = JobRef::parse("key:k").unwrap();
+    assert_eq!(sent(&RefArgs::of(&key)), json!({"key": "k"}));
+    let at = Some(Moment::from_us(5));
+    assert_eq!(sent(&RefArgs::ended(&key, at)), json!({"key": "k", "finished_at": 5}));
+}
+
+#[test]
+fn a_lease_call_says_who_asks_and_which_call_it_is() {
+    let mut lease = Lease::jobs(vec![QueueName::parse("q").unwrap()], 5);
+    lease.worker = Worker { id: Some(WorkerId::parse("w").unwrap()), ..Worker::default() };
+    lease.request_id = Some(RequestId::parse("r").unwrap());
+    let wait = Wait { left: 7, taker: "p:1", proc: "p", again: true };
+    assert_eq!(
+        sent(&LeaseArgs::of(&lease, &wait)),
+        json!({
+            "queues": ["q"], "max": 5, "wait": 7, "ttl": 30_000_000, "worker": {"id": "w"},
+            "rq": "r", "taker": "p:1", "proc": "p", "again": true,
+        })
+    );
+    let need = tenure_core::job::Need::Limit {
+        limit: LimitName::parse("lock:a").unwrap(),
+        weight: 1,
+        cost: 0,
+    };
+    let wait = Wait { again: false, ..wait };
+    assert_eq!(
+        sent(&LeaseArgs::of(&Lease::needs(vec![need]), &wait)),
+        json!({
+            "needs": [["l", "lock:a", 1, 0]], "wait": 7, "ttl": 30_000_000, "worker": {},
+            "taker": "p:1", "proc": "p",
+        })
+    );
+}
+
+#[test]
+fn leases_go_out_as_numbers_and_what_is_no_lease_as_one_that_never_was() {
+    let item = |lease: &str, progress| ExtendItem { lease: lease.to_owned(), progress };
+    let extend = Extend {
+        leases: vec![
+            item(&lease_id(255, 16), Some(Json::of(&1))),
+            item("no lease", None),
+            item("ffffffffffffffff-1", None),
+        ],
+        ttl: None,
+    };
+    assert_eq!(sent(&ExtendArgs::of(&extend)), json!({"leases": [[255, 16, "1"], [0, 0], [0, 0]]}));
+}
+
+#[test]
+fn a_settle_says_how_it_ends_and_what_its_holder_says() {
+    let item = |ending| SettleItem {
+        lease: lease_id(1, 2),
+        ending,
+        resources: Vec::new(),
+        limits: Vec::new(),
+        push: Vec::new(),
+    };
+    let pool = PoolName::parse("p").unwrap();
+    let said = |id: &str, verdict| ResourceVerdict {
+        pool: pool.clone(),
+        id: ResourceId::parse(id).unwrap(),
+        verdict,
+    };
+    let failed = SettleItem {
+        resources: vec![
+            said("a", Verdict::Ok),
+            said("b", Verdict::Cool(Later::For(Span::from_us(5)))),
+            said("c", Verdict::Cool(Later::Until(Moment::from_us(6)))),
+            said("d", Verdict::Ban { reason: Some("r".to_owned()) }),
+        ],
+        limits: vec![LimitVerdict {
+            limit: LimitName::parse("l").unwrap(),
+            pause: None,
+            spent: Some(9),
+        }],
+        ..item(Ending::Failed { error: "e".to_owned(), retry_in: None, last: true })
+    };
+    let items = [
+        item(Ending::Succeeded { result: Some(Json::of(&"r")) }),
+        failed,
+        item(Ending::Snoozed { later: Later::For(Span::from_ms(100)) }),
+        item(Ending::Snoozed { later: Later::Until(Moment::from_us(7)) }),
+        item(Ending::Released),
+    ];
+    let default = tenure_core::job::Retry::default();
+    let sent = sent(&SettleArgs::of(&items, &default));
+    assert_eq!(
+        sent,
+        json!({
+            "items": [
+                {"f": 1, "s": 2, "o": "S", "result": "\"r\""},
+                {"f": 1, "s": 2, "o": "F", "error": "e", "last": true,
+                 "resources": [["p", "a", "o", false, false, false],
+                               ["p", "b", "c", 5, false, false],
+                               ["p", "c", "c", false, 6, false],
+                               ["p", "d", "b", false, false, "r"]],
+                 "limits": [["l", false, 9]]},
+                {"f": 1, "s": 2, "o": "Z", "for": 100_000},
+                {"f": 1, "s": 2, "o": "Z", "until": 7},
+                {"f": 1, "s": 2, "o": "R"},
+            ],
+            "dr": [20, 3, "e", 1_000_000, 3_600_000_000u64, true],
+        })
+    );
+}
+
+#[test]
+fn a_long_error_keeps_its_end() {
+    let max = tenure_core::bounds::ERROR_BYTES_MAX;
+    let error = format!("ü{}", "x".repeat(max - 1));
+    let item = SettleItem {
+        lease: lease_id(1, 2),
+        ending: Ending::Failed { error, retry_in: None, last: false },
+        resources: Vec::new(),
+        limits: Vec::new(),
+        push: Vec::new(),
+    };
+    let default = tenure_core::job::Retry::default();
+    let sent = sent(&SettleArgs::of(&[item], &default));
+    let error = sent["items"][0]["error"].as_str().unwrap();
+    assert_eq!(error, "x".repeat(max - 1));
+}
+
+#[test]
+fn moments_without_end_are_the_last_number_that_lua_can_hold() {
+    let later = super::Later::of(Later::Until(Moment::MAX));
+    assert_eq!(sent(&later), json!({"until": 9_007_199_254_740_991u64}));
+}

@@ -1,0 +1,148 @@
+//! The engine itself: opened, asked, drained, closed.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tenure_core::names::Namespace;
+use tenure_core::requests::{Reply, Request};
+use tenure_core::time::{Moment, Span};
+use tenure_engine::{CallError, CallFuture, Engine, Health};
+use tokio::runtime::Handle;
+
+use crate::answer::answer;
+use crate::encode::UndoArgs;
+use crate::ids;
+use crate::link::{Link, OpenError};
+use crate::options::{Options, Time};
+use crate::shared::Shared;
+use crate::waiting;
+
+/// An engine over Redis or Valkey. Any number of processes may have one over the same servers; all
+/// are equal. Dropping it ends its connections and its tasks; who waits for a lease is told that
+/// nothing comes.
+///
+/// Calls may be made from any thread and any executor, as long as the runtime that it was opened in
+/// runs.
+pub struct RedisEngine {
+    shared: Arc<Shared>,
+}
+
+impl RedisEngine {
+    /// Begins to connect, and does not wait for it: calls are refused as unavailable as long as the
+    /// servers are not there. Must be called inside of a tokio runtime.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        let runtime = Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
+        let link = Link::open(options.address.clone(), options.link())?;
+        let now = tenure_engine::Clock::now(&tenure_engine::SystemClock);
+        let proc = ids::process(now).map_err(OpenError::Tls)?;
+        Ok(RedisEngine { shared: Arc::new(Shared::new(link, proc, options.time, runtime)) })
+    }
+
+    /// The link to the servers, for what is not about jobs: to look at them, to take a library out.
+    pub fn link(&self) -> &Link {
+        &self.shared.link
+    }
+
+    /// Moves the clock of these namespaces, be it back, and returns when all that is due by it is
+    /// done and all who were woken have asked again. Only for an engine that was opened for tests:
+    /// any other refuses.
+    pub async fn testing_set_clock(
+        &self,
+        now: Moment,
+        namespaces: &[Namespace],
+    ) -> Result<(), CallError> {
+        self.only_testing()?;
+        waiting::set_clock(&self.shared, now, namespaces).await
+    }
+
+    /// Returns when nothing is due by the test's clock and all who were woken have asked again. Only
+    /// for an engine that was opened for tests.
+    pub async fn testing_settle(&self, namespace: &Namespace) -> Result<(), CallError> {
+        self.only_testing()?;
+        waiting::settle_all(&self.shared.caller(namespace)).await
+    }
+
+    /// Ticks once; whether something is due still. Only for an engine that was opened for tests.
+    pub async fn testing_tick(&self, namespace: &Namespace) -> Result<bool, CallError> {
+        self.only_testing()?;
+        waiting::tick(&self.shared.caller(namespace)).await
+    }
+
+    fn only_testing(&self) -> Result<(), CallError> {
+        match self.shared.time {
+            Time::Testing | Time::TestingByHand => Ok(()),
+            Time::Server => {
+                let why = "the clock of this engine is the server's: open it for tests to move it";
+                Err(tenure_engine::Fault::Unavailable(why.to_owned()).into())
+            }
+        }
+    }
+}
+
+impl Engine for RedisEngine {
+    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        let caller = self.shared.caller(namespace);
+        let runtime = self.shared.runtime.clone();
+        Box::pin(Inside { runtime, call: Box::pin(answer(caller, request)) })
+    }
+
+    fn health(&self) -> Health {
+        let behind = self.shared.spaces().iter().filter_map(|space| space.timer.behind()).max();
+        let degraded = match (self.shared.link.down(), behind) {
+            (Some(why), _) => Some(why.to_string()),
+            (None, Some(us)) => {
+                let behind = Span::from_us(us);
+                Some(format!("the clock of redis is {behind} behind what it was: set it right"))
+            }
+            (None, None) => None,
+        };
+        Health { degraded, store: "redis" }
+    }
+
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
+        let args = UndoArgs::of(&leases);
+        if args.leases.is_empty() {
+            return;
+        }
+        let caller = self.shared.caller(namespace);
+        self.shared.runtime.spawn(async move {
+            // A hint: the leases end with their ttl if it is lost.
+            let _ = caller.reply::<serde::de::IgnoredAny>("undo", &args).await;
+        });
+    }
+
+    fn drain(&self) {
+        self.shared.drain();
+    }
+}
+
+impl Drop for RedisEngine {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl fmt::Debug for RedisEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisEngine").field("link", &self.shared.link).finish_non_exhaustive()
+    }
+}
+
+/// A call that finds the engine's runtime around it, whoever polls it.
+struct Inside {
+    runtime: Handle,
+    call: Pin<Box<dyn Future<Output = Result<Reply, CallError>> + Send>>,
+}
+
+impl Future for Inside {
+    type Output = Result<Reply, CallError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let _inside = this.runtime.enter();
+        this.call.as_mut().poll(cx)
+    }
+}

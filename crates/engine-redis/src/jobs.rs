@@ -1,0 +1,111 @@
+//! Calls about jobs and their leases: pushed, shown, changed, extended, settled.
+
+use tenure_core::job::{JobView, Labels, Retry};
+use tenure_core::lease::Extended;
+use tenure_core::requests::{Extend, Patch, PatchJob, Push, PushAnswer, Pushed, Settle, Settled};
+use tenure_core::secret::Json;
+use tenure_engine::{CallError, Fault};
+
+use crate::call::{AskError, Caller, malformed};
+use crate::decode::{
+    Answered, ExtendedReply, PushedReply, SettledReply, Stored, extended, pushed_ids, pushed_jobs,
+    settled,
+};
+use crate::encode::{
+    ExtendArgs, ForceArgs, NewBody, PatchJobArgs, PushArgs, RefArgs, RetryArg, SettleArgs, body_of,
+    content_bytes, new_jobs, pack, read_body,
+};
+use crate::ids;
+
+/// So often a body is read again that others change meanwhile.
+const READ_AGAIN_MAX: u32 = 10;
+
+fn no_random(why: String) -> CallError {
+    Fault::Unavailable(why).into()
+}
+
+pub(crate) async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, CallError> {
+    ids::fill_in(push.jobs.iter_mut(), caller.shared.wall()).map_err(no_random)?;
+    let whole = push.answer == PushAnswer::Whole;
+    let default = Retry::default();
+    let args = pack(&PushArgs { jobs: new_jobs(&push.jobs), dr: RetryArg(&default), whole });
+    let Answered { reply, blobs, .. } = caller.ask::<Vec<PushedReply>>("push", args).await?;
+    if !whole {
+        return Ok(Pushed::Ids(pushed_ids(reply)));
+    }
+    pushed_jobs(reply, &blobs, true).map(Pushed::Whole).map_err(malformed("push"))
+}
+
+pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settled, CallError> {
+    let jobs = settle.settle.iter_mut().flat_map(|item| item.push.iter_mut());
+    ids::fill_in(jobs, caller.shared.wall()).map_err(no_random)?;
+    let default = Retry::default();
+    let args = pack(&SettleArgs::of(&settle.settle, &default));
+    let Answered { reply, blobs, .. } = caller.ask::<Vec<SettledReply>>("settle", args).await?;
+    let settled = settled(settle, reply, &blobs).map_err(malformed("settle"))?;
+    Ok(Settled { settled })
+}
+
+pub(crate) async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, CallError> {
+    let reply = caller.reply::<ExtendedReply>("extend", &ExtendArgs::of(&extend)).await?;
+    extended(&extend, reply).map_err(malformed("extend"))
+}
+
+pub(crate) async fn force(caller: &Caller, lease: &str) -> Result<(), CallError> {
+    caller.reply::<serde::de::IgnoredAny>("force", &ForceArgs::of(lease)).await?;
+    Ok(())
+}
+
+/// A call that shows one job.
+pub(crate) async fn one(
+    caller: &Caller,
+    operation: &'static str,
+    args: Result<Vec<u8>, Fault>,
+) -> Result<Box<JobView>, CallError> {
+    let Answered { reply, blobs, .. } = caller.ask::<Stored>(operation, args).await?;
+    reply.view(&blobs, true).map(Box::new).map_err(malformed(operation))
+}
+
+/// Changes a job. Its body is changed here, so it is read first, and the change holds only if it is
+/// still the same.
+pub(crate) async fn patch(caller: &Caller, patch: PatchJob) -> Result<Box<JobView>, CallError> {
+    if !patch.payload.is_named() && !patch.labels.is_named() {
+        return one(caller, "patch", pack(&PatchJobArgs::of(&patch, None))).await;
+    }
+    for _ in 0..READ_AGAIN_MAX {
+        let args = pack(&RefArgs::of(&patch.job));
+        let Answered { reply, blobs, .. } = caller.ask::<Stored>("get_job", args).await?;
+        let was = reply.body(&blobs).map_err(malformed("get_job"))?;
+        let body = patched(&patch, was)?;
+        let args = pack(&PatchJobArgs::of(&patch, Some(&body)));
+        match caller.ask::<Stored>("patch", args).await {
+            Ok(Answered { reply, blobs, .. }) => {
+                return reply.view(&blobs, true).map(Box::new).map_err(malformed("patch"));
+            }
+            Err(AskError::StaleBody) => {}
+            Err(AskError::Call(why)) => return Err(why),
+        }
+    }
+    let why = "others change this job all the time: change it again in a moment";
+    Err(Fault::Unavailable(why.to_owned()).into())
+}
+
+/// The body as a patch leaves it.
+fn patched(patch: &PatchJob, was: String) -> Result<NewBody, CallError> {
+    let read = read_body(was.as_bytes());
+    let (kind, mut payload, mut labels) = read.ok_or_else(|| {
+        CallError::from(Fault::Broken("the body of a job is not of its form".to_owned()))
+    })?;
+    match &patch.payload {
+        Patch::Keep => {}
+        Patch::Reset => payload = Json::null(),
+        Patch::Set(value) => payload = value.clone(),
+    }
+    match &patch.labels {
+        Patch::Keep => {}
+        Patch::Reset => labels = Labels::new(),
+        Patch::Set(value) => labels = value.clone(),
+    }
+    let bytes = content_bytes(payload.text(), &labels);
+    Ok(NewBody { body: body_of(&kind, &payload, &labels), was, bytes })
+}

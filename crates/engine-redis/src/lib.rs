@@ -1,0 +1,27 @@
+//! The engine on Redis or Valkey: the same rules, as one function library on the server, for any
+//! number of equal processes.
+//!
+//! The way of a call: the engine packs it into arguments, [`link`] brings it to the primary that has
+//! the namespace, and one function of the [`library`] does it there, in one atomic step, by the
+//! server's own clock. Processes keep nothing that another could not.
+//!
+//! Nothing here decides anything about jobs: the rules are in `lua/`, and `tenure-core` says what
+//! they must be.
+
+mod answer;
+mod call;
+mod decode;
+mod encode;
+mod engine;
+mod ids;
+mod jobs;
+pub mod library;
+pub mod link;
+mod lists;
+mod options;
+mod shared;
+mod sync;
+mod waiting;
+
+pub use engine::RedisEngine;
+pub use options::{Options, Time};

@@ -1,0 +1,458 @@
+//! Where a Redis or Valkey is and how to speak to it: the text of a URL, understood once.
+//!
+//! An address holds passwords. Neither `Debug` nor `Display` nor an error of this module ever shows
+//! one, nor anything else that might be part of one.
+//!
+//! ```text
+//! redis://[[USER]:PASSWORD@]HOST[:6379][/DB]           valkey: the same; rediss, valkeys: with TLS
+//! redis-sentinel://[[USER]:PASSWORD@]HOST[:26379],…/MASTER[/DB]
+//! redis-cluster://[[USER]:PASSWORD@]HOST[:6379],…
+//!     ?prefix=TEXT                  every key begins with it; "tenure:" if none is given
+//!     ?tls=true                     TLS, also to the sentinels
+//!     ?ca=FILE                      trust these certificates (PEM), and not the system's
+//!     ?sentinel_user=U&sentinel_password=P        what the sentinels themselves ask for
+//! ```
+//! Users, passwords, the master's name and the values after `?` are percent-encoded.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use tenure_core::bounds::NAME_BYTES_MAX;
+use tenure_core::secret::Secret;
+
+/// What every key begins with if the address says nothing else.
+pub const DEFAULT_PREFIX: &str = "tenure:";
+const SERVER_PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+
+/// A host and its port.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Endpoint {
+    /// A name or an address, an IPv6 address without its brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Endpoint { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+/// Which servers there are, and which of them has what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Topology {
+    /// One server.
+    Single(Endpoint),
+    /// One primary, which the sentinels know.
+    Sentinel {
+        /// At least one.
+        sentinels: Vec<Endpoint>,
+        /// The name under which they watch the primary.
+        master: String,
+    },
+    /// A cluster; these are some of its nodes.
+    Cluster(Vec<Endpoint>),
+}
+
+/// Who we say that we are. Without a password nothing is said.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Login {
+    /// `None`: the server's default user.
+    pub user: Option<String>,
+    /// `None`: no login at all.
+    pub password: Option<Secret>,
+}
+
+/// A Redis or Valkey, as an address says it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    pub(crate) topology: Topology,
+    pub(crate) login: Login,
+    pub(crate) sentinel_login: Login,
+    pub(crate) db: u32,
+    pub(crate) tls: bool,
+    pub(crate) ca: Option<PathBuf>,
+    prefix: String,
+    shown: String,
+}
+
+impl Address {
+    /// Understands the text of a URL. Opens nothing.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let (scheme, rest) = text.trim().split_once("://").ok_or(AddressError::NoScheme)?;
+        let scheme = scheme.to_ascii_lowercase();
+        let kind = match scheme.as_str() {
+            "redis" | "valkey" => Kind::Single { tls: false },
+            "rediss" | "valkeys" => Kind::Single { tls: true },
+            "redis-sentinel" => Kind::Sentinel,
+            "redis-cluster" => Kind::Cluster,
+            _ => return Err(AddressError::UnknownScheme),
+        };
+        understood(&scheme, kind, rest).map_err(|why| AddressError::Invalid { scheme, why })
+    }
+
+    /// What every key begins with.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The name of a key: all keys of a namespace lie in one slot of a cluster.
+    pub fn key(&self, namespace: &str, rest: &str) -> String {
+        format!("{}{{{namespace}}}{rest}", self.prefix)
+    }
+
+    /// Which servers there are.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Whether it speaks TLS.
+    pub fn tls(&self) -> bool {
+        self.tls
+    }
+
+    /// The file of the certificates that are trusted in place of the system's.
+    pub fn ca(&self) -> Option<&Path> {
+        self.ca.as_deref()
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        Address::parse(text)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+/// Why a text is no address of a Redis.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AddressError {
+    /// There is no `SCHEME://` in front.
+    NoScheme,
+    /// The scheme is none of ours.
+    UnknownScheme,
+    /// The scheme is known, the rest is wrong.
+    Invalid {
+        /// The scheme.
+        scheme: String,
+        /// What is wrong, and what to write instead.
+        why: &'static str,
+    },
+}
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AddressError::NoScheme => {
+                f.write_str("the address has no scheme; write \"redis://HOST:6379\"")
+            }
+            AddressError::UnknownScheme => f.write_str(
+                "the scheme of the address is none of redis, rediss, valkey, valkeys, \
+                 redis-sentinel and redis-cluster; use one of these",
+            ),
+            AddressError::Invalid { scheme, why } => write!(f, "the {scheme} address {why}"),
+        }
+    }
+}
+impl std::error::Error for AddressError {}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Single { tls: bool },
+    Sentinel,
+    Cluster,
+}
+
+fn understood(scheme: &str, kind: Kind, rest: &str) -> Result<Address, &'static str> {
+    let (body, query) = rest.split_once('?').unwrap_or((rest, ""));
+    if body.contains('#') || query.contains('#') {
+        return Err("has a '#'; percent-encode it as %23");
+    }
+    let (authority, path) = body.split_once('/').unwrap_or((body, ""));
+    if path.contains('@') || query.contains('@') {
+        return Err("has a '/' or '?' before an '@'; percent-encode it in the password");
+    }
+    let (login, hosts) = match authority.rsplit_once('@') {
+        Some((login, hosts)) => (login_of(login)?, hosts),
+        None => (Login::default(), authority),
+    };
+    let asked = parameters(query)?;
+    let path = path.trim_end_matches('/');
+    let port = if kind == Kind::Sentinel { SENTINEL_PORT } else { SERVER_PORT };
+    let mut hosts = hosts.split(',').map(|host| endpoint(host, port)).collect::<Result<Vec<_>, _>>()?;
+    let (topology, db) = match kind {
+        Kind::Single { .. } if hosts.len() > 1 => {
+            return Err("names more than one host; use redis-cluster or redis-sentinel for that");
+        }
+        Kind::Single { .. } => (Topology::Single(hosts.swap_remove(0)), path),
+        Kind::Sentinel => {
+            let (master, db) = path.split_once('/').unwrap_or((path, ""));
+            if master.is_empty() {
+                return Err("names no master; write /MASTER after the sentinels");
+            }
+            (Topology::Sentinel { sentinels: hosts, master: decoded(master)? }, db)
+        }
+        Kind::Cluster if path.trim_start_matches('0').is_empty() => (Topology::Cluster(hosts), ""),
+        Kind::Cluster => return Err("names a database, and a cluster has only 0; leave it out"),
+    };
+    let db = match db {
+        "" => 0,
+        number => number.parse().map_err(|_| "has a database that is not a number from 0 on")?,
+    };
+    if kind != Kind::Sentinel && asked.sentinel_login != Login::default() {
+        return Err("has a parameter for sentinels, and is none of redis-sentinel; leave it out");
+    }
+    let tls = asked.tls.unwrap_or(false) || kind == (Kind::Single { tls: true });
+    if asked.tls == Some(false) && tls {
+        return Err("says both TLS and \"tls=false\"; leave the parameter out");
+    }
+    if asked.ca.is_some() && !tls {
+        return Err("has \"ca\" without TLS; use rediss, or \"tls=true\"");
+    }
+    let whole = if authority.contains('@') { "•••@" } else { "" };
+    let listed = match &topology {
+        Topology::Single(host) => host.to_string(),
+        Topology::Sentinel { sentinels: hosts, .. } | Topology::Cluster(hosts) => {
+            let hosts: Vec<String> = hosts.iter().map(Endpoint::to_string).collect();
+            hosts.join(",")
+        }
+    };
+    let slash = if path.is_empty() { "" } else { "/" };
+    Ok(Address {
+        topology,
+        login,
+        sentinel_login: asked.sentinel_login,
+        db,
+        tls,
+        ca: asked.ca,
+        prefix: asked.prefix.unwrap_or_else(|| DEFAULT_PREFIX.to_owned()),
+        shown: format!("{scheme}://{whole}{listed}{slash}{path}"),
+    })
+}
+
+fn login_of(text: &str) -> Result<Login, &'static str> {
+    let (user, password) = text
+        .split_once(':')
+        .ok_or("has a user without a password; write USER:PASSWORD@ or :PASSWORD@")?;
+    let password = decoded(password)?;
+    if password.is_empty() {
+        return Err("has an empty password; leave out everything up to the '@'");
+    }
+    let user = decoded(user)?;
+    Ok(Login { user: (!user.is_empty()).then_some(user), password: Some(Secret::new(password)) })
+}
+
+fn endpoint(text: &str, port: u16) -> Result<Endpoint, &'static str> {
+    const NO_PORT: &str = "has a port that is not a number from 1 to 65535";
+    let (host, port) = match text.strip_prefix('[') {
+        Some(v6) => {
+            let (host, after) = v6.split_once(']').ok_or("has a '[' without its ']'")?;
+            match after.strip_prefix(':') {
+                Some(number) => (host, number.parse().map_err(|_| NO_PORT)?),
+                None if after.is_empty() => (host, port),
+                None => return Err(NO_PORT),
+            }
+        }
+        None => match text.rsplit_once(':') {
+            Some((host, _)) if host.contains(':') => {
+                return Err("has an IPv6 address without brackets; write [ADDRESS]:PORT");
+            }
+            Some((host, number)) => (host, number.parse().map_err(|_| NO_PORT)?),
+            None => (text, port),
+        },
+    };
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._:%".contains(c);
+    if host.is_empty() || !host.chars().all(fits) {
+        return Err("has no host that can be reached; write HOST or HOST:PORT");
+    }
+    if port == 0 {
+        return Err(NO_PORT);
+    }
+    Ok(Endpoint { host: host.to_owned(), port })
+}
+
+#[derive(Default)]
+struct Asked {
+    prefix: Option<String>,
+    tls: Option<bool>,
+    ca: Option<PathBuf>,
+    sentinel_login: Login,
+}
+
+fn parameters(query: &str) -> Result<Asked, &'static str> {
+    let mut asked = Asked::default();
+    let mut seen = Vec::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').ok_or(PARAMETERS)?;
+        if seen.contains(&name) {
+            return Err("has a parameter twice; say it once");
+        }
+        seen.push(name);
+        let value = decoded(value)?;
+        match name {
+            "prefix" => asked.prefix = Some(prefix(value)?),
+            "tls" => {
+                asked.tls = Some(match value.as_str() {
+                    "true" => true,
+                    "false" => false,
+                    _ => return Err("has a \"tls\" that is neither true nor false"),
+                });
+            }
+            "ca" if value.is_empty() => return Err("has a \"ca\" that names no file"),
+            "ca" => asked.ca = Some(PathBuf::from(value)),
+            "sentinel_user" => asked.sentinel_login.user = Some(value),
+            "sentinel_password" => asked.sentinel_login.password = Some(Secret::new(value)),
+            _ => return Err(PARAMETERS),
+        }
+    }
+    if asked.sentinel_login.user.is_some() && asked.sentinel_login.password.is_none() {
+        return Err("has a \"sentinel_user\" without a \"sentinel_password\"");
+    }
+    Ok(asked)
+}
+
+/// The name of what is wrong is not said: an unencoded password may have ended up there.
+const PARAMETERS: &str = "has an unknown parameter; known are prefix, tls, ca, sentinel_user and \
+                          sentinel_password, each as NAME=VALUE";
+
+/// A brace would be the hash tag, and the namespace would not.
+fn prefix(text: String) -> Result<String, &'static str> {
+    let fits = |c: u8| c.is_ascii_graphic() && c != b'{' && c != b'}';
+    if text.len() > NAME_BYTES_MAX || !text.bytes().all(fits) {
+        return Err("has a prefix that is no text of at most 128 visible ASCII characters without \
+                    braces");
+    }
+    Ok(text)
+}
+
+fn decoded(text: &str) -> Result<String, &'static str> {
+    const WRONG: &str = "has a '%' that is not followed by two hexadecimal digits; write %25 for it";
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|c| char::from(c).to_digit(16));
+        let (high, low) = (digit().ok_or(WRONG)?, digit().ok_or(WRONG)?);
+        bytes.push((high * 16 + low) as u8);
+    }
+    String::from_utf8(bytes).map_err(|_| "has percent-encoded bytes that are not UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_as_it_is_understood_and_shows_no_password() {
+        for (text, shown) in [
+            ("redis://host", "redis://host:6379"),
+            ("redis://host/", "redis://host:6379"),
+            ("redis://host:7000/3", "redis://host:7000/3"),
+            ("valkey://host", "valkey://host:6379"),
+            ("RediSS://[::1]:7000", "rediss://[::1]:7000"),
+            ("valkeys://[::1]", "valkeys://[::1]:6379"),
+            ("redis://:geheim@host", "redis://•••@host:6379"),
+            ("redis://me:ge@heim@host/1?prefix=heim:", "redis://•••@host:6379/1"),
+            ("redis-sentinel://:geheim@a,b:2/main", "redis-sentinel://•••@a:26379,b:2/main"),
+            (
+                "redis-sentinel://a/my%20main/2?sentinel_user=s&sentinel_password=geheim",
+                "redis-sentinel://a:26379/my%20main/2",
+            ),
+            ("redis-cluster://a,b:7000?tls=true", "redis-cluster://a:6379,b:7000"),
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(address.to_string(), shown, "{text}");
+            let seen = format!("{address} {address:?} {:?}", address.login);
+            assert!(!seen.contains("heim"), "{seen}");
+        }
+    }
+
+    #[test]
+    fn every_part_is_understood() {
+        let address = Address::parse(
+            "redis-sentinel://me:ge%40heim@a:1,[::1]/my%20main/2?prefix=app:&tls=true&ca=/x/ca.pem\
+             &sentinel_user=s&sentinel_password=p%26p",
+        )
+        .unwrap();
+        let host = |host: &str, port| Endpoint { host: host.to_owned(), port };
+        assert_eq!(
+            address.topology,
+            Topology::Sentinel {
+                sentinels: vec![host("a", 1), host("::1", 26379)],
+                master: "my main".to_owned()
+            }
+        );
+        assert_eq!(address.login.user.as_deref(), Some("me"));
+        assert_eq!(address.login.password, Some(Secret::new("ge@heim")));
+        assert_eq!(address.sentinel_login.user.as_deref(), Some("s"));
+        assert_eq!(address.sentinel_login.password, Some(Secret::new("p&p")));
+        assert_eq!((address.db, address.tls()), (2, true));
+        assert_eq!(address.ca(), Some(Path::new("/x/ca.pem")));
+        assert_eq!(address.key("default", "m"), "app:{default}m");
+        let plain = Address::parse("redis://h").unwrap();
+        assert_eq!(plain.key("default", "m"), "tenure:{default}m");
+        assert_eq!((plain.login, plain.tls), (Login::default(), false));
+        assert_eq!(Address::parse("redis://h?prefix=").unwrap().key("n", "m"), "{n}m");
+    }
+
+    #[test]
+    fn a_wrong_address_says_what_to_write_and_shows_no_password() {
+        for (text, part) in [
+            ("", "no scheme"),
+            ("geheim@host", "no scheme"),
+            ("redis:host", "no scheme"),
+            ("http://geheim", "none of redis, rediss"),
+            ("redis://", "no host"),
+            ("redis://:geheim@", "no host"),
+            ("redis://geheim@host", "user without a password"),
+            ("redis://me:@host", "empty password"),
+            ("redis://:ge/heim@host", "percent-encode it in the password"),
+            ("redis://:ge?heim@host", "percent-encode it in the password"),
+            ("redis://:ge#heim@host", "%23"),
+            ("redis://:ge%heim@host", "%25"),
+            ("redis://:%ffgeheim@host", "UTF-8"),
+            ("redis://host:geheim", "not a number from 1 to 65535"),
+            ("redis://host:0", "not a number from 1 to 65535"),
+            ("redis://::1", "without brackets"),
+            ("redis://[::1", "without its ']'"),
+            ("redis://a,b", "more than one host"),
+            ("redis://host/geheim", "not a number from 0 on"),
+            ("redis://host/-1", "not a number from 0 on"),
+            ("redis-cluster://host/1", "a cluster has only 0"),
+            ("redis-sentinel://host", "names no master"),
+            ("redis://host?geheim", "unknown parameter"),
+            ("redis://host?geheim=1", "unknown parameter"),
+            ("redis://host?prefix=a&prefix=b", "twice"),
+            ("redis://host?prefix={x}", "without braces"),
+            ("redis://host?tls=geheim", "neither true nor false"),
+            ("rediss://host?tls=false", "leave the parameter out"),
+            ("redis://host?ca=/geheim", "without TLS"),
+            ("redis://host?sentinel_password=geheim", "for sentinels"),
+            ("redis-sentinel://host/m?sentinel_user=geheim", "without a \"sentinel_password\""),
+        ] {
+            let said = Address::parse(text).unwrap_err();
+            let seen = format!("{said} {said:?}");
+            assert!(said.to_string().contains(part), "{text}: {said}");
+            assert!(!seen.contains("heim"), "{seen}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The link to the servers: a call goes out, its answer comes back, or it is said what is known of it.
+//!
+//! A caller never freezes: connections are made and watched by tasks of their own, off to the side,
+//! and what can be used now is swapped in. While nothing can be used, callers are told at once that
+//! nothing was sent; only in the first second of an outage they wait for its end. Nothing here
+//! repeats a call that may have happened.
+//!
+//! The client library's own cluster and Sentinel layers are not used: the first holds all requests
+//! back while it recovers and never notices a connection that died in silence, the second looks for
+//! the primary only when a connection is made. Here each primary is a [`node`] with the same watched
+//! connections in every topology, and only the question which primary has what differs.
+
+mod address;
+mod cluster;
+mod dial;
+mod error;
+mod line;
+mod node;
+mod options;
+mod routes;
+mod sentinel;
+mod subscription;
+mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use address::{Address, AddressError, DEFAULT_PREFIX, Endpoint, Login, Topology};
+pub use error::{LinkError, OpenError};
+pub use options::LinkOptions;
+pub use redis::{Cmd, Value, cmd};
+pub use subscription::{Event, Subscription};
+
+use self::dial::Dialer;
+use self::node::Sending;
+use self::routes::Routes;
+use crate::library::Library;
+
+/// The link to the servers of an address. Clones are the same link; it ends with the last of them.
+#[derive(Clone)]
+pub struct Link {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    address: Address,
+    library: Library,
+    within: Duration,
+    routes: Routes,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Link({})", self.inner.address)
+    }
+}
+
+impl Link {
+    /// Begins to connect, and does not wait for it: the servers need not be there. Must be called
+    /// inside of a tokio runtime, whose end is the link's end.
+    pub fn open(address: Address, options: LinkOptions) -> Result<Self, OpenError> {
+        let dialer = Arc::new(Dialer::new(&address, options.connect_within)?);
+        let routes = Routes::start(&address, &options, dialer);
+        let (library, within) = (options.library, options.answer_within);
+        Ok(Link { inner: Arc::new(Inner { address, library, within, routes }) })
+    }
+
+    /// Where it leads.
+    pub fn address(&self) -> &Address {
+        &self.inner.address
+    }
+
+    /// The library that it calls.
+    pub fn library(&self) -> &Library {
+        &self.inner.library
+    }
+
+    /// Calls the function of an operation (`push`, not `tenure_1_push`) on the primary that has the
+    /// namespace. `keys` are whole keys ([`Address::key`]), all of this namespace. Loads the library
+    /// where it is missing. Waits for the answer as long as the options say.
+    pub async fn fcall(
+        &self,
+        namespace: &str,
+        function: &str,
+        keys: &[impl AsRef<[u8]>],
+        args: &[impl AsRef<[u8]>],
+    ) -> Result<Value, LinkError> {
+        self.fcall_within(self.inner.within, namespace, function, keys, args).await
+    }
+
+    /// As [`Link::fcall`], and waits for the answer this long.
+    pub async fn fcall_within(
+        &self,
+        within: Duration,
+        namespace: &str,
+        function: &str,
+        keys: &[impl AsRef<[u8]>],
+        args: &[impl AsRef<[u8]>],
+    ) -> Result<Value, LinkError> {
+        let bytes = keys.iter().map(|key| key.as_ref().len()).sum::<usize>()
+            + args.iter().map(|arg| arg.as_ref().len()).sum::<usize>();
+        let mut cmd = Cmd::with_capacity(3 + keys.len() + args.len(), bytes + 64);
+        cmd.arg("FCALL").arg(self.inner.library.function(function)).arg(keys.len());
+        for key in keys {
+            cmd.arg(key.as_ref());
+        }
+        for arg in args {
+            cmd.arg(arg.as_ref());
+        }
+        self.inner.routes.send(namespace, &cmd, within, Some(&self.inner.library)).await
+    }
+
+    /// Sends a command as it is to the primary that has the namespace.
+    pub async fn command(&self, namespace: &str, cmd: &Cmd) -> Result<Value, LinkError> {
+        self.inner.routes.send(namespace, cmd, self.inner.within, None).await
+    }
+
+    /// Sends a command as it is to every primary, one after the other, and says what each answered.
+    pub async fn command_all(
+        &self,
+        cmd: &Cmd,
+    ) -> Result<Vec<(Endpoint, Result<Value, LinkError>)>, LinkError> {
+        let how = Sending { within: self.inner.within, asking: false };
+        let mut answers = Vec::new();
+        for node in self.inner.routes.all().await? {
+            answers.push((node.endpoint.clone(), node.send(cmd, how).await));
+        }
+        Ok(answers)
+    }
+
+    /// Why some namespace cannot be reached now; `None` if all can. Never waits.
+    pub fn down(&self) -> Option<LinkError> {
+        self.inner.routes.down()
+    }
+}

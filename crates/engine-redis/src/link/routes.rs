@@ -1,0 +1,294 @@
+//! Which primary has a namespace, in each topology, and what to do when it has it no more.
+//!
+//! Callers read a finished map; the tasks of [`super::sentinel`] and [`super::cluster`] look for
+//! changes and put the next map in its place. A call that the server sends elsewhere goes there at
+//! once, and the map is looked at anew beside it.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::address::{Address, Endpoint, Topology};
+use super::dial::{SharedDialer, Task};
+use super::error::LinkError;
+use super::line::Watch;
+use super::node::{Node, Sending};
+use super::options::LinkOptions;
+use super::{cluster, sentinel};
+use crate::library::Library;
+
+/// Slots of a cluster.
+pub(crate) const SLOTS: usize = 16_384;
+/// A slot that no primary has.
+pub(crate) const NOBODY: u16 = u16::MAX;
+/// How often one call is sent elsewhere or again, in all.
+const HOPS_MAX: u32 = 3;
+/// Before a call is sent again whose keys are between two nodes; doubles.
+const BETWEEN: Duration = Duration::from_millis(25);
+
+/// The primaries there are. It starts connections, and keeps those that are in use.
+pub(crate) struct Nodes {
+    pub dialer: SharedDialer,
+    connections: usize,
+    watch: Watch,
+    /// Told when the map may be out of date.
+    pub hint: Arc<Notify>,
+    known: Mutex<HashMap<Endpoint, Arc<Node>>>,
+}
+
+impl Nodes {
+    /// The node there; begins to connect if it is new.
+    pub fn at(&self, endpoint: &Endpoint) -> Arc<Node> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = || {
+            let (count, watch) = (self.connections, self.watch);
+            Arc::new(Node::start(&self.dialer, endpoint.clone(), count, watch, &self.hint))
+        };
+        known.entry(endpoint.clone()).or_insert_with(start).clone()
+    }
+
+    /// Lets go of all others. Calls that are under way there end as they would.
+    pub fn keep(&self, wanted: &[Arc<Node>]) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, node| wanted.iter().any(|wanted| Arc::ptr_eq(wanted, node)));
+    }
+}
+
+/// Which primary has which slots.
+pub(crate) struct Map {
+    /// The primaries.
+    pub nodes: Vec<Arc<Node>>,
+    /// For each slot the place of its primary in `nodes`, or [`NOBODY`]; `None`: the first has all.
+    pub slots: Option<Box<[u16]>>,
+}
+
+impl Map {
+    /// One primary has all.
+    pub fn one(node: Arc<Node>) -> Self {
+        Map { nodes: vec![node], slots: None }
+    }
+
+    /// Whether the server there is one of the primaries.
+    pub fn has(&self, endpoint: &Endpoint) -> bool {
+        self.nodes.iter().any(|node| node.endpoint == *endpoint)
+    }
+
+    fn primary(&self, slot: usize) -> Option<&Arc<Node>> {
+        let place = self.slots.as_ref().map_or(0, |slots| slots[slot]);
+        self.nodes.get(usize::from(place))
+    }
+}
+
+/// What is known of the map.
+pub(crate) enum Found {
+    /// Nothing yet; callers wait until then, later they are told why at once.
+    Looking { until: Instant, why: LinkError },
+    /// This.
+    At(Arc<Map>),
+}
+
+/// Who has what.
+pub(crate) struct Routes {
+    found: watch::Receiver<Found>,
+    nodes: Arc<Nodes>,
+    _look: Option<Task>,
+}
+
+impl Routes {
+    /// Starts to look.
+    pub fn start(address: &Address, options: &LinkOptions, dialer: SharedDialer) -> Self {
+        let nodes = Arc::new(Nodes {
+            dialer: dialer.clone(),
+            connections: options.connections,
+            watch: options.watch(),
+            hint: Arc::new(Notify::new()),
+            known: Mutex::default(),
+        });
+        let looking = |what: &str| Found::Looking {
+            until: Instant::now() + options.patience,
+            why: LinkError::Unavailable(what.to_owned()),
+        };
+        let every = options.look_every;
+        let (found, look) = match &address.topology {
+            Topology::Single(endpoint) => {
+                (watch::channel(Found::At(Arc::new(Map::one(nodes.at(endpoint))))).1, None)
+            }
+            Topology::Sentinel { sentinels, master } => {
+                let (found, seen) = watch::channel(looking("no sentinel has answered yet"));
+                let (names, master) = (sentinels.clone(), master.clone());
+                let asking = dialer.for_sentinels(address);
+                let look = sentinel::look(names, master, asking, nodes.clone(), every, found);
+                (seen, Some(Task(dialer.runtime.spawn(look))))
+            }
+            Topology::Cluster(seeds) => {
+                let (found, seen) = watch::channel(looking("no node has answered yet"));
+                let look = cluster::look(seeds.clone(), nodes.clone(), every, found);
+                (seen, Some(Task(dialer.runtime.spawn(look))))
+            }
+        };
+        Routes { found, nodes, _look: look }
+    }
+
+    async fn map(&self) -> Result<Arc<Map>, LinkError> {
+        let mut found = self.found.clone();
+        loop {
+            let (until, why) = match &*found.borrow_and_update() {
+                Found::At(map) => return Ok(map.clone()),
+                Found::Looking { until, why } => (*until, why.clone()),
+            };
+            if until <= Instant::now() {
+                return Err(why);
+            }
+            // Time over: the loop says why. A task that is gone says nothing new.
+            if let Ok(Err(_)) = timeout_at(until, found.changed()).await {
+                return Err(why);
+            }
+        }
+    }
+
+    /// Every primary.
+    pub async fn all(&self) -> Result<Vec<Arc<Node>>, LinkError> {
+        Ok(self.map().await?.nodes.clone())
+    }
+
+    /// A primary to listen to: one that is connected if there is one, another for each process.
+    pub async fn somewhere(&self) -> Result<Endpoint, LinkError> {
+        let nodes = self.all().await?;
+        let turn = RandomState::new().build_hasher().finish() as usize % nodes.len().max(1);
+        let (early, late) = nodes.split_at(turn);
+        let mut order = late.iter().chain(early);
+        let up = order.clone().find(|node| node.down().is_none());
+        up.or_else(|| order.next()).map(|node| node.endpoint.clone()).ok_or_else(nobody)
+    }
+
+    /// How connections to the primaries are made.
+    pub fn dialer(&self) -> &SharedDialer {
+        &self.nodes.dialer
+    }
+
+    /// Where the tasks of the link live.
+    pub fn runtime(&self) -> &Handle {
+        &self.nodes.dialer.runtime
+    }
+
+    /// The times by which connections are watched.
+    pub fn watch(&self) -> Watch {
+        self.nodes.watch
+    }
+
+    /// Told when the map changes.
+    pub fn changes(&self) -> watch::Receiver<Found> {
+        self.found.clone()
+    }
+
+    /// Why some slot cannot be reached now.
+    pub fn down(&self) -> Option<LinkError> {
+        match &*self.found.borrow() {
+            Found::Looking { why, .. } => Some(why.clone()),
+            Found::At(map) => {
+                let hole = || map.slots.as_ref().is_some_and(|slots| slots.contains(&NOBODY));
+                let down = map.nodes.iter().find_map(|node| node.down());
+                down.or_else(|| hole().then(nobody))
+            }
+        }
+    }
+
+    /// Sends a request to the primary of a namespace, and on to where the server says.
+    pub async fn send(
+        &self,
+        namespace: &str,
+        cmd: &Cmd,
+        within: Duration,
+        library: Option<&Library>,
+    ) -> Result<Value, LinkError> {
+        let map = self.map().await?;
+        let mut node = map.primary(slot(namespace)).cloned().ok_or_else(nobody)?;
+        drop(map);
+        let mut how = Sending { within, asking: false };
+        let mut hops = 0;
+        loop {
+            let answer = match library {
+                Some(library) => node.call(library, cmd, how).await,
+                None => node.send(cmd, how).await,
+            };
+            let Err(LinkError::Refused { code, message }) = &answer else {
+                return answer;
+            };
+            if matches!(code.as_str(), "MOVED" | "READONLY" | "CLUSTERDOWN" | "MASTERDOWN") {
+                self.nodes.hint.notify_one();
+            }
+            // Only an error that says that nothing was done leads to another try.
+            match code.as_str() {
+                _ if hops == HOPS_MAX => return answer,
+                "MOVED" | "ASK" => {
+                    let Some(there) = elsewhere(message, &node.endpoint) else {
+                        return answer;
+                    };
+                    how.asking = code == "ASK";
+                    node = self.nodes.at(&there);
+                }
+                "TRYAGAIN" => sleep(BETWEEN * 2_u32.pow(hops)).await,
+                _ => return answer,
+            }
+            hops += 1;
+        }
+    }
+}
+
+fn nobody() -> LinkError {
+    LinkError::refused("CLUSTERDOWN", "no primary of the cluster has the slot of this namespace now")
+}
+
+/// The endpoint in `SLOT HOST:PORT`; without a host it is that of who said it.
+fn elsewhere(message: &str, from: &Endpoint) -> Option<Endpoint> {
+    let (host, port) = message.split_whitespace().nth(1)?.rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let host = if host.is_empty() { &from.host } else { host };
+    Some(Endpoint { host: host.to_owned(), port: port.parse().ok()? })
+}
+
+/// The slot of all keys of a namespace: its name is their hash tag.
+pub(crate) fn slot(namespace: &str) -> usize {
+    // CRC-16/XMODEM, as the cluster's specification has it.
+    let crc = namespace.bytes().fold(0_u16, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 }
+        })
+    });
+    usize::from(crc) % SLOTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_lies_in_the_slot_that_the_servers_compute() {
+        // The first is in the cluster's specification, the others are what CLUSTER KEYSLOT answers.
+        for (name, there) in [("123456789", 0x31C3), ("foo", 12_182), ("default", 5_718)] {
+            assert_eq!(slot(name), there, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_redirection_is_read_in_every_form() {
+        let from = Endpoint { host: "a".to_owned(), port: 1 };
+        for (message, there) in [
+            ("3999 127.0.0.1:6381", Some(("127.0.0.1", 6381))),
+            ("3999 host:6381", Some(("host", 6381))),
+            ("3999 :6381", Some(("a", 6381))),
+            ("3999 ::1:6381", Some(("::1", 6381))),
+            ("3999", None),
+            ("3999 host:port", None),
+        ] {
+            let there = there.map(|(host, port)| Endpoint { host: host.to_owned(), port });
+            assert_eq!(elsewhere(message, &from), there, "{message}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Lists: a page is asked for until it is full, since one call of the library does bounded work.
+//!
+//! Jobs are found by queue and state on the server; by kind and label here, since no rule and no index
+//! knows these. A list looks at no more than 10,000 jobs, calls on many go on until they have enough.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tenure_core::bounds::{ITEMS_MAX, LIST_MAX, LIST_SCAN_MAX};
+use tenure_core::job::{JobState, JobView};
+use tenure_core::lease::LeaseSummary;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{
+    Audit, DoneMany, JobFilter, ListJobs, ListLeases, Listed, Page, Stats,
+};
+use tenure_engine::CallError;
+
+use crate::call::{Caller, malformed};
+use crate::decode::{
+    Answered, AuditReply, Blobs, Count, LeasesReply, ListedJobs, Malformed, PageReply, StatsReply,
+    Stored, leases_listed,
+};
+use crate::encode::{ListJobsArgs, ListLeasesArgs, ManyArgs, PageArgs, letter, pack};
+
+/// Faults that an audit shows.
+const FAULTS_SHOWN: usize = 100;
+/// Calls for one page beyond which it is answered as it is.
+const CALLS_MAX: usize = 1_000;
+
+/// A page of what is listed by name; `view` shows an item.
+pub(crate) async fn page<R, T>(
+    caller: &Caller,
+    operation: &'static str,
+    (pool, page): (Option<&str>, Page),
+    view: impl Fn(R, &Blobs) -> Result<T, Malformed>,
+) -> Result<Listed<T>, CallError>
+where
+    R: DeserializeOwned,
+{
+    let args = |after: Option<&str>, max: usize| pack(&PageArgs { pool, max, after });
+    pages(caller, operation, page, args, view).await
+}
+
+async fn pages<R, T>(
+    caller: &Caller,
+    operation: &'static str,
+    page: Page,
+    args: impl Fn(Option<&str>, usize) -> Result<Vec<u8>, tenure_engine::Fault>,
+    view: impl Fn(R, &Blobs) -> Result<T, Malformed>,
+) -> Result<Listed<T>, CallError>
+where
+    R: DeserializeOwned,
+{
+    let mut after = page.cursor;
+    let mut items = Vec::new();
+    for _ in 0..CALLS_MAX {
+        let packed = args(after.as_deref(), page.max - items.len());
+        let Answered { reply, blobs, .. } = caller.ask::<PageReply<R>>(operation, packed).await?;
+        for item in reply.items {
+            items.push(view(item, &blobs).map_err(malformed(operation))?);
+        }
+        after = reply.next.0;
+        if after.is_none() || items.len() >= page.max {
+            break;
+        }
+    }
+    Ok(Listed { items, next: after, partial: false })
+}
+
+/// A page of live leases.
+pub(crate) async fn leases(
+    caller: &Caller,
+    list: ListLeases,
+) -> Result<Listed<LeaseSummary>, CallError> {
+    let args = |after: Option<&str>, max: usize| pack(&ListLeasesArgs::of(&list, after, max));
+    // A cursor that is no fence is one of another list: it begins anew.
+    let cursor = list.page.cursor.clone().filter(|cursor| cursor.parse::<u64>().is_ok());
+    let page = Page { max: list.page.max, cursor };
+    let found = pages(caller, "list_leases", page, args, |lease: LeasesReply, _| Ok(lease)).await?;
+    Ok(Listed { items: leases_listed(found.items), next: found.next, partial: false })
+}
+
+fn cursor_of(page: &Page) -> Result<Option<u64>, CallError> {
+    let Some(cursor) = &page.cursor else { return Ok(None) };
+    cursor.parse().map(Some).map_err(|_| {
+        let no = Refusal::new(
+            Code::InvalidField,
+            format!("the cursor {cursor:?} is not one of this list"),
+            "give the \"next\" of the page before, unchanged",
+        );
+        no.at("/query/cursor").into()
+    })
+}
+
+/// What one look at jobs found.
+struct Looked {
+    /// Those that match, newest first.
+    found: Vec<Stored>,
+    blobs: Blobs,
+    /// Where it goes on, if there are older ones.
+    next: Option<u64>,
+    /// How many were looked at.
+    scanned: usize,
+}
+
+/// Looks at jobs below `before`, newest first, until `max` match or `scan` were looked at.
+async fn look(
+    caller: &Caller,
+    filter: &JobFilter,
+    before: Option<u64>,
+    (max, scan): (usize, usize),
+) -> Result<Looked, CallError> {
+    let by_content = filter.kind.is_some() || filter.label.is_some();
+    // Few may match by their content, so that as many are looked at as one call gives.
+    let asked = if by_content { scan.min(LIST_MAX) } else { max };
+    let args = ListJobsArgs {
+        queue: filter.queue.as_ref().map(|queue| queue.as_str()),
+        states: filter.states.iter().map(|state| letter(*state)).collect(),
+        before,
+        max: asked,
+        scan: scan.min(LIST_MAX),
+    };
+    let Answered { reply, blobs, .. } = caller.ask::<ListedJobs>("list_jobs", pack(&args)).await?;
+    let ListedJobs { jobs, next, scanned, tail } = reply;
+    let mut looked =
+        Looked { found: Vec::new(), blobs, next: next.0, scanned: scanned.max(jobs.len()) };
+    let all = jobs.len();
+    for (at, job) in jobs.into_iter().enumerate() {
+        if looked.found.len() == max {
+            // It stopped inside of what came: this one is there, so there is a next page.
+            looked.next = looked.found.last().map(|last| last.seq);
+            looked.scanned = at;
+            return Ok(looked);
+        }
+        let label = filter.label.as_ref();
+        let meant = job.is_meant(&looked.blobs, filter.kind.as_deref(), label);
+        if meant.map_err(malformed("list_jobs"))? {
+            let last = at + 1 == all;
+            looked.found.push(job);
+            if last && looked.found.len() == max && tail {
+                // Older ones were looked at that do not match: they are the next page's.
+                looked.next = looked.found.last().map(|last| last.seq);
+            }
+        }
+    }
+    Ok(looked)
+}
+
+/// A page of jobs.
+pub(crate) async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobView>, CallError> {
+    let mut before = cursor_of(&list.page)?;
+    let mut left = LIST_SCAN_MAX;
+    let mut items = Vec::new();
+    loop {
+        let bounds = (list.page.max - items.len(), left);
+        let looked = look(caller, &list.filter, before, bounds).await?;
+        for job in looked.found {
+            items.push(job.view(&looked.blobs, list.full).map_err(malformed("list_jobs"))?);
+        }
+        left = left.saturating_sub(looked.scanned);
+        let Some(last) = looked.next else {
+            return Ok(Listed { items, next: None, partial: false });
+        };
+        let full = items.len() >= list.page.max;
+        // A look that looked at nothing and has more would never end.
+        if full || left == 0 || looked.scanned == 0 {
+            return Ok(Listed { items, next: Some(last.to_string()), partial: !full });
+        }
+        before = Some(last);
+    }
+}
+
+/// What is done to those that match.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Many {
+    Cancel,
+    Retry,
+}
+
+impl Many {
+    fn operation(self) -> &'static str {
+        match self {
+            Many::Cancel => "cancel_many",
+            Many::Retry => "retry_many",
+        }
+    }
+
+    /// States that a call on many can change.
+    fn changeable(self) -> &'static [JobState] {
+        match self {
+            Many::Cancel => &[
+                JobState::Dependent,
+                JobState::Scheduled,
+                JobState::Ready,
+                JobState::Blocked,
+                JobState::Running,
+            ],
+            Many::Retry => &[JobState::Failed, JobState::Cancelled],
+        }
+    }
+}
+
+/// Cancels or retries up to `max` jobs that match.
+pub(crate) async fn many(
+    caller: &Caller,
+    many: Many,
+    mut filter: JobFilter,
+    max: usize,
+) -> Result<DoneMany, CallError> {
+    let asked = std::mem::take(&mut filter.states);
+    let meant = many.changeable().iter().copied();
+    filter.states = meant.filter(|state| asked.is_empty() || asked.contains(state)).collect();
+    let mut done = 0u64;
+    let mut before = None;
+    while !filter.states.is_empty() {
+        let wanted = max.saturating_sub(done as usize).min(ITEMS_MAX);
+        let looked = look(caller, &filter, before, (wanted, LIST_SCAN_MAX)).await?;
+        let seqs: Vec<u64> = looked.found.iter().map(|job| job.seq).collect();
+        if !seqs.is_empty() {
+            done += caller.reply::<Count>(many.operation(), &ManyArgs { seqs: &seqs }).await?;
+        }
+        let Some(last) = looked.next.filter(|_| looked.scanned > 0) else { break };
+        if done >= max as u64 {
+            return Ok(DoneMany { done, more: true });
+        }
+        before = Some(last);
+    }
+    Ok(DoneMany { done, more: false })
+}
+
+/// Where something goes on that is done in parts.
+#[derive(Serialize)]
+struct PartArgs<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<&'a str>,
+}
+
+/// Totals of a namespace.
+pub(crate) async fn stats(caller: &Caller) -> Result<Stats, CallError> {
+    let mut stats = Stats::default();
+    stats.store.kind = "redis".to_owned();
+    stats.jobs = JobState::ALL.into_iter().map(|state| (state, 0)).collect();
+    let mut after: Option<String> = None;
+    loop {
+        let args = PartArgs { max: Some(LIST_MAX), after: after.as_deref() };
+        let mut part = caller.reply::<StatsReply>("stats", &args).await?;
+        let next = part.next.0.take();
+        part.add_to(&mut stats).map_err(malformed("stats"))?;
+        if next.is_none() || next == after {
+            return Ok(stats);
+        }
+        after = next;
+    }
+}
+
+/// Compares what is cached with what is held, part by part.
+pub(crate) async fn audit(caller: &Caller) -> Result<Audit, CallError> {
+    let mut audit = Audit::default();
+    let mut after: Option<String> = None;
+    loop {
+        let args = PartArgs { max: None, after: after.as_deref() };
+        let part = caller.reply::<AuditReply>("audit", &args).await?;
+        audit.checked += part.checked;
+        let room = FAULTS_SHOWN.saturating_sub(audit.faults.len());
+        audit.faults.extend(part.faults().take(room));
+        if part.next.0.is_none() || part.next.0 == after {
+            break;
+        }
+        after = part.next.0;
+    }
+    audit.ok = audit.faults.is_empty();
+    Ok(audit)
+}

@@ -1,0 +1,49 @@
+//! What an engine is opened with.
+
+use crate::library::Library;
+use crate::link::{Address, LinkOptions};
+
+/// By which clock the server decides, and who makes time pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Time {
+    /// The server's own clock; the engine ticks at the due moments. What users run.
+    #[default]
+    Server,
+    /// A key of each namespace, which the test sets; the engine ticks when something is due by it.
+    /// Only for tests: the functions have other names, and a store that was used by the one is never
+    /// used by the other.
+    Testing,
+    /// As [`Time::Testing`], and the engine ticks only when it is told to.
+    TestingByHand,
+}
+
+/// What an engine is opened with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the servers are, and what every key begins with.
+    pub address: Address,
+    /// How it is connected. Its library is chosen by `time`.
+    pub link: LinkOptions,
+    /// By which clock it runs.
+    pub time: Time,
+}
+
+impl Options {
+    /// The defaults for an address: the server's clock.
+    pub fn new(address: Address) -> Self {
+        Options { address, link: LinkOptions::default(), time: Time::Server }
+    }
+
+    /// For tests that move the clock.
+    pub fn testing(address: Address) -> Self {
+        Options { time: Time::Testing, ..Options::new(address) }
+    }
+
+    pub(crate) fn link(&self) -> LinkOptions {
+        let library = match self.time {
+            Time::Server => Library::release(),
+            Time::Testing | Time::TestingByHand => Library::testing(),
+        };
+        LinkOptions { library, ..self.link.clone() }
+    }
+}

@@ -1,0 +1,135 @@
+//! What the calls of one engine share: the link, the namespaces that are in use, and who is told when
+//! it ends. It keeps nothing that another process could not.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tenure_core::names::Namespace;
+use tenure_core::time::Moment;
+use tenure_engine::{Clock, SystemClock};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::call::Caller;
+use crate::link::Link;
+use crate::options::Time;
+use crate::waiting::{Signals, Space, keep_time};
+
+/// A namespace of which nothing was asked and nothing is due for so long is forgotten here.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// See the module.
+pub(crate) struct Shared {
+    pub link: Link,
+    /// The name of this process.
+    pub proc: String,
+    pub time: Time,
+    /// Where the tasks of this engine live.
+    pub runtime: Handle,
+    pub signals: Signals,
+    /// The test's clock, in µs.
+    moved: AtomicU64,
+    takers: AtomicU64,
+    spaces: Mutex<HashMap<Namespace, Arc<Space>>>,
+    draining: watch::Sender<bool>,
+    closing: watch::Sender<bool>,
+}
+
+impl Shared {
+    pub(crate) fn new(link: Link, proc: String, time: Time, runtime: Handle) -> Self {
+        Shared {
+            link,
+            proc,
+            time,
+            runtime,
+            signals: Signals::default(),
+            moved: AtomicU64::new(0),
+            takers: AtomicU64::new(0),
+            spaces: Mutex::default(),
+            draining: watch::Sender::new(false),
+            closing: watch::Sender::new(false),
+        }
+    }
+
+    /// Who calls in a namespace. Its timer runs from the first call on.
+    pub(crate) fn caller(self: &Arc<Self>, namespace: &Namespace) -> Caller {
+        let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(space) = spaces.get(namespace) {
+            space.called();
+            return Caller { shared: self.clone(), space: space.clone() };
+        }
+        let space = Arc::new(Space::new(namespace.clone(), self.link.address(), &self.proc));
+        spaces.insert(namespace.clone(), space.clone());
+        drop(spaces);
+        self.runtime.spawn(keep_time(Arc::downgrade(self), space.clone(), self.closing()));
+        Caller { shared: self.clone(), space }
+    }
+
+    /// The namespaces in use.
+    pub(crate) fn spaces(&self) -> Vec<Arc<Space>> {
+        let spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        spaces.values().cloned().collect()
+    }
+
+    /// Forgets a namespace that nobody uses any more; whether it did.
+    pub(crate) fn forget_if_idle(&self, space: &Arc<Space>) -> bool {
+        let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        if space.is_idle(IDLE) {
+            self.signals.forget(space);
+            spaces.remove(&space.name);
+            return true;
+        }
+        false
+    }
+
+    /// When a namespace that is quiet now may be forgotten.
+    pub(crate) fn idle_at(&self) -> Instant {
+        Instant::now() + IDLE
+    }
+
+    /// The number of a call that may wait; unique in this process.
+    pub(crate) fn next_taker(&self) -> u64 {
+        self.takers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The test's clock.
+    pub(crate) fn moved(&self) -> Moment {
+        Moment::from_us(self.moved.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_moved(&self, now: Moment) {
+        self.moved.store(now.us(), Ordering::Release);
+    }
+
+    /// Now, for ids that are made here: nothing is decided by it.
+    pub(crate) fn wall(&self) -> Moment {
+        SystemClock.now()
+    }
+
+    /// From now on nothing is granted to those who wait.
+    pub(crate) fn drain(&self) {
+        self.draining.send_replace(true);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    /// Tells when it drains.
+    pub(crate) fn draining(&self) -> watch::Receiver<bool> {
+        self.draining.subscribe()
+    }
+
+    /// The tasks end.
+    pub(crate) fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Tells when the tasks are to end.
+    pub(crate) fn closing(&self) -> watch::Receiver<bool> {
+        self.closing.subscribe()
+    }
+}

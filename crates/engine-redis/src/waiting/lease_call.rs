@@ -1,0 +1,324 @@
+//! A lease call: it may wait, and its caller may go away at any moment.
+//!
+//! A task of its own makes it, so that an answer that is on its way is never lost with its caller: if
+//! the caller is gone, the wait ends, and what was granted is undone at once. Who is signalled asks
+//! again under the same name; one signal wakes one call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::lease::Leased;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::Lease;
+use tenure_core::time::{Moment, Span};
+use tenure_engine::{CallError, Fault};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::space::Waiter;
+use crate::call::{AskError, Caller, malformed};
+use crate::decode::{Answered, LeasedReply};
+use crate::encode::{DropWaitArgs, LeaseArgs, UndoArgs, Wait, pack};
+use crate::options::Time;
+
+/// So often in a row a call is repeated whose bounded work was not enough.
+const MORE_MAX: u32 = 1_000;
+/// While no signals come, who waits looks for himself so often.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// After a gap in the signals all who wait here look, spread over so much.
+const SPREAD_MS: u64 = 40;
+/// What is granted is named by its fence and its job's row number.
+type Name = (u64, u64);
+
+/// An answer, and what is undone if nobody takes it.
+struct Given {
+    answer: Leased,
+    granted: Vec<Name>,
+}
+
+/// Undoes what nobody takes.
+struct Guard {
+    caller: Caller,
+    receiver: Option<oneshot::Receiver<Result<Given, CallError>>>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // After this, whoever sends sees that nobody receives; what was sent before is here.
+        let Some(receiver) = &mut self.receiver else { return };
+        receiver.close();
+        if let Ok(Ok(given)) = receiver.try_recv() {
+            undo(&self.caller, given.granted);
+        }
+    }
+}
+
+/// Says in the background that nobody got these.
+fn undo(caller: &Caller, leases: Vec<Name>) {
+    if leases.is_empty() {
+        return;
+    }
+    let caller = caller.clone();
+    caller.shared.runtime.clone().spawn(async move {
+        // A hint: the leases end with their ttl if it is lost.
+        let _ = caller.reply::<serde::de::IgnoredAny>("undo", &UndoArgs { leases }).await;
+    });
+}
+
+/// One lease call.
+pub(crate) async fn lease(caller: Caller, lease: Lease) -> Result<Leased, CallError> {
+    if caller.shared.is_draining() {
+        return Err(draining());
+    }
+    let (sender, receiver) = oneshot::channel();
+    let mut guard = Guard { caller: caller.clone(), receiver: Some(receiver) };
+    let call = Call::new(caller, lease);
+    call.caller.shared.runtime.clone().spawn(call.run(sender));
+    let answer = match &mut guard.receiver {
+        Some(receiver) => receiver.await,
+        None => return Err(gone()),
+    };
+    guard.receiver = None;
+    answer.unwrap_or_else(|_| Err(gone())).map(|given| given.answer)
+}
+
+fn gone() -> CallError {
+    Fault::Unavailable("the engine was closed".to_owned()).into()
+}
+
+fn draining() -> CallError {
+    let mut no = Refusal::new(
+        Code::Draining,
+        "the server is draining and grants nothing more",
+        "ask again in a moment: another server answers, or this one when it is back",
+    );
+    no.retry_after_s = Some(1);
+    CallError::Refused(no)
+}
+
+/// When a wait ends: by this process's own watch, or by a test's clock.
+#[derive(Clone, Copy)]
+enum End {
+    Real(Instant),
+    Moved(Moment),
+}
+
+/// What woke a call that waits.
+enum Woken {
+    /// It is to ask again.
+    Again,
+    /// Its time is over.
+    Over,
+    /// Its caller is gone.
+    Gone,
+}
+
+struct Call {
+    caller: Caller,
+    lease: Lease,
+    number: u64,
+    taker: String,
+    end: End,
+}
+
+/// A place among those who wait here, given back in any case.
+struct Entered<'a> {
+    call: &'a Call,
+    waiter: Arc<Waiter>,
+    /// A signal is being acted upon.
+    acting: bool,
+    stirred: watch::Receiver<u64>,
+    draining: watch::Receiver<bool>,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.acted();
+        self.call.caller.space.leave(self.call.number);
+    }
+}
+
+impl Entered<'_> {
+    fn acted(&mut self) {
+        if std::mem::take(&mut self.acting) {
+            self.call.caller.space.acted();
+        }
+    }
+
+    /// Waits for a reason to go on.
+    async fn wait(&mut self, sender: &mut oneshot::Sender<Result<Given, CallError>>) -> Woken {
+        self.acted();
+        let shared = &self.call.caller.shared;
+        loop {
+            // An end that lies in a test's clock is looked at whenever that is moved.
+            let end = match self.call.end {
+                End::Real(end) => end,
+                End::Moved(_) => Instant::now() + LOOK_EVERY,
+            };
+            let look = Instant::now() + LOOK_EVERY;
+            tokio::select! {
+                biased;
+                () = sender.closed() => return Woken::Gone,
+                () = self.waiter.signal.notified() => {
+                    self.acting = self.call.caller.space.acts(&self.waiter);
+                    return Woken::Again;
+                }
+                () = told(&mut self.draining) => return Woken::Over,
+                changed = self.stirred.changed() => {
+                    if changed.is_err() {
+                        return Woken::Over;
+                    }
+                }
+                () = sleep_until(end), if matches!(self.call.end, End::Real(_)) => {
+                    return Woken::Over;
+                }
+                () = sleep_until(look) => {
+                    if shared.time == Time::Server && shared.signals.is_down() {
+                        return Woken::Again;
+                    }
+                    continue;
+                }
+            }
+            // All who wait here were told to look.
+            if let End::Real(_) = self.call.end {
+                sleep(Duration::from_millis(self.call.number % SPREAD_MS)).await;
+                return Woken::Again;
+            }
+            // Signals are never lost to a test, and asking again would cost the place in the line.
+            if self.call.is_over() {
+                return Woken::Over;
+            }
+        }
+    }
+}
+
+/// Returns when it is so, or will never be.
+async fn told(so: &mut watch::Receiver<bool>) {
+    let _ = so.wait_for(|so| *so).await;
+}
+
+impl Call {
+    fn new(caller: Caller, lease: Lease) -> Self {
+        let number = caller.shared.next_taker();
+        let taker = format!("{}:{number}", caller.shared.proc);
+        let end = match caller.shared.time {
+            Time::Server => End::Real(Instant::now() + lease.wait.std()),
+            Time::Testing | Time::TestingByHand => {
+                End::Moved(caller.shared.moved().plus(lease.wait))
+            }
+        };
+        Call { caller, lease, number, taker, end }
+    }
+
+    fn left(&self) -> u64 {
+        match self.end {
+            End::Real(end) => {
+                end.saturating_duration_since(Instant::now()).as_micros().try_into().unwrap_or(0)
+            }
+            End::Moved(end) => end.since(self.caller.shared.moved()).us(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.left() == 0
+    }
+
+    /// Makes the call and answers it.
+    async fn run(self, mut sender: oneshot::Sender<Result<Given, CallError>>) {
+        let given = if self.lease.wait == Span::ZERO {
+            self.once().await
+        } else {
+            self.waiting(&mut sender).await
+        };
+        // Nobody is there any more: what was granted is undone.
+        if let Err(Ok(given)) = sender.send(given) {
+            undo(&self.caller, given.granted);
+        }
+    }
+
+    /// A call that does not wait.
+    async fn once(&self) -> Result<Given, CallError> {
+        let mut again = false;
+        for _ in 0..MORE_MAX {
+            let reply = self.ask(0, again).await?;
+            if !reply.reply.more || !reply.reply.leases.is_empty() {
+                return given(reply);
+            }
+            again = true;
+        }
+        Ok(Given { answer: Leased::default(), granted: Vec::new() })
+    }
+
+    /// A call that waits for its first grant.
+    async fn waiting(
+        &self,
+        sender: &mut oneshot::Sender<Result<Given, CallError>>,
+    ) -> Result<Given, CallError> {
+        let shared = &self.caller.shared;
+        shared.signals.follow(shared, &self.caller.space);
+        if shared.time != Time::Server {
+            super::testing::signals_live(&self.caller).await?;
+        }
+        let mut place = Entered {
+            call: self,
+            waiter: self.caller.space.enter(self.number),
+            acting: false,
+            stirred: self.caller.space.stirred(),
+            draining: shared.draining(),
+        };
+        let mut again = false;
+        let mut more = 0;
+        loop {
+            let left = self.left();
+            // It waits for something until its end; at its end it gets what there is to be told.
+            if left == 0 {
+                return self.over().await;
+            }
+            let reply = self.ask(left, again).await?;
+            again = true;
+            let LeasedReply { leases, waits, over, more: tired, .. } = &reply.reply;
+            if !leases.is_empty() || *over {
+                return given(reply);
+            }
+            if *tired && more < MORE_MAX && !sender.is_closed() {
+                more += 1;
+                continue;
+            }
+            if !*waits && !*tired {
+                return given(reply);
+            }
+            match place.wait(sender).await {
+                Woken::Again => {}
+                Woken::Over | Woken::Gone => return self.over().await,
+            }
+        }
+    }
+
+    async fn ask(&self, left: u64, again: bool) -> Result<Answered<LeasedReply>, CallError> {
+        let proc = &self.caller.shared.proc;
+        let wait = Wait { left, taker: &self.taker, proc, again };
+        let args = pack(&LeaseArgs::of(&self.lease, &wait));
+        self.caller.ask("lease", args).await.map_err(AskError::into)
+    }
+
+    /// The wait ended without a grant: its place is kept for a while, and it is told what it waited
+    /// for and when that may change.
+    async fn over(&self) -> Result<Given, CallError> {
+        let args = DropWaitArgs { taker: &self.taker };
+        let reply = self.caller.ask::<LeasedReply>("drop_wait", pack(&args)).await?;
+        given(reply)
+    }
+}
+
+/// What a call is answered.
+fn given(reply: Answered<LeasedReply>) -> Result<Given, CallError> {
+    let Answered { reply, blobs, .. } = reply;
+    let granted = reply.leases.iter().filter_map(|grant| grant.name()).collect();
+    let leases = reply.leases.into_iter().map(|grant| grant.view(&blobs));
+    let answer = Leased {
+        leases: leases.collect::<Result<_, _>>().map_err(malformed("lease"))?,
+        next_at: reply.next_at.0.map(Moment::from_us),
+        reasons: reply.reasons.into_iter().map(|reason| reason.read(0)).collect(),
+    };
+    Ok(Given { answer, granted })
+}

@@ -1,0 +1,16 @@
+//! Who waits in this process, and what wakes them: signals that other processes publish, the moments
+//! at which something is due, and the ends of their own waits.
+//!
+//! A signal is a hint: whoever is woken asks again, and the library decides. Nothing is granted here.
+
+mod lease_call;
+mod signals;
+mod space;
+mod testing;
+mod timer;
+
+pub(crate) use lease_call::lease;
+pub(crate) use signals::Signals;
+pub(crate) use space::Space;
+pub(crate) use testing::{set_clock, settle_all};
+pub(crate) use timer::{keep_time, tick};

@@ -1,0 +1,138 @@
+//! What this process knows of one namespace: who waits, and when something is due.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tenure_core::names::Namespace;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::timer::Timer;
+use crate::link::Address;
+
+/// See the module.
+pub(crate) struct Space {
+    pub name: Namespace,
+    /// The one key that every call declares.
+    pub meta: String,
+    /// The key by which a test sets the clock.
+    pub now: String,
+    /// Where waiting calls of this process are signalled.
+    pub signals: String,
+    /// Where due moments are told.
+    pub times: String,
+    pub timer: Timer,
+    waiters: Mutex<HashMap<u64, Arc<Waiter>>>,
+    last_call: Mutex<Instant>,
+    /// Grows when messages may have been missed, or a test moved the clock.
+    stirred: watch::Sender<u64>,
+    /// For tests: signals are known to come.
+    pub live: AtomicBool,
+    /// Signals that came and were not yet acted upon, to their end.
+    busy: watch::Sender<usize>,
+}
+
+/// One call that may wait.
+pub(crate) struct Waiter {
+    pub signal: Notify,
+    /// A signal came, and nobody acted upon it yet.
+    pending: AtomicBool,
+}
+
+impl Space {
+    pub(crate) fn new(name: Namespace, address: &Address, proc: &str) -> Self {
+        let key = |rest: &str| address.key(name.as_str(), rest);
+        Space {
+            meta: key("m"),
+            now: key("now"),
+            signals: key(&format!("w:{proc}")),
+            times: key("t:"),
+            name,
+            timer: Timer::default(),
+            waiters: Mutex::default(),
+            last_call: Mutex::new(Instant::now()),
+            stirred: watch::Sender::new(0),
+            live: AtomicBool::new(false),
+            busy: watch::Sender::new(0),
+        }
+    }
+
+    fn waiters(&self) -> MutexGuard<'_, HashMap<u64, Arc<Waiter>>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call is made here.
+    pub(crate) fn called(&self) {
+        *self.last_call.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether nobody called for so long, nobody waits and nothing is due.
+    pub(crate) fn is_idle(&self, idle: Duration) -> bool {
+        let called = *self.last_call.lock().unwrap_or_else(PoisonError::into_inner);
+        called.elapsed() >= idle && self.waiting() == 0 && self.timer.due().is_none()
+    }
+
+    /// How many calls of this process may wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiters().len()
+    }
+
+    /// A call begins that may wait; from now on it can be signalled.
+    pub(crate) fn enter(&self, taker: u64) -> Arc<Waiter> {
+        let waiter = Arc::new(Waiter { signal: Notify::new(), pending: AtomicBool::new(false) });
+        let mut waiters = self.waiters();
+        waiters.insert(taker, waiter.clone());
+        let first = waiters.len() == 1;
+        drop(waiters);
+        if first {
+            self.timer.look();
+        }
+        waiter
+    }
+
+    /// It ended.
+    pub(crate) fn leave(&self, taker: u64) {
+        let waiter = self.waiters().remove(&taker);
+        if waiter.is_some_and(|waiter| waiter.pending.swap(false, Ordering::AcqRel)) {
+            self.acted();
+        }
+    }
+
+    /// A waiting call of this process was signalled.
+    pub(crate) fn signal(&self, taker: u64) {
+        let waiters = self.waiters();
+        if let Some(waiter) = waiters.get(&taker) {
+            if !waiter.pending.swap(true, Ordering::AcqRel) {
+                self.busy.send_modify(|busy| *busy += 1);
+            }
+            waiter.signal.notify_one();
+        }
+    }
+
+    /// The waiter acts upon its signal from now on; whether there was one. Who got `true` says
+    /// [`Space::acted`] when it has.
+    pub(crate) fn acts(&self, waiter: &Waiter) -> bool {
+        waiter.pending.swap(false, Ordering::AcqRel)
+    }
+
+    pub(crate) fn acted(&self) {
+        self.busy.send_modify(|busy| *busy = busy.saturating_sub(1));
+    }
+
+    /// Tells how many signals are not yet acted upon.
+    pub(crate) fn busy(&self) -> watch::Receiver<usize> {
+        self.busy.subscribe()
+    }
+
+    /// All who wait look for themselves.
+    pub(crate) fn stir(&self) {
+        self.stirred.send_modify(|times| *times += 1);
+    }
+
+    /// Tells when all who wait are to look for themselves.
+    pub(crate) fn stirred(&self) -> watch::Receiver<u64> {
+        self.stirred.subscribe()
+    }
+}

@@ -1,0 +1,267 @@
+//! The due moments of one namespace: when the next tick is to be, and the task that makes it.
+//!
+//! Time is the server's. One process of all has the claim and ticks at the due moment, the others a
+//! little later, in case it is gone. Every tick says what is due next; every other answer may say
+//! that something is due sooner.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tenure_core::bounds::PULSE_US;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::space::Space;
+use crate::call::Caller;
+use crate::decode::{Maybe, TickReply};
+use crate::encode::{TickArgs, pack};
+use crate::options::Time;
+use crate::shared::Shared;
+
+/// Who has not the claim ticks so much after the due moment.
+const SECOND_TO: Duration = Duration::from_millis(50);
+/// Who has the claim ticks so often while somebody waits, or something is due soon.
+const CLAIM_EVERY: Duration = Duration::from_millis(300);
+/// The others tick so often while somebody waits here.
+const PULSE: Duration = Duration::from_micros(PULSE_US);
+/// After the first call of a namespace its first tick waits so long: most commands are over by then.
+const FIRST_AFTER: Duration = Duration::from_millis(100);
+/// Between two ticks at least so much, unless one was not enough.
+const APART: Duration = Duration::from_millis(1);
+/// So many ticks at once where one was not enough; then a pause.
+const AT_ONCE_MAX: u32 = 64;
+/// Pauses after ticks that failed: the first, and the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// A sample of the server's clock counts for so long as the best one.
+const SAMPLE_FOR: Duration = Duration::from_secs(2);
+/// A jump of the server's clock beyond this is believed at once.
+const JUMP_US: u64 = 1_000_000;
+
+/// When the server's clock showed what.
+#[derive(Clone, Copy)]
+struct Sample {
+    /// When it was read here, at the latest.
+    at: Instant,
+    /// What it showed, in µs.
+    us: u64,
+    /// When it was taken for the best.
+    since: Instant,
+}
+
+impl Sample {
+    fn at(&self, moment: Instant) -> u64 {
+        self.us.saturating_add(moment.saturating_duration_since(self.at).as_micros() as u64)
+    }
+    fn instant(&self, us: u64) -> Instant {
+        match us.checked_sub(self.us) {
+            // What is years ahead is looked at again before.
+            Some(ahead) => self.at + Duration::from_micros(ahead).min(Duration::from_secs(86_400)),
+            None => self.at,
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    sample: Option<Sample>,
+    /// The next due moment, in the server's µs.
+    due: Option<u64>,
+    /// The soonest that was told since the last tick began: the tick may not know of it.
+    told: Option<u64>,
+    /// This process ticks at due moments.
+    claim: bool,
+    /// A tick is to be made then in any case.
+    look_at: Option<Instant>,
+    ticked: Option<Instant>,
+    /// No tick before this.
+    not_before: Option<Instant>,
+    at_once: u32,
+    failures: u32,
+    behind: Option<u64>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Timer {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+impl Timer {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An answer showed the server's clock, and perhaps something that is due sooner.
+    pub(crate) fn heard(&self, us: u64, due: Option<u64>, received: Instant) {
+        let mut state = self.lock();
+        if us > 0 {
+            state.sample = Some(match state.sample {
+                // The answer that was on its way for the shortest time tells the clock best.
+                Some(best)
+                    if best.since.elapsed() < SAMPLE_FOR
+                        && best.at(received) >= us
+                        && best.at(received) - us < JUMP_US =>
+                {
+                    best
+                }
+                _ => Sample { at: received, us, since: received },
+            });
+        }
+        drop(state);
+        if let Some(due) = due {
+            self.sooner(due);
+        }
+    }
+
+    /// Something is due sooner than was known.
+    pub(crate) fn sooner(&self, due: u64) {
+        let mut state = self.lock();
+        state.told = Some(state.told.map_or(due, |told| told.min(due)));
+        if state.due.is_none_or(|known| due < known) {
+            state.due = Some(due);
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Another process ticked, and this is what is due next.
+    pub(crate) fn told(&self, due: Option<u64>) {
+        self.lock().due = due;
+        self.changed.notify_one();
+    }
+
+    /// What is due is not known for sure any more: tick soon.
+    pub(crate) fn look(&self) {
+        self.lock().look_at = Some(Instant::now());
+        self.changed.notify_one();
+    }
+
+    /// The next due moment that is known, in the server's µs.
+    pub(crate) fn due(&self) -> Option<u64> {
+        self.lock().due
+    }
+
+    /// By how much the server's clock is behind what was seen, in µs.
+    pub(crate) fn behind(&self) -> Option<u64> {
+        self.lock().behind
+    }
+
+    /// When the next tick is to be; `waits` says whether somebody waits here.
+    fn next(&self, waits: bool) -> Option<Instant> {
+        let state = self.lock();
+        let now = Instant::now();
+        let late = if state.claim { Duration::ZERO } else { SECOND_TO };
+        let due = state.due.map(|due| match &state.sample {
+            Some(sample) => sample.instant(due) + late,
+            None => now,
+        });
+        let soon = due.is_some_and(|due| due < now + PULSE);
+        let often = if state.claim { CLAIM_EVERY } else { PULSE };
+        let pulse = (waits || state.claim && soon)
+            .then(|| state.ticked.map_or(now, |ticked| ticked + often));
+        let next = [due, pulse, state.look_at].into_iter().flatten().min()?;
+        Some(state.not_before.map_or(next, |bound| next.max(bound)))
+    }
+
+    /// By a test's clock: whether a tick is due.
+    fn is_due_by(&self, us: u64) -> bool {
+        let state = self.lock();
+        state.due.is_some_and(|due| due <= us)
+    }
+
+    /// A tick begins: who asks for a look from now on wants another.
+    fn begin(&self) {
+        let mut state = self.lock();
+        state.look_at = None;
+        state.told = None;
+    }
+
+    /// A tick was answered.
+    fn ticked(&self, due: Option<u64>, reply: TickReply) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        state.due = [due, state.told].into_iter().flatten().min();
+        state.claim = reply.claim;
+        state.ticked = Some(now);
+        state.failures = 0;
+        let Maybe(behind) = reply.behind;
+        state.behind = behind;
+        state.at_once = if reply.more { state.at_once + 1 } else { 0 };
+        let at_once = reply.more && !state.at_once.is_multiple_of(AT_ONCE_MAX);
+        state.not_before = (!at_once).then(|| now + APART);
+        if reply.more {
+            state.look_at = Some(now);
+        }
+    }
+
+    fn failed(&self) {
+        let mut state = self.lock();
+        let pause = (PAUSE_MIN * 2u32.saturating_pow(state.failures.min(8))).min(PAUSE_MAX);
+        state.failures = state.failures.saturating_add(1);
+        state.not_before = Some(Instant::now() + pause);
+        state.look_at = Some(Instant::now() + pause);
+    }
+}
+
+/// One tick; whether something is due still.
+pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallError> {
+    let timer = &caller.space.timer;
+    timer.begin();
+    let args = TickArgs { proc: &caller.shared.proc, waiters: caller.space.waiting() };
+    match caller.ask::<TickReply>("tick", pack(&args)).await {
+        Ok(answered) => {
+            timer.ticked(answered.due, answered.reply);
+            Ok(answered.reply.more)
+        }
+        Err(why) => {
+            timer.failed();
+            Err(why.into())
+        }
+    }
+}
+
+/// Ticks for a namespace as long as the engine lives and the namespace is in use.
+pub(crate) async fn keep_time(
+    shared: Weak<Shared>,
+    space: Arc<Space>,
+    mut closing: watch::Receiver<bool>,
+) {
+    space.timer.lock().look_at = Some(Instant::now() + FIRST_AFTER);
+    loop {
+        let Some(engine) = shared.upgrade() else { return };
+        let next = match engine.time {
+            Time::Server => space.timer.next(space.waiting() > 0),
+            Time::Testing if space.timer.is_due_by(engine.moved().us()) => Some(Instant::now()),
+            Time::Testing | Time::TestingByHand => None,
+        };
+        let idle = engine.idle_at();
+        if next.is_some_and(|next| next <= Instant::now()) {
+            let caller = Caller { shared: engine, space: space.clone() };
+            caller.shared.signals.follow(&caller.shared, &space);
+            // A tick that failed is tried again; callers see the same fault in their own calls.
+            let done = tokio::select! {
+                done = tick(&caller) => done,
+                _ = closing.changed() => return,
+            };
+            if done.is_err() && caller.shared.time != Time::Server {
+                tokio::time::sleep(PAUSE_MIN).await;
+            }
+            continue;
+        }
+        drop(engine);
+        tokio::select! {
+            () = sleep_until(next.unwrap_or(idle)) => {
+                if next.is_none()
+                    && let Some(engine) = shared.upgrade()
+                    && engine.forget_if_idle(&space)
+                {
+                    return;
+                }
+            }
+            () = space.timer.changed.notified() => {}
+            _ = closing.changed() => return,
+        }
+    }
+}

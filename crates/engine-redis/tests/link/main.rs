@@ -1,0 +1,11 @@
+//! The link against real servers: what a caller sees when a server is slow, gone, elsewhere or does
+//! not let us in. All waits have a deadline; nothing sleeps for a time that somebody guessed.
+
+mod calls;
+mod cluster;
+mod dead;
+mod proxy;
+mod secrets;
+mod sentinel;
+mod single;
+mod subscription;

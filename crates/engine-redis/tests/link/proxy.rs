@@ -1,0 +1,106 @@
+//! A proxy of the test's own, between the link and its server: it can hold back every byte, as a
+//! network does that drops packets: no connection is closed, nothing comes any more.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Whether bytes pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Passing {
+    /// They do.
+    All,
+    /// What is open passes nothing any more, also not later; what comes new passes.
+    NewOnly,
+    /// None do.
+    Nothing,
+}
+
+/// The proxy; it ends when this is dropped.
+pub struct Proxy {
+    /// Where it listens.
+    pub port: u16,
+    passing: watch::Sender<(Passing, usize)>,
+    /// Connections that it ever took.
+    pub taken: Arc<AtomicUsize>,
+    _tasks: JoinSet<()>,
+}
+
+impl Proxy {
+    /// To this port of this machine.
+    pub async fn to(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (passing, seen) = watch::channel((Passing::All, 0));
+        let taken = Arc::new(AtomicUsize::new(0));
+        let mut tasks = JoinSet::new();
+        let there = SocketAddr::from(([127, 0, 0, 1], port));
+        let own = Proxy {
+            port: listener.local_addr().unwrap().port(),
+            passing,
+            taken: taken.clone(),
+            _tasks: {
+                tasks.spawn(accept(listener, there, seen, taken));
+                tasks
+            },
+        };
+        own
+    }
+
+    /// From now on.
+    pub fn pass(&self, passing: Passing) {
+        let taken = self.taken.load(Ordering::SeqCst);
+        self.passing.send_replace((passing, taken));
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    there: SocketAddr,
+    passing: watch::Receiver<(Passing, usize)>,
+    taken: Arc<AtomicUsize>,
+) {
+    let mut pipes = JoinSet::new();
+    while let Ok((near, _)) = listener.accept().await {
+        let number = taken.fetch_add(1, Ordering::SeqCst) + 1;
+        let passing = passing.clone();
+        pipes.spawn(async move {
+            let Ok(far) = TcpStream::connect(there).await else { return };
+            let (near_in, near_out) = near.into_split();
+            let (far_in, far_out) = far.into_split();
+            // One side that ends ends the other: a server that dies is seen through the proxy.
+            tokio::select! {
+                () = pipe(near_in, far_out, passing.clone(), number) => {}
+                () = pipe(far_in, near_out, passing, number) => {}
+            }
+        });
+    }
+}
+
+async fn pipe(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut passing: watch::Receiver<(Passing, usize)>,
+    number: usize,
+) {
+    let mut bytes = vec![0; 64 * 1024];
+    let open = |(passing, taken): &(Passing, usize)| match passing {
+        Passing::All => true,
+        Passing::NewOnly => number > *taken,
+        Passing::Nothing => false,
+    };
+    loop {
+        let Ok(read) = from.read(&mut bytes).await else { return };
+        if passing.wait_for(&open).await.is_err() || read == 0 {
+            return;
+        }
+        if to.write_all(&bytes[..read]).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Finds the program of Redis, and starts it so that it ends with the tests that started it.
+//!
+//! It knows no command of Redis and waits for nothing.
+
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Below the ports that Linux gives to outgoing connections: else, while a server is down for a
+/// restart, any connection of any test could take its port.
+const PORTS: std::ops::Range<u32> = 20_000..32_000;
+
+/// The file that a server writes its log to.
+pub const LOG: &str = "log";
+
+/// A port of loopback that was free a moment ago. Another process may still take it first: who
+/// starts a server on it has to try again then.
+pub fn free_port() -> u16 {
+    static LOOKED: AtomicU32 = AtomicU32::new(0);
+    // Test processes that run at once begin at different places.
+    let first = std::process::id().wrapping_mul(37);
+    for _ in PORTS {
+        let place = first.wrapping_add(LOOKED.fetch_add(1, Ordering::Relaxed));
+        let Ok(port) = u16::try_from(PORTS.start + place % (PORTS.end - PORTS.start)) else {
+            continue;
+        };
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port of 127.0.0.1 from {} to {} is free", PORTS.start, PORTS.end - 1);
+}
+
+/// Where a program is that can be called by its name.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+}
+
+/// The program that is the server, or becomes it.
+pub fn program() -> Option<PathBuf> {
+    ["redis-server", "valkey-server", "redis-check-rdb"].into_iter().find_map(in_path)
+}
+
+/// The server's program, to be called from `dir`. Debian's `redis-tools` has it under the name of a
+/// checker, which is the server when it is called by the server's name; the package `redis-server`
+/// would start a service.
+fn called(dir: &Path) -> PathBuf {
+    let Some(program) = program() else {
+        panic!(
+            "there is no Redis on this machine: install redis-tools (apt-get install redis-tools), \
+             or leave these tests out with ./test --without redis"
+        );
+    };
+    if program.file_name().is_some_and(|name| name != "redis-check-rdb") {
+        return program;
+    }
+    let link = dir.join("redis-server");
+    match symlink(program, &link) {
+        Err(why) if why.kind() != io::ErrorKind::AlreadyExists => {
+            panic!("no link to the redis-server: {why}")
+        }
+        _ => link,
+    }
+}
+
+/// Starts a server in `dir`; its log goes on where it ended.
+pub fn spawn(dir: &Path, words: &[String]) -> Child {
+    let log = File::options().create(true).append(true).open(dir.join(LOG));
+    let Ok((out, err)) = log.and_then(|log| Ok((log.try_clone()?, log))) else {
+        panic!("no log for the redis-server in {}", dir.display());
+    };
+    let program = called(dir);
+    // The kernel kills it with whoever started it, also when the tests themselves are killed and no
+    // Drop runs. The program that asks for this is part of every Linux; elsewhere there is Drop.
+    let mut command = match in_path("setpriv") {
+        Some(setpriv) if cfg!(target_os = "linux") => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL"]).arg(program);
+            command
+        }
+        _ => Command::new(program),
+    };
+    command.current_dir(dir).args(words).stdin(Stdio::null()).stdout(out).stderr(err);
+    match spawn_from_the_lasting_thread(command) {
+        Ok(child) => child,
+        Err(why) => panic!("the redis-server cannot be started: {why}"),
+    }
+}
+
+type Order = (Command, Sender<io::Result<Child>>);
+
+/// That signal comes when the *thread* that started the process ends, and every test is a thread of
+/// its own: a server that several tests share would die with the first of them.
+fn spawn_from_the_lasting_thread(command: Command) -> io::Result<Child> {
+    static ORDERS: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
+    let gone = || io::Error::other("the thread that starts servers has ended");
+    let orders = ORDERS.get_or_init(|| {
+        let (orders, taken) = channel::<Order>();
+        std::thread::spawn(move || {
+            for (mut command, answer) in taken {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        Mutex::new(orders)
+    });
+    let (answer, answered) = channel();
+    let sent = orders.lock().unwrap_or_else(PoisonError::into_inner).send((command, answer));
+    sent.map_err(|_| gone())?;
+    answered.recv().map_err(|_| gone())?
+}
