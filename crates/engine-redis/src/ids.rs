@@ -6,25 +6,29 @@
 use tenure_core::job::NewJob;
 use tenure_core::names::JobId;
 use tenure_core::time::Moment;
-use tenure_engine::ids::written;
+use tenure_engine::ids::{ALPHABET, written};
 
 /// Random bytes in an id; the rest is the time.
 const RANDOM_BYTES: usize = 10;
 
-/// Gives every job without an id one. An error is that the system has no random numbers.
+/// Gives every job without an id one; whether none had one. An error is that the system has no random
+/// numbers.
 pub(crate) fn fill_in<'a>(
     jobs: impl Iterator<Item = &'a mut NewJob>,
     now: Moment,
-) -> Result<(), String> {
-    let without: Vec<&mut NewJob> = jobs.filter(|job| job.id.is_none()).collect();
+) -> Result<bool, String> {
+    let mut all = 0;
+    let without: Vec<&mut NewJob> =
+        jobs.inspect(|_| all += 1).filter(|job| job.id.is_none()).collect();
+    let none_had_one = without.len() == all;
     if without.is_empty() {
-        return Ok(());
+        return Ok(none_had_one);
     }
     let random = random(without.len() * RANDOM_BYTES)?;
     for (job, random) in without.into_iter().zip(random.chunks_exact(RANDOM_BYTES)) {
         job.id = JobId::parse(&made("job_", now, random)).ok();
     }
-    Ok(())
+    Ok(none_had_one)
 }
 
 /// A name for a process that no other has.
@@ -49,10 +53,26 @@ fn made(prefix: &str, now: Moment, random: &[u8]) -> String {
     written(prefix, u128::from_be_bytes(bytes))
 }
 
-/// In which of 256 parts of the store a job with this id lies: CRC-32 (IEEE) of the id. It is part of
-/// the layout.
+/// In which of 256 parts of the store a job with this id lies. It is part of the layout.
+///
+/// An id that Tenure made goes by the sixteen milliseconds in which it was made, so that what is pushed
+/// together lies together; any other by its CRC-32 (IEEE).
 pub(crate) fn bucket(id: &str) -> u8 {
-    (crc32(id.as_bytes()) & 0xff) as u8
+    match made_at_ms(id) {
+        Some(ms) => (ms >> 4) as u8,
+        None => crc32(id.as_bytes()) as u8,
+    }
+}
+
+/// The low bits of the millisecond in which an id of Tenure's own form was made: its tenth digit ends
+/// the 48 bits of the time.
+fn made_at_ms(id: &str) -> Option<u32> {
+    let digits = id.strip_prefix("job_")?.as_bytes();
+    let value = |digit: &u8| ALPHABET.iter().position(|known| known == digit);
+    if digits.len() != 26 || digits.iter().any(|digit| value(digit).is_none()) {
+        return None;
+    }
+    digits[7..10].iter().try_fold(0, |ms, digit| Some(ms << 5 | value(digit)? as u32))
 }
 
 fn crc32(bytes: &[u8]) -> u32 {
@@ -108,5 +128,8 @@ mod tests {
     fn the_parts_of_the_store_are_those_of_the_layout() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         assert_eq!(bucket(""), 0);
+        let made = made("job_", NOW, &[7; 10]);
+        assert_eq!(bucket(&made), (NOW.us() / 1_000 / 16 % 256) as u8, "{made}");
+        assert_eq!(bucket("job_1"), crc32(b"job_1") as u8);
     }
 }

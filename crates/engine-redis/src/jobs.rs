@@ -8,12 +8,12 @@ use tenure_engine::{CallError, Fault};
 
 use crate::call::{AskError, Caller, malformed};
 use crate::decode::{
-    Answered, ExtendedReply, PushedReply, SettledReply, Stored, extended, pushed_ids, pushed_jobs,
+    Answered, ExtendedReply, PushReply, SettledReply, Stored, extended, pushed_ids, pushed_jobs,
     settled,
 };
 use crate::encode::{
-    ExtendArgs, ForceArgs, NewBody, PatchJobArgs, PushArgs, RefArgs, RetryArg, SettleArgs, body_of,
-    content_bytes, new_jobs, pack, read_body,
+    ExtendArgs, ForceArgs, NewBody, PatchJobArgs, PushArgs, RefArgs, SettleArgs, body_of,
+    content_bytes, pack, read_body,
 };
 use crate::ids;
 
@@ -25,15 +25,17 @@ fn no_random(why: String) -> CallError {
 }
 
 pub(crate) async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, CallError> {
-    ids::fill_in(push.jobs.iter_mut(), caller.shared.wall()).map_err(no_random)?;
+    let fresh = ids::fill_in(push.jobs.iter_mut(), caller.shared.wall()).map_err(no_random)?;
     let whole = push.answer == PushAnswer::Whole;
     let default = Retry::default();
-    let args = pack(&PushArgs { jobs: new_jobs(&push.jobs), dr: RetryArg(&default), whole });
-    let Answered { reply, blobs, .. } = caller.ask::<Vec<PushedReply>>("push", args).await?;
-    if !whole {
-        return Ok(Pushed::Ids(pushed_ids(reply)));
+    let args = pack(&PushArgs::of(&push.jobs, &default, whole, fresh));
+    let Answered { reply, blobs, .. } = caller.ask::<PushReply>("push", args).await?;
+    match reply {
+        PushReply::Each(each) if whole => {
+            pushed_jobs(each, &blobs, true).map(Pushed::Whole).map_err(malformed("push"))
+        }
+        reply => Ok(Pushed::Ids(pushed_ids(&push.jobs, reply))),
     }
-    pushed_jobs(reply, &blobs, true).map(Pushed::Whole).map_err(malformed("push"))
 }
 
 pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settled, CallError> {

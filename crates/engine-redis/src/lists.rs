@@ -127,7 +127,7 @@ async fn look(
     for (at, job) in jobs.into_iter().enumerate() {
         if looked.found.len() == max {
             // It stopped inside of what came: this one is there, so there is a next page.
-            looked.next = looked.found.last().map(|last| last.seq);
+            looked.next = looked.found.last().map(|last| last.0);
             looked.scanned = at;
             return Ok(looked);
         }
@@ -138,7 +138,7 @@ async fn look(
             looked.found.push(job);
             if last && looked.found.len() == max && tail {
                 // Older ones were looked at that do not match: they are the next page's.
-                looked.next = looked.found.last().map(|last| last.seq);
+                looked.next = looked.found.last().map(|last| last.0);
             }
         }
     }
@@ -214,7 +214,7 @@ pub(crate) async fn many(
     while !filter.states.is_empty() {
         let wanted = max.saturating_sub(done as usize).min(ITEMS_MAX);
         let looked = look(caller, &filter, before, (wanted, LIST_SCAN_MAX)).await?;
-        let seqs: Vec<u64> = looked.found.iter().map(|job| job.seq).collect();
+        let seqs: Vec<u64> = looked.found.iter().map(|job| job.0).collect();
         if !seqs.is_empty() {
             done += caller.reply::<Count>(many.operation(), &ManyArgs { seqs: &seqs }).await?;
         }

@@ -235,10 +235,18 @@ end
 
 -- Settles as succeeded what may go the short way: answers in `answers`, by index. The others are left.
 function T.settle_short(items, answers, now)
-  local seqs, at = {}, {}
+  local seqs, at, named = {}, {}, {}
+  for _, item in ipairs(items) do
+    -- A lease that is named twice, and a follow-up, see what was done before them in this call: rows
+    -- that are written the short way are not read again, so all go the long way.
+    if item.push or named[item.s] then
+      return
+    end
+    named[item.s] = item.s > 0
+  end
   for index, item in ipairs(items) do
     if item.o == 'S' and item.s > 0 and not item.resources and not item.limits and not item.push
-      and db.jobs[item.s] == nil and not at[item.s] then
+      and db.jobs[item.s] == nil then
       seqs[#seqs + 1] = item.s
       at[item.s] = index
     end

@@ -252,7 +252,13 @@ end
 -- ask: {taker, proc, worker, ttl, request, place, till, needs (in order)}
 function T.call(ask, now)
   T.callers()
-  local number = ask.place and caller_of(ask.place)
+  -- Without a name of its own it is told again by its call.
+  local number
+  if ask.place then
+    number = caller_of(ask.place)
+  else
+    number = T.caller_by_taker(ask.taker)
+  end
   if number and not T.same_needs(db.get('l', db.get('ca', number).lane).needs, ask.needs) then
     T.leave_line(number, now)
     number = nil

@@ -5,7 +5,7 @@
 -- get_queue, resume_queue {name}, pause_queue {name, for | until | neither} -> view
 -- list_queues {max, after} -> {items, next}
 -- Refusals: queue_not_found, not_empty; a put also what `check_needs` refuses, below /needs.
--- Cost: a few reads and writes, a read for each worker and for each open lane's head (at most 1,000).
+-- Cost: a few reads and writes, a read for each worker and a few for each open lane's head (bounded).
 -- Pause, resume and delete work when the store is full.
 
 local FIELDS = { 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' }

@@ -13,11 +13,11 @@
 -- applied, by ticks too, whoever asked for it. Meanwhile the pool hands out nothing: what is granted
 -- is of the old set or of the new one. One set is applied at a time; the next waits for it undecided.
 -- A sync changes data, tags and slots and nothing else.
--- Cost: a few reads and writes for each resource. A call stages or counts at most 1,000; a call or a tick
--- applies at most `B.TICK_MAX`, some milliseconds.
+-- Cost: a few reads and writes for each resource. A call stages or counts at most 1,000; a call or a
+-- tick applies at most `B.TICK_MAX`, some milliseconds.
 --
--- A staged set is a record 'sy' {pool, version, meant, phase, cursor, live, done}: phase 'count', 'apply',
--- 'retire', 'done'. Its ids are in order in 'sx:NUMBER', what they stand for in 'sv:NUMBER:SHARD'.
+-- A staged set is a record 'sy' {pool, version, meant, phase, cursor, live, done}: phase 'count',
+-- 'apply', 'retire', 'done'. Its ids are in order in 'sx:NUMBER', what they stand for in 'sv:NUMBER:SHARD'.
 
 local FORGET = 'sye'
 
@@ -400,11 +400,13 @@ T.op('sync_end', { 'write' }, function(args, now)
       check_meant(s.pool, true)
     end
     -- To count is a call's work of its own, and so is to apply.
-    if not count_some(number, s) then
-      return reply(number, s)
-    end
     local there = live_in(p)
-    check_meant(s.pool, false, there, max(there - s.live, 0))
+    if there > 0 then
+      if not count_some(number, s) then
+        return reply(number, s)
+      end
+      check_meant(s.pool, false, there, max(there - s.live, 0))
+    end
   end
   decide(number, s, now)
   return reply(number, s)

@@ -7,8 +7,9 @@
 -- work of one call is done, and who asks goes on from `next`.
 -- Cost: a read or two for each item, holder and head of a lane that is looked at.
 
--- What this call's page has cost so far, in things looked at. Set to 0 where a page begins.
+-- What this call's page has cost so far, in units of about 50 us. Set to 0 where a page begins.
 local looked = 0
+local HOLDER, HEAD = 2, 2
 
 -- Data is counted by its bytes, so that a page of 1,000 is no larger than a body may be.
 local function weigh(data)
@@ -63,7 +64,7 @@ function T.page(args, names, listed, show)
   looked = 0
   local items, last, last_item, seen = {}, nil, nil, 0
   for name in names do
-    if looked >= B.ITEMS_MAX or seen >= 2 * B.LIST_MAX then
+    if looked >= B.ITEMS_MAX or seen > B.LIST_MAX then
       return { items = items, next = last }
     end
     local found = listed(name)
@@ -83,7 +84,7 @@ end
 
 -- Who holds a live lease; or nil.
 function T.holder_of(name)
-  looked = looked + 1
+  looked = looked + HOLDER
   local fence, seq = T.parse_lease(name)
   local lease, job = T.lease(fence, seq)
   if lease then
@@ -124,8 +125,8 @@ function T.workers_of_queues(now)
   return counts
 end
 
--- Since when the oldest ready job is ready: the least over the heads of open lanes, of which at most a
--- thousand are looked at.
+-- Since when the oldest ready job is ready: the least over the heads of open lanes, of which it looks at
+-- as many as a tick does of a kind.
 function T.oldest_ready(number)
   local q = db.get('q', number)
   if q.place then
@@ -145,7 +146,7 @@ function T.oldest_ready(number)
           for lane in O.each(db.get('b', bundle).open, T.bundle_open(bundle)) do
             local _, slot = T.head(tonumber(lane))
             slots[#slots + 1] = slot
-            if #slots >= B.ITEMS_MAX then
+            if #slots >= B.TICK_MAX then
               return
             end
           end
@@ -154,7 +155,7 @@ function T.oldest_ready(number)
     end
   end
   look()
-  looked = looked + #slots
+  looked = looked + HEAD * #slots
   T.load_jobs(slots)
   local oldest
   for _, slot in ipairs(slots) do

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 use tenure_core::job::{
-    Backoff, JobError, JobState, JobView, Need, OnConflict, Outcome, PushedJob, Retry, Unique,
-    Until,
+    Backoff, JobError, JobState, JobView, Need, NewJob, OnConflict, Outcome, PushedJob, Retry,
+    Unique, Until,
 };
 use tenure_core::machine::lease_id;
 use tenure_core::names::{
@@ -13,6 +13,7 @@ use tenure_core::requests::PushedId;
 use tenure_core::time::{Moment, Span};
 
 use super::lenient::Maybe;
+use super::row::{Life, Row};
 use super::{Blobs, Malformed};
 use crate::encode::read_body;
 
@@ -128,10 +129,10 @@ impl RetryReply {
 }
 
 #[derive(Deserialize)]
-struct UniqueReply(UniqueKey, String, Maybe<u64>, #[serde(default)] String);
+pub(super) struct UniqueReply(UniqueKey, String, Maybe<u64>, #[serde(default)] String);
 
 impl UniqueReply {
-    fn read(self) -> Unique {
+    pub(super) fn read(self) -> Unique {
         Unique {
             key: self.0,
             until: if self.1 == "s" { Until::Start } else { Until::End },
@@ -145,8 +146,9 @@ impl UniqueReply {
     }
 }
 
+/// What many jobs have in common, as a reply brings it once.
 #[derive(Deserialize)]
-struct Shape {
+pub(super) struct ShapeReply {
     qn: QueueName,
     #[serde(default)]
     pr: i8,
@@ -161,41 +163,44 @@ struct Shape {
     retain: Maybe<u64>,
 }
 
-/// A job as the store holds it.
-#[derive(Deserialize)]
-pub(crate) struct Stored {
-    pub seq: u64,
-    id: JobId,
-    state: State,
-    shape: Shape,
-    body: usize,
-    #[serde(default)]
-    result: Maybe<usize>,
-    #[serde(default)]
-    progress: Maybe<usize>,
-    #[serde(default)]
-    errors: Maybe<usize>,
-    #[serde(default)]
-    error: Maybe<String>,
-    created_at: u64,
-    run_at: u64,
-    #[serde(default)]
-    started_at: Maybe<u64>,
-    #[serde(default)]
-    finished_at: Maybe<u64>,
-    #[serde(default)]
-    expires_at: Maybe<u64>,
-    #[serde(default)]
-    ended: u32,
-    #[serde(default)]
-    lost: u32,
-    #[serde(default)]
-    cancel: bool,
-    #[serde(default)]
-    unique: Maybe<UniqueReply>,
-    #[serde(default)]
-    lease: Maybe<(u64, u64)>,
+/// See [`ShapeReply`].
+pub(super) struct Shape {
+    queue: QueueName,
+    priority: i8,
+    group: Option<Group>,
+    needs: Vec<Need>,
+    retry: Retry,
+    timeout: Option<Span>,
+    retain: Option<Span>,
 }
+
+impl ShapeReply {
+    pub(super) fn read(self) -> Result<Shape, Malformed> {
+        Ok(Shape {
+            queue: self.qn,
+            priority: self.pr,
+            group: self.g.0,
+            needs: needs(self.needs),
+            retry: self.retry.read()?,
+            timeout: span(self.timeout),
+            retain: span(self.retain),
+        })
+    }
+}
+
+/// A job as the store holds it: `[seq, state, row, life, shape, result, progress, errors]`; all but
+/// the first two and the shape are texts beside the reply.
+#[derive(Deserialize)]
+pub(crate) struct Stored(
+    pub u64,
+    State,
+    usize,
+    Maybe<usize>,
+    usize,
+    Maybe<usize>,
+    Maybe<usize>,
+    Maybe<usize>,
+);
 
 /// One run that did not end well: `[attempt, at, error, "f" or "l"]`.
 #[derive(Deserialize)]
@@ -204,13 +209,20 @@ struct ErrorReply(u32, u64, String, String);
 impl Stored {
     /// The job as the contract shows it; its payload and its result only if `full`.
     pub(crate) fn view(self, blobs: &Blobs, full: bool) -> Result<JobView, Malformed> {
+        let Stored(seq, State(state), row, life, shape, result, progress, errors) = self;
+        let row = Row::read(blobs.get(row)?)?;
+        let life = match life.0 {
+            Some(number) => Life::read(blobs.get(number)?)?,
+            None => Life::of_new(&row),
+        };
+        let shape = blobs.shape(shape)?;
         let (kind, payload, labels) =
-            read_body(blobs.get(self.body)?).ok_or(Malformed("the body of a job"))?;
-        let result = match self.result.0.filter(|_| full) {
+            read_body(row.body).ok_or(Malformed("the body of a job"))?;
+        let result = match result.0.filter(|_| full) {
             Some(number) => Some(blobs.json(number)?),
             None => None,
         };
-        let errors: Vec<ErrorReply> = match self.errors.0 {
+        let errors: Vec<ErrorReply> = match errors.0 {
             Some(number) => rmp_serde::from_slice(blobs.get(number)?)
                 .map_err(|_| Malformed("the errors of a job"))?,
             None => Vec::new(),
@@ -219,42 +231,42 @@ impl Stored {
             attempt,
             at: Moment::from_us(at),
             error,
-            outcome: if outcome == "l" { Outcome::Lost } else { Outcome::Failed },
+            outcome: if outcome == "L" { Outcome::Lost } else { Outcome::Failed },
         });
-        let state = self.state.0;
         Ok(JobView {
-            id: self.id,
-            queue: self.shape.qn,
+            id: JobId::parse(row.id).map_err(|_| Malformed("the id of a job"))?,
+            queue: shape.queue.clone(),
             kind,
             state,
             payload: full.then_some(payload),
-            priority: self.shape.pr,
-            group: self.shape.g.0,
-            needs: needs(self.shape.needs),
-            attempt: self.ended + u32::from(state == JobState::Running),
-            lost: self.lost,
-            run_at: Moment::from_us(self.run_at),
-            created_at: Moment::from_us(self.created_at),
-            started_at: moment(self.started_at),
-            finished_at: moment(self.finished_at),
-            expires_at: moment(self.expires_at),
+            priority: shape.priority,
+            group: shape.group.clone(),
+            needs: shape.needs.clone(),
+            attempt: life.ended + u32::from(state == JobState::Running),
+            lost: life.lost,
+            run_at: Moment::from_us(life.run_at),
+            created_at: Moment::from_us(row.created_at),
+            started_at: life.started_at.map(Moment::from_us),
+            finished_at: life.finished_at.map(Moment::from_us),
+            expires_at: life.expires_at.map(Moment::from_us),
             result: full.then(|| result.unwrap_or_default()),
-            error: self.error.0,
+            error: life.error,
             errors: errors.collect(),
-            progress: self.progress.0.map(|number| blobs.json(number)).transpose()?,
-            unique: self.unique.0.map(UniqueReply::read),
+            progress: progress.0.map(|number| blobs.json(number)).transpose()?,
+            unique: row.unique,
             labels,
-            lease: self.lease.0.map(|(fence, seq)| lease_id(fence, seq)),
-            cancel_requested: self.cancel,
-            retry: self.shape.retry.read()?,
-            timeout: span(self.shape.timeout),
-            retain: span(self.shape.retain),
+            lease: life.fence.map(|fence| lease_id(fence, seq)),
+            cancel_requested: life.cancel,
+            retry: shape.retry.clone(),
+            timeout: shape.timeout,
+            retain: shape.retain,
         })
     }
 
     /// The body as it is stored, to be compared when it is changed.
     pub(crate) fn body(&self, blobs: &Blobs) -> Result<String, Malformed> {
-        blobs.text(self.body).map(str::to_owned)
+        let body = Row::read(blobs.get(self.2)?)?.body;
+        std::str::from_utf8(body).map(str::to_owned).map_err(|_| Malformed("the body of a job"))
     }
 
     /// Whether it is of this kind and has this label, as far as either is asked for.
@@ -267,8 +279,8 @@ impl Stored {
         if kind.is_none() && label.is_none() {
             return Ok(true);
         }
-        let (own, _, labels) =
-            read_body(blobs.get(self.body)?).ok_or(Malformed("the body of a job"))?;
+        let row = Row::read(blobs.get(self.2)?)?;
+        let (own, _, labels) = read_body(row.body).ok_or(Malformed("the body of a job"))?;
         let has = |(key, value): &(String, String)| labels.get(key) == Some(value);
         Ok(kind.is_none_or(|kind| kind == own) && label.is_none_or(has))
     }
@@ -302,15 +314,39 @@ pub(crate) fn pushed_jobs(
     pushed.into_iter().map(show).collect()
 }
 
+/// What a push was answered.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum PushReply {
+    /// All were stored, one after the other.
+    All {
+        #[serde(default)]
+        unasked: bool,
+    },
+    /// One answer each.
+    Each(Vec<PushedReply>),
+}
+
 /// Pushed jobs by their ids alone.
-pub(crate) fn pushed_ids(pushed: Vec<PushedReply>) -> Vec<PushedId> {
-    let ids = pushed.into_iter().map(|one| PushedId {
-        id: one.id,
-        duplicate: one.dup,
-        replaced: one.rep,
-        workers: one.unasked.then_some(0),
-    });
-    ids.collect()
+pub(crate) fn pushed_ids(jobs: &[NewJob], reply: PushReply) -> Vec<PushedId> {
+    match reply {
+        PushReply::All { unasked } => {
+            let id = |job: &NewJob| {
+                let workers = unasked.then_some(0);
+                Some(PushedId { id: job.id.clone()?, duplicate: false, replaced: false, workers })
+            };
+            jobs.iter().filter_map(id).collect()
+        }
+        PushReply::Each(each) => {
+            let id = |one: PushedReply| PushedId {
+                id: one.id,
+                duplicate: one.dup,
+                replaced: one.rep,
+                workers: one.unasked.then_some(0),
+            };
+            each.into_iter().map(id).collect()
+        }
+    }
 }
 
 /// Jobs in a list.

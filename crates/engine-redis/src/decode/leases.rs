@@ -21,6 +21,8 @@ pub(crate) struct LeasedReply {
     #[serde(default)]
     pub leases: Vec<GrantReply>,
     #[serde(default)]
+    pub holder: Maybe<String>,
+    #[serde(default)]
     pub next_at: Maybe<u64>,
     #[serde(default)]
     pub reasons: Vec<ReasonReply>,
@@ -35,70 +37,56 @@ pub(crate) struct LeasedReply {
     pub more: bool,
 }
 
-/// One grant.
+/// One grant: `[fence, seq, granted_at, expires_at, deadline, job, limits, resources, token]`. `token`:
+/// it was granted and given back in one step, there is no lease.
 #[derive(Deserialize)]
-pub(crate) struct GrantReply {
-    pub fence: u64,
-    #[serde(default)]
-    pub seq: Maybe<u64>,
-    /// It was granted and given back in one step: there is no lease.
-    #[serde(default)]
-    pub token: bool,
-    #[serde(default)]
-    holder: Maybe<String>,
-    granted_at: u64,
-    expires_at: u64,
-    #[serde(default)]
-    deadline: Maybe<u64>,
-    #[serde(default)]
-    job: Maybe<Stored>,
-    #[serde(default)]
-    resources: Vec<GrantedResource>,
-    #[serde(default)]
-    limits: Vec<LimitName>,
-}
+pub(crate) struct GrantReply(
+    u64,
+    u64,
+    u64,
+    u64,
+    Maybe<u64>,
+    Maybe<Stored>,
+    Vec<LimitName>,
+    Vec<GrantedResource>,
+    bool,
+);
 
+/// `[pool, id, tags, data]`.
 #[derive(Deserialize)]
-struct GrantedResource {
-    pool: PoolName,
-    id: ResourceId,
-    #[serde(default)]
-    data: Maybe<usize>,
-    #[serde(default)]
-    tags: Vec<Tag>,
-}
+struct GrantedResource(PoolName, ResourceId, Vec<Tag>, Maybe<usize>);
 
 /// What leases of who did not say who they are show.
 const ANONYMOUS: &str = "anonymous";
 
-fn holder(holder: Maybe<String>) -> String {
+pub(crate) fn holder(holder: Maybe<String>) -> String {
     holder.0.unwrap_or_else(|| ANONYMOUS.to_owned())
 }
 
 impl GrantReply {
-    pub(crate) fn view(self, blobs: &Blobs) -> Result<LeaseView, Malformed> {
-        let resource = |held: GrantedResource| {
-            let data = held.data.0.map(|number| blobs.json(number)).transpose()?;
-            let data = data.unwrap_or_default();
-            Ok(LeasedResource { pool: held.pool, id: held.id, data, tags: held.tags })
+    pub(crate) fn view(self, holder: String, blobs: &Blobs) -> Result<LeaseView, Malformed> {
+        let GrantReply(fence, seq, granted_at, expires_at, deadline, job, limits, held, token) =
+            self;
+        let resource = |GrantedResource(pool, id, tags, data)| {
+            let data = data.0.map(|number| blobs.json(number)).transpose()?;
+            Ok(LeasedResource { pool, id, data: data.unwrap_or_default(), tags })
         };
-        let seq = self.seq.0.unwrap_or(0);
         Ok(LeaseView {
-            lease: (!self.token).then(|| lease_id(self.fence, seq)),
-            fence: self.fence,
-            holder: holder(self.holder),
-            granted_at: Moment::from_us(self.granted_at),
-            expires_at: Moment::from_us(self.expires_at),
-            deadline: moment(self.deadline),
-            job: self.job.0.map(|job| job.view(blobs, true)).transpose()?,
-            resources: self.resources.into_iter().map(resource).collect::<Result<_, _>>()?,
-            limits: self.limits,
+            lease: (!token).then(|| lease_id(fence, seq)),
+            fence,
+            holder,
+            granted_at: Moment::from_us(granted_at),
+            expires_at: Moment::from_us(expires_at),
+            deadline: moment(deadline),
+            job: job.0.map(|job| job.view(blobs, true)).transpose()?,
+            resources: held.into_iter().map(resource).collect::<Result<_, _>>()?,
+            limits,
         })
     }
 
     /// What undoes it: its fence and its row number, unless there is nothing to undo.
     pub(crate) fn name(&self) -> Option<(u64, u64)> {
-        (!self.token).then(|| (self.fence, self.seq.0.unwrap_or(0)))
+        (!self.8).then_some((self.0, self.1))
     }
 }
 

@@ -10,8 +10,7 @@ mod leases;
 mod lenient;
 mod mask;
 mod resources;
-#[cfg(test)]
-mod round_trip;
+mod row;
 mod settings;
 mod totals;
 mod words;
@@ -21,10 +20,12 @@ use serde::de::DeserializeOwned;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_engine::Fault;
 
+use jobs::{Shape, ShapeReply};
+
 pub(crate) use explain::ExplainedReply;
-pub(crate) use jobs::{ListedJobs, PushedReply, Stored, pushed_ids, pushed_jobs};
+pub(crate) use jobs::{ListedJobs, PushReply, Stored, pushed_ids, pushed_jobs};
 pub(crate) use leases::{
-    ExtendedReply, LeasedReply, LeasesReply, SettledReply, extended, leases_listed, settled,
+    ExtendedReply, LeasedReply, LeasesReply, SettledReply, extended, holder, leases_listed, settled,
 };
 pub(crate) use lenient::Maybe;
 pub(crate) use resources::{ResourceReply, SyncedReply};
@@ -51,18 +52,27 @@ pub(crate) struct Answered<R> {
     pub blobs: Blobs,
 }
 
-/// Texts beside a reply, which refers to them by their numbers from 1 on.
-pub(crate) struct Blobs(Vec<Vec<u8>>);
+/// What a reply refers to by numbers from 1 on: texts beside it, and shapes of jobs.
+pub(crate) struct Blobs {
+    texts: Vec<Vec<u8>>,
+    shapes: Vec<Shape>,
+}
 
 impl Blobs {
     #[cfg(test)]
     pub(crate) fn of(texts: &[&str]) -> Self {
-        Blobs(texts.iter().map(|text| text.as_bytes().to_vec()).collect())
+        let texts = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+        Blobs { texts, shapes: Vec::new() }
     }
 
     fn get(&self, number: usize) -> Result<&[u8], Malformed> {
-        let blob = number.checked_sub(1).and_then(|at| self.0.get(at));
+        let blob = number.checked_sub(1).and_then(|at| self.texts.get(at));
         blob.map(Vec::as_slice).ok_or(Malformed("a part that it refers to"))
+    }
+
+    fn shape(&self, number: usize) -> Result<&Shape, Malformed> {
+        let shape = number.checked_sub(1).and_then(|at| self.shapes.get(at));
+        shape.ok_or(Malformed("the shape of a job"))
     }
 
     fn text(&self, number: usize) -> Result<&str, Malformed> {
@@ -94,6 +104,8 @@ struct Envelope<R> {
     t: u64,
     #[serde(default)]
     d: Maybe<u64>,
+    #[serde(default)]
+    sh: Vec<ShapeReply>,
     r: Option<R>,
     #[serde(default)]
     no: Maybe<No>,
@@ -152,7 +164,9 @@ pub(crate) fn read<R: DeserializeOwned>(
     let Some(reply) = envelope.r else {
         return Err(malformed(operation, Malformed("its reply")));
     };
-    let blobs = Blobs(parts);
+    let shapes = envelope.sh.into_iter().map(ShapeReply::read).collect::<Result<_, _>>();
+    let shapes = shapes.map_err(|wrong| malformed(operation, wrong))?;
+    let blobs = Blobs { texts: parts, shapes };
     Ok(Ok(Answered { now: envelope.t, due: envelope.d.0, reply, blobs }))
 }
 

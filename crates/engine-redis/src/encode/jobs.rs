@@ -1,7 +1,7 @@
 //! Arguments of the calls about jobs.
 
-use serde::Serialize;
-use tenure_core::job::{JobState, NewJob, When};
+use serde::ser::{Serialize, SerializeTuple, Serializer};
+use tenure_core::job::{JobState, NewJob, Retry, When};
 use tenure_core::names::JobRef;
 use tenure_core::requests::{Patch, PatchJob};
 use tenure_core::time::Moment;
@@ -10,11 +10,9 @@ use super::body::body_of;
 use super::items::{NeedArg, Patched, RetryArg, UniqueArg, moment, needs, span};
 use crate::ids::bucket;
 
-/// A job as it is pushed.
-#[derive(Serialize)]
-pub(crate) struct NewJobArg<'a> {
-    id: &'a str,
-    b: u8,
+/// What many jobs of a call have in common.
+#[derive(serde::Serialize)]
+pub(crate) struct SpecArg<'a> {
     q: &'a str,
     #[serde(skip_serializing_if = "is_zero")]
     pr: i8,
@@ -28,6 +26,11 @@ pub(crate) struct NewJobArg<'a> {
     timeout: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retain: Option<u64>,
+}
+
+/// What is not usual in a job.
+#[derive(serde::Serialize)]
+struct MoreArg<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,8 +39,31 @@ pub(crate) struct NewJobArg<'a> {
     ex: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     u: Option<UniqueArg<'a>>,
+}
+
+/// A job as it is pushed: `[id, bucket, body, bytes, spec, more?]`.
+pub(crate) struct NewJobArg<'a> {
+    id: &'a str,
+    bucket: String,
     body: String,
-    n: usize,
+    bytes: usize,
+    spec: usize,
+    more: Option<MoreArg<'a>>,
+}
+
+impl Serialize for NewJobArg<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut all = s.serialize_tuple(if self.more.is_some() { 6 } else { 5 })?;
+        all.serialize_element(self.id)?;
+        all.serialize_element(&self.bucket)?;
+        all.serialize_element(&self.body)?;
+        all.serialize_element(&self.bytes)?;
+        all.serialize_element(&self.spec)?;
+        if let Some(more) = &self.more {
+            all.serialize_element(more)?;
+        }
+        all.end()
+    }
 }
 
 fn is_zero(priority: &i8) -> bool {
@@ -58,14 +84,62 @@ pub(crate) fn content_bytes(payload: &str, labels: &tenure_core::job::Labels) ->
     payload.len() + labels.iter().map(|(key, value)| key.len() + value.len() + 6).sum::<usize>()
 }
 
-impl<'a> NewJobArg<'a> {
-    fn of(job: &'a NewJob) -> Self {
+/// What a row has beside what its job brings, about: for the byte budget.
+const ROW_BYTES: usize = 160;
+/// So many specs are compared with a job's own; one that comes again further on is sent again, which is
+/// only longer.
+const SPECS_COMPARED: usize = 8;
+
+/// Jobs of one call as they go out, and what they have in common.
+#[derive(Default)]
+pub(crate) struct Specs<'a> {
+    first_of: Vec<&'a NewJob>,
+}
+
+impl<'a> Specs<'a> {
+    /// Jobs as they are pushed; each has an id by now.
+    pub(crate) fn jobs(&mut self, jobs: &'a [NewJob]) -> Vec<NewJobArg<'a>> {
+        jobs.iter().map(|job| self.job(job)).collect()
+    }
+
+    fn job(&mut self, job: &'a NewJob) -> NewJobArg<'a> {
         // The ids are filled in before this.
         let id = job.id.as_ref().map_or("", |id| id.as_str());
         let (at, dl) = when(job.when);
+        let (ex, u) = (job.expires_at.map(moment), job.unique.as_ref().map(UniqueArg));
+        let usual = at.is_none() && dl.is_none() && ex.is_none() && u.is_none();
         NewJobArg {
             id,
-            b: bucket(id),
+            bucket: bucket(id).to_string(),
+            body: body_of(&job.kind, &job.payload, &job.labels),
+            bytes: content_bytes(job.payload.text(), &job.labels) + ROW_BYTES,
+            spec: self.number(job),
+            more: (!usual).then_some(MoreArg { at, dl, ex, u }),
+        }
+    }
+
+    /// The number of what this job has in common with others, from 1.
+    fn number(&mut self, job: &'a NewJob) -> usize {
+        let same = |other: &&NewJob| {
+            other.queue == job.queue
+                && other.priority == job.priority
+                && other.group == job.group
+                && other.needs == job.needs
+                && other.retry == job.retry
+                && other.timeout == job.timeout
+                && other.retain == job.retain
+        };
+        let known = self.first_of.iter().enumerate().rev().take(SPECS_COMPARED);
+        if let Some((at, _)) = known.into_iter().find(|(_, other)| same(other)) {
+            return at + 1;
+        }
+        self.first_of.push(job);
+        self.first_of.len()
+    }
+
+    /// The specs, in their order.
+    pub(crate) fn args(&self) -> Vec<SpecArg<'a>> {
+        let arg = |job: &&'a NewJob| SpecArg {
             q: job.queue.as_str(),
             pr: job.priority,
             g: job.group.as_ref().map(|group| group.as_str()),
@@ -73,31 +147,32 @@ impl<'a> NewJobArg<'a> {
             retry: job.retry.as_ref().map(RetryArg),
             timeout: job.timeout.map(span),
             retain: job.retain.map(span),
-            at,
-            dl,
-            ex: job.expires_at.map(moment),
-            u: job.unique.as_ref().map(UniqueArg),
-            body: body_of(&job.kind, &job.payload, &job.labels),
-            n: content_bytes(job.payload.text(), &job.labels),
-        }
+        };
+        self.first_of.iter().map(arg).collect()
     }
 }
 
-/// Jobs as they are pushed; each has an id by now.
-pub(crate) fn new_jobs(jobs: &[NewJob]) -> Vec<NewJobArg<'_>> {
-    jobs.iter().map(NewJobArg::of).collect()
+/// Of `push`.
+#[derive(serde::Serialize)]
+pub(crate) struct PushArgs<'a> {
+    shapes: Vec<SpecArg<'a>>,
+    jobs: Vec<NewJobArg<'a>>,
+    dr: RetryArg<'a>,
+    whole: bool,
+    /// No job of it was ever sent before: all their ids were just made.
+    fresh: bool,
 }
 
-/// Of `push`.
-#[derive(Serialize)]
-pub(crate) struct PushArgs<'a> {
-    pub jobs: Vec<NewJobArg<'a>>,
-    pub dr: RetryArg<'a>,
-    pub whole: bool,
+impl<'a> PushArgs<'a> {
+    pub(crate) fn of(jobs: &'a [NewJob], default: &'a Retry, whole: bool, fresh: bool) -> Self {
+        let mut specs = Specs::default();
+        let jobs = specs.jobs(jobs);
+        PushArgs { shapes: specs.args(), jobs, dr: RetryArg(default), whole, fresh }
+    }
 }
 
 /// Which job, and for a retry which end of it.
-#[derive(Serialize)]
+#[derive(serde::Serialize)]
 pub(crate) struct RefArgs<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
@@ -129,7 +204,7 @@ impl<'a> RefArgs<'a> {
 }
 
 /// Of `patch`.
-#[derive(Serialize)]
+#[derive(serde::Serialize)]
 pub(crate) struct PatchJobArgs<'a> {
     #[serde(flatten)]
     job: RefArgs<'a>,
@@ -203,7 +278,7 @@ pub(crate) const fn letter(state: JobState) -> &'static str {
 }
 
 /// Of `list_jobs`.
-#[derive(Serialize)]
+#[derive(serde::Serialize)]
 pub(crate) struct ListJobsArgs<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<&'a str>,
@@ -216,7 +291,7 @@ pub(crate) struct ListJobsArgs<'a> {
 }
 
 /// Of `cancel_many` and `retry_many`.
-#[derive(Serialize)]
+#[derive(serde::Serialize)]
 pub(crate) struct ManyArgs<'a> {
     pub seqs: &'a [u64],
 }

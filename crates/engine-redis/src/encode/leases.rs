@@ -10,7 +10,7 @@ use tenure_core::names::{LimitName, PoolName, QueueName, RequestId};
 use tenure_core::requests::{Ask, Extend, Lease, ListLeases};
 
 use super::items::{NeedArg, OrFalse, RetryArg, moment, needs, span};
-use super::jobs::{NewJobArg, new_jobs};
+use super::jobs::{NewJobArg, SpecArg, Specs};
 
 /// A lease that is none: nobody was ever granted it.
 const NO_LEASE: (u64, u64) = (0, 0);
@@ -195,14 +195,14 @@ fn last_bytes(text: &str) -> &str {
 }
 
 impl<'a> SettleArg<'a> {
-    fn of(item: &'a SettleItem) -> Self {
+    fn of(item: &'a SettleItem, specs: &mut Specs<'a>) -> Self {
         let (f, s) = parsed(&item.lease);
         let mut arg = SettleArg {
             f,
             s,
             resources: item.resources.iter().map(ResourceSaid).collect(),
             limits: item.limits.iter().map(LimitSaid).collect(),
-            push: new_jobs(&item.push),
+            push: specs.jobs(&item.push),
             ..SettleArg::default()
         };
         match &item.ending {
@@ -232,13 +232,16 @@ impl<'a> SettleArg<'a> {
 /// Of `settle`.
 #[derive(Serialize)]
 pub(crate) struct SettleArgs<'a> {
+    shapes: Vec<SpecArg<'a>>,
     items: Vec<SettleArg<'a>>,
     dr: RetryArg<'a>,
 }
 
 impl<'a> SettleArgs<'a> {
     pub(crate) fn of(items: &'a [SettleItem], default: &'a tenure_core::job::Retry) -> Self {
-        SettleArgs { items: items.iter().map(SettleArg::of).collect(), dr: RetryArg(default) }
+        let mut specs = Specs::default();
+        let items = items.iter().map(|item| SettleArg::of(item, &mut specs)).collect();
+        SettleArgs { shapes: specs.args(), items, dr: RetryArg(default) }
     }
 }
 

@@ -13,10 +13,9 @@ mod settings;
 mod tests;
 
 pub(crate) use body::{body_of, read_body};
-pub(crate) use items::{Later, RetryArg};
+pub(crate) use items::Later;
 pub(crate) use jobs::{
     ListJobsArgs, ManyArgs, NewBody, PatchJobArgs, PushArgs, RefArgs, content_bytes, letter,
-    new_jobs,
 };
 pub(crate) use leases::{
     DropWaitArgs, ExtendArgs, ForceArgs, LeaseArgs, ListLeasesArgs, SettleArgs, TickArgs, UndoArgs,

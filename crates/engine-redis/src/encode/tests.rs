@@ -169,7 +169,7 @@ fn a_settle_says_how_it_ends_and_what_its_holder_says() {
                 {"f": 1, "s": 2, "o": "Z", "until": 7},
                 {"f": 1, "s": 2, "o": "R"},
             ],
-            "dr": [20, 3, "e", 1_000_000, 3_600_000_000u64, true],
+            "shapes": [], "dr": [20, 3, "e", 1_000_000, 3_600_000_000u64, true],
         })
     );
 }

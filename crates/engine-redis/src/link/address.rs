@@ -195,7 +195,8 @@ fn understood(scheme: &str, kind: Kind, rest: &str) -> Result<Address, &'static 
     let asked = parameters(query)?;
     let path = path.trim_end_matches('/');
     let port = if kind == Kind::Sentinel { SENTINEL_PORT } else { SERVER_PORT };
-    let mut hosts = hosts.split(',').map(|host| endpoint(host, port)).collect::<Result<Vec<_>, _>>()?;
+    let mut hosts =
+        hosts.split(',').map(|host| endpoint(host, port)).collect::<Result<Vec<_>, _>>()?;
     let (topology, db) = match kind {
         Kind::Single { .. } if hosts.len() > 1 => {
             return Err("names more than one host; use redis-cluster or redis-sentinel for that");
@@ -335,14 +336,17 @@ const PARAMETERS: &str = "has an unknown parameter; known are prefix, tls, ca, s
 fn prefix(text: String) -> Result<String, &'static str> {
     let fits = |c: u8| c.is_ascii_graphic() && c != b'{' && c != b'}';
     if text.len() > NAME_BYTES_MAX || !text.bytes().all(fits) {
-        return Err("has a prefix that is no text of at most 128 visible ASCII characters without \
-                    braces");
+        return Err(
+            "has a prefix that is no text of at most 128 visible ASCII characters without \
+                    braces",
+        );
     }
     Ok(text)
 }
 
 fn decoded(text: &str) -> Result<String, &'static str> {
-    const WRONG: &str = "has a '%' that is not followed by two hexadecimal digits; write %25 for it";
+    const WRONG: &str =
+        "has a '%' that is not followed by two hexadecimal digits; write %25 for it";
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

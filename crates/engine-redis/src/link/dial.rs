@@ -121,7 +121,8 @@ impl Dialer {
 
     async fn stream(&self, endpoint: &Endpoint) -> Result<Box<dyn Stream>, LinkError> {
         let why = |why: std::io::Error| lost(endpoint, &why.to_string());
-        let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(why)?;
+        let stream =
+            TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(why)?;
         stream.set_nodelay(true).map_err(why)?;
         let Some(tls) = &self.tls else {
             return Ok(Box::new(stream));

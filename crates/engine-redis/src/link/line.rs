@@ -45,7 +45,12 @@ pub(crate) struct Line {
 
 impl Line {
     /// Starts to make it. `lost` is told at each loss and each try that failed.
-    pub fn start(dialer: SharedDialer, endpoint: Endpoint, watch: Watch, lost: Arc<Notify>) -> Self {
+    pub fn start(
+        dialer: SharedDialer,
+        endpoint: Endpoint,
+        watch: Watch,
+        lost: Arc<Notify>,
+    ) -> Self {
         let opening = State::Opening { until: Instant::now() + watch.patience, why: None };
         let (sender, state) = watch::channel(opening);
         let runtime = dialer.runtime.clone();

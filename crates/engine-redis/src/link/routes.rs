@@ -182,9 +182,14 @@ impl Routes {
         self.nodes.watch
     }
 
-    /// Told when the map changes.
-    pub fn changes(&self) -> watch::Receiver<Found> {
-        self.found.clone()
+    /// Returns when the server there is no primary any more.
+    pub async fn left(&self, endpoint: &Endpoint) {
+        let mut found = self.found.clone();
+        let gone = |found: &Found| matches!(found, Found::At(map) if !map.has(endpoint));
+        // Where nobody looks for changes there are none.
+        if found.wait_for(gone).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Why some slot cannot be reached now.
@@ -242,7 +247,10 @@ impl Routes {
 }
 
 fn nobody() -> LinkError {
-    LinkError::refused("CLUSTERDOWN", "no primary of the cluster has the slot of this namespace now")
+    LinkError::refused(
+        "CLUSTERDOWN",
+        "no primary of the cluster has the slot of this namespace now",
+    )
 }
 
 /// The endpoint in `SLOT HOST:PORT`; without a host it is that of who said it.

@@ -18,7 +18,6 @@ use super::Link;
 use super::address::Endpoint;
 use super::dial::Task;
 use super::error::{LinkError, described};
-use super::routes::Found;
 
 /// Events that may wait for the reader; what comes when there are more is dropped, and a gap is told.
 const WAITING_MAX: usize = 1024;
@@ -126,8 +125,9 @@ impl Listener {
             Ok(connection) => connection.split(),
             Err(why) => return why,
         };
-        let mut moves = routes.changes();
-        let mut wire = Wire { sink, within: routes.watch().ping_within, endpoint, live: BTreeSet::new() };
+        let within = routes.watch().ping_within;
+        let at = endpoint.clone();
+        let mut wire = Wire { sink, within, endpoint: at, live: BTreeSet::new() };
         self.wanted.mark_changed();
         let wanted = self.wanted.borrow_and_update().clone();
         if let Err(why) = wire.follow(&wanted).await {
@@ -140,6 +140,7 @@ impl Listener {
         let mut forward = Task(routes.runtime().spawn(forward(stream, self.events.clone())));
         self.state.send_replace(None);
         let mut ticks = interval(routes.watch().ping_every);
+        ticks.reset();
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -162,15 +163,7 @@ impl Listener {
                 _ = ticks.tick() => if let Err(why) = wire.ping().await {
                     return why;
                 },
-                changed = moves.changed() => {
-                    let gone = match &*moves.borrow_and_update() {
-                        Found::At(map) => !map.has(&wire.endpoint),
-                        Found::Looking { .. } => false,
-                    };
-                    if gone || changed.is_err() {
-                        return wire.lost("it is no primary any more");
-                    }
-                }
+                () = routes.left(&endpoint) => return wire.lost("it is no primary any more"),
             }
         }
     }

@@ -18,7 +18,8 @@ pub fn connector(ca: Option<&Path>) -> Result<TlsConnector, OpenError> {
     match ca {
         Some(file) => {
             let wrong = |why: String| OpenError::Certificates { file: file.to_owned(), why };
-            let found = CertificateDer::pem_file_iter(file).map_err(|why| wrong(why.to_string()))?;
+            let found =
+                CertificateDer::pem_file_iter(file).map_err(|why| wrong(why.to_string()))?;
             for certificate in found {
                 let certificate = certificate.map_err(|why| wrong(why.to_string()))?;
                 roots.add(certificate).map_err(|why| wrong(why.to_string()))?;

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::space::Waiter;
 use crate::call::{AskError, Caller, malformed};
-use crate::decode::{Answered, LeasedReply};
+use crate::decode::{Answered, LeasedReply, holder};
 use crate::encode::{DropWaitArgs, LeaseArgs, UndoArgs, Wait, pack};
 use crate::options::Time;
 
@@ -314,7 +314,8 @@ impl Call {
 fn given(reply: Answered<LeasedReply>) -> Result<Given, CallError> {
     let Answered { reply, blobs, .. } = reply;
     let granted = reply.leases.iter().filter_map(|grant| grant.name()).collect();
-    let leases = reply.leases.into_iter().map(|grant| grant.view(&blobs));
+    let holder = holder(reply.holder);
+    let leases = reply.leases.into_iter().map(|grant| grant.view(holder.clone(), &blobs));
     let answer = Leased {
         leases: leases.collect::<Result<_, _>>().map_err(malformed("lease"))?,
         next_at: reply.next_at.0.map(Moment::from_us),

@@ -265,3 +265,107 @@ pub(crate) async fn keep_time(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1_800_000_000_000_000;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+    fn reply(claim: bool, more: bool) -> TickReply {
+        TickReply { more, claim, behind: Maybe(None) }
+    }
+    /// A timer that ticked just now at the server's `US`, and what is due by it.
+    fn ticked(due: Option<u64>, claim: bool) -> (Timer, Instant) {
+        let (timer, now) = (Timer::default(), Instant::now());
+        timer.begin();
+        timer.heard(US, None, now);
+        timer.ticked(due, reply(claim, false));
+        (timer, now)
+    }
+    /// Whether a moment is so far behind `from`, give or take what a slow machine takes.
+    fn is_about(at: Option<Instant>, from: Instant, after: Duration) -> bool {
+        at.is_some_and(|at| at >= from + after && at < from + after + ms(40))
+    }
+
+    #[test]
+    fn who_has_the_claim_ticks_when_it_is_due_and_the_others_a_little_later() {
+        for (claim, late) in [(true, ms(0)), (false, SECOND_TO)] {
+            let (timer, now) = ticked(Some(US + 10_000_000), claim);
+            assert!(is_about(timer.next(false), now, ms(10_000) + late), "{claim}");
+        }
+        let (timer, _) = ticked(None, true);
+        assert_eq!(timer.next(false), None, "nothing is due, nobody waits");
+    }
+
+    #[test]
+    fn who_waits_makes_it_tick_once_a_second() {
+        let (timer, now) = ticked(None, false);
+        assert!(is_about(timer.next(true), now, PULSE));
+        let (timer, now) = ticked(None, true);
+        assert!(is_about(timer.next(true), now, CLAIM_EVERY));
+    }
+
+    #[test]
+    fn what_is_told_while_a_tick_is_on_its_way_is_not_forgotten() {
+        let (timer, _) = ticked(Some(US + 9), true);
+        timer.begin();
+        timer.heard(US, Some(US + 5), Instant::now());
+        timer.ticked(Some(US + 7), reply(true, false));
+        assert_eq!(timer.due(), Some(US + 5));
+        timer.begin();
+        timer.ticked(Some(US + 7), reply(true, false));
+        assert_eq!(timer.due(), Some(US + 7), "this tick knew of it");
+        timer.told(None);
+        assert_eq!(timer.due(), None, "another process did it");
+    }
+
+    #[test]
+    fn a_tick_that_was_not_enough_is_followed_at_once_and_not_for_ever() {
+        let (timer, now) = ticked(Some(US), true);
+        let mut at_once = 0;
+        while at_once < 2 * AT_ONCE_MAX {
+            timer.begin();
+            timer.ticked(Some(US), reply(true, true));
+            if timer.lock().not_before.is_some() {
+                break;
+            }
+            assert!(timer.next(false).is_some_and(|next| next <= Instant::now() + ms(1)));
+            at_once += 1;
+        }
+        assert_eq!(at_once + 1, AT_ONCE_MAX);
+        assert!(timer.next(false).is_some_and(|next| next > now));
+    }
+
+    #[test]
+    fn a_tick_that_failed_is_tried_again_later_and_later() {
+        let (timer, now) = ticked(Some(US), true);
+        timer.failed();
+        assert!(timer.next(true).is_some_and(|next| next >= now + PAUSE_MIN));
+        for _ in 0..40 {
+            timer.failed();
+        }
+        let next = timer.next(true);
+        assert!(next.is_some_and(|next| next <= Instant::now() + PAUSE_MAX));
+    }
+
+    #[test]
+    fn the_quickest_answer_tells_the_clock_and_a_jump_is_believed() {
+        let (timer, now) = ticked(Some(US + 1_000_000), true);
+        // This one was 20 ms on its way: it says nothing better.
+        timer.heard(US + 80_000, None, now + ms(100));
+        assert!(is_about(
+            timer.next(false).map(|_| timer.lock().sample.expect("one").at),
+            now,
+            ms(0)
+        ));
+        timer.heard(US + 100_000_000, None, now + ms(200));
+        let sample = timer.lock().sample.expect("one");
+        assert_eq!(sample.at(now + ms(201)), US + 100_001_000);
+        timer.heard(US, None, now + ms(300));
+        assert_eq!(timer.lock().sample.expect("one").us, US, "it stepped back");
+    }
+}
