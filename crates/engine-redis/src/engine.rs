@@ -38,7 +38,7 @@ impl RedisEngine {
         let link = Link::open(options.address.clone(), options.link())?;
         let now = tenure_engine::Clock::now(&tenure_engine::SystemClock);
         let proc = ids::process(now).map_err(OpenError::Tls)?;
-        Ok(RedisEngine { shared: Arc::new(Shared::new(link, proc, options.time, runtime)) })
+        Ok(RedisEngine { shared: Arc::new(Shared::new(link, proc, &options, runtime)) })
     }
 
     /// The link to the servers, for what is not about jobs: to look at them, to take a library out.

@@ -26,12 +26,17 @@ pub struct Options {
     pub link: LinkOptions,
     /// By which clock it runs.
     pub time: Time,
+    /// Whether this store never forgets a write that it answered: every write is synced
+    /// (`appendfsync always`), and no replica ever takes the primary's place. Without it a namespace
+    /// grants nothing exclusive, after another run of a server took it over, for as long as the
+    /// longest ttl that it granted.
+    pub forgets_never: bool,
 }
 
 impl Options {
     /// The defaults for an address: the server's clock.
     pub fn new(address: Address) -> Self {
-        Options { address, link: LinkOptions::default(), time: Time::Server }
+        Options { address, link: LinkOptions::default(), time: Time::Server, forgets_never: false }
     }
 
     /// For tests that move the clock.

@@ -10,16 +10,21 @@ use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
 use tenure_engine::{Clock, SystemClock};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use crate::call::Caller;
 use crate::link::Link;
-use crate::options::Time;
+use crate::options::{Options, Time};
 use crate::waiting::{Signals, Space, keep_time};
 
 /// A namespace of which nothing was asked and nothing is due for so long is forgotten here.
 const IDLE: Duration = Duration::from_secs(600);
+
+/// Calls of one process that are under way at once; the others wait for their turn here, in order.
+/// What waits in a server's socket delays all that comes after it, also the answer by which a
+/// connection shows that it lives, and the tick by which the process does.
+const UNDER_WAY_MAX: usize = 256;
 
 /// See the module.
 pub(crate) struct Shared {
@@ -27,9 +32,13 @@ pub(crate) struct Shared {
     /// The name of this process.
     pub proc: String,
     pub time: Time,
+    /// The operator says that this store forgets nothing.
+    pub forgets_never: bool,
     /// Where the tasks of this engine live.
     pub runtime: Handle,
     pub signals: Signals,
+    /// A turn for each call that may be under way.
+    pub turns: Semaphore,
     /// The test's clock, in µs.
     moved: AtomicU64,
     takers: AtomicU64,
@@ -39,13 +48,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(link: Link, proc: String, time: Time, runtime: Handle) -> Self {
+    pub(crate) fn new(link: Link, proc: String, options: &Options, runtime: Handle) -> Self {
         Shared {
             link,
             proc,
-            time,
+            time: options.time,
+            forgets_never: options.forgets_never,
             runtime,
             signals: Signals::default(),
+            turns: Semaphore::new(UNDER_WAY_MAX),
             moved: AtomicU64::new(0),
             takers: AtomicU64::new(0),
             spaces: Mutex::default(),

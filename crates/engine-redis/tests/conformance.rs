@@ -23,7 +23,9 @@ struct Here {
 
 async fn open(server: &RedisServer, clock: &Arc<TestClock>) -> Arc<RedisEngine> {
     let address = Address::parse(&server.url()).expect("the address of the fixture is one");
-    let engine = RedisEngine::open(Options::testing(address)).expect("an engine can be opened");
+    // A kill takes nothing from this server: what is learnt after a loss is tested elsewhere.
+    let options = Options { forgets_never: true, ..Options::testing(address) };
+    let engine = RedisEngine::open(options).expect("an engine can be opened");
     let set = engine.testing_set_clock(clock.now(), &[Namespace::main()]).await;
     set.expect("the clock can be set");
     Arc::new(engine)
@@ -32,7 +34,8 @@ async fn open(server: &RedisServer, clock: &Arc<TestClock>) -> Arc<RedisEngine> 
 impl Factory for Single {
     fn open(&self) -> Task<'_, Bench> {
         Box::pin(async {
-            let (server, clock) = (RedisServer::start(Aof::Off, &[]), Arc::new(TestClock::default()));
+            let (server, clock) =
+                (RedisServer::start(Aof::Always, &[]), Arc::new(TestClock::default()));
             let engine = open(&server, &clock).await;
             let now_open = Arc::new(Mutex::new(engine.clone()));
             let (open_now, moved) = (now_open.clone(), clock.clone());
@@ -55,6 +58,9 @@ impl Store for Here {
     fn reopen(&mut self, old: Arc<dyn Engine>) -> Task<'_, Arc<dyn Engine>> {
         Box::pin(async move {
             drop(old);
+            // Who waited is told by the end of its engine; then the server crashes.
+            self.server.kill();
+            self.server.restart();
             let engine = open(&self.server, &self.clock).await;
             *self.open.lock().expect("nobody panics with it") = engine.clone();
             engine as Arc<dyn Engine>

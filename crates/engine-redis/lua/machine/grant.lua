@@ -3,13 +3,10 @@
 --
 -- Who asks is {worker = id or nil, ttl, request = id or nil}.
 
--- Tries the head of an open lane: the lease, or nil if it stands at a door now.
-function T.try_lane(lane, asker, now)
+-- Whether the head of an open lane may go now; if not, its lane or its bundle stands at the door of the
+-- first need that it lacks.
+function T.may_go(lane, now)
   local l = db.get('l', lane)
-  local bundle = 'b' .. text(l.bundle)
-  local own = 'l' .. text(lane)
-  T.clear_out(own)
-  T.clear_out(bundle)
   local marked = l.marked
   for _, need in ipairs(l.needs) do
     local door = T.door_key(need)
@@ -20,15 +17,28 @@ function T.try_lane(lane, asker, now)
       fit = T.need_fit(need, lane, now)
     end
     if fit ~= 'yes' then
+      local bundle, own = 'b' .. text(l.bundle), 'l' .. text(lane)
+      T.clear_out(own)
+      T.clear_out(bundle)
       local entry = T.is_plain(need) and not marked and bundle or own
       if fit == 'no' then
         T.park(entry, door, now)
       else
         T.park_misfit(entry, door)
       end
-      return nil
+      return false
     end
   end
+  return true
+end
+
+-- Tries the head of an open lane: the lease, or nil if it stands at a door now.
+function T.try_lane(lane, asker, now)
+  if not T.may_go(lane, now) then
+    return nil
+  end
+  T.clear_out('l' .. text(lane))
+  T.clear_out('b' .. text(db.get('l', lane).bundle))
   return T.grant_head(lane, asker, now)
 end
 
@@ -108,6 +118,7 @@ function T.grant_head(lane, asker, now)
     local timeout = db.get('s', job.shape).timeout
     deadline = timeout and now + timeout
   end
+  space.ttl_max = max(space.ttl_max, asker.ttl)
   local expires_at = now + asker.ttl
   if deadline then
     expires_at = min(expires_at, deadline + floor(asker.ttl / 4))

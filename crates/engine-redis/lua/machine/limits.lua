@@ -109,6 +109,12 @@ function T.limit_fit(name, weight, cost, lane, now)
     return 'never'
   end
   local at = 0
+  if cap then
+    local learns = T.learns(now)
+    if learns then
+      return 'no', learns
+    end
+  end
   if l.paused_until and l.paused_until > now then
     if l.paused_until == FOREVER then
       return 'no'

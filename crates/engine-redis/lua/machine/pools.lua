@@ -216,6 +216,8 @@ function T.pool_fit(pool, tag, id, count, lane)
   local p = db.get('p', pool)
   if not p or not p.settings then
     return 'never'
+  elseif T.learns(db.space.last) then
+    return 'no', T.learns(db.space.last)
   elseif p.sync then
     -- A set is being applied: what is granted is of the old one or of the new one.
     return 'no'

@@ -164,6 +164,7 @@ function T.grant_short(lane, most, asker, leases, now)
     space.pulse = now
   end
   space.live = space.live + granted
+  space.ttl_max = max(space.ttl_max, asker.ttl)
   T.add_len(l, -granted)
   q.running = q.running + granted
   local held = T.holding(asker.worker) or db.put('ho', asker.worker or '', { leases = 0, suspects = 0 })

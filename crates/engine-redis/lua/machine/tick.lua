@@ -9,6 +9,11 @@ local TIMERS = {
   'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp',
   'sye', 'ff', 'fo',
 }
+-- The same without the ends of leases.
+local LEARNING = {
+  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp', 'ff', 'fo',
+  'sye',
+}
 -- Those of them by which time alone may change what a lease call is answered.
 local CHANGES = { 'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp' }
 
@@ -34,9 +39,14 @@ function T.next_due()
   if space.pending[1] or space.families[1] or space.steps then
     return space.last
   end
-  local due = soonest(TIMERS)
+  -- What was due while the namespace learns is due when it has learnt.
+  local learns = T.learns(space.last)
+  local due = soonest(learns and LEARNING or TIMERS)
   local function sooner(at)
     due = due and min(due, at) or at
+  end
+  if learns then
+    sooner(learns)
   end
   if space.live > 0 then
     sooner(space.pulse + B.PULSE_US)
@@ -53,7 +63,7 @@ function T.next_due()
   return due
 end
 
-function T.tick(now_of_call)
+function T.tick()
   local space = db.space
   local now = T.look_at_clock()
   if now - space.pulse > B.DEAF_US and space.live > 0 then
@@ -214,6 +224,11 @@ end
 
 function T.tick_leases(now)
   local space = db.space
+  if T.learns(now) then
+    T.sooner(space.learns_until)
+    return
+  end
+  space.learns_until = nil
   load_due('e', now, seq_of_lease)
   each_due('e', now, function(name, at)
     local lease, job = T.lease(T.parse_lease(name))
@@ -273,7 +288,7 @@ end
 
 function T.tick_waits(now)
   each_due('wt', now, function(taker)
-    T.end_wait(taker, now)
+    T.tick_wait(taker, now)
   end)
   each_due('tu', now, function(number)
     T.tick_turn(tonumber(number), now)

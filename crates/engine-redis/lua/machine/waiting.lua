@@ -110,11 +110,26 @@ function T.unname_wait(name, taker)
   end
 end
 
--- Signals takers of a queue in which something is open, one for each unit.
+-- Whether the next of a queue may go now; what may not stands at its door. Bounded: what is left is
+-- looked at again.
+local function next_may_go(queue, now)
+  for _ = 1, B.STEPS_MAX do
+    if not T.queue_is_open(queue, now) then
+      return false
+    end
+    local lane = T.next_lane(queue, true)
+    if not lane then
+      return false
+    elseif T.may_go(lane, now) then
+      return true
+    end
+  end
+  return true
+end
+
+-- Signals takers of a queue in which something may go, one for each unit.
 local function signal_takers(queue, now)
-  local q = db.get('q', queue)
-  if not q or q.place or q.paused_until and q.paused_until > now or not T.has_takers(queue)
-    or not T.next_lane(queue, true) then
+  if not db.get('q', queue) or not T.has_takers(queue) or not next_may_go(queue, now) then
     return
   end
   local units = db.units[queue] or 1
@@ -210,7 +225,9 @@ function T.offer_turns(now)
       if not caller or caller.turn and caller.turn > now then
         break
       end
-      if T.is_silent(caller.proc, now) then
+      if not T.may_go(lane, now) then
+        break
+      elseif T.is_silent(caller.proc, now) then
         T.leave_line(number, now)
       else
         caller.turn = now + TURN_US
@@ -295,6 +312,11 @@ function T.call(ask, now)
   local lease = T.try_caller(number, now)
   if lease then
     return lease
+  end
+  -- His turn is over: he took it.
+  if caller.turn then
+    T.timer_clear('tu', text(number))
+    caller.turn = nil
   end
   local l = db.get('l', caller.lane)
   local place = l.place or db.get('b', l.bundle).place
@@ -390,13 +412,18 @@ function T.tick_place(place)
   end
 end
 
--- The wait of a call is over.
-function T.end_wait(taker, now)
-  if not T.forget_taker(taker) then
-    local number = T.caller_by_taker(taker)
-    if number then
-      T.leave_line(number, now)
-    end
+-- The wait of a call is over, by the store's clock. Its process ends it by itself, and tells its caller
+-- what was waited for; only who is silent is put out.
+function T.tick_wait(id, now)
+  local number = T.caller_by_taker(id)
+  local call = db.get('tk', id) or number and db.get('ca', number)
+  if not call then
+    return
+  end
+  if not T.is_silent(call.proc, now) then
+    T.timer_set('wt', now + B.SECOND_US, id)
+  elseif not T.forget_taker(id) then
+    T.leave_line(number, now)
   end
 end
 

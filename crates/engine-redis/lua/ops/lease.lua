@@ -1,6 +1,6 @@
 -- lease: asks for jobs of queues, or for needs alone.
 --
--- args: {queues, max} or {needs}; wait, ttl (us), worker, rq (request id), place, taker, proc.
+-- args: {queues, max} or {needs}; never = this store forgets nothing; wait, ttl (us), worker, rq (request id), place, taker, proc.
 -- Replies {leases, next_at, reasons, waits, more, over}. `waits`: the call is registered, and is repeated
 -- when its process is signalled; `more`: its bounded work was not enough, it is repeated at once; `over`:
 -- the same request waits by another call now, and this one is answered with nothing. Cost: about twelve commands, and four for each grant.
@@ -137,6 +137,7 @@ local function lease_needs(args, now)
 end
 
 T.op('lease', { 'write' }, function(args, now)
+  T.look_at_run(args.never, now)
   if args.queues then
     return lease_jobs(args, now)
   end

@@ -16,46 +16,70 @@ local function named(new, shapes)
   }
 end
 
--- Refuses an unknown limit, pool or resource, a weight above the cap, a cost above the burst.
+-- Names and numbers in texts for people: Rust writes the quotes.
+local function quoted(name)
+  return '\3' .. name .. '\3'
+end
+
+local function no(code, pointer, detail, hint)
+  T.refuse({ code = code, pointer = pointer, detail = detail, hint = hint })
+end
+
+local function check_limit(need, at)
+  local name, weight, cost = need[2], need[3], need[4]
+  local settings = T.setting_of(name)
+  if not settings then
+    local template = T.template(name)
+    no('unknown_limit', at .. '/limit', 'the limit ' .. quoted(name) .. ' is not set',
+      template and 'set it, or the template ' .. quoted(template)
+        .. " for all of its family: tenure limit set '" .. template .. "' --concurrency 1"
+        or "set it first: tenure limit set '" .. name .. "' --concurrency 1")
+  end
+  local cap = settings.concurrency
+  if cap and cap > 0 and weight > cap then
+    no('never_fits', at .. '/weight', 'a weight of ' .. text(weight) .. ' is above the concurrency '
+      .. text(cap) .. ' of ' .. quoted(name), 'ask for less weight, or raise the limit\'s concurrency')
+  end
+  if settings.rate and cost > settings.rate[3] then
+    no('never_fits', at .. '/cost', 'a cost of ' .. text(cost) .. ' is above the burst '
+      .. text(settings.rate[3]) .. ' of ' .. quoted(name),
+      "ask for less cost, or raise the rate's burst, which is 1 unless it is set")
+  end
+end
+
+local function check_pool(need, at)
+  local pool, id = need[2], need[5]
+  local p = db.get('p', pool)
+  if not p or not p.settings then
+    no('unknown_pool', at .. '/pool', 'there is no pool ' .. quoted(pool),
+      "make it first: tenure pool set '" .. pool .. "', or sync its resources")
+  end
+  if id and not T.resource(pool, id) then
+    no('unknown_resource', at .. '/id', 'the pool ' .. quoted(pool) .. ' has no resource ' .. quoted(id),
+      'add the resource first, or ask for a tag instead of an id')
+  end
+end
+
+-- Refuses an unknown limit, pool or resource, a weight above the cap, a cost above the burst, and what is
+-- named twice.
 function T.check_needs(needs, pointer)
+  local seen = {}
+  for index, need in ipairs(needs) do
+    local name = need[1] .. need[2]
+    if seen[name] then
+      local limit = need[1] == 'l'
+      no('duplicate_need', pointer .. '/' .. text(index - 1), 'the ' .. (limit and 'limit ' or 'pool ')
+        .. quoted(need[2]) .. ' is needed twice',
+        limit and 'name it once, with a "weight" or a "cost"' or 'name it once, with a "count"')
+    end
+    seen[name] = true
+  end
   for index, need in ipairs(needs) do
     local at = pointer .. '/' .. text(index - 1)
-    local name = '"' .. need[2] .. '"'
     if need[1] == 'l' then
-      local settings = T.setting_of(need[2])
-      if not settings then
-        local template = T.template(need[2])
-        T.refuse({
-          code = 'unknown_limit', why = 'limit', name = need[2], template = template,
-          detail = 'limit ' .. name .. ' is not set', pointer = at .. '/limit', hint = '',
-        })
-      end
-      if settings.concurrency and settings.concurrency > 0 and need[3] > settings.concurrency then
-        T.refuse({
-          code = 'never_fits', why = 'weight', name = need[2], weight = need[3],
-          cap = settings.concurrency, pointer = at .. '/weight', detail = '', hint = '',
-        })
-      end
-      if settings.rate and need[4] > settings.rate[3] then
-        T.refuse({
-          code = 'never_fits', why = 'cost', name = need[2], cost = need[4], burst = settings.rate[3],
-          pointer = at .. '/cost', detail = '', hint = '',
-        })
-      end
+      check_limit(need, at)
     else
-      local p = db.get('p', need[2])
-      if not p or not p.settings then
-        T.refuse({
-          code = 'unknown_pool', why = 'pool', name = need[2], pointer = at .. '/pool', detail = '',
-          hint = '',
-        })
-      end
-      if need[5] and not T.resource(need[2], need[5]) then
-        T.refuse({
-          code = 'unknown_resource', why = 'resource', name = need[2], id = need[5],
-          pointer = at .. '/id', detail = '', hint = '',
-        })
-      end
+      check_pool(need, at)
     end
   end
 end
@@ -63,7 +87,7 @@ end
 local function conflict(key, holder)
   T.refuse({
     code = 'unique_conflict', job = holder.id, pointer = '/unique/key',
-    detail = 'the unique key "' .. key .. '" is held by job "' .. holder.id .. '"',
+    detail = 'the unique key ' .. quoted(key) .. ' is held by job ' .. quoted(holder.id),
     hint = 'wait for that job, cancel it, or push with "on_conflict": "keep" or "replace"',
   })
 end
@@ -132,7 +156,7 @@ local function check_room(name, more)
   if most and q.waiting + q.scheduled + more > most then
     T.refuse({
       code = 'queue_full', retry_after_s = 1,
-      detail = 'queue "' .. name .. '" takes ' .. text(most) .. ' waiting jobs, and '
+      detail = 'queue ' .. quoted(name) .. ' takes ' .. text(most) .. ' waiting jobs, and '
         .. text(q.waiting + q.scheduled) .. ' wait',
       hint = 'push again later, add workers, or raise the queue\'s "max_waiting"',
     })

@@ -77,12 +77,12 @@ end
 function T.job_not_found(ref)
   if ref.key then
     T.refuse({
-      code = 'job_not_found', detail = 'no job holds the unique key "' .. ref.key .. '" now',
+      code = 'job_not_found', detail = 'no job holds the unique key \3' .. ref.key .. '\3 now',
       hint = 'push a job with that key, or name the job by its id',
     })
   end
   T.refuse({
-    code = 'job_not_found', detail = 'there is no job "' .. ref.id .. '"',
+    code = 'job_not_found', detail = 'there is no job \3' .. ref.id .. '\3',
     hint = 'it was never pushed, or its "retain" is over; list the jobs to see those that are there',
   })
 end
@@ -94,7 +94,7 @@ local WORD = {
 
 function T.wrong_state(job, hint)
   local state = T.is_live(job) and T.state_of(job) or job.state
-  T.refuse({ code = 'wrong_state', detail = 'job "' .. job.id .. '" is ' .. WORD[state], hint = hint })
+  T.refuse({ code = 'wrong_state', detail = 'job \3' .. job.id .. '\3 is ' .. WORD[state], hint = hint })
 end
 
 -- The job that a call names, or a refusal.

@@ -9,7 +9,7 @@ local FORMS = {
   m = { 'version', 'v', 'last', 'v', 'pulse', 'v', 'deaf_at', 'v', 'behind', 'v', 'fence', 'v', 'arrival', 'v', 'seq', 'v',
     'used', 'v', 'number', 'v', 'settings', 'v', 'live', 'v', 'pending', 'v', 'families', 'v', 'kept', 'v',
     'patience', 'v', 'retain_bytes', 'v', 'next_due', 'v', 'signalled', 'v', 'claim', 'v',
-    'set_families', 'v', 'steps', 'v' },
+    'steps', 'v', 'run', 'v', 'learns_until', 'v', 'ttl_max', 'v' },
   q = { 'name', 'v', 'priorities', 'p', 'scheduled', 'v', 'waiting', 'v', 'blocked', 'v', 'running', 'v',
     'succeeded', 'v', 'failed', 'v', 'cancelled', 'v', 'hidden', 'v', 'since', 'v', 'asked_at', 'v',
     'limit', 'v', 'place', 'v', 'out', 'v', 'paused_until', 'v', 'set', 'v', 'takers', 'v' },

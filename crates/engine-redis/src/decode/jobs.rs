@@ -216,8 +216,7 @@ impl Stored {
             None => Life::of_new(&row),
         };
         let shape = blobs.shape(shape)?;
-        let (kind, payload, labels) =
-            read_body(row.body).ok_or(Malformed("the body of a job"))?;
+        let (kind, payload, labels) = read_body(row.body).ok_or(Malformed("the body of a job"))?;
         let result = match result.0.filter(|_| full) {
             Some(number) => Some(blobs.json(number)?),
             None => None,

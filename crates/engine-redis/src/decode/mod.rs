@@ -59,12 +59,6 @@ pub(crate) struct Blobs {
 }
 
 impl Blobs {
-    #[cfg(test)]
-    pub(crate) fn of(texts: &[&str]) -> Self {
-        let texts = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
-        Blobs { texts, shapes: Vec::new() }
-    }
-
     fn get(&self, number: usize) -> Result<&[u8], Malformed> {
         let blob = number.checked_sub(1).and_then(|at| self.texts.get(at));
         blob.map(Vec::as_slice).ok_or(Malformed("a part that it refers to"))

@@ -26,7 +26,8 @@ impl<'a> Row<'a> {
     pub(super) fn read(row: &'a [u8]) -> Result<Self, Malformed> {
         const WRONG: Malformed = Malformed("the row of a job");
         let (numbers, rest) = row.split_at_checked(NUMBERS).ok_or(WRONG)?;
-        let created_at = numbers[CREATED_AT].iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let created_at =
+            numbers[CREATED_AT].iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
         let mut lines = rest.splitn(4, |byte| *byte == b'\n');
         let mut line = || {
             let line = lines.next().ok_or(WRONG)?;

@@ -55,6 +55,8 @@ pub(crate) struct Wait<'a> {
     pub proc: &'a str,
     /// The call was made before, under the same name.
     pub again: bool,
+    /// This store forgets nothing.
+    pub never: bool,
 }
 
 /// Of `lease`.
@@ -77,6 +79,9 @@ pub(crate) struct LeaseArgs<'a> {
     proc: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     again: bool,
+    /// This store forgets nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    never: bool,
 }
 
 impl<'a> LeaseArgs<'a> {
@@ -97,6 +102,7 @@ impl<'a> LeaseArgs<'a> {
             taker: wait.taker,
             proc: wait.proc,
             again: wait.again,
+            never: wait.never,
         }
     }
 }
@@ -307,4 +313,7 @@ impl<'a> ListLeasesArgs<'a> {
 pub(crate) struct TickArgs<'a> {
     pub proc: &'a str,
     pub waiters: usize,
+    /// This store forgets nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub never: bool,
 }

@@ -79,7 +79,7 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
     let mut lease = Lease::jobs(vec![QueueName::parse("q").unwrap()], 5);
     lease.worker = Worker { id: Some(WorkerId::parse("w").unwrap()), ..Worker::default() };
     lease.request_id = Some(RequestId::parse("r").unwrap());
-    let wait = Wait { left: 7, taker: "p:1", proc: "p", again: true };
+    let wait = Wait { left: 7, taker: "p:1", proc: "p", again: true, never: false };
     assert_eq!(
         sent(&LeaseArgs::of(&lease, &wait)),
         json!({

@@ -214,6 +214,7 @@ impl Routes {
     ) -> Result<Value, LinkError> {
         let map = self.map().await?;
         let mut node = map.primary(slot(namespace)).cloned().ok_or_else(nobody)?;
+        let is_cluster = map.slots.is_some();
         drop(map);
         let mut how = Sending { within, asking: false };
         let mut hops = 0;
@@ -231,6 +232,12 @@ impl Routes {
             // Only an error that says that nothing was done leads to another try.
             match code.as_str() {
                 _ if hops == HOPS_MAX => return answer,
+                "MOVED" | "ASK" if !is_cluster => {
+                    return Err(LinkError::refused(
+                        code,
+                        "the server is a node of a cluster; write redis-cluster:// in its address",
+                    ));
+                }
                 "MOVED" | "ASK" => {
                     let Some(there) = elsewhere(message, &node.endpoint) else {
                         return answer;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tenure_core::lease::Leased;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::Lease;
+use tenure_core::requests::{Ask, Lease};
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{CallError, Fault};
 use tokio::sync::{oneshot, watch};
@@ -289,16 +289,24 @@ impl Call {
             }
             match place.wait(sender).await {
                 Woken::Again => {}
-                Woken::Over | Woken::Gone => return self.over().await,
+                Woken::Over => return self.over().await,
+                Woken::Gone => return self.gone().await,
             }
         }
     }
 
     async fn ask(&self, left: u64, again: bool) -> Result<Answered<LeasedReply>, CallError> {
         let proc = &self.caller.shared.proc;
-        let wait = Wait { left, taker: &self.taker, proc, again };
+        let never = self.caller.shared.forgets_never;
+        let wait = Wait { left, taker: &self.taker, proc, again, never };
         let args = pack(&LeaseArgs::of(&self.lease, &wait));
         self.caller.ask("lease", args).await.map_err(AskError::into)
+    }
+
+    /// Its caller is gone: nobody is told anything, and its place is kept for a while.
+    async fn gone(&self) -> Result<Given, CallError> {
+        let args = DropWaitArgs { taker: &self.taker };
+        given(self.caller.ask::<LeasedReply>("drop_wait", pack(&args)).await?)
     }
 
     /// The wait ended without a grant: its place is kept for a while, and it is told what it waited
@@ -306,6 +314,11 @@ impl Call {
     async fn over(&self) -> Result<Given, CallError> {
         let args = DropWaitArgs { taker: &self.taker };
         let reply = self.caller.ask::<LeasedReply>("drop_wait", pack(&args)).await?;
+        // A tick may have ended the wait already; then only another call knows why it was in vain.
+        let untold = matches!(self.lease.ask, Ask::Needs(_)) && reply.reply.reasons.is_empty();
+        if untold && !self.caller.shared.is_draining() {
+            return given(self.ask(0, true).await?);
+        }
         given(reply)
     }
 }

@@ -209,7 +209,11 @@ impl Timer {
 pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallError> {
     let timer = &caller.space.timer;
     timer.begin();
-    let args = TickArgs { proc: &caller.shared.proc, waiters: caller.space.waiting() };
+    let args = TickArgs {
+        proc: &caller.shared.proc,
+        waiters: caller.space.waiting(),
+        never: caller.shared.forgets_never,
+    };
     match caller.ask::<TickReply>("tick", pack(&args)).await {
         Ok(answered) => {
             timer.ticked(answered.due, answered.reply);

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use tenure_engine_redis::link::{Address, Link, LinkError, LinkOptions, Value};
-use tokio::time::{Instant, sleep};
+use tenure_engine_redis::link::{Address, Event, Link, LinkError, LinkOptions, Value};
+use tenure_testkit::redis::RedisServer;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, sleep, timeout};
 
 /// How long anything may take on a slow machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
@@ -46,4 +48,33 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(begin.elapsed() < DEADLINE, "waited in vain: {what}");
         sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// The next event.
+pub async fn next(events: &mut Receiver<Event>) -> Event {
+    timeout(DEADLINE, events.recv()).await.expect("an event in time").expect("it still listens")
+}
+
+/// The next message; gaps before it are passed over.
+pub async fn next_message(events: &mut Receiver<Event>) -> Event {
+    loop {
+        match next(events).await {
+            Event::Gap { .. } => {}
+            message => return message,
+        }
+    }
+}
+
+/// A message.
+pub fn message(channel: &str, text: &str) -> Event {
+    Event::Message { channel: channel.to_owned(), payload: text.as_bytes().to_vec() }
+}
+
+/// Waits until somebody listens to the channel at one of the servers.
+pub async fn heard(servers: &[&RedisServer], channel: &str) {
+    let ears = |server: &&RedisServer| {
+        let said = server.must(&["PUBSUB", "NUMSUB", channel]);
+        said.list().get(1).is_some_and(|ears| ears.text() != "0")
+    };
+    until("somebody listens", || servers.iter().any(ears)).await;
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tenure_engine_redis::link::{Event, Value, cmd};
+use tenure_engine_redis::link::{Value, cmd};
 use tenure_testkit::redis::{RedisCluster, wanted};
 use tokio::time::timeout;
 
-use crate::calls::{DEADLINE, link, touch, until, until_it_works};
+use crate::calls::{heard, link, message, next_message, touch, until, until_it_works};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_namespace_finds_its_primary_and_each_gets_the_library() {
@@ -37,6 +37,13 @@ async fn every_namespace_finds_its_primary_and_each_gets_the_library() {
         })
         .sum();
     assert_eq!((answers.len(), kept), (3, 30));
+
+    // Who takes a node for a server of its own is told so, and not sent around.
+    let elsewhere = (cluster.owner(cluster.slot_of(&link.address().key("n-0", "m"))) + 1) % 3;
+    let alone = crate::calls::link(&cluster.server(elsewhere).url());
+    let said = touch(&alone, "n-0").await.unwrap_err();
+    assert_eq!(said.code(), Some("MOVED"));
+    assert!(said.to_string().contains("write redis-cluster://"), "{said}");
 
     // A slot moves while the link has the old map: the call finds it, before and after the end.
     let key = link.address().key("n-0", "m");
@@ -85,11 +92,10 @@ async fn a_message_that_one_node_publishes_reaches_who_listens_at_another() {
     until_it_works(&link, "default").await;
     let (listening, mut events) = link.listen();
     listening.subscribe("news");
-    assert_eq!(timeout(DEADLINE, events.recv()).await.unwrap(), Some(Event::Gap { channel: None }));
-    for number in 0..3 {
-        cluster.server(number).must(&["PUBLISH", "news", &number.to_string()]);
-        let message = timeout(DEADLINE, events.recv()).await.unwrap().unwrap();
-        let payload = number.to_string().into_bytes();
-        assert_eq!(message, Event::Message { channel: "news".to_owned(), payload });
+    let servers: Vec<_> = (0..3).map(|number| cluster.server(number)).collect();
+    heard(&servers, "news").await;
+    for number in ["0", "1", "2"] {
+        cluster.server(number.parse().unwrap()).must(&["PUBLISH", "news", number]);
+        assert_eq!(next_message(&mut events).await, message("news", number));
     }
 }

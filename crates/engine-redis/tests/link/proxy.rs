@@ -34,22 +34,15 @@ pub struct Proxy {
 
 impl Proxy {
     /// To this port of this machine.
-    pub async fn to(port: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    pub async fn to(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("a bound socket has an address").port();
         let (passing, seen) = watch::channel((Passing::All, 0));
         let taken = Arc::new(AtomicUsize::new(0));
         let mut tasks = JoinSet::new();
-        let there = SocketAddr::from(([127, 0, 0, 1], port));
-        let own = Proxy {
-            port: listener.local_addr().unwrap().port(),
-            passing,
-            taken: taken.clone(),
-            _tasks: {
-                tasks.spawn(accept(listener, there, seen, taken));
-                tasks
-            },
-        };
-        own
+        let there = SocketAddr::from(([127, 0, 0, 1], server));
+        tasks.spawn(accept(listener, there, seen, taken.clone()));
+        Proxy { port, passing, taken, _tasks: tasks }
     }
 
     /// From now on.

@@ -118,3 +118,9 @@ function A.check_timer(key, what, at, name)
   A.check(set == at, 'the timer %s of %s is at %s, and should be at %s', key, name, tostring(set),
     tostring(at))
 end
+
+-- That a waiting call is looked at when its wait is over, or later while its process lives.
+function A.check_wait(taker, till, name)
+  local at = Z.score('wt', taker)
+  A.check(at and at >= till, 'the wait of %s is looked at at %s, it is over at %d', name, tostring(at), till)
+end

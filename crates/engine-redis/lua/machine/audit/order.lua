@@ -65,7 +65,7 @@ local function check_line(lane, l, name)
         A.add('callers', 'all', 1)
         A.add('uses_held', 'all', #l.needs)
         A.add('waits', caller.worker or '', 1)
-        A.check_timer('wt', caller.taker, caller.till, name)
+        A.check_wait(caller.taker, caller.till, name)
         A.check(T.caller_by_taker(caller.taker) == number, '%s: the caller %d is not found', name, number)
         if caller.turn then
           A.check_timer('tu', text(number), caller.turn, name)

@@ -370,7 +370,7 @@ function A.taker(id)
   local taker = db.get('tk', id)
   local name = 'the waiting call \3' .. id .. '\3'
   A.spend(2)
-  A.check_timer('wt', id, taker.till, name)
+  A.check_wait(id, taker.till, name)
   for _, queue in ipairs(taker.queues) do
     A.check(db.get('q', queue) and Z.score(T.takers_of(queue), id), '%s waits for a queue that does not know it',
       name)

@@ -1,0 +1,232 @@
+//! Calls that wait, by the clock of the server: what wakes them, how soon, and how few ask in vain.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tenure_core::job::{NewJob, When};
+use tenure_core::lease::Leased;
+use tenure_core::names::{JobId, LimitName, Namespace, QueueName, WorkerId};
+use tenure_core::requests::{GetJob, Lease, ListWorkers, Page, Push, PushAnswer, PutLimit, Settle};
+use tenure_core::settings::LimitSettings;
+use tenure_core::time::Span;
+use tenure_engine::{CallError, Engine, EngineExt};
+use tenure_engine_redis::link::Address;
+use tenure_engine_redis::{Options, RedisEngine};
+use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tokio::task::JoinHandle;
+
+/// No wait of a test is longer.
+const PROMPT: Duration = Duration::from_secs(20);
+
+fn ns() -> Namespace {
+    Namespace::main()
+}
+fn open(server: &RedisServer) -> Arc<RedisEngine> {
+    let address = Address::parse(&server.url()).expect("the address of the fixture is one");
+    Arc::new(RedisEngine::open(Options::new(address)).expect("an engine can be opened"))
+}
+fn job(id: &str) -> NewJob {
+    let queue = QueueName::parse("q").expect("a name");
+    NewJob { id: Some(JobId::parse(id).expect("an id")), ..NewJob::new(queue) }
+}
+async fn push(engine: &RedisEngine, jobs: Vec<NewJob>) {
+    let pushed = engine.run(&ns(), Push { jobs, answer: PushAnswer::Ids }).await;
+    pushed.expect("the jobs are stored");
+}
+fn asks(worker: &str, wait: Span) -> Lease {
+    let mut lease = Lease::jobs(vec![QueueName::parse("q").expect("a name")], 1);
+    lease.worker.id = Some(WorkerId::parse(worker).expect("an id"));
+    lease.wait = wait;
+    lease
+}
+type Waiting = JoinHandle<Result<Leased, CallError>>;
+
+/// Starts a call that waits, and returns when the server has heard of it.
+async fn waiting(engine: &RedisEngine, worker: &str, wait: Span) -> Waiting {
+    let call = tokio::spawn(engine.run(&ns(), asks(worker, wait)));
+    eventually("it is heard of", async || {
+        let page = Page { max: 1_000, cursor: None };
+        let workers = engine.run(&ns(), ListWorkers { page }).await.expect("workers are listed");
+        workers.items.iter().any(|one| one.id.as_str() == worker)
+    })
+    .await;
+    call
+}
+async fn eventually(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let begin = Instant::now();
+    while !so().await {
+        assert!(begin.elapsed() < PROMPT, "this never was so: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+async fn answer(call: Waiting) -> Leased {
+    let answer = tokio::time::timeout(PROMPT, call).await.expect("it is answered");
+    answer.expect("it ends").expect("it is no fault")
+}
+fn id_of(leased: &Leased) -> Option<&str> {
+    Some(leased.leases.first()?.job.as_ref()?.id.as_str())
+}
+/// How often a function was called since the server's statistics were reset.
+fn calls(server: &RedisServer, command: &str) -> u64 {
+    let stats = server.ask(&["INFO", "commandstats"]).expect("statistics");
+    let line = stats.lines().find(|line| line.starts_with(&format!("cmdstat_{command}:")));
+    let calls = line.and_then(|line| line.split("calls=").nth(1)?.split(',').next()?.parse().ok());
+    calls.unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_by_another_process_wakes_a_waiting_call_at_once() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let (here, there) = (open(&server), open(&server));
+    let mut best = Duration::MAX;
+    for n in 0..10 {
+        let call = waiting(&here, &format!("w{n}"), Span::from_s(30)).await;
+        let begin = Instant::now();
+        push(&there, vec![job(&format!("j{n}"))]).await;
+        let leased = answer(call).await;
+        best = best.min(begin.elapsed());
+        assert_eq!(id_of(&leased), Some(format!("j{n}").as_str()));
+    }
+    // Others build beside this test: the best of them tells an event from a poll.
+    assert!(best < Duration::from_millis(20), "{best:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_handed_out_when_it_is_due_whoever_pushed_it() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let (here, there) = (open(&server), open(&server));
+    let mut best = Duration::MAX;
+    for n in 0..5 {
+        let call = waiting(&here, &format!("w{n}"), Span::from_s(30)).await;
+        let begin = Instant::now();
+        let delayed = NewJob { when: When::In(Span::from_ms(400)), ..job(&format!("j{n}")) };
+        push(&there, vec![delayed]).await;
+        answer(call).await;
+        let took = begin.elapsed();
+        assert!(took >= Duration::from_millis(395), "{took:?} is too early");
+        best = best.min(took);
+    }
+    drop(there);
+    assert!(best < Duration::from_millis(470), "{best:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_push_among_many_who_wait_wakes_one() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let engine = open(&server);
+    let mut calls_waiting = Vec::new();
+    for n in 0..50 {
+        calls_waiting.push(waiting(&engine, &format!("w{n}"), Span::from_s(60)).await);
+    }
+    // Ticks go on meanwhile; leases are what is counted.
+    let of_queue = |n: usize| (0..n).map(|n| job(&format!("j{n}"))).collect::<Vec<_>>();
+    server.must(&["CONFIG", "RESETSTAT"]);
+    let begin = Instant::now();
+    push(&engine, of_queue(10)).await;
+    eventually("ten are answered", async || {
+        calls_waiting.iter().filter(|call| call.is_finished()).count() == 10
+    })
+    .await;
+    let ticks = 4 * (begin.elapsed().as_millis() as u64 / 300 + 2);
+    let all = calls(&server, "fcall");
+    assert!(all <= 1 + 10 + 2 + ticks, "{all} calls for one push of ten jobs");
+    assert_eq!(calls_waiting.iter().filter(|call| call.is_finished()).count(), 10);
+    engine.drain();
+    let mut with = 0;
+    for call in calls_waiting {
+        with += answer(call).await.leases.len();
+    }
+    assert_eq!(with, 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_ends_with_its_time_and_a_drain_ends_it_at_once() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let engine = open(&server);
+    let begin = Instant::now();
+    let leased = engine.run(&ns(), asks("a", Span::from_ms(300))).await.expect("it is answered");
+    assert!(leased.leases.is_empty());
+    let took = begin.elapsed();
+    assert!(took >= Duration::from_millis(295) && took < Duration::from_secs(5), "{took:?}");
+    let call = waiting(&engine, "b", Span::from_s(60)).await;
+    engine.drain();
+    assert!(answer(call).await.leases.is_empty());
+    let no = engine.run(&ns(), asks("c", Span::ZERO)).await.expect_err("it drains");
+    assert_eq!(no.code(), Some(tenure_core::refusal::Code::Draining));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_gone_holds_nothing() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let engine = open(&server);
+    for n in 0..20 {
+        let id = format!("j{n}");
+        let call = waiting(&engine, &format!("gone{n}"), Span::from_s(60)).await;
+        // Gone at about the moment at which it is granted.
+        push(&engine, vec![job(&id)]).await;
+        call.abort();
+        let gone = call.await;
+        let (settled, taken) = match gone {
+            Ok(Ok(leased)) => (leased.leases.into_iter().next(), true),
+            _ => (None, false),
+        };
+        let lease = match settled {
+            Some(lease) => lease,
+            None => {
+                let leased = engine.run(&ns(), asks("stays", Span::from_s(5))).await;
+                let leased = leased.expect("it is answered");
+                leased.leases.into_iter().next().expect("what was undone is granted again")
+            }
+        };
+        let seen = engine
+            .run(&ns(), GetJob { job: tenure_core::names::JobRef::parse(&id).expect("a ref") });
+        let seen = seen.await.expect("it is there");
+        assert_eq!((seen.attempt, seen.lost), (1, 0), "{taken}");
+        let settle = Settle {
+            settle: vec![tenure_core::lease::SettleItem {
+                lease: lease.lease.expect("it has an id"),
+                ending: tenure_core::lease::Ending::Succeeded { result: None },
+                resources: Vec::new(),
+                limits: Vec::new(),
+                push: Vec::new(),
+            }],
+        };
+        assert!(engine.run(&ns(), settle).await.expect("it is settled").settled[0].ok);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_comes_back_finds_its_waiters() {
+    if !wanted() {
+        return;
+    }
+    let mut server = RedisServer::start(Aof::Always, &[]);
+    let engine = open(&server);
+    push(&engine, vec![job("before")]).await;
+    let limit = LimitName::parse("l").expect("a name");
+    let settings = LimitSettings { concurrency: Some(1), ..LimitSettings::default() };
+    engine.run(&ns(), PutLimit { limit, settings }).await.expect("it is set");
+    server.kill();
+    eventually("it is seen to be down", async || engine.health().degraded.is_some()).await;
+    let lost = engine.run(&ns(), asks("a", Span::ZERO)).await;
+    assert!(lost.is_err(), "nothing is answered: {lost:?}");
+    server.restart();
+    eventually("it is well again", async || engine.health().degraded.is_none()).await;
+    let call = tokio::spawn(engine.run(&ns(), asks("b", Span::from_s(15))));
+    assert_eq!(id_of(&answer(call).await), Some("before"));
+}
