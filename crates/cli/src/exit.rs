@@ -141,8 +141,10 @@ impl From<Refusal> for Failure {
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Unavailable(why) => Failure::new(UNAVAILABLE, why)
-                .hint("start a server with `tenure serve`, or name another with --url"),
+            Fault::Unavailable(why) => Failure::new(UNAVAILABLE, why).hint(
+                "is it running? `tenure serve` starts a server; --url or TENURE_URL names another \
+                 server or store",
+            ),
             Fault::Unknown(why) => {
                 Failure::new(UNAVAILABLE, format!("it may have happened or not: {why}"))
                     .hint("run the same command again once the store can be reached")

@@ -2,28 +2,31 @@
 //!
 //! Each has a process group of its own, so that a Ctrl-C on the terminal reaches us alone; each is
 //! killed and waited for when it is dropped, and by the kernel if we are killed ourselves. Nothing
-//! of the caller's environment that names a store or a token reaches them.
+//! of the caller's environment that names a store or a token reaches them, and an address that may
+//! hold a password is never among their arguments, where others could see it.
 
-use std::ffi::OsString;
+mod redis;
+mod server;
+
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use tenure::{Remote, ServerUrl};
-use tenure_core::names::Namespace;
-use tenure_core::requests::GetStats;
-use tenure_engine::{Engine, EngineExt};
+use tenure_core::secret::Secret;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use crate::exit::{Failure, NOT_STARTED, UNAVAILABLE};
+pub use self::redis::OwnRedis;
+pub use self::server::{OwnServer, OwnStore};
+use crate::exit::{Failure, NOT_STARTED};
 
+/// By these a process of ours would find another store than the one that it is given.
+const STORES: [&str; 4] = ["TENURE_URL", "TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN"];
 /// How long a server may take to answer its first call.
 const READY_MAX: Duration = Duration::from_secs(30);
 /// Between two looks at something that has no signal.
@@ -50,13 +53,36 @@ pub enum Words {
 impl OwnProcess {
     /// Starts our own binary with these arguments.
     pub fn start(args: &[&str], words: Words) -> Result<Self, Failure> {
+        OwnProcess::launch(&[], args, None, words)
+    }
+
+    /// As [`OwnProcess::start`], with this as `TENURE_STORE`.
+    pub fn start_on(store: &Secret, args: &[&str], words: Words) -> Result<Self, Failure> {
+        OwnProcess::launch(&[], args, Some(store), words)
+    }
+
+    /// Starts another program in the same way.
+    pub fn start_program(program: &Path, args: &[&str], words: Words) -> Result<Self, Failure> {
+        OwnProcess::launch(&["--program".as_ref(), program.as_os_str()], args, None, words)
+    }
+
+    fn launch(
+        what: &[&OsStr],
+        args: &[&str],
+        store: Option<&Secret>,
+        words: Words,
+    ) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::new(NOT_STARTED, format!("cannot start a process of our own: {error}"))
         };
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.args(["own-process", &std::process::id().to_string(), "--"]).args(args);
-        for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
+        let parent = std::process::id().to_string();
+        command.args(["own-process", &parent]).args(what).arg("--").args(args);
+        for name in STORES {
             command.env_remove(name);
+        }
+        if let Some(store) = store {
+            command.env("TENURE_STORE", store.reveal());
         }
         command.process_group(0).stdin(Stdio::piped());
         let mut lines = None;
@@ -146,8 +172,8 @@ impl Drop for OwnProcess {
 }
 
 /// What a process of ours is first: it ties its life to that of `parent`, and then becomes what it
-/// was started as. Returns only if that cannot be.
-pub fn become_of(parent: u32, args: &[OsString]) -> Failure {
+/// was started as: `program`, or our own binary. Returns only if that cannot be.
+pub fn become_of(parent: u32, program: Option<PathBuf>, args: &[OsString]) -> Failure {
     #[cfg(target_os = "linux")]
     {
         // Best effort: without it only a SIGKILL of the parent leaves us behind.
@@ -158,8 +184,8 @@ pub fn become_of(parent: u32, args: &[OsString]) -> Failure {
         }
     }
     let _ = parent;
-    let error = match std::env::current_exe() {
-        Ok(own) => Command::new(own).args(args).exec(),
+    let error = match program.map_or_else(std::env::current_exe, Ok) {
+        Ok(program) => Command::new(program).args(args).exec(),
         Err(error) => error,
     };
     Failure::new(NOT_STARTED, format!("cannot start a process of our own: {error}"))
@@ -177,109 +203,6 @@ pub async fn told_to_finish() {
         Ok(_) => drop(closed.await),
         Err(_) => std::future::pending().await,
     }
-}
-
-/// A server of our own binary over a folder, that can be killed and started again.
-#[derive(Debug)]
-pub struct OwnServer {
-    process: OwnProcess,
-    folder: PathBuf,
-    durability: String,
-    port: u16,
-}
-
-impl OwnServer {
-    /// Starts a server on a free port of loopback; its store and its log are in `folder`. Returns
-    /// when it answers.
-    pub async fn start(folder: &Path, durability: &str) -> Result<Self, Failure> {
-        let port = free_port()?;
-        let process = spawn(folder, durability, port)?;
-        let durability = durability.to_owned();
-        let mut server = OwnServer { process, folder: folder.to_owned(), durability, port };
-        server.ready().await?;
-        Ok(server)
-    }
-
-    /// Its address.
-    pub fn url(&self) -> ServerUrl {
-        ServerUrl {
-            tls: false,
-            host: "127.0.0.1".to_owned(),
-            port: self.port,
-            prefix: String::new(),
-        }
-    }
-
-    /// The engine that speaks to it; it repeats nothing.
-    pub fn engine(&self) -> Result<Arc<dyn Engine>, Failure> {
-        let remote = Remote::open(&self.url(), None);
-        Ok(Arc::new(remote.map_err(|why| Failure::new(UNAVAILABLE, why.to_string()))?))
-    }
-
-    /// Its process id.
-    pub fn pid(&self) -> u32 {
-        self.process.pid()
-    }
-
-    /// SIGKILL, and waits until it is gone.
-    pub fn kill(&mut self) {
-        self.process.kill();
-    }
-
-    /// Starts it again on the same store and port. Returns when it answers.
-    pub async fn restart(&mut self) -> Result<(), Failure> {
-        self.process.kill();
-        self.process = spawn(&self.folder, &self.durability, self.port)?;
-        self.ready().await
-    }
-
-    /// What it said last, for a message.
-    fn last_words(&self) -> String {
-        let text = std::fs::read_to_string(log(&self.folder)).unwrap_or_default();
-        // A hint says what to do, and not what is wrong.
-        let told = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint: ");
-        text.lines().rev().find(told).unwrap_or("it said nothing").to_owned()
-    }
-
-    async fn ready(&mut self) -> Result<(), Failure> {
-        let engine = self.engine()?;
-        let until = Instant::now() + READY_MAX;
-        loop {
-            let error = match engine.run(&Namespace::main(), GetStats).await {
-                Ok(_) => return Ok(()),
-                Err(error) => error,
-            };
-            if let Some(status) = self.process.ended() {
-                let words = self.last_words();
-                let said = format!("the server did not start ({status}): {words}");
-                return Err(Failure::new(UNAVAILABLE, said));
-            }
-            if Instant::now() > until {
-                let said = format!("the server does not answer: {error}");
-                return Err(Failure::new(UNAVAILABLE, said));
-            }
-            sleep(LOOK_EVERY).await;
-        }
-    }
-}
-
-fn log(folder: &Path) -> PathBuf {
-    folder.join("server.log")
-}
-
-fn spawn(folder: &Path, durability: &str, port: u16) -> Result<OwnProcess, Failure> {
-    let store = format!("file:{}", folder.join("store").display());
-    let listen = format!("127.0.0.1:{port}");
-    let args = ["serve", "--listen", &listen, "--store", &store, "--durability", durability];
-    OwnProcess::start(&args, Words::File(log(folder)))
-}
-
-/// A port of loopback that nobody has now. Somebody else may take it before we do, and then the
-/// server says so.
-fn free_port() -> Result<u16, Failure> {
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    port.map(|address| address.port())
-        .map_err(|why| Failure::new(NOT_STARTED, format!("no free port on loopback: {why}")))
 }
 
 /// A new folder of our own, removed when it is dropped.

@@ -3,6 +3,8 @@
 //! All commands speak to what is opened here, and none knows what it is. A call whose outcome is
 //! unknown is repeated here, with the same ids, and nowhere else.
 
+pub mod on_redis;
+
 use std::sync::{Arc, OnceLock};
 
 use tenure::remote::{Remote, RemoteError};
@@ -30,7 +32,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens what an address names. Nothing is sent before the first call.
+    /// Opens what an address names, inside of a runtime. No call is made before the first is asked
+    /// for.
     pub fn open(url: &str, namespace: Namespace) -> Result<Self, Failure> {
         let url: StoreUrl = url
             .parse()
@@ -47,9 +50,8 @@ impl Store {
             }
             StoreUrl::Memory => Store::embedded(Location::Memory, namespace),
             StoreUrl::File(folder) => Store::embedded(Location::Folder(folder), namespace),
-            StoreUrl::Redis(_) => {
-                Err(Failure::usage(format!("this release cannot open '{url}' by itself"))
-                    .hint("use a server (http://HOST:PORT) or a folder (file:PATH)"))
+            StoreUrl::Redis(redis) => {
+                Ok(Store::of(Arc::new(on_redis::Named::open(&redis)?), namespace))
             }
         }
     }

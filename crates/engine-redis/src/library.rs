@@ -43,6 +43,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/audit/order.lua", include_str!("../lua/machine/audit/order.lua")),
     ("machine/audit/doors.lua", include_str!("../lua/machine/audit/doors.lua")),
     ("machine/audit/things.lua", include_str!("../lua/machine/audit/things.lua")),
+    ("machine/audit/memory.lua", include_str!("../lua/machine/audit/memory.lua")),
     ("ops/show.lua", include_str!("../lua/ops/show.lua")),
     ("ops/push.lua", include_str!("../lua/ops/push.lua")),
     ("ops/lease.lua", include_str!("../lua/ops/lease.lua")),

@@ -29,14 +29,15 @@ pub struct Options {
     /// Whether this store never forgets a write that it answered: every write is synced
     /// (`appendfsync always`), and no replica ever takes the primary's place. Without it a namespace
     /// grants nothing exclusive, after another run of a server took it over, for as long as the
-    /// longest ttl that it granted.
+    /// longest ttl that it granted. Starts as the address says it ([`Address::forgets_never`]).
     pub forgets_never: bool,
 }
 
 impl Options {
     /// The defaults for an address: the server's clock.
     pub fn new(address: Address) -> Self {
-        Options { address, link: LinkOptions::default(), time: Time::Server, forgets_never: false }
+        let forgets_never = address.forgets_never();
+        Options { address, link: LinkOptions::default(), time: Time::Server, forgets_never }
     }
 
     /// For tests that move the clock.

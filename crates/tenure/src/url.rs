@@ -14,8 +14,8 @@ pub const DEFAULT_URL: &str = "http://127.0.0.1:7171";
 /// The port of `tenure://HOST`, and the one a server listens on.
 pub const DEFAULT_PORT: u16 = 7171;
 
-const KNOWN: &str = "http, https, tenure, memory, file, redis, rediss, valkey, redis-sentinel and \
-                     redis-cluster";
+const KNOWN: &str = "http, https, tenure, memory, file, redis, rediss, valkey, valkeys, \
+                     redis-sentinel and redis-cluster";
 
 /// Where state lives, as an address says it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +63,7 @@ impl ServerUrl {
 pub enum RedisKind {
     /// `redis:`, `valkey:`.
     Plain,
-    /// `rediss:`.
+    /// `rediss:`, `valkeys:`.
     Tls,
     /// `redis-sentinel:`.
     Sentinel,
@@ -144,7 +144,7 @@ impl FromStr for StoreUrl {
             "memory" => Err(invalid("has a path, but memory has none; write \"memory:\"")),
             "file" => file(rest).map_err(invalid).map(StoreUrl::File),
             "redis" | "valkey" => redis(RedisKind::Plain),
-            "rediss" => redis(RedisKind::Tls),
+            "rediss" | "valkeys" => redis(RedisKind::Tls),
             "redis-sentinel" => redis(RedisKind::Sentinel),
             "redis-cluster" => redis(RedisKind::Cluster),
             _ => Err(UrlError::UnknownScheme { scheme }),
@@ -273,6 +273,7 @@ mod tests {
             ("redis://:geheim@host/0", "redis://•••@host/0"),
             ("rediss://me:ge@heim@host?x=geheim", "rediss://•••@host"),
             ("valkey://host", "valkey://host"),
+            ("valkeys://:geheim@[::1]:7000/1?prefix=heim:", "valkeys://•••@[::1]:7000/1"),
             ("redis-sentinel://:geheim@a:1,b:2/main", "redis-sentinel://•••@a:1,b:2/main"),
             ("redis-cluster://a,b", "redis-cluster://a,b"),
         ] {

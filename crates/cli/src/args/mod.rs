@@ -52,7 +52,8 @@ pub struct Cli {
 /// What holds for every command.
 #[derive(Args, Debug, Clone)]
 pub struct Global {
-    /// The server (http://, https://, tenure://) or the store (file:PATH, memory:) to speak to.
+    /// The server (http://, https://, tenure://) or the store (file:PATH, memory:, redis:// and its
+    /// kin) to speak to.
     // The value is not shown in the help: an address may carry a password.
     #[arg(long, global = true, env = "TENURE_URL", hide_env_values = true, value_name = "URL")]
     #[arg(default_value = "http://127.0.0.1:7171", help_heading = "Global options")]

@@ -13,10 +13,15 @@ pub struct ServeArgs {
     /// Where to listen; beyond loopback TENURE_TOKEN must be set, of at least 32 characters.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7171")]
     pub listen: String,
-    /// Where state lives: file:PATH (made if it is not there) or memory:.
+    /// Where state lives: file:PATH (made if it is not there), memory:, or redis:// and its kin, which
+    /// any number of servers may share. An address with a password belongs into TENURE_STORE, where
+    /// others of this machine cannot see it.
+    // The value is not shown in the help: an address may carry a password.
     #[arg(long, value_name = "STORE", default_value = "file:./tenure-data")]
+    #[arg(env = "TENURE_STORE", hide_env_values = true)]
     pub store: String,
     /// What an answer survives: a power loss (always), or all but the last second of one (everysec).
+    /// A Redis decides this itself, by its `appendfsync`.
     #[arg(long, value_enum, default_value_t = DurabilityArg::Always)]
     pub durability: DurabilityArg,
     /// How much finished jobs may take: a number of bytes, or with KiB, MiB, GiB, TiB.

@@ -14,9 +14,10 @@ use tenure_engine_redis::link::{Address, AddressError, Link, LinkError, LinkOpti
 
 use crate::args::Global;
 use crate::args::redis::DoctorArgs;
-use crate::exit::{DENIED, Failure, NO, NOT_STARTED, UNAVAILABLE, USAGE};
+use crate::exit::{Failure, NO, NOT_STARTED};
 use crate::output::page::Page;
 use crate::output::{Output, printable};
+use crate::store::on_redis;
 
 use self::facts::Facts;
 use self::rules::{Finding, Level};
@@ -47,8 +48,8 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
     };
     let link =
         Link::open(address, options).map_err(|why| Failure::new(NOT_STARTED, why.to_string()))?;
-    let facts = facts::gather(&link).await.map_err(unreachable)?;
-    let latency = latency(&link, global.namespace.as_str()).await.map_err(unreachable)?;
+    let facts = facts::gather(&link).await.map_err(on_redis::unreachable)?;
+    let latency = latency(&link, global.namespace.as_str()).await.map_err(on_redis::unreachable)?;
     let mut findings: Vec<Finding> =
         facts.iter().flat_map(|facts| rules::examine(link.address(), facts)).collect();
     findings.push(rules::latency(PINGS, latency));
@@ -115,15 +116,4 @@ async fn latency(link: &Link, namespace: &str) -> Result<Duration, LinkError> {
     }
     took.sort_unstable();
     Ok(took[PINGS / 2])
-}
-
-fn unreachable(why: LinkError) -> Failure {
-    match why.code() {
-        Some("NOAUTH" | "WRONGPASS" | "NOPERM") => Failure::new(DENIED, why.to_string())
-            .hint("name the user and the password in the address, and set it as TENURE_URL"),
-        Some("ERR") => Failure::new(USAGE, why.to_string())
-            .hint("look at the user, the password and the database in the address"),
-        _ => Failure::new(UNAVAILABLE, why.to_string())
-            .hint("is it running, and is its address right?"),
-    }
 }

@@ -31,6 +31,9 @@ pub enum OwnCommand {
     OwnProcess {
         /// The process that started it.
         parent: u32,
+        /// The program that it becomes, if not this one.
+        #[arg(long)]
+        program: Option<std::path::PathBuf>,
         /// What it is then.
         #[arg(last = true, required = true)]
         args: Vec<OsString>,
@@ -44,6 +47,8 @@ pub async fn run(out: Output, command: OwnCommand) -> Result<(), Failure> {
         OwnCommand::Bench(args) => bench::run(out, *args).await,
         OwnCommand::DemoWorker(args) => worker::run(args).await,
         OwnCommand::CrashClient(args) => client::run(args).await,
-        OwnCommand::OwnProcess { parent, args } => Err(own::become_of(parent, &args)),
+        OwnCommand::OwnProcess { parent, program, args } => {
+            Err(own::become_of(parent, program, &args))
+        }
     }
 }

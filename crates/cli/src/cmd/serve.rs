@@ -3,22 +3,22 @@
 //! The first SIGTERM or SIGINT drains, a second one ends it at once. stderr says where it listens,
 //! when it starts and stops, and what is wrong; never what is in a job, a resource or a token.
 
+mod health;
+mod store;
+
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::url::StoreUrl;
-use tenure_core::machine;
-use tenure_engine::Engine;
-use tenure_engine_embedded::{Durability, Embedded, Fatal, Location, Options};
+use tenure_engine_embedded::Fatal;
 use tenure_server::{Config, Deps, may_listen};
 use tokio::sync::watch;
 
-use crate::args::serve::{DurabilityArg, ServeArgs};
+use self::store::Place;
+use crate::args::serve::ServeArgs;
 use crate::child::signals::Signals;
 use crate::exit::{BUG, DENIED, Failure, UNAVAILABLE, by_signal};
-use crate::store::{self, token};
+use crate::store::token;
 
 /// After the engine stopped, its last answers have so long to leave.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -26,7 +26,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Serves until a signal.
 pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let token = token()?;
-    let location = location(&args.store)?;
+    let place = Place::of(&args)?;
     let addresses = addresses(&args.listen)?;
     for at in &addresses {
         may_listen(*at, token.as_ref()).map_err(|no| Failure::usage(no.to_string()))?;
@@ -35,13 +35,13 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let listener = bind(&args.listen, &addresses)?;
     let (tell, mut fatal) = watch::channel(None);
-    let engine = open(&args, location, tell).await?;
+    let opened = place.open(&args, tell).await?;
     // Only now: who reads this may call.
     if let Ok(at) = listener.local_addr() {
         eprintln!("listening on http://{at}");
     }
     let deps = Deps {
-        engine: engine.clone() as Arc<dyn Engine>,
+        engine: opened.engine(),
         token,
         config: Config { drain_max: args.drain_max(), ..Config::default() },
     };
@@ -62,8 +62,9 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
             Err(Failure::silent(by_signal(signal)))
         }
         why = stopped(&mut fatal) => Err(failure(&why)),
+        never = health::tell(opened.engine()) => match never {},
     };
-    let closed = tokio::task::spawn_blocking(move || engine.close());
+    let closed = tokio::task::spawn_blocking(move || opened.close());
     closed.await.map_err(|why| Failure::bug(format!("the store was not closed: {why}")))?;
     let late = fatal.borrow().as_ref().map(failure);
     match (ended, late) {
@@ -100,20 +101,6 @@ fn failure(why: &Fatal) -> Failure {
     Failure::new(u8::try_from(why.exit_code()).unwrap_or(BUG), why.to_string())
 }
 
-fn location(store: &str) -> Result<Location, Failure> {
-    let wrong = |why: String| {
-        Failure::usage(format!("--store: {why}")).hint("use file:PATH for a folder, or memory:")
-    };
-    match store.parse::<StoreUrl>() {
-        Ok(StoreUrl::Memory) => Ok(Location::Memory),
-        Ok(StoreUrl::File(path)) => Ok(Location::Folder(path)),
-        Ok(StoreUrl::Server(_) | StoreUrl::Redis(_)) => {
-            Err(wrong("this server keeps its state itself".to_owned()))
-        }
-        Err(why) => Err(wrong(why.to_string())),
-    }
-}
-
 fn addresses(listen: &str) -> Result<Vec<SocketAddr>, Failure> {
     let found: Vec<SocketAddr> = listen
         .to_socket_addrs()
@@ -146,28 +133,6 @@ fn bind(listen: &str, addresses: &[SocketAddr]) -> Result<tokio::net::TcpListene
         }
         _ => Failure::new(UNAVAILABLE, format!("cannot listen on {listen}: {why}")),
     })
-}
-
-async fn open(
-    args: &ServeArgs,
-    location: Location,
-    tell: watch::Sender<Option<Fatal>>,
-) -> Result<Arc<Embedded>, Failure> {
-    let options = Options {
-        durability: match args.durability {
-            DurabilityArg::Always => Durability::Always,
-            DurabilityArg::Everysec => Durability::Everysec,
-        },
-        config: machine::Config { patience: args.patience, retain_bytes: args.retain_bytes },
-        on_fatal: Arc::new(move |why| {
-            tell.send_replace(Some(why.clone()));
-        }),
-        ..Options::new(location)
-    };
-    // It reads the whole index.
-    let opened = tokio::task::spawn_blocking(move || Embedded::open(options));
-    let engine = opened.await.map_err(|why| Failure::bug(format!("opening panicked: {why}")))?;
-    engine.map(Arc::new).map_err(|why| store::not_opened(&why))
 }
 
 /// One line each on stderr.

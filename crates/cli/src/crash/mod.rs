@@ -29,7 +29,7 @@ use self::client::{FAMILY, POOL, Ran, Role};
 use crate::bench::say;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
-use crate::own::{OwnProcess, OwnServer, Words, temporary_folder, unless_interrupted};
+use crate::own::{OwnProcess, OwnServer, OwnStore, Words, temporary_folder, unless_interrupted};
 
 /// Clients of each role.
 const OF_EACH: usize = 4;
@@ -85,7 +85,7 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
     say(&format!("seed {seed}"));
     let mut chance = Chance::of(seed);
     let folder = temporary_folder(args.dir.as_deref())?;
-    let mut server = OwnServer::start(folder.path(), &args.durability).await?;
+    let mut server = OwnServer::start(folder.path(), OwnStore::folder(&args.durability)).await?;
     let client = Client::new(server.engine()?, Namespace::main());
     prepare(&client).await?;
     let mut load = Load::start(&server, folder.path(), &mut chance)?;

@@ -1,7 +1,7 @@
 -- audit: everything that is cached is computed anew from what is held, and compared. It only reads.
 --
 -- args: {after}. Replies {checked, faults, next}: `next` is sent back as `after`, and is not there at
--- the end. No refusals. Cost: a page looks at about a thousand things, and never at more than two
+-- the end. No refusals. Cost: a page looks at some hundred things, and never at more than two
 -- thousand of one set.
 --
 -- One page checks some things of one kind, each against all that it points to and all that should point
@@ -13,7 +13,8 @@
 -- that were read at different times; what a busy namespace hides, a quiet moment shows.
 
 local A = T.audit
-local PAGE = 1000
+-- What a page may cost before it ends; each is a few commands.
+local PAGE = 250
 
 -- Walks the fields of the 64 parts of a kind: {part, cursor} in `at`. Whether it is done.
 local function each_field(kind, at, act)
@@ -96,8 +97,8 @@ local PARTS = {
   end,
   function(at)
     while true do
-      local found = call('ZRANGEBYSCORE', db.prefix .. 'ch', at.chunk and '(' .. at.chunk or '-inf', '+inf',
-        'LIMIT', 0, 4)
+      local from = at.chunk and '(' .. at.chunk or '-inf'
+      local found = call('ZRANGEBYSCORE', db.prefix .. 'ch', from, '+inf', 'LIMIT', 0, 1)
       for _, chunk in ipairs(found) do
         A.try('chunk ' .. chunk, A.chunk, tonumber(chunk))
         at.chunk = chunk
@@ -105,7 +106,7 @@ local PARTS = {
           return false
         end
       end
-      if #found < 4 then
+      if #found < 1 then
         return true
       end
     end
@@ -118,8 +119,8 @@ local PARTS = {
   function(at)
     return each_field('bk', at, function(key, bundle)
       local b = db.get('b', tonumber(bundle))
-      A.check(b and T.bundle_key(b.group, b.plain, b.suspect) == key, 'bundle %s is known by another key',
-        bundle)
+      A.check(b and T.bundle_key(b.group, b.plain, b.suspect) == key,
+        'bundle %s is known by another key', bundle)
       A.bundle(tonumber(bundle))
       A.add('bundle_keys', 'all', 1)
     end)
@@ -127,8 +128,8 @@ local PARTS = {
   function(at)
     return each_field('gn', at, function(name, group)
       local g = db.get('g', tonumber(group))
-      A.check(g and T.group_key(g.queue, -g.priority, g.name) == name, 'group %s is known by another name',
-        group)
+      A.check(g and T.group_key(g.queue, -g.priority, g.name) == name,
+        'group %s is known by another name', group)
       A.group(tonumber(group))
     end)
   end,
@@ -160,7 +161,8 @@ local PARTS = {
     while true do
       local name = at.name
       if not at.id then
-        name = call('ZRANGEBYLEX', db.prefix .. 'pn', name and '(' .. name or '-', '+', 'LIMIT', 0, 1)[1]
+        local from = name and '(' .. name or '-'
+        name = call('ZRANGEBYLEX', db.prefix .. 'pn', from, '+', 'LIMIT', 0, 1)[1]
         if not name then
           return true
         end
@@ -249,7 +251,8 @@ end
 
 T.op('audit', { 'no-writes' }, function(args, now)
   local stamp = redis.sha1hex(db.raw or '')
-  local at = args.after and cjson.decode(args.after) or { part = 1, stamp = stamp, sums = {}, here = {} }
+  local at = args.after and cjson.decode(args.after)
+    or { part = 1, stamp = stamp, sums = {}, here = {} }
   local same = at.stamp == stamp
   A.begin(same and at.sums or nil)
   while at.part <= #PARTS do

@@ -3,9 +3,9 @@
 -- args: a reference, {id, b} or {key}. Replies {id, state, lease = {fence, seq, holder, since,
 -- expires_at}, lost, run_at, reasons}. A reason is {kind, name, in_use, capacity, holders, position,
 -- ahead, earliest} and what its kind adds: weight, held, behind; external; kept, for_job, since; count,
--- there, tag, id; why. Words are made of them outside. Refusals: job_not_found. Cost: a few commands for
--- a job that is next; at most a thousand lanes and a thousand resources are looked at for one that is
--- far behind.
+-- there, tag, id; why. Words are made of them outside. Refusals: job_not_found. Cost: a few commands
+-- for a job that is next; at most a thousand lanes and a thousand resources are looked at for one that
+-- is far behind.
 
 -- Before the rank of every priority.
 local BEFORE_ALL = -1000

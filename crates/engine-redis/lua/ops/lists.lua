@@ -104,11 +104,12 @@ end)
 
 -- ---- Leases ----
 -- The list is in the order of fences, and no set has that order: `e` is by expiry. One more ordered
--- set would cost every grant and every end of a lease for the sake of a list that people ask for (see
--- the figures in the notes on this engine), so a page looks through the names in `e`, which are short,
--- and keeps the lowest fences. That is bounded: beyond ten thousand live leases a page is of those
--- that expire next, and its cursor says so. There a lease that is extended meanwhile may come twice;
--- none that lives all the time is missed.
+-- set would cost every lease 3.4 to 4.3 us in calls of a hundred (6 to 8 in calls of one) and 105 bytes
+-- while it lives, beside 28 us for the whole of its grant and end as they were then, and all that for
+-- a list that people ask for. So a page looks through the names in `e`, which begin with the fence, and
+-- keeps the lowest: half a millisecond for a thousand. That is bounded: beyond ten thousand live leases
+-- a page is of those that expire next, and its cursor says so. There a lease that is extended meanwhile
+-- may come twice; none that lives all the time is missed.
 
 local function fence_of(name)
   return (T.parse_lease(name))

@@ -40,14 +40,14 @@ end
 T.shape_number = shape_number
 
 -- A job: {seq, state, row, life, shape, result, progress, errors}; all but the first two and the shape
--- are blobs. `slim`: without the last three (a job that is handed out).
-function T.show(job, slim)
+-- are blobs. A job without a life has none of the last three.
+function T.show(job)
   local row, life = T.written(job)
   local state = T.is_live(job) and T.state_of(job) or job.state
   local shown = {
     job.seq, state, T.blob(row), life and T.blob(life), shape_number(job.shape), false, false, false,
   }
-  if not slim then
+  if job.life or job.dirty then
     for at, part in pairs({ [6] = 'r', [7] = 'p', [8] = 'e' }) do
       local value = T.job_part(job, part)
       shown[at] = value and T.blob(value) or false
@@ -70,7 +70,7 @@ function T.show_grant(lease)
   end
   return {
     lease.fence, lease.seq, lease.granted_at, lease.expires_at, lease.deadline or false,
-    lease.seq > 0 and T.show(T.job(lease.seq), true), limits, resources, false,
+    lease.seq > 0 and T.show(T.job(lease.seq)), limits, resources, false,
   }
 end
 

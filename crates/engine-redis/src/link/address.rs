@@ -8,6 +8,7 @@
 //! redis-sentinel://[[USER]:PASSWORD@]HOST[:26379],…/MASTER[/DB]
 //! redis-cluster://[[USER]:PASSWORD@]HOST[:6379],…
 //!     ?prefix=TEXT                  every key begins with it; "tenure:" if none is given
+//!     ?forgets=never                this store never loses a write that it answered
 //!     ?tls=true                     TLS, also to the sentinels
 //!     ?ca=FILE                      trust these certificates (PEM), and not the system's
 //!     ?sentinel_user=U&sentinel_password=P        what the sentinels themselves ask for
@@ -77,6 +78,7 @@ pub struct Address {
     pub(crate) tls: bool,
     pub(crate) ca: Option<PathBuf>,
     prefix: String,
+    forgets_never: bool,
     shown: String,
 }
 
@@ -98,6 +100,12 @@ impl Address {
     /// What every key begins with.
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// Whether the operator says that this store never loses a write that it answered: every write is
+    /// synced, and no replica ever takes the primary's place.
+    pub fn forgets_never(&self) -> bool {
+        self.forgets_never
     }
 
     /// The name of a key: all keys of a namespace lie in one slot of a cluster.
@@ -243,6 +251,7 @@ fn understood(scheme: &str, kind: Kind, rest: &str) -> Result<Address, &'static 
         tls,
         ca: asked.ca,
         prefix: asked.prefix.unwrap_or_else(|| DEFAULT_PREFIX.to_owned()),
+        forgets_never: asked.forgets_never,
         shown: format!("{scheme}://{whole}{listed}{slash}{path}"),
     })
 }
@@ -291,6 +300,7 @@ fn endpoint(text: &str, port: u16) -> Result<Endpoint, &'static str> {
 #[derive(Default)]
 struct Asked {
     prefix: Option<String>,
+    forgets_never: bool,
     tls: Option<bool>,
     ca: Option<PathBuf>,
     sentinel_login: Login,
@@ -308,6 +318,8 @@ fn parameters(query: &str) -> Result<Asked, &'static str> {
         let value = decoded(value)?;
         match name {
             "prefix" => asked.prefix = Some(prefix(value)?),
+            "forgets" if value == "never" => asked.forgets_never = true,
+            "forgets" => return Err("has a \"forgets\" that is not never; leave it out"),
             "tls" => {
                 asked.tls = Some(match value.as_str() {
                     "true" => true,
@@ -329,8 +341,8 @@ fn parameters(query: &str) -> Result<Asked, &'static str> {
 }
 
 /// The name of what is wrong is not said: an unencoded password may have ended up there.
-const PARAMETERS: &str = "has an unknown parameter; known are prefix, tls, ca, sentinel_user and \
-                          sentinel_password, each as NAME=VALUE";
+const PARAMETERS: &str = "has an unknown parameter; known are prefix, forgets, tls, ca, \
+                          sentinel_user and sentinel_password, each as NAME=VALUE";
 
 /// A brace would be the hash tag, and the namespace would not.
 fn prefix(text: String) -> Result<String, &'static str> {
@@ -414,6 +426,10 @@ mod tests {
         assert_eq!(address.key("default", "m"), "app:{default}m");
         let plain = Address::parse("redis://h").unwrap();
         assert_eq!(plain.key("default", "m"), "tenure:{default}m");
+        assert!(
+            !plain.forgets_never()
+                && Address::parse("redis://h?forgets=never").unwrap().forgets_never()
+        );
         assert_eq!((plain.login, plain.tls), (Login::default(), false));
         assert_eq!(Address::parse("redis://h?prefix=").unwrap().key("n", "m"), "{n}m");
     }
@@ -447,6 +463,7 @@ mod tests {
             ("redis://host?geheim=1", "unknown parameter"),
             ("redis://host?prefix=a&prefix=b", "twice"),
             ("redis://host?prefix={x}", "without braces"),
+            ("redis://host?forgets=geheim", "not never; leave it out"),
             ("redis://host?tls=geheim", "neither true nor false"),
             ("rediss://host?tls=false", "leave the parameter out"),
             ("redis://host?ca=/geheim", "without TLS"),

@@ -122,5 +122,6 @@ end
 -- That a waiting call is looked at when its wait is over, or later while its process lives.
 function A.check_wait(taker, till, name)
   local at = Z.score('wt', taker)
-  A.check(at and at >= till, 'the wait of %s is looked at at %s, it is over at %d', name, tostring(at), till)
+  A.check(at and at >= till, 'the wait of %s is looked at at %s, it is over at %d', name, tostring(at),
+    till)
 end

@@ -55,7 +55,8 @@ local function check_line(door, queue, line, name)
     local group = tonumber(sub(at, 37))
     local id = T.at_door_id(door, queue, group)
     local at_door = db.get('dg', id)
-    if A.check(at_door and at_door.entries.n > 0, '%s: group %d is in order and not there', name, group) then
+    if A.check(at_door and at_door.entries.n > 0, '%s: group %d is in order and not there', name,
+      group) then
       local g = db.get('g', group)
       local _, first = O.first(at_door.entries, T.at_door_entries(id))
       A.check(at_door.ordered == at
@@ -142,7 +143,8 @@ function A.door(door, now)
   local sum = 0
   for member, queue in A.some(d.lines, T.door_lines(door)) do
     local line = T.find_line(door, queue)
-    if A.check(line and member == text(queue), '%s: the line of queue %s is not there', name, member) then
+    if A.check(line and member == text(queue), '%s: the line of queue %s is not there', name,
+      member) then
       A.spend(1)
       local n, whole = check_line(door, queue, line, name)
       n = n + (aside[queue] or 0)

@@ -66,7 +66,8 @@ local function check_line(lane, l, name)
         A.add('uses_held', 'all', #l.needs)
         A.add('waits', caller.worker or '', 1)
         A.check_wait(caller.taker, caller.till, name)
-        A.check(T.caller_by_taker(caller.taker) == number, '%s: the caller %d is not found', name, number)
+        A.check(T.caller_by_taker(caller.taker) == number, '%s: the caller %d is not found', name,
+          number)
         if caller.turn then
           A.check_timer('tu', text(number), caller.turn, name)
         end
@@ -111,7 +112,8 @@ end
 -- That who is out for a door is known there.
 local function check_out(entry, record, name)
   local line = record.out and T.find_line(record.out, T.entry_queue(entry))
-  A.check(not record.out or line and line.out == entry, '%s is out for a door that does not know it', name)
+  A.check(not record.out or line and line.out == entry,
+    '%s is out for a door that does not know it', name)
 end
 
 -- A lane, and the key that leads to it.
@@ -243,9 +245,13 @@ function A.queue(number, known_as)
   if q.place then
     local line = T.find_line(q.place.door, number)
     local d = db.get('d', q.place.door)
-    A.check(q.place.misfit and d and (A.score(d.misfits, T.door_misfits(q.place.door), 'q' .. text(number))
-      or A.score(d.retry, T.door_retry(q.place.door), 'q' .. text(number)))
-      or not q.place.misfit and line and line.whole, '%s stands at a door that does not know it', name)
+    local known = line and line.whole
+    if q.place.misfit then
+      local entry = 'q' .. text(number)
+      known = d and (A.score(d.misfits, T.door_misfits(q.place.door), entry)
+        or A.score(d.retry, T.door_retry(q.place.door), entry))
+    end
+    A.check(known, '%s stands at a door that does not know it', name)
   end
   check_out('q' .. text(number), q, name)
   local till = q.paused_until
@@ -263,8 +269,8 @@ function A.queue(number, known_as)
       A.check(not are or are == n, '%s: %d %s are cached, %d are', name, n, sum, are or 0)
     end
     local there = A.sum_of('rows_waiting', number)
-    A.check(number == CALLERS or not there or there == q.waiting, '%s: %d wait in its lines, %d jobs do',
-      name, q.waiting, there or 0)
+    A.check(number == CALLERS or not there or there == q.waiting,
+      '%s: %d wait in its lines, %d jobs do', name, q.waiting, there or 0)
     local parked = A.sum_of('at_doors', number)
     A.check(not parked or parked == q.blocked, '%s: %d blocked are cached, %d stand at doors', name,
       q.blocked, parked or 0)

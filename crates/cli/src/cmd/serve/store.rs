@@ -1,0 +1,120 @@
+//! What a server serves: a folder or the memory of this process, or a Redis that it shares with others.
+//!
+//! Opened before it listens to anybody, closed when all is answered. It never shows a password.
+
+use std::sync::Arc;
+
+use tenure::url::StoreUrl;
+use tenure_core::machine;
+use tenure_engine::Engine;
+use tenure_engine_embedded::{Durability, Embedded, Fatal, Location, Options};
+use tenure_engine_redis::RedisEngine;
+use tenure_engine_redis::link::Address;
+use tokio::sync::watch;
+
+use crate::args::serve::{DurabilityArg, ServeArgs};
+use crate::exit::Failure;
+use crate::store::{not_opened, on_redis};
+
+/// Where state lives.
+pub enum Place {
+    /// With this process alone.
+    Own(Location),
+    /// With all who use this Redis.
+    Redis(Address),
+}
+
+/// An engine that is open.
+pub enum Opened {
+    /// With a thread and files of its own.
+    Own(Arc<Embedded>),
+    /// With nothing but connections.
+    Redis(Arc<RedisEngine>),
+}
+
+impl Place {
+    /// What `--store` says, and whether the other options go with it.
+    pub fn of(args: &ServeArgs) -> Result<Self, Failure> {
+        let wrong = |why: &str| {
+            Failure::usage(format!("--store: {why}"))
+                .hint("use file:PATH for a folder, memory:, or redis://HOST:6379 and its kin")
+        };
+        match args.store.parse::<StoreUrl>() {
+            Ok(StoreUrl::Memory) => Ok(Place::Own(Location::Memory)),
+            Ok(StoreUrl::File(path)) => Ok(Place::Own(Location::Folder(path))),
+            Ok(StoreUrl::Redis(url)) => {
+                let address = on_redis::address(&url)
+                    .map_err(|no| wrong(no.sentence.as_deref().unwrap_or_default()))?;
+                fits_redis(args)?;
+                Ok(Place::Redis(address))
+            }
+            Ok(StoreUrl::Server(_)) => Err(wrong("this is the address of a server")),
+            Err(why) => Err(wrong(&why.to_string())),
+        }
+    }
+
+    /// Opens it. A Redis need not be there: until it is, calls are answered as unavailable.
+    pub async fn open(
+        self,
+        args: &ServeArgs,
+        tell: watch::Sender<Option<Fatal>>,
+    ) -> Result<Opened, Failure> {
+        let location = match self {
+            Place::Own(location) => location,
+            Place::Redis(address) => {
+                return Ok(Opened::Redis(Arc::new(on_redis::open_at(address)?)));
+            }
+        };
+        let options = Options {
+            durability: match args.durability {
+                DurabilityArg::Always => Durability::Always,
+                DurabilityArg::Everysec => Durability::Everysec,
+            },
+            config: machine::Config { patience: args.patience, retain_bytes: args.retain_bytes },
+            on_fatal: Arc::new(move |why| {
+                tell.send_replace(Some(why.clone()));
+            }),
+            ..Options::new(location)
+        };
+        // It reads the whole index.
+        let opened = tokio::task::spawn_blocking(move || Embedded::open(options));
+        let engine =
+            opened.await.map_err(|why| Failure::bug(format!("opening panicked: {why}")))?;
+        engine.map(|engine| Opened::Own(Arc::new(engine))).map_err(|why| not_opened(&why))
+    }
+}
+
+/// Several servers share what is in a Redis, so no one of them has a say in how it keeps it.
+fn fits_redis(args: &ServeArgs) -> Result<(), Failure> {
+    let usual = machine::Config::default();
+    let durable = args.durability == DurabilityArg::Always;
+    for (fits, option, instead) in [
+        (durable, "--durability", "set appendfsync in the Redis; `tenure doctor` shows it"),
+        (args.patience == usual.patience, "--patience", "leave it out"),
+        (args.retain_bytes == usual.retain_bytes, "--retain-bytes", "leave it out"),
+    ] {
+        if !fits {
+            let what = "is not for a Redis, which servers share";
+            return Err(Failure::usage(format!("{option} {what}")).hint(instead));
+        }
+    }
+    Ok(())
+}
+
+impl Opened {
+    /// The engine.
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        match self {
+            Opened::Own(engine) => engine.clone(),
+            Opened::Redis(engine) => engine.clone(),
+        }
+    }
+
+    /// Lets go of it. Blocks until all is written.
+    pub fn close(self) {
+        match self {
+            Opened::Own(engine) => engine.close(),
+            Opened::Redis(engine) => drop(engine),
+        }
+    }
+}

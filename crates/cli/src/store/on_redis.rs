@@ -1,0 +1,127 @@
+//! A store that is a Redis: the engine for an address, which says of what is away where that is.
+//!
+//! Nothing here shows more of an address than its hosts, and nothing decides what a fault means.
+
+use tenure::url::RedisUrl;
+use tenure_core::names::Namespace;
+use tenure_core::requests::Request;
+use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
+use tenure_engine_redis::link::{Address, LinkError, OpenError};
+use tenure_engine_redis::{Options, RedisEngine};
+
+use crate::exit::{BUG, DENIED, Failure, UNAVAILABLE, USAGE};
+
+/// Begins to connect; the servers need not be there. Must be called inside of a runtime.
+pub fn open(url: &RedisUrl) -> Result<RedisEngine, Failure> {
+    open_at(address(url)?)
+}
+
+/// As [`open`], for an address that was understood already.
+pub fn open_at(address: Address) -> Result<RedisEngine, Failure> {
+    RedisEngine::open(Options::new(address)).map_err(|why| {
+        let text = why.to_string();
+        let code = match why {
+            OpenError::NoRuntime => BUG,
+            OpenError::Certificates { .. } => USAGE,
+            OpenError::Tls(_) => UNAVAILABLE,
+        };
+        match text.split_once("; ") {
+            Some((sentence, hint)) => Failure::new(code, sentence).hint(hint),
+            None => Failure::new(code, text),
+        }
+    })
+}
+
+/// The parts of an address.
+pub fn address(url: &RedisUrl) -> Result<Address, Failure> {
+    Address::parse(url.whole.reveal()).map_err(|why| Failure::usage(why.to_string()))
+}
+
+/// How a command ends that asks a Redis itself, and not by way of the engine.
+pub fn unreachable(why: LinkError) -> Failure {
+    match why.code() {
+        Some("NOAUTH" | "WRONGPASS" | "NOPERM") => Failure::new(DENIED, why.to_string())
+            .hint("name the user and the password in the address, and set it as TENURE_URL"),
+        Some("ERR") => Failure::new(USAGE, why.to_string())
+            .hint("look at the user, the password and the database in the address"),
+        _ => Failure::new(UNAVAILABLE, why.to_string())
+            .hint("is it running, and is its address right?"),
+    }
+}
+
+/// The engine, for people: what it cannot reach is named by its address.
+pub struct Named {
+    engine: RedisEngine,
+    /// Without a password.
+    shown: String,
+}
+
+impl Named {
+    /// Opens it as [`open`] does.
+    pub fn open(url: &RedisUrl) -> Result<Self, Failure> {
+        let engine = open(url)?;
+        Ok(Named { shown: engine.link().address().to_string(), engine })
+    }
+}
+
+impl Engine for Named {
+    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        let (call, shown) = (self.engine.call(namespace, request), self.shown.clone());
+        Box::pin(async move { call.await.map_err(|why| named(&shown, why)) })
+    }
+    fn health(&self) -> Health {
+        self.engine.health()
+    }
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
+        self.engine.undo(namespace, leases);
+    }
+    fn drain(&self) {
+        self.engine.drain();
+    }
+}
+
+fn named(shown: &str, why: CallError) -> CallError {
+    let CallError::Fault(Fault::Unavailable(why)) = why else { return why };
+    // Of a single server the link says the host too, and the system the number of its error.
+    let single = |host: &str| shown.contains(host) && !shown.contains(',');
+    let host = why.split_once(": ").filter(|(host, _)| single(host));
+    let why = host.map_or(why.as_str(), |(_, why)| why);
+    let why = why.split(" (os error").next().unwrap_or(why);
+    Fault::Unavailable(format!("{shown}: {why}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_away_is_named_once() {
+        for (shown, why, said) in [
+            (
+                "redis://127.0.0.1:6379",
+                "127.0.0.1:6379: Connection refused (os error 111)",
+                "redis://127.0.0.1:6379: Connection refused",
+            ),
+            (
+                "redis://•••@[::1]:6379/1",
+                "[::1]:6379: the connection was closed",
+                "redis://•••@[::1]:6379/1: the connection was closed",
+            ),
+            (
+                "redis-sentinel://a:1,b:2/main",
+                "no sentinel has answered yet",
+                "redis-sentinel://a:1,b:2/main: no sentinel has answered yet",
+            ),
+            (
+                "redis-cluster://a:1,b:2",
+                "c:3: the connection was closed",
+                "redis-cluster://a:1,b:2: c:3: the connection was closed",
+            ),
+        ] {
+            let away = CallError::Fault(Fault::Unavailable(why.to_owned()));
+            assert_eq!(named(shown, away), Fault::Unavailable(said.to_owned()).into());
+        }
+        let unknown = CallError::Fault(Fault::Unknown("x".to_owned()));
+        assert_eq!(named("redis://a:1", unknown.clone()), unknown);
+    }
+}

@@ -1,0 +1,500 @@
+//! One program on two engines: each step becomes a request, and both must answer it alike.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::TestCaseError;
+use tenure_core::job::{self, NewJob, OnConflict, Retry, Unique, Until, When};
+use tenure_core::lease::{
+    Ending, ExtendItem, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
+};
+use tenure_core::names::{
+    Group, JobId, JobRef, LimitName, Namespace, PoolName, QueueName, RequestId, ResourceId, Tag,
+    UniqueKey, WorkerId,
+};
+use tenure_core::requests::*;
+use tenure_core::secret::Json;
+use tenure_core::settings::{LimitSettings, NewResource, PoolSettings, QueueSettings, Rate};
+use tenure_core::time::Span;
+use tenure_engine::{CallError, Clock, Engine};
+use tenure_engine_embedded::{Durability, Embedded, Location};
+use tenure_engine_redis::link::Address;
+use tenure_engine_redis::{Options, RedisEngine};
+use tenure_testkit::TestClock;
+use tenure_testkit::redis::{Aof, RedisServer};
+use tokio::runtime::Runtime;
+
+use crate::step::{Change, End, JOBS, Job, LimitSet, Need, Step};
+
+/// The server of all programs, and the engine on it.
+pub struct Server {
+    runtime: Runtime,
+    redis: RedisEngine,
+    programs: AtomicU64,
+    _server: RedisServer,
+}
+
+/// Names of limits: plain ones, keyed ones of a family, a lock, and the template of the family.
+const LIMITS: [&str; 7] = ["a", "b", "site:x", "site:y", "lock:z", "c", "site:*"];
+
+fn ms(ms: u64) -> Span {
+    Span::from_ms(ms)
+}
+fn limit(n: u8) -> LimitName {
+    LimitName::parse(LIMITS[usize::from(n)]).expect("a name")
+}
+fn pool(n: u8) -> PoolName {
+    PoolName::parse(&format!("p{n}")).expect("a name")
+}
+fn resource(n: u8) -> ResourceId {
+    ResourceId::parse(&format!("r{n}")).expect("a name")
+}
+fn tag(n: u8) -> Tag {
+    Tag::parse(&format!("t{n}")).expect("a name")
+}
+fn queue(n: u8) -> QueueName {
+    QueueName::parse(&format!("q{n}")).expect("a name")
+}
+fn group(n: u8) -> Group {
+    Group::parse(&format!("g{n}")).expect("a name")
+}
+fn id(n: u8) -> JobId {
+    JobId::parse(&format!("j{n}")).expect("an id")
+}
+fn the(n: u8) -> JobRef {
+    JobRef::Id(id(n))
+}
+fn worker(n: u8) -> Worker {
+    Worker { id: WorkerId::parse(&format!("w{n}")).ok(), ..Worker::default() }
+}
+
+fn need(need: &Need) -> job::Need {
+    match need {
+        Need::Limit { limit: n, weight, cost } => {
+            job::Need::Limit { limit: limit(*n), weight: *weight, cost: *cost }
+        }
+        Need::Any { pool: n, count } => {
+            job::Need::Pool { pool: pool(*n), tag: None, prefer: None, id: None, count: *count }
+        }
+        Need::Tag { pool: n, tag: t } => {
+            job::Need::Pool { pool: pool(*n), tag: Some(tag(*t)), prefer: None, id: None, count: 1 }
+        }
+        Need::Id { pool: n, resource: r } => job::Need::Pool {
+            pool: pool(*n),
+            tag: None,
+            prefer: None,
+            id: Some(resource(*r)),
+            count: 1,
+        },
+    }
+}
+
+/// Needs that name everything once.
+fn needs(all: &[Need]) -> Vec<job::Need> {
+    let mut distinct: Vec<job::Need> = Vec::new();
+    for one in all.iter().map(need) {
+        let same = |other: &job::Need| match (&one, other) {
+            (job::Need::Limit { limit: a, .. }, job::Need::Limit { limit: b, .. }) => a == b,
+            (job::Need::Pool { pool: a, .. }, job::Need::Pool { pool: b, .. }) => a == b,
+            _ => false,
+        };
+        if !distinct.iter().any(same) {
+            distinct.push(one);
+        }
+    }
+    distinct
+}
+
+impl Server {
+    pub fn start() -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let server = RedisServer::start(Aof::Off, &[]);
+        let address = Address::parse(&server.url()).expect("an address");
+        let options = Options::testing(address);
+        let redis = runtime.block_on(async { RedisEngine::open(options).expect("an engine") });
+        Server { runtime, redis, programs: AtomicU64::new(0), _server: server }
+    }
+
+    /// Plays one program; an error says where the two differ.
+    pub fn play(&self, steps: &[Step]) -> Result<(), TestCaseError> {
+        self.runtime.block_on(async {
+            let number = self.programs.fetch_add(1, Ordering::Relaxed);
+            let namespace = Namespace::parse(&format!("n{number}")).expect("a name");
+            let clock = Arc::new(TestClock::default());
+            let options = tenure_engine_embedded::Options {
+                clock: clock.clone(),
+                durability: Durability::Everysec,
+                ..tenure_engine_embedded::Options::new(Location::Memory)
+            };
+            let machine = Embedded::open(options).expect("an engine");
+            let mut program = Program {
+                server: self,
+                machine,
+                clock,
+                namespace,
+                leases: Vec::new(),
+                there: Default::default(),
+            };
+            program.settle_time().await?;
+            for (at, step) in steps.iter().enumerate() {
+                program
+                    .step(step)
+                    .await
+                    .map_err(|why| TestCaseError::fail(format!("step {at}, {step:?}:\n{why}")))?;
+            }
+            program.end().await
+        })
+    }
+}
+
+struct Program<'a> {
+    server: &'a Server,
+    machine: Embedded,
+    clock: Arc<TestClock>,
+    namespace: Namespace,
+    /// What was granted, the last 16 of it.
+    leases: Vec<tenure_core::lease::LeaseView>,
+    /// Resources of each pool.
+    there: [BTreeSet<u8>; 2],
+}
+
+impl Program<'_> {
+    async fn settle_time(&self) -> Result<(), TestCaseError> {
+        let set =
+            self.server.redis.testing_set_clock(self.clock.now(), &[self.namespace.clone()]).await;
+        set.map_err(|why| TestCaseError::fail(format!("the clock: {why}")))?;
+        self.machine.settled().await;
+        Ok(())
+    }
+
+    /// Asks both, and compares what they answer.
+    async fn ask(&self, request: impl Into<Request>) -> Result<Option<Reply>, TestCaseError> {
+        let request = request.into();
+        let model = self.machine.call(&self.namespace, request.clone()).await;
+        let redis = self.server.redis.call(&self.namespace, request.clone()).await;
+        self.machine.settled().await;
+        let settled = self.server.redis.testing_settle(&self.namespace).await;
+        settled.map_err(|why| TestCaseError::fail(format!("time: {why}")))?;
+        let (expected, got) = (told(&model), told(&redis));
+        if expected != got {
+            return Err(TestCaseError::fail(format!(
+                "{request:?}\nthe state machine: {expected}\nredis:             {got}"
+            )));
+        }
+        Ok(model.ok())
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Push { jobs } => {
+                let jobs = jobs.iter().map(|job| self.job(job)).collect();
+                self.ask(Push { jobs, answer: PushAnswer::Whole }).await?;
+            }
+            Step::Lease { queues, max, ttl_s, worker: w, request } => {
+                let lease = Lease {
+                    ttl: Span::from_s(*ttl_s),
+                    worker: worker(*w),
+                    request_id: request
+                        .map(|n| RequestId::parse(&format!("rq{n}")).expect("an id")),
+                    ..Lease::jobs(queues.iter().map(|n| queue(*n)).collect(), *max)
+                };
+                self.lease(lease).await?;
+            }
+            Step::Hold { needs: all, ttl_s, worker: w, request } => {
+                let lease = Lease {
+                    ttl: Span::from_s(*ttl_s),
+                    worker: worker(*w),
+                    request_id: request
+                        .map(|n| RequestId::parse(&format!("rh{n}")).expect("an id")),
+                    ..Lease::needs(needs(all))
+                };
+                self.lease(lease).await?;
+            }
+            Step::Extend { leases, ttl_s } => {
+                let item = |n: &u8| {
+                    let lease = self.named(*n)?;
+                    Some(ExtendItem { lease, progress: (*n % 2 == 0).then(|| Json::of(n)) })
+                };
+                let leases = leases.iter().filter_map(item).collect();
+                self.ask(Extend { leases, ttl: ttl_s.map(Span::from_s) }).await?;
+            }
+            Step::Settle { leases } => {
+                let settle = leases.iter().filter_map(|(n, end)| self.settling(*n, end)).collect();
+                self.ask(Settle { settle }).await?;
+            }
+            Step::Force { lease } => {
+                if let Some(lease) = self.named(*lease) {
+                    self.ask(ForceLease { lease }).await?;
+                }
+            }
+            Step::Cancel { job } => drop(self.ask(CancelJob { job: the(*job) }).await?),
+            Step::Delete { job } => drop(self.ask(DeleteJob { job: the(*job) }).await?),
+            Step::Retry { job } => {
+                self.ask(RetryJob { job: the(*job), finished_at: None }).await?;
+            }
+            Step::RunNow { job } => drop(self.ask(RunJobNow { job: the(*job) }).await?),
+            Step::Patch { job, what } => {
+                let mut patch = PatchJob::new(the(*job));
+                match what {
+                    Change::Priority(to) => patch.priority = Patch::Set(*to),
+                    Change::Needs(to) => patch.needs = Patch::Set(needs(to)),
+                    Change::Delay(to) => patch.when = Patch::Set(When::In(ms(*to))),
+                    Change::Payload => patch.payload = Patch::Set(Json::of(&"new")),
+                    Change::Group(Some(to)) => patch.group = Patch::Set(group(*to)),
+                    Change::Group(None) => patch.group = Patch::Reset,
+                }
+                self.ask(patch).await?;
+            }
+            Step::Look { job } => {
+                self.ask(GetJob { job: the(*job) }).await?;
+                self.ask(ExplainJob { job: the(*job) }).await?;
+            }
+            Step::Lists => self.look_around().await?,
+            Step::Pass { ms: span } => self.pass(*span).await?,
+            step => self.set(step).await?,
+        }
+        Ok(())
+    }
+
+    async fn lease(&mut self, lease: Lease) -> Result<(), TestCaseError> {
+        if let Some(Reply::Lease(leased)) = self.ask(lease).await? {
+            for granted in leased.leases {
+                if self.leases.len() == 16 {
+                    self.leases.remove(0);
+                }
+                self.leases.push(granted);
+            }
+        }
+        Ok(())
+    }
+
+    async fn set(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Limit { limit: n, set } => {
+                let settings = match set {
+                    LimitSet::Cap(cap) => {
+                        LimitSettings { concurrency: Some(*cap), ..LimitSettings::default() }
+                    }
+                    LimitSet::Rate { count, per_ms, burst } => LimitSettings {
+                        rate: Some(Rate { count: *count, per: ms(*per_ms), burst: *burst }),
+                        ..LimitSettings::default()
+                    },
+                    LimitSet::Both { cap, count } => LimitSettings {
+                        concurrency: Some(*cap),
+                        rate: Some(Rate { count: *count, per: ms(1_000), burst: 2 }),
+                        gap: None,
+                    },
+                    LimitSet::Gap { cap, ms: gap } => {
+                        LimitSettings { concurrency: Some(*cap), rate: None, gap: Some(ms(*gap)) }
+                    }
+                };
+                self.ask(PutLimit { limit: limit(*n), settings }).await?;
+            }
+            Step::DropLimit { limit: n } => drop(self.ask(DeleteLimit { limit: limit(*n) }).await?),
+            Step::PauseLimit { limit: n, ms: span } => {
+                self.ask(PauseLimit { limit: limit(*n), until: Later::For(ms(*span)) }).await?;
+            }
+            Step::ResumeLimit { limit: n } => {
+                drop(self.ask(ResumeLimit { limit: limit(*n) }).await?)
+            }
+            Step::Observe { limit: n, external, ms: span } => {
+                let hold = Some(ms(*span));
+                self.ask(ObserveLimit { limit: limit(*n), external: *external, hold }).await?;
+            }
+            Step::Pool { pool: n, cooldown_ms, quarantine_ms, max_uses, rate } => {
+                let settings = PoolSettings {
+                    cooldown: ms(*cooldown_ms),
+                    quarantine: ms(*quarantine_ms),
+                    max_uses: *max_uses,
+                    rate: rate.then(|| Rate { count: 1, per: ms(700), burst: 1 }),
+                    ..PoolSettings::default()
+                };
+                self.ask(PutPool { pool: pool(*n), settings }).await?;
+            }
+            Step::Sync { pool: n, resources, slots } => {
+                let new = |r: &u8| NewResource {
+                    id: resource(*r),
+                    data: Json::of(&format!("secret {r}")),
+                    tags: vec![tag(r % 2)],
+                    slots: *slots,
+                };
+                // What is there stays: which of several unused resources is handed out first is
+                // by their slots in the state machine, and these are used again.
+                let there = &mut self.there[usize::from(*n)];
+                there.extend(resources);
+                let resources = there.iter().map(new).collect();
+                let sync =
+                    SyncResources { pool: pool(*n), resources, meant: Meant::Yes, version: None };
+                self.ask(sync).await?;
+            }
+            Step::Retag { pool: n, resource: r, tags } => {
+                let tags = tags.iter().map(|t| tag(*t)).collect();
+                self.ask(PatchResource {
+                    pool: pool(*n),
+                    resource: resource(*r),
+                    data: Patch::Keep,
+                    tags: Patch::Set(tags),
+                    slots: Patch::Keep,
+                })
+                .await?;
+            }
+            Step::Cool { pool: n, resource: r, ms: span } => {
+                let until = Later::For(ms(*span));
+                self.ask(CoolResource { pool: pool(*n), resource: resource(*r), until }).await?;
+            }
+            Step::Ban { pool: n, resource: r } => {
+                self.ask(BanResource { pool: pool(*n), resource: resource(*r), reason: None })
+                    .await?;
+            }
+            Step::Restore { pool: n, resource: r } => {
+                self.ask(RestoreResource { pool: pool(*n), resource: resource(*r) }).await?;
+            }
+            Step::Queue { queue: n, needs: all, max_waiting, share } => {
+                let settings = QueueSettings {
+                    needs: needs(all),
+                    max_waiting: *max_waiting,
+                    shares: share.map(|share| (group(0), share)).into_iter().collect(),
+                    ..QueueSettings::default()
+                };
+                self.ask(PutQueue { queue: queue(*n), settings }).await?;
+            }
+            Step::PauseQueue { queue: n, ms: span } => {
+                let until = span.map(|span| Later::For(ms(span)));
+                self.ask(PauseQueue { queue: queue(*n), until }).await?;
+            }
+            Step::ResumeQueue { queue: n } => {
+                drop(self.ask(ResumeQueue { queue: queue(*n) }).await?)
+            }
+            other => return Err(TestCaseError::fail(format!("no setting: {other:?}"))),
+        }
+        Ok(())
+    }
+
+    /// Time goes by as it does: both tick at least once a second, unless the step is a leap.
+    async fn pass(&self, span: u64) -> Result<(), TestCaseError> {
+        let mut left = span;
+        while left > 0 {
+            let step = left.min(1_000);
+            self.clock.advance(ms(step));
+            self.settle_time().await?;
+            left -= step;
+        }
+        Ok(())
+    }
+
+    async fn look_around(&self) -> Result<(), TestCaseError> {
+        self.ask(ListJobs { full: true, ..ListJobs::default() }).await?;
+        self.ask(ListLeases::default()).await?;
+        self.ask(ListQueues::default()).await?;
+        self.ask(ListLimits::default()).await?;
+        self.ask(ListPools::default()).await?;
+        for n in 0..2 {
+            self.ask(ListResources { pool: pool(n), page: Page::default() }).await?;
+        }
+        for n in 0..6 {
+            self.ask(GetLimit { limit: limit(n) }).await?;
+        }
+        Ok(())
+    }
+
+    /// All that can be seen is the same, and what is cached agrees with the leases.
+    async fn end(&self) -> Result<(), TestCaseError> {
+        self.look_around().await?;
+        for job in 0..JOBS {
+            self.ask(ExplainJob { job: the(job) }).await?;
+        }
+        let audit = self.server.redis.call(&self.namespace, RunAudit.into()).await;
+        match audit {
+            Ok(Reply::RunAudit(audit)) if audit.ok => Ok(()),
+            other => Err(TestCaseError::fail(format!("audit: {other:?}"))),
+        }
+    }
+
+    fn named(&self, n: u8) -> Option<String> {
+        let at = usize::from(n).checked_rem(self.leases.len())?;
+        self.leases[at].lease.clone()
+    }
+
+    fn settling(&self, n: u8, end: &End) -> Option<SettleItem> {
+        let lease = &self.leases[usize::from(n).checked_rem(self.leases.len())?];
+        let mut item = SettleItem {
+            lease: lease.lease.clone()?,
+            ending: Ending::Succeeded { result: Some(Json::of(&n)) },
+            resources: Vec::new(),
+            limits: Vec::new(),
+            push: Vec::new(),
+        };
+        match end {
+            End::Succeeded => {}
+            End::Failed { last } => {
+                item.ending =
+                    Ending::Failed { error: "no".to_owned(), retry_in: None, last: *last };
+            }
+            End::Snoozed { ms: span } => {
+                item.ending = Ending::Snoozed { later: Later::For(ms(*span)) };
+            }
+            End::Released => item.ending = Ending::Released,
+            End::Cooling { ms: span } => {
+                item.resources = lease
+                    .resources
+                    .iter()
+                    .map(|held| ResourceVerdict {
+                        pool: held.pool.clone(),
+                        id: held.id.clone(),
+                        verdict: Verdict::Cool(Later::For(ms(*span))),
+                    })
+                    .collect();
+            }
+            End::Pausing { limit: n, ms: span } => {
+                item.limits =
+                    vec![LimitVerdict { limit: limit(*n), pause: Some(ms(*span)), spent: None }];
+            }
+            End::Spent { limit: n, cost } => {
+                item.limits =
+                    vec![LimitVerdict { limit: limit(*n), pause: None, spent: Some(*cost) }];
+            }
+            End::Pushing { job } => {
+                item.push = vec![NewJob { id: Some(id(*job)), ..NewJob::new(queue(0)) }];
+            }
+        }
+        Some(item)
+    }
+
+    fn job(&self, job: &Job) -> NewJob {
+        NewJob {
+            id: Some(id(job.id)),
+            priority: job.priority,
+            group: job.group.map(group),
+            needs: job.needs.as_deref().map(needs),
+            when: if job.delay_ms > 0 { When::In(ms(job.delay_ms)) } else { When::Now },
+            timeout: job.timeout_ms.map(ms),
+            expires_at: job.expires_ms.map(|span| self.clock.now().plus(ms(span))),
+            unique: job.unique.map(|(key, start, hold, on_conflict)| Unique {
+                key: UniqueKey::parse(&format!("k{key}")).expect("a key"),
+                until: if start { Until::Start } else { Until::End },
+                hold: hold.map(ms),
+                on_conflict: match on_conflict {
+                    0 => OnConflict::Keep,
+                    1 => OnConflict::Replace,
+                    _ => OnConflict::Reject,
+                },
+            }),
+            retry: Some(Retry { max_attempts: job.attempts, ..Retry::default() }),
+            retain: job.retain_ms.map(ms),
+            ..NewJob::new(queue(job.queue))
+        }
+    }
+}
+
+/// What a call was answered, as text to compare.
+fn told(answer: &Result<Reply, CallError>) -> String {
+    match answer {
+        Ok(reply) => format!("{reply:?}"),
+        Err(CallError::Refused(no)) => format!(
+            "refused: {} {:?} at {:?} index {:?} job {:?} retry {:?}",
+            no.code, no.detail, no.pointer, no.index, no.job, no.retry_after_s
+        ),
+        Err(CallError::Fault(fault)) => format!("fault: {fault:?}"),
+    }
+}

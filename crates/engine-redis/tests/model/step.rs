@@ -1,0 +1,216 @@
+//! What a program may do, in few names, so that its steps meet.
+
+use proptest::prelude::*;
+
+/// One step. Numbers are small and name things: a queue, a job, a lease of those that were granted.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Push { jobs: Vec<Job> },
+    Lease { queues: Vec<u8>, max: usize, ttl_s: u64, worker: u8, request: Option<u8> },
+    Hold { needs: Vec<Need>, ttl_s: u64, worker: u8, request: Option<u8> },
+    Extend { leases: Vec<u8>, ttl_s: Option<u64> },
+    Settle { leases: Vec<(u8, End)> },
+    Force { lease: u8 },
+    Cancel { job: u8 },
+    Delete { job: u8 },
+    Retry { job: u8 },
+    RunNow { job: u8 },
+    Patch { job: u8, what: Change },
+    Limit { limit: u8, set: LimitSet },
+    DropLimit { limit: u8 },
+    PauseLimit { limit: u8, ms: u64 },
+    ResumeLimit { limit: u8 },
+    Observe { limit: u8, external: u32, ms: u64 },
+    Pool { pool: u8, cooldown_ms: u64, quarantine_ms: u64, max_uses: Option<u32>, rate: bool },
+    Sync { pool: u8, resources: Vec<u8>, slots: u32 },
+    Retag { pool: u8, resource: u8, tags: Vec<u8> },
+    Cool { pool: u8, resource: u8, ms: u64 },
+    Ban { pool: u8, resource: u8 },
+    Restore { pool: u8, resource: u8 },
+    Queue { queue: u8, needs: Vec<Need>, max_waiting: Option<u32>, share: Option<u32> },
+    PauseQueue { queue: u8, ms: Option<u64> },
+    ResumeQueue { queue: u8 },
+    Look { job: u8 },
+    Lists,
+    Pass { ms: u64 },
+}
+
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub id: u8,
+    pub queue: u8,
+    pub priority: i8,
+    pub group: Option<u8>,
+    pub needs: Option<Vec<Need>>,
+    pub delay_ms: u64,
+    pub timeout_ms: Option<u64>,
+    pub expires_ms: Option<u64>,
+    pub unique: Option<(u8, bool, Option<u64>, u8)>,
+    pub attempts: u32,
+    pub retain_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Need {
+    Limit { limit: u8, weight: u32, cost: u32 },
+    Any { pool: u8, count: u32 },
+    Tag { pool: u8, tag: u8 },
+    Id { pool: u8, resource: u8 },
+}
+
+#[derive(Clone, Debug)]
+pub enum End {
+    Succeeded,
+    Failed { last: bool },
+    Snoozed { ms: u64 },
+    Released,
+    Cooling { ms: u64 },
+    Pausing { limit: u8, ms: u64 },
+    Spent { limit: u8, cost: u32 },
+    Pushing { job: u8 },
+}
+
+#[derive(Clone, Debug)]
+pub enum Change {
+    Priority(i8),
+    Needs(Vec<Need>),
+    Delay(u64),
+    Payload,
+    Group(Option<u8>),
+}
+
+#[derive(Clone, Debug)]
+pub enum LimitSet {
+    Cap(u32),
+    Rate { count: u32, per_ms: u64, burst: u32 },
+    Both { cap: u32, count: u32 },
+    Gap { cap: u32, ms: u64 },
+}
+
+/// Queues, jobs and so on that programs speak of.
+pub const JOBS: u8 = 24;
+
+fn need() -> impl Strategy<Value = Need> {
+    prop_oneof![
+        6 => (0u8..6, 1u32..3, 0u32..3).prop_map(|(limit, weight, cost)| Need::Limit { limit, weight, cost }),
+        2 => (0u8..2, 1u32..3).prop_map(|(pool, count)| Need::Any { pool, count }),
+        1 => (0u8..2, 0u8..2).prop_map(|(pool, tag)| Need::Tag { pool, tag }),
+        1 => (0u8..2, 0u8..4).prop_map(|(pool, resource)| Need::Id { pool, resource }),
+    ]
+}
+
+fn needs() -> impl Strategy<Value = Vec<Need>> {
+    proptest::collection::vec(need(), 0..3)
+}
+
+fn job() -> impl Strategy<Value = Job> {
+    let who = (0..JOBS, 0u8..3, prop_oneof![4 => Just(0i8), 1 => -1i8..2]);
+    let group = proptest::option::weighted(0.3, 0u8..3);
+    let needs = proptest::option::weighted(0.7, needs());
+    let delay = prop_oneof![5 => Just(0u64), 1 => 1u64..5_000];
+    let timeout = proptest::option::weighted(0.15, 500u64..8_000);
+    let expires = proptest::option::weighted(0.1, 500u64..8_000);
+    let hold = proptest::option::weighted(0.4, 500u64..6_000);
+    let unique = proptest::option::weighted(0.2, (0u8..3, any::<bool>(), hold, 0u8..3));
+    let more = (0u32..4, proptest::option::weighted(0.3, 0u64..9_000));
+    (who, group, needs, delay, timeout, expires, unique, more).prop_map(
+        |((id, queue, priority), group, needs, delay_ms, timeout_ms, expires_ms, unique, more)| {
+            Job {
+                id,
+                queue,
+                priority,
+                group,
+                needs,
+                delay_ms,
+                timeout_ms,
+                expires_ms,
+                unique,
+                attempts: more.0,
+                retain_ms: more.1,
+            }
+        },
+    )
+}
+
+fn end() -> impl Strategy<Value = End> {
+    prop_oneof![
+        4 => Just(End::Succeeded),
+        2 => any::<bool>().prop_map(|last| End::Failed { last }),
+        1 => (100u64..4_000).prop_map(|ms| End::Snoozed { ms }),
+        2 => Just(End::Released),
+        1 => (1u64..4_000).prop_map(|ms| End::Cooling { ms }),
+        1 => (0u8..6, 1u64..3_000).prop_map(|(limit, ms)| End::Pausing { limit, ms }),
+        1 => (0u8..6, 0u32..4).prop_map(|(limit, cost)| End::Spent { limit, cost }),
+        1 => (0..JOBS).prop_map(|job| End::Pushing { job }),
+    ]
+}
+
+fn limit_set() -> impl Strategy<Value = LimitSet> {
+    prop_oneof![
+        4 => (0u32..4).prop_map(LimitSet::Cap),
+        2 => (1u32..4, 1u64..4_000, 1u32..4)
+            .prop_map(|(count, per_ms, burst)| LimitSet::Rate { count, per_ms, burst }),
+        1 => (0u32..4, 1u32..4).prop_map(|(cap, count)| LimitSet::Both { cap, count }),
+        1 => (1u32..4, 1u64..3_000).prop_map(|(cap, ms)| LimitSet::Gap { cap, ms }),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        (-1i8..2).prop_map(Change::Priority),
+        needs().prop_map(Change::Needs),
+        (0u64..5_000).prop_map(Change::Delay),
+        Just(Change::Payload),
+        proptest::option::of(0u8..3).prop_map(Change::Group),
+    ]
+}
+
+pub fn step() -> impl Strategy<Value = Step> {
+    let some = |of: std::ops::Range<u8>, n| proptest::collection::vec(of, 1..n);
+    let request = || proptest::option::weighted(0.2, 0u8..3);
+    let jobs = prop_oneof![
+        14 => proptest::collection::vec(job(), 1..4).prop_map(|jobs| Step::Push { jobs }),
+        12 => (some(0..3, 3), 1usize..5, 1u64..9, 0u8..3, request()).prop_map(
+            |(queues, max, ttl_s, worker, request)| Step::Lease { queues, max, ttl_s, worker, request }),
+        4 => (proptest::collection::vec(need(), 1..3), 1u64..9, 0u8..3, request()).prop_map(
+            |(needs, ttl_s, worker, request)| Step::Hold { needs, ttl_s, worker, request }),
+        4 => (some(0..16, 4), proptest::option::of(1u64..9))
+            .prop_map(|(leases, ttl_s)| Step::Extend { leases, ttl_s }),
+        12 => proptest::collection::vec((0u8..16, end()), 1..4).prop_map(|leases| Step::Settle { leases }),
+        1 => (0u8..16).prop_map(|lease| Step::Force { lease }),
+        2 => (0..JOBS).prop_map(|job| Step::Cancel { job }),
+        1 => (0..JOBS).prop_map(|job| Step::Delete { job }),
+        2 => (0..JOBS).prop_map(|job| Step::Retry { job }),
+        1 => (0..JOBS).prop_map(|job| Step::RunNow { job }),
+        2 => (0..JOBS, change()).prop_map(|(job, what)| Step::Patch { job, what }),
+        3 => (0..JOBS).prop_map(|job| Step::Look { job }),
+        1 => Just(Step::Lists),
+        10 => prop_oneof![4 => 1u64..1_500, 1 => 1u64..12_000].prop_map(|ms| Step::Pass { ms }),
+    ];
+    let maybe_ms = || proptest::option::of(1u64..4_000);
+    let settings = prop_oneof![
+        4 => (0u8..7, limit_set()).prop_map(|(limit, set)| Step::Limit { limit, set }),
+        1 => (0u8..7).prop_map(|limit| Step::DropLimit { limit }),
+        1 => (0u8..6, 1u64..4_000).prop_map(|(limit, ms)| Step::PauseLimit { limit, ms }),
+        1 => (0u8..6).prop_map(|limit| Step::ResumeLimit { limit }),
+        1 => (0u8..6, 0u32..3, 1u64..4_000)
+            .prop_map(|(limit, external, ms)| Step::Observe { limit, external, ms }),
+        3 => (0u8..2, prop_oneof![2 => Just(0u64), 1 => 1u64..2_000], prop_oneof![Just(0u64), 1u64..2_000],
+            proptest::option::weighted(0.2, 1u32..4), proptest::bool::weighted(0.2)).prop_map(
+            |(pool, cooldown_ms, quarantine_ms, max_uses, rate)|
+                Step::Pool { pool, cooldown_ms, quarantine_ms, max_uses, rate }),
+        3 => (0u8..2, proptest::collection::btree_set(0u8..4, 0..5), 1u32..3).prop_map(
+            |(pool, resources, slots)|
+                Step::Sync { pool, resources: resources.into_iter().collect(), slots }),
+        1 => (0u8..2, 0u8..4, proptest::collection::btree_set(0u8..2, 0..3)).prop_map(
+            |(pool, resource, tags)| Step::Retag { pool, resource, tags: tags.into_iter().collect() }),
+        1 => (0u8..2, 0u8..4, 1u64..3_000).prop_map(|(pool, resource, ms)| Step::Cool { pool, resource, ms }),
+        1 => (0u8..2, 0u8..4).prop_map(|(pool, resource)| Step::Ban { pool, resource }),
+        1 => (0u8..2, 0u8..4).prop_map(|(pool, resource)| Step::Restore { pool, resource }),
+        1 => (0u8..3, needs(), proptest::option::weighted(0.3, 0u32..6), proptest::option::of(1u32..5)).prop_map(
+            |(queue, needs, max_waiting, share)| Step::Queue { queue, needs, max_waiting, share }),
+        1 => (0u8..3, maybe_ms()).prop_map(|(queue, ms)| Step::PauseQueue { queue, ms }),
+        1 => (0u8..3).prop_map(|queue| Step::ResumeQueue { queue }),
+    ];
+    prop_oneof![4 => jobs, 1 => settings]
+}
