@@ -16,7 +16,7 @@ use crate::exit::{Failure, UNAVAILABLE};
 use crate::store::on_redis;
 
 /// How long leaving may take.
-const CLEAR_MAX: Duration = Duration::from_secs(30);
+const CLEAR_MAX: Duration = Duration::from_secs(10);
 /// Keys that are looked at with one call.
 const KEYS_A_CALL: usize = 1_000;
 
@@ -83,8 +83,11 @@ impl Corner {
         };
         timeout(CLEAR_MAX, cleared).await.unwrap_or_else(|_| {
             let keys = format!("{}*", self.address.prefix());
-            Err(Failure::new(UNAVAILABLE, format!("the keys '{keys}' could not be removed in time"))
-                .hint("remove them with redis-cli: --scan --pattern finds them"))
+            Err(Failure::new(
+                UNAVAILABLE,
+                format!("the keys '{keys}' could not be removed in time"),
+            )
+            .hint("remove them with redis-cli: --scan --pattern finds them"))
         })
     }
 

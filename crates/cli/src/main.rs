@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod child;
 mod cmd;
+mod corner;
 mod crash;
 mod demo;
 mod exit;

@@ -15,6 +15,7 @@ Examples:
   tenure bench --http --batch 1 --callers 64     one cell of it, over HTTP
   tenure bench --scenario lifecycle              one figure
   tenure bench --check bench/goals.json          all goals; exit 1 if one is missed
+  tenure bench --store redis://127.0.0.1:6379    the table, on a Redis
   tenure bench crash --rounds 20                 kill -9 under load, and look what is left";
 
 /// Measure this machine: calls in process and over HTTP, and the figures that Tenure promises.
@@ -27,7 +28,15 @@ pub struct BenchArgs {
     /// Over HTTP, against a server of this same binary; for the table.
     #[arg(long)]
     pub http: bool,
-    /// What an answer promises; `both` for the table.
+    /// Measure on this Redis (redis://HOST:6379 and its kin) and not over a folder. Keys of its own are
+    /// used, and removed at the end.
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["durability", "dir"])]
+    pub store: Option<String>,
+    /// The measurement of a part for another process, which removes what is written: the Redis is the
+    /// one in TENURE_STORE.
+    #[arg(long, hide = true, conflicts_with_all = ["store", "durability", "dir"])]
+    pub part: bool,
+    /// What an answer promises; `both` for the table. A Redis decides this itself.
     #[arg(long, value_name = "WORD", value_enum)]
     pub durability: Option<Promise>,
     /// Jobs of one call; for the table.

@@ -18,6 +18,7 @@ pub use self::args::BenchArgs;
 use self::args::{Other, Scenario, word};
 use self::goals::Goals;
 use self::scenario::Figure;
+use crate::corner::Corner;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 use crate::output::table::Table;
@@ -30,14 +31,41 @@ const SCENARIO_MAX: Duration = Duration::from_secs(1_800);
 pub async fn run(out: Output, mut args: BenchArgs) -> Result<(), Failure> {
     match args.other.take() {
         Some(Other::Crash(args)) => crate::crash::run(out, args).await,
-        None => unless_interrupted(bench(out, args)).await,
+        None => {
+            let corner = corner(&args)?;
+            let ours = corner.clone().filter(|_| !args.part);
+            let ended = unless_interrupted(bench(out, args, corner.as_ref())).await;
+            let left = match ours {
+                Some(corner) => corner.clear().await,
+                None => Ok(()),
+            };
+            match (ended, left) {
+                (Err(why), Err(left)) => {
+                    left.tell();
+                    Err(why)
+                }
+                (ended, left) => ended.and(left),
+            }
+        }
     }
 }
 
-async fn bench(out: Output, args: BenchArgs) -> Result<(), Failure> {
+/// Where on a Redis it is measured, if it is.
+fn corner(args: &BenchArgs) -> Result<Option<Corner>, Failure> {
+    let store = match args.part {
+        true => std::env::var("TENURE_STORE").ok(),
+        false => args.store.clone(),
+    };
+    store.map(|store| Corner::of(&store, "bench")).transpose()
+}
+
+async fn bench(out: Output, args: BenchArgs, corner: Option<&Corner>) -> Result<(), Failure> {
+    if let Some(corner) = corner {
+        corner.reach().await?;
+    }
     if let Some(path) = &args.check {
         let goals = Goals::read(path)?;
-        let figures = apart(&args, &goals.scenarios()?).await?;
+        let figures = apart(&args, corner, &goals.scenarios()?).await?;
         let held = goals.hold(&figures);
         out.answer(&held, |held| goals::text(held))?;
         let missed = held.iter().filter(|one| !one.ok).count();
@@ -54,16 +82,22 @@ async fn bench(out: Output, args: BenchArgs) -> Result<(), Failure> {
                     row.durability, row.operation, row.batch, row.callers, row.jobs_per_s
                 ))
             };
-            let rows = table::measure(&args, tell).await?;
+            let rows = table::measure(&args, corner, tell).await?;
             out.answer(&rows, |rows| table::text(rows))
         }
-        [one] => out.answer(&scenario::measure(&args, *one).await?, |figures| text(figures)),
-        many => out.answer(&apart(&args, many).await?, |figures| text(figures)),
+        [one] => {
+            out.answer(&scenario::measure(&args, corner, *one).await?, |figures| text(figures))
+        }
+        many => out.answer(&apart(&args, corner, many).await?, |figures| text(figures)),
     }
 }
 
 /// Measures each in a process of its own, so that none finds the other's memory.
-async fn apart(args: &BenchArgs, scenarios: &[Scenario]) -> Result<Vec<Figure>, Failure> {
+async fn apart(
+    args: &BenchArgs,
+    corner: Option<&Corner>,
+    scenarios: &[Scenario],
+) -> Result<Vec<Figure>, Failure> {
     let (seconds, waiting) = (args.seconds.to_string(), args.waiting.to_string());
     let mut figures = Vec::new();
     for scenario in scenarios {
@@ -76,7 +110,13 @@ async fn apart(args: &BenchArgs, scenarios: &[Scenario]) -> Result<Vec<Figure>, 
         let promised = args.durability.and_then(|promise| promise.each().first().copied());
         own.extend(promised.iter().flat_map(|durability| ["--durability", word(*durability)]));
         let (send, mut lines) = mpsc::unbounded_channel();
-        let mut process = OwnProcess::start(&own, Words::Answer(send))?;
+        let mut process = match corner {
+            Some(corner) => {
+                own.push("--part");
+                OwnProcess::start_on(corner.url(), &own, Words::Answer(send))?
+            }
+            None => OwnProcess::start(&own, Words::Answer(send))?,
+        };
         let status = process.wait(SCENARIO_MAX).await;
         let mut text = String::new();
         while let Some(line) = lines.recv().await {

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tenure_core::time::Span;
 use tenure_engine::Engine;
-use tenure_engine_embedded::Durability;
 
-use super::args::{BenchArgs, Promise, word};
+use super::args::{BenchArgs, Promise};
 use super::load::{Done, Jobs, at_once, lifecycle};
-use super::target::{Place, Target};
+use super::target::{Place, Target, Under};
+use crate::corner::Corner;
 use crate::exit::Failure;
 use crate::output::table::Table;
 
@@ -23,7 +23,7 @@ const JOBS_MAX: u64 = 300_000;
 pub struct Row {
     /// `in_process` or `http`.
     pub place: &'static str,
-    /// `always` or `everysec`.
+    /// `always`, `everysec`, or `redis`, which decides itself.
     pub durability: &'static str,
     /// `push`, `lease`, `settle`, `lifecycle`.
     pub operation: &'static str,
@@ -40,14 +40,24 @@ pub struct Row {
 }
 
 /// Measures all of it; `told` hears of each row.
-pub async fn measure(args: &BenchArgs, told: impl Fn(&Row)) -> Result<Vec<Row>, Failure> {
+pub async fn measure(
+    args: &BenchArgs,
+    corner: Option<&Corner>,
+    told: impl Fn(&Row),
+) -> Result<Vec<Row>, Failure> {
     let place = if args.http { Place::Http } else { Place::InProcess };
+    let dir = args.dir.as_deref();
+    let folders = || args.durability.unwrap_or(Promise::Both).each().into_iter();
+    let under: Vec<Under<'_>> = match corner {
+        Some(corner) => vec![Under::Redis(corner)],
+        None => folders().map(|durability| Under::Folder { durability, dir }).collect(),
+    };
     let mut rows = Vec::new();
-    for durability in args.durability.unwrap_or(Promise::Both).each() {
+    for under in under {
         for batch in &args.batch {
             for callers in &args.callers {
-                let cell = Cell { place, durability, batch: *batch, callers: *callers };
-                let measured = cell.measure(args).await?;
+                let cell = Cell { place, under, batch: *batch, callers: *callers };
+                let measured = cell.measure(args.time()).await?;
                 measured.iter().for_each(&told);
                 rows.extend(measured);
             }
@@ -56,29 +66,28 @@ pub async fn measure(args: &BenchArgs, told: impl Fn(&Row)) -> Result<Vec<Row>, 
     Ok(rows)
 }
 
-struct Cell {
+struct Cell<'a> {
     place: Place,
-    durability: Durability,
+    under: Under<'a>,
     batch: u32,
     callers: u32,
 }
 
 type Leases = Arc<Mutex<VecDeque<Vec<String>>>>;
 
-impl Cell {
-    async fn measure(&self, args: &BenchArgs) -> Result<Vec<Row>, Failure> {
+impl Cell<'_> {
+    async fn measure(&self, time: Duration) -> Result<Vec<Row>, Failure> {
         let (batch, callers) = (self.batch as usize, self.callers as usize);
-        let dir = args.dir.as_deref();
-        let target = Target::open(self.place, self.durability, dir).await?;
+        let target = Target::open(self.place, self.under).await?;
         let leases = Leases::default();
         let mut rows = vec![
-            self.row("push", &push(target.engine(), batch, callers, args.time()).await?),
+            self.row("push", &push(target.engine(), batch, callers, time).await?),
             self.row("lease", &lease(target.engine(), batch, callers, &leases).await?),
             self.row("settle", &settle(target.engine(), callers, &leases).await?),
         ];
         drop(target);
-        let target = Target::open(self.place, self.durability, dir).await?;
-        let done = lifecycle(target.engine(), &Jobs::Free, batch, callers, args.time()).await?;
+        let target = Target::open(self.place, self.under).await?;
+        let done = lifecycle(target.engine(), &Jobs::Free, batch, callers, time).await?;
         rows.push(self.row("lifecycle", &done));
         Ok(rows)
     }
@@ -90,7 +99,7 @@ impl Cell {
                 Place::InProcess => "in_process",
                 Place::Http => "http",
             },
-            durability: word(self.durability),
+            durability: self.under.word(),
             operation,
             batch: self.batch,
             callers: self.callers,

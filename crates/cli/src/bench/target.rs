@@ -1,8 +1,9 @@
 //! What is measured: an engine in this process, or a server of our own binary over HTTP. Each has an
-//! empty store in a folder that goes with it.
+//! empty store: a folder that goes with it, or a part of our corner of a Redis.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tenure_core::names::Namespace;
 use tenure_core::requests::Operation;
@@ -10,8 +11,10 @@ use tenure_engine::{Engine, EngineExt};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
 
 use super::args::word;
+use crate::corner::Corner;
 use crate::exit::{Failure, UNAVAILABLE};
-use crate::own::{OwnServer, temporary_folder};
+use crate::own::{OwnServer, OwnStore, temporary_folder};
+use crate::store::on_redis;
 
 /// Where the engine is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +25,38 @@ pub enum Place {
     Http,
 }
 
+/// What state is kept in.
+#[derive(Clone, Copy, Debug)]
+pub enum Under<'a> {
+    /// Folders, that are made here.
+    Folder {
+        /// What an answer promises.
+        durability: Durability,
+        /// `None`: where temporary folders are.
+        dir: Option<&'a Path>,
+    },
+    /// A Redis.
+    Redis(&'a Corner),
+}
+
+impl Under<'_> {
+    /// What an answer promises; the default where a Redis decides.
+    pub fn durability(self) -> Durability {
+        match self {
+            Under::Folder { durability, .. } => durability,
+            Under::Redis(_) => Durability::default(),
+        }
+    }
+
+    /// What an answer promises, in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Under::Folder { durability, .. } => word(durability),
+            Under::Redis(_) => "redis",
+        }
+    }
+}
+
 /// An engine with an empty store. Its parts are dropped in this order.
 pub struct Target {
     engine: Arc<dyn Engine>,
@@ -30,20 +65,36 @@ pub struct Target {
 }
 
 impl Target {
-    /// Opens it; `dir` is where its folder is made.
-    pub async fn open(
-        place: Place,
-        durability: Durability,
-        dir: Option<&Path>,
-    ) -> Result<Self, Failure> {
+    /// Opens it. No two share a store.
+    pub async fn open(place: Place, under: Under<'_>) -> Result<Self, Failure> {
+        static PARTS: AtomicU32 = AtomicU32::new(0);
+        let dir = match under {
+            Under::Folder { dir, .. } => dir,
+            Under::Redis(_) => None,
+        };
         let folder = temporary_folder(dir)?;
+        let part = match under {
+            Under::Folder { .. } => None,
+            Under::Redis(corner) => {
+                // Other processes of this measurement use the same corner.
+                let n = PARTS.fetch_add(1, Ordering::Relaxed);
+                Some(corner.part(&format!("{}-{n}", std::process::id()))?)
+            }
+        };
         match place {
             Place::InProcess => {
-                let engine = Arc::new(embedded(folder.path(), durability)?);
+                let engine: Arc<dyn Engine> = match (under, part) {
+                    (_, Some(part)) => Arc::new(on_redis::open_at(part.address().clone())?),
+                    (under, None) => Arc::new(embedded(folder.path(), under.durability())?),
+                };
                 Ok(Target { engine, _server: None, folder })
             }
             Place::Http => {
-                let server = OwnServer::start(folder.path(), word(durability)).await?;
+                let store = match part {
+                    Some(part) => OwnStore::Redis(part.url().clone()),
+                    None => OwnStore::folder(under.word()),
+                };
+                let server = OwnServer::start(folder.path(), store).await?;
                 Ok(Target { engine: server.engine()?, _server: Some(server), folder })
             }
         }

@@ -1,7 +1,7 @@
 //! `tenure bench crash`: kill -9 of the server under load, again and again, and a check that nothing
 //! that was answered is lost and nothing ran twice at one time.
 
-mod chance;
+pub mod chance;
 mod check;
 pub mod client;
 mod log;

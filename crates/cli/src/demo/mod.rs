@@ -2,13 +2,15 @@
 //! that counts for itself whether any cap was broken.
 //!
 //! It uses nothing but the public API, the library and processes of this same binary. All that it
-//! starts and writes is gone when it ends, however it ends.
+//! starts and writes is gone when it ends, however it ends. On a Redis it runs two servers, kills one,
+//! and starts that again when the other has gone on for a while.
 
 mod crawl;
 mod fetch;
 mod look;
 mod show;
 mod site;
+mod store;
 mod verdict;
 mod witness;
 pub mod worker;
@@ -33,11 +35,12 @@ use self::crawl::{Got, PAGES, Words};
 use self::look::{Look, Most, look};
 use self::show::Show;
 use self::site::{Site, Temper};
+use self::store::{Place, Servers};
 use self::verdict::{Told, Verdict};
 use self::worker::{Accepted, SLOTS};
 use crate::exit::{Failure, NO, NOT_STARTED};
 use crate::output::Output;
-use crate::own::{OwnProcess, OwnServer, Words as Say, temporary_folder, unless_interrupted};
+use crate::own::{OwnProcess, Words as Say, temporary_folder, unless_interrupted};
 
 /// Workers at the start; one is killed.
 const WORKERS: usize = 3;
@@ -47,8 +50,10 @@ const VICTIM: usize = 1;
 const KILL_WORKER_AFTER: u64 = 60;
 /// After so many pages the site bans an account.
 const BAN_AFTER: u64 = 120;
-/// After so many pages the server is killed.
+/// After so many pages a server is killed.
 const KILL_SERVER_AFTER: u64 = 180;
+/// If there is another, it answers for so many pages before the killed one is started again.
+const MEANWHILE: u64 = 20;
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The crawl takes about 15 s; longer than this something is wrong.
@@ -57,8 +62,12 @@ const CRAWL_MAX: Duration = Duration::from_secs(120);
 const FINISH_MAX: Duration = Duration::from_secs(10);
 
 /// Watch Tenure at work, without any preparation: a crawl under caps, with crashes in the middle.
-#[derive(Args, Debug, Clone, Copy)]
+#[derive(Args, Debug, Clone)]
 pub struct DemoArgs {
+    /// On a Redis, with two servers: redis://HOST:6379 and its kin, where it keeps to keys of its own
+    /// and removes them at the end; or `redis`, to start one of its own.
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<String>,
     /// Leave the server up at the end, to look around, until Ctrl-C.
     #[arg(long)]
     pub hold: bool,
@@ -69,7 +78,10 @@ pub struct DemoArgs {
 struct Answer<'a> {
     pages: usize,
     seconds: f64,
+    servers: usize,
     server_away_ms: f64,
+    /// Answered while it was away.
+    pages_meanwhile: u64,
     #[serde(flatten)]
     verdict: &'a Verdict,
 }
@@ -82,13 +94,22 @@ enum Event {
 
 /// Runs the demo; exit 1 if a count does not hold.
 pub async fn run(out: Output, args: DemoArgs) -> Result<(), Failure> {
-    unless_interrupted(show(out, args)).await
+    let place = Place::of(args.store.as_deref())?;
+    let ended = unless_interrupted(show(out, &args, &place)).await;
+    // All that wrote there has ended by now.
+    match (ended, place.leave().await) {
+        (Err(why), Err(left)) => {
+            left.tell();
+            Err(why)
+        }
+        (ended, left) => ended.and(left),
+    }
 }
 
-/// All that is up while the demo runs. Dropped in this order: workers, server, folder.
+/// All that is up while the demo runs. Dropped in this order: workers, servers, folder.
 struct Stage {
     workers: Vec<OwnProcess>,
-    server: OwnServer,
+    servers: Servers,
     site: Site,
     client: Client,
     words: Words,
@@ -99,23 +120,37 @@ struct Stage {
     _folder: tempfile::TempDir,
 }
 
-async fn show(out: Output, args: DemoArgs) -> Result<(), Failure> {
+async fn show(out: Output, args: &DemoArgs, place: &Place) -> Result<(), Failure> {
     let mut show = Show::new();
-    let mut stage = Stage::set(&mut show).await?;
+    let mut stage = Stage::set(&mut show, place).await?;
     let begun = Instant::now();
     let played = stage.play(&mut show).await;
     show.end();
-    let Played { held, most, away } = played?;
+    let Played { held, most, away, meanwhile } = played?;
     let seconds = begun.elapsed().as_secs_f64();
     let told = stage.told(held, most).await?;
     let verdict = verdict::judge(&crawl::pages(), &stage.site.seen(), &told);
     let server_away_ms = away.as_secs_f64() * 1_000.0;
-    let answer = Answer { pages: PAGES, seconds, server_away_ms, verdict: &verdict };
+    let servers = stage.servers.count();
+    let answer = Answer {
+        pages: PAGES,
+        seconds,
+        servers,
+        server_away_ms,
+        pages_meanwhile: meanwhile,
+        verdict: &verdict,
+    };
     out.answer(&answer, |answer| {
         let (pages, seconds) = (answer.pages, answer.seconds);
         let away = answer.server_away_ms;
-        let first =
+        let mut first =
             format!("{pages} pages in {seconds:.1} s; the server was away for {away:.0} ms");
+        if servers > 1 {
+            first = format!(
+                "{pages} pages in {seconds:.1} s; one of {servers} servers was away for {away:.0} \
+                 ms, and the crawl went on: {meanwhile} pages meanwhile"
+            );
+        }
         format!("\n{first}\n\n{}\n{}", verdict.text(), next_steps(&stage, args))
     })?;
     if args.hold {
@@ -131,10 +166,10 @@ async fn show(out: Output, args: DemoArgs) -> Result<(), Failure> {
 }
 
 /// Three commands to go on with, as they can be typed.
-fn next_steps(stage: &Stage, args: DemoArgs) -> String {
+fn next_steps(stage: &Stage, args: &DemoArgs) -> String {
     let own = std::env::args().next().unwrap_or_else(|| "tenure".to_owned());
     if args.hold {
-        let own = format!("{own} --url {}", stage.server.url());
+        let own = format!("{own} --url {}", stage.servers.lasting().url());
         return format!(
             "To look around while the server is up:\n  {own} limit\n  {own} pool accounts\n  \
              {own} job news.example/1\n"
@@ -151,13 +186,22 @@ struct Played {
     held: Vec<String>,
     most: Most,
     away: Duration,
+    meanwhile: u64,
+}
+
+/// A server that was killed and is not back yet.
+#[derive(Clone, Copy)]
+struct Killed {
+    begun: Instant,
+    /// Pages that the site had answered.
+    done: u64,
 }
 
 impl Stage {
-    async fn set(show: &mut Show) -> Result<Self, Failure> {
+    async fn set(show: &mut Show, place: &Place) -> Result<Self, Failure> {
         let folder = temporary_folder(None)?;
-        let server = OwnServer::start(folder.path(), "always").await?;
-        let client = Client::new(server.engine()?, Namespace::main());
+        let servers = Servers::start(place, folder.path()).await?;
+        let client = Client::new(servers.lasting().engine()?, Namespace::main());
         let words = Words::new()?;
         let (send, events) = mpsc::unbounded_channel();
         let trap = Arc::new(AtomicU32::new(0));
@@ -167,25 +211,26 @@ impl Stage {
         crawl::prepare(&client, &words).await?;
         crawl::push(&client, &words).await?;
         let (say, said) = mpsc::unbounded_channel();
-        let (url, address) = (server.url().to_string(), site.address().to_string());
+        let address = site.address().to_string();
         let worker = |n: usize| {
             let name = worker_name(n);
+            let url = servers.of_worker(n).url().to_string();
             let args = ["demo-worker", "--server", &url, "--site", &address, "--name", &name];
             OwnProcess::start(&args, Say::Lines(say.clone()))
         };
         let workers = (0..WORKERS).map(worker).collect::<Result<Vec<_>, _>>()?;
         show.tell(&format!(
-            "server {url} (pid {}), site http://{address}, {WORKERS} workers of {SLOTS} slots, \
-             {PAGES} pages pushed",
-            server.pid()
+            "{}, site http://{address}, {WORKERS} workers of {SLOTS} slots, {PAGES} pages pushed",
+            servers.described()
         ));
-        Ok(Stage { workers, server, site, client, words, said, events, trap, _folder: folder })
+        Ok(Stage { workers, servers, site, client, words, said, events, trap, _folder: folder })
     }
 
     /// Lets the crawl run, with its crashes, until no job is open.
     async fn play(&mut self, show: &mut Show) -> Result<Played, Failure> {
         let until = Instant::now() + CRAWL_MAX;
-        let (mut held, mut armed, mut away) = (None, false, None);
+        let (mut held, mut armed) = (None, false);
+        let (mut killed, mut away) = (None, None);
         let mut most = Most::default();
         loop {
             while let Ok(event) = self.events.try_recv() {
@@ -200,18 +245,24 @@ impl Stage {
                 // The site springs it with its next answer to that worker.
                 self.trap.store(self.workers[VICTIM].pid(), Ordering::SeqCst);
             }
-            if done >= KILL_SERVER_AFTER && away.is_none() {
-                away = Some(self.kill_server(show).await?);
+            if done >= KILL_SERVER_AFTER && killed.is_none() {
+                killed = Some(self.kill_server(show, done));
+            }
+            if let (Some(Killed { begun, done: then }), None) = (killed, away) {
+                let goes_on = self.servers.count() > 1;
+                if !goes_on || done >= then + MEANWHILE {
+                    away = Some((self.start_server(show, begun).await?, done - then));
+                }
             }
             if let Ok(look) = look(&self.client, &self.words).await {
                 most.note(&look);
                 show.draw(&look);
                 if look.open == 0 {
                     // Both crashes came long before the last page, or the demo showed nothing.
-                    let (Some(held), Some(away)) = (held.take(), away) else {
+                    let (Some(held), Some((away, meanwhile))) = (held.take(), away) else {
                         return Err(Failure::bug("the crawl ended before its crashes"));
                     };
-                    return Ok(Played { held, most, away });
+                    return Ok(Played { held, most, away, meanwhile });
                 }
                 self.late(until, Some(&look))?;
             }
@@ -250,15 +301,22 @@ impl Stage {
         Ok(held)
     }
 
-    async fn kill_server(&mut self, show: &Show) -> Result<Duration, Failure> {
+    fn kill_server(&mut self, show: &Show, done: u64) -> Killed {
         let begun = Instant::now();
-        let pid = self.server.pid();
-        self.server.kill();
-        show.tell(&format!("kill -9 of the server (pid {pid})"));
-        self.server.restart().await?;
+        let which = self.servers.which();
+        let server = self.servers.mortal();
+        let pid = server.pid();
+        server.kill();
+        show.tell(&format!("kill -9 of {which} (pid {pid})"));
+        Killed { begun, done }
+    }
+
+    async fn start_server(&mut self, show: &Show, begun: Instant) -> Result<Duration, Failure> {
+        let which = self.servers.which();
+        let server = self.servers.mortal();
+        server.restart().await?;
         let away = begun.elapsed();
-        let back = format!("the server is back (pid {}) after {away:.0?}", self.server.pid());
-        show.tell(&back);
+        show.tell(&format!("{which} is back (pid {}) after {away:.0?}", server.pid()));
         Ok(away)
     }
 

@@ -320,9 +320,9 @@ impl Program<'_> {
                     slots: *slots,
                 };
                 // What is there stays: which of several unused resources is handed out first is
-                // by their slots in the state machine, and these are used again.
+                // by their slots in the state machine, which are given in the order of adding and used again.
                 let there = &mut self.there[usize::from(*n)];
-                there.extend(resources);
+                there.extend(resources.iter().flat_map(|most| 0..=*most));
                 let resources = there.iter().map(new).collect();
                 let sync =
                     SyncResources { pool: pool(*n), resources, meant: Meant::Yes, version: None };

@@ -4,14 +4,13 @@ mod late;
 mod rate;
 mod size;
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_engine_embedded::Durability;
 
 use super::args::{BenchArgs, Promise, Scenario};
-use super::target::{Place, Target};
+use super::target::{Place, Target, Under};
+use crate::corner::Corner;
 use crate::exit::Failure;
 
 /// One figure.
@@ -27,15 +26,14 @@ pub struct Figure {
 
 /// What a scenario is told.
 pub struct Setup<'a> {
-    durability: Durability,
-    dir: Option<&'a Path>,
+    under: Under<'a>,
     time: Duration,
     waiting: u32,
 }
 
 impl Setup<'_> {
     async fn open(&self, place: Place) -> Result<Target, Failure> {
-        Target::open(place, self.durability, self.dir).await
+        Target::open(place, self.under).await
     }
 }
 
@@ -43,11 +41,22 @@ impl Setup<'_> {
 type Figures = Vec<(&'static str, f64)>;
 
 /// Measures one scenario.
-pub async fn measure(args: &BenchArgs, scenario: Scenario) -> Result<Vec<Figure>, Failure> {
+pub async fn measure(
+    args: &BenchArgs,
+    corner: Option<&Corner>,
+    scenario: Scenario,
+) -> Result<Vec<Figure>, Failure> {
     let promised = args.durability.unwrap_or(Promise::Always).each();
+    let durability = promised.first().copied().unwrap_or_default();
+    if corner.is_some() && matches!(scenario, Scenario::Memory | Scenario::Start) {
+        let name = scenario.name();
+        return Err(Failure::usage(format!(
+            "the scenario '{name}' measures a folder, not a Redis"
+        ))
+        .hint("leave out --store"));
+    }
     let setup = Setup {
-        durability: promised.first().copied().unwrap_or_default(),
-        dir: args.dir.as_deref(),
+        under: corner.map_or(Under::Folder { durability, dir: args.dir.as_deref() }, Under::Redis),
         time: args.time(),
         waiting: args.waiting,
     };

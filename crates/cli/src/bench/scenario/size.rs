@@ -40,7 +40,7 @@ pub async fn start(setup: &Setup<'_>) -> Result<Figures, Failure> {
     fill(target.engine(), &Jobs::Free, setup.waiting).await?;
     let folder = target.close();
     let begun = Instant::now();
-    let engine = embedded(folder.path(), setup.durability)?;
+    let engine = embedded(folder.path(), setup.under.durability())?;
     engine.run(&Namespace::main(), GetStats).await?;
     let took = begun.elapsed().as_secs_f64();
     engine.close();

@@ -1,0 +1,106 @@
+//! Where the demo's state is, and the servers on it: one over a folder, or two that share a Redis.
+//!
+//! It starts and kills nothing of its own accord, but the Redis that it was told to bring.
+
+use std::path::Path;
+
+use crate::corner::Corner;
+use crate::exit::Failure;
+use crate::own::{OwnRedis, OwnServer, OwnStore};
+
+/// `--store` that names no address: a Redis of the demo's own.
+const OWN: &str = "redis";
+
+/// Where state is.
+pub enum Place {
+    /// In a temporary folder.
+    Folder,
+    /// On a Redis that is started for the demo.
+    OwnRedis,
+    /// In a corner of somebody's Redis.
+    Redis(Corner),
+}
+
+impl Place {
+    /// What `--store` says.
+    pub fn of(store: Option<&str>) -> Result<Self, Failure> {
+        match store {
+            None => Ok(Place::Folder),
+            Some(OWN) => Ok(Place::OwnRedis),
+            Some(store) => Corner::of(store, "demo")
+                .map(Place::Redis)
+                .map_err(|no| no.hint("name a Redis (redis://HOST:6379), or write --store redis")),
+        }
+    }
+
+    /// Removes what was written in another's Redis.
+    pub async fn leave(&self) -> Result<(), Failure> {
+        match self {
+            Place::Folder | Place::OwnRedis => Ok(()),
+            Place::Redis(corner) => corner.clear().await,
+        }
+    }
+}
+
+/// The servers; at least one. Dropped in this order.
+pub struct Servers {
+    all: Vec<OwnServer>,
+    _redis: Option<OwnRedis>,
+}
+
+impl Servers {
+    /// Starts them; what they write is in `folder`.
+    pub async fn start(place: &Place, folder: &Path) -> Result<Self, Failure> {
+        let mut redis = None;
+        let (store, count) = match place {
+            Place::Folder => (OwnStore::folder("always"), 1),
+            Place::OwnRedis => {
+                let own = redis.insert(OwnRedis::start(folder).await?);
+                (OwnStore::Redis(own.url()), 2)
+            }
+            Place::Redis(corner) => {
+                // Servers would wait for it; who names one that is away should hear it at once.
+                corner.reach().await?;
+                (OwnStore::Redis(corner.url().clone()), 2)
+            }
+        };
+        let mut all = Vec::new();
+        for _ in 0..count {
+            all.push(OwnServer::start(folder, store.clone()).await?);
+        }
+        Ok(Servers { all, _redis: redis })
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The one that is killed.
+    pub fn mortal(&mut self) -> &mut OwnServer {
+        &mut self.all[0]
+    }
+
+    /// How the one that is killed is called.
+    pub fn which(&self) -> &'static str {
+        if self.all.len() > 1 { "one of the servers" } else { "the server" }
+    }
+
+    /// The one that is not killed, if there is such a one.
+    pub fn lasting(&self) -> &OwnServer {
+        &self.all[self.all.len() - 1]
+    }
+
+    /// The one that a worker speaks to. The last of several has the worker that is killed, and one
+    /// that goes on.
+    pub fn of_worker(&self, n: usize) -> &OwnServer {
+        &self.all[n.min(self.all.len() - 1)]
+    }
+
+    /// For people.
+    pub fn described(&self) -> String {
+        let one = |server: &OwnServer| format!("server {} (pid {})", server.url(), server.pid());
+        let all: Vec<String> = self.all.iter().map(one).collect();
+        all.join(", ")
+    }
+}
