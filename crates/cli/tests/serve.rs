@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 fn tenure(args: &[&str], token: Option<&str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
     command.args(args).env_remove("TENURE_URL").env_remove("TENURE_TOKEN");
+    command.env_remove("TENURE_STORE");
     if let Some(token) = token {
         command.env("TENURE_TOKEN", token);
     }
@@ -132,7 +133,8 @@ fn only_a_good_token_opens_it_to_others_and_is_never_said() {
 #[test]
 fn what_cannot_be_served_is_wrong_usage() {
     for args in [
-        ["serve", "--store", "redis://localhost"],
+        ["serve", "--store", "redis://"],
+        ["serve", "--store", "http://localhost"],
         ["serve", "--store", "./data"],
         ["serve", "--listen", "nowhere"],
         ["serve", "--durability", "sometimes"],

@@ -126,6 +126,16 @@ pub(crate) async fn jobs_of_a_deleted_limit_wait_until_it_is_there_again(b: &mut
     b.none("q").await;
 }
 
+pub(crate) async fn a_queue_whose_own_limit_is_deleted_is_open(b: &mut Bench) {
+    b.set_limit("queue:q", cap(0)).await;
+    b.push(job("q").id("a")).await;
+    b.none("q").await;
+    b.is("a", JobState::Blocked).await;
+    b.ok(DeleteLimit { limit: limit("queue:q") }).await;
+    b.is("a", JobState::Ready).await;
+    b.take_job("q", "a").await;
+}
+
 pub(crate) async fn what_was_held_counts_when_a_limit_is_back(b: &mut Bench) {
     b.set_limit("l", cap(2)).await;
     let one = b.hold([need("l")]).await;

@@ -8,7 +8,7 @@ use tenure_engine::{CallError, Fault};
 
 use crate::call::{AskError, Caller, malformed};
 use crate::decode::{
-    Answered, ExtendedReply, PushReply, SettledReply, Stored, extended, pushed_ids, pushed_jobs,
+    Answered, ExtendedReply, PushReply, SettleReply, Stored, extended, pushed_ids, pushed_jobs,
     settled,
 };
 use crate::encode::{
@@ -43,7 +43,7 @@ pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settle
     ids::fill_in(jobs, caller.shared.wall()).map_err(no_random)?;
     let default = Retry::default();
     let args = pack(&SettleArgs::of(&settle.settle, &default));
-    let Answered { reply, blobs, .. } = caller.ask::<Vec<SettledReply>>("settle", args).await?;
+    let Answered { reply, blobs, .. } = caller.ask::<SettleReply>("settle", args).await?;
     let settled = settled(settle, reply, &blobs).map_err(malformed("settle"))?;
     Ok(Settled { settled })
 }

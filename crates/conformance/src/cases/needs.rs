@@ -25,6 +25,7 @@ macro_rules! sentences_of_needs {
                 a_closed_limit_makes_jobs_wait
                 a_weight_that_never_fits_any_more_leaves_the_line
                 jobs_of_a_deleted_limit_wait_until_it_is_there_again
+                a_queue_whose_own_limit_is_deleted_is_open
                 what_was_held_counts_when_a_limit_is_back
                 a_waiting_call_is_served_when_its_limit_is_made
                 a_limit_shows_who_holds_it

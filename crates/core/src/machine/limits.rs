@@ -123,6 +123,11 @@ impl Space {
         }
     }
 
+    /// Whether a setting holds for a limit.
+    pub(crate) fn is_set(&self, limit: Slot) -> bool {
+        self.setting_now(limit).is_some()
+    }
+
     /// Whether `weight` permits and `cost` tokens fit now, what others reserve left alone.
     pub(crate) fn limit_fit(
         &self,

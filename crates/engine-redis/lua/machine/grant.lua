@@ -199,7 +199,7 @@ function T.remember_request(leases, asker, now)
   if asker.request and #leases > 0 then
     local names = {}
     for i, lease in ipairs(leases) do
-      names[i] = T.lease_id(lease.fence, lease.seq)
+      names[i] = lease.name or T.lease_id(lease.fence, lease.seq)
     end
     db.put('rq', asker.request, { leases = names })
     T.timer_set('rqe', now + B.REQUEST_US, asker.request)

@@ -27,44 +27,62 @@ end
 
 -- ---- Stored ready ----
 
+-- The parts of ids and of rows that lie together are gathered, and each command takes many.
+
 -- Stores jobs[from..to], all planned to be stored and without anything unusual.
-function T.store_plain(jobs, shapes, from, to, default_retry, done, now)
+function T.store_plain(jobs, shapes, from, to, default_retry, now)
   local space = db.space
-  local lanes = {}
-  for index = from, to do
-    local new = jobs[index]
-    local spec = shapes[new[5]]
-    local number = spec.number
-    local shape = number and db.get('s', number)
-    if not shape or shape.live == 0 then
-      -- The first of a shape goes the long way to its lane.
-      number = T.shape_for(T.shape_of(spec, default_retry), now)
-      shape = db.get('s', number)
-      spec.number = number
-    else
-      shape.live, shape.rows = shape.live + 1, shape.rows + 1
+  local at = from
+  while at <= to do
+    local spec = shapes[jobs[at][5]]
+    local run = at
+    while run < to and jobs[run + 1][5] == jobs[at][5] do
+      run = run + 1
     end
+    -- The first of a shape goes the long way to its lane.
+    local number = T.shape_for(T.shape_of(spec, default_retry), now)
+    local shape = db.get('s', number)
+    local more = run - at
+    shape.live, shape.rows = shape.live + more, shape.rows + more
     local lane = shape.lane or T.lane_of_job({ shape = number, lost = 0 })
-    local arrival = space.arrival + 1
-    space.arrival = arrival
-    local seq = T.new_row(new[1], new[2])
-    local _, key, n = home(seq)
-    local puts = row_puts(key)
-    puts[#puts + 1] = n
-    puts[#puts + 1] = T.row_of(number, now, arrival, new[4], new[1], new[2], nil, new[3])
+    spec.unasked = T.is_unasked(shape.q, now)
     local l = db.get('l', lane)
-    L.insert(l.line, T.lane_line(lane), arrival, seq)
-    lanes[lane] = (lanes[lane] or 0) + 1
-    if spec.unasked == nil then
-      spec.unasked = T.is_unasked(shape.q, now)
+    local line, items = T.lane_line(lane), {}
+    local arrival, seq = space.arrival, space.seq
+    local last_b, ids, n_ids, last_chunk, puts, n_puts
+    for index = at, run do
+      local new = jobs[index]
+      arrival, seq = arrival + 1, seq + 1
+      local chunk, key, field = home(seq)
+      if chunk ~= last_chunk then
+        last_chunk, puts = chunk, row_puts(key)
+        n_puts = #puts
+        local c = db.get('c', chunk)
+        if not c then
+          db.put('c', chunk, { n = 0 })
+          Z.add('ch', chunk, text(chunk))
+        end
+      end
+      if new[2] ~= last_b then
+        last_b, ids = new[2], row_puts('i:' .. new[2])
+        n_ids = #ids
+      end
+      ids[n_ids + 1], ids[n_ids + 2] = new[1], text(seq)
+      n_ids = n_ids + 2
+      puts[n_puts + 1] = field
+      puts[n_puts + 2] = struct.pack('>I4I7I6I4', number, now, arrival, new[4]) .. new[1] .. '\n' .. new[2]
+        .. '\n\n' .. new[3]
+      n_puts = n_puts + 2
+      items[index - at + 1] = struct.pack('>I6I6', arrival, seq)
+      local c = db.see('c', chunk)
+      c.n = c.n + 1
     end
-    done[index] = { seq = seq, id = new[1], unasked = spec.unasked or nil }
-  end
-  for lane, more in pairs(lanes) do
-    local l = db.get('l', lane)
-    T.add_len(l, more)
-    T.unit(l.queue, more)
+    L.append(l.line, line, items, space.arrival + 1, space.seq + 1)
+    space.arrival, space.seq = arrival, seq
+    T.add_len(l, more + 1)
+    T.unit(l.queue, more + 1)
     T.lane_changed(lane, now)
+    at = run + 1
   end
 end
 
@@ -99,20 +117,20 @@ function T.grant_short(lane, most, asker, leases, now)
     local other = T.second(g.open, T.group_open(b.group))
     before = before and other and min(before, other) or before or other
   end
-  local seqs, arrivals = {}, {}
+  local seqs, arrivals, many = {}, {}, 0
   for arrival, seq in L.each(l.line, T.lane_line(lane)) do
-    if #seqs >= most or before and arrival > before then
+    if many >= most or before and arrival > before then
       break
     end
-    seqs[#seqs + 1], arrivals[#arrivals + 1] = seq, arrival
+    many = many + 1
+    seqs[many], arrivals[many] = seq, arrival
   end
   local rows = T.read_rows(seqs)
   local space = db.space
-  local line = T.lane_line(lane)
-  local granted = 0
-  local tails = {}
-  local last_key, puts
-  for i = 1, #seqs do
+  local expiries = Z.bulk('e')
+  local tails, last_key, puts, n_puts = {}, nil, nil, 0
+  local granted, fence = 0, space.fence
+  for i = 1, many do
     local row, life = rows[i * 2 - 1], rows[i * 2]
     if not row or life then
       break
@@ -121,7 +139,7 @@ function T.grant_short(lane, most, asker, leases, now)
     local number, created_at, _, bytes = struct.unpack('>I4I7I6I4', row)
     local tail = tails[number]
     if not tail then
-      local timeout = db.get('s', number).timeout
+      local timeout = db.see('s', number).timeout
       local deadline = timeout and now + timeout
       local expires_at = now + asker.ttl
       if deadline then
@@ -135,31 +153,33 @@ function T.grant_short(lane, most, asker, leases, now)
         })) .. cmsgpack.pack(now) .. '\0\0\0\0\194\194\144\194\0\0\0\194',
       }
       tails[number] = tail
+      T.sooner(expires_at)
     end
-    local fence = max(space.fence + 1, now)
-    space.fence = fence
-    local written = RUNNING .. struct.pack(NUMBERS, U64, arrivals[i], U64, created_at, U64, 0, U64, bytes,
-      U64, number, U64, fence) .. tail.packed
+    fence = max(fence + 1, now)
     local _, key, _, x = home(seq)
     if key ~= last_key then
       last_key, puts = key, row_puts(key)
+      n_puts = #puts
     end
-    puts[#puts + 1] = x
-    puts[#puts + 1] = written
-    local name = T.lease_id(fence, seq)
-    T.timer_set('e', tail.expires_at, name)
+    puts[n_puts + 1] = x
+    puts[n_puts + 2] = RUNNING .. struct.pack(NUMBERS, U64, arrivals[i], U64, created_at, U64, 0, U64,
+      bytes, U64, number, U64, fence) .. tail.packed
+    n_puts = n_puts + 2
+    local name = struct.pack('>I8I6', fence, seq)
+    expiries(tail.expires_at, name)
     if tail.deadline then
       T.timer_set('dl', tail.deadline, name)
     end
     leases[#leases + 1] = {
       short = true, fence = fence, seq = seq, holder = asker.worker, granted_at = now,
-      expires_at = tail.expires_at, deadline = tail.deadline, row = row, life = written, shape = number,
+      expires_at = tail.expires_at, deadline = tail.deadline, row = row, shape = number, name = name,
     }
     granted = granted + 1
   end
   if granted == 0 then
     return
   end
+  space.fence = fence
   if space.live == 0 then
     space.pulse = now
   end
@@ -169,7 +189,7 @@ function T.grant_short(lane, most, asker, leases, now)
   q.running = q.running + granted
   local held = T.holding(asker.worker) or db.put('ho', asker.worker or '', { leases = 0, suspects = 0 })
   held.leases = held.leases + granted
-  L.take(l.line, line, granted)
+  L.take(l.line, T.lane_line(lane), granted)
   T.book_turns(lane, granted)
   T.lane_changed(lane, now)
   T.drop_lane_if_idle(lane)
@@ -213,13 +233,24 @@ function T.read_rows(seqs)
   return found
 end
 
--- As `T.show_grant`.
-function T.show_short(lease)
-  return {
-    lease.fence, lease.seq, lease.granted_at, lease.expires_at, lease.deadline or false,
-    { lease.seq, 'r', T.blob(lease.row), T.blob(lease.life), T.shape_number(lease.shape), false, false,
-      false }, {}, {}, false,
-  }
+-- What the holder of such grants is told: what they have in common once, then {fence, seq, row} one after
+-- the other. Their lives follow from that.
+function T.show_short(leases, from)
+  local first = leases[from]
+  local run = { first.granted_at, first.expires_at, first.deadline or false,
+    T.shape_number(first.shape), {} }
+  local flat, n = run[5], 0
+  local at = from
+  while at <= #leases do
+    local lease = leases[at]
+    if not lease.short or lease.shape ~= first.shape then
+      break
+    end
+    flat[n + 1], flat[n + 2], flat[n + 3] = lease.fence, lease.seq, T.blob(lease.row)
+    n = n + 3
+    at = at + 1
+  end
+  return run, at
 end
 
 -- ---- Settled ----
@@ -234,14 +265,15 @@ local function read_rest(life)
   return { plain = plain, holder = plain and l[1], deadline = plain and l[4], started_at = x[10] }
 end
 
--- Settles as succeeded what may go the short way: answers in `answers`, by index. The others are left.
+-- Settles as succeeded what may go the short way: answers in `answers`, by index; how many. The others are
+-- left.
 function T.settle_short(items, answers, now)
   local seqs, at, named = {}, {}, {}
   for _, item in ipairs(items) do
     -- A lease that is named twice, and a follow-up, see what was done before them in this call: rows
     -- that are written the short way are not read again, so all go the long way.
     if item.push or named[item.s] then
-      return
+      return 0
     end
     named[item.s] = item.s > 0
   end
@@ -254,6 +286,9 @@ function T.settle_short(items, answers, now)
   end
   local lives, rests, classes = T.read_lives(seqs), {}, {}
   local space = db.space
+  local expiries, finished = Z.bulk('e'), Z.bulk('fo')
+  local answer = { ok = true, state = 'S' }
+  local settled = 0
   for i, seq in ipairs(seqs) do
     local life, item = lives[i], items[at[seq]]
     if life and sub(life, 1, 5) == RUNNING and byte(life, 6) == U64 and #life > REST_AT
@@ -267,11 +302,12 @@ function T.settle_short(items, answers, now)
       if rest.plain then
         local _, arrival, _, run_at, _, expires_at, _, bytes, _, number =
           struct.unpack('>BI8BI8BI8BI8BI8', life, 6)
-        local shape = db.get('s', number)
         local class = classes[number]
         if not class then
+          local shape = db.get('s', number)
           class = { n = 0, shape = shape, holders = {}, till = now + (shape.retain or B.RETAIN_SUCCEEDED_US) }
           class.finished = cmsgpack.pack(now) .. cmsgpack.pack(class.till) .. '\0\194'
+          class.number = cmsgpack.pack(number)
           classes[number] = class
         end
         if item.result then
@@ -286,18 +322,19 @@ function T.settle_short(items, answers, now)
           expires_at, U64, bytes, U64, number) .. '\0\0\194' .. cmsgpack.pack(rest.started_at)
           .. '\0\1\0\0\194\194\145\148' .. sub(life, FENCE_AT - 1, FENCE_AT + 7) .. '\161S\161S\194\194'
           .. class.finished
-        local name = T.lease_id(item.f, seq)
-        T.timer_clear('e', name)
+        local name = struct.pack('>I8I6', item.f, seq)
+        expiries(false, name)
         if rest.deadline then
           T.timer_clear('dl', name)
         end
-        Z.add('fo', class.till, T.pad(seq))
+        finished(class.till, T.pad(seq))
         class.n = class.n + 1
         local holder = rest.holder or ''
         class.holders[holder] = (class.holders[holder] or 0) + 1
         space.kept[2] = space.kept[2] + bytes
         db.jobs[seq] = nil
-        answers[at[seq]] = { ok = true, state = 'S' }
+        answers[at[seq]] = answer
+        settled = settled + 1
       end
     end
   end
@@ -318,6 +355,7 @@ function T.settle_short(items, answers, now)
     class.shape.live = class.shape.live - class.n + 1
     T.release_shape(number)
   end
+  return settled
 end
 
 -- The lives of jobs, in their order; false where there is none.

@@ -1,7 +1,8 @@
 -- lease: asks for jobs of queues, or for needs alone.
 --
 -- args: {queues, max} or {needs}; never = this store forgets nothing; wait, ttl (us), worker, rq (request id), place, taker, proc.
--- Replies {leases, next_at, reasons, waits, more, over}. `waits`: the call is registered, and is repeated
+-- Replies {leases, runs (of grants that went the short way, each with how many of `leases` stand before
+-- it), next_at, reasons, waits, more, over}. `waits`: the call is registered, and is repeated
 -- when its process is signalled; `more`: its bounded work was not enough, it is repeated at once; `over`:
 -- the same request waits by another call now, and this one is answered with nothing. Cost: about twelve commands, and four for each grant.
 
@@ -46,11 +47,17 @@ local function repeated(request)
 end
 
 local function shown(leases)
-  local all = {}
-  for i, lease in ipairs(leases) do
-    all[i] = lease.short and T.show_short(lease) or T.show_grant(lease)
+  local all, runs, at = {}, {}, 1
+  while at <= #leases do
+    if leases[at].short then
+      -- Where it stands among the others, and the run.
+      local run, after = T.show_short(leases, at)
+      runs[#runs + 1], at = { #all, run }, after
+    else
+      all[#all + 1], at = T.show_grant(leases[at]), at + 1
+    end
   end
-  return { leases = all, holder = leases[1] and leases[1].holder }
+  return { leases = all, runs = runs, holder = leases[1] and leases[1].holder }
 end
 
 local function lease_jobs(args, now)

@@ -302,7 +302,15 @@ function T.push(jobs, shapes, plans, default_retry, shown, now)
       to = to + 1
     end
     if to > from then
-      T.store_plain(jobs, shapes, from, to - 1, default_retry, done, now)
+      local seq = db.space.seq
+      T.store_plain(jobs, shapes, from, to - 1, default_retry, now)
+      -- All of a call are told by the first.
+      for index = from, to - from == #jobs and #shapes == 1 and from or to - 1 do
+        local new = jobs[index]
+        done[index] = {
+          seq = seq + 1 + index - from, id = new[1], unasked = shapes[new[5]].unasked or nil,
+        }
+      end
       from = to
     else
       done[from] = T.push_one(named(jobs[from], shapes), plans[from], done, default_retry, now)

@@ -2,7 +2,7 @@
 --
 -- args: {items, shapes, dr}. An item: {f, s, o = 'S' 'F' 'Z' 'R', result, error, retry_in, last, for, until,
 -- resources = {{pool, id, word, for, until, reason}}, limits = {{limit, pause, spent}}, push}. Replies one
--- {ok, state, run_at, pushed} or {ok = false, code} each. Only the holder may settle, once: a late or
+-- {ok, state, run_at, pushed} or {ok = false, code} each, or {all} if all ended as plainly succeeded. Only the holder may settle, once: a late or
 -- foreign settle changes nothing, the same settle again is answered as the first was. Works when the
 -- store is full, unless it pushes.
 
@@ -164,7 +164,9 @@ end
 
 T.op('settle', { 'write', 'allow-oom' }, function(args, now)
   local answers, seqs, pending = {}, {}, {}
-  T.settle_short(args.items, answers, now)
+  if T.settle_short(args.items, answers, now) == #args.items then
+    return { all = #args.items }
+  end
   for index, item in ipairs(args.items) do
     if not answers[index] then
       pending[#pending + 1] = index

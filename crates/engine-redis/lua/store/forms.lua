@@ -107,6 +107,62 @@ function IN.p(flat)
   return priorities
 end
 
+-- The same by hand for the records that nearly every call writes: a third of the time. Tests compare both.
+local HOT = {}
+
+function HOT.m(r)
+  return {
+    r.version, r.last, r.pulse, r.deaf_at, r.behind, r.fence, r.arrival, r.seq, r.used, r.number,
+    r.settings, r.live, r.pending, r.families, r.kept, r.patience, r.retain_bytes, r.next_due,
+    r.signalled, r.claim or false, r.steps or false, r.run or false, r.learns_until or false, r.ttl_max,
+  }
+end
+
+function HOT.q(r)
+  return {
+    r.name or false, OUT.p(r.priorities), r.scheduled, r.waiting, r.blocked, r.running, r.succeeded,
+    r.failed, r.cancelled, r.hidden or false, r.since, r.asked_at or false, r.limit or false,
+    r.place or false, r.out or false, r.paused_until or false, r.set or false, r.takers or false,
+  }
+end
+
+function HOT.g(r)
+  return {
+    r.queue, r.priority, r.name or false, r.own, OUT.o(r.open), r.bundles, r.idle or false,
+    r.ordered or false, r.ordered_own or false,
+  }
+end
+
+function HOT.b(r)
+  return {
+    r.queue, r.group, r.plain, r.suspect or false, OUT.o(r.open), r.waiting, r.parked_key, r.head,
+    r.since, OUT.o(r.outs), r.lanes, r.place or false, r.ordered or false, r.out or false,
+    r.try_at or false,
+  }
+end
+
+function HOT.l(r)
+  return {
+    r.queue, r.priority, r.group or false, r.needs, r.suspect or false, r.bundle, OUT.l(r.line),
+    r.parked_key, r.head, r.since, r.shapes, r.place or false, r.ordered or false, r.out or false,
+    r.try_at or false, r.marked or false,
+  }
+end
+
+function HOT.s(r)
+  return {
+    r.qn, r.pr, r.g or false, r.needs, r.retry, r.timeout or false, r.retain or false, r.live, r.rows,
+    r.q or false, r.lane or false,
+  }
+end
+
+function HOT.L(r)
+  return {
+    r.uses, r.in_use, OUT.o(r.holders), OUT.o(r.resting), r.resting_sum, r.external,
+    r.external_until or false, r.tat, r.paused_until or false, r.mark or false, r.timer or false,
+  }
+end
+
 -- A field that no form names would be lost without a word.
 local function check_form(kind, form, record)
   for name in pairs(record) do
@@ -126,8 +182,9 @@ function db.encode(kind, record)
   if not form then
     return cmsgpack.pack(record)
   end
-  if TESTING then
-    check_form(kind, form, record)
+  local hot = HOT[kind]
+  if hot and not TESTING then
+    return cmsgpack.pack(hot(record))
   end
   local flat = {}
   for i = 1, #form, 2 do
@@ -139,7 +196,14 @@ function db.encode(kind, record)
     end
     flat[(i + 1) / 2] = value
   end
-  return cmsgpack.pack(flat)
+  local packed = cmsgpack.pack(flat)
+  if TESTING then
+    check_form(kind, form, record)
+    if hot and cmsgpack.pack(hot(record)) ~= packed then
+      error('the two forms of ' .. kind .. ' differ')
+    end
+  end
+  return packed
 end
 
 -- Bytes as a record.

@@ -87,6 +87,35 @@ function L.first(line, key)
   return arrival, slot
 end
 
+local function spill(line, key)
+  local q, push = line.q, list(key).push
+  line.big, line.last, line.aside, line.dead, line.q = true, 0, 0, 0, nil
+  for i = 1, #q, 2 do
+    push[#push + 1] = item_of(q[i], q[i + 1])
+    line.last = q[i]
+  end
+end
+
+-- Puts in many who arrive now, one after the other: items of a list, the arrival and the slot of the first.
+function L.append(line, key, items, arrival, slot)
+  local many = #items
+  if not line.big then
+    if line.n + many <= SHORT then
+      for i = 0, many - 1 do
+        L.insert(line, key, arrival + i, slot + i)
+      end
+      return
+    end
+    spill(line, key)
+  end
+  local push = list(key).push
+  local n = #push
+  for i = 1, many do
+    push[n + i] = items[i]
+  end
+  line.n, line.last = line.n + many, arrival + many - 1
+end
+
 function L.insert(line, key, arrival, slot)
   line.n = line.n + 1
   if not line.big then
@@ -100,12 +129,7 @@ function L.insert(line, key, arrival, slot)
       q[i + 2], q[i + 3] = arrival, slot
       return
     end
-    line.big, line.last, line.aside, line.dead, line.q = true, 0, 0, 0, nil
-    local push = list(key).push
-    for i = 1, #q, 2 do
-      push[#push + 1] = item_of(q[i], q[i + 1])
-      line.last = q[i]
-    end
+    spill(line, key)
   end
   if arrival > line.last then
     local push = list(key).push

@@ -37,6 +37,23 @@ function db.get(kind, id)
   return entry.value or nil
 end
 
+-- The record, or nil, for who only looks at it: what is changed through this is not written.
+function db.see(kind, id)
+  local of_kind = db.records[kind]
+  local entry = of_kind and of_kind[id]
+  if entry then
+    return entry.value or nil
+  end
+  local value = db.get(kind, id)
+  if not TESTING then
+    -- It was only just read: it is not among those that are written.
+    local used = db.used
+    db.records[kind][id].call = nil
+    used[#used] = nil
+  end
+  return value
+end
+
 -- Makes a record.
 function db.put(kind, id, value)
   db.get(kind, id)

@@ -150,6 +150,22 @@ function Z.add(key, score, member)
   z.loose[#z.loose + 1] = member
 end
 
+-- What puts many members in or, with false as their score, takes them out.
+function Z.bulk(key)
+  local z = zset(key)
+  local put, placed = z.put, z.placed
+  return function(score, member)
+    if placed[member] then
+      unplace(z, member)
+    end
+    put[member] = score
+    if score then
+      local loose = z.loose
+      loose[#loose + 1] = member
+    end
+  end
+end
+
 function Z.rem(key, member)
   local z = zset(key)
   unplace(z, member)
@@ -244,14 +260,22 @@ end
 function db.write_zsets(out)
   for key, z in pairs(db.zsets) do
     local zadd, zrem
+    local n, m = 0, 0
+    -- Many have the same score: what one call grants expires together.
+    local last, written
     for member, score in pairs(z.put) do
       if score then
         zadd = zadd or {}
-        zadd[#zadd + 1] = score == floor(score) and format('%d', score) or format('%.17g', score)
-        zadd[#zadd + 1] = member
+        if score ~= last then
+          last = score
+          written = score == floor(score) and format('%d', score) or format('%.17g', score)
+        end
+        zadd[n + 1], zadd[n + 2] = written, member
+        n = n + 2
       else
         zrem = zrem or {}
-        zrem[#zrem + 1] = member
+        m = m + 1
+        zrem[m] = member
       end
     end
     if zadd or zrem then

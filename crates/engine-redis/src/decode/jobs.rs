@@ -10,6 +10,7 @@ use tenure_core::names::{
     Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
 };
 use tenure_core::requests::PushedId;
+use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
 use super::lenient::Maybe;
@@ -206,6 +207,66 @@ pub(crate) struct Stored(
 #[derive(Deserialize)]
 struct ErrorReply(u32, u64, String, String);
 
+/// What of a job is beside its row and its life.
+#[derive(Default)]
+struct Parts {
+    result: Option<Json>,
+    progress: Option<Json>,
+    errors: Vec<JobError>,
+}
+
+/// A job as the contract shows it; its payload and its result only if `full`.
+fn view(
+    (row, life, shape): (Row<'_>, Life, &Shape),
+    state: JobState,
+    seq: u64,
+    parts: Parts,
+    full: bool,
+) -> Result<JobView, Malformed> {
+    let (kind, payload, labels) = read_body(row.body).ok_or(Malformed("the body of a job"))?;
+    Ok(JobView {
+        id: JobId::parse(row.id).map_err(|_| Malformed("the id of a job"))?,
+        queue: shape.queue.clone(),
+        kind,
+        state,
+        payload: full.then_some(payload),
+        priority: shape.priority,
+        group: shape.group.clone(),
+        needs: shape.needs.clone(),
+        attempt: life.ended + u32::from(state == JobState::Running),
+        lost: life.lost,
+        run_at: Moment::from_us(life.run_at),
+        created_at: Moment::from_us(row.created_at),
+        started_at: life.started_at.map(Moment::from_us),
+        finished_at: life.finished_at.map(Moment::from_us),
+        expires_at: life.expires_at.map(Moment::from_us),
+        result: full.then(|| parts.result.unwrap_or_default()),
+        error: life.error,
+        errors: parts.errors,
+        progress: parts.progress,
+        unique: row.unique,
+        labels,
+        lease: life.fence.map(|fence| lease_id(fence, seq)),
+        cancel_requested: life.cancel,
+        retry: shape.retry.clone(),
+        timeout: shape.timeout,
+        retain: shape.retain,
+    })
+}
+
+/// A job that was pushed, was ready, and is granted for the first time.
+pub(super) fn first_run(
+    blobs: &Blobs,
+    shape: usize,
+    row: usize,
+    (fence, seq): (u64, u64),
+    granted_at: u64,
+) -> Result<JobView, Malformed> {
+    let row = Row::read(blobs.get(row)?)?;
+    let life = Life { started_at: Some(granted_at), fence: Some(fence), ..Life::of_new(&row) };
+    view((row, life, blobs.shape(shape)?), JobState::Running, seq, Parts::default(), true)
+}
+
 impl Stored {
     /// The job as the contract shows it; its payload and its result only if `full`.
     pub(crate) fn view(self, blobs: &Blobs, full: bool) -> Result<JobView, Malformed> {
@@ -215,12 +276,7 @@ impl Stored {
             Some(number) => Life::read(blobs.get(number)?)?,
             None => Life::of_new(&row),
         };
-        let shape = blobs.shape(shape)?;
-        let (kind, payload, labels) = read_body(row.body).ok_or(Malformed("the body of a job"))?;
-        let result = match result.0.filter(|_| full) {
-            Some(number) => Some(blobs.json(number)?),
-            None => None,
-        };
+        let json = |number: Option<usize>| number.map(|number| blobs.json(number)).transpose();
         let errors: Vec<ErrorReply> = match errors.0 {
             Some(number) => rmp_serde::from_slice(blobs.get(number)?)
                 .map_err(|_| Malformed("the errors of a job"))?,
@@ -232,34 +288,12 @@ impl Stored {
             error,
             outcome: if outcome == "L" { Outcome::Lost } else { Outcome::Failed },
         });
-        Ok(JobView {
-            id: JobId::parse(row.id).map_err(|_| Malformed("the id of a job"))?,
-            queue: shape.queue.clone(),
-            kind,
-            state,
-            payload: full.then_some(payload),
-            priority: shape.priority,
-            group: shape.group.clone(),
-            needs: shape.needs.clone(),
-            attempt: life.ended + u32::from(state == JobState::Running),
-            lost: life.lost,
-            run_at: Moment::from_us(life.run_at),
-            created_at: Moment::from_us(row.created_at),
-            started_at: life.started_at.map(Moment::from_us),
-            finished_at: life.finished_at.map(Moment::from_us),
-            expires_at: life.expires_at.map(Moment::from_us),
-            result: full.then(|| result.unwrap_or_default()),
-            error: life.error,
+        let parts = Parts {
+            result: json(result.0.filter(|_| full))?,
+            progress: json(progress.0)?,
             errors: errors.collect(),
-            progress: progress.0.map(|number| blobs.json(number)).transpose()?,
-            unique: row.unique,
-            labels,
-            lease: life.fence.map(|fence| lease_id(fence, seq)),
-            cancel_requested: life.cancel,
-            retry: shape.retry.clone(),
-            timeout: shape.timeout,
-            retain: shape.retain,
-        })
+        };
+        view((row, life, blobs.shape(shape)?), state, seq, parts, full)
     }
 
     /// The body as it is stored, to be compared when it is changed.

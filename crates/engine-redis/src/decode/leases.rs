@@ -1,6 +1,7 @@
 //! Leases in replies: granted, extended, settled, listed.
 
 use serde::Deserialize;
+use tenure_core::job::JobState;
 use tenure_core::lease::{
     Extended, ExtendedLease, HeldResource, LeaseSummary, LeaseView, LeasedResource, SettledLease,
 };
@@ -11,7 +12,7 @@ use tenure_core::requests::{Extend, Settle};
 use tenure_core::time::Moment;
 
 use super::explain::ReasonReply;
-use super::jobs::{PushedReply, State, Stored, moment, pushed_jobs};
+use super::jobs::{PushedReply, State, Stored, first_run, moment, pushed_jobs};
 use super::lenient::Maybe;
 use super::{Blobs, Malformed};
 
@@ -19,9 +20,12 @@ use super::{Blobs, Malformed};
 #[derive(Deserialize)]
 pub(crate) struct LeasedReply {
     #[serde(default)]
-    pub leases: Vec<GrantReply>,
+    leases: Vec<GrantReply>,
+    /// Grants that have nothing unusual: how many of `leases` stand before them, and they.
     #[serde(default)]
-    pub holder: Maybe<String>,
+    runs: Vec<(usize, RunReply)>,
+    #[serde(default)]
+    holder: Maybe<String>,
     #[serde(default)]
     pub next_at: Maybe<u64>,
     #[serde(default)]
@@ -37,10 +41,69 @@ pub(crate) struct LeasedReply {
     pub more: bool,
 }
 
+/// Grants of one moment, of jobs that were never granted before: `[granted_at, expires_at, deadline,
+/// shape, [fence, seq, row, …]]`.
+#[derive(Deserialize)]
+struct RunReply(u64, u64, Maybe<u64>, usize, Vec<u64>);
+
+impl RunReply {
+    fn each(&self) -> impl Iterator<Item = (u64, u64, usize)> {
+        self.4.chunks_exact(3).map(|one| (one[0], one[1], usize::try_from(one[2]).unwrap_or(0)))
+    }
+
+    fn view(&self, holder: &str, blobs: &Blobs, all: &mut Vec<LeaseView>) -> Result<(), Malformed> {
+        for (fence, seq, row) in self.each() {
+            all.push(LeaseView {
+                lease: Some(lease_id(fence, seq)),
+                fence,
+                holder: holder.to_owned(),
+                granted_at: Moment::from_us(self.0),
+                expires_at: Moment::from_us(self.1),
+                deadline: self.2.0.map(Moment::from_us),
+                job: Some(first_run(blobs, self.3, row, (fence, seq), self.0)?),
+                resources: Vec::new(),
+                limits: Vec::new(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl LeasedReply {
+    /// Whether something was granted.
+    pub(crate) fn has_leases(&self) -> bool {
+        !self.leases.is_empty() || !self.runs.is_empty()
+    }
+
+    /// What undoes all that was granted: fences and row numbers.
+    pub(crate) fn names(&self) -> Vec<(u64, u64)> {
+        let runs = self.runs.iter().flat_map(|(_, run)| run.each());
+        let short = runs.map(|(fence, seq, _)| (fence, seq));
+        self.leases.iter().filter_map(GrantReply::name).chain(short).collect()
+    }
+
+    /// The leases as their holder sees them, in the order in which they were granted.
+    pub(crate) fn views(self, blobs: &Blobs) -> Result<Vec<LeaseView>, Malformed> {
+        let holder = holder(self.holder);
+        let mut runs = self.runs.into_iter().peekable();
+        let mut all = Vec::new();
+        for (before, grant) in self.leases.into_iter().enumerate() {
+            while let Some((_, run)) = runs.next_if(|(at, _)| *at <= before) {
+                run.view(&holder, blobs, &mut all)?;
+            }
+            all.push(grant.view(holder.clone(), blobs)?);
+        }
+        for (_, run) in runs {
+            run.view(&holder, blobs, &mut all)?;
+        }
+        Ok(all)
+    }
+}
+
 /// One grant: `[fence, seq, granted_at, expires_at, deadline, job, limits, resources, token]`. `token`:
 /// it was granted and given back in one step, there is no lease.
 #[derive(Deserialize)]
-pub(crate) struct GrantReply(
+struct GrantReply(
     u64,
     u64,
     u64,
@@ -59,12 +122,12 @@ struct GrantedResource(PoolName, ResourceId, Vec<Tag>, Maybe<usize>);
 /// What leases of who did not say who they are show.
 const ANONYMOUS: &str = "anonymous";
 
-pub(crate) fn holder(holder: Maybe<String>) -> String {
+fn holder(holder: Maybe<String>) -> String {
     holder.0.unwrap_or_else(|| ANONYMOUS.to_owned())
 }
 
 impl GrantReply {
-    pub(crate) fn view(self, holder: String, blobs: &Blobs) -> Result<LeaseView, Malformed> {
+    fn view(self, holder: String, blobs: &Blobs) -> Result<LeaseView, Malformed> {
         let GrantReply(fence, seq, granted_at, expires_at, deadline, job, limits, held, token) =
             self;
         let resource = |GrantedResource(pool, id, tags, data)| {
@@ -85,7 +148,7 @@ impl GrantReply {
     }
 
     /// What undoes it: its fence and its row number, unless there is nothing to undo.
-    pub(crate) fn name(&self) -> Option<(u64, u64)> {
+    fn name(&self) -> Option<(u64, u64)> {
         (!self.8).then_some((self.0, self.1))
     }
 }
@@ -132,12 +195,37 @@ pub(crate) struct SettledReply {
     pushed: Vec<PushedReply>,
 }
 
+/// What a settle was answered.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum SettleReply {
+    /// All succeeded, and nothing else is to be told.
+    All { all: usize },
+    /// One answer each.
+    Each(Vec<SettledReply>),
+}
+
 /// The answer to a settle, in the words of its call.
 pub(crate) fn settled(
     asked: Settle,
-    reply: Vec<SettledReply>,
+    reply: SettleReply,
     blobs: &Blobs,
 ) -> Result<Vec<SettledLease>, Malformed> {
+    let reply = match reply {
+        SettleReply::Each(reply) => reply,
+        SettleReply::All { all } if all == asked.settle.len() => {
+            let one = |item: tenure_core::lease::SettleItem| SettledLease {
+                lease: item.lease,
+                ok: true,
+                state: Some(JobState::Succeeded),
+                run_at: None,
+                code: None,
+                pushed: Vec::new(),
+            };
+            return Ok(asked.settle.into_iter().map(one).collect());
+        }
+        SettleReply::All { .. } => return Err(Malformed("the answer to one of its items")),
+    };
     if asked.settle.len() != reply.len() {
         return Err(Malformed("the answer to one of its items"));
     }

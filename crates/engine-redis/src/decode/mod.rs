@@ -25,7 +25,7 @@ use jobs::{Shape, ShapeReply};
 pub(crate) use explain::ExplainedReply;
 pub(crate) use jobs::{ListedJobs, PushReply, Stored, pushed_ids, pushed_jobs};
 pub(crate) use leases::{
-    ExtendedReply, LeasedReply, LeasesReply, SettledReply, extended, holder, leases_listed, settled,
+    ExtendedReply, LeasedReply, LeasesReply, SettleReply, extended, leases_listed, settled,
 };
 pub(crate) use lenient::Maybe;
 pub(crate) use resources::{ResourceReply, SyncedReply};

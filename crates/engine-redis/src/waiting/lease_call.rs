@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::space::Waiter;
 use crate::call::{AskError, Caller, malformed};
-use crate::decode::{Answered, LeasedReply, holder};
+use crate::decode::{Answered, LeasedReply};
 use crate::encode::{DropWaitArgs, LeaseArgs, UndoArgs, Wait, pack};
 use crate::options::Time;
 
@@ -241,7 +241,7 @@ impl Call {
         let mut again = false;
         for _ in 0..MORE_MAX {
             let reply = self.ask(0, again).await?;
-            if !reply.reply.more || !reply.reply.leases.is_empty() {
+            if !reply.reply.more || reply.reply.has_leases() {
                 return given(reply);
             }
             again = true;
@@ -276,8 +276,8 @@ impl Call {
             }
             let reply = self.ask(left, again).await?;
             again = true;
-            let LeasedReply { leases, waits, over, more: tired, .. } = &reply.reply;
-            if !leases.is_empty() || *over {
+            let LeasedReply { waits, over, more: tired, .. } = &reply.reply;
+            if reply.reply.has_leases() || *over {
                 return given(reply);
             }
             if *tired && more < MORE_MAX && !sender.is_closed() {
@@ -325,14 +325,14 @@ impl Call {
 
 /// What a call is answered.
 fn given(reply: Answered<LeasedReply>) -> Result<Given, CallError> {
-    let Answered { reply, blobs, .. } = reply;
-    let granted = reply.leases.iter().filter_map(|grant| grant.name()).collect();
-    let holder = holder(reply.holder);
-    let leases = reply.leases.into_iter().map(|grant| grant.view(holder.clone(), &blobs));
+    let Answered { mut reply, blobs, .. } = reply;
+    let granted = reply.names();
+    let next_at = reply.next_at.0.map(Moment::from_us);
+    let reasons = std::mem::take(&mut reply.reasons);
     let answer = Leased {
-        leases: leases.collect::<Result<_, _>>().map_err(malformed("lease"))?,
-        next_at: reply.next_at.0.map(Moment::from_us),
-        reasons: reply.reasons.into_iter().map(|reason| reason.read(0)).collect(),
+        leases: reply.views(&blobs).map_err(malformed("lease"))?,
+        next_at,
+        reasons: reasons.into_iter().map(|reason| reason.read(0)).collect(),
     };
     Ok(Given { answer, granted })
 }

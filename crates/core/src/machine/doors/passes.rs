@@ -49,6 +49,8 @@ impl Space {
         let key = &self.doors[door].key;
         let Some(lane) = self.entry_lane(entry) else {
             return match key {
+                // Its own limit is not set any more: the queue is open.
+                DoorKey::Limit(limit) if !self.is_set(*limit) => Fit::Yes,
                 DoorKey::Limit(limit) => self.limit_fit(*limit, 1, 1, None, now),
                 DoorKey::Pool(..) => Fit::Yes,
             };

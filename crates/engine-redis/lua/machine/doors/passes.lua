@@ -51,7 +51,8 @@ function T.entry_fits(door, entry, now)
   local lane = T.entry_lane(entry)
   if not lane then
     local kind, name = T.door_need(door)
-    if kind == 'l' then
+    -- Where its own limit is not set any more the queue is open.
+    if kind == 'l' and T.setting_of(name) then
       return T.limit_fit(name, 1, 1, nil, now)
     end
     return 'yes'

@@ -1,0 +1,39 @@
+//! Tenure as it is measured: straight on Redis, no server between.
+
+mod lifecycle;
+mod pipelined;
+mod producer;
+mod worker;
+
+use std::sync::Arc;
+
+use peers_gauge::{Call, Failed, Role};
+use tenure::{Client, Namespace, QueueName};
+use tenure_engine_redis::link::Address;
+use tenure_engine_redis::{Options, RedisEngine};
+
+/// A client straight on this Redis, as a user would make it.
+fn client(call: &Call) -> Result<Client, Failed> {
+    let engine = RedisEngine::open(Options::new(Address::parse(&call.url())?))?;
+    Ok(Client::new(Arc::new(engine), Namespace::main()))
+}
+
+fn queue() -> Result<QueueName, Failed> {
+    Ok(QueueName::parse("bench")?)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failed> {
+    let call = Call::read()?;
+    let client = client(&call)?;
+    match call.role {
+        Role::Push | Role::PushFree => producer::push(&client, &call).await,
+        Role::PushKeyed | Role::PushBlocked => producer::push_keyed(&client, &call).await,
+        Role::Steady => producer::steady(&client, &call).await,
+        Role::Later => producer::later(&client, &call).await,
+        Role::Drain | Role::Listen | Role::DrainKeyed | Role::DrainFree => {
+            worker::work(&client, &call).await
+        }
+        Role::Lifecycle => lifecycle::run(&client, &call).await,
+    }
+}
