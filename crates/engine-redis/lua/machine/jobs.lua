@@ -113,7 +113,12 @@ end
 function T.written(j)
   local row = j.dirty_head and encode_row(j) or j.row
   if j.dirty and not (j.new and j.state == 'w' and j.plain) then
-    return row, encode_life(j)
+    -- Once all is done, what is shown is what is written.
+    local life = j.packed or encode_life(j)
+    if db.all_done then
+      j.packed = life
+    end
+    return row, life
   end
   return row, j.life or false
 end
@@ -251,6 +256,7 @@ function T.job_part(job, part)
 end
 function T.set_job_part(job, part, value)
   local _, key, n = home(job.seq)
+  job.parts = true
   M.set(key .. part, n, value)
 end
 

@@ -89,6 +89,8 @@ end
 -- ---- Granted ----
 
 local U64 = 207
+-- So many heads of a lane are looked at first.
+local HEADS_FIRST = 16
 
 -- The life of a job that was just granted, or that just succeeded, in pieces: what differs from job to
 -- job has a fixed place behind a fixed head, what is the same for all is made once.
@@ -117,21 +119,33 @@ function T.grant_short(lane, most, asker, leases, now)
     local other = T.second(g.open, T.group_open(b.group))
     before = before and other and min(before, other) or before or other
   end
-  local seqs, arrivals, many = {}, {}, 0
-  for arrival, seq in L.each(l.line, T.lane_line(lane)) do
-    if many >= most or before and arrival > before then
-      break
+  -- Heads are read a few at first and then more: where jobs that go the long way stand among them, what
+  -- is read beyond the first of those is read in vain, once for each of them.
+  local heads, step, ended = L.each(l.line, T.lane_line(lane)), HEADS_FIRST, false
+  local seqs, arrivals, many, rows, at = {}, {}, 0, nil, 0
+  local function read_on()
+    local fresh_seqs, n = {}, 0
+    while n < step and many < most and not ended do
+      local arrival, seq = heads()
+      if not arrival or before and arrival > before then
+        ended = true
+      else
+        n, many = n + 1, many + 1
+        fresh_seqs[n], seqs[many], arrivals[many] = seq, seq, arrival
+      end
     end
-    many = many + 1
-    seqs[many], arrivals[many] = seq, arrival
+    at, step = many - n, step * 4
+    rows = T.read_rows(fresh_seqs)
+    return n > 0
   end
-  local rows = T.read_rows(seqs)
   local space = db.space
   local expiries = Z.bulk('e')
   local tails, last_key, puts, n_puts = {}, nil, nil, 0
   local granted, fence = 0, space.fence
-  for i = 1, many do
-    local row, life = rows[i * 2 - 1], rows[i * 2]
+  local i = 0
+  while i < many or read_on() do
+    i = i + 1
+    local row, life = rows[(i - at) * 2 - 1], rows[(i - at) * 2]
     if not row or life then
       break
     end

@@ -46,17 +46,21 @@ local function repeated(request)
   return leases
 end
 
+-- The reply: what is granted is shown once all that the call does is done.
 local function shown(leases)
-  local all, runs, at = {}, {}, 1
-  while at <= #leases do
-    if leases[at].short then
-      -- Where it stands among the others, and the run.
-      local run, after = T.show_short(leases, at)
-      runs[#runs + 1], at = { #all, run }, after
-    else
-      all[#all + 1], at = T.show_grant(leases[at]), at + 1
+  local all, runs = {}, {}
+  T.later(function()
+    local at = 1
+    while at <= #leases do
+      if leases[at].short then
+        -- Where it stands among the others, and the run.
+        local run, after = T.show_short(leases, at)
+        runs[#runs + 1], at = { #all, run }, after
+      else
+        all[#all + 1], at = T.show_grant(leases[at]), at + 1
+      end
     end
-  end
+  end)
   return { leases = all, runs = runs, holder = leases[1] and leases[1].holder }
 end
 
@@ -131,7 +135,9 @@ local function lease_needs(args, now)
     if args.ttl == 0 then
       -- Tokens only: granted and given back in one step, nothing to settle.
       T.end_lease(lease, nil, { kind = 'undelivered' }, now)
-      reply.leases[1][9] = true
+      T.later(function()
+        reply.leases[1][9] = true
+      end)
     end
     return reply
   end

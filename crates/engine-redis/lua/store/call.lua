@@ -68,6 +68,7 @@ local function fresh(prefix)
   db.said = {}
   db.blobs = nil
   db.laters = {}
+  db.all_done = false
   db.shown = nil
   db.rows = {}
 end

@@ -121,6 +121,7 @@ function T.run(op, keys, argv)
       T.serve(now)
     end
     header.t, header.r = now, reply
+    db.all_done = true
     for _, later in ipairs(db.laters) do
       later(header)
     end

@@ -172,7 +172,7 @@ end
 local KEPT = {}
 local kept_spaces = 0
 -- More than so many things of a namespace, or so many namespaces, are read anew.
-local HELD_MAX, SPACES_MAX = 4000, 64
+local HELD_MAX, SPACES_MAX = 20000, 16
 -- Of the maps only those are kept that have an entry for a name in use, not for every job or call.
 local MAPS = { qn = true, sk = true, lk = true, bk = true, gn = true }
 
