@@ -121,6 +121,17 @@ impl Corner {
     }
 }
 
+/// How a command ends that left its corner: what went wrong in it comes first, and what went wrong
+/// with leaving is told at least.
+pub fn left(ended: Result<(), Failure>, left: Result<(), Failure>) -> Result<(), Failure> {
+    if let (Err(ended), Err(left)) = (&ended, &left)
+        && ended != left
+    {
+        left.tell();
+    }
+    ended.and(left)
+}
+
 /// The next cursor, and keys.
 fn scanned(answer: Value) -> (Vec<u8>, Vec<Vec<u8>>) {
     let bytes = |value| match value {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, wanted};
 
 /// Longer than this nothing here takes, and shorter than the waits that must end early.
 const SOON: Duration = Duration::from_secs(30);
@@ -194,6 +194,27 @@ fn applications_with_prefixes_of_their_own_do_not_see_each_other() {
     let keys = redis.must(&["KEYS", "*"]);
     let keys = format!("{keys:?}");
     assert!(keys.contains("shop:{default}") && !keys.contains("tenure:"), "{keys}");
+}
+
+#[test]
+fn a_cluster_and_a_redis_with_sentinels_are_used_by_their_addresses() {
+    if !wanted() {
+        return;
+    }
+    let cluster = RedisCluster::start_with(2, Aof::Off);
+    let sentinel = RedisSentinel::start_with(Aof::Off);
+    for url in [cluster.url(), sentinel.url()] {
+        let server = Server::start(&url);
+        // These two lie in different halves of the slots.
+        for namespace in ["default", "foo"] {
+            let here = ["--namespace", namespace];
+            done(&url, &[&here[..], &["push", "q", "1", "--id", "one"]].concat());
+            let work = ["work", "q", "--until-empty", "--", "cat"];
+            assert_eq!(done(&server.url(), &[&here[..], &work].concat()), "1");
+            assert_eq!(answer(&url, &[&here[..], &["job", "one"]].concat())["state"], "succeeded");
+            assert_eq!(answer(&url, &[&here[..], &["audit"]].concat())["ok"], true);
+        }
+    }
 }
 
 #[test]

@@ -26,6 +26,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(160);
 /// After so long a caller may ask again where the store is full.
 const FULL_RETRY_S: u64 = 5;
+/// What the address of a cluster begins with.
+const CLUSTER_SCHEME: &str = "redis-cluster://";
 
 /// Why a call has no reply.
 #[derive(Debug)]
@@ -131,6 +133,11 @@ fn parts(operation: &str, value: Value) -> Result<Vec<Vec<u8>>, CallError> {
 
 /// Whether the server did nothing and will soon be able to: a failover, a start, a slot on its way.
 fn is_between(why: &LinkError) -> bool {
+    if let LinkError::Refused { code, message } = why
+        && is_redirection(code)
+    {
+        return !message.contains(CLUSTER_SCHEME);
+    }
     matches!(
         why.code(),
         Some(
@@ -144,6 +151,12 @@ fn is_between(why: &LinkError) -> bool {
                 | "TENURE_MOVING"
         )
     )
+}
+
+/// A node sends a call on to another. The link follows; what is left is a slot that moved on meanwhile,
+/// or a cluster whose address is that of a single server, and then the message names the right scheme.
+fn is_redirection(code: &str) -> bool {
+    matches!(code, "MOVED" | "ASK")
 }
 
 /// What a caller is told.
@@ -174,7 +187,8 @@ fn told(operation: &str, why: LinkError) -> CallError {
             "this redis is a replica: a failover is under way, or the address names a replica; name \
              the primary, the sentinels or the cluster",
         ),
-        "TRYAGAIN" | "TENURE_MOVING" => unavailable(
+        "MOVED" | "ASK" if message.contains(CLUSTER_SCHEME) => unavailable(&message),
+        "MOVED" | "ASK" | "TRYAGAIN" | "TENURE_MOVING" => unavailable(
             "the slot of this namespace is being moved to another node: ask again when it has \
              arrived",
         ),
@@ -201,6 +215,13 @@ fn told(operation: &str, why: LinkError) -> CallError {
             format!("redis does not permit this: {message}"),
             "give the address the user and the password of one who may call the functions and \
              listen to the channels of Tenure",
+        ))
+        .into(),
+        // A command inside of a function that the user may not call.
+        _ if message.contains("can't run this command") => Fault::Denied(Refusal::new(
+            Code::Unauthorized,
+            format!("redis does not permit this: {message}"),
+            "permit the user every command that `tenure redis print-library` calls",
         ))
         .into(),
         _ => Fault::Broken(format!("redis refused {operation}: {code} {message}")).into(),
@@ -231,6 +252,21 @@ mod tests {
         assert!(matches!(told("push", lost), CallError::Fault(Fault::Unknown(_))));
         assert!(matches!(told("push", refused("NOPERM")), CallError::Fault(Fault::Denied(_))));
         assert!(matches!(told("push", refused("ERR")), CallError::Fault(Fault::Broken(_))));
+    }
+
+    #[test]
+    fn a_slot_that_moved_on_is_tried_again_and_a_wrong_address_is_not() {
+        for code in ["MOVED", "ASK", "TRYAGAIN", "TENURE_MOVING"] {
+            assert!(is_between(&refused(code)), "{code}");
+            let told = told("push", refused(code));
+            assert!(matches!(told, CallError::Fault(Fault::Unavailable(_))), "{code}");
+        }
+        let wrong = LinkError::refused("MOVED", "write redis-cluster:// in its address");
+        assert!(!is_between(&wrong));
+        match told("push", wrong) {
+            CallError::Fault(Fault::Unavailable(why)) => assert!(why.contains("redis-cluster://")),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

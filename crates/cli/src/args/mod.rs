@@ -27,6 +27,7 @@ Exit codes:
 
 Environment:
   TENURE_URL        where the server or store is
+  TENURE_STORE      where `serve` has its state; for an address with a password
   TENURE_NAMESPACE  the namespace
   TENURE_TOKEN      the server's token; never an argument, since others can see those
   NO_COLOR          no colours

@@ -18,7 +18,7 @@ pub use self::args::BenchArgs;
 use self::args::{Other, Scenario, word};
 use self::goals::Goals;
 use self::scenario::Figure;
-use crate::corner::Corner;
+use crate::corner::{Corner, left};
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 use crate::output::table::Table;
@@ -35,16 +35,9 @@ pub async fn run(out: Output, mut args: BenchArgs) -> Result<(), Failure> {
             let corner = corner(&args)?;
             let ours = corner.clone().filter(|_| !args.part);
             let ended = unless_interrupted(bench(out, args, corner.as_ref())).await;
-            let left = match ours {
-                Some(corner) => corner.clear().await,
-                None => Ok(()),
-            };
-            match (ended, left) {
-                (Err(why), Err(left)) => {
-                    left.tell();
-                    Err(why)
-                }
-                (ended, left) => ended.and(left),
+            match ours {
+                Some(ours) => left(ended, ours.clear().await),
+                None => ended,
             }
         }
     }

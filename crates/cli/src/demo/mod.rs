@@ -38,6 +38,7 @@ use self::site::{Site, Temper};
 use self::store::{Place, Servers};
 use self::verdict::{Told, Verdict};
 use self::worker::{Accepted, SLOTS};
+use crate::corner;
 use crate::exit::{Failure, NO, NOT_STARTED};
 use crate::output::Output;
 use crate::own::{OwnProcess, Words as Say, temporary_folder, unless_interrupted};
@@ -97,13 +98,7 @@ pub async fn run(out: Output, args: DemoArgs) -> Result<(), Failure> {
     let place = Place::of(args.store.as_deref())?;
     let ended = unless_interrupted(show(out, &args, &place)).await;
     // All that wrote there has ended by now.
-    match (ended, place.leave().await) {
-        (Err(why), Err(left)) => {
-            left.tell();
-            Err(why)
-        }
-        (ended, left) => ended.and(left),
-    }
+    corner::left(ended, place.leave().await)
 }
 
 /// All that is up while the demo runs. Dropped in this order: workers, servers, folder.

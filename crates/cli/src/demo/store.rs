@@ -18,7 +18,7 @@ pub enum Place {
     /// On a Redis that is started for the demo.
     OwnRedis,
     /// In a corner of somebody's Redis.
-    Redis(Corner),
+    Redis(Box<Corner>),
 }
 
 impl Place {
@@ -28,7 +28,7 @@ impl Place {
             None => Ok(Place::Folder),
             Some(OWN) => Ok(Place::OwnRedis),
             Some(store) => Corner::of(store, "demo")
-                .map(Place::Redis)
+                .map(|corner| Place::Redis(Box::new(corner)))
                 .map_err(|no| no.hint("name a Redis (redis://HOST:6379), or write --store redis")),
         }
     }

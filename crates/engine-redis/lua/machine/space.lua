@@ -33,6 +33,15 @@ function T.sooner(at)
   end
 end
 
+-- Who ticks is told of a moment that is sooner than what it knows: who set it may be gone by then.
+function T.tell_sooner(at)
+  local space = db.space
+  if at and space.claim and (space.next_due == 0 or at < space.next_due) then
+    space.next_due = at
+    db.said[#db.said + 1] = { db.prefix .. 't:', text(at) }
+  end
+end
+
 -- Timers are ordered sets by moment. Setting one makes the next due moment known.
 function T.timer_set(key, at, what)
   Z.add(key, at, what)

@@ -18,7 +18,11 @@ T.op('extend', { 'write', 'allow-oom' }, function(args, now)
     if not lease then
       reply.lost[#reply.lost + 1] = index
     else
-      lease.ttl = args.ttl or lease.ttl
+      if args.ttl then
+        lease.ttl = args.ttl
+        -- After a store that may have forgotten it, this one is waited for as well.
+        db.space.ttl_max = max(db.space.ttl_max, args.ttl)
+      end
       local expires_at = now + lease.ttl
       if lease.deadline then
         expires_at = min(expires_at, lease.deadline + floor(lease.ttl / 4))

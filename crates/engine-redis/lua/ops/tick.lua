@@ -24,6 +24,10 @@ T.op('tick', { 'write', 'allow-oom' }, function(args)
   T.later(function(header)
     local due = T.next_due()
     header.d = due
+    -- What was due is done: who waited to see it done looks at the next moment.
+    if reply.claim and due ~= space.next_due then
+      db.said[#db.said + 1] = { db.prefix .. 't:', '=' .. (due and text(due) or '') }
+    end
     space.next_due = due or 0
     reply.more = due ~= nil and due <= now
   end)

@@ -9,6 +9,21 @@ local function many(command, key, items)
   end
 end
 
+-- While a slot is on its way to another node, a part of a namespace lies here and the rest there, and a
+-- node that takes a slot in answers for a key that has not come yet as if there were none. So nothing is
+-- done then. A command for two keys, one of them nowhere, is refused by both nodes for just as long.
+function db.look_at_slot(meta)
+  if db.clustered == nil then
+    db.clustered = find(call('INFO', 'cluster'), 'cluster_enabled:1', 1, true) ~= nil
+  end
+  if db.clustered then
+    local seen = redis.pcall('EXISTS', meta, db.prefix .. 'nowhere')
+    if type(seen) == 'table' and seen.err then
+      error({ err = 'TENURE_MOVING the slot of this namespace is on its way to another node' }, 0)
+    end
+  end
+end
+
 -- Starts a call on the namespace whose key `m` this is.
 function db.begin(meta, writes)
   if not floor then
@@ -23,6 +38,7 @@ function db.begin(meta, writes)
   if frozen then
     error({ err = 'TENURE_FROZEN this namespace is frozen while its slot is moved' }, 0)
   end
+  db.look_at_slot(meta)
   db.raw = raw
   if not (writes and db.take_kept(raw)) then
     db.space = raw and db.decode('m', raw) or T.new_space()
@@ -128,8 +144,9 @@ function T.run(op, keys, argv)
     if db.shown then
       header.sh = db.shown.all
     end
-    if op.writes and not header.d and db.sooner then
+    if op.writes and op.name ~= 'tick' then
       header.d = db.sooner
+      T.tell_sooner(db.sooner)
     end
   end)
   if not ok then
