@@ -185,6 +185,29 @@ function T.seq_of(id, b)
   return seq and tonumber(seq)
 end
 
+-- Which of these ids are there already: id -> number. `jobs` are {id, b, …}.
+function T.known_ids(jobs)
+  local by_part, parts = {}, {}
+  for _, job in ipairs(jobs) do
+    local of_part = by_part[job[2]]
+    if not of_part then
+      of_part = {}
+      by_part[job[2]] = of_part
+      parts[#parts + 1] = job[2]
+    end
+    of_part[#of_part + 1] = job[1]
+  end
+  local known = {}
+  for _, part in ipairs(parts) do
+    local key, of_part = ids(part), by_part[part]
+    M.fill(key, of_part)
+    for _, id in ipairs(of_part) do
+      known[id] = M.get(key, id)
+    end
+  end
+  return known
+end
+
 -- What a path names: {id, b} or {key}. The job; or nil.
 function T.named(ref)
   if ref.key then

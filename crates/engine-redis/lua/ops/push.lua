@@ -177,12 +177,21 @@ end
 
 local STORE = { 'store' }
 
+-- Whether a queue takes any number of jobs.
+local function takes_any_number(name)
+  local queue = T.find_queue(name)
+  return not (queue and T.queue_settings(queue).max_waiting)
+end
+
 -- Checks a push without changing anything; what is to be done with each job.
 function T.plan_push(jobs, shapes, fresh, now)
   local plans, seen_ids, seen_keys, waiting = {}, {}, {}, {}
+  local known, takes_any = fresh and {} or T.known_ids(jobs), {}
   for index, new in ipairs(jobs) do
     local plan, queue
-    if fresh and not new[6] then
+    local id = new[1]
+    if not new[6] and not known[id] and not seen_ids[id] then
+      seen_ids[id] = index
       local spec = shapes[new[5]]
       if not spec.checked then
         T.at_item(index, T.check_spec, spec)
@@ -201,19 +210,16 @@ function T.plan_push(jobs, shapes, fresh, now)
     if plan[1] == 'store' then
       local more = (waiting[queue] or 0) + 1
       waiting[queue] = more
-      if more == 1 or T.has_room_for_all(queue) == false then
+      if more == 1 then
+        takes_any[queue] = takes_any_number(queue)
+      end
+      if not takes_any[queue] then
         T.at_item(index, check_room, queue, more)
       end
     end
     plans[index] = plan
   end
   return plans
-end
-
--- Whether a queue takes any number of jobs.
-function T.has_room_for_all(name)
-  local queue = T.find_queue(name)
-  return not (queue and T.queue_settings(queue).max_waiting)
 end
 
 local function moment(job, now)

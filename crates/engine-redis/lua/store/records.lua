@@ -116,6 +116,18 @@ function M.get(key, field)
   return value or nil
 end
 
+-- Reads many fields that will be asked for, by one command.
+function M.fill(key, fields)
+  local now = map_of(key).now
+  local found = call('HMGET', db.prefix .. key, unpack(fields))
+  for i, field in ipairs(fields) do
+    if now[field] == nil then
+      now[field] = found[i]
+    end
+  end
+  db.held = db.held + #fields
+end
+
 local function change(key, field, value, was)
   local map = map_of(key)
   if map.was[field] == nil then
