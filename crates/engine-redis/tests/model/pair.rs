@@ -161,8 +161,11 @@ struct Program<'a> {
 
 impl Program<'_> {
     async fn settle_time(&self) -> Result<(), TestCaseError> {
-        let set =
-            self.server.redis.testing_set_clock(self.clock.now(), &[self.namespace.clone()]).await;
+        let set = self
+            .server
+            .redis
+            .testing_set_clock(self.clock.now(), std::slice::from_ref(&self.namespace))
+            .await;
         set.map_err(|why| TestCaseError::fail(format!("the clock: {why}")))?;
         self.machine.settled().await;
         Ok(())
@@ -189,7 +192,7 @@ impl Program<'_> {
         match step {
             Step::Push { jobs } => {
                 // What is answered by ids alone may be stored the short way.
-                let whole = jobs.first().is_some_and(|job| job.id % 2 == 0);
+                let whole = jobs.first().is_some_and(|job| job.id.is_multiple_of(2));
                 let answer = if whole { PushAnswer::Whole } else { PushAnswer::Ids };
                 let jobs = jobs.iter().map(|job| self.job(job)).collect();
                 self.ask(Push { jobs, answer }).await?;
@@ -217,7 +220,7 @@ impl Program<'_> {
             Step::Extend { leases, ttl_s } => {
                 let item = |n: &u8| {
                     let lease = self.named(*n)?;
-                    Some(ExtendItem { lease, progress: (*n % 2 == 0).then(|| Json::of(n)) })
+                    Some(ExtendItem { lease, progress: n.is_multiple_of(2).then(|| Json::of(n)) })
                 };
                 let leases = leases.iter().filter_map(item).collect();
                 self.ask(Extend { leases, ttl: ttl_s.map(Span::from_s) }).await?;

@@ -1,0 +1,224 @@
+//! Chaos: worker processes, pushing processes and Redis itself are killed at random moments, for a minute
+//! (`TENURE_CHAOS_SECONDS=600` for a soak). What held is judged by what the processes themselves wrote
+//! down, with their fences, and not by what Tenure says of it.
+//!
+//! Redis syncs every write here and the address says that it forgets nothing.
+
+mod part;
+mod parts;
+mod records;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tenure_core::job::JobState;
+use tenure_core::names::{JobRef, LimitName, Namespace};
+use tenure_core::requests::{
+    GetJob, GetLimit, GetStats, ListLeases, Operation, Page, PutLimit, RunAudit,
+};
+use tenure_core::settings::LimitSettings;
+use tenure_engine::{CallError, EngineExt, Fault};
+use tenure_engine_redis::link::Address;
+use tenure_engine_redis::{Options, RedisEngine};
+use tenure_testkit::TempDir;
+use tenure_testkit::redis::{Aof, RedisServer, wanted};
+
+use part::{CAPS, TTL};
+use parts::{Part, Role};
+
+const SECONDS: &str = "TENURE_CHAOS_SECONDS";
+const WORKERS: usize = 8;
+const SERVERS: usize = 3;
+/// A permit of a dead holder is back so long after its ttl.
+const SLACK: Duration = Duration::from_secs(1);
+/// When the killing is over, all jobs end within this.
+const DRAINED_WITHIN: Duration = Duration::from_secs(120);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Who is dead since when, and when Redis came back last.
+#[derive(Default)]
+struct Ends {
+    dead: BTreeMap<String, Instant>,
+    back: Option<Instant>,
+    /// The longest that a permit of a dead holder was seen after its death or Redis's return.
+    longest: Duration,
+}
+
+type Shared = Arc<Mutex<Ends>>;
+
+fn with<T>(ends: &Shared, act: impl FnOnce(&mut Ends) -> T) -> T {
+    act(&mut ends.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+async fn ok<O: Operation + Clone>(engine: &RedisEngine, request: O) -> O::Reply {
+    let begin = Instant::now();
+    loop {
+        match engine.run(&Namespace::main(), request.clone()).await {
+            Ok(reply) => return reply,
+            Err(CallError::Fault(Fault::Unavailable(_) | Fault::Unknown(_)))
+                if begin.elapsed() < Duration::from_secs(60) =>
+            {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(why) => panic!("{}: {why}", O::NAME),
+        }
+    }
+}
+
+/// Looks at all leases again and again: none of a dead holder may be there for longer than it may.
+async fn watch(engine: Arc<RedisEngine>, ends: Shared) {
+    let mut down = false;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let asked = Instant::now();
+        let page = Page { max: 1_000, cursor: None };
+        let list = ListLeases { page, ..ListLeases::default() };
+        let Ok(found) = engine.run(&Namespace::main(), list).await else {
+            down = true;
+            continue;
+        };
+        with(&ends, |ends| {
+            if std::mem::take(&mut down) {
+                ends.back = Some(Instant::now());
+            }
+            for lease in found.items {
+                let Some(&dead) = ends.dead.get(&lease.holder) else { continue };
+                let from = ends.back.map_or(dead, |back| back.max(dead));
+                ends.longest = ends.longest.max(asked.saturating_duration_since(from));
+            }
+        });
+    }
+}
+
+/// The moments and the victims are chosen by this; it is told, although no run is ever the same.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+fn seconds() -> u64 {
+    let told = std::env::var(SECONDS).ok();
+    told.map_or(60, |text| text.parse().unwrap_or_else(|_| panic!("{SECONDS}={text} is no number")))
+}
+
+/// Not a test: one of the processes of the test below, which starts this program again.
+#[test]
+#[ignore = "a process of the chaos, started by it"]
+fn one_process_of_the_chaos() {
+    part::run();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
+    if !wanted() {
+        return;
+    }
+    let seed = part::unix_us() | 1;
+    let mut dice = Dice(seed);
+    let folder = TempDir::new();
+    let mut redis = RedisServer::start(Aof::Always, &[]);
+    let url = format!("{}?forgets=never", redis.url());
+    let address = Address::parse(&url).expect("the address of the fixture is one");
+    let engine = RedisEngine::open(Options::new(address)).expect("an engine can be opened");
+    let engine = Arc::new(engine);
+    for (limit, cap) in CAPS {
+        let limit = LimitName::parse(limit).expect("a name");
+        let settings = LimitSettings { concurrency: Some(cap), ..LimitSettings::default() };
+        ok(&engine, PutLimit { limit, settings }).await;
+    }
+    let ends = Shared::default();
+    let watching = tokio::spawn(watch(engine.clone(), ends.clone()));
+    let start = |role, place| Part::start(role, place, &url, folder.path());
+    let mut workers: Vec<_> = (0..WORKERS).map(|at| start(Role::Worker, at)).collect();
+    let mut servers: Vec<_> = (0..SERVERS).map(|at| start(Role::Server, at)).collect();
+    let (begin, lasts) = (Instant::now(), Duration::from_secs(seconds()));
+    let (mut kills, mut killed_at) = ([0_u32; 3], BTreeMap::new());
+    while begin.elapsed() < lasts {
+        tokio::time::sleep(Duration::from_millis(300 + dice.below(1_500))).await;
+        match dice.below(10) {
+            0..6 => {
+                let victim = &mut workers[dice.below(WORKERS as u64) as usize];
+                let at = victim.kill();
+                killed_at.insert(victim.name.clone(), at);
+                with(&ends, |ends| ends.dead.insert(victim.name.clone(), Instant::now()));
+                victim.restart();
+                kills[0] += 1;
+            }
+            6..8 => {
+                let victim = &mut servers[dice.below(SERVERS as u64) as usize];
+                victim.kill();
+                victim.restart();
+                kills[1] += 1;
+            }
+            _ => {
+                tokio::task::block_in_place(|| {
+                    redis.kill();
+                    redis.restart();
+                });
+                with(&ends, |ends| ends.back = Some(Instant::now()));
+                kills[2] += 1;
+            }
+        }
+    }
+    for server in &mut servers {
+        server.kill();
+    }
+    // What is left is done by who is left.
+    let ending = Instant::now();
+    loop {
+        let stats = ok(&engine, GetStats).await;
+        let open = [JobState::Ready, JobState::Blocked, JobState::Scheduled, JobState::Running];
+        let left: u64 = open.iter().filter_map(|state| stats.jobs.get(state)).sum();
+        if left == 0 {
+            break;
+        }
+        assert!(ending.elapsed() < DRAINED_WITHIN, "{left} jobs do not end: {:?}", stats.jobs);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    watching.abort();
+    for worker in &mut workers {
+        let at = worker.kill();
+        killed_at.insert(worker.name.clone(), at);
+    }
+
+    let told = records::read(folder.path(), &killed_at);
+    // Nothing that was answered is lost.
+    for id in told.pushed.iter().chain(&told.settled) {
+        let job = ok(&engine, GetJob { job: JobRef::parse(id).expect("an id") }).await;
+        assert_eq!(job.state, JobState::Succeeded, "{id}");
+    }
+    // Nothing was over its cap at any instant, no job ran twice at once, fences rose.
+    let caps: BTreeMap<_, _> = CAPS.into_iter().collect();
+    for (limit, most) in records::most_at_once(&told.holds) {
+        assert!(most <= caps[limit.as_str()], "{most} held {limit} at once");
+        println!("{limit}: {most} of {} at once", caps[limit.as_str()]);
+    }
+    records::runs_of_a_job_follow_each_other(&told.holds);
+    for limit in caps.keys() {
+        let limit = LimitName::parse(limit).expect("a name");
+        assert_eq!(ok(&engine, GetLimit { limit }).await.in_use, 0);
+    }
+    let longest = with(&ends, |ends| ends.longest);
+    println!(
+        "seed {seed}: {} workers, {} servers and redis {} times killed; {} pushed, {} runs, {} settled, \
+         {} lost; a dead holder's permit was seen for at most {longest:?}",
+        kills[0],
+        kills[1],
+        kills[2],
+        told.pushed.len(),
+        told.holds.len(),
+        told.settled.len(),
+        told.lost,
+    );
+    assert!(longest <= TTL.std() + SLACK, "a permit came back after {longest:?}");
+    let audit = ok(&engine, RunAudit).await;
+    assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults);
+    assert!(told.settled.len() as u64 > seconds(), "next to nothing was done");
+}

@@ -1,0 +1,14 @@
+//! What is promised when Redis, the network, the clock or a slot fails: each promise of
+//! `docs/guarantees.md` that is about Redis, with the failure made to happen.
+
+mod calls;
+mod clock;
+mod failover;
+mod full;
+mod kill;
+mod partition;
+#[path = "../link/proxy.rs"]
+#[expect(dead_code, reason = "the link's own tests use more of it")]
+mod proxy;
+mod releases;
+mod slot;

@@ -1,0 +1,62 @@
+//! A client that is cut off: its packets are dropped, no connection is closed.
+
+use std::time::{Duration, Instant};
+
+use tenure_core::job::JobState;
+use tenure_core::refusal::Code;
+use tenure_core::time::Span;
+use tenure_engine::{CallError, Engine as _, EngineExt as _, Fault};
+use tenure_testkit::redis::{Aof, RedisServer, wanted};
+
+use crate::calls::*;
+use crate::proxy::{Passing, Proxy};
+
+const TTL: Span = Span::from_s(2);
+/// No call waits longer for an answer that does not come.
+const TOLD_WITHIN: Duration = Duration::from_secs(6);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_cut_off_is_told_so_and_loses_what_it_held_to_others() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let proxy = Proxy::to(server.port()).await;
+    let cut_off = open(&format!("redis://127.0.0.1:{}", proxy.port));
+    let other = open(&server.url());
+    push(&cut_off, job("q", "a")).await;
+    let held = take(&cut_off, asks("q", "cut-off", TTL)).await.expect("a job");
+    let lock = take(&cut_off, locks("lock:deploy", "cut-off-too", TTL)).await.expect("the lock");
+    // The other server is there as well, and ticks.
+    push(&other, job("q", "b")).await;
+    proxy.pass(Passing::Nothing);
+    let cut = Instant::now();
+    let call = cut_off.run(&ns(), extends(&held));
+    let told = tokio::spawn(async move { (call.await, cut.elapsed()) });
+    eventually("another gets the lock", async || {
+        let worker = format!("w{}", cut.elapsed().as_nanos());
+        take(&other, locks("lock:deploy", &worker, TTL)).await.is_some()
+    })
+    .await;
+    // Not before its holder had stopped by its own clock, and soon after its ttl.
+    assert!(cut.elapsed() > TTL.std() - Duration::from_millis(500), "{:?}", cut.elapsed());
+    assert!(cut.elapsed() < TTL.std() + Duration::from_secs(3), "{:?}", cut.elapsed());
+    let (answer, after) = told.await.expect("it ends");
+    assert!(after < TOLD_WITHIN, "{after:?}");
+    match answer {
+        Err(CallError::Fault(Fault::Unknown(_) | Fault::Unavailable(_))) => {}
+        answer => panic!("nothing can have been answered: {answer:?}"),
+    }
+    assert!(cut_off.health().degraded.is_some());
+    eventually("its job was taken back", async || {
+        see(&other, "a").await.state != JobState::Running
+    })
+    .await;
+    // It is back, and what it says of what it held comes too late.
+    proxy.pass(Passing::All);
+    assert!(!lives(&cut_off, &held).await);
+    let late = settle(&cut_off, &lock).await;
+    assert_eq!((late.ok, late.code), (false, Some(Code::LeaseLost)));
+    eventually("it is well again", async || cut_off.health().degraded.is_none()).await;
+    is_whole(&cut_off).await;
+}
