@@ -20,6 +20,9 @@ const MEMORY_PREFIX: &str = "tenure-memory-";
 const LOCK_TRIES: u32 = 25;
 const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
+/// So often in a row a new folder may be swept away while it is made.
+const SWEPT_TRIES: u32 = 16;
+
 /// A folder that is ours as long as this lives.
 pub(crate) struct Folder {
     path: PathBuf,
@@ -32,13 +35,31 @@ pub(crate) struct Folder {
 impl Folder {
     /// Makes it, if it is not there, and takes its lock.
     pub(crate) fn open(location: &Location) -> Result<Folder, OpenError> {
-        let (path, temporary) = match location {
-            Location::Folder(path) => (path.clone(), false),
+        match location {
+            Location::Folder(path) => Folder::at(path.clone(), false),
             Location::Memory => {
                 sweep(&std::env::temp_dir());
-                (temporary_path()?, true)
+                Folder::temporary(temporary_path)
             }
-        };
+        }
+    }
+
+    /// A folder of a new name. Between the making of its lock file and the taking of the lock it looks
+    /// to another who sweeps as if it had been left: then it is gone, and another is made.
+    fn temporary(name: impl Fn() -> Result<PathBuf, OpenError>) -> Result<Folder, OpenError> {
+        let mut made = Folder::at(name()?, true);
+        for _ in 1..SWEPT_TRIES {
+            match made {
+                Err(OpenError::Folder { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
+                    made = Folder::at(name()?, true);
+                }
+                other => return other,
+            }
+        }
+        made
+    }
+
+    fn at(path: PathBuf, temporary: bool) -> Result<Folder, OpenError> {
         let failed = |why| OpenError::Folder { folder: path.clone(), why };
         make_private_folder(&path).map_err(failed)?;
         let lock = private_file(&path.join(LOCK)).map_err(failed)?;
@@ -149,4 +170,23 @@ fn make_private_folder(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_swept_while_it_is_made_is_made_again() {
+        let (swept, other) = (temporary_path().unwrap(), temporary_path().unwrap());
+        // A name that leads nowhere: the folder seems to be there, and its files cannot be made.
+        std::os::unix::fs::symlink(other.join("nowhere"), &swept).unwrap();
+        let names = RefCell::new(vec![other.clone(), swept.clone()]);
+        let made = Folder::temporary(|| Ok(names.borrow_mut().pop().unwrap()));
+        let path = made.map(|folder| folder.path().to_owned());
+        fs::remove_file(&swept).unwrap();
+        assert_eq!(path.unwrap(), other);
+    }
 }
