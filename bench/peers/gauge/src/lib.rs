@@ -5,10 +5,12 @@
 //! end. A role that listens prints `ready` before, when it may be given work.
 
 mod call;
+mod drive;
 mod report;
 mod tally;
 
 pub use call::{Call, Role};
+pub use drive::{in_bulk, steadily};
 pub use report::{cpu_seconds, peak_rss_bytes, report};
 pub use tally::Tally;
 

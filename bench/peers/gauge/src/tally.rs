@@ -111,7 +111,8 @@ impl Tally {
     /// What was counted.
     pub fn figures(&self) -> Map<String, Value> {
         let handled = self.handled.load(Ordering::Relaxed);
-        let us = self.end.load(Ordering::Relaxed) as i64 - self.begin.load(Ordering::Relaxed) as i64;
+        let us =
+            self.end.load(Ordering::Relaxed) as i64 - self.begin.load(Ordering::Relaxed) as i64;
         let mut figures = Map::new();
         figures.insert("jobs".to_owned(), handled.into());
         figures.insert("seconds".to_owned(), (us as f64 / 1e6).into());
@@ -122,7 +123,8 @@ impl Tally {
         let mut late = self.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if !late.is_empty() {
             late.sort_unstable();
-            let at = |part: f64| late[((late.len() - 1) as f64 * part).round() as usize] as f64 / 1e3;
+            let at =
+                |part: f64| late[((late.len() - 1) as f64 * part).round() as usize] as f64 / 1e3;
             figures.insert("min_ms".to_owned(), json!(at(0.0)));
             figures.insert("p50_ms".to_owned(), json!(at(0.5)));
             figures.insert("p99_ms".to_owned(), json!(at(0.99)));

@@ -57,7 +57,8 @@ async fn live(
 async fn main() -> Result<(), Failed> {
     let call = Call::read()?;
     let mut link = redis::Client::open(call.url())?.get_multiplexed_async_connection().await?;
-    let _: String = cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(LIBRARY).query_async(&mut link).await?;
+    let _: String =
+        cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(LIBRARY).query_async(&mut link).await?;
     let content = serde_json::to_string(&Payload::new(0, 0, "free"))?;
     let begin = now_us();
     let done = Arc::new(AtomicU64::new(0));

@@ -63,7 +63,11 @@ async fn library(client: &Client, call: &Call, tally: &Arc<Tally>) -> Result<(),
         ready();
     }
     tally.done().await;
-    if role == Role::DrainFree { stopper.now() } else { stopper.drain() }
+    if role == Role::DrainFree {
+        stopper.now()
+    } else {
+        stopper.drain()
+    }
     worker.await??;
     Ok(())
 }

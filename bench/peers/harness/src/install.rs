@@ -1,0 +1,136 @@
+//! Installs what is measured into the work folder, with the pinned versions, and says what it took.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::Failed;
+use crate::program::Program;
+use crate::server::in_path;
+use crate::systems::{Got, System};
+
+/// Where things are.
+pub struct Folders {
+    /// `bench/peers`.
+    pub home: PathBuf,
+    /// `bench/peers/.work`.
+    pub work: PathBuf,
+    /// Where cargo builds.
+    pub target: PathBuf,
+}
+
+/// What was installed, so that nothing is installed twice.
+#[derive(Default)]
+pub struct Installed {
+    node: Option<Result<(), String>>,
+    cargo: HashMap<&'static str, Result<(), String>>,
+}
+
+/// A system that is ready to be measured.
+pub struct Ready {
+    /// How it is called.
+    pub program: Program,
+    /// Its version.
+    pub version: String,
+}
+
+impl Installed {
+    /// Makes a system ready, or says why it cannot be.
+    pub fn install(&mut self, folders: &Folders, system: &System) -> Result<Ready, Failed> {
+        let way = system.way.to_owned();
+        let options = if way.is_empty() { Vec::new() } else { vec!["--way".to_owned(), way] };
+        match system.got {
+            Got::Node { name } => {
+                let node = folders.work.join("node");
+                let done = self.node.get_or_insert_with(|| {
+                    node_packages(folders, &node).map_err(|why| why.to_string())
+                });
+                done.clone()?;
+                let package = node.join("node_modules").join(name).join("package.json");
+                let package: Value = serde_json::from_slice(&fs::read(package)?)?;
+                let version = package["version"].as_str().unwrap_or("unknown").to_owned();
+                let command = vec!["node".into(), format!("{name}.mjs").into()];
+                Ok(Ready { program: Program { command, folder: node, options }, version })
+            }
+            Got::Cargo { package, of } => {
+                let done = self
+                    .cargo
+                    .entry(package)
+                    .or_insert_with(|| build(folders, package).map_err(|why| why.to_string()));
+                done.clone()?;
+                let command = vec![folders.target.join("release").join(package).into()];
+                let program = Program { command, folder: folders.work.clone(), options };
+                Ok(Ready { program, version: locked(folders, of)? })
+            }
+        }
+    }
+}
+
+fn node_packages(folders: &Folders, node: &Path) -> Result<(), Failed> {
+    for tool in ["node", "npm"] {
+        in_path(tool).ok_or(format!("{tool} is not in PATH: install Node.js 20 or later"))?;
+    }
+    fs::create_dir_all(node)?;
+    let home = folders.home.join("node");
+    let lock = fs::read(home.join("package-lock.json"))?;
+    let old = fs::read(node.join("installed-lock.json")).ok();
+    for entry in fs::read_dir(&home)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), node.join(entry.file_name()))?;
+        }
+    }
+    if old.as_deref() == Some(&lock) && node.join("node_modules").is_dir() {
+        return Ok(());
+    }
+    eprintln!("installing the Node packages of node/package-lock.json");
+    // What the lock says. Not `npm ci`: it refuses a lock that lacks an optional package of another
+    // platform, and registries lack some of them.
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(node);
+    quietly(npm, "npm install")?;
+    fs::write(node.join("installed-lock.json"), lock)?;
+    Ok(())
+}
+
+fn build(folders: &Folders, package: &str) -> Result<(), Failed> {
+    eprintln!("building {package}");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--locked", "--quiet", "-p", package]);
+    cargo.arg("--target-dir").arg(&folders.target).current_dir(&folders.home);
+    quietly(cargo, "cargo build")
+}
+
+/// Runs it; what it says is shown only if it fails.
+fn quietly(mut command: Command, label: &str) -> Result<(), Failed> {
+    let output = command.stdin(Stdio::null()).output().map_err(|why| format!("{label}: {why}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Cargo begins with what is wrong; npm begins with a code and says the rest on the next lines.
+    let said: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("error") || line.starts_with("npm error"))
+        .map(|line| line.trim_start_matches("npm error").trim())
+        .filter(|line| !line.is_empty())
+        .take(2)
+        .collect();
+    let why = if said.is_empty() { text.trim().to_owned() } else { said.join("; ") };
+    Err(format!("{label} failed: {why}").into())
+}
+
+/// A crate's version in the lock; our own crates have no version that means anything.
+fn locked(folders: &Folders, name: &str) -> Result<String, Failed> {
+    let lock = fs::read_to_string(folders.home.join("Cargo.lock"))?;
+    let wanted = format!("name = \"{name}\"");
+    let mut lines = lock.lines().skip_while(|line| *line != wanted);
+    let version = lines.nth(1).and_then(|line| line.split('"').nth(1));
+    Ok(match version {
+        Some("0.0.0") => String::new(),
+        version => version.unwrap_or("unknown").to_owned(),
+    })
+}

@@ -1,0 +1,140 @@
+//! The systems: what each is, how it is got, what it can do, and where it is measured differently.
+
+/// How a system is got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Got {
+    /// A program on Node, with packages from npm.
+    Node {
+        /// Its file in `node/`, without `.mjs`, and its package.
+        name: &'static str,
+    },
+    /// A program of this folder's cargo workspace.
+    Cargo {
+        /// Its package.
+        package: &'static str,
+        /// The crate that is measured; its version is in the lock.
+        of: &'static str,
+    },
+}
+
+/// A system.
+#[derive(Clone, Copy, Debug)]
+pub struct System {
+    /// For `--only`.
+    pub name: &'static str,
+    /// For the table.
+    pub title: &'static str,
+    /// How it is got.
+    pub got: Got,
+    /// What it can do.
+    pub can: &'static [&'static str],
+    /// A way of doing it, for programs that have several.
+    pub way: &'static str,
+    /// Another way to push in bulk; the faster one counts.
+    pub push_too: &'static str,
+    /// Jobs of a drain, if it cannot do more.
+    pub drain_max: u64,
+    /// Jobs at once in a drain: what is fastest.
+    pub concurrency: u64,
+    /// Delayed jobs, if it cannot do more in reasonable time.
+    pub delayed_max: u64,
+    /// What a reader of the table must know.
+    pub note: &'static str,
+}
+
+const BASIC: &[&str] = &["bulk", "latency", "delayed"];
+const ALL: &[&str] = &["bulk", "latency", "delayed", "keyed", "blocked"];
+const MANY: u64 = u64::MAX;
+
+const PLAIN: System = System {
+    name: "",
+    title: "",
+    got: Got::Cargo { package: "peer-tenure", of: "tenure-engine-redis" },
+    can: ALL,
+    way: "",
+    push_too: "",
+    drain_max: MANY,
+    concurrency: 100,
+    delayed_max: MANY,
+    note: "",
+};
+
+/// All of them, in the order of the table.
+pub const SYSTEMS: &[System] = &[
+    System {
+        name: "tenure",
+        title: "Tenure, `tenure::Worker`",
+        note: "Finished jobs are kept for an hour, the default. Heartbeats, handlers as tasks, panics caught.",
+        ..PLAIN
+    },
+    System {
+        name: "tenure-pipelined",
+        title: "Tenure, own loop",
+        can: &["bulk", "latency", "delayed", "keyed", "blocked", "lifecycle"],
+        way: "pipelined",
+        note: "A loop on the engine's calls that leases while others are settled; no heartbeats.",
+        ..PLAIN
+    },
+    System {
+        name: "bare",
+        title: "bare layout",
+        got: Got::Cargo { package: "peer-layout", of: "peer-layout" },
+        can: &["lifecycle"],
+        note: "No queue, but what is left of one: a sorted set, a hash, leases with tokens.",
+        ..PLAIN
+    },
+    System {
+        name: "bullmq",
+        title: "BullMQ (Node)",
+        got: Got::Node { name: "bullmq" },
+        can: BASIC,
+        push_too: "bulk",
+        note: "Push: the faster of 64 add() in flight and addBulk of 1,000. Groups are not in the free version.",
+        ..PLAIN
+    },
+    System {
+        name: "bee-queue",
+        title: "bee-queue (Node)",
+        got: Got::Node { name: "bee-queue" },
+        can: BASIC,
+        ..PLAIN
+    },
+    System {
+        name: "rusty-sidekiq",
+        title: "rusty-sidekiq",
+        got: Got::Cargo { package: "peer-rusty-sidekiq", of: "rusty-sidekiq" },
+        can: BASIC,
+        delayed_max: 50,
+        note: "At most once: a job in flight is lost with its worker. Push: 64 at once, it has no \
+               bulk call. Delayed: 50 jobs, since it starts at most 10 per 5 s.",
+        ..PLAIN
+    },
+    System {
+        name: "oxana",
+        title: "oxana",
+        got: Got::Cargo { package: "peer-oxana", of: "oxana" },
+        can: ALL,
+        concurrency: 10,
+        note: "Drained 10 at once, which is faster than 100. For latency and lateness it \
+               looks for jobs every 5 ms, not every 10 s. A limit is a queue for each key.",
+        ..PLAIN
+    },
+    System {
+        name: "apalis-redis",
+        title: "apalis-redis",
+        got: Got::Cargo { package: "peer-apalis-redis", of: "apalis-redis" },
+        can: BASIC,
+        drain_max: 7_000,
+        note: "7,000 jobs drained: above 8,000 due ones its worker ends with an error. It looks for \
+               jobs every 10 ms; delays are cut to whole seconds, so jobs run early.",
+        ..PLAIN
+    },
+    System {
+        name: "bullmq-official",
+        title: "BullMQ (Rust crate)",
+        got: Got::Cargo { package: "peer-bullmq-official", of: "bullmq-official" },
+        can: BASIC,
+        note: "add_bulk of 1,000 jobs, 4 calls in flight.",
+        ..PLAIN
+    },
+];

@@ -1,0 +1,229 @@
+//! The workloads: what is done, in which order, and what is made of it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::Failed;
+use crate::program::Program;
+use crate::results::Row;
+use crate::server::Server;
+use crate::systems::System;
+
+/// In which order they are measured; the first part in rounds, one system after the other.
+pub const WORKLOADS: &[&str] = &["bulk", "lifecycle", "keyed", "blocked", "latency", "delayed"];
+/// Of those a round is enough: they take their time and their percentiles are of many jobs.
+pub const ONCE: &[&str] = &["latency", "delayed"];
+
+const LONG: Duration = Duration::from_secs(300);
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Jobs of bulk.
+    pub bulk: u64,
+    /// Jobs over keys, and keys.
+    pub keyed: (u64, u64),
+    /// Seconds of latency and lifecycle.
+    pub seconds: (u64, u64),
+    /// Delayed jobs.
+    pub delayed: u64,
+}
+
+impl Size {
+    /// What the table is made of.
+    pub const FULL: Size =
+        Size { bulk: 100_000, keyed: (20_000, 1_000), seconds: (10, 5), delayed: 2_000 };
+    /// To see that it works.
+    pub const QUICK: Size =
+        Size { bulk: 20_000, keyed: (4_000, 200), seconds: (3, 2), delayed: 400 };
+}
+
+/// What measures.
+pub struct Measure<'a> {
+    pub redis: &'a Path,
+    pub aof: bool,
+    pub size: Size,
+}
+
+fn options(list: &[(&str, u64)]) -> Vec<String> {
+    list.iter().flat_map(|(name, value)| [format!("--{name}"), value.to_string()]).collect()
+}
+
+impl Measure<'_> {
+    fn server(&self) -> Result<Server, Failed> {
+        Server::start(self.redis, self.aof)
+    }
+
+    /// One measurement of a workload, on a server of its own.
+    pub fn run(
+        &self,
+        workload: &str,
+        system: &System,
+        program: &Program,
+        row: &mut Row,
+    ) -> Result<(), Failed> {
+        match workload {
+            "bulk" => self.bulk(system, program, row),
+            "lifecycle" => self.lifecycle(program, row),
+            "keyed" => self.keyed(system, program, row),
+            "blocked" => self.blocked(program, row),
+            "latency" => self.latency(program, row),
+            "delayed" => self.delayed(system, program, row),
+            other => Err(format!("no workload is called {other}").into()),
+        }
+    }
+
+    /// Jobs are pushed in bulk, then one worker process handles them all.
+    fn bulk(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
+        let jobs = self.size.bulk;
+        let part = |n: u64| 100_000.0 / n as f64;
+        let mut server = self.server()?;
+        let before = server.used()?;
+        let pushed = program.run("push", server.port, &options(&[("jobs", jobs)]), LONG)?;
+        let full = server.used()?;
+        let mut per_s = jobs as f64 / pushed.need("seconds")?;
+        if !system.push_too.is_empty() {
+            let mut list = options(&[("jobs", jobs)]);
+            list.extend(["--way".to_owned(), system.push_too.to_owned()]);
+            let too = program.run("push", self.server()?.port, &list, LONG)?;
+            per_s = per_s.max(jobs as f64 / too.need("seconds")?);
+        }
+        row.add("push_per_s", per_s);
+        row.add("bytes_per_job", full.memory.saturating_sub(before.memory) as f64 / jobs as f64);
+        let push_cpu = (full.cpu_s - before.cpu_s) * part(jobs);
+        row.add("redis_push_cpu_s", push_cpu);
+        row.add_some("client_push_cpu_s", pushed.get("cpu_s").map(|cpu| cpu * part(jobs)));
+
+        let drained = system.drain_max.min(jobs);
+        if drained < jobs {
+            server = self.server()?;
+            program.run("push", server.port, &options(&[("jobs", drained)]), LONG)?;
+        }
+        let full = server.used()?;
+        let list = [("jobs", drained), ("concurrency", system.concurrency)];
+        let worked = program.run("drain", server.port, &options(&list), LONG)?;
+        let empty = server.used()?;
+        if worked.gave_up() {
+            return Err(format!(
+                "drain: only {} of {drained} jobs were handled",
+                worked.need("jobs")?
+            )
+            .into());
+        }
+        if worked.get("left").is_some_and(|left| left > 0.0) {
+            return Err(format!("drain: {} jobs are left", worked.need("left")?).into());
+        }
+        if worked.get("settled").is_some_and(|settled| settled < drained as f64) {
+            return Err(format!("drain: only {} jobs were settled", worked.need("settled")?).into());
+        }
+        row.add("drain_per_s", drained as f64 / worked.need("seconds")?);
+        let drain_cpu = (empty.cpu_s - full.cpu_s) * part(drained);
+        row.add("redis_drain_cpu_s", drain_cpu);
+        row.add("redis_cpu_s", push_cpu + drain_cpu);
+        row.add_some("worker_cpu_s", worked.get("cpu_s").map(|cpu| cpu * part(drained)));
+        row.add_some("worker_rss_mb", worked.get("rss_bytes").map(|bytes| bytes / 1e6));
+        Ok(())
+    }
+
+    /// Push, lease and end in batches of 100, 16 calls in flight, over a backlog.
+    fn lifecycle(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
+        let mut server = self.server()?;
+        program.run("push", server.port, &options(&[("jobs", self.size.bulk)]), LONG)?;
+        let before = server.used()?;
+        let list = [("batch", 100), ("flight", 16), ("seconds", self.size.seconds.1)];
+        let lived = program.run("lifecycle", server.port, &options(&list), LONG)?;
+        let after = server.used()?;
+        let jobs = lived.need("jobs")?;
+        row.add("lifecycle_per_s", jobs / lived.need("seconds")?);
+        row.add("lifecycle_cpu_s", (after.cpu_s - before.cpu_s) * 100_000.0 / jobs.max(1.0));
+        Ok(())
+    }
+
+    /// Many keys of which each allows one job at a time.
+    fn keyed(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
+        let (jobs, keys) = self.size.keyed;
+        let mut server = self.server()?;
+        let list = [("jobs", jobs), ("keys", keys), ("concurrency", system.concurrency)];
+        let before = server.used()?;
+        program.run("push-keyed", server.port, &options(&list), LONG)?;
+        let full = server.used()?;
+        let worked = program.run("drain-keyed", server.port, &options(&list), LONG)?;
+        if worked.gave_up() {
+            return Err(format!(
+                "keyed: only {} of {jobs} jobs were handled",
+                worked.need("jobs")?
+            )
+            .into());
+        }
+        row.add("keyed_per_s", jobs as f64 / worked.need("seconds")?);
+        row.add("keyed_overlaps", worked.get("overlaps").unwrap_or(0.0));
+        row.add(
+            "keyed_bytes_per_job",
+            full.memory.saturating_sub(before.memory) as f64 / jobs as f64,
+        );
+        Ok(())
+    }
+
+    /// A thousand free jobs, alone and behind a thousand that are blocked.
+    fn blocked(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
+        let list = options(&[("jobs", 1_000)]);
+        for (name, behind) in [("alone_s", false), ("behind_s", true)] {
+            let server = self.server()?;
+            if behind {
+                program.run("push-blocked", server.port, &list, LONG)?;
+            }
+            program.run("push-free", server.port, &list, LONG)?;
+            let worked = program.run("drain-free", server.port, &list, LONG)?;
+            if worked.gave_up() {
+                let jobs = worked.need("jobs")?;
+                return Err(format!("blocked: only {jobs} of 1000 free jobs were handled").into());
+            }
+            row.add(name, worked.need("seconds")?);
+        }
+        Ok(())
+    }
+
+    /// 500 pushes a second, a worker that has nothing else to do.
+    fn latency(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
+        let jobs = 500 * self.size.seconds.0;
+        let server = self.server()?;
+        let list = options(&[("jobs", jobs), ("rate", 500), ("concurrency", 100)]);
+        let mut worker = program.start("listen", server.port, &list, LONG)?;
+        worker.ready()?;
+        // Its first call is on its way.
+        std::thread::sleep(Duration::from_millis(500));
+        program.run("steady", server.port, &list, LONG)?;
+        self.late(worker.figures()?, jobs, "latency", row)
+    }
+
+    /// Jobs that are due over ten seconds, a worker that has nothing else to do.
+    fn delayed(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
+        let jobs = self.size.delayed.min(system.delayed_max);
+        let spread = if self.size.delayed < 2_000 { 2 } else { 10 };
+        let server = self.server()?;
+        let list = options(&[("jobs", jobs), ("spread", spread), ("concurrency", 100)]);
+        let mut worker = program.start("listen", server.port, &list, LONG)?;
+        worker.ready()?;
+        std::thread::sleep(Duration::from_millis(500));
+        program.run("later", server.port, &list, LONG)?;
+        self.late(worker.figures()?, jobs, "delayed", row)
+    }
+
+    fn late(
+        &self,
+        figures: crate::program::Figures,
+        jobs: u64,
+        name: &str,
+        row: &mut Row,
+    ) -> Result<(), Failed> {
+        if figures.gave_up() {
+            return Err(
+                format!("{name}: only {} of {jobs} jobs came", figures.need("jobs")?).into()
+            );
+        }
+        for part in ["min", "p50", "p99", "max"] {
+            row.add(&format!("{name}_{part}_ms"), figures.need(&format!("{part}_ms"))?);
+        }
+        Ok(())
+    }
+}
