@@ -27,6 +27,8 @@ pub struct Store {
     namespace: Namespace,
     /// A store of this process, to be closed at the end.
     embedded: Option<Arc<Embedded>>,
+    /// A Redis, in which nobody is to be left waiting.
+    redis: Option<Arc<on_redis::Named>>,
     /// Why that store stopped, if it had to.
     fatal: Arc<OnceLock<Failure>>,
 }
@@ -51,7 +53,8 @@ impl Store {
             StoreUrl::Memory => Store::embedded(Location::Memory, namespace),
             StoreUrl::File(folder) => Store::embedded(Location::Folder(folder), namespace),
             StoreUrl::Redis(redis) => {
-                Ok(Store::of(Arc::new(on_redis::Named::open(&redis)?), namespace))
+                let redis = Arc::new(on_redis::Named::open(&redis)?);
+                Ok(Store { redis: Some(redis.clone()), ..Store::of(redis, namespace) })
             }
         }
     }
@@ -73,7 +76,10 @@ impl Store {
 
     /// Lets go of what was opened, and answers why the store stopped, if it had to. Blocks until
     /// all is written.
-    pub fn close(&self) -> Option<Failure> {
+    pub async fn close(&self) -> Option<Failure> {
+        if let Some(redis) = &self.redis {
+            redis.close().await;
+        }
         if let Some(embedded) = &self.embedded {
             embedded.close();
         }
@@ -86,6 +92,7 @@ impl Store {
             engine,
             namespace,
             embedded: None,
+            redis: None,
             fatal: Arc::default(),
         }
     }
@@ -127,9 +134,12 @@ pub fn token() -> Result<Option<Secret>, Failure> {
 /// How a command ends whose store cannot be opened.
 pub fn not_opened(error: &OpenError) -> Failure {
     let code = match error {
-        OpenError::Locked { .. } | OpenError::Newer { .. } | OpenError::Foreign { .. } => {
-            UNAVAILABLE
-        }
+        OpenError::Locked { .. }
+        | OpenError::Newer { .. }
+        | OpenError::Foreign { .. }
+        | OpenError::Missing { .. }
+        | OpenError::Frozen { .. }
+        | OpenError::Unfinished { .. } => UNAVAILABLE,
         OpenError::Folder { .. } | OpenError::Store { .. } | OpenError::Row { .. } => DISK,
         OpenError::System(_) => NOT_STARTED,
     };

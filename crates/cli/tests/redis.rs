@@ -58,9 +58,14 @@ struct Server {
 
 impl Server {
     fn start(store: &str) -> Self {
+        Server::start_with(store, &[])
+    }
+
+    fn start_with(store: &str, options: &[&str]) -> Self {
         // The address of a store may hold a password: it is not among the arguments.
         let mut child = tenure("http://127.0.0.1:1")
             .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(options)
             .env("TENURE_STORE", store)
             .spawn()
             .unwrap();
@@ -360,12 +365,73 @@ fn a_redis_that_is_away_or_refuses_us_is_told_in_a_sentence() {
 }
 
 #[test]
-fn what_servers_share_is_no_servers_to_set() {
-    for option in [["--durability", "everysec"], ["--patience", "5s"], ["--retain-bytes", "1MiB"]] {
-        let serve = ["serve", "--store", "redis://127.0.0.1:1"];
-        let (code, _, err) = run("http://127.0.0.1:1", &[&serve[..], &option].concat());
-        assert!(code == 2 && err.contains(option[0]), "{err}");
+fn what_an_answer_survives_is_no_servers_to_say() {
+    let serve = ["serve", "--store", "redis://127.0.0.1:1", "--durability", "everysec"];
+    let (code, _, err) = run("http://127.0.0.1:1", &serve);
+    assert!(code == 2 && err.contains("--durability"), "{err}");
+}
+
+#[test]
+fn a_server_says_how_much_finished_jobs_may_take_and_one_that_does_not_leaves_it() {
+    if !wanted() {
+        return;
     }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let payload = format!("\"{}\"", "x".repeat(10_000));
+    let done_jobs = |server: &Server| {
+        for _ in 0..10 {
+            server.ask("POST", "/v1/jobs", Some(&json!({"queue": "q", "payload": payload})));
+        }
+        let (_, leased) =
+            server.ask("POST", "/v1/leases", Some(&json!({"queues": ["q"], "max": 10})));
+        let leases = leased["leases"].as_array().unwrap().clone();
+        let settle = |lease: &Value| json!({"lease": lease["lease"], "outcome": "succeeded"});
+        let settles: Vec<_> = leases.iter().map(settle).collect();
+        server.ask("POST", "/v1/leases/settle", Some(&json!({"settle": settles})));
+    };
+    let kept = |server: &Server| {
+        let (_, stats) = server.ask("GET", "/v1/stats", None);
+        stats["jobs"]["succeeded"].as_u64().unwrap()
+    };
+    for options in [&["--retain-bytes", "30KiB", "--patience", "5s"][..], &[]] {
+        let server = Server::start_with(&redis.url(), options);
+        done_jobs(&server);
+        until("what is too much to be gone", || kept(&server) <= 3);
+    }
+}
+
+/// How many calls wait in the Redis.
+fn waiting(redis: &RedisServer) -> usize {
+    redis.must(&["KEYS", "tenure:{default}t[kq]:*"]).list().len()
+}
+
+#[test]
+fn who_is_told_to_end_leaves_nobody_waiting_in_the_redis() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let url = redis.url();
+    let holds = ["lock", "l", "--", "sleep", "600"];
+    let mut holder = tenure(&url).args(holds).spawn().unwrap();
+    until("the lock to be held", || answer(&url, &["leases"])["items"] != json!([]));
+    for (arguments, signal, code) in [
+        (&["work", "q", "--", "cat"][..], Signal::SIGINT, Some(0)),
+        (&["work", "q", "--", "cat"], Signal::SIGTERM, Some(0)),
+        (&["lock", "l", "--", "true"], Signal::SIGINT, Some(130)),
+    ] {
+        let mut child = tenure(&url).args(arguments).spawn().unwrap();
+        let waits = || match arguments[0] {
+            "work" => waiting(&redis) > 0,
+            _ => answer(&url, &["limit", "lock:l"])["waiting"] == json!(1),
+        };
+        until("it to wait", waits);
+        kill(Pid::from_raw(child.id().try_into().unwrap()), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code, "{arguments:?}");
+        assert_eq!(waiting(&redis), 0, "{arguments:?} {signal}");
+    }
+    kill(Pid::from_raw(holder.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+    holder.wait().unwrap();
 }
 
 /// What is left of the demo's keys.

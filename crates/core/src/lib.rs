@@ -4,6 +4,7 @@
 //! what is decided here; [`requests`] is the whole surface that they answer.
 
 pub mod bounds;
+pub mod copy;
 pub mod count;
 pub mod decode;
 pub mod job;

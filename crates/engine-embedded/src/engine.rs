@@ -15,6 +15,7 @@ use tenure_engine::{CallFuture, Engine, Health};
 
 use crate::batch::Answer;
 use crate::call;
+use crate::copy;
 use crate::disk::{self, Answers, Syncing};
 use crate::error::OpenError;
 use crate::folder::Folder;
@@ -51,6 +52,7 @@ impl Embedded {
     pub fn open(options: Options) -> Result<Embedded, OpenError> {
         let folder = Folder::open(&options.location)?;
         let conn = schema::open_writer(&folder, &options)?;
+        copy::refuse_marked(&conn, &folder)?;
         let reader =
             || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
         let mut shelf = Shelf::new(reader()?);

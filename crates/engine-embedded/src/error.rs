@@ -48,6 +48,25 @@ pub enum OpenError {
         /// Which.
         why: String,
     },
+    /// There is no store.
+    Missing {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// It was copied elsewhere, or is being copied.
+    Frozen {
+        /// The folder.
+        folder: PathBuf,
+        /// Where to, as it is shown.
+        to: String,
+        /// The copy is whole.
+        whole: bool,
+    },
+    /// It is an unfinished copy.
+    Unfinished {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The system gave no thread or no random numbers.
     System(String),
 }
@@ -82,6 +101,27 @@ impl fmt::Display for OpenError {
             OpenError::Row { folder, why } => write!(
                 f,
                 "the store in {folder:?} is damaged: {why}; restore the folder from a backup"
+            ),
+            OpenError::Missing { folder } => write!(
+                f,
+                "there is no store in {folder:?}; name the folder that `tenure serve` has as its \
+                 store"
+            ),
+            OpenError::Frozen { folder, to, whole: true } => write!(
+                f,
+                "the store in {folder:?} was copied to {to} and is frozen since; use the copy, or \
+                 see `tenure copy --help` on --thaw"
+            ),
+            OpenError::Frozen { folder, to, whole: false } => write!(
+                f,
+                "the store in {folder:?} is frozen, because a copy of it to {to} was begun; finish \
+                 that by the same `tenure copy` as before, or give it up: tenure copy --thaw --from \
+                 'file:PATH'"
+            ),
+            OpenError::Unfinished { folder } => write!(
+                f,
+                "the store in {folder:?} is an unfinished copy; finish it by the same `tenure copy` \
+                 as before, or give it up: tenure copy --thaw --to 'file:PATH'"
             ),
             OpenError::System(why) => write!(f, "the engine cannot be started: {why}"),
         }

@@ -96,6 +96,11 @@ impl Drop for Folder {
     }
 }
 
+/// Whether a store is in this folder.
+pub(crate) fn has_store(path: &Path) -> bool {
+    path.join(DATABASE).is_file()
+}
+
 /// Takes a lock; `false` if another holds it.
 fn held(lock: &File) -> io::Result<bool> {
     for _ in 1..LOCK_TRIES {

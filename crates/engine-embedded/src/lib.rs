@@ -17,6 +17,7 @@
 mod batch;
 mod bodies;
 mod call;
+mod copy;
 mod data;
 mod disk;
 mod engine;
@@ -43,6 +44,7 @@ mod state;
 mod sync;
 mod writer;
 
+pub use copy::CopyFolder;
 pub use engine::Embedded;
 pub use error::OpenError;
 pub use options::{Durability, Fatal, Location, Options};

@@ -58,6 +58,7 @@ pub(crate) struct Writer<'c> {
     put_data: Statement<'c>,
     delete_data: Statement<'c>,
     last_seq: Statement<'c>,
+    put_fact: Statement<'c>,
 }
 
 impl<'c> Writer<'c> {
@@ -102,6 +103,8 @@ impl<'c> Writer<'c> {
             delete_data: sql("DELETE FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3")?,
             last_seq: sql("INSERT INTO store(key, value) VALUES('last_seq', ?1)
                  ON CONFLICT DO UPDATE SET value = excluded.value")?,
+            put_fact: sql("INSERT INTO store(key, value) VALUES(?1, ?2)
+                 ON CONFLICT DO UPDATE SET value = excluded.value")?,
         })
     }
 
@@ -111,6 +114,26 @@ impl<'c> Writer<'c> {
         let done = self.write_rows(rows, last_seq).and_then(|written| {
             self.commit.execute([])?;
             Ok(written)
+        });
+        if done.is_err() {
+            // It may have been rolled back already; the first error is the one that matters.
+            let _ = self.rollback.execute([]);
+        }
+        done
+    }
+
+    /// As [`Writer::write`], and a small fact of the store with it.
+    pub(crate) fn write_marked(
+        &mut self,
+        rows: Rows,
+        last_seq: Seq,
+        (key, value): (&str, &str),
+    ) -> rusqlite::Result<()> {
+        self.begin.execute([])?;
+        let done = self.write_rows(rows, last_seq).and_then(|_| {
+            self.put_fact.execute([key, value])?;
+            self.commit.execute([])?;
+            Ok(())
         });
         if done.is_err() {
             // It may have been rolled back already; the first error is the one that matters.

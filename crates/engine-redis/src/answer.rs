@@ -17,7 +17,7 @@ use crate::encode::{
     PoolArgs, PoolResourcesArgs, QueueArgs, RefArgs, ResourceArgs, new_resources, pack,
 };
 use crate::lists::{self, Many};
-use crate::{jobs, sync, waiting};
+use crate::{holders, jobs, sync, waiting};
 
 type Packed = Result<Vec<u8>, Fault>;
 
@@ -27,9 +27,9 @@ pub(crate) async fn answer(caller: Caller, request: Request) -> Result<Reply, Ca
     let c = &caller;
     Ok(match request {
         Q::Push(push) => R::Push(jobs::push(c, push).await?),
-        Q::Settle(settle) => R::Settle(jobs::settle(c, settle).await?),
+        Q::Settle(settle) => R::Settle(holders::settle(c, settle).await?),
         Q::Lease(lease) => R::Lease(waiting::lease(caller, lease).await?),
-        Q::Extend(extend) => R::Extend(jobs::extend(c, extend).await?),
+        Q::Extend(extend) => R::Extend(holders::extend(c, extend).await?),
         Q::GetJob(get) => R::GetJob(jobs::one(c, "get_job", pack(&RefArgs::of(&get.job))).await?),
         Q::PatchJob(patch) => R::PatchJob(jobs::patch(c, patch).await?),
         Q::CancelJob(cancel) => {
@@ -52,10 +52,12 @@ pub(crate) async fn answer(caller: Caller, request: Request) -> Result<Reply, Ca
         Q::RetryJobs(all) => R::RetryJobs(lists::many(c, Many::Retry, all.filter, all.max).await?),
         Q::ExplainJob(explain) => {
             let args = RefArgs::of(&explain.job);
-            R::ExplainJob(c.reply::<ExplainedReply>("explain", &args).await?.read())
+            let Answered { reply, blobs, .. } =
+                c.ask::<ExplainedReply>("explain", pack(&args)).await?;
+            R::ExplainJob(reply.read(&blobs).map_err(malformed("explain"))?)
         }
         Q::ListLeases(list) => R::ListLeases(lists::leases(c, list).await?),
-        Q::ForceLease(force) => R::ForceLease(jobs::force(c, &force.lease).await?),
+        Q::ForceLease(force) => R::ForceLease(holders::force(c, &force.lease).await?),
 
         Q::ListQueues(list) => {
             let view = |queue: QueueReply, _: &_| queue.view();
@@ -81,8 +83,8 @@ pub(crate) async fn answer(caller: Caller, request: Request) -> Result<Reply, Ca
         }
 
         Q::ListLimits(list) => {
-            let view = |limit: LimitReply, _: &_| limit.view();
-            R::ListLimits(lists::page(c, "list_limits", (None, list.page), view).await?)
+            let of = (None, list.page);
+            R::ListLimits(lists::page(c, "list_limits", of, LimitReply::view).await?)
         }
         Q::GetLimit(get) => R::GetLimit(limit(c, "get_limit", name(get.limit.as_str())).await?),
         Q::PutLimit(put) => {
@@ -199,8 +201,8 @@ async fn put_queue(
 }
 
 async fn limit(c: &Caller, operation: &'static str, args: Packed) -> Result<LimitView, CallError> {
-    let reply = c.ask::<LimitReply>(operation, args).await?.reply;
-    reply.view().map_err(malformed(operation))
+    let Answered { reply, blobs, .. } = c.ask::<LimitReply>(operation, args).await?;
+    reply.view(&blobs).map_err(malformed(operation))
 }
 
 async fn put_limit(
@@ -208,8 +210,8 @@ async fn put_limit(
     operation: &'static str,
     args: Packed,
 ) -> Result<Put<LimitView>, CallError> {
-    let put = c.ask::<PutReply<LimitReply>>(operation, args).await?.reply;
-    put.read(LimitReply::view).map_err(malformed(operation))
+    let Answered { reply, blobs, .. } = c.ask::<PutReply<LimitReply>>(operation, args).await?;
+    reply.read(|limit| limit.view(&blobs)).map_err(malformed(operation))
 }
 
 async fn put_pool(

@@ -13,8 +13,9 @@ use tenure_core::refusal::{Code, Refusal};
 use tenure_engine::{CallError, Fault};
 use tokio::time::Instant;
 
-use crate::decode::{self, Answered, Denied, Malformed};
-use crate::encode;
+use crate::decode::{self, Answered, Denied, KeyReply, Malformed};
+use crate::encode::{self, KeyArgs, Knows};
+use crate::lease_id::Signer;
 use crate::link::{LinkError, Value};
 use crate::shared::Shared;
 use crate::waiting::Space;
@@ -74,8 +75,10 @@ impl Caller {
         let parts = self.send(operation, &args?).await?;
         let received = Instant::now();
         match decode::read(operation, parts)? {
-            Ok(answered) => {
-                self.space.timer.heard(answered.now, answered.due, received);
+            Ok(mut answered) => {
+                self.heard(&answered, received);
+                let kid = answered.kid.as_deref();
+                answered.blobs.signer = self.signs(operation, kid).await?;
                 Ok(answered)
             }
             Err(Denied::No(no)) => Err(CallError::Refused(no).into()),
@@ -90,6 +93,74 @@ impl Caller {
         args: &impl Serialize,
     ) -> Result<R, CallError> {
         Ok(self.ask(operation, encode::pack(args)).await?.reply)
+    }
+
+    /// What every answer tells beside its reply.
+    fn heard<R>(&self, answered: &Answered<R>, received: Instant) {
+        self.space.timer.heard(answered.now, answered.due, received);
+        let left = answered.learns.map(|until| until.saturating_sub(answered.now));
+        self.space.known.heard_learning(left, received);
+    }
+
+    /// What this process knows of the namespace, in case the store has forgotten it.
+    pub(crate) fn knows(&self) -> Knows {
+        let known = &self.space.known;
+        Knows {
+            never: self.shared.forgets_never,
+            kid: known.signer().map(|signer| signer.kid().to_owned()),
+            ttl: known.longest_ttl(),
+        }
+    }
+
+    /// Who signs the ids of the namespace's leases: as far as is known here, and it is asked for once.
+    pub(crate) async fn signer(&self) -> Result<Arc<Signer>, CallError> {
+        match self.space.known.signer() {
+            Some(signer) => Ok(signer),
+            None => self.signer_anew().await,
+        }
+    }
+
+    /// The same, asked for in any case: a namespace without a key takes the one that is known here, or a
+    /// new one.
+    pub(crate) async fn signer_anew(&self) -> Result<Arc<Signer>, CallError> {
+        let offered = match self.space.known.signer() {
+            Some(signer) => signer,
+            None => Arc::new(Signer::random().map_err(Fault::Unavailable)?),
+        };
+        let kn = &self.knows();
+        let args = encode::pack(&KeyArgs { key: offered.key().reveal(), kid: offered.kid(), kn })?;
+        let parts = self.send("key", &args).await?;
+        let received = Instant::now();
+        let answered = match decode::read::<KeyReply>("key", parts)? {
+            Ok(answered) => answered,
+            Err(Denied::No(no)) => return Err(no.into()),
+            Err(Denied::StaleBody) => return Err(AskError::StaleBody.into()),
+        };
+        self.heard(&answered, received);
+        let KeyReply { key, kid } = answered.reply;
+        let signer = match kid == offered.kid() {
+            true => offered,
+            false => Arc::new(Signer::of(key, kid).ok_or(Fault::Broken(NO_KEY.to_owned()))?),
+        };
+        self.space.known.has_key(signer.clone());
+        Ok(signer)
+    }
+
+    /// Who signs the leases that an answer shows. `kid` is the name of the key that the namespace has:
+    /// if it is another than the one that is known here, it is another namespace by now.
+    async fn signs(
+        &self,
+        operation: &str,
+        kid: Option<&str>,
+    ) -> Result<Option<Arc<Signer>>, CallError> {
+        match self.space.known.signer() {
+            Some(signer) if Some(signer.kid()) == kid => Ok(Some(signer)),
+            None if shows_no_lease(operation) => Ok(None),
+            _ => match self.signer_anew().await {
+                Err(_) if shows_no_lease(operation) => Ok(None),
+                other => other.map(Some),
+            },
+        }
     }
 
     async fn send(&self, operation: &str, args: &[u8]) -> Result<Vec<Vec<u8>>, CallError> {
@@ -113,6 +184,27 @@ impl Caller {
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
+}
+
+/// What a namespace has as its key is none.
+const NO_KEY: &str = "the key of the namespace has another form than ours";
+
+/// Whether no answer to an operation shows a lease: then the key is not needed to read it. (A push that
+/// answers jobs asks for the key before.)
+fn shows_no_lease(operation: &str) -> bool {
+    // Those of a copy show leases without their ids; the key itself stays where it is.
+    operation.starts_with("copy_")
+        || matches!(
+            operation,
+            "push"
+                | "tick"
+                | "undo"
+                | "audit"
+                | "stats"
+                | "list_queues"
+                | "list_workers"
+                | "get_queue"
+        )
 }
 
 /// A reply whose parts do not go together.
@@ -160,7 +252,7 @@ fn is_redirection(code: &str) -> bool {
 }
 
 /// What a caller is told.
-fn told(operation: &str, why: LinkError) -> CallError {
+pub(crate) fn told(operation: &str, why: LinkError) -> CallError {
     let (code, message) = match why {
         LinkError::Unavailable(why) => return Fault::Unavailable(why).into(),
         LinkError::Unknown(why) => return Fault::Unknown(why).into(),
@@ -192,6 +284,8 @@ fn told(operation: &str, why: LinkError) -> CallError {
             "the slot of this namespace is being moved to another node: ask again when it has \
              arrived",
         ),
+        // The library says it whole; the server adds where in it that was.
+        "TENURE_COPIED" => unavailable(message.split(" script: ").next().unwrap_or(&message)),
         "TENURE_FROZEN" => unavailable(
             "this namespace is frozen while its slot is moved: thaw it when the slot has arrived",
         ),

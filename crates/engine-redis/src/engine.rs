@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Reply, Request};
@@ -13,6 +14,7 @@ use tenure_engine::{CallError, CallFuture, Engine, Health};
 use tokio::runtime::Handle;
 
 use crate::answer::answer;
+use crate::copy::RedisCopy;
 use crate::encode::UndoArgs;
 use crate::ids;
 use crate::link::{Link, OpenError};
@@ -44,6 +46,24 @@ impl RedisEngine {
     /// The link to the servers, for what is not about jobs: to look at them, to take a library out.
     pub fn link(&self) -> &Link {
         &self.shared.link
+    }
+
+    /// The store in the hands of a copy: see [`tenure_engine::copy`].
+    pub fn copying(&self) -> RedisCopy {
+        RedisCopy::new(self.shared.clone())
+    }
+
+    /// Leaves nothing of this process behind: calls that wait are answered with nothing, and those that
+    /// were given up are taken out of the lines that they stood in, so that what frees is told to others
+    /// at once. Returns when that is done, or after `within`; then signals and ticks end too. Only to be
+    /// dropped afterwards.
+    ///
+    /// An engine that is dropped without this is found out: who is told of a job and does not take it
+    /// costs the next one some 20 ms, a place in a line is kept for 5 s.
+    pub async fn close(&self, within: Duration) {
+        self.shared.drain();
+        self.shared.quiet(within).await;
+        self.shared.close();
     }
 
     /// Moves the clock of these namespaces, be it back, and returns when all that is due by it is
@@ -102,13 +122,26 @@ impl Engine for RedisEngine {
         Health { degraded, store: "redis" }
     }
 
+    fn notice(&self) -> Option<String> {
+        let spaces = self.shared.spaces();
+        let learning = spaces.iter().filter_map(|space| Some((space.known.learns_for()?, space)));
+        let (left, space) = learning.max_by_key(|(left, _)| *left)?;
+        let left = Span::from_s(left.as_secs() + 1);
+        Some(format!(
+            "redis was started anew or replaced and may have forgotten its last writes: in namespace \
+             {:?} nothing exclusive is granted for another {left}, while holders claim what they hold",
+            space.name.as_str()
+        ))
+    }
+
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
         let args = UndoArgs::of(&leases);
         if args.leases.is_empty() {
             return;
         }
-        let caller = self.shared.caller(namespace);
+        let (caller, owing) = (self.shared.caller(namespace), self.shared.owing());
         self.shared.runtime.spawn(async move {
+            let _owing = owing;
             // A hint: the leases end with their ttl if it is lost.
             let _ = caller.reply::<serde::de::IgnoredAny>("undo", &args).await;
         });

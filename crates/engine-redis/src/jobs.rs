@@ -1,32 +1,31 @@
-//! Calls about jobs and their leases: pushed, shown, changed, extended, settled.
+//! Calls about jobs: pushed, shown, changed.
 
 use tenure_core::job::{JobView, Labels, Retry};
-use tenure_core::lease::Extended;
-use tenure_core::requests::{Extend, Patch, PatchJob, Push, PushAnswer, Pushed, Settle, Settled};
+use tenure_core::requests::{Patch, PatchJob, Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
 use tenure_engine::{CallError, Fault};
 
 use crate::call::{AskError, Caller, malformed};
-use crate::decode::{
-    Answered, ExtendedReply, PushReply, SettleReply, Stored, extended, pushed_ids, pushed_jobs,
-    settled,
-};
+use crate::decode::{Answered, PushReply, Stored, pushed_ids, pushed_jobs};
 use crate::encode::{
-    ExtendArgs, ForceArgs, NewBody, PatchJobArgs, PushArgs, RefArgs, SettleArgs, body_of,
-    content_bytes, pack, read_body,
+    NewBody, PatchJobArgs, PushArgs, RefArgs, body_of, content_bytes, pack, read_body,
 };
 use crate::ids;
 
 /// So often a body is read again that others change meanwhile.
 const READ_AGAIN_MAX: u32 = 10;
 
-fn no_random(why: String) -> CallError {
+pub(crate) fn no_random(why: String) -> CallError {
     Fault::Unavailable(why).into()
 }
 
 pub(crate) async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, CallError> {
     let fresh = ids::fill_in(push.jobs.iter_mut(), caller.shared.wall()).map_err(no_random)?;
     let whole = push.answer == PushAnswer::Whole;
+    if whole {
+        // A job that was there may run: its lease is shown.
+        caller.signer().await?;
+    }
     let default = Retry::default();
     let args = pack(&PushArgs::of(&push.jobs, &default, whole, fresh));
     let Answered { reply, blobs, .. } = caller.ask::<PushReply>("push", args).await?;
@@ -36,26 +35,6 @@ pub(crate) async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, Call
         }
         reply => Ok(Pushed::Ids(pushed_ids(&push.jobs, reply))),
     }
-}
-
-pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settled, CallError> {
-    let jobs = settle.settle.iter_mut().flat_map(|item| item.push.iter_mut());
-    ids::fill_in(jobs, caller.shared.wall()).map_err(no_random)?;
-    let default = Retry::default();
-    let args = pack(&SettleArgs::of(&settle.settle, &default));
-    let Answered { reply, blobs, .. } = caller.ask::<SettleReply>("settle", args).await?;
-    let settled = settled(settle, reply, &blobs).map_err(malformed("settle"))?;
-    Ok(Settled { settled })
-}
-
-pub(crate) async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, CallError> {
-    let reply = caller.reply::<ExtendedReply>("extend", &ExtendArgs::of(&extend)).await?;
-    extended(&extend, reply).map_err(malformed("extend"))
-}
-
-pub(crate) async fn force(caller: &Caller, lease: &str) -> Result<(), CallError> {
-    caller.reply::<serde::de::IgnoredAny>("force", &ForceArgs::of(lease)).await?;
-    Ok(())
 }
 
 /// A call that shows one job.

@@ -10,11 +10,15 @@
 
 mod answer;
 mod call;
+mod copy;
 mod decode;
 mod encode;
 mod engine;
+mod holders;
 mod ids;
 mod jobs;
+mod known;
+mod lease_id;
 pub mod library;
 pub mod link;
 mod lists;
@@ -23,5 +27,6 @@ mod shared;
 mod sync;
 mod waiting;
 
+pub use copy::RedisCopy;
 pub use engine::RedisEngine;
 pub use options::{Options, Time};

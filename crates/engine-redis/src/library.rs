@@ -13,7 +13,7 @@ use tenure_core::bounds;
 /// releases run side by side on one server; it grows whenever a release changes the text.
 pub const VERSION: u32 = 1;
 /// The layout of what is stored. Releases run side by side on one layout only.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 
 /// The files of the library, in the order in which they are put together. They are one chunk of Lua:
 /// a file sees the locals of those above it.
@@ -34,6 +34,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/pools.lua", include_str!("../lua/machine/pools.lua")),
     ("machine/jobs.lua", include_str!("../lua/machine/jobs.lua")),
     ("machine/leases.lua", include_str!("../lua/machine/leases.lua")),
+    ("machine/reclaim.lua", include_str!("../lua/machine/reclaim.lua")),
     ("machine/grant.lua", include_str!("../lua/machine/grant.lua")),
     ("machine/ending.lua", include_str!("../lua/machine/ending.lua")),
     ("machine/waiting.lua", include_str!("../lua/machine/waiting.lua")),
@@ -51,6 +52,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("ops/settle.lua", include_str!("../lua/ops/settle.lua")),
     ("ops/jobs.lua", include_str!("../lua/ops/jobs.lua")),
     ("ops/tick.lua", include_str!("../lua/ops/tick.lua")),
+    ("ops/key.lua", include_str!("../lua/ops/key.lua")),
     ("ops/explain.lua", include_str!("../lua/ops/explain.lua")),
     ("ops/lists.lua", include_str!("../lua/ops/lists.lua")),
     ("ops/views.lua", include_str!("../lua/ops/views.lua")),
@@ -60,6 +62,8 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("ops/resources.lua", include_str!("../lua/ops/resources.lua")),
     ("ops/sync.lua", include_str!("../lua/ops/sync.lua")),
     ("ops/audit.lua", include_str!("../lua/ops/audit.lua")),
+    ("ops/copy_out.lua", include_str!("../lua/ops/copy_out.lua")),
+    ("ops/copy_in.lua", include_str!("../lua/ops/copy_in.lua")),
     ("register.lua", include_str!("../lua/register.lua")),
 ];
 
@@ -126,7 +130,7 @@ impl Library {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

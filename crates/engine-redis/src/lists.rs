@@ -17,7 +17,7 @@ use tenure_engine::CallError;
 use crate::call::{Caller, malformed};
 use crate::decode::{
     Answered, AuditReply, Blobs, Count, LeasesReply, ListedJobs, Malformed, PageReply, StatsReply,
-    Stored, leases_listed,
+    Stored,
 };
 use crate::encode::{ListJobsArgs, ListLeasesArgs, ManyArgs, PageArgs, letter, pack};
 
@@ -79,8 +79,7 @@ pub(crate) async fn leases(
     // A cursor that is no fence is one of another list: it begins anew.
     let cursor = list.page.cursor.clone().filter(|cursor| cursor.parse::<u64>().is_ok());
     let page = Page { max: list.page.max, cursor };
-    let found = pages(caller, "list_leases", page, args, |lease: LeasesReply, _| Ok(lease)).await?;
-    Ok(Listed { items: leases_listed(found.items), next: found.next, partial: false })
+    pages(caller, "list_leases", page, args, LeasesReply::view).await
 }
 
 fn cursor_of(page: &Page) -> Result<Option<u64>, CallError> {

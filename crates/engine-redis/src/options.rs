@@ -1,5 +1,8 @@
 //! What an engine is opened with.
 
+use tenure_core::time::Span;
+
+use crate::encode::SpaceArg;
 use crate::library::Library;
 use crate::link::{Address, LinkOptions};
 
@@ -31,18 +34,38 @@ pub struct Options {
     /// grants nothing exclusive, after another run of a server took it over, for as long as the
     /// longest ttl that it granted. Starts as the address says it ([`Address::forgets_never`]).
     pub forgets_never: bool,
+    /// How long a job may be blocked before it reserves what it needs, in all namespaces that are used
+    /// here. Who says it last has a say for all who use the store; `None`: as it is there, at first 10 s.
+    pub patience: Option<Span>,
+    /// How many bytes the finished jobs of a namespace may take, by its payloads and results; said as
+    /// `patience` is. At first 1 GiB.
+    pub retain_bytes: Option<u64>,
 }
 
 impl Options {
     /// The defaults for an address: the server's clock.
     pub fn new(address: Address) -> Self {
         let forgets_never = address.forgets_never();
-        Options { address, link: LinkOptions::default(), time: Time::Server, forgets_never }
+        Options {
+            address,
+            link: LinkOptions::default(),
+            time: Time::Server,
+            forgets_never,
+            patience: None,
+            retain_bytes: None,
+        }
     }
 
     /// For tests that move the clock.
     pub fn testing(address: Address) -> Self {
         Options { time: Time::Testing, ..Options::new(address) }
+    }
+
+    /// What is said of the namespaces, if anything is.
+    pub(crate) fn of_spaces(&self) -> Option<SpaceArg> {
+        let Options { patience, retain_bytes, .. } = *self;
+        (patience.is_some() || retain_bytes.is_some())
+            .then_some(SpaceArg { patience, retain_bytes })
     }
 
     pub(crate) fn link(&self) -> LinkOptions {

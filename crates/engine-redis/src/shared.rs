@@ -11,9 +11,10 @@ use tenure_core::time::Moment;
 use tenure_engine::{Clock, SystemClock};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::call::Caller;
+use crate::encode::SpaceArg;
 use crate::link::Link;
 use crate::options::{Options, Time};
 use crate::waiting::{Signals, Space, keep_time};
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub time: Time,
     /// The operator says that this store forgets nothing.
     pub forgets_never: bool,
+    /// What the operator says of each namespace.
+    pub of_spaces: Option<SpaceArg>,
     /// Where the tasks of this engine live.
     pub runtime: Handle,
     pub signals: Signals,
@@ -45,6 +48,17 @@ pub(crate) struct Shared {
     spaces: Mutex<HashMap<Namespace, Arc<Space>>>,
     draining: watch::Sender<bool>,
     closing: watch::Sender<bool>,
+    /// Tasks that will yet say something to the server although nobody waits for them here.
+    owing: watch::Sender<usize>,
+}
+
+/// A task that may have to say something to the server before this process goes.
+pub(crate) struct Owing(Arc<Shared>);
+
+impl Drop for Owing {
+    fn drop(&mut self) {
+        self.0.owing.send_modify(|tasks| *tasks -= 1);
+    }
 }
 
 impl Shared {
@@ -54,6 +68,7 @@ impl Shared {
             proc,
             time: options.time,
             forgets_never: options.forgets_never,
+            of_spaces: options.of_spaces(),
             runtime,
             signals: Signals::default(),
             turns: Semaphore::new(UNDER_WAY_MAX),
@@ -62,6 +77,7 @@ impl Shared {
             spaces: Mutex::default(),
             draining: watch::Sender::new(false),
             closing: watch::Sender::new(false),
+            owing: watch::Sender::new(0),
         }
     }
 
@@ -132,6 +148,18 @@ impl Shared {
     /// Tells when it drains.
     pub(crate) fn draining(&self) -> watch::Receiver<bool> {
         self.draining.subscribe()
+    }
+
+    /// A task begins that may have to say something to the server at its end.
+    pub(crate) fn owing(self: &Arc<Self>) -> Owing {
+        self.owing.send_modify(|tasks| *tasks += 1);
+        Owing(self.clone())
+    }
+
+    /// Returns when all of them have ended, or after so long.
+    pub(crate) async fn quiet(&self, within: Duration) {
+        let mut owing = self.owing.subscribe();
+        let _ = timeout(within, owing.wait_for(|tasks| *tasks == 0)).await;
     }
 
     /// The tasks end.

@@ -5,6 +5,7 @@
 //! rules are in `tenure-core`.
 
 mod clock;
+pub mod copy;
 mod fault;
 pub mod ids;
 
@@ -37,6 +38,12 @@ pub trait Engine: Send + Sync + 'static {
 
     /// How it is; never waits.
     fn health(&self) -> Health;
+
+    /// What who runs it should know while it is well, such as that it holds something back for a while;
+    /// never waits. Callers are to be sent to it as ever.
+    fn notice(&self) -> Option<String> {
+        None
+    }
 
     /// These leases were granted, and the caller never got the answer: they are undone, as if they
     /// had not been granted. No attempt, `released` or `lost` is counted, the job is where it was, and

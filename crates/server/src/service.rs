@@ -165,7 +165,9 @@ impl Service {
             }
             Does::Health => Ok(answer::json(200, &ALIVE)),
             Does::Ready => {
-                let ready = Ready::of(self.deps.engine.health(), self.traffic.is_draining());
+                let engine = &self.deps.engine;
+                let (health, notice) = (engine.health(), engine.notice());
+                let ready = Ready::of(health, notice, self.traffic.is_draining());
                 Ok(answer::json(ready.status(), &ready))
             }
             Does::Version => Ok(answer::json(200, &VERSION)),

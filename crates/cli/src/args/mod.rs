@@ -3,6 +3,7 @@
 //! Nothing here does anything, reads a file or speaks to a store. Tokens are never arguments, since
 //! arguments can be seen by every user of a machine.
 
+pub mod copy;
 pub mod jobs;
 pub mod leases;
 pub mod redis;
@@ -113,6 +114,8 @@ pub enum Command {
     Audit,
     /// Look whether a Redis is set up so that Tenure keeps its promises on it; exit 1 if not.
     Doctor(redis::DoctorArgs),
+    /// Copy all of a store to another: a folder to a Redis, and back.
+    Copy(copy::CopyArgs),
     /// What the operator of a Redis needs of Tenure.
     #[command(subcommand)]
     Redis(redis::RedisCommand),

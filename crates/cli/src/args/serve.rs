@@ -24,15 +24,17 @@ pub struct ServeArgs {
     /// A Redis decides this itself, by its `appendfsync`.
     #[arg(long, value_enum, default_value_t = DurabilityArg::Always)]
     pub durability: DurabilityArg,
-    /// How much finished jobs may take: a number of bytes, or with KiB, MiB, GiB, TiB.
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
-    pub retain_bytes: u64,
+    /// How much finished jobs may take: a number of bytes, or with KiB, MiB, GiB, TiB; 1GiB unless it is
+    /// said. On a Redis it is said for all who share it: the last to say it counts.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub retain_bytes: Option<u64>,
     /// After SIGTERM all but lease calls are answered for at most so long.
     #[arg(long, value_name = "D", default_value = "25s", value_parser = span)]
     pub drain_timeout: Span,
-    /// A job that was blocked for so long reserves what it needs.
-    #[arg(long, value_name = "D", default_value = "10s", value_parser = span)]
-    pub patience: Span,
+    /// A job that was blocked for so long reserves what it needs; 10s unless it is said. On a Redis as
+    /// --retain-bytes.
+    #[arg(long, value_name = "D", value_parser = span)]
+    pub patience: Option<Span>,
 }
 
 impl ServeArgs {

@@ -5,6 +5,7 @@
 pub mod asking;
 pub mod audit;
 pub mod cancel;
+pub mod copy;
 pub mod doctor;
 pub mod explain;
 pub mod job;
@@ -48,13 +49,14 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Completions { shell } => version::completions(out, shell),
         Command::Serve(args) => serve::run(args).await,
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
+        Command::Copy(args) => copy::run(out, args).await,
         Command::Redis(command) => redis::run(out, command),
         Command::Own(command) => own::run(out, command).await,
         command => {
             let store = Store::open(&cli.global.url, cli.global.namespace)?;
             let ended = with_store(command, &store, out).await;
             // That the store itself stopped is why the command failed, whatever it noticed of it.
-            store.close().map_or(ended, Err)
+            store.close().await.map_or(ended, Err)
         }
     }
 }
@@ -82,6 +84,7 @@ async fn with_store(command: Command, store: &Store, out: Output) -> Result<(), 
         Command::Version => version::version(out),
         Command::Completions { shell } => version::completions(out, shell),
         Command::Serve(args) => serve::run(args).await,
+        Command::Copy(args) => copy::run(out, args).await,
         Command::Doctor(_) => Err(Failure::bug("doctor opens no store")),
         Command::Redis(command) => redis::run(out, command),
         Command::Own(command) => own::run(out, command).await,

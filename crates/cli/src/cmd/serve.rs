@@ -64,6 +64,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
         why = stopped(&mut fatal) => Err(failure(&why)),
         never = health::tell(opened.engine()) => match never {},
     };
+    opened.leave().await;
     let closed = tokio::task::spawn_blocking(move || opened.close());
     closed.await.map_err(|why| Failure::bug(format!("the store was not closed: {why}")))?;
     let late = fatal.borrow().as_ref().map(failure);

@@ -2,6 +2,8 @@
 //!
 //! Nothing here shows more of an address than its hosts, and nothing decides what a fault means.
 
+use std::time::Duration;
+
 use tenure::url::RedisUrl;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
@@ -11,6 +13,9 @@ use tenure_engine_redis::{Options, RedisEngine};
 
 use crate::exit::{BUG, DENIED, Failure, UNAVAILABLE, USAGE};
 
+/// A process that ends takes so long at most to take back what it left in the Redis.
+pub const CLOSED_WITHIN: Duration = Duration::from_secs(1);
+
 /// Begins to connect; the servers need not be there. Must be called inside of a runtime.
 pub fn open(url: &RedisUrl) -> Result<RedisEngine, Failure> {
     open_at(address(url)?)
@@ -18,7 +23,12 @@ pub fn open(url: &RedisUrl) -> Result<RedisEngine, Failure> {
 
 /// As [`open`], for an address that was understood already.
 pub fn open_at(address: Address) -> Result<RedisEngine, Failure> {
-    RedisEngine::open(Options::new(address)).map_err(|why| {
+    open_with(Options::new(address))
+}
+
+/// As [`open`], with more than an address.
+pub fn open_with(options: Options) -> Result<RedisEngine, Failure> {
+    RedisEngine::open(options).map_err(|why| {
         let text = why.to_string();
         let code = match why {
             OpenError::NoRuntime => BUG,
@@ -62,6 +72,11 @@ impl Named {
         let engine = open(url)?;
         Ok(Named { shown: engine.link().address().to_string(), engine })
     }
+
+    /// Leaves nobody waiting in the Redis, as far as that goes within a moment.
+    pub async fn close(&self) {
+        self.engine.close(CLOSED_WITHIN).await;
+    }
 }
 
 impl Engine for Named {
@@ -71,6 +86,9 @@ impl Engine for Named {
     }
     fn health(&self) -> Health {
         self.engine.health()
+    }
+    fn notice(&self) -> Option<String> {
+        self.engine.notice()
     }
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
         self.engine.undo(namespace, leases);

@@ -13,6 +13,7 @@ mod answer;
 mod audit;
 mod budget;
 pub(crate) mod codec;
+pub mod copied;
 pub(crate) mod doors;
 mod drain;
 mod durable;

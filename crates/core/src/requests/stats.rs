@@ -44,7 +44,7 @@ pub struct GetStats;
 pub struct StoreStats {
     /// `embedded`, `redis`.
     pub kind: String,
-    /// Bytes on disk or in the store.
+    /// Bytes on disk; on a Redis all that its server has in memory, of whoever it is.
     pub bytes: u64,
 }
 

@@ -15,6 +15,11 @@ local SETTLE = { succeeded = true, failed = true, snoozed = true, released = tru
 -- A job's `released` gives back untouched; nothing of the gap is owed.
 local BACK = { released = true, unheard = true, undelivered = true }
 
+local function remember_end(fence, how, now)
+  db.put('st', text(fence), how)
+  T.timer_set('ste', now + B.STUB_US, text(fence))
+end
+
 -- Ends a live lease. What it held returns, its job goes on: {state, run_at} of the job, or nil.
 function T.end_lease(lease, job, ending, now)
   local name = T.lease_id(lease.fence, lease.seq)
@@ -29,24 +34,31 @@ function T.end_lease(lease, job, ending, now)
   if not job then
     db.drop('lf', text(lease.fence))
     if kind ~= 'undelivered' then
-      db.put('st', text(lease.fence), SETTLE[kind] and 'R' or 'L')
-      T.timer_set('ste', now + B.STUB_US, text(lease.fence))
+      remember_end(lease.fence, SETTLE[kind] and 'R' or 'L', now)
     end
     return nil
   end
+  if T.learns(now) and not SETTLE[kind] then
+    -- Nor is this one claimed again; a settle is remembered with the job.
+    remember_end(lease.fence, 'L', now)
+  end
   job.lease = nil
-  local q = db.get('q', db.get('s', job.shape).q)
+  local q = db.get('q', db.see('s', job.shape).q)
   q.running = q.running - 1
   return T.end_run(job, lease.fence, ending, now)
 end
 
-function T.return_needs(lease, name, ending, now)
-  local rests = lease.seq == 0 or not BACK[ending.kind]
-  for _, held in ipairs(lease.limits) do
+-- The permits that a lease of this name holds come back.
+function T.return_limits(limits, name, rests, now)
+  for _, held in ipairs(limits) do
     O.rem(db.get('L', held[1]).holders, T.limit_holders(held[1]), name)
     T.return_limit(held[1], held[2], rests, now)
     T.drop_limit_if_idle(held[1])
   end
+end
+
+function T.return_needs(lease, name, ending, now)
+  T.return_limits(lease.limits, name, lease.seq == 0 or not BACK[ending.kind], now)
   for _, held in ipairs(lease.resources) do
     local r = T.resource(held[1], held[2])
     if r then
@@ -163,7 +175,7 @@ end
 function T.schedule(job)
   job.state = 's'
   T.timer_set('due', job.run_at, T.pad(job.seq))
-  local q = db.get('q', db.get('s', job.shape).q)
+  local q = db.get('q', db.see('s', job.shape).q)
   q.scheduled = q.scheduled + 1
   T.dirty(job)
 end
@@ -184,7 +196,7 @@ function T.stop_waiting(job, now)
   if job.state == 's' then
     if Z.score('due', T.pad(job.seq)) then
       T.timer_clear('due', T.pad(job.seq))
-      local q = db.get('q', db.get('s', job.shape).q)
+      local q = db.get('q', db.see('s', job.shape).q)
       q.scheduled = q.scheduled - 1
     end
   elseif job.state == 'w' then
@@ -195,6 +207,21 @@ function T.stop_waiting(job, now)
 end
 
 local COUNTED = { S = 'succeeded', F = 'failed', C = 'cancelled' }
+
+-- Finished jobs are ordered by when they go. A member of the order is the number of a row, 6 bytes, or those
+-- of many that ended in one call. Who lives again, or is forgotten before, may still be named there: only
+-- who is finished and kept until that very moment is meant.
+function T.kept_name(seq)
+  return struct.pack('>I6', seq)
+end
+
+function T.kept_seqs(member)
+  local seqs = {}
+  for at = 1, #member, 6 do
+    seqs[#seqs + 1] = struct.unpack('>I6', member, at)
+  end
+  return seqs
+end
 
 -- The set that orders finished jobs by when they go, and the number of its byte budget.
 function T.kept_class(state)
@@ -223,7 +250,7 @@ function T.finish(job, state, result, why, now)
     job.error = nil
   end
   local set, class = T.kept_class(state)
-  T.timer_set(set, job.kept_until, T.pad(job.seq))
+  T.timer_set(set, job.kept_until, T.kept_name(job.seq))
   local kept = db.space.kept
   kept[class] = kept[class] + job.bytes
   if job.unique then
@@ -243,10 +270,10 @@ end
 -- A finished job is not kept as one any more: it goes, or lives again.
 function T.unkeep_finished(job)
   local set, class = T.kept_class(job.state)
-  T.timer_clear(set, T.pad(job.seq))
+  T.timer_clear(set, T.kept_name(job.seq))
   local kept = db.space.kept
   kept[class] = max(kept[class] - job.bytes, 0)
-  local queue = T.find_queue(db.get('s', job.shape).qn)
+  local queue = T.find_queue(db.see('s', job.shape).qn)
   if queue then
     local q = db.get('q', queue)
     q[COUNTED[job.state]] = max(q[COUNTED[job.state]] - 1, 0)

@@ -32,14 +32,24 @@ function T.may_go(lane, now)
   return true
 end
 
--- Tries the head of an open lane: the lease, or nil if it stands at a door now.
-function T.try_lane(lane, asker, now)
+-- Tries the head of an open lane: whether it may go; if not, it stands at a door now.
+local function try_lane(lane, now)
   if not T.may_go(lane, now) then
-    return nil
+    return false
   end
-  T.clear_out('l' .. text(lane))
-  T.clear_out('b' .. text(db.get('l', lane).bundle))
-  return T.grant_head(lane, asker, now)
+  local l = db.see('l', lane)
+  if l.out then
+    T.clear_out('l' .. text(lane))
+  end
+  if db.see('b', l.bundle).out then
+    T.clear_out('b' .. text(l.bundle))
+  end
+  return true
+end
+
+-- The same, and grants it: the lease, or nil.
+function T.try_lane(lane, asker, now)
+  return try_lane(lane, now) and T.grant_head(lane, asker, now) or nil
 end
 
 -- Whether a queue's own limit lets one more go; if not, the queue stands at that door.
@@ -118,7 +128,7 @@ function T.grant_head(lane, asker, now)
     local timeout = db.get('s', job.shape).timeout
     deadline = timeout and now + timeout
   end
-  space.ttl_max = max(space.ttl_max, asker.ttl)
+  T.note_ttl(asker.ttl, now)
   local expires_at = now + asker.ttl
   if deadline then
     expires_at = min(expires_at, deadline + floor(asker.ttl / 4))
@@ -146,7 +156,7 @@ function T.start_job(job, lane, arrival, now)
   if job.expires_at then
     T.timer_clear('ex', T.pad(job.seq))
   end
-  local q = db.get('q', db.get('s', job.shape).q)
+  local q = db.get('q', db.see('s', job.shape).q)
   q.running = q.running + 1
   if job.unique and job.unique[2] == 's' then
     T.drop_key(job.unique[1], job.seq, now)
@@ -157,11 +167,11 @@ end
 -- Takes up to `most` jobs of these queues, in their order; the leases, and whether the bounded work was
 -- not enough.
 function T.take_jobs(queues, most, asker, now)
-  local leases, steps = {}, 1000
+  local leases, steps = { n = 0 }, 1000
   local space = db.space
   for _, queue in ipairs(queues) do
     local q = db.get('q', queue)
-    while #leases < most and steps > 0 do
+    while leases.n < most and steps > 0 do
       -- What events have freed is opened first, so that order holds between what is open and what is
       -- about to be.
       if space.pending[1] or space.families[1] then
@@ -176,16 +186,15 @@ function T.take_jobs(queues, most, asker, now)
         if not lane then
           break
         end
-        local had, l = #leases, db.get('l', lane)
+        local had, l = leases.n, db.get('l', lane)
         if #l.needs == 0 and not l.suspect and not (q.limit and T.setting_of(q.limit)) then
           T.grant_short(lane, most - had, asker, leases, now)
         end
-        if #leases == had then
-          local lease = T.try_lane(lane, asker, now)
-          if lease then
-            leases[#leases + 1] = lease
-          else
+        if leases.n == had then
+          if not try_lane(lane, now) then
             steps = steps - 1
+          elseif not T.grant_held(lane, asker, leases, now) then
+            leases[#leases + 1], leases.n = T.grant_head(lane, asker, now), leases.n + 1
           end
         end
       end
@@ -199,9 +208,9 @@ function T.remember_request(leases, asker, now)
   if asker.request and #leases > 0 then
     local names = {}
     for i, lease in ipairs(leases) do
-      names[i] = lease.name or T.lease_id(lease.fence, lease.seq)
+      names[i] = lease.short and concat(lease.names) or T.lease_id(lease.fence, lease.seq)
     end
-    db.put('rq', asker.request, { leases = names })
+    db.put('rq', asker.request, { leases = concat(names) })
     T.timer_set('rqe', now + B.REQUEST_US, asker.request)
   end
 end
@@ -212,7 +221,7 @@ function T.tick_request(id, now)
   if not past then
     return
   end
-  for _, name in ipairs(past.leases) do
+  for _, name in ipairs(T.lease_names(past.leases)) do
     if T.lease(T.parse_lease(name)) then
       T.timer_set('rqe', now + B.REQUEST_US, id)
       return

@@ -19,15 +19,20 @@ local function home(seq)
   if chunk ~= known_chunk then
     known_chunk, known_key = chunk, format('j:%d', chunk)
   end
-  local n = seq - chunk * CHUNK_ROWS
+  local row, life = T.row_fields(seq - chunk * CHUNK_ROWS)
+  return chunk, known_key, row, life
+end
+T.job_home, T.CHUNK_ROWS = home, CHUNK_ROWS
+
+-- The fields of the row with this place in its hash, and of its life.
+function T.row_fields(n)
   local row = ROW[n]
   if not row then
     row = text(n)
     ROW[n], LIFE[n] = row, row .. 'x'
   end
-  return chunk, known_key, row, LIFE[n]
+  return row, LIFE[n]
 end
-T.job_home, T.CHUNK_ROWS = home, CHUNK_ROWS
 
 local IDS = {}
 local function ids(b)
@@ -54,7 +59,7 @@ local function decode(seq, row, life)
     run_at = created_at, bytes = bytes, unique = unique, state = 'w', wait = 0, ended = 0,
     lost = 0, released = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
   }
-  if life then
+  if life and not T.read_short_life(job, life) then
     local x = cmsgpack.unpack(life)
     job.state, job.arrival, job.run_at = x[1], x[2], x[3]
     job.expires_at = x[4] > 0 and x[4] or nil
@@ -64,7 +69,7 @@ local function decode(seq, row, life)
       job.lease = {
         fence = x[7], seq = seq, expires_at = x[8], holder = l[1] or nil, granted_at = l[2],
         ttl = l[3], deadline = l[4] or nil, limits = l[5], resources = l[6], request = l[7] or nil,
-        extended = l[8], again = l[9], seen_at = l[10],
+        extended = l[8], again = l[9], seen_at = l[10], first = l[11],
       }
     end
     job.started_at = x[10] > 0 and x[10] or nil
@@ -74,6 +79,19 @@ local function decode(seq, row, life)
     job.lane = x[21] > 0 and x[21] or nil
   end
   return job
+end
+
+-- The state of a finished job and until when it is kept, by its life; a state that is not finished, or none.
+function T.end_in_life(life)
+  if not life then
+    return nil
+  end
+  local job = {}
+  if not T.read_short_life(job, life) then
+    local x = cmsgpack.unpack(life)
+    return x[1], x[20]
+  end
+  return job.state, job.kept_until
 end
 
 local function encode_life(j)
@@ -90,7 +108,7 @@ end
 function T.lease_array(l)
   return {
     l.holder or false, l.granted_at, l.ttl, l.deadline or false, l.limits, l.resources,
-    l.request or false, l.extended or false, l.again or false, l.seen_at,
+    l.request or false, l.extended or false, l.again or false, l.seen_at, l.first,
   }
 end
 
@@ -302,20 +320,16 @@ function db.write_jobs(out)
           T.set_job_part(job, part, nil)
         end
         if not job.new then
-          local dels = out(key).dels
-          dels[#dels + 1] = n
-          dels[#dels + 1] = n .. 'x'
+          db.erase(out, key, n)
+          db.erase(out, key, n .. 'x')
         end
       else
-        local puts = out(key).puts
         local row, life = T.written(job)
         if job.dirty_head then
-          puts[#puts + 1] = n
-          puts[#puts + 1] = row
+          db.write(out, key, n, row)
         end
         if life and life ~= job.life then
-          puts[#puts + 1] = n .. 'x'
-          puts[#puts + 1] = life
+          db.write(out, key, n .. 'x', life)
         end
       end
     end

@@ -3,7 +3,8 @@
 -- A job's lease is part of the job's life; one without a job is a record of its own. `e` orders all
 -- of them by expiry, and its member is the lease's name, so that a name that is not there is lost.
 -- A lease: {fence, seq, holder, granted_at, ttl, expires_at, deadline, limits = {{name, weight, cost}},
--- resources = {{pool, id}}, request, extended, again (answered to a repeat), seen_at}.
+-- resources = {{pool, id}}, request, extended, again (answered to a repeat), seen_at, first (the ttl that it
+-- was granted with, where an extend changed it)}.
 
 -- The live lease of a name, or nil.
 function T.lease(fence, seq)

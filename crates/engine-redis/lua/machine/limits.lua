@@ -73,7 +73,7 @@ local LOCK = { concurrency = 1 }
 
 -- The setting that holds for a name, and the template it comes from.
 function T.setting_of(name)
-  local own = db.get('ls', name)
+  local own = db.see('ls', name)
   if own then
     return own
   end
@@ -81,7 +81,7 @@ function T.setting_of(name)
   if not template then
     return nil
   end
-  local settings = db.get('ls', template)
+  local settings = db.see('ls', template)
   if settings then
     return settings, template
   elseif template == 'lock:*' then

@@ -26,7 +26,7 @@ function T.tick_marks(now)
     end
     T.wait_on(entry, now + B.RESERVE_RETRY_US)
     local lane = T.entry_lane(entry)
-    if lane and not db.get('l', lane).marked and T.may_reserve(lane, now) and T.none_is_marked(lane) then
+    if lane and not db.see('l', lane).marked and T.may_reserve(lane, now) and T.none_is_marked(lane) then
       T.mark(lane, now)
     end
   end
@@ -83,7 +83,7 @@ function T.may_reserve(lane, now)
 end
 
 function T.none_is_marked(lane)
-  for _, need in ipairs(db.get('l', lane).needs) do
+  for _, need in ipairs(db.see('l', lane).needs) do
     if db.get(need[1] == 'l' and 'L' or 'p', need[2]).mark then
       return false
     end
@@ -172,7 +172,7 @@ end
 function T.drop_marks_of_queue(queue, now)
   local lanes = {}
   for lane in Z.each(MARKS) do
-    if db.get('l', tonumber(lane)).queue == queue then
+    if db.see('l', tonumber(lane)).queue == queue then
       lanes[#lanes + 1] = tonumber(lane)
     end
   end

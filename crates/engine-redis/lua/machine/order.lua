@@ -8,7 +8,7 @@
 -- of what can never fit as the settings are.
 
 local function group_key(queue, rank, name)
-  return text(queue) .. ':' .. text(rank) .. ':' .. (name and 'g' .. name or '')
+  return number_text(queue) .. ':' .. text(rank) .. ':' .. (name and 'g' .. name or '')
 end
 
 function T.turns(queue, rank)
@@ -18,7 +18,7 @@ end
 -- The priorities of a queue, highest first.
 local function ranks(queue)
   local all = {}
-  for rank in pairs(db.get('q', queue).priorities) do
+  for rank in pairs(db.see('q', queue).priorities) do
     all[#all + 1] = rank
   end
   sort(all)
@@ -27,22 +27,22 @@ end
 
 -- Where the sets of an owner lie when they are large.
 local function turns_open(queue, rank)
-  return 'to:' .. text(queue) .. ':' .. text(rank)
+  return 'to:' .. number_text(queue) .. ':' .. number_text(rank)
 end
 local function turns_idle(queue, rank)
-  return 'ti:' .. text(queue) .. ':' .. text(rank)
+  return 'ti:' .. number_text(queue) .. ':' .. number_text(rank)
 end
 local function group_open(group)
-  return 'go:' .. text(group)
+  return 'go:' .. number_text(group)
 end
 local function bundle_open(bundle)
-  return 'bo:' .. text(bundle)
+  return 'bo:' .. number_text(bundle)
 end
 local function bundle_outs(bundle)
-  return 'bx:' .. text(bundle)
+  return 'bx:' .. number_text(bundle)
 end
 local function lane_line(lane)
-  return 'n:' .. text(lane)
+  return 'n:' .. number_text(lane)
 end
 T.turns_idle, T.group_key = turns_idle, group_key
 T.bundle_open, T.group_open, T.turns_open, T.lane_line = bundle_open, group_open, turns_open, lane_line
@@ -127,7 +127,7 @@ function T.group_for(key)
   local known = M.get('gn:' .. shard(name), name)
   if known then
     local group = tonumber(known)
-    if db.get('g', group).idle then
+    if db.see('g', group).idle then
       O.rem(turns.idle, turns_idle(queue, rank), text(group))
       db.get('g', group).idle = nil
     end
@@ -192,7 +192,7 @@ function T.own_bundle(lane)
 end
 
 function T.shared_bundle(lane, now)
-  local own = db.get('b', db.get('l', lane).bundle)
+  local own = db.get('b', db.see('l', lane).bundle)
   local sort_key = bundle_key(own.group, own.plain, own.suspect)
   local shared = tonumber(M.get(bundles_by_key(sort_key), sort_key))
   if shared then
@@ -253,7 +253,7 @@ function T.forget_idle_groups(queue, rank)
     end
     local group = tonumber(member)
     O.rem(turns.idle, turns_idle(queue, rank), member)
-    local name = group_key(queue, rank, db.get('g', group).name)
+    local name = group_key(queue, rank, db.see('g', group).name)
     M.drop('gn:' .. shard(name), name)
     db.drop('g', group)
     turns.groups = turns.groups - 1
@@ -363,13 +363,15 @@ function T.order_lane(lane)
     return
   end
   local open, at = db.get('b', l.bundle).open, bundle_open(l.bundle)
-  if l.ordered then
-    O.rem(open, at, text(lane))
+  local member = number_text(lane)
+  if l.ordered and key then
+    O.move(open, at, key, member)
+  elseif key then
+    O.add(open, at, key, member)
+  else
+    O.rem(open, at, member)
   end
   l.ordered = key
-  if key then
-    O.add(open, at, key, text(lane))
-  end
   T.order_bundle(l.bundle)
 end
 
@@ -384,19 +386,21 @@ function T.order_bundle(bundle)
     return
   end
   local open, at = db.get('g', b.group).open, group_open(b.group)
-  if b.ordered then
-    O.rem(open, at, text(bundle))
+  local member = number_text(bundle)
+  if b.ordered and key then
+    O.move(open, at, key, member)
+  elseif key then
+    O.add(open, at, key, member)
+  else
+    O.rem(open, at, member)
   end
   b.ordered = key
-  if key then
-    O.add(open, at, key, text(bundle))
-  end
   T.order_group(b.group)
 end
 
 -- A group's member in its priority's order: by time, then by the arrival of its head.
 local function turn_member(arrival, group)
-  return T.pad(arrival) .. ':' .. text(group)
+  return T.pad(arrival) .. ':' .. number_text(group)
 end
 T.turn_member = turn_member
 
@@ -425,6 +429,13 @@ function T.order_group(group)
   end
 end
 
+-- How far a group's time goes by one grant.
+local function unit_of(queue, g)
+  local settings = g.name and T.queue_settings(queue)
+  local shares = settings and settings.shares and settings.shares[g.name] or 1
+  return floor(B.SHARE_UNIT / max(shares, 1))
+end
+
 -- Books a grant of a group: start-time fair queuing.
 function T.book_turn(lane)
   T.book_turns(lane, 1)
@@ -432,17 +443,14 @@ end
 
 -- Books so many grants in a row of a group; more than one only if no other group has an open lane.
 function T.book_turns(lane, n)
-  local group = db.get('b', db.get('l', lane).bundle).group
+  local group = db.get('b', db.see('l', lane).bundle).group
   local g = db.get('g', group)
   local queue, rank = g.queue, -g.priority
-  local q = db.get('q', queue)
-  local settings = g.name and T.queue_settings(queue)
-  local shares = settings and settings.shares and settings.shares[g.name] or 1
-  local turns = q.priorities[rank]
+  local turns = T.turns(queue, rank)
   if not turns then
     return
   end
-  local unit = floor(B.SHARE_UNIT / max(shares, 1))
+  local unit = unit_of(queue, g)
   turns.v = max(g.own, turns.v) + (n - 1) * unit
   g.own = turns.v + unit
   -- Its key has changed, not its head.
@@ -457,11 +465,63 @@ function T.book_turns(lane, n)
   end
 end
 
+-- After so many heads of an open lane were granted in a row: books their turns, and carries the next
+-- head up.
+function T.heads_taken(lane, n, now)
+  local l = db.get('l', lane)
+  local b = db.get('b', l.bundle)
+  local group = b.group
+  local g = db.get('g', group)
+  local queue = l.queue
+  local turns = db.get('q', queue).priorities[-g.priority]
+  if turns.open.n > 1 or turns.idle.n > 0 or g.open.n > 1 or turns.open.z or g.open.z or b.out or l.out
+    or l.marked then
+    T.book_turns(lane, n)
+    T.lane_changed(lane, now)
+    T.drop_lane_if_idle(lane)
+    return
+  end
+  -- The only bundle of the only group: its place on the levels above does not change. The same in fewer
+  -- steps.
+  local head, open, at, first = L.first(l.line, lane_line(lane)), b.open, bundle_open(l.bundle), nil
+  if head then
+    O.move(open, at, head, number_text(lane))
+  else
+    O.rem(open, at, number_text(lane))
+  end
+  l.ordered = head
+  if open.n == 1 and not open.z then
+    first = open[1]
+  else
+    local _, key = O.first(open, at)
+    first = key
+  end
+  turns.v = max(g.own, turns.v) + (n - 1) * unit_of(queue, g)
+  g.own = turns.v + unit_of(queue, g)
+  b.ordered, g.ordered, g.ordered_own = first, first, first and g.own
+  if first then
+    g.open[1] = first
+    turns.open[1], turns.open[2] = g.own, turn_member(first, group)
+    db.touched[queue] = true
+  else
+    g.open, turns.open = O.new(), O.new()
+  end
+  if not head then
+    T.drop_lane_if_idle(lane)
+  end
+end
+
 -- The lane that goes next, less the suspects of who may have none; or nil.
 function T.next_lane(queue, suspects)
   local looked = 0
   for _, rank in ipairs(ranks(queue)) do
     local turns = T.turns(queue, rank)
+    local first = suspects and O.first(turns.open, turns_open(queue, rank))
+    if first then
+      local group = tonumber(sub(first, 18))
+      local bundle = tonumber((O.first(db.see('g', group).open, group_open(group))))
+      return tonumber((O.first(db.see('b', bundle).open, bundle_open(bundle))))
+    end
     for turn in O.each(turns.open, turns_open(queue, rank)) do
       local group = tonumber(sub(turn, 18))
       for bundle in O.each(db.get('g', group).open, group_open(group)) do
@@ -486,11 +546,11 @@ function T.head(lane)
 end
 
 function T.group_of(lane)
-  return db.get('b', db.get('l', lane).bundle).group
+  return db.get('b', db.see('l', lane).bundle).group
 end
 
 -- Whether a waiting job is blocked.
 function T.is_blocked(lane)
   local l = db.get('l', lane)
-  return (l.place or db.get('b', l.bundle).place or db.get('q', l.queue).place) ~= nil
+  return (l.place or db.see('b', l.bundle).place or db.see('q', l.queue).place) ~= nil
 end

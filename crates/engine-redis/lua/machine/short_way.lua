@@ -18,9 +18,14 @@ end
 
 function db.write_rows(out)
   for key, rows in pairs(db.rows) do
-    local puts = out(key).puts
-    for i = 1, #rows do
-      puts[#puts + 1] = rows[i]
+    local w = out(key)
+    local puts = w.puts
+    if not puts then
+      w.puts = rows
+    else
+      for i = 1, #rows do
+        puts[#puts + 1] = rows[i]
+      end
     end
   end
 end
@@ -29,86 +34,211 @@ end
 
 -- The parts of ids and of rows that lie together are gathered, and each command takes many.
 
+-- Stores jobs of one shape that have nothing unusual: `flat` is {id, b, bytes, tail of the row, …}.
+function T.store_flat(spec, flat, default_retry, now)
+  local space = db.space
+  local many = #flat / 4
+  -- The first of a shape goes the long way to its lane.
+  local number = T.shape_for(T.shape_of(spec, default_retry), now)
+  local shape = db.get('s', number)
+  shape.live, shape.rows = shape.live + many - 1, shape.rows + many - 1
+  local lane = shape.lane or T.lane_of_job({ shape = number, lost = 0 })
+  spec.unasked = T.is_unasked(shape.q, now)
+  local l = db.get('l', lane)
+  local line, items = T.lane_line(lane), {}
+  local first_arrival, first_seq = space.arrival + 1, space.seq + 1
+  local head = struct.pack('>I4I7', number, now)
+  local last_b, ids, n_ids, puts, n_puts, ends
+  for i = 1, many do
+    local at, arrival, seq = i * 4 - 3, first_arrival + i - 1, first_seq + i - 1
+    if not ends or seq > ends then
+      local chunk, key = home(seq)
+      ends = chunk * T.CHUNK_ROWS + T.CHUNK_ROWS - 1
+      puts = row_puts(key)
+      n_puts = #puts
+      local c = db.get('c', chunk)
+      if not c then
+        c = db.put('c', chunk, { n = 0 })
+        Z.add('ch', chunk, text(chunk))
+      end
+      c.n = c.n + min(ends, first_seq + many - 1) - seq + 1
+    end
+    local b = flat[at + 1]
+    if b ~= last_b then
+      last_b, ids = b, row_puts('i:' .. b)
+      n_ids = #ids
+    end
+    ids[n_ids + 1], ids[n_ids + 2] = flat[at], text(seq)
+    n_ids = n_ids + 2
+    puts[n_puts + 1] = T.row_fields(seq - ends + T.CHUNK_ROWS - 1)
+    puts[n_puts + 2] = head .. struct.pack('>I6I4', arrival, flat[at + 2]) .. flat[at + 3]
+    n_puts = n_puts + 2
+    items[i] = struct.pack('>I6I6', arrival, seq)
+  end
+  local had = l.line.n
+  L.append(l.line, line, items, first_arrival, first_seq)
+  space.arrival, space.seq = first_arrival + many - 1, first_seq + many - 1
+  T.add_len(l, many)
+  T.unit(l.queue, many)
+  if had == 0 then
+    T.lane_changed(lane, now)
+  elseif T.has_takers(l.queue) then
+    -- Its head is as it was, but there is more for those who wait.
+    db.touched[l.queue] = true
+  end
+end
+
 -- Stores jobs[from..to], all planned to be stored and without anything unusual.
 function T.store_plain(jobs, shapes, from, to, default_retry, now)
-  local space = db.space
   local at = from
   while at <= to do
-    local spec = shapes[jobs[at][5]]
-    local run = at
-    while run < to and jobs[run + 1][5] == jobs[at][5] do
-      run = run + 1
+    local shape, flat, n = jobs[at][5], {}, 0
+    while at <= to and jobs[at][5] == shape do
+      local new = jobs[at]
+      flat[n + 1], flat[n + 2], flat[n + 3] = new[1], new[2], new[4]
+      flat[n + 4] = new[1] .. '\n' .. new[2] .. '\n\n' .. new[3]
+      n, at = n + 4, at + 1
     end
-    -- The first of a shape goes the long way to its lane.
-    local number = T.shape_for(T.shape_of(spec, default_retry), now)
-    local shape = db.get('s', number)
-    local more = run - at
-    shape.live, shape.rows = shape.live + more, shape.rows + more
-    local lane = shape.lane or T.lane_of_job({ shape = number, lost = 0 })
-    spec.unasked = T.is_unasked(shape.q, now)
-    local l = db.get('l', lane)
-    local line, items = T.lane_line(lane), {}
-    local arrival, seq = space.arrival, space.seq
-    local last_b, ids, n_ids, last_chunk, puts, n_puts
-    for index = at, run do
-      local new = jobs[index]
-      arrival, seq = arrival + 1, seq + 1
-      local chunk, key, field = home(seq)
-      if chunk ~= last_chunk then
-        last_chunk, puts = chunk, row_puts(key)
-        n_puts = #puts
-        local c = db.get('c', chunk)
-        if not c then
-          db.put('c', chunk, { n = 0 })
-          Z.add('ch', chunk, text(chunk))
-        end
-      end
-      if new[2] ~= last_b then
-        last_b, ids = new[2], row_puts('i:' .. new[2])
-        n_ids = #ids
-      end
-      ids[n_ids + 1], ids[n_ids + 2] = new[1], text(seq)
-      n_ids = n_ids + 2
-      puts[n_puts + 1] = field
-      puts[n_puts + 2] = struct.pack('>I4I7I6I4', number, now, arrival, new[4]) .. new[1] .. '\n' .. new[2]
-        .. '\n\n' .. new[3]
-      n_puts = n_puts + 2
-      items[index - at + 1] = struct.pack('>I6I6', arrival, seq)
-      local c = db.see('c', chunk)
-      c.n = c.n + 1
-    end
-    L.append(l.line, line, items, space.arrival + 1, space.seq + 1)
-    space.arrival, space.seq = arrival, seq
-    T.add_len(l, more + 1)
-    T.unit(l.queue, more + 1)
-    T.lane_changed(lane, now)
-    at = run + 1
+    T.store_flat(shapes[shape], flat, default_retry, now)
   end
+end
+
+-- ---- Lives of jobs that went the short way ----
+--
+-- Running: '\1', arrival (6 bytes), fence (8), row number (6), bytes (4), then what is the same for all of
+-- a call: shape (4), expiry, grant, deadline or 0 (7 each), ttl (5), the lengths of the holder's name and of
+-- the limits (2 each; 0 if there are none), the name, the limits ({{limit, weight, cost}, …}, packed), the
+-- request id or nothing.
+-- Succeeded: '\2', arrival, fence, row number, bytes; shape, grant, end, kept until.
+-- All else is as in a job that was just pushed. Any other life is a packed array, and begins with neither.
+
+local RUNNING, SUCCEEDED = '\1', '\2'
+-- Where the fence and row number, the bytes, and what is the same for all begin.
+local NAME_AT, BYTES_AT, TAIL_AT = 8, 22, 26
+
+-- What is the same for all grants of a shape in a call: `shape` as it stands in a row.
+local function tail_of(shape, number, asker, limits, now)
+  local timeout = db.see('s', number).timeout
+  local deadline = timeout and now + timeout
+  local expires_at = now + asker.ttl
+  if deadline then
+    expires_at = min(expires_at, deadline + floor(asker.ttl / 4))
+  end
+  T.sooner(expires_at)
+  local holder, held = asker.worker or '', limits and cmsgpack.pack(limits) or ''
+  return {
+    deadline = deadline, expires_at = expires_at, score = text(expires_at),
+    packed = shape
+      .. struct.pack('>I7I7I7I5I2I2', expires_at, now, deadline or 0, asker.ttl, #holder, #held)
+      .. holder .. held .. (asker.request or ''),
+  }
+end
+
+local function read_tail(tail)
+  local shape, expires_at, granted_at, deadline, ttl, n, m, at = struct.unpack('>I4I7I7I7I5I2I2', tail)
+  local request = at + n + m
+  return {
+    shape = shape, expires_at = expires_at, granted_at = granted_at,
+    deadline = deadline > 0 and deadline or nil, ttl = ttl,
+    holder = n > 0 and sub(tail, at, at + n - 1) or nil,
+    limits = m > 0 and cmsgpack.unpack(sub(tail, at + n, request - 1)) or nil,
+    request = request <= #tail and sub(tail, request) or nil,
+  }
+end
+
+-- Puts what such a life says into a job; whether it is one.
+function T.read_short_life(job, life)
+  local kind = sub(life, 1, 1)
+  if kind ~= RUNNING and kind ~= SUCCEEDED then
+    return false
+  end
+  local arrival, fence, seq, bytes = struct.unpack('>I6I8I6I4', life, 2)
+  job.arrival, job.bytes = arrival, bytes
+  if kind == RUNNING then
+    local rest = read_tail(sub(life, TAIL_AT))
+    job.state, job.started_at = 'r', rest.granted_at
+    job.lease = {
+      fence = fence, seq = seq, expires_at = rest.expires_at, holder = rest.holder,
+      granted_at = rest.granted_at, ttl = rest.ttl, deadline = rest.deadline, limits = rest.limits or {}, resources = {},
+      request = rest.request, extended = false, again = false, seen_at = rest.granted_at,
+    }
+  else
+    local _, granted_at, finished_at, kept_until = struct.unpack('>I4I7I7I7', life, TAIL_AT)
+    job.state, job.ended, job.settles = 'S', 1, { { fence, 'S', 'S', false } }
+    job.started_at, job.finished_at, job.kept_until = granted_at, finished_at, kept_until
+  end
+  return true
 end
 
 -- ---- Granted ----
 
-local U64 = 207
--- So many heads of a lane are looked at first.
+-- So many heads of a lane are looked at first: where jobs that go the long way stand among them, what is
+-- read beyond the first of those is read in vain, once for each of them.
 local HEADS_FIRST = 16
 
--- The life of a job that was just granted, or that just succeeded, in pieces: what differs from job to
--- job has a fixed place behind a fixed head, what is the same for all is made once.
-local RUNNING = '\220\0\22\161r'
-local SUCCEEDED = '\220\0\22\161S'
-local NUMBERS = '>BI8BI8BI8BI8BI8BI8'
--- Where the fence stands in it, and where the rest begins.
-local FENCE_AT = #RUNNING + 5 * 9 + 2
-local REST_AT = #RUNNING + 6 * 9 + 1
+-- Rows and lives of items[from..to] of a line, one after the other.
+local function read_rows(items, from, to)
+  local all
+  local i = from
+  while i <= to do
+    local chunk = sub(items[i], 7, 11)
+    local _, seq = T.line_item(items[i])
+    local _, key = home(seq)
+    local fields, n = {}, 0
+    while i <= to and n < 800 and sub(items[i], 7, 11) == chunk do
+      local row, life = T.row_fields(byte(items[i], 12))
+      fields[n + 1], fields[n + 2] = row, life
+      n, i = n + 2, i + 1
+    end
+    local read = call('HMGET', db.prefix .. key, unpack(fields))
+    if not all then
+      all = read
+    else
+      for k = 1, n do
+        all[#all + 1] = read[k]
+      end
+    end
+  end
+  return all
+end
+
+local function new_run(leases, shape, tail, asker, limits, now)
+  local run = {
+    short = true, n = 0, names = {}, rows = {}, shape = shape, granted_at = now, limits = limits,
+    expires_at = tail.expires_at, deadline = tail.deadline, holder = asker.worker,
+  }
+  leases[#leases + 1] = run
+  return run
+end
+
+-- So many heads of an open lane were granted.
+local function took(lane, n, asker, now)
+  local space = db.space
+  if space.live == 0 then
+    -- Nobody had to tick before: the engine was not deaf.
+    space.pulse = now
+  end
+  space.live = space.live + n
+  T.note_ttl(asker.ttl, now)
+  local l = db.get('l', lane)
+  local q, b = db.get('q', l.queue), db.get('b', l.bundle)
+  q.waiting, b.waiting = q.waiting - n, b.waiting - n
+  q.running = q.running + n
+  local held = T.holding(asker.worker) or db.put('ho', asker.worker or '', { leases = 0, suspects = 0 })
+  held.leases = held.leases + n
+  L.take(l.line, T.lane_line(lane), n)
+  T.heads_taken(lane, n, now)
+end
 
 -- Grants heads of a lane that has no needs, as many as are wanted and as stay in turn; none of them was
--- ever granted, delayed or unique. Puts the leases into `leases`.
+-- ever granted, delayed or unique. Puts a run of leases into `leases` for each shape in a row.
 function T.grant_short(lane, most, asker, leases, now)
   local l = db.get('l', lane)
-  local q = db.get('q', l.queue)
   local b = db.get('b', l.bundle)
   local g = db.get('g', b.group)
-  local turns = T.turns(g.queue, -g.priority)
+  local queue = l.queue
+  local q = db.get('q', queue)
+  local turns = q.priorities[-g.priority]
   if turns.open.n > 1 or l.out or b.out or l.marked then
     return
   end
@@ -119,94 +249,118 @@ function T.grant_short(lane, most, asker, leases, now)
     local other = T.second(g.open, T.group_open(b.group))
     before = before and other and min(before, other) or before or other
   end
-  -- Heads are read a few at first and then more: where jobs that go the long way stand among them, what
-  -- is read beyond the first of those is read in vain, once for each of them.
-  local heads, step, ended = L.each(l.line, T.lane_line(lane)), HEADS_FIRST, false
-  local seqs, arrivals, many, rows, at = {}, {}, 0, nil, 0
-  local function read_on()
-    local fresh_seqs, n = {}, 0
-    while n < step and many < most and not ended do
-      local arrival, seq = heads()
-      if not arrival or before and arrival > before then
-        ended = true
-      else
-        n, many = n + 1, many + 1
-        fresh_seqs[n], seqs[many], arrivals[many] = seq, seq, arrival
-      end
-    end
-    at, step = many - n, step * 4
-    rows = T.read_rows(fresh_seqs)
-    return n > 0
-  end
+  local line = T.lane_line(lane)
+  local items = L.heads(l.line, line, most)
+  local many = #items
   local space = db.space
-  local expiries = Z.bulk('e')
-  local tails, last_key, puts, n_puts = {}, nil, nil, 0
-  local granted, fence = 0, space.fence
-  local i = 0
-  while i < many or read_on() do
-    i = i + 1
-    local row, life = rows[(i - at) * 2 - 1], rows[(i - at) * 2]
-    if not row or life then
+  local fence = max(space.fence + 1, now)
+  local expiries = Z.bulk('e').adds
+  local n_expiries = #expiries
+  local granted, tails, shape, tail, chunk, puts, n_puts, run = 0, {}, nil, nil, nil, nil, nil, nil
+  local rows, from, to, step = nil, 1, 0, HEADS_FIRST
+  for i = 1, many do
+    local item = items[i]
+    if before and T.line_item(item) > before then
       break
     end
-    local seq = seqs[i]
-    local number, created_at, _, bytes = struct.unpack('>I4I7I6I4', row)
-    local tail = tails[number]
-    if not tail then
-      local timeout = db.see('s', number).timeout
-      local deadline = timeout and now + timeout
-      local expires_at = now + asker.ttl
-      if deadline then
-        expires_at = min(expires_at, deadline + floor(asker.ttl / 4))
-      end
-      tail = {
-        deadline = deadline, expires_at = expires_at,
-        packed = cmsgpack.pack(expires_at) .. cmsgpack.pack(T.lease_array({
-          holder = asker.worker, granted_at = now, ttl = asker.ttl, deadline = deadline, limits = {},
-          resources = {}, request = asker.request, seen_at = now,
-        })) .. cmsgpack.pack(now) .. '\0\0\0\0\194\194\144\194\0\0\0\194',
-      }
-      tails[number] = tail
-      T.sooner(expires_at)
+    if i > to then
+      from, to, step = i, min(i + step - 1, many), step * 4
+      rows = read_rows(items, from, to)
     end
-    fence = max(fence + 1, now)
-    local _, key, _, x = home(seq)
-    if key ~= last_key then
-      last_key, puts = key, row_puts(key)
+    local at = (i - from) * 2
+    local row = rows[at + 1]
+    if not row or rows[at + 2] then
+      break
+    end
+    local its = sub(row, 1, 4)
+    if its ~= shape then
+      shape, tail = its, tails[its]
+      local number = struct.unpack('>I4', its)
+      if not tail then
+        tail = tail_of(its, number, asker, nil, now)
+        tails[its] = tail
+      end
+      run = new_run(leases, number, tail, asker, nil, now)
+    end
+    local name = struct.pack('>I8', fence) .. sub(item, 7)
+    fence = fence + 1
+    local its_chunk = sub(item, 7, 11)
+    if its_chunk ~= chunk then
+      chunk = its_chunk
+      local _, seq = T.line_item(item)
+      local _, key = home(seq)
+      puts = row_puts(key)
       n_puts = #puts
     end
+    local _, x = T.row_fields(byte(item, 12))
     puts[n_puts + 1] = x
-    puts[n_puts + 2] = RUNNING .. struct.pack(NUMBERS, U64, arrivals[i], U64, created_at, U64, 0, U64,
-      bytes, U64, number, U64, fence) .. tail.packed
+    puts[n_puts + 2] = RUNNING .. sub(item, 1, 6) .. name .. sub(row, 18, 21) .. tail.packed
     n_puts = n_puts + 2
-    local name = struct.pack('>I8I6', fence, seq)
-    expiries(tail.expires_at, name)
+    expiries[n_expiries + 1], expiries[n_expiries + 2] = tail.score, name
+    n_expiries = n_expiries + 2
     if tail.deadline then
       T.timer_set('dl', tail.deadline, name)
     end
-    leases[#leases + 1] = {
-      short = true, fence = fence, seq = seq, holder = asker.worker, granted_at = now,
-      expires_at = tail.expires_at, deadline = tail.deadline, row = row, shape = number, name = name,
-    }
+    local n = run.n + 1
+    run.n, run.names[n], run.rows[n] = n, name, row
     granted = granted + 1
   end
   if granted == 0 then
     return
   end
-  space.fence = fence
-  if space.live == 0 then
-    space.pulse = now
+  leases.n = leases.n + granted
+  space.fence = fence - 1
+  took(lane, granted, asker, now)
+end
+
+-- Grants the head of a lane of which it was found that it may go, and that needs nothing but limits, if it
+-- was never granted, delayed or unique; whether it did.
+function T.grant_held(lane, asker, leases, now)
+  local l = db.get('l', lane)
+  local q = db.see('q', l.queue)
+  if l.suspect or l.marked or l.queue == CALLERS or q.limit and T.setting_of(q.limit) then
+    return false
   end
-  space.live = space.live + granted
-  space.ttl_max = max(space.ttl_max, asker.ttl)
-  T.add_len(l, -granted)
-  q.running = q.running + granted
-  local held = T.holding(asker.worker) or db.put('ho', asker.worker or '', { leases = 0, suspects = 0 })
-  held.leases = held.leases + granted
-  L.take(l.line, T.lane_line(lane), granted)
-  T.book_turns(lane, granted)
-  T.lane_changed(lane, now)
-  T.drop_lane_if_idle(lane)
+  for _, need in ipairs(l.needs) do
+    if need[1] ~= 'l' then
+      return false
+    end
+  end
+  local items = L.heads(l.line, T.lane_line(lane), 1)
+  local item, rows = items[1], read_rows(items, 1, 1)
+  local row = rows[1]
+  if not row or rows[2] then
+    return false
+  end
+  local space = db.space
+  local fence = max(space.fence + 1, now)
+  space.fence = fence
+  local name = struct.pack('>I8', fence) .. sub(item, 7)
+  local limits = {}
+  for i, need in ipairs(l.needs) do
+    local limit = need[2]
+    O.add(db.get('L', limit).holders, T.limit_holders(limit), fence, name)
+    limits[i] = { limit, need[3], T.take_limit(limit, need[3], need[4], now) }
+  end
+  local shape = sub(row, 1, 4)
+  local number = struct.unpack('>I4', shape)
+  local tail = tail_of(shape, number, asker, limits, now)
+  local _, seq = T.line_item(item)
+  local _, key, _, x = home(seq)
+  local puts = row_puts(key)
+  puts[#puts + 1] = x
+  puts[#puts + 1] = RUNNING .. sub(item, 1, 6) .. name .. sub(row, 18, 21) .. tail.packed
+  local expiries = Z.bulk('e').adds
+  expiries[#expiries + 1] = tail.score
+  expiries[#expiries + 1] = name
+  if tail.deadline then
+    T.timer_set('dl', tail.deadline, name)
+  end
+  local run = new_run(leases, number, tail, asker, limits, now)
+  run.n, run.names[1], run.rows[1] = 1, name, row
+  leases.n = leases.n + 1
+  took(lane, 1, asker, now)
+  return true
 end
 
 -- The score of the second of a set; or nil.
@@ -223,174 +377,150 @@ function T.second(set, key)
   end
 end
 
--- Rows and lives of jobs, in their order.
-function T.read_rows(seqs)
-  local found, i = {}, 1
-  while i <= #seqs do
-    local chunk, key = home(seqs[i])
-    local fields, j = {}, i
-    while j <= #seqs and j - i < 400 do
-      local other, _, n, x = home(seqs[j])
-      if other ~= chunk then
-        break
-      end
-      fields[#fields + 1] = n
-      fields[#fields + 1] = x
-      j = j + 1
-    end
-    local read = call('HMGET', db.prefix .. key, unpack(fields))
-    for k = 1, #read do
-      found[#found + 1] = read[k]
-    end
-    i = j
+-- What the holder of such grants is told: {granted_at, expires_at, deadline, shape, how many, names, first
+-- row, limits}. The names are one blob, each a fence (8 bytes) and a row number (6); their rows are blobs one
+-- after the other. Their lives follow from that.
+function T.show_short(run)
+  local shown = {
+    run.granted_at, run.expires_at, run.deadline or false, T.shape_number(run.shape), run.n,
+    T.blob(concat(run.names)), 0, run.limits or {},
+  }
+  local rows, blobs = run.rows, db.blobs
+  local n = #blobs
+  shown[7] = n + 1
+  for i = 1, run.n do
+    blobs[n + i] = rows[i]
   end
-  return found
-end
-
--- What the holder of such grants is told: what they have in common once, then {fence, seq, row} one after
--- the other. Their lives follow from that.
-function T.show_short(leases, from)
-  local first = leases[from]
-  local run = { first.granted_at, first.expires_at, first.deadline or false,
-    T.shape_number(first.shape), {} }
-  local flat, n = run[5], 0
-  local at = from
-  while at <= #leases do
-    local lease = leases[at]
-    if not lease.short or lease.shape ~= first.shape then
-      break
-    end
-    flat[n + 1], flat[n + 2], flat[n + 3] = lease.fence, lease.seq, T.blob(lease.row)
-    n = n + 3
-    at = at + 1
-  end
-  return run, at
+  return shown
 end
 
 -- ---- Settled ----
 
--- What the rest of a life says, if it is that of a job which was granted the short way and has not been
--- touched since.
-local function read_rest(life)
-  local x = cmsgpack.unpack(life)
-  local l = x[9]
-  local plain = l and #l[5] == 0 and #l[6] == 0 and x[11] == 0 and x[12] == 0 and x[13] == 0
-    and x[14] == 0 and not x[15] and not x[16] and #x[17] == 0 and not x[18] and not x[22]
-  return { plain = plain, holder = plain and l[1], deadline = plain and l[4], started_at = x[10] }
-end
-
--- Settles as succeeded what may go the short way: answers in `answers`, by index; how many. The others are
--- left.
-function T.settle_short(items, answers, now)
-  local seqs, at, named = {}, {}, {}
-  for _, item in ipairs(items) do
-    -- A lease that is named twice, and a follow-up, see what was done before them in this call: rows
-    -- that are written the short way are not read again, so all go the long way.
-    if item.push or named[item.s] then
-      return 0
+-- Settles as succeeded what may go the short way: `plain` is {fence, seq, …}, `results` the results of
+-- some by their place. The places of those that are left for the long way.
+function T.settle_short(plain, results, now)
+  local many = #plain / 2
+  local named, left, names, seqs = {}, {}, {}, {}
+  for i = 1, many do
+    local seq = plain[i * 2]
+    -- A lease that is named twice sees what was done before it in this call: rows that are written the
+    -- short way are not read again, so all go the long way.
+    if named[seq] and seq > 0 then
+      for at = 1, many do
+        left[at] = at
+      end
+      return left
     end
-    named[item.s] = item.s > 0
-  end
-  for index, item in ipairs(items) do
-    if item.o == 'S' and item.s > 0 and not item.resources and not item.limits and not item.push
-      and db.jobs[item.s] == nil then
-      seqs[#seqs + 1] = item.s
-      at[item.s] = index
-    end
+    named[seq] = true
+    names[i], seqs[i] = struct.pack('>I8I6', plain[i * 2 - 1], seq), seq
   end
   local lives, rests, classes = T.read_lives(seqs), {}, {}
   local space = db.space
-  local expiries, finished = Z.bulk('e'), Z.bulk('fo')
-  local answer = { ok = true, state = 'S' }
-  local settled = 0
-  for i, seq in ipairs(seqs) do
-    local life, item = lives[i], items[at[seq]]
-    if life and sub(life, 1, 5) == RUNNING and byte(life, 6) == U64 and #life > REST_AT
-      and struct.unpack('>I8', life, FENCE_AT) == item.f and byte(life, FENCE_AT - 1) == U64 then
-      local text_of_rest = sub(life, REST_AT)
-      local rest = rests[text_of_rest]
+  local gone = Z.bulk('e').rems
+  local n_gone, kept = #gone, 0
+  local puts, ends
+  for i = 1, many do
+    local life, name, seq = lives[i], names[i], seqs[i]
+    if life and sub(life, NAME_AT, BYTES_AT - 1) == name and sub(life, 1, 1) == RUNNING and seq > 0 then
+      local tail = sub(life, TAIL_AT)
+      local rest = rests[tail]
       if not rest then
-        rest = read_rest(life)
-        rests[text_of_rest] = rest
-      end
-      if rest.plain then
-        local _, arrival, _, run_at, _, expires_at, _, bytes, _, number =
-          struct.unpack('>BI8BI8BI8BI8BI8', life, 6)
-        local class = classes[number]
+        rest = read_tail(tail)
+        rest.n = 0
+        rests[tail] = rest
+        local class = classes[rest.shape]
         if not class then
-          local shape = db.get('s', number)
-          class = { n = 0, shape = shape, holders = {}, till = now + (shape.retain or B.RETAIN_SUCCEEDED_US) }
-          class.finished = cmsgpack.pack(now) .. cmsgpack.pack(class.till) .. '\0\194'
-          class.number = cmsgpack.pack(number)
-          classes[number] = class
+          local shape = db.get('s', rest.shape)
+          class = {
+            n = 0, shape = shape, till = now + (shape.retain or B.RETAIN_SUCCEEDED_US), rows = {},
+          }
+          classes[rest.shape] = class
         end
-        if item.result then
-          bytes = bytes + #item.result
-          local _, key, n = home(seq)
-          M.set(key .. 'r', n, item.result)
-        end
-        local _, key, _, x = home(seq)
-        local puts = row_puts(key)
-        puts[#puts + 1] = x
-        puts[#puts + 1] = SUCCEEDED .. struct.pack('>BI8BI8BI8BI8BI8', U64, arrival, U64, run_at, U64,
-          expires_at, U64, bytes, U64, number) .. '\0\0\194' .. cmsgpack.pack(rest.started_at)
-          .. '\0\1\0\0\194\194\145\148' .. sub(life, FENCE_AT - 1, FENCE_AT + 7) .. '\161S\161S\194\194'
-          .. class.finished
-        local name = struct.pack('>I8I6', item.f, seq)
-        expiries(false, name)
-        if rest.deadline then
-          T.timer_clear('dl', name)
-        end
-        finished(class.till, T.pad(seq))
-        class.n = class.n + 1
-        local holder = rest.holder or ''
-        class.holders[holder] = (class.holders[holder] or 0) + 1
-        space.kept[2] = space.kept[2] + bytes
-        db.jobs[seq] = nil
-        answers[at[seq]] = answer
-        settled = settled + 1
+        rest.class = class
+        rest.done = struct.pack('>I4I7I7I7', rest.shape, rest.granted_at, now, class.till)
       end
+      if not ends or seq > ends or seq <= ends - T.CHUNK_ROWS then
+        local chunk, key = home(seq)
+        ends = chunk * T.CHUNK_ROWS + T.CHUNK_ROWS - 1
+        puts = row_puts(key)
+      end
+      local _, x = T.row_fields(seq - ends + T.CHUNK_ROWS - 1)
+      local n_puts = #puts
+      puts[n_puts + 1] = x
+      local bytes = struct.unpack('>I4', life, BYTES_AT)
+      local result = results and results[i]
+      if result then
+        bytes = bytes + #result
+        local _, key, field = home(seq)
+        M.set(key .. 'r', field, result)
+        puts[n_puts + 2] = SUCCEEDED .. sub(life, 2, BYTES_AT - 1) .. struct.pack('>I4', bytes) .. rest.done
+      else
+        puts[n_puts + 2] = SUCCEEDED .. sub(life, 2, TAIL_AT - 1) .. rest.done
+      end
+      kept = kept + bytes
+      n_gone = n_gone + 1
+      gone[n_gone] = name
+      if rest.deadline then
+        T.timer_clear('dl', name)
+      end
+      if rest.limits then
+        T.return_limits(rest.limits, name, true, now)
+      end
+      rest.n = rest.n + 1
+      local rows = rest.class.rows
+      rows[#rows + 1] = sub(name, 9)
+    else
+      left[#left + 1] = i
+    end
+  end
+  space.kept[2] = space.kept[2] + kept
+  for _, rest in pairs(rests) do
+    rest.class.n = rest.class.n + rest.n
+    T.hear_worker(rest.holder, now)
+    local holder = rest.holder or ''
+    local held = db.get('ho', holder)
+    held.leases = held.leases - rest.n
+    if held.leases == 0 then
+      db.drop('ho', holder)
     end
   end
   for number, class in pairs(classes) do
     local q = db.get('q', class.shape.q)
     q.running, q.succeeded = q.running - class.n, q.succeeded + class.n
     space.live = space.live - class.n
+    Z.add('fo', class.till, concat(class.rows))
     T.sooner(class.till)
-    for holder, n in pairs(class.holders) do
-      T.hear_worker(holder ~= '' and holder or nil, now)
-      local held = db.get('ho', holder)
-      held.leases = held.leases - n
-      if held.leases == 0 then
-        db.drop('ho', holder)
-      end
-    end
     -- The last goes the long way, and takes with it what nobody needs any more.
     class.shape.live = class.shape.live - class.n + 1
     T.release_shape(number)
   end
-  return settled
+  return left
 end
 
 -- The lives of jobs, in their order; false where there is none.
 function T.read_lives(seqs)
-  local found, i = {}, 1
-  while i <= #seqs do
+  local found, i, many = nil, 1, #seqs
+  while i <= many do
     local chunk, key = home(seqs[i])
-    local fields, j = {}, i
-    while j <= #seqs do
-      local other, _, _, x = home(seqs[j])
-      if other ~= chunk then
+    local first = chunk * T.CHUNK_ROWS
+    local fields, n = {}, 0
+    while i <= many do
+      local at = seqs[i] - first
+      if at < 0 or at >= T.CHUNK_ROWS then
         break
       end
-      fields[#fields + 1] = x
-      j = j + 1
+      local _, x = T.row_fields(at)
+      n, i = n + 1, i + 1
+      fields[n] = x
     end
     local read = call('HMGET', db.prefix .. key, unpack(fields))
-    for k = 1, #read do
-      found[#found + 1] = read[k]
+    if not found then
+      found = read
+    else
+      for k = 1, n do
+        found[#found + 1] = read[k]
+      end
     end
-    i = j
   end
-  return found
+  return found or {}
 end

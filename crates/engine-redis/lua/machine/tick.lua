@@ -9,10 +9,10 @@ local TIMERS = {
   'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp',
   'sye', 'ff', 'fo',
 }
--- The same without the ends of leases.
+-- The same without the ends of leases, and of what is remembered of those that ended: none of them is
+-- claimed again.
 local LEARNING = {
-  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp', 'ff', 'fo',
-  'sye',
+  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ple', 'we', 'wt', 'tu', 'imp', 'ff', 'fo', 'sye',
 }
 -- Those of them by which time alone may change what a lease call is answered.
 local CHANGES = { 'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp' }
@@ -210,7 +210,7 @@ function T.tick_jobs(now)
   load_due('due', now, tonumber)
   each_due('due', now, function(member)
     local job = T.job(tonumber(member))
-    local q = db.get('q', db.get('s', job.shape).q)
+    local q = db.get('q', db.see('s', job.shape).q)
     q.scheduled = q.scheduled - 1
     T.make_ready(job, now)
   end)
@@ -307,9 +307,11 @@ function T.tick_memory(now)
   each_due('rqe', now, function(id)
     T.tick_request(id, now)
   end)
-  each_due('ste', now, function(fence)
-    db.drop('st', fence)
-  end)
+  if not T.learns(now) then
+    each_due('ste', now, function(fence)
+      db.drop('st', fence)
+    end)
+  end
   each_due('sye', now, function(number)
     T.tick_sync(number, now)
   end)
@@ -318,32 +320,54 @@ function T.tick_memory(now)
   end)
 end
 
+-- Forgets finished jobs of a member of their order, at most so many, and no more than until `over` bytes
+-- have gone; what is left of it stands there again. How many it looked at, and what is still over.
+local function forget_kept(set, member, at, most, over)
+  local seqs, n = T.kept_seqs(sub(member, 1, most * 6)), 0
+  T.load_jobs(seqs)
+  for _, seq in ipairs(seqs) do
+    if over <= 0 then
+      break
+    end
+    n = n + 1
+    local job = T.job(seq)
+    if job and job.kept_until == at and T.kept_class(job.state) == set then
+      over = over - job.bytes
+      T.forget_finished(job)
+    end
+  end
+  if n * 6 < #member then
+    Z.add(set, at, sub(member, n * 6 + 1))
+  end
+  return n, over
+end
+
 -- Finished jobs whose time is over go; and, beyond the byte budget, what would go soonest: failed jobs
 -- own half of it, so that an hour of successes does not evict yesterday's failures.
 function T.purge(now)
-  for _, set in ipairs({ 'ff', 'fo' }) do
-    load_due(set, now, tonumber)
-    each_due(set, now, function(member)
-      T.forget_finished(T.job(tonumber(member)))
-    end)
-  end
   local space = db.space
+  local function forget(set, till, over)
+    local left = B.TICK_MAX
+    while left > 0 and over > 0 do
+      local member, at = Z.take_due(set, till)
+      if not member then
+        return
+      end
+      local n
+      n, over = forget_kept(set, member, at, left, over)
+      left = left - n
+    end
+  end
+  forget('ff', now, T.FOREVER)
+  forget('fo', now, T.FOREVER)
   local kept, half = space.kept, floor(space.retain_bytes / 2)
   local over = kept[1] + kept[2] - space.retain_bytes
   if over <= 0 then
     return
   end
-  local set = 'fo'
   if kept[1] > half then
-    set, over = 'ff', min(over, kept[1] - half)
-  end
-  for _ = 1, B.TICK_MAX do
-    local member = Z.first(set)
-    if not member or over <= 0 then
-      break
-    end
-    local job = T.job(tonumber(member))
-    over = over - job.bytes
-    T.forget_finished(job)
+    forget('ff', T.FOREVER, min(over, kept[1] - half))
+  else
+    forget('fo', T.FOREVER, over)
   end
 end

@@ -20,7 +20,15 @@ function T.unit(queue, n)
 end
 
 function T.has_takers(queue)
-  return Z.first(takers(queue)) ~= nil
+  return (db.get('q', queue).takers or 0) > 0
+end
+
+local function count_takers(queues, by)
+  for _, queue in ipairs(queues) do
+    local q = db.get('q', queue)
+    local n = (q.takers or 0) + by
+    q.takers = n > 0 and n or nil
+  end
 end
 
 local function count_waiting(worker, by)
@@ -42,6 +50,7 @@ function T.wait_for_jobs(id, taker)
   for _, queue in ipairs(taker.queues) do
     Z.add(takers(queue), order, id)
   end
+  count_takers(taker.queues, 1)
   count_waiting(taker.worker, 1)
   T.timer_set('wt', taker.till, id)
   db.put('tk', id, taker)
@@ -56,6 +65,7 @@ function T.forget_taker(id)
   for _, queue in ipairs(taker.queues) do
     Z.rem(takers(queue), id)
   end
+  count_takers(taker.queues, -1)
   count_waiting(taker.worker, -1)
   T.timer_clear('wt', id)
   db.drop('tk', id)
@@ -201,8 +211,8 @@ local function open_lanes(most)
 end
 
 local function share_a_need(a, b)
-  for _, x in ipairs(db.get('l', a).needs) do
-    for _, y in ipairs(db.get('l', b).needs) do
+  for _, x in ipairs(db.see('l', a).needs) do
+    for _, y in ipairs(db.see('l', b).needs) do
       if x[1] == y[1] and x[2] == y[2] then
         return true
       end
@@ -276,7 +286,7 @@ function T.call(ask, now)
   else
     number = T.caller_by_taker(ask.taker)
   end
-  if number and not T.same_needs(db.get('l', db.get('ca', number).lane).needs, ask.needs) then
+  if number and not T.same_needs(db.get('l', db.see('ca', number).lane).needs, ask.needs) then
     T.leave_line(number, now)
     number = nil
   end
@@ -345,7 +355,7 @@ function T.try_caller(number, now)
       local lane = caller.lane
       local l = db.get('l', lane)
       local _, first = T.head(lane)
-      if first ~= number or l.place or db.get('b', l.bundle).place then
+      if first ~= number or l.place or db.see('b', l.bundle).place then
         return nil
       end
       for _, open in ipairs(open_lanes(B.STEPS_MAX)) do

@@ -78,6 +78,25 @@ local function check_head()
   return true
 end
 
+-- Walks the order of finished jobs of a class.
+local function each_kept(set, class)
+  return function(at)
+    while true do
+      local from = at.rank or 0
+      local found = call('ZRANGE', db.prefix .. set, from, from + 9, 'WITHSCORES')
+      for i = 1, #found, 2 do
+        A.try('finished jobs', A.kept, set, class, found[i], tonumber(found[i + 1]))
+      end
+      at.rank = from + #found / 2
+      if #found < 20 then
+        return true
+      elseif A.cost >= PAGE then
+        return false
+      end
+    end
+  end
+end
+
 -- The parts of the audit, in order; sums that a part compares were added up by those above it.
 local PARTS = {
   check_head,
@@ -111,6 +130,8 @@ local PARTS = {
       end
     end
   end,
+  each_kept('ff', 1),
+  each_kept('fo', 2),
   function(at)
     return each_field('lk', at, function(packed, lane)
       A.lane(tonumber(lane), packed)
@@ -212,8 +233,8 @@ PARTS[#PARTS + 1] = function()
     { 'jobs by shapes', sum('shape_rows'), sum('rows') },
     { 'live jobs by shapes', sum('shape_live'), sum('live_of') },
     { 'scheduled jobs and their timers', count('due'), sum('scheduled') },
-    { 'finished jobs that failed', count('ff'), sum('finished1') },
-    { 'other finished jobs', count('fo'), sum('finished2') },
+    { 'finished jobs that failed', sum('ordered1'), sum('finished1') },
+    { 'other finished jobs', sum('ordered2'), sum('finished2') },
     { 'bytes of failed jobs', kept[1], sum('kept1') },
     { 'bytes of other finished jobs', kept[2], sum('kept2') },
     { 'leases', db.space.live, sum('leases') },

@@ -1,7 +1,7 @@
 -- explain: what a job waits for, exactly; a refused grant told in reasons. It only reads.
 --
 -- args: a reference, {id, b} or {key}. Replies {id, state, lease = {fence, seq, holder, since,
--- expires_at}, lost, run_at, reasons}. A reason is {kind, name, in_use, capacity, holders, position,
+-- expires_at, what it holds}, lost, run_at, reasons}. A reason is {kind, name, in_use, capacity, holders, position,
 -- ahead, earliest} and what its kind adds: weight, held, behind; external; kept, for_job, since; count,
 -- there, tag, id; why. Words are made of them outside. Refusals: job_not_found. Cost: a few commands
 -- for a job that is next; at most a thousand lanes and a thousand resources are looked at for one that
@@ -52,7 +52,7 @@ local function ahead_in_queue(lane, arrival)
   local l = db.get('l', lane)
   local own_rank, ahead, looked = -l.priority, 0, 0
   local ranks = {}
-  for at in pairs(db.get('q', l.queue).priorities) do
+  for at in pairs(db.see('q', l.queue).priorities) do
     if at <= own_rank then
       ranks[#ranks + 1] = at
     end
@@ -103,7 +103,7 @@ local function ahead_at_door(door, lane, arrival)
     local number = tonumber(sub(entry, 2))
     if byte(entry) == 108 then
       -- One that reserves stands before all others.
-      local at = db.get('l', number).marked and BEFORE_ALL or -db.get('l', number).priority
+      local at = db.see('l', number).marked and BEFORE_ALL or -db.get('l', number).priority
       if not count(number, at) then
         return ahead
       end
@@ -168,7 +168,10 @@ local function explain_limit(name, weight, cost, lane, now)
   if mark and mark.lane == lane then
     mark = nil
   end
-  if cap then
+  local learns = cap and T.learns(now)
+  if learns then
+    add('limit', { weight = weight, held = l.in_use, learns = true, earliest = learns })
+  elseif cap then
     if l.in_use + weight > cap then
       add('limit', { weight = weight, held = l.in_use })
     elseif used + weight > cap then
@@ -258,7 +261,12 @@ local function explain_need(need, lane, now)
   if need[1] == 'l' then
     return explain_limit(need[2], need[3], need[4], lane, now)
   end
-  return { explain_pool(need, lane) }
+  local reason = explain_pool(need, lane)
+  local learns = T.learns(now)
+  if learns then
+    reason.learns, reason.earliest = true, learns
+  end
+  return { reason }
 end
 
 local function explain_door(place, lane, arrival, now)
@@ -272,7 +280,7 @@ local function explain_door(place, lane, arrival, now)
     return { { kind = 'never_fits', name = name, why = why } }
   end
   local reasons = {}
-  for _, need in ipairs(db.get('l', lane).needs) do
+  for _, need in ipairs(db.see('l', lane).needs) do
     if T.door_key(need) == door then
       reasons = explain_need(need, lane, now)
       break
@@ -373,6 +381,7 @@ T.op('explain', { 'no-writes' }, function(args, now)
     local lease = job.lease
     reply.lease = {
       lease.fence, job.seq, lease.holder or 'anonymous', lease.granted_at, lease.expires_at,
+      T.held_by(lease),
     }
   elseif job.state == 's' then
     reply.reasons[1] = { kind = 'scheduled', earliest = job.run_at }

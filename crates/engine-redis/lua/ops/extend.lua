@@ -1,10 +1,12 @@
 -- extend: keeps leases alive, tells those that are lost and those whose job should stop.
 --
--- args: {leases = {{fence, seq, progress}}, ttl}. Replies {ok = {{index, expires_at}}, lost, cancel}.
+-- args: {leases = {{fence, seq, progress, claim}}, ttl, kn}. Replies {ok = {{index, expires_at}}, lost,
+-- cancel}. A claim (machine/reclaim) is made by who was told that its lease is lost while the namespace learns.
 -- Cost: a read for each 256 rows, two writes for each lease. Works when the store is full.
 
 T.op('extend', { 'write', 'allow-oom' }, function(args, now)
-  local reply = { ok = {}, lost = {}, cancel = {} }
+  T.look_at_run(args.kn, now)
+  local reply, longest = { ok = {}, lost = {}, cancel = {} }, 0
   local seqs = {}
   for _, item in ipairs(args.leases) do
     if item[2] > 0 then
@@ -15,14 +17,18 @@ T.op('extend', { 'write', 'allow-oom' }, function(args, now)
   local deaf_at = db.space.deaf_at
   for index, item in ipairs(args.leases) do
     local lease, job = T.lease(item[1], item[2])
+    if not lease and item[4] then
+      lease, job = T.reclaim(item[1], item[2], item[4], now)
+    end
     if not lease then
       reply.lost[#reply.lost + 1] = index
     else
-      if args.ttl then
+      if args.ttl and args.ttl ~= lease.ttl then
+        -- Its id tells the ttl that it was granted with.
+        lease.first = lease.first or lease.ttl
         lease.ttl = args.ttl
-        -- After a store that may have forgotten it, this one is waited for as well.
-        db.space.ttl_max = max(db.space.ttl_max, args.ttl)
       end
+      longest = max(longest, lease.ttl)
       local expires_at = now + lease.ttl
       if lease.deadline then
         expires_at = min(expires_at, lease.deadline + floor(lease.ttl / 4))
@@ -46,6 +52,9 @@ T.op('extend', { 'write', 'allow-oom' }, function(args, now)
       end
       reply.ok[#reply.ok + 1] = { index, expires_at }
     end
+  end
+  if longest > 0 then
+    T.note_ttl(longest, now)
   end
   return reply
 end)

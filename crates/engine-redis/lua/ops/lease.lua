@@ -1,6 +1,6 @@
 -- lease: asks for jobs of queues, or for needs alone.
 --
--- args: {queues, max} or {needs}; never = this store forgets nothing; wait, ttl (us), worker, rq (request id), place, taker, proc.
+-- args: {queues, max} or {needs}; kn = what the caller knows (T.look_at_run); wait, ttl (us), worker, rq (request id), place, taker, proc.
 -- Replies {leases, runs (of grants that went the short way, each with how many of `leases` stand before
 -- it), next_at, reasons, waits, more, over}. `waits`: the call is registered, and is repeated
 -- when its process is signalled; `more`: its bounded work was not enough, it is repeated at once; `over`:
@@ -33,7 +33,7 @@ local function repeated(request)
     return nil
   end
   local leases = {}
-  for _, name in ipairs(past.leases) do
+  for _, name in ipairs(T.lease_names(past.leases)) do
     local lease, job = T.lease(T.parse_lease(name))
     if lease then
       if not lease.again then
@@ -50,14 +50,12 @@ end
 local function shown(leases)
   local all, runs = {}, {}
   T.later(function()
-    local at = 1
-    while at <= #leases do
-      if leases[at].short then
+    for _, lease in ipairs(leases) do
+      if lease.short then
         -- Where it stands among the others, and the run.
-        local run, after = T.show_short(leases, at)
-        runs[#runs + 1], at = { #all, run }, after
+        runs[#runs + 1] = { #all, T.show_short(lease) }
       else
-        all[#all + 1], at = T.show_grant(leases[at]), at + 1
+        all[#all + 1] = T.show_grant(lease)
       end
     end
   end)
@@ -150,7 +148,7 @@ local function lease_needs(args, now)
 end
 
 T.op('lease', { 'write' }, function(args, now)
-  T.look_at_run(args.never, now)
+  T.look_at_run(args.kn, now)
   if args.queues then
     return lease_jobs(args, now)
   end
@@ -163,7 +161,7 @@ T.op('drop_wait', { 'write', 'allow-oom' }, function(args, now)
   if not T.forget_taker(args.taker) then
     local number = T.caller_by_taker(args.taker)
     if number then
-      reply.reasons = T.reasons_for_needs(db.get('l', db.get('ca', number).lane).needs, now)
+      reply.reasons = T.reasons_for_needs(db.get('l', db.see('ca', number).lane).needs, now)
       T.leave_line(number, now)
     end
   end

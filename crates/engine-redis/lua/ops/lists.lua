@@ -43,7 +43,7 @@ end
 
 -- A job's state as it is shown, if it is one that is asked for.
 local function wanted(job, args, states)
-  if args.queue and db.get('s', job.shape).qn ~= args.queue then
+  if args.queue and db.see('s', job.shape).qn ~= args.queue then
     return nil
   end
   local state = T.is_live(job) and T.state_of(job) or job.state
@@ -206,6 +206,7 @@ local function lease_view(name, args)
     fence = lease.fence, seq = lease.seq, holder = holder, granted_at = lease.granted_at,
     expires_at = lease.expires_at, deadline = lease.deadline, job = job and job.id, queue = queue,
     limits = limits, resources = lease.resources, cancel = job and job.cancel or false,
+    held = T.held_by(lease),
   }
 end
 
@@ -315,10 +316,16 @@ T.op('list_workers', { 'no-writes' }, function(args, now)
   end)
 end)
 
+-- What the server has in memory, of whoever it is: what is a namespace's own would be a walk over its keys.
+local function used_memory()
+  local _, _, bytes = find(call('INFO', 'memory'), 'used_memory:(%d+)')
+  return bytes and tonumber(bytes)
+end
+
 T.op('stats', { 'no-writes' }, function(args)
   local page = T.page(args, T.names({ 'ql' }, args.after), function(name)
     local number = T.find_queue(name)
-    return number and not db.get('q', number).hidden and number
+    return number and not db.see('q', number).hidden and number
   end, function(name, number)
     local q = db.get('q', number)
     local blocked = q.place and q.waiting or q.blocked
@@ -327,5 +334,7 @@ T.op('stats', { 'no-writes' }, function(args)
       F = q.failed, C = q.cancelled,
     }, T.oldest_ready(number) or false }
   end)
-  return { queues = page.items, leases = db.space.live, next = page.next }
+  return {
+    queues = page.items, leases = db.space.live, next = page.next, bytes = not page.next and used_memory() or nil,
+  }
 end)

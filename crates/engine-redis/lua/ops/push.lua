@@ -1,7 +1,9 @@
 -- push: stores jobs, all or none, each once by its id and by its unique key.
 --
 -- args: {shapes, jobs, dr = default retry, whole, fresh = no job of it was ever sent before}. A job is
--- {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u}. Replies one
+-- {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u}. Or {flat, spec, dr}:
+-- jobs of one shape with nothing unusual, none of which was ever sent before: {id, b, bytes, id b and body as
+-- they stand in a row, …}. Replies one
 -- {seq, id, dup, rep, unasked, job} each, or {first, n, unasked} if all were stored one after the other.
 -- Refusals: unknown names and what never fits, unique_conflict, queue_full. Cost: about twenty commands
 -- for a call of any length, and, but for `fresh`, a read for each job.
@@ -139,7 +141,7 @@ local function plan_one(job, seen_ids, seen_keys, now)
     conflict(key, holder)
   elseif not there then
     return { 'store' }
-  elseif db.get('s', there.shape).qn ~= job.q then
+  elseif db.see('s', there.shape).qn ~= job.q then
     conflict(key, holder)
   elseif there.state == 'r' then
     return { 'duplicate', holder.seq, holder.id }
@@ -360,7 +362,24 @@ function T.is_unasked(queue, now)
   return not asked or asked + B.WORKER_US <= now
 end
 
+-- Jobs of one shape that are surely new.
+local function push_flat(args, now)
+  local spec, many = args.spec, #args.flat / 4
+  T.at_item(1, T.check_spec, spec)
+  if not takes_any_number(spec.q) then
+    for index = 1, many do
+      T.at_item(index, check_room, spec.q, index)
+    end
+  end
+  local first = db.space.seq + 1
+  T.store_flat(spec, args.flat, args.dr, now)
+  return { first = first, n = many, unasked = spec.unasked or nil }
+end
+
 T.op('push', { 'write' }, function(args, now)
+  if args.flat then
+    return push_flat(args, now)
+  end
   local jobs = args.jobs
   local plans = T.plan_push(jobs, args.shapes, args.fresh, now)
   local before = db.space.seq

@@ -12,7 +12,7 @@ local FIELDS = { 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' 
 
 local function named(name)
   local number = T.find_queue(name)
-  if not number or db.get('q', number).hidden then
+  if not number or db.see('q', number).hidden then
     T.refuse({
       code = 'queue_not_found', detail = 'there is no queue \3' .. name .. '\3',
       hint = 'a queue is there from its first use; list the queues to see those that are there',
@@ -29,7 +29,7 @@ end
 local function put(name, given, now)
   T.check_needs(given.needs or {}, '/needs')
   local number = T.find_queue(name)
-  local created = not number or db.get('q', number).hidden or false
+  local created = not number or db.see('q', number).hidden or false
   number = T.queue_for(name, now)
   local settings = {}
   for _, field in ipairs(FIELDS) do
@@ -64,7 +64,7 @@ T.op('list_queues', { 'no-writes' }, function(args, now)
   local workers = T.workers_of_queues(now)
   return T.page(args, T.names({ 'ql' }, args.after), function(name)
     local number = T.find_queue(name)
-    return number and not db.get('q', number).hidden and number or nil
+    return number and not db.see('q', number).hidden and number or nil
   end, function(_, number)
     return T.queue_view(number, workers, now)
   end)

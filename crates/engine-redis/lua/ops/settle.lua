@@ -1,10 +1,11 @@
 -- settle: ends leases with an outcome; and the ends that nobody asked for, by force or undelivered.
 --
--- args: {items, shapes, dr}. An item: {f, s, o = 'S' 'F' 'Z' 'R', result, error, retry_in, last, for, until,
--- resources = {{pool, id, word, for, until, reason}}, limits = {{limit, pause, spent}}, push}. Replies one
--- {ok, state, run_at, pushed} or {ok = false, code} each, or {all} if all ended as plainly succeeded. Only the holder may settle, once: a late or
--- foreign settle changes nothing, the same settle again is answered as the first was. Works when the
--- store is full, unless it pushes.
+-- args: {items, shapes, dr, kn, claims}. An item: {f, s, c = claim (machine/reclaim), o = 'S' 'F' 'Z' 'R', result, error, retry_in, last, for, until,
+-- resources = {{pool, id, word, for, until, reason}}, limits = {{limit, pause, spent}}, push}. Or {plain,
+-- results}, where all simply succeeded: {f, s, …}, and the results of some by their place. Replies one
+-- {ok, state, run_at, pushed} or {ok = false, code} each, or {all} if all of `plain` ended so. Only the
+-- holder may settle, once: a late or foreign settle changes nothing, the same settle again is answered as the
+-- first was. Works when the store is full, unless it pushes.
 
 -- What a lease's name means now: 'live' (lease, job), 'past' (outcome, state, run_at) or 'lost'.
 local function known(fence, seq)
@@ -162,23 +163,79 @@ local function settle_one(item, shapes, default_retry, now)
   return { ok = true, state = became and became[1], run_at = became and became[2], pushed = pushed }
 end
 
-T.op('settle', { 'write', 'allow-oom' }, function(args, now)
-  local answers, seqs, pending = {}, {}, {}
-  if T.settle_short(args.items, answers, now) == #args.items then
-    return { all = #args.items }
+local SUCCEEDED = { ok = true, state = 'S' }
+
+local function places(n)
+  local all = {}
+  for i = 1, n do
+    all[i] = i
   end
-  for index, item in ipairs(args.items) do
-    if not answers[index] then
-      pending[#pending + 1] = index
-      if item.s > 0 then
-        seqs[#seqs + 1] = item.s
-      end
+  return all
+end
+
+-- Settles those of the items that may go the short way; the places of the others.
+local function settle_some(items, now)
+  local plain, results, at, left, named = {}, {}, {}, {}, {}
+  for index, item in ipairs(items) do
+    -- A follow-up, and a lease that is named twice, see what was done before them in this call.
+    if item.push or named[item.s] then
+      return places(#items)
+    end
+    named[item.s] = item.s > 0
+    if item.o == 'S' and item.s > 0 and not item.resources and not item.limits then
+      local n = #at + 1
+      plain[n * 2 - 1], plain[n * 2], results[n], at[n] = item.f, item.s, item.result, index
+    else
+      left[#left + 1] = index
+    end
+  end
+  for _, n in ipairs(T.settle_short(plain, results, now)) do
+    left[#left + 1] = at[n]
+  end
+  sort(left)
+  return left
+end
+
+local function items_of(plain, results)
+  local items = {}
+  for i = 1, #plain / 2 do
+    items[i] = { f = plain[i * 2 - 1], s = plain[i * 2], o = 'S', result = results and results[i] or nil }
+  end
+  return items
+end
+
+T.op('settle', { 'write', 'allow-oom' }, function(args, now)
+  T.look_at_run(args.kn, now)
+  local items, left = args.items, nil
+  if args.claims then
+    -- What is claimed may end what others hold: nothing goes the short way then.
+    left = places(#items)
+    for _, item in ipairs(items) do
+      T.reclaim(item.f, item.s, item.c, now)
+    end
+  elseif args.plain then
+    left = T.settle_short(args.plain, args.results, now)
+    if #left == 0 then
+      return { all = #args.plain / 2 }
+    end
+    items = items_of(args.plain, args.results)
+  else
+    left = settle_some(items, now)
+  end
+  local seqs, answers = {}, {}
+  for index in ipairs(items) do
+    answers[index] = SUCCEEDED
+  end
+  for _, index in ipairs(left) do
+    local item = items[index]
+    answers[index] = false
+    if item.s > 0 then
+      seqs[#seqs + 1] = item.s
     end
   end
   T.load_jobs(seqs)
-  for _, index in ipairs(pending) do
-    local item = args.items[index]
-    local ok, no = pcall(check_item, item, args.shapes, now)
+  for _, index in ipairs(left) do
+    local ok, no = pcall(check_item, items[index], args.shapes, now)
     if not ok then
       if type(no) == 'table' and no.no then
         no.no.pointer = '/settle/' .. text(index - 1) .. (no.no.pointer or '')
@@ -187,8 +244,8 @@ T.op('settle', { 'write', 'allow-oom' }, function(args, now)
       error(no, 0)
     end
   end
-  for index, item in ipairs(args.items) do
-    answers[index] = answers[index] or settle_one(item, args.shapes, args.dr, now)
+  for _, index in ipairs(left) do
+    answers[index] = settle_one(items[index], args.shapes, args.dr, now)
   end
   T.later(function()
     for _, answer in ipairs(answers) do
@@ -223,13 +280,14 @@ T.op('undo', { 'write', 'allow-oom' }, function(args, now)
       local past = lease.request and db.get('rq', lease.request)
       if past then
         local name = T.lease_id(item[1], item[2])
-        for i, other in ipairs(past.leases) do
-          if other == name then
-            remove(past.leases, i)
-            break
+        local others = {}
+        for _, other in ipairs(T.lease_names(past.leases)) do
+          if other ~= name then
+            others[#others + 1] = other
           end
         end
-        if #past.leases == 0 then
+        past.leases = concat(others)
+        if past.leases == '' then
           db.drop('rq', lease.request)
           T.timer_clear('rqe', lease.request)
         end

@@ -57,7 +57,7 @@ function T.show(job)
 end
 
 -- What a grant's holder is told: {fence, seq, granted_at, expires_at, deadline, job, limits, resources,
--- token}.
+-- token, what it holds}.
 function T.show_grant(lease)
   local limits, resources = {}, {}
   for i, held in ipairs(lease.limits) do
@@ -71,6 +71,7 @@ function T.show_grant(lease)
   return {
     lease.fence, lease.seq, lease.granted_at, lease.expires_at, lease.deadline or false,
     lease.seq > 0 and T.show(T.job(lease.seq)), limits, resources, false,
+    T.held_by(lease),
   }
 end
 

@@ -1,4 +1,4 @@
--- tick: {proc, waiters, never = this store forgets nothing}. What time does, and who does it at the due moment. Replies {more, claim, behind}.
+-- tick: {proc, waiters, kn = what the caller knows (T.look_at_run), set = what it is told of the namespace (T.set_space)}. What time does, and who does it at the due moment. Replies {more, claim, behind}.
 --
 -- One process has the claim and ticks when something is due; the others tick a little later, if the
 -- claim did not move. A process is alive as long as it ticks. Works when the store is full.
@@ -6,7 +6,10 @@
 local CLAIM_US = 1000000
 
 T.op('tick', { 'write', 'allow-oom' }, function(args)
-  T.look_at_run(args.never, max(db.space.last, db.clock))
+  T.look_at_run(args.kn, max(db.space.last, db.clock))
+  if args.set then
+    T.set_space(args.set)
+  end
   local now = T.tick()
   local space = db.space
   if args.proc then

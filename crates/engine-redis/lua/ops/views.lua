@@ -1,7 +1,7 @@
 -- How queues, limits, pools and resources are shown, and pages of what is listed by name. It only
 -- reads.
 --
--- A holder is {fence, seq, holder, job id or false, since}; what is shown of holders and of lines is
+-- A holder is {fence, seq, holder, job id or false, since, what it holds}; what is shown of holders and of lines is
 -- bounded. A list answers {items, next}: `next` is the name of the last item that was looked at, and
 -- is there only if something may follow. A page may be shorter than was asked for: it ends when the
 -- work of one call is done, and who asks goes on from `next`.
@@ -88,7 +88,9 @@ function T.holder_of(name)
   local fence, seq = T.parse_lease(name)
   local lease, job = T.lease(fence, seq)
   if lease then
-    return { fence, seq, lease.holder or 'anonymous', job and job.id or false, lease.granted_at }
+    return {
+      fence, seq, lease.holder or 'anonymous', job and job.id or false, lease.granted_at, T.held_by(lease),
+    }
   end
 end
 
@@ -116,7 +118,7 @@ function T.workers_of_queues(now)
     if seen > B.LIST_SCAN_MAX then
       break
     end
-    for queue, at in pairs(db.get('w', id).queues) do
+    for queue, at in pairs(db.see('w', id).queues) do
       if at + B.WORKER_US > now then
         counts[queue] = (counts[queue] or 0) + 1
       end
@@ -208,7 +210,7 @@ end
 
 local function waiter(queue, slot)
   if queue == CALLERS then
-    return { false, false, db.get('ca', slot).since }
+    return { false, false, db.see('ca', slot).since }
   end
   local job = T.job(slot)
   return { job.id, db.get('q', queue).name, job.run_at }

@@ -41,6 +41,22 @@ local function text(n)
   return format('%d', n)
 end
 
+local NUMBERS, numbers_known = {}, 0
+local NUMBERS_MAX = 20000
+
+-- The same for the numbers of records, which come again and again: each is written once.
+local function number_text(n)
+  local known = NUMBERS[n]
+  if not known then
+    if numbers_known >= NUMBERS_MAX then
+      NUMBERS, numbers_known = {}, 0
+    end
+    known = format('%d', n)
+    NUMBERS[n], numbers_known = known, numbers_known + 1
+  end
+  return known
+end
+
 -- Which of 64 parts of a kind a name lies in: no key holds more than a share of what is there.
 local function shard(name)
   local n = #name
@@ -48,16 +64,19 @@ local function shard(name)
   return ((a or 0) * 131 + (b or 0) * 31 + (c or 0) * 7 + (d or 0) + n) % 64
 end
 
+-- The records that the call knows, kind -> id -> entry, and those it may have changed; which call it is.
+local records, used, this_call = {}, {}, 0
+
 -- What one call knows. Made anew at its start: a call that broke must leave nothing behind.
 local function fresh(prefix)
   db.prefix = prefix
-  db.records = {}
-  db.used = {}
+  records, used, this_call = {}, {}, this_call + 1
+  db.seen = {}
   db.changed = {}
   db.held = 0
-  db.call = (db.call or 0) + 1
   db.zsets = {}
   db.maps = {}
+  db.loose_maps = {}
   db.lists = {}
   db.jobs = {}
   db.space = nil

@@ -4,8 +4,19 @@
 local CHUNK = 1000
 
 local function many(command, key, items)
-  for from = 1, #items, CHUNK do
-    call(command, key, unpack(items, from, min(from + CHUNK - 1, #items)))
+  local n = #items
+  if n <= CHUNK then
+    call(command, key, unpack(items))
+    return
+  end
+  for from = 1, n, CHUNK do
+    call(command, key, unpack(items, from, min(from + CHUNK - 1, n)))
+  end
+end
+
+local function many_keys(command, keys)
+  for from = 1, #keys, CHUNK do
+    call(command, unpack(keys, from, min(from + CHUNK - 1, #keys)))
   end
 end
 
@@ -25,37 +36,58 @@ function db.look_at_slot(meta)
 end
 
 -- Starts a call on the namespace whose key `m` this is.
-function db.begin(meta, writes)
+function db.begin(meta, writes, copies)
   if not floor then
     bind()
   end
   fresh(sub(meta, 1, -2))
-  local raw, layout, frozen = unpack(call('HMGET', meta, 's', 'layout', 'frozen'))
+  local raw, layout, frozen, kid = unpack(call('HMGET', meta, 's', 'layout', 'frozen', 'kid'))
   if layout and layout ~= LAYOUT then
     error({ err = 'TENURE_LAYOUT this namespace has layout ' .. layout .. ', this library speaks '
       .. LAYOUT }, 0)
   end
-  if frozen then
-    error({ err = 'TENURE_FROZEN this namespace is frozen while its slot is moved' }, 0)
+  if frozen and not copies then
+    error({ err = T.frozen_words(frozen) }, 0)
   end
   db.look_at_slot(meta)
-  db.raw = raw
+  db.raw, db.kid = raw, kid or nil
   if not (writes and db.take_kept(raw)) then
     db.space = raw and db.decode('m', raw) or T.new_space()
   end
   db.clock = T.clock()
 end
 
+-- A field of a hash that is to be written, or to go.
+function db.write(out, key, field, value)
+  local w = out(key)
+  local puts = w.puts
+  if not puts then
+    w.puts = { field, value }
+    return
+  end
+  local n = #puts
+  puts[n + 1], puts[n + 2] = field, value
+end
+
+function db.erase(out, key, field)
+  local w = out(key)
+  if not w.dels then
+    w.dels = {}
+  end
+  w.dels[#w.dels + 1] = field
+end
+
 -- Writes what the call changed. Every key that is written and was not read is looked at first: in a
--- slot that is being moved a key that is not here fails, and it must fail before the first write.
+-- slot that is being moved a key that is not here fails, and it must fail before the first write. Only a
+-- cluster moves slots.
 function db.commit()
   local writes, order = {}, {}
   local function out(key)
     local w = writes[key]
     if not w then
-      w = { puts = {}, dels = {} }
+      w = { key = db.prefix .. key }
       writes[key] = w
-      order[#order + 1] = key
+      order[#order + 1] = w
     end
     return w
   end
@@ -65,12 +97,12 @@ function db.commit()
   db.write_maps(out)
   db.write_zsets(out)
   db.write_lists(out)
-  local keys = {}
-  for i, key in ipairs(order) do
-    keys[i] = db.prefix .. key
-  end
-  for from = 1, #keys, CHUNK do
-    call('EXISTS', unpack(keys, from, min(from + CHUNK - 1, #keys)))
+  if db.clustered then
+    local keys = {}
+    for i, w in ipairs(order) do
+      keys[i] = w.key
+    end
+    many_keys('EXISTS', keys)
   end
   db.space.version = db.space.version + 1
   local space = db.encode('m', db.space)
@@ -80,12 +112,13 @@ function db.commit()
   else
     call('HSET', db.prefix .. 'm', 's', space, 'layout', LAYOUT)
   end
-  for i, key in ipairs(order) do
-    local w, whole = writes[key], keys[i]
-    if #w.dels > 0 then
+  for i = 1, #order do
+    local w = order[i]
+    local whole = w.key
+    if w.dels then
       many('HDEL', whole, w.dels)
     end
-    if #w.puts > 0 then
+    if w.puts then
       many('HSET', whole, w.puts)
     end
     if w.zrem then
@@ -111,11 +144,13 @@ end
 
 T.ops = {}
 
--- An operation: its name, its flags, what it does with its arguments at a moment.
-function T.op(name, flags, act)
+-- An operation: its name, its flags, what it does with its arguments at a moment. `copies`: it is of a copy,
+-- so it works on a frozen namespace, and serves nobody.
+function T.op(name, flags, act, copies)
   local writes = flags[1] == 'write'
   T.ops[#T.ops + 1] = {
     name = name, flags = writes and { flags[2] } or flags, act = act, writes = writes,
+    copies = copies,
   }
 end
 
@@ -126,17 +161,18 @@ end
 
 -- One call of an operation: {header, blobs…}.
 function T.run(op, keys, argv)
-  db.begin(keys[1], op.writes)
+  db.begin(keys[1], op.writes, op.copies)
   local header = {}
   local ok, result = pcall(function()
     local args = cmsgpack.unpack(argv[1])
     local now = T.advance()
     local reply = op.act(args, now)
     now = db.space.last
-    if op.writes then
+    if op.writes and not op.copies then
       T.serve(now)
     end
     header.t, header.r = now, reply
+    header.k, header.l = db.kid, T.learns(now)
     db.all_done = true
     for _, later in ipairs(db.laters) do
       later(header)

@@ -9,7 +9,8 @@ local FORMS = {
   m = { 'version', 'v', 'last', 'v', 'pulse', 'v', 'deaf_at', 'v', 'behind', 'v', 'fence', 'v', 'arrival', 'v', 'seq', 'v',
     'used', 'v', 'number', 'v', 'settings', 'v', 'live', 'v', 'pending', 'v', 'families', 'v', 'kept', 'v',
     'patience', 'v', 'retain_bytes', 'v', 'next_due', 'v', 'signalled', 'v', 'claim', 'v',
-    'steps', 'v', 'run', 'v', 'learns_until', 'v', 'ttl_max', 'v' },
+    'steps', 'v', 'run', 'v', 'learns_until', 'v', 'ttl_max', 'v',
+    'ttl_since', 'v', 'ttl_before', 'v', 'forgot_after', 'v' },
   q = { 'name', 'v', 'priorities', 'p', 'scheduled', 'v', 'waiting', 'v', 'blocked', 'v', 'running', 'v',
     'succeeded', 'v', 'failed', 'v', 'cancelled', 'v', 'hidden', 'v', 'since', 'v', 'asked_at', 'v',
     'limit', 'v', 'place', 'v', 'out', 'v', 'paused_until', 'v', 'set', 'v', 'takers', 'v' },
@@ -115,6 +116,7 @@ function HOT.m(r)
     r.version, r.last, r.pulse, r.deaf_at, r.behind, r.fence, r.arrival, r.seq, r.used, r.number,
     r.settings, r.live, r.pending, r.families, r.kept, r.patience, r.retain_bytes, r.next_due,
     r.signalled, r.claim or false, r.steps or false, r.run or false, r.learns_until or false, r.ttl_max,
+    r.ttl_since or false, r.ttl_before or false, r.forgot_after or false,
   }
 end
 
@@ -154,6 +156,24 @@ function HOT.s(r)
     r.qn, r.pr, r.g or false, r.needs, r.retry, r.timeout or false, r.retain or false, r.live, r.rows,
     r.q or false, r.lane or false,
   }
+end
+
+function HOT.w(r)
+  return {
+    r.host or false, r.pid or false, r.version or false, r.seen_at, r.queues, r.waiting,
+  }
+end
+
+function HOT.ho(r)
+  return { r.leases, r.suspects }
+end
+
+function HOT.c(r)
+  return { r.n }
+end
+
+function HOT.rq(r)
+  return { r.leases }
 end
 
 function HOT.L(r)

@@ -174,6 +174,34 @@ function L.remove(line, key, arrival, slot)
   return true
 end
 
+-- The first n at most, as items of a list.
+function L.heads(line, key, n)
+  if line.big and line.aside == 0 and line.dead == 0 then
+    local l = list(key)
+    head(key)
+    local base, at = l.base, l.at
+    while #base - at + 1 < n and not l.done do
+      l.at = #base + 1
+      head(key)
+      l.at = at
+    end
+    if #base - at + 1 >= n or line.n == #base - at + 1 then
+      if at == 1 and #base <= n then
+        return base
+      end
+      return { unpack(base, at, min(at + n - 1, #base)) }
+    end
+  end
+  local items = {}
+  for arrival, slot in L.each(line, key) do
+    items[#items + 1] = item_of(arrival, slot)
+    if #items >= n then
+      break
+    end
+  end
+  return items
+end
+
 -- Takes out the first n.
 function L.take(line, key, n)
   if line.big and line.aside == 0 and line.dead == 0 and n < line.n then

@@ -7,31 +7,34 @@ local function home(kind, id)
     if kind == 'c' or kind == 'mk' then
       return format('%s:%d', kind, floor(id / 512)), text(id)
     end
-    return format('r:%d', floor(id / 512)), text(id)
+    return 'r:' .. number_text(floor(id / 512)), number_text(id)
   end
   return kind .. ':' .. shard(id), id
 end
 
--- The record, or nil. It is the call's own: changing it is enough for it to be written.
-function db.get(kind, id)
-  local of_kind = db.records[kind]
+local function read(kind, id)
+  local of_kind = records[kind]
   if not of_kind then
     of_kind = {}
-    db.records[kind] = of_kind
+    records[kind] = of_kind
   end
-  local entry = of_kind[id]
-  if not entry then
-    local key, field = home(kind, id)
-    local raw = call('HGET', db.prefix .. key, field)
-    entry = {
-      kind = kind, key = key, field = field, raw = raw, value = raw and db.decode(kind, raw) or false,
-    }
-    of_kind[id] = entry
-    db.held = db.held + 1
-  end
-  if entry.call ~= db.call then
-    entry.call = db.call
-    local used = db.used
+  local key, field = home(kind, id)
+  local raw = call('HGET', db.prefix .. key, field)
+  local entry = {
+    kind = kind, key = key, field = field, raw = raw, value = raw and db.decode(kind, raw) or false,
+    call = 0,
+  }
+  of_kind[id] = entry
+  db.held = db.held + 1
+  return entry
+end
+
+-- The record, or nil. It is the call's own: changing it is enough for it to be written.
+function db.get(kind, id)
+  local of_kind = records[kind]
+  local entry = of_kind and of_kind[id] or read(kind, id)
+  if entry.call ~= this_call then
+    entry.call = this_call
     used[#used + 1] = entry
   end
   return entry.value or nil
@@ -39,32 +42,25 @@ end
 
 -- The record, or nil, for who only looks at it: what is changed through this is not written.
 function db.see(kind, id)
-  local of_kind = db.records[kind]
-  local entry = of_kind and of_kind[id]
-  if entry then
-    return entry.value or nil
+  local of_kind = records[kind]
+  local entry = of_kind and of_kind[id] or read(kind, id)
+  if TESTING then
+    db.seen[#db.seen + 1] = entry
   end
-  local value = db.get(kind, id)
-  if not TESTING then
-    -- It was only just read: it is not among those that are written.
-    local used = db.used
-    db.records[kind][id].call = nil
-    used[#used] = nil
-  end
-  return value
+  return entry.value or nil
 end
 
 -- Makes a record.
 function db.put(kind, id, value)
   db.get(kind, id)
-  db.records[kind][id].value = value
+  records[kind][id].value = value
   return value
 end
 
 -- Forgets a record.
 function db.drop(kind, id)
   db.get(kind, id)
-  db.records[kind][id].value = false
+  records[kind][id].value = false
 end
 
 -- A number that names a new record; used once.
@@ -76,30 +72,38 @@ end
 
 -- The changes of the records that this call used, by key.
 function db.write_records(out)
-  for _, entry in ipairs(db.used) do
-    local raw = entry.value and db.encode(entry.kind, entry.value) or false
+  for i = 1, #used do
+    local entry = used[i]
+    local value = entry.value
+    local raw = value and db.encode(entry.kind, value)
     if raw ~= entry.raw then
       entry.raw = raw
-      local hash = out(entry.key)
       if raw then
-        local puts = hash.puts
-        puts[#puts + 1] = entry.field
-        puts[#puts + 1] = raw
+        db.write(out, entry.key, entry.field, raw)
       else
-        hash.dels[#hash.dels + 1] = entry.field
+        db.erase(out, entry.key, entry.field)
       end
+    end
+  end
+  for _, entry in ipairs(db.seen) do
+    if entry.value and db.encode(entry.kind, entry.value) ~= entry.raw then
+      error('a record of kind ' .. entry.kind .. ' was changed by who only looks at it')
     end
   end
 end
 
 -- ---- Maps: text to text ----
 
+-- Of the maps only those are kept that have an entry for a name in use, not for every job or call.
+local KEPT_MAPS = { qn = true, sk = true, lk = true, bk = true, gn = true }
+
 local function map_of(key)
-  local map = db.maps[key]
+  local map = db.maps[key] or db.loose_maps[key]
   if not map then
     -- now: what a field has, as far as it is known; was: what it had before this call changed it.
     map = { now = {}, was = {} }
-    db.maps[key] = map
+    local maps = byte(key, 3) == 58 and KEPT_MAPS[sub(key, 1, 2)] and db.maps or db.loose_maps
+    maps[key] = map
   end
   return map
 end
@@ -158,16 +162,14 @@ function db.write_maps(out)
   local changed = db.changed
   for i = 1, #changed, 2 do
     local key, field = changed[i], changed[i + 1]
-    local map = db.maps[key]
+    local map = map_of(key)
     local value, was = map.now[field], map.was[field]
     map.was[field] = nil
     if value ~= was then
-      local hash = out(key)
       if value then
-        hash.puts[#hash.puts + 1] = field
-        hash.puts[#hash.puts + 1] = value
+        db.write(out, key, field, value)
       else
-        hash.dels[#hash.dels + 1] = field
+        db.erase(out, key, field)
       end
     end
   end
@@ -185,8 +187,6 @@ local KEPT = {}
 local kept_spaces = 0
 -- More than so many things of a namespace, or so many namespaces, are read anew.
 local HELD_MAX, SPACES_MAX = 20000, 16
--- Of the maps only those are kept that have an entry for a name in use, not for every job or call.
-local MAPS = { qn = true, sk = true, lk = true, bk = true, gn = true }
 
 -- Takes what is kept of a namespace, if it is still so; it is kept again only when the call succeeds.
 function db.take_kept(raw)
@@ -195,7 +195,7 @@ function db.take_kept(raw)
   if kept then
     kept_spaces = kept_spaces - 1
     if raw and kept.raw == raw then
-      db.space, db.records, db.maps, db.held = kept.space, kept.records, kept.maps, kept.held
+      db.space, records, db.maps, db.held = kept.space, kept.records, kept.maps, kept.held
       return true
     end
   end
@@ -209,13 +209,8 @@ function db.keep(raw)
   if kept_spaces >= SPACES_MAX then
     KEPT, kept_spaces = {}, 0
   end
-  for key in pairs(db.maps) do
-    if not MAPS[sub(key, 1, 2)] or byte(key, 3) ~= 58 then
-      db.maps[key] = nil
-    end
-  end
   KEPT[db.prefix] = {
-    raw = raw, space = db.space, records = db.records, maps = db.maps, held = db.held,
+    raw = raw, space = db.space, records = records, maps = db.maps, held = db.held,
   }
   kept_spaces = kept_spaces + 1
 end

@@ -31,18 +31,43 @@ local function before(s1, m1, s2, m2)
   return s1 < s2 or (s1 == s2 and less(m1, m2))
 end
 
-local function zset(key)
+local LOWEST = 1 / 0
+
+local function zset_of(key)
   local z = db.zsets[key]
   if not z then
     -- base: what the store has, as far as it was read; at: the first of it not yet passed.
     -- put: what this call changed, member -> score, or false if taken out.
     -- extra: what it put in, in order, but for what is `loose`: not yet in order, since most sets are
     -- only written to. placed: the score under which a member is in `extra`.
+    -- low: no score in `loose` is below.
     z = {
       base = {}, at = 1, read = 0, step = db.want, done = false, extra = {}, put = {}, loose = {},
-      placed = {},
+      low = LOWEST, placed = {},
     }
     db.zsets[key] = z
+  end
+  return z
+end
+
+-- What was put in and taken out in bulk is as if it had been so one by one, once somebody looks.
+local function absorb(z)
+  local adds, rems = z.adds, z.rems
+  z.adds, z.rems = nil, nil
+  for i = 1, #adds, 2 do
+    local score = tonumber(adds[i])
+    z.put[adds[i + 1]], z.low = score, min(z.low, score)
+    z.loose[#z.loose + 1] = adds[i + 1]
+  end
+  for i = 1, #rems do
+    z.put[rems[i]] = false
+  end
+end
+
+local function zset(key)
+  local z = zset_of(key)
+  if z.adds then
+    absorb(z)
   end
   return z
 end
@@ -82,14 +107,11 @@ local function settle_loose(z)
       insert(extra, place(extra, score, member), { score, member })
     end
   end
-  z.loose = {}
+  z.loose, z.low = {}, LOWEST
 end
 
 -- The first of the base that this call left alone, from index i on; its index.
 local function next_base(key, z, i)
-  if #z.loose > 0 then
-    settle_loose(z)
-  end
   while true do
     while i <= #z.base do
       if z.put[z.base[i][2]] == nil then
@@ -109,7 +131,11 @@ function Z.first(key)
   local z = zset(key)
   local i = next_base(key, z, z.at)
   z.at = i or #z.base + 1
-  local base, extra = i and z.base[i], z.extra[1]
+  local base = i and z.base[i]
+  if z.low < LOWEST and not (base and base[1] < z.low) then
+    settle_loose(z)
+  end
+  local extra = z.extra[1]
   if base and (not extra or before(base[1], base[2], extra[1], extra[2])) then
     return base[2], base[1]
   elseif extra then
@@ -121,6 +147,7 @@ end
 function Z.each(key)
   local z = zset(key)
   local i, e = z.at, 1
+  settle_loose(z)
   return function()
     i = next_base(key, z, i) or #z.base + 1
     local base, extra = z.base[i], z.extra[e]
@@ -148,22 +175,19 @@ function Z.add(key, score, member)
   unplace(z, member)
   z.put[member] = score
   z.loose[#z.loose + 1] = member
+  if score < z.low then
+    z.low = score
+  end
 end
 
--- What puts many members in or, with false as their score, takes them out.
+-- For many members that this call touches once: {adds = {score as text, member, …}, rems = {member, …}}, to
+-- be added to. None of the added is there yet.
 function Z.bulk(key)
-  local z = zset(key)
-  local put, placed = z.put, z.placed
-  return function(score, member)
-    if placed[member] then
-      unplace(z, member)
-    end
-    put[member] = score
-    if score then
-      local loose = z.loose
-      loose[#loose + 1] = member
-    end
+  local z = zset_of(key)
+  if not z.adds then
+    z.adds, z.rems = {}, {}
   end
+  return z
 end
 
 function Z.rem(key, member)
@@ -224,6 +248,18 @@ function O.add(set, key, score, member)
   Z.add(key, score, member)
 end
 
+-- Gives a member that is there another score.
+function O.move(set, key, score, member)
+  if set.z then
+    Z.add(key, score, member)
+  elseif set.n == 1 then
+    set[1] = score
+  else
+    O.rem(set, key, member)
+    O.add(set, key, score, member)
+  end
+end
+
 -- Takes a member out; whether it was there (a large set is told so by its owner: it must be).
 function O.rem(set, key, member)
   if set.z then
@@ -259,8 +295,14 @@ end
 
 function db.write_zsets(out)
   for key, z in pairs(db.zsets) do
-    local zadd, zrem
-    local n, m = 0, 0
+    local zadd, zrem = z.adds, z.rems
+    local n, m = zadd and #zadd or 0, zrem and #zrem or 0
+    if n == 0 then
+      zadd = nil
+    end
+    if m == 0 then
+      zrem = nil
+    end
     -- Many have the same score: what one call grants expires together.
     local last, written
     for member, score in pairs(z.put) do

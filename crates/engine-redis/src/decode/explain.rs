@@ -5,22 +5,23 @@ use serde::Deserialize;
 use tenure_core::count::{self, counted};
 use tenure_core::job::JobState;
 use tenure_core::lease::{Explained, Reason, ReasonKind, RunningLease};
-use tenure_core::machine::lease_id;
 use tenure_core::names::JobId;
 use tenure_core::time::Moment;
 
 use super::jobs::{State, moment};
 use super::lenient::Maybe;
 use super::settings::{HolderReply, holders};
+use super::{Blobs, Malformed};
+use crate::lease_id::{ANONYMOUS, Held, Named};
 
 /// What a job waits for.
 #[derive(Deserialize)]
 pub(crate) struct ExplainedReply {
     id: JobId,
     state: State,
-    /// `[fence, seq, holder, since, expires_at]`.
+    /// `[fence, seq, holder, since, expires_at, what the lease holds]`.
     #[serde(default)]
-    lease: Maybe<(u64, u64, Maybe<String>, u64, u64)>,
+    lease: Maybe<(u64, u64, Maybe<String>, u64, u64, Held)>,
     #[serde(default)]
     lost: u32,
     #[serde(default)]
@@ -53,6 +54,9 @@ pub(crate) struct ReasonReply {
     /// Of a limit: permits of live leases, without resting ones.
     #[serde(default)]
     held: Maybe<u64>,
+    /// Nothing exclusive is granted yet, after another run of the server.
+    #[serde(default)]
+    learns: bool,
     /// Of a limit: it fits, but others stand before it.
     #[serde(default)]
     behind: bool,
@@ -84,24 +88,30 @@ pub(crate) struct ReasonReply {
 
 impl ReasonReply {
     /// `lost`: how often in a row the holder of the job died.
-    pub(crate) fn read(self, lost: u32) -> Reason {
+    pub(crate) fn read(self, lost: u32, blobs: &Blobs) -> Result<Reason, Malformed> {
         let detail = self.detail(lost);
-        Reason {
+        Ok(Reason {
             kind: self.kind,
             name: self.name.0,
             in_use: self.in_use.0,
             capacity: self.capacity.0,
-            holders: holders(self.holders),
+            holders: holders(self.holders, blobs)?,
             position: self.position.0,
             ahead: self.ahead.0,
             earliest: moment(self.earliest),
             detail,
-        }
+        })
     }
 
     fn detail(&self, lost: u32) -> String {
         let name = self.name.0.as_deref().unwrap_or_default();
         let at = moment(self.earliest).unwrap_or(Moment::MAX);
+        if self.learns {
+            return format!(
+                "redis was started anew or replaced and may have forgotten who holds {name:?}: \
+                 nothing of it is granted before {at}, while holders claim what they hold"
+            );
+        }
         match &self.kind {
             ReasonKind::WaitingOn => "other jobs end first".to_owned(),
             ReasonKind::Scheduled => match lost {
@@ -198,24 +208,28 @@ impl ReasonReply {
 }
 
 impl ExplainedReply {
-    pub(crate) fn read(self) -> Explained {
+    pub(crate) fn read(self, blobs: &Blobs) -> Result<Explained, Malformed> {
         let state = self.state.0;
-        let lease = self.lease.0.map(|(fence, seq, holder, since, expires_at)| RunningLease {
-            lease: lease_id(fence, seq),
-            holder: holder.0.unwrap_or_else(|| "anonymous".to_owned()),
-            since: Moment::from_us(since),
-            expires_at: Moment::from_us(expires_at),
-        });
-        let mut reasons: Vec<Reason> =
-            self.reasons.into_iter().map(|reason| reason.read(self.lost)).collect();
+        let running =
+            |(fence, seq, holder, since, expires_at, held): (_, _, Maybe<String>, _, _, _)| {
+                let holder = holder.0.unwrap_or_else(|| ANONYMOUS.to_owned());
+                let job = Some(self.id.as_str());
+                let lease =
+                    blobs.lease_id(Named { fence, seq, holder: &holder, job, held: &held })?;
+                let (since, expires_at) = (Moment::from_us(since), Moment::from_us(expires_at));
+                Ok(RunningLease { lease, holder, since, expires_at })
+            };
+        let lease = self.lease.0.map(running).transpose()?;
+        let reasons = self.reasons.into_iter().map(|reason| reason.read(self.lost, blobs));
+        let mut reasons: Vec<Reason> = reasons.collect::<Result<_, _>>()?;
         if state == JobState::Scheduled && reasons.is_empty() {
             // What a scheduled job waits for is its moment.
             let name = Maybe(None);
             let reason = ReasonReply { earliest: self.run_at, ..scheduled(name) };
-            reasons.push(reason.read(self.lost));
+            reasons.push(reason.read(self.lost, blobs)?);
         }
         let summary = summary(state, lease.as_ref(), &reasons);
-        Explained { id: self.id, state, summary, reasons, lease }
+        Ok(Explained { id: self.id, state, summary, reasons, lease })
     }
 }
 
@@ -231,6 +245,7 @@ fn scheduled(name: Maybe<String>) -> ReasonReply {
         earliest: Maybe(None),
         weight: Maybe(None),
         held: Maybe(None),
+        learns: false,
         behind: false,
         external: Maybe(None),
         kept: Maybe(None),
@@ -290,6 +305,7 @@ mod tests {
             ..reason(ReasonKind::Reserved)
         };
         let ahead = ReasonReply { ahead: one(1), ..reason(ReasonKind::Behind) };
+        let learns = ReasonReply { learns: true, earliest: one(0), ..taken(0, 1, 1) };
         let outside = ReasonReply { external: one(2), ..reason(ReasonKind::External) };
         let never = ReasonReply { why: text("unset"), ..reason(ReasonKind::NeverFits) };
         let start = "1970-01-01T00:00:00.000000Z";
@@ -312,6 +328,13 @@ mod tests {
             ),
             (ahead, "1 job of queue \"n\" goes first".to_owned()),
             (outside, "2 permits of \"n\" are taken by work outside".to_owned()),
+            (
+                learns,
+                format!(
+                    "redis was started anew or replaced and may have forgotten who holds \"n\": \
+                     nothing of it is granted before {start}, while holders claim what they hold"
+                ),
+            ),
             (never, "the limit \"n\" is not set any more".to_owned()),
         ] {
             assert_eq!(reason.detail(0), said);

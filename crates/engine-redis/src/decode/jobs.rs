@@ -5,7 +5,6 @@ use tenure_core::job::{
     Backoff, JobError, JobState, JobView, Need, NewJob, OnConflict, Outcome, PushedJob, Retry,
     Unique, Until,
 };
-use tenure_core::machine::lease_id;
 use tenure_core::names::{
     Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
 };
@@ -17,6 +16,7 @@ use super::lenient::Maybe;
 use super::row::{Life, Row};
 use super::{Blobs, Malformed};
 use crate::encode::read_body;
+use crate::lease_id::{ANONYMOUS, Named};
 
 /// A state by its letter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -166,13 +166,13 @@ pub(super) struct ShapeReply {
 
 /// See [`ShapeReply`].
 pub(super) struct Shape {
-    queue: QueueName,
-    priority: i8,
-    group: Option<Group>,
-    needs: Vec<Need>,
-    retry: Retry,
-    timeout: Option<Span>,
-    retain: Option<Span>,
+    pub(super) queue: QueueName,
+    pub(super) priority: i8,
+    pub(super) group: Option<Group>,
+    pub(super) needs: Vec<Need>,
+    pub(super) retry: Retry,
+    pub(super) timeout: Option<Span>,
+    pub(super) retain: Option<Span>,
 }
 
 impl ShapeReply {
@@ -205,7 +205,7 @@ pub(crate) struct Stored(
 
 /// One run that did not end well: `[attempt, at, error, "f" or "l"]`.
 #[derive(Deserialize)]
-struct ErrorReply(u32, u64, String, String);
+pub(super) struct ErrorReply(pub(super) u32, pub(super) u64, pub(super) String, pub(super) String);
 
 /// What of a job is beside its row and its life.
 #[derive(Default)]
@@ -219,7 +219,7 @@ struct Parts {
 fn view(
     (row, life, shape): (Row<'_>, Life, &Shape),
     state: JobState,
-    seq: u64,
+    lease: Option<String>,
     parts: Parts,
     full: bool,
 ) -> Result<JobView, Malformed> {
@@ -246,7 +246,7 @@ fn view(
         progress: parts.progress,
         unique: row.unique,
         labels,
-        lease: life.fence.map(|fence| lease_id(fence, seq)),
+        lease,
         cancel_requested: life.cancel,
         retry: shape.retry.clone(),
         timeout: shape.timeout,
@@ -254,17 +254,21 @@ fn view(
     })
 }
 
-/// A job that was pushed, was ready, and is granted for the first time.
+/// A job that was pushed, was ready, and is granted for the first time; and its lease's id, of which
+/// all but the job is given.
 pub(super) fn first_run(
     blobs: &Blobs,
     shape: usize,
     row: usize,
-    (fence, seq): (u64, u64),
+    lease: Named<'_>,
     granted_at: u64,
-) -> Result<JobView, Malformed> {
+) -> Result<(JobView, String), Malformed> {
     let row = Row::read(blobs.get(row)?)?;
-    let life = Life { started_at: Some(granted_at), fence: Some(fence), ..Life::of_new(&row) };
-    view((row, life, blobs.shape(shape)?), JobState::Running, seq, Parts::default(), true)
+    let life = Life { started_at: Some(granted_at), ..Life::of_new(&row) };
+    let id = blobs.lease_id(Named { job: Some(row.id), ..lease })?;
+    let (shape, state) = (blobs.shape(shape)?, JobState::Running);
+    let job = view((row, life, shape), state, Some(id.clone()), Parts::default(), true)?;
+    Ok((job, id))
 }
 
 impl Stored {
@@ -273,7 +277,7 @@ impl Stored {
         let Stored(seq, State(state), row, life, shape, result, progress, errors) = self;
         let row = Row::read(blobs.get(row)?)?;
         let life = match life.0 {
-            Some(number) => Life::read(blobs.get(number)?)?,
+            Some(number) => Life::read(blobs.get(number)?, &row)?,
             None => Life::of_new(&row),
         };
         let json = |number: Option<usize>| number.map(|number| blobs.json(number)).transpose();
@@ -293,7 +297,13 @@ impl Stored {
             progress: json(progress.0)?,
             errors: errors.collect(),
         };
-        view((row, life, blobs.shape(shape)?), state, seq, parts, full)
+        let lease = life.lease.as_ref().map(|lease| {
+            let holder = lease.holder.as_deref().unwrap_or(ANONYMOUS);
+            let job = Some(row.id);
+            blobs.lease_id(Named { fence: lease.fence, seq, holder, job, held: &lease.held })
+        });
+        let lease = lease.transpose()?;
+        view((row, life, blobs.shape(shape)?), state, lease, parts, full)
     }
 
     /// The body as it is stored, to be compared when it is changed.

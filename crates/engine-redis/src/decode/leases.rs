@@ -5,7 +5,6 @@ use tenure_core::job::JobState;
 use tenure_core::lease::{
     Extended, ExtendedLease, HeldResource, LeaseSummary, LeaseView, LeasedResource, SettledLease,
 };
-use tenure_core::machine::lease_id;
 use tenure_core::names::{JobId, LimitName, PoolName, QueueName, ResourceId, Tag};
 use tenure_core::refusal::Code;
 use tenure_core::requests::{Extend, Settle};
@@ -15,6 +14,7 @@ use super::explain::ReasonReply;
 use super::jobs::{PushedReply, State, Stored, first_run, moment, pushed_jobs};
 use super::lenient::Maybe;
 use super::{Blobs, Malformed};
+use crate::lease_id::{ANONYMOUS, Held, Named};
 
 /// A lease call's answer.
 #[derive(Deserialize)]
@@ -42,27 +42,65 @@ pub(crate) struct LeasedReply {
 }
 
 /// Grants of one moment, of jobs that were never granted before: `[granted_at, expires_at, deadline,
-/// shape, [fence, seq, row, …]]`.
+/// shape, how many, their names, the first row, limits]`. The names are one text, the rows one after the
+/// other; the limits with weight and booked cost.
 #[derive(Deserialize)]
-struct RunReply(u64, u64, Maybe<u64>, usize, Vec<u64>);
+struct RunReply(
+    u64,
+    u64,
+    Maybe<u64>,
+    usize,
+    usize,
+    usize,
+    usize,
+    Vec<(LimitName, u64, u64)>,
+);
+
+/// A fence, eight bytes, and a row number, six.
+const NAME_BYTES: usize = 14;
 
 impl RunReply {
-    fn each(&self) -> impl Iterator<Item = (u64, u64, usize)> {
-        self.4.chunks_exact(3).map(|one| (one[0], one[1], usize::try_from(one[2]).unwrap_or(0)))
+    /// The fence, the row number and the number of the row of each.
+    fn each<'a>(
+        &self,
+        blobs: &'a Blobs,
+    ) -> Result<impl Iterator<Item = (u64, u64, usize)> + use<'a>, Malformed> {
+        let names = blobs.get(self.5)?;
+        if names.len() != self.4 * NAME_BYTES {
+            return Err(Malformed("the names of leases"));
+        }
+        let number = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let first = self.6;
+        Ok(names.chunks_exact(NAME_BYTES).enumerate().map(move |(at, name)| {
+            let (fence, seq) = name.split_at(8);
+            (number(fence), number(seq), first + at)
+        }))
     }
 
-    fn view(&self, holder: &str, blobs: &Blobs, all: &mut Vec<LeaseView>) -> Result<(), Malformed> {
-        for (fence, seq, row) in self.each() {
+    fn view(
+        &self,
+        (holder, ttl): (&str, u64),
+        blobs: &Blobs,
+        all: &mut Vec<LeaseView>,
+    ) -> Result<(), Malformed> {
+        let timeout = self.2.0.map_or(0, |deadline| deadline.saturating_sub(self.0));
+        let limits = self.7.iter().map(|(limit, weight, cost)| {
+            (limit.as_str().to_owned(), *weight, *cost)
+        });
+        let held = Held(ttl, timeout, limits.collect(), Vec::new());
+        for (fence, seq, row) in self.each(blobs)? {
+            let lease = Named { fence, seq, holder, job: None, held: &held };
+            let (job, id) = first_run(blobs, self.3, row, lease, self.0)?;
             all.push(LeaseView {
-                lease: Some(lease_id(fence, seq)),
+                lease: Some(id),
                 fence,
                 holder: holder.to_owned(),
                 granted_at: Moment::from_us(self.0),
                 expires_at: Moment::from_us(self.1),
                 deadline: self.2.0.map(Moment::from_us),
-                job: Some(first_run(blobs, self.3, row, (fence, seq), self.0)?),
+                job: Some(job),
                 resources: Vec::new(),
-                limits: Vec::new(),
+                limits: self.7.iter().map(|(limit, ..)| limit.clone()).collect(),
             });
         }
         Ok(())
@@ -76,32 +114,35 @@ impl LeasedReply {
     }
 
     /// What undoes all that was granted: fences and row numbers.
-    pub(crate) fn names(&self) -> Vec<(u64, u64)> {
-        let runs = self.runs.iter().flat_map(|(_, run)| run.each());
-        let short = runs.map(|(fence, seq, _)| (fence, seq));
-        self.leases.iter().filter_map(GrantReply::name).chain(short).collect()
+    pub(crate) fn names(&self, blobs: &Blobs) -> Result<Vec<(u64, u64)>, Malformed> {
+        let mut names: Vec<_> = self.leases.iter().filter_map(GrantReply::name).collect();
+        for (_, run) in &self.runs {
+            names.extend(run.each(blobs)?.map(|(fence, seq, _)| (fence, seq)));
+        }
+        Ok(names)
     }
 
-    /// The leases as their holder sees them, in the order in which they were granted.
-    pub(crate) fn views(self, blobs: &Blobs) -> Result<Vec<LeaseView>, Malformed> {
+    /// The leases as their holder sees them, in the order in which they were granted. `ttl` is that of
+    /// the call, in µs.
+    pub(crate) fn views(self, blobs: &Blobs, ttl: u64) -> Result<Vec<LeaseView>, Malformed> {
         let holder = holder(self.holder);
         let mut runs = self.runs.into_iter().peekable();
         let mut all = Vec::new();
         for (before, grant) in self.leases.into_iter().enumerate() {
             while let Some((_, run)) = runs.next_if(|(at, _)| *at <= before) {
-                run.view(&holder, blobs, &mut all)?;
+                run.view((&holder, ttl), blobs, &mut all)?;
             }
             all.push(grant.view(holder.clone(), blobs)?);
         }
         for (_, run) in runs {
-            run.view(&holder, blobs, &mut all)?;
+            run.view((&holder, ttl), blobs, &mut all)?;
         }
         Ok(all)
     }
 }
 
-/// One grant: `[fence, seq, granted_at, expires_at, deadline, job, limits, resources, token]`. `token`:
-/// it was granted and given back in one step, there is no lease.
+/// One grant: `[fence, seq, granted_at, expires_at, deadline, job, limits, resources, token, what the
+/// lease holds]`. `token`: it was granted and given back in one step, there is no lease.
 #[derive(Deserialize)]
 struct GrantReply(
     u64,
@@ -113,14 +154,12 @@ struct GrantReply(
     Vec<LimitName>,
     Vec<GrantedResource>,
     bool,
+    Held,
 );
 
 /// `[pool, id, tags, data]`.
 #[derive(Deserialize)]
 struct GrantedResource(PoolName, ResourceId, Vec<Tag>, Maybe<usize>);
-
-/// What leases of who did not say who they are show.
-const ANONYMOUS: &str = "anonymous";
 
 fn holder(holder: Maybe<String>) -> String {
     holder.0.unwrap_or_else(|| ANONYMOUS.to_owned())
@@ -128,21 +167,35 @@ fn holder(holder: Maybe<String>) -> String {
 
 impl GrantReply {
     fn view(self, holder: String, blobs: &Blobs) -> Result<LeaseView, Malformed> {
-        let GrantReply(fence, seq, granted_at, expires_at, deadline, job, limits, held, token) =
-            self;
+        let GrantReply(
+            fence,
+            seq,
+            granted_at,
+            expires_at,
+            deadline,
+            job,
+            limits,
+            resources,
+            token,
+            held,
+        ) = self;
+        let job = job.0.map(|job| job.view(blobs, true)).transpose()?;
+        let of = job.as_ref().map(|job| job.id.as_str());
+        let named = Named { fence, seq, holder: &holder, job: of, held: &held };
+        let lease = (!token).then(|| blobs.lease_id(named)).transpose()?;
         let resource = |GrantedResource(pool, id, tags, data)| {
             let data = data.0.map(|number| blobs.json(number)).transpose()?;
             Ok(LeasedResource { pool, id, data: data.unwrap_or_default(), tags })
         };
         Ok(LeaseView {
-            lease: (!token).then(|| lease_id(fence, seq)),
+            lease,
             fence,
             holder,
             granted_at: Moment::from_us(granted_at),
             expires_at: Moment::from_us(expires_at),
             deadline: moment(deadline),
-            job: job.0.map(|job| job.view(blobs, true)).transpose()?,
-            resources: held.into_iter().map(resource).collect::<Result<_, _>>()?,
+            job,
+            resources: resources.into_iter().map(resource).collect::<Result<_, _>>()?,
             limits,
         })
     }
@@ -162,6 +215,36 @@ pub(crate) struct ExtendedReply {
     lost: Vec<usize>,
     #[serde(default)]
     cancel: Vec<usize>,
+}
+
+impl ExtendedReply {
+    /// Whether some are lost.
+    pub(crate) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Whether none was extended.
+    pub(crate) fn is_all_lost(&self) -> bool {
+        self.ok.is_empty()
+    }
+
+    /// The places of those that are lost, from 0 on.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = usize> {
+        self.lost.iter().filter_map(|at| at.checked_sub(1))
+    }
+
+    /// What came of asking again for those at these places, from 0 on.
+    pub(crate) fn claimed(&mut self, again: ExtendedReply, places: &[usize]) {
+        let place = |at: usize| Some(places.get(at.checked_sub(1)?)? + 1);
+        for (at, expires_at) in again.ok {
+            let Some(at) = place(at) else { continue };
+            self.lost.retain(|lost| *lost != at);
+            self.ok.push((at, expires_at));
+        }
+        self.cancel.extend(again.cancel.into_iter().filter_map(place));
+        self.ok.sort_unstable();
+        self.cancel.sort_unstable();
+    }
 }
 
 /// The answer to an extend, in the words of its call.
@@ -205,6 +288,19 @@ pub(crate) enum SettleReply {
     Each(Vec<SettledReply>),
 }
 
+impl SettleReply {
+    /// The places of those that are lost, from 0 on.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = usize> {
+        let each = match self {
+            SettleReply::All { .. } => &[][..],
+            SettleReply::Each(each) => each,
+        };
+        let is_lost =
+            |one: &SettledReply| !one.ok && one.code.0.as_deref() == Some(Code::LeaseLost.as_str());
+        each.iter().enumerate().filter(move |(_, one)| is_lost(one)).map(|(at, _)| at)
+    }
+}
+
 /// The answer to a settle, in the words of its call.
 pub(crate) fn settled(
     asked: Settle,
@@ -243,7 +339,7 @@ pub(crate) fn settled(
     asked.settle.into_iter().zip(reply).map(one).collect()
 }
 
-/// A page of live leases.
+/// A live lease in a list.
 #[derive(Deserialize)]
 pub(crate) struct LeasesReply {
     fence: u64,
@@ -265,23 +361,33 @@ pub(crate) struct LeasesReply {
     resources: Vec<(PoolName, ResourceId)>,
     #[serde(default)]
     cancel: bool,
+    held: Held,
 }
 
-/// Live leases as lists show them.
-pub(crate) fn leases_listed(leases: Vec<LeasesReply>) -> Vec<LeaseSummary> {
-    let resource = |(pool, id)| HeldResource { pool, id };
-    let all = leases.into_iter().map(|lease| LeaseSummary {
-        lease: lease_id(lease.fence, lease.seq.0.unwrap_or(0)),
-        fence: lease.fence,
-        holder: holder(lease.holder),
-        granted_at: Moment::from_us(lease.granted_at),
-        expires_at: Moment::from_us(lease.expires_at),
-        deadline: moment(lease.deadline),
-        job: lease.job.0,
-        queue: lease.queue.0,
-        resources: lease.resources.into_iter().map(resource).collect(),
-        limits: lease.limits,
-        cancel_requested: lease.cancel,
-    });
-    all.collect()
+impl LeasesReply {
+    /// A live lease as lists show it.
+    pub(crate) fn view(self, blobs: &Blobs) -> Result<LeaseSummary, Malformed> {
+        let resource = |(pool, id)| HeldResource { pool, id };
+        let holder = holder(self.holder);
+        let lease = blobs.lease_id(Named {
+            fence: self.fence,
+            seq: self.seq.0.unwrap_or(0),
+            holder: &holder,
+            job: self.job.0.as_ref().map(JobId::as_str),
+            held: &self.held,
+        });
+        Ok(LeaseSummary {
+            lease: lease?,
+            fence: self.fence,
+            holder,
+            granted_at: Moment::from_us(self.granted_at),
+            expires_at: Moment::from_us(self.expires_at),
+            deadline: moment(self.deadline),
+            job: self.job.0,
+            queue: self.queue.0,
+            resources: self.resources.into_iter().map(resource).collect(),
+            limits: self.limits,
+            cancel_requested: self.cancel,
+        })
+    }
 }

@@ -4,6 +4,7 @@
 //! The server's maps are lenient: an empty one comes as an empty list, and nothing is `nil`, `false`
 //! or absent. What is not of the form is a fault that names the call and never what was in it.
 
+mod copied;
 mod explain;
 mod jobs;
 mod leases;
@@ -15,6 +16,8 @@ mod settings;
 mod totals;
 mod words;
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tenure_core::refusal::{Code, Refusal};
@@ -22,15 +25,19 @@ use tenure_engine::Fault;
 
 use jobs::{Shape, ShapeReply};
 
+use crate::lease_id::{Named, Signer};
+
+pub(crate) use copied::{
+    BegunReply, Copied, CopiedReply, FrozenReply, HeadReply, JobCopied, KeyCopied, LeaseCopied,
+    LimitCopied, LookReply, PoolCopied, QueueCopied, ResourceCopied, SettingCopied, TurnCopied,
+};
 pub(crate) use explain::ExplainedReply;
 pub(crate) use jobs::{ListedJobs, PushReply, Stored, pushed_ids, pushed_jobs};
-pub(crate) use leases::{
-    ExtendedReply, LeasedReply, LeasesReply, SettleReply, extended, leases_listed, settled,
-};
+pub(crate) use leases::{ExtendedReply, LeasedReply, LeasesReply, SettleReply, extended, settled};
 pub(crate) use lenient::Maybe;
 pub(crate) use resources::{ResourceReply, SyncedReply};
 pub(crate) use settings::{LimitReply, PoolReply, PutReply, QueueReply};
-pub(crate) use totals::{AuditReply, Count, StatsReply, TickReply, WorkerReply};
+pub(crate) use totals::{AuditReply, Count, KeyReply, StatsReply, TickReply, WorkerReply};
 
 /// A page of anything.
 #[derive(Deserialize)]
@@ -50,15 +57,27 @@ pub(crate) struct Answered<R> {
     pub reply: R,
     /// What the reply refers to by number.
     pub blobs: Blobs,
+    /// The name of the namespace's key, once it has one.
+    pub kid: Option<String>,
+    /// The end of learning, in µs, while the namespace learns.
+    pub learns: Option<u64>,
 }
 
 /// What a reply refers to by numbers from 1 on: texts beside it, and shapes of jobs.
 pub(crate) struct Blobs {
     texts: Vec<Vec<u8>>,
     shapes: Vec<Shape>,
+    /// Who signs the ids of the leases that it shows.
+    pub signer: Option<Arc<Signer>>,
 }
 
 impl Blobs {
+    /// The id of a lease.
+    fn lease_id(&self, lease: Named<'_>) -> Result<String, Malformed> {
+        let signer = self.signer.as_ref().ok_or(Malformed("the key of its leases"))?;
+        Ok(signer.id(lease))
+    }
+
     fn get(&self, number: usize) -> Result<&[u8], Malformed> {
         let blob = number.checked_sub(1).and_then(|at| self.texts.get(at));
         blob.map(Vec::as_slice).ok_or(Malformed("a part that it refers to"))
@@ -98,6 +117,10 @@ struct Envelope<R> {
     t: u64,
     #[serde(default)]
     d: Maybe<u64>,
+    #[serde(default)]
+    k: Maybe<String>,
+    #[serde(default)]
+    l: Maybe<u64>,
     #[serde(default)]
     sh: Vec<ShapeReply>,
     r: Option<R>,
@@ -160,8 +183,9 @@ pub(crate) fn read<R: DeserializeOwned>(
     };
     let shapes = envelope.sh.into_iter().map(ShapeReply::read).collect::<Result<_, _>>();
     let shapes = shapes.map_err(|wrong| malformed(operation, wrong))?;
-    let blobs = Blobs { texts: parts, shapes };
-    Ok(Ok(Answered { now: envelope.t, due: envelope.d.0, reply, blobs }))
+    let blobs = Blobs { texts: parts, shapes, signer: None };
+    let (kid, learns) = (envelope.k.0, envelope.l.0);
+    Ok(Ok(Answered { now: envelope.t, due: envelope.d.0, reply, blobs, kid, learns }))
 }
 
 /// A reply that is not of its form: a bug of ours, or another's library under our name.

@@ -58,7 +58,7 @@ impl ResourceReply {
             in_use: self.in_use,
             until: moment(self.until),
             retiring: self.retiring,
-            holders: holders(self.holders),
+            holders: holders(self.holders, blobs)?,
             uses: self.uses,
             last_used_at: moment(self.last_used_at),
         })

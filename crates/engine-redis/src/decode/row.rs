@@ -8,6 +8,7 @@ use tenure_core::job::{JobState, Unique};
 use super::Malformed;
 use super::jobs::{State, UniqueReply};
 use super::lenient::Maybe;
+use crate::lease_id::Held;
 
 /// Bytes of a row before its id: shape (4), created at (7), arrival (6), bytes (4).
 const NUMBERS: usize = 21;
@@ -48,13 +49,54 @@ impl<'a> Row<'a> {
     }
 }
 
+/// The lease that a job runs under: its fence, its holder, what it holds.
+pub(super) struct LifeLease {
+    pub fence: u64,
+    pub holder: Option<String>,
+    pub held: Held,
+}
+
+/// A lease's fields in their order: holder, granted at, ttl, deadline, limits, resources, request,
+/// extended, answered again, seen at, and its first ttl if that was another.
+#[derive(Deserialize)]
+struct LeaseFields(
+    Maybe<String>,
+    u64,
+    u64,
+    Maybe<u64>,
+    Vec<(String, u64, u64)>,
+    Vec<(String, String)>,
+    IgnoredAny,
+    IgnoredAny,
+    IgnoredAny,
+    IgnoredAny,
+    #[serde(default)] Maybe<u64>,
+);
+
+impl LeaseFields {
+    fn read(self, fence: u64) -> LifeLease {
+        let LeaseFields(holder, granted_at, ttl, deadline, limits, resources, ..) = self;
+        let timeout = deadline.0.map_or(0, |deadline| deadline.saturating_sub(granted_at));
+        let held = Held(self.10.0.unwrap_or(ttl), timeout, limits, resources);
+        LifeLease { fence, holder: holder.0, held }
+    }
+}
+
+const SHORT: Malformed = Malformed("the short life of a job");
+
+/// A number in network order.
+fn number(bytes: &[u8], at: std::ops::Range<usize>) -> Result<u64, Malformed> {
+    let bytes = bytes.get(at).ok_or(SHORT)?;
+    Ok(bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)))
+}
+
 /// What changes in a job's life.
 pub(super) struct Life {
     pub run_at: u64,
     pub expires_at: Option<u64>,
     pub started_at: Option<u64>,
     pub finished_at: Option<u64>,
-    pub fence: Option<u64>,
+    pub lease: Option<LifeLease>,
     pub ended: u32,
     pub lost: u32,
     pub cancel: bool,
@@ -74,7 +116,7 @@ struct Fields(
     IgnoredAny,
     u64,
     IgnoredAny,
-    IgnoredAny,
+    Maybe<LeaseFields>,
     u64,
     IgnoredAny,
     u32,
@@ -90,8 +132,49 @@ struct Fields(
     IgnoredAny,
 );
 
+/// What the life of a job begins with that went the short way. Then come its arrival (6 bytes), fence (8),
+/// row number (6) and bytes (4), its shape (4), and of one that runs its expiry, its grant, its deadline or
+/// 0 (7 each), its ttl (5), the lengths of its holder's name and of its limits (2 each), that name and those
+/// limits; of one that succeeded its grant and its end.
+const SHORT_RUNNING: u8 = 1;
+const SHORT_SUCCEEDED: u8 = 2;
+
 impl Life {
-    pub(super) fn read(life: &[u8]) -> Result<Self, Malformed> {
+    /// The life of the job of this row.
+    pub(super) fn read(life: &[u8], row: &Row<'_>) -> Result<Self, Malformed> {
+        match life.first() {
+            Some(&SHORT_RUNNING) => Life::short_running(life, row),
+            Some(&SHORT_SUCCEEDED) => Ok(Life {
+                ended: 1,
+                started_at: Some(number(life, 29..36)?),
+                finished_at: Some(number(life, 36..43)?),
+                ..Life::of_new(row)
+            }),
+            _ => Life::packed(life),
+        }
+    }
+
+    fn short_running(life: &[u8], row: &Row<'_>) -> Result<Self, Malformed> {
+        let granted_at = number(life, 36..43)?;
+        let timeout = number(life, 43..50)?.saturating_sub(granted_at);
+        let length = |at| number(life, at).map(|n| usize::try_from(n).unwrap_or(0));
+        let (name, limits) = (length(55..57)?, length(57..59)?);
+        let named = life.get(59..59 + name);
+        let limits = match life.get(59 + name..59 + name + limits).ok_or(SHORT)? {
+            [] => Vec::new(),
+            packed => rmp_serde::from_slice(packed).map_err(|_| SHORT)?,
+        };
+        let held = Held(number(life, 50..55)?, timeout, limits, Vec::new());
+        let holder = named.and_then(|name| std::str::from_utf8(name).ok()).ok_or(SHORT)?;
+        let holder = (!holder.is_empty()).then(|| holder.to_owned());
+        Ok(Life {
+            lease: Some(LifeLease { fence: number(life, 7..15)?, holder, held }),
+            started_at: Some(granted_at),
+            ..Life::of_new(row)
+        })
+    }
+
+    fn packed(life: &[u8]) -> Result<Self, Malformed> {
         let fields: Fields =
             rmp_serde::from_slice(life).map_err(|_| Malformed("the life of a job"))?;
         let some = |number: u64| (number > 0).then_some(number);
@@ -101,7 +184,11 @@ impl Life {
             expires_at: some(fields.3),
             started_at: some(fields.9),
             finished_at: some(fields.18),
-            fence: some(fields.6).filter(|_| state == JobState::Running),
+            lease: fields
+                .8
+                .0
+                .filter(|_| state == JobState::Running)
+                .map(|lease| lease.read(fields.6)),
             ended: fields.11,
             lost: fields.12,
             cancel: fields.14,
@@ -116,7 +203,7 @@ impl Life {
             expires_at: None,
             started_at: None,
             finished_at: None,
-            fence: None,
+            lease: None,
             ended: 0,
             lost: 0,
             cancel: false,

@@ -1,7 +1,6 @@
 //! Queues, limits and pools in replies.
 
 use serde::Deserialize;
-use tenure_core::machine::lease_id;
 use tenure_core::names::{Group, JobId, LimitName, PoolName, QueueName};
 use tenure_core::requests::Put;
 use tenure_core::settings::{
@@ -10,9 +9,10 @@ use tenure_core::settings::{
 };
 use tenure_core::time::{Moment, Span};
 
-use super::Malformed;
 use super::jobs::{NeedReply, RetryReply, moment, needs, span};
 use super::lenient::{Maybe, Table};
+use super::{Blobs, Malformed};
+use crate::lease_id::{ANONYMOUS, Held, Named};
 
 /// What a put or a patch is answered.
 #[derive(Deserialize)]
@@ -31,16 +31,17 @@ impl<V> PutReply<V> {
     }
 }
 
-/// A holder: `[fence, seq, holder, job, since]`.
+/// A holder: `[fence, seq, holder, job, since, what the lease holds]`.
 #[derive(Deserialize)]
-pub(super) struct HolderReply(u64, u64, Maybe<String>, Maybe<JobId>, u64);
+pub(super) struct HolderReply(u64, u64, Maybe<String>, Maybe<JobId>, u64, Held);
 
-pub(super) fn holders(holders: Vec<HolderReply>) -> Vec<Holder> {
-    let all = holders.into_iter().map(|HolderReply(fence, seq, holder, job, since)| Holder {
-        lease: lease_id(fence, seq),
-        holder: holder.0.unwrap_or_else(|| "anonymous".to_owned()),
-        job: job.0,
-        since: Moment::from_us(since),
+pub(super) fn holders(holders: Vec<HolderReply>, blobs: &Blobs) -> Result<Vec<Holder>, Malformed> {
+    let all = holders.into_iter().map(|HolderReply(fence, seq, holder, job, since, held)| {
+        let holder = holder.0.unwrap_or_else(|| ANONYMOUS.to_owned());
+        let id = job.0.as_ref().map(JobId::as_str);
+        let lease = Named { fence, seq, holder: &holder, job: id, held: &held };
+        let lease = blobs.lease_id(lease)?;
+        Ok(Holder { lease, holder, job: job.0, since: Moment::from_us(since) })
     });
     all.collect()
 }
@@ -49,7 +50,7 @@ pub(super) fn holders(holders: Vec<HolderReply>) -> Vec<Holder> {
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct RateReply(u32, u64, u32);
 
-fn rate(rate: Maybe<RateReply>) -> Option<Rate> {
+pub(super) fn rate(rate: Maybe<RateReply>) -> Option<Rate> {
     rate.0.map(|RateReply(count, per, burst)| Rate { count, per: Span::from_us(per), burst })
 }
 
@@ -149,7 +150,7 @@ pub(crate) struct LimitReply {
 }
 
 impl LimitReply {
-    pub(crate) fn view(self) -> Result<LimitView, Malformed> {
+    pub(crate) fn view(self, blobs: &Blobs) -> Result<LimitView, Malformed> {
         let waiter = |(job, queue, since): (Maybe<JobId>, Maybe<QueueName>, u64)| Waiter {
             job: job.0,
             queue: queue.0,
@@ -168,7 +169,7 @@ impl LimitReply {
             waiting: self.waiting,
             over_limit: self.over_limit,
             paused_until: moment(self.paused_until),
-            holders: holders(self.holders),
+            holders: holders(self.holders, blobs)?,
             line: self.line.into_iter().map(waiter).collect(),
         })
     }

@@ -100,6 +100,13 @@ impl AuditReply {
     }
 }
 
+/// The key of a namespace, and its name.
+#[derive(Deserialize)]
+pub(crate) struct KeyReply {
+    pub key: String,
+    pub kid: String,
+}
+
 /// What a tick tells who ticks.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(default)]

@@ -1,7 +1,6 @@
 //! Sentences for people that the library wrote: it leaves moments, spans, names and leases as they
 //! are between marks that no name can contain, and here they get the form that every engine uses.
 
-use tenure_core::machine::lease_id;
 use tenure_core::time::{Moment, Span};
 
 const MOMENT: char = '\u{1}';
@@ -36,8 +35,13 @@ fn form(mark: char, text: &str) -> String {
     let formed = match mark {
         MOMENT => number().map(|us| Moment::from_us(us).to_string()),
         SPAN => number().map(|us| Span::from_us(us).to_string()),
+        // The id of a lease tells what it holds, and a finding is that something is not there.
         LEASE => text.split_once(':').and_then(|(fence, seq)| {
-            Some(format!("{:?}", lease_id(fence.parse().ok()?, seq.parse().ok()?)))
+            let (fence, seq) = (fence.parse::<u64>().ok()?, seq.parse::<u64>().ok()?);
+            Some(match seq {
+                0 => format!("of fence {fence}"),
+                _ => format!("of fence {fence} (job row {seq})"),
+            })
         }),
         _ => Some(format!("{text:?}")),
     };
@@ -55,7 +59,8 @@ mod tests {
             ("until \u{1}1800000000000000\u{1}.", "until 2027-01-15T08:00:00.000000Z."),
             ("for \u{2}90000000\u{2}", "for 1m30s"),
             ("\u{3}größe\u{3} and \u{3}b\"\u{3}", "\"größe\" and \"b\\\"\""),
-            ("\u{4}255:16\u{4}", "\"ff-10\""),
+            ("lease \u{4}255:16\u{4}", "lease of fence 255 (job row 16)"),
+            ("lease \u{4}255:0\u{4}", "lease of fence 255"),
             ("\u{4}x\u{4}\u{1}y\u{1}", "xy"),
             ("open \u{3}end", "open end"),
             ("\u{3}\u{3}", "\"\""),

@@ -154,20 +154,59 @@ impl<'a> Specs<'a> {
 
 /// Of `push`.
 #[derive(serde::Serialize)]
-pub(crate) struct PushArgs<'a> {
-    shapes: Vec<SpecArg<'a>>,
-    jobs: Vec<NewJobArg<'a>>,
-    dr: RetryArg<'a>,
-    whole: bool,
-    /// No job of it was ever sent before: all their ids were just made.
-    fresh: bool,
+#[serde(untagged)]
+pub(crate) enum PushArgs<'a> {
+    /// Jobs of one shape with nothing unusual, none of which was ever sent before.
+    Flat { spec: SpecArg<'a>, flat: Flat<'a>, dr: RetryArg<'a> },
+    /// Any jobs.
+    Jobs {
+        shapes: Vec<SpecArg<'a>>,
+        jobs: Vec<NewJobArg<'a>>,
+        dr: RetryArg<'a>,
+        whole: bool,
+        /// No job of it was ever sent before: all their ids were just made.
+        fresh: bool,
+    },
 }
 
 impl<'a> PushArgs<'a> {
+    /// `whole`: the jobs are answered as they are stored. `fresh`: all their ids were just made.
     pub(crate) fn of(jobs: &'a [NewJob], default: &'a Retry, whole: bool, fresh: bool) -> Self {
         let mut specs = Specs::default();
         let jobs = specs.jobs(jobs);
-        PushArgs { shapes: specs.args(), jobs, dr: RetryArg(default), whole, fresh }
+        let mut shapes = specs.args();
+        let dr = RetryArg(default);
+        match shapes.pop() {
+            Some(spec)
+                if shapes.is_empty()
+                    && fresh
+                    && !whole
+                    && jobs.iter().all(|job| job.more.is_none()) =>
+            {
+                PushArgs::Flat { spec, flat: Flat(jobs), dr }
+            }
+            last => {
+                shapes.extend(last);
+                PushArgs::Jobs { shapes, jobs, dr, whole, fresh }
+            }
+        }
+    }
+}
+
+/// Of each job its id, its bucket, its bytes, and its row from the id on, in one list.
+pub(crate) struct Flat<'a>(Vec<NewJobArg<'a>>);
+
+impl serde::Serialize for Flat<'_> {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeSeq;
+        let mut seq = s.serialize_seq(Some(self.0.len() * 4))?;
+        for job in &self.0 {
+            seq.serialize_element(job.id)?;
+            seq.serialize_element(&job.bucket)?;
+            seq.serialize_element(&job.bytes)?;
+            seq.serialize_element(&format!("{}\n{}\n\n{}", job.id, job.bucket, job.body))?;
+        }
+        seq.end()
     }
 }
 

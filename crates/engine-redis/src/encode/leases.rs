@@ -1,25 +1,64 @@
 //! Arguments of the calls about leases, and of the tick.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use tenure_core::bounds::ERROR_BYTES_MAX;
 use tenure_core::lease::{
     Ending, ExtendItem, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
 };
-use tenure_core::machine::parse_lease_id;
 use tenure_core::names::{LimitName, PoolName, QueueName, RequestId};
 use tenure_core::requests::{Ask, Extend, Lease, ListLeases};
+use tenure_core::time::Span;
 
 use super::items::{NeedArg, OrFalse, RetryArg, moment, needs, span};
 use super::jobs::{NewJobArg, SpecArg, Specs};
+use crate::lease_id::{Claim, Head, Held, unsigned_head};
 
+/// The highest number that the server's numbers hold exactly.
+const EXACT_MAX: u64 = 1 << 53;
 /// A lease that is none: nobody was ever granted it.
 const NO_LEASE: (u64, u64) = (0, 0);
 
 /// The fence and the row number of a lease; of one that never was for a text that is no lease's id,
 /// so that the answer says that it is lost.
-fn parsed(lease: &str) -> (u64, u64) {
-    let exact = |(fence, seq): (u64, u64)| fence < super::FOREVER_US && seq < super::FOREVER_US;
-    parse_lease_id(lease).filter(|parts| exact(*parts)).unwrap_or(NO_LEASE)
+fn named(head: Option<Head>) -> (u64, u64) {
+    head.map_or(NO_LEASE, |head| (head.fence, head.seq))
+}
+
+/// What this process knows of the namespace, in case the store has forgotten it: `[this store forgets
+/// nothing, the name of the namespace's key, the longest ttl lately]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Knows {
+    pub never: bool,
+    pub kid: Option<String>,
+    /// In µs.
+    pub ttl: u64,
+}
+
+impl Serialize for Knows {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        (self.never, OrFalse(self.kid.as_deref()), self.ttl).serialize(s)
+    }
+}
+
+/// Of `key`: one that is taken if the namespace has none.
+#[derive(Serialize)]
+pub(crate) struct KeyArgs<'a> {
+    pub key: &'a str,
+    pub kid: &'a str,
+    pub kn: &'a Knows,
+}
+
+/// What a lease is by its own id: `[ttl, timeout, holder, digest of its job's id, limits, resources]`.
+struct ClaimArg<'a>(&'a Claim);
+
+impl Serialize for ClaimArg<'_> {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let Claim { holder, job, held: Held(ttl, timeout, limits, resources), .. } = self.0;
+        let (holder, job) = (OrFalse(holder.as_deref()), OrFalse(job.as_deref()));
+        (ttl, timeout, holder, job, limits, resources).serialize(s)
+    }
 }
 
 #[derive(Serialize)]
@@ -55,8 +94,7 @@ pub(crate) struct Wait<'a> {
     pub proc: &'a str,
     /// The call was made before, under the same name.
     pub again: bool,
-    /// This store forgets nothing.
-    pub never: bool,
+    pub knows: &'a Knows,
 }
 
 /// Of `lease`.
@@ -79,9 +117,7 @@ pub(crate) struct LeaseArgs<'a> {
     proc: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     again: bool,
-    /// This store forgets nothing.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    never: bool,
+    kn: &'a Knows,
 }
 
 impl<'a> LeaseArgs<'a> {
@@ -102,7 +138,7 @@ impl<'a> LeaseArgs<'a> {
             taker: wait.taker,
             proc: wait.proc,
             again: wait.again,
-            never: wait.never,
+            kn: wait.knows,
         }
     }
 }
@@ -113,15 +149,19 @@ pub(crate) struct DropWaitArgs<'a> {
     pub taker: &'a str,
 }
 
-/// A lease, and what its holder reports.
-struct Kept<'a>(&'a ExtendItem);
+/// A lease, what its holder reports, and what it claims if the store knows nothing of it.
+struct Kept<'a>((u64, u64), &'a ExtendItem, Option<ClaimArg<'a>>);
 
 impl Serialize for Kept<'_> {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let (fence, seq) = parsed(&self.0.lease);
-        match &self.0.progress {
-            Some(progress) => (fence, seq, progress.text()).serialize(s),
-            None => (fence, seq).serialize(s),
+        let Kept((fence, seq), item, claim) = self;
+        match (&item.progress, claim) {
+            (None, None) => (fence, seq).serialize(s),
+            (Some(progress), None) => (fence, seq, progress.text()).serialize(s),
+            (progress, Some(claim)) => {
+                let progress = OrFalse(progress.as_ref().map(|progress| progress.text()));
+                (fence, seq, progress, claim).serialize(s)
+            }
         }
     }
 }
@@ -132,12 +172,23 @@ pub(crate) struct ExtendArgs<'a> {
     leases: Vec<Kept<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl: Option<u64>,
+    kn: &'a Knows,
 }
 
 impl<'a> ExtendArgs<'a> {
-    pub(crate) fn of(extend: &'a Extend) -> Self {
-        let leases = extend.leases.iter().map(Kept).collect();
-        ExtendArgs { leases, ttl: extend.ttl.map(span) }
+    pub(crate) fn of(extend: &'a Extend, heads: &[Option<Head>], kn: &'a Knows) -> Self {
+        let leases = extend.leases.iter().zip(heads);
+        let leases = leases.map(|(item, head)| Kept(named(*head), item, None)).collect();
+        ExtendArgs { leases, ttl: extend.ttl.map(span), kn }
+    }
+
+    /// The same for some of them, by their places, with what they claim.
+    pub(crate) fn claiming(extend: &'a Extend, all: &'a [(usize, Claim)], kn: &'a Knows) -> Self {
+        let kept = |(at, claim): &'a (usize, Claim)| {
+            let item = extend.leases.get(*at)?;
+            Some(Kept(named(Some(claim.head)), item, Some(ClaimArg(claim))))
+        };
+        ExtendArgs { leases: all.iter().filter_map(kept).collect(), ttl: extend.ttl.map(span), kn }
     }
 }
 
@@ -167,7 +218,7 @@ impl Serialize for LimitSaid<'_> {
 }
 
 #[derive(Default, Serialize)]
-struct SettleArg<'a> {
+pub(crate) struct SettleArg<'a> {
     f: u64,
     s: u64,
     o: &'static str,
@@ -189,6 +240,9 @@ struct SettleArg<'a> {
     limits: Vec<LimitSaid<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     push: Vec<NewJobArg<'a>>,
+    /// What it claims if the store knows nothing of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    c: Option<ClaimArg<'a>>,
 }
 
 /// The end of a text, since that is where the cause stands.
@@ -201,8 +255,7 @@ fn last_bytes(text: &str) -> &str {
 }
 
 impl<'a> SettleArg<'a> {
-    fn of(item: &'a SettleItem, specs: &mut Specs<'a>) -> Self {
-        let (f, s) = parsed(&item.lease);
+    fn of(item: &'a SettleItem, (f, s): (u64, u64), specs: &mut Specs<'a>) -> Self {
         let mut arg = SettleArg {
             f,
             s,
@@ -237,17 +290,79 @@ impl<'a> SettleArg<'a> {
 
 /// Of `settle`.
 #[derive(Serialize)]
-pub(crate) struct SettleArgs<'a> {
-    shapes: Vec<SpecArg<'a>>,
-    items: Vec<SettleArg<'a>>,
-    dr: RetryArg<'a>,
+#[serde(untagged)]
+pub(crate) enum SettleArgs<'a> {
+    /// All simply succeeded: the fence and the row number of each, and the results of those that have
+    /// one, by their place from 1 on.
+    Plain {
+        plain: Vec<u64>,
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        results: BTreeMap<usize, &'a str>,
+        kn: &'a Knows,
+    },
+    /// Anything. `claims`: items claim what they are.
+    Items {
+        shapes: Vec<SpecArg<'a>>,
+        items: Vec<SettleArg<'a>>,
+        dr: RetryArg<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        claims: bool,
+        kn: &'a Knows,
+    },
+}
+
+/// The result of what simply succeeded; `None` for what ends in any other way, or says more.
+fn plain_result(item: &SettleItem) -> Option<Option<&str>> {
+    let says_more = !(item.resources.is_empty() && item.limits.is_empty() && item.push.is_empty());
+    match &item.ending {
+        Ending::Succeeded { result } if !says_more => {
+            Some(result.as_ref().map(|result| result.text()))
+        }
+        _ => None,
+    }
 }
 
 impl<'a> SettleArgs<'a> {
-    pub(crate) fn of(items: &'a [SettleItem], default: &'a tenure_core::job::Retry) -> Self {
+    pub(crate) fn of(
+        items: &'a [SettleItem],
+        heads: &[Option<Head>],
+        default: &'a tenure_core::job::Retry,
+        kn: &'a Knows,
+    ) -> Self {
+        let name = |at: usize| named(heads.get(at).copied().flatten());
+        let mut plain = Vec::with_capacity(items.len() * 2);
+        let mut results = BTreeMap::new();
+        for (at, item) in items.iter().enumerate() {
+            let Some(result) = plain_result(item) else {
+                let mut specs = Specs::default();
+                let items = items.iter().enumerate();
+                let items = items.map(|(at, item)| SettleArg::of(item, name(at), &mut specs));
+                let (items, dr) = (items.collect(), RetryArg(default));
+                return SettleArgs::Items { shapes: specs.args(), items, dr, claims: false, kn };
+            };
+            let (fence, seq) = name(at);
+            plain.extend([fence, seq]);
+            if let Some(result) = result {
+                results.insert(at + 1, result);
+            }
+        }
+        SettleArgs::Plain { plain, results, kn }
+    }
+
+    /// The same for some of them, by their places, with what they claim.
+    pub(crate) fn claiming(
+        items: &'a [SettleItem],
+        all: &'a [(usize, Claim)],
+        default: &'a tenure_core::job::Retry,
+        kn: &'a Knows,
+    ) -> Self {
         let mut specs = Specs::default();
-        let items = items.iter().map(|item| SettleArg::of(item, &mut specs)).collect();
-        SettleArgs { shapes: specs.args(), items, dr: RetryArg(default) }
+        let arg = |(at, claim): &'a (usize, Claim)| {
+            let arg = SettleArg::of(items.get(*at)?, named(Some(claim.head)), &mut specs);
+            Some(SettleArg { c: Some(ClaimArg(claim)), ..arg })
+        };
+        let items = all.iter().filter_map(arg).collect();
+        SettleArgs::Items { shapes: specs.args(), items, dr: RetryArg(default), claims: true, kn }
     }
 }
 
@@ -258,9 +373,10 @@ pub(crate) struct UndoArgs {
 }
 
 impl UndoArgs {
-    /// Of those of these texts that are ids of leases.
+    /// Of those of these texts that have the form of ids: what is undone was granted here a moment ago.
     pub(crate) fn of(leases: &[String]) -> Self {
-        UndoArgs { leases: leases.iter().filter_map(|id| parse_lease_id(id)).collect() }
+        let name = |id: &String| Some(named(Some(unsigned_head(id)?)));
+        UndoArgs { leases: leases.iter().filter_map(name).collect() }
     }
 }
 
@@ -273,8 +389,8 @@ pub(crate) struct ForceArgs<'a> {
 }
 
 impl<'a> ForceArgs<'a> {
-    pub(crate) fn of(lease: &'a str) -> Self {
-        let (f, s) = parsed(lease);
+    pub(crate) fn of(lease: &'a str, head: Option<Head>) -> Self {
+        let (f, s) = named(head);
         ForceArgs { f, s, id: lease }
     }
 }
@@ -313,7 +429,21 @@ impl<'a> ListLeasesArgs<'a> {
 pub(crate) struct TickArgs<'a> {
     pub proc: &'a str,
     pub waiters: usize,
-    /// This store forgets nothing.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub never: bool,
+    pub kn: &'a Knows,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<SpaceArg>,
+}
+
+/// What an operator says of a namespace: `[patience in µs, bytes of finished jobs]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SpaceArg {
+    pub patience: Option<Span>,
+    pub retain_bytes: Option<u64>,
+}
+
+impl Serialize for SpaceArg {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let bytes = self.retain_bytes.map(|bytes| bytes.min(EXACT_MAX));
+        (OrFalse(self.patience.map(Span::us)), OrFalse(bytes)).serialize(s)
+    }
 }

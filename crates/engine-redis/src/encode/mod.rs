@@ -4,6 +4,7 @@
 //! Nothing here decides anything, and nothing that it makes is ever logged.
 
 mod body;
+mod copied;
 mod items;
 mod jobs;
 mod leases;
@@ -13,13 +14,16 @@ mod settings;
 mod tests;
 
 pub(crate) use body::{body_of, read_body};
+pub(crate) use copied::{
+    BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs,
+};
 pub(crate) use items::Later;
 pub(crate) use jobs::{
     ListJobsArgs, ManyArgs, NewBody, PatchJobArgs, PushArgs, RefArgs, content_bytes, letter,
 };
 pub(crate) use leases::{
-    DropWaitArgs, ExtendArgs, ForceArgs, LeaseArgs, ListLeasesArgs, SettleArgs, TickArgs, UndoArgs,
-    Wait,
+    DropWaitArgs, ExtendArgs, ForceArgs, KeyArgs, Knows, LeaseArgs, ListLeasesArgs, SettleArgs,
+    SpaceArg, TickArgs, UndoArgs, Wait,
 };
 pub(crate) use resources::{
     PatchResourceArgs, PoolResourcesArgs, ResourceArgs, SyncArgs, SyncBeginArgs, SyncEndArgs,

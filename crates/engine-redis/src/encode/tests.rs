@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use tenure_core::lease::{
     Ending, ExtendItem, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
 };
-use tenure_core::machine::lease_id;
 use tenure_core::names::{
     Group, JobRef, LimitName, PoolName, QueueName, RequestId, ResourceId, WorkerId,
 };
@@ -16,6 +15,13 @@ use tenure_core::settings::Rate;
 use tenure_core::time::{Moment, Span};
 
 use super::*;
+use crate::lease_id::{Claim, Head, Held};
+
+const KNOWS: Knows = Knows { never: false, kid: None, ttl: 0 };
+
+fn head(fence: u64, seq: u64) -> Option<Head> {
+    Some(Head { fence, seq, ttl: 1 })
+}
 
 fn sent(args: &impl Serialize) -> Value {
     rmp_serde::from_slice(&pack(args).unwrap()).unwrap()
@@ -79,12 +85,13 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
     let mut lease = Lease::jobs(vec![QueueName::parse("q").unwrap()], 5);
     lease.worker = Worker { id: Some(WorkerId::parse("w").unwrap()), ..Worker::default() };
     lease.request_id = Some(RequestId::parse("r").unwrap());
-    let wait = Wait { left: 7, taker: "p:1", proc: "p", again: true, never: false };
+    let knows = Knows { never: true, kid: Some("k".to_owned()), ttl: 9 };
+    let wait = Wait { left: 7, taker: "p:1", proc: "p", again: true, knows: &knows };
     assert_eq!(
         sent(&LeaseArgs::of(&lease, &wait)),
         json!({
             "queues": ["q"], "max": 5, "wait": 7, "ttl": 30_000_000, "worker": {"id": "w"},
-            "rq": "r", "taker": "p:1", "proc": "p", "again": true,
+            "rq": "r", "taker": "p:1", "proc": "p", "again": true, "kn": [true, "k", 9],
         })
     );
     let need = tenure_core::job::Need::Limit {
@@ -92,12 +99,12 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
         weight: 1,
         cost: 0,
     };
-    let wait = Wait { again: false, ..wait };
+    let wait = Wait { again: false, knows: &KNOWS, ..wait };
     assert_eq!(
         sent(&LeaseArgs::of(&Lease::needs(vec![need]), &wait)),
         json!({
             "needs": [["l", "lock:a", 1, 0]], "wait": 7, "ttl": 30_000_000, "worker": {},
-            "taker": "p:1", "proc": "p",
+            "taker": "p:1", "proc": "p", "kn": [false, false, 0],
         })
     );
 }
@@ -106,20 +113,39 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
 fn leases_go_out_as_numbers_and_what_is_no_lease_as_one_that_never_was() {
     let item = |lease: &str, progress| ExtendItem { lease: lease.to_owned(), progress };
     let extend = Extend {
-        leases: vec![
-            item(&lease_id(255, 16), Some(Json::of(&1))),
-            item("no lease", None),
-            item("ffffffffffffffff-1", None),
-        ],
+        leases: vec![item("a", Some(Json::of(&1))), item("no lease", None), item("b", None)],
         ttl: None,
     };
-    assert_eq!(sent(&ExtendArgs::of(&extend)), json!({"leases": [[255, 16, "1"], [0, 0], [0, 0]]}));
+    let heads = [head(255, 16), None, head(7, 0)];
+    let kn = json!([false, false, 0]);
+    assert_eq!(
+        sent(&ExtendArgs::of(&extend, &heads, &KNOWS)),
+        json!({"leases": [[255, 16, "1"], [0, 0], [7, 0]], "kn": kn})
+    );
+    let claim = |fence, seq, job: Option<&str>| Claim {
+        head: Head { fence, seq, ttl: 5 },
+        holder: job.map(|_| "w".to_owned()),
+        job: job.map(str::to_owned),
+        held: Held(5, 6, vec![("l".to_owned(), 1, 0)], vec![("p".to_owned(), "r".to_owned())]),
+    };
+    let claims = [(0, claim(255, 16, Some("0a"))), (2, claim(7, 0, None))];
+    let held = [json!([["l", 1, 0]]), json!([["p", "r"]])];
+    assert_eq!(
+        sent(&ExtendArgs::claiming(&extend, &claims, &KNOWS)),
+        json!({
+            "leases": [
+                [255, 16, "1", [5, 6, "w", "0a", held[0], held[1]]],
+                [7, 0, false, [5, 6, false, false, held[0], held[1]]],
+            ],
+            "kn": kn,
+        })
+    );
 }
 
 #[test]
 fn a_settle_says_how_it_ends_and_what_its_holder_says() {
     let item = |ending| SettleItem {
-        lease: lease_id(1, 2),
+        lease: "a".to_owned(),
         ending,
         resources: Vec::new(),
         limits: Vec::new(),
@@ -153,7 +179,7 @@ fn a_settle_says_how_it_ends_and_what_its_holder_says() {
         item(Ending::Released),
     ];
     let default = tenure_core::job::Retry::default();
-    let sent = sent(&SettleArgs::of(&items, &default));
+    let sent = sent(&SettleArgs::of(&items, &[head(1, 2); 5], &default, &KNOWS));
     assert_eq!(
         sent,
         json!({
@@ -170,6 +196,7 @@ fn a_settle_says_how_it_ends_and_what_its_holder_says() {
                 {"f": 1, "s": 2, "o": "R"},
             ],
             "shapes": [], "dr": [20, 3, "e", 1_000_000, 3_600_000_000u64, true],
+            "kn": [false, false, 0],
         })
     );
 }
@@ -179,14 +206,14 @@ fn a_long_error_keeps_its_end() {
     let max = tenure_core::bounds::ERROR_BYTES_MAX;
     let error = format!("ü{}", "x".repeat(max - 1));
     let item = SettleItem {
-        lease: lease_id(1, 2),
+        lease: "a".to_owned(),
         ending: Ending::Failed { error, retry_in: None, last: false },
         resources: Vec::new(),
         limits: Vec::new(),
         push: Vec::new(),
     };
     let default = tenure_core::job::Retry::default();
-    let sent = sent(&SettleArgs::of(&[item], &default));
+    let sent = sent(&SettleArgs::of(&[item], &[head(1, 2)], &default, &KNOWS));
     let error = sent["items"][0]["error"].as_str().unwrap();
     assert_eq!(error, "x".repeat(max - 1));
 }

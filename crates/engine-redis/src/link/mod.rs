@@ -36,6 +36,9 @@ use self::node::Sending;
 use self::routes::Routes;
 use crate::library::Library;
 
+/// Keys that one step through all keys looks at, about.
+const SCANNED: usize = 1_000;
+
 /// The link to the servers of an address. Clones are the same link; it ends with the last of them.
 #[derive(Clone)]
 pub struct Link {
@@ -128,8 +131,47 @@ impl Link {
         Ok(answers)
     }
 
+    /// Shows every key of every primary that matches a pattern, some of them twice. It goes through all
+    /// keys there are, in steps: for what an operator does, and never for a call.
+    pub async fn keys(
+        &self,
+        pattern: &str,
+        mut show: impl FnMut(&[u8]),
+    ) -> Result<(), LinkError> {
+        let how = Sending { within: self.inner.within, asking: false };
+        for node in self.inner.routes.all().await? {
+            let mut cursor = b"0".to_vec();
+            loop {
+                let mut scan = cmd("SCAN");
+                scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCANNED);
+                let (next, keys) = scanned(node.send(&scan, how).await?)?;
+                keys.iter().for_each(|key| show(key));
+                if next == b"0" {
+                    break;
+                }
+                cursor = next;
+            }
+        }
+        Ok(())
+    }
+
     /// Why some namespace cannot be reached now; `None` if all can. Never waits.
     pub fn down(&self) -> Option<LinkError> {
         self.inner.routes.down()
     }
+}
+
+/// The cursor and the keys that a step through all keys answers.
+fn scanned(answer: Value) -> Result<(Vec<u8>, Vec<Vec<u8>>), LinkError> {
+    let no = || LinkError::refused("ERR", "SCAN was answered in another form than its own");
+    let text = |value: Value| match value {
+        Value::BulkString(bytes) => Ok(bytes),
+        Value::SimpleString(text) => Ok(text.into_bytes()),
+        _ => Err(no()),
+    };
+    let Value::Array(parts) = answer else { return Err(no()) };
+    let Ok([cursor, Value::Array(keys)]) = <[Value; 2]>::try_from(parts) else {
+        return Err(no());
+    };
+    Ok((text(cursor)?, keys.into_iter().map(text).collect::<Result<_, _>>()?))
 }

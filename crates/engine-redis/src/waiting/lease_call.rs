@@ -16,7 +16,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::space::Waiter;
-use crate::call::{AskError, Caller, malformed};
+use crate::call::{Caller, malformed};
 use crate::decode::{Answered, LeasedReply};
 use crate::encode::{DropWaitArgs, LeaseArgs, UndoArgs, Wait, pack};
 use crate::options::Time;
@@ -58,8 +58,9 @@ fn undo(caller: &Caller, leases: Vec<Name>) {
     if leases.is_empty() {
         return;
     }
-    let caller = caller.clone();
+    let (caller, owing) = (caller.clone(), caller.shared.owing());
     caller.shared.runtime.clone().spawn(async move {
+        let _owing = owing;
         // A hint: the leases end with their ttl if it is lost.
         let _ = caller.reply::<serde::de::IgnoredAny>("undo", &UndoArgs { leases }).await;
     });
@@ -73,7 +74,11 @@ pub(crate) async fn lease(caller: Caller, lease: Lease) -> Result<Leased, CallEr
     let (sender, receiver) = oneshot::channel();
     let mut guard = Guard { caller: caller.clone(), receiver: Some(receiver) };
     let call = Call::new(caller, lease);
-    call.caller.shared.runtime.clone().spawn(call.run(sender));
+    let owing = call.caller.shared.owing();
+    call.caller.shared.runtime.clone().spawn(async move {
+        let _owing = owing;
+        call.run(sender).await;
+    });
     let answer = match &mut guard.receiver {
         Some(receiver) => receiver.await,
         None => return Err(gone()),
@@ -242,7 +247,7 @@ impl Call {
         for _ in 0..MORE_MAX {
             let reply = self.ask(0, again).await?;
             if !reply.reply.more || reply.reply.has_leases() {
-                return given(reply);
+                return self.given(reply);
             }
             again = true;
         }
@@ -278,14 +283,14 @@ impl Call {
             again = true;
             let LeasedReply { waits, over, more: tired, .. } = &reply.reply;
             if reply.reply.has_leases() || *over {
-                return given(reply);
+                return self.given(reply);
             }
             if *tired && more < MORE_MAX && !sender.is_closed() {
                 more += 1;
                 continue;
             }
             if !*waits && !*tired {
-                return given(reply);
+                return self.given(reply);
             }
             match place.wait(sender).await {
                 Woken::Again => {}
@@ -297,16 +302,22 @@ impl Call {
 
     async fn ask(&self, left: u64, again: bool) -> Result<Answered<LeasedReply>, CallError> {
         let proc = &self.caller.shared.proc;
-        let never = self.caller.shared.forgets_never;
-        let wait = Wait { left, taker: &self.taker, proc, again, never };
+        // Before anything is granted: without the key nobody could be told what.
+        self.caller.signer().await?;
+        let knows = &self.caller.knows();
+        let wait = Wait { left, taker: &self.taker, proc, again, knows };
         let args = pack(&LeaseArgs::of(&self.lease, &wait));
-        self.caller.ask("lease", args).await.map_err(AskError::into)
+        let answered: Answered<LeasedReply> = self.caller.ask("lease", args).await?;
+        if answered.reply.has_leases() {
+            self.caller.space.known.saw_ttl(self.lease.ttl.us());
+        }
+        Ok(answered)
     }
 
     /// Its caller is gone: nobody is told anything, and its place is kept for a while.
     async fn gone(&self) -> Result<Given, CallError> {
         let args = DropWaitArgs { taker: &self.taker };
-        given(self.caller.ask::<LeasedReply>("drop_wait", pack(&args)).await?)
+        self.given(self.caller.ask::<LeasedReply>("drop_wait", pack(&args)).await?)
     }
 
     /// The wait ended without a grant: its place is kept for a while, and it is told what it waited
@@ -317,22 +328,20 @@ impl Call {
         // A tick may have ended the wait already; then only another call knows why it was in vain.
         let untold = matches!(self.lease.ask, Ask::Needs(_)) && reply.reply.reasons.is_empty();
         if untold && !self.caller.shared.is_draining() {
-            return given(self.ask(0, true).await?);
+            return self.given(self.ask(0, true).await?);
         }
-        given(reply)
+        self.given(reply)
     }
-}
 
-/// What a call is answered.
-fn given(reply: Answered<LeasedReply>) -> Result<Given, CallError> {
-    let Answered { mut reply, blobs, .. } = reply;
-    let granted = reply.names();
-    let next_at = reply.next_at.0.map(Moment::from_us);
-    let reasons = std::mem::take(&mut reply.reasons);
-    let answer = Leased {
-        leases: reply.views(&blobs).map_err(malformed("lease"))?,
-        next_at,
-        reasons: reasons.into_iter().map(|reason| reason.read(0)).collect(),
-    };
-    Ok(Given { answer, granted })
+    /// What the call is answered.
+    fn given(&self, reply: Answered<LeasedReply>) -> Result<Given, CallError> {
+        let Answered { mut reply, blobs, .. } = reply;
+        let granted = reply.names(&blobs).map_err(malformed("lease"))?;
+        let next_at = reply.next_at.0.map(Moment::from_us);
+        let reasons = std::mem::take(&mut reply.reasons).into_iter();
+        let reasons: Result<_, _> = reasons.map(|reason| reason.read(0, &blobs)).collect();
+        let leases = reply.views(&blobs, self.lease.ttl.us()).map_err(malformed("lease"))?;
+        let answer = Leased { leases, next_at, reasons: reasons.map_err(malformed("lease"))? };
+        Ok(Given { answer, granted })
+    }
 }

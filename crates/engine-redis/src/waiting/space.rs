@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::timer::Timer;
+use crate::known::Known;
 use crate::link::Address;
 
 /// See the module.
@@ -24,6 +25,10 @@ pub(crate) struct Space {
     /// Where due moments are told.
     pub times: String,
     pub timer: Timer,
+    /// What is known here of the namespace, in case the store forgets it.
+    pub known: Known,
+    /// What the operator says of the namespace is there.
+    pub said: AtomicBool,
     waiters: Mutex<HashMap<u64, Arc<Waiter>>>,
     last_call: Mutex<Instant>,
     /// Grows when messages may have been missed, or a test moved the clock.
@@ -51,6 +56,8 @@ impl Space {
             times: key("t:"),
             name,
             timer: Timer::default(),
+            known: Known::default(),
+            said: AtomicBool::new(false),
             waiters: Mutex::default(),
             last_call: Mutex::new(Instant::now()),
             stirred: watch::Sender::new(0),

@@ -4,6 +4,7 @@
 //! little later, in case it is gone. Every tick says what is due next; every other answer may say
 //! that something is due sooner.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -209,13 +210,13 @@ impl Timer {
 pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallError> {
     let timer = &caller.space.timer;
     timer.begin();
-    let args = TickArgs {
-        proc: &caller.shared.proc,
-        waiters: caller.space.waiting(),
-        never: caller.shared.forgets_never,
-    };
+    let kn = &caller.knows();
+    // Once: who says something else later is to be heard.
+    let set = caller.shared.of_spaces.filter(|_| !caller.space.said.load(Ordering::Acquire));
+    let args = TickArgs { proc: &caller.shared.proc, waiters: caller.space.waiting(), kn, set };
     match caller.ask::<TickReply>("tick", pack(&args)).await {
         Ok(answered) => {
+            caller.space.said.store(true, Ordering::Release);
             timer.ticked(answered.due, answered.reply);
             Ok(answered.reply.more)
         }

@@ -2,6 +2,7 @@
 //! `docs/guarantees.md` that is about Redis, with the failure made to happen.
 
 mod calls;
+mod claims;
 mod clock;
 mod failover;
 mod full;
@@ -10,5 +11,6 @@ mod partition;
 #[path = "../link/proxy.rs"]
 #[expect(dead_code, reason = "the link's own tests use more of it")]
 mod proxy;
+mod reclaim;
 mod releases;
 mod slot;

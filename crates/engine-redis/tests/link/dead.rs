@@ -69,3 +69,27 @@ async fn who_waits_on_a_dead_connection_is_told_that_it_may_have_happened() {
     proxy.pass(Passing::All);
     until_it_works(&link, "default").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_on_a_connection_that_is_closed_is_told_at_once() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let proxy = Proxy::to(server.port()).await;
+    let link = link(&format!("redis://127.0.0.1:{}", proxy.port));
+    touch(&link, "default").await.unwrap();
+    let mut slow = cmd("BLPOP");
+    slow.arg("nothing").arg(0);
+    let asleep = tokio::spawn({
+        let link = link.clone();
+        async move { link.command("default", &slow).await }
+    });
+    until("somebody waits", || server.info("blocked_clients") == "1").await;
+    let begin = Instant::now();
+    proxy.cut();
+    let said = asleep.await.unwrap().unwrap_err();
+    assert!(matches!(said, LinkError::Unknown(_)), "{said:?}");
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    until_it_works(&link, "default").await;
+}

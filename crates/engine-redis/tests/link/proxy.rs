@@ -27,6 +27,7 @@ pub struct Proxy {
     /// Where it listens.
     pub port: u16,
     passing: watch::Sender<(Passing, usize)>,
+    cuts: watch::Sender<u64>,
     /// Connections that it ever took.
     pub taken: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
@@ -41,8 +42,9 @@ impl Proxy {
         let taken = Arc::new(AtomicUsize::new(0));
         let mut tasks = JoinSet::new();
         let there = SocketAddr::from(([127, 0, 0, 1], server));
-        tasks.spawn(accept(listener, there, seen, taken.clone()));
-        Proxy { port, passing, taken, _tasks: tasks }
+        let cuts = watch::Sender::new(0);
+        tasks.spawn(accept(listener, there, seen, cuts.subscribe(), taken.clone()));
+        Proxy { port, passing, cuts, taken, _tasks: tasks }
     }
 
     /// From now on.
@@ -50,18 +52,25 @@ impl Proxy {
         let taken = self.taken.load(Ordering::SeqCst);
         self.passing.send_replace((passing, taken));
     }
+
+    /// Closes all that is open: what is on its way to the server may arrive, and its answer does not.
+    pub fn cut(&self) {
+        self.cuts.send_modify(|cuts| *cuts += 1);
+    }
 }
 
 async fn accept(
     listener: TcpListener,
     there: SocketAddr,
     passing: watch::Receiver<(Passing, usize)>,
+    cuts: watch::Receiver<u64>,
     taken: Arc<AtomicUsize>,
 ) {
     let mut pipes = JoinSet::new();
     while let Ok((near, _)) = listener.accept().await {
         let number = taken.fetch_add(1, Ordering::SeqCst) + 1;
-        let passing = passing.clone();
+        let (passing, mut cuts) = (passing.clone(), cuts.clone());
+        cuts.mark_unchanged();
         pipes.spawn(async move {
             let Ok(far) = TcpStream::connect(there).await else { return };
             let (near_in, near_out) = near.into_split();
@@ -70,6 +79,7 @@ async fn accept(
             tokio::select! {
                 () = pipe(near_in, far_out, passing.clone(), number) => {}
                 () = pipe(far_in, near_out, passing, number) => {}
+                _ = cuts.changed() => {}
             }
         });
     }

@@ -1,8 +1,8 @@
 //! One program on two engines: each step becomes a request, and both must answer it alike.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::TestCaseError;
 use tenure_core::job::{self, NewJob, OnConflict, Retry, Unique, Until, When};
@@ -134,6 +134,7 @@ impl Server {
                 clock,
                 namespace,
                 leases: Vec::new(),
+                ids: Mutex::default(),
                 there: Default::default(),
             };
             program.settle_time().await?;
@@ -155,6 +156,8 @@ struct Program<'a> {
     namespace: Namespace,
     /// What was granted, the last 16 of it.
     leases: Vec<tenure_core::lease::LeaseView>,
+    /// Ids of leases on Redis, by what they are on the state machine: a lease has one, wherever it is shown.
+    ids: Mutex<BTreeMap<String, String>>,
     /// Resources of each pool.
     there: [BTreeSet<u8>; 2],
 }
@@ -175,17 +178,57 @@ impl Program<'_> {
     async fn ask(&self, request: impl Into<Request>) -> Result<Option<Reply>, TestCaseError> {
         let request = request.into();
         let model = self.machine.call(&self.namespace, request.clone()).await;
-        let redis = self.server.redis.call(&self.namespace, request.clone()).await;
+        let redis = self.server.redis.call(&self.namespace, self.on_redis(&request)).await;
         self.machine.settled().await;
         let settled = self.server.redis.testing_settle(&self.namespace).await;
         settled.map_err(|why| TestCaseError::fail(format!("time: {why}")))?;
-        let (expected, got) = (told(&model), told(&redis));
+        let (expected, got) = (told(&model), self.as_of_the_machine(&told(&redis))?);
         if expected != got {
             return Err(TestCaseError::fail(format!(
                 "{request:?}\nthe state machine: {expected}\nredis:             {got}"
             )));
         }
         Ok(model.ok())
+    }
+
+    /// The same request, with the ids that leases have on Redis.
+    fn on_redis(&self, request: &Request) -> Request {
+        let ids = self.ids.lock().expect("nobody panics with it");
+        let id = |lease: &mut String| {
+            if let Some(id) = ids.get(lease) {
+                lease.clone_from(id);
+            }
+        };
+        let mut request = request.clone();
+        match &mut request {
+            Request::Extend(extend) => extend.leases.iter_mut().for_each(|one| id(&mut one.lease)),
+            Request::Settle(settle) => settle.settle.iter_mut().for_each(|one| id(&mut one.lease)),
+            Request::ForceLease(force) => id(&mut force.lease),
+            _ => {}
+        }
+        request
+    }
+
+    /// What Redis told, with the ids that leases have on the state machine.
+    fn as_of_the_machine(&self, told: &str) -> Result<String, TestCaseError> {
+        let mut ids = self.ids.lock().expect("nobody panics with it");
+        let mut said = String::new();
+        // An id stands between quotation marks, be they escaped.
+        for part in told.split_inclusive(['"', '\\']) {
+            let text = part.trim_end_matches(['"', '\\']);
+            let Some(of_machine) = machine_id(text) else {
+                said.push_str(part);
+                continue;
+            };
+            let known = ids.entry(of_machine.clone()).or_insert_with(|| text.to_owned());
+            if known != text {
+                let why = format!("one lease has two ids, {known} and {text}");
+                return Err(TestCaseError::fail(why));
+            }
+            said.push_str(&of_machine);
+            said.push_str(&part[text.len()..]);
+        }
+        Ok(said)
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -491,6 +534,37 @@ impl Program<'_> {
             ..NewJob::new(queue(job.queue))
         }
     }
+}
+
+/// What the state machine calls a lease whose id on Redis this is: the id begins with its form, its fence
+/// and its row, seven bits a byte, in the letters of base64url.
+fn machine_id(id: &str) -> Option<String> {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    if id.len() < 40 || !id.starts_with('A') {
+        return None;
+    }
+    let (mut bytes, mut bits, mut many) = (Vec::new(), 0u32, 0);
+    for letter in id.bytes() {
+        bits = bits << 6 | LETTERS.iter().position(|known| *known == letter)? as u32;
+        many += 6;
+        if many >= 8 {
+            many -= 8;
+            bytes.push((bits >> many) as u8);
+        }
+    }
+    let mut bytes = bytes.into_iter().skip(1);
+    let mut number = || {
+        let (mut number, mut shift) = (0u64, 0);
+        loop {
+            let byte = bytes.next()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+    };
+    Some(tenure_core::machine::lease_id(number()?, number()?))
 }
 
 /// What a call was answered, as text to compare.

@@ -74,14 +74,15 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// How an engine and its server are.
-    pub(crate) fn of(health: Health, draining: bool) -> Self {
+    /// How an engine and its server are. A notice is told and changes no status: who balances must not
+    /// keep heartbeats away.
+    pub(crate) fn of(health: Health, notice: Option<String>, draining: bool) -> Self {
         let status = match (&health.degraded, draining) {
             (Some(_), _) => "degraded",
             (None, true) => "draining",
             (None, false) => "ok",
         };
-        Ready { status, store: health.store, draining, detail: health.degraded }
+        Ready { status, store: health.store, draining, detail: health.degraded.or(notice) }
     }
     /// The status that carries it.
     pub(crate) fn status(&self) -> u16 {

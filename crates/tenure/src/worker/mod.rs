@@ -7,6 +7,7 @@
 mod job;
 mod run;
 mod settler;
+mod slots;
 mod take;
 
 use std::future::Future;
@@ -25,6 +26,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 pub use self::job::Job;
 use self::run::Shared;
 use self::settler::Settler;
+use self::slots::Slots;
 use self::take::{Asked, Taking};
 use crate::client::Client;
 use crate::keeper::Stop;
@@ -242,11 +244,13 @@ impl Worker {
             grace: self.grace,
         });
         let mut running = JoinSet::new();
+        let slots = Slots::new(self.concurrency);
         let start = |running: &mut JoinSet<()>, asked: &Asked, lease| {
-            running.spawn(run::run(shared.clone(), lease, asked.at));
+            let at_work = (slots.take(), shared.settler.working());
+            running.spawn(run::run(shared.clone(), lease, asked.at, at_work));
         };
         let mut taking = Taking::of(&self);
-        let ended = taking.take(&self, &mut running, start).await;
+        let ended = taking.take(&self, &mut running, &slots, start).await;
         self.drain(&mut running).await;
         ended.map(|()| Worked { jobs: taking.jobs })
     }

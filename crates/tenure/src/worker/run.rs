@@ -13,7 +13,8 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, sleep_until};
 
 use super::job::Job;
-use super::settler::Settler;
+use super::settler::{Settler, Working};
+use super::slots::Slot;
 use super::{Event, Observer, Phase};
 use crate::keeper::{Keeper, Stop};
 use crate::outcome::SettleOutcome;
@@ -29,15 +30,19 @@ pub struct Shared<H> {
     pub grace: Duration,
 }
 
-/// Runs one granted job to its end. `asked` is when its lease call was first sent.
-pub async fn run<H, F, O>(shared: Arc<Shared<H>>, mut lease: LeaseView, asked: Instant)
-where
+/// Runs one granted job to its end. `asked` is when its lease call was first sent. It was counted as being
+/// at work before this was started, so that outcomes of jobs that came together are gathered.
+pub async fn run<H, F, O>(
+    shared: Arc<Shared<H>>,
+    mut lease: LeaseView,
+    asked: Instant,
+    (slot, working): (Slot, Working),
+) where
     H: Fn(Job) -> F + Send + Sync + 'static,
     F: Future<Output = O> + Send + 'static,
     O: Into<SettleOutcome> + Send + 'static,
 {
     let tell = |event: Event| shared.observer.tell(&event);
-    let working = shared.settler.working();
     let Some(view) = lease.job.take() else {
         // A lease without a job was not asked for: nobody can work on it.
         if let Some(id) = lease.lease {
@@ -76,18 +81,18 @@ where
     };
     drop(working);
     if let Some(said) = said {
-        settle(&shared, &job, said).await;
+        settle(&shared, &job, said, slot).await;
     }
     job.held().let_go();
 }
 
-async fn settle<H>(shared: &Shared<H>, job: &Job, said: SettleOutcome) {
+async fn settle<H>(shared: &Shared<H>, job: &Job, said: SettleOutcome, slot: Slot) {
     let lease = || job.lease_id().to_owned();
-    let mut done = shared.settler.settle(said.of(lease())).await;
+    let mut done = shared.settler.settle(said.of(lease()), Some(slot)).await;
     if let Err(CallError::Refused(no)) = &done {
         // The outcome itself is what the engine does not take, so that is what went wrong.
         let failed = SettleOutcome::failed(format!("the outcome was refused: {no}"));
-        done = shared.settler.settle(failed.of(lease())).await;
+        done = shared.settler.settle(failed.of(lease()), None).await;
     }
     let job = job.id().clone();
     shared.observer.tell(&match done {

@@ -14,6 +14,7 @@ use tenure_engine::{CallError, Fault};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::slots::Slot;
 use crate::client::{Client, broken};
 use crate::repeat::Backoff;
 
@@ -26,6 +27,8 @@ const GATHER_BYTES: usize = BODY_BYTES_MAX / 2;
 
 struct Wanted {
     item: SettleItem,
+    /// Freed when the outcome is sent.
+    slot: Option<Slot>,
     tell: oneshot::Sender<Result<SettledLease, CallError>>,
 }
 
@@ -60,11 +63,15 @@ impl Settler {
         Working(self.working.clone())
     }
 
-    /// Ends a lease, together with others that end now.
-    pub async fn settle(&self, item: SettleItem) -> Result<SettledLease, CallError> {
+    /// Ends a lease, together with others that end now. `slot` is freed when this is sent.
+    pub async fn settle(
+        &self,
+        item: SettleItem,
+        slot: Option<Slot>,
+    ) -> Result<SettledLease, CallError> {
         let (tell, told) = oneshot::channel();
         let gone = || broken("settling ended before its worker");
-        self.send.send(Wanted { item, tell }).map_err(|_| gone())?;
+        self.send.send(Wanted { item, slot, tell }).map_err(|_| gone())?;
         told.await.unwrap_or_else(|_| Err(gone()))
     }
 }
@@ -115,6 +122,9 @@ async fn deliver(client: Client, mut batch: Vec<Wanted>) {
     let mut backoff = Backoff::default();
     while !batch.is_empty() {
         let items = batch.iter().map(|wanted| wanted.item.clone()).collect();
+        for wanted in &mut batch {
+            wanted.slot = None;
+        }
         let error = match client.settle(items).await {
             Ok(settled) => {
                 for (wanted, settled) in batch.into_iter().zip(settled) {

@@ -1,4 +1,5 @@
-//! Asks for jobs: as many as there are free slots, in slices, one call at a time.
+//! Asks for jobs: as many as there are free slots, in slices, one call at a time. A busy worker waits a
+//! moment for more slots before it asks.
 //!
 //! It runs nothing; what was granted is handed on with the moment its call was first sent.
 
@@ -14,13 +15,18 @@ use tenure_core::requests::Lease;
 use tenure_core::time::Span;
 use tenure_engine::{CallError, Fault};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
+use super::slots::Slots;
 use super::{Event, Order, Phase, Until, Worker};
 use crate::ids;
 use crate::repeat::Backoff;
 use crate::slice::{hold_back, slice};
 use crate::until_empty;
+
+/// How long free slots of a busy worker wait for others to become free: a call for many jobs costs an
+/// engine little more than a call for one.
+const GATHER_MAX: Duration = Duration::from_millis(1);
 
 /// An answered lease call.
 pub struct Asked {
@@ -69,18 +75,28 @@ impl Taking {
         &mut self,
         worker: &Worker,
         running: &mut JoinSet<()>,
+        slots: &Slots,
         mut start: impl FnMut(&mut JoinSet<()>, &Asked, LeaseView),
     ) -> Result<(), CallError> {
         let mut phase = worker.phase.subscribe();
         let mut asking: Option<Asking> = None;
+        let mut free_since = None;
         loop {
-            let mut free = worker.concurrency.saturating_sub(running.len()).min(ITEMS_MAX);
+            while running.try_join_next().is_some() {}
+            let mut free = slots.free(running.len()).min(ITEMS_MAX);
             if let Some(max) = worker.max_jobs {
                 let left = max.saturating_sub(self.jobs);
                 free = free.min(usize::try_from(left).unwrap_or(usize::MAX));
             }
+            let mut gathers = None;
             if asking.is_none() && free > 0 && !self.empty {
-                asking = Some(self.ask(worker, free, !running.is_empty()));
+                let until = *free_since.get_or_insert_with(Instant::now) + GATHER_MAX;
+                if slots.none_works() || free * 2 >= worker.concurrency || Instant::now() >= until {
+                    asking = Some(self.ask(worker, free, !running.is_empty()));
+                    free_since = None;
+                } else {
+                    gathers = Some(until);
+                }
             }
             if asking.is_none() && running.is_empty() {
                 return Ok(());
@@ -102,7 +118,9 @@ impl Taking {
                     }
                 }
                 _ = phase.wait_for(|phase| *phase != Phase::Working) => return Ok(()),
+                () = slots.freed() => {}
                 Some(_) = running.join_next() => {}
+                () = sleep_until(gathers.unwrap_or_else(Instant::now)), if gathers.is_some() => {}
             }
         }
     }

@@ -10,6 +10,7 @@ mod server;
 mod wire;
 
 pub use cluster::{RedisCluster, SlotMove};
+pub use process::free_port;
 pub use sentinel::RedisSentinel;
 pub use server::{Aof, RedisServer};
 pub use wire::Reply;

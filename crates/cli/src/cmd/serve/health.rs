@@ -1,4 +1,5 @@
-//! Tells the operator of a server, on stderr, when its store is away and when it is back.
+//! Tells the operator of a server, on stderr, when its store is away and when it is back, and what else it
+//! has to say.
 //!
 //! It only looks: calls are answered as they are, and what `/readyz` says is asked of the engine anew.
 
@@ -12,11 +13,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 /// Between two looks. The first comes after a while, when a connection can have been made.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Looks for as long as it is polled; one line for each change.
+/// Looks for as long as it is polled; one line for each change, and for each notice when it begins.
 pub async fn tell(engine: Arc<dyn Engine>) -> Infallible {
     let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut told = None;
+    let (mut told, mut noticed) = (None, false);
     loop {
         looks.tick().await;
         let now = engine.health().degraded;
@@ -26,5 +27,10 @@ pub async fn tell(engine: Arc<dyn Engine>) -> Infallible {
             _ => {}
         }
         told = now;
+        let notice = engine.notice();
+        if let Some(notice) = notice.as_ref().filter(|_| !noticed) {
+            tracing::warn!("{notice}");
+        }
+        noticed = notice.is_some();
     }
 }

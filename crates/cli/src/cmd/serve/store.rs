@@ -8,8 +8,8 @@ use tenure::url::StoreUrl;
 use tenure_core::machine;
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Durability, Embedded, Fatal, Location, Options};
-use tenure_engine_redis::RedisEngine;
 use tenure_engine_redis::link::Address;
+use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
 use tokio::sync::watch;
 
 use crate::args::serve::{DurabilityArg, ServeArgs};
@@ -62,15 +62,22 @@ impl Place {
         let location = match self {
             Place::Own(location) => location,
             Place::Redis(address) => {
-                return Ok(Opened::Redis(Arc::new(on_redis::open_at(address)?)));
+                let ServeArgs { patience, retain_bytes, .. } = *args;
+                let usual = RedisOptions::new(address);
+                let options = RedisOptions { patience, retain_bytes, ..usual };
+                return Ok(Opened::Redis(Arc::new(on_redis::open_with(options)?)));
             }
         };
+        let usual = machine::Config::default();
         let options = Options {
             durability: match args.durability {
                 DurabilityArg::Always => Durability::Always,
                 DurabilityArg::Everysec => Durability::Everysec,
             },
-            config: machine::Config { patience: args.patience, retain_bytes: args.retain_bytes },
+            config: machine::Config {
+                patience: args.patience.unwrap_or(usual.patience),
+                retain_bytes: args.retain_bytes.unwrap_or(usual.retain_bytes),
+            },
             on_fatal: Arc::new(move |why| {
                 tell.send_replace(Some(why.clone()));
             }),
@@ -84,21 +91,15 @@ impl Place {
     }
 }
 
-/// Several servers share what is in a Redis, so no one of them has a say in how it keeps it.
+/// A Redis itself decides what its answers survive.
 fn fits_redis(args: &ServeArgs) -> Result<(), Failure> {
-    let usual = machine::Config::default();
-    let durable = args.durability == DurabilityArg::Always;
-    for (fits, option, instead) in [
-        (durable, "--durability", "set appendfsync in the Redis; `tenure doctor` shows it"),
-        (args.patience == usual.patience, "--patience", "leave it out"),
-        (args.retain_bytes == usual.retain_bytes, "--retain-bytes", "leave it out"),
-    ] {
-        if !fits {
-            let what = "is not for a Redis, which servers share";
-            return Err(Failure::usage(format!("{option} {what}")).hint(instead));
+    match args.durability {
+        DurabilityArg::Always => Ok(()),
+        DurabilityArg::Everysec => {
+            Err(Failure::usage("--durability is not for a Redis, which decides it itself")
+                .hint("set appendfsync in the Redis; `tenure doctor` shows it"))
         }
     }
-    Ok(())
 }
 
 impl Opened {
@@ -107,6 +108,13 @@ impl Opened {
         match self {
             Opened::Own(engine) => engine.clone(),
             Opened::Redis(engine) => engine.clone(),
+        }
+    }
+
+    /// Leaves nobody waiting in a store that others go on with.
+    pub async fn leave(&self) {
+        if let Opened::Redis(engine) = self {
+            engine.close(on_redis::CLOSED_WITHIN).await;
         }
     }
 

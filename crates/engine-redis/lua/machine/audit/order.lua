@@ -232,6 +232,8 @@ function A.queue(number, known_as)
   A.spend(2)
   A.check(number == CALLERS or q.name == known_as and T.find_queue(known_as) == number,
     '%s is not found by its name', name)
+  local waiting = call('ZCARD', db.prefix .. T.takers_of(number))
+  A.check(waiting == (q.takers or 0), '%s: %d calls wait for it, it says %d', name, waiting, q.takers or 0)
   for rank, turns in pairs(q.priorities) do
     A.check_set(turns.open, T.turns_open(number, rank), 'the order', name)
     A.check_set(turns.idle, T.turns_idle(number, rank), 'the list of idle groups', name)

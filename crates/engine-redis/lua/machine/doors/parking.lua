@@ -127,7 +127,7 @@ function T.remove_entry(door, entry, head)
   local at_door = db.get('dg', id)
   if at_door then
     O.rem(at_door.entries, at_door_entries(id), entry)
-    reorder(door, queue, line, group, id, -db.get('g', group).priority)
+    reorder(door, queue, line, group, id, -db.see('g', group).priority)
   end
 end
 
@@ -217,7 +217,7 @@ end
 function T.lane_changed(lane, now)
   local head = T.head(lane)
   local l = db.get('l', lane)
-  if l.marked and db.get('mk', lane).head ~= head then
+  if l.marked and db.see('mk', lane).head ~= head then
     T.drop_mark(lane, now)
   end
   if not l.place then

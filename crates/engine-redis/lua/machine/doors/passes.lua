@@ -57,7 +57,7 @@ function T.entry_fits(door, entry, now)
     end
     return 'yes'
   end
-  for _, need in ipairs(db.get('l', lane).needs) do
+  for _, need in ipairs(db.see('l', lane).needs) do
     if T.door_key(need) == door then
       return T.need_fit(need, lane, now)
     end
@@ -154,7 +154,7 @@ function T.step_pending(now)
   else
     T.unpark(entry)
     local record = T.entry_record(entry)
-    if byte(entry) == 108 and db.get('b', record.bundle).place then
+    if byte(entry) == 108 and db.see('b', record.bundle).place then
       -- It lacks a plain need too, and stands there with its bundle: this door goes on to the next.
       T.bundle_changed(record.bundle, now)
       T.door_due(door)

@@ -1,8 +1,9 @@
-//! Chaos: worker processes, pushing processes and Redis itself are killed at random moments, for a minute
-//! (`TENURE_CHAOS_SECONDS=600` for a soak). What held is judged by what the processes themselves wrote
-//! down, with their fences, and not by what Tenure says of it.
+//! Chaos: 8 worker processes on 3 servers that share a Redis. Workers, servers, who pushes and Redis itself
+//! are killed at random moments, for a minute (`TENURE_CHAOS_SECONDS=600` for a soak). What held is judged
+//! by what the workers themselves wrote down, with their fences, and not by what Tenure says of it.
 //!
 //! Redis syncs every write here and the address says that it forgets nothing.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod part;
 mod parts;
@@ -22,21 +23,22 @@ use tenure_engine::{CallError, EngineExt, Fault};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
 use tenure_testkit::TempDir;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisServer, free_port, wanted};
 
 use part::{CAPS, TTL};
-use parts::{Part, Role};
+use parts::{Part, Role, Told};
 
 const SECONDS: &str = "TENURE_CHAOS_SECONDS";
 const WORKERS: usize = 8;
 const SERVERS: usize = 3;
+const PUSHERS: usize = 3;
 /// A permit of a dead holder is back so long after its ttl.
 const SLACK: Duration = Duration::from_secs(1);
 /// When the killing is over, all jobs end within this.
 const DRAINED_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Who is dead since when, and when Redis came back last.
+/// Which holder is dead since when, and when Redis came back last.
 #[derive(Default)]
 struct Ends {
     dead: BTreeMap<String, Instant>,
@@ -135,27 +137,47 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
     }
     let ends = Shared::default();
     let watching = tokio::spawn(watch(engine.clone(), ends.clone()));
-    let start = |role, place| Part::start(role, place, &url, folder.path());
+    let words = TempDir::new();
+    let ports: Vec<_> = (0..SERVERS).map(|_| free_port()).collect();
+    let told = Told {
+        store: url,
+        ports: ports.iter().map(u16::to_string).collect::<Vec<_>>().join(","),
+        folder: folder.path().to_owned(),
+        words: words.path().to_owned(),
+    };
+    let start = |role, place| Part::start(role, place, &told);
+    let served = ports.iter().enumerate();
+    let mut servers: Vec<_> = served.map(|(at, port)| start(Role::Server(*port), at)).collect();
     let mut workers: Vec<_> = (0..WORKERS).map(|at| start(Role::Worker, at)).collect();
-    let mut servers: Vec<_> = (0..SERVERS).map(|at| start(Role::Server, at)).collect();
+    let mut pushers: Vec<_> = (0..PUSHERS).map(|at| start(Role::Pusher, at)).collect();
     let (begin, lasts) = (Instant::now(), Duration::from_secs(seconds()));
-    let (mut kills, mut killed_at) = ([0_u32; 3], BTreeMap::new());
+    let (mut kills, mut killed_at) = ([0_u32; 4], BTreeMap::new());
     while begin.elapsed() < lasts {
         tokio::time::sleep(Duration::from_millis(300 + dice.below(1_500))).await;
-        match dice.below(10) {
-            0..6 => {
+        match dice.below(20) {
+            0..10 => {
                 let victim = &mut workers[dice.below(WORKERS as u64) as usize];
                 let at = victim.kill();
                 killed_at.insert(victim.name.clone(), at);
-                with(&ends, |ends| ends.dead.insert(victim.name.clone(), Instant::now()));
+                if let Some(holder) = victim.holder() {
+                    with(&ends, |ends| ends.dead.insert(holder, Instant::now()));
+                }
                 victim.restart();
                 kills[0] += 1;
             }
-            6..8 => {
+            10..15 => {
                 let victim = &mut servers[dice.below(SERVERS as u64) as usize];
                 victim.kill();
+                // The others have its work meanwhile.
+                tokio::time::sleep(Duration::from_millis(dice.below(1_000))).await;
                 victim.restart();
                 kills[1] += 1;
+            }
+            15..17 => {
+                let victim = &mut pushers[dice.below(PUSHERS as u64) as usize];
+                victim.kill();
+                victim.restart();
+                kills[2] += 1;
             }
             _ => {
                 tokio::task::block_in_place(|| {
@@ -163,12 +185,12 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
                     redis.restart();
                 });
                 with(&ends, |ends| ends.back = Some(Instant::now()));
-                kills[2] += 1;
+                kills[3] += 1;
             }
         }
     }
-    for server in &mut servers {
-        server.kill();
+    for pusher in &mut pushers {
+        pusher.kill();
     }
     // What is left is done by who is left.
     let ending = Instant::now();
@@ -207,11 +229,12 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
     }
     let longest = with(&ends, |ends| ends.longest);
     println!(
-        "seed {seed}: {} workers, {} servers and redis {} times killed; {} pushed, {} runs, {} settled, \
-         {} lost; a dead holder's permit was seen for at most {longest:?}",
+        "seed {seed}: {} workers, {} servers, {} who pushed and redis {} times killed; {} pushed, {} runs, \
+         {} settled, {} lost; a dead holder's permit was seen for at most {longest:?}",
         kills[0],
         kills[1],
         kills[2],
+        kills[3],
         told.pushed.len(),
         told.holds.len(),
         told.settled.len(),

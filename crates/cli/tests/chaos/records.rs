@@ -42,6 +42,13 @@ pub fn read(folder: &Path, killed: &BTreeMap<String, u64>) -> Told {
     told
 }
 
+/// The name under which a process holds its leases, if it wrote it down before it was killed.
+pub fn holder(file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let (first, _) = text.split_once('\n')?;
+    first.strip_prefix("W ").map(str::to_owned)
+}
+
 fn file(told: &mut Told, text: &str, dead: u64) {
     let number = |text: Option<&&str>| text.and_then(|text| text.parse().ok()).unwrap_or_default();
     for line in text.lines() {
@@ -61,10 +68,15 @@ fn file(told: &mut Told, text: &str, dead: u64) {
                     .map(str::to_owned)
                     .collect(),
             }),
-            ["E", to, fence] => match told.holds.last_mut() {
-                Some(hold) if hold.fence == number(Some(fence)) => hold.to = number(Some(to)),
-                _ => panic!("an end without its start: {line}"),
-            },
+            ["E", to, fence] => {
+                let ends = |hold: &&mut Hold| hold.fence == number(Some(fence));
+                match told.holds.iter_mut().rev().find(ends) {
+                    Some(hold) => hold.to = number(Some(to)),
+                    None => panic!("an end without its start: {line}"),
+                }
+            }
+            // Under which name it holds.
+            ["W", _] => {}
             _ => panic!("a process broke: {line}"),
         }
     }

@@ -1,0 +1,238 @@
+//! `tenure copy`: all of a store to another, with the source paused.
+//!
+//! The protocol is [`tenure_engine::copy`]'s; here two stores are opened, and it is said how far it is.
+//! Neither the data of a resource nor a password is ever said.
+
+mod show;
+
+use serde::Serialize;
+use tenure::url::StoreUrl;
+use tenure_engine::copy::{self, CopyError, Plan, Report, Source, Target};
+use tenure_engine_embedded::CopyFolder;
+use tenure_engine_redis::link::DEFAULT_PREFIX;
+use tenure_engine_redis::{RedisCopy, RedisEngine};
+
+use crate::args::copy::CopyArgs;
+use crate::exit::{BUG, DISK, Failure, NO};
+use crate::output::{Output, printable};
+use crate::store::{not_opened, on_redis};
+
+use self::show::Show;
+
+/// A store in the hands of a copy.
+enum Hands {
+    Folder(Box<CopyFolder>),
+    Redis {
+        copy: Box<RedisCopy>,
+        /// It has the connections.
+        _engine: RedisEngine,
+    },
+}
+
+impl Hands {
+    fn source(&self) -> &dyn Source {
+        match self {
+            Hands::Folder(folder) => &**folder,
+            Hands::Redis { copy, .. } => &**copy,
+        }
+    }
+    fn target(&self) -> &dyn Target {
+        match self {
+            Hands::Folder(folder) => &**folder,
+            Hands::Redis { copy, .. } => &**copy,
+        }
+    }
+}
+
+/// Which of the two stores.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    From,
+    To,
+}
+
+/// A store as it was said.
+struct Named {
+    url: StoreUrl,
+    /// Without a password.
+    shown: String,
+}
+
+impl Named {
+    fn parse(text: &str, side: Side) -> Result<Self, Failure> {
+        let option = if side == Side::From { "--from" } else { "--to" };
+        let usage = |why: String| Failure::usage(format!("{option}: {why}"));
+        let url: StoreUrl = text.parse().map_err(|why| usage(format!("{why}")))?;
+        let shown = match &url {
+            StoreUrl::Server(_) => {
+                return Err(usage("a server is no store".to_owned())
+                    .hint("stop it, and name its store: file:PATH, or redis:// and its kin"));
+            }
+            StoreUrl::Memory => {
+                return Err(usage("what is in memory is gone with this command".to_owned())
+                    .hint("name file:PATH, or redis:// and its kin"));
+            }
+            StoreUrl::File(path) => {
+                // The other side remembers it, and whoever reads that may be elsewhere.
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                format!("file:{}", path.display())
+            }
+            StoreUrl::Redis(redis) => {
+                let address = on_redis::address(redis)?;
+                match address.prefix() {
+                    DEFAULT_PREFIX => address.to_string(),
+                    prefix => format!("{address} (prefix {prefix})"),
+                }
+            }
+        };
+        Ok(Named { url, shown })
+    }
+
+    /// `make`: a folder that is not there is made.
+    fn open(&self, make: bool) -> Result<Hands, Failure> {
+        match &self.url {
+            StoreUrl::File(path) => {
+                let opened = if make { CopyFolder::target(path) } else { CopyFolder::source(path) };
+                Ok(Hands::Folder(Box::new(opened.map_err(|why| not_opened(&why))?)))
+            }
+            StoreUrl::Redis(redis) => {
+                let engine = on_redis::open(redis)?;
+                Ok(Hands::Redis { copy: Box::new(engine.copying()), _engine: engine })
+            }
+            StoreUrl::Server(_) | StoreUrl::Memory => Err(Failure::bug("this is no store")),
+        }
+    }
+}
+
+/// Copies, or undoes it.
+pub async fn run(out: Output, args: CopyArgs) -> Result<(), Failure> {
+    let named = |text: Option<String>, side| text.map(|text| Named::parse(&text, side)).transpose();
+    let (from, to) = (named(args.from, Side::From)?, named(args.to, Side::To)?);
+    match (from, to, args.thaw) {
+        (Some(from), Some(to), false) => run_copy(out, &from, &to).await,
+        (Some(from), None, true) => thaw_source(out, &from, args.force).await,
+        (None, Some(to), true) => thaw_target(out, &to).await,
+        (Some(_), Some(_), true) => {
+            Err(Failure::usage("--thaw is for one store, and two are named")
+                .hint("name the source with --from, or the target with --to"))
+        }
+        (_, _, true) => Err(Failure::usage("--thaw of what?")
+            .hint("name the source with --from, or the target with --to")),
+        (_, _, false) => Err(Failure::usage("copy needs --from and --to")
+            .hint("tenure copy --from file:./tenure-data --to redis://HOST:6379")),
+    }
+}
+
+async fn run_copy(out: Output, from: &Named, to: &Named) -> Result<(), Failure> {
+    if from.shown == to.shown {
+        return Err(Failure::usage(format!("--from and --to are the same store: {}", from.shown)));
+    }
+    // The source first: that it is not there is no reason to make a target.
+    let (source, target) = (from.open(false)?, to.open(true)?);
+    let copy = tenure::ids::request_id().as_str().replacen("req_", "copy_", 1);
+    let plan = Plan { copy, from: from.shown.clone(), to: to.shown.clone() };
+    let mut show = Show::new(&plan);
+    let done = copy::copy(source.source(), target.target(), &plan, &mut show).await;
+    show.end();
+    if done.is_err() && show.paused {
+        crate::output::hint(&format!(
+            "{} stays paused: the same command goes on where this one broke off, and what is not to go \
+             on is undone as `tenure copy --help` says",
+            from.shown
+        ));
+    }
+    let report = done.map_err(failure)?;
+    out.answer(&report, in_words)?;
+    crate::output::hint(&format!(
+        "{} stays paused; if the copy in {} is never to be used: tenure copy --thaw --force --from \
+         '{}'",
+        from.shown, to.shown, from.shown
+    ));
+    Ok(())
+}
+
+fn in_words(report: &Report) -> String {
+    let Report { from, to, moved, namespaces, .. } = report;
+    if report.already {
+        return format!("{} was copied to {} already\n", printable(from), printable(to));
+    }
+    let part = if report.resumed { "The rest of it was" } else { "It was" };
+    format!(
+        "{} is copied to {}. {part} {} unfinished and {} finished jobs, {} queues, {} limits, {} pools \
+         with {} resources, in {} namespaces; {} leases ended as released.\n",
+        printable(from),
+        printable(to),
+        moved.unfinished,
+        moved.finished,
+        moved.queues,
+        moved.limits,
+        moved.pools,
+        moved.resources,
+        namespaces.len(),
+        moved.released
+    )
+}
+
+/// What a thaw did.
+#[derive(Serialize)]
+struct Thawed<'a> {
+    store: &'a str,
+    thawed: bool,
+}
+
+async fn thaw_source(out: Output, from: &Named, force: bool) -> Result<(), Failure> {
+    let source = from.open(false)?;
+    let mark = copy::thaw_source(source.source(), &from.shown, force).await.map_err(failure)?;
+    let thawed = Thawed { store: &from.shown, thawed: mark.is_some() };
+    out.answer(&thawed, |thawed| {
+        let what = if thawed.thawed { "is served again" } else { "was not paused by a copy" };
+        format!("{} {what}\n", printable(thawed.store))
+    })?;
+    if let Some(mark) = mark.filter(|mark| !mark.whole) {
+        crate::output::hint(&format!(
+            "what of it is in {} already is given up by: tenure copy --thaw --to '{}'",
+            mark.to, mark.to
+        ));
+    }
+    Ok(())
+}
+
+async fn thaw_target(out: Output, to: &Named) -> Result<(), Failure> {
+    let target = to.open(false)?;
+    let thawed = copy::thaw_target(target.target(), &to.shown).await.map_err(failure)?;
+    out.answer(&Thawed { store: &to.shown, thawed }, |thawed| {
+        let what = if thawed.thawed { "holds no copy any more" } else { "is empty" };
+        format!("{} {what}\n", printable(thawed.store))
+    })
+}
+
+fn failure(why: CopyError) -> Failure {
+    match why {
+        CopyError::No { sentence, hint } => Failure::new(NO, sentence).hint(hint),
+        CopyError::Fault(fault) => fault.into(),
+        CopyError::Disk(why) => Failure::new(DISK, why)
+            .hint("once the disk is well, the same command takes the copy up"),
+        CopyError::Stopped => Failure::new(BUG, "the copy was stopped"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_password_and_with_its_prefix() {
+        for (text, shown) in [
+            ("redis://:geheim@host", "redis://•••@host:6379"),
+            ("redis://host?prefix=app:", "redis://host:6379 (prefix app:)"),
+            ("file:/var/lib/t", "file:/var/lib/t"),
+        ] {
+            let named = Named::parse(text, Side::From).map(|named| named.shown);
+            assert_eq!(named.as_deref(), Ok(shown), "{text}");
+        }
+        for text in ["http://host", "memory:", "nothing"] {
+            let no = Named::parse(text, Side::To).err().map(|no| no.code);
+            assert_eq!(no, Some(crate::exit::USAGE), "{text}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! How far a copy is: a bar on a terminal, else a line now and then, on stderr.
+
+use std::future::Future;
+use std::io::IsTerminal;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tenure_core::copy::Section;
+use tenure_core::time::Span;
+use tenure_engine::copy::{CopyError, Plan, Told, Watch};
+
+use crate::output::{printable, tell};
+
+/// Between two plain lines.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// See the module.
+pub struct Show {
+    from: String,
+    /// The source was paused, so it stays so.
+    pub paused: bool,
+    bar: Option<ProgressBar>,
+    line: Instant,
+}
+
+impl Show {
+    /// A bar if stderr is a terminal.
+    pub fn new(plan: &Plan) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(0);
+            match ProgressStyle::with_template("{msg} {bar:30} {pos} of {len} jobs {per_sec} {eta}")
+            {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        });
+        Show { from: plan.from.clone(), paused: false, bar, line: Instant::now() }
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn say(&self, sentence: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| tell(sentence)),
+            None => tell(sentence),
+        }
+    }
+}
+
+impl Watch for Show {
+    fn told(&mut self, what: &Told) -> Result<(), CopyError> {
+        self.paused = true;
+        match what {
+            Told::Paused { again: false } => self.say(&format!(
+                "{} is paused: nothing is served from it until it is thawed",
+                self.from
+            )),
+            Told::Paused { again: true } => {
+                self.say(&format!("{} is paused, and its copy is taken up", self.from));
+            }
+            Told::Moved { namespace, section, jobs, of } => {
+                let namespace = printable(namespace.as_str());
+                if let Some(bar) = &self.bar {
+                    bar.set_message(format!("{namespace}: {}", section.as_str()));
+                    bar.set_length(*of);
+                    bar.set_position(*jobs);
+                } else if *section == Section::Jobs && self.line.elapsed() >= LINE_EVERY {
+                    self.line = Instant::now();
+                    self.say(&format!("namespace {namespace}: {jobs} of {of} jobs"));
+                }
+            }
+            Told::Waits(long) => self.say(&format!(
+                "all is there; waiting {} until the last lease of the source has run out",
+                Span::from_ms(long.us().div_ceil(1_000))
+            )),
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, long: Span) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(tokio::time::sleep(long.std()))
+    }
+}

@@ -1,0 +1,302 @@
+//! How leases end that live at a source: as `released`, without a word from their holders.
+//!
+//! The job goes back to its old place, permits return, a permit that owes a gap rests it, and resources
+//! rest their quarantine, since nobody gave them back: the same as the end `Unheard` of the machine. The
+//! source itself is left as it is, so that a copy that is given up takes nothing from anybody.
+
+use std::collections::HashMap;
+
+use super::{Item, Job, Lease, Resource, Rest};
+use crate::job::{JobState, retain_for};
+use crate::names::{LimitName, PoolName, ResourceId};
+use crate::settings::{LimitSettings, PoolSettings, ResourceState};
+use crate::time::{Moment, Span};
+
+/// See the module. It is told all settings, pools and leases of a namespace first ([`Self::learn`]),
+/// and then passes the stream on.
+#[derive(Debug)]
+pub struct Releasing {
+    now: Moment,
+    settings: HashMap<LimitName, LimitSettings>,
+    pools: HashMap<PoolName, PoolSettings>,
+    /// When the last holder of a resource stops at the latest.
+    held: HashMap<(PoolName, ResourceId), Moment>,
+    last: Option<Moment>,
+    leases: u64,
+}
+
+impl Releasing {
+    /// At a moment of the source's clock.
+    pub fn new(now: Moment) -> Self {
+        Releasing {
+            now,
+            settings: HashMap::new(),
+            pools: HashMap::new(),
+            held: HashMap::new(),
+            last: None,
+            leases: 0,
+        }
+    }
+
+    /// Remembers what decides how leases end.
+    pub fn learn(&mut self, item: Item) {
+        match item {
+            Item::Setting(setting) => drop(self.settings.insert(setting.name, setting.settings)),
+            Item::Pool(pool) => drop(self.pools.insert(pool.name, pool.settings)),
+            Item::Lease(lease) => {
+                self.leases += 1;
+                self.last = self.last.max(Some(lease.expires_at));
+                for resource in lease.resources {
+                    let until = self.held.entry(resource).or_default();
+                    *until = lease.expires_at.max(*until);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// How many leases live.
+    pub fn leases(&self) -> u64 {
+        self.leases
+    }
+
+    /// When the last of them has run out; `None` if there is none.
+    pub fn last(&self) -> Option<Moment> {
+        self.last
+    }
+
+    /// An item as it is copied: the same, or what is left of it when its lease has ended; nothing, or
+    /// several, where a lease stood.
+    pub fn pass(&self, item: Item) -> Vec<Item> {
+        match item {
+            Item::Lease(lease) => self.rests(&lease),
+            // It was to go when it is free, and now it is.
+            Item::Resource(resource) if resource.retiring => Vec::new(),
+            Item::Resource(resource) => vec![Item::Resource(Box::new(self.rested(*resource)))],
+            Item::Job(job) if job.state == JobState::Running => {
+                vec![Item::Job(Box::new(self.released(*job)))]
+            }
+            item => vec![item],
+        }
+    }
+
+    /// A lease without a job always rests the gap, a job's `released` never.
+    fn rests(&self, lease: &Lease) -> Vec<Item> {
+        if lease.has_job {
+            return Vec::new();
+        }
+        let rest = |(limit, weight): &(LimitName, u32)| {
+            let setting = self.setting(limit)?;
+            let gap =
+                setting.gap.filter(|gap| *gap > Span::ZERO && setting.concurrency.is_some())?;
+            let until = lease.expires_at.plus(gap);
+            Some(Item::Rest(Rest { limit: limit.clone(), until, weight: *weight }))
+        };
+        lease.limits.iter().filter_map(rest).collect()
+    }
+
+    fn setting(&self, limit: &LimitName) -> Option<&LimitSettings> {
+        // A lock that nobody set has no gap.
+        self.settings.get(limit).or_else(|| self.settings.get(&limit.template()?))
+    }
+
+    fn rested(&self, mut resource: Resource) -> Resource {
+        let key = (resource.pool.clone(), resource.id.clone());
+        let (Some(free_at), Some(pool)) = (self.held.get(&key), self.pools.get(&resource.pool))
+        else {
+            return resource;
+        };
+        let rest = pool.cooldown.max(pool.quarantine);
+        let until = free_at.plus(rest);
+        let rests_longer = match resource.state {
+            ResourceState::Available => false,
+            ResourceState::Cooling => resource.until >= until,
+            ResourceState::Banned => true,
+        };
+        if rest == Span::ZERO || rests_longer {
+            return resource;
+        }
+        let why = if pool.quarantine >= pool.cooldown { "quarantine" } else { "cooldown" };
+        resource.state = ResourceState::Cooling;
+        resource.until = until;
+        resource.rest = until.since(self.now).max(rest);
+        resource.reason = Some(why.to_owned());
+        resource
+    }
+
+    /// Back to its old place, at once: the second that a second `released` in a row waits is over
+    /// before anybody may be granted it.
+    fn released(&self, mut job: Job) -> Job {
+        job.released += 1;
+        job.wait = Span::ZERO;
+        job.state = JobState::Ready;
+        if job.cancel_requested {
+            job.state = JobState::Cancelled;
+            job.finished_at = Some(self.now);
+            job.kept_until = Some(self.now.plus(retain_for(JobState::Cancelled, job.retain)));
+            job.holds = job.holds.and_then(|mut holds| {
+                holds.by_job = false;
+                holds.until.filter(|until| *until > self.now).map(|_| holds)
+            });
+        }
+        job
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::{Holds, Pool, Setting};
+    use crate::job::{Retry, Unique, Until};
+    use crate::names::{JobId, QueueName, UniqueKey};
+    use crate::secret::Json;
+
+    const NOW: Moment = Moment::from_us(1_000_000_000);
+
+    fn later(s: u64) -> Moment {
+        NOW.plus(Span::from_s(s))
+    }
+    fn limit(name: &str) -> LimitName {
+        LimitName::parse(name).unwrap()
+    }
+    fn pool(name: &str) -> PoolName {
+        PoolName::parse(name).unwrap()
+    }
+    fn id(name: &str) -> ResourceId {
+        ResourceId::parse(name).unwrap()
+    }
+
+    fn resource(name: &str) -> Resource {
+        Resource {
+            pool: pool("p"),
+            id: id(name),
+            data: Json::null(),
+            tags: Vec::new(),
+            slots: 1,
+            state: ResourceState::Available,
+            until: Moment::ZERO,
+            rest: Span::ZERO,
+            reason: None,
+            uses: 1,
+            used: 1,
+            last_used_at: None,
+            tat: Moment::ZERO,
+            retiring: false,
+            generation: 0,
+        }
+    }
+
+    fn job(state: JobState) -> Job {
+        Job {
+            id: JobId::parse("j").unwrap(),
+            kind: String::new(),
+            payload: Json::null(),
+            labels: Default::default(),
+            queue: QueueName::parse("q").unwrap(),
+            priority: 0,
+            group: None,
+            needs: Vec::new(),
+            retry: Retry::default(),
+            timeout: None,
+            retain: None,
+            state,
+            arrival: 7,
+            created_at: NOW,
+            run_at: NOW,
+            started_at: Some(NOW),
+            finished_at: None,
+            kept_until: None,
+            expires_at: None,
+            wait: Span::ZERO,
+            ended: 0,
+            lost: 1,
+            released: 0,
+            cancel_requested: false,
+            keeps_place: false,
+            unique: None,
+            holds: None,
+            bytes: 1,
+            result: None,
+            progress: None,
+            error: None,
+            errors: Vec::new(),
+        }
+    }
+
+    fn releasing() -> Releasing {
+        let mut all = Releasing::new(NOW);
+        let gap = |name: &str, gap| {
+            let settings =
+                LimitSettings { concurrency: Some(2), gap: Some(Span::from_s(gap)), rate: None };
+            Item::Setting(Setting { name: limit(name), settings })
+        };
+        all.learn(gap("a", 5));
+        all.learn(gap("site:*", 7));
+        let settings = PoolSettings {
+            quarantine: Span::from_s(60),
+            cooldown: Span::from_s(2),
+            ..PoolSettings::default()
+        };
+        all.learn(Item::Pool(Pool { name: pool("p"), settings, version: 0, generation: 0 }));
+        all.learn(Item::Lease(lease(true, 10)));
+        all.learn(Item::Lease(lease(false, 30)));
+        all
+    }
+
+    fn lease(has_job: bool, s: u64) -> Lease {
+        let limits = ["a", "site:x", "lock:z"].map(|name| (limit(name), 2)).to_vec();
+        Lease { has_job, expires_at: later(s), limits, resources: vec![(pool("p"), id("r"))] }
+    }
+
+    #[test]
+    fn only_a_lease_without_a_job_rests_the_gaps() {
+        let all = releasing();
+        assert_eq!(all.pass(Item::Lease(lease(true, 10))), []);
+        let rest = |name, s| Item::Rest(Rest { limit: limit(name), until: later(s), weight: 2 });
+        assert_eq!(all.pass(Item::Lease(lease(false, 30))), [rest("a", 35), rest("site:x", 37)]);
+        assert_eq!((all.leases(), all.last()), (2, Some(later(30))));
+    }
+
+    #[test]
+    fn what_was_held_rests_its_quarantine_from_when_its_last_holder_has_stopped() {
+        let all = releasing();
+        let passed = |resource| match all.pass(Item::Resource(Box::new(resource))).as_slice() {
+            [Item::Resource(one)] => Some((one.state, one.until, one.reason.clone())),
+            _ => None,
+        };
+        let quarantine = Some("quarantine".to_owned());
+        let rested = Some((ResourceState::Cooling, later(90), quarantine));
+        assert_eq!(passed(resource("r")), rested);
+        let free = resource("free");
+        assert_eq!(passed(free.clone()), Some((free.state, free.until, None)));
+        let banned = Resource { state: ResourceState::Banned, ..resource("r") };
+        assert_eq!(passed(banned), Some((ResourceState::Banned, Moment::ZERO, None)));
+        let longer = Resource { state: ResourceState::Cooling, until: later(99), ..resource("r") };
+        assert_eq!(passed(longer), Some((ResourceState::Cooling, later(99), None)));
+        assert_eq!(passed(Resource { retiring: true, ..resource("r") }), None);
+    }
+
+    #[test]
+    fn a_job_goes_back_to_its_place_and_stays_a_suspect() {
+        let passed = |job| match releasing().pass(Item::Job(Box::new(job))).as_slice() {
+            [Item::Job(job)] => (**job).clone(),
+            other => panic!("{other:?}"),
+        };
+        let back = passed(job(JobState::Running));
+        assert_eq!((back.state, back.arrival), (JobState::Ready, 7));
+        assert_eq!((back.released, back.lost, back.ended), (1, 1, 0));
+        let key = UniqueKey::parse("k").unwrap();
+        let unique = Unique { key, until: Until::End, hold: None, on_conflict: Default::default() };
+        let called_off = Job {
+            cancel_requested: true,
+            unique: Some(unique),
+            holds: Some(Holds { by_job: true, until: None }),
+            ..job(JobState::Running)
+        };
+        let off = passed(called_off);
+        assert_eq!((off.state, off.finished_at, off.holds), (JobState::Cancelled, Some(NOW), None));
+        assert_eq!(off.kept_until, Some(later(3_600)));
+        let waits = job(JobState::Scheduled);
+        assert_eq!(passed(waits.clone()), waits);
+    }
+}

@@ -1,0 +1,165 @@
+//! A folder that is copied, or becomes a copy: its rows, and the mark that says so.
+//!
+//! The folder is locked by this process, so nobody is served from it meanwhile; the mark makes that so
+//! beyond this process, since [`crate::Embedded::open`] refuses a marked folder. It writes rows and
+//! nothing else: the next opening builds the machine from them as from any others.
+
+mod read;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::{Connection, OptionalExtension};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tenure_core::machine::Seq;
+use tenure_core::names::Namespace;
+use tenure_core::time::Moment;
+use tenure_engine::copy::{CopyError, Mark};
+use tenure_engine::{Clock, SystemClock};
+
+use crate::error::OpenError;
+use crate::folder::{self, Folder};
+use crate::options::{Location, Options};
+use crate::schema;
+
+/// Where the mark is in the table of small facts.
+const MARK: &str = "copy";
+/// Which copy the store was, once that is whole.
+const COPIED: &str = "copied";
+
+/// Things on one page, and about how many bytes of what jobs and resources bring.
+const ITEMS: usize = 250;
+const BYTES: usize = 4 << 20;
+
+/// What a folder is in a copy.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum Marked {
+    /// Frozen, to be copied elsewhere.
+    Source { copy: String, to: String, whole: bool, frozen_at: u64 },
+    /// An unfinished copy: how far each namespace is.
+    Target { copy: String, namespaces: BTreeMap<Namespace, Part> },
+}
+
+/// How far a namespace is: pages that are there, and where the next one begins.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug, Default)]
+struct Part {
+    pages: u64,
+    next: Option<String>,
+}
+
+/// A folder in the hands of a copy.
+pub struct CopyFolder {
+    conn: Mutex<Connection>,
+    clock: Arc<dyn Clock>,
+    folder: Folder,
+}
+
+impl CopyFolder {
+    /// Opens a store that is there, be it marked.
+    pub fn source(path: &Path) -> Result<Self, OpenError> {
+        if !folder::has_store(path) {
+            return Err(OpenError::Missing { folder: path.to_owned() });
+        }
+        Self::open(path.to_owned(), Arc::new(SystemClock))
+    }
+
+    /// Opens a store, made if it is not there, be it marked.
+    pub fn target(path: &Path) -> Result<Self, OpenError> {
+        Self::open(path.to_owned(), Arc::new(SystemClock))
+    }
+
+    fn open(path: PathBuf, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let options = Options::new(Location::Folder(path));
+        let folder = Folder::open(&options.location)?;
+        let conn = schema::open_writer(&folder, &options)?;
+        // Nobody syncs the log beside it: each page is on disk when it is said to be there.
+        conn.pragma_update(None, "synchronous", "FULL")
+            .map_err(|why| schema::store_error(&folder, why))?;
+        Ok(CopyFolder { conn: Mutex::new(conn), clock, folder })
+    }
+
+    fn conn(&self) -> MutexGuard<'_, Connection> {
+        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn broken(&self) -> impl Fn(rusqlite::Error) -> CopyError + use<'_> {
+        |why| {
+            let folder = self.folder.path();
+            CopyError::Disk(format!("the store in {folder:?} cannot be read or written: {why}"))
+        }
+    }
+
+    fn bad_row(&self, what: &str) -> CopyError {
+        CopyError::Disk(format!(
+            "the store in {:?} is damaged: the row of {what} cannot be read",
+            self.folder.path()
+        ))
+    }
+}
+
+fn fact(conn: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    conn.query_row("SELECT value FROM store WHERE key = ?1", [key], |row| row.get(0)).optional()
+}
+
+fn put_fact(conn: &Connection, key: &str, value: Option<&str>) -> rusqlite::Result<()> {
+    match value {
+        Some(value) => conn.execute(
+            "INSERT INTO store(key, value) VALUES(?1, ?2)
+             ON CONFLICT(key) DO UPDATE SET value = excluded.value",
+            [key, value],
+        )?,
+        None => conn.execute("DELETE FROM store WHERE key = ?1", [key])?,
+    };
+    Ok(())
+}
+
+/// The mark; one that cannot be read is one all the same, so nothing is served.
+fn marked(conn: &Connection) -> rusqlite::Result<Option<Result<Marked, String>>> {
+    let text = fact(conn, MARK)?;
+    Ok(text.map(|text| serde_json::from_str(&text).map_err(|why| why.to_string())))
+}
+
+fn text_of(marked: &Marked) -> String {
+    // Plain texts and numbers, for which writing JSON cannot fail.
+    serde_json::to_string(marked).unwrap_or_default()
+}
+
+/// Refuses the ordinary opening of a folder that is marked.
+pub(crate) fn refuse_marked(conn: &Connection, folder: &Folder) -> Result<(), OpenError> {
+    let found = marked(conn).map_err(|why| schema::store_error(folder, why))?;
+    let folder = folder.path().to_owned();
+    match found {
+        None => Ok(()),
+        Some(Ok(Marked::Source { to, whole, .. })) => Err(OpenError::Frozen { folder, to, whole }),
+        Some(Ok(Marked::Target { .. })) => Err(OpenError::Unfinished { folder }),
+        Some(Err(why)) => {
+            Err(OpenError::Row { folder, why: format!("the mark of a copy cannot be read: {why}") })
+        }
+    }
+}
+
+fn highest_seq(conn: &Connection) -> rusqlite::Result<Seq> {
+    let highest: Option<i64> = conn.query_row("SELECT max(seq) FROM life", [], |row| row.get(0))?;
+    let last = fact(conn, "last_seq")?.and_then(|text| text.parse().ok()).unwrap_or(0);
+    Ok(last.max(highest.unwrap_or(0) as Seq))
+}
+
+impl CopyFolder {
+    /// The mark of a source, and when it was frozen.
+    fn source_mark(&self) -> Result<Option<(Mark, Moment)>, CopyError> {
+        match marked(&self.conn()).map_err(self.broken())? {
+            None => Ok(None),
+            Some(Ok(Marked::Source { copy, to, whole, frozen_at })) => {
+                Ok(Some((Mark { copy, to, whole }, Moment::from_us(frozen_at))))
+            }
+            Some(Ok(Marked::Target { .. })) => Err(CopyError::no(
+                format!("the store in {:?} is an unfinished copy itself", self.folder.path()),
+                "finish that copy, or give it up: tenure copy --thaw --to 'file:PATH'",
+            )),
+            Some(Err(_)) => Err(self.bad_row("its mark")),
+        }
+    }
+}

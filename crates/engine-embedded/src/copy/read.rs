@@ -1,0 +1,296 @@
+//! A folder that is copied: its rows as things.
+
+use rusqlite::{Connection, Row, params};
+use tenure_core::copy::{Cursor, Head, Item, Page, Section};
+use tenure_core::job::JobState;
+use tenure_core::machine::rows::Kind;
+use tenure_core::machine::{StoredJob, copied};
+use tenure_core::names::Namespace;
+use tenure_core::secret::Json;
+use tenure_core::time::Moment;
+use tenure_engine::copy::{CopyError, Mark, Source, Step};
+
+use super::{BYTES, CopyFolder, ITEMS, MARK, Marked, put_fact, text_of};
+use crate::rows::{self, JOBS, STORED};
+
+/// Leases of jobs come first, by row number; those without a job by their keys, behind this.
+const ALONE: &str = "alone ";
+
+impl Source for CopyFolder {
+    fn marked(&self) -> Step<'_, Option<Mark>> {
+        Box::pin(async { Ok(self.source_mark()?.map(|(mark, _)| mark)) })
+    }
+
+    fn freeze<'a>(&'a self, mark: &'a Mark) -> Step<'a, ()> {
+        Box::pin(async {
+            let before = self.source_mark()?;
+            if before.as_ref().is_some_and(|(there, _)| there.copy != mark.copy) {
+                return Err(CopyError::no(
+                    format!("the store in {:?} is frozen for another copy", self.folder.path()),
+                    "thaw it first: tenure copy --thaw --from 'file:PATH'",
+                ));
+            }
+            let frozen_at = before.map_or_else(|| self.clock.now(), |(_, at)| at).us();
+            let Mark { copy, to, whole } = mark.clone();
+            let text = text_of(&Marked::Source { copy, to, whole, frozen_at });
+            put_fact(&self.conn(), MARK, Some(&text)).map_err(self.broken())
+        })
+    }
+
+    fn thaw(&self) -> Step<'_, ()> {
+        Box::pin(async {
+            self.source_mark()?;
+            put_fact(&self.conn(), MARK, None).map_err(self.broken())
+        })
+    }
+
+    fn namespaces(&self) -> Step<'_, Vec<Namespace>> {
+        Box::pin(async {
+            let conn = self.conn();
+            // What has a job has a row of its own numbers too.
+            let read = || {
+                let mut all = conn.prepare("SELECT DISTINCT ns FROM row ORDER BY ns")?;
+                let rows = all.query_map([], |row| rows::namespace(row, 0))?;
+                rows.collect::<rusqlite::Result<Vec<_>>>()
+            };
+            read().map_err(self.broken())
+        })
+    }
+
+    fn head<'a>(&'a self, namespace: &'a Namespace) -> Step<'a, Head> {
+        Box::pin(async {
+            let conn = self.conn();
+            let ns = namespace.as_str();
+            let read = || {
+                let jobs: i64 =
+                    conn.query_row("SELECT count(*) FROM life WHERE ns = ?1", [ns], |row| {
+                        row.get(0)
+                    })?;
+                Ok((super::write::row(&conn, namespace, Kind::Meta, "")?, jobs))
+            };
+            let (meta, jobs) = read().map_err(self.broken())?;
+            let head = match meta {
+                Some(meta) => copied::head(&meta).ok_or_else(|| self.bad_row("a namespace"))?,
+                None => Head::default(),
+            };
+            Ok(Head { jobs: jobs.unsigned_abs(), now: self.clock.now(), ..head })
+        })
+    }
+
+    fn page<'a>(&'a self, namespace: &'a Namespace, cursor: &'a Cursor) -> Step<'a, Page> {
+        Box::pin(async {
+            let frozen_at = match self.source_mark()? {
+                Some((_, frozen_at)) => frozen_at,
+                None => {
+                    let folder = self.folder.path();
+                    return Err(CopyError::no(
+                        format!("the store in {folder:?} is not frozen any more"),
+                        "somebody thawed it: start the copy again",
+                    ));
+                }
+            };
+            let conn = self.conn();
+            let reader = Reader { folder: self, conn: &conn, ns: namespace.as_str() };
+            let (items, after) = reader.section(cursor, frozen_at)?;
+            let next = match after {
+                Some(after) => Some(cursor.behind(after)),
+                None => cursor.next_section(),
+            };
+            Ok(Page { items, next })
+        })
+    }
+}
+
+/// Things, and behind what the section goes on.
+type Part = (Vec<Item>, Option<String>);
+
+struct Reader<'a> {
+    folder: &'a CopyFolder,
+    conn: &'a Connection,
+    ns: &'a str,
+}
+
+impl Reader<'_> {
+    fn section(&self, cursor: &Cursor, frozen_at: Moment) -> Result<Part, CopyError> {
+        let after = cursor.after.as_str();
+        let plain = |kind: Kind| {
+            self.rows(kind, after, |key, value| {
+                copied::item(kind, key, value).ok_or_else(|| self.bad(kind))
+            })
+        };
+        match cursor.section {
+            Section::Queues => plain(Kind::Queue),
+            Section::Settings => plain(Kind::LimitSetting),
+            Section::Limits => plain(Kind::Limit),
+            Section::Leases => self.leases(after, frozen_at),
+            Section::Turns => plain(Kind::Turn),
+            Section::Pools => plain(Kind::Pool),
+            Section::Resources => self.rows(Kind::Resource, after, |key, value| {
+                let data = self.data(key).map_err(self.folder.broken())?;
+                let item = copied::resource(value, data.unwrap_or_default());
+                item.map(Some).ok_or_else(|| self.bad(Kind::Resource))
+            }),
+            Section::Jobs => self.jobs(after),
+            Section::Keys => self.rows(Kind::Key, after, |key, value| self.key(key, value)),
+        }
+    }
+
+    fn bad(&self, kind: Kind) -> CopyError {
+        self.folder.bad_row(kind.as_str())
+    }
+
+    /// Rows of a kind by their keys, and what `read` makes of each.
+    fn rows(
+        &self,
+        kind: Kind,
+        after: &str,
+        read: impl Fn(&str, &str) -> Result<Option<Item>, CopyError>,
+    ) -> Result<Part, CopyError> {
+        let broken = self.folder.broken();
+        let mut all = self
+            .conn
+            .prepare_cached(
+                "SELECT key, value FROM row
+                 WHERE ns = ?1 AND kind = ?2 AND key > ?3 ORDER BY key LIMIT ?4",
+            )
+            .map_err(&broken)?;
+        let of = params![self.ns, kind.as_str(), after, ITEMS as i64];
+        let mut found = all.query(of).map_err(&broken)?;
+        let (mut items, mut rows, mut last, mut bytes) = (Vec::new(), 0, None, 0);
+        while let Some(row) = found.next().map_err(&broken)? {
+            let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+            let (key, value) = (text(0).map_err(&broken)?, text(1).map_err(&broken)?);
+            let item = read(key, value)?;
+            if let Some(Item::Resource(resource)) = &item {
+                bytes += resource.data.text().len();
+            }
+            items.extend(item);
+            rows += 1;
+            last = Some(key.to_owned());
+            if bytes >= BYTES {
+                return Ok((items, last));
+            }
+        }
+        Ok((items, last.filter(|_| rows == ITEMS)))
+    }
+
+    /// The data of a resource, by the key of its row: pool and id.
+    fn data(&self, key: &str) -> rusqlite::Result<Option<Json>> {
+        // A pool's name has no '/'.
+        let (pool, id) = key.split_once('/').unwrap_or((key, ""));
+        let mut one = self.conn.prepare_cached(
+            "SELECT data FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3",
+        )?;
+        let mut found = one.query([self.ns, pool, id])?;
+        match found.next()? {
+            Some(row) => rows::json(row, 0),
+            None => Ok(None),
+        }
+    }
+
+    fn leases(&self, after: &str, frozen_at: Moment) -> Result<Part, CopyError> {
+        if let Some(after) = after.strip_prefix(ALONE) {
+            let (items, last) = self.rows(Kind::Lease, after, |_, value| {
+                let item = copied::lease(value, frozen_at);
+                item.map(Some).ok_or_else(|| self.bad(Kind::Lease))
+            })?;
+            return Ok((items, last.map(|last| format!("{ALONE}{last}"))));
+        }
+        let broken = self.folder.broken();
+        let mut all = self
+            .conn
+            .prepare_cached(
+                "SELECT seq, life FROM life
+                 WHERE seq > ?1 AND ns = ?2 AND state = ?3 ORDER BY seq LIMIT ?4",
+            )
+            .map_err(&broken)?;
+        let seq: i64 = after.parse().unwrap_or(0);
+        let running = rows::state_number(JobState::Running);
+        let mut found = all.query(params![seq, self.ns, running, ITEMS as i64]).map_err(&broken)?;
+        let (mut items, mut last) = (Vec::new(), None);
+        while let Some(row) = found.next().map_err(&broken)? {
+            let life = row.get_ref(1).map_err(&broken)?.as_blob();
+            let item = life.ok().and_then(|life| copied::lease_of_job(life, frozen_at));
+            items.extend(item.ok_or_else(|| self.bad(Kind::Lease))?);
+            last = Some(rows::seq(row, 0).map_err(&broken)?);
+        }
+        let more = last.filter(|_| items.len() == ITEMS).map(|seq| seq.to_string());
+        Ok((items, Some(more.unwrap_or_else(|| ALONE.to_owned()))))
+    }
+
+    fn jobs(&self, after: &str) -> Result<Part, CopyError> {
+        let broken = self.folder.broken();
+        let mut all = self
+            .conn
+            .prepare_cached(&format!(
+                "SELECT {STORED}, until, bytes FROM {JOBS}
+                 WHERE life.seq > ?1 AND ns = ?2 ORDER BY life.seq LIMIT ?3"
+            ))
+            .map_err(&broken)?;
+        let seq: i64 = after.parse().unwrap_or(0);
+        let mut found = all.query(params![seq, self.ns, ITEMS as i64]).map_err(&broken)?;
+        let (mut items, mut last, mut bytes) = (Vec::new(), None, 0);
+        while let Some(row) = found.next().map_err(&broken)? {
+            let (stored, kept) = self.stored(row).map_err(&broken)?;
+            let seq = stored.seq;
+            bytes += [&stored.payload, &stored.result]
+                .into_iter()
+                .flatten()
+                .map(|json| json.text().len())
+                .sum::<usize>();
+            let holds = match copied::key_of(&stored) {
+                Some(key) => self.holds(key.as_str(), seq)?,
+                None => None,
+            };
+            let item = copied::job(stored, kept, holds);
+            items.push(item.ok_or_else(|| self.folder.bad_row("a job"))?);
+            last = Some(seq);
+            if bytes >= BYTES {
+                return Ok((items, last.map(|seq| seq.to_string())));
+            }
+        }
+        let more = last.filter(|_| items.len() == ITEMS);
+        Ok((items, more.map(|seq| seq.to_string())))
+    }
+
+    /// A job with its errors, and until when it is kept and what it takes, if it is finished.
+    fn stored(&self, row: &Row<'_>) -> rusqlite::Result<(StoredJob, Option<(Moment, u32)>)> {
+        let mut stored = rows::stored(row, true)?;
+        stored.errors = rows::errors(self.conn, stored.seq)?;
+        let until: Option<i64> = row.get(11)?;
+        let bytes: Option<u32> = row.get(12)?;
+        let kept = until.map(|until| {
+            (Moment::from_us(u64::try_from(until).unwrap_or_default()), bytes.unwrap_or_default())
+        });
+        Ok((stored, kept))
+    }
+
+    /// How the job with this row number holds the key.
+    fn holds(
+        &self,
+        key: &str,
+        seq: tenure_core::machine::Seq,
+    ) -> Result<Option<tenure_core::copy::Holds>, CopyError> {
+        let namespace = Namespace::parse(self.ns).map_err(CopyError::from)?;
+        let row = super::write::row(self.conn, &namespace, Kind::Key, key);
+        let Some(value) = row.map_err(self.folder.broken())? else { return Ok(None) };
+        let held = copied::key_held(&value).ok_or_else(|| self.bad(Kind::Key))?;
+        Ok((held.seq == seq).then_some(held.holds))
+    }
+
+    /// A key comes with its job, unless that is gone.
+    fn key(&self, key: &str, value: &str) -> Result<Option<Item>, CopyError> {
+        let held = copied::key_held(value).ok_or_else(|| self.bad(Kind::Key))?;
+        let known = || {
+            let mut one =
+                self.conn.prepare_cached("SELECT 1 FROM life WHERE seq = ?1 AND ns = ?2")?;
+            one.exists(params![held.seq as i64, self.ns])
+        };
+        let Some(until) = held.holds.until else { return Ok(None) };
+        if known().map_err(self.folder.broken())? {
+            return Ok(None);
+        }
+        let key = tenure_core::names::UniqueKey::parse(key).map_err(CopyError::from)?;
+        Ok(Some(Item::Key(tenure_core::copy::Key { key, job: held.job, until })))
+    }
+}

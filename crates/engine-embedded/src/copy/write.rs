@@ -1,0 +1,243 @@
+//! A folder that becomes a copy: things as its rows, and how far it is in the same transaction.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension};
+use tenure_core::copy::{Cursor, Head, Item};
+use tenure_core::machine::copied::{self, CopiedRows};
+use tenure_core::machine::rows::Kind;
+use tenure_core::names::Namespace;
+use tenure_engine::copy::{Begun, CopyError, Found, Step, Target};
+
+use super::{COPIED, CopyFolder, MARK, Marked, Part, fact, highest_seq, marked, put_fact, text_of};
+use crate::writer::Writer;
+
+/// A row that is not a job.
+pub(super) fn row(
+    conn: &Connection,
+    namespace: &Namespace,
+    kind: Kind,
+    key: &str,
+) -> rusqlite::Result<Option<String>> {
+    let mut one =
+        conn.prepare_cached("SELECT value FROM row WHERE ns = ?1 AND kind = ?2 AND key = ?3")?;
+    one.query_row([namespace.as_str(), kind.as_str(), key], |row| row.get(0)).optional()
+}
+
+/// What is there that a copy would meet. What is remembered of calls that are over is not.
+fn something(conn: &Connection) -> rusqlite::Result<Option<String>> {
+    let jobs: i64 = conn.query_row("SELECT count(*) FROM life", [], |row| row.get(0))?;
+    let rows: i64 = conn.query_row(
+        "SELECT count(*) FROM row WHERE kind NOT IN ('meta', 'request', 'stub')",
+        [],
+        |row| row.get(0),
+    )?;
+    let some = jobs + rows > 0;
+    Ok(some
+        .then(|| format!("it has {jobs} jobs and {rows} queues, limits, resources and the like")))
+}
+
+impl CopyFolder {
+    fn not_this(&self) -> CopyError {
+        CopyError::no(
+            format!("the store in {:?} is not a part of this copy any more", self.folder.path()),
+            "somebody gave it up: start the copy again",
+        )
+    }
+
+    /// How far the namespaces of this copy are.
+    fn parts(
+        &self,
+        conn: &Connection,
+        copy: &str,
+    ) -> Result<Option<BTreeMap<Namespace, Part>>, CopyError> {
+        match marked(conn).map_err(self.broken())? {
+            Some(Ok(Marked::Target { copy: there, namespaces })) if there == copy => {
+                Ok(Some(namespaces))
+            }
+            Some(_) => Err(self.not_this()),
+            None => Ok(None),
+        }
+    }
+
+    fn write(
+        &self,
+        conn: &Connection,
+        rows: CopiedRows<'_>,
+        mark: &Marked,
+    ) -> Result<(), CopyError> {
+        let last = rows.next_seq().saturating_sub(1);
+        let mut writer = Writer::new(conn).map_err(self.broken())?;
+        writer.write_marked(rows.rows, last, (MARK, &text_of(mark))).map_err(self.broken())
+    }
+
+    fn put_now(
+        &self,
+        copy: &str,
+        namespace: &Namespace,
+        page: u64,
+        items: Vec<Item>,
+        next: Option<Cursor>,
+    ) -> Result<(), CopyError> {
+        let conn = self.conn();
+        let mut namespaces = self.parts(&conn, copy)?.ok_or_else(|| self.not_this())?;
+        let there = namespaces.get(namespace).map_or(0, |part| part.pages);
+        if there == page + 1 {
+            return Ok(());
+        } else if there != page {
+            return Err(CopyError::no(
+                format!("the target has {there} pages of this copy, and page {page} is sent"),
+                "another `tenure copy` writes to it too: let one of them finish",
+            ));
+        }
+        let part = Part { pages: page + 1, next: next.map(|next| next.to_string()) };
+        namespaces.insert(namespace.clone(), part);
+        let mark = Marked::Target { copy: copy.to_owned(), namespaces };
+        let first = highest_seq(&conn).map_err(self.broken())? + 1;
+        let mut rows = CopiedRows::new(namespace, first);
+        for item in items {
+            let mut failed = None;
+            let known = rows.add(item, |limit| {
+                let there = row(&conn, namespace, Kind::Limit, limit.as_str());
+                there.unwrap_or_else(|why| {
+                    failed = Some(why);
+                    None
+                })
+            });
+            if let Some(why) = failed {
+                return Err(self.broken()(why));
+            }
+            if !known {
+                return Err(self.bad_row("a limit"));
+            }
+        }
+        self.write(&conn, rows, &mark)
+    }
+
+    fn begin_now(
+        &self,
+        copy: &str,
+        namespace: &Namespace,
+        head: &Head,
+    ) -> Result<Begun, CopyError> {
+        let conn = self.conn();
+        let there = self.parts(&conn, copy)?;
+        if there.is_none() {
+            let copied = fact(&conn, COPIED).map_err(self.broken())?;
+            if copied.as_deref() == Some(copy) {
+                return Ok(Begun { whole: true, pages: 0, next: None });
+            }
+            if let Some(what) = something(&conn).map_err(self.broken())? {
+                let folder = self.folder.path();
+                return Err(CopyError::no(
+                    format!("the store in {folder:?} is not empty: {what}"),
+                    "copy to a folder that is not there yet",
+                ));
+            }
+        }
+        let mut namespaces = there.unwrap_or_default();
+        if let Some(part) = namespaces.get(namespace) {
+            let next = part.next.as_deref().map(str::parse).transpose();
+            let next = next.map_err(|()| self.bad_row("its mark"))?;
+            return Ok(Begun { whole: false, pages: part.pages, next });
+        }
+        namespaces.insert(namespace.clone(), Part::default());
+        let before = row(&conn, namespace, Kind::Meta, "").map_err(self.broken())?;
+        let before = before.and_then(|meta| copied::head(&meta)).unwrap_or_default();
+        let first = highest_seq(&conn).map_err(self.broken())? + 1;
+        let mut rows = CopiedRows::new(namespace, first);
+        rows.head(&Head {
+            fence: head.fence.max(before.fence),
+            arrival: head.arrival.max(before.arrival),
+            used: head.used.max(before.used),
+            ..*head
+        });
+        self.write(&conn, rows, &Marked::Target { copy: copy.to_owned(), namespaces })?;
+        Ok(Begun { whole: false, pages: 0, next: None })
+    }
+
+    fn open_now(&self, copy: &str) -> Result<(), CopyError> {
+        let mut conn = self.conn();
+        if self.parts(&conn, copy)?.is_none() {
+            let copied = fact(&conn, COPIED).map_err(self.broken())?;
+            // A source without anything is whole as it is.
+            let done = copied.is_none() || copied.as_deref() == Some(copy);
+            return if done { Ok(()) } else { Err(self.not_this()) };
+        }
+        let mut open = || {
+            let step = conn.transaction()?;
+            put_fact(&step, MARK, None)?;
+            put_fact(&step, COPIED, Some(copy))?;
+            step.commit()
+        };
+        open().map_err(self.broken())
+    }
+
+    fn give_up_now(&self) -> Result<(), CopyError> {
+        let mut conn = self.conn();
+        match marked(&conn).map_err(self.broken())? {
+            Some(Ok(Marked::Target { .. })) => {}
+            _ => return Err(self.not_this()),
+        }
+        let mut forget = || {
+            let step = conn.transaction()?;
+            for table in ["job", "life", "job_error", "row", "resource_data"] {
+                step.execute(&format!("DELETE FROM {table}"), [])?;
+            }
+            put_fact(&step, "last_seq", None)?;
+            put_fact(&step, MARK, None)?;
+            step.commit()?;
+            conn.execute_batch("VACUUM")
+        };
+        forget().map_err(self.broken())
+    }
+}
+
+impl Target for CopyFolder {
+    fn found(&self) -> Step<'_, Found> {
+        Box::pin(async {
+            let conn = self.conn();
+            match marked(&conn).map_err(self.broken())? {
+                Some(Ok(Marked::Target { copy, .. })) => return Ok(Found::Part(copy)),
+                Some(Ok(Marked::Source { to, .. })) => {
+                    return Ok(Found::Other(format!("it is frozen, as the source of {to}")));
+                }
+                Some(Err(_)) => return Err(self.bad_row("its mark")),
+                None => {}
+            }
+            if let Some(copy) = fact(&conn, COPIED).map_err(self.broken())? {
+                return Ok(Found::Whole(copy));
+            }
+            let something = something(&conn).map_err(self.broken())?;
+            Ok(something.map_or(Found::Empty, Found::Other))
+        })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        copy: &'a str,
+        namespace: &'a Namespace,
+        head: &'a Head,
+    ) -> Step<'a, Begun> {
+        Box::pin(async move { self.begin_now(copy, namespace, head) })
+    }
+
+    fn put<'a>(
+        &'a self,
+        copy: &'a str,
+        namespace: &'a Namespace,
+        page: u64,
+        items: Vec<Item>,
+        next: Option<Cursor>,
+    ) -> Step<'a, ()> {
+        Box::pin(async move { self.put_now(copy, namespace, page, items, next) })
+    }
+
+    fn open<'a>(&'a self, copy: &'a str) -> Step<'a, ()> {
+        Box::pin(async move { self.open_now(copy) })
+    }
+
+    fn give_up(&self) -> Step<'_, ()> {
+        Box::pin(async { self.give_up_now() })
+    }
+}

@@ -1,0 +1,181 @@
+-- Claims: a lease that the store has forgotten is made again from what its id tells.
+--
+-- Only while the namespace learns, and only what it can have forgotten: a fence above all that it
+-- remembered when it was found again. What is not above was ended, and a lease that was ended, or reaped, is
+-- never made again: its holder has stopped, and others may have been granted what it held. Where two claim
+-- the same thing the higher fence has it: the lower one was ended before the higher was granted.
+--
+-- A claim is {ttl, timeout (0 for none), holder or false, digest of the job's id or false, limits = {{name,
+-- weight, cost}}, resources = {{pool, id}}}; outside of the library its signature was found to be right.
+
+-- More holders than so many of a limit of 1 held it when it was larger: they are left alone.
+local RIVALS_MAX = 256
+
+-- What the id of a lease tells beside its name, its holder and its job: what never changes in its life.
+-- (A clock that was set back moves a grant and its deadline alike.)
+function T.held_by(lease)
+  return {
+    lease.first or lease.ttl, lease.deadline and lease.deadline - lease.granted_at or 0, lease.limits,
+    lease.resources,
+  }
+end
+
+-- The job that a forgotten lease ran, if it can go on under it; or nil.
+local function claimed_job(fence, seq, digest)
+  local job = T.job(seq)
+  -- The number may be another job's by now: numbers were forgotten too.
+  if not job or not T.is_live(job) or sub(redis.sha1hex(job.id), 1, #digest) ~= digest then
+    return nil
+  end
+  for _, past in ipairs(job.settles) do
+    if past[1] >= fence then
+      return nil
+    end
+  end
+  local lease = job.lease
+  -- A cancel ends with the lease that it was asked of.
+  if lease and (lease.fence >= fence or job.cancel) then
+    return nil
+  end
+  return job
+end
+
+-- The leases that must end for this one to be; nil if it must not.
+local function rivals(fence, job, limits, resources)
+  local names, known = {}, {}
+  -- Whether this one stands against another; then the other is noted.
+  local function beats(name)
+    if T.parse_lease(name) >= fence then
+      return false
+    end
+    if not known[name] then
+      known[name] = true
+      names[#names + 1] = name
+    end
+    return true
+  end
+  if job and job.lease then
+    beats(T.lease_id(job.lease.fence, job.seq))
+  end
+  for _, claimed in ipairs(limits) do
+    local settings, l = T.setting_of(claimed[1]), db.get('L', claimed[1])
+    if l and settings and settings.concurrency == 1 and l.holders.n <= RIVALS_MAX then
+      for name in O.each(l.holders, T.limit_holders(claimed[1])) do
+        if not beats(name) then
+          return nil
+        end
+      end
+    end
+  end
+  for _, claimed in ipairs(resources) do
+    local r = T.resource(claimed[1], claimed[2])
+    if not r then
+      -- Nobody can be granted it, but it may come back with the next sync.
+      return nil
+    end
+    local left = {}
+    for _, name in ipairs(r.holders) do
+      if not known[name] then
+        left[#left + 1] = name
+      end
+    end
+    while #left >= r.slots do
+      local lowest = 1
+      for i = 2, #left do
+        if T.parse_lease(left[i]) < T.parse_lease(left[lowest]) then
+          lowest = i
+        end
+      end
+      if not left[lowest] or not beats(left[lowest]) then
+        return nil
+      end
+      remove(left, lowest)
+    end
+  end
+  return names
+end
+
+-- Everything that it says is in use again, be it beyond a cap.
+local function take_again(lease, name, now)
+  for _, held in ipairs(lease.limits) do
+    O.add(T.limit_for(held[1]).holders, T.limit_holders(held[1]), lease.fence, name)
+    -- What it booked of a rate was forgotten too. It was booked at its grant.
+    T.take_limit(held[1], held[2], held[3], lease.granted_at)
+  end
+  for _, held in ipairs(lease.resources) do
+    local r = T.resource(held[1], held[2])
+    T.lose_kept(r)
+    T.take_resource(r, name, now)
+  end
+end
+
+-- Its job runs under it again.
+local function run_again(job, lease, now)
+  T.stop_waiting(job, now)
+  job.lease, job.state, job.lane, job.started_at = lease, 'r', nil, lease.granted_at
+  if job.expires_at then
+    T.timer_clear('ex', T.pad(job.seq))
+  end
+  local q = db.get('q', db.get('s', job.shape).q)
+  q.running = q.running + 1
+  if job.unique and job.unique[2] == 's' then
+    T.drop_key(job.unique[1], job.seq, now)
+  end
+  T.dirty(job)
+end
+
+-- Makes a forgotten lease again, and its job, if it may be: the lease and the job; or nil. A lease that
+-- lives, or whose end is remembered, is left as it is.
+function T.reclaim(fence, seq, claim, now)
+  local space = db.space
+  if not T.learns(now) or fence <= (space.forgot_after or 0) or T.lease(fence, seq)
+    or db.get('st', text(fence)) then
+    return nil
+  end
+  local ttl, timeout, holder, digest = claim[1], claim[2], claim[3] or nil, claim[4]
+  local limits, resources = claim[5], claim[6]
+  local job
+  if seq > 0 then
+    job = digest and claimed_job(fence, seq, digest)
+    if not job then
+      return nil
+    end
+  end
+  local others = rivals(fence, job, limits, resources)
+  if not others then
+    return nil
+  end
+  -- A fence follows the clock, so it tells when it was granted.
+  local granted_at = min(fence, now)
+  local deadline = timeout > 0 and granted_at + timeout or nil
+  local lease = {
+    fence = fence, seq = seq, holder = holder, granted_at = granted_at, ttl = ttl, deadline = deadline,
+    limits = limits, resources = resources, extended = true, seen_at = max(now, space.deaf_at + 1),
+  }
+  local name = T.lease_id(fence, seq)
+  -- First it takes and then the others give back: what nobody holds for a moment may be forgotten.
+  take_again(lease, name, now)
+  for _, other in ipairs(others) do
+    local lease_of_other, job_of_other = T.lease(T.parse_lease(other))
+    T.end_lease(lease_of_other, job_of_other, { kind = 'forced' }, now)
+  end
+  if space.live == 0 then
+    space.pulse = now
+  end
+  space.live = space.live + 1
+  space.fence = max(space.fence, fence)
+  T.note_ttl(ttl, now)
+  T.hold(holder, job ~= nil and job.lost > 0)
+  if deadline then
+    T.timer_set('dl', deadline, name)
+    T.set_expiry(lease, min(now + ttl, deadline + floor(ttl / 4)))
+  else
+    T.set_expiry(lease, now + ttl)
+  end
+  if job then
+    run_again(job, lease, now)
+  else
+    db.put('lf', text(fence), lease)
+  end
+  return lease, job
+end

@@ -1,0 +1,263 @@
+-- copy_in: an unfinished copy is filled page by page, and opened. See docs/decisions/018-copy.md.
+--
+-- copy_begin {copy, fence, arrival, used} -> {whole, pages, next}: begins, or says how far it is
+-- copy_in {copy, page, next, section, items, shapes} -> {pages}: page number `page`, from 0 on; one that
+--   is there already changes nothing
+-- copy_open {copy} -> true: it is whole, and served from now on
+-- copy_drop {} -> true: it is given up; its keys are about to go
+-- Refusals: not_empty (something is there already), wrong_state (no such copy, or another wrote to it).
+-- Cost: as a push of so many jobs.
+--
+-- All goes through the same functions as what clients do, so lanes, sums and timers are those of any
+-- namespace. How many pages are in is written in the same step as the page. Until it is opened every
+-- other call is refused, and nothing is granted or ended.
+
+local function begun(mark)
+  return { whole = false, pages = mark[1] or 0, next = mark[2] or false }
+end
+
+T.op('copy_begin', { 'write' }, function(args)
+  local frozen, mark = T.copy_mark()
+  if frozen == 'into:' .. args.copy then
+    return begun(mark)
+  elseif not frozen and M.get('m', 'copied') == args.copy then
+    return { whole = true, pages = 0, next = false }
+  elseif frozen or not T.is_untouched() then
+    T.refuse({
+      code = 'not_empty', detail = frozen and 'the target is frozen, or a part of another copy'
+        or 'the target holds something already',
+      hint = frozen and 'give it up first: tenure copy --thaw --to ADDRESS; or copy to another place'
+        or 'copy to an empty store, or under another prefix',
+    })
+  end
+  local space = db.space
+  space.fence, space.arrival = max(space.fence, args.fence), max(space.arrival, args.arrival)
+  space.used = max(space.used, args.used)
+  T.set_copy_mark('into:' .. args.copy, { 0, false })
+  return begun({})
+end, true)
+
+local function must_be_this(args)
+  local frozen, mark = T.copy_mark()
+  if frozen ~= 'into:' .. args.copy then
+    T.refuse({
+      code = 'wrong_state', detail = 'the target is not an unfinished part of this copy any more',
+      hint = 'somebody gave it up: start the copy again',
+    })
+  end
+  return mark
+end
+
+-- ---- Things ----
+
+local IN = {}
+
+function IN.queues(new, now)
+  local number = T.queue_for(new.name, now)
+  local q, settings = db.get('q', number), {}
+  for _, field in ipairs({ 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' }) do
+    settings[field] = new[field]
+  end
+  T.set_queue_settings(number, settings)
+  q.since = new.since
+  local till = new.paused_until
+  if till and till > now then
+    q.paused_until = till
+    if till < T.FOREVER then
+      T.timer_set('qp', till, text(number))
+    end
+  end
+end
+
+function IN.settings(new)
+  db.put('ls', new.name, { concurrency = new.concurrency, rate = new.rate, gap = new.gap })
+  Z.add('lsn', 0, new.name)
+end
+
+local function rest(name, l, at, weight)
+  O.add(l.resting, T.limit_resting(name), at, text(db.number()) .. ':' .. text(weight))
+  l.resting_sum = l.resting_sum + weight
+end
+
+function IN.limits(new)
+  local l = T.limit_for(new.name)
+  l.tat, l.paused_until = new.tat, new.paused_until
+  l.external, l.external_until = new.external, new.external_until
+  for _, one in ipairs(new.resting) do
+    rest(new.name, l, one[1], one[2])
+  end
+  T.arm_limit(new.name)
+  T.drop_limit_if_idle(new.name)
+end
+
+function IN.leases(new)
+  local l = T.limit_for(new.name)
+  rest(new.name, l, new.at, new.weight)
+  T.arm_limit(new.name)
+end
+
+-- The group is idle until a job of it comes.
+function IN.turns(new)
+  local queue = T.find_queue(new.q)
+  if not queue then
+    return
+  end
+  local q, rank = db.get('q', queue), -new.pr
+  local turns = q.priorities[rank]
+  if not turns then
+    turns = { v = 0, open = O.new(), idle = O.new(), groups = 0 }
+    q.priorities[rank] = turns
+  end
+  turns.v = max(turns.v, new.v)
+  local name = T.group_key(queue, rank, new.g)
+  local at = 'gn:' .. shard(name)
+  if M.get(at, name) then
+    return
+  end
+  local group = db.number()
+  db.put('g', group, {
+    queue = queue, priority = new.pr, name = new.g, own = new.own, open = O.new(), bundles = 0, idle = true,
+  })
+  turns.groups = turns.groups + 1
+  M.put(at, name, text(group))
+  O.add(turns.idle, T.turns_idle(queue, rank), new.own, text(group))
+end
+
+function IN.pools(new)
+  local p = T.pool_for(new.name)
+  p.settings = {
+    quarantine = new.quarantine, cooldown = new.cooldown, rate = new.rate, max_uses = new.max_uses,
+    pick = new.pick,
+  }
+  p.version, p.generation = new.version, new.generation
+end
+
+function IN.resources(new, now)
+  local p = db.get('p', new.pool)
+  if not p or not p.settings or T.resource(new.pool, new.id) then
+    return
+  end
+  local r = T.add_resource(new.pool, new.id, new.tags, new.slots)
+  local key, field = T.data_home(new.pool, new.id)
+  M.put(key, field, new.data)
+  T.set_resource_state(r, new.state, new.till, new.rest, new.reason)
+  r.uses, r.used, r.last_used_at, r.tat = new.uses, new.used, new.last_used_at, new.tat
+  r.generation = new.generation
+  local rate = p.settings.rate
+  if rate then
+    r.paced_until = T.rate_fits_at(rate, r.tat, 1, now)
+  end
+  T.refresh_resource(r, now)
+end
+
+local function hold_key(key, seq, id, by_job, till)
+  db.put('uk', key, { seq = seq, id = id, till = till or nil, by_job = by_job })
+  if till then
+    T.timer_set('uke', till, key)
+  end
+end
+
+local FINISHED = { S = 'succeeded', F = 'failed', C = 'cancelled' }
+
+-- What of a job that is kept stands beside its row.
+local function keep_finished(job, queue)
+  local set, class = T.kept_class(job.state)
+  T.timer_set(set, job.kept_until, T.kept_name(job.seq))
+  local kept, q = db.space.kept, db.get('q', queue)
+  kept[class] = kept[class] + job.bytes
+  q[FINISHED[job.state]] = q[FINISHED[job.state]] + 1
+end
+
+-- A job that was pushed, is ready and has nothing unusual: its row says it all.
+local function is_plain(new)
+  return new.st == 'w' and new.at == new.cr and not (new.ex or new.u or new.sa or new.err or new.e or new.p)
+    and new.n + new.l + new.rel + new.w == 0 and not (new.ca or new.kp)
+end
+
+function IN.jobs(new, now, shapes)
+  if T.seq_of(new.id, new.b) then
+    return
+  end
+  local spec = shapes[new.sh]
+  local known = T.find_queue(spec.qn)
+  local hidden = not known or db.get('q', known).hidden
+  local number = T.shape_for(spec, now)
+  local job = T.new_job({
+    id = new.id, b = new.b, body = new.body, shape = number, created_at = new.cr, run_at = new.at,
+    expires_at = new.ex, bytes = new.by, unique = new.u, state = new.st,
+  })
+  job.arrival, job.started_at, job.finished_at, job.kept_until = new.ar, new.sa, new.fa, new.ku
+  job.wait, job.ended, job.lost, job.released = new.w, new.n, new.l, new.rel
+  job.cancel, job.keeps, job.error = new.ca, new.kp, new.err
+  job.plain = is_plain(new)
+  for part, value in pairs({ r = new.r, p = new.p, e = new.e and cmsgpack.pack(new.e) }) do
+    T.set_job_part(job, part, value)
+  end
+  if new.h then
+    hold_key(new.u[1], job.seq, job.id, new.h[1], new.h[2])
+  end
+  T.dirty(job)
+  if FINISHED[job.state] then
+    local queue = db.get('s', number).q
+    T.release_shape(number)
+    -- A queue that was deleted stays so, whatever is kept of it.
+    db.get('q', queue).hidden = hidden or nil
+    keep_finished(job, queue)
+    return
+  end
+  T.watch_expiry(job)
+  if job.state == 's' then
+    T.schedule(job)
+  else
+    T.enter_lane(T.lane_of_job(job), job.arrival, job.seq, now)
+  end
+end
+
+function IN.keys(new)
+  if not db.get('uk', new.key) then
+    -- No job has the number 0.
+    hold_key(new.key, 0, new.id, false, new.till)
+  end
+end
+
+T.op('copy_in', { 'write' }, function(args, now)
+  local mark = must_be_this(args)
+  if mark[1] == args.page + 1 then
+    return { pages = mark[1] }
+  elseif mark[1] ~= args.page then
+    T.refuse({
+      code = 'wrong_state', detail = 'the target has ' .. text(mark[1]) .. ' pages of this copy, and page '
+        .. text(args.page) .. ' is sent',
+      hint = 'another `tenure copy` writes to it too: let one of them finish',
+    })
+  end
+  local put = IN[args.section]
+  for _, item in ipairs(args.items) do
+    put(item, now, args.shapes)
+  end
+  T.set_copy_mark('into:' .. args.copy, { args.page + 1, args.next })
+  return { pages = args.page + 1 }
+end, true)
+
+T.op('copy_open', { 'write', 'allow-oom' }, function(args)
+  if not T.copy_mark() and M.get('m', 'copied') == args.copy then
+    return true
+  end
+  must_be_this(args)
+  T.set_copy_mark(nil, nil)
+  M.set('m', 'copied', args.copy)
+  return true
+end, true)
+
+T.op('copy_drop', { 'write', 'allow-oom' }, function()
+  local frozen, mark = T.copy_mark()
+  local what = frozen and sub(frozen, 1, 5)
+  if what ~= 'into:' and what ~= 'drop:' then
+    T.refuse({
+      code = 'wrong_state', detail = 'this namespace is no unfinished copy',
+      hint = 'there is nothing to give up here',
+    })
+  end
+  T.set_copy_mark('drop:' .. sub(frozen, 6), mark)
+  return true
+end, true)

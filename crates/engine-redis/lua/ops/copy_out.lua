@@ -1,0 +1,373 @@
+-- copy_out: a namespace is frozen and read, to be copied elsewhere. See docs/decisions/018-copy.md.
+--
+-- copy_look {} -> {frozen, to, whole, copied, empty, pages, next}: what it is in a copy, if in one
+-- copy_freeze {copy, to, whole, kn} -> {more}: from now on every other call is refused. `more`: a
+--   change of a large set is under way, of which it did a portion: ask again
+-- copy_thaw {} -> true: served again
+-- copy_head {} -> {fence, arrival, used, jobs, learns}
+-- copy_out {section, after, max, bytes} -> {items, next}: a page of things behind `after`, `next` if
+--   there may be more
+-- Refusals: wrong_state (frozen for something else, or not frozen).
+-- Cost: a few reads for each item; a page ends at `max` items or `bytes` of what Lua never reads.
+--
+-- While frozen nothing changes, so ranks and numbers are good cursors. Freezing and thawing work when the
+-- store is full. In the namespace's own key the field `frozen` says what it is frozen for: 'from:ID' is
+-- copied elsewhere, 'into:ID' an unfinished copy, 'drop:ID' one that is given up, anything else somebody's
+-- own; `copy` what belongs to that; `copied` which copy it was before it was opened.
+
+local META = 'm'
+
+-- What who calls a frozen namespace is told.
+function T.frozen_words(frozen)
+  local what = sub(frozen, 1, 5)
+  if what == 'from:' then
+    return 'TENURE_COPIED this namespace is frozen, because it was copied elsewhere or is being copied: use '
+      .. 'the copy, or thaw this one: tenure copy --thaw --from ADDRESS'
+  elseif what == 'into:' or what == 'drop:' then
+    return 'TENURE_COPIED this namespace is an unfinished copy: finish it by the same `tenure copy` as '
+      .. 'before, or give it up: tenure copy --thaw --to ADDRESS'
+  end
+  return 'TENURE_FROZEN this namespace is frozen while its slot is moved'
+end
+
+-- The marks of a copy: what it is frozen for (or nil), and what belongs to that.
+function T.copy_mark()
+  local mark = M.get(META, 'copy')
+  return M.get(META, 'frozen'), mark and cmsgpack.unpack(mark) or {}
+end
+
+function T.set_copy_mark(frozen, mark)
+  M.set(META, 'frozen', frozen)
+  M.set(META, 'copy', mark and cmsgpack.pack(mark))
+end
+
+-- Whether nothing is there that a copy would meet: who only asked for work left nothing.
+function T.is_untouched()
+  local space, p = db.space, db.prefix
+  return space.seq == 0 and space.live == 0
+    and call('EXISTS', p .. 'ql', p .. 'lsn', p .. 'Ln', p .. 'pn', p .. 'uke') == 0
+end
+
+T.op('copy_look', { 'no-writes' }, function()
+  local frozen, mark = T.copy_mark()
+  local into = frozen and sub(frozen, 1, 5) == 'into:'
+  return {
+    frozen = frozen or false, copied = M.get(META, 'copied') or false, empty = T.is_untouched(),
+    to = not into and mark[1] or false, whole = not into and mark[2] or false,
+    pages = into and mark[1] or 0, next = into and mark[2] or false,
+  }
+end, true)
+
+local function frozen_else(frozen)
+  T.refuse({
+    code = 'wrong_state', detail = T.frozen_words(frozen):gsub('^%S+ ', ''),
+    hint = 'thaw it first; one that was frozen by hand is thawed by hand',
+  })
+end
+
+T.op('copy_freeze', { 'write', 'allow-oom' }, function(args, now)
+  local frozen = T.copy_mark()
+  if frozen and frozen ~= 'from:' .. args.copy then
+    frozen_else(frozen)
+  end
+  -- Who forgot its last writes may have forgotten leases: they count as held.
+  T.look_at_run(args.kn, now)
+  if not frozen and db.space.steps then
+    T.carry_on(now)
+    return { more = true }
+  end
+  T.set_copy_mark('from:' .. args.copy, { args.to, args.whole or false })
+  return { more = false }
+end, true)
+
+T.op('copy_thaw', { 'write', 'allow-oom' }, function()
+  local frozen = T.copy_mark()
+  if frozen and sub(frozen, 1, 5) ~= 'from:' then
+    frozen_else(frozen)
+  end
+  T.set_copy_mark(nil, nil)
+  return true
+end, true)
+
+-- ---- Reading ----
+
+local function must_be_frozen()
+  local frozen = T.copy_mark()
+  if not frozen or sub(frozen, 1, 5) ~= 'from:' then
+    T.refuse({
+      code = 'wrong_state', detail = 'this namespace is not frozen, so it cannot be copied',
+      hint = 'somebody thawed it: start the copy again',
+    })
+  end
+end
+
+T.op('copy_head', { 'no-writes' }, function()
+  must_be_frozen()
+  local space, jobs = db.space, 0
+  for b = 0, 255 do
+    jobs = jobs + call('HLEN', db.prefix .. 'i:' .. text(b))
+  end
+  return {
+    fence = space.fence, arrival = space.arrival, used = space.used, jobs = jobs,
+    learns = space.learns_until or false,
+  }
+end, true)
+
+-- A page of the names of an ordered set behind `after`: what `show` makes of each, and the last name.
+local function by_name(key, args, show)
+  local from = args.after ~= '' and '(' .. args.after or '-'
+  local names = call('ZRANGEBYLEX', db.prefix .. key, from, '+', 'LIMIT', 0, args.max)
+  local items = {}
+  for _, name in ipairs(names) do
+    items[#items + 1] = show(name)
+  end
+  return items, #names == args.max and names[#names] or nil
+end
+
+-- A page of a set that is ordered by moments, by rank.
+local function by_rank(key, args, show)
+  local from = tonumber(args.after) or 0
+  local members = call('ZRANGE', db.prefix .. key, from, from + args.max - 1)
+  local items = {}
+  for _, member in ipairs(members) do
+    items[#items + 1] = show(member)
+  end
+  return items, #members == args.max and text(from + args.max) or nil
+end
+
+local OUT = {}
+
+function OUT.queues(args)
+  return by_name('ql', args, function(name)
+    local number = T.find_queue(name)
+    local q = number and db.get('q', number)
+    if not q or q.hidden then
+      return nil
+    end
+    local s = T.queue_settings(number)
+    return {
+      name = name, needs = s.needs, retry = s.retry, timeout = s.timeout, retain = s.retain,
+      max_waiting = s.max_waiting, shares = s.shares, paused_until = q.paused_until, since = q.since,
+    }
+  end)
+end
+
+function OUT.settings(args)
+  return by_name('lsn', args, function(name)
+    local s = db.get('ls', name)
+    return s and { name = name, concurrency = s.concurrency, rate = s.rate, gap = s.gap }
+  end)
+end
+
+-- What rests at a limit. Of very many the last rest as long as the longest.
+local function resting(name, l)
+  local rests, sum = {}, 0
+  for member, at in O.each(l.resting, T.limit_resting(name)) do
+    local weight = tonumber(sub(member, find(member, ':', 1, true) + 1))
+    rests[#rests + 1] = { at, weight }
+    sum = sum + weight
+    if #rests == B.ITEMS_MAX then
+      break
+    end
+  end
+  if sum < l.resting_sum then
+    local last = call('ZRANGE', db.prefix .. T.limit_resting(name), -1, -1, 'WITHSCORES')
+    rests[#rests + 1] = { tonumber(last[2]), l.resting_sum - sum }
+  end
+  return rests
+end
+
+function OUT.limits(args, now)
+  return by_name('Ln', args, function(name)
+    local l = db.get('L', name)
+    if not l or l.tat <= now and not l.paused_until and l.resting.n == 0 and l.external == 0 then
+      return nil
+    end
+    return {
+      name = name, tat = l.tat, paused_until = l.paused_until, resting = resting(name, l),
+      external = l.external, external_until = l.external_until,
+    }
+  end)
+end
+
+function OUT.leases(args)
+  return by_rank('e', args, function(name)
+    local lease, job = T.lease(T.parse_lease(name))
+    if not lease then
+      return nil
+    end
+    if job then
+      -- It came with its payload, and is let go.
+      db.jobs[job.seq] = nil
+    end
+    local limits = {}
+    for i, held in ipairs(lease.limits) do
+      limits[i] = { held[1], held[2] }
+    end
+    return {
+      has_job = lease.seq > 0, expires_at = lease.expires_at, limits = limits, resources = lease.resources,
+    }
+  end)
+end
+
+local function this_run()
+  return call('INFO', 'server'):match('run_id:(%x+)') or ''
+end
+
+-- What is ahead of its priority: any other group starts again at V in any case.
+local function turn_of(number)
+  local g = db.get('g', number)
+  local q = g and db.get('q', g.queue)
+  local turns = q and q.priorities[-g.priority]
+  if turns and q.name and g.own > turns.v then
+    return { q = q.name, pr = g.priority, g = g.name, own = g.own, v = turns.v }
+  end
+end
+
+-- The 64 parts of the groups' names, each by a cursor that holds as long as this server runs: in
+-- another run a part is read anew, and what comes twice is the same.
+function OUT.turns(args)
+  local part, cursor, run = args.after:match('^(%d+) (%d+) (.*)$')
+  local this, items, looked = this_run(), {}, 0
+  part = tonumber(part or 0)
+  if run ~= this then
+    cursor = '0'
+  end
+  while part < 64 and looked < args.max do
+    local found = call('HSCAN', db.prefix .. 'gn:' .. text(part), cursor, 'COUNT', args.max)
+    for i = 2, #found[2], 2 do
+      items[#items + 1] = turn_of(tonumber(found[2][i]))
+    end
+    looked, cursor = looked + #found[2] / 2, found[1]
+    if cursor == '0' then
+      part = part + 1
+    end
+  end
+  return items, part < 64 and text(part) .. ' ' .. cursor .. ' ' .. this or nil
+end
+
+function OUT.pools(args)
+  return by_name('pn', args, function(name)
+    local p = db.get('p', name)
+    local s = p and p.settings
+    return s and {
+      name = name, quarantine = s.quarantine, cooldown = s.cooldown, rate = s.rate, max_uses = s.max_uses,
+      pick = s.pick, version = p.version, generation = p.generation,
+    }
+  end)
+end
+
+local function show_resource(r, data)
+  return {
+    pool = r.pool, id = r.id, data = T.blob(data), tags = r.tags, slots = r.slots, state = r.state,
+    till = r['until'], rest = r.rest, reason = r.reason, uses = r.uses, used = r.used,
+    last_used_at = r.last_used_at, tat = r.tat, retiring = r.retiring or false, generation = r.generation,
+  }
+end
+
+-- Behind a pool and an id in it: pool by pool.
+function OUT.resources(args)
+  local pool, after = args.after:match('^(.-)\n(.*)$')
+  if not pool then
+    pool = call('ZRANGEBYLEX', db.prefix .. 'pn', '-', '+', 'LIMIT', 0, 1)[1]
+    if not pool then
+      return {}
+    end
+    after = ''
+  end
+  local p = db.get('p', pool)
+  local ids = p and p.settings and T.ids_after(pool, after, args.max) or {}
+  local items, bytes = {}, 0
+  for _, id in ipairs(ids) do
+    local r = T.resource(pool, id)
+    local data = M.get(T.data_home(pool, id)) or 'null'
+    items[#items + 1], bytes = show_resource(r, data), bytes + #data
+    after = id
+    if #items == args.max or bytes >= args.bytes then
+      return items, pool .. '\n' .. after
+    end
+  end
+  local behind = call('ZRANGEBYLEX', db.prefix .. 'pn', '(' .. pool, '+', 'LIMIT', 0, 1)[1]
+  return items, behind and behind .. '\n' or nil
+end
+
+-- Rows that are read together, and rows that one page looks at.
+local ROWS, LOOKED_MAX = 16, 2048
+
+local function blob(bytes)
+  return bytes and T.blob(bytes) or nil
+end
+
+local function show_job(job)
+  local holds
+  if job.unique then
+    local holder = T.key_holder(job.unique[1])
+    if holder and holder.seq == job.seq then
+      holds = { holder.by_job or false, holder.till or false }
+    end
+  end
+  local parts = job.life ~= nil
+  return {
+    id = job.id, st = job.state, sh = T.shape_number(job.shape), body = T.blob(T.body(job)),
+    ar = job.arrival, cr = job.created_at, at = job.run_at, sa = job.started_at, fa = job.finished_at,
+    ku = T.is_live(job) and 0 or job.kept_until, ex = job.expires_at, w = job.wait, n = job.ended,
+    l = job.lost, rel = job.released, ca = job.cancel or false, kp = job.keeps or false, u = job.unique,
+    h = holds, by = job.bytes, err = job.error, r = parts and blob(T.job_part(job, 'r')),
+    p = parts and blob(T.job_part(job, 'p')), e = parts and blob(T.job_part(job, 'e')),
+  }
+end
+
+-- In the order of row numbers.
+function OUT.jobs(args)
+  local seq = (tonumber(args.after) or 0) + 1
+  local items, bytes, looked = {}, 0, 0
+  while true do
+    local chunk = floor(seq / T.CHUNK_ROWS)
+    local known = call('ZRANGEBYSCORE', db.prefix .. 'ch', chunk, '+inf', 'LIMIT', 0, 1)[1]
+    if not known then
+      return items
+    end
+    seq = max(seq, tonumber(known) * T.CHUNK_ROWS)
+    local seqs, last = {}, (tonumber(known) + 1) * T.CHUNK_ROWS
+    for at = seq, min(seq + ROWS, last) - 1 do
+      seqs[#seqs + 1] = at
+    end
+    T.load_jobs(seqs)
+    for _, at in ipairs(seqs) do
+      local job = db.jobs[at]
+      if job then
+        items[#items + 1], bytes = show_job(job), bytes + #job.row
+      end
+      db.jobs[at] = nil
+      seq = at + 1
+      if #items == args.max or bytes >= args.bytes then
+        return items, text(at)
+      end
+    end
+    looked = looked + #seqs
+    if looked >= LOOKED_MAX then
+      return items, text(seq - 1)
+    end
+  end
+end
+
+function OUT.keys(args)
+  return by_rank('uke', args, function(key)
+    local holder = db.get('uk', key)
+    if not holder or not holder.till then
+      return nil
+    end
+    local job = T.job(holder.seq)
+    if job then
+      db.jobs[holder.seq] = nil
+      return nil
+    end
+    return { key = key, id = holder.id, till = holder.till }
+  end)
+end
+
+T.op('copy_out', { 'no-writes' }, function(args, now)
+  must_be_frozen()
+  local items, next_at = OUT[args.section](args, now)
+  return { items = items, next = next_at or false }
+end, true)

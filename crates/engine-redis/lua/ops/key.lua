@@ -1,0 +1,17 @@
+-- key: the key that the ids of the namespace's leases are signed with, made on first use.
+--
+-- args: {key, kid, kn}: a candidate and its name, and what the caller knows (T.look_at_run). What is there
+-- wins. Replies {key, kid}. Only engines ask for it: nothing shows it to who calls them. Works when the
+-- store is full.
+
+T.op('key', { 'write', 'allow-oom' }, function(args, now)
+  T.look_at_run(args.kn, now)
+  local key, kid = M.get('m', 'key'), M.get('m', 'kid')
+  if not key then
+    key, kid = args.key, args.kid
+    M.put('m', 'key', key)
+    M.put('m', 'kid', kid)
+    db.kid = kid
+  end
+  return { key = key, kid = kid }
+end)

@@ -1,0 +1,436 @@
+//! A namespace that is copied, as `lua/ops/copy_out.lua` shows it. Resources come with their data.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tenure_core::copy::{
+    Cursor, Head, Holds, Item, Job, Key, Lease, Limit, Page, Pool, Queue, Resource, Setting, Turn,
+};
+use tenure_core::job::{JobError, Outcome};
+use tenure_core::names::{
+    Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
+};
+use tenure_core::secret::Json;
+use tenure_core::settings::{LimitSettings, Pick, PoolSettings, QueueSettings, ResourceState};
+use tenure_core::time::{Moment, Span};
+
+use super::jobs::{ErrorReply, NeedReply, RetryReply, State, UniqueReply, needs, span};
+use super::lenient::{Maybe, Table};
+use super::settings::{RateReply, rate};
+use super::{Blobs, Malformed};
+use crate::encode::{FOREVER_US, read_body};
+
+/// What a namespace is in a copy.
+#[derive(Deserialize)]
+pub(crate) struct LookReply {
+    #[serde(default)]
+    pub frozen: Maybe<String>,
+    #[serde(default)]
+    pub copied: Maybe<String>,
+    #[serde(default)]
+    pub empty: bool,
+    #[serde(default)]
+    pub to: Maybe<String>,
+    #[serde(default)]
+    pub whole: bool,
+}
+
+/// Whether a freeze is to be asked for again.
+#[derive(Deserialize)]
+pub(crate) struct FrozenReply {
+    #[serde(default)]
+    pub more: bool,
+}
+
+/// How far a copy is.
+#[derive(Deserialize)]
+pub(crate) struct BegunReply {
+    #[serde(default)]
+    pub whole: bool,
+    #[serde(default)]
+    pub pages: u64,
+    #[serde(default)]
+    pub next: Maybe<String>,
+}
+
+/// Numbers of a namespace.
+#[derive(Deserialize)]
+pub(crate) struct HeadReply {
+    fence: u64,
+    arrival: u64,
+    used: u64,
+    jobs: u64,
+    #[serde(default)]
+    learns: Maybe<u64>,
+}
+
+impl HeadReply {
+    pub(crate) fn head(self, now: u64) -> Head {
+        let HeadReply { fence, arrival, used, jobs, learns } = self;
+        let now = Moment::from_us(now);
+        Head { fence, arrival, used, jobs, now, learns_until: learns.0.map(Moment::from_us) }
+    }
+}
+
+/// A page; what is in it depends on its section.
+#[derive(Deserialize)]
+pub(crate) struct CopiedReply<T> {
+    #[serde(default = "Vec::new")]
+    items: Vec<T>,
+    #[serde(default)]
+    next: Maybe<String>,
+}
+
+/// What a section brings.
+pub(crate) trait Copied: DeserializeOwned {
+    fn item(self, blobs: &Blobs) -> Result<Item, Malformed>;
+}
+
+impl<T: Copied> CopiedReply<T> {
+    /// The page behind a cursor.
+    pub(crate) fn page(self, cursor: &Cursor, blobs: &Blobs) -> Result<Page, Malformed> {
+        let items = self.items.into_iter().map(|one| one.item(blobs));
+        let next = match self.next.0 {
+            Some(after) => Some(cursor.behind(after)),
+            None => cursor.next_section(),
+        };
+        Ok(Page { items: items.collect::<Result<_, _>>()?, next })
+    }
+}
+
+/// A moment that may be without end.
+fn until(at: Maybe<u64>) -> Option<Moment> {
+    at.0.map(|us| if us >= FOREVER_US { Moment::MAX } else { Moment::from_us(us) })
+}
+
+#[derive(Deserialize)]
+pub(crate) struct QueueCopied {
+    name: QueueName,
+    #[serde(default)]
+    needs: Vec<NeedReply>,
+    #[serde(default)]
+    retry: Maybe<RetryReply>,
+    #[serde(default)]
+    timeout: Maybe<u64>,
+    #[serde(default)]
+    retain: Maybe<u64>,
+    #[serde(default)]
+    max_waiting: Maybe<u32>,
+    #[serde(default)]
+    shares: Table<u32>,
+    #[serde(default)]
+    paused_until: Maybe<u64>,
+    since: u64,
+}
+
+impl Copied for QueueCopied {
+    fn item(self, _: &Blobs) -> Result<Item, Malformed> {
+        let share = |(group, n): (String, u32)| Some((Group::parse(&group).ok()?, n));
+        Ok(Item::Queue(Queue {
+            name: self.name,
+            settings: QueueSettings {
+                needs: needs(self.needs),
+                retry: self.retry.0.map(RetryReply::read).transpose()?,
+                timeout: span(self.timeout),
+                retain: span(self.retain),
+                max_waiting: self.max_waiting.0,
+                shares: self.shares.0.into_iter().filter_map(share).collect(),
+            },
+            paused_until: until(self.paused_until),
+            since: Moment::from_us(self.since),
+        }))
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct SettingCopied {
+    name: LimitName,
+    #[serde(default)]
+    concurrency: Maybe<u32>,
+    #[serde(default)]
+    rate: Maybe<RateReply>,
+    #[serde(default)]
+    gap: Maybe<u64>,
+}
+
+impl Copied for SettingCopied {
+    fn item(self, _: &Blobs) -> Result<Item, Malformed> {
+        let settings = LimitSettings {
+            concurrency: self.concurrency.0,
+            rate: rate(self.rate),
+            gap: span(self.gap),
+        };
+        Ok(Item::Setting(Setting { name: self.name, settings }))
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct LimitCopied {
+    name: LimitName,
+    #[serde(default)]
+    tat: u64,
+    #[serde(default)]
+    paused_until: Maybe<u64>,
+    #[serde(default)]
+    resting: Vec<(u64, u32)>,
+    #[serde(default)]
+    external: u32,
+    #[serde(default)]
+    external_until: Maybe<u64>,
+}
+
+impl Copied for LimitCopied {
+    fn item(self, _: &Blobs) -> Result<Item, Malformed> {
+        let resting = self.resting.into_iter().map(|(at, weight)| (Moment::from_us(at), weight));
+        Ok(Item::Limit(Limit {
+            name: self.name,
+            tat: Moment::from_us(self.tat),
+            paused_until: until(self.paused_until),
+            resting: resting.collect(),
+            external: self.external,
+            external_until: until(self.external_until),
+        }))
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct LeaseCopied {
+    has_job: bool,
+    expires_at: u64,
+    #[serde(default)]
+    limits: Vec<(LimitName, u32)>,
+    #[serde(default)]
+    resources: Vec<(PoolName, ResourceId)>,
+}
+
+impl Copied for LeaseCopied {
+    fn item(self, _: &Blobs) -> Result<Item, Malformed> {
+        Ok(Item::Lease(Lease {
+            has_job: self.has_job,
+            expires_at: Moment::from_us(self.expires_at),
+            limits: self.limits,
+            resources: self.resources,
+        }))
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct TurnCopied {
+    q: QueueName,
+    pr: i8,
+    #[serde(default)]
+    g: Maybe<Group>,
+    own: u64,
+    v: u64,
+}
+
+impl Copied for TurnCopied {
+    fn item(self, _: &Blobs) -> Result<Item, Malformed> {
+        let TurnCopied { q: queue, pr: priority, g, own, v } = self;
+        Ok(Item::Turn(Turn { queue, priority, group: g.0, own, v }))
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PoolCopied {
+    name: PoolName,
+    #[serde(default)]
+    quarantine: Maybe<u64>,
+    #[serde(default)]
+    cooldown: Maybe<u64>,
+    #[serde(default)]
+    rate: Maybe<RateReply>,
+    #[serde(default)]
+    max_uses: Maybe<u32>,
+    #[serde(default)]
+    pick: Maybe<String>,
+    #[serde(default)]
+    version: u64,
+    #[serde(default)]
+    generation: u64,
+}
+
+impl Copied for PoolCopied {
+    fn item(self, _: &Blobs) -> Result<Item, Malformed> {
+        let random = self.pick.0.as_deref() == Some("random");
+        Ok(Item::Pool(Pool {
+            name: self.name,
+            settings: PoolSettings {
+                quarantine: span(self.quarantine).unwrap_or_default(),
+                cooldown: span(self.cooldown).unwrap_or_default(),
+                rate: rate(self.rate),
+                max_uses: self.max_uses.0,
+                pick: if random { Pick::Random } else { Pick::Lru },
+            },
+            version: self.version,
+            generation: self.generation,
+        }))
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ResourceCopied {
+    pool: PoolName,
+    id: ResourceId,
+    data: usize,
+    #[serde(default)]
+    tags: Vec<Tag>,
+    slots: u32,
+    state: String,
+    #[serde(default)]
+    till: u64,
+    #[serde(default)]
+    rest: u64,
+    #[serde(default)]
+    reason: Maybe<String>,
+    #[serde(default)]
+    uses: u64,
+    #[serde(default)]
+    used: u64,
+    #[serde(default)]
+    last_used_at: Maybe<u64>,
+    #[serde(default)]
+    tat: u64,
+    #[serde(default)]
+    retiring: bool,
+    #[serde(default)]
+    generation: u64,
+}
+
+impl Copied for ResourceCopied {
+    fn item(self, blobs: &Blobs) -> Result<Item, Malformed> {
+        Ok(Item::Resource(Box::new(Resource {
+            data: blobs.json(self.data)?,
+            pool: self.pool,
+            id: self.id,
+            tags: self.tags,
+            slots: self.slots,
+            state: match self.state.as_str() {
+                "a" => ResourceState::Available,
+                "c" => ResourceState::Cooling,
+                "b" => ResourceState::Banned,
+                _ => return Err(Malformed("the state of a resource")),
+            },
+            until: Moment::from_us(self.till),
+            rest: Span::from_us(self.rest),
+            reason: self.reason.0,
+            uses: self.uses,
+            used: self.used,
+            last_used_at: self.last_used_at.0.map(Moment::from_us),
+            tat: Moment::from_us(self.tat),
+            retiring: self.retiring,
+            generation: self.generation,
+        })))
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct JobCopied {
+    id: JobId,
+    st: State,
+    sh: usize,
+    body: usize,
+    ar: u64,
+    cr: u64,
+    at: u64,
+    #[serde(default)]
+    sa: Maybe<u64>,
+    #[serde(default)]
+    fa: Maybe<u64>,
+    #[serde(default)]
+    ku: Maybe<u64>,
+    #[serde(default)]
+    ex: Maybe<u64>,
+    w: u64,
+    n: u32,
+    l: u32,
+    rel: u32,
+    ca: bool,
+    kp: bool,
+    #[serde(default)]
+    u: Maybe<UniqueReply>,
+    #[serde(default)]
+    h: Maybe<(bool, Maybe<u64>)>,
+    by: u32,
+    #[serde(default)]
+    err: Maybe<String>,
+    #[serde(default)]
+    r: Maybe<usize>,
+    #[serde(default)]
+    p: Maybe<usize>,
+    #[serde(default)]
+    e: Maybe<usize>,
+}
+
+impl Copied for JobCopied {
+    fn item(self, blobs: &Blobs) -> Result<Item, Malformed> {
+        let (kind, payload, labels) =
+            read_body(blobs.get(self.body)?).ok_or(Malformed("the body of a job"))?;
+        let shape = blobs.shape(self.sh)?;
+        let json = |number: Maybe<usize>| -> Result<Option<Json>, Malformed> {
+            number.0.map(|number| blobs.json(number)).transpose()
+        };
+        let errors: Vec<ErrorReply> = match self.e.0 {
+            Some(number) => rmp_serde::from_slice(blobs.get(number)?)
+                .map_err(|_| Malformed("the errors of a job"))?,
+            None => Vec::new(),
+        };
+        let errors = errors.into_iter().map(|ErrorReply(attempt, at, error, outcome)| JobError {
+            attempt,
+            at: Moment::from_us(at),
+            error,
+            outcome: if outcome == "L" { Outcome::Lost } else { Outcome::Failed },
+        });
+        let State(state) = self.st;
+        let at = |at: Maybe<u64>| at.0.filter(|us| *us > 0).map(Moment::from_us);
+        Ok(Item::Job(Box::new(Job {
+            id: self.id,
+            kind,
+            payload,
+            labels,
+            queue: shape.queue.clone(),
+            priority: shape.priority,
+            group: shape.group.clone(),
+            needs: shape.needs.clone(),
+            retry: shape.retry.clone(),
+            timeout: shape.timeout,
+            retain: shape.retain,
+            state,
+            arrival: self.ar,
+            created_at: Moment::from_us(self.cr),
+            run_at: Moment::from_us(self.at),
+            started_at: at(self.sa),
+            finished_at: at(self.fa),
+            kept_until: at(self.ku).filter(|_| state.is_finished()),
+            expires_at: at(self.ex),
+            wait: Span::from_us(self.w),
+            ended: self.n,
+            lost: self.l,
+            released: self.rel,
+            cancel_requested: self.ca,
+            keeps_place: self.kp,
+            unique: self.u.0.map(UniqueReply::read),
+            holds: self
+                .h
+                .0
+                .map(|(by_job, till)| Holds { by_job, until: till.0.map(Moment::from_us) }),
+            bytes: self.by,
+            result: json(self.r)?,
+            progress: json(self.p)?,
+            error: self.err.0,
+            errors: errors.collect(),
+        })))
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct KeyCopied {
+    key: UniqueKey,
+    id: JobId,
+    till: u64,
+}
+
+impl Copied for KeyCopied {
+    fn item(self, _: &Blobs) -> Result<Item, Malformed> {
+        Ok(Item::Key(Key { key: self.key, job: self.id, until: Moment::from_us(self.till) }))
+    }
+}

@@ -1,0 +1,465 @@
+//! Arguments of the calls that fill a copy. Resources bring their data: nothing here has a `Debug`.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use tenure_core::copy::{Cursor, Holds, Item, Job, Limit, Pool, Queue, Resource};
+use tenure_core::job::{JobState, Outcome};
+use tenure_core::names::{Group, Tag};
+use tenure_core::settings::{LimitSettings, Pick, ResourceState};
+
+use super::body::body_of;
+use super::items::{NeedArg, OrFalse, RetryArg, UniqueArg, moment, needs, rate, span};
+use super::jobs::letter;
+use super::leases::Knows;
+use crate::ids::bucket;
+
+/// Of `copy_look`, `copy_thaw`, `copy_head`, `copy_drop`: nothing.
+#[derive(Serialize)]
+pub(crate) struct NoArgs {}
+
+/// Of `copy_open`.
+#[derive(Serialize)]
+pub(crate) struct CopyArgs<'a> {
+    pub copy: &'a str,
+}
+
+/// Of `copy_freeze`.
+#[derive(Serialize)]
+pub(crate) struct FreezeArgs<'a> {
+    pub copy: &'a str,
+    pub to: &'a str,
+    pub whole: bool,
+    /// What the caller knows of the namespace.
+    pub kn: Knows,
+}
+
+/// Of `copy_out`.
+#[derive(Serialize)]
+pub(crate) struct OutArgs<'a> {
+    pub section: &'static str,
+    pub after: &'a str,
+    pub max: usize,
+    pub bytes: usize,
+}
+
+/// Of `copy_begin`.
+#[derive(Serialize)]
+pub(crate) struct BeginArgs<'a> {
+    pub copy: &'a str,
+    pub fence: u64,
+    pub arrival: u64,
+    pub used: u64,
+}
+
+/// Of `copy_in`: a page.
+#[derive(Serialize)]
+pub(crate) struct InArgs<'a> {
+    copy: &'a str,
+    page: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    section: &'static str,
+    items: Vec<ItemArg<'a>>,
+    shapes: Vec<ShapeArg<'a>>,
+}
+
+impl<'a> InArgs<'a> {
+    pub(crate) fn of(copy: &'a str, page: u64, items: &'a [Item], next: Option<&Cursor>) -> Self {
+        let mut shapes: Vec<&Job> = Vec::new();
+        let items: Vec<_> =
+            items.iter().filter_map(|item| ItemArg::of(item, &mut shapes)).collect();
+        InArgs {
+            copy,
+            page,
+            next: next.map(Cursor::to_string),
+            section: items.first().map_or("", ItemArg::section),
+            items,
+            shapes: shapes.into_iter().map(ShapeArg::of).collect(),
+        }
+    }
+}
+
+type RateArg = (u32, u64, u32);
+
+#[derive(Serialize)]
+pub(crate) struct QueueArg<'a> {
+    name: &'a str,
+    // What is not set is not there, or the settings would be of another form than a put's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    needs: Vec<NeedArg<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<RetryArg<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retain: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_waiting: Option<u32>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    shares: &'a BTreeMap<Group, u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused_until: Option<u64>,
+    since: u64,
+}
+
+#[derive(Serialize)]
+pub(crate) struct SettingArg<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<RateArg>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gap: Option<u64>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct LimitArg<'a> {
+    name: &'a str,
+    tat: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused_until: Option<u64>,
+    resting: Vec<(u64, u32)>,
+    external: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_until: Option<u64>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct RestArg<'a> {
+    name: &'a str,
+    at: u64,
+    weight: u32,
+}
+
+#[derive(Serialize)]
+pub(crate) struct TurnArg<'a> {
+    q: &'a str,
+    pr: i8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    g: Option<&'a str>,
+    own: u64,
+    v: u64,
+}
+
+#[derive(Serialize)]
+pub(crate) struct PoolArg<'a> {
+    name: &'a str,
+    quarantine: u64,
+    cooldown: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<RateArg>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_uses: Option<u32>,
+    pick: &'static str,
+    version: u64,
+    generation: u64,
+}
+
+#[derive(Serialize)]
+pub(crate) struct ResourceArg<'a> {
+    pool: &'a str,
+    id: &'a str,
+    data: &'a str,
+    tags: &'a [Tag],
+    slots: u32,
+    state: &'static str,
+    till: u64,
+    rest: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    uses: u64,
+    used: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used_at: Option<u64>,
+    tat: u64,
+    generation: u64,
+}
+
+/// What jobs of a page have in common, in the words of a push.
+#[derive(Serialize)]
+pub(crate) struct ShapeArg<'a> {
+    qn: &'a str,
+    pr: i8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    g: Option<&'a str>,
+    needs: Vec<NeedArg<'a>>,
+    retry: RetryArg<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retain: Option<u64>,
+}
+
+impl<'a> ShapeArg<'a> {
+    fn of(job: &'a Job) -> Self {
+        ShapeArg {
+            qn: job.queue.as_str(),
+            pr: job.priority,
+            g: job.group.as_ref().map(Group::as_str),
+            needs: needs(&job.needs),
+            retry: RetryArg(&job.retry),
+            timeout: job.timeout.map(span),
+            retain: job.retain.map(span),
+        }
+    }
+}
+
+/// So many shapes are compared with a job's own; one that comes again further on is sent again.
+const SHAPES_COMPARED: usize = 16;
+
+/// The number of a job's shape, from 1.
+fn shape<'a>(job: &'a Job, shapes: &mut Vec<&'a Job>) -> usize {
+    let same = |other: &&Job| {
+        other.queue == job.queue
+            && other.priority == job.priority
+            && other.group == job.group
+            && other.needs == job.needs
+            && other.retry == job.retry
+            && other.timeout == job.timeout
+            && other.retain == job.retain
+    };
+    let mut known = shapes.iter().enumerate().rev().take(SHAPES_COMPARED);
+    if let Some((at, _)) = known.find(|(_, other)| same(other)) {
+        return at + 1;
+    }
+    shapes.push(job);
+    shapes.len()
+}
+
+/// A job; fields as `lua/ops/copy_in.lua` names them.
+#[derive(Serialize)]
+pub(crate) struct JobArg<'a> {
+    id: &'a str,
+    b: String,
+    st: &'static str,
+    sh: usize,
+    body: String,
+    ar: u64,
+    cr: u64,
+    at: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sa: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fa: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ku: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ex: Option<u64>,
+    w: u64,
+    n: u32,
+    l: u32,
+    rel: u32,
+    ca: bool,
+    kp: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    u: Option<UniqueArg<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    h: Option<(bool, OrFalse<u64>)>,
+    by: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    err: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    e: Vec<(u32, u64, &'a str, &'static str)>,
+}
+
+impl<'a> JobArg<'a> {
+    fn of(job: &'a Job, shapes: &mut Vec<&'a Job>) -> Self {
+        let holds = |Holds { by_job, until }: Holds| (by_job, OrFalse(until.map(moment)));
+        let id = job.id.as_str();
+        JobArg {
+            id,
+            b: bucket(id).to_string(),
+            st: letter(if job.state == JobState::Blocked { JobState::Ready } else { job.state }),
+            sh: shape(job, shapes),
+            body: body_of(&job.kind, &job.payload, &job.labels),
+            ar: job.arrival,
+            cr: moment(job.created_at),
+            at: moment(job.run_at),
+            sa: job.started_at.map(moment),
+            fa: job.finished_at.map(moment),
+            ku: job.kept_until.map(moment),
+            ex: job.expires_at.map(moment),
+            w: span(job.wait),
+            n: job.ended,
+            l: job.lost,
+            rel: job.released,
+            ca: job.cancel_requested,
+            kp: job.keeps_place,
+            u: job.unique.as_ref().map(UniqueArg),
+            h: job.unique.as_ref().and(job.holds).map(holds),
+            by: job.bytes,
+            err: job.error.as_deref(),
+            r: job.result.as_ref().map(|json| json.text()),
+            p: job.progress.as_ref().map(|json| json.text()),
+            e: job
+                .errors
+                .iter()
+                .map(|error| {
+                    let outcome = if error.outcome == Outcome::Lost { "L" } else { "F" };
+                    (error.attempt, moment(error.at), error.error.as_str(), outcome)
+                })
+                .collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct KeyArg<'a> {
+    key: &'a str,
+    id: &'a str,
+    till: u64,
+}
+
+/// A thing.
+pub(crate) enum ItemArg<'a> {
+    Queue(QueueArg<'a>),
+    Setting(SettingArg<'a>),
+    Limit(LimitArg<'a>),
+    Rest(RestArg<'a>),
+    Turn(TurnArg<'a>),
+    Pool(PoolArg<'a>),
+    Resource(ResourceArg<'a>),
+    Job(Box<JobArg<'a>>),
+    Key(KeyArg<'a>),
+}
+
+impl Serialize for ItemArg<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            ItemArg::Queue(arg) => arg.serialize(s),
+            ItemArg::Setting(arg) => arg.serialize(s),
+            ItemArg::Limit(arg) => arg.serialize(s),
+            ItemArg::Rest(arg) => arg.serialize(s),
+            ItemArg::Turn(arg) => arg.serialize(s),
+            ItemArg::Pool(arg) => arg.serialize(s),
+            ItemArg::Resource(arg) => arg.serialize(s),
+            ItemArg::Job(arg) => arg.serialize(s),
+            ItemArg::Key(arg) => arg.serialize(s),
+        }
+    }
+}
+
+impl<'a> ItemArg<'a> {
+    /// By which the library tells things apart. Rests come where leases stood.
+    fn section(&self) -> &'static str {
+        use tenure_core::copy::Section;
+        match self {
+            ItemArg::Queue(_) => Section::Queues,
+            ItemArg::Setting(_) => Section::Settings,
+            ItemArg::Limit(_) => Section::Limits,
+            ItemArg::Rest(_) => Section::Leases,
+            ItemArg::Turn(_) => Section::Turns,
+            ItemArg::Pool(_) => Section::Pools,
+            ItemArg::Resource(_) => Section::Resources,
+            ItemArg::Job(_) => Section::Jobs,
+            ItemArg::Key(_) => Section::Keys,
+        }
+        .as_str()
+    }
+
+    fn of(item: &'a Item, shapes: &mut Vec<&'a Job>) -> Option<Self> {
+        Some(match item {
+            Item::Queue(queue) => ItemArg::Queue(queue_arg(queue)),
+            Item::Setting(setting) => {
+                let LimitSettings { concurrency, rate: pace, gap } = setting.settings;
+                let (name, rate, gap) = (setting.name.as_str(), pace.map(rate), gap.map(span));
+                ItemArg::Setting(SettingArg { name, concurrency, rate, gap })
+            }
+            Item::Limit(limit) => ItemArg::Limit(limit_arg(limit)),
+            Item::Rest(rest) => ItemArg::Rest(RestArg {
+                name: rest.limit.as_str(),
+                at: moment(rest.until),
+                weight: rest.weight,
+            }),
+            Item::Turn(turn) => ItemArg::Turn(TurnArg {
+                q: turn.queue.as_str(),
+                pr: turn.priority,
+                g: turn.group.as_ref().map(Group::as_str),
+                own: turn.own,
+                v: turn.v,
+            }),
+            Item::Pool(pool) => ItemArg::Pool(pool_arg(pool)),
+            Item::Resource(resource) => ItemArg::Resource(resource_arg(resource)),
+            Item::Job(job) => ItemArg::Job(Box::new(JobArg::of(job, shapes))),
+            Item::Key(key) => ItemArg::Key(KeyArg {
+                key: key.key.as_str(),
+                id: key.job.as_str(),
+                till: moment(key.until),
+            }),
+            // Leases end on their way.
+            Item::Lease(_) => return None,
+        })
+    }
+}
+
+fn queue_arg(queue: &Queue) -> QueueArg<'_> {
+    let settings = &queue.settings;
+    QueueArg {
+        name: queue.name.as_str(),
+        needs: needs(&settings.needs),
+        retry: settings.retry.as_ref().map(RetryArg),
+        timeout: settings.timeout.map(span),
+        retain: settings.retain.map(span),
+        max_waiting: settings.max_waiting,
+        shares: &settings.shares,
+        paused_until: queue.paused_until.map(moment),
+        since: moment(queue.since),
+    }
+}
+
+fn limit_arg(limit: &Limit) -> LimitArg<'_> {
+    LimitArg {
+        name: limit.name.as_str(),
+        tat: moment(limit.tat),
+        paused_until: limit.paused_until.map(moment),
+        resting: limit.resting.iter().map(|(at, weight)| (moment(*at), *weight)).collect(),
+        external: limit.external,
+        external_until: limit.external_until.map(moment),
+    }
+}
+
+fn pool_arg(pool: &Pool) -> PoolArg<'_> {
+    let settings = &pool.settings;
+    PoolArg {
+        name: pool.name.as_str(),
+        quarantine: span(settings.quarantine),
+        cooldown: span(settings.cooldown),
+        rate: settings.rate.map(rate),
+        max_uses: settings.max_uses,
+        pick: match settings.pick {
+            Pick::Lru => "lru",
+            Pick::Random => "random",
+        },
+        version: pool.version,
+        generation: pool.generation,
+    }
+}
+
+fn resource_arg(resource: &Resource) -> ResourceArg<'_> {
+    ResourceArg {
+        pool: resource.pool.as_str(),
+        id: resource.id.as_str(),
+        data: resource.data.text(),
+        tags: &resource.tags,
+        slots: resource.slots,
+        state: match resource.state {
+            ResourceState::Available => "a",
+            ResourceState::Cooling => "c",
+            ResourceState::Banned => "b",
+        },
+        till: moment(resource.until),
+        rest: span(resource.rest),
+        reason: resource.reason.as_deref(),
+        uses: resource.uses,
+        used: resource.used,
+        last_used_at: resource.last_used_at.map(moment),
+        tat: moment(resource.tat),
+        generation: resource.generation,
+    }
+}

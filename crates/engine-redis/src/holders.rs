@@ -1,0 +1,139 @@
+//! What holders say of their leases: extended, settled, taken back.
+//!
+//! A lease is named to the library by its fence and its job's row, once its id was found to be signed by
+//! the namespace. If the library knows nothing of it and the namespace learns, the same is asked again with
+//! all that the id tells, and the lease is claimed by it. So what is usual carries no claim.
+
+use std::sync::Arc;
+
+use tenure_core::job::Retry;
+use tenure_core::lease::Extended;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{Extend, Settle, Settled};
+use tenure_engine::CallError;
+
+use crate::call::{Caller, malformed};
+use crate::decode::{Answered, ExtendedReply, SettleReply, extended, settled};
+use crate::encode::{ExtendArgs, ForceArgs, SettleArgs, pack};
+use crate::ids;
+use crate::jobs::no_random;
+use crate::lease_id::{Claim, Head, Signer, unsigned_head};
+
+/// What these texts name; `None` for what is no id of this namespace.
+async fn heads<'a>(
+    caller: &Caller,
+    ids: impl Iterator<Item = &'a str> + Clone,
+) -> Result<Vec<Option<Head>>, CallError> {
+    let signer = caller.signer().await?;
+    let read = |signer: &Signer| ids.clone().map(|id| signer.head(id)).collect::<Vec<_>>();
+    let heads = read(&signer);
+    // The namespace may have another key by now, where its store was lost and others came first.
+    let strange = |(head, id): (&Option<Head>, &str)| head.is_none() && unsigned_head(id).is_some();
+    if heads.iter().zip(ids.clone()).any(strange) {
+        let now = caller.signer_anew().await?;
+        if !Arc::ptr_eq(&now, &signer) {
+            return Ok(read(&now));
+        }
+    }
+    Ok(heads)
+}
+
+/// By which of these places the same is asked again: those of ids that tell what their leases are.
+async fn claims(
+    caller: &Caller,
+    lost: impl Iterator<Item = (usize, &str)>,
+) -> Result<Vec<(usize, Claim)>, CallError> {
+    let signer = caller.signer().await?;
+    Ok(lost.filter_map(|(at, id)| Some((at, signer.claim(id)?))).collect())
+}
+
+pub(crate) async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, CallError> {
+    let id = |at: usize| extend.leases.get(at).map_or("", |item| item.lease.as_str());
+    let heads = heads(caller, extend.leases.iter().map(|item| item.lease.as_str())).await?;
+    let ttls = heads.iter().flatten().map(|head| head.ttl);
+    let longest = ttls.chain(extend.ttl.map(|ttl| ttl.us())).max();
+    let knows = &caller.knows();
+    let args = pack(&ExtendArgs::of(&extend, &heads, knows));
+    let Answered { mut reply, learns, .. } = caller.ask::<ExtendedReply>("extend", args).await?;
+    if learns.is_some() && reply.has_lost() {
+        let claims = claims(caller, reply.lost().map(|at| (at, id(at)))).await?;
+        if !claims.is_empty() {
+            let args = pack(&ExtendArgs::claiming(&extend, &claims, knows));
+            let again = caller.ask::<ExtendedReply>("extend", args).await?.reply;
+            reply.claimed(again, &claims.iter().map(|(at, _)| *at).collect::<Vec<_>>());
+        }
+    }
+    if let (Some(ttl), false) = (longest, reply.is_all_lost()) {
+        caller.space.known.saw_ttl(ttl);
+    }
+    extended(&extend, reply).map_err(malformed("extend"))
+}
+
+pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settled, CallError> {
+    let jobs = settle.settle.iter_mut().flat_map(|item| item.push.iter_mut());
+    ids::fill_in(jobs, caller.shared.wall()).map_err(no_random)?;
+    let heads = heads(caller, settle.settle.iter().map(|item| item.lease.as_str())).await?;
+    let (default, knows) = (Retry::default(), &caller.knows());
+    let args = pack(&SettleArgs::of(&settle.settle, &heads, &default, knows));
+    let answered = caller.ask::<SettleReply>("settle", args).await?;
+    let Answered { reply, blobs, learns, .. } = answered;
+    let id = |at: usize| settle.settle.get(at).map_or("", |item| item.lease.as_str());
+    let mut claimed = Vec::new();
+    if learns.is_some() {
+        let claims = claims(caller, reply.lost().map(|at| (at, id(at)))).await?;
+        if !claims.is_empty() {
+            let items = claims.iter().filter_map(|(at, _)| settle.settle.get(*at).cloned());
+            let asked = Settle { settle: items.collect() };
+            let args = pack(&SettleArgs::claiming(&settle.settle, &claims, &default, knows));
+            let places: Vec<usize> = claims.iter().map(|(at, _)| *at).collect();
+            let again = match caller.ask::<SettleReply>("settle", args).await.map_err(Into::into) {
+                Err(CallError::Refused(no)) => return Err(in_place(no, &places).into()),
+                again => again?,
+            };
+            let again = settled(asked, again.reply, &again.blobs).map_err(malformed("settle"))?;
+            claimed = places.into_iter().zip(again).collect();
+        }
+    }
+    let mut settled = settled(settle, reply, &blobs).map_err(malformed("settle"))?;
+    for (at, again) in claimed {
+        if let Some(one) = settled.get_mut(at) {
+            *one = again;
+        }
+    }
+    Ok(Settled { settled })
+}
+
+/// A refusal of the second call, with the place in the first.
+fn in_place(mut no: Refusal, places: &[usize]) -> Refusal {
+    if let Some(at) = no.index.and_then(|index| places.get(index)) {
+        let (was, now) = (no.index.unwrap_or_default(), *at);
+        no.index = Some(now);
+        no.pointer = no.pointer.map(|pointer| {
+            let rest = pointer.strip_prefix(&format!("/settle/{was}")).map(str::to_owned);
+            rest.map_or(pointer, |rest| format!("/settle/{now}{rest}"))
+        });
+    }
+    no
+}
+
+pub(crate) async fn force(caller: &Caller, lease: &str) -> Result<(), CallError> {
+    let head = heads(caller, std::iter::once(lease)).await?.pop().flatten();
+    caller.reply::<serde::de::IgnoredAny>("force", &ForceArgs::of(lease, head)).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::refusal::Code;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_place_in_the_call_that_was_made() {
+        let no = Refusal { index: Some(1), ..Refusal::new(Code::UnknownLimit, "d", "h") };
+        let no = in_place(no.at("/settle/1/limits/0/limit"), &[2, 7]);
+        assert_eq!((no.index, no.pointer.as_deref()), (Some(7), Some("/settle/7/limits/0/limit")));
+        let other = in_place(Refusal::new(Code::StoreFull, "d", "h").at("/x"), &[2]);
+        assert_eq!((other.index, other.pointer.as_deref()), (None, Some("/x")));
+    }
+}

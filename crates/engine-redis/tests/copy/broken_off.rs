@@ -1,0 +1,144 @@
+//! A copy that is broken off, wherever: it is taken up, and nothing is there twice or not at all.
+
+use tenure_core::copy::{Cursor, Section};
+use tenure_core::names::Namespace;
+use tenure_engine::copy::{CopyError, Found, Source, Target, thaw_source, thaw_target};
+use tenure_engine_embedded::OpenError;
+use tenure_testkit::redis::wanted;
+
+use crate::filled::fill;
+use crate::stores::{Store, Watcher, copied, copy_all};
+use crate::world::{is_sound, same, world};
+
+const JOBS: u64 = 620;
+
+async fn filled(store: &Store) -> Vec<String> {
+    let opened = store.open();
+    let engine = opened.engine();
+    fill(&engine, &Namespace::main(), 21, JOBS).await;
+    world(&engine, &Namespace::main()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_is_killed_after_any_page_is_taken_up() {
+    if !wanted() {
+        return;
+    }
+    for (from, to) in [(Store::folder(), Store::redis()), (Store::redis(), Store::folder())] {
+        let before = filled(&from).await;
+        let mut tries = 0;
+        // Each try gets some pages further, and ends as a kill would: in the middle, without a word.
+        let report = loop {
+            let mut watch = Watcher { stop_after: Some(1), ..Watcher::default() };
+            match copied(&from, &to, &mut watch).await {
+                Ok(report) => break report,
+                Err(why) => assert_eq!(why, CopyError::Stopped),
+            }
+            tries += 1;
+            assert!(tries < 50);
+        };
+        assert!(tries > 3 && report.resumed, "{tries}");
+        let opened = to.open();
+        is_sound(&opened.engine(), &Namespace::main()).await;
+        same(&before, &world(&opened.engine(), &Namespace::main()).await, "taken up");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_is_sent_again_changes_nothing() {
+    if !wanted() {
+        return;
+    }
+    for (from, to) in [(Store::folder(), Store::redis()), (Store::redis(), Store::folder())] {
+        let before = filled(&from).await;
+        let hands = (from.hands(), to.hands());
+        let (source, target): (&dyn Source, &dyn Target) = (hands.0.source(), hands.1.target());
+        let mark = tenure_engine::copy::Mark {
+            copy: "copy_twice".to_owned(),
+            to: "there".to_owned(),
+            whole: false,
+        };
+        source.freeze(&mark).await.unwrap();
+        let ns = Namespace::main();
+        let head = source.head(&ns).await.unwrap();
+        assert_eq!(target.begin(&mark.copy, &ns, &head).await.unwrap().pages, 0);
+        let (mut number, mut next) = (0, Some(Cursor::of(Section::ALL[0])));
+        while let Some(cursor) = next {
+            let page = source.page(&ns, &cursor).await.unwrap();
+            assert_eq!(source.page(&ns, &cursor).await.unwrap(), page, "{cursor}");
+            for _ in 0..2 {
+                let (items, next) = (page.items.clone(), page.next.clone());
+                target.put(&mark.copy, &ns, number, items, next).await.unwrap();
+            }
+            number += 1;
+            let begun = target.begin(&mark.copy, &ns, &head).await.unwrap();
+            assert_eq!((begun.pages, &begun.next), (number, &page.next));
+            let (items, then) = (page.items.clone(), page.next.clone());
+            let no = target.put(&mark.copy, &ns, number + 3, items, then).await;
+            assert!(matches!(no, Err(CopyError::No { .. })), "{no:?}");
+            next = page.next;
+        }
+        for _ in 0..2 {
+            target.open(&mark.copy).await.unwrap();
+        }
+        drop(hands);
+        let opened = to.open();
+        is_sound(&opened.engine(), &ns).await;
+        same(&before, &world(&opened.engine(), &ns).await, "every page twice");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unfinished_copy_serves_nobody_and_can_be_given_up() {
+    if !wanted() {
+        return;
+    }
+    for (from, to) in [(Store::redis(), Store::folder()), (Store::folder(), Store::redis())] {
+        let before = filled(&from).await;
+        let mut watch = Watcher { stop_after: Some(8), ..Watcher::default() };
+        assert_eq!(copied(&from, &to, &mut watch).await, Err(CopyError::Stopped));
+        for store in [&from, &to] {
+            crate::refused::serves_nobody(store).await;
+        }
+        if let Store::Folder { path, .. } = &to {
+            let location = tenure_engine_embedded::Location::Folder(path.clone());
+            let opened = tenure_engine_embedded::Embedded::open(
+                tenure_engine_embedded::Options::new(location),
+            );
+            assert!(matches!(opened, Err(OpenError::Unfinished { .. })));
+        }
+        let shown = to.shown();
+        assert_eq!(thaw_target(to.hands().target(), &shown).await, Ok(true));
+        assert_eq!(to.hands().target().found().await, Ok(Found::Empty));
+        assert_eq!(thaw_target(to.hands().target(), &shown).await, Ok(false));
+        if let Store::Redis(server) = &to {
+            assert_eq!(server.ask(&["DBSIZE"]).unwrap(), ":0\r\n");
+        }
+        // The source has lost nothing, and is copied anew.
+        let thawed = thaw_source(from.hands().source(), &from.shown(), false).await.unwrap();
+        assert!(thawed.is_some_and(|mark| !mark.whole));
+        {
+            let opened = from.open();
+            is_sound(&opened.engine(), &Namespace::main()).await;
+            same(&before, &world(&opened.engine(), &Namespace::main()).await, "thawed");
+        }
+        let report = copy_all(&from, &to).await;
+        assert!(!report.resumed);
+        let opened = to.open();
+        same(&before, &world(&opened.engine(), &Namespace::main()).await, "anew");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_was_thawed_meanwhile_is_another() {
+    if !wanted() {
+        return;
+    }
+    let (from, to) = (Store::folder(), Store::redis());
+    filled(&from).await;
+    let mut watch = Watcher { stop_after: Some(8), ..Watcher::default() };
+    assert_eq!(copied(&from, &to, &mut watch).await, Err(CopyError::Stopped));
+    thaw_source(from.hands().source(), &from.shown(), false).await.unwrap();
+    let no = copied(&from, &to, &mut Watcher::default()).await;
+    assert!(matches!(&no, Err(CopyError::No { hint, .. }) if hint.contains("--thaw")), "{no:?}");
+}

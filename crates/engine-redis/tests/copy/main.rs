@@ -1,0 +1,13 @@
+//! Copies between folders and Redis: nothing is lost on the way, nothing is granted twice, and what is
+//! broken off is taken up.
+
+// A test that cannot even open its stores is to fail loudly.
+#![allow(clippy::unwrap_used)]
+
+mod broken_off;
+mod filled;
+mod leases;
+mod refused;
+mod round_trip;
+mod stores;
+mod world;

@@ -1,0 +1,153 @@
+//! What was called and what was answered, as the processes write it down: one line for each call, when it
+//! ended or was given up.
+//!
+//! Moments are those of the machine's steady clock, which is the same in all processes.
+
+use std::fmt;
+use std::path::Path;
+
+use nix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use tenure_core::job::{JobState, Outcome};
+
+/// A call that has no end, because nobody knows whether it came to pass.
+pub const NEVER: u64 = u64::MAX;
+
+/// Now, in µs since the machine started.
+pub fn now_us() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("this system has a steady clock");
+    now.tv_sec() as u64 * 1_000_000 + now.tv_nsec() as u64 / 1_000
+}
+
+/// What was called. A lease is named by its fence.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Call {
+    /// For the object's own lock, or a job of its own queue.
+    Lease {
+        request: String,
+        wait_ms: u64,
+    },
+    Extend {
+        fence: u64,
+    },
+    Settle {
+        fence: u64,
+        outcome: Outcome,
+        /// How long a failed or snoozed job waits.
+        wait_ms: u64,
+        last: bool,
+    },
+    Push {
+        id: String,
+    },
+    Cancel {
+        id: String,
+    },
+    Retry {
+        id: String,
+    },
+    Get {
+        id: String,
+    },
+}
+
+/// What was answered.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// A lease; of a job, its id and attempt.
+    Granted {
+        fence: u64,
+        job: Option<(String, u32)>,
+    },
+    /// No lease.
+    Nothing,
+    Extended {
+        cancel: bool,
+    },
+    Settled {
+        state: Option<JobState>,
+    },
+    AlreadySettled,
+    /// `lease_lost`.
+    Lost,
+    Pushed {
+        id: String,
+        duplicate: bool,
+    },
+    Shown {
+        state: JobState,
+        attempt: u32,
+    },
+    NotFound,
+    WrongState,
+    Conflict,
+    /// It certainly did nothing.
+    Unavailable,
+}
+
+/// One call.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Event {
+    /// Process and thread.
+    pub who: String,
+    /// Which lock or job.
+    pub object: String,
+    pub call: Call,
+    /// Before it was sent.
+    pub begin: u64,
+    /// When its answer was here; [`NEVER`] without one.
+    pub end: u64,
+    /// Without one it may have come to pass, at any moment after its begin, or not.
+    pub answer: Option<Answer>,
+    /// Its caller went away: what it is granted then is undone at some time.
+    pub dropped: bool,
+}
+
+impl Event {
+    pub fn is_open(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    /// Whether a call that was answered so changed nothing, whenever it came to pass.
+    pub fn changed_nothing(&self) -> bool {
+        use Answer::*;
+        match &self.answer {
+            Some(
+                Nothing
+                | Lost
+                | AlreadySettled
+                | NotFound
+                | WrongState
+                | Conflict
+                | Unavailable
+                | Pushed { duplicate: true, .. },
+            ) => true,
+            Some(Shown { .. }) => matches!(self.call, Call::Get { .. }),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Event { who, object, call, begin, end, answer, dropped } = self;
+        write!(f, "{begin} .. ")?;
+        match answer {
+            Some(answer) => write!(f, "{end} {who} {object} {call:?} -> {answer:?}"),
+            None if *dropped => write!(f, "open, dropped, {who} {object} {call:?}"),
+            None => write!(f, "open {who} {object} {call:?}"),
+        }
+    }
+}
+
+/// All that was written in a folder.
+pub fn read(folder: &Path) -> Vec<Event> {
+    let mut events = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let text = std::fs::read_to_string(entry.expect("it can be read").path());
+        for line in text.expect("it is text").lines() {
+            events.push(serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")));
+        }
+    }
+    events
+}
