@@ -106,6 +106,21 @@ pub(crate) async fn the_same_key_twice_in_an_array_is_one_job(b: &mut Bench) {
     b.no_job("b").await;
 }
 
+pub(crate) async fn a_replacement_in_an_array_never_moves_to_another_queue(b: &mut Bench) {
+    let one = |name: &str, id: &str, payload: &str| {
+        job(name).id(id).unique(unique("k", OnConflict::Replace)).payload(payload)
+    };
+    let answer =
+        b.push_all(vec![one("q", "a", "1"), one("other", "b", "2"), one("q", "c", "3")]).await;
+    let said: Vec<_> = answer
+        .iter()
+        .map(|pushed| (pushed.job.id.as_str(), pushed.duplicate, pushed.replaced))
+        .collect();
+    assert_eq!(said, [("a", false, false), ("a", true, false), ("a", true, true)]);
+    let there = b.job("a").await;
+    assert_eq!((there.queue.as_str(), there.payload), ("q", Some(json("3"))));
+}
+
 pub(crate) async fn an_array_with_a_taken_key_that_rejects_stores_nothing(b: &mut Bench) {
     b.push(job("q").id("first").unique(unique("k", OnConflict::Reject))).await;
     let late = job("q").id("late").unique(unique("k", OnConflict::Reject));

@@ -80,6 +80,7 @@ macro_rules! sentences_of_jobs {
                 an_array_is_stored_whole_or_not_at_all
                 the_same_id_twice_in_an_array_is_one_job
                 the_same_key_twice_in_an_array_is_one_job
+                a_replacement_in_an_array_never_moves_to_another_queue
                 an_array_with_a_taken_key_that_rejects_stores_nothing
                 a_short_answer_has_the_ids
                 a_moment_in_the_past_is_now

@@ -216,10 +216,16 @@ impl Space {
                 Plan::Earlier(index) => {
                     let seq = done[index].seq;
                     let id = done[index].id.clone();
-                    // What the same call stored a moment ago may be replaced as any other.
+                    // What the same call stored a moment ago may be replaced as any other, and as
+                    // any other never by a job of another queue.
                     let replace =
-                        job.unique.as_ref().is_some_and(|u| u.on_conflict == OnConflict::Replace);
-                    match self.job_by_seq(seq).filter(|_| replace && job.id.as_ref() != Some(&id)) {
+                        job.unique.as_ref().is_some_and(|u| u.on_conflict == OnConflict::Replace)
+                            && job.id.as_ref() != Some(&id);
+                    let there = self.job_by_seq(seq).filter(|slot| {
+                        let queue = self.shapes[self.jobs[*slot].shape].queue;
+                        replace && self.queues[queue].name.as_ref() == Some(&job.queue)
+                    });
+                    match there {
                         Some(slot) => {
                             self.replace_job(slot, job, now);
                             (seq, id, true, true)
@@ -325,13 +331,17 @@ impl Space {
             there.unique = Some(Box::new(unique));
         }
         self.take_key(slot, now);
-        let patch = ContentPatch {
-            kind: Some(job.kind),
-            payload: Some(job.payload),
-            labels: Some(job.labels),
-        };
-        self.out.rows.job(seq).patch = Some(Box::new(patch));
-        self.out.rows.job(seq).error = Some(None);
+        let NewJob { kind, payload, labels, .. } = job;
+        let change = self.out.rows.job(seq);
+        match &mut change.new {
+            // A row that this very step makes is made with the new content.
+            Some(new) => new.2 = JobContent { kind, payload, labels },
+            None => {
+                let (kind, payload, labels) = (Some(kind), Some(payload), Some(labels));
+                change.patch = Some(Box::new(ContentPatch { kind, payload, labels }));
+            }
+        }
+        change.error = Some(None);
         if self.jobs[slot].run_at > now { self.schedule(slot) } else { self.make_ready(slot, now) }
     }
 

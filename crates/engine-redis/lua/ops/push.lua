@@ -339,9 +339,11 @@ function T.push_one(new, plan, done, default_retry, now)
   elseif plan[1] == 'earlier' then
     local first = done[plan[2]]
     answer = { seq = first.seq, id = first.id, dup = true }
-    -- What the same call stored a moment ago may be replaced as any other.
-    if new.u and new.u[4] == 'r' and new.id ~= first.id then
-      replace_job(T.job(first.seq), new, default_retry, now)
+    -- What the same call stored a moment ago may be replaced as any other, and as any other never by a job
+    -- of another queue.
+    local job = T.job(first.seq)
+    if new.u and new.u[4] == 'r' and new.id ~= first.id and db.see('s', job.shape).qn == new.q then
+      replace_job(job, new, default_retry, now)
       answer.rep = true
     end
   else
