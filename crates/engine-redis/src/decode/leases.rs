@@ -45,16 +45,7 @@ pub(crate) struct LeasedReply {
 /// shape, how many, their names, the first row, limits]`. The names are one text, the rows one after the
 /// other; the limits with weight and booked cost.
 #[derive(Deserialize)]
-struct RunReply(
-    u64,
-    u64,
-    Maybe<u64>,
-    usize,
-    usize,
-    usize,
-    usize,
-    Vec<(LimitName, u64, u64)>,
-);
+struct RunReply(u64, u64, Maybe<u64>, usize, usize, usize, usize, Vec<(LimitName, u64, u64)>);
 
 /// A fence, eight bytes, and a row number, six.
 const NAME_BYTES: usize = 14;
@@ -84,9 +75,8 @@ impl RunReply {
         all: &mut Vec<LeaseView>,
     ) -> Result<(), Malformed> {
         let timeout = self.2.0.map_or(0, |deadline| deadline.saturating_sub(self.0));
-        let limits = self.7.iter().map(|(limit, weight, cost)| {
-            (limit.as_str().to_owned(), *weight, *cost)
-        });
+        let limits =
+            self.7.iter().map(|(limit, weight, cost)| (limit.as_str().to_owned(), *weight, *cost));
         let held = Held(ttl, timeout, limits.collect(), Vec::new());
         for (fence, seq, row) in self.each(blobs)? {
             let lease = Named { fence, seq, holder, job: None, held: &held };

@@ -14,9 +14,7 @@ mod settings;
 mod tests;
 
 pub(crate) use body::{body_of, read_body};
-pub(crate) use copied::{
-    BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs,
-};
+pub(crate) use copied::{BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs};
 pub(crate) use items::Later;
 pub(crate) use jobs::{
     ListJobsArgs, ManyArgs, NewBody, PatchJobArgs, PushArgs, RefArgs, content_bytes, letter,

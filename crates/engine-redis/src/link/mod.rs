@@ -133,11 +133,7 @@ impl Link {
 
     /// Shows every key of every primary that matches a pattern, some of them twice. It goes through all
     /// keys there are, in steps: for what an operator does, and never for a call.
-    pub async fn keys(
-        &self,
-        pattern: &str,
-        mut show: impl FnMut(&[u8]),
-    ) -> Result<(), LinkError> {
+    pub async fn keys(&self, pattern: &str, mut show: impl FnMut(&[u8])) -> Result<(), LinkError> {
         let how = Sending { within: self.inner.within, asking: false };
         for node in self.inner.routes.all().await? {
             let mut cursor = b"0".to_vec();
