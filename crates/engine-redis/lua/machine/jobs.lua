@@ -55,7 +55,8 @@ local function decode(seq, row, life)
     unique = cmsgpack.unpack(sub(row, after_n + 1, after_n + n))
   end
   local job = {
-    seq = seq, id = sub(row, HEAD + 1, after_id - 1), b = sub(row, after_id + 1, after_b - 1), shape = shape, created_at = created_at, arrival = arrival,
+    seq = seq, id = sub(row, HEAD + 1, after_id - 1), b = sub(row, after_id + 1, after_b - 1),
+    shape = shape, created_at = created_at, arrival = arrival,
     run_at = created_at, bytes = bytes, unique = unique, state = 'w', wait = 0, ended = 0,
     lost = 0, released = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
   }

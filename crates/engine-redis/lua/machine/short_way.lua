@@ -159,7 +159,8 @@ function T.read_short_life(job, life)
     job.state, job.started_at = 'r', rest.granted_at
     job.lease = {
       fence = fence, seq = seq, expires_at = rest.expires_at, holder = rest.holder,
-      granted_at = rest.granted_at, ttl = rest.ttl, deadline = rest.deadline, limits = rest.limits or {}, resources = {},
+      granted_at = rest.granted_at, ttl = rest.ttl, deadline = rest.deadline,
+      limits = rest.limits or {}, resources = {},
       request = rest.request, extended = false, again = false, seen_at = rest.granted_at,
     }
   else

@@ -1,10 +1,11 @@
 -- lease: asks for jobs of queues, or for needs alone.
 --
--- args: {queues, max} or {needs}; kn = what the caller knows (T.look_at_run); wait, ttl (us), worker, rq (request id), place, taker, proc.
--- Replies {leases, runs (of grants that went the short way, each with how many of `leases` stand before
--- it), next_at, reasons, waits, more, over}. `waits`: the call is registered, and is repeated
--- when its process is signalled; `more`: its bounded work was not enough, it is repeated at once; `over`:
--- the same request waits by another call now, and this one is answered with nothing. Cost: about twelve commands, and four for each grant.
+-- args: {queues, max} or {needs}; kn = what the caller knows (T.look_at_run); wait, ttl (us), worker, rq
+-- (request id), place, taker, proc. Replies {leases, runs (of grants that went the short way, each with how
+-- many of `leases` stand before it), next_at, reasons, waits, more, over}. `waits`: the call is registered,
+-- and is repeated when its process is signalled; `more`: its bounded work was not enough, it is repeated at
+-- once; `over`: the same request waits by another call now, and this one is answered with nothing. Cost: about
+-- fifteen commands, and for each grant that went the long way four.
 
 -- `ttl: 0s` leaves no lease, so it goes only with needs that leave nothing to give back.
 local function check_tokens(args)

@@ -1,11 +1,11 @@
 -- settle: ends leases with an outcome; and the ends that nobody asked for, by force or undelivered.
 --
--- args: {items, shapes, dr, kn, claims}. An item: {f, s, c = claim (machine/reclaim), o = 'S' 'F' 'Z' 'R', result, error, retry_in, last, for, until,
--- resources = {{pool, id, word, for, until, reason}}, limits = {{limit, pause, spent}}, push}. Or {plain,
--- results}, where all simply succeeded: {f, s, …}, and the results of some by their place. Replies one
--- {ok, state, run_at, pushed} or {ok = false, code} each, or {all} if all of `plain` ended so. Only the
--- holder may settle, once: a late or foreign settle changes nothing, the same settle again is answered as the
--- first was. Works when the store is full, unless it pushes.
+-- args: {items, shapes, dr, kn, claims}. An item: {f, s, c = claim (machine/reclaim), o = 'S' 'F' 'Z' 'R',
+-- result, error, retry_in, last, for, until, resources = {{pool, id, word, for, until, reason}}, limits =
+-- {{limit, pause, spent}}, push}. Or {plain, results}, where all simply succeeded: {f, s, …}, and the results
+-- of some by their place. Replies one {ok, state, run_at, pushed} or {ok = false, code} each, or {all} if all
+-- of `plain` ended so. Only the holder may settle, once: a late or foreign settle changes nothing, the same
+-- settle again is answered as the first was. Works when the store is full, unless it pushes.
 
 -- What a lease's name means now: 'live' (lease, job), 'past' (outcome, state, run_at) or 'lost'.
 local function known(fence, seq)

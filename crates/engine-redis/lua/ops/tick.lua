@@ -1,4 +1,7 @@
--- tick: {proc, waiters, kn = what the caller knows (T.look_at_run), set = what it is told of the namespace (T.set_space)}. What time does, and who does it at the due moment. Replies {more, claim, behind}.
+-- tick: what time does, and who does it at the due moment.
+--
+-- args: {proc, waiters, kn = what the caller knows (T.look_at_run), set = what it is told of the namespace
+-- (T.set_space)}. Replies {more, claim, behind}.
 --
 -- One process has the claim and ticks when something is due; the others tick a little later, if the
 -- claim did not move. A process is alive as long as it ticks. Works when the store is full.

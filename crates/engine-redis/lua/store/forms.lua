@@ -6,7 +6,8 @@
 
 -- Kinds of fields: v a value (nil is kept as false), o an ordered set, l a line, p priorities.
 local FORMS = {
-  m = { 'version', 'v', 'last', 'v', 'pulse', 'v', 'deaf_at', 'v', 'behind', 'v', 'fence', 'v', 'arrival', 'v', 'seq', 'v',
+  m = { 'version', 'v', 'last', 'v', 'pulse', 'v', 'deaf_at', 'v', 'behind', 'v', 'fence', 'v',
+    'arrival', 'v', 'seq', 'v',
     'used', 'v', 'number', 'v', 'settings', 'v', 'live', 'v', 'pending', 'v', 'families', 'v', 'kept', 'v',
     'patience', 'v', 'retain_bytes', 'v', 'next_due', 'v', 'signalled', 'v', 'claim', 'v',
     'steps', 'v', 'run', 'v', 'learns_until', 'v', 'ttl_max', 'v',
