@@ -91,7 +91,7 @@ impl Taking {
             let mut gathers = None;
             if asking.is_none() && free > 0 && !self.empty {
                 let until = *free_since.get_or_insert_with(Instant::now) + GATHER_MAX;
-                if slots.none_works() || free * 2 >= worker.concurrency || Instant::now() >= until {
+                if slots.none_works() || Instant::now() >= until {
                     asking = Some(self.ask(worker, free, !running.is_empty()));
                     free_since = None;
                 } else {
