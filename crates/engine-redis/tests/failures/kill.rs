@@ -152,10 +152,10 @@ async fn a_store_that_forgot_grants_nothing_exclusive_until_it_has_learnt() {
             assert!(again.fence > run.fence, "fences rise");
             run_at = Some(begin.elapsed());
         }
-        if lock_at.is_none() {
-            let held = see(&engine, "held").await;
-            assert_eq!(held.state, JobState::Running, "nothing is reaped while it learns");
-        }
+        // Learning and the fresh ttl of the silent holder end in the same moment, which may be now.
+        let reaped = see(&engine, "held").await.state != JobState::Running;
+        let learnt = begin.elapsed() >= TTL.std() - Duration::from_millis(50);
+        assert!(learnt || !reaped, "nothing is reaped while it learns");
         lock_at.is_some() && run_at.is_some()
     })
     .await;
