@@ -62,7 +62,7 @@ impl Known {
         self.lock().signer = Some(signer);
     }
 
-    /// A lease of this ttl (µs) was granted, or kept alive.
+    /// A lease of this ttl (µs) was asked for, or kept alive.
     pub(crate) fn saw_ttl(&self, ttl: u64) {
         let now = Instant::now();
         let mut state = self.lock();

@@ -307,11 +307,10 @@ impl Call {
         let knows = &self.caller.knows();
         let wait = Wait { left, taker: &self.taker, proc, again, knows };
         let args = pack(&LeaseArgs::of(&self.lease, &wait));
-        let answered: Answered<LeasedReply> = self.caller.ask("lease", args).await?;
-        if answered.reply.has_leases() {
-            self.caller.space.known.saw_ttl(self.lease.ttl.us());
-        }
-        Ok(answered)
+        // Also what was asked for in vain: where all is lost, and this process comes first, it is the best
+        // guess of what others were granted.
+        self.caller.space.known.saw_ttl(self.lease.ttl.us());
+        Ok(self.caller.ask("lease", args).await?)
     }
 
     /// Its caller is gone: nobody is told anything, and its place is kept for a while.
