@@ -30,7 +30,7 @@ function T.end_lease(lease, job, ending, now)
     T.timer_clear('dl', name)
   end
   T.return_needs(lease, name, ending, now)
-  T.unhold(lease.holder, job ~= nil and job.lost > 0)
+  T.unhold(lease.holder, 1, job ~= nil and job.lost > 0)
   if not job then
     db.drop('lf', text(lease.fence))
     if kind ~= 'undelivered' then

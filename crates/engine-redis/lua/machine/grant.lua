@@ -117,42 +117,35 @@ function T.grant_head(lane, asker, now)
     held[3] = T.take_limit(held[1], held[2], held[3], now)
   end
   T.book_turn(lane)
-  if space.live == 0 then
-    -- Nobody had to tick before: the engine was not deaf.
-    space.pulse = now
-  end
-  space.live = space.live + 1
+  T.more_live(1, asker.ttl, now)
   local job, deadline
   if not is_caller then
     job = T.job(slot)
     local timeout = db.get('s', job.shape).timeout
     deadline = timeout and now + timeout
   end
-  T.note_ttl(asker.ttl, now)
-  local expires_at = now + asker.ttl
   if deadline then
-    expires_at = min(expires_at, deadline + floor(asker.ttl / 4))
     T.timer_set('dl', deadline, lease_id)
   end
   local lease = {
     fence = fence, seq = seq, holder = asker.worker, granted_at = now, ttl = asker.ttl,
     deadline = deadline, limits = limits, resources = resources, request = asker.request, seen_at = now,
   }
-  T.set_expiry(lease, expires_at)
-  T.hold(asker.worker, l.suspect)
+  T.set_expiry(lease, T.expiry(asker.ttl, deadline, now))
+  T.hold(asker.worker, 1, l.suspect)
   if is_caller then
     db.put('lf', text(fence), lease)
     T.leave_lane(lane, arrival, slot, now)
   else
-    job.lease = lease
-    T.start_job(job, lane, arrival, now)
+    T.leave_lane(lane, arrival, slot, now)
+    T.run_job(job, lease, now)
   end
   return lease
 end
 
-function T.start_job(job, lane, arrival, now)
-  T.leave_lane(lane, arrival, job.seq, now)
-  job.state, job.started_at, job.lane = 'r', now, nil
+-- A job that waits nowhere any more runs under this lease, from its grant on.
+function T.run_job(job, lease, now)
+  job.lease, job.state, job.started_at, job.lane = lease, 'r', lease.granted_at, nil
   if job.expires_at then
     T.timer_clear('ex', T.pad(job.seq))
   end

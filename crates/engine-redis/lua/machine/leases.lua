@@ -30,21 +30,39 @@ function T.set_expiry(lease, at)
   T.timer_set('e', at, T.lease_id(lease.fence, lease.seq))
 end
 
+-- Until when a lease lives that is granted or heard of now: never long beyond its deadline.
+function T.expiry(ttl, deadline, now)
+  local at = now + ttl
+  return deadline and min(at, deadline + floor(ttl / 4)) or at
+end
+
+-- So many leases of this ttl live from now on.
+function T.more_live(n, ttl, now)
+  local space = db.space
+  if space.live == 0 then
+    -- Nobody had to tick before: the engine was not deaf.
+    space.pulse = now
+  end
+  space.live = space.live + n
+  T.note_ttl(ttl, now)
+end
+
 -- What a holder holds: {leases, suspects}; one without a name is told apart by ''.
 function T.holding(holder)
   return db.get('ho', holder or '')
 end
 
-function T.hold(holder, suspect)
+-- It holds so many more, all suspects or none.
+function T.hold(holder, n, suspect)
   local held = T.holding(holder) or db.put('ho', holder or '', { leases = 0, suspects = 0 })
-  held.leases = held.leases + 1
-  held.suspects = held.suspects + (suspect and 1 or 0)
+  held.leases = held.leases + n
+  held.suspects = held.suspects + (suspect and n or 0)
 end
 
-function T.unhold(holder, suspect)
+function T.unhold(holder, n, suspect)
   local held = T.holding(holder)
-  held.leases = held.leases - 1
-  held.suspects = held.suspects - (suspect and 1 or 0)
+  held.leases = held.leases - n
+  held.suspects = held.suspects - (suspect and n or 0)
   if held.leases == 0 then
     db.drop('ho', holder or '')
   end

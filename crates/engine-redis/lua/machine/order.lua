@@ -263,18 +263,6 @@ function T.forget_idle_groups(queue, rank)
   end
 end
 
--- A deleted queue remembers no turns.
-function T.forget_turns(queue, rank)
-  local q = db.get('q', queue)
-  local turns = q.priorities[rank]
-  if turns then
-    turns.v = 9007199254740991
-  end
-  while q.priorities[rank] and q.priorities[rank].idle.n > 0 do
-    T.forget_idle_groups(queue, rank)
-  end
-end
-
 -- ---- A lane's jobs ----
 
 -- Puts a job or a caller into a lane.
@@ -362,15 +350,7 @@ function T.order_lane(lane)
   if l.ordered == key then
     return
   end
-  local open, at = db.get('b', l.bundle).open, bundle_open(l.bundle)
-  local member = number_text(lane)
-  if l.ordered and key then
-    O.move(open, at, key, member)
-  elseif key then
-    O.add(open, at, key, member)
-  else
-    O.rem(open, at, member)
-  end
+  O.place(db.get('b', l.bundle).open, bundle_open(l.bundle), l.ordered, key, number_text(lane))
   l.ordered = key
   T.order_bundle(l.bundle)
 end
@@ -385,15 +365,7 @@ function T.order_bundle(bundle)
   if b.ordered == key then
     return
   end
-  local open, at = db.get('g', b.group).open, group_open(b.group)
-  local member = number_text(bundle)
-  if b.ordered and key then
-    O.move(open, at, key, member)
-  elseif key then
-    O.add(open, at, key, member)
-  else
-    O.rem(open, at, member)
-  end
+  O.place(db.get('g', b.group).open, group_open(b.group), b.ordered, key, number_text(bundle))
   b.ordered = key
   T.order_group(b.group)
 end
@@ -484,11 +456,7 @@ function T.heads_taken(lane, n, now)
   -- The only bundle of the only group: its place on the levels above does not change. The same in fewer
   -- steps.
   local head, open, at, first = L.first(l.line, lane_line(lane)), b.open, bundle_open(l.bundle), nil
-  if head then
-    O.move(open, at, head, number_text(lane))
-  else
-    O.rem(open, at, number_text(lane))
-  end
+  O.place(open, at, l.ordered, head, number_text(lane))
   l.ordered = head
   if open.n == 1 and not open.z then
     first = open[1]

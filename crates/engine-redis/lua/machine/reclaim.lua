@@ -109,21 +109,6 @@ local function take_again(lease, name, now)
   end
 end
 
--- Its job runs under it again.
-local function run_again(job, lease, now)
-  T.stop_waiting(job, now)
-  job.lease, job.state, job.lane, job.started_at = lease, 'r', nil, lease.granted_at
-  if job.expires_at then
-    T.timer_clear('ex', T.pad(job.seq))
-  end
-  local q = db.get('q', db.get('s', job.shape).q)
-  q.running = q.running + 1
-  if job.unique and job.unique[2] == 's' then
-    T.drop_key(job.unique[1], job.seq, now)
-  end
-  T.dirty(job)
-end
-
 -- Makes a forgotten lease again, and its job, if it may be: the lease and the job; or nil. A lease that
 -- lives, or whose end is remembered, is left as it is.
 function T.reclaim(fence, seq, claim, now)
@@ -159,21 +144,16 @@ function T.reclaim(fence, seq, claim, now)
     local lease_of_other, job_of_other = T.lease(T.parse_lease(other))
     T.end_lease(lease_of_other, job_of_other, { kind = 'forced' }, now)
   end
-  if space.live == 0 then
-    space.pulse = now
-  end
-  space.live = space.live + 1
   space.fence = max(space.fence, fence)
-  T.note_ttl(ttl, now)
-  T.hold(holder, job ~= nil and job.lost > 0)
+  T.more_live(1, ttl, now)
+  T.hold(holder, 1, job ~= nil and job.lost > 0)
   if deadline then
     T.timer_set('dl', deadline, name)
-    T.set_expiry(lease, min(now + ttl, deadline + floor(ttl / 4)))
-  else
-    T.set_expiry(lease, now + ttl)
   end
+  T.set_expiry(lease, T.expiry(ttl, deadline, now))
   if job then
-    run_again(job, lease, now)
+    T.stop_waiting(job, now)
+    T.run_job(job, lease, now)
   else
     db.put('lf', text(fence), lease)
   end

@@ -120,10 +120,7 @@ local NAME_AT, BYTES_AT, TAIL_AT = 8, 22, 26
 local function tail_of(shape, number, asker, limits, now)
   local timeout = db.see('s', number).timeout
   local deadline = timeout and now + timeout
-  local expires_at = now + asker.ttl
-  if deadline then
-    expires_at = min(expires_at, deadline + floor(asker.ttl / 4))
-  end
+  local expires_at = T.expiry(asker.ttl, deadline, now)
   T.sooner(expires_at)
   local holder, held = asker.worker or '', limits and cmsgpack.pack(limits) or ''
   return {
@@ -214,19 +211,12 @@ end
 
 -- So many heads of an open lane were granted.
 local function took(lane, n, asker, now)
-  local space = db.space
-  if space.live == 0 then
-    -- Nobody had to tick before: the engine was not deaf.
-    space.pulse = now
-  end
-  space.live = space.live + n
-  T.note_ttl(asker.ttl, now)
+  T.more_live(n, asker.ttl, now)
+  T.hold(asker.worker, n, false)
   local l = db.get('l', lane)
   local q, b = db.get('q', l.queue), db.get('b', l.bundle)
   q.waiting, b.waiting = q.waiting - n, b.waiting - n
   q.running = q.running + n
-  local held = T.holding(asker.worker) or db.put('ho', asker.worker or '', { leases = 0, suspects = 0 })
-  held.leases = held.leases + n
   L.take(l.line, T.lane_line(lane), n)
   T.heads_taken(lane, n, now)
 end
@@ -478,12 +468,7 @@ function T.settle_short(plain, results, now)
   for _, rest in pairs(rests) do
     rest.class.n = rest.class.n + rest.n
     T.hear_worker(rest.holder, now)
-    local holder = rest.holder or ''
-    local held = db.get('ho', holder)
-    held.leases = held.leases - rest.n
-    if held.leases == 0 then
-      db.drop('ho', holder)
-    end
+    T.unhold(rest.holder, rest.n, false)
   end
   for number, class in pairs(classes) do
     local q = db.get('q', class.shape.q)

@@ -29,11 +29,7 @@ T.op('extend', { 'write', 'allow-oom' }, function(args, now)
         lease.ttl = args.ttl
       end
       longest = max(longest, lease.ttl)
-      local expires_at = now + lease.ttl
-      if lease.deadline then
-        expires_at = min(expires_at, lease.deadline + floor(lease.ttl / 4))
-      end
-      expires_at = max(expires_at, lease.expires_at)
+      local expires_at = max(T.expiry(lease.ttl, lease.deadline, now), lease.expires_at)
       if expires_at ~= lease.expires_at then
         T.set_expiry(lease, expires_at)
       end

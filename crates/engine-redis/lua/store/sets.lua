@@ -260,6 +260,17 @@ function O.move(set, key, score, member)
   end
 end
 
+-- Where a member stands now that stood at one score and is to stand at another; nil is not there.
+function O.place(set, key, was, score, member)
+  if was and score then
+    O.move(set, key, score, member)
+  elseif score then
+    O.add(set, key, score, member)
+  elseif was then
+    O.rem(set, key, member)
+  end
+end
+
 -- Takes a member out; whether it was there (a large set is told so by its owner: it must be).
 function O.rem(set, key, member)
   if set.z then

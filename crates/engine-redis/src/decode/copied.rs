@@ -5,17 +5,16 @@ use serde::de::DeserializeOwned;
 use tenure_core::copy::{
     Cursor, Head, Holds, Item, Job, Key, Lease, Limit, Page, Pool, Queue, Resource, Setting, Turn,
 };
-use tenure_core::job::{JobError, Outcome};
 use tenure_core::names::{
     Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
 };
 use tenure_core::secret::Json;
-use tenure_core::settings::{LimitSettings, Pick, PoolSettings, QueueSettings, ResourceState};
 use tenure_core::time::{Moment, Span};
 
-use super::jobs::{ErrorReply, NeedReply, RetryReply, State, UniqueReply, needs, span};
+use super::jobs::{NeedReply, RetryReply, State, UniqueReply, errors};
 use super::lenient::{Maybe, Table};
-use super::settings::{RateReply, rate};
+use super::resources::resource_state;
+use super::settings::{RateReply, limit_settings, pool_settings, queue_settings};
 use super::{Blobs, Malformed};
 use crate::encode::{FOREVER_US, read_body};
 
@@ -124,17 +123,16 @@ pub(crate) struct QueueCopied {
 
 impl Copied for QueueCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
-        let share = |(group, n): (String, u32)| Some((Group::parse(&group).ok()?, n));
         Ok(Item::Queue(Queue {
             name: self.name,
-            settings: QueueSettings {
-                needs: needs(self.needs),
-                retry: self.retry.0.map(RetryReply::read).transpose()?,
-                timeout: span(self.timeout),
-                retain: span(self.retain),
-                max_waiting: self.max_waiting.0,
-                shares: self.shares.0.into_iter().filter_map(share).collect(),
-            },
+            settings: queue_settings(
+                self.needs,
+                self.retry,
+                self.timeout,
+                self.retain,
+                self.max_waiting,
+                self.shares,
+            )?,
             paused_until: until(self.paused_until),
             since: Moment::from_us(self.since),
         }))
@@ -154,11 +152,7 @@ pub(crate) struct SettingCopied {
 
 impl Copied for SettingCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
-        let settings = LimitSettings {
-            concurrency: self.concurrency.0,
-            rate: rate(self.rate),
-            gap: span(self.gap),
-        };
+        let settings = limit_settings(self.concurrency, self.rate, self.gap);
         Ok(Item::Setting(Setting { name: self.name, settings }))
     }
 }
@@ -251,16 +245,15 @@ pub(crate) struct PoolCopied {
 
 impl Copied for PoolCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
-        let random = self.pick.0.as_deref() == Some("random");
         Ok(Item::Pool(Pool {
             name: self.name,
-            settings: PoolSettings {
-                quarantine: span(self.quarantine).unwrap_or_default(),
-                cooldown: span(self.cooldown).unwrap_or_default(),
-                rate: rate(self.rate),
-                max_uses: self.max_uses.0,
-                pick: if random { Pick::Random } else { Pick::Lru },
-            },
+            settings: pool_settings(
+                self.quarantine,
+                self.cooldown,
+                self.rate,
+                self.max_uses,
+                self.pick,
+            )?,
             version: self.version,
             generation: self.generation,
         }))
@@ -304,12 +297,7 @@ impl Copied for ResourceCopied {
             id: self.id,
             tags: self.tags,
             slots: self.slots,
-            state: match self.state.as_str() {
-                "a" => ResourceState::Available,
-                "c" => ResourceState::Cooling,
-                "b" => ResourceState::Banned,
-                _ => return Err(Malformed("the state of a resource")),
-            },
+            state: resource_state(&self.state)?,
             until: Moment::from_us(self.till),
             rest: Span::from_us(self.rest),
             reason: self.reason.0,
@@ -369,17 +357,6 @@ impl Copied for JobCopied {
         let json = |number: Maybe<usize>| -> Result<Option<Json>, Malformed> {
             number.0.map(|number| blobs.json(number)).transpose()
         };
-        let errors: Vec<ErrorReply> = match self.e.0 {
-            Some(number) => rmp_serde::from_slice(blobs.get(number)?)
-                .map_err(|_| Malformed("the errors of a job"))?,
-            None => Vec::new(),
-        };
-        let errors = errors.into_iter().map(|ErrorReply(attempt, at, error, outcome)| JobError {
-            attempt,
-            at: Moment::from_us(at),
-            error,
-            outcome: if outcome == "L" { Outcome::Lost } else { Outcome::Failed },
-        });
         let State(state) = self.st;
         let at = |at: Maybe<u64>| at.0.filter(|us| *us > 0).map(Moment::from_us);
         Ok(Item::Job(Box::new(Job {
@@ -417,7 +394,7 @@ impl Copied for JobCopied {
             result: json(self.r)?,
             progress: json(self.p)?,
             error: self.err.0,
-            errors: errors.collect(),
+            errors: errors(self.e, blobs)?,
         })))
     }
 }

@@ -205,7 +205,7 @@ pub(crate) struct Stored(
 
 /// One run that did not end well: `[attempt, at, error, "f" or "l"]`.
 #[derive(Deserialize)]
-pub(super) struct ErrorReply(pub(super) u32, pub(super) u64, pub(super) String, pub(super) String);
+struct ErrorReply(u32, u64, String, String);
 
 /// What of a job is beside its row and its life.
 #[derive(Default)]
@@ -271,6 +271,20 @@ pub(super) fn first_run(
     Ok((job, id))
 }
 
+/// The errors of a job, if it has any: the number of the part that has them.
+pub(super) fn errors(number: Maybe<usize>, blobs: &Blobs) -> Result<Vec<JobError>, Malformed> {
+    let Some(number) = number.0 else { return Ok(Vec::new()) };
+    let errors: Vec<ErrorReply> =
+        rmp_serde::from_slice(blobs.get(number)?).map_err(|_| Malformed("the errors of a job"))?;
+    let read = |ErrorReply(attempt, at, error, outcome)| JobError {
+        attempt,
+        at: Moment::from_us(at),
+        error,
+        outcome: if outcome == "L" { Outcome::Lost } else { Outcome::Failed },
+    };
+    Ok(errors.into_iter().map(read).collect())
+}
+
 impl Stored {
     /// The job as the contract shows it; its payload and its result only if `full`.
     pub(crate) fn view(self, blobs: &Blobs, full: bool) -> Result<JobView, Malformed> {
@@ -281,21 +295,10 @@ impl Stored {
             None => Life::of_new(&row),
         };
         let json = |number: Option<usize>| number.map(|number| blobs.json(number)).transpose();
-        let errors: Vec<ErrorReply> = match errors.0 {
-            Some(number) => rmp_serde::from_slice(blobs.get(number)?)
-                .map_err(|_| Malformed("the errors of a job"))?,
-            None => Vec::new(),
-        };
-        let errors = errors.into_iter().map(|ErrorReply(attempt, at, error, outcome)| JobError {
-            attempt,
-            at: Moment::from_us(at),
-            error,
-            outcome: if outcome == "L" { Outcome::Lost } else { Outcome::Failed },
-        });
         let parts = Parts {
             result: json(result.0.filter(|_| full))?,
             progress: json(progress.0)?,
-            errors: errors.collect(),
+            errors: self::errors(errors, blobs)?,
         };
         let lease = life.lease.as_ref().map(|lease| {
             let holder = lease.holder.as_deref().unwrap_or(ANONYMOUS);

@@ -37,6 +37,16 @@ pub(crate) struct ResourceReply {
     last_used_at: Maybe<u64>,
 }
 
+/// A state by its letter.
+pub(super) fn resource_state(letter: &str) -> Result<ResourceState, Malformed> {
+    match letter {
+        "a" => Ok(ResourceState::Available),
+        "c" => Ok(ResourceState::Cooling),
+        "b" => Ok(ResourceState::Banned),
+        _ => Err(Malformed("the state of a resource")),
+    }
+}
+
 impl ResourceReply {
     pub(crate) fn view(self, blobs: &Blobs) -> Result<ResourceView, Malformed> {
         let data = match self.data.0 {
@@ -48,12 +58,7 @@ impl ResourceReply {
             data,
             tags: self.tags,
             slots: self.slots,
-            state: match self.state.as_str() {
-                "a" => ResourceState::Available,
-                "c" => ResourceState::Cooling,
-                "b" => ResourceState::Banned,
-                _ => return Err(Malformed("the state of a resource")),
-            },
+            state: resource_state(&self.state)?,
             reason: self.reason.0,
             in_use: self.in_use,
             until: moment(self.until),

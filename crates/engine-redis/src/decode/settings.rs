@@ -50,8 +50,58 @@ pub(super) fn holders(holders: Vec<HolderReply>, blobs: &Blobs) -> Result<Vec<Ho
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct RateReply(u32, u64, u32);
 
-pub(super) fn rate(rate: Maybe<RateReply>) -> Option<Rate> {
+fn rate(rate: Maybe<RateReply>) -> Option<Rate> {
     rate.0.map(|RateReply(count, per, burst)| Rate { count, per: Span::from_us(per), burst })
+}
+
+/// The settings of a queue, field by field as a reply has them.
+pub(super) fn queue_settings(
+    of_needs: Vec<NeedReply>,
+    retry: Maybe<RetryReply>,
+    timeout: Maybe<u64>,
+    retain: Maybe<u64>,
+    max_waiting: Maybe<u32>,
+    shares: Table<u32>,
+) -> Result<QueueSettings, Malformed> {
+    let share = |(group, n): (String, u32)| Some((Group::parse(&group).ok()?, n));
+    Ok(QueueSettings {
+        needs: needs(of_needs),
+        retry: retry.0.map(RetryReply::read).transpose()?,
+        timeout: span(timeout),
+        retain: span(retain),
+        max_waiting: max_waiting.0,
+        shares: shares.0.into_iter().filter_map(share).collect(),
+    })
+}
+
+/// The settings of a limit.
+pub(super) fn limit_settings(
+    concurrency: Maybe<u32>,
+    of_rate: Maybe<RateReply>,
+    gap: Maybe<u64>,
+) -> LimitSettings {
+    LimitSettings { concurrency: concurrency.0, rate: rate(of_rate), gap: span(gap) }
+}
+
+/// The settings of a pool.
+pub(super) fn pool_settings(
+    quarantine: Maybe<u64>,
+    cooldown: Maybe<u64>,
+    of_rate: Maybe<RateReply>,
+    max_uses: Maybe<u32>,
+    pick: Maybe<String>,
+) -> Result<PoolSettings, Malformed> {
+    Ok(PoolSettings {
+        quarantine: span(quarantine).unwrap_or_default(),
+        cooldown: span(cooldown).unwrap_or_default(),
+        rate: rate(of_rate),
+        max_uses: max_uses.0,
+        pick: match pick.0.as_deref() {
+            None | Some("lru") => Pick::Lru,
+            Some("random") => Pick::Random,
+            Some(_) => return Err(Malformed("the pick of a pool")),
+        },
+    })
 }
 
 /// A queue.
@@ -94,20 +144,19 @@ struct CountsReply {
 
 impl QueueReply {
     pub(crate) fn view(self) -> Result<QueueView, Malformed> {
-        let share = |(group, n): (String, u32)| Some((Group::parse(&group).ok()?, n));
         let counts = self.counts;
         Ok(QueueView {
             name: self.name,
             paused: self.paused,
             paused_until: moment(self.paused_until),
-            settings: QueueSettings {
-                needs: needs(self.needs),
-                retry: self.retry.0.map(RetryReply::read).transpose()?,
-                timeout: span(self.timeout),
-                retain: span(self.retain),
-                max_waiting: self.max_waiting.0,
-                shares: self.shares.0.into_iter().filter_map(share).collect(),
-            },
+            settings: queue_settings(
+                self.needs,
+                self.retry,
+                self.timeout,
+                self.retain,
+                self.max_waiting,
+                self.shares,
+            )?,
             counts: QueueCounts {
                 ready: counts.ready,
                 blocked: counts.blocked,
@@ -159,11 +208,7 @@ impl LimitReply {
         Ok(LimitView {
             name: self.name,
             template: self.template.0,
-            settings: LimitSettings {
-                concurrency: self.concurrency.0,
-                rate: rate(self.rate),
-                gap: span(self.gap),
-            },
+            settings: limit_settings(self.concurrency, self.rate, self.gap),
             in_use: self.in_use,
             external: self.external,
             waiting: self.waiting,
@@ -203,20 +248,15 @@ pub(crate) struct PoolReply {
 
 impl PoolReply {
     pub(crate) fn view(self) -> Result<PoolView, Malformed> {
-        let pick = match self.pick.0.as_deref() {
-            None | Some("lru") => Pick::Lru,
-            Some("random") => Pick::Random,
-            Some(_) => return Err(Malformed("the pick of a pool")),
-        };
         Ok(PoolView {
             name: self.name,
-            settings: PoolSettings {
-                quarantine: span(self.quarantine).unwrap_or_default(),
-                cooldown: span(self.cooldown).unwrap_or_default(),
-                rate: rate(self.rate),
-                max_uses: self.max_uses.0,
-                pick,
-            },
+            settings: pool_settings(
+                self.quarantine,
+                self.cooldown,
+                self.rate,
+                self.max_uses,
+                self.pick,
+            )?,
             available: self.available,
             leased: self.leased,
             cooling: self.cooling,

@@ -6,12 +6,13 @@ use serde::{Serialize, Serializer};
 use tenure_core::copy::{Cursor, Holds, Item, Job, Limit, Pool, Queue, Resource};
 use tenure_core::job::{JobState, Outcome};
 use tenure_core::names::{Group, Tag};
-use tenure_core::settings::{LimitSettings, Pick, ResourceState};
+use tenure_core::settings::ResourceState;
 
 use super::body::body_of;
-use super::items::{NeedArg, OrFalse, RetryArg, UniqueArg, moment, needs, rate, span};
+use super::items::{NeedArg, OrFalse, RetryArg, UniqueArg, moment, needs, span};
 use super::jobs::letter;
 use super::leases::Knows;
+use super::settings::{LimitArgs, PoolArgs};
 use crate::ids::bucket;
 
 /// Of `copy_look`, `copy_thaw`, `copy_head`, `copy_drop`: nothing.
@@ -80,8 +81,6 @@ impl<'a> InArgs<'a> {
     }
 }
 
-type RateArg = (u32, u64, u32);
-
 #[derive(Serialize)]
 pub(crate) struct QueueArg<'a> {
     name: &'a str,
@@ -101,17 +100,6 @@ pub(crate) struct QueueArg<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_until: Option<u64>,
     since: u64,
-}
-
-#[derive(Serialize)]
-pub(crate) struct SettingArg<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    concurrency: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate: Option<RateArg>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gap: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -145,14 +133,8 @@ pub(crate) struct TurnArg<'a> {
 
 #[derive(Serialize)]
 pub(crate) struct PoolArg<'a> {
-    name: &'a str,
-    quarantine: u64,
-    cooldown: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate: Option<RateArg>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_uses: Option<u32>,
-    pick: &'static str,
+    #[serde(flatten)]
+    settings: PoolArgs<'a>,
     version: u64,
     generation: u64,
 }
@@ -319,7 +301,7 @@ pub(crate) struct KeyArg<'a> {
 /// A thing.
 pub(crate) enum ItemArg<'a> {
     Queue(QueueArg<'a>),
-    Setting(SettingArg<'a>),
+    Setting(LimitArgs<'a>),
     Limit(LimitArg<'a>),
     Rest(RestArg<'a>),
     Turn(TurnArg<'a>),
@@ -367,9 +349,7 @@ impl<'a> ItemArg<'a> {
         Some(match item {
             Item::Queue(queue) => ItemArg::Queue(queue_arg(queue)),
             Item::Setting(setting) => {
-                let LimitSettings { concurrency, rate: pace, gap } = setting.settings;
-                let (name, rate, gap) = (setting.name.as_str(), pace.map(rate), gap.map(span));
-                ItemArg::Setting(SettingArg { name, concurrency, rate, gap })
+                ItemArg::Setting(LimitArgs::of(setting.name.as_str(), &setting.settings))
             }
             Item::Limit(limit) => ItemArg::Limit(limit_arg(limit)),
             Item::Rest(rest) => ItemArg::Rest(RestArg {
@@ -425,17 +405,8 @@ fn limit_arg(limit: &Limit) -> LimitArg<'_> {
 }
 
 fn pool_arg(pool: &Pool) -> PoolArg<'_> {
-    let settings = &pool.settings;
     PoolArg {
-        name: pool.name.as_str(),
-        quarantine: span(settings.quarantine),
-        cooldown: span(settings.cooldown),
-        rate: settings.rate.map(rate),
-        max_uses: settings.max_uses,
-        pick: match settings.pick {
-            Pick::Lru => "lru",
-            Pick::Random => "random",
-        },
+        settings: PoolArgs::of(pool.name.as_str(), &pool.settings),
         version: pool.version,
         generation: pool.generation,
     }
