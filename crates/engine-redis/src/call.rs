@@ -72,7 +72,17 @@ impl Caller {
         operation: &'static str,
         args: Result<Vec<u8>, Fault>,
     ) -> Result<Answered<R>, AskError> {
-        let parts = self.send(operation, &args?).await?;
+        self.ask_beside(operation, args, &[]).await
+    }
+
+    /// The same, with texts that the arguments refer to beside them.
+    pub(crate) async fn ask_beside<R: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        args: Result<Vec<u8>, Fault>,
+        texts: &[Vec<u8>],
+    ) -> Result<Answered<R>, AskError> {
+        let parts = self.send(operation, &args?, texts).await?;
         let received = Instant::now();
         match decode::read(operation, parts)? {
             Ok(mut answered) => {
@@ -129,7 +139,7 @@ impl Caller {
         };
         let kn = &self.knows();
         let args = encode::pack(&KeyArgs { key: offered.key().reveal(), kid: offered.kid(), kn })?;
-        let parts = self.send("key", &args).await?;
+        let parts = self.send("key", &args, &[]).await?;
         let received = Instant::now();
         let answered = match decode::read::<KeyReply>("key", parts)? {
             Ok(answered) => answered,
@@ -163,7 +173,14 @@ impl Caller {
         }
     }
 
-    async fn send(&self, operation: &str, args: &[u8]) -> Result<Vec<Vec<u8>>, CallError> {
+    async fn send(
+        &self,
+        operation: &str,
+        args: &[u8],
+        texts: &[Vec<u8>],
+    ) -> Result<Vec<Vec<u8>>, CallError> {
+        let parts: Vec<&[u8]> =
+            std::iter::once(args).chain(texts.iter().map(Vec::as_slice)).collect();
         // Nobody waits for a tick, but without ticks a process is taken for dead.
         let _turn = match operation {
             "tick" => None,
@@ -173,8 +190,8 @@ impl Caller {
         let began = Instant::now();
         let mut pause = PAUSE_MIN;
         loop {
-            let why = match self.shared.link.fcall(namespace, operation, &[meta], &[args]).await {
-                Ok(value) => return parts(operation, value),
+            let why = match self.shared.link.fcall(namespace, operation, &[meta], &parts).await {
+                Ok(value) => return self::parts(operation, value),
                 Err(why) => why,
             };
             if !is_between(&why) || began.elapsed() + pause > AGAIN_FOR {

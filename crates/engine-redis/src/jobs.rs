@@ -27,8 +27,9 @@ pub(crate) async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, Call
         caller.signer().await?;
     }
     let default = Retry::default();
-    let args = pack(&PushArgs::of(&push.jobs, &default, whole, fresh));
-    let Answered { reply, blobs, .. } = caller.ask::<PushReply>("push", args).await?;
+    let (args, texts) = PushArgs::of(&push.jobs, &default, whole, fresh);
+    let asked = caller.ask_beside::<PushReply>("push", pack(&args), &texts).await?;
+    let Answered { reply, blobs, .. } = asked;
     match reply {
         PushReply::Each(each) if whole => {
             pushed_jobs(each, &blobs, true).map(Pushed::Whole).map_err(malformed("push"))

@@ -13,7 +13,7 @@ use tenure_core::bounds;
 /// releases run side by side on one server; it grows whenever a release changes the text.
 pub const VERSION: u32 = 1;
 /// The layout of what is stored. Releases run side by side on one layout only.
-pub const LAYOUT: u32 = 2;
+pub const LAYOUT: u32 = 3;
 
 /// The files of the library, in the order in which they are put together. They are one chunk of Lua:
 /// a file sees the locals of those above it.
@@ -38,7 +38,11 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/grant.lua", include_str!("../lua/machine/grant.lua")),
     ("machine/ending.lua", include_str!("../lua/machine/ending.lua")),
     ("machine/waiting.lua", include_str!("../lua/machine/waiting.lua")),
+    ("machine/blocks.lua", include_str!("../lua/machine/blocks.lua")),
     ("machine/short_way.lua", include_str!("../lua/machine/short_way.lua")),
+    ("machine/short_push.lua", include_str!("../lua/machine/short_push.lua")),
+    ("machine/short_grant.lua", include_str!("../lua/machine/short_grant.lua")),
+    ("machine/short_settle.lua", include_str!("../lua/machine/short_settle.lua")),
     ("machine/tick.lua", include_str!("../lua/machine/tick.lua")),
     ("machine/audit/checks.lua", include_str!("../lua/machine/audit/checks.lua")),
     ("machine/audit/order.lua", include_str!("../lua/machine/audit/order.lua")),

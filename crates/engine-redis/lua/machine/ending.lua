@@ -209,14 +209,18 @@ end
 local COUNTED = { S = 'succeeded', F = 'failed', C = 'cancelled' }
 
 -- Finished jobs are ordered by when they go. A member of the order is the number of a row, 6 bytes, or those
--- of many that ended in one call. Who lives again, or is forgotten before, may still be named there: only
+-- of many that ended in one call, or the name of a span. Who lives again, or is forgotten before, may still be named there: only
 -- who is finished and kept until that very moment is meant.
 function T.kept_name(seq)
   return struct.pack('>I6', seq)
 end
 
 function T.kept_seqs(member)
-  local seqs = {}
+  local seqs = T.kept_span(member)
+  if seqs then
+    return seqs
+  end
+  seqs = {}
   for at = 1, #member, 6 do
     seqs[#seqs + 1] = struct.unpack('>I6', member, at)
   end

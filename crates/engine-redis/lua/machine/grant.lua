@@ -199,11 +199,15 @@ end
 -- A grant under a request id is remembered in the same step.
 function T.remember_request(leases, asker, now)
   if asker.request and #leases > 0 then
-    local names = {}
-    for i, lease in ipairs(leases) do
-      names[i] = lease.short and concat(lease.names) or T.lease_id(lease.fence, lease.seq)
+    local names, runs = {}, {}
+    for _, lease in ipairs(leases) do
+      if lease.short and lease.fence then
+        runs[#runs + 1] = { lease.fence, lease.seq, lease.n }
+      else
+        names[#names + 1] = lease.short and concat(lease.names) or T.lease_id(lease.fence, lease.seq)
+      end
     end
-    db.put('rq', asker.request, { leases = concat(names) })
+    db.put('rq', asker.request, { leases = concat(names), runs = runs[1] and runs })
     T.timer_set('rqe', now + B.REQUEST_US, asker.request)
   end
 end
@@ -214,8 +218,8 @@ function T.tick_request(id, now)
   if not past then
     return
   end
-  for _, name in ipairs(T.lease_names(past.leases)) do
-    if T.lease(T.parse_lease(name)) then
+  for _, name in ipairs(T.leases_of_request(past)) do
+    if T.is_live_lease(T.parse_lease(name)) then
       T.timer_set('rqe', now + B.REQUEST_US, id)
       return
     end

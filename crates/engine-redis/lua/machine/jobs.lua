@@ -45,7 +45,7 @@ local function ids(b)
 end
 
 -- The life of a job that was just pushed and is ready is not written: its row says it all.
-local function decode(seq, row, life)
+function T.decode_job(seq, row, life)
   local shape, created_at, arrival, bytes = struct.unpack('>I4I7I6I4', row)
   local after_id = find(row, '\n', HEAD + 1, true)
   local after_b = find(row, '\n', after_id + 1, true)
@@ -155,20 +155,27 @@ function T.load_jobs(seqs)
       local chunk, key, n, x = home(seq)
       local want = chunks[chunk]
       if not want then
-        want = { key = key, seqs = {}, fields = {} }
+        want = { chunk = chunk, key = key, seqs = {}, fields = {}, block = {} }
         chunks[chunk] = want
         order[#order + 1] = want
       end
-      want.seqs[#want.seqs + 1] = seq
-      want.fields[#want.fields + 1] = n
-      want.fields[#want.fields + 1] = x
+      if T.block_of(seq) then
+        want.block[#want.block + 1] = seq
+      else
+        want.seqs[#want.seqs + 1] = seq
+        want.fields[#want.fields + 1] = n
+        want.fields[#want.fields + 1] = x
+      end
     end
   end
   for _, want in ipairs(order) do
-    local found = call('HMGET', db.prefix .. want.key, unpack(want.fields))
+    if want.block[1] then
+      T.load_block(want.chunk, db.see('k', want.chunk), want.block)
+    end
+    local found = want.seqs[1] and call('HMGET', db.prefix .. want.key, unpack(want.fields))
     for i, seq in ipairs(want.seqs) do
       local row = found[i * 2 - 1]
-      db.jobs[seq] = row and decode(seq, row, found[i * 2]) or false
+      db.jobs[seq] = row and T.decode_job(seq, row, found[i * 2]) or false
     end
   end
 end
@@ -285,6 +292,7 @@ function T.delete_job(job)
   if c.n == 0 then
     db.drop('c', chunk)
     Z.rem('ch', text(chunk))
+    T.drop_block(chunk)
   end
   local shape = db.get('s', job.shape)
   shape.rows = shape.rows - 1
@@ -323,6 +331,7 @@ function db.write_jobs(out)
         if not job.new then
           db.erase(out, key, n)
           db.erase(out, key, n .. 'x')
+          T.row_gone(seq)
         end
       else
         local row, life = T.written(job)
@@ -331,6 +340,9 @@ function db.write_jobs(out)
         end
         if life and life ~= job.life then
           db.write(out, key, n .. 'x', life)
+        end
+        if not job.new and T.block_of(seq) then
+          T.write_own(job)
         end
       end
     end

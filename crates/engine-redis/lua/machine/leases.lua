@@ -18,6 +18,30 @@ function T.lease(fence, seq)
   end
 end
 
+-- Whether a lease lives. (Of what is in a block only the record is looked at.)
+function T.is_live_lease(fence, seq)
+  local k, at = T.block_of(seq)
+  if k and not T.has_own_life(k, at) then
+    local span = k.spans[byte(k.states, at + 1)]
+    return span and span[3] and span[1] + at == fence or false
+  end
+  return T.lease(fence, seq) ~= nil
+end
+
+-- The names of the leases that a request was granted: of those in a run, which have one fence and one row number
+-- after the other, too.
+function T.leases_of_request(past)
+  local names = T.lease_names(past.leases)
+  for _, run in ipairs(past.runs or {}) do
+    for i = 0, run[3] - 1 do
+      names[#names + 1] = T.lease_id(run[1] + i, run[2] + i)
+    end
+  end
+  -- In the order in which they were granted.
+  sort(names, T.less)
+  return names
+end
+
 -- It changed.
 function T.lease_changed(job)
   if job then

@@ -108,6 +108,11 @@ function T.set_back(clock)
     return members
   end
   for _, item in ipairs(all('e')) do
+    if T.is_span(item[1]) then
+      T.scatter(item[1], item[2])
+    end
+  end
+  for _, item in ipairs(all('e')) do
     local lease, job = T.lease(T.parse_lease(item[1]))
     local most = clock + lease.ttl
     if lease.expires_at > most then
@@ -202,6 +207,9 @@ local function load_due(key, now, seq_of)
 end
 
 local function seq_of_lease(name)
+  if T.is_span(name) then
+    return 0
+  end
   local _, seq = T.parse_lease(name)
   return seq
 end
@@ -222,6 +230,26 @@ function T.tick_jobs(now)
   end)
 end
 
+-- The leases of spans that are due are looked at one by one: so many spans as have enough for a tick.
+local function scatter_due(now)
+  local due, n, looked = {}, 0, 0
+  for member, at in Z.each('e') do
+    if at > now or looked >= B.TICK_MAX then
+      break
+    end
+    looked = looked + 1
+    if T.is_span(member) then
+      due[#due + 1] = { member, at }
+    end
+  end
+  for _, item in ipairs(due) do
+    if n >= B.TICK_MAX then
+      return
+    end
+    n = n + T.scatter(item[1], item[2])
+  end
+end
+
 function T.tick_leases(now)
   local space = db.space
   if T.learns(now) then
@@ -229,8 +257,14 @@ function T.tick_leases(now)
     return
   end
   space.learns_until = nil
+  scatter_due(now)
   load_due('e', now, seq_of_lease)
   each_due('e', now, function(name, at)
+    if T.is_span(name) then
+      -- For the next tick, which is due at once.
+      Z.add('e', at, name)
+      return
+    end
     local lease, job = T.lease(T.parse_lease(name))
     if not lease then
       return
@@ -323,7 +357,12 @@ end
 -- Forgets finished jobs of a member of their order, at most so many, and no more than until `over` bytes
 -- have gone; what is left of it stands there again. How many it looked at, and what is still over.
 local function forget_kept(set, member, at, most, over)
-  local seqs, n = T.kept_seqs(sub(member, 1, most * 6)), 0
+  local span = T.kept_span(member)
+  local seqs, n = span or T.kept_seqs(sub(member, 1, most * 6)), 0
+  local total = #seqs
+  for i = total, most + 1, -1 do
+    seqs[i] = nil
+  end
   T.load_jobs(seqs)
   for _, seq in ipairs(seqs) do
     if over <= 0 then
@@ -336,7 +375,12 @@ local function forget_kept(set, member, at, most, over)
       T.forget_finished(job)
     end
   end
-  if n * 6 < #member then
+  if span then
+    -- Who has gone is in the span no more.
+    if n < total then
+      Z.add(set, at, member)
+    end
+  elseif n * 6 < #member then
     Z.add(set, at, sub(member, n * 6 + 1))
   end
   return n, over

@@ -191,7 +191,7 @@ function OUT.limits(args, now)
 end
 
 function OUT.leases(args)
-  return by_rank('e', args, function(name)
+  local function show(name)
     local lease, job = T.lease(T.parse_lease(name))
     if not lease then
       return nil
@@ -207,7 +207,14 @@ function OUT.leases(args)
     return {
       has_job = lease.seq > 0, expires_at = lease.expires_at, limits = limits, resources = lease.resources,
     }
+  end
+  local items = {}
+  local _, next_at = by_rank('e', args, function(member)
+    for _, name in ipairs(T.leases_named(member)) do
+      items[#items + 1] = show(name)
+    end
   end)
+  return items, next_at
 end
 
 local function this_run()

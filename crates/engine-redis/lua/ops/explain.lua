@@ -11,19 +11,27 @@
 local BEFORE_ALL = -1000
 
 -- A lane's place among those of its queue that do not stand at a door is counted in lines, whose
--- length has no bound. A line is a list in order of arrival, so the place is searched by halves: twenty
--- looks into a line of a million. Tombstones in it are taken off as long as they are few.
-local function rank_in_list(key, arrival)
+-- length has no bound. A line is a list in order of arrival, and each item says how many were put in before it:
+-- so the place is searched by halves, twenty looks into a list of a million. Tombstones in it are taken off as
+-- long as they are few.
+local function rank_in_list(line, key, arrival)
   local low, high = 0, call('LLEN', db.prefix .. key)
+  if high == 0 then
+    return 0
+  end
+  local _, _, _, gone = T.line_item(call('LINDEX', db.prefix .. key, 0))
+  gone = gone + line.skip
+  local before = gone
   while low < high do
     local mid = floor((low + high) / 2)
-    if T.line_item(call('LINDEX', db.prefix .. key, mid)) < arrival then
-      low = mid + 1
+    local first, _, many, pos = T.line_item(call('LINDEX', db.prefix .. key, mid))
+    if first < arrival then
+      low, before = mid + 1, pos + min(many, arrival - first)
     else
       high = mid
     end
   end
-  return low
+  return max(before - gone, 0)
 end
 
 -- How many of a lane's jobs stand before an arrival.
@@ -32,7 +40,7 @@ local function rank(lane, arrival)
   if not line.big then
     return L.rank(line, key, arrival, line.n)
   end
-  local n = rank_in_list(key, arrival)
+  local n = rank_in_list(line, key, arrival)
   if line.aside > 0 then
     n = n + call('ZCOUNT', db.prefix .. key .. 'r', '-inf', '(' .. text(arrival))
   end

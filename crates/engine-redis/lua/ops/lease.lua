@@ -34,7 +34,7 @@ local function repeated(request)
     return nil
   end
   local leases = {}
-  for _, name in ipairs(T.lease_names(past.leases)) do
+  for _, name in ipairs(T.leases_of_request(past)) do
     local lease, job = T.lease(T.parse_lease(name))
     if lease then
       if not lease.again then

@@ -28,10 +28,19 @@ end
 local function rows_below(chunk, before)
   local first = chunk * T.CHUNK_ROWS
   local _, key = T.job_home(first)
-  local rows = {}
+  local rows, size = {}, 0
+  local k = db.see('k', chunk)
+  if k then
+    size = k.size
+    for _, seq in ipairs(T.rows_of_block(chunk, k)) do
+      if seq < before then
+        rows[#rows + 1] = seq
+      end
+    end
+  end
   for _, field in ipairs(call('HKEYS', db.prefix .. key)) do
     local n = tonumber(field)
-    if n and first + n < before then
+    if n and n >= size and first + n < before then
       rows[#rows + 1] = first + n
     end
   end
@@ -127,10 +136,12 @@ local function lowest(after, n)
   end
   while true do
     local found = call('ZRANGE', db.prefix .. 'e', from, from + B.ITEMS_MAX - 1)
-    for _, name in ipairs(found) do
-      local fence = fence_of(name)
-      if fence > after and not (most and fence > most) then
-        fences[#fences + 1], names[fence] = fence, name
+    for _, member in ipairs(found) do
+      for _, name in ipairs(T.leases_named(member)) do
+        local fence = fence_of(name)
+        if fence > after and not (most and fence > most) then
+          fences[#fences + 1], names[fence] = fence, name
+        end
       end
     end
     if #fences >= 2 * n then
@@ -166,21 +177,38 @@ local function lowest_of_limit(limit, after, n)
   return all
 end
 
--- Up to n names in the order of expiry, from behind a moment and a name.
+-- The name under which a lease expires: its own, or that of its span.
+local function expires_as(name)
+  local fence, seq = T.parse_lease(name)
+  local _, _, span = T.span_of(seq)
+  return span and T.is_live_lease(fence, seq) and span or name
+end
+
+-- Up to n names in the order of expiry, from behind a moment and a name; those of a span stand together.
 local function next_to_expire(at, name, n)
   local key = db.prefix .. 'e'
   local low, high = 0, call('ZCARD', key)
+  local last = #name > 0 and expires_as(name) or name
+  local within = last ~= name and fence_of(name)
   while low < high do
     local mid = floor((low + high) / 2)
     local item = call('ZRANGE', key, mid, mid, 'WITHSCORES')
     local score = tonumber(item[2])
-    if score < at or score == at and not T.less(name, item[1]) then
+    if score < at or score == at and not T.less(last, item[1]) and not (within and item[1] == last) then
       low = mid + 1
     else
       high = mid
     end
   end
-  return call('ZRANGE', key, low, low + n - 1)
+  local names = {}
+  for _, member in ipairs(call('ZRANGE', key, low, low + n - 1)) do
+    for _, one in ipairs(T.leases_named(member)) do
+      if #names < n and not (within and member == last and fence_of(one) <= within) then
+        names[#names + 1] = one
+      end
+    end
+  end
+  return names
 end
 
 -- What a lease is shown as, if it is one that is asked for.
@@ -253,7 +281,7 @@ T.op('list_leases', { 'no-writes' }, function(args)
   after = after and tonumber(after) or 0
   -- With a filter more are looked at than are shown.
   local n = (args.queue or args.pool or args.worker) and B.ITEMS_MAX or min(args.max, B.ITEMS_MAX) + 1
-  local by_expiry = at or not args.limit and call('ZCARD', db.prefix .. 'e') > B.LIST_SCAN_MAX
+  local by_expiry = at or not args.limit and db.space.live > B.LIST_SCAN_MAX
   local names
   if by_expiry then
     names = next_to_expire(at or 0, behind or '', n)
@@ -279,7 +307,7 @@ T.op('list_leases', { 'no-writes' }, function(args)
   if last and (more or #seen == n) then
     if by_expiry then
       local fence, seq = T.parse_lease(last)
-      local score = call('ZSCORE', db.prefix .. 'e', last)
+      local score = call('ZSCORE', db.prefix .. 'e', expires_as(last))
       reply.next = format('x%d:%d:%d:%d', after, tonumber(score), fence, seq)
     else
       reply.next = text(fence_of(last))

@@ -1,10 +1,11 @@
 -- push: stores jobs, all or none, each once by its id and by its unique key.
 --
 -- args: {shapes, jobs, dr = default retry, whole, fresh = no job of it was ever sent before}. A job is
--- {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u}. Or {flat, spec, dr}:
--- jobs of one shape with nothing unusual, none of which was ever sent before: {id, b, bytes, id b and body as
--- they stand in a row, …}. Replies one
--- {seq, id, dup, rep, unasked, job} each, or {first, n, unasked} if all were stored one after the other.
+-- {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u}. Or {blocks, spec, dr}:
+-- jobs of one shape with nothing unusual, none of which was ever sent before, as they may be blocks: for each
+-- {ids, parts}, `parts` being {b, how many of the ids in a row lie there, …}, and beside the arguments their
+-- texts with an index (machine/blocks). Replies one
+-- {seq, id, dup, rep, unasked, job} each, or {unasked} if all were stored one after the other.
 -- Refusals: unknown names and what never fits, unique_conflict, queue_full. Cost: about twenty commands
 -- for a call of any length, and, but for `fresh`, a read for each job.
 
@@ -310,14 +311,11 @@ function T.push(jobs, shapes, plans, default_retry, shown, now)
       to = to + 1
     end
     if to > from then
-      local seq = db.space.seq
       T.store_plain(jobs, shapes, from, to - 1, default_retry, now)
       -- All of a call are told by the first.
       for index = from, to - from == #jobs and #shapes == 1 and from or to - 1 do
         local new = jobs[index]
-        done[index] = {
-          seq = seq + 1 + index - from, id = new[1], unasked = shapes[new[5]].unasked or nil,
-        }
+        done[index] = { id = new[1], unasked = shapes[new[5]].unasked or nil }
       end
       from = to
     else
@@ -341,8 +339,8 @@ function T.push_one(new, plan, done, default_retry, now)
     answer = { seq = first.seq, id = first.id, dup = true }
     -- What the same call stored a moment ago may be replaced as any other, and as any other never by a job
     -- of another queue.
-    local job = T.job(first.seq)
-    if new.u and new.u[4] == 'r' and new.id ~= first.id and db.see('s', job.shape).qn == new.q then
+    local job = new.u and new.u[4] == 'r' and new.id ~= first.id and T.job(first.seq)
+    if job and db.see('s', job.shape).qn == new.q then
       replace_job(job, new, default_retry, now)
       answer.rep = true
     end
@@ -365,26 +363,39 @@ function T.is_unasked(queue, now)
 end
 
 -- Jobs of one shape that are surely new.
-local function push_flat(args, now)
-  local spec, many = args.spec, #args.flat / 4
+local function push_blocks(args, now)
+  local spec, many = args.spec, 0
+  for _, came in ipairs(args.blocks) do
+    many = many + #came[1]
+  end
   T.at_item(1, T.check_spec, spec)
   if not takes_any_number(spec.q) then
     for index = 1, many do
       T.at_item(index, check_room, spec.q, index)
     end
   end
-  local first = db.space.seq + 1
-  T.store_flat(spec, args.flat, args.dr, now)
-  return { first = first, n = many, unasked = spec.unasked or nil }
+  for i, came in ipairs(args.blocks) do
+    T.store_texts(spec, came, db.beside[i + 1], args.dr, now)
+  end
+  return { n = many, unasked = spec.unasked or nil }
+end
+
+-- Whether all were stored: then one answer is that of all.
+local function all_stored(plans)
+  for _, plan in ipairs(plans) do
+    if plan[1] ~= 'store' then
+      return false
+    end
+  end
+  return true
 end
 
 T.op('push', { 'write' }, function(args, now)
-  if args.flat then
-    return push_flat(args, now)
+  if args.blocks then
+    return push_blocks(args, now)
   end
   local jobs = args.jobs
   local plans = T.plan_push(jobs, args.shapes, args.fresh, now)
-  local before = db.space.seq
   local done = T.push(jobs, args.shapes, plans, args.dr, args.whole, now)
   if args.whole then
     T.later(function()
@@ -392,8 +403,8 @@ T.op('push', { 'write' }, function(args, now)
         one.job = T.show(T.job(one.seq))
       end
     end)
-  elseif db.space.seq - before == #jobs and #args.shapes == 1 then
-    return { first = before + 1, n = #jobs, unasked = done[1].unasked }
+  elseif #args.shapes == 1 and all_stored(plans) then
+    return { n = #jobs, unasked = done[1].unasked }
   end
   return done
 end)

@@ -281,12 +281,12 @@ T.op('undo', { 'write', 'allow-oom' }, function(args, now)
       if past then
         local name = T.lease_id(item[1], item[2])
         local others = {}
-        for _, other in ipairs(T.lease_names(past.leases)) do
+        for _, other in ipairs(T.leases_of_request(past)) do
           if other ~= name then
             others[#others + 1] = other
           end
         end
-        past.leases = concat(others)
+        past.leases, past.runs = concat(others), nil
         if past.leases == '' then
           db.drop('rq', lease.request)
           T.timer_clear('rqe', lease.request)

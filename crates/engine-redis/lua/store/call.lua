@@ -24,7 +24,7 @@ local function globals()
   }
 end
 local call, ipairs, pairs, tonumber, unpack, error, pcall, type, cmsgpack, struct
-local floor, max, min, format, sub, byte, find, insert, remove, concat, sort
+local floor, max, min, format, sub, byte, char, rep, find, insert, remove, concat, sort
 
 local function bind()
   local all = globals()
@@ -33,6 +33,7 @@ local function bind()
   error, pcall, type = all.error, all.pcall, all.type
   floor, max, min = math.floor, math.max, math.min
   format, sub, byte, find = string.format, string.sub, string.byte, string.find
+  char, rep = string.char, string.rep
   insert, remove, concat, sort = table.insert, table.remove, table.concat, table.sort
 end
 
@@ -90,6 +91,7 @@ local function fresh(prefix)
   db.all_done = false
   db.shown = nil
   db.rows = {}
+  db.texts = {}
 end
 
 -- A refusal: nothing that the call did so far is kept.

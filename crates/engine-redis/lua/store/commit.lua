@@ -92,6 +92,7 @@ function db.commit()
     return w
   end
   db.write_jobs(out)
+  db.write_texts(out)
   db.write_rows(out)
   db.write_records(out)
   db.write_maps(out)
@@ -115,6 +116,11 @@ function db.commit()
   for i = 1, #order do
     local w = order[i]
     local whole = w.key
+    if w.texts then
+      call('SET', whole, w.texts)
+    elseif w.texts == false then
+      call('DEL', whole)
+    end
     if w.dels then
       many('HDEL', whole, w.dels)
     end
@@ -165,6 +171,7 @@ function T.run(op, keys, argv)
   local header = {}
   local ok, result = pcall(function()
     local args = cmsgpack.unpack(argv[1])
+    db.beside = argv
     local now = T.advance()
     local reply = op.act(args, now)
     now = db.space.last

@@ -34,7 +34,8 @@ local FORMS = {
   ho = { 'leases', 'v', 'suspects', 'v' },
   w = { 'host', 'v', 'pid', 'v', 'version', 'v', 'seen_at', 'v', 'queues', 'v', 'waiting', 'v' },
   c = { 'n', 'v' },
-  rq = { 'leases', 'v' },
+  k = { 'size', 'v', 'shape', 'v', 'created', 'v', 'arrival', 'v', 'states', 'v', 'spans', 'v' },
+  rq = { 'leases', 'v', 'runs', 'v' },
 }
 
 local IN, OUT = {}, {}
@@ -74,17 +75,20 @@ function IN.o(flat)
   return flat
 end
 
--- A short line is its flat array, a long one has five numbers.
+-- A short line is its flat array, of an even length; a long one has seven numbers.
 function OUT.l(line)
   if line.big then
-    return { line.n, line.last, line.aside, line.dead, 0 }
+    return { line.n, line.last, line.aside, line.dead, line.skip, line.pos, 0 }
   end
   return line.q
 end
 
 function IN.l(flat)
-  if #flat == 5 then
-    return { n = flat[1], big = true, last = flat[2], aside = flat[3], dead = flat[4] }
+  if #flat == 7 then
+    return {
+      n = flat[1], big = true, last = flat[2], aside = flat[3], dead = flat[4], skip = flat[5],
+      pos = flat[6],
+    }
   end
   return { n = #flat / 2, q = flat }
 end
@@ -173,8 +177,12 @@ function HOT.c(r)
   return { r.n }
 end
 
+function HOT.k(r)
+  return { r.size, r.shape, r.created, r.arrival, r.states, r.spans }
+end
+
 function HOT.rq(r)
-  return { r.leases }
+  return { r.leases, r.runs or false }
 end
 
 function HOT.L(r)

@@ -2,11 +2,13 @@
 --
 -- Up to four stand in the lane's own record. A longer line is a list in order of arrival, since that
 -- is how nearly all come and go; who comes out of order (released, reaped, moved) stands in a small
--- ordered set beside it, and who leaves from the middle leaves a tombstone. It never compares
--- anything but arrivals, which are unique in a namespace.
+-- ordered set beside it, and who leaves from the middle leaves a tombstone. Those who came one after the
+-- other with one number after the other are one item of the list, a run. It never compares anything but
+-- arrivals, which are unique in a namespace.
 --
 -- A line: {n, q = {arrival, slot, …}} or {n, big = true, last = the list's last arrival,
--- aside = how many stand in the set, dead = how many tombstones}.
+-- aside = how many stand in the set, dead = how many tombstones, skip = how many of the list's first run are
+-- gone, pos = how many have been put into the list}.
 
 local SHORT = 4
 
@@ -19,9 +21,19 @@ local function list(key)
   return l
 end
 
-local function head(key)
-  local l = list(key)
-  if l.at > #l.base and not l.done then
+-- An item of a list is the arrival and the slot of the first of a run, six bytes each, how many they are, two,
+-- and how many were put into the list before them, six.
+function T.line_item(item)
+  local arrival, slot, many, pos = struct.unpack('>I6I6I2I6', item)
+  return arrival, slot, many, pos
+end
+local function item_of(arrival, slot, many, pos)
+  return struct.pack('>I6I6I2I6', arrival, slot, many, pos)
+end
+
+-- The item at a place of a list, counted from its first as it was read; `l.at` is that of the first now.
+local function item_at(key, l, at)
+  while at > #l.base and not l.done do
     local found = call('LRANGE', db.prefix .. key, l.read, l.read + l.step - 1)
     for i = 1, #found do
       l.base[#l.base + 1] = found[i]
@@ -30,23 +42,28 @@ local function head(key)
     l.done = #found < l.step
     l.step = min(l.step * 4, 512)
   end
-  local item = l.base[l.at] or l.push[l.first]
+  return l.base[at] or l.push[l.first + at - #l.base - 1]
+end
+
+-- The first in the list: arrival, slot, and how many its run still has.
+local function head(line, key)
+  local l = list(key)
+  local item = item_at(key, l, l.at)
   if item then
-    return T.line_item(item)
+    local arrival, slot, many = T.line_item(item)
+    return arrival + line.skip, slot + line.skip, many - line.skip
   end
 end
 
--- An item of a list is arrival and slot, six bytes each.
-function T.line_item(item)
-  local arrival, slot = struct.unpack('>I6I6', item)
-  return arrival, slot
-end
-local function item_of(arrival, slot)
-  return struct.pack('>I6I6', arrival, slot)
-end
-
-local function pop(key)
+-- Takes n off the first run of the list.
+local function pop(line, key, n)
   local l = list(key)
+  local _, _, left = head(line, key)
+  if n < left then
+    line.skip = line.skip + n
+    return
+  end
+  line.skip = 0
   if l.at <= #l.base then
     l.at = l.at + 1
   else
@@ -61,14 +78,14 @@ end
 -- Drops tombstones that came to the head.
 local function bury(line, key)
   while line.dead > 0 do
-    local arrival = head(key)
+    local arrival = head(line, key)
     local field = text(arrival)
     if not M.get(key .. 'x', field) then
       return
     end
     M.drop(key .. 'x', field)
     line.dead = line.dead - 1
-    pop(key)
+    pop(line, key, 1)
   end
 end
 
@@ -77,7 +94,7 @@ function L.first(line, key)
   if not line.big then
     return line.q[1], line.q[2]
   end
-  local arrival, slot = head(key)
+  local arrival, slot = head(line, key)
   if line.aside > 0 then
     local member, score = Z.first(key .. 'r')
     if not arrival or score < arrival then
@@ -87,18 +104,38 @@ function L.first(line, key)
   return arrival, slot
 end
 
-local function spill(line, key)
-  local q, push = line.q, list(key).push
-  line.big, line.last, line.aside, line.dead, line.q = true, 0, 0, 0, nil
-  for i = 1, #q, 2 do
-    push[#push + 1] = item_of(q[i], q[i + 1])
-    line.last = q[i]
+-- The run that a line begins with: the arrival and the slot of its first, and how many they are; or nil.
+function L.front(line, key)
+  if line.big and line.aside == 0 and line.dead == 0 then
+    return head(line, key)
   end
 end
 
--- Puts in many who arrive now, one after the other: items of a list, the arrival and the slot of the first.
-function L.append(line, key, items, arrival, slot)
-  local many = #items
+-- Puts a run at the end of the list.
+local function push_run(line, key, arrival, slot, many)
+  local push = list(key).push
+  push[#push + 1] = item_of(arrival, slot, many, line.pos)
+  line.last, line.pos = arrival + many - 1, line.pos + many
+end
+
+local function spill(line, key)
+  local q = line.q
+  line.big, line.last, line.aside, line.dead, line.q = true, 0, 0, 0, nil
+  line.skip, line.pos = 0, 0
+  for i = 1, #q, 2 do
+    push_run(line, key, q[i], q[i + 1], 1)
+  end
+end
+
+-- A line of which nothing is left is short again.
+local function shorten(line)
+  line.big, line.last, line.aside, line.dead, line.q = nil, nil, nil, nil, {}
+  line.skip, line.pos = nil, nil
+end
+
+-- Puts in many who arrive now, one after the other with one slot after the other: arrival and slot of the
+-- first.
+function L.append(line, key, arrival, slot, many)
   if not line.big then
     if line.n + many <= SHORT then
       for i = 0, many - 1 do
@@ -108,12 +145,8 @@ function L.append(line, key, items, arrival, slot)
     end
     spill(line, key)
   end
-  local push = list(key).push
-  local n = #push
-  for i = 1, many do
-    push[n + i] = items[i]
-  end
-  line.n, line.last = line.n + many, arrival + many - 1
+  push_run(line, key, arrival, slot, many)
+  line.n = line.n + many
 end
 
 function L.insert(line, key, arrival, slot)
@@ -132,9 +165,7 @@ function L.insert(line, key, arrival, slot)
     spill(line, key)
   end
   if arrival > line.last then
-    local push = list(key).push
-    push[#push + 1] = item_of(arrival, slot)
-    line.last = arrival
+    push_run(line, key, arrival, slot, 1)
   else
     Z.add(key .. 'r', arrival, text(slot))
     line.aside = line.aside + 1
@@ -159,8 +190,8 @@ function L.remove(line, key, arrival, slot)
   if line.aside > 0 and Z.score(key .. 'r', text(slot)) == arrival then
     Z.rem(key .. 'r', text(slot))
     line.aside = line.aside - 1
-  elseif head(key) == arrival then
-    pop(key)
+  elseif head(line, key) == arrival then
+    pop(line, key, 1)
     bury(line, key)
   else
     M.put(key .. 'x', text(arrival), '1')
@@ -169,49 +200,53 @@ function L.remove(line, key, arrival, slot)
   if line.n == 0 then
     -- Only tombstones are left, and they have all come to the head.
     bury(line, key)
-    line.big, line.last, line.aside, line.dead, line.q = nil, nil, nil, nil, {}
+    shorten(line)
   end
   return true
 end
 
--- The first n at most, as items of a list.
+-- The first n at most: {arrival, slot, …}.
 function L.heads(line, key, n)
-  if line.big and line.aside == 0 and line.dead == 0 then
-    local l = list(key)
-    head(key)
-    local base, at = l.base, l.at
-    while #base - at + 1 < n and not l.done do
-      l.at = #base + 1
-      head(key)
-      l.at = at
-    end
-    if #base - at + 1 >= n or line.n == #base - at + 1 then
-      if at == 1 and #base <= n then
-        return base
+  local heads, got = {}, 0
+  if not (line.big and line.aside == 0 and line.dead == 0) then
+    for arrival, slot in L.each(line, key) do
+      heads[got + 1], heads[got + 2] = arrival, slot
+      got = got + 2
+      if got >= 2 * n then
+        break
       end
-      return { unpack(base, at, min(at + n - 1, #base)) }
+    end
+    return heads
+  end
+  local l = list(key)
+  local at, arrival, slot, left = l.at, head(line, key)
+  while arrival do
+    for i = 0, min(left, n) - 1 do
+      heads[got + 1], heads[got + 2] = arrival + i, slot + i
+      got = got + 2
+    end
+    n, at, arrival = n - left, at + 1, nil
+    local item = n > 0 and item_at(key, l, at)
+    if item then
+      arrival, slot, left = T.line_item(item)
     end
   end
-  local items = {}
-  for arrival, slot in L.each(line, key) do
-    items[#items + 1] = item_of(arrival, slot)
-    if #items >= n then
-      break
-    end
-  end
-  return items
+  return heads
 end
 
 -- Takes out the first n.
 function L.take(line, key, n)
-  if line.big and line.aside == 0 and line.dead == 0 and n < line.n then
-    local l = list(key)
-    local of_base = min(n, #l.base + 1 - l.at)
-    if of_base == n or l.done then
-      l.at, l.first = l.at + of_base, l.first + n - of_base
-      line.n = line.n - n
-      return
+  if line.big and line.aside == 0 and line.dead == 0 then
+    line.n = line.n - n
+    while n > 0 do
+      local _, _, run = head(line, key)
+      pop(line, key, min(run, n))
+      n = n - run
     end
+    if line.n == 0 then
+      shorten(line)
+    end
+    return
   end
   for _ = 1, n do
     local arrival, slot = L.first(line, key)
@@ -243,26 +278,22 @@ function L.each(line, key)
   local aside = Z.each(key .. 'r')
   local member, score = aside()
   local l = list(key)
-  local at, first = l.at, l.first
+  local at = l.at
+  local next_arrival, next_slot, left = head(line, key)
   local function next_in_list()
-    while true do
-      if at > #l.base and not l.done then
-        local kept = l.at
-        l.at = #l.base + 1
-        head(key)
-        l.at = kept
-      end
-      local item = l.base[at]
-      if item then
-        at = at + 1
+    while next_arrival do
+      local arrival, slot = next_arrival, next_slot
+      left = left - 1
+      if left > 0 then
+        next_arrival, next_slot = arrival + 1, slot + 1
       else
-        item = l.push[first]
-        first = first + 1
+        at = at + 1
+        local item = item_at(key, l, at)
+        next_arrival = nil
+        if item then
+          next_arrival, next_slot, left = T.line_item(item)
+        end
       end
-      if not item then
-        return nil
-      end
-      local arrival, slot = T.line_item(item)
       if line.dead == 0 or not M.get(key .. 'x', text(arrival)) then
         return arrival, slot
       end

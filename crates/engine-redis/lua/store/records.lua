@@ -4,7 +4,7 @@
 -- hashes of 512; names are spread over 64.
 local function home(kind, id)
   if type(id) == 'number' then
-    if kind == 'c' or kind == 'mk' then
+    if kind == 'c' or kind == 'k' or kind == 'mk' then
       return format('%s:%d', kind, floor(id / 512)), text(id)
     end
     return 'r:' .. number_text(floor(id / 512)), number_text(id)

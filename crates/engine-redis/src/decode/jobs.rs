@@ -259,11 +259,10 @@ fn view(
 pub(super) fn first_run(
     blobs: &Blobs,
     shape: usize,
-    row: usize,
+    row: Row<'_>,
     lease: Named<'_>,
     granted_at: u64,
 ) -> Result<(JobView, String), Malformed> {
-    let row = Row::read(blobs.get(row)?)?;
     let life = Life { started_at: Some(granted_at), ..Life::of_new(&row) };
     let id = blobs.lease_id(Named { job: Some(row.id), ..lease })?;
     let (shape, state) = (blobs.shape(shape)?, JobState::Running);

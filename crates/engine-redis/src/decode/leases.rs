@@ -13,6 +13,7 @@ use tenure_core::time::Moment;
 use super::explain::ReasonReply;
 use super::jobs::{PushedReply, State, Stored, first_run, moment, pushed_jobs};
 use super::lenient::Maybe;
+use super::row::Row;
 use super::{Blobs, Malformed};
 use crate::lease_id::{ANONYMOUS, Held, Named};
 
@@ -49,23 +50,45 @@ struct RunReply(u64, u64, Maybe<u64>, usize, usize, usize, usize, Vec<(LimitName
 
 /// A fence, eight bytes, and a row number, six.
 const NAME_BYTES: usize = 14;
+/// The same, and when the jobs were pushed, seven: rows of a block, which have one fence and one number after
+/// the other. Their texts are one, behind an index (`lua/machine/blocks.lua`).
+const BLOCK_NAME_BYTES: usize = NAME_BYTES + 7;
+
+/// Of each of a run: its fence, its row number, and its row.
+struct Runner<'a>(u64, u64, Row<'a>);
 
 impl RunReply {
-    /// The fence, the row number and the number of the row of each.
-    fn each<'a>(
-        &self,
-        blobs: &'a Blobs,
-    ) -> Result<impl Iterator<Item = (u64, u64, usize)> + use<'a>, Malformed> {
+    /// The fence and the row number of each.
+    fn names(&self, blobs: &Blobs) -> Result<Vec<(u64, u64)>, Malformed> {
         let names = blobs.get(self.5)?;
+        let number = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let name = |name: &[u8]| {
+            let (fence, seq) = name.split_at(8);
+            (number(fence), number(seq))
+        };
+        if names.len() == BLOCK_NAME_BYTES {
+            let (fence, seq) = name(&names[..NAME_BYTES]);
+            return Ok((0..self.4 as u64).map(|at| (fence + at, seq + at)).collect());
+        }
         if names.len() != self.4 * NAME_BYTES {
             return Err(Malformed("the names of leases"));
         }
-        let number = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
-        let first = self.6;
-        Ok(names.chunks_exact(NAME_BYTES).enumerate().map(move |(at, name)| {
-            let (fence, seq) = name.split_at(8);
-            (number(fence), number(seq), first + at)
-        }))
+        Ok(names.chunks_exact(NAME_BYTES).map(name).collect())
+    }
+
+    fn each<'a>(&self, blobs: &'a Blobs) -> Result<Vec<Runner<'a>>, Malformed> {
+        let rows = match blobs.get(self.5)?.get(NAME_BYTES..) {
+            Some(pushed_at) if pushed_at.len() == BLOCK_NAME_BYTES - NAME_BYTES => {
+                let index = blobs.get(self.6)?;
+                Row::read_block(index, blobs.get(self.6 + 1)?, self.4, pushed_at)?
+            }
+            _ => {
+                let row = |at| Row::read(blobs.get(self.6 + at)?);
+                (0..self.4).map(row).collect::<Result<_, _>>()?
+            }
+        };
+        let names = self.names(blobs)?.into_iter();
+        Ok(names.zip(rows).map(|((fence, seq), row)| Runner(fence, seq, row)).collect())
     }
 
     fn view(
@@ -78,7 +101,7 @@ impl RunReply {
         let limits =
             self.7.iter().map(|(limit, weight, cost)| (limit.as_str().to_owned(), *weight, *cost));
         let held = Held(ttl, timeout, limits.collect(), Vec::new());
-        for (fence, seq, row) in self.each(blobs)? {
+        for Runner(fence, seq, row) in self.each(blobs)? {
             let lease = Named { fence, seq, holder, job: None, held: &held };
             let (job, id) = first_run(blobs, self.3, row, lease, self.0)?;
             all.push(LeaseView {
@@ -107,7 +130,7 @@ impl LeasedReply {
     pub(crate) fn names(&self, blobs: &Blobs) -> Result<Vec<(u64, u64)>, Malformed> {
         let mut names: Vec<_> = self.leases.iter().filter_map(GrantReply::name).collect();
         for (_, run) in &self.runs {
-            names.extend(run.each(blobs)?.map(|(fence, seq, _)| (fence, seq)));
+            names.extend(run.names(blobs)?);
         }
         Ok(names)
     }

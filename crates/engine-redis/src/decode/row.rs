@@ -13,6 +13,8 @@ use crate::lease_id::Held;
 /// Bytes of a row before its id: shape (4), created at (7), arrival (6), bytes (4).
 const NUMBERS: usize = 21;
 const CREATED_AT: std::ops::Range<usize> = 4..11;
+/// Bytes of a block's index for each row.
+const INDEX_BYTES: usize = 8;
 
 /// What is written once, at the push.
 pub(super) struct Row<'a> {
@@ -29,6 +31,39 @@ impl<'a> Row<'a> {
         let (numbers, rest) = row.split_at_checked(NUMBERS).ok_or(WRONG)?;
         let created_at =
             numbers[CREATED_AT].iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        Row::read_text(rest, created_at)
+    }
+
+    /// So many rows of a block: their texts are one, and the index tells where each ends, from the one before the
+    /// first on, if there is one. All were pushed at one moment.
+    pub(super) fn read_block(
+        index: &[u8],
+        texts: &'a [u8],
+        many: usize,
+        pushed_at: &[u8],
+    ) -> Result<Vec<Self>, Malformed> {
+        const WRONG: Malformed = Malformed("the rows of a block");
+        let created_at = pushed_at.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let mut ends = index.chunks_exact(INDEX_BYTES).map(|entry| {
+            entry[..INDEX_BYTES / 2].iter().fold(0, |all, byte| all << 8 | usize::from(*byte))
+        });
+        let first = match index.len() / INDEX_BYTES {
+            n if n == many => 0,
+            n if n == many + 1 => ends.next().ok_or(WRONG)?,
+            _ => return Err(WRONG),
+        };
+        let mut start = 0;
+        let row = |end: usize| {
+            let end = end.checked_sub(first).ok_or(WRONG)?;
+            let text = texts.get(start..end).ok_or(WRONG)?;
+            start = end;
+            Row::read_text(text, created_at)
+        };
+        ends.map(row).collect()
+    }
+
+    fn read_text(rest: &'a [u8], created_at: u64) -> Result<Self, Malformed> {
+        const WRONG: Malformed = Malformed("the row of a job");
         let mut lines = rest.splitn(4, |byte| *byte == b'\n');
         let mut line = || {
             let line = lines.next().ok_or(WRONG)?;

@@ -156,8 +156,8 @@ impl<'a> Specs<'a> {
 #[derive(serde::Serialize)]
 #[serde(untagged)]
 pub(crate) enum PushArgs<'a> {
-    /// Jobs of one shape with nothing unusual, none of which was ever sent before.
-    Flat { spec: SpecArg<'a>, flat: Flat<'a>, dr: RetryArg<'a> },
+    /// Jobs of one shape with nothing unusual, none of which was ever sent before; their texts go beside.
+    Blocks { spec: SpecArg<'a>, blocks: Vec<Block<'a>>, dr: RetryArg<'a> },
     /// Any jobs.
     Jobs {
         shapes: Vec<SpecArg<'a>>,
@@ -170,8 +170,14 @@ pub(crate) enum PushArgs<'a> {
 }
 
 impl<'a> PushArgs<'a> {
-    /// `whole`: the jobs are answered as they are stored. `fresh`: all their ids were just made.
-    pub(crate) fn of(jobs: &'a [NewJob], default: &'a Retry, whole: bool, fresh: bool) -> Self {
+    /// And what goes beside them. `whole`: the jobs are answered as they are stored. `fresh`: all their ids
+    /// were just made.
+    pub(crate) fn of(
+        jobs: &'a [NewJob],
+        default: &'a Retry,
+        whole: bool,
+        fresh: bool,
+    ) -> (Self, Vec<Vec<u8>>) {
         let mut specs = Specs::default();
         let jobs = specs.jobs(jobs);
         let mut shapes = specs.args();
@@ -183,31 +189,91 @@ impl<'a> PushArgs<'a> {
                     && !whole
                     && jobs.iter().all(|job| job.more.is_none()) =>
             {
-                PushArgs::Flat { spec, flat: Flat(jobs), dr }
+                let (blocks, texts) = blocks(jobs);
+                (PushArgs::Blocks { spec, blocks, dr }, texts)
             }
             last => {
                 shapes.extend(last);
-                PushArgs::Jobs { shapes, jobs, dr, whole, fresh }
+                (PushArgs::Jobs { shapes, jobs, dr, whole, fresh }, Vec::new())
             }
         }
     }
 }
 
-/// Of each job its id, its bucket, its bytes, and its row from the id on, in one list.
-pub(crate) struct Flat<'a>(Vec<NewJobArg<'a>>);
+/// So many rows, and bytes of texts with their index, are a block at most (`lua/machine/blocks.lua`).
+const BLOCK_ROWS: usize = 256;
+const BLOCK_BYTES: usize = 65_536;
 
-impl serde::Serialize for Flat<'_> {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+/// Jobs that may lie together: their ids, and how many of them in a row lie in which part of the ids.
+#[derive(Default, serde::Serialize)]
+pub(crate) struct Block<'a>(Vec<&'a str>, Parts);
+
+/// `[part, how many, …]`.
+#[derive(Default)]
+struct Parts(Vec<(String, usize)>);
+
+impl Serialize for Parts {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeSeq;
-        let mut seq = s.serialize_seq(Some(self.0.len() * 4))?;
-        for job in &self.0 {
-            seq.serialize_element(job.id)?;
-            seq.serialize_element(&job.bucket)?;
-            seq.serialize_element(&job.bytes)?;
-            seq.serialize_element(&format!("{}\n{}\n\n{}", job.id, job.bucket, job.body))?;
+        let mut seq = s.serialize_seq(Some(self.0.len() * 2))?;
+        for (part, many) in &self.0 {
+            seq.serialize_element(part)?;
+            seq.serialize_element(many)?;
         }
         seq.end()
     }
+}
+
+/// The texts of a block, and their index: of each where it ends and the sum of the bytes up to it.
+#[derive(Default)]
+struct Texts {
+    index: Vec<u8>,
+    texts: Vec<u8>,
+    bytes: usize,
+}
+
+impl Texts {
+    fn has_room_for(&self, text: usize) -> bool {
+        let rows = self.index.len() / 8;
+        rows == 0
+            || rows < BLOCK_ROWS && self.index.len() + 8 + self.texts.len() + text <= BLOCK_BYTES
+    }
+
+    fn add(&mut self, text: &str, bytes: usize) {
+        // A call has less than 4 GiB; what is longer than a block never becomes one.
+        let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes();
+        self.texts.extend_from_slice(text.as_bytes());
+        self.bytes += bytes;
+        self.index.extend(word(self.texts.len()).into_iter().chain(word(self.bytes)));
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.index.append(&mut self.texts);
+        self.index
+    }
+}
+
+/// Jobs as blocks, each with its texts.
+fn blocks(jobs: Vec<NewJobArg<'_>>) -> (Vec<Block<'_>>, Vec<Vec<u8>>) {
+    let (mut all, mut texts) = (Vec::new(), Vec::new());
+    let (mut block, mut its) = (Block::default(), Texts::default());
+    for job in jobs {
+        // The row of a job from its id on.
+        let text = format!("{}\n{}\n\n{}", job.id, job.bucket, job.body);
+        if !its.has_room_for(text.len()) {
+            all.push(std::mem::take(&mut block));
+            texts.push(std::mem::take(&mut its).finish());
+        }
+        its.add(&text, job.bytes);
+        block.0.push(job.id);
+        match block.1.0.last_mut() {
+            Some((part, many)) if *part == job.bucket => *many += 1,
+            _ => block.1.0.push((job.bucket, 1)),
+        }
+    }
+    all.push(block);
+    texts.push(its.finish());
+    (all, texts)
 }
 
 /// Which job, and for a retry which end of it.

@@ -135,6 +135,7 @@ impl Server {
                 namespace,
                 leases: Vec::new(),
                 ids: Mutex::default(),
+                fences: Mutex::default(),
                 there: Default::default(),
             };
             program.settle_time().await?;
@@ -158,6 +159,9 @@ struct Program<'a> {
     leases: Vec<tenure_core::lease::LeaseView>,
     /// Ids of leases on Redis, by what they are on the state machine: a lease has one, wherever it is shown.
     ids: Mutex<BTreeMap<String, String>>,
+    /// Ids of leases on the state machine, by fence. Their rows have other numbers on Redis, where rows of jobs
+    /// that are pushed together begin a new hash.
+    fences: Mutex<BTreeMap<u64, String>>,
     /// Resources of each pool.
     there: [BTreeSet<u8>; 2],
 }
@@ -182,7 +186,9 @@ impl Program<'_> {
         self.machine.settled().await;
         let settled = self.server.redis.testing_settle(&self.namespace).await;
         settled.map_err(|why| TestCaseError::fail(format!("time: {why}")))?;
-        let (expected, got) = (told(&model), self.as_of_the_machine(&told(&redis))?);
+        let expected = told(&model);
+        self.note_fences(&expected);
+        let got = self.as_of_the_machine(&told(&redis))?;
         if expected != got {
             return Err(TestCaseError::fail(format!(
                 "{request:?}\nthe state machine: {expected}\nredis:             {got}"
@@ -209,6 +215,16 @@ impl Program<'_> {
         request
     }
 
+    /// Which leases the state machine told of.
+    fn note_fences(&self, told: &str) {
+        let mut fences = self.fences.lock().expect("nobody panics with it");
+        for text in told.split(['"', '\\']) {
+            if let Some((fence, _)) = tenure_core::machine::parse_lease_id(text) {
+                fences.insert(fence, text.to_owned());
+            }
+        }
+    }
+
     /// What Redis told, with the ids that leases have on the state machine.
     fn as_of_the_machine(&self, told: &str) -> Result<String, TestCaseError> {
         let mut ids = self.ids.lock().expect("nobody panics with it");
@@ -216,9 +232,14 @@ impl Program<'_> {
         // An id stands between quotation marks, be they escaped.
         for part in told.split_inclusive(['"', '\\']) {
             let text = part.trim_end_matches(['"', '\\']);
-            let Some(of_machine) = machine_id(text) else {
+            let Some((fence, row)) = fence_and_row(text) else {
                 said.push_str(part);
                 continue;
+            };
+            let of_machine = match self.fences.lock().expect("nobody panics with it").get(&fence) {
+                // With a job or without one, as there.
+                Some(id) if id.ends_with("-0") == (row == 0) => id.clone(),
+                _ => tenure_core::machine::lease_id(fence, row),
             };
             let known = ids.entry(of_machine.clone()).or_insert_with(|| text.to_owned());
             if known != text {
@@ -239,6 +260,15 @@ impl Program<'_> {
                 let answer = if whole { PushAnswer::Whole } else { PushAnswer::Ids };
                 let jobs = jobs.iter().map(|job| self.job(job)).collect();
                 self.ask(Push { jobs, answer }).await?;
+            }
+            Step::Bulk { first, many, queue: q, retain_ms } => {
+                let job = |n| NewJob {
+                    id: Some(id((first + n) % JOBS)),
+                    retain: retain_ms.map(ms),
+                    ..NewJob::new(queue(*q))
+                };
+                let jobs = (0..*many).map(job).collect();
+                self.ask(Push { jobs, answer: PushAnswer::Ids }).await?;
             }
             Step::Lease { queues, max, ttl_s, worker: w, request } => {
                 let lease = Lease {
@@ -271,6 +301,14 @@ impl Program<'_> {
             Step::Settle { leases } => {
                 let settle = leases.iter().filter_map(|(n, end)| self.settling(*n, end)).collect();
                 self.ask(Settle { settle }).await?;
+            }
+            Step::Finish { first, many } => {
+                let item = |n| {
+                    let ending = Ending::Succeeded { result: None };
+                    Some(SettleItem { ending, ..self.settling(n, &End::Succeeded)? })
+                };
+                let of_those = (*first..first + many).filter_map(item).collect();
+                self.ask(Settle { settle: of_those }).await?;
             }
             Step::Force { lease } => {
                 if let Some(lease) = self.named(*lease) {
@@ -536,9 +574,9 @@ impl Program<'_> {
     }
 }
 
-/// What the state machine calls a lease whose id on Redis this is: the id begins with its form, its fence
-/// and its row, seven bits a byte, in the letters of base64url.
-fn machine_id(id: &str) -> Option<String> {
+/// The fence and the row of a lease by its id on Redis, which begins with its form and these two, seven bits a
+/// byte, in the letters of base64url.
+fn fence_and_row(id: &str) -> Option<(u64, u64)> {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     if id.len() < 40 || !id.starts_with('A') {
         return None;
@@ -564,7 +602,7 @@ fn machine_id(id: &str) -> Option<String> {
             }
         }
     };
-    Some(tenure_core::machine::lease_id(number()?, number()?))
+    Some((number()?, number()?))
 }
 
 /// What a call was answered, as text to compare.

@@ -5,34 +5,129 @@ use proptest::prelude::*;
 /// One step. Numbers are small and name things: a queue, a job, a lease of those that were granted.
 #[derive(Clone, Debug)]
 pub enum Step {
-    Push { jobs: Vec<Job> },
-    Lease { queues: Vec<u8>, max: usize, ttl_s: u64, worker: u8, request: Option<u8> },
-    Hold { needs: Vec<Need>, ttl_s: u64, worker: u8, request: Option<u8> },
-    Extend { leases: Vec<u8>, ttl_s: Option<u64> },
-    Settle { leases: Vec<(u8, End)> },
-    Force { lease: u8 },
-    Cancel { job: u8 },
-    Delete { job: u8 },
-    Retry { job: u8 },
-    RunNow { job: u8 },
-    Patch { job: u8, what: Change },
-    Limit { limit: u8, set: LimitSet },
-    DropLimit { limit: u8 },
-    PauseLimit { limit: u8, ms: u64 },
-    ResumeLimit { limit: u8 },
-    Observe { limit: u8, external: u32, ms: u64 },
-    Pool { pool: u8, cooldown_ms: u64, quarantine_ms: u64, max_uses: Option<u32>, rate: bool },
-    Sync { pool: u8, resources: Vec<u8>, slots: u32 },
-    Retag { pool: u8, resource: u8, tags: Vec<u8> },
-    Cool { pool: u8, resource: u8, ms: u64 },
-    Ban { pool: u8, resource: u8 },
-    Restore { pool: u8, resource: u8 },
-    Queue { queue: u8, needs: Vec<Need>, max_waiting: Option<u32>, share: Option<u32> },
-    PauseQueue { queue: u8, ms: Option<u64> },
-    ResumeQueue { queue: u8 },
-    Look { job: u8 },
+    Push {
+        jobs: Vec<Job>,
+    },
+    /// Plain jobs of one shape, one after the other: on Redis they may be a block.
+    Bulk {
+        first: u8,
+        many: u8,
+        queue: u8,
+        retain_ms: Option<u64>,
+    },
+    Lease {
+        queues: Vec<u8>,
+        max: usize,
+        ttl_s: u64,
+        worker: u8,
+        request: Option<u8>,
+    },
+    Hold {
+        needs: Vec<Need>,
+        ttl_s: u64,
+        worker: u8,
+        request: Option<u8>,
+    },
+    Extend {
+        leases: Vec<u8>,
+        ttl_s: Option<u64>,
+    },
+    Settle {
+        leases: Vec<(u8, End)>,
+    },
+    /// Leases that were granted one after the other, as succeeded and without a result.
+    Finish {
+        first: u8,
+        many: u8,
+    },
+    Force {
+        lease: u8,
+    },
+    Cancel {
+        job: u8,
+    },
+    Delete {
+        job: u8,
+    },
+    Retry {
+        job: u8,
+    },
+    RunNow {
+        job: u8,
+    },
+    Patch {
+        job: u8,
+        what: Change,
+    },
+    Limit {
+        limit: u8,
+        set: LimitSet,
+    },
+    DropLimit {
+        limit: u8,
+    },
+    PauseLimit {
+        limit: u8,
+        ms: u64,
+    },
+    ResumeLimit {
+        limit: u8,
+    },
+    Observe {
+        limit: u8,
+        external: u32,
+        ms: u64,
+    },
+    Pool {
+        pool: u8,
+        cooldown_ms: u64,
+        quarantine_ms: u64,
+        max_uses: Option<u32>,
+        rate: bool,
+    },
+    Sync {
+        pool: u8,
+        resources: Vec<u8>,
+        slots: u32,
+    },
+    Retag {
+        pool: u8,
+        resource: u8,
+        tags: Vec<u8>,
+    },
+    Cool {
+        pool: u8,
+        resource: u8,
+        ms: u64,
+    },
+    Ban {
+        pool: u8,
+        resource: u8,
+    },
+    Restore {
+        pool: u8,
+        resource: u8,
+    },
+    Queue {
+        queue: u8,
+        needs: Vec<Need>,
+        max_waiting: Option<u32>,
+        share: Option<u32>,
+    },
+    PauseQueue {
+        queue: u8,
+        ms: Option<u64>,
+    },
+    ResumeQueue {
+        queue: u8,
+    },
+    Look {
+        job: u8,
+    },
     Lists,
-    Pass { ms: u64 },
+    Pass {
+        ms: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -170,13 +265,16 @@ pub fn step() -> impl Strategy<Value = Step> {
     let request = || proptest::option::weighted(0.2, 0u8..3);
     let jobs = prop_oneof![
         14 => proptest::collection::vec(job(), 1..4).prop_map(|jobs| Step::Push { jobs }),
-        12 => (some(0..3, 3), 1usize..5, 1u64..9, 0u8..3, request()).prop_map(
+        5 => (0..JOBS, 2u8..14, 0u8..3, proptest::option::weighted(0.3, 0u64..9_000)).prop_map(
+            |(first, many, queue, retain_ms)| Step::Bulk { first, many, queue, retain_ms }),
+        12 => (some(0..3, 3), prop_oneof![2 => 1usize..5, 1 => 5usize..14], 1u64..9, 0u8..3, request()).prop_map(
             |(queues, max, ttl_s, worker, request)| Step::Lease { queues, max, ttl_s, worker, request }),
         4 => (proptest::collection::vec(need(), 1..3), 1u64..9, 0u8..3, request()).prop_map(
             |(needs, ttl_s, worker, request)| Step::Hold { needs, ttl_s, worker, request }),
         4 => (some(0..16, 4), proptest::option::of(1u64..9))
             .prop_map(|(leases, ttl_s)| Step::Extend { leases, ttl_s }),
         12 => proptest::collection::vec((0u8..16, end()), 1..4).prop_map(|leases| Step::Settle { leases }),
+        5 => (0u8..16, 1u8..9).prop_map(|(first, many)| Step::Finish { first, many }),
         1 => (0u8..16).prop_map(|lease| Step::Force { lease }),
         2 => (0..JOBS).prop_map(|job| Step::Cancel { job }),
         1 => (0..JOBS).prop_map(|job| Step::Delete { job }),

@@ -27,19 +27,23 @@ local function check_line(lane, l, name)
   local line, key = l.line, T.lane_line(lane)
   local n, count = line.n, 0
   if line.big then
-    local long = call('LLEN', db.prefix .. key)
     local aside, dead = call('ZCARD', db.prefix .. key .. 'r'), call('HLEN', db.prefix .. key .. 'x')
+    local first, last = call('LINDEX', db.prefix .. key, 0), call('LINDEX', db.prefix .. key, -1)
+    local long = 0
+    if first then
+      local arrival, _, many, pos = T.line_item(first)
+      A.check(line.skip < many, '%s: more have left its first run than it had', name)
+      A.check(not M.get(key .. 'x', text(arrival + line.skip)), '%s: its list begins with a gone one', name)
+      local latest, _, more, last_pos = T.line_item(last)
+      A.check(latest + more - 1 <= line.last, '%s: its list ends after its last', name)
+      A.check(last_pos + more == line.pos, '%s: %d were put into its list, it says %d', name, last_pos + more,
+        line.pos)
+      long = line.pos - pos - line.skip
+    end
     A.check(line.aside == aside and line.dead == dead and n == long + aside - dead,
       '%s: %d stand in it with %d aside and %d gone; there are %d in the list, %d aside, %d gone', name,
       n, line.aside, line.dead, long, aside, dead)
     A.check(n > 0, '%s is empty and has a list', name)
-    local first = call('LINDEX', db.prefix .. key, 0)
-    local last = call('LINDEX', db.prefix .. key, -1)
-    if first then
-      A.check(not M.get(key .. 'x', text((T.line_item(first)))), '%s: its list begins with a gone one',
-        name)
-      A.check((T.line_item(last)) <= line.last, '%s: its list ends after its last', name)
-    end
   else
     A.check(#line.q == 2 * n, '%s: %d stand in it, it says %d', name, #line.q / 2, n)
     A.check(call('EXISTS', db.prefix .. key, db.prefix .. key .. 'r', db.prefix .. key .. 'x') == 0,

@@ -24,6 +24,15 @@ local function said(id)
   return '\4' .. text(fence) .. ':' .. text(seq) .. '\4'
 end
 
+-- A member of the order of expiries: a lease, or those of a span.
+function A.expiry(member, expires_at)
+  local names = T.leases_named(member)
+  A.check(names[1], 'a span expires that is not there')
+  for _, name in ipairs(names) do
+    A.lease(name, expires_at)
+  end
+end
+
 function A.lease(id, expires_at)
   local name = 'lease ' .. said(id)
   local lease, job = lease_of(id)
@@ -57,7 +66,7 @@ function A.lease(id, expires_at)
   end
   if lease.request then
     local past, known = db.get('rq', lease.request), false
-    for _, other in ipairs(past and T.lease_names(past.leases) or {}) do
+    for _, other in ipairs(past and T.leases_of_request(past) or {}) do
       known = known or other == id
     end
     A.check(known, '%s: its request is not remembered', name)
@@ -89,7 +98,8 @@ local function check_live(job, shape, name)
   elseif job.state == 'r' then
     local lease = job.lease
     if A.check(lease, '%s runs under no lease', name) then
-      A.check_timer('e', T.lease_id(lease.fence, job.seq), lease.expires_at, name)
+      local _, _, span = T.span_of(job.seq)
+      A.check_timer('e', span or T.lease_id(lease.fence, job.seq), lease.expires_at, name)
     end
     A.add('running', queue, 1)
   else
@@ -144,21 +154,47 @@ function A.kept(set, class, member, at)
   A.spend(#seqs / 4)
 end
 
+-- That a block's texts, its states and its spans go together.
+local function check_block(chunk, k, name)
+  local index, texts = T.block_texts(chunk, k, 0, k.size - 1)
+  A.check(#index == k.size * 8 and #k.states == k.size, '%s: its block has %d rows', name, k.size)
+  A.check(call('STRLEN', db.prefix .. T.texts_key(chunk)) == #index + #texts, '%s: its texts are cut off', name)
+  local are = {}
+  for at = 0, k.size - 1 do
+    if not T.has_own_life(k, at) then
+      local number = byte(k.states, at + 1)
+      are[number] = (are[number] or 0) + 1
+      A.check(number == 0 or k.spans[number], '%s: row %d is in a span that is not there', name, at)
+    end
+  end
+  for number, span in ipairs(k.spans) do
+    A.check(not span or span[2] == are[number], '%s: a span of it has %d rows, it says %d', name,
+      are[number] or 0, span and span[2] or 0)
+  end
+end
+
 -- All rows of a chunk.
 function A.chunk(chunk)
   local name = 'chunk ' .. text(chunk)
   local first = chunk * T.CHUNK_ROWS
   local _, key = T.job_home(first)
-  local rows, lives, n = {}, {}, 0
+  local rows, lives = {}, {}
+  local k = db.see('k', chunk)
+  if k then
+    check_block(chunk, k, name)
+    rows = T.rows_of_block(chunk, k)
+  end
   for _, field in ipairs(call('HKEYS', db.prefix .. key)) do
     local at = tonumber(field)
-    if at then
-      n = n + 1
-      rows[n] = first + at
-    else
-      lives[#lives + 1] = first + tonumber(sub(field, 1, -2))
+    if not at then
+      at = tonumber(sub(field, 1, -2))
+      lives[#lives + 1] = first + at
+    elseif not k or at >= k.size then
+      rows[#rows + 1] = first + at
     end
+    A.check(not k or at >= k.size or T.has_own_life(k, at), '%s: row %d is written for itself and alike', name, at)
   end
+  local n = #rows
   local c = db.get('c', chunk)
   A.check(c and c.n == n, '%s has %d rows, it says %d', name, n, c and c.n or 0)
   local there = {}

@@ -1,0 +1,397 @@
+-- Blocks: plain jobs that were pushed together, kept together for as long as they are alike.
+--
+-- A block is the first rows of a hash of rows, up to all 256: jobs of one shape without needs, stored ready in
+-- one call. Their texts lie one after the other in one string behind an index (of each row, in 4 bytes each,
+-- where its text ends and the sum of the bytes up to it). The record `k` says of each row by one byte what it is:
+-- 0 waits as it was pushed; 255 has gone; 254 has a life of its own beside, as any row that is in no block; any
+-- other number is that of a span, the rows that were granted in one call, or that succeeded in one. So a hundred
+-- jobs are granted, and settled, by changing one record.
+--
+-- A span: {base, how many rows are in it, what is the same for all of their lives, first fence} while they run,
+-- {base, how many, false, granted_at, finished_at, kept_until} once they have succeeded. The fence of a row is
+-- base and its place. A span that runs expires under one name. Whoever changes a single row gives it a life of its own;
+-- nothing else here knows what a life says.
+
+local ROWS = T.CHUNK_ROWS
+local OWN, GONE = 254, 255
+-- Fewer rows go one by one. (The library of tests makes blocks of two, since its programs are small.)
+local FEW = TESTING and 2 or 8
+-- Spans of a block; beyond them rows go one by one, or the record would grow too long to be written each time.
+local SPANS_MAX = 48
+-- Bytes of a block's texts: who lives long in it keeps them all.
+local BYTES_MAX = 65536
+T.FEW, T.BLOCK_BYTES = FEW, BYTES_MAX
+
+local function texts_key(chunk)
+  return format('jb:%d', chunk)
+end
+T.texts_key = texts_key
+
+-- The block that a row is in, its place there and its hash of rows; or nil.
+function T.block_of(seq)
+  local chunk = floor(seq / ROWS)
+  local k = db.see('k', chunk)
+  local at = seq - chunk * ROWS
+  if k and at < k.size then
+    return k, at, chunk
+  end
+end
+
+-- Whether so many jobs of a shape with such texts may be a block.
+function T.may_be_block(shape, many, bytes)
+  return many >= FEW and many <= ROWS and bytes <= BYTES_MAX and #shape.needs == 0 and not shape.timeout
+end
+
+-- Makes a block of texts with their index: jobs of a shape that arrive now. Its first row.
+function T.new_block(shape, many, texts, now)
+  local space = db.space
+  local chunk = floor(space.seq / ROWS) + 1
+  db.put('c', chunk, { n = many })
+  Z.add('ch', chunk, text(chunk))
+  db.put('k', chunk, {
+    size = many, shape = shape, created = now, arrival = space.arrival + 1, states = rep('\0', many),
+    spans = {},
+  })
+  db.texts[texts_key(chunk)] = texts
+  space.seq = chunk * ROWS + many - 1
+  return chunk * ROWS
+end
+
+-- A block of which no row is left.
+function T.drop_block(chunk)
+  if db.see('k', chunk) then
+    db.drop('k', chunk)
+    db.texts[texts_key(chunk)] = false
+  end
+end
+
+function db.write_texts(out)
+  for key, texts in pairs(db.texts) do
+    out(key).texts = texts
+  end
+end
+
+-- ---- Reading ----
+
+-- A part of a block's texts, counted from 0, its ends included.
+local function part(chunk, from, to)
+  local key = texts_key(chunk)
+  local new = db.texts[key]
+  return new and sub(new, from + 1, to + 1) or call('GETRANGE', db.prefix .. key, from, to)
+end
+
+-- The index of rows from..to of a block, from the one before the first on, and their texts one after the other.
+function T.block_texts(chunk, k, from, to)
+  local index = part(chunk, max(from - 1, 0) * 8, to * 8 + 7)
+  local starts = from > 0 and struct.unpack('>I4', index) or 0
+  local ends = struct.unpack('>I4', index, #index - 7)
+  return index, part(chunk, k.size * 8 + starts, k.size * 8 + ends - 1)
+end
+
+-- What reads the rows of such texts one by one: for a place, its row and its bytes.
+local function reader(chunk, k, from, to)
+  local index, texts = T.block_texts(chunk, k, from, to)
+  local skip = from > 0 and from - 1 or 0
+  local start = from > 0 and struct.unpack('>I4', index) or 0
+  return function(at)
+    local starts, sum = 0, 0
+    if at > 0 then
+      starts, sum = struct.unpack('>I4I4', index, (at - 1 - skip) * 8 + 1)
+    end
+    local ends, to_here = struct.unpack('>I4I4', index, (at - skip) * 8 + 1)
+    local bytes = to_here - sum
+    return struct.pack('>I4I7I6I4', k.shape, k.created, k.arrival + at, bytes)
+      .. sub(texts, starts - start + 1, ends - start), bytes
+  end
+end
+
+-- The rows of a block at these places, as they were pushed.
+function T.block_rows(chunk, k, places)
+  local row_at, rows = reader(chunk, k, min(unpack(places)), max(unpack(places))), {}
+  for i, at in ipairs(places) do
+    rows[i] = row_at(at)
+  end
+  return rows
+end
+
+-- The bytes of rows at these places, between the lowest and the highest of them: of each, or of all together.
+local function bytes_of(chunk, places, low, high)
+  local index = part(chunk, max(low - 1, 0) * 8, high * 8 + 7)
+  local skip = low > 0 and low - 1 or 0
+  local function sum_to(at)
+    return at < 0 and 0 or (struct.unpack('>I4', index, (at - skip) * 8 + 5))
+  end
+  if high - low + 1 == #places then
+    return sum_to(high) - sum_to(low - 1), sum_to
+  end
+  local all = 0
+  for _, at in ipairs(places) do
+    all = all + sum_to(at) - sum_to(at - 1)
+  end
+  return all, sum_to
+end
+
+-- The life of a row that has none of its own, as it would be written; false if it waits as it was pushed.
+local function life_of(k, chunk, at, bytes)
+  local state = byte(k.states, at + 1)
+  if state == 0 then
+    return false
+  end
+  local span = k.spans[state]
+  return T.short_life(k.arrival + at, span[1] + at, chunk * ROWS + at, bytes, k.shape, span)
+end
+
+-- The lives of rows at these places that have none of their own.
+function T.block_lives(chunk, k, places)
+  local lives = {}
+  local _, sum_to = bytes_of(chunk, places, min(unpack(places)), max(unpack(places)))
+  for i, at in ipairs(places) do
+    lives[i] = life_of(k, chunk, at, sum_to(at) - sum_to(at - 1))
+  end
+  return lives
+end
+
+-- Reads jobs of a block into what the call knows.
+function T.load_block(chunk, k, seqs)
+  local first = chunk * ROWS
+  local _, key = T.job_home(first)
+  local places, fields, own = {}, {}, {}
+  for _, seq in ipairs(seqs) do
+    local at = seq - first
+    local state = byte(k.states, at + 1)
+    if state == GONE then
+      db.jobs[seq] = false
+    else
+      places[#places + 1] = at
+      if state == OWN then
+        fields[#fields + 1], fields[#fields + 2] = T.row_fields(at)
+        own[at] = #fields
+      end
+    end
+  end
+  if #places == 0 then
+    return
+  end
+  local found = #fields > 0 and call('HMGET', db.prefix .. key, unpack(fields))
+  local row_at = reader(chunk, k, min(unpack(places)), max(unpack(places)))
+  for _, at in ipairs(places) do
+    local row, bytes = row_at(at)
+    local life
+    if own[at] then
+      -- What was pushed anew has a row of its own too.
+      row, life = found[own[at] - 1] or row, found[own[at]]
+    else
+      life = life_of(k, chunk, at, bytes)
+    end
+    db.jobs[first + at] = T.decode_job(first + at, row, life)
+  end
+end
+
+-- The rows of a block that are there.
+function T.rows_of_block(chunk, k)
+  local rows = {}
+  for at = 0, k.size - 1 do
+    if byte(k.states, at + 1) ~= GONE then
+      rows[#rows + 1] = chunk * ROWS + at
+    end
+  end
+  return rows
+end
+
+-- ---- Spans ----
+
+-- The name under which a running span expires: behind those of leases of the same moment.
+local SPAN_NAME = 15
+
+local function span_name(chunk, fence)
+  return '\255' .. struct.pack('>I6I8', chunk, fence)
+end
+
+function T.is_span(name)
+  return #name == SPAN_NAME
+end
+
+-- The running span of a row: the block, its number, its name; or nil.
+function T.span_of(seq)
+  local k, at, chunk = T.block_of(seq)
+  local span = k and k.spans[byte(k.states, at + 1)]
+  if span and span[3] then
+    return k, byte(k.states, at + 1), span_name(chunk, span[4])
+  end
+end
+
+local function rows_in(chunk, k, number)
+  local rows = {}
+  for at = 0, k.size - 1 do
+    if byte(k.states, at + 1) == number then
+      rows[#rows + 1] = chunk * ROWS + at
+    end
+  end
+  return rows
+end
+
+-- The names of the leases of a name in `e`: its own, or those of a span.
+function T.leases_named(name)
+  if not T.is_span(name) then
+    return { name }
+  end
+  local chunk, fence = struct.unpack('>I6I8', name, 2)
+  local k, names = db.see('k', chunk), {}
+  for number, span in ipairs(k and k.spans or {}) do
+    if span and span[3] and span[4] == fence then
+      for i, seq in ipairs(rows_in(chunk, k, number)) do
+        names[i] = T.lease_id(span[1] + seq - chunk * ROWS, seq)
+      end
+    end
+  end
+  return names
+end
+
+-- The number that a new span gets; or nil.
+local function free_number(k)
+  for number = 1, SPANS_MAX do
+    if not k.spans[number] then
+      return number
+    end
+  end
+end
+
+-- The name of a span that succeeded in the order of finished jobs: no other name there is as long.
+local function kept_name(chunk, number)
+  return struct.pack('>I6I1', chunk, number)
+end
+
+-- The rows of a span by its name in the order of finished jobs; nil if it is no such name.
+function T.kept_span(member)
+  if #member ~= 7 then
+    return nil
+  end
+  local chunk, number = struct.unpack('>I6I1', member)
+  local k = db.see('k', chunk)
+  return k and rows_in(chunk, k, number) or {}
+end
+
+-- So many rows leave a span; whether it is empty now.
+local function leave_span(k, chunk, number, n)
+  local span = k.spans[number]
+  span[2] = span[2] - n
+  if span[2] > 0 then
+    return
+  end
+  if span[3] then
+    Z.rem('e', span_name(chunk, span[4]))
+  else
+    Z.rem('fo', kept_name(chunk, number))
+  end
+  local spans = k.spans
+  spans[number] = false
+  while #spans > 0 and not spans[#spans] do
+    spans[#spans] = nil
+  end
+end
+
+-- A row has a life of its own from now on, or has gone.
+local function leave(seq, state)
+  local k, at, chunk = T.block_of(seq)
+  local was = k and byte(k.states, at + 1)
+  if not k or was == state then
+    return
+  end
+  k = db.get('k', chunk)
+  k.states = sub(k.states, 1, at) .. char(state) .. sub(k.states, at + 2)
+  if was > 0 and was < OWN then
+    leave_span(k, chunk, was, 1)
+  end
+end
+
+function T.own_life(seq)
+  leave(seq, OWN)
+end
+function T.row_gone(seq)
+  leave(seq, GONE)
+end
+function T.has_own_life(k, at)
+  return byte(k.states, at + 1) >= OWN
+end
+
+-- A job of a block is written for itself: its lease expires for itself too.
+function T.write_own(job)
+  local _, _, name = T.span_of(job.seq)
+  local lease = job.lease
+  if name and lease then
+    Z.add('e', lease.expires_at, T.lease_id(lease.fence, lease.seq))
+  end
+  leave(job.seq, OWN)
+end
+
+-- Each lease of a running span is one for itself: they are to be looked at one by one.
+function T.scatter(name, at)
+  Z.rem('e', name)
+  local seqs = {}
+  for _, lease in ipairs(T.leases_named(name)) do
+    local _, seq = T.parse_lease(lease)
+    seqs[#seqs + 1] = seq
+    Z.add('e', at, lease)
+  end
+  T.load_jobs(seqs)
+  for _, seq in ipairs(seqs) do
+    T.dirty(T.job(seq))
+  end
+  return #seqs
+end
+
+-- Grants up to `most` rows from one on that wait as they were pushed: `tail` is what is the same for all of
+-- their lives, and the first gets this fence. How many; none if there are only few.
+function T.grant_span(seq, most, tail, fence)
+  local seen, at, chunk = T.block_of(seq)
+  if not seen then
+    return 0
+  end
+  local n = min(most, seen.size - at)
+  local other = find(seen.states, '[^%z]', at + 1)
+  if other then
+    n = min(n, other - 1 - at)
+  end
+  local number = n >= FEW and free_number(seen)
+  if not number then
+    return 0
+  end
+  local k = db.get('k', chunk)
+  k.states = sub(k.states, 1, at) .. rep(char(number), n) .. sub(k.states, at + n + 1)
+  k.spans[number] = { fence - at, n, tail.packed, fence }
+  local expiries = Z.bulk('e').adds
+  expiries[#expiries + 1] = tail.score
+  expiries[#expiries + 1] = span_name(chunk, fence)
+  return n, k, at, chunk
+end
+
+-- What of a running span succeeded in one call: rows at these places, between the lowest and the highest of
+-- them. Their bytes; nil if they are too few to stay together.
+function T.settle_span(chunk, number, places, low, high, granted_at, now, till)
+  local seen, n = db.see('k', chunk), #places
+  local all = n == seen.spans[number][2]
+  local done = all and number or n >= FEW and free_number(seen)
+  if not done or n < FEW then
+    return nil
+  end
+  local k = db.get('k', chunk)
+  local base, _, _, fence = unpack(k.spans[number])
+  if all then
+    Z.rem('e', span_name(chunk, fence))
+  else
+    if high - low + 1 == n then
+      k.states = sub(k.states, 1, low) .. rep(char(done), n) .. sub(k.states, high + 2)
+    else
+      local states = { byte(k.states, 1, -1) }
+      for _, at in ipairs(places) do
+        states[at + 1] = done
+      end
+      k.states = char(unpack(states))
+    end
+    leave_span(k, chunk, number, n)
+  end
+  k.spans[done] = { base, n, false, granted_at, now, till }
+  Z.add('fo', till, kept_name(chunk, done))
+  T.sooner(till)
+  return (bytes_of(chunk, places, low, high))
+end

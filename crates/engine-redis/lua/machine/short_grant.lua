@@ -1,0 +1,280 @@
+-- The short way of jobs that are granted: heads of a lane without needs, many in one call; and the head of a lane
+-- that needs only limits.
+
+local home, RUNNING = T.job_home, T.SHORT_LIFE.running
+
+-- So many heads of a lane are looked at first: where jobs that go the long way stand among them, what is
+-- read beyond the first of those is read in vain, once for each of them.
+local HEADS_FIRST = 16
+
+-- Rows and lives of heads from..to of a line, one after the other; of what is in a block and is not as it was
+-- pushed no row.
+local function read_rows(heads, from, to)
+  local all, i, done = {}, from, 0
+  while i <= to do
+    local seq = heads[i * 2]
+    local chunk, key = home(seq)
+    local first = chunk * T.CHUNK_ROWS
+    local k = db.see('k', chunk)
+    local fields, n, places, at_places = {}, 0, {}, {}
+    while i <= to and n < 800 do
+      local at = heads[i * 2] - first
+      if at < 0 or at >= T.CHUNK_ROWS then
+        break
+      end
+      if k and at < k.size then
+        if byte(k.states, at + 1) == 0 then
+          places[#places + 1], at_places[#at_places + 1] = at, done + n + 1
+        end
+      end
+      local row, life = T.row_fields(at)
+      fields[n + 1], fields[n + 2] = row, life
+      n, i = n + 2, i + 1
+    end
+    local found
+    if #places * 2 < n then
+      found = call('HMGET', db.prefix .. key, unpack(fields))
+    end
+    for at = 1, n do
+      all[done + at] = found and found[at] or false
+    end
+    if places[1] then
+      for at, row in ipairs(T.block_rows(chunk, k, places)) do
+        all[at_places[at]], all[at_places[at] + 1] = row, false
+      end
+    end
+    done = done + n
+  end
+  return all
+end
+
+local function new_run(leases, shape, tail, asker, limits, now)
+  local run = {
+    short = true, n = 0, names = {}, rows = {}, shape = shape, granted_at = now, limits = limits,
+    expires_at = tail.expires_at, deadline = tail.deadline, holder = asker.worker,
+  }
+  leases[#leases + 1] = run
+  return run
+end
+
+-- So many heads of an open lane were granted.
+local function took(lane, n, asker, now)
+  T.more_live(n, asker.ttl, now)
+  T.hold(asker.worker, n, false)
+  local l = db.get('l', lane)
+  local q, b = db.get('q', l.queue), db.get('b', l.bundle)
+  q.waiting, b.waiting = q.waiting - n, b.waiting - n
+  q.running = q.running + n
+  L.take(l.line, T.lane_line(lane), n)
+  T.heads_taken(lane, n, now)
+end
+
+-- How many heads of an open lane come before those of the other lanes: those whose arrival is below this; nil if
+-- there are no others, false if nothing goes the short way here.
+local function ahead_of_others(l, b)
+  local g = db.get('g', b.group)
+  local turns = db.get('q', l.queue).priorities[-g.priority]
+  if turns.open.n > 1 or l.out or b.out or l.marked then
+    return false
+  end
+  if b.open.n > 1 or g.open.n > 1 then
+    local before = T.second(b.open, T.bundle_open(l.bundle))
+    local other = T.second(g.open, T.group_open(b.group))
+    return before and other and min(before, other) or before or other
+  end
+  return nil
+end
+
+-- Grants rows of a block that stand together at the head of a lane; how many.
+local function grant_together(lane, l, most, before, asker, leases, now)
+  local arrival, seq, many = L.front(l.line, T.lane_line(lane))
+  if not arrival then
+    return 0
+  end
+  many = min(many, most)
+  if before then
+    many = min(many, before - arrival)
+  end
+  local k = many >= T.FEW and T.block_of(seq)
+  if not k then
+    return 0
+  end
+  local space = db.space
+  local fence = max(space.fence + 1, now)
+  local tail = T.tail_of(struct.pack('>I4', k.shape), k.shape, asker, nil, now)
+  local n, _, at, chunk = T.grant_span(seq, many, tail, fence)
+  if n > 0 then
+    space.fence = fence + n - 1
+    local run = new_run(leases, k.shape, tail, asker, nil, now)
+    run.n, run.fence, run.seq, run.created = n, fence, seq, k.created
+    run.index, run.texts = T.block_texts(chunk, k, at, at + n - 1)
+  end
+  return n
+end
+
+-- Grants heads of a lane that has no needs, as many as are wanted and as stay in turn; none of them was
+-- ever granted, delayed or unique. Puts a run of leases into `leases` for each shape in a row.
+function T.grant_short(lane, most, asker, leases, now)
+  local l = db.get('l', lane)
+  local before = ahead_of_others(l, db.get('b', l.bundle))
+  if before == false then
+    return
+  end
+  local together = grant_together(lane, l, most, before, asker, leases, now)
+  if together > 0 then
+    leases.n = leases.n + together
+    took(lane, together, asker, now)
+    return
+  end
+  local heads = L.heads(l.line, T.lane_line(lane), most)
+  local many = #heads / 2
+  local space = db.space
+  local fence = max(space.fence + 1, now)
+  local expiries = Z.bulk('e').adds
+  local n_expiries = #expiries
+  local granted, tails, shape, tail, chunk, puts, n_puts, run = 0, {}, nil, nil, nil, nil, nil, nil
+  local rows, from, to, step, block = nil, 1, 0, HEADS_FIRST, nil
+  for i = 1, many do
+    local arrival, seq = heads[i * 2 - 1], heads[i * 2]
+    if before and arrival > before then
+      break
+    end
+    if i > to then
+      from, to, step = i, min(i + step - 1, many), step * 4
+      rows = read_rows(heads, from, to)
+    end
+    local at = (i - from) * 2
+    local row = rows[at + 1]
+    if not row or rows[at + 2] then
+      break
+    end
+    local its = sub(row, 1, 4)
+    if its ~= shape then
+      shape, tail = its, tails[its]
+      local number = struct.unpack('>I4', its)
+      if not tail then
+        tail = T.tail_of(its, number, asker, nil, now)
+        tails[its] = tail
+      end
+      run = new_run(leases, number, tail, asker, nil, now)
+    end
+    local name = struct.pack('>I8I6', fence, seq)
+    fence = fence + 1
+    local its_chunk = floor(seq / T.CHUNK_ROWS)
+    if its_chunk ~= chunk then
+      chunk = its_chunk
+      local _, key = home(seq)
+      puts = T.row_puts(key)
+      n_puts, block = #puts, db.see('k', chunk)
+    end
+    local _, x = T.row_fields(seq - chunk * T.CHUNK_ROWS)
+    puts[n_puts + 1] = x
+    puts[n_puts + 2] = RUNNING .. struct.pack('>I6', arrival) .. name .. sub(row, 18, 21) .. tail.packed
+    n_puts = n_puts + 2
+    if block then
+      T.own_life(seq)
+    end
+    expiries[n_expiries + 1], expiries[n_expiries + 2] = tail.score, name
+    n_expiries = n_expiries + 2
+    if tail.deadline then
+      T.timer_set('dl', tail.deadline, name)
+    end
+    local n = run.n + 1
+    run.n, run.names[n], run.rows[n] = n, name, row
+    granted = granted + 1
+  end
+  if granted == 0 then
+    return
+  end
+  leases.n = leases.n + granted
+  space.fence = fence - 1
+  took(lane, granted, asker, now)
+end
+
+-- Grants the head of a lane of which it was found that it may go, and that needs nothing but limits, if it
+-- was never granted, delayed or unique; whether it did.
+function T.grant_held(lane, asker, leases, now)
+  local l = db.get('l', lane)
+  local q = db.see('q', l.queue)
+  if l.suspect or l.marked or l.queue == CALLERS or q.limit and T.setting_of(q.limit) then
+    return false
+  end
+  for _, need in ipairs(l.needs) do
+    if need[1] ~= 'l' then
+      return false
+    end
+  end
+  local heads = L.heads(l.line, T.lane_line(lane), 1)
+  local arrival, seq, rows = heads[1], heads[2], read_rows(heads, 1, 1)
+  local row = rows[1]
+  if not row or rows[2] then
+    return false
+  end
+  local space = db.space
+  local fence = max(space.fence + 1, now)
+  space.fence = fence
+  local name = struct.pack('>I8I6', fence, seq)
+  local limits = {}
+  for i, need in ipairs(l.needs) do
+    local limit = need[2]
+    O.add(db.get('L', limit).holders, T.limit_holders(limit), fence, name)
+    limits[i] = { limit, need[3], T.take_limit(limit, need[3], need[4], now) }
+  end
+  local shape = sub(row, 1, 4)
+  local number = struct.unpack('>I4', shape)
+  local tail = T.tail_of(shape, number, asker, limits, now)
+  local _, key, _, x = home(seq)
+  local puts = T.row_puts(key)
+  puts[#puts + 1] = x
+  puts[#puts + 1] = RUNNING .. struct.pack('>I6', arrival) .. name .. sub(row, 18, 21) .. tail.packed
+  T.own_life(seq)
+  local expiries = Z.bulk('e').adds
+  expiries[#expiries + 1] = tail.score
+  expiries[#expiries + 1] = name
+  if tail.deadline then
+    T.timer_set('dl', tail.deadline, name)
+  end
+  local run = new_run(leases, number, tail, asker, limits, now)
+  run.n, run.names[1], run.rows[1] = 1, name, row
+  leases.n = leases.n + 1
+  took(lane, 1, asker, now)
+  return true
+end
+
+-- The score of the second of a set; or nil.
+function T.second(set, key)
+  if set.n < 2 then
+    return nil
+  end
+  local n = 0
+  for _, score in O.each(set, key) do
+    n = n + 1
+    if n == 2 then
+      return score
+    end
+  end
+end
+
+-- What the holder of such grants is told: {granted_at, expires_at, deadline, shape, how many, names, first
+-- row, limits}. The names are one blob, each a fence (8 bytes) and a row number (6); their rows are blobs one
+-- after the other. Of rows of a block, which have one fence and one number after the other, the blob of names is
+-- the first name and when they were pushed (7); for rows there are two, the index and the texts. Their lives
+-- follow from that.
+function T.show_short(run)
+  local names = run.fence and struct.pack('>I8I6I7', run.fence, run.seq, run.created) or concat(run.names)
+  local shown = {
+    run.granted_at, run.expires_at, run.deadline or false, T.shape_number(run.shape), run.n,
+    T.blob(names), 0, run.limits or {},
+  }
+  local rows, blobs = run.rows, db.blobs
+  local n = #blobs
+  shown[7] = n + 1
+  if run.fence then
+    blobs[n + 1], blobs[n + 2] = run.index, run.texts
+    return shown
+  end
+  for i = 1, run.n do
+    blobs[n + i] = rows[i]
+  end
+  return shown
+end

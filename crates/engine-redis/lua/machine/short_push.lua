@@ -1,0 +1,151 @@
+-- The short way of jobs that are pushed: stored ready, many of one shape in one call.
+--
+-- Those that may be a block become one; of others the parts of ids and of rows that lie together are gathered,
+-- and each command takes many.
+
+local home = T.job_home
+
+-- One shape has so many more jobs: its number, itself, its lane.
+local function more_of_shape(spec, many, default_retry, now)
+  -- The first of a shape goes the long way to its lane.
+  local number = T.shape_for(T.shape_of(spec, default_retry), now)
+  local shape = db.get('s', number)
+  shape.live, shape.rows = shape.live + many - 1, shape.rows + many - 1
+  local lane = shape.lane or T.lane_of_job({ shape = number, lost = 0 })
+  spec.unasked = T.is_unasked(shape.q, now)
+  return number, lane
+end
+
+-- So many stand in line now, one after the other: the arrival and the row of the first.
+local function stand_in_line(lane, arrival, seq, many, now)
+  local space, l = db.space, db.get('l', lane)
+  local had = l.line.n
+  L.append(l.line, T.lane_line(lane), arrival, seq, many)
+  space.arrival = arrival + many - 1
+  T.add_len(l, many)
+  T.unit(l.queue, many)
+  if had == 0 then
+    T.lane_changed(lane, now)
+  elseif T.has_takers(l.queue) then
+    -- Its head is as it was, but there is more for those who wait.
+    db.touched[l.queue] = true
+  end
+end
+
+-- Stores jobs of one shape that have nothing unusual: `flat` is {id, b, bytes, tail of the row, …}.
+local function store_flat(spec, flat, default_retry, now)
+  local space = db.space
+  local many = #flat / 4
+  local number, lane = more_of_shape(spec, many, default_retry, now)
+  local first_arrival, first_seq = space.arrival + 1, space.seq + 1
+  local head = struct.pack('>I4I7', number, now)
+  local last_b, ids, n_ids, puts, n_puts, ends
+  for i = 1, many do
+    local at, arrival, seq = i * 4 - 3, first_arrival + i - 1, first_seq + i - 1
+    if not ends or seq > ends then
+      local chunk, key = home(seq)
+      ends = chunk * T.CHUNK_ROWS + T.CHUNK_ROWS - 1
+      puts = T.row_puts(key)
+      n_puts = #puts
+      local c = db.get('c', chunk)
+      if not c then
+        c = db.put('c', chunk, { n = 0 })
+        Z.add('ch', chunk, text(chunk))
+      end
+      c.n = c.n + min(ends, first_seq + many - 1) - seq + 1
+    end
+    local b = flat[at + 1]
+    if b ~= last_b then
+      last_b, ids = b, T.row_puts('i:' .. b)
+      n_ids = #ids
+    end
+    ids[n_ids + 1], ids[n_ids + 2] = flat[at], text(seq)
+    n_ids = n_ids + 2
+    puts[n_puts + 1] = T.row_fields(seq - ends + T.CHUNK_ROWS - 1)
+    puts[n_puts + 2] = head .. struct.pack('>I6I4', arrival, flat[at + 2]) .. flat[at + 3]
+    n_puts = n_puts + 2
+  end
+  space.seq = first_seq + many - 1
+  stand_in_line(lane, first_arrival, first_seq, many, now)
+end
+
+-- Stores a block: the ids of its jobs; how many of them in a row lie in which part of the ids, {b, how many, …};
+-- its texts with their index.
+local function store_block(spec, ids, parts, texts, default_retry, now)
+  local many, arrival = #ids, db.space.arrival + 1
+  local number, lane = more_of_shape(spec, many, default_retry, now)
+  local first, nth = T.new_block(number, many, texts, now), 0
+  for i = 1, #parts, 2 do
+    local puts = T.row_puts('i:' .. parts[i])
+    local n = #puts
+    for _ = 1, parts[i + 1] do
+      puts[n + 1], puts[n + 2] = ids[nth + 1], text(first + nth)
+      n, nth = n + 2, nth + 1
+    end
+  end
+  stand_in_line(lane, arrival, first, many, now)
+end
+
+-- Jobs of one shape as they came: {ids, parts} and their texts with the index.
+function T.store_texts(spec, came, texts, default_retry, now)
+  local ids, parts = came[1], came[2]
+  local many = #ids
+  if T.may_be_block(T.shape_of(spec, default_retry), many, #texts) then
+    return store_block(spec, ids, parts, texts, default_retry, now)
+  end
+  local flat, n, nth, starts, sum = {}, 0, 0, 0, 0
+  for i = 1, #parts, 2 do
+    for _ = 1, parts[i + 1] do
+      local ends, to_here = struct.unpack('>I4I4', texts, nth * 8 + 1)
+      flat[n + 1], flat[n + 2], flat[n + 3] = ids[nth + 1], parts[i], to_here - sum
+      flat[n + 4] = sub(texts, many * 8 + starts + 1, many * 8 + ends)
+      n, nth, starts, sum = n + 4, nth + 1, ends, to_here
+    end
+  end
+  store_flat(spec, flat, default_retry, now)
+end
+
+-- Up to as many of {id, b, bytes, tail, …} as may be a block, from a place on: as they would have come. The
+-- place behind them.
+local function as_block(flat, from)
+  local ids, parts, index, texts, n, starts, sum = {}, {}, {}, {}, 0, 0, 0
+  local at = from
+  while at < #flat and n < T.CHUNK_ROWS
+    and (n == 0 or starts + #flat[at + 3] + 8 * (n + 1) <= T.BLOCK_BYTES) do
+    n = n + 1
+    starts, sum = starts + #flat[at + 3], sum + flat[at + 2]
+    ids[n], texts[n], index[n] = flat[at], flat[at + 3], struct.pack('>I4I4', starts, sum)
+    local m = #parts
+    if parts[m - 1] == flat[at + 1] then
+      parts[m] = parts[m] + 1
+    else
+      parts[m + 1], parts[m + 2] = flat[at + 1], 1
+    end
+    at = at + 4
+  end
+  return { ids, parts }, concat(index) .. concat(texts), at
+end
+
+-- Stores jobs[from..to], all planned to be stored and without anything unusual.
+function T.store_plain(jobs, shapes, from, to, default_retry, now)
+  local at = from
+  while at <= to do
+    local shape, flat, n = jobs[at][5], {}, 0
+    while at <= to and jobs[at][5] == shape do
+      local new = jobs[at]
+      flat[n + 1], flat[n + 2], flat[n + 3] = new[1], new[2], new[4]
+      flat[n + 4] = new[1] .. '\n' .. new[2] .. '\n\n' .. new[3]
+      n, at = n + 4, at + 1
+    end
+    if n < 4 * T.FEW then
+      store_flat(shapes[shape], flat, default_retry, now)
+    else
+      local next_at = 1
+      while next_at < n do
+        local came, texts
+        came, texts, next_at = as_block(flat, next_at)
+        T.store_texts(shapes[shape], came, texts, default_retry, now)
+      end
+    end
+  end
+end

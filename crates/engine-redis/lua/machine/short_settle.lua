@@ -1,0 +1,163 @@
+-- The short way of jobs that are settled: as succeeded, many in one call.
+
+local home = T.job_home
+local LIFE = T.SHORT_LIFE
+local RUNNING, SUCCEEDED = LIFE.running, LIFE.succeeded
+local NAME_AT, BYTES_AT, TAIL_AT = LIFE.name_at, LIFE.bytes_at, LIFE.tail_at
+
+-- What jobs have in common whose lives end alike: when they were granted, who holds them; and its class, what
+-- those of a shape have.
+local function rest_of(tail, rests, classes, now)
+  local rest = rests[tail]
+  if rest then
+    return rest
+  end
+  rest = T.read_tail(tail)
+  rest.n = 0
+  rests[tail] = rest
+  local class = classes[rest.shape]
+  if not class then
+    local shape = db.get('s', rest.shape)
+    class = { n = 0, shape = shape, till = now + (shape.retain or B.RETAIN_SUCCEEDED_US), rows = {} }
+    classes[rest.shape] = class
+  end
+  rest.class = class
+  rest.done = struct.pack('>I4I7I7I7', rest.shape, rest.granted_at, now, class.till)
+  return rest
+end
+
+-- Puts a lease to the others of its span that are settled: {places, low, high, at, …}. Whether it is in one.
+local function add_to_span(spans, fence, seq, i)
+  local k, at, chunk = T.block_of(seq)
+  local number = k and byte(k.states, at + 1)
+  local span = k and k.spans[number]
+  if not span or not span[3] or span[1] + at ~= fence then
+    return false
+  end
+  local its = spans[span]
+  if not its then
+    its = { chunk = chunk, number = number, tail = span[3], low = at, high = at, at = {} }
+    spans[span] = its
+  end
+  its[#its + 1], its.at[#its.at + 1] = at, i
+  its.low, its.high = min(its.low, at), max(its.high, at)
+  return true
+end
+
+-- Settles as succeeded what may go the short way: `plain` is {fence, seq, …}, `results` the results of
+-- some by their place. The places of those that are left for the long way.
+function T.settle_short(plain, results, now)
+  local many = #plain / 2
+  local named, left, names, seqs = {}, {}, {}, {}
+  local rows, spans = {}, {}
+  for i = 1, many do
+    local fence, seq = plain[i * 2 - 1], plain[i * 2]
+    -- A lease that is named twice sees what was done before it in this call: rows that are written the
+    -- short way are not read again, so all go the long way.
+    if named[seq] and seq > 0 then
+      for at = 1, many do
+        left[at] = at
+      end
+      return left
+    end
+    named[seq] = true
+    if seq == 0 then
+      left[#left + 1] = i
+    elseif results and results[i] or not add_to_span(spans, fence, seq, i) then
+      rows[#rows + 1] = i
+    end
+  end
+  local space, rests, classes = db.space, {}, {}
+  local kept = 0
+  for _, its in pairs(spans) do
+    local rest = rest_of(its.tail, rests, classes, now)
+    local bytes = T.settle_span(its.chunk, its.number, its, its.low, its.high, rest.granted_at, now,
+      rest.class.till)
+    if bytes then
+      kept, rest.n = kept + bytes, rest.n + #its
+    else
+      for _, i in ipairs(its.at) do
+        rows[#rows + 1] = i
+      end
+    end
+  end
+  -- What lies together is read together.
+  sort(rows)
+  for at, i in ipairs(rows) do
+    local seq = plain[i * 2]
+    names[at], seqs[at] = struct.pack('>I8I6', plain[i * 2 - 1], seq), seq
+  end
+  local lives = T.read_lives(seqs)
+  local gone, n_gone = {}, 0
+  local puts, ends, block
+  for at, i in ipairs(rows) do
+    local life, name, seq = lives[at], names[at], seqs[at]
+    if life and sub(life, NAME_AT, BYTES_AT - 1) == name and sub(life, 1, 1) == RUNNING then
+      local rest = rest_of(sub(life, TAIL_AT), rests, classes, now)
+      if not ends or seq > ends or seq <= ends - T.CHUNK_ROWS then
+        local chunk, key = home(seq)
+        ends = chunk * T.CHUNK_ROWS + T.CHUNK_ROWS - 1
+        puts, block = T.row_puts(key), db.see('k', chunk)
+      end
+      local _, x = T.row_fields(seq - ends + T.CHUNK_ROWS - 1)
+      local n_puts = #puts
+      puts[n_puts + 1] = x
+      local bytes = struct.unpack('>I4', life, BYTES_AT)
+      local result = results and results[i]
+      if result then
+        bytes = bytes + #result
+        local _, key, field = home(seq)
+        M.set(key .. 'r', field, result)
+        puts[n_puts + 2] = SUCCEEDED .. sub(life, 2, BYTES_AT - 1) .. struct.pack('>I4', bytes) .. rest.done
+      else
+        puts[n_puts + 2] = SUCCEEDED .. sub(life, 2, TAIL_AT - 1) .. rest.done
+      end
+      kept = kept + bytes
+      n_gone = n_gone + 1
+      gone[n_gone] = name
+      if block then
+        T.own_life(seq)
+      end
+      if rest.deadline then
+        T.timer_clear('dl', name)
+      end
+      if rest.limits then
+        T.return_limits(rest.limits, name, true, now)
+      end
+      rest.n = rest.n + 1
+      local ended = rest.class.rows
+      ended[#ended + 1] = sub(name, 9)
+    else
+      left[#left + 1] = i
+    end
+  end
+  -- Only now: what leaves a span may have touched the order of expiries.
+  local rems = Z.bulk('e').rems
+  for i = 1, n_gone do
+    rems[#rems + 1] = gone[i]
+  end
+  sort(left)
+  space.kept[2] = space.kept[2] + kept
+  for _, rest in pairs(rests) do
+    rest.class.n = rest.class.n + rest.n
+    if rest.n > 0 then
+      T.hear_worker(rest.holder, now)
+      T.unhold(rest.holder, rest.n, false)
+    end
+  end
+  for number, class in pairs(classes) do
+    if class.n > 0 then
+      local q = db.get('q', class.shape.q)
+      q.running, q.succeeded = q.running - class.n, q.succeeded + class.n
+      space.live = space.live - class.n
+      if class.rows[1] then
+        Z.add('fo', class.till, concat(class.rows))
+        T.sooner(class.till)
+      end
+      -- The last goes the long way, and takes with it what nobody needs any more.
+      class.shape.live = class.shape.live - class.n + 1
+      T.release_shape(number)
+    end
+  end
+  return left
+end
