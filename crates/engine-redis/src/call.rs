@@ -86,7 +86,7 @@ impl Caller {
         let received = Instant::now();
         match decode::read(operation, parts)? {
             Ok(mut answered) => {
-                self.heard(&answered, received);
+                self.heard(operation, &mut answered, received);
                 let kid = answered.kid.as_deref();
                 answered.blobs.signer = self.signs(operation, kid).await?;
                 Ok(answered)
@@ -106,19 +106,28 @@ impl Caller {
     }
 
     /// What every answer tells beside its reply.
-    fn heard<R>(&self, answered: &Answered<R>, received: Instant) {
+    fn heard<R>(&self, operation: &str, answered: &mut Answered<R>, received: Instant) {
         self.space.timer.heard(answered.now, answered.due, received);
         let left = answered.learns.map(|until| until.saturating_sub(answered.now));
-        self.space.known.heard_learning(left, received);
+        let known = &self.space.known;
+        known.heard_learning(left, received);
+        match answered.birth.take() {
+            Some((told, stamp)) => known.other_birth(told.0.as_deref(), stamp, self.shared.watch()),
+            None if tells_what_it_knows(operation) => known.same_birth(self.shared.watch()),
+            None => {}
+        }
     }
 
     /// What this process knows of the namespace, in case the store has forgotten it.
     pub(crate) fn knows(&self) -> Knows {
         let known = &self.space.known;
+        let (born, age) = known.birth(self.shared.watch());
         Knows {
             never: self.shared.forgets_never,
             kid: known.signer().map(|signer| signer.kid().to_owned()),
             ttl: known.longest_ttl(),
+            born,
+            age,
         }
     }
 
@@ -141,12 +150,12 @@ impl Caller {
         let args = encode::pack(&KeyArgs { key: offered.key().reveal(), kid: offered.kid(), kn })?;
         let parts = self.send("key", &args, &[]).await?;
         let received = Instant::now();
-        let answered = match decode::read::<KeyReply>("key", parts)? {
+        let mut answered = match decode::read::<KeyReply>("key", parts)? {
             Ok(answered) => answered,
             Err(Denied::No(no)) => return Err(no.into()),
             Err(Denied::StaleBody) => return Err(AskError::StaleBody.into()),
         };
-        self.heard(&answered, received);
+        self.heard("key", &mut answered, received);
         let KeyReply { key, kid } = answered.reply;
         let signer = match kid == offered.kid() {
             true => offered,
@@ -205,6 +214,12 @@ impl Caller {
 
 /// What a namespace has as its key is none.
 const NO_KEY: &str = "the key of the namespace has another form than ours";
+
+/// Whether calls of an operation carry what is known here ([`Caller::knows`]): only their answers say whether
+/// this is still the store that it was.
+fn tells_what_it_knows(operation: &str) -> bool {
+    matches!(operation, "lease" | "extend" | "settle" | "tick" | "key" | "copy_freeze")
+}
 
 /// Whether no answer to an operation shows a lease: then the key is not needed to read it. (A push that
 /// answers jobs asks for the key before.)
@@ -342,6 +357,20 @@ pub(crate) fn told(operation: &str, why: LinkError) -> CallError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_tells_what_it_knows_is_who_is_asked_for_it() {
+        let library = crate::library::Library::release();
+        let operations = library.text().split("\nT.op('").skip(1);
+        let mut told = 0;
+        for operation in operations {
+            let (name, rest) = operation.split_once('\'').expect("a name");
+            let body = rest.split("\nend").next().expect("a function");
+            assert_eq!(tells_what_it_knows(name), body.contains("T.look_at_run(args.kn"), "{name}");
+            told += usize::from(tells_what_it_knows(name));
+        }
+        assert_eq!(told, 6);
+    }
 
     fn refused(code: &str) -> LinkError {
         LinkError::Refused { code: code.to_owned(), message: "m".to_owned() }

@@ -2,7 +2,8 @@
 //!
 //! A lease is named to the library by its fence and its job's row, once its id was found to be signed by
 //! the namespace. If the library knows nothing of it and the namespace learns, the same is asked again with
-//! all that the id tells, and the lease is claimed by it. So what is usual carries no claim.
+//! all that the id tells, and the lease is claimed by it. So what is usual carries no claim. The same is done
+//! if the lease is of before the birth of the store: then everything was lost, and nobody has told it yet.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use tenure_engine::CallError;
 
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, ExtendedReply, SettleReply, extended, settled};
-use crate::encode::{ExtendArgs, ForceArgs, SettleArgs, pack};
+use crate::encode::{ExtendArgs, ForceArgs, Knows, SettleArgs, pack};
 use crate::ids;
 use crate::jobs::no_random;
 use crate::lease_id::{Claim, Head, Signer, unsigned_head};
@@ -47,6 +48,36 @@ async fn claims(
     Ok(lost.filter_map(|(at, id)| Some((at, signer.claim(id)?))).collect())
 }
 
+/// What is told with claims of the leases at these places, of which the store knows nothing; `None` if there are
+/// none, or if they are lost. `learns`: the namespace learns. `now`: the store's clock, in µs.
+///
+/// A fence follows the clock, so a lease with one of before the birth of the store was granted by the store
+/// that was there before. Who granted it may have died with that; its id is proof enough, as long as it may
+/// live, and is told as who knew another birth would tell it.
+fn tells_again(
+    caller: &Caller,
+    lost: &[usize],
+    heads: &[Option<Head>],
+    learns: bool,
+    now: u64,
+) -> Option<Knows> {
+    if lost.is_empty() {
+        return None;
+    }
+    let knows = caller.knows();
+    if learns {
+        return Some(knows);
+    }
+    let born = caller.space.known.born_at().filter(|born| *born <= now && !knows.never)?;
+    let lives = |head: &Head| head.fence < born && born.saturating_add(head.ttl) > now;
+    let lost = lost.iter().filter_map(|at| heads.get(*at).copied().flatten());
+    let ttl = lost.filter(lives).map(|head| head.ttl).max()?.max(knows.ttl);
+    Some(Knows { born: Some(OF_BEFORE.into()), ttl, age: ttl, ..knows })
+}
+
+/// The stamp of a store of which only this is known: that it was before.
+const OF_BEFORE: &str = "0";
+
 pub(crate) async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, CallError> {
     let id = |at: usize| extend.leases.get(at).map_or("", |item| item.lease.as_str());
     let heads = heads(caller, extend.leases.iter().map(|item| item.lease.as_str())).await?;
@@ -54,11 +85,13 @@ pub(crate) async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, 
     let longest = ttls.chain(extend.ttl.map(|ttl| ttl.us())).max();
     let knows = &caller.knows();
     let args = pack(&ExtendArgs::of(&extend, &heads, knows));
-    let Answered { mut reply, learns, .. } = caller.ask::<ExtendedReply>("extend", args).await?;
-    if learns.is_some() && reply.has_lost() {
-        let claims = claims(caller, reply.lost().map(|at| (at, id(at)))).await?;
+    let answered = caller.ask::<ExtendedReply>("extend", args).await?;
+    let Answered { mut reply, learns, now, .. } = answered;
+    let lost: Vec<_> = reply.lost().collect();
+    if let Some(knows) = tells_again(caller, &lost, &heads, learns.is_some(), now) {
+        let claims = claims(caller, lost.into_iter().map(|at| (at, id(at)))).await?;
         if !claims.is_empty() {
-            let args = pack(&ExtendArgs::claiming(&extend, &claims, knows));
+            let args = pack(&ExtendArgs::claiming(&extend, &claims, &knows));
             let again = caller.ask::<ExtendedReply>("extend", args).await?.reply;
             reply.claimed(again, &claims.iter().map(|(at, _)| *at).collect::<Vec<_>>());
         }
@@ -76,15 +109,16 @@ pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settle
     let (default, knows) = (Retry::default(), &caller.knows());
     let args = pack(&SettleArgs::of(&settle.settle, &heads, &default, knows));
     let answered = caller.ask::<SettleReply>("settle", args).await?;
-    let Answered { reply, blobs, learns, .. } = answered;
+    let Answered { reply, blobs, learns, now, .. } = answered;
     let id = |at: usize| settle.settle.get(at).map_or("", |item| item.lease.as_str());
     let mut claimed = Vec::new();
-    if learns.is_some() {
-        let claims = claims(caller, reply.lost().map(|at| (at, id(at)))).await?;
+    let lost: Vec<_> = reply.lost().collect();
+    if let Some(knows) = tells_again(caller, &lost, &heads, learns.is_some(), now) {
+        let claims = claims(caller, lost.into_iter().map(|at| (at, id(at)))).await?;
         if !claims.is_empty() {
             let items = claims.iter().filter_map(|(at, _)| settle.settle.get(*at).cloned());
             let asked = Settle { settle: items.collect() };
-            let args = pack(&SettleArgs::claiming(&settle.settle, &claims, &default, knows));
+            let args = pack(&SettleArgs::claiming(&settle.settle, &claims, &default, &knows));
             let places: Vec<usize> = claims.iter().map(|(at, _)| *at).collect();
             let again = match caller.ask::<SettleReply>("settle", args).await.map_err(Into::into) {
                 Err(CallError::Refused(no)) => return Err(in_place(no, &places).into()),

@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub signals: Signals,
     /// A turn for each call that may be under way.
     pub turns: Semaphore,
+    /// When this engine was opened.
+    began: Instant,
     /// The test's clock, in µs.
     moved: AtomicU64,
     takers: AtomicU64,
@@ -72,6 +74,7 @@ impl Shared {
             runtime,
             signals: Signals::default(),
             turns: Semaphore::new(UNDER_WAY_MAX),
+            began: Instant::now(),
             moved: AtomicU64::new(0),
             takers: AtomicU64::new(0),
             spaces: Mutex::default(),
@@ -129,6 +132,14 @@ impl Shared {
 
     pub(crate) fn set_moved(&self, now: Moment) {
         self.moved.store(now.us(), Ordering::Release);
+    }
+
+    /// This process's watch, in µs: it goes on whatever any clock shows, unless a test moves it.
+    pub(crate) fn watch(&self) -> u64 {
+        match self.time {
+            Time::Server => self.began.elapsed().as_micros().try_into().unwrap_or(u64::MAX),
+            Time::Testing | Time::TestingByHand => self.moved().us(),
+        }
     }
 
     /// Now, for ids that are made here: nothing is decided by it.

@@ -1,9 +1,10 @@
 -- Claims: a lease that the store has forgotten is made again from what its id tells.
 --
 -- Only while the namespace learns, and only what it can have forgotten: a fence above all that it
--- remembered when it was found again. What is not above was ended, and a lease that was ended, or reaped, is
--- never made again: its holder has stopped, and others may have been granted what it held. Where two claim
--- the same thing the higher fence has it: the lower one was ended before the higher was granted.
+-- remembered when it began to learn, or one in the gap between what it remembered when it was found again
+-- and what was granted since. Any other was ended, and a lease that was ended, or reaped, is never made
+-- again: its holder has stopped, and others may have been granted what it held. Where two claim the same
+-- thing the higher fence has it: the lower one was ended before the higher was granted.
 --
 -- A claim is {ttl, timeout (0 for none), holder or false, digest of the job's id or false, limits = {{name,
 -- weight, cost}}, resources = {{pool, id}}}; outside of the library its signature was found to be right.
@@ -109,11 +110,18 @@ local function take_again(lease, name, now)
   end
 end
 
+-- Whether this store may have forgotten the grant of this fence.
+local function may_be_forgotten(fence)
+  local space = db.space
+  local gap = space.gap
+  return fence > (space.forgot_after or 0) or gap ~= nil and fence > gap[1] and fence < gap[2]
+end
+
 -- Makes a forgotten lease again, and its job, if it may be: the lease and the job; or nil. A lease that
 -- lives, or whose end is remembered, is left as it is.
 function T.reclaim(fence, seq, claim, now)
   local space = db.space
-  if not T.learns(now) or fence <= (space.forgot_after or 0) or T.lease(fence, seq)
+  if not T.learns(now) or not may_be_forgotten(fence) or T.lease(fence, seq)
     or db.get('st', text(fence)) then
     return nil
   end

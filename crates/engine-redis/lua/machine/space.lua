@@ -100,43 +100,114 @@ function T.note_ttl(ttl, now)
   end
 end
 
--- Whether this is the store that it was. `knows` is what the caller knows of the namespace, {this store
--- forgets nothing, name of its key or false, longest ttl lately}; or nil.
+-- ---- Whether this is the store that it was ----
+--
+-- The field `born` of the namespace's hash tells which store this is: when it was born, and where; and which
+-- run of a server wrote it last, once that is another. A stamp is 'MOMENTxRUN' or 'MOMENTxRUN:RUN', with eight
+-- letters of a run's id, so that no two births are equal whatever the clocks show. x is '-', or '+' for what an
+-- earlier release had written before: nobody knows when that was born.
+--
+-- It is a field of its own and no part of the record: an earlier release writes the record anew without what
+-- it does not know, and would make every process believe that all was lost.
+
+local function set_stamp(stamp)
+  db.born = stamp
+  M.set('m', 'born', stamp)
+end
+
+local function run_name()
+  return sub(this_run(), 1, 8)
+end
+
+-- The moment of a birth, and all that a stamp tells of it.
+local function moment_of(stamp)
+  return tonumber(sub(stamp, 1, (find(stamp, '[^0-9]') or 0) - 1)) or 0
+end
+
+local function birth_of(stamp)
+  return sub(stamp, 1, (find(stamp, ':', 1, true) or 0) - 1)
+end
+
+-- Fences above what is remembered now, and below what is granted from now on, may be of leases that were
+-- forgotten. (Fences follow the clock.)
+local function begin_gap(now)
+  db.space.gap = { db.space.fence, now }
+end
+
+-- The namespace is written for the first time; or for the first time by a release that stamps it.
+function T.be_born(now)
+  set_stamp(text(now) .. (db.raw and '+' or '-') .. run_name())
+  if not db.raw then
+    db.space.run = this_run()
+    begin_gap(now)
+  end
+end
+
+-- The last moment at which something may have been granted that the caller knows and this store does not. The
+-- caller heard of the store that it knew `age` before: that was then. And if that was an earlier one than this,
+-- what others were granted there may be of any moment before this one was born.
+local function last_known(stamp, age, now)
+  local last = now - (age or 0)
+  local birth = moment_of(db.born)
+  if stamp and moment_of(stamp) < birth then
+    last = max(last, birth)
+  end
+  return min(last, now)
+end
+
+-- Looks whether this is the store that it was. `knows` is what the caller knows of the namespace, {this store
+-- forgets nothing, name of its key or false, longest ttl lately, its stamp or false, how long ago that was
+-- heard of last (us)}, of an earlier release only the first three; or nil, for nothing.
 --
 -- Another run of a server wrote last, or another server: it was restarted, or a replica took its place.
 -- Time in which no store was there does not count: every lease lives at least one ttl of its own from
 -- now. And its last writes may be forgotten, unless the operator says that this store forgets nothing:
 -- then the namespace learns for as long as a lease that was forgotten may be held. While it learns
 -- nothing is reaped, nothing that is exclusive is granted, and holders claim what they hold.
--- Where the caller knew another key, all was forgotten, be it that the same server goes on.
+--
+-- Where the caller knew another birth, or another key, everything was forgotten, be it that the same server
+-- goes on. Others may have come since, and have known less: each tells once, by the stamp that it knew, with
+-- the longest ttl that it saw itself, and the longest of all is learnt. Its answer tells the stamp that is
+-- there, beside the one that was told, and from then on it knows this one. Who comes when all that it knew is
+-- over makes nothing learn. Who knows that all was lost and of no ttl knew of others, who may have had one.
 function T.look_at_run(knows, now)
   local space = db.space
   local this = this_run()
-  local never, kid, longest = false, false, 0
-  if knows then
-    never, kid, longest = knows[1], knows[2], knows[3]
-  end
-  local lost = kid and kid ~= db.kid
-  if space.run == this and not lost then
-    return
-  end
   local other = space.run and space.run ~= this
-  space.run = this
   if other then
     space.deaf_at, space.pulse = now, now
+    if not space.learns_until then
+      begin_gap(now)
+    end
+    set_stamp(birth_of(db.born) .. ':' .. run_name())
   end
-  if never or not (other or lost) then
+  space.run = this
+  knows = knows or { false, false, 0 }
+  local never, kid, longest, told, age = knows[1], knows[2], knows[3], knows[4], knows[5]
+  local lost, missed = kid and kid ~= db.kid, false
+  if told ~= nil and told ~= db.born then
+    missed = told
+    lost = lost or told and birth_of(told) ~= birth_of(db.born)
+    T.later(function(header)
+      header.b = { told, db.born }
+    end)
+  end
+  if never or not (other or lost or missed) then
     return
   end
   longest = max(longest, space.ttl_max, space.ttl_before or 0)
-  if longest == 0 then
+  if lost and longest == 0 then
+    longest = B.TTL_US_DEFAULT
+  end
+  local till = (other and now or last_known(told, age, now)) + longest
+  if till <= now then
     return
   end
   -- What was ended is remembered as such up to this fence: nobody claims it. A store that forgot again
   -- before it had learnt may have forgotten claims as well.
-  local known = lost and 0 or space.fence
+  local known = space.fence
   space.forgot_after = space.learns_until and min(space.forgot_after or 0, known) or known
-  space.learns_until = max(space.learns_until or 0, now + longest)
+  space.learns_until = max(space.learns_until or 0, till)
   T.sooner(space.learns_until)
 end
 

@@ -256,7 +256,10 @@ function T.tick_leases(now)
     T.sooner(space.learns_until)
     return
   end
-  space.learns_until = nil
+  if space.learns_until or space.gap and now > space.gap[2] + B.TTL_US_MAX then
+    -- It has learnt: from now on ends of what was claimed are forgotten. Or nothing of before can live.
+    space.learns_until, space.gap = nil, nil
+  end
   scatter_due(now)
   load_due('e', now, seq_of_lease)
   each_due('e', now, function(name, at)

@@ -41,7 +41,8 @@ function db.begin(meta, writes, copies)
     bind()
   end
   fresh(sub(meta, 1, -2))
-  local raw, layout, frozen, kid = unpack(call('HMGET', meta, 's', 'layout', 'frozen', 'kid'))
+  local raw, layout, frozen, kid, born =
+    unpack(call('HMGET', meta, 's', 'layout', 'frozen', 'kid', 'born'))
   if layout and layout ~= LAYOUT then
     error({ err = 'TENURE_LAYOUT this namespace has layout ' .. layout .. ', this library speaks '
       .. LAYOUT }, 0)
@@ -50,7 +51,7 @@ function db.begin(meta, writes, copies)
     error({ err = T.frozen_words(frozen) }, 0)
   end
   db.look_at_slot(meta)
-  db.raw, db.kid = raw, kid or nil
+  db.raw, db.kid, db.born = raw, kid or nil, born or nil
   if not (writes and db.take_kept(raw)) then
     db.space = raw and db.decode('m', raw) or T.new_space()
   end
@@ -173,6 +174,9 @@ function T.run(op, keys, argv)
     local args = cmsgpack.unpack(argv[1])
     db.beside = argv
     local now = T.advance()
+    if op.writes and not db.born then
+      T.be_born(now)
+    end
     local reply = op.act(args, now)
     now = db.space.last
     if op.writes and not op.copies then

@@ -11,7 +11,7 @@ local FORMS = {
     'used', 'v', 'number', 'v', 'settings', 'v', 'live', 'v', 'pending', 'v', 'families', 'v', 'kept', 'v',
     'patience', 'v', 'retain_bytes', 'v', 'next_due', 'v', 'signalled', 'v', 'claim', 'v',
     'steps', 'v', 'run', 'v', 'learns_until', 'v', 'ttl_max', 'v',
-    'ttl_since', 'v', 'ttl_before', 'v', 'forgot_after', 'v' },
+    'ttl_since', 'v', 'ttl_before', 'v', 'forgot_after', 'v', 'gap', 'v' },
   q = { 'name', 'v', 'priorities', 'p', 'scheduled', 'v', 'waiting', 'v', 'blocked', 'v', 'running', 'v',
     'succeeded', 'v', 'failed', 'v', 'cancelled', 'v', 'hidden', 'v', 'since', 'v', 'asked_at', 'v',
     'limit', 'v', 'place', 'v', 'out', 'v', 'paused_until', 'v', 'set', 'v', 'takers', 'v' },
@@ -121,7 +121,7 @@ function HOT.m(r)
     r.version, r.last, r.pulse, r.deaf_at, r.behind, r.fence, r.arrival, r.seq, r.used, r.number,
     r.settings, r.live, r.pending, r.families, r.kept, r.patience, r.retain_bytes, r.next_due,
     r.signalled, r.claim or false, r.steps or false, r.run or false, r.learns_until or false, r.ttl_max,
-    r.ttl_since or false, r.ttl_before or false, r.forgot_after or false,
+    r.ttl_since or false, r.ttl_before or false, r.forgot_after or false, r.gap or false,
   }
 end
 

@@ -231,11 +231,6 @@ pub(crate) struct ExtendedReply {
 }
 
 impl ExtendedReply {
-    /// Whether some are lost.
-    pub(crate) fn has_lost(&self) -> bool {
-        !self.lost.is_empty()
-    }
-
     /// Whether none was extended.
     pub(crate) fn is_all_lost(&self) -> bool {
         self.ok.is_empty()

@@ -61,7 +61,12 @@ pub(crate) struct Answered<R> {
     pub kid: Option<String>,
     /// The end of learning, in µs, while the namespace learns.
     pub learns: Option<u64>,
+    /// Only to who told another one, or none: what it told, and the stamp of this store's birth.
+    pub birth: Option<Birth>,
 }
+
+/// What a call told as the stamp of the namespace's birth, and which one it is.
+pub(crate) type Birth = (Maybe<String>, String);
 
 /// What a reply refers to by numbers from 1 on: texts beside it, and shapes of jobs.
 pub(crate) struct Blobs {
@@ -121,6 +126,8 @@ struct Envelope<R> {
     k: Maybe<String>,
     #[serde(default)]
     l: Maybe<u64>,
+    #[serde(default)]
+    b: Maybe<Birth>,
     #[serde(default)]
     sh: Vec<ShapeReply>,
     r: Option<R>,
@@ -184,8 +191,8 @@ pub(crate) fn read<R: DeserializeOwned>(
     let shapes = envelope.sh.into_iter().map(ShapeReply::read).collect::<Result<_, _>>();
     let shapes = shapes.map_err(|wrong| malformed(operation, wrong))?;
     let blobs = Blobs { texts: parts, shapes, signer: None };
-    let (kid, learns) = (envelope.k.0, envelope.l.0);
-    Ok(Ok(Answered { now: envelope.t, due: envelope.d.0, reply, blobs, kid, learns }))
+    let (kid, learns, birth) = (envelope.k.0, envelope.l.0, envelope.b.0);
+    Ok(Ok(Answered { now: envelope.t, due: envelope.d.0, reply, blobs, kid, learns, birth }))
 }
 
 /// A reply that is not of its form: a bug of ours, or another's library under our name.

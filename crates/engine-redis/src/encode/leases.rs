@@ -1,6 +1,7 @@
 //! Arguments of the calls about leases, and of the tick.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use tenure_core::bounds::ERROR_BYTES_MAX;
@@ -27,18 +28,23 @@ fn named(head: Option<Head>) -> (u64, u64) {
 }
 
 /// What this process knows of the namespace, in case the store has forgotten it: `[this store forgets
-/// nothing, the name of the namespace's key, the longest ttl lately]`.
+/// nothing, the name of the namespace's key, the longest ttl lately, the stamp of its birth, how long ago it
+/// was last heard of]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Knows {
     pub never: bool,
     pub kid: Option<String>,
     /// In µs.
     pub ttl: u64,
+    pub born: Option<Arc<str>>,
+    /// In µs.
+    pub age: u64,
 }
 
 impl Serialize for Knows {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        (self.never, OrFalse(self.kid.as_deref()), self.ttl).serialize(s)
+        let (kid, born) = (OrFalse(self.kid.as_deref()), OrFalse(self.born.as_deref()));
+        (self.never, kid, self.ttl, born, self.age).serialize(s)
     }
 }
 

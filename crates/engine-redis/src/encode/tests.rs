@@ -17,7 +17,7 @@ use tenure_core::time::{Moment, Span};
 use super::*;
 use crate::lease_id::{Claim, Head, Held};
 
-const KNOWS: Knows = Knows { never: false, kid: None, ttl: 0 };
+const KNOWS: Knows = Knows { never: false, kid: None, ttl: 0, born: None, age: 0 };
 
 fn head(fence: u64, seq: u64) -> Option<Head> {
     Some(Head { fence, seq, ttl: 1 })
@@ -85,13 +85,14 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
     let mut lease = Lease::jobs(vec![QueueName::parse("q").unwrap()], 5);
     lease.worker = Worker { id: Some(WorkerId::parse("w").unwrap()), ..Worker::default() };
     lease.request_id = Some(RequestId::parse("r").unwrap());
-    let knows = Knows { never: true, kid: Some("k".to_owned()), ttl: 9 };
+    let (kid, born) = (Some("k".to_owned()), Some("5-a".into()));
+    let knows = Knows { never: true, kid, ttl: 9, born, age: 3 };
     let wait = Wait { left: 7, taker: "p:1", proc: "p", again: true, knows: &knows };
     assert_eq!(
         sent(&LeaseArgs::of(&lease, &wait)),
         json!({
             "queues": ["q"], "max": 5, "wait": 7, "ttl": 30_000_000, "worker": {"id": "w"},
-            "rq": "r", "taker": "p:1", "proc": "p", "again": true, "kn": [true, "k", 9],
+            "rq": "r", "taker": "p:1", "proc": "p", "again": true, "kn": [true, "k", 9, "5-a", 3],
         })
     );
     let need = tenure_core::job::Need::Limit {
@@ -104,7 +105,7 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
         sent(&LeaseArgs::of(&Lease::needs(vec![need]), &wait)),
         json!({
             "needs": [["l", "lock:a", 1, 0]], "wait": 7, "ttl": 30_000_000, "worker": {},
-            "taker": "p:1", "proc": "p", "kn": [false, false, 0],
+            "taker": "p:1", "proc": "p", "kn": [false, false, 0, false, 0],
         })
     );
 }
@@ -117,7 +118,7 @@ fn leases_go_out_as_numbers_and_what_is_no_lease_as_one_that_never_was() {
         ttl: None,
     };
     let heads = [head(255, 16), None, head(7, 0)];
-    let kn = json!([false, false, 0]);
+    let kn = json!([false, false, 0, false, 0]);
     assert_eq!(
         sent(&ExtendArgs::of(&extend, &heads, &KNOWS)),
         json!({"leases": [[255, 16, "1"], [0, 0], [7, 0]], "kn": kn})
@@ -196,7 +197,7 @@ fn a_settle_says_how_it_ends_and_what_its_holder_says() {
                 {"f": 1, "s": 2, "o": "R"},
             ],
             "shapes": [], "dr": [20, 3, "e", 1_000_000, 3_600_000_000u64, true],
-            "kn": [false, false, 0],
+            "kn": [false, false, 0, false, 0],
         })
     );
 }

@@ -1,12 +1,15 @@
 //! What is promised when Redis, the network, the clock or a slot fails: each promise of
 //! `docs/guarantees.md` that is about Redis, with the failure made to happen.
 
+mod births;
 mod calls;
 mod claims;
 mod clock;
 mod failover;
+mod first_comers;
 mod full;
 mod kill;
+mod lost_all;
 mod partition;
 #[path = "../link/proxy.rs"]
 #[expect(dead_code, reason = "the link's own tests use more of it")]

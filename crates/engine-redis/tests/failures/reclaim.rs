@@ -29,9 +29,9 @@ const HOUR: Span = Span::from_s(3_600);
 
 /// A server that forgets, an engine that lives through it, and their clock.
 pub struct Store {
-    server: RedisServer,
+    pub server: RedisServer,
     pub engine: Arc<RedisEngine>,
-    clock: TestClock,
+    pub clock: TestClock,
 }
 
 impl Store {
@@ -62,7 +62,7 @@ impl Store {
     }
 
     /// Lets much time go by at once: nobody was there.
-    async fn leap(&self, span: Span) {
+    pub async fn leap(&self, span: Span) {
         self.clock.advance(span);
         set(&self.engine, &self.clock).await;
     }
@@ -80,32 +80,34 @@ impl Store {
 
     /// The same, and nobody has asked yet. What the clock shows is forgotten with all else, which no
     /// clock of a server is.
-    fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.server.kill();
         self.server.restart();
+        // No start is over in the same moment.
+        self.clock.advance(Span::from_ms(1));
         let now = self.clock.now().us().to_string();
         self.server.must(&["SET", "tenure:{default}now", &now]);
     }
 }
 
-fn another(server: &RedisServer) -> Arc<RedisEngine> {
+pub fn another(server: &RedisServer) -> Arc<RedisEngine> {
     let address = Address::parse(&server.url()).expect("the address of the fixture is one");
     let options = Options { time: Time::TestingByHand, ..Options::testing(address) };
     Arc::new(RedisEngine::open(options).expect("an engine can be opened"))
 }
 
-async fn set(engine: &RedisEngine, clock: &TestClock) {
+pub async fn set(engine: &RedisEngine, clock: &TestClock) {
     eventually("the clock is set", async || {
         engine.testing_set_clock(clock.now(), &[Namespace::main()]).await.is_ok()
     })
     .await;
 }
 
-async fn lock(engine: &RedisEngine, name: &str, worker: &str) -> Option<LeaseView> {
+pub async fn lock(engine: &RedisEngine, name: &str, worker: &str) -> Option<LeaseView> {
     take(engine, locks(name, worker, TTL)).await
 }
 
-async fn limit(engine: &RedisEngine, name: &str) -> LimitView {
+pub async fn limit(engine: &RedisEngine, name: &str) -> LimitView {
     ok(engine, GetLimit { limit: LimitName::parse(name).expect("a name") }).await
 }
 
