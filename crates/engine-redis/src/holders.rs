@@ -107,9 +107,10 @@ pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settle
     ids::fill_in(jobs, caller.shared.wall()).map_err(no_random)?;
     let heads = heads(caller, settle.settle.iter().map(|item| item.lease.as_str())).await?;
     let (default, knows) = (Retry::default(), &caller.knows());
-    let args = pack(&SettleArgs::of(&settle.settle, &heads, &default, knows));
-    let answered = caller.ask::<SettleReply>("settle", args).await?;
+    let (args, order) = SettleArgs::of(&settle.settle, &heads, &default, knows);
+    let answered = caller.ask::<SettleReply>("settle", pack(&args)).await?;
     let Answered { reply, blobs, learns, now, .. } = answered;
+    let reply = reply.as_asked(order.as_deref());
     let id = |at: usize| settle.settle.get(at).map_or("", |item| item.lease.as_str());
     let mut claimed = Vec::new();
     let lost: Vec<_> = reply.lost().collect();

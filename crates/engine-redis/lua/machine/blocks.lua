@@ -114,21 +114,13 @@ function T.block_rows(chunk, k, places)
   return rows
 end
 
--- The bytes of rows at these places, between the lowest and the highest of them: of each, or of all together.
-local function bytes_of(chunk, places, low, high)
+-- What tells the sum of the bytes of all rows up to one, from the one before `low` to `high`.
+local function sums(chunk, low, high)
   local index = part(chunk, max(low - 1, 0) * 8, high * 8 + 7)
   local skip = low > 0 and low - 1 or 0
-  local function sum_to(at)
+  return function(at)
     return at < 0 and 0 or (struct.unpack('>I4', index, (at - skip) * 8 + 5))
   end
-  if high - low + 1 == #places then
-    return sum_to(high) - sum_to(low - 1), sum_to
-  end
-  local all = 0
-  for _, at in ipairs(places) do
-    all = all + sum_to(at) - sum_to(at - 1)
-  end
-  return all, sum_to
 end
 
 -- The life of a row that has none of its own, as it would be written; false if it waits as it was pushed.
@@ -144,7 +136,7 @@ end
 -- The lives of rows at these places that have none of their own.
 function T.block_lives(chunk, k, places)
   local lives = {}
-  local _, sum_to = bytes_of(chunk, places, min(unpack(places)), max(unpack(places)))
+  local sum_to = sums(chunk, min(unpack(places)), max(unpack(places)))
   for i, at in ipairs(places) do
     lives[i] = life_of(k, chunk, at, sum_to(at) - sum_to(at - 1))
   end
@@ -365,33 +357,40 @@ function T.grant_span(seq, most, tail, fence)
   return n, k, at, chunk
 end
 
--- What of a running span succeeded in one call: rows at these places, between the lowest and the highest of
--- them. Their bytes; nil if they are too few to stay together.
-function T.settle_span(chunk, number, places, low, high, granted_at, now, till)
-  local seen, n = db.see('k', chunk), #places
-  local all = n == seen.spans[number][2]
-  local done = all and number or n >= FEW and free_number(seen)
+-- What of a running span succeeded in one call: {chunk, number, n, low, high = the first and the last of their
+-- places, parts = {{place, how many, …}}}. Their bytes; nil if they are too few to stay together.
+function T.settle_span(its, granted_at, now, till)
+  local seen, n = db.see('k', its.chunk), its.n
+  local all = n == seen.spans[its.number][2]
+  local done = all and its.number or n >= FEW and free_number(seen)
   if not done or n < FEW then
     return nil
   end
-  local k = db.get('k', chunk)
-  local base, _, _, fence = unpack(k.spans[number])
+  local k = db.get('k', its.chunk)
+  local base, _, _, fence = unpack(k.spans[its.number])
+  local together = its.high - its.low + 1 == n
   if all then
-    Z.rem('e', span_name(chunk, fence))
+    Z.rem('e', span_name(its.chunk, fence))
   else
-    if high - low + 1 == n then
-      k.states = sub(k.states, 1, low) .. rep(char(done), n) .. sub(k.states, high + 2)
+    if together then
+      k.states = sub(k.states, 1, its.low) .. rep(char(done), n) .. sub(k.states, its.high + 2)
     else
       local states = { byte(k.states, 1, -1) }
-      for _, at in ipairs(places) do
-        states[at + 1] = done
+      for _, of in ipairs(its.parts) do
+        for at = of[1], of[1] + of[2] - 1 do
+          states[at + 1] = done
+        end
       end
       k.states = char(unpack(states))
     end
-    leave_span(k, chunk, number, n)
+    leave_span(k, its.chunk, its.number, n)
   end
   k.spans[done] = { base, n, false, granted_at, now, till }
-  Z.add('fo', till, kept_name(chunk, done))
+  Z.add('fo', till, kept_name(its.chunk, done))
   T.sooner(till)
-  return (bytes_of(chunk, places, low, high))
+  local sum_to, bytes = sums(its.chunk, its.low, its.high), 0
+  for _, of in ipairs(together and { { its.low, n } } or its.parts) do
+    bytes = bytes + sum_to(of[1] + of[2] - 1) - sum_to(of[1] - 1)
+  end
+  return bytes
 end

@@ -26,66 +26,91 @@ local function rest_of(tail, rests, classes, now)
   return rest
 end
 
--- Puts a lease to the others of its span that are settled: {places, low, high, at, …}. Whether it is in one.
-local function add_to_span(spans, fence, seq, i)
+-- Puts leases to the others of their span that are settled: so many, with one fence and one row number after the
+-- other, of which the first stands at this place of the call. Whether all of them are in one.
+local function add_to_span(spans, fence, seq, many, place)
   local k, at, chunk = T.block_of(seq)
   local number = k and byte(k.states, at + 1)
   local span = k and k.spans[number]
-  if not span or not span[3] or span[1] + at ~= fence then
+  if not span or not span[3] or span[1] + at ~= fence
+    or many > 1 and sub(k.states, at + 1, at + many) ~= rep(char(number), many) then
     return false
   end
   local its = spans[span]
   if not its then
-    its = { chunk = chunk, number = number, tail = span[3], low = at, high = at, at = {} }
+    its = { chunk = chunk, number = number, tail = span[3], n = 0, low = at, high = at, parts = {} }
     spans[span] = its
   end
-  its[#its + 1], its.at[#its.at + 1] = at, i
-  its.low, its.high = min(its.low, at), max(its.high, at)
+  its.n, its.low, its.high = its.n + many, min(its.low, at), max(its.high, at + many - 1)
+  its.parts[#its.parts + 1] = { at, many, place, fence, seq }
   return true
 end
 
--- Settles as succeeded what may go the short way: `plain` is {fence, seq, …}, `results` the results of
--- some by their place. The places of those that are left for the long way.
-function T.settle_short(plain, results, now)
-  local many = #plain / 2
-  local named, left, names, seqs = {}, {}, {}, {}
-  local rows, spans = {}, {}
-  for i = 1, many do
-    local fence, seq = plain[i * 2 - 1], plain[i * 2]
-    -- A lease that is named twice sees what was done before it in this call: rows that are written the
-    -- short way are not read again, so all go the long way.
-    if named[seq] and seq > 0 then
-      for at = 1, many do
-        left[at] = at
+-- Whether a lease is named twice.
+local function has_twice(runs)
+  local named = {}
+  for i = 1, #runs, 3 do
+    local seq = runs[i + 1]
+    for at = seq, seq > 0 and seq + runs[i + 2] - 1 or 0 do
+      if named[at] then
+        return true
       end
-      return left
+      named[at] = true
     end
-    named[seq] = true
+  end
+  return false
+end
+
+-- Settles as succeeded what may go the short way: `runs` is {fence, row number, how many with one fence and one
+-- row number after the other, …}, `results` the results of some by their place. The places of those that are left
+-- for the long way. `ordered`: the runs are, by their fences, and none has a part of another.
+function T.settle_short(runs, results, ordered, now)
+  local left, names, seqs = {}, {}, {}
+  -- A lease that is named twice sees what was done before it in this call: rows that are written the
+  -- short way are not read again, so all go the long way.
+  if not ordered and has_twice(runs) then
+    local many = 0
+    for i = 3, #runs, 3 do
+      many = many + runs[i]
+    end
+    for place = 1, many do
+      left[place] = place
+    end
+    return left
+  end
+  local rows, fence_of, seq_of, spans, place = {}, {}, {}, {}, 1
+  local function one_by_one(fence, seq, many, first)
+    for i = 0, many - 1 do
+      rows[#rows + 1] = first + i
+      fence_of[first + i], seq_of[first + i] = fence + i, seq + i
+    end
+  end
+  for i = 1, #runs, 3 do
+    local fence, seq, many = runs[i], runs[i + 1], runs[i + 2]
     if seq == 0 then
-      left[#left + 1] = i
-    elseif results and results[i] or not add_to_span(spans, fence, seq, i) then
-      rows[#rows + 1] = i
+      left[#left + 1] = place
+    elseif results and results[place] or not add_to_span(spans, fence, seq, many, place) then
+      one_by_one(fence, seq, many, place)
     end
+    place = place + many
   end
   local space, rests, classes = db.space, {}, {}
   local kept = 0
   for _, its in pairs(spans) do
     local rest = rest_of(its.tail, rests, classes, now)
-    local bytes = T.settle_span(its.chunk, its.number, its, its.low, its.high, rest.granted_at, now,
-      rest.class.till)
+    local bytes = T.settle_span(its, rest.granted_at, now, rest.class.till)
     if bytes then
-      kept, rest.n = kept + bytes, rest.n + #its
+      kept, rest.n = kept + bytes, rest.n + its.n
     else
-      for _, i in ipairs(its.at) do
-        rows[#rows + 1] = i
+      for _, part in ipairs(its.parts) do
+        one_by_one(part[4], part[5], part[2], part[3])
       end
     end
   end
   -- What lies together is read together.
   sort(rows)
   for at, i in ipairs(rows) do
-    local seq = plain[i * 2]
-    names[at], seqs[at] = struct.pack('>I8I6', plain[i * 2 - 1], seq), seq
+    names[at], seqs[at] = struct.pack('>I8I6', fence_of[i], seq_of[i]), seq_of[i]
   end
   local lives = T.read_lives(seqs)
   local gone, n_gone = {}, 0

@@ -2,9 +2,9 @@
 --
 -- args: {items, shapes, dr, kn, claims}. An item: {f, s, c = claim (machine/reclaim), o = 'S' 'F' 'Z' 'R',
 -- result, error, retry_in, last, for, until, resources = {{pool, id, word, for, until, reason}}, limits =
--- {{limit, pause, spent}}, push}. Or {plain, results}, where all simply succeeded: {f, s, …}, and the results
--- of some by their place. Replies one {ok, state, run_at, pushed} or {ok = false, code} each, or {all} if all
--- of `plain` ended so. Only the holder may settle, once: a late or foreign settle changes nothing, the same
+-- {{limit, pause, spent}}, push}. Or {runs, ordered, results}, where all simply succeeded: {f, s, how many have one
+-- f and one s after the other, …}, and the results of some by their place; `ordered` as in machine/short_settle.
+-- Replies one {ok, state, run_at, pushed} or {ok = false, code} each, or {all} if all of `runs` ended so. Only the holder may settle, once: a late or foreign settle changes nothing, the same
 -- settle again is answered as the first was. Works when the store is full, unless it pushes.
 
 -- What a lease's name means now: 'live' (lease, job), 'past' (outcome, state, run_at) or 'lost'.
@@ -175,7 +175,7 @@ end
 
 -- Settles those of the items that may go the short way; the places of the others.
 local function settle_some(items, now)
-  local plain, results, at, left, named = {}, {}, {}, {}, {}
+  local runs, results, at, left, named = {}, {}, {}, {}, {}
   for index, item in ipairs(items) do
     -- A follow-up, and a lease that is named twice, see what was done before them in this call.
     if item.push or named[item.s] then
@@ -184,22 +184,28 @@ local function settle_some(items, now)
     named[item.s] = item.s > 0
     if item.o == 'S' and item.s > 0 and not item.resources and not item.limits then
       local n = #at + 1
-      plain[n * 2 - 1], plain[n * 2], results[n], at[n] = item.f, item.s, item.result, index
+      runs[n * 3 - 2], runs[n * 3 - 1], runs[n * 3] = item.f, item.s, 1
+      results[n], at[n] = item.result, index
     else
       left[#left + 1] = index
     end
   end
-  for _, n in ipairs(T.settle_short(plain, results, now)) do
+  for _, n in ipairs(T.settle_short(runs, results, true, now)) do
     left[#left + 1] = at[n]
   end
   sort(left)
   return left
 end
 
-local function items_of(plain, results)
+local function items_of(runs, results)
   local items = {}
-  for i = 1, #plain / 2 do
-    items[i] = { f = plain[i * 2 - 1], s = plain[i * 2], o = 'S', result = results and results[i] or nil }
+  for i = 1, #runs, 3 do
+    for n = 0, runs[i + 2] - 1 do
+      local place = #items + 1
+      items[place] = {
+        f = runs[i] + n, s = runs[i + 1] + n, o = 'S', result = results and results[place] or nil,
+      }
+    end
   end
   return items
 end
@@ -213,12 +219,12 @@ T.op('settle', { 'write', 'allow-oom' }, function(args, now)
     for _, item in ipairs(items) do
       T.reclaim(item.f, item.s, item.c, now)
     end
-  elseif args.plain then
-    left = T.settle_short(args.plain, args.results, now)
+  elseif args.runs then
+    left = T.settle_short(args.runs, args.results, args.ordered, now)
+    items = items_of(args.runs, args.results)
     if #left == 0 then
-      return { all = #args.plain / 2 }
+      return { all = #items }
     end
-    items = items_of(args.plain, args.results)
   else
     left = settle_some(items, now)
   end

@@ -297,6 +297,18 @@ pub(crate) enum SettleReply {
 }
 
 impl SettleReply {
+    /// In the order of the call, where they were sent in another: the place of each there.
+    pub(crate) fn as_asked(self, order: Option<&[usize]>) -> Self {
+        match (self, order) {
+            (SettleReply::Each(each), Some(order)) if each.len() == order.len() => {
+                let mut placed: Vec<_> = order.iter().copied().zip(each).collect();
+                placed.sort_by_key(|(at, _)| *at);
+                SettleReply::Each(placed.into_iter().map(|(_, one)| one).collect())
+            }
+            (reply, _) => reply,
+        }
+    }
+
     /// The places of those that are lost, from 0 on.
     pub(crate) fn lost(&self) -> impl Iterator<Item = usize> {
         let each = match self {

@@ -298,10 +298,12 @@ impl<'a> SettleArg<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum SettleArgs<'a> {
-    /// All simply succeeded: the fence and the row number of each, and the results of those that have
-    /// one, by their place from 1 on.
+    /// All simply succeeded: fences and row numbers, and how many have one of each after the other; and the
+    /// results of those that have one, by their place from 1 on.
     Plain {
-        plain: Vec<u64>,
+        runs: Vec<u64>,
+        /// The runs are in the order of their fences, and none has a part of another.
+        ordered: bool,
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         results: BTreeMap<usize, &'a str>,
         kn: &'a Knows,
@@ -328,15 +330,32 @@ fn plain_result(item: &SettleItem) -> Option<Option<&str>> {
     }
 }
 
+/// `[fence, row number, how many, …]`: of those with one fence and one row number after the other.
+fn runs(names: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
+    let mut runs: Vec<u64> = Vec::new();
+    for (fence, seq) in names {
+        if let [.., first, from, many] = runs.as_mut_slice()
+            && *from > 0
+            && (*first + *many, *from + *many) == (fence, seq)
+        {
+            *many += 1;
+        } else {
+            runs.extend([fence, seq, 1]);
+        }
+    }
+    runs
+}
+
 impl<'a> SettleArgs<'a> {
+    /// And the order in which they are sent, if it is another: the place of each in the call.
     pub(crate) fn of(
         items: &'a [SettleItem],
         heads: &[Option<Head>],
         default: &'a tenure_core::job::Retry,
         kn: &'a Knows,
-    ) -> Self {
+    ) -> (Self, Option<Vec<usize>>) {
         let name = |at: usize| named(heads.get(at).copied().flatten());
-        let mut plain = Vec::with_capacity(items.len() * 2);
+        let mut plain = Vec::with_capacity(items.len());
         let mut results = BTreeMap::new();
         for (at, item) in items.iter().enumerate() {
             let Some(result) = plain_result(item) else {
@@ -344,15 +363,25 @@ impl<'a> SettleArgs<'a> {
                 let items = items.iter().enumerate();
                 let items = items.map(|(at, item)| SettleArg::of(item, name(at), &mut specs));
                 let (items, dr) = (items.collect(), RetryArg(default));
-                return SettleArgs::Items { shapes: specs.args(), items, dr, claims: false, kn };
+                let args = SettleArgs::Items { shapes: specs.args(), items, dr, claims: false, kn };
+                return (args, None);
             };
-            let (fence, seq) = name(at);
-            plain.extend([fence, seq]);
+            plain.push(name(at));
             if let Some(result) = result {
                 results.insert(at + 1, result);
             }
         }
-        SettleArgs::Plain { plain, results, kn }
+        if !results.is_empty() {
+            let runs = plain.iter().flat_map(|(fence, seq)| [*fence, *seq, 1]).collect();
+            return (SettleArgs::Plain { runs, ordered: false, results, kn }, None);
+        }
+        // What was granted together is settled together, whatever the order in which it ended.
+        let mut order: Vec<usize> = (0..plain.len()).collect();
+        order.sort_by_key(|at| plain[*at]);
+        let runs = runs(order.iter().map(|at| plain[*at]));
+        let ordered = runs.iter().skip(1).step_by(3).all(|seq| *seq > 0)
+            && order.windows(2).all(|two| plain[two[0]].0 < plain[two[1]].0);
+        (SettleArgs::Plain { runs, ordered, results, kn }, Some(order))
     }
 
     /// The same for some of them, by their places, with what they claim.

@@ -180,7 +180,9 @@ fn a_settle_says_how_it_ends_and_what_its_holder_says() {
         item(Ending::Released),
     ];
     let default = tenure_core::job::Retry::default();
-    let sent = sent(&SettleArgs::of(&items, &[head(1, 2); 5], &default, &KNOWS));
+    let (args, order) = SettleArgs::of(&items, &[head(1, 2); 5], &default, &KNOWS);
+    assert_eq!(order, None);
+    let sent = sent(&args);
     assert_eq!(
         sent,
         json!({
@@ -214,9 +216,36 @@ fn a_long_error_keeps_its_end() {
         push: Vec::new(),
     };
     let default = tenure_core::job::Retry::default();
-    let sent = sent(&SettleArgs::of(&[item], &[head(1, 2)], &default, &KNOWS));
+    let sent = sent(&SettleArgs::of(&[item], &[head(1, 2)], &default, &KNOWS).0);
     let error = sent["items"][0]["error"].as_str().unwrap();
     assert_eq!(error, "x".repeat(max - 1));
+}
+
+#[test]
+fn what_was_granted_together_is_settled_together() {
+    let item = || SettleItem {
+        lease: "a".to_owned(),
+        ending: Ending::Succeeded { result: None },
+        resources: Vec::new(),
+        limits: Vec::new(),
+        push: Vec::new(),
+    };
+    let default = tenure_core::job::Retry::default();
+    let settle = |heads: &[Option<Head>]| {
+        let items: Vec<_> = heads.iter().map(|_| item()).collect();
+        let (args, order) = SettleArgs::of(&items, heads, &default, &KNOWS);
+        let sent = sent(&args);
+        (sent["runs"].clone(), sent["ordered"].clone(), order)
+    };
+    let heads = [head(9, 4), head(7, 2), head(8, 3), head(11, 5), head(12, 9)];
+    let (runs, ordered, order) = settle(&heads);
+    assert_eq!((runs, ordered), (json!([7, 2, 3, 11, 5, 1, 12, 9, 1]), json!(true)));
+    assert_eq!(order, Some(vec![1, 2, 0, 3, 4]));
+    // A lease that is named twice, and what is no lease or has no job.
+    assert_eq!(settle(&[head(7, 2), head(7, 2)]).0, json!([7, 2, 1, 7, 2, 1]));
+    assert_eq!(settle(&[head(7, 2), head(7, 2)]).1, json!(false));
+    assert_eq!(settle(&[None, head(7, 0), head(8, 1)]).0, json!([0, 0, 1, 7, 0, 1, 8, 1, 1]));
+    assert_eq!(settle(&[None, head(8, 1)]).1, json!(false));
 }
 
 #[test]

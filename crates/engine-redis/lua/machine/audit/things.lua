@@ -145,6 +145,7 @@ end
 -- A member of the order of finished jobs: those that are meant by it. Their payloads are not read.
 function A.kept(set, class, member, at)
   local seqs = T.kept_seqs(member)
+  A.check(seqs[1], 'a span of finished jobs is forgotten that is not there')
   for i, life in ipairs(T.read_lives(seqs)) do
     local state, kept_until = T.end_in_life(life)
     if kept_until == at and T.kept_class(state) == set then
