@@ -104,11 +104,21 @@ function L.first(line, key)
   return arrival, slot
 end
 
--- The run that a line begins with: the arrival and the slot of its first, and how many they are; or nil.
+-- The run that a line begins with: the arrival and the slot of its first, and how many they are; or nil. Among
+-- them may be some who have left.
 function L.front(line, key)
-  if line.big and line.aside == 0 and line.dead == 0 then
-    return head(line, key)
+  if not line.big then
+    return nil
   end
+  local arrival, slot, many = head(line, key)
+  if arrival and line.aside > 0 then
+    local _, other = Z.first(key .. 'r')
+    if other < arrival then
+      return nil
+    end
+    many = min(many, other - arrival)
+  end
+  return arrival, slot, many
 end
 
 -- Puts a run at the end of the list.
