@@ -13,7 +13,7 @@ use tenure_core::bounds;
 /// releases run side by side on one server; it grows whenever a release changes the text.
 pub const VERSION: u32 = 1;
 /// The layout of what is stored. Releases run side by side on one layout only.
-pub const LAYOUT: u32 = 3;
+pub const LAYOUT: u32 = 4;
 
 /// The files of the library, in the order in which they are put together. They are one chunk of Lua:
 /// a file sees the locals of those above it.
@@ -32,17 +32,20 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/marks.lua", include_str!("../lua/machine/marks.lua")),
     ("machine/limits.lua", include_str!("../lua/machine/limits.lua")),
     ("machine/pools.lua", include_str!("../lua/machine/pools.lua")),
+    ("machine/doors/pools.lua", include_str!("../lua/machine/doors/pools.lua")),
     ("machine/jobs.lua", include_str!("../lua/machine/jobs.lua")),
     ("machine/leases.lua", include_str!("../lua/machine/leases.lua")),
     ("machine/reclaim.lua", include_str!("../lua/machine/reclaim.lua")),
     ("machine/grant.lua", include_str!("../lua/machine/grant.lua")),
     ("machine/ending.lua", include_str!("../lua/machine/ending.lua")),
     ("machine/waiting.lua", include_str!("../lua/machine/waiting.lua")),
+    ("machine/serve.lua", include_str!("../lua/machine/serve.lua")),
     ("machine/blocks.lua", include_str!("../lua/machine/blocks.lua")),
     ("machine/short_way.lua", include_str!("../lua/machine/short_way.lua")),
     ("machine/short_push.lua", include_str!("../lua/machine/short_push.lua")),
     ("machine/short_grant.lua", include_str!("../lua/machine/short_grant.lua")),
     ("machine/short_settle.lua", include_str!("../lua/machine/short_settle.lua")),
+    ("machine/clock.lua", include_str!("../lua/machine/clock.lua")),
     ("machine/tick.lua", include_str!("../lua/machine/tick.lua")),
     ("machine/audit/checks.lua", include_str!("../lua/machine/audit/checks.lua")),
     ("machine/audit/order.lua", include_str!("../lua/machine/audit/order.lua")),

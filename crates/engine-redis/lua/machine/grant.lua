@@ -160,14 +160,13 @@ end
 -- Takes up to `most` jobs of these queues, in their order; the leases, and whether the bounded work was
 -- not enough.
 function T.take_jobs(queues, most, asker, now)
-  local leases, steps = { n = 0 }, 1000
-  local space = db.space
+  local leases, steps = { n = 0 }, B.TICK_MAX
   for _, queue in ipairs(queues) do
     local q = db.get('q', queue)
     while leases.n < most and steps > 0 do
       -- What events have freed is opened first, so that order holds between what is open and what is
       -- about to be.
-      if space.pending[1] or space.families[1] then
+      if T.is_pending() then
         steps = steps - 1
         T.step_pending(now)
       else
@@ -212,19 +211,29 @@ function T.remember_request(leases, asker, now)
   end
 end
 
--- A request id is remembered for the life of its leases, and at least 60 s.
+-- A request id is remembered for the life of its leases, and at least 60 s. How many leases it has.
 function T.tick_request(id, now)
   local past = db.get('rq', id)
   if not past then
-    return
+    return 0
   end
-  for _, name in ipairs(T.leases_of_request(past)) do
-    if T.is_live_lease(T.parse_lease(name)) then
-      T.timer_set('rqe', now + B.REQUEST_US, id)
-      return
+  local names = T.leases_of_request(past)
+  -- Who has a life of his own expires by his name: to look there reads no row. The others are in blocks.
+  local lives = Z.any('e', names)
+  for i = 1, lives and 0 or #names do
+    local fence, seq = T.parse_lease(names[i])
+    local k, at = T.block_of(seq)
+    if k and not T.has_own_life(k, at) and T.is_live_lease(fence, seq) then
+      lives = true
+      break
     end
   end
-  db.drop('rq', id)
+  if lives then
+    T.timer_set('rqe', now + B.REQUEST_US, id)
+  else
+    db.drop('rq', id)
+  end
+  return #names
 end
 
 -- ---- Queues ----

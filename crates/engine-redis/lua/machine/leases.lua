@@ -94,6 +94,11 @@ end
 
 -- ---- Who works: {host, pid, version, queues = {number = moment}, seen_at, waiting} ----
 
+-- Who asked for a queue, by when he did last: so that they are counted without being looked at.
+function T.workers_of(queue)
+  return 'qw:' .. text(queue)
+end
+
 -- A worker called.
 function T.see_worker(worker, queues, now)
   for _, queue in ipairs(queues) do
@@ -112,6 +117,7 @@ function T.see_worker(worker, queues, now)
   w.version, w.seen_at = worker.version or w.version, now
   for _, queue in ipairs(queues) do
     w.queues[queue] = now
+    Z.add(T.workers_of(queue), now, worker.id)
   end
 end
 
@@ -134,9 +140,13 @@ function T.tick_worker(id, now)
     for queue, at in pairs(w.queues) do
       if at + B.WORKER_US <= now then
         w.queues[queue] = nil
+        Z.rem(T.workers_of(queue), id)
       end
     end
   else
+    for queue in pairs(w.queues) do
+      Z.rem(T.workers_of(queue), id)
+    end
     db.drop('w', id)
     Z.rem('wn', id)
   end

@@ -230,11 +230,17 @@ function T.tick_limit(name, now)
   T.drop_limit_if_idle(name)
 end
 
+-- Families whose template changed, in the order in which they are gone through; the one that is, is not
+-- among them: {"family:", the last limit that was done}. One that changes again meanwhile comes again.
+local FAMILIES = 'fam'
+
 -- A setting changed: all doors that it governs are due, a template's one by one.
 function T.setting_changed(name, now)
   if sub(name, -2) == ':*' then
-    local families = db.space.families
-    families[#families + 1] = { sub(name, 1, -2), '' }
+    local families, family = db.space.families, sub(name, 1, -2)
+    if not O.score(families, FAMILIES, family) then
+      O.add(families, FAMILIES, db.number(), family)
+    end
   elseif db.get('L', name) then
     T.limit_setting_changed(name, now)
   end
@@ -255,12 +261,26 @@ function T.limit_setting_changed(name, now)
   T.recheck_marks_of(name, now)
 end
 
+-- Whether the change of a template has still to come to a limit.
+function T.is_in_family(name)
+  local template, space = T.template(name), db.space
+  local family = template and sub(template, 1, -2)
+  return family ~= nil and (space.family and space.family[1] == family
+    or O.score(space.families, FAMILIES, family) ~= nil)
+end
+
 -- One step through the family of a changed template; false if there is none.
 function T.step_family()
-  local families = db.space.families
-  local front = families[1]
+  local space = db.space
+  local front = space.family
   if not front then
-    return false
+    local family = O.first(space.families, FAMILIES)
+    if not family then
+      return false
+    end
+    O.rem(space.families, FAMILIES, family)
+    front = { family, '' }
+    space.family = front
   end
   -- Names of the family sort together, from "family:" on. What this call made itself may be missed:
   -- it was made under the new setting.
@@ -272,7 +292,7 @@ function T.step_family()
       T.limit_setting_changed(name, db.space.last)
     end
   else
-    remove(families, 1)
+    space.family = nil
   end
   return true
 end

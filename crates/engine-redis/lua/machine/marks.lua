@@ -5,14 +5,33 @@
 
 local MARKS = 'mks'
 
--- Tries those who waited longest, at most 8; the others at the next tick.
-function T.tick_marks(now)
-  local fallen = {}
-  for lane in Z.each(MARKS) do
-    if not T.may_reserve(tonumber(lane), now) then
-      fallen[#fallen + 1] = tonumber(lane)
+-- The lanes of so many marks behind a lane, and of those before it if these were not enough. It reads what is
+-- stored: of what fell in this call there is no record.
+local function some_marks(behind)
+  local key, lanes = db.prefix .. MARKS, {}
+  local function read(from, to)
+    for _, lane in ipairs(call('ZRANGEBYSCORE', key, from, to, 'LIMIT', 0, B.TICK_MAX - #lanes)) do
+      lanes[#lanes + 1] = tonumber(lane)
     end
   end
+  read('(' .. text(behind), '+inf')
+  if #lanes < B.TICK_MAX and behind > 0 then
+    read('-inf', text(behind))
+  end
+  return lanes
+end
+
+-- Tries those who waited longest, at most 8; the others at the next tick. Whether what is marked may go on
+-- reserving is looked at in turn.
+function T.tick_marks(now)
+  local space, fallen = db.space, {}
+  local lanes = Z.first(MARKS) and some_marks(space.marks_at or 0) or {}
+  for _, lane in ipairs(lanes) do
+    if db.get('mk', lane) and not T.may_reserve(lane, now) then
+      fallen[#fallen + 1] = lane
+    end
+  end
+  space.marks_at = #lanes == B.TICK_MAX and lanes[#lanes] or nil
   for _, lane in ipairs(fallen) do
     T.drop_mark(lane, now)
   end
@@ -70,7 +89,7 @@ function T.may_reserve(lane, now)
           return false
         end
       elseif need[3] then
-        if (p.tagged[need[3]] or 0) < count then
+        if T.tagged(need[2], need[3]) < count then
           return false
         end
       -- What is not banned or cooling may come: an exact count would scan the pool.
@@ -124,7 +143,7 @@ function T.mark(lane, now)
       T.keep_free(need[2], now)
     end
   end
-  T.need_doors_due(l.needs)
+  T.need_doors_due(l.needs, now)
 end
 
 -- A mark falls: what was kept is free for all, so its doors are due.
@@ -147,15 +166,15 @@ function T.drop_mark(lane, now)
   end
   T.move_marked(lane, nil)
   T.shared_bundle(lane, now)
-  T.need_doors_due(needs)
+  T.need_doors_due(needs, now)
 end
 
-function T.need_doors_due(needs)
+function T.need_doors_due(needs, now)
   for _, need in ipairs(needs) do
     if need[1] == 'l' then
       T.door_due('l' .. need[2])
     else
-      T.all_pool_doors_due(need[2])
+      T.all_pool_doors_due(need[2], now)
     end
   end
 end
@@ -168,16 +187,12 @@ function T.recheck_marks_of(limit, now)
   end
 end
 
--- A paused queue reserves nothing.
+-- A paused queue reserves nothing. Of very many marks, those that are not looked at here fall at a tick.
 function T.drop_marks_of_queue(queue, now)
-  local lanes = {}
-  for lane in Z.each(MARKS) do
-    if db.see('l', tonumber(lane)).queue == queue then
-      lanes[#lanes + 1] = tonumber(lane)
+  for _, lane in ipairs(some_marks(0)) do
+    if db.get('mk', lane) and db.see('l', lane).queue == queue then
+      T.drop_mark(lane, now)
     end
-  end
-  for _, lane in ipairs(lanes) do
-    T.drop_mark(lane, now)
   end
 end
 

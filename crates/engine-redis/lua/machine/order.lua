@@ -302,6 +302,7 @@ function T.add_blocked(queue, place, delta)
     q.blocked = q.blocked + delta
     local door = db.get('d', place.door)
     door.waiting = door.waiting + delta
+    T.pool_waits(place.door, delta)
     local line = T.door_line(place.door, queue)
     line.waiting = line.waiting + delta
   end

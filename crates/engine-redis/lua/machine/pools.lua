@@ -13,6 +13,11 @@ end
 local function tag_key(pool, tag)
   return 'pt:' .. pool .. '\0' .. tag
 end
+-- What is known of a tag: {n = how many resources have it, free = those of them that are}. It is a record of
+-- its own, since a pool may have as many tags as resources.
+local function tag_of(pool, tag)
+  return db.get('tg', pool .. '\0' .. tag)
+end
 local function ids_key(pool)
   return 'pi:' .. pool
 end
@@ -20,6 +25,13 @@ local function doors_key(pool)
   return 'pd:' .. pool
 end
 T.pool_ids, T.pool_free, T.pool_tag, T.pool_doors_key = ids_key, free_key, tag_key, doors_key
+T.tag_of = tag_of
+
+-- How many resources of a pool have a tag.
+function T.tagged(pool, tag)
+  local known = tag_of(pool, tag)
+  return known and known.n or 0
+end
 
 -- Where the data of a resource lies: a key and a field.
 function T.data_home(pool, id)
@@ -35,7 +47,7 @@ function T.pool_for(name)
   local p = db.get('p', name)
   if not p then
     p = db.put('p', name, {
-      uses = 0, ids = O.new(), free = O.new(), by_tag = {}, tagged = {}, doors = O.new(), version = 0,
+      uses = 0, ids = O.new(), free = O.new(), doors = O.new(), waiting = 0, version = 0,
       generation = 0, leased = 0, cooling = 0, banned = 0, draw = 0,
     })
     Z.add('pn', 0, name)
@@ -50,30 +62,6 @@ function T.drop_pool_if_idle(name)
   end
   db.drop('p', name)
   Z.rem('pn', name)
-end
-
--- The pool's own list of its doors.
-function T.pool_door_opened(pool, _, _, door)
-  local p = T.pool_for(pool)
-  O.add(p.doors, doors_key(pool), 0, door)
-end
-
-function T.pool_door_closed(pool, tag, id)
-  O.rem(db.get('p', pool).doors, doors_key(pool), T.pool_door(pool, tag, id))
-end
-
-function T.all_pool_doors(pool)
-  local doors = {}
-  for door in O.each(db.get('p', pool).doors, doors_key(pool)) do
-    doors[#doors + 1] = door
-  end
-  return doors
-end
-
-function T.all_pool_doors_due(pool)
-  for _, door in ipairs(T.all_pool_doors(pool)) do
-    T.door_due(door)
-  end
 end
 
 -- ---- What is free ----
@@ -95,12 +83,7 @@ function T.refresh_resource(r, now)
     r.free = p.settings.pick == 'random' and T.draw(r.pool) or r.used
     O.add(p.free, free_key(r.pool), r.free, r.id)
     for _, tag in ipairs(r.tags) do
-      local set = p.by_tag[tag]
-      if not set then
-        set = O.new()
-        p.by_tag[tag] = set
-      end
-      O.add(set, tag_key(r.pool, tag), r.free, r.id)
+      O.add(tag_of(r.pool, tag).free, tag_key(r.pool, tag), r.free, r.id)
     end
     T.pool_doors_due(r.pool, r.tags, r.id)
   end
@@ -115,13 +98,7 @@ function T.leave_free(r)
   local p = db.get('p', r.pool)
   O.rem(p.free, free_key(r.pool), r.id)
   for _, tag in ipairs(r.tags) do
-    local set = p.by_tag[tag]
-    if set then
-      O.rem(set, tag_key(r.pool, tag), r.id)
-      if set.n == 0 then
-        p.by_tag[tag] = nil
-      end
-    end
+    O.rem(tag_of(r.pool, tag).free, tag_key(r.pool, tag), r.id)
   end
 end
 
@@ -193,8 +170,8 @@ function T.first_free(pool, tag, id)
   end
   local first
   if tag then
-    local set = p.by_tag[tag]
-    first = set and O.first(set, tag_key(pool, tag))
+    local known = tag_of(pool, tag)
+    first = known and O.first(known.free, tag_key(pool, tag))
   else
     first = O.first(p.free, free_key(pool))
   end
@@ -206,7 +183,8 @@ local function count_free(pool, tag, id)
   if id then
     return T.first_free(pool, tag, id) and 1 or 0
   elseif tag then
-    return p.by_tag[tag] and p.by_tag[tag].n or 0
+    local known = tag_of(pool, tag)
+    return known and known.free.n or 0
   end
   return p.free.n
 end
@@ -365,6 +343,15 @@ function T.lose_kept(r)
   end
 end
 
+-- A resource that is not free has a tag no more.
+local function untag(pool, tag)
+  local known = tag_of(pool, tag)
+  known.n = known.n - 1
+  if known.n == 0 then
+    db.drop('tg', pool .. '\0' .. tag)
+  end
+end
+
 -- Removes a resource that nobody holds.
 function T.remove_resource(r)
   T.leave_free(r)
@@ -379,27 +366,22 @@ function T.remove_resource(r)
   end
   O.rem(p.ids, ids_key(r.pool), r.id)
   for _, tag in ipairs(r.tags) do
-    T.untag(p, tag)
+    untag(r.pool, tag)
   end
   db.drop('rs', key_of(r.pool, r.id))
   M.drop(T.data_home(r.pool, r.id))
   T.drop_pool_if_idle(r.pool)
 end
 
-function T.untag(p, tag)
-  local n = (p.tagged[tag] or 0) - 1
-  p.tagged[tag] = n > 0 and n or nil
-end
-
 -- Gives a resource other tags.
 function T.retag(r, tags)
   T.leave_free(r)
-  local p = db.get('p', r.pool)
   for _, tag in ipairs(r.tags) do
-    T.untag(p, tag)
+    untag(r.pool, tag)
   end
   for _, tag in ipairs(tags) do
-    p.tagged[tag] = (p.tagged[tag] or 0) + 1
+    local known = tag_of(r.pool, tag) or db.put('tg', r.pool .. '\0' .. tag, { n = 0, free = O.new() })
+    known.n = known.n + 1
   end
   r.tags = tags
 end

@@ -5,9 +5,10 @@ function T.new_space()
   return {
     version = 0, last = 0, pulse = 0, deaf_at = 0, behind = 0,
     fence = 0, arrival = 0, seq = 0, used = 0, number = 0,
-    settings = 0, live = 0, pending = {}, families = {}, kept = { 0, 0 },
+    settings = 0, live = 0, pending = O.new(), families = O.new(), kept = { 0, 0 },
     ttl_max = 0, ttl_since = 0, ttl_before = 0,
-    patience = B.PATIENCE_US_DEFAULT, retain_bytes = 1073741824, next_due = 0, signalled = {},
+    patience = B.PATIENCE_US_DEFAULT, retain_bytes = 1073741824, next_due = 0,
+    signalled = O.new(),
   }
 end
 

@@ -36,7 +36,7 @@ end
 -- When the next tick is due; or nil.
 function T.next_due()
   local space = db.space
-  if space.pending[1] or space.families[1] or space.steps then
+  if T.is_pending() or space.steps then
     return space.last
   end
   -- What was due while the namespace learns is due when it has learnt.
@@ -54,8 +54,9 @@ function T.next_due()
   if Z.first('mks') then
     sooner(space.last + B.SECOND_US)
   end
-  for _, at in pairs(space.signalled) do
-    sooner(at)
+  local again = T.next_signalled()
+  if again then
+    sooner(again)
   end
   if space.kept[1] + space.kept[2] > space.retain_bytes then
     sooner(space.last)
@@ -81,111 +82,13 @@ function T.tick()
   return now
 end
 
-function T.look_at_clock()
-  local space, clock = db.space, db.clock
-  local behind = max(space.last - clock, 0)
-  if behind > B.CLOCK_BEHIND_ACCEPT_US then
-    space.behind = 0
-    T.set_back(clock)
-  elseif behind > B.CLOCK_BEHIND_LOUD_US then
-    space.behind = behind
-  else
-    space.behind = 0
-  end
-  return T.advance()
-end
-
--- The clock is accepted although it is behind: what is stored further ahead than its own length is cut.
--- It happens at most once per step of the clock, so it may look at everything.
-function T.set_back(clock)
-  local space = db.space
-  space.last, space.deaf_at, space.pulse = clock, clock, clock
-  local function all(key)
-    local members = {}
-    for member, score in Z.each(key) do
-      members[#members + 1] = { member, score }
-    end
-    return members
-  end
-  for _, item in ipairs(all('e')) do
-    if T.is_span(item[1]) then
-      T.scatter(item[1], item[2])
-    end
-  end
-  for _, item in ipairs(all('e')) do
-    local lease, job = T.lease(T.parse_lease(item[1]))
-    local most = clock + lease.ttl
-    if lease.expires_at > most then
-      T.set_expiry(lease, most)
-    end
-    if lease.deadline then
-      local longest = clock + lease.deadline - lease.granted_at
-      if lease.deadline > longest then
-        lease.deadline = longest
-        T.timer_set('dl', longest, item[1])
-      end
-    end
-    lease.granted_at, lease.seen_at = min(lease.granted_at, clock), min(lease.seen_at, clock)
-    T.lease_changed(job)
-  end
-  for _, item in ipairs(all('due')) do
-    local job = T.job(tonumber(item[1]))
-    if job.wait > 0 and item[2] > clock + job.wait then
-      job.run_at = clock + job.wait
-      T.timer_set('due', job.run_at, item[1])
-      T.dirty(job)
-    end
-  end
-  for _, item in ipairs(all('Ln')) do
-    local name = item[1]
-    local settings = T.setting_of(name) or {}
-    local l = db.get('L', name)
-    if settings.rate then
-      l.tat = min(l.tat, clock + T.tokens(settings.rate, settings.rate[3]))
-    end
-    local longest, rests = clock + (settings.gap or 0), {}
-    for member, at in O.each(l.resting, T.limit_resting(name)) do
-      rests[#rests + 1] = { member, at }
-    end
-    for _, rest in ipairs(rests) do
-      if rest[2] > longest then
-        O.rem(l.resting, T.limit_resting(name), rest[1])
-        O.add(l.resting, T.limit_resting(name), longest, rest[1])
-      end
-    end
-    T.arm_limit(name)
-    T.door_due('l' .. name)
-  end
-  for _, item in ipairs(all('pn')) do
-    local p = db.get('p', item[1])
-    local ids = {}
-    for id in O.each(p.ids, T.pool_ids(item[1])) do
-      ids[#ids + 1] = id
-    end
-    for _, id in ipairs(ids) do
-      local r = T.resource(item[1], id)
-      r['until'] = min(r['until'], clock + r.rest)
-      T.repace(r, clock)
-    end
-  end
-  for _, item in ipairs(all('dt')) do
-    local at = min(item[2], clock)
-    T.timer_set('dt', at, item[1])
-    local d = db.get('d', item[1])
-    if d then
-      d.timer = at
-    end
-  end
-end
-
--- Does something for all of a set that is due, bounded.
+-- Does something for all of a set that is due, bounded, until `act` says that it was enough.
 local function each_due(key, now, act)
   for _ = 1, B.TICK_MAX do
     local member, at = Z.take_due(key, now)
-    if not member then
+    if not member or act(member, at) == 'enough' then
       return
     end
-    act(member, at)
   end
 end
 
@@ -331,18 +234,15 @@ function T.tick_waits(now)
     T.tick_turn(tonumber(number), now)
   end)
   each_due('ple', now, T.tick_place)
-  for queue, at in pairs(db.space.signalled) do
-    if at <= now then
-      db.space.signalled[queue] = nil
-      db.touched[queue] = true
-    end
-  end
+  T.tick_signalled(now)
 end
 
 function T.tick_memory(now)
   each_due('uke', now, T.tick_key)
+  local leases = 0
   each_due('rqe', now, function(id)
-    T.tick_request(id, now)
+    leases = leases + T.tick_request(id, now)
+    return leases >= B.LIST_SCAN_MAX and 'enough'
   end)
   if not T.learns(now) then
     each_due('ste', now, function(fence)

@@ -6,7 +6,6 @@
 -- granted here.
 
 local TURN_US = 1000000
-local LOOK_AGAIN_US = 20000
 local SILENT_US = 3000000
 
 local function takers(queue)
@@ -42,6 +41,7 @@ end
 local function say(proc, taker)
   db.said[#db.said + 1] = { db.prefix .. 'w:' .. proc, taker }
 end
+T.say = say
 
 -- A lease call for jobs waits: {queues, most, worker, proc, till}.
 function T.wait_for_jobs(id, taker)
@@ -117,65 +117,6 @@ end
 function T.unname_wait(name, taker)
   if name and M.get('wr:' .. shard(name), name) == taker then
     M.drop('wr:' .. shard(name), name)
-  end
-end
-
--- Whether the next of a queue may go now; what may not stands at its door. Bounded: what is left is
--- looked at again.
-local function next_may_go(queue, now)
-  for _ = 1, B.STEPS_MAX do
-    if not T.queue_is_open(queue, now) then
-      return false
-    end
-    local lane = T.next_lane(queue, true)
-    if not lane then
-      return false
-    elseif T.may_go(lane, now) then
-      return true
-    end
-  end
-  return true
-end
-
--- Signals takers of a queue in which something may go, one for each unit.
-local function signal_takers(queue, now)
-  if not db.get('q', queue) or not T.has_takers(queue) or not next_may_go(queue, now) then
-    return
-  end
-  local units = db.units[queue] or 1
-  while units > 0 do
-    local id = Z.first(takers(queue))
-    if not id then
-      break
-    end
-    local taker = db.get('tk', id)
-    units = units - taker.most
-    T.forget_taker(id)
-    say(taker.proc, id)
-  end
-  -- Looked at again soon, since a signal may be lost.
-  db.space.signalled[queue] = now + LOOK_AGAIN_US
-  T.sooner(now + LOOK_AGAIN_US)
-end
-
--- What events have made due is opened, as far as bounded work goes; then who waits is told.
-function T.serve(now)
-  local space = db.space
-  for _ = 1, B.STEPS_MAX do
-    if not (space.pending[1] or space.families[1]) then
-      break
-    end
-    T.step_pending(now)
-  end
-  if space.pending[1] or space.families[1] then
-    T.sooner(now)
-  end
-  for queue in pairs(db.touched) do
-    if queue == CALLERS then
-      T.offer_turns(now)
-    else
-      signal_takers(queue, now)
-    end
   end
 end
 
@@ -275,7 +216,8 @@ function T.tick_turn(number, now)
   end
 end
 
--- A caller asks, and stands in line if he may not go: the lease, or nil and his number.
+-- A caller asks, and stands in line if he may not go: the lease, or nil, his number, and whether the bounded
+-- work was not enough to tell.
 -- ask: {taker, proc, worker, ttl, request, place, till, needs (in order)}
 function T.call(ask, now)
   T.callers()
@@ -319,7 +261,7 @@ function T.call(ask, now)
   T.name_wait(ask.place, ask.taker)
   count_waiting(ask.worker, 1)
   T.timer_set('wt', ask.till, ask.taker)
-  local lease = T.try_caller(number, now)
+  local lease, tired = T.try_caller(number, now)
   if lease then
     return lease
   end
@@ -337,19 +279,19 @@ function T.call(ask, now)
       hint = 'ask again later, or raise the limit', retry_after_s = 1,
     })
   end
-  return nil, number
+  return nil, number, tired
 end
 
 function T.same_needs(a, b)
   return cmsgpack.pack(a) == cmsgpack.pack(b)
 end
 
--- Tries a caller who is the first of an open lane, unless an earlier lane that is open wants the same.
+-- Tries a caller who is the first of an open lane, unless an earlier lane that is open wants the same: the
+-- lease, or nil and whether the bounded work was not enough.
 function T.try_caller(number, now)
-  local space = db.space
   local caller = db.get('ca', number)
-  for _ = 1, 1000 do
-    if space.pending[1] or space.families[1] then
+  for _ = 1, B.TICK_MAX do
+    if T.is_pending() then
       T.step_pending(now)
     else
       local lane = caller.lane
@@ -377,6 +319,7 @@ function T.try_caller(number, now)
       end
     end
   end
+  return nil, true
 end
 
 -- The call that a caller waits by.

@@ -107,7 +107,7 @@ local function ahead_at_door(door, lane, arrival)
     end
     return true
   end
-  for _, entry in ipairs(T.line_each(door, queue, line)) do
+  for _, entry in ipairs(T.line_some(door, queue, line, B.ITEMS_MAX)) do
     local number = tonumber(sub(entry, 2))
     if byte(entry) == 108 then
       -- One that reserves stands before all others.
@@ -224,7 +224,7 @@ local function explain_pool(need, lane)
   if id then
     there = T.resource(pool, id) and 1 or 0
   else
-    there = tag and (p.tagged[tag] or 0) or p.ids.n
+    there = tag and T.tagged(pool, tag) or p.ids.n
   end
   local holders, held, looked, earliest = {}, 0, 0, nil
   local function look(r)

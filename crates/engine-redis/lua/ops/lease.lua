@@ -82,7 +82,7 @@ local function lease_jobs(args, now)
     return { leases = {}, over = true }
   end
   for _, queue in ipairs(queues) do
-    db.space.signalled[queue] = nil
+    T.unsignal(queue)
   end
   db.want = min(args.max, 512)
   local asker = { worker = args.worker and args.worker.id, ttl = args.ttl, request = args.rq }
@@ -123,7 +123,7 @@ local function lease_needs(args, now)
   if args.proc then
     Z.add('pr', now, args.proc)
   end
-  local lease, number = T.call({
+  local lease, number, tired = T.call({
     taker = args.taker, proc = args.proc, worker = args.worker and args.worker.id, ttl = args.ttl,
     request = args.rq, place = args.place or args.rq, till = now + args.wait, needs = needs,
   }, now)
@@ -140,7 +140,9 @@ local function lease_needs(args, now)
     end
     return reply
   end
-  if args.wait > 0 then
+  if tired then
+    return { leases = {}, more = true }
+  elseif args.wait > 0 then
     return { leases = {}, waits = true }
   end
   local reasons = T.reasons_for_needs(needs, now)

@@ -14,6 +14,8 @@ local ROWS = 64
 -- Bytes of payloads and results in one reply, above which a page ends. One call stops the server for
 -- as long as they take to be copied.
 local PAGE_BYTES = 8 * 1024 * 1024
+-- Leases that one call looks at, each by its row.
+local LEASES = 256
 -- Chunks of rows that one call looks into; one with a single old row costs as much as a full one.
 local CHUNKS = 64
 
@@ -94,6 +96,7 @@ T.op('list_jobs', { 'no-writes' }, function(args)
     end
   end
   local jobs, scanned, bytes, last, last_shown = {}, 0, 0, nil, nil
+  local held = db.held
   local older = each_row(args.before, function(job)
     scanned, last = scanned + 1, job.seq
     if wanted(job, args, states) then
@@ -103,7 +106,9 @@ T.op('list_jobs', { 'no-writes' }, function(args)
         bytes = bytes + #db.blobs[i]
       end
     end
+    -- A job whose needs are its own costs several reads to tell where it stands.
     return #jobs >= args.max or scanned >= args.scan or bytes >= PAGE_BYTES
+      or scanned + db.held - held >= B.ITEMS_MAX
   end)
   return {
     jobs = jobs, scanned = scanned, next = older and last or nil,
@@ -280,7 +285,7 @@ T.op('list_leases', { 'no-writes' }, function(args)
   end
   after = after and tonumber(after) or 0
   -- With a filter more are looked at than are shown.
-  local n = (args.queue or args.pool or args.worker) and B.ITEMS_MAX or min(args.max, B.ITEMS_MAX) + 1
+  local n = (args.queue or args.pool or args.worker) and LEASES or min(args.max + 1, LEASES)
   local by_expiry = at or not args.limit and db.space.live > B.LIST_SCAN_MAX
   local names
   if by_expiry then

@@ -5,7 +5,8 @@
 -- get_pool {name} -> view     list_pools {max, after} -> {items, next}
 -- Refusals: pool_not_found, in_use (held, or its deletion is not done).
 -- Cost: a few reads and writes; a change of settings and a deletion also some for each resource, of
--- which one step does at most a thousand: what is left is done by ticks, a portion each.
+-- which one step does at most a thousand, and for each door, of which it does at most 32: what is left is done by
+-- ticks, a portion each.
 
 function T.pool_not_found(name)
   T.refuse({
@@ -136,12 +137,6 @@ function T.all_ids(name)
   return ids
 end
 
-local function retry_misfits(name)
-  for _, door in ipairs(T.all_pool_doors(name)) do
-    T.retry_misfits(door)
-  end
-end
-
 -- A pool's settings changed: paces are computed anew.
 function T.pool_changed(name, now)
   local ids = T.all_ids(name)
@@ -152,7 +147,7 @@ function T.pool_changed(name, now)
   for _, id in ipairs(ids) do
     T.repace(T.resource(name, id), now)
   end
-  retry_misfits(name)
+  T.retry_pool_misfits(name, now)
 end
 
 -- A step {'paces', pool, the last id that was done}.
@@ -173,7 +168,7 @@ function T.step_paces(step, now)
   if p.ids.z and #ids == B.TICK_MAX then
     return false
   end
-  retry_misfits(name)
+  T.retry_pool_misfits(name, now)
   return true
 end
 
@@ -224,7 +219,7 @@ T.op('delete_pool', { 'write', 'allow-oom' }, function(args, now)
   if not remove_some(name) then
     T.go_on({ 'pool', name }, now)
   end
-  T.all_pool_doors_due(name)
+  T.all_pool_doors_due(name, now)
   if p.mark then
     T.drop_mark(p.mark.lane, now)
   end

@@ -5,7 +5,7 @@
 -- get_queue, resume_queue {name}, pause_queue {name, for | until | neither} -> view
 -- list_queues {max, after} -> {items, next}
 -- Refusals: queue_not_found, not_empty; a put also what `check_needs` refuses, below /needs.
--- Cost: a few reads and writes, a read for each worker and a few for each open lane's head (bounded).
+-- Cost: a few reads and writes, and a few for each open lane's head (bounded).
 -- Pause, resume and delete work when the store is full.
 
 local FIELDS = { 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' }
@@ -21,10 +21,6 @@ local function named(name)
   return number
 end
 
-local function view(number, now)
-  return T.queue_view(number, T.workers_of_queues(now), now)
-end
-
 -- given: all settings; what is nil is the default.
 local function put(name, given, now)
   T.check_needs(given.needs or {}, '/needs')
@@ -36,7 +32,7 @@ local function put(name, given, now)
     settings[field] = given[field] or nil
   end
   T.set_queue_settings(number, settings)
-  return { view = view(number, now), created = created }
+  return { view = T.queue_view(number, now), created = created }
 end
 
 T.op('put_queue', { 'write' }, function(args, now)
@@ -57,16 +53,15 @@ T.op('patch_queue', { 'write' }, function(args, now)
 end)
 
 T.op('get_queue', { 'no-writes' }, function(args, now)
-  return view(named(args.name), now)
+  return T.queue_view(named(args.name), now)
 end)
 
 T.op('list_queues', { 'no-writes' }, function(args, now)
-  local workers = T.workers_of_queues(now)
   return T.page(args, T.names({ 'ql' }, args.after), function(name)
     local number = T.find_queue(name)
     return number and not db.see('q', number).hidden and number or nil
   end, function(_, number)
-    return T.queue_view(number, workers, now)
+    return T.queue_view(number, now)
   end)
 end)
 
@@ -94,14 +89,14 @@ T.op('pause_queue', { 'write', 'allow-oom' }, function(args, now)
     end
     T.drop_marks_of_queue(number, now)
   end
-  return view(number, now)
+  return T.queue_view(number, now)
 end)
 
 T.op('resume_queue', { 'write', 'allow-oom' }, function(args, now)
   local number = named(args.name)
   clear_pause(number)
   db.touched[number] = true
-  return view(number, now)
+  return T.queue_view(number, now)
 end)
 
 -- ---- Delete ----
@@ -119,7 +114,7 @@ end
 local function drop_queue(number)
   local q = db.get('q', number)
   local entry = 'q' .. text(number)
-  db.space.signalled[number] = nil
+  T.unsignal(number)
   if q.place then
     T.leave_door(entry)
   end

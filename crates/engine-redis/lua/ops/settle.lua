@@ -280,25 +280,30 @@ end)
 -- nowhere. A lease that was extended since, or answered to a repeat of its call, is left alone: the first
 -- answer was lost, but somebody holds it, and two must not.
 T.op('undo', { 'write', 'allow-oom' }, function(args, now)
+  local undone = {}
   for _, item in ipairs(args.leases) do
     local lease, job = T.lease(item[1], item[2])
     if lease and not lease.extended and not lease.again then
-      local past = lease.request and db.get('rq', lease.request)
-      if past then
-        local name = T.lease_id(item[1], item[2])
-        local others = {}
-        for _, other in ipairs(T.leases_of_request(past)) do
-          if other ~= name then
-            others[#others + 1] = other
-          end
-        end
-        past.leases, past.runs = concat(others), nil
-        if past.leases == '' then
-          db.drop('rq', lease.request)
-          T.timer_clear('rqe', lease.request)
-        end
+      if lease.request then
+        local names = undone[lease.request] or {}
+        undone[lease.request] = names
+        names[T.lease_id(item[1], item[2])] = true
       end
       T.end_lease(lease, job, { kind = 'undelivered' }, now)
+    end
+  end
+  for request, names in pairs(undone) do
+    local past, others = db.get('rq', request), {}
+    for _, name in ipairs(past and T.leases_of_request(past) or {}) do
+      if not names[name] then
+        others[#others + 1] = name
+      end
+    end
+    if past and others[1] then
+      past.leases, past.runs = concat(others), nil
+    elseif past then
+      db.drop('rq', request)
+      T.timer_clear('rqe', request)
     end
   end
   return true

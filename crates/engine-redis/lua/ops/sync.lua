@@ -32,6 +32,15 @@ end
 -- What is too much for one call is carried on by ticks: {kind, what, …}, one portion of the first at
 -- a time.
 
+-- The step of this kind for this, if it is there.
+function T.step_of(kind, what)
+  for _, step in ipairs(db.space.steps or {}) do
+    if step[1] == kind and step[2] == what then
+      return step
+    end
+  end
+end
+
 -- Adds a step, once.
 function T.go_on(step, now)
   local space = db.space
@@ -54,6 +63,10 @@ local function step_once(step, now)
     return T.step_paces(step, now)
   elseif step[1] == 'pool' then
     return T.step_pool(step, now)
+  elseif step[1] == 'due' or step[1] == 'again' then
+    return T.step_doors(step)
+  elseif step[1] == 'back' then
+    return T.step_back(step)
   elseif step[1] == 'staged' then
     return T.step_staged(step)
   end
@@ -237,7 +250,7 @@ function T.end_sync(p, now)
   p.sync = nil
   s.phase, s.cursor = 'done', nil
   keep_for_a_while(number, now)
-  T.all_pool_doors_due(s.pool)
+  T.all_pool_doors_due(s.pool, now)
 end
 
 -- A step {'sync', number}: a portion of what is left.

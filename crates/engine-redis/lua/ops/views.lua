@@ -7,11 +7,14 @@
 -- work of one call is done, and who asks goes on from `next`.
 -- Cost: a read or two for each item, holder and head of a lane that is looked at.
 
--- What this call's page has cost so far, in units of about 50 us. Set to 0 where a page begins.
+-- What this call's page has cost so far, in units of some 20 us. Set to 0 where a page begins.
 local looked = 0
 local HOLDER, HEAD = 2, 2
+-- A page ends when it has cost so much, or looked at so many names: a few milliseconds, in which the server does
+-- nothing else. Who asks for more is given it by further calls.
+local PAGE, NAMES = 250, 250
 
--- Data is counted by its bytes, so that a page of 1,000 is no larger than a body may be.
+-- Data is counted by its bytes, so that a page is no larger than a quarter of what a body may be.
 local function weigh(data)
   looked = looked + #data * B.ITEMS_MAX / B.BODY_BYTES_MAX
 end
@@ -64,7 +67,7 @@ function T.page(args, names, listed, show)
   looked = 0
   local items, last, last_item, seen = {}, nil, nil, 0
   for name in names do
-    if looked >= B.ITEMS_MAX or seen > B.LIST_MAX then
+    if looked >= PAGE or seen > NAMES then
       return { items = items, next = last }
     end
     local found = listed(name)
@@ -109,22 +112,10 @@ end
 
 -- ---- Queues ----
 
--- How many workers asked for each queue within the last minute, by the queue's number. So many workers
--- are not there: they are bounded for the bound's sake.
-function T.workers_of_queues(now)
-  local counts, seen = {}, 0
-  for id in Z.each('wn') do
-    seen = seen + 1
-    if seen > B.LIST_SCAN_MAX then
-      break
-    end
-    for queue, at in pairs(db.see('w', id).queues) do
-      if at + B.WORKER_US > now then
-        counts[queue] = (counts[queue] or 0) + 1
-      end
-    end
-  end
-  return counts
+-- How many workers asked for a queue within the last minute. It counts what is stored: for calls of no
+-- worker.
+local function count_workers(number, now)
+  return call('ZCOUNT', db.prefix .. T.workers_of(number), '(' .. text(now - B.WORKER_US), '+inf')
 end
 
 -- Since when the oldest ready job is ready: the least over the heads of open lanes, of which it looks at
@@ -175,8 +166,7 @@ local function paused(till, now)
   return false
 end
 
--- workers: what `T.workers_of_queues` counted.
-function T.queue_view(number, workers, now)
+function T.queue_view(number, now)
   looked = looked + 1
   local q = db.get('q', number)
   local s = T.queue_settings(number)
@@ -189,7 +179,7 @@ function T.queue_view(number, workers, now)
       ready = q.waiting - blocked, blocked = blocked, scheduled = q.scheduled, dependent = 0,
       running = q.running,
     },
-    oldest_ready_at = T.oldest_ready(number), workers = workers[number] or 0,
+    oldest_ready_at = T.oldest_ready(number), workers = count_workers(number, now),
   }
 end
 
@@ -234,7 +224,7 @@ function T.line_at(door)
     if queues > B.ITEMS_MAX then
       break
     end
-    for _, entry in ipairs(T.line_each(door, queue, T.find_line(door, queue))) do
+    for _, entry in ipairs(T.line_some(door, queue, T.find_line(door, queue), B.LINE_SHOWN)) do
       local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
       if kind == 'l' then
         stand(queue, number)
@@ -303,15 +293,10 @@ function T.pool_view(name)
   looked = looked + 1
   local p = db.get('p', name)
   local s = p.settings
-  local waiting = 0
-  for _, door in ipairs(T.all_pool_doors(name)) do
-    looked = looked + 1
-    waiting = waiting + db.get('d', door).waiting
-  end
   return {
     name = name, quarantine = s.quarantine, cooldown = s.cooldown, rate = s.rate,
     max_uses = s.max_uses, pick = s.pick, available = p.free.n + (p.mark and #p.mark.kept or 0),
-    leased = p.leased, cooling = p.cooling, banned = p.banned, waiting = waiting,
+    leased = p.leased, cooling = p.cooling, banned = p.banned, waiting = p.waiting,
   }
 end
 

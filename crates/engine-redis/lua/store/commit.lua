@@ -117,6 +117,9 @@ function db.commit()
   for i = 1, #order do
     local w = order[i]
     local whole = w.key
+    if w.gone then
+      call('UNLINK', whole)
+    end
     if w.texts then
       call('SET', whole, w.texts)
     elseif w.texts == false then

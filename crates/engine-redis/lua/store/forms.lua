@@ -8,10 +8,10 @@
 local FORMS = {
   m = { 'version', 'v', 'last', 'v', 'pulse', 'v', 'deaf_at', 'v', 'behind', 'v', 'fence', 'v',
     'arrival', 'v', 'seq', 'v',
-    'used', 'v', 'number', 'v', 'settings', 'v', 'live', 'v', 'pending', 'v', 'families', 'v', 'kept', 'v',
-    'patience', 'v', 'retain_bytes', 'v', 'next_due', 'v', 'signalled', 'v', 'claim', 'v',
+    'used', 'v', 'number', 'v', 'settings', 'v', 'live', 'v', 'pending', 'o', 'families', 'o', 'kept', 'v',
+    'patience', 'v', 'retain_bytes', 'v', 'next_due', 'v', 'signalled', 'o', 'claim', 'v',
     'steps', 'v', 'run', 'v', 'learns_until', 'v', 'ttl_max', 'v',
-    'ttl_since', 'v', 'ttl_before', 'v', 'forgot_after', 'v', 'gap', 'v' },
+    'ttl_since', 'v', 'ttl_before', 'v', 'forgot_after', 'v', 'gap', 'v', 'family', 'v', 'marks_at', 'v' },
   q = { 'name', 'v', 'priorities', 'p', 'scheduled', 'v', 'waiting', 'v', 'blocked', 'v', 'running', 'v',
     'succeeded', 'v', 'failed', 'v', 'cancelled', 'v', 'hidden', 'v', 'since', 'v', 'asked_at', 'v',
     'limit', 'v', 'place', 'v', 'out', 'v', 'paused_until', 'v', 'set', 'v', 'takers', 'v' },
@@ -27,7 +27,7 @@ local FORMS = {
     'live', 'v', 'rows', 'v', 'q', 'v', 'lane', 'v' },
   L = { 'uses', 'v', 'in_use', 'v', 'holders', 'o', 'resting', 'o', 'resting_sum', 'v', 'external', 'v',
     'external_until', 'v', 'tat', 'v', 'paused_until', 'v', 'mark', 'v', 'timer', 'v' },
-  d = { 'lines', 'o', 'pass', 'v', 'misfits', 'o', 'retry', 'o', 'waiting', 'v', 'cursor', 'v',
+  d = { 'lines', 'o', 'pass', 'v', 'aside', 'o', 'round', 'v', 'waiting', 'v', 'cursor', 'v',
     'pending', 'v', 'timer', 'v' },
   dl = { 'marked', 'o', 'order', 'o', 'waiting', 'v', 'whole', 'v', 'out', 'v' },
   dg = { 'tag', 'v', 'entries', 'o', 'ordered', 'v' },
@@ -119,9 +119,10 @@ local HOT = {}
 function HOT.m(r)
   return {
     r.version, r.last, r.pulse, r.deaf_at, r.behind, r.fence, r.arrival, r.seq, r.used, r.number,
-    r.settings, r.live, r.pending, r.families, r.kept, r.patience, r.retain_bytes, r.next_due,
-    r.signalled, r.claim or false, r.steps or false, r.run or false, r.learns_until or false, r.ttl_max,
+    r.settings, r.live, OUT.o(r.pending), OUT.o(r.families), r.kept, r.patience, r.retain_bytes, r.next_due,
+    OUT.o(r.signalled), r.claim or false, r.steps or false, r.run or false, r.learns_until or false, r.ttl_max,
     r.ttl_since or false, r.ttl_before or false, r.forgot_after or false, r.gap or false,
+    r.family or false, r.marks_at or false,
   }
 end
 

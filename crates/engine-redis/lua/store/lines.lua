@@ -75,10 +75,40 @@ function L.new()
   return { n = 0, q = {} }
 end
 
+-- So many of a list are asked for together whether they are gone.
+local ASKED = 256
+
+-- Asks for them from an arrival on, with which `left` of the run at a place are left; the last that it asked for.
+local function ask_for_dead(key, l, at, arrival, left)
+  local fields, n, last = {}, 0, nil
+  while arrival do
+    local many = min(left, ASKED - n)
+    for i = 1, many do
+      fields[n + i] = text(arrival + i - 1)
+    end
+    n, last, at = n + many, arrival + many - 1, at + 1
+    local item = n < ASKED and l.base[at]
+    arrival = nil
+    if item then
+      local _
+      arrival, _, left = T.line_item(item)
+    end
+  end
+  M.fill(key .. 'x', fields)
+  return last
+end
+
 -- Drops tombstones that came to the head.
 local function bury(line, key)
+  local asked, l
   while line.dead > 0 do
-    local arrival = head(line, key)
+    local arrival, _, left = head(line, key)
+    -- Mostly the first of them lives, and no other is asked for.
+    if not l then
+      asked, l = arrival, list(key)
+    elseif arrival > asked then
+      asked = ask_for_dead(key, l, l.at, arrival, left)
+    end
     local field = text(arrival)
     if not M.get(key .. 'x', field) then
       return
@@ -200,6 +230,8 @@ function L.remove(line, key, arrival, slot)
   if line.aside > 0 and Z.score(key .. 'r', text(slot)) == arrival then
     Z.rem(key .. 'r', text(slot))
     line.aside = line.aside - 1
+  elseif line.n == 0 then
+    line.dead = line.dead + 1
   elseif head(line, key) == arrival then
     pop(line, key, 1)
     bury(line, key)
@@ -208,8 +240,11 @@ function L.remove(line, key, arrival, slot)
     line.dead = line.dead + 1
   end
   if line.n == 0 then
-    -- Only tombstones are left, and they have all come to the head.
-    bury(line, key)
+    -- Only tombstones are left: the list and they go as a whole.
+    db.lists[key] = {
+      base = {}, at = 1, read = 0, step = 0, done = true, push = {}, first = 1, gone = true,
+    }
+    db.loose_maps[key .. 'x'] = nil
     shorten(line)
   end
   return true
@@ -288,11 +323,14 @@ function L.each(line, key)
   local aside = Z.each(key .. 'r')
   local member, score = aside()
   local l = list(key)
-  local at = l.at
+  local at, asked = l.at, 0
   local next_arrival, next_slot, left = head(line, key)
   local function next_in_list()
     while next_arrival do
       local arrival, slot = next_arrival, next_slot
+      if line.dead > 0 and arrival > asked then
+        asked = ask_for_dead(key, l, at, arrival, left)
+      end
       left = left - 1
       if left > 0 then
         next_arrival, next_slot = arrival + 1, slot + 1
@@ -309,15 +347,18 @@ function L.each(line, key)
       end
     end
   end
-  local arrival, slot = next_in_list()
+  -- The next is looked for when it is asked for: there may be many tombstones before it.
+  local known, arrival, slot
   return function()
     local a, s
+    if not known then
+      known, arrival, slot = true, next_in_list()
+    end
     if score and (not arrival or score < arrival) then
       a, s = score, tonumber(member)
       member, score = aside()
     elseif arrival then
-      a, s = arrival, slot
-      arrival, slot = next_in_list()
+      known, a, s = false, arrival, slot
     end
     return a, s
   end
@@ -326,6 +367,9 @@ end
 function db.write_lists(out)
   for key, l in pairs(db.lists) do
     local popped = l.at - 1
+    if l.gone then
+      out(key).gone, out(key .. 'x').gone = true, true
+    end
     if popped > 0 or l.first <= #l.push then
       local w = out(key)
       w.pop = popped

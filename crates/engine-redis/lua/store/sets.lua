@@ -205,6 +205,63 @@ function Z.take_due(key, limit)
   end
 end
 
+-- Whether one of these members is there: one command, whatever their number.
+function Z.any(key, members)
+  local z, asked = zset(key), {}
+  for _, member in ipairs(members) do
+    local put = z.put[member]
+    if put then
+      return true
+    elseif put == nil then
+      asked[#asked + 1] = member
+    end
+  end
+  for _, score in ipairs(asked[1] and call('ZMSCORE', db.prefix .. key, unpack(asked)) or {}) do
+    if score then
+      return true
+    end
+  end
+  return false
+end
+
+-- The first whose score is above one: member, score; or nil. It is looked for from there on, so what stands
+-- before costs nothing.
+function Z.after(key, score)
+  local z = zset(key)
+  settle_loose(z)
+  local extra, low, high = z.extra, 1, #z.extra + 1
+  while low < high do
+    local mid = floor((low + high) / 2)
+    if extra[mid][1] <= score then
+      low = mid + 1
+    else
+      high = mid
+    end
+  end
+  local own, from, step = extra[low], 0, 4
+  while true do
+    local found = call('ZRANGEBYSCORE', db.prefix .. key, '(' .. format('%.17g', score), '+inf', 'WITHSCORES',
+      'LIMIT', from, step)
+    for i = 1, #found, 2 do
+      -- What this call changed stands in `extra`, or is gone.
+      if z.put[found[i]] == nil then
+        local member, at = found[i], tonumber(found[i + 1])
+        if own and before(own[1], own[2], at, member) then
+          return own[2], own[1]
+        end
+        return member, at
+      end
+    end
+    if #found / 2 < step then
+      if own then
+        return own[2], own[1]
+      end
+      return nil
+    end
+    from, step = from + step, min(step * 4, 512)
+  end
+end
+
 -- ---- Sets inside a record ----
 -- `set` is the record's field: {score, member, …, n = count} while small, {z = true, n = count} else.
 -- `key` is where it lies when it is large; it is the owner's alone.
@@ -218,6 +275,30 @@ function O.first(set, key)
     return Z.first(key)
   end
   return set[2], set[1]
+end
+
+-- The first whose score is above one: member, score; or nil.
+function O.after(set, key, score)
+  if set.z then
+    return Z.after(key, score)
+  end
+  for i = 1, #set, 2 do
+    if set[i] > score then
+      return set[i + 1], set[i]
+    end
+  end
+end
+
+-- The score of a member; or nil.
+function O.score(set, key, member)
+  if set.z then
+    return Z.score(key, member)
+  end
+  for i = 1, #set, 2 do
+    if set[i + 1] == member then
+      return set[i]
+    end
+  end
 end
 
 local function spill(set, key)

@@ -22,7 +22,7 @@ use crate::encode::{DropWaitArgs, LeaseArgs, UndoArgs, Wait, pack};
 use crate::options::Time;
 
 /// So often in a row a call is repeated whose bounded work was not enough.
-const MORE_MAX: u32 = 1_000;
+const MORE_MAX: u32 = 4_000;
 /// While no signals come, who waits looks for himself so often.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// After a gap in the signals all who wait here look, spread over so much.
@@ -251,7 +251,8 @@ impl Call {
             }
             again = true;
         }
-        Ok(Given { answer: Leased::default(), granted: Vec::new() })
+        // It may stand in a line by now.
+        self.gone().await
     }
 
     /// A call that waits for its first grant.

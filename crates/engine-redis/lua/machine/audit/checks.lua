@@ -9,9 +9,9 @@ T.audit = A
 -- Faults told by one page; the first is what matters.
 A.FAULTS = 100
 -- Of what a set has a page looks at so many; a larger one is not summed up.
-A.MANY = 2000
--- So many of a kind are summed up one by one, beyond that all together.
-A.FEW = 1000
+A.MANY = 1000
+-- So many of a kind are summed up one by one, beyond that all together: every page carries these sums.
+A.FEW = 250
 
 -- Starts a page: `sums` are those of the pages before, or nil if something was written meanwhile.
 function A.begin(sums)
@@ -47,6 +47,9 @@ function A.add(sum, of, n)
   if not sums or n == 0 then
     return
   end
+  if sums[sum] == 'missed' then
+    return
+  end
   sums[sum] = (sums[sum] or 0) + n
   of = tostring(of)
   local each = sums[sum .. '/'] or { n = 0, of = {} }
@@ -61,29 +64,32 @@ function A.add(sum, of, n)
   each.of[of] = (each.of[of] or 0) + n
 end
 
+-- Something of this sum is not in it: it is compared with nothing.
+function A.miss(sum)
+  if A.sums then
+    A.sums[sum] = 'missed'
+  end
+end
+
+-- What all are together; 'missed' if not all are in it.
 function A.total(sum)
   return A.sums[sum] or 0
+end
+
+-- That two sums are the same, unless something is missing in one.
+function A.check_same(said, are, name)
+  A.check(said == are or said == 'missed' or are == 'missed', '%s: %s are cached, %s are', name, said, are)
 end
 
 -- The sum of one thing, or nil if there were too many to keep them apart.
 function A.sum_of(sum, of)
   local each = A.sums[sum .. '/']
-  if not each then
+  if A.sums[sum] == 'missed' then
+    return nil
+  elseif not each then
     return 0
   end
   return each.of[tostring(of)] or not each.over and 0 or nil
-end
-
--- The score of a member of a set in a record; or nil.
-function A.score(set, key, member)
-  if set.z then
-    return Z.score(key, member)
-  end
-  for i = 1, #set, 2 do
-    if set[i + 1] == member then
-      return set[i]
-    end
-  end
 end
 
 -- Walks a set in a record, as far as a page goes: for member, score in A.some(set, key) do.

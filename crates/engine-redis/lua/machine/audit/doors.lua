@@ -13,11 +13,11 @@ function T.stands_at(door, entry, head)
   if not line then
     return false
   elseif T.entry_record(entry).marked then
-    return A.score(line.marked, T.line_marks(door, queue), entry) == head
+    return O.score(line.marked, T.line_marks(door, queue), entry) == head
   end
   local id = T.at_door_id(door, queue, T.entry_group(entry))
   local at_door = db.get('dg', id)
-  return at_door ~= nil and A.score(at_door.entries, T.at_door_entries(id), entry) == head
+  return at_door ~= nil and O.score(at_door.entries, T.at_door_entries(id), entry) == head
 end
 
 -- How many wait in an entry.
@@ -47,6 +47,7 @@ local function check_line(door, queue, line, name)
   local n, looked, order = 0, 0, T.line_order(door, queue)
   A.check_set(line.marked, T.line_marks(door, queue), 'the marks', name)
   A.check_set(line.order, order, 'the order', name)
+  A.add('groups_at_doors', 'all', line.order.n)
   for entry, head in A.some(line.marked, T.line_marks(door, queue)) do
     looked = looked + 1
     n = n + check_entry(door, queue, entry, head, true, name)
@@ -69,11 +70,10 @@ local function check_line(door, queue, line, name)
         A.check(T.entry_group(entry) == group, '%s: %s is of another group', name, entry)
       end
     end
-    if looked > A.MANY then
+    if looked >= A.MANY then
       return n, false
     end
   end
-  A.add('groups_at_doors', 'all', line.order.n)
   return n, line.order.n <= A.MANY and line.marked.n <= A.MANY
 end
 
@@ -94,52 +94,40 @@ local function check_first(door, d, queue, line, name, now)
   end
 end
 
--- Whether a template's change has still to come to a limit.
-local function in_family(name)
-  for _, family in ipairs(db.space.families) do
-    if sub(name, 1, #family[1]) == family[1] then
-      return true
-    end
-  end
-  return false
-end
-
 function A.door(door, now)
   local d = db.get('d', door)
   local kind, of, tag, id = T.door_need(door)
   local name = 'the door of ' .. (kind == 'l' and 'limit' or 'pool') .. ' \3' .. of .. '\3'
     .. (tag and ' #' .. tag or id and ' =' .. id or '')
   A.spend(2)
-  local pending = false
-  for _, other in ipairs(db.space.pending) do
-    pending = pending or other == door
-  end
+  local pending = O.score(db.space.pending, T.PENDING, door) ~= nil
   A.check(pending == (d.pending or false), '%s does not know whether it is pending', name)
   A.check_timer('dt', door, d.timer, name)
   if kind == 'l' then
     A.check(db.get('L', of), '%s: the limit is not there', name)
   else
     local p = db.get('p', of)
-    A.check(p and A.score(p.doors, T.pool_doors_key(of), door), '%s: the pool does not know it', name)
+    A.check(p and O.score(p.doors, T.pool_doors_key(of), door), '%s: the pool does not know it', name)
   end
   A.check_set(d.lines, T.door_lines(door), 'the lines', name)
-  A.check_set(d.misfits, T.door_misfits(door), 'those put aside', name)
-  A.check_set(d.retry, T.door_retry(door), 'those to be tried again', name)
-  A.check(d.lines.n + d.misfits.n + d.retry.n > 0 or d.pending, '%s: nobody stands there', name)
+  A.check_set(d.aside, T.door_aside(door), 'those put aside', name)
+  A.check(d.lines.n + d.aside.n > 0 or d.pending, '%s: nobody stands there', name)
   local aside = {}
-  for _, set in ipairs({ { d.misfits, T.door_misfits(door) }, { d.retry, T.door_retry(door) } }) do
-    for entry in A.some(set[1], set[2]) do
-      local record = T.entry_record(entry)
-      local place = record and record.place
-      if A.check(place and place.door == door and place.misfit, '%s: %s is not put aside there', name,
-        entry) then
-        local queue = T.entry_queue(entry)
-        aside[queue] = (aside[queue] or 0) + waiting_in(entry)
-      end
+  for member, round in A.some(d.aside, T.door_aside(door)) do
+    local entry = T.entry_aside(member)
+    local record = T.entry_record(entry)
+    local place = record and record.place
+    A.check(round <= d.round, '%s: %s is put aside in a round that has not begun', name, entry)
+    if A.check(place and place.door == door and place.misfit, '%s: %s is not put aside there', name,
+      entry) then
+      local queue = T.entry_queue(entry)
+      aside[queue] = (aside[queue] or 0) + waiting_in(entry)
     end
   end
-  local whole_aside = d.misfits.n <= A.MANY and d.retry.n <= A.MANY
-  local busy = d.pending and (d.pass > 0 or d.retry.n > 0) or in_family(of)
+  local again = T.next_again(d, door) ~= nil
+  A.check(not again or d.pending, '%s: who is to be tried again is not', name)
+  local whole_aside = d.aside.n <= A.MANY
+  local busy = d.pending and (d.pass > 0 or again) or kind == 'l' and T.is_in_family(of)
   local sum = 0
   for member, queue in A.some(d.lines, T.door_lines(door)) do
     local line = T.find_line(door, queue)
@@ -164,7 +152,14 @@ function A.door(door, now)
       end
     end
   end
+  if d.lines.n > A.MANY then
+    A.miss('at_doors')
+    A.miss('groups_at_doors')
+  end
   A.add('lines', 'all', d.lines.n)
+  if kind == 'p' then
+    A.add('pool_waiting', of, d.waiting)
+  end
   A.add('timed_doors', 'all', d.timer and 1 or 0)
   A.check(d.waiting == sum or d.lines.n > A.MANY, '%s: %d wait, %d are cached', name, sum, d.waiting)
 end

@@ -59,6 +59,10 @@ function A.worker(id)
   local name = 'worker \3' .. id .. '\3'
   A.spend(2)
   A.check(Z.score('wn', id) and Z.score('we', id), '%s is in no list', name)
+  for queue, at in pairs(w.queues) do
+    A.spend(0.1)
+    A.check(Z.score(T.workers_of(queue), id) == at, '%s is not counted at queue %d', name, queue)
+  end
   local waits = A.sums and A.sum_of('waits', id)
   A.check(not waits or waits == w.waiting, '%s: %d calls wait, it says %d', name, waits or 0, w.waiting)
   A.add('workers', 'all', 1)

@@ -101,8 +101,7 @@ function A.check_place(entry, record, head, n, name)
     return
   end
   if place.misfit then
-    A.check(A.score(d.misfits, T.door_misfits(place.door), entry)
-      or A.score(d.retry, T.door_retry(place.door), entry), '%s is put aside and in no list', name)
+    A.check(O.score(d.aside, T.door_aside(place.door), T.aside_name(entry)), '%s is put aside and in no list', name)
   else
     A.check(record.parked_key == head, '%s is parked under %d, its head is %s', name, record.parked_key,
       tostring(head))
@@ -140,7 +139,7 @@ function A.lane(lane, packed)
   else
     A.check(l.ordered == head, '%s is ordered by %s, its head is %s', name, tostring(l.ordered),
       tostring(head))
-    A.check(not head or A.score(b.open, T.bundle_open(l.bundle), text(lane)) == head,
+    A.check(not head or O.score(b.open, T.bundle_open(l.bundle), text(lane)) == head,
       '%s is not in its bundle', name)
   end
   check_out('l' .. text(lane), l, name)
@@ -186,7 +185,7 @@ function A.bundle(bundle)
     A.check(b.ordered == first, '%s is ordered by %s, its first is %s', name, tostring(b.ordered),
       tostring(first))
     local open = db.get('g', b.group).open
-    A.check(not first or A.score(open, T.group_open(b.group), text(bundle)) == first,
+    A.check(not first or O.score(open, T.group_open(b.group), text(bundle)) == first,
       '%s is not in its group', name)
   end
   check_out('b' .. text(bundle), b, name)
@@ -217,11 +216,11 @@ function A.group(group)
   A.check(g.ordered == first, '%s is ordered by %s, its first is %s', name, tostring(g.ordered),
     tostring(first))
   if first then
-    local at = A.score(turns.open, T.turns_open(g.queue, -g.priority), T.turn_member(first, group))
+    local at = O.score(turns.open, T.turns_open(g.queue, -g.priority), T.turn_member(first, group))
     A.check(at == g.own and g.ordered_own == g.own, '%s is not in its order', name)
     A.add('turns', 'all', 1)
   end
-  local idle = A.score(turns.idle, T.turns_idle(g.queue, -g.priority), text(group))
+  local idle = O.score(turns.idle, T.turns_idle(g.queue, -g.priority), text(group))
   A.check((idle ~= nil) == (g.idle or false), '%s does not know whether it is idle', name)
   A.check(not g.idle or g.bundles == 0 and idle == g.own, '%s is idle and has bundles', name)
   A.check(g.bundles > 0 or g.idle, '%s has no bundle and is not idle', name)
@@ -254,8 +253,7 @@ function A.queue(number, known_as)
     local known = line and line.whole
     if q.place.misfit then
       local entry = 'q' .. text(number)
-      known = d and (A.score(d.misfits, T.door_misfits(q.place.door), entry)
-        or A.score(d.retry, T.door_retry(q.place.door), entry))
+      known = d and O.score(d.aside, T.door_aside(q.place.door), T.aside_name(entry))
     end
     A.check(known, '%s stands at a door that does not know it', name)
   end
@@ -266,11 +264,16 @@ function A.queue(number, known_as)
     A.check(db.get('L', q.limit), '%s: its limit is not there', name)
     A.add('uses_held', 'all', 1)
   end
+  local counts = {
+    waiting = q.waiting, blocked = q.blocked, scheduled = q.scheduled, running = q.running,
+    succeeded = q.succeeded, failed = q.failed, cancelled = q.cancelled,
+  }
+  for sum, n in pairs(counts) do
+    A.add('said_' .. sum, 'all', n)
+  end
+  A.add('said_rows_waiting', 'all', number == CALLERS and 0 or q.waiting)
   if A.sums then
-    for sum, n in pairs({
-      waiting = q.waiting, blocked = q.blocked, scheduled = q.scheduled, running = q.running,
-      succeeded = q.succeeded, failed = q.failed, cancelled = q.cancelled,
-    }) do
+    for sum, n in pairs(counts) do
       local are = A.sum_of(sum, number)
       A.check(not are or are == n, '%s: %d %s are cached, %d are', name, n, sum, are or 0)
     end

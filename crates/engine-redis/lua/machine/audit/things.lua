@@ -46,7 +46,7 @@ function A.lease(id, expires_at)
   A.check_timer('dl', id, lease.deadline, name)
   for _, held in ipairs(lease.limits) do
     local l = db.get('L', held[1])
-    A.check(l and A.score(l.holders, T.limit_holders(held[1]), id) == lease.fence,
+    A.check(l and O.score(l.holders, T.limit_holders(held[1]), id) == lease.fence,
       '%s holds the limit \3%s\3, which does not know it', name, held[1])
     A.add('held', 'all', held[2])
   end
@@ -174,15 +174,21 @@ local function check_block(chunk, k, name)
   end
 end
 
--- All rows of a chunk.
-function A.chunk(chunk)
+-- So many rows are looked at together: they come with their payloads.
+local ROWS = 32
+
+-- Some rows of a chunk from a place on, and with the first of them what is said of all: the place to go on
+-- from, or nil when it is done.
+function A.chunk(chunk, from)
   local name = 'chunk ' .. text(chunk)
   local first = chunk * T.CHUNK_ROWS
   local _, key = T.job_home(first)
   local rows, lives = {}, {}
   local k = db.see('k', chunk)
   if k then
-    check_block(chunk, k, name)
+    if not from then
+      check_block(chunk, k, name)
+    end
     rows = T.rows_of_block(chunk, k)
   end
   for _, field in ipairs(call('HKEYS', db.prefix .. key)) do
@@ -196,33 +202,35 @@ function A.chunk(chunk)
     A.check(not k or at >= k.size or T.has_own_life(k, at), '%s: row %d is written for itself and alike', name, at)
   end
   local n = #rows
-  local c = db.get('c', chunk)
-  A.check(c and c.n == n, '%s has %d rows, it says %d', name, n, c and c.n or 0)
-  local there = {}
-  for _, seq in ipairs(rows) do
-    there[seq] = true
-  end
-  for _, seq in ipairs(lives) do
-    A.check(there[seq], '%s: row %d has a life and is not there', name, seq)
-  end
-  for _, part in ipairs({ 'r', 'p', 'e' }) do
-    for _, field in ipairs(call('HKEYS', db.prefix .. key .. part)) do
-      A.check(there[first + tonumber(field)], '%s: row %s has a part and is not there', name, field)
+  if not from then
+    local c = db.get('c', chunk)
+    A.check(c and c.n == n, '%s has %d rows, it says %d', name, n, c and c.n or 0)
+    local there = {}
+    for _, seq in ipairs(rows) do
+      there[seq] = true
     end
-  end
-  -- They come with their payloads, and are let go.
-  for from = 1, n, 64 do
-    local piece = { unpack(rows, from, min(from + 63, n)) }
-    T.load_jobs(piece)
-    for _, seq in ipairs(piece) do
-      A.try('job ' .. text(seq), check_job, seq)
+    for _, seq in ipairs(lives) do
+      A.check(there[seq], '%s: row %d has a life and is not there', name, seq)
     end
-    for _, seq in ipairs(piece) do
-      db.jobs[seq] = nil
+    for _, part in ipairs({ 'r', 'p', 'e' }) do
+      for _, field in ipairs(call('HKEYS', db.prefix .. key .. part)) do
+        A.check(there[first + tonumber(field)], '%s: row %s has a part and is not there', name, field)
+      end
     end
+    A.add('rows', 'all', n)
+    from = 1
   end
-  A.add('rows', 'all', n)
-  A.spend(n)
+  sort(rows)
+  local piece = { unpack(rows, from, min(from + ROWS - 1, n)) }
+  T.load_jobs(piece)
+  for _, seq in ipairs(piece) do
+    A.try('job ' .. text(seq), check_job, seq)
+  end
+  for _, seq in ipairs(piece) do
+    db.jobs[seq] = nil
+  end
+  A.spend(#piece)
+  return from + ROWS <= n and from + ROWS or nil
 end
 
 -- ---- Limits ----
@@ -288,14 +296,14 @@ local function check_resource(p, pool, id, name, now)
   local paced = r.paced_until > now or r.timer and r.timer <= now
   A.check((r.free ~= nil) == free or paced, '%s is free: %s, in the sets: %s', name, tostring(free),
     tostring(r.free))
-  A.check(A.score(p.free, T.pool_free(pool), id) == r.free,
+  A.check(O.score(p.free, T.pool_free(pool), id) == r.free,
     '%s is in the wrong place of what is free', name)
   for _, tag in ipairs(r.tags) do
-    local set = p.by_tag[tag]
-    A.check((set and A.score(set, T.pool_tag(pool, tag), id) or nil) == r.free,
+    local known = T.tag_of(pool, tag)
+    A.check(known and O.score(known.free, T.pool_tag(pool, tag), id) == r.free,
       '%s is in the wrong place of its tag', name)
-    A.add('pool_tags', tag, 1)
-    A.add('pool_free_tags', tag, r.free and 1 or 0)
+    A.add('tags', pool .. '\0' .. tag, 1)
+    A.add('tags_free', 'all', r.free and 1 or 0)
   end
   A.check_timer('rt', pool .. '\0' .. id, r.timer, name)
   A.check(M.get(T.data_home(pool, id)), '%s has no data', name)
@@ -316,9 +324,21 @@ local function check_resource(p, pool, id, name, now)
   A.add('timed_resources', 'all', r.timer and 1 or 0)
 end
 
-local OF_POOL = {
-  'ids', 'free', 'leased', 'cooling', 'banned', 'retiring', 'tags', 'free_tags',
-}
+local OF_POOL = { 'ids', 'free', 'leased', 'cooling', 'banned', 'retiring' }
+
+-- What is known of a tag of a pool, after all resources were looked at.
+function A.tag(of)
+  local nul = find(of, '\0', 1, true)
+  local pool, tag = sub(of, 1, nul - 1), sub(of, nul + 1)
+  local name = 'the tag \3' .. tag .. '\3 of pool \3' .. pool .. '\3'
+  local known, there = T.tag_of(pool, tag), A.sums and A.sum_of('tags', of)
+  A.spend(1)
+  A.check(known.n > 0, '%s is nobody\'s', name)
+  A.check(not there or there == known.n, '%s: %d have it, it says %d', name, there or 0, known.n)
+  A.check_set(known.free, T.pool_tag(pool, tag), 'what is free', name)
+  A.add('tags_said', 'all', known.n)
+  A.add('tags_free_said', 'all', known.free.n)
+end
 
 -- Some resources of a pool behind an id: the id to go on from, or nil when it is done.
 function A.pool(pool, after, now)
@@ -339,25 +359,18 @@ function A.pool(pool, after, now)
   A.check_set(p.ids, T.pool_ids(pool), 'the list of resources', name)
   A.check_set(p.free, T.pool_free(pool), 'what is free', name)
   A.check_set(p.doors, T.pool_doors_key(pool), 'the list of doors', name)
-  local tagged, tags = 0, 0
-  for tag, n in pairs(p.tagged) do
-    tagged = tagged + n
-    local there = A.sums and A.sum_of('pool_tags', tag)
-    A.check(not there or there == n, '%s: %d have the tag \3%s\3, it says %d', name, there or 0, tag, n)
-  end
-  for tag, set in pairs(p.by_tag) do
-    tags = tags + set.n
-    A.check_set(set, T.pool_tag(pool, tag), 'what is free of a tag', name)
-    A.check(set.n > 0, '%s keeps an empty set of the tag \3%s\3', name, tag)
-  end
   for door in A.some(p.doors, T.pool_doors_key(pool)) do
     A.check(db.get('d', door), '%s: a door of it is not there', name)
   end
   if A.sums then
     local cached = {
       ids = p.ids.n, free = p.free.n, leased = p.leased, cooling = p.cooling, banned = p.banned,
-      retiring = p.retiring or 0, tags = tagged, free_tags = tags,
+      retiring = p.retiring or 0,
     }
+    A.add('said_pool_waiting', 'all', p.waiting)
+    local waiting = A.sum_of('pool_waiting', pool)
+    A.check(not waiting or waiting == p.waiting, '%s: %d wait at its doors, it says %d', name, waiting or 0,
+      p.waiting)
     for _, sum in ipairs(OF_POOL) do
       local are = A.total('pool_' .. sum)
       A.check(are == cached[sum], '%s: %d %s are cached, %d are', name, cached[sum], sum, are)

@@ -35,22 +35,65 @@ function T.door_lines(door)
   return 'ds:' .. door
 end
 local door_lines = T.door_lines
-local function door_misfits(door)
+function T.door_aside(door)
   return 'dm:' .. door
 end
-local function door_retry(door)
-  return 'dr:' .. door
-end
-T.door_misfits, T.door_retry = door_misfits, door_retry
+local door_aside = T.door_aside
 
 local function line_id(door, queue)
   return text(queue) .. '\0' .. door
 end
 
+-- ---- What is pending ----
+--
+-- Doors that are due, and bundles of which lanes are still out, in the order in which they came: a set of
+-- `m` itself while they are few. Each costs steps of its own; no call takes more than a bounded number.
+
+local PENDING = 'pend'
+T.PENDING = PENDING
+
+local function pend(what)
+  O.add(db.space.pending, PENDING, db.number(), what)
+end
+
+-- Whether there is a step to be done.
+function T.is_pending()
+  local space = db.space
+  return space.pending.n > 0 or space.family or space.families.n > 0
+end
+
+-- ---- Those aside ----
+--
+-- Who can never fit as the settings are stands in `aside` under the door's round. A change of the settings
+-- begins a new round: who is there under an older one is tried again, one by one, as steps of what is
+-- pending. So a change moves nobody, and a second one that comes meanwhile is as cheap.
+
 -- Sorts as bundles, lanes, queues, each by number.
-local KINDS = { b = 0, l = 1, q = 2 }
-function T.entry_score(entry)
-  return KINDS[sub(entry, 1, 1)] * 1099511627776 + tonumber(sub(entry, 2))
+function T.aside_name(entry)
+  return sub(entry, 1, 1) .. T.pad(tonumber(sub(entry, 2)))
+end
+
+function T.put_aside(d, door, entry)
+  O.add(d.aside, door_aside(door), d.round, T.aside_name(entry))
+end
+
+function T.take_from_aside(d, door, entry)
+  O.rem(d.aside, door_aside(door), T.aside_name(entry))
+end
+
+-- The entry of such a name.
+function T.entry_aside(name)
+  return sub(name, 1, 1) .. text(tonumber(sub(name, 2)))
+end
+
+-- The next that is tried again; or nil.
+function T.next_again(d, door)
+  if d.aside.n > 0 then
+    local name, round = O.first(d.aside, door_aside(door))
+    if round < d.round then
+      return T.entry_aside(name)
+    end
+  end
 end
 
 function T.door_for(door)
@@ -58,7 +101,7 @@ function T.door_for(door)
   if d then
     return d
   end
-  d = db.put('d', door, { lines = O.new(), pass = 0, misfits = O.new(), retry = O.new(), waiting = 0 })
+  d = db.put('d', door, { lines = O.new(), pass = 0, aside = O.new(), round = 0, waiting = 0 })
   local kind, name, tag, id = T.door_need(door)
   if kind == 'l' then
     T.limit_for(name)
@@ -97,7 +140,7 @@ end
 function T.tidy_door(door, queue)
   T.drop_line_if_idle(door, queue)
   local d = db.get('d', door)
-  if d.lines.n > 0 or d.misfits.n > 0 or d.retry.n > 0 or d.pending then
+  if d.lines.n > 0 or d.aside.n > 0 or d.pending then
     return
   end
   if d.timer then
@@ -117,14 +160,13 @@ end
 -- starts one again from the front, or the queues behind would be forgotten.
 function T.door_due(door)
   local d = db.get('d', door)
-  if not d or d.lines.n == 0 and d.retry.n == 0 then
+  if not d or d.lines.n == 0 and not T.next_again(d, door) then
     return
   end
   d.pass = d.lines.n
   if not d.pending then
     d.pending = true
-    local pending = db.space.pending
-    pending[#pending + 1] = door
+    pend(door)
   end
 end
 
@@ -132,14 +174,18 @@ end
 -- one, as steps of what is pending.
 function T.retry_misfits(door)
   local d = db.get('d', door)
-  -- Bounded by what stands aside for this very name; each costs a step when it is tried.
-  for entry in O.each(d.misfits, door_misfits(door)) do
-    O.add(d.retry, door_retry(door), T.entry_score(entry), entry)
-  end
-  while d.misfits.n > 0 do
-    O.rem(d.misfits, door_misfits(door), (O.first(d.misfits, door_misfits(door))))
+  if d.aside.n > 0 then
+    d.round = d.round + 1
   end
   T.door_due(door)
+end
+
+-- Lanes of a bundle that other doors opened are to stand with it: a step each.
+function T.outs_due(bundle)
+  local what = 'b' .. text(bundle)
+  if not O.score(db.space.pending, PENDING, what) then
+    pend(what)
+  end
 end
 
 -- The doors of a pool, those of these tags and this id only if they are there.

@@ -39,7 +39,7 @@ end
 -- Puts an entry aside: as the settings are it can never be served here.
 function T.park_misfit(entry, door)
   local d = T.door_for(door)
-  O.add(d.misfits, T.door_misfits(door), T.entry_score(entry), entry)
+  T.put_aside(d, door, entry)
   local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
   local place = { door = door, misfit = true }
   if kind == 'b' then
@@ -52,12 +52,18 @@ function T.park_misfit(entry, door)
   end
 end
 
--- Lanes that other doors opened now stand with their bundle: those doors go on. Each such lane was
--- opened by a step of its own, so this costs what was paid before.
+-- Lanes that other doors opened now stand with their bundle: those doors go on. Of many, who are left
+-- do so as steps of what is pending: until then their doors wait for lanes that nobody can try.
 function T.outs_stand_again(bundle)
   local b = db.get('b', bundle)
-  while b.outs.n > 0 do
+  for _ = 1, B.STEPS_MAX do
+    if b.outs.n == 0 then
+      return
+    end
     T.clear_out('l' .. O.first(b.outs, 'bx:' .. text(bundle)))
+  end
+  if b.outs.n > 0 then
+    T.outs_due(bundle)
   end
 end
 
@@ -156,17 +162,20 @@ function T.line_marked(door, queue, line)
   return (O.first(line.marked, line_marked(door, queue)))
 end
 
--- Walks a line's groups in their order: for entry in … of each group's entries in turn.
-function T.line_each(door, queue, line)
+-- The first entries of a line, at most so many: those that reserve, then each group's in turn.
+function T.line_some(door, queue, line, most)
   local entries = {}
   for entry in O.each(line.marked, line_marked(door, queue)) do
     entries[#entries + 1] = entry
+    if #entries >= most then
+      return entries
+    end
   end
   for order in O.each(line.order, line_order(door, queue)) do
     local id = at_door_id(door, queue, tonumber(sub(order, 37)))
     for entry in O.each(db.get('dg', id).entries, at_door_entries(id)) do
       entries[#entries + 1] = entry
-      if #entries >= B.ITEMS_MAX then
+      if #entries >= most then
         return entries
       end
     end
@@ -183,10 +192,7 @@ function T.unpark(entry)
   end
   local door = place.door
   if place.misfit then
-    local d = db.get('d', door)
-    if not O.rem_known(d.misfits, T.door_misfits(door), entry) then
-      O.rem_known(d.retry, T.door_retry(door), entry)
-    end
+    T.take_from_aside(db.get('d', door), door, entry)
   else
     T.remove_entry(door, entry, record.parked_key)
   end

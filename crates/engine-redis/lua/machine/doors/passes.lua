@@ -103,14 +103,29 @@ function T.arm_door_at(door, at)
   end
 end
 
+-- A step of a bundle that stands at a door while lanes of it are out for others.
+local function step_outs(what)
+  local bundle = tonumber(sub(what, 2))
+  local b = db.get('b', bundle)
+  if b and b.place and b.outs.n > 0 then
+    T.clear_out('l' .. O.first(b.outs, 'bx:' .. text(bundle)))
+  else
+    O.rem(db.space.pending, T.PENDING, what)
+  end
+  return true
+end
+
 -- One bounded step of what is pending; false if nothing is.
 function T.step_pending(now)
-  local door = db.space.pending[1]
+  local pending = db.space.pending
+  local door = O.first(pending, T.PENDING)
   if not door then
     return T.step_family()
+  elseif byte(door) == 98 then
+    return step_outs(door)
   end
   local d = db.get('d', door)
-  local again = O.first(d.retry, T.door_retry(door))
+  local again = T.next_again(d, door)
   if again then
     T.unpark(again)
     T.park(again, door, now)
@@ -118,23 +133,16 @@ function T.step_pending(now)
   end
   if d.pass == 0 or d.lines.n == 0 then
     d.pending = nil
-    remove(db.space.pending, 1)
+    O.rem(pending, T.PENDING, door)
     T.tidy_door(door, CALLERS)
     return true
   end
   d.pass = d.pass - 1
   -- The next queue behind the cursor, round and round.
-  local queue, first
-  for _, number in O.each(d.lines, T.door_lines(door)) do
-    first = first or number
-    if d.cursor and number > d.cursor then
-      queue = number
-      break
-    elseif not d.cursor then
-      break
-    end
+  local _, queue = O.after(d.lines, T.door_lines(door), d.cursor or -1)
+  if not queue then
+    _, queue = O.first(d.lines, T.door_lines(door))
   end
-  queue = queue or first
   d.cursor = queue
   if T.find_line(door, queue).out then
     return true

@@ -1,0 +1,210 @@
+-- The clock: what is seen of it, and what follows when it was set back far.
+--
+-- A clock that is far behind is accepted, and what is stored further ahead than its own length is cut. All there
+-- is may have to be looked at for that, so of much a call does a portion, and ticks go on with it: until then
+-- what was not reached ends later than it should, and never sooner.
+
+function T.look_at_clock()
+  local space, clock = db.space, db.clock
+  local behind = max(space.last - clock, 0)
+  if behind > B.CLOCK_BEHIND_ACCEPT_US then
+    space.behind = 0
+    T.set_back(clock)
+  elseif behind > B.CLOCK_BEHIND_LOUD_US then
+    space.behind = behind
+  else
+    space.behind = 0
+  end
+  return T.advance()
+end
+
+local function cut_lease(name, clock)
+  local lease, job = T.lease(T.parse_lease(name))
+  -- What was granted before the clock that is accepted ends within its ttl from then.
+  if not lease or max(lease.granted_at, lease.seen_at) <= clock and lease.expires_at <= clock + lease.ttl then
+    return
+  end
+  local most = clock + lease.ttl
+  if lease.expires_at > most then
+    T.set_expiry(lease, most)
+  end
+  if lease.deadline then
+    local longest = clock + lease.deadline - lease.granted_at
+    if lease.deadline > longest then
+      lease.deadline = longest
+      T.timer_set('dl', longest, name)
+    end
+  end
+  lease.granted_at, lease.seen_at = min(lease.granted_at, clock), min(lease.seen_at, clock)
+  T.lease_changed(job)
+end
+
+local function cut_delay(member, clock)
+  local job = T.job(tonumber(member))
+  if job and job.state == 's' and job.wait > 0 and job.run_at > clock + job.wait then
+    job.run_at = clock + job.wait
+    T.timer_set('due', job.run_at, member)
+    T.dirty(job)
+  end
+end
+
+-- Some of what rests at a limit; whether that was all.
+local function cut_rests(name, l, longest)
+  local key, rests, most = T.limit_resting(name), {}, B.TICK_MAX
+  if l.resting.z then
+    rests = call('ZRANGEBYSCORE', db.prefix .. key, '(' .. text(longest), '+inf', 'LIMIT', 0, most)
+  else
+    for member, at in O.each(l.resting, key) do
+      if at > longest then
+        rests[#rests + 1] = member
+      end
+    end
+  end
+  for _, member in ipairs(rests) do
+    O.move(l.resting, key, longest, member)
+  end
+  return #rests < most
+end
+
+local function cut_limit(name, clock)
+  local settings = T.setting_of(name) or {}
+  local l = db.get('L', name)
+  if not l then
+    return true
+  end
+  if settings.rate then
+    l.tat = min(l.tat, clock + T.tokens(settings.rate, settings.rate[3]))
+  end
+  local all = cut_rests(name, l, clock + (settings.gap or 0))
+  T.arm_limit(name)
+  T.door_due('l' .. name)
+  return all
+end
+
+local function cut_timer(door, at, clock)
+  local d = db.get('d', door)
+  at = min(at, clock)
+  T.timer_set('dt', at, door)
+  if d then
+    d.timer = at
+  end
+end
+
+-- A step: {'back', the clock that was accepted, number of the part, where it goes on in it, the run of the
+-- server in which the cursor of a scan holds}. Each part does a portion: how many it looked at, and whether it
+-- is done; 'later' if only another call can go on, since this one reads what was stored before it.
+
+local function scan(key, step, act)
+  local found = call('ZSCAN', db.prefix .. key, step[4] ~= '' and step[4] or '0', 'COUNT', B.TICK_MAX)
+  local n = 0
+  for i = 1, #found[2], 2 do
+    if n >= B.ITEMS_MAX then
+      -- The same place again: what was cut is found cut.
+      return n, 'later'
+    end
+    n = n + (act(found[2][i], tonumber(found[2][i + 1])) or 1)
+  end
+  step[4] = found[1]
+  return n, found[1] == '0'
+end
+
+local PARTS = {
+  function(step, clock)
+    return scan('e', step, function(name, at)
+      if not T.is_span(name) then
+        cut_lease(name, clock)
+      elseif Z.score('e', name) then
+        -- The leases of a span are one by one from now on.
+        local names = T.leases_named(name)
+        T.scatter(name, at)
+        for _, one in ipairs(names) do
+          cut_lease(one, clock)
+        end
+        return #names
+      end
+    end)
+  end,
+  function(step, clock)
+    return scan('due', step, function(member)
+      cut_delay(member, clock)
+    end)
+  end,
+  function(step, clock)
+    local from = step[4] ~= '' and '(' .. step[4] or '-'
+    local names = call('ZRANGEBYLEX', db.prefix .. 'Ln', from, '+', 'LIMIT', 0, B.TICK_MAX)
+    for n, name in ipairs(names) do
+      if not cut_limit(name, clock) then
+        return n, 'later'
+      end
+      step[4] = name
+    end
+    return #names, #names < B.TICK_MAX
+  end,
+  -- Behind a pool and an id in it: pool by pool.
+  function(step, clock)
+    local at = step[4]
+    local pool, after = at and at[1], at and at[2]
+    if not pool then
+      local from = after and '(' .. after or '-'
+      pool, after = call('ZRANGEBYLEX', db.prefix .. 'pn', from, '+', 'LIMIT', 0, 1)[1], ''
+      if not pool then
+        return 0, true
+      end
+    end
+    local ids = db.get('p', pool) and T.ids_after(pool, after, B.TICK_MAX) or {}
+    for _, id in ipairs(ids) do
+      local r = T.resource(pool, id)
+      if r then
+        r['until'] = min(r['until'], clock + r.rest)
+        T.repace(r, clock)
+      end
+      after = id
+    end
+    step[4] = #ids >= B.TICK_MAX and { pool, after } or { false, pool }
+    return #ids + 1, false
+  end,
+  function(step, clock)
+    return scan('dt', step, function(door, at)
+      cut_timer(door, at, clock)
+    end)
+  end,
+}
+
+-- Does about so much of it; whether all is done.
+local function back_some(step, left)
+  local run = db.space.run or false
+  if step[5] ~= run then
+    -- A cursor of another run means nothing here: the part begins anew, what was cut stays as it is.
+    step[4], step[5] = '', run
+  end
+  while left > 0 do
+    if step[4] == '' and step[3] == 4 then
+      step[4] = { false, false }
+    end
+    local n, done = PARTS[step[3]](step, step[2])
+    left = left - n
+    if done == 'later' then
+      return false
+    elseif done then
+      step[3], step[4] = step[3] + 1, ''
+      if step[3] > #PARTS then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+function T.step_back(step)
+  return back_some(step, B.TICK_MAX)
+end
+
+-- The clock is accepted although it is behind.
+function T.set_back(clock)
+  local space = db.space
+  space.last, space.deaf_at, space.pulse = clock, clock, clock
+  local step = { 'back', clock, 1, '', space.run or false }
+  if not back_some(step, B.ITEMS_MAX) then
+    T.go_on(step, clock)
+  end
+end

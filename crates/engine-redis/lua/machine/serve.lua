@@ -1,0 +1,111 @@
+-- The end of a call: what events made due is opened, and who waits for what opened is told.
+--
+-- What opens signals as many takers as it has units for, and the queue is looked at again soon. All of it is
+-- bounded: doors that are left are stepped, and queues that are left are looked at, by the next tick. Nothing
+-- is granted here.
+
+local LOOK_AGAIN_US = 20000
+-- Queues that are looked at again at a moment, in `m` itself while they are few.
+local SIGNALLED = 'sig'
+
+-- Whether the next of a queue may go now, and at how many it looked; what may not stands at its door.
+-- Bounded: what is left is looked at again.
+local function next_may_go(queue, now)
+  for looks = 1, B.STEPS_MAX do
+    if not T.queue_is_open(queue, now) then
+      return false, looks
+    end
+    local lane = T.next_lane(queue, true)
+    if not lane then
+      return false, looks
+    elseif T.may_go(lane, now) then
+      return true, looks
+    end
+  end
+  return true, B.STEPS_MAX
+end
+
+-- A queue is looked at again then: a signal may be lost, or there was too much to look at.
+local function look_again(queue, at)
+  local set, member = db.space.signalled, text(queue)
+  O.place(set, SIGNALLED, O.score(set, SIGNALLED, member), at, member)
+  T.sooner(at)
+end
+
+-- It need not be looked at again: somebody asks for it.
+function T.unsignal(queue)
+  local set, member = db.space.signalled, text(queue)
+  if set.n > 0 then
+    O.rem_known(set, SIGNALLED, member)
+  end
+end
+
+-- When the next of them is looked at again; or nil.
+function T.next_signalled()
+  local _, at = O.first(db.space.signalled, SIGNALLED)
+  return at
+end
+
+-- Those whose moment has come are looked at by this call, at most so many.
+function T.tick_signalled(now)
+  local set = db.space.signalled
+  for _ = 1, B.TICK_MAX do
+    local member, at = O.first(set, SIGNALLED)
+    if not member or at > now then
+      return
+    end
+    O.rem(set, SIGNALLED, member)
+    db.touched[tonumber(member)] = true
+  end
+end
+
+-- Signals takers of a queue in which something may go, one for each unit.
+local function signal_takers(queue, now)
+  local units = db.units[queue] or 1
+  while units > 0 do
+    local id = Z.first(T.takers_of(queue))
+    if not id then
+      break
+    end
+    local taker = db.get('tk', id)
+    units = units - taker.most
+    T.forget_taker(id)
+    T.say(taker.proc, id)
+  end
+  look_again(queue, now + LOOK_AGAIN_US)
+end
+
+-- What events have made due is opened, as far as bounded work goes; then who waits is told.
+function T.serve(now)
+  for _ = 1, B.STEPS_MAX do
+    if not T.is_pending() then
+      break
+    end
+    T.step_pending(now)
+  end
+  if T.is_pending() then
+    T.sooner(now)
+  end
+  -- To look may touch others.
+  local queues = {}
+  for queue in pairs(db.touched) do
+    queues[#queues + 1] = queue
+  end
+  sort(queues)
+  local left = B.TICK_MAX
+  for _, queue in ipairs(queues) do
+    if queue == CALLERS then
+      T.offer_turns(now)
+    elseif db.get('q', queue) and T.has_takers(queue) then
+      if left <= 0 then
+        look_again(queue, now)
+      else
+        local open, looks = next_may_go(queue, now)
+        left = left - looks
+        if open then
+          signal_takers(queue, now)
+        end
+      end
+    end
+  end
+end
