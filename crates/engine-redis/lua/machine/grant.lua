@@ -217,23 +217,26 @@ function T.tick_request(id, now)
   if not past then
     return 0
   end
-  local names = T.leases_of_request(past)
-  -- Who has a life of his own expires by his name: to look there reads no row. The others are in blocks.
-  local lives = Z.any('e', names)
-  for i = 1, lives and 0 or #names do
-    local fence, seq = T.parse_lease(names[i])
-    local k, at = T.block_of(seq)
-    if k and not T.has_own_life(k, at) and T.is_live_lease(fence, seq) then
-      lives = true
-      break
+  -- Who has a life of his own expires by his name: to look there reads no row. Of the others their block tells.
+  local names, lives, looked = T.lease_names(past.leases), false, 0
+  for _, run in ipairs(past.runs or {}) do
+    for i = 0, run[3] - 1 do
+      local fence, seq = run[1] + i, run[2] + i
+      local k, at = T.block_of(seq)
+      if k and not T.has_own_life(k, at) then
+        looked, lives = looked + 1, lives or T.is_live_lease(fence, seq)
+      else
+        names[#names + 1] = T.lease_id(fence, seq)
+      end
     end
   end
+  looked, lives = looked + #names, lives or Z.any('e', names)
   if lives then
     T.timer_set('rqe', now + B.REQUEST_US, id)
   else
     db.drop('rq', id)
   end
-  return #names
+  return looked
 end
 
 -- ---- Queues ----
