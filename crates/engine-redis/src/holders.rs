@@ -110,7 +110,7 @@ pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settle
     let (args, order) = SettleArgs::of(&settle.settle, &heads, &default, knows);
     let answered = caller.ask::<SettleReply>("settle", pack(&args)).await?;
     let Answered { reply, blobs, learns, now, .. } = answered;
-    let reply = reply.as_asked(order.as_deref());
+    let reply = reply.in_order(order.as_deref());
     let id = |at: usize| settle.settle.get(at).map_or("", |item| item.lease.as_str());
     let mut claimed = Vec::new();
     let lost: Vec<_> = reply.lost().collect();

@@ -37,7 +37,7 @@ impl Store {
         let address = Address::parse(&server.url()).expect("the address of the fixture is one");
         let options = Options { time: Time::TestingByHand, ..Options::testing(address) };
         let engine = RedisEngine::open(options).expect("an engine can be opened");
-        let store = Store { engine, clock: Arc::new(TestClock::default()), server: server };
+        let store = Store { engine, clock: Arc::new(TestClock::default()), server };
         store.pass(Span::ZERO);
         Some(store)
     }

@@ -298,7 +298,7 @@ pub(crate) enum SettleReply {
 
 impl SettleReply {
     /// In the order of the call, where they were sent in another: the place of each there.
-    pub(crate) fn as_asked(self, order: Option<&[usize]>) -> Self {
+    pub(crate) fn in_order(self, order: Option<&[usize]>) -> Self {
         match (self, order) {
             (SettleReply::Each(each), Some(order)) if each.len() == order.len() => {
                 let mut placed: Vec<_> = order.iter().copied().zip(each).collect();
