@@ -94,12 +94,21 @@ T.op('retry', { 'write' }, function(args, now)
   return T.show(job)
 end)
 
+-- Whether it may be retried.
+local function may_retry(job, now)
+  local ok, no = pcall(check_retry, job, now)
+  if not ok and not (type(no) == 'table' and no.no) then
+    error(no, 0)
+  end
+  return ok
+end
+
 T.op('retry_many', { 'write' }, function(args, now)
   T.load_jobs(args.seqs)
   local done = 0
   for _, seq in ipairs(args.seqs) do
     local job = T.job(seq)
-    if job and not T.is_live(job) and pcall(check_retry, job, now) then
+    if job and not T.is_live(job) and may_retry(job, now) then
       retried(job, now)
       done = done + 1
     end

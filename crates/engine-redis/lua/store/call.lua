@@ -89,6 +89,7 @@ local function fresh(prefix)
   db.blobs = nil
   db.laters = {}
   db.all_done = false
+  db.leaving = false
   db.shown = nil
   db.rows = {}
   db.texts = {}

@@ -20,9 +20,11 @@ local function many_keys(command, keys)
   end
 end
 
--- While a slot is on its way to another node, a part of a namespace lies here and the rest there, and a
--- node that takes a slot in answers for a key that has not come yet as if there were none. So nothing is
--- done then. A command for two keys, one of them nowhere, is refused by both nodes for just as long.
+-- While a slot is on its way to another node, a part of a namespace lies here and the rest there. The node
+-- that gives it away refuses every command for a key that it has not, so a call there is done if all that it
+-- needs is there, and else finds that out above the line. The node that takes it in answers for a key that has
+-- not come yet as if there were none, so nothing is done there. A command for two keys, one of them nowhere, is
+-- refused by both for just as long; for one key, nowhere, only by the one that gives away.
 function db.look_at_slot(meta)
   if db.clustered == nil then
     db.clustered = find(call('INFO', 'cluster'), 'cluster_enabled:1', 1, true) ~= nil
@@ -30,7 +32,29 @@ function db.look_at_slot(meta)
   if db.clustered then
     local seen = redis.pcall('EXISTS', meta, db.prefix .. 'nowhere')
     if type(seen) == 'table' and seen.err then
-      error({ err = 'TENURE_MOVING the slot of this namespace is on its way to another node' }, 0)
+      seen = redis.pcall('EXISTS', db.prefix .. 'nowhere')
+      db.leaving = type(seen) == 'table' and seen.err ~= nil
+      if not db.leaving then
+        db.refuse_moving()
+      end
+    end
+  end
+end
+
+function db.refuse_moving()
+  error({ err = 'TENURE_MOVING the slot of this namespace is on its way to another node' }, 0)
+end
+
+-- A key that is emptied is gone, and a node that gives its slot away does not let it be made again: below the
+-- line that would tear the call apart. So what empties a key before it fills it is not done there.
+local function look_at_emptied(order)
+  for _, w in ipairs(order) do
+    local key = w.key
+    if w.gone and (w.texts or w.puts or w.zadd or w.push)
+      or w.dels and w.puts and call('HLEN', key) <= #w.dels
+      or w.zrem and w.zadd and call('ZCARD', key) <= #w.zrem
+      or w.push and w.pop and w.pop > 0 and call('LLEN', key) <= w.pop then
+      db.refuse_moving()
     end
   end
 end
@@ -105,6 +129,9 @@ function db.commit()
       keys[i] = w.key
     end
     many_keys('EXISTS', keys)
+    if db.leaving then
+      look_at_emptied(order)
+    end
   end
   db.space.version = db.space.version + 1
   local space = db.encode('m', db.space)

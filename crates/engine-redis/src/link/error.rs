@@ -64,7 +64,13 @@ impl From<&ServerError> for LinkError {
         let message = message.split(", with args beginning with").next().unwrap_or_default();
         // Functions that would write are refused on a replica under another code by some versions.
         let replica = message.contains("readonly replica") || message.contains("read only replica");
-        let code = if replica { "READONLY" } else { said.code() };
+        // A call in a slot that is given away needed a key that has gone, or was never there.
+        let moving = message.contains("access a non local key");
+        let code = match said.code() {
+            _ if replica => "READONLY",
+            _ if moving => "TENURE_MOVING",
+            code => code,
+        };
         LinkError::refused(code, message.trim())
     }
 }

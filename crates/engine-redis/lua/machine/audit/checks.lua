@@ -36,6 +36,10 @@ end
 -- Does a check that may stumble over what is not there: that is a finding too.
 function A.try(what, act, ...)
   local ok, no = pcall(act, ...)
+  if type(no) == 'table' and no.err then
+    -- Not what is there is wrong, but the store did not say it.
+    error(no, 0)
+  end
   if not ok then
     A.check(false, '%s: what it points to is not there (%s)', what, type(no) == 'string' and no or '?')
   end
