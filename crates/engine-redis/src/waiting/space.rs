@@ -94,7 +94,7 @@ impl Space {
         let first = waiters.len() == 1;
         drop(waiters);
         if first {
-            self.timer.look();
+            self.timer.somebody_waits();
         }
         waiter
     }

@@ -139,6 +139,11 @@ impl Timer {
         self.changed.notify_one();
     }
 
+    /// Somebody waits who did not before: who ticked lately goes on from there, and else ticks at once.
+    pub(crate) fn somebody_waits(&self) {
+        self.changed.notify_one();
+    }
+
     /// The next due moment that is known, in the server's µs.
     pub(crate) fn due(&self) -> Option<u64> {
         self.lock().due

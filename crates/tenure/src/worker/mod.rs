@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use tenure_core::bounds::TTL_US_DEFAULT;
 use tenure_core::job::JobState;
+use tenure_core::lease::LeaseView;
 use tenure_core::names::{JobId, QueueName};
 use tenure_core::time::Span;
 use tenure_engine::CallError;
@@ -245,9 +246,14 @@ impl Worker {
         });
         let mut running = JoinSet::new();
         let slots = Slots::new(self.concurrency);
-        let start = |running: &mut JoinSet<()>, asked: &Asked, lease| {
-            let at_work = (slots.take(), shared.settler.working());
-            running.spawn(run::run(shared.clone(), lease, asked.at, at_work));
+        let start = |running: &mut JoinSet<()>, asked: &Asked, leases: Vec<LeaseView>| {
+            // All are at work before the first begins: it may end before the last has begun, and is not to be
+            // settled alone.
+            let at_work: Vec<_> =
+                leases.iter().map(|_| (slots.take(), shared.settler.working())).collect();
+            for (lease, at_work) in leases.into_iter().zip(at_work) {
+                running.spawn(run::run(shared.clone(), lease, asked.at, at_work));
+            }
         };
         let mut taking = Taking::of(&self);
         let ended = taking.take(&self, &mut running, &slots, start).await;

@@ -76,7 +76,7 @@ impl Taking {
         worker: &Worker,
         running: &mut JoinSet<()>,
         slots: &Slots,
-        mut start: impl FnMut(&mut JoinSet<()>, &Asked, LeaseView),
+        mut start: impl FnMut(&mut JoinSet<()>, &Asked, Vec<LeaseView>),
     ) -> Result<(), CallError> {
         let mut phase = worker.phase.subscribe();
         let mut asking: Option<Asking> = None;
@@ -112,10 +112,9 @@ impl Taking {
                 biased;
                 asked = answered => {
                     asking = None;
-                    for lease in self.heard(worker, &asked)? {
-                        self.jobs += 1;
-                        start(running, &asked, lease);
-                    }
+                    let leases = self.heard(worker, &asked)?;
+                    self.jobs += leases.len() as u64;
+                    start(running, &asked, leases);
                 }
                 _ = phase.wait_for(|phase| *phase != Phase::Working) => return Ok(()),
                 () = slots.freed() => {}

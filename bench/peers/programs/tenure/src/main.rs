@@ -22,7 +22,7 @@ fn queue() -> Result<QueueName, Failed> {
     Ok(QueueName::parse("bench")?)
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failed> {
     let call = Call::read()?;
     let client = client(&call)?;

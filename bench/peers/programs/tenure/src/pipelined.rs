@@ -1,8 +1,9 @@
-//! A loop of our own, on the engine's calls: while some jobs are settled, the next are leased.
+//! A loop of our own, on the engine's calls: while some jobs are handled, the next are leased and the last are
+//! settled.
 //!
-//! Leases of up to a hundred a call, at most `concurrency` handlers at once, each a task of its own
-//! that is awaited by itself; outcomes are gathered for at most a millisecond. It has no heartbeats:
-//! only for jobs that take much less than their ttl.
+//! Leases of up to a hundred a call, of which two may be ahead of the handlers; at most `concurrency` handlers at
+//! once, each a task of its own that is awaited by itself; outcomes are gathered for at most a millisecond. It has
+//! no heartbeats: only for jobs that take much less than their ttl.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,7 @@ use crate::worker::handle;
 
 /// How long the first outcome of a call waits for others.
 const GATHER: Duration = Duration::from_millis(1);
-/// Lease calls that wait at once; one asks while the other's jobs are handed out.
+/// Those who lease; one asks while the jobs of the other are handed out.
 const ASKERS: usize = 2;
 
 struct Done {
@@ -62,20 +63,12 @@ async fn ask(
     slots: &Arc<Semaphore>,
     send: &mpsc::UnboundedSender<Done>,
 ) -> Result<(), Failed> {
-    let most = call.concurrency.clamp(1, 100) as u32;
+    let most = call.concurrency.clamp(1, 100);
     while !over.load(Ordering::Relaxed) {
-        // A permit for each job that may come: taken at least one, and all that are free by then.
-        let mut permit = slots.clone().acquire_owned().await?;
-        let free = slots.available_permits() as u32;
-        if free > 0
-            && let Ok(more) = slots.clone().try_acquire_many_owned(free.min(most - 1))
-        {
-            permit.merge(more);
-        }
-        let mut lease = Lease::jobs(vec![queue()?], permit.num_permits());
+        let mut lease = Lease::jobs(vec![queue()?], most);
         lease.wait = Span::from_s(10);
         for lease in client.lease(lease).await?.leases {
-            let Some(permit) = permit.split(1) else { break };
+            let permit = slots.clone().acquire_owned().await?;
             start(call.role, tally, send, lease, permit);
         }
     }
