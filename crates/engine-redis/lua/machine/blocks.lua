@@ -67,7 +67,11 @@ end
 
 function db.write_texts(out)
   for key, texts in pairs(db.texts) do
-    out(key).texts = texts
+    if texts then
+      out(key).texts = texts
+    else
+      out(key).gone = true
+    end
   end
 end
 
@@ -105,9 +109,14 @@ local function reader(chunk, k, from, to)
   end
 end
 
+-- The lowest and the highest of places.
+local function ends_of(places)
+  return min(unpack(places)), max(unpack(places))
+end
+
 -- The rows of a block at these places, as they were pushed.
 function T.block_rows(chunk, k, places)
-  local row_at, rows = reader(chunk, k, min(unpack(places)), max(unpack(places))), {}
+  local row_at, rows = reader(chunk, k, ends_of(places)), {}
   for i, at in ipairs(places) do
     rows[i] = row_at(at)
   end
@@ -136,7 +145,7 @@ end
 -- The lives of rows at these places that have none of their own.
 function T.block_lives(chunk, k, places)
   local lives = {}
-  local sum_to = sums(chunk, min(unpack(places)), max(unpack(places)))
+  local sum_to = sums(chunk, ends_of(places))
   for i, at in ipairs(places) do
     lives[i] = life_of(k, chunk, at, sum_to(at) - sum_to(at - 1))
   end
@@ -165,7 +174,7 @@ function T.load_block(chunk, k, seqs)
     return
   end
   local found = #fields > 0 and call('HMGET', db.prefix .. key, unpack(fields))
-  local row_at = reader(chunk, k, min(unpack(places)), max(unpack(places)))
+  local row_at = reader(chunk, k, ends_of(places))
   for _, at in ipairs(places) do
     local row, bytes = row_at(at)
     local life
@@ -203,13 +212,21 @@ function T.is_span(name)
   return #name == SPAN_NAME
 end
 
--- The running span of a row: the block, its number, its name; or nil.
-function T.span_of(seq)
+-- The running span of which a row has this fence, whatever it is if none is said: itself, its block, the row's
+-- place there, the hash of rows, its number; or nil.
+function T.running_span(fence, seq)
   local k, at, chunk = T.block_of(seq)
-  local span = k and k.spans[byte(k.states, at + 1)]
-  if span and span[3] then
-    return k, byte(k.states, at + 1), span_name(chunk, span[4])
+  local number = k and byte(k.states, at + 1)
+  local span = k and k.spans[number]
+  if span and span[3] and (not fence or span[1] + at == fence) then
+    return span, k, at, chunk, number
   end
+end
+
+-- The name under which a lease expires: its own, or that of its span.
+function T.expires_as(fence, seq)
+  local span, _, _, chunk = T.running_span(fence, seq)
+  return span and span_name(chunk, span[4]) or T.lease_id(fence, seq)
 end
 
 local function rows_in(chunk, k, number)
@@ -308,9 +325,8 @@ end
 
 -- A job of a block is written for itself: its lease expires for itself too.
 function T.write_own(job)
-  local _, _, name = T.span_of(job.seq)
   local lease = job.lease
-  if name and lease then
+  if lease and T.running_span(nil, job.seq) then
     Z.add('e', lease.expires_at, T.lease_id(lease.fence, lease.seq))
   end
   leave(job.seq, OWN)
@@ -332,29 +348,26 @@ function T.scatter(name, at)
   return #seqs
 end
 
--- Grants up to `most` rows from one on that wait as they were pushed: `tail` is what is the same for all of
--- their lives, and the first gets this fence. How many; none if there are only few.
-function T.grant_span(seq, most, tail, fence)
-  local seen, at, chunk = T.block_of(seq)
-  if not seen then
-    return 0
-  end
-  local n = min(most, seen.size - at)
-  local other = find(seen.states, '[^%z]', at + 1)
+-- How many rows of a block, up to `most`, wait from one on as they were pushed, and can be granted together.
+function T.span_room(k, at, most)
+  local n = min(most, k.size - at)
+  local other = find(k.states, '[^%z]', at + 1)
   if other then
     n = min(n, other - 1 - at)
   end
-  local number = n >= FEW and free_number(seen)
-  if not number then
-    return 0
-  end
+  return n >= FEW and free_number(k) and n or 0
+end
+
+-- Grants so many of them, as there is room for: `tail` is what is the same for all of their lives, and the first
+-- gets this fence.
+function T.grant_span(chunk, at, n, tail, fence)
   local k = db.get('k', chunk)
+  local number = free_number(k)
   k.states = sub(k.states, 1, at) .. rep(char(number), n) .. sub(k.states, at + n + 1)
   k.spans[number] = { fence - at, n, tail.packed, fence }
   local expiries = Z.bulk('e').adds
   expiries[#expiries + 1] = tail.score
   expiries[#expiries + 1] = span_name(chunk, fence)
-  return n, k, at, chunk
 end
 
 -- What of a running span succeeded in one call: {chunk, number, n, low, high = the first and the last of their

@@ -22,8 +22,7 @@ end
 function T.is_live_lease(fence, seq)
   local k, at = T.block_of(seq)
   if k and not T.has_own_life(k, at) then
-    local span = k.spans[byte(k.states, at + 1)]
-    return span and span[3] and span[1] + at == fence or false
+    return T.running_span(fence, seq) ~= nil
   end
   return T.lease(fence, seq) ~= nil
 end

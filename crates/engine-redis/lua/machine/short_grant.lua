@@ -7,29 +7,21 @@ local home, RUNNING = T.job_home, T.SHORT_LIFE.running
 -- read beyond the first of those is read in vain, once for each of them.
 local HEADS_FIRST = 16
 
--- Rows and lives of heads from..to of a line, one after the other; of what is in a block and is not as it was
--- pushed no row.
-local function read_rows(heads, from, to)
-  local all, i, done = {}, from, 0
-  while i <= to do
-    local seq = heads[i * 2]
-    local chunk, key = home(seq)
-    local first = chunk * T.CHUNK_ROWS
-    local k = db.see('k', chunk)
+-- Rows and lives of from..to of `seqs`, one after the other; of what is in a block and is not as it was pushed no
+-- row.
+local function read_rows(seqs, from, to)
+  local all, done = {}, 0
+  while from <= to do
+    local chunk, key, first, k, last = T.side_by_side(seqs, from, min(to, from + 399))
     local fields, n, places, at_places = {}, 0, {}, {}
-    while i <= to and n < 800 do
-      local at = heads[i * 2] - first
-      if at < 0 or at >= T.CHUNK_ROWS then
-        break
-      end
-      if k and at < k.size then
-        if byte(k.states, at + 1) == 0 then
-          places[#places + 1], at_places[#at_places + 1] = at, done + n + 1
-        end
+    for i = from, last do
+      local at = seqs[i] - first
+      if k and at < k.size and byte(k.states, at + 1) == 0 then
+        places[#places + 1], at_places[#at_places + 1] = at, done + n + 1
       end
       local row, life = T.row_fields(at)
       fields[n + 1], fields[n + 2] = row, life
-      n, i = n + 2, i + 1
+      n = n + 2
     end
     local found
     if #places * 2 < n then
@@ -39,11 +31,11 @@ local function read_rows(heads, from, to)
       all[done + at] = found and found[at] or false
     end
     if places[1] then
-      for at, row in ipairs(T.block_rows(chunk, k, places)) do
-        all[at_places[at]], all[at_places[at] + 1] = row, false
+      for i, row in ipairs(T.block_rows(chunk, k, places)) do
+        all[at_places[i]], all[at_places[i] + 1] = row, false
       end
     end
-    done = done + n
+    from, done = last + 1, done + n
   end
   return all
 end
@@ -95,20 +87,19 @@ local function grant_together(lane, l, most, before, asker, leases, now)
   if before then
     many = min(many, before - arrival)
   end
-  local k = many >= T.FEW and T.block_of(seq)
-  if not k then
+  local k, at, chunk = T.block_of(seq)
+  local n = k and T.span_room(k, at, many) or 0
+  if n == 0 then
     return 0
   end
   local space = db.space
   local fence = max(space.fence + 1, now)
   local tail = T.tail_of(struct.pack('>I4', k.shape), k.shape, asker, nil, now)
-  local n, _, at, chunk = T.grant_span(seq, many, tail, fence)
-  if n > 0 then
-    space.fence = fence + n - 1
-    local run = new_run(leases, k.shape, tail, asker, nil, now)
-    run.n, run.fence, run.seq, run.created = n, fence, seq, k.created
-    run.index, run.texts = T.block_texts(chunk, k, at, at + n - 1)
-  end
+  T.grant_span(chunk, at, n, tail, fence)
+  space.fence = fence + n - 1
+  local run = new_run(leases, k.shape, tail, asker, nil, now)
+  run.n, run.fence, run.seq, run.created = n, fence, seq, k.created
+  run.index, run.texts = T.block_texts(chunk, k, at, at + n - 1)
   return n
 end
 
@@ -126,8 +117,8 @@ function T.grant_short(lane, most, asker, leases, now)
     took(lane, together, asker, now)
     return
   end
-  local heads = L.heads(l.line, T.lane_line(lane), most)
-  local many = #heads / 2
+  local arrivals, seqs = L.heads(l.line, T.lane_line(lane), most)
+  local many = #seqs
   local space = db.space
   local fence = max(space.fence + 1, now)
   local expiries = Z.bulk('e').adds
@@ -135,13 +126,13 @@ function T.grant_short(lane, most, asker, leases, now)
   local granted, tails, shape, tail, chunk, puts, n_puts, run = 0, {}, nil, nil, nil, nil, nil, nil
   local rows, from, to, step, block = nil, 1, 0, HEADS_FIRST, nil
   for i = 1, many do
-    local arrival, seq = heads[i * 2 - 1], heads[i * 2]
+    local arrival, seq = arrivals[i], seqs[i]
     if before and arrival > before then
       break
     end
     if i > to then
       from, to, step = i, min(i + step - 1, many), step * 4
-      rows = read_rows(heads, from, to)
+      rows = read_rows(seqs, from, to)
     end
     local at = (i - from) * 2
     local row = rows[at + 1]
@@ -204,8 +195,8 @@ function T.grant_held(lane, asker, leases, now)
       return false
     end
   end
-  local heads = L.heads(l.line, T.lane_line(lane), 1)
-  local arrival, seq, rows = heads[1], heads[2], read_rows(heads, 1, 1)
+  local arrivals, seqs = L.heads(l.line, T.lane_line(lane), 1)
+  local arrival, seq, rows = arrivals[1], seqs[1], read_rows(seqs, 1, 1)
   local row = rows[1]
   if not row or rows[2] then
     return false

@@ -5,10 +5,10 @@
 
 local home = T.job_home
 
--- One shape has so many more jobs: its number, itself, its lane.
-local function more_of_shape(spec, many, default_retry, now)
+-- One shape has so many more jobs: its number, its lane.
+local function more_of_shape(spec, words, many, now)
   -- The first of a shape goes the long way to its lane.
-  local number = T.shape_for(T.shape_of(spec, default_retry), now)
+  local number = T.shape_for(words, now)
   local shape = db.get('s', number)
   shape.live, shape.rows = shape.live + many - 1, shape.rows + many - 1
   local lane = shape.lane or T.lane_of_job({ shape = number, lost = 0 })
@@ -32,11 +32,11 @@ local function stand_in_line(lane, arrival, seq, many, now)
   end
 end
 
--- Stores jobs of one shape that have nothing unusual: `flat` is {id, b, bytes, tail of the row, …}.
-local function store_flat(spec, flat, default_retry, now)
+-- Stores jobs of one shape, in words, that have nothing unusual: `flat` is {id, b, bytes, tail of the row, …}.
+local function store_flat(spec, words, flat, now)
   local space = db.space
   local many = #flat / 4
-  local number, lane = more_of_shape(spec, many, default_retry, now)
+  local number, lane = more_of_shape(spec, words, many, now)
   local first_arrival, first_seq = space.arrival + 1, space.seq + 1
   local head = struct.pack('>I4I7', number, now)
   local last_b, ids, n_ids, puts, n_puts, ends
@@ -71,9 +71,9 @@ end
 
 -- Stores a block: the ids of its jobs; how many of them in a row lie in which part of the ids, {b, how many, …};
 -- its texts with their index.
-local function store_block(spec, ids, parts, texts, default_retry, now)
+local function store_block(spec, words, ids, parts, texts, now)
   local many, arrival = #ids, db.space.arrival + 1
-  local number, lane = more_of_shape(spec, many, default_retry, now)
+  local number, lane = more_of_shape(spec, words, many, now)
   local first, nth = T.new_block(number, many, texts, now), 0
   for i = 1, #parts, 2 do
     local puts = T.row_puts('i:' .. parts[i])
@@ -87,11 +87,11 @@ local function store_block(spec, ids, parts, texts, default_retry, now)
 end
 
 -- Jobs of one shape as they came: {ids, parts} and their texts with the index.
-function T.store_texts(spec, came, texts, default_retry, now)
+local function store_texts(spec, words, came, texts, now)
   local ids, parts = came[1], came[2]
   local many = #ids
-  if T.may_be_block(T.shape_of(spec, default_retry), many, #texts) then
-    return store_block(spec, ids, parts, texts, default_retry, now)
+  if T.may_be_block(words, many, #texts) then
+    return store_block(spec, words, ids, parts, texts, now)
   end
   local flat, n, nth, starts, sum = {}, 0, 0, 0, 0
   for i = 1, #parts, 2 do
@@ -102,7 +102,15 @@ function T.store_texts(spec, came, texts, default_retry, now)
       n, nth, starts, sum = n + 4, nth + 1, ends, to_here
     end
   end
-  store_flat(spec, flat, default_retry, now)
+  store_flat(spec, words, flat, now)
+end
+
+-- Stores jobs of one shape that came with texts beside the arguments, as {{ids, parts}, …}.
+function T.store_blocks(spec, blocks, default_retry, now)
+  local words = T.shape_of(spec, default_retry)
+  for i, came in ipairs(blocks) do
+    store_texts(spec, words, came, db.beside[i + 1], now)
+  end
 end
 
 -- Up to as many of {id, b, bytes, tail, …} as may be a block, from a place on: as they would have come. The
@@ -137,14 +145,16 @@ function T.store_plain(jobs, shapes, from, to, default_retry, now)
       flat[n + 4] = new[1] .. '\n' .. new[2] .. '\n\n' .. new[3]
       n, at = n + 4, at + 1
     end
+    local spec = shapes[shape]
+    local words = T.shape_of(spec, default_retry)
     if n < 4 * T.FEW then
-      store_flat(shapes[shape], flat, default_retry, now)
+      store_flat(spec, words, flat, now)
     else
       local next_at = 1
       while next_at < n do
         local came, texts
         came, texts, next_at = as_block(flat, next_at)
-        T.store_texts(shapes[shape], came, texts, default_retry, now)
+        store_texts(spec, words, came, texts, now)
       end
     end
   end

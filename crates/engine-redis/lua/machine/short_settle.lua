@@ -29,10 +29,8 @@ end
 -- Puts leases to the others of their span that are settled: so many, with one fence and one row number after the
 -- other, of which the first stands at this place of the call. Whether all of them are in one.
 local function add_to_span(spans, fence, seq, many, place)
-  local k, at, chunk = T.block_of(seq)
-  local number = k and byte(k.states, at + 1)
-  local span = k and k.spans[number]
-  if not span or not span[3] or span[1] + at ~= fence
+  local span, k, at, chunk, number = T.running_span(fence, seq)
+  if not span
     or many > 1 and sub(k.states, at + 1, at + many) ~= rep(char(number), many) then
     return false
   end
@@ -44,6 +42,15 @@ local function add_to_span(spans, fence, seq, many, place)
   its.n, its.low, its.high = its.n + many, min(its.low, at), max(its.high, at + many - 1)
   its.parts[#its.parts + 1] = { at, many, place, fence, seq }
   return true
+end
+
+-- All places of so many.
+function T.places(many)
+  local all = {}
+  for place = 1, many do
+    all[place] = place
+  end
+  return all
 end
 
 -- Whether a lease is named twice.
@@ -63,7 +70,8 @@ end
 
 -- Settles as succeeded what may go the short way: `runs` is {fence, row number, how many with one fence and one
 -- row number after the other, …}, `results` the results of some by their place. The places of those that are left
--- for the long way. `ordered`: the runs are, by their fences, and none has a part of another.
+-- for the long way, and how many there were. `ordered`: the runs are, by their fences, and none has a part of
+-- another.
 function T.settle_short(runs, results, ordered, now)
   local left, names, seqs = {}, {}, {}
   -- A lease that is named twice sees what was done before it in this call: rows that are written the
@@ -73,10 +81,7 @@ function T.settle_short(runs, results, ordered, now)
     for i = 3, #runs, 3 do
       many = many + runs[i]
     end
-    for place = 1, many do
-      left[place] = place
-    end
-    return left
+    return T.places(many), many
   end
   local rows, fence_of, seq_of, spans, place = {}, {}, {}, {}, 1
   local function one_by_one(fence, seq, many, first)
@@ -184,5 +189,5 @@ function T.settle_short(runs, results, ordered, now)
       T.release_shape(number)
     end
   end
-  return left
+  return left, place - 1
 end

@@ -106,36 +106,47 @@ function T.read_short_life(job, life)
   return true
 end
 
+-- Rows of one hash that stand side by side from a place of `seqs` on: its chunk, its key, the number of its first
+-- row, its block or nil, and the last place, `to` at most.
+function T.side_by_side(seqs, from, to)
+  local chunk, key = T.job_home(seqs[from])
+  local first, last = chunk * T.CHUNK_ROWS, from
+  while last < to do
+    local at = seqs[last + 1] - first
+    if at < 0 or at >= T.CHUNK_ROWS then
+      break
+    end
+    last = last + 1
+  end
+  return chunk, key, first, db.see('k', chunk), last
+end
+
 -- The lives of jobs, in their order; false where there is none.
 function T.read_lives(seqs)
-  local found, i, many = {}, 1, #seqs
-  while i <= many do
-    local chunk, key = T.job_home(seqs[i])
-    local first, k = chunk * T.CHUNK_ROWS, db.see('k', chunk)
-    local fields, n, from, places, at_places = {}, 0, i, {}, {}
-    while i <= many do
+  local found, from, many = {}, 1, #seqs
+  while from <= many do
+    local chunk, key, first, k, last = T.side_by_side(seqs, from, many)
+    local fields, places, at_places = {}, {}, {}
+    for i = from, last do
       local at = seqs[i] - first
-      if at < 0 or at >= T.CHUNK_ROWS then
-        break
-      end
       if k and at < k.size and not T.has_own_life(k, at) then
         places[#places + 1], at_places[#at_places + 1] = at, i
       end
       local _, x = T.row_fields(at)
-      n, i = n + 1, i + 1
-      fields[n] = x
+      fields[i - from + 1] = x
     end
-    if #places < n then
+    if #places < #fields then
       local read = call('HMGET', db.prefix .. key, unpack(fields))
-      for at = 1, n do
-        found[from + at - 1] = read[at]
+      for i = from, last do
+        found[i] = read[i - from + 1]
       end
     end
     if places[1] then
-      for at, life in ipairs(T.block_lives(chunk, k, places)) do
-        found[at_places[at]] = life
+      for i, life in ipairs(T.block_lives(chunk, k, places)) do
+        found[at_places[i]] = life
       end
     end
+    from = last + 1
   end
   return found
 end

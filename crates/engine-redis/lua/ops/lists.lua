@@ -182,18 +182,11 @@ local function lowest_of_limit(limit, after, n)
   return all
 end
 
--- The name under which a lease expires: its own, or that of its span.
-local function expires_as(name)
-  local fence, seq = T.parse_lease(name)
-  local _, _, span = T.span_of(seq)
-  return span and T.is_live_lease(fence, seq) and span or name
-end
-
 -- Up to n names in the order of expiry, from behind a moment and a name; those of a span stand together.
 local function next_to_expire(at, name, n)
   local key = db.prefix .. 'e'
   local low, high = 0, call('ZCARD', key)
-  local last = #name > 0 and expires_as(name) or name
+  local last = #name > 0 and T.expires_as(T.parse_lease(name)) or name
   local within = last ~= name and fence_of(name)
   while low < high do
     local mid = floor((low + high) / 2)
@@ -312,7 +305,7 @@ T.op('list_leases', { 'no-writes' }, function(args)
   if last and (more or #seen == n) then
     if by_expiry then
       local fence, seq = T.parse_lease(last)
-      local score = call('ZSCORE', db.prefix .. 'e', expires_as(last))
+      local score = call('ZSCORE', db.prefix .. 'e', T.expires_as(T.parse_lease(last)))
       reply.next = format('x%d:%d:%d:%d', after, tonumber(score), fence, seq)
     else
       reply.next = text(fence_of(last))

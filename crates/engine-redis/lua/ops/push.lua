@@ -374,9 +374,7 @@ local function push_blocks(args, now)
       T.at_item(index, check_room, spec.q, index)
     end
   end
-  for i, came in ipairs(args.blocks) do
-    T.store_texts(spec, came, db.beside[i + 1], args.dr, now)
-  end
+  T.store_blocks(spec, args.blocks, args.dr, now)
   return { n = many, unasked = spec.unasked or nil }
 end
 

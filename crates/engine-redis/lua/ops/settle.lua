@@ -165,21 +165,13 @@ end
 
 local SUCCEEDED = { ok = true, state = 'S' }
 
-local function places(n)
-  local all = {}
-  for i = 1, n do
-    all[i] = i
-  end
-  return all
-end
-
 -- Settles those of the items that may go the short way; the places of the others.
 local function settle_some(items, now)
   local runs, results, at, left, named = {}, {}, {}, {}, {}
   for index, item in ipairs(items) do
     -- A follow-up, and a lease that is named twice, see what was done before them in this call.
     if item.push or named[item.s] then
-      return places(#items)
+      return T.places(#items)
     end
     named[item.s] = item.s > 0
     if item.o == 'S' and item.s > 0 and not item.resources and not item.limits then
@@ -190,7 +182,7 @@ local function settle_some(items, now)
       left[#left + 1] = index
     end
   end
-  for _, n in ipairs(T.settle_short(runs, results, true, now)) do
+  for _, n in ipairs((T.settle_short(runs, results, true, now))) do
     left[#left + 1] = at[n]
   end
   sort(left)
@@ -215,16 +207,17 @@ T.op('settle', { 'write', 'allow-oom' }, function(args, now)
   local items, left = args.items, nil
   if args.claims then
     -- What is claimed may end what others hold: nothing goes the short way then.
-    left = places(#items)
+    left = T.places(#items)
     for _, item in ipairs(items) do
       T.reclaim(item.f, item.s, item.c, now)
     end
   elseif args.runs then
-    left = T.settle_short(args.runs, args.results, args.ordered, now)
-    items = items_of(args.runs, args.results)
+    local many
+    left, many = T.settle_short(args.runs, args.results, args.ordered, now)
     if #left == 0 then
-      return { all = #items }
+      return { all = many }
     end
+    items = items_of(args.runs, args.results)
   else
     left = settle_some(items, now)
   end

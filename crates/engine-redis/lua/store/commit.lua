@@ -149,8 +149,6 @@ function db.commit()
     end
     if w.texts then
       call('SET', whole, w.texts)
-    elseif w.texts == false then
-      call('DEL', whole)
     end
     if w.dels then
       many('HDEL', whole, w.dels)

@@ -250,33 +250,32 @@ function L.remove(line, key, arrival, slot)
   return true
 end
 
--- The first n at most: {arrival, slot, …}.
+-- The first n at most: their arrivals, and their slots.
 function L.heads(line, key, n)
-  local heads, got = {}, 0
+  local arrivals, slots, got = {}, {}, 0
   if not (line.big and line.aside == 0 and line.dead == 0) then
     for arrival, slot in L.each(line, key) do
-      heads[got + 1], heads[got + 2] = arrival, slot
-      got = got + 2
-      if got >= 2 * n then
+      got = got + 1
+      arrivals[got], slots[got] = arrival, slot
+      if got >= n then
         break
       end
     end
-    return heads
+    return arrivals, slots
   end
   local l = list(key)
   local at, arrival, slot, left = l.at, head(line, key)
   while arrival do
-    for i = 0, min(left, n) - 1 do
-      heads[got + 1], heads[got + 2] = arrival + i, slot + i
-      got = got + 2
+    for i = 0, min(left, n - got) - 1 do
+      arrivals[got + i + 1], slots[got + i + 1] = arrival + i, slot + i
     end
-    n, at, arrival = n - left, at + 1, nil
-    local item = n > 0 and item_at(key, l, at)
+    got, at, arrival = got + left, at + 1, nil
+    local item = got < n and item_at(key, l, at)
     if item then
       arrival, slot, left = T.line_item(item)
     end
   end
-  return heads
+  return arrivals, slots
 end
 
 -- Takes out the first n.

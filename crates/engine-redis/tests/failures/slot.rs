@@ -1,6 +1,7 @@
 //! A slot that moves to another node while calls run, and a namespace that is frozen meanwhile.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tenure_core::job::{JobState, NewJob, OnConflict, Unique, Until, When};
@@ -34,15 +35,30 @@ async fn one<O: Operation>(engine: &RedisEngine, request: O) -> Option<O::Reply>
     }
 }
 
+/// Two nodes, of which one has the namespace: its own key, and the slot that moves.
+struct Nodes {
+    cluster: RedisCluster,
+    engine: Arc<RedisEngine>,
+    meta: String,
+    slot: u16,
+}
+
+impl Nodes {
+    fn start() -> Option<Self> {
+        if !wanted() {
+            return None;
+        }
+        let cluster = RedisCluster::start(2);
+        let engine = open(&cluster.url());
+        let meta = Address::parse(&cluster.url()).expect("an address").key("default", "m");
+        let slot = cluster.slot_of(&meta);
+        Some(Nodes { cluster, engine, meta, slot })
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_that_moves_while_calls_run_tears_nothing_apart() {
-    if !wanted() {
-        return;
-    }
-    let cluster = RedisCluster::start(2);
-    let engine = open(&cluster.url());
-    let meta = Address::parse(&cluster.url()).expect("an address").key("default", "m");
-    let slot = cluster.slot_of(&meta);
+    let Some(Nodes { cluster, engine, meta, slot }) = Nodes::start() else { return };
     type Half = fn(usize, bool) -> bool;
     let halves: [(&str, Half); 4] = [
         ("the meta alone", |_, is_meta| is_meta),
@@ -95,13 +111,7 @@ async fn a_slot_that_moves_while_calls_run_tears_nothing_apart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_needs_only_what_is_there_goes_on_while_its_slot_moves() {
-    if !wanted() {
-        return;
-    }
-    let cluster = RedisCluster::start(2);
-    let engine = open(&cluster.url());
-    let meta = Address::parse(&cluster.url()).expect("an address").key("default", "m");
-    let slot = cluster.slot_of(&meta);
+    let Some(Nodes { cluster, engine, meta, slot }) = Nodes::start() else { return };
     let mut leases = Vec::new();
     for n in 0..40 {
         push(&engine, job("q", &format!("j{n}"))).await;
@@ -132,13 +142,7 @@ const PARTS: u64 = 8;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_part_has_left_each_call_is_done_whole_or_not_at_all() {
-    if !wanted() {
-        return;
-    }
-    let cluster = RedisCluster::start(2);
-    let engine = open(&cluster.url());
-    let meta = Address::parse(&cluster.url()).expect("an address").key("default", "m");
-    let slot = cluster.slot_of(&meta);
+    let Some(Nodes { cluster, engine, meta, slot }) = Nodes::start() else { return };
     let mut dice = Dice::new(7);
     let (mut done, mut refused) = (0, 0);
     // A namespace in use has most of the keys that a call may need.
@@ -250,13 +254,7 @@ fn unique_number() -> u32 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_would_empty_a_key_and_fill_it_again_is_not_begun() {
-    if !wanted() {
-        return;
-    }
-    let cluster = RedisCluster::start(2);
-    let engine = open(&cluster.url());
-    let meta = Address::parse(&cluster.url()).expect("an address").key("default", "m");
-    let slot = cluster.slot_of(&meta);
+    let Some(Nodes { cluster, engine, slot, .. }) = Nodes::start() else { return };
     for n in 0..1_500 {
         push(&engine, job("kept", &format!("k{n}"))).await;
     }
@@ -298,14 +296,8 @@ async fn a_call_that_would_empty_a_key_and_fill_it_again_is_not_begun() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_that_run_a_slot_moves_are_all_done_in_the_end() {
-    if !wanted() {
-        return;
-    }
-    let cluster = RedisCluster::start(2);
-    let engine = open(&cluster.url());
-    let meta = Address::parse(&cluster.url()).expect("an address").key("default", "m");
-    let slot = cluster.slot_of(&meta);
+async fn calls_that_run_while_a_slot_moves_are_all_done_in_the_end() {
+    let Some(Nodes { cluster, engine, slot, .. }) = Nodes::start() else { return };
     push(&engine, job("q", "first")).await;
     let mut tasks = Vec::new();
     for task in 0..4 {
@@ -353,15 +345,9 @@ async fn calls_that_run_a_slot_moves_are_all_done_in_the_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_that_is_frozen_does_nothing_until_it_is_thawed() {
-    if !wanted() {
-        return;
-    }
-    let cluster = RedisCluster::start(2);
-    let engine = open(&cluster.url());
-    let meta = Address::parse(&cluster.url()).expect("an address").key("default", "m");
+    let Some(Nodes { cluster, engine, meta, slot }) = Nodes::start() else { return };
     push(&engine, job("q", "a")).await;
     let held = take(&engine, asks("q", "holder", TTL)).await.expect("a job");
-    let slot = cluster.slot_of(&meta);
     let from = cluster.owner(slot);
     cluster.server(from).must(&["HSET", &meta, "frozen", "1"]);
     for refused in [

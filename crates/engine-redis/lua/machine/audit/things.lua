@@ -98,8 +98,7 @@ local function check_live(job, shape, name)
   elseif job.state == 'r' then
     local lease = job.lease
     if A.check(lease, '%s runs under no lease', name) then
-      local _, _, span = T.span_of(job.seq)
-      A.check_timer('e', span or T.lease_id(lease.fence, job.seq), lease.expires_at, name)
+      A.check_timer('e', T.expires_as(lease.fence, job.seq), lease.expires_at, name)
     end
     A.add('running', queue, 1)
   else
