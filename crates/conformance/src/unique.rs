@@ -1,6 +1,7 @@
 //! "There is one of these": how long a key is held, and what a second push does.
 
 use tenure_core::job::{JobState, NewJob, OnConflict, Unique, Until};
+use tenure_core::lease::SettleItem;
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 
@@ -118,6 +119,37 @@ pub(crate) async fn a_key_is_held_longer_than_its_time_while_the_job_is_there(b:
     b.push(job("q").id("a").unique(unique)).await;
     b.pass(s(20)).await;
     is_held_by(b, "a", "until the end").await;
+}
+
+pub(crate) async fn a_key_is_held_on_when_its_job_is_gone(b: &mut Bench) {
+    let held = || Unique { hold: Some(s(60)), ..unique("k", OnConflict::Keep) };
+    let began = b.now();
+    b.push(job("q").id("a").unique(held()).retain(s(0))).await;
+    let lease = b.take("q").await;
+    b.pass(s(1)).await;
+    let ended = b.now();
+    b.settle(succeeded(&lease)).await;
+    b.pass(s(2)).await;
+    b.no_job("a").await;
+    let by_push = b.push(job("other").id("b").unique(held())).await;
+    let carrier = b.hold([]).await;
+    let with_push =
+        SettleItem { push: vec![job("other").id("c").unique(held())], ..succeeded(&carrier) };
+    let settled = b.settle(with_push).await;
+    for pushed in [&by_push, &settled.pushed[0]] {
+        assert!(pushed.duplicate && !pushed.replaced, "the key is held");
+        let job = &pushed.job;
+        assert_eq!((job.id.as_str(), job.queue.as_str()), ("a", "q"), "by the job that is gone");
+        assert_eq!((job.state, job.payload.as_ref()), (JobState::Succeeded, None));
+        assert_eq!((job.created_at, job.finished_at), (began, Some(ended)));
+    }
+    b.no_job("b").await;
+    b.no_job("c").await;
+    let replaces = Unique { on_conflict: OnConflict::Replace, ..held() };
+    assert!(
+        !b.push(job("q").id("d").unique(replaces)).await.duplicate,
+        "nothing is there to replace"
+    );
 }
 
 pub(crate) async fn reject_names_the_job_that_is_there(b: &mut Bench) {

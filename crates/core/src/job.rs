@@ -407,6 +407,54 @@ pub struct JobView {
     pub retain: Option<Span>,
 }
 
+/// What is known of a finished job for as long as its unique key is held: by then the job itself may
+/// be gone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EndedJob {
+    /// Its line.
+    pub queue: QueueName,
+    /// How it ended.
+    pub state: JobState,
+    /// When it was pushed.
+    pub created_at: Moment,
+    /// When it was finished.
+    pub finished_at: Moment,
+}
+
+impl EndedJob {
+    /// The job as far as it is known.
+    pub fn view(&self, id: JobId) -> JobView {
+        JobView {
+            id,
+            queue: self.queue.clone(),
+            kind: String::new(),
+            state: self.state,
+            payload: None,
+            priority: 0,
+            group: None,
+            needs: Vec::new(),
+            attempt: 0,
+            lost: 0,
+            run_at: self.created_at,
+            created_at: self.created_at,
+            started_at: None,
+            finished_at: Some(self.finished_at),
+            expires_at: None,
+            result: None,
+            error: None,
+            errors: Vec::new(),
+            progress: None,
+            unique: None,
+            labels: Labels::new(),
+            lease: None,
+            cancel_requested: false,
+            retry: Retry::default(),
+            timeout: None,
+            retain: None,
+        }
+    }
+}
+
 /// A job in the answer of a push.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PushedJob {

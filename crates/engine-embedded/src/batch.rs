@@ -1,6 +1,6 @@
 //! What is written in one transaction, and what is answered after it.
 
-use tenure_core::job::JobState;
+use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::Fence;
 use tenure_core::machine::facts::Granted;
 use tenure_core::machine::rows::Rows;
@@ -43,6 +43,8 @@ pub(crate) struct PushedShown {
     pub duplicate: bool,
     pub replaced: bool,
     pub unasked: bool,
+    /// What is shown if its row is gone.
+    pub ended: Option<Box<JobView>>,
 }
 
 /// One settled lease.

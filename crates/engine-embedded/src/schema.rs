@@ -24,7 +24,8 @@ const LOG_PAGES: i64 = 8_192;
 pub(crate) type Step = &'static str;
 
 /// From nothing to format 1, and so on.
-pub(crate) const STEPS: &[Step] = &["
+pub(crate) const STEPS: &[Step] = &[
+    "
     -- Small facts about the store itself; this table never changes its form.
     CREATE TABLE store(
         key TEXT PRIMARY KEY,
@@ -87,7 +88,11 @@ pub(crate) const STEPS: &[Step] = &["
         data TEXT NOT NULL,
         PRIMARY KEY(ns, pool, id)
     ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+    -- The row of a unique key says what became of its job, where that is finished.
+",
+];
 
 /// The only connection that writes.
 pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connection, OpenError> {
@@ -231,12 +236,13 @@ mod tests {
         (dir, folder, conn)
     }
 
+    const FIRST: &[Step] = &[STEPS[0]];
     const NEXT: &[Step] =
         &[STEPS[0], "ALTER TABLE job ADD COLUMN colour TEXT; UPDATE job SET colour = 'red'"];
 
     #[test]
     fn an_older_store_is_brought_forward_in_one_step() {
-        let (_dir, folder, mut conn) = made(STEPS);
+        let (_dir, folder, mut conn) = made(FIRST);
         let job = "INSERT INTO job(seq, id, queue, kind, shape, payload)
                    VALUES(1, 'i', 'q', '', x'00', 'null')";
         conn.execute(job, []).unwrap();
@@ -255,9 +261,9 @@ mod tests {
 
     #[test]
     fn a_newer_store_is_refused_and_names_who_can_open_it() {
-        let (_dir, folder, mut conn) = made(STEPS);
+        let (_dir, folder, mut conn) = made(FIRST);
         migrate(&mut conn, &folder, NEXT, "2.7.1").unwrap();
-        let no = migrate(&mut conn, &folder, STEPS, "1.0.0").unwrap_err();
+        let no = migrate(&mut conn, &folder, FIRST, "1.0.0").unwrap_err();
         assert!(matches!(&no, OpenError::Newer { format: 2, known: 1, .. }), "{no:?}");
         assert!(no.to_string().contains("open it with tenure 2.7.1 or newer"), "{no}");
     }

@@ -140,6 +140,7 @@ macro_rules! sentences_of_jobs {
                 two_may_run_when_a_key_ends_at_the_start
                 a_key_is_held_for_so_long_in_any_case
                 a_key_is_held_longer_than_its_time_while_the_job_is_there
+                a_key_is_held_on_when_its_job_is_gone
                 reject_names_the_job_that_is_there
                 a_repeat_by_id_is_no_conflict
                 replace_gives_the_job_that_is_there_the_new_content

@@ -14,7 +14,7 @@ pub use releasing::Releasing;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::job::{JobError, JobState, Labels, Need, Retry, Unique};
+use crate::job::{EndedJob, JobError, JobState, Labels, Need, Retry, Unique};
 use crate::lease::Fence;
 use crate::names::{Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey};
 use crate::secret::Json;
@@ -365,6 +365,19 @@ pub struct Job {
     pub errors: Vec<JobError>,
 }
 
+impl Job {
+    /// What is known of it when it is gone, if it is finished.
+    pub fn ended_job(&self) -> Option<EndedJob> {
+        let finished_at = self.finished_at.filter(|_| self.state.is_finished())?;
+        Some(EndedJob {
+            queue: self.queue.clone(),
+            state: self.state,
+            created_at: self.created_at,
+            finished_at,
+        })
+    }
+}
+
 /// How a job holds its unique key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holds {
@@ -383,6 +396,8 @@ pub struct Key {
     pub job: JobId,
     /// Held until then.
     pub until: Moment,
+    /// What is known of the job.
+    pub ended: Option<EndedJob>,
 }
 
 #[cfg(test)]

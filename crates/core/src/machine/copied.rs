@@ -5,7 +5,7 @@
 
 use super::codec::Reader;
 use super::drain::{
-    KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, ResourceRow, TurnRow, moment, span,
+    EndedRow, KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, ResourceRow, TurnRow, moment, span,
 };
 use super::rows::{JobChange, JobContent, JobEnd, Kind, RowKey, Rows};
 use super::state::Seq;
@@ -13,7 +13,7 @@ use super::stored::{StoredJob, StoredLease, StoredLife, StoredShape};
 use crate::copy::{
     Head, Holds, Item, Job, Key, Lease, Limit, Pool, Queue, Resource, Rest, Setting, Turn,
 };
-use crate::job::JobState;
+use crate::job::{EndedJob, JobState};
 use crate::names::{JobId, LimitName, Namespace, PoolName, QueueName, UniqueKey};
 use crate::secret::Json;
 use crate::time::Moment;
@@ -27,6 +27,8 @@ pub struct KeyHeld {
     pub job: JobId,
     /// How it is held.
     pub holds: Holds,
+    /// What is known of the job, if it is finished.
+    pub ended: Option<EndedJob>,
 }
 
 /// The numbers in a namespace's own row; `None` if the row is not of this format. `jobs` and `now` are
@@ -107,7 +109,8 @@ pub fn resource(value: &str, data: Json) -> Option<Item> {
 pub fn key_held(value: &str) -> Option<KeyHeld> {
     let row: KeyRow = serde_json::from_str(value).ok()?;
     let holds = Holds { by_job: row.by_job, until: row.until.map(moment) };
-    Some(KeyHeld { seq: row.seq, job: row.id, holds })
+    let ended = row.ended.map(EndedRow::read);
+    Some(KeyHeld { seq: row.seq, job: row.id, holds, ended })
 }
 
 /// The row of a lease without a job as a thing; leases were fresh when the source was frozen.
@@ -238,9 +241,10 @@ impl<'a> CopiedRows<'a> {
             }
             Item::Resource(resource) => self.resource(*resource),
             Item::Job(job) => self.job(*job),
-            Item::Key(Key { key, job, until }) => {
+            Item::Key(Key { key, job, until, ended }) => {
+                let holds = Holds { by_job: false, until: Some(until) };
                 // No job has the number 0.
-                self.key(&key, 0, job, Holds { by_job: false, until: Some(until) });
+                self.key(&key, 0, job, holds, ended.as_ref());
             }
         }
         true
@@ -305,16 +309,23 @@ impl<'a> CopiedRows<'a> {
         self.put(Kind::Resource, key, &row);
     }
 
-    fn key(&mut self, key: &UniqueKey, seq: Seq, id: JobId, holds: Holds) {
-        let until = holds.until.map(Moment::us);
-        self.put(Kind::Key, key.as_str(), &KeyRow { seq, id, until, by_job: holds.by_job });
+    fn key(
+        &mut self,
+        key: &UniqueKey,
+        seq: Seq,
+        id: JobId,
+        holds: Holds,
+        ended: Option<&EndedJob>,
+    ) {
+        let (until, ended) = (holds.until.map(Moment::us), ended.map(EndedRow::of));
+        self.put(Kind::Key, key.as_str(), &KeyRow { seq, id, until, by_job: holds.by_job, ended });
     }
 
     fn job(&mut self, job: Job) {
         let seq = self.next_seq;
         self.next_seq += 1;
         if let (Some(unique), Some(holds)) = (&job.unique, job.holds) {
-            self.key(&unique.key, seq, job.id.clone(), holds);
+            self.key(&unique.key, seq, job.id.clone(), holds, job.ended_job().as_ref());
         }
         let shape = StoredShape {
             queue: job.queue.clone(),

@@ -6,7 +6,7 @@ use super::codec::Writer;
 use super::rows::{Kind, RowKey, Rows};
 use super::state::{KeyHolder, Slot, Space, Stand};
 use super::stored::StoredLease;
-use crate::job::{JobState, Outcome};
+use crate::job::{EndedJob, JobState, Outcome};
 use crate::lease::Fence;
 use crate::names::{
     Group, JobId, LimitName, PoolName, QueueName, RequestId, ResourceId, Tag, UniqueKey,
@@ -81,6 +81,36 @@ pub(crate) struct KeyRow {
     pub id: JobId,
     pub until: Option<u64>,
     pub by_job: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<EndedRow>,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct EndedRow {
+    pub queue: QueueName,
+    pub state: JobState,
+    pub created_at: u64,
+    pub finished_at: u64,
+}
+
+impl EndedRow {
+    pub(crate) fn of(ended: &EndedJob) -> EndedRow {
+        EndedRow {
+            queue: ended.queue.clone(),
+            state: ended.state,
+            created_at: ended.created_at.us(),
+            finished_at: ended.finished_at.us(),
+        }
+    }
+
+    pub(crate) fn read(self) -> EndedJob {
+        EndedJob {
+            queue: self.queue,
+            state: self.state,
+            created_at: moment(self.created_at),
+            finished_at: moment(self.finished_at),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -136,12 +166,13 @@ impl Space {
 
     /// Who holds a key changed.
     pub(crate) fn key_row(&mut self, key: &UniqueKey) {
-        let row = self.keys.get(key).and_then(|KeyHolder { seq, id, until, by_job }| {
+        let row = self.keys.get(key).and_then(|KeyHolder { seq, id, until, by_job, ended }| {
             json(&KeyRow {
                 seq: *seq,
                 id: id.clone(),
                 until: until.map(Moment::us),
                 by_job: *by_job,
+                ended: ended.as_deref().map(EndedRow::of),
             })
         });
         self.put(Kind::Key, key.as_str(), row);

@@ -5,7 +5,7 @@ use super::facts::Fact;
 use super::rows::JobEnd;
 use super::state::{Job, LeaseState, PastSettle, Slot, Space, Stand, Stub};
 use crate::bounds::{RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX};
-use crate::job::{Backoff, JobError, JobState, Outcome, Retry, retain_for};
+use crate::job::{Backoff, EndedJob, JobError, JobState, Outcome, Retry, retain_for};
 use crate::lease::Fence;
 use crate::names::JobId;
 use crate::secret::Json;
@@ -362,7 +362,10 @@ impl Space {
         self.purge_at = Some(self.purge_at.map_or(until, |at| at.min(until)));
         self.out.archived.push((state, u64::from(bytes)));
         if let Some(unique) = job.unique {
-            self.end_key(&unique.key, job.seq, now);
+            let queue = self.queues[queue].name.clone();
+            let created_at = job.created_at;
+            let ended = queue.map(|queue| EndedJob { queue, state, created_at, finished_at: now });
+            self.end_key(&unique.key, job.seq, ended, now);
         }
     }
 

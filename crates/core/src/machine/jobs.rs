@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::order::hash_seq;
 use super::state::{HeldNeed, Job, KeyHolder, LaneKey, Seq, Shape, Slot, Space, Stand, Which};
 use super::stored::{StoredLease, StoredLife, StoredShape};
-use crate::job::{JobState, Need, NewJob, Until};
+use crate::job::{EndedJob, JobState, Need, NewJob, Until};
 use crate::names::{JobId, JobRef, UniqueKey};
 use crate::time::Moment;
 
@@ -277,7 +277,8 @@ impl Space {
         let job = &self.jobs[slot];
         let Some(unique) = job.unique.as_deref().cloned() else { return };
         let until = unique.hold.map(|span| now.plus(span));
-        let holder = KeyHolder { seq: job.seq, id: job.id.clone(), until, by_job: true };
+        let holder =
+            KeyHolder { seq: job.seq, id: job.id.clone(), until, by_job: true, ended: None };
         if let Some(old) = self.keys.insert(unique.key.clone(), holder)
             && let Some(until) = old.until
         {
@@ -292,20 +293,29 @@ impl Space {
     /// The job's first run begins, and its key was held until then.
     pub(crate) fn release_key(&mut self, key: &UniqueKey, slot: Slot) {
         let seq = self.jobs[slot].seq;
-        self.drop_key(key, seq, self.last);
+        self.drop_key(key, seq, None, self.last);
     }
 
-    /// The job is finished.
-    pub(crate) fn end_key(&mut self, key: &UniqueKey, seq: Seq, now: Moment) {
-        self.drop_key(key, seq, now);
+    /// The job is finished. Its row may go before the key's time is over.
+    pub(crate) fn end_key(
+        &mut self,
+        key: &UniqueKey,
+        seq: Seq,
+        ended: Option<EndedJob>,
+        now: Moment,
+    ) {
+        self.drop_key(key, seq, ended.map(Box::new), now);
     }
 
-    fn drop_key(&mut self, key: &UniqueKey, seq: Seq, now: Moment) {
+    fn drop_key(&mut self, key: &UniqueKey, seq: Seq, ended: Option<Box<EndedJob>>, now: Moment) {
         let Some(holder) = self.keys.get_mut(key).filter(|holder| holder.seq == seq) else {
             return;
         };
         match holder.until {
-            Some(until) if until > now => holder.by_job = false,
+            Some(until) if until > now => {
+                holder.by_job = false;
+                holder.ended = ended;
+            }
             until => {
                 self.keys.remove(key);
                 if let Some(until) = until {

@@ -115,7 +115,9 @@ impl Space {
                 if let Some(until) = until {
                     self.key_ends.set(until, key.clone());
                 }
-                let holder = KeyHolder { seq: row.seq, id: row.id, until, by_job: row.by_job };
+                let ended = row.ended.map(|ended| Box::new(ended.read()));
+                let holder =
+                    KeyHolder { seq: row.seq, id: row.id, until, by_job: row.by_job, ended };
                 self.keys.insert(key, holder);
             }
             Kind::Request => {

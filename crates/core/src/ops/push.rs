@@ -1,7 +1,7 @@
 //! push: stores jobs, all or none, each once by its id and by its unique key.
 
 use crate::bounds::WORKER_US;
-use crate::job::{JobState, NewJob, OnConflict};
+use crate::job::{EndedJob, JobState, NewJob, OnConflict};
 use crate::machine::rows::{Archive, ContentPatch, JobContent};
 use crate::machine::state::{Job, Seq, Slot, Space, Stand};
 use crate::machine::stored::{StoredLife, StoredShape};
@@ -22,6 +22,8 @@ pub struct PushedOne {
     pub replaced: bool,
     /// Nobody asked for its queue within the last minute.
     pub unasked: bool,
+    /// It is finished, and holds its key for a time yet: what is known of it if its row is gone.
+    pub ended: Option<Box<EndedJob>>,
 }
 
 /// What a push would do with one job, decided before anything is changed.
@@ -205,6 +207,7 @@ impl Space {
         let mut done: Vec<PushedOne> = Vec::with_capacity(jobs.len());
         for (job, plan) in jobs.into_iter().zip(plans) {
             let queue = self.queue_for(&job.queue, now);
+            let key = job.unique.as_ref().map(|unique| unique.key.clone());
             let (seq, id, duplicate, replaced) = match plan {
                 Plan::Store => {
                     let seq = *next_seq;
@@ -249,9 +252,11 @@ impl Space {
                     None => continue,
                 },
             };
+            let holder = key.as_ref().and_then(|key| self.keys.get(key));
+            let ended = holder.filter(|holder| holder.seq == seq).and_then(|h| h.ended.clone());
             let asked = self.queues[queue].asked_at;
             let unasked = asked.is_none_or(|at| at.plus(Span::from_us(WORKER_US)) <= now);
-            done.push(PushedOne { seq, id, duplicate, replaced, unasked });
+            done.push(PushedOne { seq, id, duplicate, replaced, unasked, ended });
         }
         done
     }

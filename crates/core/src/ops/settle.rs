@@ -268,7 +268,14 @@ impl Space {
                     Some(slot) => self.jobs[slot].seq,
                     None => self.ended_seq(&id, archive)?,
                 };
-                Some(PushedOne { seq, id, duplicate: true, replaced: false, unasked: false })
+                Some(PushedOne {
+                    seq,
+                    id,
+                    duplicate: true,
+                    replaced: false,
+                    unasked: false,
+                    ended: None,
+                })
             })
             .collect()
     }

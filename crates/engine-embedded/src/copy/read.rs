@@ -291,6 +291,6 @@ impl Reader<'_> {
             return Ok(None);
         }
         let key = tenure_core::names::UniqueKey::parse(key).map_err(CopyError::from)?;
-        Ok(Some(Item::Key(tenure_core::copy::Key { key, job: held.job, until })))
+        Ok(Some(Item::Key(tenure_core::copy::Key { key, job: held.job, until, ended: held.ended })))
     }
 }

@@ -258,7 +258,7 @@ function T.finish(job, state, result, why, now)
   local kept = db.space.kept
   kept[class] = kept[class] + job.bytes
   if job.unique then
-    T.drop_key(job.unique[1], job.seq, now)
+    T.drop_key(job.unique[1], job.seq, { shape.qn, state, job.created_at, now }, now)
   end
   T.dirty(job)
 end

@@ -152,7 +152,7 @@ function T.run_job(job, lease, now)
   local q = db.get('q', db.see('s', job.shape).q)
   q.running = q.running + 1
   if job.unique and job.unique[2] == 's' then
-    T.drop_key(job.unique[1], job.seq, now)
+    T.drop_key(job.unique[1], job.seq, nil, now)
   end
   T.dirty(job)
 end

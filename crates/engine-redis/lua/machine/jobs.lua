@@ -528,14 +528,15 @@ function T.take_key(job, now)
   end
 end
 
--- The job holds its key by its life no more.
-function T.drop_key(key, seq, now)
+-- The job holds its key by its life no more. `ended`: what is known of it from now on, if it is finished,
+-- {queue, state, created_at, finished_at}; its row may go before the key's time is over.
+function T.drop_key(key, seq, ended, now)
   local holder = db.get('uk', key)
   if not holder or holder.seq ~= seq then
     return
   end
   if holder.till and holder.till > now then
-    holder.by_job = false
+    holder.by_job, holder.ended = false, ended
   else
     set_key(key, nil)
   end

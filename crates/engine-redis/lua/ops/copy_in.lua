@@ -150,8 +150,9 @@ function IN.resources(new, now)
   T.refresh_resource(r, now)
 end
 
-local function hold_key(key, seq, id, by_job, till)
-  db.put('uk', key, { seq = seq, id = id, till = till or nil, by_job = by_job })
+local function hold_key(key, holder)
+  local till = holder.till
+  db.put('uk', key, holder)
   if till then
     T.timer_set('uke', till, key)
   end
@@ -194,7 +195,10 @@ function IN.jobs(new, now, shapes)
     T.set_job_part(job, part, value)
   end
   if new.h then
-    hold_key(new.u[1], job.seq, job.id, new.h[1], new.h[2])
+    local ended = FINISHED[job.state] and { spec.qn, job.state, job.created_at, job.finished_at }
+    hold_key(new.u[1], {
+      seq = job.seq, id = job.id, till = new.h[2] or nil, by_job = new.h[1], ended = ended or nil,
+    })
   end
   T.dirty(job)
   if FINISHED[job.state] then
@@ -216,7 +220,7 @@ end
 function IN.keys(new)
   if not db.get('uk', new.key) then
     -- No job has the number 0.
-    hold_key(new.key, 0, new.id, false, new.till)
+    hold_key(new.key, { seq = 0, id = new.id, till = new.till, by_job = false, ended = new.ended })
   end
 end
 

@@ -369,7 +369,7 @@ function OUT.keys(args)
       db.jobs[holder.seq] = nil
       return nil
     end
-    return { key = key, id = holder.id, till = holder.till }
+    return { key = key, id = holder.id, till = holder.till, ended = holder.ended }
   end)
 end
 

@@ -5,7 +5,7 @@
 -- jobs of one shape with nothing unusual, none of which was ever sent before, as they may be blocks: for each
 -- {ids, parts}, `parts` being {b, how many of the ids in a row lie there, …}, and beside the arguments their
 -- texts with an index (machine/blocks). Replies one
--- {seq, id, dup, rep, unasked, job} each, or {unasked} if all were stored one after the other.
+-- {seq, id, dup, rep, unasked, job, ended} each, or {unasked} if all were stored one after the other.
 -- Refusals: unknown names and what never fits, unique_conflict, queue_full. Cost: about twenty commands
 -- for a call of any length, and, but for `fresh`, a read for each job.
 
@@ -353,7 +353,19 @@ function T.push_one(new, plan, done, default_retry, now)
     answer = { seq = job.seq, id = job.id, dup = true, rep = true }
   end
   answer.unasked = T.is_unasked(queue, now) or nil
+  answer.key = new.u and new.u[1]
   return answer
+end
+
+-- Shows a pushed job; of one whose row is gone and whose key is held yet, what is known of it.
+function T.show_pushed(one)
+  local job = T.job(one.seq)
+  if job then
+    one.job = T.show(job)
+  elseif one.key then
+    local holder = T.key_holder(one.key)
+    one.ended = holder and holder.seq == one.seq and holder.ended or nil
+  end
 end
 
 -- Whether nobody asked for a queue within the last minute.
@@ -398,7 +410,7 @@ T.op('push', { 'write' }, function(args, now)
   if args.whole then
     T.later(function()
       for _, one in ipairs(done) do
-        one.job = T.show(T.job(one.seq))
+        T.show_pushed(one)
       end
     end)
   elseif #args.shapes == 1 and all_stored(plans) then

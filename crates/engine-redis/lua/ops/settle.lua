@@ -249,7 +249,7 @@ T.op('settle', { 'write', 'allow-oom' }, function(args, now)
   T.later(function()
     for _, answer in ipairs(answers) do
       for _, one in ipairs(answer.pushed or {}) do
-        one.job = T.show(T.job(one.seq))
+        T.show_pushed(one)
       end
     end
   end)

@@ -11,7 +11,7 @@ use tenure_core::names::{
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
-use super::jobs::{NeedReply, RetryReply, State, UniqueReply, errors};
+use super::jobs::{EndedReply, NeedReply, RetryReply, State, UniqueReply, errors};
 use super::lenient::{Maybe, Table};
 use super::resources::resource_state;
 use super::settings::{RateReply, limit_settings, pool_settings, queue_settings};
@@ -404,10 +404,17 @@ pub(crate) struct KeyCopied {
     key: UniqueKey,
     id: JobId,
     till: u64,
+    #[serde(default)]
+    ended: Maybe<EndedReply>,
 }
 
 impl Copied for KeyCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
-        Ok(Item::Key(Key { key: self.key, job: self.id, until: Moment::from_us(self.till) }))
+        Ok(Item::Key(Key {
+            key: self.key,
+            job: self.id,
+            until: Moment::from_us(self.till),
+            ended: self.ended.0.map(EndedReply::read),
+        }))
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 use tenure_core::job::{
-    Backoff, JobError, JobState, JobView, Need, NewJob, OnConflict, Outcome, PushedJob, Retry,
-    Unique, Until,
+    Backoff, EndedJob, JobError, JobState, JobView, Need, NewJob, OnConflict, Outcome, PushedJob,
+    Retry, Unique, Until,
 };
 use tenure_core::names::{
     Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
@@ -343,6 +343,23 @@ pub(crate) struct PushedReply {
     unasked: bool,
     #[serde(default)]
     job: Maybe<Stored>,
+    #[serde(default)]
+    ended: Maybe<EndedReply>,
+}
+
+/// What is known of a finished job whose row is gone: `[queue, state, created_at, finished_at]`.
+#[derive(Deserialize)]
+pub(crate) struct EndedReply(QueueName, State, u64, u64);
+
+impl EndedReply {
+    pub(crate) fn read(self) -> EndedJob {
+        EndedJob {
+            queue: self.0,
+            state: self.1.0,
+            created_at: Moment::from_us(self.2),
+            finished_at: Moment::from_us(self.3),
+        }
+    }
 }
 
 /// Pushed jobs as they are shown.
@@ -352,7 +369,11 @@ pub(crate) fn pushed_jobs(
     full: bool,
 ) -> Result<Vec<PushedJob>, Malformed> {
     let show = |one: PushedReply| {
-        let job = one.job.0.ok_or(Malformed("a pushed job"))?.view(blobs, full)?;
+        let job = match (one.job.0, one.ended.0) {
+            (Some(job), _) => job.view(blobs, full)?,
+            (None, Some(ended)) => ended.read().view(one.id),
+            (None, None) => return Err(Malformed("a pushed job")),
+        };
         let workers = one.unasked.then_some(0);
         Ok(PushedJob { job, duplicate: one.dup, replaced: one.rep, workers })
     };

@@ -296,6 +296,7 @@ pub(crate) struct KeyArg<'a> {
     key: &'a str,
     id: &'a str,
     till: u64,
+    ended: Option<(&'a str, &'static str, u64, u64)>,
 }
 
 /// A thing.
@@ -371,6 +372,15 @@ impl<'a> ItemArg<'a> {
                 key: key.key.as_str(),
                 id: key.job.as_str(),
                 till: moment(key.until),
+                ended: key.ended.as_ref().map(|ended| {
+                    let state = letter(ended.state);
+                    (
+                        ended.queue.as_str(),
+                        state,
+                        moment(ended.created_at),
+                        moment(ended.finished_at),
+                    )
+                }),
             }),
             // Leases end on their way.
             Item::Lease(_) => return None,

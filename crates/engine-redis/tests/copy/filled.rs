@@ -289,7 +289,7 @@ async fn change(engine: &Arc<dyn Engine>, ns: &Namespace, dice: &mut Dice) {
     }
 }
 
-async fn give_back(engine: &Arc<dyn Engine>, ns: &Namespace, lease: String, ending: Ending) {
+pub async fn give_back(engine: &Arc<dyn Engine>, ns: &Namespace, lease: String, ending: Ending) {
     let (resources, limits, push) = (Vec::new(), Vec::new(), Vec::new());
     let settle = vec![SettleItem { lease, ending, resources, limits, push }];
     engine.run(ns, Settle { settle }).await.unwrap();

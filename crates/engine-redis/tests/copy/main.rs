@@ -6,6 +6,7 @@
 
 mod broken_off;
 mod filled;
+mod keys;
 mod leases;
 mod refused;
 mod round_trip;

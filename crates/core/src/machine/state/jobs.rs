@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{HeldNeed, Seq, Slot};
-use crate::job::{Outcome, Retry, Unique};
+use crate::job::{EndedJob, Outcome, Retry, Unique};
 use crate::lease::Fence;
 use crate::names::{Group, JobId};
 use crate::time::{Moment, Span};
@@ -90,4 +90,6 @@ pub(crate) struct KeyHolder {
     pub until: Option<Moment>,
     /// Held by the job's life too (not yet started or ended, as `until` says).
     pub by_job: bool,
+    /// What became of the job, if it is finished.
+    pub ended: Option<Box<EndedJob>>,
 }
