@@ -151,7 +151,10 @@ end
 function T.load_jobs(seqs)
   local chunks, order = {}, {}
   for _, seq in ipairs(seqs) do
-    if db.jobs[seq] == nil then
+    local there = db.jobs[seq] == nil and db.found[seq]
+    if there then
+      db.jobs[seq] = T.decode_job(seq, there[1], there[2])
+    elseif db.jobs[seq] == nil then
       local chunk, key, n, x = home(seq)
       local want = chunks[chunk]
       if not want then
@@ -398,8 +401,12 @@ end
 
 local function shape_key(s)
   return cmsgpack.pack({
-    s.qn, s.pr, s.g or false, s.needs, s.retry, s.timeout or false, s.retain or false,
+    s.qn, s.pr, s.g or false, s.needs, short_retry(s.retry), s.timeout or false, s.retain or false,
   })
+end
+
+local function shapes_by_key(packed, needs)
+  return 'sk:' .. shard_of_needs(needs, packed)
 end
 T.shape_key = shape_key
 
@@ -417,7 +424,7 @@ end
 -- The number of a shape, made if it is not there; one live job more has it.
 function T.shape_for(s, now)
   local packed = shape_key(s)
-  local at = 'sk:' .. shard(packed)
+  local at = shapes_by_key(packed, s.needs)
   local number = tonumber(M.get(at, packed))
   if not number then
     number = db.number()
@@ -463,7 +470,7 @@ function T.drop_shape_if_idle(number)
   local shape = db.get('s', number)
   if shape.rows == 0 then
     local packed = shape_key(shape)
-    M.drop('sk:' .. shard(packed), packed)
+    M.drop(shapes_by_key(packed, shape.needs), packed)
     db.drop('s', number)
   end
 end

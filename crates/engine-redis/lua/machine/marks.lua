@@ -25,7 +25,7 @@ end
 -- reserving is looked at in turn.
 function T.tick_marks(now)
   local space, fallen = db.space, {}
-  local lanes = Z.first(MARKS) and some_marks(space.marks_at or 0) or {}
+  local lanes = Z.lowest(MARKS) and some_marks(space.marks_at or 0) or {}
   for _, lane in ipairs(lanes) do
     if db.get('mk', lane) and not T.may_reserve(lane, now) then
       fallen[#fallen + 1] = lane
@@ -35,8 +35,11 @@ function T.tick_marks(now)
   for _, lane in ipairs(fallen) do
     T.drop_mark(lane, now)
   end
-  if Z.first(MARKS) then
+  if Z.lowest(MARKS) then
     T.sooner(now + B.SECOND_US)
+  end
+  if Z.is_above('imp', now) then
+    return
   end
   for _ = 1, B.MARKS_MAX do
     local entry, try_at = Z.first('imp')

@@ -64,8 +64,8 @@ local function bundle_key(group, plain, suspect)
 end
 T.lane_key, T.bundle_key = lane_key, bundle_key
 
-local function lanes_by_key(packed)
-  return 'lk:' .. shard(packed)
+local function lanes_by_key(packed, needs)
+  return 'lk:' .. shard_of_needs(needs, packed)
 end
 local function bundles_by_key(packed)
   return 'bk:' .. shard(packed)
@@ -84,7 +84,7 @@ end
 -- key: {queue, priority, group, needs, suspect}
 function T.lane_for(key)
   local packed = lane_key(key)
-  local known = M.get(lanes_by_key(packed), packed)
+  local known = M.get(lanes_by_key(packed, key.needs), packed)
   if known then
     return tonumber(known)
   end
@@ -111,7 +111,7 @@ function T.lane_for(key)
     suspect = key.suspect, bundle = bundle, line = L.new(), parked_key = 0, head = 0, since = 0,
     shapes = 0,
   })
-  M.put(lanes_by_key(packed), packed, text(lane))
+  M.put(lanes_by_key(packed, key.needs), packed, text(lane))
   return lane
 end
 
@@ -150,7 +150,7 @@ function T.drop_lane_if_idle(lane)
     return
   end
   local packed = lane_key(l)
-  M.drop(lanes_by_key(packed), packed)
+  M.drop(lanes_by_key(packed, l.needs), packed)
   db.drop('l', lane)
   local b = db.get('b', l.bundle)
   b.lanes = b.lanes - 1

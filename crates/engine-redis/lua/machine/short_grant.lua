@@ -8,7 +8,7 @@ local home, RUNNING = T.job_home, T.SHORT_LIFE.running
 local HEADS_FIRST = 16
 
 -- Rows and lives of from..to of `seqs`, one after the other; of what is in a block and is not as it was pushed no
--- row.
+-- row. (What is found to go the long way is handed to T.load_jobs in db.found: it is read once.)
 local function read_rows(seqs, from, to)
   local all, done = {}, 0
   while from <= to do
@@ -137,6 +137,7 @@ function T.grant_short(lane, most, asker, leases, now)
     local at = (i - from) * 2
     local row = rows[at + 1]
     if not row or rows[at + 2] then
+      db.found[seq] = row and { row, rows[at + 2] }
       break
     end
     local its = sub(row, 1, 4)
@@ -196,9 +197,14 @@ function T.grant_held(lane, asker, leases, now)
     end
   end
   local arrivals, seqs = L.heads(l.line, T.lane_line(lane), 1)
-  local arrival, seq, rows = arrivals[1], seqs[1], read_rows(seqs, 1, 1)
+  local arrival, seq = arrivals[1], seqs[1]
+  if db.found[seq] then
+    return false
+  end
+  local rows = read_rows(seqs, 1, 1)
   local row = rows[1]
   if not row or rows[2] then
+    db.found[seq] = row and { row, rows[2] }
     return false
   end
   local space = db.space

@@ -17,11 +17,14 @@ local LEARNING = {
 -- Those of them by which time alone may change what a lease call is answered.
 local CHANGES = { 'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp' }
 
+Z.watch(TIMERS)
+Z.watch({ 'mks' })
+
 local function soonest(sets)
   local first
   for _, key in ipairs(sets) do
-    local member, at = Z.first(key)
-    if member and (not first or at < first) then
+    local at = Z.lowest(key)
+    if at and (not first or at < first) then
       first = at
     end
   end
@@ -51,7 +54,7 @@ function T.next_due()
   if space.live > 0 then
     sooner(space.pulse + B.PULSE_US)
   end
-  if Z.first('mks') then
+  if Z.lowest('mks') then
     sooner(space.last + B.SECOND_US)
   end
   local again = T.next_signalled()
@@ -84,6 +87,9 @@ end
 
 -- Does something for all of a set that is due, bounded, until `act` says that it was enough.
 local function each_due(key, now, act)
+  if Z.is_above(key, now) then
+    return
+  end
   for _ = 1, B.TICK_MAX do
     local member, at = Z.take_due(key, now)
     if not member or act(member, at) == 'enough' then
@@ -94,6 +100,9 @@ end
 
 -- Reads ahead the jobs of the first of a set that is due.
 local function load_due(key, now, seq_of)
+  if Z.is_above(key, now) then
+    return
+  end
   local seqs = {}
   for member, at in Z.each(key) do
     if at > now or #seqs >= B.TICK_MAX then
@@ -136,6 +145,9 @@ end
 -- The leases of spans that are due are looked at one by one: so many spans as have enough for a tick.
 local function scatter_due(now)
   local due, n, looked = {}, 0, 0
+  if Z.is_above('e', now) then
+    return
+  end
   for member, at in Z.each('e') do
     if at > now or looked >= B.TICK_MAX then
       break
@@ -294,6 +306,9 @@ end
 function T.purge(now)
   local space = db.space
   local function forget(set, till, over)
+    if Z.is_above(set, till) then
+      return
+    end
     local left = B.TICK_MAX
     while left > 0 and over > 0 do
       local member, at = Z.take_due(set, till)

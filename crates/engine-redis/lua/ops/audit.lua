@@ -16,10 +16,10 @@ local A = T.audit
 -- What a page may cost before it ends; each is a few commands.
 local PAGE = 50
 
--- Walks the fields of the 64 parts of a kind: {part, cursor} in `at`. Whether it is done.
+-- Walks the fields of the parts of a kind: {part, cursor} in `at`. Whether it is done.
 local function each_field(kind, at, act)
   at.part, at.cursor = at.part or 0, at.cursor or '0'
-  while at.part < 64 do
+  while at.part < PARTS do
     local found = call('HSCAN', db.prefix .. kind .. ':' .. text(at.part), at.cursor, 'COUNT', 10)
     for i = 1, #found[2], 2 do
       A.try(kind .. ' ' .. found[2][i], act, found[2][i], found[2][i + 1])
@@ -30,7 +30,7 @@ local function each_field(kind, at, act)
       at.part = at.part + 1
     end
     if A.cost >= PAGE then
-      return at.part == 64
+      return at.part == PARTS
     end
   end
   return true
@@ -54,10 +54,10 @@ local function each_name(key, at, act)
   end
 end
 
--- How many fields the 64 parts of a kind have.
+-- How many fields the parts of a kind have.
 local function count_fields(kind)
   local n = 0
-  for part = 0, 63 do
+  for part = 0, PARTS - 1 do
     n = n + call('HLEN', db.prefix .. kind .. ':' .. text(part))
   end
   return n

@@ -231,7 +231,7 @@ local function turn_of(number)
   end
 end
 
--- The 64 parts of the groups' names, each by a cursor that holds as long as this server runs: in
+-- The parts of the groups' names, each by a cursor that holds as long as this server runs: in
 -- another run a part is read anew, and what comes twice is the same.
 function OUT.turns(args)
   local part, cursor, run = args.after:match('^(%d+) (%d+) (.*)$')
@@ -240,7 +240,7 @@ function OUT.turns(args)
   if run ~= this then
     cursor = '0'
   end
-  while part < 64 and looked < args.max do
+  while part < PARTS and looked < args.max do
     local found = call('HSCAN', db.prefix .. 'gn:' .. text(part), cursor, 'COUNT', args.max)
     for i = 2, #found[2], 2 do
       items[#items + 1] = turn_of(tonumber(found[2][i]))
@@ -250,7 +250,7 @@ function OUT.turns(args)
       part = part + 1
     end
   end
-  return items, part < 64 and text(part) .. ' ' .. cursor .. ' ' .. this or nil
+  return items, part < PARTS and text(part) .. ' ' .. cursor .. ' ' .. this or nil
 end
 
 function OUT.pools(args)

@@ -48,7 +48,8 @@ function T.show(job)
     job.seq, state, T.blob(row), life and T.blob(life), shape_number(job.shape), false, false, false,
   }
   if job.life or job.parts then
-    for at, part in pairs({ [6] = 'r', [7] = 'p', [8] = 'e' }) do
+    -- Who lives has no result.
+    for at, part in pairs({ [6] = not T.is_live(job) and 'r' or nil, [7] = 'p', [8] = 'e' }) do
       local value = T.job_part(job, part)
       shown[at] = value and T.blob(value) or false
     end

@@ -58,11 +58,27 @@ local function number_text(n)
   return known
 end
 
--- Which of 64 parts of a kind a name lies in: no key holds more than a share of what is there.
+-- Parts of a kind. So many that a hundred thousand names still lie in short hashes, which take a third of the memory.
+local PARTS = 256
+
+-- Which part of a kind a name lies in: no key holds more than a share of what is there.
 local function shard(name)
   local n = #name
   local a, b, c, d = byte(name, n > 3 and n - 3 or 1, n)
-  return ((a or 0) * 131 + (b or 0) * 31 + (c or 0) * 7 + (d or 0) + n) % 64
+  return ((a or 0) * 131 + (b or 0) * 31 + (c or 0) * 7 + (d or 0) + n) % PARTS
+end
+
+-- The same for what has needs: the first says where. Of a keyed limit the beginning and the end of the key
+-- count, since keys have either in common (a site, a number).
+local function shard_of_needs(needs, words)
+  local first = needs[1] and needs[1][2]
+  if not first then
+    return shard(words)
+  end
+  local from, n = find(first, ':', 1, true) or 0, #first
+  local a, b, c = byte(first, from + 1, from + 3)
+  local y, z = byte(first, n - 1, n)
+  return ((a or 0) * 131 + (b or 0) * 31 + (c or 0) * 17 + (y or 0) * 7 + (z or 0) + n) % PARTS
 end
 
 -- The records that the call knows, kind -> id -> entry, and those it may have changed; which call it is.
@@ -76,6 +92,7 @@ local function fresh(prefix)
   db.changed = {}
   db.held = 0
   db.zsets = {}
+  db.heads = {}
   db.maps = {}
   db.loose_maps = {}
   db.lists = {}
@@ -92,6 +109,7 @@ local function fresh(prefix)
   db.leaving = false
   db.shown = nil
   db.rows = {}
+  db.found = {}
   db.texts = {}
 end
 

@@ -4,7 +4,7 @@
 -- queue are read and written by every call. A kind without a form is kept with its names. A change of a
 -- form is a change of the layout.
 
--- Kinds of fields: v a value (nil is kept as false), o an ordered set, l a line, p priorities.
+-- Kinds of fields: v a value (nil is kept as false), o an ordered set, l a line, p priorities, r a retry.
 local FORMS = {
   m = { 'version', 'v', 'last', 'v', 'pulse', 'v', 'deaf_at', 'v', 'behind', 'v', 'fence', 'v',
     'arrival', 'v', 'seq', 'v',
@@ -23,7 +23,7 @@ local FORMS = {
   l = { 'queue', 'v', 'priority', 'v', 'group', 'v', 'needs', 'v', 'suspect', 'v', 'bundle', 'v',
     'line', 'l', 'parked_key', 'v', 'head', 'v', 'since', 'v', 'shapes', 'v', 'place', 'v', 'ordered', 'v',
     'out', 'v', 'try_at', 'v', 'marked', 'v' },
-  s = { 'qn', 'v', 'pr', 'v', 'g', 'v', 'needs', 'v', 'retry', 'v', 'timeout', 'v', 'retain', 'v',
+  s = { 'qn', 'v', 'pr', 'v', 'g', 'v', 'needs', 'v', 'retry', 'r', 'timeout', 'v', 'retain', 'v',
     'live', 'v', 'rows', 'v', 'q', 'v', 'lane', 'v' },
   L = { 'uses', 'v', 'in_use', 'v', 'holders', 'o', 'resting', 'o', 'resting_sum', 'v', 'external', 'v',
     'external_until', 'v', 'tat', 'v', 'paused_until', 'v', 'mark', 'v', 'timer', 'v' },
@@ -113,6 +113,23 @@ function IN.p(flat)
   return priorities
 end
 
+-- The retry of most shapes is not written. It stays this one, whatever the default becomes: it is of the layout.
+local USUAL_RETRY = { 20, 3, 'e', 1000000, 3600000000, true }
+
+function OUT.r(retry)
+  for i = 1, 6 do
+    if retry[i] ~= USUAL_RETRY[i] then
+      return retry
+    end
+  end
+  return false
+end
+
+function IN.r(retry)
+  return retry or USUAL_RETRY
+end
+local short_retry = OUT.r
+
 -- The same by hand for the records that nearly every call writes: a third of the time. Tests compare both.
 local HOT = {}
 
@@ -159,7 +176,7 @@ end
 
 function HOT.s(r)
   return {
-    r.qn, r.pr, r.g or false, r.needs, r.retry, r.timeout or false, r.retain or false, r.live, r.rows,
+    r.qn, r.pr, r.g or false, r.needs, short_retry(r.retry), r.timeout or false, r.retain or false, r.live, r.rows,
     r.q or false, r.lane or false,
   }
 end

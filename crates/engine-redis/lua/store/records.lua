@@ -1,7 +1,7 @@
 -- Records: small tables, each a packed field of a hash. What differs at the end is written.
 
 -- Where a record lies. Numbers are given once, whatever the kind, so records by number lie together in
--- hashes of 512; names are spread over 64.
+-- hashes of 512; names are spread over the parts of their kind.
 local function home(kind, id)
   if type(id) == 'number' then
     if kind == 'c' or kind == 'k' or kind == 'mk' then
@@ -215,6 +215,7 @@ function db.take_kept(raw)
     kept_spaces = kept_spaces - 1
     if raw and kept.raw == raw then
       db.space, records, db.maps, db.held = kept.space, kept.records, kept.maps, kept.held
+      db.heads = kept.heads
       return true
     end
   end
@@ -230,6 +231,7 @@ function db.keep(raw)
   end
   KEPT[db.prefix] = {
     raw = raw, space = db.space, records = records, maps = db.maps, held = db.held,
+    heads = db.heads,
   }
   kept_spaces = kept_spaces + 1
 end

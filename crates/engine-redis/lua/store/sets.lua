@@ -143,6 +143,56 @@ function Z.first(key)
   end
 end
 
+-- ---- Heads: the lowest scores of some sets, as far as this server's memory knows them (see records.lua) ----
+
+-- Sets of which most calls change nothing, and of which ticks ask for the first again and again.
+local WATCHED = {}
+
+function Z.watch(keys)
+  for i = 1, #keys do
+    WATCHED[keys[i]] = true
+  end
+end
+
+local function known_head(key)
+  local known = not db.zsets[key] and db.heads[key]
+  if TESTING and known then
+    local _, score = Z.first(key)
+    if (score or LOWEST) ~= known then
+      error('the lowest score of ' .. key .. ' is remembered wrong')
+    end
+  end
+  return known
+end
+
+-- The lowest score of a set, or nil if it is empty.
+function Z.lowest(key)
+  local known = known_head(key)
+  if known then
+    return known < LOWEST and known or nil
+  end
+  local _, score = Z.first(key)
+  return score
+end
+
+-- Whether all of a set is known to stand above a score: then it need not be read.
+function Z.is_above(key, score)
+  local known = known_head(key)
+  return known and known > score
+end
+
+-- What the call leaves as the lowest score of a set, if it read enough to know.
+local function head_of(z, lowest_put)
+  local base, at = z.base, z.at
+  while base[at] and z.put[base[at][2]] ~= nil do
+    at = at + 1
+  end
+  if base[at] then
+    return min(base[at][1], lowest_put)
+  end
+  return z.done and lowest_put or nil
+end
+
 -- Walks in order: for member, score in Z.each(key) do. The set must not change meanwhile.
 function Z.each(key)
   local z = zset(key)
@@ -397,9 +447,11 @@ function db.write_zsets(out)
     end
     -- Many have the same score: what one call grants expires together.
     local last, written
+    local lowest = LOWEST
     for member, score in pairs(z.put) do
       if score then
         zadd = zadd or {}
+        lowest = min(lowest, score)
         if score ~= last then
           last = score
           written = score == floor(score) and format('%d', score) or format('%.17g', score)
@@ -416,6 +468,9 @@ function db.write_zsets(out)
       local set = out(key)
       set.zadd, set.zrem = zadd, zrem
       set.read = z.read > 0 or z.done
+    end
+    if WATCHED[key] then
+      db.heads[key] = not z.adds and head_of(z, lowest) or nil
     end
   end
 end

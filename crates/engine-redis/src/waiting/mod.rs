@@ -3,6 +3,7 @@
 //!
 //! A signal is a hint: whoever is woken asks again, and the library decides. Nothing is granted here.
 
+mod alarm;
 mod lease_call;
 mod signals;
 mod space;

@@ -12,6 +12,7 @@ use tenure_core::bounds::PULSE_US;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::alarm::alarm;
 use super::space::Space;
 use crate::call::Caller;
 use crate::decode::{Maybe, TickReply};
@@ -262,9 +263,9 @@ pub(crate) async fn keep_time(
         }
         drop(engine);
         tokio::select! {
-            () = sleep_until(next.unwrap_or(idle)) => {
-                if next.is_none()
-                    && let Some(engine) = shared.upgrade()
+            () = alarm(next.unwrap_or(idle)), if next.is_some() => {}
+            () = sleep_until(idle), if next.is_none() => {
+                if let Some(engine) = shared.upgrade()
                     && engine.forget_if_idle(&space)
                 {
                     return;
