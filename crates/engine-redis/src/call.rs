@@ -58,6 +58,13 @@ impl From<AskError> for CallError {
     }
 }
 
+/// When a call that was answered left, and when its answer was here.
+#[derive(Clone, Copy)]
+struct OnWay {
+    sent: Instant,
+    received: Instant,
+}
+
 /// Calls in one namespace.
 #[derive(Clone)]
 pub(crate) struct Caller {
@@ -82,11 +89,10 @@ impl Caller {
         args: Result<Vec<u8>, Fault>,
         texts: &[Vec<u8>],
     ) -> Result<Answered<R>, AskError> {
-        let parts = self.send(operation, &args?, texts).await?;
-        let received = Instant::now();
+        let (parts, on_way) = self.send(operation, &args?, texts).await?;
         match decode::read(operation, parts)? {
             Ok(mut answered) => {
-                self.heard(operation, &mut answered, received);
+                self.heard(operation, &mut answered, on_way);
                 let kid = answered.kid.as_deref();
                 answered.blobs.signer = self.signs(operation, kid).await?;
                 Ok(answered)
@@ -106,8 +112,9 @@ impl Caller {
     }
 
     /// What every answer tells beside its reply.
-    fn heard<R>(&self, operation: &str, answered: &mut Answered<R>, received: Instant) {
-        self.space.timer.heard(answered.now, answered.due, received);
+    fn heard<R>(&self, operation: &str, answered: &mut Answered<R>, on_way: OnWay) {
+        let OnWay { sent, received } = on_way;
+        self.space.timer.heard(answered.now, answered.due, sent);
         let left = answered.learns.map(|until| until.saturating_sub(answered.now));
         let known = &self.space.known;
         known.heard_learning(left, received);
@@ -148,14 +155,13 @@ impl Caller {
         };
         let kn = &self.knows();
         let args = encode::pack(&KeyArgs { key: offered.key().reveal(), kid: offered.kid(), kn })?;
-        let parts = self.send("key", &args, &[]).await?;
-        let received = Instant::now();
+        let (parts, on_way) = self.send("key", &args, &[]).await?;
         let mut answered = match decode::read::<KeyReply>("key", parts)? {
             Ok(answered) => answered,
             Err(Denied::No(no)) => return Err(no.into()),
             Err(Denied::StaleBody) => return Err(AskError::StaleBody.into()),
         };
-        self.heard("key", &mut answered, received);
+        self.heard("key", &mut answered, on_way);
         let KeyReply { key, kid } = answered.reply;
         let signer = match kid == offered.kid() {
             true => offered,
@@ -187,7 +193,7 @@ impl Caller {
         operation: &str,
         args: &[u8],
         texts: &[Vec<u8>],
-    ) -> Result<Vec<Vec<u8>>, CallError> {
+    ) -> Result<(Vec<Vec<u8>>, OnWay), CallError> {
         let parts: Vec<&[u8]> =
             std::iter::once(args).chain(texts.iter().map(Vec::as_slice)).collect();
         // Nobody waits for a tick, but without ticks a process is taken for dead.
@@ -199,8 +205,12 @@ impl Caller {
         let began = Instant::now();
         let mut pause = PAUSE_MIN;
         loop {
+            let sent = Instant::now();
             let why = match self.shared.link.fcall(namespace, operation, &[meta], &parts).await {
-                Ok(value) => return self::parts(operation, value),
+                Ok(value) => {
+                    let on_way = OnWay { sent, received: Instant::now() };
+                    return Ok((self::parts(operation, value)?, on_way));
+                }
                 Err(why) => why,
             };
             if !is_between(&why) || began.elapsed() + pause > AGAIN_FOR {

@@ -1,10 +1,6 @@
 -- Ordered sets: (score, member), ordered by score, then by the member's bytes.
 --
--- Z works on a key of its own. A set inside a record (`O`) is a flat array there while it is small,
--- and moves to a key when it grows; its length is always known. Members that must sort by a number
--- carry it padded: `T.pad`.
-
-local INLINE = 16
+-- Z works on a key of its own. Members that must sort by a number carry it padded: `T.pad`.
 
 -- A number as text that sorts as the number does.
 function T.pad(n)
@@ -312,129 +308,6 @@ function Z.after(key, score)
   end
 end
 
--- ---- Sets inside a record ----
--- `set` is the record's field: {score, member, …, n = count} while small, {z = true, n = count} else.
--- `key` is where it lies when it is large; it is the owner's alone.
-
-function O.new()
-  return { n = 0 }
-end
-
-function O.first(set, key)
-  if set.z then
-    return Z.first(key)
-  end
-  return set[2], set[1]
-end
-
--- The first whose score is above one: member, score; or nil.
-function O.after(set, key, score)
-  if set.z then
-    return Z.after(key, score)
-  end
-  for i = 1, #set, 2 do
-    if set[i] > score then
-      return set[i + 1], set[i]
-    end
-  end
-end
-
--- The score of a member; or nil.
-function O.score(set, key, member)
-  if set.z then
-    return Z.score(key, member)
-  end
-  for i = 1, #set, 2 do
-    if set[i + 1] == member then
-      return set[i]
-    end
-  end
-end
-
-local function spill(set, key)
-  for i = 1, #set, 2 do
-    Z.add(key, set[i], set[i + 1])
-  end
-  for i = #set, 1, -1 do
-    set[i] = nil
-  end
-  set.z = true
-end
-
--- Puts in a member that is not there.
-function O.add(set, key, score, member)
-  set.n = set.n + 1
-  if not set.z then
-    if set.n <= INLINE then
-      local i = #set - 1
-      while i > 0 and before(score, member, set[i], set[i + 1]) do
-        set[i + 2], set[i + 3] = set[i], set[i + 1]
-        i = i - 2
-      end
-      set[i + 2], set[i + 3] = score, member
-      return
-    end
-    spill(set, key)
-  end
-  Z.add(key, score, member)
-end
-
--- Gives a member that is there another score.
-function O.move(set, key, score, member)
-  if set.z then
-    Z.add(key, score, member)
-  elseif set.n == 1 then
-    set[1] = score
-  else
-    O.rem(set, key, member)
-    O.add(set, key, score, member)
-  end
-end
-
--- Where a member stands now that stood at one score and is to stand at another; nil is not there.
-function O.place(set, key, was, score, member)
-  if was and score then
-    O.move(set, key, score, member)
-  elseif score then
-    O.add(set, key, score, member)
-  elseif was then
-    O.rem(set, key, member)
-  end
-end
-
--- Takes a member out; whether it was there (a large set is told so by its owner: it must be).
-function O.rem(set, key, member)
-  if set.z then
-    Z.rem(key, member)
-    set.n = set.n - 1
-    if set.n == 0 then
-      set.z = nil
-    end
-    return true
-  end
-  for i = 1, #set, 2 do
-    if set[i + 1] == member then
-      remove(set, i)
-      remove(set, i)
-      set.n = set.n - 1
-      return true
-    end
-  end
-  return false
-end
-
--- Walks in order: for member, score in O.each(set, key) do. The set must not change meanwhile.
-function O.each(set, key)
-  if set.z then
-    return Z.each(key)
-  end
-  local i = -1
-  return function()
-    i = i + 2
-    return set[i + 1], set[i]
-  end
-end
-
 function db.write_zsets(out)
   for key, z in pairs(db.zsets) do
     local zadd, zrem = z.adds, z.rems
@@ -484,12 +357,4 @@ function Z.score(key, member)
   end
   local score = call('ZSCORE', db.prefix .. key, member)
   return score and tonumber(score) or nil
-end
-
--- As `O.rem` where it is not known whether the member is there.
-function O.rem_known(set, key, member)
-  if set.z and not Z.score(key, member) then
-    return false
-  end
-  return O.rem(set, key, member)
 end

@@ -43,7 +43,7 @@ const JUMP_US: u64 = 1_000_000;
 /// When the server's clock showed what.
 #[derive(Clone, Copy)]
 struct Sample {
-    /// When it was read here, at the latest.
+    /// When it was read here, at the earliest: when the call left that was answered with it.
     at: Instant,
     /// What it showed, in µs.
     us: u64,
@@ -52,9 +52,12 @@ struct Sample {
 }
 
 impl Sample {
+    /// The latest that the server's clock can show at a moment.
     fn at(&self, moment: Instant) -> u64 {
         self.us.saturating_add(moment.saturating_duration_since(self.at).as_micros() as u64)
     }
+    /// When a call is to leave so that the server's clock shows this, and no less, when it comes: the call that was
+    /// answered with the sample was on its way as long as any.
     fn instant(&self, us: u64) -> Instant {
         match us.checked_sub(self.us) {
             // What is years ahead is looked at again before.
@@ -95,20 +98,21 @@ impl Timer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An answer showed the server's clock, and perhaps something that is due sooner.
-    pub(crate) fn heard(&self, us: u64, due: Option<u64>, received: Instant) {
+    /// The answer of a call that left at `sent` showed the server's clock, and perhaps something that is due
+    /// sooner.
+    pub(crate) fn heard(&self, us: u64, due: Option<u64>, sent: Instant) {
         let mut state = self.lock();
         if us > 0 {
             state.sample = Some(match state.sample {
-                // The answer that was on its way for the shortest time tells the clock best.
+                // The call that was on its way for the shortest time tells the clock best.
                 Some(best)
                     if best.since.elapsed() < SAMPLE_FOR
-                        && best.at(received) >= us
-                        && best.at(received) - us < JUMP_US =>
+                        && best.at(sent) <= us
+                        && us - best.at(sent) < JUMP_US =>
                 {
                     best
                 }
-                _ => Sample { at: received, us, since: received },
+                _ => Sample { at: sent, us, since: sent },
             });
         }
         drop(state);
@@ -366,8 +370,8 @@ mod tests {
     #[test]
     fn the_quickest_answer_tells_the_clock_and_a_jump_is_believed() {
         let (timer, now) = ticked(Some(US + 1_000_000), true);
-        // This one was 20 ms on its way: it says nothing better.
-        timer.heard(US + 80_000, None, now + ms(100));
+        // This one was 20 ms longer on its way: it says nothing better.
+        timer.heard(US + 120_000, None, now + ms(100));
         assert!(is_about(
             timer.next(false).map(|_| timer.lock().sample.expect("one").at),
             now,
@@ -376,7 +380,9 @@ mod tests {
         timer.heard(US + 100_000_000, None, now + ms(200));
         let sample = timer.lock().sample.expect("one");
         assert_eq!(sample.at(now + ms(201)), US + 100_001_000);
-        timer.heard(US, None, now + ms(300));
+        timer.heard(US + 100_199_000, None, now + ms(400));
+        assert_eq!(timer.lock().sample.expect("one").us, US + 100_199_000, "it was quicker");
+        timer.heard(US, None, now + ms(500));
         assert_eq!(timer.lock().sample.expect("one").us, US, "it stepped back");
     }
 }

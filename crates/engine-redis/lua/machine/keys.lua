@@ -1,0 +1,67 @@
+-- Unique keys: {seq, id, till, by_job, ended}. Held by a job's life, or in any case until a moment, or both.
+
+function T.key_holder(key)
+  return db.get('uk', key)
+end
+
+-- Whether somebody holds it now.
+function T.key_is_held(holder, now)
+  return holder.by_job or (holder.till and holder.till > now)
+end
+
+local function set_key(key, holder)
+  local old = db.get('uk', key)
+  if old and old.till then
+    T.timer_clear('uke', key)
+  end
+  if holder then
+    db.put('uk', key, holder)
+    if holder.till then
+      T.timer_set('uke', holder.till, key)
+    end
+  else
+    db.drop('uk', key)
+  end
+end
+
+-- A job takes a key that nobody holds.
+function T.take_key(job, now)
+  local unique = job.unique
+  if unique then
+    local till = unique[3] and now + unique[3] or nil
+    set_key(unique[1], { seq = job.seq, id = job.id, till = till, by_job = true })
+  end
+end
+
+-- The job holds its key by its life no more. `ended`: what is known of it from now on, if it is finished,
+-- {queue, state, created_at, finished_at}; its row may go before the key's time is over.
+function T.drop_key(key, seq, ended, now)
+  local holder = db.get('uk', key)
+  if not holder or holder.seq ~= seq then
+    return
+  end
+  if holder.till and holder.till > now then
+    holder.by_job, holder.ended = false, ended
+  else
+    set_key(key, nil)
+  end
+end
+
+-- The time of a key is over; its job may hold it still.
+function T.tick_key(key)
+  local holder = db.get('uk', key)
+  if holder then
+    holder.till = nil
+    if not holder.by_job then
+      db.drop('uk', key)
+    end
+  end
+end
+
+-- A job that is forgotten holds no key, whatever time was asked for.
+function T.forget_key(key, seq)
+  local holder = db.get('uk', key)
+  if holder and holder.seq == seq then
+    set_key(key, nil)
+  end
+end
