@@ -27,8 +27,15 @@ pub(crate) async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, Call
         caller.signer().await?;
     }
     let default = Retry::default();
-    let (args, texts) = PushArgs::of(&push.jobs, &default, whole, fresh);
-    let asked = caller.ask_beside::<PushReply>("push", pack(&args), &texts).await?;
+    let ask = async |together: bool| {
+        let (args, texts) = PushArgs::of(&push.jobs, &default, whole, fresh, together);
+        caller.ask_beside::<PushReply>("push", pack(&args), &texts).await
+    };
+    let mut asked = ask(true).await?;
+    if let PushReply::All { known: true, .. } = asked.reply {
+        // Some are there already, so nothing was stored yet.
+        asked = ask(false).await?;
+    }
     let Answered { reply, blobs, .. } = asked;
     match reply {
         PushReply::Each(each) if whole => {

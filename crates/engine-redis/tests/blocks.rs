@@ -16,7 +16,7 @@ use tenure_engine::{Clock as _, EngineExt};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine, Time};
 use tenure_testkit::TestClock;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisServer, Reply, wanted};
 
 /// More than are one block, and than one tick looks at.
 const MANY: usize = 600;
@@ -208,5 +208,48 @@ async fn a_block_goes_with_its_last_row() {
     assert!(store.ok(ListJobs::default()).await.items.is_empty());
     let left = store.server.must(&["KEYS", "*jb:*"]);
     assert!(left.list().is_empty(), "the texts of blocks are left");
+    store.is_whole().await;
+}
+
+/// Jobs with ids of their own, as a client makes them before its first call, so that it can repeat it.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_with_ids_of_their_own_are_blocks_too_and_each_is_stored_once() {
+    let Some(store) = Store::start().await else { return };
+    let push = async |ids: &[usize]| {
+        let jobs = ids.iter().map(|n| NewJob {
+            id: JobId::parse(&format!("mine-{n}")).ok(),
+            ..NewJob::new(queue())
+        });
+        match store.ok(Push { jobs: jobs.collect(), answer: PushAnswer::Ids }).await {
+            Pushed::Ids(pushed) => pushed,
+            Pushed::Whole(_) => panic!("ids were asked for"),
+        }
+    };
+    let numbers = |from: usize, to: usize| (from..to).collect::<Vec<_>>();
+    assert!(push(&numbers(0, 300)).await.iter().all(|one| !one.duplicate));
+    let texts = store.server.must(&["KEYS", "tenure:{default}jb:*"]);
+    assert!(matches!(&texts, Reply::List(keys) if keys.len() == 2), "two blocks: {texts:?}");
+
+    let again = push(&numbers(200, 400)).await;
+    for (n, one) in (200..400).zip(&again) {
+        assert_eq!(one.id.as_str(), format!("mine-{n}"));
+        assert_eq!(one.duplicate, n < 300, "{n}");
+    }
+    let mut twice = numbers(400, 420);
+    twice.extend([405, 3]);
+    let duplicates: Vec<bool> = push(&twice).await.iter().map(|one| one.duplicate).collect();
+    assert_eq!(duplicates, [vec![false; 20], vec![true; 2]].concat());
+    store.is_whole().await;
+    assert_eq!(store.counts().await, (420, 0, 0));
+
+    let mut ran = BTreeSet::new();
+    while ran.len() < 420 {
+        let leases = store.lease(100).await;
+        assert!(!leases.is_empty());
+        for lease in &leases {
+            assert!(ran.insert(lease.job.as_ref().expect("a job").id.as_str().to_owned()));
+        }
+        store.settle(&leases).await;
+    }
     store.is_whole().await;
 }

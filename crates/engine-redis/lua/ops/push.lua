@@ -1,10 +1,11 @@
 -- push: stores jobs, all or none, each once by its id and by its unique key.
 --
 -- args: {shapes, jobs, dr = default retry, whole, fresh = no job of it was ever sent before}. A job is
--- {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u}. Or {blocks, spec, dr}:
--- jobs of one shape with nothing unusual, none of which was ever sent before, as they may be blocks: for each
+-- {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u}. Or {blocks, spec, dr,
+-- fresh}: jobs of one shape with nothing unusual, each with an id of its own, as they may be blocks: for each
 -- {ids, parts}, `parts` being {b, how many of the ids in a row lie there, …}, and beside the arguments their
--- texts with an index (machine/blocks). Replies one
+-- texts with an index (machine/blocks). If one of them is there already nothing is stored, and the reply is
+-- {known = true}: they are to be sent as jobs. Replies one
 -- {seq, id, dup, rep, unasked, job, ended} each, or {unasked} if all were stored one after the other.
 -- Refusals: unknown names and what never fits, unique_conflict, queue_full. Cost: about twenty commands
 -- for a call of any length, and, but for `fresh`, a read for each job.
@@ -374,8 +375,39 @@ function T.is_unasked(queue, now)
   return not asked or asked + B.WORKER_US <= now
 end
 
--- Jobs of one shape that are surely new.
+-- Whether one of such jobs is there already.
+local function is_one_known(blocks)
+  local by_part = {}
+  for _, came in ipairs(blocks) do
+    local ids, parts, nth = came[1], came[2], 0
+    for i = 1, #parts, 2 do
+      local of_part = by_part[parts[i]]
+      if not of_part then
+        of_part = {}
+        by_part[parts[i]] = of_part
+      end
+      local n = #of_part
+      for at = 1, parts[i + 1] do
+        of_part[n + at] = ids[nth + at]
+      end
+      nth = nth + parts[i + 1]
+    end
+  end
+  for part, ids in pairs(by_part) do
+    for _, seq in ipairs(call('HMGET', db.prefix .. 'i:' .. part, unpack(ids))) do
+      if seq then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+-- Jobs of one shape with nothing unusual.
 local function push_blocks(args, now)
+  if not args.fresh and is_one_known(args.blocks) then
+    return { known = true }
+  end
   local spec, many = args.spec, 0
   for _, came in ipairs(args.blocks) do
     many = many + #came[1]

@@ -384,10 +384,12 @@ pub(crate) fn pushed_jobs(
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(crate) enum PushReply {
-    /// All were stored, one after the other.
+    /// All were stored, one after the other; or none yet, since some of their ids are known.
     All {
         #[serde(default)]
         unasked: bool,
+        #[serde(default)]
+        known: bool,
     },
     /// One answer each.
     Each(Vec<PushedReply>),
@@ -396,7 +398,7 @@ pub(crate) enum PushReply {
 /// Pushed jobs by their ids alone.
 pub(crate) fn pushed_ids(jobs: &[NewJob], reply: PushReply) -> Vec<PushedId> {
     match reply {
-        PushReply::All { unasked } => {
+        PushReply::All { unasked, .. } => {
             let id = |job: &NewJob| {
                 let workers = unasked.then_some(0);
                 Some(PushedId { id: job.id.clone()?, duplicate: false, replaced: false, workers })

@@ -1,5 +1,7 @@
 //! Arguments of the calls about jobs.
 
+use std::collections::HashSet;
+
 use serde::ser::{Serialize, SerializeTuple, Serializer};
 use tenure_core::job::{JobState, NewJob, Retry, When};
 use tenure_core::names::JobRef;
@@ -156,27 +158,34 @@ impl<'a> Specs<'a> {
 #[derive(serde::Serialize)]
 #[serde(untagged)]
 pub(crate) enum PushArgs<'a> {
-    /// Jobs of one shape with nothing unusual, none of which was ever sent before; their texts go beside.
-    Blocks { spec: SpecArg<'a>, blocks: Vec<Block<'a>>, dr: RetryArg<'a> },
+    /// Jobs of one shape with nothing unusual, each with an id of its own; their texts go beside.
+    Blocks {
+        spec: SpecArg<'a>,
+        blocks: Vec<Block<'a>>,
+        dr: RetryArg<'a>,
+        /// No job of it was ever sent before: all their ids were just made.
+        fresh: bool,
+    },
     /// Any jobs.
     Jobs {
         shapes: Vec<SpecArg<'a>>,
         jobs: Vec<NewJobArg<'a>>,
         dr: RetryArg<'a>,
         whole: bool,
-        /// No job of it was ever sent before: all their ids were just made.
+        /// As in `Blocks`.
         fresh: bool,
     },
 }
 
 impl<'a> PushArgs<'a> {
     /// And what goes beside them. `whole`: the jobs are answered as they are stored. `fresh`: all their ids
-    /// were just made.
+    /// were just made. `together`: as blocks, if they can be.
     pub(crate) fn of(
         jobs: &'a [NewJob],
         default: &'a Retry,
         whole: bool,
         fresh: bool,
+        together: bool,
     ) -> (Self, Vec<Vec<u8>>) {
         let mut specs = Specs::default();
         let jobs = specs.jobs(jobs);
@@ -184,13 +193,14 @@ impl<'a> PushArgs<'a> {
         let dr = RetryArg(default);
         match shapes.pop() {
             Some(spec)
-                if shapes.is_empty()
-                    && fresh
+                if together
+                    && shapes.is_empty()
                     && !whole
-                    && jobs.iter().all(|job| job.more.is_none()) =>
+                    && jobs.iter().all(|job| job.more.is_none())
+                    && (fresh || are_distinct(&jobs)) =>
             {
                 let (blocks, texts) = blocks(jobs);
-                (PushArgs::Blocks { spec, blocks, dr }, texts)
+                (PushArgs::Blocks { spec, blocks, dr, fresh }, texts)
             }
             last => {
                 shapes.extend(last);
@@ -198,6 +208,11 @@ impl<'a> PushArgs<'a> {
             }
         }
     }
+}
+
+fn are_distinct(jobs: &[NewJobArg<'_>]) -> bool {
+    let mut seen = HashSet::with_capacity(jobs.len());
+    jobs.iter().all(|job| seen.insert(job.id))
 }
 
 /// So many rows, and bytes of texts with their index, are a block at most (`lua/machine/blocks.lua`).

@@ -3,11 +3,12 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use tenure_core::job::{NewJob, Retry, When};
 use tenure_core::lease::{
     Ending, ExtendItem, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
 };
 use tenure_core::names::{
-    Group, JobRef, LimitName, PoolName, QueueName, RequestId, ResourceId, WorkerId,
+    Group, JobId, JobRef, LimitName, PoolName, QueueName, RequestId, ResourceId, WorkerId,
 };
 use tenure_core::requests::{Extend, Lease, Patch, PatchJob, PatchLimit, PatchQueue};
 use tenure_core::secret::Json;
@@ -33,7 +34,7 @@ fn a_patch_names_what_it_changes_and_false_is_the_default() {
     let patch = PatchJob {
         priority: Patch::Reset,
         group: Patch::Set(Group::parse("g").unwrap()),
-        when: Patch::Set(tenure_core::job::When::In(Span::from_ms(5))),
+        when: Patch::Set(When::In(Span::from_ms(5))),
         ..PatchJob::new(job.clone())
     };
     let b = crate::ids::bucket("a");
@@ -252,4 +253,31 @@ fn what_was_granted_together_is_settled_together() {
 fn moments_without_end_are_the_last_number_that_lua_can_hold() {
     let later = super::Later::of(Later::Until(Moment::MAX));
     assert_eq!(sent(&later), json!({"until": 9_007_199_254_740_991u64}));
+}
+
+#[test]
+fn jobs_go_together_if_all_are_alike_and_each_has_an_id_of_its_own() {
+    let job = |id: &str| NewJob {
+        id: JobId::parse(id).ok(),
+        ..NewJob::new(QueueName::parse("q").unwrap())
+    };
+    let retry = Retry::default();
+    let go_together = |jobs: &[NewJob], whole, fresh, together| {
+        let (args, texts) = PushArgs::of(jobs, &retry, whole, fresh, together);
+        let blocks = matches!(args, PushArgs::Blocks { .. });
+        assert_eq!(blocks, !texts.is_empty());
+        blocks
+    };
+    let (one, other) = (job("a"), job("b"));
+    let two = [one.clone(), other.clone()];
+    for fresh in [true, false] {
+        assert!(go_together(&two, false, fresh, true), "{fresh}");
+        assert!(!go_together(&two, true, fresh, true), "they are shown");
+        assert!(!go_together(&two, false, fresh, false), "some were there");
+    }
+    let late = NewJob { when: When::In(Span::from_ms(5)), ..other.clone() };
+    let high = NewJob { priority: 3, ..other };
+    for unlike in [late, high, one.clone()] {
+        assert!(!go_together(&[one.clone(), unlike], false, false, true));
+    }
 }
