@@ -132,7 +132,8 @@ pub(crate) async fn a_key_is_held_on_when_its_job_is_gone(b: &mut Bench) {
     b.pass(s(2)).await;
     b.no_job("a").await;
     let by_push = b.push(job("other").id("b").unique(held())).await;
-    let carrier = b.hold([]).await;
+    b.push(job("carrier")).await;
+    let carrier = b.take("carrier").await;
     let with_push =
         SettleItem { push: vec![job("other").id("c").unique(held())], ..succeeded(&carrier) };
     let settled = b.settle(with_push).await;
