@@ -72,7 +72,8 @@ pub const SYSTEMS: &[System] = &[
         title: "Tenure, own loop",
         can: &["bulk", "latency", "delayed", "keyed", "blocked", "lifecycle"],
         way: "pipelined",
-        note: "A loop on the engine's calls that leases while others are settled; no heartbeats.",
+        note: "A loop on the engine's calls that leases ahead while others are handled and \
+               settled; no heartbeats.",
         ..PLAIN
     },
     System {
