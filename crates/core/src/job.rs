@@ -407,6 +407,40 @@ pub struct JobView {
     pub retain: Option<Span>,
 }
 
+impl JobView {
+    /// A job of which no more is known.
+    pub fn bare(id: JobId, queue: QueueName, state: JobState, created_at: Moment) -> Self {
+        JobView {
+            id,
+            queue,
+            kind: String::new(),
+            state,
+            payload: None,
+            priority: 0,
+            group: None,
+            needs: Vec::new(),
+            attempt: 0,
+            lost: 0,
+            run_at: created_at,
+            created_at,
+            started_at: None,
+            finished_at: None,
+            expires_at: None,
+            result: None,
+            error: None,
+            errors: Vec::new(),
+            progress: None,
+            unique: None,
+            labels: Labels::new(),
+            lease: None,
+            cancel_requested: false,
+            retry: Retry::default(),
+            timeout: None,
+            retain: None,
+        }
+    }
+}
+
 /// What is known of a finished job for as long as its unique key is held: by then the job itself may
 /// be gone.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -424,34 +458,8 @@ pub struct EndedJob {
 impl EndedJob {
     /// The job as far as it is known.
     pub fn view(&self, id: JobId) -> JobView {
-        JobView {
-            id,
-            queue: self.queue.clone(),
-            kind: String::new(),
-            state: self.state,
-            payload: None,
-            priority: 0,
-            group: None,
-            needs: Vec::new(),
-            attempt: 0,
-            lost: 0,
-            run_at: self.created_at,
-            created_at: self.created_at,
-            started_at: None,
-            finished_at: Some(self.finished_at),
-            expires_at: None,
-            result: None,
-            error: None,
-            errors: Vec::new(),
-            progress: None,
-            unique: None,
-            labels: Labels::new(),
-            lease: None,
-            cancel_requested: false,
-            retry: Retry::default(),
-            timeout: None,
-            retain: None,
-        }
+        let bare = JobView::bare(id, self.queue.clone(), self.state, self.created_at);
+        JobView { finished_at: Some(self.finished_at), ..bare }
     }
 }
 

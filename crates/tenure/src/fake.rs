@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use tenure_core::job::{JobState, JobView, Labels, Retry};
+use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::{Extended, ExtendedLease, LeaseView, Leased, SettleItem, SettledLease};
 use tenure_core::names::{JobId, Namespace, QueueName};
 use tenure_core::requests::{Extend, GetQueue, Lease, Reply, Request, Settle, Settled};
@@ -197,34 +197,9 @@ pub fn lease(n: usize, job: Option<JobView>) -> LeaseView {
 }
 
 pub fn job(n: usize) -> JobView {
-    JobView {
-        id: JobId::parse(&format!("j{n}")).unwrap(),
-        queue: QueueName::parse("q").unwrap(),
-        kind: String::new(),
-        state: JobState::Running,
-        payload: Some(Json::of(&n)),
-        priority: 0,
-        group: None,
-        needs: Vec::new(),
-        attempt: 1,
-        lost: 0,
-        run_at: Moment::ZERO,
-        created_at: Moment::ZERO,
-        started_at: None,
-        finished_at: None,
-        expires_at: None,
-        result: None,
-        error: None,
-        errors: Vec::new(),
-        progress: None,
-        unique: None,
-        labels: Labels::new(),
-        lease: None,
-        cancel_requested: false,
-        retry: Retry::default(),
-        timeout: None,
-        retain: None,
-    }
+    let (id, queue) = (JobId::parse(&format!("j{n}")).unwrap(), QueueName::parse("q").unwrap());
+    let bare = JobView::bare(id, queue, JobState::Running, Moment::ZERO);
+    JobView { payload: Some(Json::of(&n)), attempt: 1, ..bare }
 }
 
 pub fn is_extend(call: &Request) -> bool {

@@ -207,7 +207,7 @@ impl Space {
         let mut done: Vec<PushedOne> = Vec::with_capacity(jobs.len());
         for (job, plan) in jobs.into_iter().zip(plans) {
             let queue = self.queue_for(&job.queue, now);
-            let key = job.unique.as_ref().map(|unique| unique.key.clone());
+            let mut ended = None;
             let (seq, id, duplicate, replaced) = match plan {
                 Plan::Store => {
                     let seq = *next_seq;
@@ -215,7 +215,11 @@ impl Space {
                     let id = self.store_job(job, seq, now);
                     (seq, id, false, false)
                 }
-                Plan::Duplicate(seq, id) => (seq, id, true, false),
+                Plan::Duplicate(seq, id) => {
+                    let holder = job.unique.as_ref().and_then(|unique| self.keys.get(&unique.key));
+                    ended = holder.filter(|holder| holder.seq == seq).and_then(|h| h.ended.clone());
+                    (seq, id, true, false)
+                }
                 Plan::Earlier(index) => {
                     let seq = done[index].seq;
                     let id = done[index].id.clone();
@@ -252,8 +256,6 @@ impl Space {
                     None => continue,
                 },
             };
-            let holder = key.as_ref().and_then(|key| self.keys.get(key));
-            let ended = holder.filter(|holder| holder.seq == seq).and_then(|h| h.ended.clone());
             let asked = self.queues[queue].asked_at;
             let unasked = asked.is_none_or(|at| at.plus(Span::from_us(WORKER_US)) <= now);
             done.push(PushedOne { seq, id, duplicate, replaced, unasked, ended });

@@ -214,23 +214,52 @@ function T.seq_of(id, b)
   return seq and tonumber(seq)
 end
 
+-- The list of a part, made if it is not there.
+local function of_part(by_part, part)
+  local list = by_part[part]
+  if not list then
+    list = {}
+    by_part[part] = list
+  end
+  return list
+end
+
+-- Whether one of these jobs is there already. `blocks` are {ids, parts}, as a push brings them.
+function T.is_one_known(blocks)
+  local by_part = {}
+  for _, came in ipairs(blocks) do
+    local all, parts, nth = came[1], came[2], 0
+    for i = 1, #parts, 2 do
+      local list, many = of_part(by_part, parts[i]), parts[i + 1]
+      local n = #list
+      for at = 1, many do
+        list[n + at] = all[nth + at]
+      end
+      nth = nth + many
+    end
+  end
+  for part, list in pairs(by_part) do
+    for _, seq in ipairs(call('HMGET', db.prefix .. ids(part), unpack(list))) do
+      if seq then
+        return true
+      end
+    end
+  end
+  return false
+end
+
 -- Which of these ids are there already: id -> number. `jobs` are {id, b, …}.
 function T.known_ids(jobs)
-  local by_part, parts = {}, {}
+  local by_part = {}
   for _, job in ipairs(jobs) do
-    local of_part = by_part[job[2]]
-    if not of_part then
-      of_part = {}
-      by_part[job[2]] = of_part
-      parts[#parts + 1] = job[2]
-    end
-    of_part[#of_part + 1] = job[1]
+    local list = of_part(by_part, job[2])
+    list[#list + 1] = job[1]
   end
   local known = {}
-  for _, part in ipairs(parts) do
-    local key, of_part = ids(part), by_part[part]
-    M.fill(key, of_part)
-    for _, id in ipairs(of_part) do
+  for part, list in pairs(by_part) do
+    local key = ids(part)
+    M.fill(key, list)
+    for _, id in ipairs(list) do
       known[id] = M.get(key, id)
     end
   end

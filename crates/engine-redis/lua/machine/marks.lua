@@ -38,12 +38,9 @@ function T.tick_marks(now)
   if Z.lowest(MARKS) then
     T.sooner(now + B.SECOND_US)
   end
-  if Z.is_above('imp', now) then
-    return
-  end
   for _ = 1, B.MARKS_MAX do
-    local entry, try_at = Z.first('imp')
-    if not entry or try_at > now then
+    local entry = Z.due('imp', now)
+    if not entry then
       return
     end
     T.wait_on(entry, now + B.RESERVE_RETRY_US)

@@ -87,9 +87,6 @@ end
 
 -- Does something for all of a set that is due, bounded, until `act` says that it was enough.
 local function each_due(key, now, act)
-  if Z.is_above(key, now) then
-    return
-  end
   for _ = 1, B.TICK_MAX do
     local member, at = Z.take_due(key, now)
     if not member or act(member, at) == 'enough' then
@@ -100,7 +97,7 @@ end
 
 -- Reads ahead the jobs of the first of a set that is due.
 local function load_due(key, now, seq_of)
-  if Z.is_above(key, now) then
+  if not Z.due(key, now) then
     return
   end
   local seqs = {}
@@ -144,10 +141,10 @@ end
 
 -- The leases of spans that are due are looked at one by one: so many spans as have enough for a tick.
 local function scatter_due(now)
-  local due, n, looked = {}, 0, 0
-  if Z.is_above('e', now) then
+  if not Z.due('e', now) then
     return
   end
+  local due, n, looked = {}, 0, 0
   for member, at in Z.each('e') do
     if at > now or looked >= B.TICK_MAX then
       break
@@ -306,9 +303,6 @@ end
 function T.purge(now)
   local space = db.space
   local function forget(set, till, over)
-    if Z.is_above(set, till) then
-      return
-    end
     local left = B.TICK_MAX
     while left > 0 and over > 0 do
       local member, at = Z.take_due(set, till)

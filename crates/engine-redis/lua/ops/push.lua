@@ -375,37 +375,9 @@ function T.is_unasked(queue, now)
   return not asked or asked + B.WORKER_US <= now
 end
 
--- Whether one of such jobs is there already.
-local function is_one_known(blocks)
-  local by_part = {}
-  for _, came in ipairs(blocks) do
-    local ids, parts, nth = came[1], came[2], 0
-    for i = 1, #parts, 2 do
-      local of_part = by_part[parts[i]]
-      if not of_part then
-        of_part = {}
-        by_part[parts[i]] = of_part
-      end
-      local n = #of_part
-      for at = 1, parts[i + 1] do
-        of_part[n + at] = ids[nth + at]
-      end
-      nth = nth + parts[i + 1]
-    end
-  end
-  for part, ids in pairs(by_part) do
-    for _, seq in ipairs(call('HMGET', db.prefix .. 'i:' .. part, unpack(ids))) do
-      if seq then
-        return true
-      end
-    end
-  end
-  return false
-end
-
 -- Jobs of one shape with nothing unusual.
 local function push_blocks(args, now)
-  if not args.fresh and is_one_known(args.blocks) then
+  if not args.fresh and T.is_one_known(args.blocks) then
     return { known = true }
   end
   local spec, many = args.spec, 0

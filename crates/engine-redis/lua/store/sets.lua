@@ -171,10 +171,16 @@ function Z.lowest(key)
   return score
 end
 
--- Whether all of a set is known to stand above a score: then it need not be read.
-function Z.is_above(key, score)
+-- The first if its score is not above `limit`; it is not read where the lowest is known to be.
+function Z.due(key, limit)
   local known = known_head(key)
-  return known and known > score
+  if known and known > limit then
+    return nil
+  end
+  local member, score = Z.first(key)
+  if member and score <= limit then
+    return member, score
+  end
 end
 
 -- What the call leaves as the lowest score of a set, if it read enough to know.
@@ -242,13 +248,13 @@ function Z.rem(key, member)
   z.put[member] = false
 end
 
--- The first if its score is not above `limit`, taken out: member, score.
+-- As `Z.due`, taken out.
 function Z.take_due(key, limit)
-  local member, score = Z.first(key)
-  if member and score <= limit then
+  local member, score = Z.due(key, limit)
+  if member then
     Z.rem(key, member)
-    return member, score
   end
+  return member, score
 end
 
 -- Whether one of these members is there: one command, whatever their number.

@@ -266,10 +266,16 @@ pub(crate) async fn keep_time(
             continue;
         }
         drop(engine);
+        let until = async {
+            match next {
+                Some(next) => alarm(next).await,
+                None => sleep_until(idle).await,
+            }
+        };
         tokio::select! {
-            () = alarm(next.unwrap_or(idle)), if next.is_some() => {}
-            () = sleep_until(idle), if next.is_none() => {
-                if let Some(engine) = shared.upgrade()
+            () = until => {
+                if next.is_none()
+                    && let Some(engine) = shared.upgrade()
                     && engine.forget_if_idle(&space)
                 {
                     return;
