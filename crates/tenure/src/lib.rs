@@ -53,6 +53,7 @@
 //! while it holds can deadlock, so such a call should wait for a time
 //! ([`Lock::acquire_within`]).
 
+pub mod call_off;
 mod client;
 mod effect;
 pub mod ids;

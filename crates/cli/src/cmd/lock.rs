@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use tenure::ids::{request_id, this_process};
 use tenure::keeper::Held;
+use tenure::{Client, call_off};
 use tenure_core::job::Need;
 use tenure_core::lease::{Ending, LeaseView, Leased};
 use tenure_core::names::LimitName;
 use tenure_core::requests::{GetLimit, Lease, Patch, PatchLimit, Settle};
 use tenure_core::time::Span;
 use tenure_engine::{CallError, Fault};
+use tokio::sync::watch;
 
 use crate::args::leases::{HoldArgs, LeaseArgs, LockArgs};
 use crate::child::environment::Environment;
@@ -77,11 +79,7 @@ async fn hold(
 ) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let patience = args.patience();
-    let got = tokio::select! {
-        got = acquire(store, needs, ttl, patience) => got?,
-        // Dropping the call tells the store that nobody waits any more.
-        signal = signals.next() => return Err(Failure::silent(by_signal(signal as i32))),
-    };
+    let got = got_unless_told(store, needs, ttl, patience, &mut signals).await?;
     let Some((lease, asked)) = got.lease else {
         let (no, next) = match patience {
             Some(Span::ZERO) => ("is taken".to_owned(), "--wait D waits for it"),
@@ -189,6 +187,45 @@ async fn attend(
     }
 }
 
+/// Asks until it is granted or patience is over. A signal ends it: the call that waits is called off,
+/// so that nothing is held by a process that is gone. A second signal does not wait for that.
+async fn got_unless_told(
+    store: &Store,
+    needs: Vec<Need>,
+    ttl: Span,
+    patience: Option<Span>,
+    signals: &mut Signals,
+) -> Result<Got, Failure> {
+    let (tell, told) = watch::channel(false);
+    let acquiring = acquire(store, needs, ttl, patience, told);
+    tokio::pin!(acquiring);
+    let signal = tokio::select! {
+        got = &mut acquiring => return got,
+        signal = signals.next() => signal,
+    };
+    tell.send_replace(true);
+    tokio::select! {
+        got = acquiring => {
+            if let Ok(Got { lease: Some((lease, _)), .. }) = got {
+                call_off::give_back(&client(store), vec![lease]).await;
+            }
+        }
+        _ = signals.next() => {}
+    }
+    Err(Failure::silent(by_signal(signal as i32)))
+}
+
+fn client(store: &Store) -> Client {
+    Client::new(store.engine(), store.namespace().clone())
+}
+
+/// Returns when nobody wants to have it any more; never if that cannot be told.
+async fn unwanted(told: &mut watch::Receiver<bool>) {
+    if told.wait_for(|told| *told).await.is_err() {
+        std::future::pending().await
+    }
+}
+
 /// What asking came to.
 struct Got {
     lease: Option<(LeaseView, Instant)>,
@@ -196,13 +233,16 @@ struct Got {
     why: String,
 }
 
-/// Asks in slices until it is granted or patience is over; `None` is patience without end.
+/// Asks in slices until it is granted, patience is over (`None` is patience without end) or a signal is
+/// told.
 async fn acquire(
     store: &Store,
     needs: Vec<Need>,
     ttl: Span,
     patience: Option<Span>,
+    mut told: watch::Receiver<bool>,
 ) -> Result<Got, Failure> {
+    let client = client(store);
     let begun = Instant::now();
     // A token has no ttl to cut into slices; any length of a call serves.
     let slice = if ttl == Span::ZERO {
@@ -213,8 +253,11 @@ async fn acquire(
     let first = request_id();
     let mut id = first.clone();
     let mut asking = Asking::default();
-    let mut told = false;
+    let mut said = false;
     loop {
+        if *told.borrow() {
+            return Ok(Got { lease: None, why: String::new() });
+        }
         let gone = begun.elapsed();
         let left = patience.map(|patience| patience.std().saturating_sub(gone));
         let mut lease = Lease::needs(needs.clone());
@@ -225,7 +268,8 @@ async fn acquire(
         lease.place = (id != first).then(|| first.clone());
         lease.request_id = Some(id.clone());
         let (asked, wait) = (Instant::now(), lease.wait);
-        let pause = match store.run(lease).await {
+        let answer = call_off::lease_unless(&client, lease, unwanted(&mut told)).await;
+        let pause = match answer {
             Ok(Leased { mut leases, reasons, .. }) => {
                 let pause = asking.answered(!leases.is_empty(), wait, asked.elapsed());
                 if !leases.is_empty() {
@@ -236,8 +280,9 @@ async fn acquire(
                 if left.is_some_and(|left| milliseconds(left) <= wait) {
                     return Ok(Got { lease: None, why });
                 }
-                if !told && !why.is_empty() {
-                    told = true;
+                let wanted = !*told.borrow();
+                if wanted && !said && !why.is_empty() {
+                    said = true;
                     tell(&format!("waiting: {why}"));
                 }
                 pause
@@ -257,7 +302,10 @@ async fn acquire(
                 pause
             }
         };
-        tokio::time::sleep(left.map_or(pause, |left| pause.min(left))).await;
+        tokio::select! {
+            () = tokio::time::sleep(left.map_or(pause, |left| pause.min(left))) => {}
+            () = unwanted(&mut told) => {}
+        }
     }
 }
 

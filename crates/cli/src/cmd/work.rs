@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use tenure::ids::this_process;
 use tenure::keeper::Keeper;
-use tenure::{Client, until_empty};
+use tenure::{Client, call_off, until_empty};
 use tenure_core::bounds::{ITEMS_MAX, LIST_MAX};
 use tenure_core::count;
 use tenure_core::lease::{LeaseView, Leased};
@@ -88,6 +88,7 @@ pub struct Work {
     phase: watch::Sender<Phase>,
     running: JoinSet<Result<(), Failure>>,
     asking: Asking,
+    /// Calls itself off when the phase leaves `Working`, and is read to its end even then.
     call: Option<Call>,
     /// Hold back so long before the next call.
     pause: Duration,
@@ -151,7 +152,7 @@ impl Work {
                 }
             };
             tokio::select! {
-                // What was granted in the moment of a signal is taken and not dropped.
+                // What was granted is read before the signal is.
                 biased;
                 asked = call => {
                     self.call = None;
@@ -195,8 +196,6 @@ impl Work {
 
     /// A signal: takes no more; a second one: now.
     fn stop(&mut self) {
-        // Dropping the call tells the store that nobody would read its grant.
-        self.call = None;
         if self.signals == 1 {
             if !self.running.is_empty() {
                 tell(&still_running(self.running.len() as u64));
@@ -232,18 +231,39 @@ impl Work {
         if !self.plan.strict {
             self.plan.queues.rotate_left(1);
         }
-        let store = self.shop.store.clone();
+        let client = self.client();
         let pause = std::mem::take(&mut self.pause);
+        let mut phase = self.phase.subscribe();
         self.call = Some(Box::pin(async move {
+            let wait = lease.wait;
             if !pause.is_zero() {
-                tokio::time::sleep(pause).await;
+                tokio::select! {
+                    () = work_job::reached(&mut phase, Phase::Draining) => {
+                        return (Instant::now(), wait, Ok(Leased::default()));
+                    }
+                    () = tokio::time::sleep(pause) => {}
+                }
             }
-            let (asked, wait) = (Instant::now(), lease.wait);
-            (asked, wait, store.run(lease).await)
+            let asked = Instant::now();
+            let off = work_job::reached(&mut phase, Phase::Draining);
+            (asked, wait, call_off::lease_unless(&client, lease, off).await)
         }));
     }
 
+    fn client(&self) -> Client {
+        Client::new(self.shop.store.engine(), self.shop.store.namespace().clone())
+    }
+
     async fn heard(&mut self, (asked, wait, answer): Asked) {
+        if *self.phase.borrow() != Phase::Working {
+            // Granted in the moment of the end. That the call failed changes nothing any more.
+            let (client, leased) = (self.client(), answer.unwrap_or_default());
+            self.running.spawn(async move {
+                call_off::give_back(&client, leased.leases).await;
+                Ok(())
+            });
+            return;
+        }
         match answer {
             Ok(leased) => {
                 let granted = !leased.leases.is_empty();
@@ -270,9 +290,7 @@ impl Work {
 
     /// Nothing was to be had, and nothing runs here.
     async fn look_whether_empty(&mut self) {
-        let store = &self.shop.store;
-        let client = Client::new(store.engine(), store.namespace().clone());
-        match until_empty::is_empty(&client, &self.plan.queues).await {
+        match until_empty::is_empty(&self.client(), &self.plan.queues).await {
             Ok(empty) => (self.empty, self.more_may_come) = (empty, !empty),
             Err(error) => match self.asking.failed(error) {
                 Ok(pause) => self.pause = pause,
@@ -292,7 +310,6 @@ impl Work {
 
     /// Takes no more jobs, lets what runs finish, and ends with the first failure.
     fn fail(&mut self, failure: Failure) {
-        self.call = None;
         if self.failure.is_none() {
             self.failure = Some(failure);
         }

@@ -161,7 +161,7 @@ async fn give_back(
 }
 
 /// Waits until it has come so far; for ever if nobody says any more how far it has come.
-async fn reached(phase: &mut watch::Receiver<Phase>, far: Phase) {
+pub async fn reached(phase: &mut watch::Receiver<Phase>, far: Phase) {
     if phase.wait_for(|phase| *phase >= far).await.is_err() {
         std::future::pending().await
     }

@@ -14,11 +14,13 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
 use tenure_engine::{CallError, Fault};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::slots::Slots;
 use super::{Event, Order, Phase, Until, Worker};
+use crate::call_off;
 use crate::ids;
 use crate::repeat::Backoff;
 use crate::slice::{hold_back, slice};
@@ -27,6 +29,12 @@ use crate::until_empty;
 /// How long free slots of a busy worker wait for others to become free: a call for many jobs costs an
 /// engine little more than a call for one.
 const GATHER_MAX: Duration = Duration::from_millis(1);
+
+/// Returns when the worker takes no more.
+async fn ended(phase: &mut watch::Receiver<Phase>) {
+    // A worker that is gone takes nothing either.
+    let _ = phase.wait_for(|phase| *phase != Phase::Working).await;
+}
 
 /// An answered lease call.
 pub struct Asked {
@@ -69,8 +77,8 @@ impl Taking {
         }
     }
 
-    /// Until the worker is stopped or has nothing more to take. Dropping a call that still waits
-    /// tells the engine that nobody will read its grant.
+    /// Until the worker is stopped or has nothing more to take. A call that still waits then is called
+    /// off among what runs, which the worker waits for.
     pub async fn take(
         &mut self,
         worker: &Worker,
@@ -92,7 +100,8 @@ impl Taking {
             if asking.is_none() && free > 0 && !self.empty {
                 let until = *free_since.get_or_insert_with(Instant::now) + GATHER_MAX;
                 if slots.none_works() || Instant::now() >= until {
-                    asking = Some(self.ask(worker, free, !running.is_empty()));
+                    let off = worker.phase.subscribe();
+                    asking = Some(self.ask(worker, free, !running.is_empty(), off));
                     free_since = None;
                 } else {
                     gathers = Some(until);
@@ -116,7 +125,18 @@ impl Taking {
                     self.jobs += leases.len() as u64;
                     start(running, &asked, leases);
                 }
-                _ = phase.wait_for(|phase| *phase != Phase::Working) => return Ok(()),
+                _ = phase.wait_for(|phase| *phase != Phase::Working) => {
+                    if let Some(asking) = asking {
+                        let client = worker.client.clone();
+                        running.spawn(async move {
+                            // It sees the phase too, and answers with nothing unless it was answered
+                            // in this very moment.
+                            let granted = asking.await.answer.map(|leased| leased.leases);
+                            call_off::give_back(&client, granted.unwrap_or_default()).await;
+                        });
+                    }
+                    return Ok(());
+                }
                 () = slots.freed() => {}
                 Some(_) = running.join_next() => {}
                 () = sleep_until(gathers.unwrap_or_else(Instant::now)), if gathers.is_some() => {}
@@ -124,7 +144,13 @@ impl Taking {
         }
     }
 
-    fn ask(&mut self, worker: &Worker, max: usize, runs: bool) -> Asking {
+    fn ask(
+        &mut self,
+        worker: &Worker,
+        max: usize,
+        runs: bool,
+        mut phase: watch::Receiver<Phase>,
+    ) -> Asking {
         let wait = match worker.until {
             Until::Stopped => slice(worker.ttl),
             Until::Empty => until_empty::patience(worker.ttl, runs || self.more_may_come),
@@ -143,11 +169,17 @@ impl Taking {
         let client = worker.client.clone();
         let pause = std::mem::take(&mut self.pause);
         Box::pin(async move {
+            let nothing = |at| Asked { at, wait, answer: Ok(Leased::default()), empty: None };
             if !pause.is_zero() {
-                sleep(pause).await;
+                tokio::select! {
+                    () = ended(&mut phase) => return nothing(Instant::now()),
+                    () = sleep(pause) => {}
+                }
             }
             let at = Instant::now();
-            let mut asked = Asked { at, wait, answer: client.lease(lease).await, empty: None };
+            let answer = call_off::lease_unless(&client, lease, ended(&mut phase)).await;
+            let mut asked = Asked { answer, ..nothing(at) };
+            let looks = looks && *phase.borrow() == Phase::Working;
             if looks && asked.answer.as_ref().is_ok_and(|leased| leased.leases.is_empty()) {
                 asked.empty = Some(until_empty::is_empty(&client, &queues).await);
             }

@@ -139,3 +139,34 @@ async fn a_lock_that_is_set_holds_and_one_that_is_not_is_made() {
         assert_eq!(set, patched);
     }
 }
+
+#[tokio::test]
+async fn what_is_granted_in_the_moment_of_a_signal_is_given_back() {
+    let waits = Arc::new(tokio::sync::Notify::new());
+    let mut calls = 0;
+    let engine = Fake::new(move |request| match request {
+        Request::Lease(_) => {
+            calls += 1;
+            if calls == 1 {
+                return Said::When(waits.clone(), Ok(Reply::Lease(Leased::default())));
+            }
+            waits.notify_one();
+            let leases = vec![fake::needs_lease("L1")];
+            Said::Answer(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
+        }
+        _ => Said::Well,
+    });
+    let (store, needs) =
+        (Store::on(engine.clone()), said::needs(&["limit:lock:x".into()]).unwrap());
+    let (tell, told) = watch::channel(false);
+    let acquiring = acquire(&store, needs, Span::from_s(30), None, told);
+    let telling = async {
+        while engine.asked().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        tell.send_replace(true);
+    };
+    let (got, ()) = tokio::join!(acquiring, telling);
+    assert!(got.unwrap().lease.is_none());
+    assert_eq!(engine.settled(), [plain("L1", Ending::Released)]);
+}

@@ -273,3 +273,53 @@ fn what_still_runs_is_told_for_one_and_for_many() {
     assert_eq!(still_running(1), "no more jobs are taken, 1 still runs");
     assert_eq!(still_running(2), "no more jobs are taken, 2 still run");
 }
+
+/// What a lease call was asked for under.
+fn asked_under(engine: &Fake) -> Vec<Lease> {
+    let lease = |request| match request {
+        Request::Lease(lease) => Some(lease),
+        _ => None,
+    };
+    engine.asked().into_iter().filter_map(lease).collect()
+}
+
+#[tokio::test]
+async fn what_is_granted_in_the_moment_of_a_signal_is_given_back() {
+    // The first call waits. The one that calls it off is granted a job, or the first one is after all.
+    for late in [false, true] {
+        let told = Arc::new(tokio::sync::Notify::new());
+        let mut calls = 0;
+        let engine = Fake::new(move |request| match request {
+            Request::Lease(_) => {
+                let leased = |granted: bool| {
+                    let leases = granted.then(|| fake::job_lease("a", "1")).into_iter().collect();
+                    Ok(Reply::Lease(Leased { leases, ..Leased::default() }))
+                };
+                calls += 1;
+                if calls == 1 {
+                    return Said::When(told.clone(), leased(late));
+                }
+                told.notify_one();
+                Said::Answer(leased(!late))
+            }
+            _ => Said::Well,
+        });
+        let mut work = work(&engine, "true");
+        work.plan.until_empty = false;
+        let mut once = false;
+        let next = async || {
+            if std::mem::replace(&mut once, true) {
+                return never().await;
+            }
+            while engine.asked().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            Signal::SIGTERM
+        };
+        work.run(next).await.unwrap();
+        assert_eq!(endings(&engine), [Ending::Released], "{late}");
+        let asked = asked_under(&engine);
+        assert_eq!(asked[0].request_id, asked[1].request_id);
+        assert_eq!(asked[1].wait, Span::ZERO);
+    }
+}

@@ -113,3 +113,32 @@ async fn a_refusal_ends_the_worker_after_what_runs() {
     assert_eq!(ended.unwrap_err().code(), Some(Code::InvalidField));
     assert_eq!(ends(&fake.settles()[0]), [("l1".to_owned(), "succeeded")]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_granted_in_the_moment_of_a_stop_is_given_back() {
+    // The call that waits is answered late, with a job; so is the one that calls it off.
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => {
+            let Says::Now(answer) = granted([1]) else { unreachable!() };
+            Says::After(s(1), answer)
+        }
+        Request::Lease(_) => granted([1, 2]),
+        call => well(call),
+    });
+    let work = worker(&fake).concurrency(2);
+    let stopper = work.stopper();
+    let run = tokio::spawn(work.run(|_| async {}));
+    fake.until(is_lease, 1).await;
+    stopper.drain();
+    assert_eq!(run.await.unwrap(), Ok(Worked { jobs: 0 }));
+    let leases = fake.leases();
+    assert!(
+        leases.len() > 1
+            && leases.iter().all(|(_, lease)| { lease.request_id == leases[0].1.request_id })
+    );
+    let released = |lease: &str| (lease.to_owned(), "released");
+    assert_eq!(
+        fake.settles().iter().map(|items| ends(items)).collect::<Vec<_>>(),
+        [[released("l1"), released("l2"),]]
+    );
+}

@@ -1,0 +1,116 @@
+//! Ends a lease call that still waits, without leaving behind what it is granted in that moment.
+//!
+//! Dropping the call is not enough: its answer may be on the way already, and then the lease belongs
+//! to nobody until its ttl is over. The same call is sent again under its request id and without a
+//! wait: the engine answers the first at once, and no grant can come after both were read. Whatever
+//! either of them was granted is given back.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::time::Duration;
+
+use tenure_core::lease::{Ending, LeaseView, Leased, SettleItem};
+use tenure_core::requests::Lease;
+use tenure_core::time::Span;
+use tenure_engine::{CallError, Fault};
+use tokio::time::{sleep, timeout};
+
+use crate::client::Client;
+use crate::ids;
+use crate::repeat::Backoff;
+
+/// Both calls are read for this long at most. An engine that does not answer within it keeps what it
+/// grants until the ttl is over.
+const CLOSE_MAX: Duration = Duration::from_secs(3);
+/// The two calls may arrive in the wrong order; the second is repeated after this.
+const AGAIN: Duration = Duration::from_millis(50);
+/// Giving back is tried for this long; then the leases run out by themselves.
+const GIVE_BACK_MAX: Duration = Duration::from_secs(5);
+
+/// Asks for leases until it is answered or `off` completes. After `off` it answers with nothing, and
+/// what was granted all the same has been given back.
+///
+/// # Errors
+/// As [`Client::lease`].
+pub async fn lease_unless(
+    client: &Client,
+    mut lease: Lease,
+    off: impl Future<Output = ()>,
+) -> Result<Leased, CallError> {
+    lease.request_id.get_or_insert_with(ids::request_id);
+    let mut first = Box::pin(client.lease(lease.clone()));
+    tokio::select! {
+        biased;
+        answer = &mut first => return answer,
+        () = off => {}
+    }
+    let mut granted = Vec::new();
+    // Also what was read before the time was over is given back.
+    let _ = timeout(CLOSE_MAX, close(client, lease, first, &mut granted)).await;
+    give_back(client, granted).await;
+    Ok(Leased::default())
+}
+
+/// Returns when neither of the two calls can be granted anything more.
+async fn close(
+    client: &Client,
+    mut lease: Lease,
+    mut first: impl Future<Output = Result<Leased, CallError>> + Unpin,
+    granted: &mut Vec<LeaseView>,
+) {
+    lease.wait = Span::ZERO;
+    let mut answered = false;
+    let mut note = |answer: Result<Leased, CallError>| {
+        granted.extend(answer.into_iter().flat_map(|leased| leased.leases));
+    };
+    loop {
+        let mut again = Box::pin(client.lease(lease.clone()));
+        loop {
+            tokio::select! {
+                answer = &mut first, if !answered => {
+                    answered = true;
+                    note(answer);
+                }
+                answer = &mut again => {
+                    note(answer);
+                    break;
+                }
+            }
+        }
+        if answered {
+            return;
+        }
+        tokio::select! {
+            answer = &mut first => return note(answer),
+            () = sleep(AGAIN) => {}
+        }
+    }
+}
+
+/// Gives back leases that nobody works on, and waits until that is answered.
+pub async fn give_back(client: &Client, leases: Vec<LeaseView>) {
+    let mut seen = HashSet::new();
+    let ids = leases.into_iter().filter_map(|lease| lease.lease);
+    let items: Vec<SettleItem> = ids
+        .filter(|id| seen.insert(id.clone()))
+        .map(|lease| SettleItem {
+            lease,
+            ending: Ending::Released,
+            resources: Vec::new(),
+            limits: Vec::new(),
+            push: Vec::new(),
+        })
+        .collect();
+    if items.is_empty() {
+        return;
+    }
+    let telling = async {
+        let mut backoff = Backoff::default();
+        while let Err(CallError::Fault(Fault::Unavailable(_) | Fault::Unknown(_))) =
+            client.settle(items.clone()).await
+        {
+            sleep(backoff.wait()).await;
+        }
+    };
+    let _ = timeout(GIVE_BACK_MAX, telling).await;
+}
