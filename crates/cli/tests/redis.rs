@@ -177,8 +177,20 @@ fn every_command_works_on_a_redis_itself() {
     assert_eq!(done(url, &[&["lease"], &needs[..]].concat()), "ann");
     // The inner one does not get what the outer one holds.
     let own = env!("CARGO_BIN_EXE_tenure");
-    let inner =
-        ["lock", "deploy", "--", own, "lock", "deploy", "--no-wait", "-E", "7", "--", "true"];
+    let inner = [
+        "lock",
+        "deploy",
+        "--pass-credentials",
+        "--",
+        own,
+        "lock",
+        "deploy",
+        "--no-wait",
+        "-E",
+        "7",
+        "--",
+        "true",
+    ];
     assert_eq!(run(url, &inner).0, 7);
     assert_eq!(done(url, &["lock", "deploy", "--no-wait", "--", "echo", "mine"]), "mine\n");
     assert_eq!(answer(url, &["stats"])["store"]["kind"], "redis");

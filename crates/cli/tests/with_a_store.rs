@@ -257,3 +257,21 @@ fn a_second_signal_gives_the_job_back_at_once() {
     let job = shop.json(&["job", "j"]);
     assert_eq!((&job["state"], &job["attempt"]), (&"ready".into(), &0.into()));
 }
+
+#[test]
+fn cmd_does_not_get_what_opens_the_store_unless_it_is_to_have_it() {
+    let shop = Shop::new();
+    let script = "echo ${TENURE_URL:+url}${TENURE_TOKEN:+token}${TENURE_STORE:+store}";
+    let told = |arguments: &[&str]| {
+        let mut command = shop.command(arguments);
+        command.env("TENURE_TOKEN", "geheim").env("TENURE_STORE", "redis://:geheim@host");
+        told(&command.output().unwrap()).1
+    };
+    for (option, want) in [(&[][..], "\n"), (&["--pass-credentials"][..], "urltokenstore\n")] {
+        let cmd = [option, &["--", "sh", "-c", script]].concat();
+        assert_eq!(told(&[&["lock", "x"][..], &cmd].concat()), want);
+        assert_eq!(told(&[&["lease", "--need", "limit:lock:x"][..], &cmd].concat()), want);
+        shop.run(&["push", "q"]);
+        assert_eq!(told(&[&["work", "q", "--max-jobs", "1"][..], &cmd].concat()), want);
+    }
+}

@@ -24,6 +24,7 @@ CMD gets the payload on stdin and in the file $TENURE_PAYLOAD_FILE, and finds
   TENURE_PROGRESS_FILE  what it writes here is shown as the job's progress
   TENURE_OUTCOME_FILE   a settle item, which goes before the exit code:
                         {\"outcome\":\"snoozed\",\"for\":\"5m\"}
+It does not get TENURE_URL, TENURE_TOKEN and TENURE_STORE unless --pass-credentials is given.
 Its exit code says how the run ended:
   0   succeeded        75  not yet: run it again in 30s, costs no attempt
   65  failed for good  any other: failed, the end of stderr is the error
@@ -62,9 +63,20 @@ pub struct WorkArgs {
     /// How long jobs may finish after SIGTERM or SIGINT.
     #[arg(long, value_name = "D", default_value_t = Span::from_s(25), value_parser = span)]
     pub drain_timeout: Span,
+    /// How CMD is run.
+    #[command(flatten)]
+    pub bonds: BondArgs,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// What CMD has of this process.
+#[derive(Args, Debug, Clone, Copy, Default)]
+pub struct BondArgs {
+    /// Let CMD have TENURE_URL, TENURE_TOKEN and TENURE_STORE; otherwise it does not see them.
+    #[arg(long)]
+    pub pass_credentials: bool,
 }
 
 /// How a caller waits for what it wants to hold, and what it runs then.
@@ -79,6 +91,9 @@ pub struct HoldArgs {
     /// Exit with this code if it could not be got in time.
     #[arg(short = 'E', long = "conflict-exit-code", value_name = "CODE", default_value_t = 1)]
     pub exit_code: u8,
+    /// How CMD is run.
+    #[command(flatten)]
+    pub bonds: BondArgs,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -99,7 +114,8 @@ impl HoldArgs {
   tenure lock render -n 3 -- blender -b scene.blend    three at once
 
 CMD keeps the terminal, finds TENURE_FENCE (grows with every holder), TENURE_LEASE and
-TENURE_LEASE_FILE, and its exit code is passed on (128+n if signal n ended it). If the lease is
+TENURE_LEASE_FILE, does not get TENURE_URL, TENURE_TOKEN and TENURE_STORE unless
+--pass-credentials is given, and its exit code is passed on (128+n if signal n ended it). If the lease is
 lost, CMD gets SIGTERM, SIGKILL 5 s later, and the exit code is 75. A SIGTERM is passed to CMD's
 process group, and the exit code is 143. Locks are not re-entrant.")]
 pub struct LockArgs {

@@ -29,6 +29,10 @@ const PER_RUN: [&str; 11] = [
     "TENURE_FENCE",
 ];
 
+/// What opens the store: a token, or an address that may hold a password. CMD could do with them all
+/// that this process may, and so could whatever reads CMD's environment.
+const CREDENTIALS: [&str; 3] = ["TENURE_TOKEN", "TENURE_URL", "TENURE_STORE"];
+
 /// Files by which CMD of `work` speaks and is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobFiles {
@@ -55,11 +59,12 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// For a lease: the folder with its files, and the variables.
+    /// For a lease: the folder with its files, and the variables. `credentials` says whether CMD also
+    /// gets the variables with which this process opens its store.
     ///
     /// # Errors
     /// The folder or a file could not be written.
-    pub fn of(lease: &LeaseView) -> io::Result<Self> {
+    pub fn of(lease: &LeaseView, credentials: bool) -> io::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("tenure-")
             .permissions(Permissions::from_mode(0o700))
@@ -100,7 +105,7 @@ impl Environment {
         }
         // A zero byte would keep CMD from starting at all; the lease file has the value whole.
         set.retain(|(_, value): &(OsString, OsString)| !value.as_encoded_bytes().contains(&0));
-        let remove = stale(lease, std::env::vars_os().map(|(name, _)| name));
+        let remove = kept_back(lease, credentials, std::env::vars_os().map(|(name, _)| name));
         Ok(Environment { set, remove, files, _folder: folder })
     }
 
@@ -115,9 +120,14 @@ impl Environment {
     }
 }
 
-/// What a `tenure` around this one has set and CMD must not take for its own. A lock within a job
-/// leaves the job's variables alone, and its account too unless it has one of its own.
-fn stale(lease: &LeaseView, names: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// What CMD must not see: the credentials of this process unless CMD is to have them, and what a
+/// `tenure` around this one has set and CMD would take for its own. A lock within a job leaves the
+/// job's variables alone, and its account too unless it has one of its own.
+fn kept_back(
+    lease: &LeaseView,
+    credentials: bool,
+    names: impl Iterator<Item = OsString>,
+) -> Vec<OsString> {
     let job = lease.job.is_some();
     let account = job || !lease.resources.is_empty();
     let goes = |name: &OsString| {
@@ -125,6 +135,7 @@ fn stale(lease: &LeaseView, names: impl Iterator<Item = OsString>) -> Vec<OsStri
         (job && PER_RUN.contains(&name))
             || name == "TENURE_LEASE"
             || (account && name.starts_with(RESOURCE))
+            || (!credentials && CREDENTIALS.contains(&name))
     };
     names.filter(goes).collect()
 }
@@ -223,7 +234,7 @@ mod tests {
     #[test]
     fn a_job_finds_its_variables_and_files_in_a_private_folder_that_goes() {
         let lease = fake::job_lease("L1", "{\"url\":\"x\"}");
-        let environment = Environment::of(&lease).unwrap();
+        let environment = Environment::of(&lease, false).unwrap();
         let seen = seen(&environment);
         for (name, value) in [
             ("TENURE_LEASE", "L1"),
@@ -254,20 +265,30 @@ mod tests {
     fn a_value_with_a_zero_byte_does_not_keep_cmd_from_starting() {
         let mut lease = fake::needs_lease("L1");
         lease.resources = vec![account(r#"{"a":"x\u0000y","b":"z"}"#)];
-        let seen = seen(&Environment::of(&lease).unwrap());
+        let seen = seen(&Environment::of(&lease, false).unwrap());
         assert!(!seen.contains_key("TENURE_RESOURCE_A"));
         assert_eq!(seen["TENURE_RESOURCE_B"], "z");
     }
 
     #[test]
     fn what_an_outer_tenure_set_is_not_taken_for_ones_own() {
-        let outer = ["TENURE_LEASE", "TENURE_JOB_ID", "TENURE_RESOURCE_PASS", "TENURE_URL", "HOME"];
-        let names = || outer.iter().map(OsString::from);
+        let outer = ["TENURE_LEASE", "TENURE_JOB_ID", "TENURE_RESOURCE_PASS", "HOME"];
+        let of = |lease: &LeaseView| kept_back(lease, false, outer.iter().map(OsString::from));
         let mut lease = fake::needs_lease("L1");
-        assert_eq!(stale(&lease, names()), ["TENURE_LEASE"]);
+        assert_eq!(of(&lease), ["TENURE_LEASE"]);
         lease.resources = vec![account("{}")];
-        assert_eq!(stale(&lease, names()), ["TENURE_LEASE", "TENURE_RESOURCE_PASS"]);
+        assert_eq!(of(&lease), ["TENURE_LEASE", "TENURE_RESOURCE_PASS"]);
         let job = fake::job_lease("L1", "1");
-        assert_eq!(stale(&job, names()), ["TENURE_LEASE", "TENURE_JOB_ID", "TENURE_RESOURCE_PASS"]);
+        assert_eq!(of(&job), ["TENURE_LEASE", "TENURE_JOB_ID", "TENURE_RESOURCE_PASS"]);
+    }
+
+    #[test]
+    fn what_opens_the_store_is_kept_from_cmd_unless_it_is_to_have_it() {
+        let names = ["TENURE_TOKEN", "TENURE_URL", "TENURE_STORE", "TENURE_NAMESPACE", "PATH"];
+        let of = |credentials| {
+            kept_back(&fake::needs_lease("L1"), credentials, names.iter().map(OsString::from))
+        };
+        assert_eq!(of(false), ["TENURE_TOKEN", "TENURE_URL", "TENURE_STORE"]);
+        assert_eq!(of(true), Vec::<OsString>::new());
     }
 }

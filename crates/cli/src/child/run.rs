@@ -209,7 +209,7 @@ mod tests {
 
     fn sh(script: &str) -> Running {
         let lease = fake::job_lease("L1", "{\"n\":1}");
-        let environment = Environment::of(&lease).unwrap();
+        let environment = Environment::of(&lease, false).unwrap();
         let command: Vec<OsString> = ["sh", "-c", script].map(OsString::from).to_vec();
         let payload = &environment.files.as_ref().unwrap().payload;
         let stdin = std::fs::File::open(payload).unwrap();
@@ -250,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_started_says_why() {
-        let environment = Environment::of(&fake::needs_lease("L1")).unwrap();
+        let environment = Environment::of(&fake::needs_lease("L1"), false).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str, mode: u32| {
             let path = folder.path().join(name);

@@ -127,7 +127,7 @@ async fn run(
         Failure::new(DISK, format!("cannot write the lease file: {error}"))
             .hint("make room in the folder for temporary files, or name another with TMPDIR")
     };
-    let environment = Environment::of(lease).map_err(disk)?;
+    let environment = Environment::of(lease, args.bonds.pass_credentials).map_err(disk)?;
     let mut running = start(&args.command, &environment, Streams::Ours)?;
     let mut terminal = Terminal::hand_over(running.group());
     let ended = attend(&mut running, held, terminal.as_mut(), signals).await;

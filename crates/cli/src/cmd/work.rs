@@ -65,6 +65,7 @@ pub async fn run(store: &Store, args: WorkArgs) -> Result<(), Failure> {
         store: store.clone(),
         keeper,
         command: args.command,
+        bonds: args.bonds,
         ttl: args.ttl,
         phase: watched,
     });

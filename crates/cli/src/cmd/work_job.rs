@@ -13,6 +13,7 @@ use tenure_core::time::Span;
 use tenure_engine::{CallError, Fault};
 use tokio::sync::watch;
 
+use crate::args::leases::BondArgs;
 use crate::child::environment::{Environment, JobFiles};
 use crate::child::outcome::{self, failed, plain};
 use crate::child::run::{GRACE, Running, Streams, start};
@@ -50,6 +51,8 @@ pub struct Shop {
     pub keeper: Keeper,
     /// CMD.
     pub command: Vec<OsString>,
+    /// What CMD has of this process.
+    pub bonds: BondArgs,
     /// The ttl of their leases.
     pub ttl: Span,
     /// On the way to the end?
@@ -102,7 +105,7 @@ fn prepare(shop: &Shop, lease: &LeaseView) -> Result<(Environment, JobFiles, Run
         Failure::new(DISK, format!("cannot write the files of a job: {error}"))
             .hint("make room in the folder for temporary files, or name another with TMPDIR")
     };
-    let environment = Environment::of(lease).map_err(disk)?;
+    let environment = Environment::of(lease, shop.bonds.pass_credentials).map_err(disk)?;
     let files = environment.files.clone().ok_or_else(|| Failure::bug("a lease has no job"))?;
     let payload = File::open(&files.payload).map_err(disk)?;
     let running = start(&shop.command, &environment, Streams::Job(payload))?;

@@ -1,6 +1,7 @@
 //! What `lock` and `lease` do around CMD, on a scripted engine.
 
 use super::*;
+use crate::args::leases::BondArgs;
 use crate::fake::{self, Fake, Said};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tenure_core::settings::{LimitSettings, LimitView};
 
 fn args(script: &str) -> HoldArgs {
     let command = ["sh", "-c", script].map(OsString::from).to_vec();
-    HoldArgs { wait: None, no_wait: false, exit_code: 1, command }
+    HoldArgs { wait: None, no_wait: false, exit_code: 1, bonds: BondArgs::default(), command }
 }
 
 /// Grants at the nth call; before it nothing is free.

@@ -1,6 +1,7 @@
 //! What `work` does with jobs, signals and stores that answer badly, on a scripted engine.
 
 use super::*;
+use crate::args::leases::BondArgs;
 use crate::fake::{self, Fake, Said};
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -40,7 +41,7 @@ fn work_of(engine: &Arc<Fake>, command: Vec<OsString>, ttl: Span) -> Work {
     let store = Store::on(engine.clone());
     let (phase, watched) = watch::channel(Phase::Working);
     let keeper = keeper(&store).unwrap();
-    let shop = Shop { store, keeper, command, ttl, phase: watched };
+    let shop = Shop { store, keeper, command, bonds: BondArgs::default(), ttl, phase: watched };
     let plan = Plan {
         queues: vec![QueueName::parse("q").unwrap()],
         concurrency: 2,
