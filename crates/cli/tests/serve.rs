@@ -144,3 +144,34 @@ fn what_cannot_be_served_is_wrong_usage() {
         assert_eq!(end(&args, None).0, Some(2), "{args:?}");
     }
 }
+
+#[test]
+fn a_server_whose_folder_is_moved_ends_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, away) = (dir.path().join("data"), dir.path().join("away"));
+    let server = Server::start(&format!("file:{}", folder.display()), None);
+    let url = format!("http://{}", server.at);
+    assert_eq!(end(&["--url", &url, "push", "q", "--id", "a"], None).0, Some(0));
+    std::fs::rename(&folder, &away).unwrap();
+    // The server ends by itself; nobody calls it.
+    let (code, said) = server.ended();
+    assert_eq!(code, Some(74), "{said}");
+    assert!(said.contains("tenure.db") && said.contains("moved"), "{said}");
+    let server = Server::start(&format!("file:{}", away.display()), None);
+    assert!(server.get("/v1/jobs/a").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn without_its_lock_file_a_folder_still_has_one_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("data");
+    let store = format!("file:{}", folder.display());
+    let server = Server::start(&store, None);
+    std::fs::remove_file(folder.join("lock")).unwrap();
+    let (code, said) = end(&["serve", "--listen", "127.0.0.1:0", "--store", &store], None);
+    assert_eq!(code, Some(69), "{said}");
+    assert!(said.contains("another process"), "{said}");
+    assert!(server.get("/readyz").starts_with("HTTP/1.1 200 "), "the first one goes on");
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+}

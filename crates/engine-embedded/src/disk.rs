@@ -20,6 +20,7 @@ use crate::options::Fatal;
 use crate::shared::Shared;
 use crate::slot::Found;
 use crate::sync::Committed;
+use crate::watch::Look;
 use crate::writer::Writer;
 
 /// With [`Durability::Everysec`](crate::Durability::Everysec): how old a commit that is not synced
@@ -77,11 +78,16 @@ pub(crate) fn run(shared: &Arc<Shared>, conn: Connection, mut answers: Answers) 
             refuse_all(shared)
         }
     };
-    if crashed {
+    // What is closed takes away its log by its path, which may be another's by now.
+    let moved = shared.look(Look::Now).err();
+    if crashed || moved.is_some() {
         // A process that is killed does not move its log into the store either.
         let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     } else if let Some(syncing) = answers.syncing().filter(|syncing| syncing.needed) {
         let _ = syncing.sync();
+    }
+    if let Some(fatal) = moved.filter(|_| !crashed) {
+        shared.stop_for(fatal);
     }
     conn
 }
@@ -141,6 +147,10 @@ fn write_one(
         }
         Answers::SyncedLater(syncing) => syncing.needed |= has_rows,
         Answers::AfterCommit => {}
+    }
+    if let Err(fatal) = shared.look(Look::BeforeAnswer) {
+        refuse(answers, &Fault::Unknown(fatal.to_string()).into());
+        return Err(fatal);
     }
     shared.is_durable(number);
     send(shared, answers);

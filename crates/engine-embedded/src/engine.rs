@@ -59,10 +59,11 @@ impl Embedded {
         let now = options.clock.now();
         let machine = start::restore(&conn, &folder, options.config, &mut shelf, now)?;
         let log = log(&folder, &options)?;
+        let watch = folder.watch()?;
         let readers: Vec<_> = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let system = |why: std::io::Error| OpenError::System(why.to_string());
         let readers = Readers::start(readers).map_err(system)?;
-        let shared = Arc::new(Shared::new(&options, folder, readers));
+        let shared = Arc::new(Shared::new(&options, folder, watch, readers));
         let wake = Arc::downgrade(&shared);
         shared.clock.on_move(Arc::new(move || {
             if let Some(shared) = wake.upgrade() {

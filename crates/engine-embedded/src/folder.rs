@@ -1,5 +1,10 @@
 //! The folder of a store: made for its owner alone, and held by one process at a time.
 //!
+//! The lock lies on the store itself, so that a process that finds another file, or none, under a name of
+//! the lock gets no right to the store. It is one of flock(2), which on Linux knows nothing of SQLite's
+//! own locks on the same file (those of fcntl). But closing any descriptor of that file would drop
+//! SQLite's, so this one stays open until SQLite has closed its own.
+//!
 //! It must never change the permissions of a folder that it did not make: that one may be shared on
 //! purpose, or be `/tmp`. The files are their owner's in any case.
 
@@ -10,6 +15,7 @@ use std::time::Duration;
 
 use crate::error::OpenError;
 use crate::options::Location;
+use crate::watch::Watch;
 
 const DATABASE: &str = "tenure.db";
 const LOCK: &str = "lock";
@@ -26,7 +32,11 @@ const SWEPT_TRIES: u32 = 16;
 /// A folder that is ours as long as this lives.
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Held; the system lets go of it when the process ends, however it ends.
+    /// The store itself, locked where that does not touch SQLite's locks. Open for longer than any
+    /// connection: see the module.
+    _database: File,
+    /// A file that is there to be locked: by it alone do releases before format 3, and systems where the
+    /// locks on the store would be SQLite's, know that the folder is in use.
     _lock: File,
     /// It goes with the engine.
     temporary: bool,
@@ -67,8 +77,11 @@ impl Folder {
             return Err(OpenError::Locked { folder: path });
         }
         // SQLite gives its other files the permissions of this one.
-        private_file(&path.join(DATABASE)).map_err(failed)?;
-        Ok(Folder { path, _lock: lock, temporary })
+        let database = private_file(&path.join(DATABASE)).map_err(failed)?;
+        if cfg!(target_os = "linux") && !held(&database).map_err(failed)? {
+            return Err(OpenError::Locked { folder: path });
+        }
+        Ok(Folder { path, _database: database, _lock: lock, temporary })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -79,6 +92,19 @@ impl Folder {
     }
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join(format!("{DATABASE}-wal"))
+    }
+    /// Watches what is open, once SQLite has opened it; nothing, if the store goes with the process: then
+    /// nothing that is answered would be looked for in the folder.
+    pub(crate) fn watch(&self) -> Result<Option<Watch>, OpenError> {
+        if self.temporary {
+            return Ok(None);
+        }
+        let mut files = vec![self.database(), self.log()];
+        if !cfg!(target_os = "linux") {
+            files.push(self.path.join(LOCK));
+        }
+        let failed = |why| OpenError::Folder { folder: self.path.clone(), why };
+        Watch::over(files).map(Some).map_err(failed)
     }
     /// What the store takes on disk.
     pub(crate) fn bytes(&self) -> u64 {

@@ -42,6 +42,7 @@ mod slot;
 mod start;
 mod state;
 mod sync;
+mod watch;
 mod writer;
 
 pub use copy::CopyFolder;

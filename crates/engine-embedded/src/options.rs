@@ -35,6 +35,9 @@ pub enum Durability {
 pub enum Fatal {
     /// The disk is full or does not work. What the last calls did is unknown.
     Disk(String),
+    /// The folder, or a file in it, was removed, moved or replaced. What was answered lately is in the
+    /// files that this process had open, and in no folder if those were removed.
+    Moved(String),
     /// A broken invariant; nothing of the step that broke it was written.
     Bug(String),
 }
@@ -43,7 +46,7 @@ impl Fatal {
     /// The exit code that a process should end with.
     pub const fn exit_code(&self) -> i32 {
         match self {
-            Fatal::Disk(_) => 74,
+            Fatal::Disk(_) | Fatal::Moved(_) => 74,
             Fatal::Bug(_) => 70,
         }
     }
@@ -53,6 +56,10 @@ impl fmt::Display for Fatal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fatal::Disk(why) => write!(f, "the store cannot be written: {why}"),
+            Fatal::Moved(seen) => write!(
+                f,
+                "{seen}; put the folder back where it was, or start again with what is there now"
+            ),
             Fatal::Bug(why) => write!(f, "the engine stopped, this is a bug: {why}"),
         }
     }

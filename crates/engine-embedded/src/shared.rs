@@ -17,6 +17,7 @@ use crate::inbox::{Ask, Envelope, Inbox};
 use crate::options::{Fatal, Options};
 use crate::readers::Readers;
 use crate::slot::Slot;
+use crate::watch::{Look, Watch};
 
 /// Bytes of resources' data that are kept in memory.
 const DATA_BYTES: usize = 16 << 20;
@@ -49,12 +50,18 @@ pub(crate) struct Shared {
     fatal: OnceLock<Fatal>,
     on_fatal: Arc<dyn Fn(&Fatal) + Send + Sync>,
     folder: Mutex<Option<Folder>>,
+    watch: Option<Watch>,
     closed: Mutex<bool>,
     ended: Condvar,
 }
 
 impl Shared {
-    pub(crate) fn new(options: &Options, folder: Folder, readers: Readers) -> Self {
+    pub(crate) fn new(
+        options: &Options,
+        folder: Folder,
+        watch: Option<Watch>,
+        readers: Readers,
+    ) -> Self {
         Shared {
             inbox: Inbox::default(),
             slot: Slot::default(),
@@ -71,6 +78,7 @@ impl Shared {
             fatal: OnceLock::new(),
             on_fatal: options.on_fatal.clone(),
             folder: Mutex::new(Some(folder)),
+            watch,
             closed: Mutex::new(false),
             ended: Condvar::new(),
         }
@@ -102,9 +110,18 @@ impl Shared {
         let mut durable = self.durable.subscribe();
         // The sender is a field of this, so waiting ends by what is waited for.
         let reached = durable.wait_for(|durable| durable.ended || durable.number >= seen).await;
-        match reached {
-            Ok(reached) if reached.number >= seen => Ok(read),
-            _ => Err(self.gone()),
+        match &reached {
+            Ok(reached) if reached.number >= seen => {}
+            _ => return Err(self.gone()),
+        }
+        drop(reached);
+        match self.look(Look::BeforeAnswer) {
+            Ok(()) => Ok(read),
+            Err(fatal) => {
+                let no = Fault::Unknown(fatal.to_string()).into();
+                self.stop_for(fatal);
+                Err(no)
+            }
         }
     }
 
@@ -157,6 +174,15 @@ impl Shared {
 
     pub(crate) fn fatal(&self) -> Option<&Fatal> {
         self.fatal.get()
+    }
+
+    /// Whether the files that are open are still those of the folder; if not, the engine must stop for
+    /// what is answered here, and what would be answered must be refused before.
+    pub(crate) fn look(&self, when: Look) -> Result<(), Fatal> {
+        match &self.watch {
+            Some(watch) => watch.look(when).map_err(Fatal::Moved),
+            None => Ok(()),
+        }
     }
 
     /// The engine stops. Whoever is first tells why.

@@ -15,6 +15,7 @@ use crate::batch::Pending;
 use crate::disk::{refuse, send};
 use crate::options::Fatal;
 use crate::shared::Shared;
+use crate::watch::Look;
 
 /// A batch that is committed.
 pub(crate) struct Committed {
@@ -37,15 +38,21 @@ pub(crate) fn run(shared: &Arc<Shared>, log: &File, committed: &Receiver<Committ
             refuse(answers, &shared.gone());
             continue;
         }
-        match if rows { log.sync_data() } else { Ok(()) } {
+        let synced = match if rows { log.sync_data() } else { Ok(()) } {
+            // A look costs next to nothing beside a sync, so what was stored is never answered for
+            // after its folder is gone.
+            Ok(()) => shared.look(if rows { Look::Now } else { Look::BeforeAnswer }),
+            Err(why) => Err(Fatal::Disk(format!("it cannot be synced: {why}"))),
+        };
+        match synced {
             Ok(()) => {
                 shared.is_durable(number);
                 send(shared, answers);
             }
-            Err(why) => {
-                // It is committed, and nobody knows whether a power loss would leave it. Those who
-                // wait are told before the engine stops, as its options promise.
-                let fatal = Fatal::Disk(format!("it cannot be synced: {why}"));
+            Err(fatal) => {
+                // It is committed, and nobody knows whether a power loss would leave it, or whether
+                // anybody finds it. Those who wait are told before the engine stops, as its options
+                // promise.
                 refuse(answers, &Fault::Unknown(fatal.to_string()).into());
                 shared.stop_for(fatal);
             }

@@ -10,6 +10,7 @@ mod write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use crate::error::OpenError;
 use crate::folder::{self, Folder};
 use crate::options::{Location, Options};
 use crate::schema;
+use crate::watch::{Look, Watch};
 
 /// Where the mark is in the table of small facts.
 const MARK: &str = "copy";
@@ -54,6 +56,7 @@ struct Part {
 pub struct CopyFolder {
     conn: Mutex<Connection>,
     clock: Arc<dyn Clock>,
+    watch: Option<Watch>,
     folder: Folder,
 }
 
@@ -78,11 +81,20 @@ impl CopyFolder {
         // Nobody syncs the log beside it: each page is on disk when it is said to be there.
         conn.pragma_update(None, "synchronous", "FULL")
             .map_err(|why| schema::store_error(&folder, why))?;
-        Ok(CopyFolder { conn: Mutex::new(conn), clock, folder })
+        let watch = folder.watch()?;
+        Ok(CopyFolder { conn: Mutex::new(conn), clock, watch, folder })
     }
 
     fn conn(&self) -> MutexGuard<'_, Connection> {
         self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a step answers, unless the files that it wrote or read are not those of the folder any more.
+    fn still_here<T>(&self, done: T) -> Result<T, CopyError> {
+        match self.watch.as_ref().map_or(Ok(()), |watch| watch.look(Look::Now)) {
+            Ok(()) => Ok(done),
+            Err(seen) => Err(CopyError::Disk(seen)),
+        }
     }
 
     fn broken(&self) -> impl Fn(rusqlite::Error) -> CopyError + use<'_> {
@@ -97,6 +109,15 @@ impl CopyFolder {
             "the store in {:?} is damaged: the row of {what} cannot be read",
             self.folder.path()
         ))
+    }
+}
+
+impl Drop for CopyFolder {
+    fn drop(&mut self) {
+        if self.still_here(()).is_err() {
+            // What is closed takes away its log by its path, which may be another's by now.
+            let _ = self.conn().set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
     }
 }
 

@@ -33,14 +33,16 @@ impl Source for CopyFolder {
             let frozen_at = before.map_or_else(|| self.clock.now(), |(_, at)| at).us();
             let Mark { copy, to, whole } = mark.clone();
             let text = text_of(&Marked::Source { copy, to, whole, frozen_at });
-            put_fact(&self.conn(), MARK, Some(&text)).map_err(self.broken())
+            put_fact(&self.conn(), MARK, Some(&text)).map_err(self.broken())?;
+            self.still_here(())
         })
     }
 
     fn thaw(&self) -> Step<'_, ()> {
         Box::pin(async {
             self.source_mark()?;
-            put_fact(&self.conn(), MARK, None).map_err(self.broken())
+            put_fact(&self.conn(), MARK, None).map_err(self.broken())?;
+            self.still_here(())
         })
     }
 
@@ -96,7 +98,7 @@ impl Source for CopyFolder {
                 Some(after) => Some(cursor.behind(after)),
                 None => cursor.next_section(),
             };
-            Ok(Page { items, next })
+            self.still_here(Page { items, next })
         })
     }
 }

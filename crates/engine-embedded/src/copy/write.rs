@@ -219,7 +219,7 @@ impl Target for CopyFolder {
         namespace: &'a Namespace,
         head: &'a Head,
     ) -> Step<'a, Begun> {
-        Box::pin(async move { self.begin_now(copy, namespace, head) })
+        Box::pin(async move { self.still_here(self.begin_now(copy, namespace, head)?) })
     }
 
     fn put<'a>(
@@ -230,14 +230,14 @@ impl Target for CopyFolder {
         items: Vec<Item>,
         next: Option<Cursor>,
     ) -> Step<'a, ()> {
-        Box::pin(async move { self.put_now(copy, namespace, page, items, next) })
+        Box::pin(async move { self.still_here(self.put_now(copy, namespace, page, items, next)?) })
     }
 
     fn open<'a>(&'a self, copy: &'a str) -> Step<'a, ()> {
-        Box::pin(async move { self.open_now(copy) })
+        Box::pin(async move { self.still_here(self.open_now(copy)?) })
     }
 
     fn give_up(&self) -> Step<'_, ()> {
-        Box::pin(async { self.give_up_now() })
+        Box::pin(async { self.still_here(self.give_up_now()?) })
     }
 }

@@ -6,6 +6,7 @@ use crate::batch::Batch;
 use crate::disk;
 use crate::inbox::Envelope;
 use crate::options::Fatal;
+use crate::watch::Look;
 
 use super::{State, Waiting};
 
@@ -25,7 +26,13 @@ impl State {
         }
         if self.batch.rows.is_empty() && self.shared.durable() + 1 == self.batch.number {
             // All that these answers saw is durable.
-            disk::send(&self.shared, std::mem::take(&mut self.batch.answers));
+            match self.shared.look(Look::BeforeAnswer) {
+                Ok(()) => disk::send(&self.shared, std::mem::take(&mut self.batch.answers)),
+                Err(fatal) => {
+                    self.refuse(Vec::new());
+                    self.shared.stop_for(fatal);
+                }
+            }
             return;
         }
         if !self.shared.slot.has_room() {

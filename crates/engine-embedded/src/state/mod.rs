@@ -22,6 +22,7 @@ use crate::batch::{Answer, Batch, Pending, Reply};
 use crate::inbox::{Ask, Envelope};
 use crate::shared::Shared;
 use crate::shelf::Shelf;
+use crate::watch::Look;
 
 /// A batch of so many jobs is handed on although more is asked already, if the disk has room.
 const ROWS_ENOUGH: usize = 1_000;
@@ -73,6 +74,10 @@ impl State {
             let taken = shared.inbox.take(self.patience());
             if taken.crashed {
                 return Ended::Crashed;
+            }
+            // It wakes at least once a second, called or not.
+            if let Err(fatal) = shared.look(Look::EverySecond) {
+                shared.stop_for(fatal);
             }
             if shared.fatal().is_some() {
                 self.refuse(taken.calls);

@@ -10,4 +10,5 @@ mod folder;
 mod gone;
 mod kept;
 mod kill;
+mod moved;
 mod waits;

@@ -1,0 +1,133 @@
+//! A store whose files are taken away while it is open: nobody is told of success, and the engine ends.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use tenure_core::requests::*;
+use tenure_engine::{CallError, Fault};
+use tenure_engine_embedded::{Durability, Embedded, Location, Options};
+use tenure_testkit::{TempDir, TestClock};
+
+use crate::calls::*;
+
+type Deed = fn(&Path);
+
+/// What may happen to the folder `store` of a temporary folder.
+const DEEDS: [(&str, Deed); 6] = [
+    ("the folder is removed", |dir| fs::remove_dir_all(dir.join("store")).unwrap()),
+    ("the folder is moved", |dir| fs::rename(dir.join("store"), dir.join("away")).unwrap()),
+    ("the folder is replaced by a copy of it", |dir| {
+        copy(&dir.join("store"), &dir.join("copy"));
+        fs::rename(dir.join("store"), dir.join("away")).unwrap();
+        fs::rename(dir.join("copy"), dir.join("store")).unwrap();
+    }),
+    ("the store is removed", |dir| fs::remove_file(dir.join("store/tenure.db")).unwrap()),
+    ("the store is replaced", |dir| {
+        fs::copy(dir.join("store/tenure.db"), dir.join("new")).unwrap();
+        fs::rename(dir.join("new"), dir.join("store/tenure.db")).unwrap();
+    }),
+    ("the log is removed", |dir| fs::remove_file(dir.join("store/tenure.db-wal")).unwrap()),
+];
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+/// Exit code and sentence of the engine's end, once it has come.
+type Told = Arc<Mutex<Option<(i32, String)>>>;
+
+fn watched(dir: &TempDir, durability: Durability) -> (Embedded, Told) {
+    let told = Told::default();
+    let tell = told.clone();
+    let options = Options {
+        durability,
+        on_fatal: Arc::new(move |fatal| {
+            *tell.lock().unwrap() = Some((fatal.exit_code(), fatal.to_string()));
+        }),
+        ..options(dir, &Arc::new(TestClock::default()))
+    };
+    (Embedded::open(options).unwrap(), told)
+}
+
+async fn end(told: &Told) -> (i32, String) {
+    let begun = Instant::now();
+    loop {
+        if let Some(told) = told.lock().unwrap().clone() {
+            return told;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the engine did not notice");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn a_store_that_is_taken_away_is_noticed_without_any_call() {
+    block(async {
+        for (deed, does) in DEEDS {
+            let dir = TempDir::new();
+            let (engine, told) = watched(&dir, Durability::Everysec);
+            push(&engine, vec![job("a")]).await;
+            does(dir.path());
+            let (code, said) = end(&told).await;
+            assert_eq!(code, 74, "{deed}");
+            assert!(said.contains("tenure.db") && said.contains("; "), "{deed}: {said}");
+            let no = run(&engine, GetStats).await.unwrap_err();
+            assert!(matches!(no, CallError::Fault(Fault::Unavailable(_))), "{deed}: {no:?}");
+        }
+    });
+}
+
+#[test]
+fn a_push_into_a_store_that_was_taken_away_is_not_answered_as_stored() {
+    block(async {
+        for (deed, does) in DEEDS {
+            let dir = TempDir::new();
+            let (engine, told) = watched(&dir, Durability::Always);
+            push(&engine, vec![job("a")]).await;
+            does(dir.path());
+            let new = Push { jobs: vec![job("b")], answer: PushAnswer::Ids };
+            let no = run(&engine, new).await.expect_err(deed);
+            assert!(matches!(no, CallError::Fault(_)), "{deed}: {no:?}");
+            assert_eq!(end(&told).await.0, 74, "{deed}");
+        }
+    });
+}
+
+#[test]
+fn the_end_of_the_old_engine_leaves_the_new_folder_alone() {
+    block(async {
+        let dir = TempDir::new();
+        let (old, told) = watched(&dir, Durability::Always);
+        push(&old, vec![job("a")]).await;
+        fs::rename(dir.join("store"), dir.join("away")).unwrap();
+        end(&told).await;
+        let clock = Arc::new(TestClock::default());
+        let new = Embedded::open(options(&dir, &clock)).unwrap();
+        push(&new, vec![job("b")]).await;
+        // By its paths it would take away the log of the other.
+        old.close();
+        new.crash();
+        let new = Embedded::open(options(&dir, &clock)).unwrap();
+        assert_eq!(take(&new, 10).await.len(), 1);
+        let away = Options::new(Location::Folder(dir.join("away")));
+        assert_eq!(take(&Embedded::open(away).unwrap(), 10).await.len(), 1, "the old one is whole");
+    });
+}
+
+#[test]
+fn a_store_that_is_taken_away_at_the_very_end_is_told() {
+    block(async {
+        let dir = TempDir::new();
+        let (engine, told) = watched(&dir, Durability::Everysec);
+        push(&engine, vec![job("a")]).await;
+        fs::remove_dir_all(dir.join("store")).unwrap();
+        engine.close();
+        assert_eq!(told.lock().unwrap().as_ref().map(|(code, _)| *code), Some(74));
+    });
+}
