@@ -32,6 +32,8 @@ pub(crate) async fn call(
     request: Request,
 ) -> Result<Reply, CallError> {
     let name = request.name();
+    // Held until the call is answered.
+    let _taken = shared.room.admit(&request)?;
     if let Some(make) = replies::maker(&request) {
         let ask = Ask::Command(Box::new(Command::Request(request)));
         return match shared.ask(&namespace, ask).await? {

@@ -17,11 +17,13 @@ use tenure_engine::{CallError, Fault};
 use crate::batch::{Answer, Batch, Pending};
 use crate::inbox::Ask;
 use crate::options::Fatal;
+use crate::room::full;
 use crate::shared::Shared;
 use crate::slot::Found;
 use crate::sync::Committed;
+use crate::upkeep::{Upkeep, is_full};
 use crate::watch::Look;
-use crate::writer::Writer;
+use crate::writer::{Writer, Written};
 
 /// With [`Durability::Everysec`](crate::Durability::Everysec): how old a commit that is not synced
 /// may become.
@@ -72,7 +74,11 @@ impl Syncing {
 /// Runs until the slot is closed; gives the connection back, which is to be closed last of all.
 pub(crate) fn run(shared: &Arc<Shared>, conn: Connection, mut answers: Answers) -> Connection {
     let crashed = match Writer::new(&conn) {
-        Ok(mut writer) => write_all(shared, &mut writer, &mut answers),
+        Ok(mut writer) => {
+            let mut upkeep = Upkeep::new(&conn, &shared.files);
+            upkeep.begin(&shared.room);
+            write_all(shared, &mut writer, &mut upkeep, &mut answers)
+        }
         Err(why) => {
             shared.stop_for(Fatal::Disk(why.to_string()));
             refuse_all(shared)
@@ -93,18 +99,22 @@ pub(crate) fn run(shared: &Arc<Shared>, conn: Connection, mut answers: Answers) 
 }
 
 /// Whether it ended as a crash would.
-fn write_all(shared: &Arc<Shared>, writer: &mut Writer<'_>, answers: &mut Answers) -> bool {
+fn write_all(
+    shared: &Arc<Shared>,
+    writer: &mut Writer<'_>,
+    upkeep: &mut Upkeep<'_>,
+    answers: &mut Answers,
+) -> bool {
     loop {
-        let patience = answers.syncing().filter(|syncing| syncing.needed).map(|_| SYNC_EVERY);
-        match shared.slot.take(patience) {
+        match shared.slot.take(Some(upkeep.patience())) {
             Found::Batch(batch) => {
                 shared.inbox.poke();
-                if let Err(fatal) = write_one(shared, writer, answers, *batch) {
+                if let Err(fatal) = write_one(shared, writer, upkeep, answers, *batch) {
                     shared.stop_for(fatal);
                     return refuse_all(shared);
                 }
             }
-            Found::Nothing => {}
+            Found::Nothing => upkeep.idle(&shared.room),
             Found::Closed => return false,
             Found::Crashed => return true,
         }
@@ -120,21 +130,33 @@ fn write_all(shared: &Arc<Shared>, writer: &mut Writer<'_>, answers: &mut Answer
 fn write_one(
     shared: &Shared,
     writer: &mut Writer<'_>,
+    upkeep: &mut Upkeep<'_>,
     how: &mut Answers,
     batch: Batch,
 ) -> Result<(), Fatal> {
     let Batch { number, rows, last_seq, answers } = batch;
     let has_rows = !rows.is_empty();
     if has_rows {
-        match writer.write(rows, last_seq) {
-            Ok(written) => {
+        let mut done = writer.write(&rows, last_seq);
+        // What the machine knows already must be written, so room is made for it. Each of these gives
+        // something up or ends.
+        while done.as_ref().is_err_and(is_full) && upkeep.make_room(&shared.room) {
+            done = writer.write(&rows, last_seq);
+        }
+        match done {
+            Ok(()) => {
+                let written = Written::of(rows);
                 shared.bodies.put(written.new, &written.changed);
                 shared.data.committed(written.data.iter());
+                upkeep.batch_written(&shared.room);
             }
             Err(why) => {
-                let why = why.to_string();
-                refuse(answers, &Fault::Unknown(why.clone()).into());
-                return Err(Fatal::Disk(why));
+                let no = match is_full(&why) {
+                    true => CallError::Refused(full(shared.room.max_bytes())),
+                    false => Fault::Unknown(why.to_string()).into(),
+                };
+                refuse(answers, &no);
+                return Err(Fatal::Disk(why.to_string()));
             }
         }
     }

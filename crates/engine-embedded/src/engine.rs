@@ -22,12 +22,14 @@ use crate::folder::Folder;
 use crate::inbox::Ask;
 use crate::options::{Durability, Fatal, Location, Options};
 use crate::readers::Readers;
+use crate::reserve::Reserve;
 use crate::schema;
 use crate::shared::Shared;
 use crate::shelf::Shelf;
 use crate::start;
 use crate::state::{Ended, State};
 use crate::sync;
+use crate::upkeep::Upkeep;
 
 /// Threads that read for answers. They mostly find what they read in memory.
 const READERS: usize = 2;
@@ -51,7 +53,7 @@ impl Embedded {
     /// jobs, which takes about two seconds for a million, and blocks its thread so long.
     pub fn open(options: Options) -> Result<Embedded, OpenError> {
         let folder = Folder::open(&options.location)?;
-        let conn = schema::open_writer(&folder, &options)?;
+        let conn = open_writer(&folder, &options)?;
         copy::refuse_marked(&conn, &folder)?;
         let reader =
             || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
@@ -70,6 +72,7 @@ impl Embedded {
                 shared.inbox.poke();
             }
         }));
+        Upkeep::new(&conn, &shared.files).begin(&shared.room);
         let (answers, sync) = match (log, options.durability) {
             (None, _) => (Answers::AfterCommit, None),
             (Some(log), Durability::Everysec) => (Answers::SyncedLater(Syncing::new(log)), None),
@@ -194,6 +197,10 @@ impl Engine for Embedded {
         Health { degraded, store: "embedded" }
     }
 
+    fn notice(&self) -> Option<String> {
+        self.shared.room.notice()
+    }
+
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
         let fences: Vec<_> =
             leases.iter().filter_map(|id| parse_lease_id(id)).map(|(fence, _)| fence).collect();
@@ -226,6 +233,16 @@ fn spawn<T: Send + 'static>(
     run: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<JoinHandle<T>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(run)
+}
+
+/// Opens the store for writing. On a full disk even that may need the reserve.
+fn open_writer(folder: &Folder, options: &Options) -> Result<Connection, OpenError> {
+    match schema::open_writer(folder, options) {
+        Err(OpenError::Store { .. }) if Reserve::of(folder.path()).release() => {
+            schema::open_writer(folder, options)
+        }
+        opened => opened,
+    }
 }
 
 /// What is to be synced; nothing if the store goes with the process.

@@ -87,6 +87,15 @@ impl Folder {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+    pub(crate) fn files(&self) -> Files {
+        Files {
+            folder: self.path.clone(),
+            store: self.database(),
+            log: self.log(),
+            index: self.path.join(format!("{DATABASE}-shm")),
+            temporary: self.temporary,
+        }
+    }
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
@@ -120,6 +129,30 @@ impl Drop for Folder {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// Where the parts of a store are.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    pub folder: PathBuf,
+    pub store: PathBuf,
+    pub log: PathBuf,
+    /// SQLite's index of the log.
+    pub index: PathBuf,
+    /// All of it goes with the engine.
+    pub temporary: bool,
+}
+
+/// What the file system of a folder has left for this user, and what it has in all. One that does not
+/// say is endless.
+pub(crate) fn file_system(folder: &Path) -> (u64, u64) {
+    #[cfg(unix)]
+    if let Ok(about) = rustix::fs::statvfs(folder) {
+        let size = about.f_frsize;
+        return (about.f_bavail.saturating_mul(size), about.f_blocks.saturating_mul(size));
+    }
+    let _ = folder;
+    (u64::MAX, u64::MAX)
 }
 
 /// Whether a store is in this folder.
@@ -180,7 +213,7 @@ fn make_private_folder(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn private_file(path: &Path) -> io::Result<File> {
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let file = OpenOptions::new()
         .read(true)
@@ -199,7 +232,7 @@ fn make_private_folder(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn private_file(path: &Path) -> io::Result<File> {
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 

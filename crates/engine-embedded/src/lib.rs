@@ -17,6 +17,7 @@
 mod batch;
 mod bodies;
 mod call;
+mod compact;
 mod copy;
 mod data;
 mod disk;
@@ -33,6 +34,8 @@ mod merge;
 mod options;
 mod readers;
 mod replies;
+mod reserve;
+mod room;
 mod rows;
 mod schema;
 mod shared;
@@ -42,6 +45,7 @@ mod slot;
 mod start;
 mod state;
 mod sync;
+mod upkeep;
 mod watch;
 mod writer;
 

@@ -81,6 +81,9 @@ pub struct Options {
     pub on_fatal: Arc<dyn Fn(&Fatal) + Send + Sync>,
     /// Bytes of payloads that are kept in memory between a push and its first grant.
     pub body_bytes: usize,
+    /// The folder may take so many bytes; pushes are refused as `store_full` before that. `None`: as many
+    /// as the file system has. Whatever the bound, what settles, cancels and deletes is taken.
+    pub max_bytes: Option<u64>,
     /// The store may take so many pages of 4 KiB, and is full then; for tests. `None`: no bound.
     pub page_max: Option<u32>,
 }
@@ -95,6 +98,7 @@ impl Options {
             clock: Arc::new(SystemClock),
             on_fatal: Arc::new(|_| {}),
             body_bytes: 32 << 20,
+            max_bytes: None,
             page_max: None,
         }
     }

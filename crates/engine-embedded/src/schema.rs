@@ -6,6 +6,7 @@
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::compact;
 use crate::error::OpenError;
 use crate::folder::Folder;
 use crate::options::{Location, Options};
@@ -19,6 +20,10 @@ const SQLITE_MIN: i32 = 3_051_003;
 /// Pages of 4 KiB that the log may have before its content goes into the store. Large, because
 /// pages of jobs that live are written many times and need to go there once.
 const LOG_PAGES: i64 = 8_192;
+/// Of a folder that may take only so many bytes, the log is this part at most.
+const LOG_PART: u64 = 8;
+/// The size of a page, which is SQLite's default.
+pub(crate) const PAGE_BYTES: u64 = 4_096;
 
 /// A step from one format to the next, in SQL.
 pub(crate) type Step = &'static str;
@@ -113,6 +118,8 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
         Location::Folder(_) => "NORMAL",
     };
     let pragmas = [
+        // Before anything is in the file. One that has something gets it by a `VACUUM` alone.
+        ("auto_vacuum", "INCREMENTAL"),
         ("journal_mode", "WAL"),
         ("synchronous", synchronous),
         ("temp_store", "MEMORY"),
@@ -128,7 +135,10 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
             .or_else(no_rows)
             .map_err(failed)?;
     }
-    conn.pragma_update(None, "wal_autocheckpoint", LOG_PAGES).or_else(no_rows).map_err(failed)?;
+    let log_pages = options.max_bytes.map_or(LOG_PAGES, |max| {
+        LOG_PAGES.min(i64::try_from(max / LOG_PART / PAGE_BYTES).unwrap_or(LOG_PAGES))
+    });
+    conn.pragma_update(None, "wal_autocheckpoint", log_pages).or_else(no_rows).map_err(failed)?;
     let mode: String =
         conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(failed)?;
     if mode != "wal" {
@@ -137,6 +147,7 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
         return Err(OpenError::Store { folder: folder.path().to_owned(), why });
     }
     migrate(&mut conn, folder, STEPS, env!("CARGO_PKG_VERSION"))?;
+    compact::make_shrinkable(&conn, folder).map_err(failed)?;
     if let Some(pages) = options.page_max {
         conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map_err(failed)?;
     }

@@ -12,10 +12,11 @@ use tokio::sync::{oneshot, watch};
 use crate::batch::Answer;
 use crate::bodies::Bodies;
 use crate::data::KnownData;
-use crate::folder::Folder;
+use crate::folder::{Files, Folder};
 use crate::inbox::{Ask, Envelope, Inbox};
 use crate::options::{Fatal, Options};
 use crate::readers::Readers;
+use crate::room::Room;
 use crate::slot::Slot;
 use crate::watch::{Look, Watch};
 
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     pub bodies: Bodies,
     pub data: KnownData,
     pub readers: Readers,
+    pub room: Room,
     pub clock: Arc<dyn Clock>,
     pub config: Config,
     /// The number of the last batch that is committed: whoever reads may see it.
@@ -49,6 +51,7 @@ pub(crate) struct Shared {
     takers: AtomicU64,
     fatal: OnceLock<Fatal>,
     on_fatal: Arc<dyn Fn(&Fatal) + Send + Sync>,
+    pub files: Files,
     folder: Mutex<Option<Folder>>,
     watch: Option<Watch>,
     closed: Mutex<bool>,
@@ -68,6 +71,7 @@ impl Shared {
             bodies: Bodies::new(options.body_bytes),
             data: KnownData::new(DATA_BYTES),
             readers,
+            room: Room::new(options.max_bytes),
             clock: options.clock.clone(),
             config: options.config,
             committed: AtomicU64::new(0),
@@ -77,6 +81,7 @@ impl Shared {
             takers: AtomicU64::new(1),
             fatal: OnceLock::new(),
             on_fatal: options.on_fatal.clone(),
+            files: folder.files(),
             folder: Mutex::new(Some(folder)),
             watch,
             closed: Mutex::new(false),

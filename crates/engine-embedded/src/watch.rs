@@ -122,7 +122,7 @@ impl FileNumber {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

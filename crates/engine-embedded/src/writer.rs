@@ -35,6 +35,38 @@ pub(crate) struct Written {
     pub data: BTreeMap<DataKey, Option<Json>>,
 }
 
+impl Written {
+    /// Of rows that were written.
+    pub(crate) fn of(rows: Rows) -> Self {
+        let Rows { jobs, errors, data, .. } = rows;
+        let mut written = Written { data, ..Written::default() };
+        let errors = errors.into_iter().map(|(seq, _)| seq);
+        written.changed.extend(errors.filter(|seq| !jobs.get(seq).is_some_and(|job| job.deleted)));
+        for (seq, change) in jobs {
+            if change.deleted {
+                continue;
+            }
+            let changed = change.patch.is_some() || change.shape.is_some() || changes_life(&change);
+            let JobChange { new, shape, end, progress, .. } = change;
+            match (new, shape) {
+                (Some(new), Some(shape)) if end.is_none() && progress.flatten().is_none() => {
+                    let (_, id, content) = *new;
+                    written.new.push((seq, Body { id, shape, content }));
+                }
+                (None, _) if changed => written.changed.push(seq),
+                _ => {}
+            }
+        }
+        written
+    }
+}
+
+/// Whether more of the life of a job that is there changes than where it stands. The error of an end is
+/// written with the end.
+fn changes_life(change: &JobChange) -> bool {
+    change.progress.is_some() || change.error.is_some() && change.end.is_none()
+}
+
 /// The statements of one connection.
 pub(crate) struct Writer<'c> {
     begin: Statement<'c>,
@@ -108,12 +140,13 @@ impl<'c> Writer<'c> {
         })
     }
 
-    /// Writes all of it, or nothing. An error leaves open whether it is durable.
-    pub(crate) fn write(&mut self, rows: Rows, last_seq: Seq) -> rusqlite::Result<Written> {
+    /// Writes all of it, or nothing. An error leaves open whether it is durable, unless it says that
+    /// there is no room: then nothing was written, and the same rows may be written again.
+    pub(crate) fn write(&mut self, rows: &Rows, last_seq: Seq) -> rusqlite::Result<()> {
         self.begin.execute([])?;
-        let done = self.write_rows(rows, last_seq).and_then(|written| {
+        let done = self.write_rows(rows, last_seq).and_then(|()| {
             self.commit.execute([])?;
-            Ok(written)
+            Ok(())
         });
         if done.is_err() {
             // It may have been rolled back already; the first error is the one that matters.
@@ -125,12 +158,12 @@ impl<'c> Writer<'c> {
     /// As [`Writer::write`], and a small fact of the store with it.
     pub(crate) fn write_marked(
         &mut self,
-        rows: Rows,
+        rows: &Rows,
         last_seq: Seq,
         (key, value): (&str, &str),
     ) -> rusqlite::Result<()> {
         self.begin.execute([])?;
-        let done = self.write_rows(rows, last_seq).and_then(|_| {
+        let done = self.write_rows(rows, last_seq).and_then(|()| {
             self.put_fact.execute([key, value])?;
             self.commit.execute([])?;
             Ok(())
@@ -142,37 +175,29 @@ impl<'c> Writer<'c> {
         done
     }
 
-    fn write_rows(&mut self, rows: Rows, last_seq: Seq) -> rusqlite::Result<Written> {
-        let mut written = Written::default();
+    fn write_rows(&mut self, rows: &Rows, last_seq: Seq) -> rusqlite::Result<()> {
         let Rows { jobs, errors, other, data } = rows;
-        for (seq, error) in &errors {
+        for (seq, error) in errors {
             if !jobs.get(seq).is_some_and(|change| change.deleted) {
                 self.write_error(*seq, error)?;
-                written.changed.push(*seq);
             }
         }
         if last_seq > 0 {
             self.last_seq.execute([last_seq.to_string()])?;
         }
         for (seq, change) in jobs {
-            self.write_job(seq, change, &mut written)?;
+            self.write_job(*seq, change)?;
         }
-        for (key, value) in &other {
+        for (key, value) in other {
             self.write_row(key, value.as_deref())?;
         }
-        for (key, value) in &data {
+        for (key, value) in data {
             self.write_data(key, value.as_ref())?;
         }
-        written.data = data;
-        Ok(written)
+        Ok(())
     }
 
-    fn write_job(
-        &mut self,
-        seq: Seq,
-        change: JobChange,
-        written: &mut Written,
-    ) -> rusqlite::Result<()> {
+    fn write_job(&mut self, seq: Seq, change: &JobChange) -> rusqlite::Result<()> {
         let number = seq as i64;
         if change.deleted {
             if change.new.is_none() {
@@ -183,19 +208,14 @@ impl<'c> Writer<'c> {
             return Ok(());
         }
         if change.new.is_some() {
-            return self.write_new(seq, change, written);
+            return self.write_new(seq, change);
         }
         let job = change.patch.is_some() || change.shape.is_some();
-        // The error of an end is written with the end.
-        let life = change.progress.is_some() || change.error.is_some() && change.end.is_none();
         if job {
-            self.change_job(number, &change)?;
+            self.change_job(number, change)?;
         }
-        if life {
-            self.change_life(number, &change)?;
-        }
-        if job || life {
-            written.changed.push(seq);
+        if changes_life(change) {
+            self.change_life(number, change)?;
         }
         if change.revived {
             self.revive.execute([number])?;
@@ -224,23 +244,19 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    fn write_new(
-        &mut self,
-        seq: Seq,
-        change: JobChange,
-        written: &mut Written,
-    ) -> rusqlite::Result<()> {
+    fn write_new(&mut self, seq: Seq, change: &JobChange) -> rusqlite::Result<()> {
         let JobChange { new, queue, state, shape, life, end, error, progress, .. } = change;
         let (Some(new), Some(queue), Some(shape)) = (new, queue, shape) else { return Ok(()) };
-        let (namespace, id, content) = *new;
+        let (namespace, id, content) = &**new;
         let state = state.unwrap_or(JobState::Ready);
-        let (error, progress) = (error.flatten(), progress.flatten());
+        let (error, progress) = (error.as_ref(), progress.as_ref());
+        let (error, progress) = (error.and_then(Option::as_ref), progress.and_then(Option::as_ref));
         self.insert_job.execute(params![
             seq as i64,
             id.as_str(),
             queue.as_str(),
             content.kind,
-            &*shape,
+            &**shape,
             labels_text(&content.labels),
             content.payload.text(),
         ])?;
@@ -254,12 +270,9 @@ impl<'c> Writer<'c> {
             ended.map(|end| end.bytes),
             life,
             error,
-            progress.as_ref().map(Json::text),
+            progress.map(Json::text),
             ended.and_then(|end| end.result.as_ref()).map(Json::text),
         ])?;
-        if end.is_none() && progress.is_none() {
-            written.new.push((seq, Body { id, shape, content }));
-        }
         Ok(())
     }
 

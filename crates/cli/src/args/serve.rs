@@ -28,6 +28,10 @@ pub struct ServeArgs {
     /// said. On a Redis it is said for all who share it: the last to say it counts.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub retain_bytes: Option<u64>,
+    /// How much the folder of a file: store may take; pushes are refused as `store_full` before that, and
+    /// before the disk is full. What settles, cancels and deletes is taken in any case.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_bytes: Option<u64>,
     /// After SIGTERM all but lease calls are answered for at most so long.
     #[arg(long, value_name = "D", default_value = "25s", value_parser = span)]
     pub drain_timeout: Span,

@@ -68,7 +68,7 @@ impl CopyFolder {
     ) -> Result<(), CopyError> {
         let last = rows.next_seq().saturating_sub(1);
         let mut writer = Writer::new(conn).map_err(self.broken())?;
-        writer.write_marked(rows.rows, last, (MARK, &text_of(mark))).map_err(self.broken())
+        writer.write_marked(&rows.rows, last, (MARK, &text_of(mark))).map_err(self.broken())
     }
 
     fn put_now(

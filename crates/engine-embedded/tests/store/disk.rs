@@ -1,8 +1,9 @@
-//! A disk that is full: nobody is told a lie, and the engine ends.
+//! A disk that is full although it was measured: nobody is told a lie, and the engine ends.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_engine::{CallError, Engine, Fault};
 use tenure_engine_embedded::{Embedded, Options};
@@ -35,7 +36,7 @@ fn a_full_disk_is_told_and_ends_the_engine() {
             }
         };
         assert!(stored > 5, "{stored}");
-        assert!(matches!(failed, CallError::Fault(Fault::Unknown(_))), "{failed:?}");
+        assert_eq!(failed.code(), Some(Code::StoreFull), "nothing of it was stored: {failed:?}");
         let later = run(&engine, GetStats).await.unwrap_err();
         assert!(matches!(later, CallError::Fault(Fault::Unavailable(_))), "{later:?}");
         assert_eq!(code.load(Ordering::SeqCst), 74);

@@ -11,4 +11,5 @@ mod gone;
 mod kept;
 mod kill;
 mod moved;
+mod room;
 mod waits;

@@ -78,6 +78,7 @@ impl Place {
                 patience: args.patience.unwrap_or(usual.patience),
                 retain_bytes: args.retain_bytes.unwrap_or(usual.retain_bytes),
             },
+            max_bytes: args.max_bytes,
             on_fatal: Arc::new(move |why| {
                 tell.send_replace(Some(why.clone()));
             }),
@@ -93,6 +94,10 @@ impl Place {
 
 /// A Redis itself decides what its answers survive.
 fn fits_redis(args: &ServeArgs) -> Result<(), Failure> {
+    if args.max_bytes.is_some() {
+        return Err(Failure::usage("--max-bytes is not for a Redis, which has a bound of its own")
+            .hint("set maxmemory in the Redis; `tenure doctor` shows it"));
+    }
     match args.durability {
         DurabilityArg::Always => Ok(()),
         DurabilityArg::Everysec => {
