@@ -16,6 +16,7 @@ mod fake;
 mod output;
 mod own;
 mod said;
+mod soak;
 mod store;
 
 use std::panic::AssertUnwindSafe;

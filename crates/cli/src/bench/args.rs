@@ -8,6 +8,7 @@ use tenure_core::bounds::ITEMS_MAX;
 use tenure_engine_embedded::Durability;
 
 use crate::crash::CrashArgs;
+use crate::soak::SoakArgs;
 
 const AFTER: &str = "\
 Examples:
@@ -16,7 +17,8 @@ Examples:
   tenure bench --scenario lifecycle              one figure
   tenure bench --check bench/goals.json          all goals; exit 1 if one is missed
   tenure bench --store redis://127.0.0.1:6379    the table, on a Redis
-  tenure bench crash --rounds 20                 kill -9 under load, and look what is left";
+  tenure bench crash --rounds 20                 kill -9 under load, and look what is left
+  tenure bench soak --duration 1h                an hour of mixed use, and look whether anything grows";
 
 /// Measure this machine: calls in process and over HTTP, and the figures that Tenure promises.
 #[derive(Args, Debug, Clone)]
@@ -78,6 +80,8 @@ impl BenchArgs {
 pub enum Other {
     /// Kill the server with SIGKILL under load, and check that nothing answered is lost.
     Crash(CrashArgs),
+    /// Use a server for long, with names that come and go, and check that memory and disk level off.
+    Soak(SoakArgs),
 }
 
 /// What an answer promises.

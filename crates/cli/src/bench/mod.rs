@@ -31,6 +31,7 @@ const SCENARIO_MAX: Duration = Duration::from_secs(1_800);
 pub async fn run(out: Output, mut args: BenchArgs) -> Result<(), Failure> {
     match args.other.take() {
         Some(Other::Crash(args)) => crate::crash::run(out, args).await,
+        Some(Other::Soak(args)) => crate::soak::run(out, args).await,
         None => {
             let corner = corner(&args)?;
             let ours = corner.clone().filter(|_| !args.part);
