@@ -103,6 +103,47 @@ pub(crate) async fn an_idle_group_gains_no_credit(b: &mut Bench) {
     assert!((9..=11).contains(&turns), "its turns are not saved up: {turns}");
 }
 
+pub(crate) async fn a_group_that_ran_alone_owes_nothing(b: &mut Bench) {
+    for id in ["a0", "a1", "a2"] {
+        b.push(job("q").id(id).group("a")).await;
+        b.settle(succeeded(&b.take("q").await)).await;
+    }
+    // Nobody waited in between, so nobody was overtaken: arrival decides.
+    b.push(job("q").id("a3").group("a")).await;
+    b.push(job("q").id("b0").group("b")).await;
+    b.take_job("q", "a3").await;
+    b.take_job("q", "b0").await;
+}
+
+pub(crate) async fn a_group_owes_nothing_after_a_batch_that_emptied_its_queue(b: &mut Bench) {
+    b.push_all(vec![job("q").id("a0").group("a"), job("q").id("b0").group("b")]).await;
+    b.push(job("q").id("a1").group("a")).await;
+    let leases = b.take_all("q", 3).await;
+    // Their runs go on; it is waiting that makes a turn count.
+    b.push(job("q").id("a2").group("a")).await;
+    b.push(job("q").id("b1").group("b")).await;
+    b.take_job("q", "a2").await;
+    b.take_job("q", "b1").await;
+    for lease in &leases {
+        b.settle(succeeded(lease)).await;
+    }
+}
+
+pub(crate) async fn a_group_that_waits_at_a_need_keeps_the_turns_of_others(b: &mut Bench) {
+    b.set_limit("l", cap(1)).await;
+    let lock = b.hold([need("l")]).await;
+    b.push(job("q").id("c0").group("c").needs([need("l")])).await;
+    b.none("q").await;
+    b.push(job("q").id("a0").group("a")).await;
+    b.settle(succeeded(&b.take("q").await)).await;
+    // One waits, if at a need: the turn of the first group counts.
+    b.push(job("q").id("a1").group("a")).await;
+    b.push(job("q").id("b0").group("b")).await;
+    b.take_job("q", "b0").await;
+    b.take_job("q", "a1").await;
+    b.settle(released(&lock)).await;
+}
+
 pub(crate) async fn waiting_on_a_taken_need_earns_no_credit(b: &mut Bench) {
     b.set_limit("l", cap(50)).await;
     let taken = b.hold([weighing("l", 50)]).await;

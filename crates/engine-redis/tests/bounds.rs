@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tenure_core::job::{JobState, Need, NewJob};
 use tenure_core::lease::{Ending, LeaseView, SettleItem};
-use tenure_core::names::{JobId, LimitName, Namespace, PoolName, QueueName, Tag, WorkerId};
+use tenure_core::names::{Group, JobId, LimitName, Namespace, PoolName, QueueName, Tag, WorkerId};
 use tenure_core::requests::{
     CancelJobs, DeletePool, GetPool, JobFilter, Lease, ListLeases, Operation, Page, Push,
     PushAnswer, PutLimit, PutPool, RunAudit, Settle,
@@ -393,4 +393,31 @@ async fn lists_and_audits_come_in_short_pages() {
     assert!(listed.items.len() >= 300 && work.commands < 1_000 * work.calls, "{work:?}");
     let work = world.is_whole().await;
     assert!(work.calls > 20 && work.commands < 400 * work.calls, "{work:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_with_one_job_each_are_forgotten_in_portions() {
+    if !wanted() {
+        return;
+    }
+    let world = World::new().await;
+    let grouped = |n: usize| NewJob {
+        group: Some(Group::parse(&format!("g{n}")).expect("a group")),
+        ..job("q", n, Vec::new())
+    };
+    world.push((0..MANY).map(grouped).collect()).await;
+    let (mut leases, _) = world.take("q", 1_000).await;
+    leases.extend(world.take("q", MANY).await.0);
+    assert_eq!(leases.len(), MANY);
+    world.succeed(&leases).await;
+    let groups = || {
+        let key = |part| format!("tenure:{{default}}gn:{part}");
+        let len = |part| world.server.must(&["HLEN", &key(part)]).text().parse::<usize>();
+        (0..256).map(|part| len(part).expect("a number")).sum::<usize>()
+    };
+    assert!(groups() > 0, "no call forgets them all");
+    let (ticks, most) = world.settle().await;
+    assert_eq!(groups(), 0, "after {ticks} ticks");
+    assert!(ticks > 1 && most < MUCH, "{most} commands in one of {ticks} ticks");
+    world.is_whole().await;
 }

@@ -36,6 +36,9 @@ macro_rules! sentences_of_whole {
                 an_idle_group_gains_no_credit
                 waiting_on_a_taken_need_earns_no_credit
                 groups_take_turns_in_the_line_of_a_need
+                a_group_that_ran_alone_owes_nothing
+                a_group_owes_nothing_after_a_batch_that_emptied_its_queue
+                a_group_that_waits_at_a_need_keeps_the_turns_of_others
                 a_batch_shares_like_single_calls
             }
             order {

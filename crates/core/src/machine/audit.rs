@@ -174,8 +174,10 @@ impl Space {
                 *at_door.entry(door).or_default() += n;
             }
         };
+        let mut waiting: BTreeMap<(Slot, i16), u64> = BTreeMap::new();
         for (slot, lane) in self.lanes.iter() {
             let len = lane.line.len() as u64;
+            *waiting.entry((lane.key.queue, rank_of(lane.key.priority))).or_default() += len;
             count(lane.key.queue, lane.place, len);
             if lane.place == Place::Open {
                 let bundle = in_bundle.entry(lane.bundle).or_default();
@@ -213,8 +215,24 @@ impl Space {
                 None => !turns.open.iter().any(|other| other.2 == slot),
             });
             found.check(there, || format!("the group {slot} is not in its order"));
+            let most = turns.map_or(0, |turns| turns.top);
+            found.check(group.own <= most.max(turns.map_or(0, |turns| turns.v)), || {
+                format!("the group {slot} finishes after the highest finish of its priority")
+            });
         }
         for (slot, queue) in self.queues.iter() {
+            for (rank, turns) in &queue.priorities {
+                let n = waiting.remove(&(slot, *rank)).unwrap_or_default();
+                found.check(turns.waiting == n && (n > 0 || turns.v >= turns.top), || {
+                    format!(
+                        "queue {:?}, priority {}: {} wait is cached, {n} do; V is {} of {}",
+                        queue.name, -rank, turns.waiting, turns.v, turns.top
+                    )
+                });
+                found.check(!turns.has_void() || self.void_turns.contains(&(slot, *rank)), || {
+                    format!("queue {:?}: groups are remembered for nothing", queue.name)
+                });
+            }
             let n = blocked.remove(&slot).unwrap_or_default();
             found.check(queue.counts.blocked == n, || {
                 format!(

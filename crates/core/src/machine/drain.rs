@@ -237,10 +237,8 @@ impl Space {
             self.put(Kind::Pool, name.as_str(), row);
         }
         for (queue, rank, group) in std::mem::take(&mut self.out.forgotten_turns) {
-            if let Some(name) = self.queues.get(queue).and_then(|q| q.name.clone()) {
-                let key = self.turn_key(&name, rank, group.as_ref());
-                self.put(Kind::Turn, key, None);
-            }
+            let key = self.turn_key(&queue, rank, group.as_ref());
+            self.put(Kind::Turn, key, None);
         }
         for group in std::mem::take(&mut self.out.dirty_turns) {
             self.drain_turn(group);

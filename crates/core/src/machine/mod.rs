@@ -300,12 +300,8 @@ impl Machine {
     ) {
         self.kept[class_index(state)] += bytes;
         let space = self.space(namespace);
-        let known = space.queue_by_name.contains_key(queue);
-        let now = space.last;
-        let slot = space.queue_for(queue, now);
+        let slot = space.queue_of_remains(queue);
         let q = &mut space.queues[slot];
-        // A queue without a row was deleted; only its finished jobs are still kept.
-        q.hidden |= !known;
         match state {
             JobState::Succeeded => q.counts.succeeded += jobs,
             JobState::Failed => q.counts.failed += jobs,

@@ -10,7 +10,7 @@ use super::line::Line;
 use super::state::{
     Bundle, Entry, GroupTurn, HeadWait, HeldNeed, Lane, LaneKey, Place, Seq, Slot, Space,
 };
-use crate::bounds::{SHARE_UNIT, STEPS_MAX};
+use crate::bounds::{SHARE_UNIT, STEPS_MAX, TICK_MAX};
 use crate::time::Moment;
 
 /// Negated, so that the highest priority is the first.
@@ -174,15 +174,20 @@ impl Space {
 
     /// An idle group is forgotten once its time is not above the priority's.
     fn forget_idle_groups(&mut self, queue: Slot, rank: i16) {
-        let Some(turns) = self.queues[queue].priorities.get_mut(&rank) else { return };
+        let q = &mut self.queues[queue];
+        let name = q.name.clone();
+        let Some(turns) = q.priorities.get_mut(&rank) else { return };
         for _ in 0..STEPS_MAX {
             match turns.idle.first() {
                 Some((own, group)) if *own <= turns.v => {
                     let group = *group;
                     turns.idle.pop_first();
                     if let Some(gone) = self.groups.remove(group) {
-                        if turns.grouped {
-                            self.out.forgotten_turns.push((queue, rank, gone.name.clone()));
+                        if turns.grouped
+                            && let Some(name) = &name
+                        {
+                            let row = (name.clone(), rank, gone.name.clone());
+                            self.out.forgotten_turns.push(row);
                         }
                         turns.groups.remove(&gone.name);
                     }
@@ -190,19 +195,50 @@ impl Space {
                 _ => break,
             }
         }
+        let more = turns.has_void();
         if turns.groups.is_empty() {
             self.queues[queue].priorities.remove(&rank);
         }
+        if more {
+            self.void_turns.insert((queue, rank));
+        } else {
+            self.void_turns.remove(&(queue, rank));
+        }
     }
 
-    /// A deleted queue remembers no turns.
-    pub(crate) fn forget_turns(&mut self, queue: Slot, rank: i16) {
+    /// Nobody waits in a priority: V rises to the highest finish, which makes the times of all its
+    /// idle groups void. Otherwise a group that came once, with one job, would be remembered for as
+    /// long as only such groups come: each of them starts at V, so none moves V on.
+    pub(crate) fn void_turns(&mut self, queue: Slot, rank: i16) {
         if let Some(turns) = self.queues[queue].priorities.get_mut(&rank) {
-            turns.v = u64::MAX;
+            turns.v = turns.v.max(turns.top);
         }
-        while self.queues[queue].priorities.get(&rank).is_some_and(|turns| !turns.idle.is_empty()) {
+        self.forget_idle_groups(queue, rank);
+    }
+
+    /// Goes on forgetting idle groups, as far as one tick may.
+    pub(crate) fn tick_turns(&mut self) {
+        for _ in 0..TICK_MAX / STEPS_MAX {
+            let Some((queue, rank)) = self.void_turns.first().copied() else { return };
             self.forget_idle_groups(queue, rank);
+            self.drop_hidden_queue_if_idle(queue);
         }
+    }
+
+    /// After the last row of a start: groups without jobs were only of use to priorities with jobs.
+    pub(crate) fn restored_turns(&mut self) {
+        let mut void = Vec::new();
+        for (queue, q) in self.queues.iter_mut() {
+            for (rank, turns) in &mut q.priorities {
+                if turns.waiting == 0 {
+                    turns.v = turns.v.max(turns.top);
+                }
+                if turns.has_void() {
+                    void.push((queue, *rank));
+                }
+            }
+        }
+        self.void_turns.extend(void);
     }
 
     // ---- A lane's jobs ----
@@ -231,8 +267,14 @@ impl Space {
     fn add_len(&mut self, lane: Slot, delta: i64) {
         let l = &self.lanes[lane];
         let (bundle, place) = (l.bundle, l.place);
-        let queue = l.key.queue;
-        self.queues[queue].counts.waiting = add(self.queues[queue].counts.waiting, delta);
+        let (queue, rank) = (l.key.queue, rank_of(l.key.priority));
+        let q = &mut self.queues[queue];
+        q.counts.waiting = add(q.counts.waiting, delta);
+        let mut emptied = false;
+        if let Some(turns) = q.priorities.get_mut(&rank) {
+            turns.waiting = add(turns.waiting, delta);
+            emptied = turns.waiting == 0;
+        }
         match place {
             Place::Open => {
                 let b = &mut self.bundles[bundle];
@@ -241,6 +283,9 @@ impl Space {
                 self.add_blocked(queue, place, delta);
             }
             place => self.add_blocked(queue, place, delta),
+        }
+        if emptied {
+            self.void_turns(queue, rank);
         }
     }
 
@@ -384,7 +429,9 @@ impl Space {
         let g = &mut self.groups[group];
         let idle = g.bundles.is_empty();
         debug_assert!(!idle, "a group that is granted has a bundle");
-        g.own = start + SHARE_UNIT / u64::from(shares.max(1));
+        let finish = start + SHARE_UNIT / u64::from(shares.max(1));
+        g.own = finish;
+        turns.top = turns.top.max(finish);
         // Its key has changed, not its head.
         let old = g.ordered;
         if let Some((old_own, arrival)) = old {

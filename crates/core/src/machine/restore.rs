@@ -11,7 +11,8 @@ use super::drain::{
 use super::order::rank_of;
 use super::rows::{Kind, LiveRow};
 use super::state::{
-    GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, PastRequest, Space, Stand, Stub,
+    GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, PastRequest, Slot, Space, Stand,
+    Stub,
 };
 use super::stored::{StoredLease, StoredLife};
 use crate::job::JobState;
@@ -138,10 +139,22 @@ impl Space {
         Some(())
     }
 
+    /// The queue of a row that outlives it: one without a row of its own was deleted, and stays hidden
+    /// while its finished jobs are kept and its groups are to be forgotten.
+    pub(super) fn queue_of_remains(&mut self, name: &QueueName) -> Slot {
+        if let Some(queue) = self.queue_by_name.get(name) {
+            return *queue;
+        }
+        let queue = self.queue_for(name, self.last);
+        self.queues[queue].hidden = true;
+        queue
+    }
+
     fn restore_turn(&mut self, row: TurnRow) {
-        let queue = self.queue_for(&row.queue, self.last);
+        let queue = self.queue_of_remains(&row.queue);
         let turns = self.queues[queue].priorities.entry(row.rank).or_default();
         turns.v = turns.v.max(row.v);
+        turns.top = turns.top.max(row.v).max(row.own);
         turns.grouped = true;
         let group = self.groups.insert(GroupTurn {
             queue,
@@ -295,6 +308,7 @@ impl Space {
             }
             self.refresh_resource(resource, now);
         }
+        self.restored_turns();
         self.purge_at = Some(now);
         // What the rows said is what the rows are: nothing of it is to be written again.
         let written = self.out.written;

@@ -43,6 +43,10 @@ impl<T> Slots<T> {
         let entries = self.entries.iter().enumerate();
         entries.filter_map(|(slot, entry)| Some((slot as u32, entry.as_ref()?)))
     }
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
+        let entries = self.entries.iter_mut().enumerate();
+        entries.filter_map(|(slot, entry)| Some((slot as u32, entry.as_mut()?)))
+    }
 }
 
 /// A slot number held by the state itself is there: the audit proves it, and a broken link is a

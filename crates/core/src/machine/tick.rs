@@ -22,7 +22,11 @@ impl Space {
 
     /// When the next tick is due.
     pub(crate) fn next_due(&self) -> Option<Moment> {
-        if !self.pending.is_empty() || !self.families.is_empty() || !self.touched.is_empty() {
+        if !self.pending.is_empty()
+            || !self.families.is_empty()
+            || !self.touched.is_empty()
+            || !self.void_turns.is_empty()
+        {
             return Some(self.last);
         }
         let pulse = (!self.leases.is_empty()).then(|| self.pulse.plus(Span::from_us(PULSE_US)));
@@ -74,6 +78,7 @@ impl Space {
         self.tick_waits(now);
         self.tick_marks(now);
         self.tick_memory(now);
+        self.tick_turns();
         self.purge(now, archive);
     }
 

@@ -73,22 +73,28 @@ impl Space {
         }
         // Finished jobs are kept in the archive, and who waits for the queue goes on waiting, so
         // what goes is what was set, not the entry that these still need.
-        let (settings, takers) = (QueueSettings::default(), !self.queues[queue].takers.is_empty());
-        let finished = counts.succeeded + counts.failed + counts.cancelled;
-        self.queues[queue].settings = settings;
+        self.queues[queue].settings = QueueSettings::default();
         self.clear_pause(queue);
         self.queues[queue].asked_at = None;
         for rank in self.queues[queue].priorities.keys().copied().collect::<Vec<_>>() {
-            self.forget_turns(queue, rank);
+            self.void_turns(queue, rank);
         }
         self.forget_queue_row(name);
         self.out.dirty_queues.remove(&queue);
-        if finished == 0 && !takers {
-            self.drop_queue(queue, name);
-        } else {
-            self.queues[queue].hidden = true;
-        }
+        self.queues[queue].hidden = true;
+        self.drop_hidden_queue_if_idle(queue);
         Ok(())
+    }
+
+    /// A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
+    pub(crate) fn drop_hidden_queue_if_idle(&mut self, queue: Slot) {
+        let Some(q) = self.queues.get(queue) else { return };
+        if q.hidden
+            && q.is_idle()
+            && let Some(name) = q.name.clone()
+        {
+            self.drop_queue(queue, &name);
+        }
     }
 
     /// Takes a queue out of the index; nothing points to it.

@@ -115,12 +115,18 @@ function T.lane_for(key)
   return lane
 end
 
+-- A priority of a queue: V; the groups with an open lane, and those without any, by time; how many groups there
+-- are; the highest finish that was ever booked; the jobs in its lanes, wherever these stand.
+function T.new_turns()
+  return { v = 0, open = O.new(), idle = O.new(), groups = 0, top = 0, waiting = 0 }
+end
+
 function T.group_for(key)
   local queue, rank = key.queue, -key.priority
   local q = db.get('q', queue)
   local turns = q.priorities[rank]
   if not turns then
-    turns = { v = 0, open = O.new(), idle = O.new(), groups = 0 }
+    turns = T.new_turns()
     q.priorities[rank] = turns
   end
   local name = group_key(queue, rank, key.group)
@@ -260,6 +266,39 @@ function T.forget_idle_groups(queue, rank)
   end
   if turns.groups == 0 then
     q.priorities[rank] = nil
+    return
+  end
+  local member, own = O.first(turns.idle, turns_idle(queue, rank))
+  if member and own <= turns.v then
+    T.tidy_soon('g', queue)
+  end
+end
+
+-- Nobody waits in a priority: V rises to the highest finish, which makes the times of all its idle groups
+-- void. Otherwise a group that came once, with one job, would be remembered for as long as only such groups
+-- come: each of them starts at V, so none moves V on.
+function T.void_turns(queue, rank)
+  local turns = T.turns(queue, rank)
+  if turns then
+    turns.v = max(turns.v, turns.top)
+    T.forget_idle_groups(queue, rank)
+  end
+end
+
+-- Goes on forgetting idle groups of a queue, as far as one tick may.
+function T.forget_void_groups(queue)
+  local left = floor(B.TICK_MAX / B.STEPS_MAX)
+  for _, rank in ipairs(ranks(queue)) do
+    local turns = T.turns(queue, rank)
+    local was
+    while turns and left > 0 and was ~= turns.idle.n do
+      was, left = turns.idle.n, left - 1
+      T.forget_idle_groups(queue, rank)
+      turns = T.turns(queue, rank)
+    end
+  end
+  if left == 0 then
+    T.tidy_soon('g', queue)
   end
 end
 
@@ -287,12 +326,17 @@ end
 function T.add_len(l, delta)
   local q = db.get('q', l.queue)
   q.waiting = q.waiting + delta
+  local turns = q.priorities[-l.priority]
+  turns.waiting = turns.waiting + delta
   if l.place then
     T.add_blocked(l.queue, l.place, delta)
   else
     local b = db.get('b', l.bundle)
     b.waiting = b.waiting + delta
     T.add_blocked(l.queue, b.place, delta)
+  end
+  if turns.waiting == 0 then
+    T.void_turns(l.queue, -l.priority)
   end
 end
 
@@ -426,6 +470,7 @@ function T.book_turns(lane, n)
   local unit = unit_of(queue, g)
   turns.v = max(g.own, turns.v) + (n - 1) * unit
   g.own = turns.v + unit
+  turns.top = max(turns.top, g.own)
   -- Its key has changed, not its head.
   if g.ordered then
     local member = turn_member(g.ordered, group)
@@ -467,6 +512,7 @@ function T.heads_taken(lane, n, now)
   end
   turns.v = max(g.own, turns.v) + (n - 1) * unit_of(queue, g)
   g.own = turns.v + unit_of(queue, g)
+  turns.top = max(turns.top, g.own)
   b.ordered, g.ordered, g.ordered_own = first, first, first and g.own
   if first then
     g.open[1] = first

@@ -55,10 +55,15 @@ local function took(lane, n, asker, now)
   T.hold(asker.worker, n, false)
   local l = db.get('l', lane)
   local q, b = db.get('q', l.queue), db.get('b', l.bundle)
-  q.waiting, b.waiting = q.waiting - n, b.waiting - n
+  local queue, rank = l.queue, -l.priority
+  local turns = q.priorities[rank]
+  q.waiting, b.waiting, turns.waiting = q.waiting - n, b.waiting - n, turns.waiting - n
   q.running = q.running + n
   L.take(l.line, T.lane_line(lane), n)
   T.heads_taken(lane, n, now)
+  if turns.waiting == 0 then
+    T.void_turns(queue, rank)
+  end
 end
 
 -- How many heads of an open lane come before those of the other lanes: those whose arrival is below this; nil if

@@ -7,12 +7,13 @@
 -- The sets that are ordered by moment. A tick looks at the first of each.
 local TIMERS = {
   'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp',
-  'sye', 'ff', 'fo',
+  'sye', 'ff', 'fo', 'hk',
 }
 -- The same without the ends of leases, and of what is remembered of those that ended: none of them is
 -- claimed again.
 local LEARNING = {
   'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ple', 'we', 'wt', 'tu', 'imp', 'ff', 'fo', 'sye',
+  'hk',
 }
 -- Those of them by which time alone may change what a lease call is answered.
 local CHANGES = { 'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp' }
@@ -264,6 +265,26 @@ function T.tick_memory(now)
   each_due('we', now, function(id)
     T.tick_worker(id, now)
   end)
+  T.tick_tidy(now)
+end
+
+-- ---- What nobody needs any more ----
+--
+-- 'hk' has what is to be looked at, by moment: 'g' and a queue's number, idle groups of it are to be forgotten.
+
+-- As soon as somebody ticks.
+function T.tidy_soon(what, queue)
+  T.timer_set('hk', db.space.last, what .. text(queue))
+end
+
+function T.tick_tidy(now)
+  -- Each may forget as much as a tick may of anything.
+  local member = Z.take_due('hk', now)
+  local queue = member and tonumber(sub(member, 2))
+  if queue and db.get('q', queue) then
+    T.forget_void_groups(queue)
+    T.drop_hidden_queue_if_idle(queue)
+  end
 end
 
 -- Forgets finished jobs of a member of their order, at most so many, and no more than until `over` bytes

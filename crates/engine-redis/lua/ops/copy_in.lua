@@ -105,10 +105,10 @@ function IN.turns(new)
   local q, rank = db.get('q', queue), -new.pr
   local turns = q.priorities[rank]
   if not turns then
-    turns = { v = 0, open = O.new(), idle = O.new(), groups = 0 }
+    turns = T.new_turns()
     q.priorities[rank] = turns
   end
-  turns.v = max(turns.v, new.v)
+  turns.v, turns.top = max(turns.v, new.v), max(turns.top, new.v, new.own)
   local name = T.group_key(queue, rank, new.g)
   local at = 'gn:' .. shard(name)
   if M.get(at, name) then

@@ -130,51 +130,22 @@ local function drop_queue(number)
   end
 end
 
--- A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
-local function drop_if_idle(number)
+-- Whether a queue holds nothing: no job (a finished one that is kept counts), no caller that waits for it, no group
+-- whose time is still remembered.
+local function is_idle(number)
   local q = db.get('q', number)
-  local jobs = q.waiting + q.scheduled + q.running + q.succeeded + q.failed + q.cancelled
-  if q.hidden and jobs == 0 and not T.has_takers(number) then
+  for _ in pairs(q.priorities) do
+    return false
+  end
+  return q.waiting + q.scheduled + q.running + q.succeeded + q.failed + q.cancelled == 0
+    and not T.has_takers(number)
+end
+
+-- A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
+function T.drop_hidden_queue_if_idle(number)
+  if number ~= CALLERS and db.get('q', number).hidden and is_idle(number) then
     drop_queue(number)
   end
-end
-
--- A deleted queue remembers no turns. Of so many groups that one step must not forget them all, the
--- time of those that are left is kept until their step comes. Whether all are forgotten.
-local function forget_turns(number)
-  local q = db.get('q', number)
-  local ranks, left = {}, floor(B.ITEMS_MAX / B.STEPS_MAX)
-  for rank in pairs(q.priorities) do
-    ranks[#ranks + 1] = rank
-  end
-  sort(ranks)
-  for _, rank in ipairs(ranks) do
-    local turns = q.priorities[rank]
-    local v = turns.v
-    turns.v = T.FOREVER
-    while left > 0 and q.priorities[rank] and turns.idle.n > 0 do
-      left = left - 1
-      T.forget_idle_groups(number, rank)
-    end
-    turns.v = v
-    if q.priorities[rank] and turns.idle.n > 0 then
-      return false
-    end
-  end
-  return true
-end
-
--- A step {'turns', number}.
-function T.step_turns(step)
-  local number = step[2]
-  if not db.get('q', number) then
-    return true
-  end
-  local done = forget_turns(number)
-  if done then
-    drop_if_idle(number)
-  end
-  return done
 end
 
 T.op('delete_queue', { 'write', 'allow-oom' }, function(args, now)
@@ -193,10 +164,14 @@ T.op('delete_queue', { 'write', 'allow-oom' }, function(args, now)
   forget_settings(number)
   q.asked_at, q.hidden = nil, true
   clear_pause(number)
-  if forget_turns(number) then
-    drop_if_idle(number)
-  else
-    T.go_on({ 'turns', number }, now)
+  local ranks = {}
+  for rank in pairs(q.priorities) do
+    ranks[#ranks + 1] = rank
   end
+  sort(ranks)
+  for _, rank in ipairs(ranks) do
+    T.void_turns(number, rank)
+  end
+  T.drop_hidden_queue_if_idle(number)
   return true
 end)

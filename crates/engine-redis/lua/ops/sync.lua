@@ -67,10 +67,8 @@ local function step_once(step, now)
     return T.step_doors(step)
   elseif step[1] == 'back' then
     return T.step_back(step)
-  elseif step[1] == 'staged' then
-    return T.step_staged(step)
   end
-  return T.step_turns(step, now)
+  return T.step_staged(step)
 end
 
 -- One portion of the step for this, or of the first.

@@ -98,16 +98,17 @@ function OUT.p(priorities)
   for rank, turns in pairs(priorities) do
     local n = #flat
     flat[n + 1], flat[n + 2], flat[n + 3] = rank, turns.v, OUT.o(turns.open)
-    flat[n + 4], flat[n + 5] = OUT.o(turns.idle), turns.groups
+    flat[n + 4], flat[n + 5], flat[n + 6], flat[n + 7] = OUT.o(turns.idle), turns.groups, turns.top, turns.waiting
   end
   return flat
 end
 
 function IN.p(flat)
   local priorities = {}
-  for i = 1, #flat, 5 do
+  for i = 1, #flat, 7 do
     priorities[flat[i]] = {
       v = flat[i + 1], open = IN.o(flat[i + 2]), idle = IN.o(flat[i + 3]), groups = flat[i + 4],
+      top = flat[i + 5], waiting = flat[i + 6],
     }
   end
   return priorities

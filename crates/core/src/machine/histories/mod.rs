@@ -6,6 +6,7 @@
 //! that was lost shows here. Mutants of the machine prove that these checks see what they look for.
 
 mod budget;
+mod forgetting;
 mod found;
 mod store;
 mod world;

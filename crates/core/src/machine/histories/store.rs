@@ -79,6 +79,11 @@ impl Store {
         }
     }
 
+    /// Rows of a kind.
+    pub(super) fn count(&self, kind: Kind) -> usize {
+        self.other.keys().filter(|key| key.kind == kind).count()
+    }
+
     pub(super) fn open(&self, config: Config, clock: Moment) -> Machine {
         let mut machine = Machine::new(config);
         let leases_last = Kind::ALL.iter().filter(|kind| **kind != Kind::Lease);

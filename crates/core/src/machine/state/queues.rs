@@ -29,8 +29,12 @@ pub(crate) struct GroupTurn {
 /// One priority of a queue.
 #[derive(Debug, Default)]
 pub(crate) struct PriorityTurns {
-    /// The virtual time of the last grant.
+    /// V: the virtual time of the last grant, or the highest finish since the priority was empty.
     pub v: u64,
+    /// The highest finish (`own`) that was ever booked here: V rises to it when nobody waits.
+    pub top: u64,
+    /// Jobs in its lanes, wherever these stand.
+    pub waiting: u64,
     pub groups: BTreeMap<Option<Group>, Slot>,
     /// Groups with an open lane: virtual time, arrival of the head, group.
     pub open: BTreeSet<(u64, u64, Slot)>,
@@ -38,6 +42,13 @@ pub(crate) struct PriorityTurns {
     pub idle: BTreeSet<(u64, Slot)>,
     /// A group with a name was here: the times have rows.
     pub grouped: bool,
+}
+
+impl PriorityTurns {
+    /// Whether there is an idle group whose time is not above V.
+    pub(crate) fn has_void(&self) -> bool {
+        self.idle.first().is_some_and(|(own, _)| *own <= self.v)
+    }
 }
 
 /// Live jobs of a queue; what of `waiting` is blocked.
@@ -95,5 +106,14 @@ impl Queue {
             out: None,
             since,
         }
+    }
+
+    /// Whether it holds nothing: no job (a finished one that is kept counts), no caller that waits
+    /// for it, no group whose time is still remembered.
+    pub(crate) fn is_idle(&self) -> bool {
+        let c = &self.counts;
+        c.waiting + c.scheduled + c.running + c.succeeded + c.failed + c.cancelled == 0
+            && self.takers.is_empty()
+            && self.priorities.is_empty()
     }
 }

@@ -52,6 +52,8 @@ pub(crate) struct Space {
     pub queues: Slots<Queue>,
     pub queue_by_name: BTreeMap<QueueName, Slot>,
     pub queue_pauses: Timers<Slot>,
+    /// Queues and negated priorities with more idle groups to forget than one step may: the next tick goes on.
+    pub void_turns: BTreeSet<(Slot, i16)>,
     pub groups: Slots<GroupTurn>,
     pub bundles: Slots<Bundle>,
     pub lanes: Slots<Lane>,
@@ -125,6 +127,7 @@ impl Space {
             queues,
             queue_by_name: Default::default(),
             queue_pauses: Default::default(),
+            void_turns: Default::default(),
             groups: Default::default(),
             bundles: Default::default(),
             lanes: Default::default(),
@@ -185,7 +188,7 @@ pub(crate) struct Out {
     pub ended: HashMap<JobId, Seq>,
     /// Archived jobs that went.
     pub purged: Vec<(crate::job::JobState, u64)>,
-    pub forgotten_turns: Vec<(Slot, i16, Option<Group>)>,
+    pub forgotten_turns: Vec<(QueueName, i16, Option<Group>)>,
     /// Numbers as they were written last.
     pub written: Option<(Fence, u64, u64)>,
 }

@@ -241,6 +241,12 @@ function A.queue(number, known_as)
     A.check_set(turns.open, T.turns_open(number, rank), 'the order', name)
     A.check_set(turns.idle, T.turns_idle(number, rank), 'the list of idle groups', name)
     A.add('turns_said', 'all', turns.open.n)
+    A.add('said_turns_waiting', 'all', turns.waiting)
+    A.check(turns.waiting > 0 or turns.v >= turns.top, '%s: nobody waits in priority %d, and V is %d of %d', name,
+      -rank, turns.v, turns.top)
+    local idle, own = O.first(turns.idle, T.turns_idle(number, rank))
+    A.check(not idle or own > turns.v or Z.score('hk', 'g' .. text(number)),
+      '%s: groups are remembered for nothing', name)
     if A.sums then
       local groups = A.sum_of('groups', text(number) .. ':' .. text(rank))
       A.check(not groups or groups == turns.groups, '%s: %d groups of priority %d, it says %d', name,
