@@ -33,6 +33,7 @@ mod order;
 mod outcomes;
 mod patch;
 mod pauses;
+mod place;
 mod pools;
 mod push;
 mod queues;

@@ -42,6 +42,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/ending.lua", include_str!("../lua/machine/ending.lua")),
     ("machine/waiting.lua", include_str!("../lua/machine/waiting.lua")),
     ("machine/serve.lua", include_str!("../lua/machine/serve.lua")),
+    ("machine/place.lua", include_str!("../lua/machine/place.lua")),
     ("machine/blocks.lua", include_str!("../lua/machine/blocks.lua")),
     ("machine/short_way.lua", include_str!("../lua/machine/short_way.lua")),
     ("machine/short_push.lua", include_str!("../lua/machine/short_push.lua")),

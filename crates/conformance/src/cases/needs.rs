@@ -37,6 +37,15 @@ macro_rules! sentences_of_needs {
                 an_observation_holds_for_so_long
                 work_outside_beyond_the_cap_evicts_nobody
             }
+            place {
+                groups_stand_in_a_line_by_their_turns
+                shares_decide_the_places
+                priorities_go_before_groups_in_a_line
+                queues_of_one_line_take_turns_by_name
+                a_ready_job_is_behind_those_that_are_granted_first
+                a_group_that_had_turns_stands_behind_one_that_had_none
+                a_caller_is_told_its_own_place
+            }
             locks {
                 a_lock_needs_no_preparation
                 a_lock_is_not_reentrant

@@ -92,19 +92,19 @@ impl Space {
             });
         }
         let arrival = self.jobs[slot].arrival;
-        if q.place != Place::Open
-            && let Some(limit) = q.limit
-        {
-            let ahead = self.ahead_in_queue(slot, lane);
+        if let (Place::Parked(door) | Place::Misfit(door), Some(limit)) = (q.place, q.limit) {
+            let ahead = self.ahead_at_door(door, lane, arrival);
             let mut why = self.explain_limit(limit, 1, 1, None, now);
-            why.iter_mut().for_each(|why| why.position = Some(ahead + 1));
+            why.iter_mut().for_each(|why| {
+                (why.ahead, why.position) = (Some(ahead), Some(ahead + 1));
+            });
             reasons.extend(why);
         }
         if let Some((door, entry)) = self.where_parked(lane) {
             reasons.extend(self.explain_door(door, entry, lane, arrival, now));
             return reasons;
         }
-        let ahead = self.ahead_in_queue(slot, lane);
+        let ahead = self.ahead_in_queue(lane, arrival);
         if ahead > 0 {
             reasons.push(Reason {
                 name: Some(name.clone()),
@@ -174,73 +174,6 @@ impl Space {
             }
             (Place::Open, Place::Open) => None,
         }
-    }
-
-    /// Jobs of its queue that go before a ready one: those of higher priority, and those of its own
-    /// that arrived before. At most a thousand lanes are counted.
-    fn ahead_in_queue(&self, slot: Slot, lane: Slot) -> u64 {
-        let arrival = self.jobs[slot].arrival;
-        let key = &self.lanes[lane].key;
-        let own_rank = super::order::rank_of(key.priority);
-        let mut ahead = 0;
-        let mut looked = 0;
-        for (rank, turns) in self.queues[key.queue].priorities.range(..=own_rank) {
-            for (_, _, group) in &turns.open {
-                for (_, bundle) in &self.groups[*group].open {
-                    for (_, other) in &self.bundles[*bundle].open {
-                        looked += 1;
-                        if looked > ITEMS_MAX {
-                            return ahead;
-                        }
-                        let line = &self.lanes[*other].line;
-                        let before = if *rank < own_rank { line.len() } else { line.rank(arrival) };
-                        ahead += before as u64;
-                    }
-                }
-            }
-        }
-        ahead
-    }
-
-    /// Jobs that stand before one at a door, of its own queue. At most a thousand entries are
-    /// counted.
-    fn ahead_at_door(&self, door: Slot, lane: Slot, arrival: u64) -> u64 {
-        let key = &self.lanes[lane].key;
-        let own_rank = super::order::rank_of(key.priority);
-        let Some(line) = self.doors[door].lines.get(&key.queue) else {
-            return self.lanes[lane].line.rank(arrival) as u64;
-        };
-        let mut ahead = 0;
-        let mut looked = 0;
-        let marked = line.marked.iter().map(|first| (i16::MIN, first.1));
-        let ordered = line
-            .order
-            .iter()
-            .filter_map(|(rank, _, _, group)| line.groups.get(group).map(|group| (*rank, group)));
-        let ordered = ordered.flat_map(|(rank, g)| g.entries.iter().map(move |e| (rank, e.1)));
-        for (rank, entry) in marked.chain(ordered) {
-            let lanes: Vec<Slot> = match entry {
-                Entry::Lane(lane) => vec![lane],
-                Entry::Bundle(bundle) => {
-                    self.bundles[bundle].open.iter().take(ITEMS_MAX).map(|l| l.1).collect()
-                }
-                Entry::Queue(_) => Vec::new(),
-            };
-            for other in lanes {
-                looked += 1;
-                if looked > ITEMS_MAX {
-                    return ahead;
-                }
-                let line = &self.lanes[other].line;
-                let before = match rank.cmp(&own_rank) {
-                    std::cmp::Ordering::Less if other != lane => line.len(),
-                    std::cmp::Ordering::Greater => 0,
-                    _ => line.rank(arrival),
-                };
-                ahead += before as u64;
-            }
-        }
-        ahead
     }
 
     fn explain_door(
@@ -445,27 +378,29 @@ impl Space {
         }]
     }
 
-    /// Why needs that were asked for alone are not granted now.
-    pub(crate) fn reasons_for_needs(&self, needs: &[HeldNeed], now: Moment) -> Vec<Reason> {
-        let lane = Slot::MAX;
+    /// Why a caller who waits for needs alone is not granted them now.
+    pub(crate) fn reasons_of_caller(&self, caller: Slot, now: Moment) -> Vec<Reason> {
+        let (lane, arrival) = (self.callers[caller].lane, self.callers[caller].arrival);
+        let stands_at = self.where_parked(lane).map(|(door, _)| door);
+        let nobody = Slot::MAX;
         let mut reasons = Vec::new();
-        for need in needs {
-            if self.need_fit(need, lane, now) == Fit::Yes {
+        for need in self.lanes[lane].key.needs.iter() {
+            if self.need_fit(need, nobody, now) == Fit::Yes {
                 continue;
             }
             reasons.extend(match need {
                 HeldNeed::Limit { limit, weight, cost, .. } => {
-                    self.explain_limit(*limit, *weight, *cost, Some(lane), now)
+                    self.explain_limit(*limit, *weight, *cost, Some(nobody), now)
                 }
                 HeldNeed::Pool { pool, which, count, .. } => {
-                    self.explain_pool(*pool, which, *count, lane, now)
+                    self.explain_pool(*pool, which, *count, nobody, now)
                 }
             });
-            if let Some(door) = self.door_of(need)
-                && let Some(line) = self.doors[door].lines.get(&CALLERS)
+            // It has a place in one line only: that of the first need that it lacks.
+            if let Some(door) = stands_at.filter(|door| self.door_of(need) == Some(*door))
                 && let Some(last) = reasons.last_mut()
             {
-                last.position = Some(line.waiting.max(1));
+                last.position = Some(self.ahead_at_door(door, lane, arrival) + 1);
             }
         }
         reasons

@@ -29,6 +29,7 @@ mod line;
 mod marks;
 mod mutant;
 mod order;
+mod place;
 mod pools;
 mod restore;
 pub mod rows;

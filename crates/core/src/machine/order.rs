@@ -412,24 +412,28 @@ impl Space {
         }
     }
 
+    /// How far a group's time goes by one grant.
+    pub(crate) fn turn_unit(&self, group: Slot) -> u64 {
+        let g = &self.groups[group];
+        let shares = &self.queues[g.queue].settings.shares;
+        let shares = g.name.as_ref().and_then(|name| shares.get(name)).copied().unwrap_or(1);
+        SHARE_UNIT / u64::from(shares.max(1))
+    }
+
     /// Books a grant of a group: start-time fair queuing.
     pub(crate) fn book_turn(&mut self, lane: Slot) {
         let group = self.bundles[self.lanes[lane].bundle].group;
         let g = &self.groups[group];
         let (queue, rank, own) = (g.queue, rank_of(g.priority), g.own);
-        let q = &mut self.queues[queue];
-        let shares = match &g.name {
-            Some(name) => q.settings.shares.get(name).copied().unwrap_or(1),
-            None => 1,
-        };
-        let Some(turns) = q.priorities.get_mut(&rank) else { return };
+        let unit = self.turn_unit(group);
+        let Some(turns) = self.queues[queue].priorities.get_mut(&rank) else { return };
         let start = own.max(turns.v);
         turns.v = start;
         let grouped = turns.grouped;
         let g = &mut self.groups[group];
         let idle = g.bundles.is_empty();
         debug_assert!(!idle, "a group that is granted has a bundle");
-        let finish = start + SHARE_UNIT / u64::from(shares.max(1));
+        let finish = start + unit;
         g.own = finish;
         turns.top = turns.top.max(finish);
         // Its key has changed, not its head.

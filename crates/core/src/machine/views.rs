@@ -2,7 +2,7 @@
 
 use super::state::{DoorKey, Slot, Space};
 use super::stored::lease_id;
-use crate::bounds::{HOLDERS_SHOWN, LINE_SHOWN, WORKER_US};
+use crate::bounds::{HOLDERS_SHOWN, WORKER_US};
 use crate::job::JobState;
 use crate::lease::{Fence, HeldResource, LeaseSummary};
 use crate::names::LimitName;
@@ -141,38 +141,13 @@ impl Space {
                 .filter(|until| *until > now && *until < Moment::MAX),
             holders: state.map_or_else(Vec::new, |(_, l)| self.holders(l.holders.iter())),
             line: match door {
-                Some(door) if line => self.line_at(door),
+                Some(door) if line => {
+                    let line = self.line_at(door).into_iter();
+                    line.map(|(queue, slot)| self.waiter(queue, slot)).collect()
+                }
                 _ => Vec::new(),
             },
         }
-    }
-
-    /// The first in line at a door, queue by queue.
-    pub(crate) fn line_at(&self, door: Slot) -> Vec<Waiter> {
-        let mut line = Vec::new();
-        for (queue, at_door) in &self.doors[door].lines {
-            let marked = at_door.marked.iter().map(|(_, entry)| *entry);
-            let ordered = at_door.order.iter().filter_map(|(.., group)| at_door.groups.get(group));
-            let ordered = ordered.flat_map(|group| group.entries.iter().map(|(_, entry)| *entry));
-            for entry in marked.chain(ordered) {
-                let lanes: Vec<Slot> = match entry {
-                    super::state::Entry::Lane(lane) => vec![lane],
-                    super::state::Entry::Bundle(bundle) => {
-                        self.bundles[bundle].open.iter().take(LINE_SHOWN).map(|l| l.1).collect()
-                    }
-                    super::state::Entry::Queue(_) => Vec::new(),
-                };
-                for lane in lanes {
-                    for (_, slot) in self.lanes[lane].line.iter().take(LINE_SHOWN) {
-                        if line.len() >= LINE_SHOWN {
-                            return line;
-                        }
-                        line.push(self.waiter(*queue, slot));
-                    }
-                }
-            }
-        }
-        line
     }
 
     fn waiter(&self, queue: Slot, slot: Slot) -> Waiter {

@@ -290,9 +290,8 @@ impl Space {
     /// The wait is over, or the same request came again: answered with an empty list.
     pub(crate) fn end_wait(&mut self, id: TakerId, now: Moment) {
         // Callers for needs alone are told what they waited for.
-        let caller = self.caller_by_taker.get(&id).map(|slot| self.callers[*slot].lane);
-        let needs = caller.map(|lane| self.lanes[lane].key.needs.clone());
-        let reasons = needs.map(|needs| self.reasons_for_needs(&needs, now)).unwrap_or_default();
+        let caller = self.caller_by_taker.get(&id).copied();
+        let reasons = caller.map(|slot| self.reasons_of_caller(slot, now)).unwrap_or_default();
         let known = self.forget_taker(id).is_some() || self.leave_line(id, now).is_some();
         if known {
             let next_at = self.next_change();

@@ -117,12 +117,14 @@ impl Space {
         let held = self.hold_needs(needs);
         let asker = Space::asker(ask);
         let until = now.plus(ask.wait);
-        let caller = NewCaller { taker, needs: held.clone(), asker, place, until };
+        let caller = NewCaller { taker, needs: held, asker, place, until };
         match self.call(caller, now) {
             Ok(Called::Granted(granted)) => Ok(LeaseOutcome::Now(granted)),
             Ok(Called::Waits) if ask.wait > Span::ZERO => Ok(LeaseOutcome::Waits),
             Ok(Called::Waits) => {
-                let reasons = self.reasons_for_needs(&held, now);
+                let caller = self.caller_by_taker.get(&taker).copied();
+                let reasons =
+                    caller.map(|slot| self.reasons_of_caller(slot, now)).unwrap_or_default();
                 self.drop_wait(taker, now);
                 Ok(self.nothing(reasons))
             }

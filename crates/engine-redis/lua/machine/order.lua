@@ -447,7 +447,7 @@ function T.order_group(group)
 end
 
 -- How far a group's time goes by one grant.
-local function unit_of(queue, g)
+function T.turn_unit(queue, g)
   local settings = g.name and T.queue_settings(queue)
   local shares = settings and settings.shares and settings.shares[g.name] or 1
   return floor(B.SHARE_UNIT / max(shares, 1))
@@ -467,7 +467,7 @@ function T.book_turns(lane, n)
   if not turns then
     return
   end
-  local unit = unit_of(queue, g)
+  local unit = T.turn_unit(queue, g)
   turns.v = max(g.own, turns.v) + (n - 1) * unit
   g.own = turns.v + unit
   turns.top = max(turns.top, g.own)
@@ -510,8 +510,8 @@ function T.heads_taken(lane, n, now)
     local _, key = O.first(open, at)
     first = key
   end
-  turns.v = max(g.own, turns.v) + (n - 1) * unit_of(queue, g)
-  g.own = turns.v + unit_of(queue, g)
+  turns.v = max(g.own, turns.v) + (n - 1) * T.turn_unit(queue, g)
+  g.own = turns.v + T.turn_unit(queue, g)
   turns.top = max(turns.top, g.own)
   b.ordered, g.ordered, g.ordered_own = first, first, first and g.own
   if first then

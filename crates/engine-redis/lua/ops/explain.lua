@@ -7,127 +7,6 @@
 -- for a job that is next; at most a thousand lanes and a thousand resources are looked at for one that
 -- is far behind.
 
--- Before the rank of every priority.
-local BEFORE_ALL = -1000
-
--- A lane's place among those of its queue that do not stand at a door is counted in lines, whose
--- length has no bound. A line is a list in order of arrival, and each item says how many were put in before it:
--- so the place is searched by halves, twenty looks into a list of a million. Tombstones in it are taken off as
--- long as they are few.
-local function rank_in_list(line, key, arrival)
-  local low, high = 0, call('LLEN', db.prefix .. key)
-  if high == 0 then
-    return 0
-  end
-  local _, _, _, gone = T.line_item(call('LINDEX', db.prefix .. key, 0))
-  gone = gone + line.skip
-  local before = gone
-  while low < high do
-    local mid = floor((low + high) / 2)
-    local first, _, many, pos = T.line_item(call('LINDEX', db.prefix .. key, mid))
-    if first < arrival then
-      low, before = mid + 1, pos + min(many, arrival - first)
-    else
-      high = mid
-    end
-  end
-  return max(before - gone, 0)
-end
-
--- How many of a lane's jobs stand before an arrival.
-local function rank(lane, arrival)
-  local line, key = db.get('l', lane).line, T.lane_line(lane)
-  if not line.big then
-    return L.rank(line, key, arrival, line.n)
-  end
-  local n = rank_in_list(line, key, arrival)
-  if line.aside > 0 then
-    n = n + call('ZCOUNT', db.prefix .. key .. 'r', '-inf', '(' .. text(arrival))
-  end
-  if line.dead > 0 and line.dead <= B.ITEMS_MAX then
-    for _, dead in ipairs(call('HKEYS', db.prefix .. key .. 'x')) do
-      if tonumber(dead) < arrival then
-        n = n - 1
-      end
-    end
-  end
-  return n
-end
-
--- Jobs of its queue that go before a ready one: those of higher priority, and those of its own that
--- arrived before. At most a thousand lanes are counted.
-local function ahead_in_queue(lane, arrival)
-  local l = db.get('l', lane)
-  local own_rank, ahead, looked = -l.priority, 0, 0
-  local ranks = {}
-  for at in pairs(db.see('q', l.queue).priorities) do
-    if at <= own_rank then
-      ranks[#ranks + 1] = at
-    end
-  end
-  sort(ranks)
-  for _, at in ipairs(ranks) do
-    for turn in O.each(T.turns(l.queue, at).open, T.turns_open(l.queue, at)) do
-      local group = tonumber(sub(turn, 18))
-      for bundle in O.each(db.get('g', group).open, T.group_open(group)) do
-        local number = tonumber(bundle)
-        for other in O.each(db.get('b', number).open, T.bundle_open(number)) do
-          looked = looked + 1
-          if looked > B.ITEMS_MAX then
-            return ahead
-          end
-          other = tonumber(other)
-          ahead = ahead + (at < own_rank and db.get('l', other).line.n or rank(other, arrival))
-        end
-      end
-    end
-  end
-  return ahead
-end
-
--- Jobs that stand before one at a door, of its own queue. At most a thousand entries are counted.
-local function ahead_at_door(door, lane, arrival)
-  local l = db.get('l', lane)
-  local own_rank, queue = -l.priority, l.queue
-  local line = T.find_line(door, queue)
-  if not line then
-    return rank(lane, arrival)
-  end
-  local ahead, looked = 0, 0
-  -- Counts one lane that stands under a rank; false if that was enough.
-  local function count(other, at)
-    looked = looked + 1
-    if looked > B.ITEMS_MAX then
-      return false
-    end
-    if at < own_rank and other ~= lane then
-      ahead = ahead + db.get('l', other).line.n
-    elseif at <= own_rank then
-      ahead = ahead + rank(other, arrival)
-    end
-    return true
-  end
-  for _, entry in ipairs(T.line_some(door, queue, line, B.ITEMS_MAX)) do
-    local number = tonumber(sub(entry, 2))
-    if byte(entry) == 108 then
-      -- One that reserves stands before all others.
-      local at = db.see('l', number).marked and BEFORE_ALL or -db.get('l', number).priority
-      if not count(number, at) then
-        return ahead
-      end
-    else
-      local b = db.get('b', number)
-      local at = -db.get('g', b.group).priority
-      for other in O.each(b.open, T.bundle_open(number)) do
-        if not count(tonumber(other), at) then
-          return ahead
-        end
-      end
-    end
-  end
-  return ahead
-end
-
 -- When so many permits have rested; at most a thousand are looked at.
 local function rested_at(name, missing)
   local sum, looked = 0, 0
@@ -294,7 +173,7 @@ local function explain_door(place, lane, arrival, now)
       break
     end
   end
-  local ahead = ahead_at_door(door, lane, arrival)
+  local ahead = T.ahead_at_door(door, lane, arrival)
   for _, reason in ipairs(reasons) do
     reason.ahead, reason.position = ahead, ahead + 1
   end
@@ -344,9 +223,9 @@ local function explain_waiting(job, now)
     }
   end
   if q.place and q.limit then
-    local position = ahead_in_queue(lane, job.arrival) + 1
+    local ahead = T.ahead_at_door(q.place.door, lane, job.arrival)
     for _, reason in ipairs(explain_limit(q.limit, 1, 1, nil, now)) do
-      reason.position = position
+      reason.ahead, reason.position = ahead, ahead + 1
       reasons[#reasons + 1] = reason
     end
   end
@@ -357,7 +236,7 @@ local function explain_waiting(job, now)
     end
     return reasons
   end
-  local ahead = ahead_in_queue(lane, job.arrival)
+  local ahead = T.ahead_in_queue(lane, job.arrival)
   if ahead > 0 then
     reasons[#reasons + 1] = { kind = 'behind', name = q.name, ahead = ahead, position = ahead + 1 }
   end
@@ -365,17 +244,21 @@ local function explain_waiting(job, now)
   return reasons
 end
 
--- Why needs that were asked for alone are not granted now.
-function T.reasons_for_needs(needs, now)
-  local reasons = {}
-  for _, need in ipairs(needs) do
+-- Why a caller who waits for needs alone is not granted them now.
+function T.reasons_of_caller(number, now)
+  local caller = db.see('ca', number)
+  local lane, reasons = caller.lane, {}
+  local l = db.get('l', lane)
+  local place = l.place or db.get('b', l.bundle).place
+  for _, need in ipairs(l.needs) do
     if T.need_fit(need, nil, now) ~= 'yes' then
       for _, reason in ipairs(explain_need(need, nil, now)) do
         reasons[#reasons + 1] = reason
       end
-      local line, last = T.find_line(T.door_key(need), CALLERS), reasons[#reasons]
-      if line and last then
-        last.position = max(line.waiting, 1)
+      -- It has a place in one line only: that of the first need that it lacks.
+      local last = reasons[#reasons]
+      if last and place and place.door == T.door_key(need) then
+        last.position = T.ahead_at_door(place.door, lane, caller.arrival) + 1
       end
     end
   end

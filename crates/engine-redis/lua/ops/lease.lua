@@ -145,7 +145,7 @@ local function lease_needs(args, now)
   elseif args.wait > 0 then
     return { leases = {}, waits = true }
   end
-  local reasons = T.reasons_for_needs(needs, now)
+  local reasons = T.reasons_of_caller(number, now)
   T.leave_line(number, now)
   return { leases = {}, next_at = T.next_change(), reasons = reasons }
 end
@@ -164,7 +164,7 @@ T.op('drop_wait', { 'write', 'allow-oom' }, function(args, now)
   if not T.forget_taker(args.taker) then
     local number = T.caller_by_taker(args.taker)
     if number then
-      reply.reasons = T.reasons_for_needs(db.get('l', db.see('ca', number).lane).needs, now)
+      reply.reasons = T.reasons_of_caller(number, now)
       T.leave_line(number, now)
     end
   end

@@ -206,42 +206,11 @@ local function waiter(queue, slot)
   return { job.id, db.get('q', queue).name, job.run_at }
 end
 
--- The first in line at a door, queue by queue.
-function T.line_at(door)
-  local waiters, queues = {}, 0
-  local function stand(queue, lane)
-    local n = 0
-    for _, slot in L.each(db.get('l', lane).line, T.lane_line(lane)) do
-      if n >= B.LINE_SHOWN or #waiters >= B.LINE_SHOWN then
-        return
-      end
-      n = n + 1
-      waiters[#waiters + 1] = waiter(queue, slot)
-    end
-  end
-  for _, queue in O.each(db.get('d', door).lines, T.door_lines(door)) do
-    queues = queues + 1
-    if queues > B.ITEMS_MAX then
-      break
-    end
-    for _, entry in ipairs(T.line_some(door, queue, T.find_line(door, queue), B.LINE_SHOWN)) do
-      local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
-      if kind == 'l' then
-        stand(queue, number)
-      elseif kind == 'b' then
-        local lanes = 0
-        for lane in O.each(db.get('b', number).open, T.bundle_open(number)) do
-          lanes = lanes + 1
-          if lanes > B.LINE_SHOWN or #waiters >= B.LINE_SHOWN then
-            break
-          end
-          stand(queue, tonumber(lane))
-        end
-      end
-      if #waiters >= B.LINE_SHOWN then
-        return waiters
-      end
-    end
+-- The first in line at a door.
+local function line_at(door)
+  local waiters = {}
+  for i, first in ipairs(T.first_at(door)) do
+    waiters[i] = waiter(first[1], first[2])
   end
   return waiters
 end
@@ -283,7 +252,7 @@ function T.limit_view(name, line, now)
     name = name, template = template, concurrency = cap, rate = settings.rate, gap = settings.gap,
     in_use = in_use, external = external, waiting = waiting,
     over_limit = cap and max(in_use + external - cap, 0) or 0, paused_until = till, holders = holders,
-    line = line and door and T.line_at('l' .. name) or nil,
+    line = line and door and line_at('l' .. name) or nil,
   }
 end
 

@@ -162,27 +162,6 @@ function T.line_marked(door, queue, line)
   return (O.first(line.marked, line_marked(door, queue)))
 end
 
--- The first entries of a line, at most so many: those that reserve, then each group's in turn.
-function T.line_some(door, queue, line, most)
-  local entries = {}
-  for entry in O.each(line.marked, line_marked(door, queue)) do
-    entries[#entries + 1] = entry
-    if #entries >= most then
-      return entries
-    end
-  end
-  for order in O.each(line.order, line_order(door, queue)) do
-    local id = at_door_id(door, queue, tonumber(sub(order, 37)))
-    for entry in O.each(db.get('dg', id).entries, at_door_entries(id)) do
-      entries[#entries + 1] = entry
-      if #entries >= most then
-        return entries
-      end
-    end
-  end
-  return entries
-end
-
 -- Takes an entry away from its door and opens it; the door, or nil if it stood open.
 function T.unpark(entry)
   local record = T.entry_record(entry)
