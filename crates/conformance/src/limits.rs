@@ -280,3 +280,29 @@ pub(crate) async fn work_outside_beyond_the_cap_evicts_nobody(b: &mut Bench) {
     b.hold([need("l")]).await;
     b.denied([need("l")]).await;
 }
+
+pub(crate) async fn a_second_delete_forgets_an_observation(b: &mut Bench) {
+    b.set_limit("l", cap(5)).await;
+    b.ok(ObserveLimit { limit: limit("l"), external: 3, hold: None }).await;
+    b.ok(DeleteLimit { limit: limit("l") }).await;
+    assert_eq!(b.limit("l").await.external, 3, "it stays readable");
+    b.ok(DeleteLimit { limit: limit("l") }).await;
+    b.refused(Code::LimitNotFound, GetLimit { limit: limit("l") }).await;
+    b.refused(Code::LimitNotFound, DeleteLimit { limit: limit("l") }).await;
+    b.set_limit("l", cap(5)).await;
+    assert_eq!(b.limit("l").await.external, 0);
+}
+
+pub(crate) async fn an_observation_of_a_deleted_limit_ends_in_a_day(b: &mut Bench) {
+    for name in ["gone", "stays"] {
+        b.set_limit(name, cap(5)).await;
+        b.ok(ObserveLimit { limit: limit(name), external: 3, hold: None }).await;
+    }
+    b.pass(hours(30)).await;
+    b.ok(DeleteLimit { limit: limit("gone") }).await;
+    b.pass(hours(23)).await;
+    assert_eq!(b.limit("gone").await.external, 3);
+    b.pass(hours(2)).await;
+    b.refused(Code::LimitNotFound, GetLimit { limit: limit("gone") }).await;
+    assert_eq!(b.limit("stays").await.external, 3, "it is set, so what was said of it holds");
+}

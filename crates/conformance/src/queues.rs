@@ -153,3 +153,29 @@ pub(crate) async fn a_queue_limit_may_be_a_rate(b: &mut Bench) {
     b.pass(ms(200)).await;
     assert_eq!(b.take_all("q", 3).await.len(), 1);
 }
+
+pub(crate) async fn a_queue_that_nobody_needs_is_forgotten_in_a_day(b: &mut Bench) {
+    b.push(job("once")).await;
+    b.settle(succeeded(&b.take("once").await)).await;
+    b.none("asked").await;
+    b.push(job("waits").delay(hours(100))).await;
+    let shares = std::collections::BTreeMap::from([(group("a"), 3)]);
+    b.set_queue("set", QueueSettings { shares, ..QueueSettings::default() }).await;
+    b.ok(PauseQueue { queue: queue("paused"), until: None }).await;
+    b.pass(hours(23)).await;
+    b.none("asked").await;
+    b.queue("once").await;
+    b.pass(hours(3)).await;
+    b.refused(Code::QueueNotFound, GetQueue { queue: queue("once") }).await;
+    for name in ["asked", "waits", "set", "paused"] {
+        b.queue(name).await;
+    }
+    b.pass(hours(26)).await;
+    b.refused(Code::QueueNotFound, GetQueue { queue: queue("asked") }).await;
+    let there = b.ok(GetStats).await.queues;
+    let names: Vec<&str> = there.keys().map(|name| name.as_str()).collect();
+    assert_eq!(names, ["paused", "set", "waits"]);
+    // It begins anew.
+    b.push(job("once").id("again")).await;
+    b.take_job("once", "again").await;
+}

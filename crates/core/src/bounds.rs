@@ -97,6 +97,10 @@ pub const STUB_US: u64 = 60 * SECOND_US;
 pub const PLACE_US: u64 = 5 * SECOND_US;
 /// A worker, and the interest in a queue, is forgotten after so long without a call.
 pub const WORKER_US: u64 = 60 * SECOND_US;
+/// What holds nothing and is set by nobody is forgotten so long after its last use.
+pub const FORGET_US: u64 = 86_400 * SECOND_US;
+/// What could not be forgotten yet, since it still held something, is looked at again after this.
+pub const FORGET_AGAIN_US: u64 = 3_600 * SECOND_US;
 /// Only a queue that was asked for within this may hold a reservation.
 pub const ASKED_US: u64 = 5 * SECOND_US;
 /// Between two ticks at most this, while leases exist; see [`DEAF_US`].

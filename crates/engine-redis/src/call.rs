@@ -5,6 +5,7 @@
 //! nothing that may have happened is ever repeated here.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -115,6 +116,12 @@ impl Caller {
     fn heard<R>(&self, operation: &str, answered: &mut Answered<R>, on_way: OnWay) {
         let OnWay { sent, received } = on_way;
         self.space.timer.heard(answered.now, answered.due, sent);
+        let said = self.space.said.load(Ordering::Acquire);
+        if self.shared.of_spaces.is_some() && !said && answered.due.is_some() && operation != "tick"
+        {
+            // The namespace was not there when it was ticked; now it is, and is to be told.
+            self.space.timer.look();
+        }
         let left = answered.learns.map(|until| until.saturating_sub(answered.now));
         let known = &self.space.known;
         known.heard_learning(left, received);

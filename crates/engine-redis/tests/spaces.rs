@@ -8,7 +8,7 @@ use tenure_core::job::{JobState, Need, NewJob};
 use tenure_core::lease::{Ending, LeaseView, ReasonKind, SettleItem};
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, WorkerId};
 use tenure_core::requests::{
-    ExplainJob, GetStats, Lease, Operation, Push, PushAnswer, PutLimit, Settle,
+    ExplainJob, GetQueue, GetStats, Lease, Operation, Push, PushAnswer, PutLimit, Settle,
 };
 use tenure_core::secret::Json;
 use tenure_core::settings::LimitSettings;
@@ -207,4 +207,24 @@ async fn the_store_takes_the_bytes_that_its_server_says() {
     .await;
     let after = ok(&engine, GetStats).await.store.bytes;
     assert!(before > 0 && after > before + 20 * 200_000, "{before} {after}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_only_asks_makes_no_namespace() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let address = Address::parse(&server.url()).expect("the address of the fixture is one");
+    let engine = open(Options::testing(address));
+    ok(&engine, GetStats).await;
+    let get = GetQueue { queue: queue("nowhere") };
+    assert!(engine.run(&ns(), get).await.is_err());
+    for _ in 0..3 {
+        assert!(!engine.testing_tick(&ns()).await.expect("it ticks"), "nothing is due");
+    }
+    assert_eq!(server.must(&["EXISTS", "tenure:{default}m"]).text(), "0");
+    push(&engine, vec![job("q", "a")]).await;
+    engine.testing_tick(&ns()).await.expect("it ticks");
+    assert_eq!(server.must(&["EXISTS", "tenure:{default}m"]).text(), "1");
 }

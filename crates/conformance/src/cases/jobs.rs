@@ -98,6 +98,7 @@ macro_rules! sentences_of_jobs {
             }
             queues {
                 a_queue_exists_from_its_first_use
+                a_queue_that_nobody_needs_is_forgotten_in_a_day
                 a_put_replaces_all_settings
                 a_patch_changes_what_it_names
                 jobs_are_counted_by_state

@@ -36,6 +36,8 @@ macro_rules! sentences_of_needs {
                 work_outside_fills_a_limit
                 an_observation_holds_for_so_long
                 work_outside_beyond_the_cap_evicts_nobody
+                a_second_delete_forgets_an_observation
+                an_observation_of_a_deleted_limit_ends_in_a_day
             }
             place {
                 groups_stand_in_a_line_by_their_turns

@@ -218,7 +218,7 @@ impl<'a> CopiedRows<'a> {
         match item {
             Item::Queue(Queue { name, settings, paused_until, since }) => {
                 let paused_until = paused_until.map(Moment::us);
-                let row = QueueRow { settings, paused_until, since: since.us() };
+                let row = QueueRow { settings, paused_until, since: since.us(), used_at: 0 };
                 self.put(Kind::Queue, name.as_str(), &row);
             }
             Item::Setting(setting) => {
@@ -258,6 +258,7 @@ impl<'a> CopiedRows<'a> {
             resting: numbered.map(|(n, (at, weight))| (at.us(), n as u64, *weight)).collect(),
             external: limit.external,
             external_until: limit.external_until.map(Moment::us),
+            touched_at: 0,
         };
         self.put(Kind::Limit, limit.name.as_str(), &row);
     }
@@ -278,6 +279,7 @@ impl<'a> CopiedRows<'a> {
                 resting: Vec::new(),
                 external: 0,
                 external_until: None,
+                touched_at: 0,
             },
         };
         let n = row.resting.iter().map(|(_, n, _)| n + 1).max().unwrap_or(0);

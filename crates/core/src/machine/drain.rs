@@ -30,6 +30,9 @@ pub(crate) struct QueueRow {
     /// Microseconds; the greatest number is without end.
     pub paused_until: Option<u64>,
     pub since: u64,
+    /// The last use, to the hour; 0 if an earlier release wrote the row.
+    #[serde(default)]
+    pub used_at: u64,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -48,6 +51,9 @@ pub(crate) struct LimitRow {
     pub resting: Vec<(u64, u64, u32)>,
     pub external: u32,
     pub external_until: Option<u64>,
+    /// The last change by a call; 0 if an earlier release wrote the row.
+    #[serde(default)]
+    pub touched_at: u64,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -288,6 +294,7 @@ impl Space {
             resting: l.resting.iter().map(|((at, n), w)| (at.us(), *n, *w)).collect(),
             external: l.external,
             external_until: l.external_until.map(Moment::us),
+            touched_at: l.touched_at.us(),
         };
         if idle && !self.limits[limit].stored {
             return;
@@ -320,12 +327,14 @@ impl Space {
     }
 
     fn drain_queue(&mut self, queue: Slot) {
-        let Some(q) = self.queues.get(queue) else { return };
+        let Some(q) = self.queues.get_mut(queue) else { return };
         let Some(name) = q.name.clone().filter(|_| !q.hidden) else { return };
+        q.noted_at = q.used_at;
         let row = QueueRow {
             settings: q.settings.clone(),
             paused_until: q.paused_until.map(Moment::us),
             since: q.since.us(),
+            used_at: q.used_at.us(),
         };
         self.put(Kind::Queue, name.as_str(), json(&row));
     }

@@ -342,6 +342,7 @@ impl Space {
         life.lease = None;
         life.bytes = bytes;
         let job = self.forget_job(slot);
+        self.use_queue(queue, now);
         let counts = &mut self.queues[queue].counts;
         match state {
             JobState::Succeeded => counts.succeeded += 1,

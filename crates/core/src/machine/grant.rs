@@ -277,13 +277,17 @@ impl Space {
             if std::mem::take(&mut self.queues[queue].hidden) {
                 self.out.dirty_queues.insert(queue);
             }
+            self.use_queue(queue, now);
             return queue;
         }
         let limit = name.limit().map(|limit| self.limit_for(&limit));
         if let Some(limit) = limit {
             self.limits[limit].uses += 1;
         }
-        let queue = self.queues.insert(Queue::new(Some(name.clone()), limit, now));
+        let new = Queue::new(Some(name.clone()), limit, now);
+        let look_at = new.look_at;
+        let queue = self.queues.insert(new);
+        self.queue_ends.set(look_at, queue);
         self.out.dirty_queues.insert(queue);
         self.queue_by_name.insert(name.clone(), queue);
         queue

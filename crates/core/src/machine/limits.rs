@@ -7,7 +7,7 @@
 use super::doors::Fit;
 use super::mutant::{Mutant, forgets};
 use super::state::{Limit, Slot, Space};
-use crate::bounds::STEPS_MAX;
+use crate::bounds::{FORGET_US, STEPS_MAX};
 use crate::names::LimitName;
 use crate::settings::{LimitSettings, Rate};
 use crate::time::{Moment, Span};
@@ -45,6 +45,7 @@ impl Space {
             resting_sum: 0,
             external: 0,
             external_until: None,
+            touched_at: Moment::ZERO,
             tat: Moment::ZERO,
             paused_until: None,
             door: None,
@@ -60,18 +61,12 @@ impl Space {
     /// Drops a limit that nobody needs and that remembers nothing.
     pub(crate) fn drop_limit_if_idle(&mut self, limit: Slot) {
         let l = &self.limits[limit];
-        let busy = l.uses > 0
-            || l.in_use > 0
-            || !l.resting.is_empty()
-            || l.external > 0
-            || l.door.is_some()
-            || l.mark.is_some();
-        if busy {
+        if l.is_held() {
             return;
         }
         let debt = l.tat.max(l.paused_until.unwrap_or_default());
-        if debt > self.last {
-            // Its debt is over then; until then it is remembered.
+        if l.external > 0 || debt > self.last {
+            // It is remembered until its debt is over, or its observation.
             self.arm_limit(limit);
             return;
         }
@@ -239,6 +234,12 @@ impl Space {
         self.limit_due(limit);
     }
 
+    /// Whether nothing but an observation or a pause is left of a limit that nobody has set any more.
+    fn is_left_over(&self, limit: Slot) -> bool {
+        let l = &self.limits[limit];
+        !l.is_held() && (l.external > 0 || l.paused_until.is_some()) && !self.is_set(limit)
+    }
+
     /// The limit may serve more than before.
     pub(crate) fn limit_due(&mut self, limit: Slot) {
         if let Some(door) = self.limits[limit].door {
@@ -248,6 +249,7 @@ impl Space {
 
     /// Sets the limit's timer to the next moment at which time changes it.
     pub(crate) fn arm_limit(&mut self, limit: Slot) {
+        let left_over = self.is_left_over(limit);
         let l = &mut self.limits[limit];
         let mut next = l.resting.first_key_value().map(|((at, _), _)| *at);
         let mut sooner = |at: Moment| next = Some(next.map_or(at, |next| next.min(at)));
@@ -259,6 +261,9 @@ impl Space {
         }
         if l.uses == 0 && l.in_use == 0 && l.tat > self.last {
             sooner(l.tat);
+        }
+        if left_over {
+            sooner(l.touched_at.plus(Span::from_us(FORGET_US)));
         }
         if l.timer == next {
             return;
@@ -292,6 +297,12 @@ impl Space {
         if l.paused_until.is_some_and(|until| until <= now) {
             l.paused_until = None;
         }
+        if self.is_left_over(limit) {
+            let l = &mut self.limits[limit];
+            if l.touched_at.plus(Span::from_us(FORGET_US)) <= now {
+                (l.external, l.external_until, l.paused_until) = (0, None, None);
+            }
+        }
         self.out.dirty_limits.insert(limit);
         self.arm_limit(limit);
         self.limit_due(limit);
@@ -324,6 +335,8 @@ impl Space {
             self.door_due(door);
         }
         self.recheck_marks_of(limit, now);
+        // What is left of it goes in a day, or stays from now on.
+        self.arm_limit(limit);
     }
 
     /// One step through the family of a changed template; `false` if there is none.

@@ -34,6 +34,7 @@ mod pools;
 mod restore;
 pub mod rows;
 mod slots;
+mod space;
 pub(crate) mod state;
 pub(crate) mod stored;
 mod tick;
@@ -45,7 +46,7 @@ use std::collections::BTreeMap;
 
 use budget::class_index;
 pub use restore::BadRow;
-use rows::{Archive, DataKey, Kind, LiveRow, Rows};
+use rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
 use state::Space;
 pub use state::{Seq, TakerId};
 pub use stored::{StoredJob, lease_id, parse_lease_id};
@@ -173,6 +174,8 @@ pub struct Machine {
     config: Config,
     spaces: BTreeMap<Namespace, Space>,
     next_seq: Seq,
+    /// Namespaces that ended since the last drain: their last row is to go.
+    gone: Vec<Namespace>,
     /// Bytes of archived jobs: failed, and others.
     kept: [u64; 2],
 }
@@ -180,9 +183,10 @@ pub struct Machine {
 impl Machine {
     /// A machine that knows nothing yet.
     pub fn new(config: Config) -> Self {
-        Machine { config, spaces: BTreeMap::new(), next_seq: 1, kept: [0, 0] }
+        Machine { config, spaces: BTreeMap::new(), next_seq: 1, gone: Vec::new(), kept: [0, 0] }
     }
 
+    /// The space of a row or of a start.
     fn space(&mut self, namespace: &Namespace) -> &mut Space {
         if !self.spaces.contains_key(namespace) {
             self.spaces
@@ -202,18 +206,16 @@ impl Machine {
         clock: Moment,
         rest: &dyn Rest,
     ) -> Result<Done, Refusal> {
-        let mut next_seq = self.next_seq;
-        let space = self.space(namespace);
-        let done = if let Command::Tick = command {
-            space.tick(clock, rest);
-            Ok(Done::Nothing)
-        } else {
-            let now = space.advance(clock);
-            space.run(command, &mut next_seq, rest, now)
-        };
-        let now = space.last;
-        space.serve(now);
-        self.next_seq = next_seq;
+        if let Some(space) = self.spaces.get_mut(namespace) {
+            return space.step(command, clock, &mut self.next_seq, rest);
+        }
+        // A namespace begins with the first call that leaves something in it. One that only asks, or
+        // that is refused, is answered as an empty one answers, and makes nothing.
+        let mut space = Space::new(namespace.clone(), self.config.patience);
+        let done = space.step(command, clock, &mut self.next_seq, rest);
+        if !space.holds_nothing() {
+            self.spaces.insert(namespace.clone(), space);
+        }
         done
     }
 
@@ -230,6 +232,11 @@ impl Machine {
         for namespace in due {
             // A tick refuses nothing.
             let _ = self.apply(&namespace, Command::Tick, clock, rest);
+            let ends = self.spaces.get(&namespace).and_then(Space::ends_at);
+            if ends.is_some_and(|at| at <= clock) {
+                self.spaces.remove(&namespace);
+                self.gone.push(namespace);
+            }
         }
         self.keep_budget(rest);
     }
@@ -247,6 +254,10 @@ impl Machine {
     /// Takes what steps did since the last time.
     pub fn drain(&mut self) -> Effects {
         let mut effects = Effects::default();
+        for namespace in self.gone.drain(..) {
+            let key = RowKey { namespace, kind: Kind::Meta, key: String::new() };
+            effects.rows.other.insert(key, None);
+        }
         for (name, space) in &mut self.spaces {
             let Rows { jobs, errors, other, data } = space.drain_rows();
             effects.rows.jobs.extend(jobs);

@@ -15,10 +15,11 @@ use super::state::{
     Stub,
 };
 use super::stored::{StoredLease, StoredLife};
+use crate::bounds::FORGET_AGAIN_US;
 use crate::job::JobState;
 use crate::names::{JobId, LimitName, PoolName, QueueName, RequestId, UniqueKey};
 use crate::settings::LimitSettings;
-use crate::time::Moment;
+use crate::time::{Moment, Span};
 
 /// A row that is not of this format.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,7 +58,13 @@ impl Space {
             Kind::Queue => {
                 let row: QueueRow = serde_json::from_str(value).ok()?;
                 let queue = self.queue_for(&QueueName::parse(key).ok()?, moment(row.since));
+                // The row may be an hour behind; one of an earlier release tells nothing.
+                let used = match row.used_at {
+                    0 => self.last,
+                    us => moment(us).plus(Span::from_us(FORGET_AGAIN_US)),
+                };
                 let q = &mut self.queues[queue];
+                (q.used_at, q.noted_at) = (q.used_at.max(used), moment(row.used_at));
                 q.settings = row.settings;
                 q.paused_until = row.paused_until.map(moment);
                 if let Some(until) = q.paused_until.filter(|until| *until < Moment::MAX) {
@@ -76,7 +83,9 @@ impl Space {
             Kind::Limit => {
                 let row: LimitRow = serde_json::from_str(value).ok()?;
                 let limit = self.limit_for(&LimitName::parse(key).ok()?);
+                let last = self.last;
                 let l = &mut self.limits[limit];
+                l.touched_at = if row.touched_at == 0 { last } else { moment(row.touched_at) };
                 l.stored = true;
                 l.tat = moment(row.tat);
                 l.paused_until = row.paused_until.map(moment);
@@ -309,6 +318,7 @@ impl Space {
             self.refresh_resource(resource, now);
         }
         self.restored_turns();
+        self.used_at = now;
         self.purge_at = Some(now);
         // What the rows said is what the rows are: nothing of it is to be written again.
         let written = self.out.written;

@@ -9,7 +9,9 @@ use super::facts::Fact;
 use super::rows::Archive;
 use super::state::{Slot, Space, Stand};
 use super::stored::StoredShape;
-use crate::bounds::{CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, PULSE_US, TICK_MAX};
+use crate::bounds::{
+    CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, PULSE_US, STEPS_MAX, TICK_MAX,
+};
 use crate::job::JobState;
 use crate::time::{Moment, Span};
 
@@ -35,6 +37,8 @@ impl Space {
             self.request_ends.next(),
             self.stub_ends.next(),
             self.place_ends.next(),
+            self.queue_ends.next(),
+            self.ends_at(),
             self.worker_ends.next(),
             self.waits.next(),
             self.purge_at,
@@ -80,6 +84,7 @@ impl Space {
         self.tick_memory(now);
         self.tick_turns();
         self.purge(now, archive);
+        self.tick_queues(now);
     }
 
     fn look_at_clock(&mut self, clock: Moment) -> Moment {
@@ -307,6 +312,14 @@ impl Space {
         for _ in 0..TICK_MAX {
             let Some((_, id)) = self.worker_ends.take_due(now) else { break };
             self.tick_worker(&id, now);
+        }
+    }
+
+    /// Looks at queues that nobody may need any more; each costs a look at all workers.
+    fn tick_queues(&mut self, now: Moment) {
+        for _ in 0..STEPS_MAX {
+            let Some((_, queue)) = self.queue_ends.take_due(now) else { break };
+            self.forget_unused_queue(queue, now);
         }
     }
 

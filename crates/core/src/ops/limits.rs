@@ -62,11 +62,26 @@ impl Space {
                 "set \"lock:*\" to change it, or \"lock:NAME\" for one lock alone",
             ));
         }
-        if self.limit_settings.remove(name).is_none() {
-            return Err(limit_not_found(name));
+        let limit = self.limit_by_name.get(name).copied();
+        let was_set = self.limit_settings.remove(name).is_some();
+        if let Some(limit) = limit {
+            self.limits[limit].touched_at = now;
+            self.out.dirty_limits.insert(limit);
         }
-        self.limit_setting_row(name);
-        self.setting_changed(name, now);
+        if was_set {
+            self.limit_setting_row(name);
+            self.setting_changed(name, now);
+            return Ok(());
+        }
+        // An observation is all that is left of it.
+        let Some(limit) = limit.filter(|limit| self.limits[*limit].external > 0) else {
+            return Err(limit_not_found(name));
+        };
+        let l = &mut self.limits[limit];
+        (l.external, l.external_until) = (0, None);
+        self.arm_limit(limit);
+        self.limit_due(limit);
+        self.drop_limit_if_idle(limit);
         Ok(())
     }
 
@@ -89,6 +104,7 @@ impl Space {
         let l = &mut self.limits[limit];
         let until = l.paused_until.map_or(until, |old| old.max(until));
         l.paused_until = (until > now).then_some(until);
+        l.touched_at = now;
         self.out.dirty_limits.insert(limit);
         self.arm_limit(limit);
         self.recheck_marks_of(limit, now);
@@ -114,6 +130,7 @@ impl Space {
         let limit = self.limit_for(&seen.limit);
         let l = &mut self.limits[limit];
         l.external = seen.external;
+        l.touched_at = now;
         l.external_until = seen.hold.filter(|_| seen.external > 0).map(|span| now.plus(span));
         self.out.dirty_limits.insert(limit);
         self.arm_limit(limit);

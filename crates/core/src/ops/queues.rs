@@ -1,5 +1,6 @@
 //! queues: defaults, shares, pause, delete.
 
+use crate::bounds::{FORGET_AGAIN_US, FORGET_US};
 use crate::count::counted;
 use crate::lease::Later;
 use crate::machine::state::{Entry, Place, Slot, Space};
@@ -7,7 +8,7 @@ use crate::names::QueueName;
 use crate::refusal::{Code, Refusal};
 use crate::requests::{PatchQueue, PutQueue};
 use crate::settings::QueueSettings;
-use crate::time::Moment;
+use crate::time::{Moment, Span};
 
 pub(crate) fn queue_not_found(queue: &QueueName) -> Refusal {
     Refusal::new(
@@ -97,6 +98,35 @@ impl Space {
         }
     }
 
+    /// Somebody needs a queue. Its row tells so to the hour, so that few uses cost a write.
+    pub(crate) fn use_queue(&mut self, queue: Slot, now: Moment) {
+        let q = &mut self.queues[queue];
+        q.used_at = q.used_at.max(now);
+        if q.used_at.since(q.noted_at) >= Span::from_us(FORGET_AGAIN_US) {
+            self.out.dirty_queues.insert(queue);
+        }
+    }
+
+    /// A queue that holds nothing and that nobody has set is forgotten a day after its last use;
+    /// otherwise every name that was ever pushed to would stay for ever.
+    pub(crate) fn forget_unused_queue(&mut self, queue: Slot, now: Moment) {
+        let Some(q) = self.queues.get(queue) else { return };
+        let Some(name) = q.name.clone() else { return };
+        let unset = q.settings == QueueSettings::default() && q.paused_until.is_none();
+        let ends = q.used_at.plus(Span::from_us(FORGET_US));
+        if q.is_idle() && (q.hidden || unset && ends <= now) {
+            if !q.hidden {
+                self.forget_queue_row(&name);
+                self.out.dirty_queues.remove(&queue);
+            }
+            self.drop_queue(queue, &name);
+            return;
+        }
+        let again = ends.max(now.plus(Span::from_us(FORGET_AGAIN_US)));
+        self.queues[queue].look_at = again;
+        self.queue_ends.set(again, queue);
+    }
+
     /// Takes a queue out of the index; nothing points to it.
     fn drop_queue(&mut self, queue: Slot, name: &QueueName) {
         self.touched.remove(&queue);
@@ -108,11 +138,12 @@ impl Space {
         }
         self.clear_out(Entry::Queue(queue));
         self.queue_by_name.remove(name);
-        if let Some(q) = self.queues.remove(queue)
-            && let Some(limit) = q.limit
-        {
-            self.limits[limit].uses -= 1;
-            self.drop_limit_if_idle(limit);
+        if let Some(q) = self.queues.remove(queue) {
+            self.queue_ends.clear(q.look_at, queue);
+            if let Some(limit) = q.limit {
+                self.limits[limit].uses -= 1;
+                self.drop_limit_if_idle(limit);
+            }
         }
     }
 

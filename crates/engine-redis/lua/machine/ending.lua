@@ -242,6 +242,7 @@ function T.finish(job, state, result, why, now)
     or (state == 'F' and B.RETAIN_FAILED_US or B.RETAIN_SUCCEEDED_US)
   local q = db.get('q', shape.q)
   q[COUNTED[state]] = q[COUNTED[state]] + 1
+  q.used_at = max(q.used_at, now)
   T.forget_live(job)
   job.state, job.finished_at, job.kept_until = state, now, now + retain
   job.bytes = job.bytes + (result and #result or 0)

@@ -250,7 +250,7 @@ end
 local function new_queue(number, name, now)
   return db.put('q', number, {
     name = name, priorities = {}, scheduled = 0, waiting = 0, blocked = 0, running = 0,
-    succeeded = 0, failed = 0, cancelled = 0, hidden = not name or nil, since = now,
+    succeeded = 0, failed = 0, cancelled = 0, hidden = not name or nil, since = now, used_at = now,
   })
 end
 
@@ -258,13 +258,15 @@ end
 function T.queue_for(name, now)
   local known = T.find_queue(name)
   if known then
-    db.get('q', known).hidden = nil
+    local q = db.get('q', known)
+    q.hidden, q.used_at = nil, max(q.used_at, now)
     return known
   end
   local number = db.number()
   M.put('qn:' .. shard(name), name, text(number))
   Z.add('ql', 0, name)
   local q = new_queue(number, name, now)
+  T.timer_set('hk', now + B.FORGET_US, 'q' .. text(number))
   -- Longer names, and those with a '*' in them, make no name of a limit.
   if #name + 6 <= B.NAME_BYTES_MAX and (name == '*' or not find(name, '*', 1, true)) then
     q.limit = 'queue:' .. name

@@ -36,21 +36,31 @@ function T.limit_for(name)
   if not l then
     l = db.put('L', name, {
       uses = 0, in_use = 0, holders = O.new(), resting = O.new(), resting_sum = 0, external = 0, tat = 0,
+      touched_at = 0,
     })
     Z.add('Ln', 0, name)
   end
   return l
 end
 
+-- Whether anybody or anything points to a limit, or a permit is in use.
+local function is_held(name, l)
+  return l.uses > 0 or l.in_use > 0 or l.resting.n > 0 or l.mark or db.get('d', 'l' .. name)
+end
+
+-- Whether nothing but an observation or a pause is left of a limit that nobody has set any more.
+local function is_left_over(name, l)
+  return (l.external > 0 or l.paused_until) and not is_held(name, l) and not T.setting_of(name)
+end
+
 -- Drops a limit that nobody needs and that remembers nothing.
 function T.drop_limit_if_idle(name)
   local l = db.get('L', name)
-  if not l or l.uses > 0 or l.in_use > 0 or l.resting.n > 0 or l.external > 0 or l.mark
-    or db.get('d', 'l' .. name) then
+  if not l or is_held(name, l) then
     return
   end
-  if max(l.tat, l.paused_until or 0) > db.space.last then
-    -- Its debt is over then; until then it is remembered.
+  if l.external > 0 or max(l.tat, l.paused_until or 0) > db.space.last then
+    -- It is remembered until its debt is over, or its observation.
     T.arm_limit(name)
     return
   end
@@ -196,6 +206,9 @@ function T.arm_limit(name)
   if l.uses == 0 and l.in_use == 0 and l.tat > db.space.last then
     sooner(l.tat)
   end
+  if is_left_over(name, l) then
+    sooner(l.touched_at + B.FORGET_US)
+  end
   if l.timer == next_at then
     return
   end
@@ -224,6 +237,9 @@ function T.tick_limit(name, now)
   end
   if l.paused_until and l.paused_until <= now then
     l.paused_until = nil
+  end
+  if is_left_over(name, l) and l.touched_at + B.FORGET_US <= now then
+    l.external, l.external_until, l.paused_until = 0, nil, nil
   end
   T.arm_limit(name)
   T.door_due('l' .. name)
@@ -259,6 +275,8 @@ function T.limit_setting_changed(name, now)
     T.door_due(door)
   end
   T.recheck_marks_of(name, now)
+  -- What is left of it goes in a day, or stays from now on.
+  T.arm_limit(name)
 end
 
 -- Whether the change of a template has still to come to a limit.

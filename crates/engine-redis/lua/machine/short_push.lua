@@ -24,6 +24,7 @@ local function stand_in_line(lane, arrival, seq, many, now)
   space.arrival = arrival + many - 1
   T.add_len(l, many)
   T.unit(l.queue, many)
+  db.get('q', l.queue).used_at = now
   if had == 0 then
     T.lane_changed(lane, now)
   elseif T.has_takers(l.queue) then

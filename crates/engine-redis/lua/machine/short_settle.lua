@@ -179,6 +179,7 @@ function T.settle_short(runs, results, ordered, now)
     if class.n > 0 then
       local q = db.get('q', class.shape.q)
       q.running, q.succeeded = q.running - class.n, q.succeeded + class.n
+      q.used_at = max(q.used_at, now)
       space.live = space.live - class.n
       if class.rows[1] then
         Z.add('fo', class.till, concat(class.rows))

@@ -82,6 +82,7 @@ function T.tick()
   T.tick_marks(now)
   T.tick_memory(now)
   T.purge(now)
+  T.tick_tidy(now)
   T.carry_on(now)
   return now
 end
@@ -265,12 +266,12 @@ function T.tick_memory(now)
   each_due('we', now, function(id)
     T.tick_worker(id, now)
   end)
-  T.tick_tidy(now)
 end
 
 -- ---- What nobody needs any more ----
 --
--- 'hk' has what is to be looked at, by moment: 'g' and a queue's number, idle groups of it are to be forgotten.
+-- 'hk' has what is to be looked at, by moment: 'g' and a queue's number, idle groups of it are to be forgotten; 'q' and
+-- its number, whether anybody still needs it.
 
 -- As soon as somebody ticks.
 function T.tidy_soon(what, queue)
@@ -278,12 +279,21 @@ function T.tidy_soon(what, queue)
 end
 
 function T.tick_tidy(now)
-  -- Each may forget as much as a tick may of anything.
-  local member = Z.take_due('hk', now)
-  local queue = member and tonumber(sub(member, 2))
-  if queue and db.get('q', queue) then
-    T.forget_void_groups(queue)
-    T.drop_hidden_queue_if_idle(queue)
+  for _ = 1, B.STEPS_MAX do
+    local member = Z.take_due('hk', now)
+    local queue = member and tonumber(sub(member, 2))
+    if not member then
+      return
+    elseif not db.get('q', queue) then
+      -- It has gone meanwhile.
+    elseif byte(member) == 113 then
+      T.forget_unused_queue(queue, now)
+    else
+      T.forget_void_groups(queue)
+      T.drop_hidden_queue_if_idle(queue)
+      -- It may have forgotten as much as a tick may of anything.
+      return
+    end
   end
 end
 

@@ -82,7 +82,7 @@ end
 function IN.limits(new)
   local l = T.limit_for(new.name)
   l.tat, l.paused_until = new.tat, new.paused_until
-  l.external, l.external_until = new.external, new.external_until
+  l.external, l.external_until, l.touched_at = new.external, new.external_until, db.space.last
   for _, one in ipairs(new.resting) do
     rest(new.name, l, one[1], one[2])
   end

@@ -103,12 +103,23 @@ T.op('delete_limit', { 'write', 'allow-oom' }, function(args, now)
       hint = 'set "lock:*" to change it, or "lock:NAME" for one lock alone',
     })
   end
-  if not db.get('ls', name) then
+  local l = db.get('L', name)
+  if l then
+    l.touched_at = now
+  end
+  if db.get('ls', name) then
+    db.drop('ls', name)
+    Z.rem('lsn', name)
+    T.setting_changed(name, now)
+    return true
+  elseif not l or l.external == 0 then
     not_found(name)
   end
-  db.drop('ls', name)
-  Z.rem('lsn', name)
-  T.setting_changed(name, now)
+  -- An observation is all that is left of it.
+  l.external, l.external_until = 0, nil
+  T.arm_limit(name)
+  T.door_due('l' .. name)
+  T.drop_limit_if_idle(name)
   return true
 end)
 
@@ -141,6 +152,7 @@ function T.pause_limit_until(name, till, now)
   local l = T.limit_for(name)
   till = max(l.paused_until or 0, till)
   l.paused_until = till > now and till or nil
+  l.touched_at = now
   T.arm_limit(name)
   T.recheck_marks_of(name, now)
   T.drop_limit_if_idle(name)
@@ -167,7 +179,7 @@ end)
 T.op('observe_limit', { 'write', 'allow-oom' }, function(args, now)
   must_be_concrete(args.name)
   local l = T.limit_for(args.name)
-  l.external = args.external
+  l.external, l.touched_at = args.external, now
   l.external_until = args.hold and args.external > 0 and now + args.hold or nil
   T.arm_limit(args.name)
   T.door_due('l' .. args.name)

@@ -122,6 +122,7 @@ local function drop_queue(number)
   M.drop('qn:' .. shard(q.name), q.name)
   Z.rem('ql', q.name)
   db.drop('q', number)
+  Z.rem('hk', 'q' .. text(number))
   db.touched[number] = nil
   if q.limit then
     local l = db.get('L', q.limit)
@@ -141,11 +142,37 @@ local function is_idle(number)
     and not T.has_takers(number)
 end
 
+-- Whether every setting is the default.
+local function is_unset(number)
+  for _, value in pairs(T.queue_settings(number)) do
+    if type(value) ~= 'table' then
+      return false
+    end
+    for _ in pairs(value) do
+      return false
+    end
+  end
+  return true
+end
+
 -- A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
 function T.drop_hidden_queue_if_idle(number)
   if number ~= CALLERS and db.get('q', number).hidden and is_idle(number) then
     drop_queue(number)
   end
+end
+
+-- A queue that holds nothing and that nobody has set is forgotten a day after its last use; otherwise every name that
+-- was ever pushed to would stay for ever.
+function T.forget_unused_queue(number, now)
+  local q = db.get('q', number)
+  local ends = q.used_at + B.FORGET_US
+  if is_idle(number) and (q.hidden or ends <= now and not q.paused_until and is_unset(number)) then
+    forget_settings(number)
+    drop_queue(number)
+    return
+  end
+  T.timer_set('hk', max(ends, now + B.FORGET_AGAIN_US), 'q' .. text(number))
 end
 
 T.op('delete_queue', { 'write', 'allow-oom' }, function(args, now)

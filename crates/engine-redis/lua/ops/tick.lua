@@ -1,7 +1,7 @@
 -- tick: what time does, and who does it at the due moment.
 --
 -- args: {proc, waiters, kn = what the caller knows (T.look_at_run), set = what it is told of the namespace
--- (T.set_space)}. Replies {more, claim, behind}.
+-- (T.set_space)}. Replies {more, claim, behind}, or {claim, absent} for a namespace that is not there.
 --
 -- One process has the claim and ticks when something is due; the others tick a little later, if the
 -- claim did not move. A process is alive as long as it ticks. Works when the store is full.
@@ -9,6 +9,13 @@
 local CLAIM_US = 1000000
 
 T.op('tick', { 'write', 'allow-oom' }, function(args)
+  -- Processes tick whatever namespace they were asked about. One that is not there is not made by that, unless the
+  -- caller knows that it was: then it was lost, and the loss is remembered.
+  local knows = args.kn or {}
+  if not db.raw and not knows[2] and not knows[4] then
+    db.nothing = true
+    return { claim = false, absent = true }
+  end
   T.look_at_run(args.kn, max(db.space.last, db.clock))
   if args.set then
     T.set_space(args.set)

@@ -107,6 +107,7 @@ local function fresh(prefix)
   db.laters = {}
   db.all_done = false
   db.leaving = false
+  db.nothing = false
   db.shown = nil
   db.rows = {}
   db.found = {}

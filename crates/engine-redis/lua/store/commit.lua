@@ -207,7 +207,7 @@ function T.run(op, keys, argv)
     end
     local reply = op.act(args, now)
     now = db.space.last
-    if op.writes and not op.copies then
+    if op.writes and not op.copies and not db.nothing then
       T.serve(now)
     end
     header.t, header.r = now, reply
@@ -230,7 +230,7 @@ function T.run(op, keys, argv)
     end
     error(result, 0)
   end
-  if op.writes then
+  if op.writes and not db.nothing then
     db.commit()
   end
   local answer = { cmsgpack.pack(header) }

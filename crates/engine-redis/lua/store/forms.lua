@@ -14,7 +14,8 @@ local FORMS = {
     'ttl_since', 'v', 'ttl_before', 'v', 'forgot_after', 'v', 'gap', 'v', 'family', 'v', 'marks_at', 'v' },
   q = { 'name', 'v', 'priorities', 'p', 'scheduled', 'v', 'waiting', 'v', 'blocked', 'v', 'running', 'v',
     'succeeded', 'v', 'failed', 'v', 'cancelled', 'v', 'hidden', 'v', 'since', 'v', 'asked_at', 'v',
-    'limit', 'v', 'place', 'v', 'out', 'v', 'paused_until', 'v', 'set', 'v', 'takers', 'v' },
+    'limit', 'v', 'place', 'v', 'out', 'v', 'paused_until', 'v', 'set', 'v', 'takers', 'v',
+    'used_at', 'v' },
   g = { 'queue', 'v', 'priority', 'v', 'name', 'v', 'own', 'v', 'open', 'o', 'bundles', 'v', 'idle', 'v',
     'ordered', 'v', 'ordered_own', 'v' },
   b = { 'queue', 'v', 'group', 'v', 'plain', 'v', 'suspect', 'v', 'open', 'o', 'waiting', 'v',
@@ -26,7 +27,8 @@ local FORMS = {
   s = { 'qn', 'v', 'pr', 'v', 'g', 'v', 'needs', 'v', 'retry', 'r', 'timeout', 'v', 'retain', 'v',
     'live', 'v', 'rows', 'v', 'q', 'v', 'lane', 'v' },
   L = { 'uses', 'v', 'in_use', 'v', 'holders', 'o', 'resting', 'o', 'resting_sum', 'v', 'external', 'v',
-    'external_until', 'v', 'tat', 'v', 'paused_until', 'v', 'mark', 'v', 'timer', 'v' },
+    'external_until', 'v', 'tat', 'v', 'paused_until', 'v', 'mark', 'v', 'timer', 'v',
+    'touched_at', 'v' },
   d = { 'lines', 'o', 'pass', 'v', 'aside', 'o', 'round', 'v', 'waiting', 'v', 'cursor', 'v',
     'pending', 'v', 'timer', 'v' },
   dl = { 'marked', 'o', 'order', 'o', 'waiting', 'v', 'whole', 'v', 'out', 'v' },
@@ -149,6 +151,7 @@ function HOT.q(r)
     r.name or false, OUT.p(r.priorities), r.scheduled, r.waiting, r.blocked, r.running, r.succeeded,
     r.failed, r.cancelled, r.hidden or false, r.since, r.asked_at or false, r.limit or false,
     r.place or false, r.out or false, r.paused_until or false, r.set or false, r.takers or false,
+    r.used_at,
   }
 end
 
@@ -208,6 +211,7 @@ function HOT.L(r)
   return {
     r.uses, r.in_use, OUT.o(r.holders), OUT.o(r.resting), r.resting_sum, r.external,
     r.external_until or false, r.tat, r.paused_until or false, r.mark or false, r.timer or false,
+    r.touched_at,
   }
 end
 

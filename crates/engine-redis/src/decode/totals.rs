@@ -118,4 +118,6 @@ pub(crate) struct TickReply {
     pub claim: bool,
     /// The clock is behind what was seen, in µs.
     pub behind: Maybe<u64>,
+    /// The namespace is not there, and the tick did not make it.
+    pub absent: bool,
 }

@@ -226,7 +226,8 @@ pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallErr
     let args = TickArgs { proc: &caller.shared.proc, waiters: caller.space.waiting(), kn, set };
     match caller.ask::<TickReply>("tick", pack(&args)).await {
         Ok(answered) => {
-            caller.space.said.store(true, Ordering::Release);
+            // What was said to a namespace that is not there is not known to it.
+            caller.space.said.store(!answered.reply.absent, Ordering::Release);
             timer.ticked(answered.due, answered.reply);
             Ok(answered.reply.more)
         }
@@ -297,7 +298,7 @@ mod tests {
         Duration::from_millis(ms)
     }
     fn reply(claim: bool, more: bool) -> TickReply {
-        TickReply { more, claim, behind: Maybe(None) }
+        TickReply { more, claim, ..TickReply::default() }
     }
     /// A timer that ticked just now at the server's `US`, and what is due by it.
     fn ticked(due: Option<u64>, claim: bool) -> (Timer, Instant) {

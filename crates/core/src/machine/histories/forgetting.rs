@@ -1,4 +1,4 @@
-//! What is forgotten when nobody needs it any more, told step by step: groups whose turn was counted.
+//! What is forgotten when nobody needs it any more, told step by step: groups, queues, namespaces.
 
 use super::store::Store;
 use crate::job::NewJob;
@@ -6,25 +6,27 @@ use crate::lease::{Ending, SettleItem};
 use crate::machine::rows::Kind;
 use crate::machine::{Command, Config, Done, LeaseOutcome, Machine};
 use crate::names::{Group, JobId, Namespace, QueueName};
-use crate::requests::{DeleteQueue, Lease, Push, PushAnswer, Settle};
+use crate::requests::{
+    DeleteQueue, GetQueue, GetStats, Lease, ListQueues, Page, Push, PushAnswer, Settle,
+};
 use crate::time::{Moment, Span};
 
 /// More than one step forgets, and more than one tick.
 const GROUPS: usize = 1_000;
 
-struct World {
+pub(super) struct World {
     machine: Machine,
     store: Store,
     now: Moment,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let now = Moment::from_us(1_700_000_000_000_000);
         World { machine: Machine::new(Config::default()), store: Store::default(), now }
     }
 
-    fn apply(&mut self, command: Command) -> Done {
+    pub(super) fn apply(&mut self, command: Command) -> Done {
         let done = self.machine.apply(&Namespace::main(), command, self.now, &self.store);
         self.store.write(self.machine.drain().rows);
         done.expect("nothing is refused here")
@@ -133,4 +135,58 @@ impl World {
         let spaces = self.machine.spaces.values();
         spaces.flat_map(|space| space.queues.iter()).filter(|(_, q)| !q.hidden).count()
     }
+}
+
+// ---- Queues and namespaces that were used once ----
+
+const DAY: u64 = 86_400;
+
+#[test]
+fn a_call_that_only_asks_makes_no_namespace() {
+    let mut world = World::new();
+    let page = Page { max: 10, cursor: None };
+    world.apply(Command::Request(GetStats.into()));
+    world.apply(Command::Request(ListQueues { page }.into()));
+    let settle = Settle { settle: Vec::new() };
+    world.apply(Command::Request(settle.into()));
+    let get = Command::Request(GetQueue { queue: queue() }.into());
+    let no = world.machine.apply(&Namespace::main(), get, world.now, &world.store);
+    assert!(no.is_err());
+    assert!(world.machine.spaces.is_empty(), "nothing was left in it");
+    assert!(world.machine.drain().rows.is_empty());
+    assert_eq!(world.machine.next_due(), None);
+}
+
+#[test]
+fn a_namespace_that_holds_nothing_ends_a_day_after_its_last_call() {
+    let mut world = World::new();
+    world.push(0);
+    world.run(1);
+    for _ in 0..30 {
+        world.now = world.now.plus(Span::from_s(3_600));
+        world.ticks();
+    }
+    assert!(world.machine.spaces.is_empty(), "its queue went, and then it went itself");
+    assert_eq!(world.store.rows(), 0, "and its rows with it");
+    world.reopen();
+    assert!(world.machine.spaces.is_empty());
+    world.push(1);
+    world.run(1);
+}
+
+#[test]
+fn a_start_does_not_forget_what_was_used_within_a_day() {
+    let mut world = World::new();
+    world.push(0);
+    world.run(1);
+    world.now = world.now.plus(Span::from_s(DAY / 2));
+    world.ticks();
+    world.reopen();
+    world.ticks();
+    assert_eq!(world.queues(), 1, "half a day ago");
+    world.now = world.now.plus(Span::from_s(DAY));
+    world.ticks();
+    world.now = world.now.plus(Span::from_s(DAY));
+    world.ticks();
+    assert_eq!(world.queues(), 0);
 }

@@ -8,6 +8,7 @@
 mod budget;
 mod forgetting;
 mod found;
+mod place;
 mod store;
 mod world;
 

@@ -79,6 +79,11 @@ impl Store {
         }
     }
 
+    /// All rows.
+    pub(super) fn rows(&self) -> usize {
+        self.other.len() + self.jobs.len() + self.data.len()
+    }
+
     /// Rows of a kind.
     pub(super) fn count(&self, kind: Kind) -> usize {
         self.other.keys().filter(|key| key.kind == kind).count()

@@ -22,6 +22,9 @@ pub(crate) struct Limit {
     pub resting_sum: u64,
     pub external: u32,
     pub external_until: Option<Moment>,
+    /// The last observation, pause or deletion: what is left of a limit that nobody has set any more goes
+    /// a day later.
+    pub touched_at: Moment,
     /// GCRA's theoretical arrival time.
     pub tat: Moment,
     /// `Some(Moment::MAX)`: until it is resumed.
@@ -34,4 +37,15 @@ pub(crate) struct Limit {
     pub timer: Option<Moment>,
     /// It has a row.
     pub stored: bool,
+}
+
+impl Limit {
+    /// Whether anybody or anything points to it, or a permit is in use.
+    pub(crate) fn is_held(&self) -> bool {
+        self.uses > 0
+            || self.in_use > 0
+            || !self.resting.is_empty()
+            || self.door.is_some()
+            || self.mark.is_some()
+    }
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::{HeldNeed, Place, Slot, TakerId};
+use crate::bounds::FORGET_US;
 use crate::names::{Group, QueueName};
 use crate::settings::QueueSettings;
-use crate::time::Moment;
+use crate::time::{Moment, Span};
 
 /// Who shares the turns of a queue and a priority.
 #[derive(Debug)]
@@ -87,6 +88,12 @@ pub(crate) struct Queue {
     pub hidden: bool,
     /// When it was first used.
     pub since: Moment,
+    /// The last push, lease call, end of a job or change of it.
+    pub used_at: Moment,
+    /// `used_at` as its row has it; written again when it is an hour old.
+    pub noted_at: Moment,
+    /// Its timer in `queue_ends`: when it is looked at whether anybody still needs it.
+    pub look_at: Moment,
 }
 
 impl Queue {
@@ -105,6 +112,9 @@ impl Queue {
             place: Place::Open,
             out: None,
             since,
+            used_at: since,
+            noted_at: since,
+            look_at: since.plus(Span::from_us(FORGET_US)),
         }
     }
 

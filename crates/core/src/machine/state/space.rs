@@ -27,6 +27,8 @@ use crate::time::{Moment, Span};
 pub(crate) struct Space {
     pub name: Namespace,
     pub patience: Span,
+    /// The last call of any kind but ticks; a start counts as one.
+    pub used_at: Moment,
     // Time.
     pub last: Moment,
     pub pulse: Moment,
@@ -52,6 +54,8 @@ pub(crate) struct Space {
     pub queues: Slots<Queue>,
     pub queue_by_name: BTreeMap<QueueName, Slot>,
     pub queue_pauses: Timers<Slot>,
+    /// When each queue is looked at whether anybody still needs it.
+    pub queue_ends: Timers<Slot>,
     /// Queues and negated priorities with more idle groups to forget than one step may: the next tick goes on.
     pub void_turns: BTreeSet<(Slot, i16)>,
     pub groups: Slots<GroupTurn>,
@@ -107,6 +111,7 @@ impl Space {
         Space {
             name,
             patience,
+            used_at: Moment::ZERO,
             last: Moment::ZERO,
             pulse: Moment::ZERO,
             deaf_at: Moment::ZERO,
@@ -127,6 +132,7 @@ impl Space {
             queues,
             queue_by_name: Default::default(),
             queue_pauses: Default::default(),
+            queue_ends: Default::default(),
             void_turns: Default::default(),
             groups: Default::default(),
             bundles: Default::default(),
