@@ -34,6 +34,11 @@ use crate::output::Output;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Before anything is set up: it is started for each CMD.
+    if child::guard::is_wanted() {
+        child::guard::run();
+        return ExitCode::SUCCESS;
+    }
     let cli = Cli::parse();
     let out = Output { json: cli.global.json };
     // A panic has told what it is on stderr; what is left to say is that it is a bug.

@@ -29,8 +29,9 @@ Its exit code says how the run ended:
   0   succeeded        75  not yet: run it again in 30s, costs no attempt
   65  failed for good  any other: failed, the end of stderr is the error
 
-When the lease is lost or the job is cancelled, CMD's process group gets SIGTERM, and SIGKILL 5 s
-later. SIGTERM or SIGINT to `work`: it takes no more jobs, lets what runs finish within
+When the lease is lost or the job is cancelled, all that CMD started gets SIGTERM, and SIGKILL 5 s
+later. What CMD leaves behind when it ends is ended before the end is told (not after exit 0 with
+--leave-children). If `work` itself is killed, all of it ends within a second (not with --detach). SIGTERM or SIGINT to `work`: it takes no more jobs, lets what runs finish within
 --drain-timeout, gives the rest back and exits 0; a second one: now, exit 128+n.
 --until-empty ends when no job of the queues is ready or blocked; it does not wait for jobs that
 are scheduled for later.";
@@ -71,12 +72,19 @@ pub struct WorkArgs {
     pub command: Vec<OsString>,
 }
 
-/// What CMD has of this process.
+/// What CMD has of this process, and how far it is bound to it.
 #[derive(Args, Debug, Clone, Copy, Default)]
 pub struct BondArgs {
     /// Let CMD have TENURE_URL, TENURE_TOKEN and TENURE_STORE; otherwise it does not see them.
     #[arg(long)]
     pub pass_credentials: bool,
+    /// Leave processes alone that CMD left behind when it ended with 0; otherwise they are ended.
+    #[arg(long)]
+    pub leave_children: bool,
+    /// Let CMD go on when this process is killed; otherwise all that it started is ended within a
+    /// second.
+    #[arg(long)]
+    pub detach: bool,
 }
 
 /// How a caller waits for what it wants to hold, and what it runs then.
@@ -117,7 +125,9 @@ CMD keeps the terminal, finds TENURE_FENCE (grows with every holder), TENURE_LEA
 TENURE_LEASE_FILE, does not get TENURE_URL, TENURE_TOKEN and TENURE_STORE unless
 --pass-credentials is given, and its exit code is passed on (128+n if signal n ended it). If the lease is
 lost, CMD gets SIGTERM, SIGKILL 5 s later, and the exit code is 75. A SIGTERM is passed to CMD's
-process group, and the exit code is 143. Locks are not re-entrant.")]
+process group, and the exit code is 143. What CMD leaves behind when it ends is ended before the
+lock is given back (not after exit 0 with --leave-children). If this process is killed, all that CMD
+started ends within a second (not with --detach). Locks are not re-entrant.")]
 pub struct LockArgs {
     /// The lock; it is the limit `lock:NAME`.
     #[arg(value_parser = lock_name)]

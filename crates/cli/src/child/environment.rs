@@ -59,16 +59,23 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// For a lease: the folder with its files, and the variables. `credentials` says whether CMD also
+    /// A new folder that nobody else can read, for the files of a lease.
+    ///
+    /// # Errors
+    /// It could not be made.
+    pub fn folder() -> io::Result<TempDir> {
+        tempfile::Builder::new()
+            .prefix("tenure-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()
+    }
+
+    /// For a lease: its files in this folder, and the variables. `credentials` says whether CMD also
     /// gets the variables with which this process opens its store.
     ///
     /// # Errors
-    /// The folder or a file could not be written.
-    pub fn of(lease: &LeaseView, credentials: bool) -> io::Result<Self> {
-        let folder = tempfile::Builder::new()
-            .prefix("tenure-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir()?;
+    /// A file could not be written.
+    pub fn of(lease: &LeaseView, folder: TempDir, credentials: bool) -> io::Result<Self> {
         let mut set = Vec::new();
         let mut put = |name: &str, value: &OsStr| set.push((name.into(), value.to_owned()));
         let lease_file = folder.path().join("lease.json");
@@ -234,7 +241,7 @@ mod tests {
     #[test]
     fn a_job_finds_its_variables_and_files_in_a_private_folder_that_goes() {
         let lease = fake::job_lease("L1", "{\"url\":\"x\"}");
-        let environment = Environment::of(&lease, false).unwrap();
+        let environment = Environment::of(&lease, Environment::folder().unwrap(), false).unwrap();
         let seen = seen(&environment);
         for (name, value) in [
             ("TENURE_LEASE", "L1"),
@@ -265,7 +272,7 @@ mod tests {
     fn a_value_with_a_zero_byte_does_not_keep_cmd_from_starting() {
         let mut lease = fake::needs_lease("L1");
         lease.resources = vec![account(r#"{"a":"x\u0000y","b":"z"}"#)];
-        let seen = seen(&Environment::of(&lease, false).unwrap());
+        let seen = seen(&Environment::of(&lease, Environment::folder().unwrap(), false).unwrap());
         assert!(!seen.contains_key("TENURE_RESOURCE_A"));
         assert_eq!(seen["TENURE_RESOURCE_B"], "z");
     }

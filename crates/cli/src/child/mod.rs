@@ -3,6 +3,7 @@
 //! Nothing here speaks to a store.
 
 pub mod environment;
+pub mod guard;
 pub mod outcome;
 pub mod run;
 pub mod signals;

@@ -4,9 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::ExitStatus;
 
 use tenure_core::bounds::{BODY_BYTES_MAX, ERROR_BYTES_MAX, PAYLOAD_BYTES_MAX, PROGRESS_BYTES_MAX};
 use tenure_core::decode;
@@ -30,14 +28,6 @@ pub enum How {
 }
 
 impl How {
-    /// What the system says.
-    pub fn of(status: ExitStatus) -> Self {
-        match (status.code(), status.signal()) {
-            (Some(code), _) => How::Code(code),
-            (None, Some(signal)) => How::Signal(signal),
-            (None, None) => How::Code(i32::from(crate::exit::BUG)),
-        }
-    }
     /// The exit code by which it is passed on.
     pub fn exit_code(self) -> u8 {
         match self {

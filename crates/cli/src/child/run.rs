@@ -1,34 +1,45 @@
-//! Runs CMD in a process group of its own, and stops that whole group.
+//! Runs CMD in a process group of its own, below a guard (see `guard`), and stops all that it started.
 //!
-//! What ends the group is its caller's to decide; here is only how.
+//! What ends CMD is its caller's to decide; here is only how. Whoever drops a [`Running`] without
+//! [`Running::let_go`] ends all of it, just as the death of this process does.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tenure_core::bounds::ERROR_BYTES_MAX;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::child::environment::Environment;
+use crate::child::guard::wire::{self, Order, SAID_BYTES, Said};
+use crate::child::guard::{self, descendants};
 use crate::child::outcome::How;
 use crate::exit::{Failure, NOT_FOUND, NOT_RUNNABLE, NOT_STARTED};
 
 /// Between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
+/// The same for what CMD left behind when it ended: its own work is done.
+const LEFT_GRACE: Duration = Duration::from_secs(1);
+/// After SIGKILL all is over at once, unless the system does not let it.
+const KILLED_MAX: Duration = Duration::from_secs(1);
 /// A process that CMD left behind may hold stderr open; its end is waited for no longer than this.
 const STDERR_GRACE: Duration = Duration::from_millis(250);
-/// How often a group that should end is looked at. Its members are not our children, so that no
-/// event says that the last one went.
+/// How often a group is looked at that no guard watches any more.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What CMD gets as its standard streams; stdout is always ours.
@@ -39,43 +50,190 @@ pub enum Streams {
     Job(std::fs::File),
 }
 
+/// A guard that has nothing to guard yet. It is started before anything that it would have to clear
+/// away, so that there is no moment at which a killed `tenure` leaves something behind.
+pub struct Guard {
+    process: Child,
+    socket: UnixStream,
+}
+
 /// CMD, running.
 pub struct Running {
-    child: Child,
+    /// The guard. Nobody waits for it; the runtime reaps it when it has ended.
+    _guard: Child,
+    socket: UnixStream,
     group: Pid,
+    ended: watch::Receiver<Option<How>>,
+    gone: watch::Receiver<bool>,
+    suspended: Option<mpsc::UnboundedReceiver<Signal>>,
     stderr: Option<(JoinHandle<()>, Tail)>,
 }
 
-/// Starts CMD.
-///
-/// # Errors
-/// With the exit code that says which: 127 not found, 126 not runnable, 125 anything else.
-pub fn start(
-    command: &[OsString],
-    environment: &Environment,
-    streams: Streams,
-) -> Result<Running, Failure> {
-    let Some((program, arguments)) = command.split_first() else {
-        return Err(Failure::usage("there is no command to run"));
-    };
-    let mut call = Command::new(program);
-    call.args(arguments).process_group(0);
-    for name in environment.remove() {
-        call.env_remove(name);
+impl Guard {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// The system gives no process: 125.
+    pub fn spawn() -> Result<Self, Failure> {
+        let spawn = || {
+            let (ours, theirs) = UnixStream::pair()?;
+            let mut call = Command::new(own_program()?);
+            call.arg0(guard::NAME);
+            #[cfg(test)]
+            call.args(guard::tests::AS_THE_GUARD);
+            // Not of our group: a signal of the terminal to this process must not end the guard too.
+            call.process_group(0).stdin(Stdio::from(OwnedFd::from(theirs)));
+            call.stdout(Stdio::null()).stderr(Stdio::null());
+            Ok(Guard { process: call.spawn()?, socket: ours })
+        };
+        spawn().map_err(|error: io::Error| no_guard(&error))
     }
-    call.envs(environment.set());
-    if let Streams::Job(stdin) = streams {
-        call.stdin(Stdio::from(stdin)).stderr(Stdio::piped());
+
+    /// From now on this folder is removed if this process is killed.
+    ///
+    /// # Errors
+    /// The guard is gone: 125.
+    pub fn watches(&self, folder: &Path) -> Result<(), Failure> {
+        wire::tell_folder(&self.socket, folder).map_err(|error| no_guard(&error))
     }
-    let mut child = call.spawn().map_err(|error| not_started(program, &error))?;
-    // A child that was just started has an id, since nobody has waited for it.
-    let id = child.id().and_then(|id| i32::try_from(id).ok());
-    let group = Pid::from_raw(id.ok_or_else(|| Failure::bug("a process has no id"))?);
-    let stderr = child.stderr.take().map(|pipe| {
-        let tail = Tail::default();
-        (tokio::spawn(pass_through(pipe, tail.clone())), tail)
-    });
-    Ok(Running { child, group, stderr })
+
+    /// Starts CMD. With `detach` it goes on when this process is killed.
+    ///
+    /// # Errors
+    /// With the exit code that says which: 127 not found, 126 not runnable, 125 anything else.
+    pub async fn start(
+        self,
+        command: &[OsString],
+        environment: &Environment,
+        streams: Streams,
+        detach: bool,
+    ) -> Result<Running, Failure> {
+        let Some(program) = command.first() else {
+            return Err(Failure::usage("there is no command to run"));
+        };
+        let order = Order {
+            detach,
+            command: command.to_vec(),
+            remove: environment.remove().map(OsStr::to_owned).collect(),
+            set: environment
+                .set()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        };
+        let socket = &self.socket;
+        let tell = || {
+            let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+            Ok(match streams {
+                Streams::Ours => {
+                    let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+                    wire::tell_start(socket, &order, streams)?;
+                    None
+                }
+                Streams::Job(payload) => {
+                    let (read, write) = io::pipe()?;
+                    let streams = [payload.as_fd(), stdout.as_fd(), write.as_fd()];
+                    wire::tell_start(socket, &order, streams)?;
+                    Some(Receiver::from_owned_fd(read.into())?)
+                }
+            })
+        };
+        let stderr = tell().map_err(|error| no_guard(&error))?;
+        let listen = || {
+            let socket = self.socket.try_clone()?;
+            socket.set_nonblocking(true)?;
+            tokio::net::UnixStream::from_std(socket)
+        };
+        let mut listening = listen().map_err(|error| no_guard(&error))?;
+        let group = match next_said(&mut listening).await {
+            Ok(Said::Started(pid)) => Pid::from_raw(pid),
+            Ok(Said::NotStarted(errno)) => {
+                let _ = wire::tell_bye(&self.socket);
+                return Err(not_started(program, &io::Error::from_raw_os_error(errno)));
+            }
+            Ok(_) => return Err(no_guard(&io::ErrorKind::InvalidData.into())),
+            Err(error) => return Err(no_guard(&error)),
+        };
+        let stderr = stderr.map(|pipe| {
+            let tail = Tail::default();
+            (tokio::spawn(pass_through(pipe, tail.clone())), tail)
+        });
+        let (tell_ended, ended) = watch::channel(None);
+        let (tell_gone, gone) = watch::channel(false);
+        let (tell_suspended, suspended) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            let heard = listen_to(&mut listening, &tell_ended, &tell_suspended).await;
+            // The guard is gone. If this process did not send it away, nobody guards CMD any more: it
+            // ends, and with it all that can still be found.
+            if heard.is_err() && !tell_ended.is_closed() {
+                end_unguarded(group).await;
+                tell_ended.send_if_modified(|ended| {
+                    let killed = ended.is_none();
+                    ended.get_or_insert(How::Signal(Signal::SIGKILL as i32));
+                    killed
+                });
+            }
+            tell_gone.send_replace(true);
+        });
+        let suspended = Some(suspended);
+        let Guard { process, socket } = self;
+        Ok(Running { _guard: process, socket, group, ended, gone, suspended, stderr })
+    }
+}
+
+/// The program of this process. By this name it is found on Linux also after an update has put
+/// another in its place, with which this process could not speak.
+fn own_program() -> io::Result<std::path::PathBuf> {
+    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
+}
+
+fn no_guard(error: &io::Error) -> Failure {
+    Failure::new(NOT_STARTED, format!("the process that guards CMD could not be used: {error}"))
+        .hint("see whether this user may have more processes and open files")
+}
+
+async fn next_said(socket: &mut tokio::net::UnixStream) -> io::Result<Said> {
+    let mut bytes = [0; SAID_BYTES];
+    socket.read_exact(&mut bytes).await?;
+    Said::parse(bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Until nothing is left below the guard, or the guard itself is gone.
+async fn listen_to(
+    socket: &mut tokio::net::UnixStream,
+    ended: &watch::Sender<Option<How>>,
+    suspended: &mpsc::UnboundedSender<Signal>,
+) -> io::Result<()> {
+    loop {
+        match next_said(socket).await? {
+            Said::Ended(code) => {
+                ended.send_replace(Some(How::Code(code)));
+            }
+            Said::Killed(signal) => {
+                ended.send_replace(Some(How::Signal(signal)));
+            }
+            Said::Suspended(signal) => {
+                if let Ok(signal) = Signal::try_from(signal) {
+                    // Only the terminal's owner asks for it.
+                    let _ = suspended.send(signal);
+                }
+            }
+            Said::Gone => return Ok(()),
+            Said::Started(_) | Said::NotStarted(_) => {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+        }
+    }
+}
+
+/// Ends CMD whose guard is gone: its group, and what can be found below it.
+async fn end_unguarded(group: Pid) {
+    for pid in descendants::of(group) {
+        let _ = kill(pid, Signal::SIGKILL);
+    }
+    let until = Instant::now() + KILLED_MAX;
+    while killpg(group, Signal::SIGKILL) != Err(Errno::ESRCH) && Instant::now() < until {
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 fn not_started(program: &OsStr, error: &io::Error) -> Failure {
@@ -116,50 +274,75 @@ impl Running {
         self.group
     }
 
-    /// Sends a signal to the whole group. That it is gone already is fine.
+    /// The signals by which CMD is suspended, as they come. Only once.
+    pub fn suspended(&mut self) -> Option<mpsc::UnboundedReceiver<Signal>> {
+        self.suspended.take()
+    }
+
+    /// Sends a signal to CMD's process group. That it is gone already is fine.
     pub fn signal(&self, signal: Signal) {
-        let _ = killpg(self.group, signal);
+        let _ = wire::tell_signal(&self.socket, false, signal as i32);
+    }
+
+    /// Sends a signal to all that CMD started.
+    fn signal_all(&self, signal: Signal) {
+        // A guard that is gone is noticed by the task that listens to it.
+        let _ = wire::tell_signal(&self.socket, true, signal as i32);
     }
 
     /// Waits for CMD's end, not for that of processes it left behind. May be dropped and called
     /// again.
     pub async fn ended(&mut self) -> Result<How, Failure> {
-        let status: io::Result<ExitStatus> = self.child.wait().await;
-        status.map(How::of).map_err(Failure::bug)
+        let ended = self.ended.wait_for(Option::is_some).await;
+        ended.ok().and_then(|how| *how).ok_or_else(|| Failure::bug("nobody watches CMD"))
     }
 
-    /// Stops the whole group: SIGTERM, and SIGKILL when `grace` is over or `limit` comes, whichever
-    /// is first. Returns when none of it is left, or it was killed. `limit` is asked anew when it
-    /// comes: it moves while the lease is still extended. May be dropped and called again.
+    /// Stops all that CMD started: SIGTERM, and SIGKILL when `grace` is over or `limit` comes,
+    /// whichever is first. Returns when none of it is left. `limit` is asked anew when it comes: it
+    /// moves while the lease is still extended. May be dropped and called again.
     pub async fn stop(
         &mut self,
         grace: Duration,
         limit: impl Fn() -> Option<Instant>,
     ) -> Result<How, Failure> {
         let end = Instant::now() + grace;
-        self.signal(Signal::SIGTERM);
+        self.signal_all(Signal::SIGTERM);
         // One that is suspended cannot end.
-        self.signal(Signal::SIGCONT);
+        self.signal_all(Signal::SIGCONT);
         loop {
             let until = limit().map_or(end, |limit| limit.min(end));
             if until <= Instant::now() {
                 break;
             }
-            if let Ok(how) = tokio::time::timeout_at(until.into(), self.gone()).await {
-                return how;
+            if tokio::time::timeout_at(until.into(), self.gone()).await.is_ok() {
+                return self.ended().await;
             }
         }
-        self.signal(Signal::SIGKILL);
+        let _ = wire::tell_kill(&self.socket);
+        let _ = tokio::time::timeout(KILLED_MAX, self.gone()).await;
         self.ended().await
     }
 
-    /// Waits until CMD has ended and nothing of its group is left.
-    async fn gone(&mut self) -> Result<How, Failure> {
-        let how = self.ended().await?;
-        while killpg(self.group, None) != Err(Errno::ESRCH) {
-            tokio::time::sleep(LOOK).await;
+    /// After CMD's end: ends what it left behind, if there is anything.
+    pub async fn end_the_rest(
+        &mut self,
+        limit: impl Fn() -> Option<Instant>,
+    ) -> Result<(), Failure> {
+        if *self.gone.borrow() {
+            return Ok(());
         }
-        Ok(how)
+        self.stop(LEFT_GRACE, limit).await.map(|_| ())
+    }
+
+    /// Says that nothing is to be guarded any more: what still lives may live on, and the folder is gone.
+    pub fn let_go(self) {
+        let _ = wire::tell_bye(&self.socket);
+    }
+
+    /// Waits until nothing is left of what CMD started.
+    async fn gone(&mut self) {
+        // The sender goes only after it was said.
+        let _ = self.gone.wait_for(|gone| *gone).await;
     }
 
     /// The end of its stderr, at most so much as an error may have. After its end.
@@ -167,6 +350,14 @@ impl Running {
         let Some((mut passing, tail)) = self.stderr.take() else { return Vec::new() };
         let _ = tokio::time::timeout(STDERR_GRACE, &mut passing).await;
         tail.bytes()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The task that listens has the socket too: the guard must see its end now. What it was told
+        // before it still reads.
+        let _ = self.socket.shutdown(Shutdown::Both);
     }
 }
 
@@ -207,28 +398,29 @@ mod tests {
     use super::*;
     use crate::fake;
 
-    fn sh(script: &str) -> Running {
+    async fn sh(script: &str) -> Running {
         let lease = fake::job_lease("L1", "{\"n\":1}");
-        let environment = Environment::of(&lease, false).unwrap();
+        let environment = Environment::of(&lease, Environment::folder().unwrap(), false).unwrap();
         let command: Vec<OsString> = ["sh", "-c", script].map(OsString::from).to_vec();
         let payload = &environment.files.as_ref().unwrap().payload;
         let stdin = std::fs::File::open(payload).unwrap();
-        start(&command, &environment, Streams::Job(stdin)).unwrap()
+        let guard = Guard::spawn().unwrap();
+        guard.start(&command, &environment, Streams::Job(stdin), false).await.unwrap()
     }
 
     #[tokio::test]
     async fn cmd_gets_the_payload_and_its_end_is_told() {
-        let mut running = sh("cat >&2; exit 3");
+        let mut running = sh("cat >&2; exit 3").await;
         assert_eq!(running.ended().await.unwrap(), How::Code(3));
         assert_eq!(running.stderr().await, b"{\"n\":1}");
-        let mut running = sh("kill -9 $$");
+        let mut running = sh("kill -9 $$").await;
         assert_eq!(running.ended().await.unwrap(), How::Signal(9));
         assert!(running.stderr().await.is_empty());
     }
 
     #[tokio::test]
     async fn a_process_left_behind_with_stderr_open_is_not_waited_for() {
-        let mut running = sh("echo why >&2; sleep 60 & exit 1");
+        let mut running = sh("echo why >&2; sleep 60 & exit 1").await;
         assert_eq!(running.ended().await.unwrap(), How::Code(1));
         assert_eq!(running.stderr().await, b"why\n");
         running.signal(Signal::SIGKILL);
@@ -237,10 +429,10 @@ mod tests {
     #[tokio::test]
     async fn the_whole_group_is_stopped_and_killed_if_it_does_not_listen() {
         let begun = Instant::now();
-        let mut running = sh("sleep 60 & wait");
+        let mut running = sh("sleep 60 & wait").await;
         assert_eq!(running.stop(GRACE, || None).await.unwrap(), How::Signal(15));
         assert!(begun.elapsed() < GRACE);
-        let mut deaf = sh("trap '' TERM; echo up >&2; sleep 60 & wait; sleep 60");
+        let mut deaf = sh("trap '' TERM; echo up >&2; sleep 60 & wait; sleep 60").await;
         while deaf.stderr.as_ref().unwrap().1.bytes().is_empty() {
             tokio::time::sleep(LOOK).await;
         }
@@ -250,7 +442,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_started_says_why() {
-        let environment = Environment::of(&fake::needs_lease("L1"), false).unwrap();
+        let environment =
+            Environment::of(&fake::needs_lease("L1"), Environment::folder().unwrap(), false)
+                .unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str, mode: u32| {
             let path = folder.path().join(name);
@@ -265,7 +459,9 @@ mod tests {
             (file("plain", "#!/bin/sh\n", 0o600), 126),
             (file("script", "#!/no/such/interpreter\n", 0o700), 126),
         ] {
-            let started = start(std::slice::from_ref(&program), &environment, Streams::Ours);
+            let guard = Guard::spawn().unwrap();
+            let command = std::slice::from_ref(&program);
+            let started = guard.start(command, &environment, Streams::Ours, false).await;
             assert_eq!(started.err().unwrap().code, code, "{program:?}");
         }
     }

@@ -8,30 +8,30 @@
 use std::io::{self, IsTerminal};
 
 use nix::sys::signal::{SigSet, Signal, kill, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The terminal, while CMD has it.
 pub struct Terminal {
     ours: Pid,
     group: Pid,
-    children: Stream,
+    /// By which signals CMD was suspended: its guard says so.
+    suspended: UnboundedReceiver<Signal>,
     continued: Stream,
 }
 
 impl Terminal {
-    /// Hands the terminal to CMD's group. `None` if stdin is no terminal of which this process is
+    /// Hands the terminal to CMD's group, which says when it is suspended. `None` if stdin is no terminal of which this process is
     /// in the foreground: then there is nothing to hand over.
-    pub fn hand_over(group: Pid) -> Option<Self> {
+    pub fn hand_over(group: Pid, suspended: UnboundedReceiver<Signal>) -> Option<Self> {
         let stdin = io::stdin();
         let ours = getpgrp();
         if !stdin.is_terminal() || tcgetpgrp(&stdin) != Ok(ours) {
             return None;
         }
-        let children = signal(SignalKind::child()).ok()?;
         let continued = signal(SignalKind::from_raw(Signal::SIGCONT as i32)).ok()?;
-        let terminal = Terminal { ours, group, children, continued };
+        let terminal = Terminal { ours, group, suspended, continued };
         terminal.give();
         Some(terminal)
     }
@@ -56,12 +56,8 @@ impl Terminal {
     /// Follows CMD: when it is suspended, so is this process, and goes on with it. Never returns.
     pub async fn follow(&mut self) {
         loop {
-            if self.children.recv().await.is_none() {
+            let Some(signal) = self.suspended.recv().await else {
                 return std::future::pending().await;
-            }
-            let look = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
-            let Ok(WaitStatus::Stopped(_, signal)) = waitid(Id::Pid(self.group), look) else {
-                continue;
             };
             if matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU)
                 && tcgetpgrp(io::stdin()) == Ok(self.group)

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::args::leases::{HoldArgs, LeaseArgs, LockArgs};
 use crate::child::environment::Environment;
 use crate::child::outcome::{How, plain};
-use crate::child::run::{GRACE, Running, Streams, start};
+use crate::child::run::{GRACE, Guard, Running, Streams};
 use crate::child::signals::Signals;
 use crate::child::terminal::Terminal;
 use crate::cmd::asking::{Asking, slice};
@@ -127,11 +127,23 @@ async fn run(
         Failure::new(DISK, format!("cannot write the lease file: {error}"))
             .hint("make room in the folder for temporary files, or name another with TMPDIR")
     };
-    let environment = Environment::of(lease, args.bonds.pass_credentials).map_err(disk)?;
-    let mut running = start(&args.command, &environment, Streams::Ours)?;
-    let mut terminal = Terminal::hand_over(running.group());
+    let guard = Guard::spawn()?;
+    let folder = Environment::folder().map_err(disk)?;
+    guard.watches(folder.path())?;
+    let bonds = args.bonds;
+    let environment = Environment::of(lease, folder, bonds.pass_credentials).map_err(disk)?;
+    let mut running = guard.start(&args.command, &environment, Streams::Ours, bonds.detach).await?;
+    let group = running.group();
+    let mut terminal = running.suspended().and_then(|come| Terminal::hand_over(group, come));
     let ended = attend(&mut running, held, terminal.as_mut(), signals).await;
     drop(terminal);
+    let leaves = bonds.leave_children && matches!(ended, Ok(Attended::Ended(How::Code(0))));
+    if !leaves {
+        running.end_the_rest(|| held.map(Held::hard_limit)).await?;
+    }
+    // The guard goes last.
+    drop(environment);
+    running.let_go();
     match ended? {
         Attended::Ended(how) => Ok(how),
         Attended::Told(signal) => Ok(How::Signal(signal as i32)),

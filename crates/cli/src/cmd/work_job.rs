@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use crate::args::leases::BondArgs;
 use crate::child::environment::{Environment, JobFiles};
 use crate::child::outcome::{self, failed, plain};
-use crate::child::run::{GRACE, Running, Streams, start};
+use crate::child::run::{GRACE, Guard, Running, Streams};
 use crate::exit::{DISK, Failure};
 use crate::output::tell;
 use crate::store::Store;
@@ -67,7 +67,7 @@ pub struct Shop {
 pub async fn run(shop: Arc<Shop>, lease: LeaseView, asked: Instant) -> Result<(), Failure> {
     // A lease that is not known to be held is given back by the keeper, and nothing ran.
     let Ok(held) = shop.keeper.hold(&lease, shop.ttl, asked).await else { return Ok(()) };
-    let started = prepare(&shop, &lease);
+    let started = prepare(&shop, &lease).await;
     let (environment, files, mut running) = match started {
         Ok(started) => started,
         Err(failure) => {
@@ -94,21 +94,30 @@ pub async fn run(shop: Arc<Shop>, lease: LeaseView, asked: Instant) -> Result<()
     };
     // The files go before the job can be granted again.
     drop(environment);
+    running.let_go();
     if let Some(item) = item {
         settle(&shop.store, &held, item).await;
     }
     Ok(())
 }
 
-fn prepare(shop: &Shop, lease: &LeaseView) -> Result<(Environment, JobFiles, Running), Failure> {
+async fn prepare(
+    shop: &Shop,
+    lease: &LeaseView,
+) -> Result<(Environment, JobFiles, Running), Failure> {
     let disk = |error: std::io::Error| {
         Failure::new(DISK, format!("cannot write the files of a job: {error}"))
             .hint("make room in the folder for temporary files, or name another with TMPDIR")
     };
-    let environment = Environment::of(lease, shop.bonds.pass_credentials).map_err(disk)?;
+    let guard = Guard::spawn()?;
+    let folder = Environment::folder().map_err(disk)?;
+    guard.watches(folder.path())?;
+    let bonds = shop.bonds;
+    let environment = Environment::of(lease, folder, bonds.pass_credentials).map_err(disk)?;
     let files = environment.files.clone().ok_or_else(|| Failure::bug("a lease has no job"))?;
     let payload = File::open(&files.payload).map_err(disk)?;
-    let running = start(&shop.command, &environment, Streams::Job(payload))?;
+    let streams = Streams::Job(payload);
+    let running = guard.start(&shop.command, &environment, streams, bonds.detach).await?;
     Ok((environment, files, running))
 }
 
@@ -133,7 +142,13 @@ async fn watch(
     let look = LOOK.min(shop.ttl.std() / 5);
     let stop = loop {
         tokio::select! {
-            how = running.ended() => return Ok(End::Itself(how?)),
+            how = running.ended() => {
+                let how = how?;
+                if !(shop.bonds.leave_children && how == outcome::How::Code(0)) {
+                    running.end_the_rest(|| Some(held.hard_limit())).await?;
+                }
+                return Ok(End::Itself(how));
+            }
             stop = held.stopped() => break stop,
             () = reached(&mut phase, Phase::GivingBack) => {
                 give_back(&mut phase, held, running).await?;
