@@ -21,8 +21,13 @@ impl Json {
         RawValue::from_string(text.trim_ascii().to_owned()).ok().map(Json)
     }
     /// From anything that can be written as JSON.
-    pub fn of(value: &impl Serialize) -> Self {
-        serde_json::value::to_raw_value(value).map_or_else(|_| Json::null(), Json)
+    ///
+    /// Not everything that derives `Serialize` can: a map whose keys are tuples cannot, nor can a
+    /// type whose own code refuses. The caller hears it, since a `null` in its place would be a job
+    /// without its payload. Text and whole numbers always can: see the `From`s. A number that is not
+    /// finite is `null`, as everywhere in JSON.
+    pub fn of(value: &impl Serialize) -> Result<Self, NotJson> {
+        serde_json::value::to_raw_value(value).map(Json).map_err(|why| NotJson(why.to_string()))
     }
     /// The text.
     pub fn text(&self) -> &str {
@@ -33,6 +38,32 @@ impl Json {
         self.text() == "null"
     }
 }
+
+/// What has no form as JSON: says why, in the words of the type that refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NotJson(String);
+
+impl fmt::Display for NotJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NotJson(why) = self;
+        write!(f, "the value cannot be written as JSON: {why}; use text as the keys of every map")
+    }
+}
+impl std::error::Error for NotJson {}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        let Ok(json) = Json::of(&text) else { unreachable!("text can always be written") };
+        json
+    }
+}
+impl From<i64> for Json {
+    fn from(number: i64) -> Self {
+        let Ok(json) = Json::of(&number) else { unreachable!("a number can always be written") };
+        json
+    }
+}
+
 impl Default for Json {
     fn default() -> Self {
         Json::null()
@@ -82,5 +113,22 @@ impl fmt::Debug for Secret {
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("•••")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_an_error_and_never_null() {
+        let by_pair = BTreeMap::from([((1, 2), "x")]);
+        let no = Json::of(&by_pair).unwrap_err();
+        assert!(no.to_string().contains("key must be a string"), "{no}");
+        assert!(Json::of(&None::<u8>).unwrap().is_null(), "nothing is null");
+        assert_eq!(Json::from("a\"b").text(), r#""a\"b""#);
+        assert_eq!(Json::from(-1).text(), "-1");
     }
 }

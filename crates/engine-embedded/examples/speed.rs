@@ -66,7 +66,7 @@ async fn main() -> Result<(), Failed> {
     };
     let (callers, batch, seconds) = (number(0, 16), number(1, 100), number(2, 5));
     let how = arguments.get(3).map_or("always", String::as_str);
-    let payload = Json::of(&"x".repeat(number(4, 100)));
+    let payload = Json::from("x".repeat(number(4, 100)).as_str());
     let folder = std::env::current_dir()?.join(format!("speed-{}", std::process::id()));
     let location =
         if how == "memory" { Location::Memory } else { Location::Folder(folder.clone()) };

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn body(bytes: usize) -> Body {
-        let payload = Json::of(&"x".repeat(bytes));
+        let payload = Json::from("x".repeat(bytes).as_str());
         let content = JobContent { kind: String::new(), payload, labels: Labels::new() };
         Body { id: JobId::parse("a").unwrap(), shape: Arc::from([].as_slice()), content }
     }

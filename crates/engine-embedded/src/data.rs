@@ -113,13 +113,13 @@ mod tests {
     fn what_was_read_before_a_change_is_not_kept() {
         let known = KnownData::new(1 << 20);
         let before = known.changes();
-        known.committed([(&key("a"), &Some(Json::of(&2)))].into_iter());
-        known.found(before, key("a"), Json::of(&1));
+        known.committed([(&key("a"), &Some(Json::from(2)))].into_iter());
+        known.found(before, key("a"), Json::from(1));
         assert_eq!(text(known.get(&key("a"))).as_deref(), Some("2"));
         known.committed([(&key("a"), &None)].into_iter());
-        known.found(before + 1, key("a"), Json::of(&2));
+        known.found(before + 1, key("a"), Json::from(2));
         assert_eq!(text(known.get(&key("a"))), None);
-        known.found(known.changes(), key("a"), Json::of(&3));
+        known.found(known.changes(), key("a"), Json::from(3));
         assert_eq!(text(known.get(&key("a"))).as_deref(), Some("3"));
     }
 
@@ -127,10 +127,10 @@ mod tests {
     fn the_bound_holds() {
         let known = KnownData::new(10_000);
         for n in 0..1_000 {
-            known.found(0, key(&format!("r{n}")), Json::of(&"x".repeat(100)));
+            known.found(0, key(&format!("r{n}")), Json::from("x".repeat(100).as_str()));
             assert!(known.lock().bytes <= 10_000);
         }
-        known.found(0, key("big"), Json::of(&"x".repeat(20_000)));
+        known.found(0, key("big"), Json::from("x".repeat(20_000).as_str()));
         assert!(known.get(&key("big")).is_none());
         let inside = known.lock();
         let bytes: usize = inside.known.values().map(bytes).sum();

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn text(text: &str) -> Json {
-        Json::of(&text)
+        Json::from(text)
     }
     fn fresh() -> JobChange {
         let content =

@@ -74,7 +74,7 @@ mod tests {
     fn resources(n: usize, bytes: usize) -> Vec<NewResource> {
         let one = |n: usize| NewResource {
             id: ResourceId::parse(&format!("r{n}")).unwrap(),
-            data: Json::of(&"x".repeat(bytes)),
+            data: Json::from("x".repeat(bytes).as_str()),
             tags: Vec::new(),
             slots: 1,
         };

@@ -72,7 +72,7 @@ async fn push(engine: &RedisEngine, jobs: Vec<NewJob>) {
 
 /// Jobs with a payload that run and succeed.
 async fn many_succeed(engine: &RedisEngine) {
-    let payload = Json::of(&"x".repeat(PAYLOAD));
+    let payload = Json::from("x".repeat(PAYLOAD).as_str());
     let one = || NewJob { payload: payload.clone(), ..NewJob::new(queue("q")) };
     push(engine, (0..JOBS).map(|_| one()).collect()).await;
     let leased = ok(engine, asks("q", "w", JOBS)).await.leases;
@@ -199,7 +199,7 @@ async fn the_store_takes_the_bytes_that_its_server_says() {
     let server = RedisServer::start(Aof::Off, &[]);
     let engine = open(options(&server));
     let before = ok(&engine, GetStats).await.store.bytes;
-    let payload = Json::of(&"x".repeat(200_000));
+    let payload = Json::from("x".repeat(200_000).as_str());
     push(
         &engine,
         (0..20).map(|_| NewJob { payload: payload.clone(), ..NewJob::new(queue("q")) }).collect(),

@@ -199,7 +199,7 @@ pub fn lease(n: usize, job: Option<JobView>) -> LeaseView {
 pub fn job(n: usize) -> JobView {
     let (id, queue) = (JobId::parse(&format!("j{n}")).unwrap(), QueueName::parse("q").unwrap());
     let bare = JobView::bare(id, queue, JobState::Running, Moment::ZERO);
-    JobView { payload: Some(Json::of(&n)), attempt: 1, ..bare }
+    JobView { payload: Some(Json::from(n as i64)), attempt: 1, ..bare }
 }
 
 pub fn is_extend(call: &Request) -> bool {

@@ -17,7 +17,7 @@
 //!
 //! // Stored once, however often it is repeated on the way.
 //! let mut job = NewJob::new(QueueName::parse("crawl")?);
-//! job.payload = tenure::Json::of(&["https://example.com/"]);
+//! job.payload = tenure::Json::of(&["https://example.com/"])?;
 //! let pushed = client.push(job).await?;
 //! println!("{}", pushed.id);
 //!

@@ -38,9 +38,15 @@ impl SettleOutcome {
     pub fn succeeded() -> Self {
         Ending::Succeeded { result: None }.into()
     }
-    /// Done, with a result: at most 256 KiB of JSON.
+    /// Done, with a result: at most 256 KiB of JSON. A result that cannot be written as JSON makes
+    /// it a failed attempt whose error says so: a job that looks done must not have lost its result.
     pub fn succeeded_with(result: &impl Serialize) -> Self {
-        Ending::Succeeded { result: Some(Json::of(result)) }.into()
+        match Json::of(result) {
+            Ok(result) => Ending::Succeeded { result: Some(result) }.into(),
+            Err(why) => SettleOutcome::failed(format_args!(
+                "the run succeeded, but its result is lost: {why}"
+            )),
+        }
     }
     /// A failed attempt; it is retried as the job says. Of a long error the last 8 KiB are kept.
     pub fn failed(error: impl Display) -> Self {

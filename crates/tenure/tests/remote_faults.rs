@@ -197,7 +197,7 @@ async fn a_set_too_large_for_a_body_goes_as_lines_and_other_calls_are_refused_he
     let pool = PoolName::parse("accounts").unwrap();
     let one = |n: usize| NewResource {
         id: ResourceId::parse(&format!("r{n}")).unwrap(),
-        data: Json::of(&"x".repeat(60_000)),
+        data: Json::from("x".repeat(60_000).as_str()),
         tags: Vec::new(),
         slots: 1,
     };

@@ -137,7 +137,7 @@ fn json_or_string(bytes: &[u8]) -> Json {
     }
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_suffix('\n').unwrap_or(&text);
-    Json::of(&text.strip_suffix('\r').unwrap_or(text))
+    Json::from(text.strip_suffix('\r').unwrap_or(text))
 }
 
 /// What CMD wrote as its progress; `None` if there is nothing that can be reported.

@@ -63,7 +63,10 @@ pub fn people(job: &JobView) -> String {
 
 /// As the API writes it.
 pub fn json(value: &impl serde::Serialize) -> String {
-    tenure_core::secret::Json::of(value).text().to_owned()
+    match tenure_core::secret::Json::of(value) {
+        Ok(json) => json.text().to_owned(),
+        Err(why) => unreachable!("what an engine answered can be written again: {why}"),
+    }
 }
 
 fn attempts(max: u32) -> String {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tenure_core::decode;
-use tenure_core::job::{Need, NewJob, OnConflict, PushedJob, Until};
+use tenure_core::job::{Labels, Need, NewJob, OnConflict, PushedJob, Until};
 use tenure_core::names::{Group, JobId, QueueName, UniqueKey};
 use tenure_core::requests::{ListQueues, Page, Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
@@ -90,7 +90,7 @@ struct JobSaid<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     unique: Option<UniqueSaid>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    labels: Option<Json>,
+    labels: Option<Labels>,
 }
 
 #[derive(Serialize)]
@@ -108,7 +108,7 @@ fn job(
     say: &SayArgs,
 ) -> Result<NewJob, Failure> {
     let needs = said::needs(&say.needs)?;
-    let mut labels = tenure_core::job::Labels::new();
+    let mut labels = Labels::new();
     for (key, value) in &say.labels {
         if labels.insert(key.clone(), value.clone()).is_some() {
             return Err(Failure::usage(format!("the label '{key}' is given twice")));
@@ -125,9 +125,9 @@ fn job(
         group: say.group.as_ref(),
         needs: Some(needs).filter(|needs| !needs.is_empty()),
         unique,
-        labels: Some(labels).filter(|labels| !labels.is_empty()).map(|labels| Json::of(&labels)),
+        labels: Some(labels).filter(|labels| !labels.is_empty()),
     };
-    let text = Json::of(&said);
+    let text = Json::of(&said).map_err(Failure::bug)?;
     decode::push_line(text.text().as_bytes()).map_err(|no| said::usage("push", &no))
 }
 
@@ -209,7 +209,7 @@ mod tests {
             until: Until::Start,
             on_conflict: OnConflict::Reject,
         };
-        let job = job(&queue, Json::of(&1), JobId::parse("i").ok(), Some(unique), &say).unwrap();
+        let job = job(&queue, Json::from(1), JobId::parse("i").ok(), Some(unique), &say).unwrap();
         assert_eq!(job.id, JobId::parse("i").ok());
         assert_eq!((job.kind.as_str(), job.priority), ("k", -3));
         assert_eq!(job.when, tenure_core::job::When::In(Span::from_s(5)));

@@ -141,7 +141,7 @@ async fn answered(client: &Client, jobs: Vec<NewJob>) -> Result<Vec<PushedId>, C
 fn job(n: u64, chance: &mut Chance) -> Result<NewJob, Refusal> {
     let mut job = NewJob::new(QueueName::parse(QUEUE)?);
     job.id = Some(JobId::parse(&format!("{}-{n}", std::process::id()))?);
-    job.payload = Json::of(&n);
+    job.payload = Json::from(i64::try_from(n).unwrap_or(i64::MAX));
     let limit = LimitName::parse(&format!("{FAMILY}:{}", chance.within(0, LIMITS)))?;
     let limit = Need::Limit { limit, weight: 1, cost: 1 };
     let pool = PoolName::parse(POOL)?;

@@ -96,10 +96,10 @@ pub async fn prepare(client: &Client, words: &Words) -> Result<(), Failure> {
 }
 
 /// The job of a page: its id is the page.
-fn job(words: &Words, page: &Page) -> Result<NewJob, Refusal> {
+fn job(words: &Words, page: &Page) -> Result<NewJob, Failure> {
     let mut job = NewJob::new(words.queue.clone());
     job.id = Some(JobId::parse(&page.page)?);
-    job.payload = Json::of(page);
+    job.payload = Json::of(page).map_err(Failure::bug)?;
     job.group = Some(Group::parse(&page.host)?);
     job.needs = Some(vec![
         Need::Limit {

@@ -51,7 +51,7 @@ pub fn job(id: &str) -> NewJob {
     NewJob { id: Some(JobId::parse(id).unwrap()), ..NewJob::new(queue()) }
 }
 pub fn text(text: &str) -> Json {
-    Json::of(&text)
+    Json::from(text)
 }
 pub fn lock(name: &str) -> Need {
     Need::Limit { limit: LimitName::parse(&format!("lock:{name}")).unwrap(), weight: 1, cost: 1 }

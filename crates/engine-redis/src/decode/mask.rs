@@ -15,10 +15,10 @@ pub(super) fn mask(data: &Json) -> Json {
     }
     let mut reader = serde_json::Deserializer::from_str(data.text());
     let keys = reader.deserialize_any(Keys).unwrap_or(None);
-    let Some(keys) = keys else { return Json::of(&HIDDEN) };
+    let Some(keys) = keys else { return Json::from(HIDDEN) };
     let shown = keys.iter().filter_map(|key| serde_json::to_string(key).ok());
     let shown: Vec<String> = shown.map(|key| format!("{key}:\"{HIDDEN}\"")).collect();
-    Json::parse(&format!("{{{}}}", shown.join(","))).unwrap_or_else(|| Json::of(&HIDDEN))
+    Json::parse(&format!("{{{}}}", shown.join(","))).unwrap_or_else(|| Json::from(HIDDEN))
 }
 
 /// The keys of an object in their order; nothing of anything else.

@@ -115,7 +115,7 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
 fn leases_go_out_as_numbers_and_what_is_no_lease_as_one_that_never_was() {
     let item = |lease: &str, progress| ExtendItem { lease: lease.to_owned(), progress };
     let extend = Extend {
-        leases: vec![item("a", Some(Json::of(&1))), item("no lease", None), item("b", None)],
+        leases: vec![item("a", Some(Json::from(1))), item("no lease", None), item("b", None)],
         ttl: None,
     };
     let heads = [head(255, 16), None, head(7, 0)];
@@ -174,7 +174,7 @@ fn a_settle_says_how_it_ends_and_what_its_holder_says() {
         ..item(Ending::Failed { error: "e".to_owned(), retry_in: None, last: true })
     };
     let items = [
-        item(Ending::Succeeded { result: Some(Json::of(&"r")) }),
+        item(Ending::Succeeded { result: Some(Json::from("r")) }),
         failed,
         item(Ending::Snoozed { later: Later::For(Span::from_ms(100)) }),
         item(Ending::Snoozed { later: Later::Until(Moment::from_us(7)) }),

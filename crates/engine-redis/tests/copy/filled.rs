@@ -161,7 +161,9 @@ fn job(dice: &mut Dice, n: u64) -> NewJob {
 
 fn ending(dice: &mut Dice) -> Ending {
     match dice.below(6) {
-        0 | 1 => Ending::Succeeded { result: dice.one_in(2).then(|| Json::of(&dice.below(99))) },
+        0 | 1 => {
+            Ending::Succeeded { result: dice.one_in(2).then(|| Json::from(dice.below(99) as i64)) }
+        }
         2 => Ending::Failed { error: "http 500".to_owned(), retry_in: Some(HOUR), last: false },
         3 => Ending::Failed { error: "kaputt".to_owned(), retry_in: None, last: true },
         4 => Ending::Snoozed { later: Later::For(HOUR) },
@@ -277,7 +279,7 @@ async fn change(engine: &Arc<dyn Engine>, ns: &Namespace, dice: &mut Dice) {
     }
     for lease in lease_jobs(engine, ns, QUEUES[0], 2).await {
         let id = lease.lease.clone().unwrap();
-        let progress = Some(Json::of(&"halb"));
+        let progress = Some(Json::from("halb"));
         let item = tenure_core::lease::ExtendItem { lease: id.clone(), progress };
         engine.run(ns, Extend { leases: vec![item], ttl: None }).await.unwrap();
         let ending = Ending::Snoozed { later: Later::For(HOUR) };

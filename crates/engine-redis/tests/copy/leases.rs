@@ -40,7 +40,7 @@ async fn held(from: &Store, to: &Store) {
     engine.run(&ns, PutPool { pool: pool("p"), settings }).await.unwrap();
     let resource = |id: &str| NewResource {
         id: tenure_core::names::ResourceId::parse(id).unwrap(),
-        data: tenure_core::secret::Json::of(&"geheim"),
+        data: tenure_core::secret::Json::from("geheim"),
         tags: Vec::new(),
         slots: 1,
     };

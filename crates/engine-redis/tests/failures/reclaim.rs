@@ -119,7 +119,7 @@ pub fn pool() -> PoolName {
 pub async fn accounts(engine: &RedisEngine, ids: &[&str]) {
     let new = |id: &&str| NewResource {
         id: ResourceId::parse(id).expect("an id"),
-        data: Json::of(&"secret"),
+        data: Json::from("secret"),
         tags: Vec::new(),
         slots: 1,
     };

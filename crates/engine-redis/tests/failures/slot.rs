@@ -263,11 +263,11 @@ async fn a_call_that_would_empty_a_key_and_fill_it_again_is_not_begun() {
         push(&engine, job("parts", &format!("p{n}"))).await;
         let lease = take(&engine, asks("parts", &format!("p{n}"), TTL)).await.expect("a job");
         let mut extend = extends(&lease);
-        extend.leases[0].progress = Some(Json::of(&1));
+        extend.leases[0].progress = Some(Json::from(1));
         ok(&engine, extend).await;
         let mut ends = settles(&lease);
         ends.settle[0].ending = match n {
-            0 => Ending::Succeeded { result: Some(Json::of(&1)) },
+            0 => Ending::Succeeded { result: Some(Json::from(1)) },
             1 => Ending::Failed { error: "no".to_owned(), retry_in: None, last: true },
             _ => continue,
         };

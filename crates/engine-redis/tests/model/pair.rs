@@ -293,7 +293,10 @@ impl Program<'_> {
             Step::Extend { leases, ttl_s } => {
                 let item = |n: &u8| {
                     let lease = self.named(*n)?;
-                    Some(ExtendItem { lease, progress: n.is_multiple_of(2).then(|| Json::of(n)) })
+                    Some(ExtendItem {
+                        lease,
+                        progress: n.is_multiple_of(2).then(|| Json::from(i64::from(*n))),
+                    })
                 };
                 let leases = leases.iter().filter_map(item).collect();
                 self.ask(Extend { leases, ttl: ttl_s.map(Span::from_s) }).await?;
@@ -327,7 +330,7 @@ impl Program<'_> {
                     Change::Priority(to) => patch.priority = Patch::Set(*to),
                     Change::Needs(to) => patch.needs = Patch::Set(needs(to)),
                     Change::Delay(to) => patch.when = Patch::Set(When::In(ms(*to))),
-                    Change::Payload => patch.payload = Patch::Set(Json::of(&"new")),
+                    Change::Payload => patch.payload = Patch::Set(Json::from("new")),
                     Change::Group(Some(to)) => patch.group = Patch::Set(group(*to)),
                     Change::Group(None) => patch.group = Patch::Reset,
                 }
@@ -402,7 +405,7 @@ impl Program<'_> {
             Step::Sync { pool: n, resources, slots } => {
                 let new = |r: &u8| NewResource {
                     id: resource(*r),
-                    data: Json::of(&format!("secret {r}")),
+                    data: Json::from(format!("secret {r}").as_str()),
                     tags: vec![tag(r % 2)],
                     slots: *slots,
                 };
@@ -507,7 +510,7 @@ impl Program<'_> {
         let lease = &self.leases[usize::from(n).checked_rem(self.leases.len())?];
         let mut item = SettleItem {
             lease: lease.lease.clone()?,
-            ending: Ending::Succeeded { result: Some(Json::of(&n)) },
+            ending: Ending::Succeeded { result: Some(Json::from(i64::from(n))) },
             resources: Vec::new(),
             limits: Vec::new(),
             push: Vec::new(),

@@ -210,13 +210,13 @@ async fn a_refused_report_does_not_cost_the_lease() {
     let begun = Instant::now();
     let held = fresh(&keeper, 1).await;
     let _other = fresh(&keeper, 2).await;
-    held.set_progress(Json::of(&"half")).unwrap();
+    held.set_progress(Json::from("half")).unwrap();
     fake.until(is_extend, 2).await;
     assert_eq!(begun.elapsed().as_secs(), 6, "again at once");
     assert!(fake.extends()[1].1.leases.iter().all(|item| item.progress.is_none()));
     assert_eq!(fake.extends()[1].1.leases.len(), 2);
 
-    let long = Json::of(&"x".repeat(PROGRESS_BYTES_MAX));
+    let long = Json::from("x".repeat(PROGRESS_BYTES_MAX).as_str());
     assert_eq!(held.set_progress(long).unwrap_err().code, Code::OutOfBounds);
 }
 
@@ -228,12 +228,12 @@ async fn a_report_is_sent_once_and_again_if_it_may_not_have_arrived() {
     });
     let keeper = on(&fake);
     let held = fresh(&keeper, 1).await;
-    held.set_progress(Json::of(&1)).unwrap();
-    held.set_progress(Json::of(&2)).unwrap();
+    held.set_progress(Json::from(1)).unwrap();
+    held.set_progress(Json::from(2)).unwrap();
     fake.until(is_extend, 3).await;
     let sent: Vec<_> =
         fake.extends().iter().map(|(_, call)| call.leases[0].progress.clone()).collect();
-    assert_eq!(sent, [Some(Json::of(&2)), Some(Json::of(&2)), None]);
+    assert_eq!(sent, [Some(Json::from(2)), Some(Json::from(2)), None]);
 }
 
 #[tokio::test(start_paused = true)]

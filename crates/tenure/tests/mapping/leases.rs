@@ -41,7 +41,7 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         row!(
             Extend {
-                leases: vec![extend("l1", None), extend("l2", Some(Json::of(&[1])))],
+                leases: vec![extend("l1", None), extend("l2", Some(Json::of(&[1]).unwrap()))],
                 ttl: Some(Span::from_s(60)),
             },
             "POST /v1/leases/extend",

@@ -92,7 +92,7 @@ pub(super) fn rows() -> Vec<Row> {
             PatchResource {
                 pool: pool(),
                 resource: resource(),
-                data: Patch::Set(Json::of(&1)),
+                data: Patch::Set(Json::from(1)),
                 tags: Patch::Reset,
                 slots: Patch::Keep,
             },

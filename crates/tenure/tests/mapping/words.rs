@@ -145,7 +145,7 @@ pub fn item(lease: &str, ending: Ending) -> SettleItem {
 
 pub fn settles() -> Vec<SettleItem> {
     let verdict = |verdict| ResourceVerdict { pool: pool(), id: resource(), verdict };
-    let mut first = item("l1", Ending::Succeeded { result: Some(Json::of(&[1])) });
+    let mut first = item("l1", Ending::Succeeded { result: Some(Json::of(&[1]).unwrap()) });
     first.resources = vec![
         verdict(Verdict::Ok),
         verdict(Verdict::Cool(Later::For(Span::from_s(600)))),

@@ -31,6 +31,23 @@ async fn what_ends_together_is_settled_in_one_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_result_that_cannot_be_written_is_a_failed_attempt_that_says_why() {
+    let fake = Fake::new(once(1..=1));
+    let work = worker(&fake).max_jobs(1);
+    work.run(|_| async {
+        let by_pair = std::collections::BTreeMap::from([((1, 2), "x")]);
+        SettleOutcome::succeeded_with(&by_pair)
+    })
+    .await
+    .unwrap();
+    let Ending::Failed { error, last, .. } = &fake.settles()[0][0].ending else {
+        panic!("it was not failed");
+    };
+    assert!(error.contains("key must be a string"), "{error}");
+    assert!(!last, "another attempt may do better");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_settle_whose_outcome_is_unknown_is_repeated_as_it_was() {
     let fake = Fake::new(|call, before| match call {
         Request::Lease(_) if before == 0 => granted([1]),

@@ -25,7 +25,7 @@ pub(super) fn resource(n: u8, tags: u8, slots: u8) -> NewResource {
     let tags = [("t", 1), ("u", 2)].into_iter().filter(|(_, bit)| tags & bit > 0);
     NewResource {
         id: ResourceId::parse(&format!("r{}", n % 5)).unwrap(),
-        data: Json::of(&u32::from(n % 5)),
+        data: Json::from(i64::from(n % 5)),
         tags: tags.map(|(tag, _)| Tag::parse(tag).unwrap()).collect(),
         slots: u32::from(slots % 2) + 1,
     }
