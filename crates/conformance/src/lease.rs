@@ -1,5 +1,6 @@
 //! Taking jobs: what a lease says, which job goes next, how many.
 
+use tenure_core::bounds::{ITEMS_MAX, PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::job::JobState;
 use tenure_core::requests::*;
 
@@ -52,6 +53,26 @@ pub(crate) async fn a_worker_without_a_name_is_anonymous(b: &mut Bench) {
     let lease = b.granted(Lease::jobs(vec![queue("q")], 1)).await;
     assert_eq!(lease.holder, "anonymous");
     assert_eq!((lease.deadline, lease.expires_at), (None, b.now().plus(DEFAULT_TTL)));
+}
+
+pub(crate) async fn a_call_gets_no_more_bytes_than_one_answer_carries(b: &mut Bench) {
+    let payload = format!("\"{}\"", "x".repeat(PAYLOAD_BYTES_MAX - 2));
+    let all = PAGE_BYTES_MAX / PAYLOAD_BYTES_MAX + 4;
+    b.set_limit("l", cap(1_000)).await;
+    for n in 0..all {
+        // On every way that a grant may go: alike and apart, with needs and without.
+        let bare = job("q").id(&format!("j{n}")).payload(&payload);
+        b.push(if n % 3 == 0 { bare.needs([need("l")]) } else { bare }).await;
+    }
+    let mut took = vec![];
+    while took.iter().sum::<usize>() < all {
+        let leased = b.ok(Lease::jobs(vec![queue("q")], ITEMS_MAX).by("w")).await;
+        let bytes = leased.leases.iter().filter_map(|lease| lease.job.as_ref());
+        let bytes: usize = bytes.map(tenure_core::job::JobView::bytes).sum();
+        assert!((1..=PAGE_BYTES_MAX).contains(&bytes), "{bytes} bytes in one answer");
+        took.push(leased.leases.len());
+    }
+    assert_eq!((took.len(), took.iter().sum::<usize>()), (2, all), "{took:?}");
 }
 
 pub(crate) async fn fences_rise_with_every_grant(b: &mut Bench) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tenure_core::bounds::{LIST_MAX, PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::job::JobState;
 use tenure_core::lease::Ending;
 use tenure_core::requests::*;
@@ -45,6 +46,29 @@ pub(crate) async fn a_page_is_not_disturbed_by_a_new_job(b: &mut Bench) {
     let page = Page { max: 10, cursor: first.next };
     let second = b.ok(ListJobs { page, ..ListJobs::default() }).await;
     assert_eq!(ids(&second), ["j1", "j0"], "nothing twice, nothing left out");
+}
+
+pub(crate) async fn a_page_ends_when_it_has_bytes_enough(b: &mut Bench) {
+    let payload = format!("\"{}\"", "x".repeat(PAYLOAD_BYTES_MAX - 2));
+    let all = 2 * PAGE_BYTES_MAX / PAYLOAD_BYTES_MAX;
+    for n in 0..all {
+        b.push(job("q").id(&format!("j{n}")).payload(&payload)).await;
+    }
+    let mut page = Page { max: LIST_MAX, cursor: None };
+    let (mut seen, mut pages) = (BTreeSet::new(), 0);
+    loop {
+        let list = ListJobs { page: page.clone(), full: true, ..ListJobs::default() };
+        let listed = b.ok(list).await;
+        let bytes: usize = listed.items.iter().map(tenure_core::job::JobView::bytes).sum();
+        assert!((1..=PAGE_BYTES_MAX).contains(&bytes), "{bytes} bytes in a page");
+        seen.extend(ids(&listed).into_iter().map(str::to_owned));
+        pages += 1;
+        let Some(next) = listed.next else { break };
+        page.cursor = Some(next);
+    }
+    assert_eq!((seen.len(), pages), (all, 3), "nothing twice, nothing left out");
+    let bare = b.ok(ListJobs { page: Page { max: LIST_MAX, cursor: None }, ..ListJobs::default() });
+    assert_eq!(bare.await.items.len(), all, "without payloads they go on one page");
 }
 
 pub(crate) async fn jobs_are_filtered(b: &mut Bench) {

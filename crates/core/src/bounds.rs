@@ -5,6 +5,8 @@
 
 /// Largest body of a request that is not NDJSON.
 pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Largest body of a call that takes none: `{}`, which some clients send with every POST, and space.
+pub const BODILESS_BYTES_MAX: usize = 1024;
 /// Longest line of an NDJSON body.
 pub const LINE_BYTES_MAX: usize = 512 * 1024;
 /// Largest payload or result of a job.
@@ -45,6 +47,12 @@ pub const SETTLES_KEPT: usize = 4;
 pub const JSON_DEPTH_MAX: usize = 64;
 /// Jobs looked at by one list call that filters by what no index knows.
 pub const LIST_SCAN_MAX: usize = 10_000;
+/// Bytes of payloads, results, errors and data in one page of a list, and in the jobs that one lease
+/// call is granted: `next`, or the next call, goes on behind them.
+pub const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// A page or a grant takes no further item once it has this, so that with the largest that there is
+/// it stays below [`PAGE_BYTES_MAX`], and has one item at least.
+pub const PAGE_BYTES_FULL: usize = PAGE_BYTES_MAX - 1024 * 1024;
 /// Default page of a list.
 pub const LIST_DEFAULT: usize = 100;
 /// Largest page of a list.
@@ -130,4 +138,9 @@ const _: () = assert!(PULSE_US < DEAF_US, "a living engine must not look deaf");
 const _: () = assert!(CLOCK_BEHIND_LOUD_US < CLOCK_BEHIND_ACCEPT_US);
 const _: () = assert!(TTL_US_MIN / 5 >= 200_000, "heartbeats closer than 200 ms");
 const _: () = assert!(SHARE_UNIT >= SHARES_MAX as u64, "every share must cost something");
+const _: () = assert!(
+    2 * PAYLOAD_BYTES_MAX + ERRORS_KEPT * ERROR_BYTES_MAX + PROGRESS_BYTES_MAX
+        < PAGE_BYTES_MAX - PAGE_BYTES_FULL,
+    "a page below its bound has room for one more job"
+);
 const _: () = assert!(LINE_BYTES_MAX > PAYLOAD_BYTES_MAX, "a line carries a payload");

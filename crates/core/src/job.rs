@@ -407,7 +407,25 @@ pub struct JobView {
     pub retain: Option<Span>,
 }
 
+/// About what a job takes in an answer, by its parts that may be long.
+pub fn shown_bytes<'j>(
+    texts: impl IntoIterator<Item = Option<&'j Json>>,
+    errors: &[JobError],
+    labels: &Labels,
+) -> usize {
+    let texts: usize = texts.into_iter().flatten().map(|json| json.text().len()).sum();
+    let errors: usize = errors.iter().map(|one| one.error.len() + 128).sum();
+    let labels: usize = labels.iter().map(|(key, value)| key.len() + value.len() + 8).sum();
+    1_024 + texts + errors + labels
+}
+
 impl JobView {
+    /// See [`shown_bytes`].
+    pub fn bytes(&self) -> usize {
+        let texts = [self.payload.as_ref(), self.result.as_ref(), self.progress.as_ref()];
+        shown_bytes(texts, &self.errors, &self.labels)
+    }
+
     /// A job of which no more is known.
     pub fn bare(id: JobId, queue: QueueName, state: JobState, created_at: Moment) -> Self {
         JobView {

@@ -75,6 +75,7 @@ codes! {
     QueueFull "queue_full" 429 "The queue is full";
     LineFull "line_full" 429 "Too many callers wait";
     StoreFull "store_full" 503 "The store is full";
+    Overloaded "overloaded" 503 "Too many bytes are in flight";
     Draining "draining" 503 "The server is draining";
     StoreUnavailable "store_unavailable" 503 "The store cannot be reached";
     OutcomeUnknown "outcome_unknown" 503 "It may have happened";

@@ -86,7 +86,8 @@ pub(crate) async fn call(
         Request::ListResources(list) => {
             let pool = list.pool.clone();
             let (items, next) = resources(shared, ns, pool, Request::ListResources(list)).await?;
-            let listed = tenure_core::requests::Listed { items, next, partial: false };
+            let mut listed = tenure_core::requests::Listed { items, next, partial: false };
+            listed.cut(|view| 512 + view.data.text().len(), |view| view.id.to_string());
             Ok(Reply::ListResources(listed))
         }
         Request::GetResource(get) => {

@@ -4,8 +4,8 @@
 //! says where to go on; calls on many go on until they have enough, on a thread that delays nobody.
 
 use rusqlite::{Connection, params};
-use tenure_core::bounds::LIST_SCAN_MAX;
-use tenure_core::job::{JobState, JobView};
+use tenure_core::bounds::{LIST_SCAN_MAX, PAGE_BYTES_FULL};
+use tenure_core::job::{JobState, JobView, shown_bytes};
 use tenure_core::machine::{Command, Done, Seq, StoredJob};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
@@ -76,16 +76,19 @@ struct Looked<T> {
     found: Vec<T>,
     /// The last row that was looked at, unless there is none after it.
     last: Option<Seq>,
+    /// It ended since what was found has as many bytes as a page may have.
+    is_full: bool,
 }
 
-/// Looks at rows below `before`, newest first, until `max` match or `scan` were looked at.
+/// Looks at rows below `before`, newest first, until `max` match, `scan` were looked at, or what was
+/// found fills a page: `take` says how many bytes each brings.
 fn look<T>(
     conn: &Connection,
     namespace: &Namespace,
     sieve: &Sieve,
     before: Seq,
     (max, scan): (usize, usize),
-    mut take: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    mut take: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<(T, usize)>,
 ) -> rusqlite::Result<Looked<T>> {
     let unwell = if sieve.is_unwell() { "AND state >= 6" } else { "" };
     let sql = format!(
@@ -97,19 +100,21 @@ fn look<T>(
     let mut rows = all.query(params![before, namespace.as_str()])?;
     let mut found = Vec::new();
     let mut last = None;
-    let mut looked = 0;
+    let (mut looked, mut bytes) = (0, 0);
     while let Some(row) = rows.next()? {
         // There is a row after the last one that counts, so there is a next page.
-        if found.len() == max || looked == scan {
-            return Ok(Looked { found, last });
+        if found.len() == max || looked == scan || bytes >= PAGE_BYTES_FULL {
+            return Ok(Looked { found, last, is_full: bytes >= PAGE_BYTES_FULL });
         }
         looked += 1;
         last = Some(rows::seq(row, 0)?);
         if sieve.lets(row)? {
-            found.push(take(row)?);
+            let (one, its) = take(row)?;
+            found.push(one);
+            bytes += its;
         }
     }
-    Ok(Looked { found, last: None })
+    Ok(Looked { found, last: None, is_full: false })
 }
 
 fn cursor_of(list: &ListJobs) -> Result<Seq, CallError> {
@@ -141,24 +146,25 @@ pub(crate) async fn list(
         let (looked, sieve) = shared
             .read(move |conn| {
                 let bounds = (wanted, left);
-                let mut seen = 0usize;
-                let mut looked = look(conn, &ns, &sieve, before, bounds, |row| {
-                    seen += 1;
-                    rows::stored(row, full)
-                })?;
-                for job in &mut looked.found {
+                let looked = look(conn, &ns, &sieve, before, bounds, |row| {
+                    let mut job = rows::stored(row, full)?;
                     job.errors = rows::errors(conn, job.seq)?;
-                }
+                    let texts = [&job.payload, &job.result, &job.progress].map(Option::as_ref);
+                    let bytes = shown_bytes(texts, &job.errors, &job.labels);
+                    Ok((job, bytes))
+                })?;
                 Ok((looked, sieve))
             })
             .await?;
-        let Looked { found, last } = looked;
+        let Looked { found, last, is_full } = looked;
         let some = found.len();
         add(shared, namespace, &sieve, found, &mut items).await?;
         let Some(last) = last else {
             return Ok(Listed { items, next: None, partial: false });
         };
-        if items.len() == page.max {
+        // A page that is full and shows none at all, since each was in the other of ready and
+        // blocked, goes on.
+        if items.len() == page.max || is_full && !items.is_empty() {
             return Ok(Listed { items, next: Some(last.to_string()), partial: false });
         }
         // Rows that matched but were, at a closer look, in the other of ready and blocked are
@@ -258,7 +264,7 @@ pub(crate) async fn many(
             .read(move |conn| {
                 let bounds = (wanted, LIST_SCAN_MAX);
                 let looked = look(conn, &ns, &sieve, before, bounds, |row| {
-                    Ok((rows::seq(row, 0)?, rows::state_of(row.get(3)?)?))
+                    Ok(((rows::seq(row, 0)?, rows::state_of(row.get(3)?)?), 0))
                 })?;
                 Ok((looked, sieve))
             })

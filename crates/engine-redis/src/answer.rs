@@ -140,7 +140,9 @@ pub(crate) async fn answer(caller: Caller, request: Request) -> Result<Reply, Ca
         Q::ListResources(list) => {
             let of = (Some(list.pool.as_str()), list.page);
             let found = lists::page(c, "list_resources", of, ResourceReply::view).await?;
-            R::ListResources(Listed { partial: false, ..found })
+            let mut listed = Listed { partial: false, ..found };
+            listed.cut(|view| 512 + view.data.text().len(), |view| view.id.to_string());
+            R::ListResources(listed)
         }
         Q::GetResource(get) => {
             let args = of_resource(&get.pool, &get.resource, None, None);

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenure_core::bounds::{ITEMS_MAX, LIST_MAX, LIST_SCAN_MAX};
+use tenure_core::bounds::{ITEMS_MAX, LIST_MAX, LIST_SCAN_MAX, PAGE_BYTES_FULL};
 use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::LeaseSummary;
 use tenure_core::refusal::{Code, Refusal};
@@ -153,17 +153,29 @@ pub(crate) async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobVi
     let mut before = cursor_of(&list.page)?;
     let mut left = LIST_SCAN_MAX;
     let mut items = Vec::new();
+    let mut bytes = 0;
     loop {
         let bounds = (list.page.max - items.len(), left);
-        let looked = look(caller, &list.filter, before, bounds).await?;
-        for job in looked.found {
-            items.push(job.view(&looked.blobs, list.full).map_err(malformed("list_jobs"))?);
+        let mut looked = look(caller, &list.filter, before, bounds).await?;
+        let all = looked.found.len();
+        for (at, job) in looked.found.into_iter().enumerate() {
+            let seq = job.0;
+            let view = job.view(&looked.blobs, list.full).map_err(malformed("list_jobs"))?;
+            bytes += view.bytes();
+            items.push(view);
+            if bytes >= PAGE_BYTES_FULL {
+                // What came behind it is the next page's.
+                if at + 1 < all {
+                    looked.next = Some(seq);
+                }
+                break;
+            }
         }
         left = left.saturating_sub(looked.scanned);
         let Some(last) = looked.next else {
             return Ok(Listed { items, next: None, partial: false });
         };
-        let full = items.len() >= list.page.max;
+        let full = items.len() >= list.page.max || bytes >= PAGE_BYTES_FULL;
         // A look that looked at nothing and has more would never end.
         if full || left == 0 || looked.scanned == 0 {
             return Ok(Listed { items, next: Some(last.to_string()), partial: !full });

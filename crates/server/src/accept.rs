@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::budget::Budget;
 use crate::config::Deps;
 use crate::conn::{self, Stage};
 use crate::service::Service;
@@ -45,7 +46,12 @@ pub async fn run(listener: TcpListener, deps: Deps, shutdown: impl Future<Output
     let traffic = Arc::new(Traffic::new());
     let config = deps.config;
     let engine = deps.engine.clone();
-    let service = Arc::new(Service { deps, traffic: traffic.clone(), here });
+    let service = Arc::new(Service {
+        budget: Budget::new(config.in_flight_bytes_max),
+        deps,
+        traffic: traffic.clone(),
+        here,
+    });
     let (stage, stages) = watch::channel(Stage::Serving);
     let mut server = Server {
         listener,

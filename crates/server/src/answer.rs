@@ -3,8 +3,9 @@
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
+use tenure_core::bounds::{PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{Pushed, Put, Reply};
+use tenure_core::requests::{Listed, PushAnswer, Pushed, Put, Reply, Request};
 
 use crate::out::Out;
 use crate::problem;
@@ -13,12 +14,65 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// An answer is true now, and may hold secrets.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
+/// More than this that is not used is given back before an answer waits to be read.
+const SLACK_BYTES_MAX: usize = 64 * 1024;
+/// What a view has beside texts of any length, at most as a rule.
+const VIEW_BYTES: usize = 2 * 1024;
+
+/// What is known of an answer before it is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Expected {
+    /// About its bytes, which are taken from the budget before the engine is asked.
+    pub bytes: usize,
+    /// Nothing is changed: an answer that is larger and does not fit may be refused afterwards.
+    pub is_read: bool,
+}
+
+impl Expected {
+    /// `body`: bytes of the request's own.
+    pub(crate) fn of(request: &Request, body: usize) -> Self {
+        use Request as R;
+        let list = |max: usize, each: usize| (max * each).min(PAGE_BYTES_MAX);
+        let (bytes, is_read) = match request {
+            R::Push(push) if push.answer == PushAnswer::Ids => (push.jobs.len() * 128, false),
+            R::Push(push) => (body + push.jobs.len() * VIEW_BYTES, false),
+            R::AddResources(add) => (body + add.resources.len() * VIEW_BYTES, false),
+            R::ListJobs(jobs) if jobs.full => (list(jobs.page.max, PAYLOAD_BYTES_MAX), true),
+            R::ListJobs(jobs) => (list(jobs.page.max, VIEW_BYTES), true),
+            R::ListResources(some) => (list(some.page.max, VIEW_BYTES), true),
+            R::ListLeases(some) => (list(some.page.max, VIEW_BYTES), true),
+            R::ListQueues(some) => (list(some.page.max, VIEW_BYTES), true),
+            R::ListLimits(some) => (list(some.page.max, VIEW_BYTES), true),
+            R::ListPools(some) => (list(some.page.max, VIEW_BYTES), true),
+            R::ListWorkers(some) => (list(some.page.max, VIEW_BYTES), true),
+            R::GetJob(_)
+            | R::ExplainJob(_)
+            | R::GetStats(_)
+            | R::RunAudit(_)
+            | R::GetQueue(_)
+            | R::GetLimit(_)
+            | R::GetPool(_)
+            | R::GetResource(_) => (VIEW_BYTES, true),
+            _ => (VIEW_BYTES, false),
+        };
+        Expected { bytes, is_read }
+    }
+}
+
 /// This value, with a status.
 pub(crate) fn json(status: u16, value: &impl Serialize) -> Response<Out> {
-    match serde_json::to_vec(value) {
+    let mut response = written(serde_json::to_vec(value));
+    if response.status() == StatusCode::OK {
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    }
+    response
+}
+
+/// This text of JSON.
+fn written(text: serde_json::Result<Vec<u8>>) -> Response<Out> {
+    match text {
         Ok(bytes) => {
             let mut response = Response::new(Out::whole(bytes));
-            *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             response.headers_mut().insert(CONTENT_TYPE, JSON);
             response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
             response
@@ -35,11 +89,43 @@ pub(crate) fn json(status: u16, value: &impl Serialize) -> Response<Out> {
 }
 
 /// One of many, where one object was sent.
-fn some<T: Serialize>(one: bool, items: &[T], status: impl FnOnce(&T) -> u16) -> Response<Out> {
-    match items {
-        [item] if one => json(status(item), item),
-        items => json(200, &items),
+fn some<T: Serialize>(
+    one: bool,
+    mut items: Vec<T>,
+    status: impl FnOnce(&T) -> u16,
+) -> Response<Out> {
+    match items.pop() {
+        Some(item) if one && items.is_empty() => json(status(&item), &item),
+        last => {
+            items.extend(last);
+            written(streamed("[]", items))
+        }
     }
+}
+
+/// A page; its items leave memory one by one as they are written, so that it is never here twice.
+fn page<T: Serialize>(list: Listed<T>) -> Response<Out> {
+    let Listed { items, next, partial } = list;
+    let shell = serde_json::to_string(&Listed::<()> { items: Vec::new(), next, partial });
+    written(shell.and_then(|shell| streamed(&shell, items)))
+}
+
+/// `shell` with these items in its first array, which is empty in it.
+fn streamed<T: Serialize>(shell: &str, items: Vec<T>) -> serde_json::Result<Vec<u8>> {
+    let at = shell.find("[]").map_or(shell.len(), |at| at + 1);
+    let (before, after) = shell.split_at(at);
+    let mut text = Vec::from(before);
+    for (n, item) in items.into_iter().enumerate() {
+        if n > 0 {
+            text.push(b',');
+        }
+        serde_json::to_writer(&mut text, &item)?;
+    }
+    text.extend_from_slice(after.as_bytes());
+    if text.capacity() - text.len() > SLACK_BYTES_MAX {
+        text.shrink_to_fit();
+    }
+    Ok(text)
 }
 
 fn put<T: Serialize>(put: &Put<T>) -> Response<Out> {
@@ -53,7 +139,7 @@ fn nothing() -> Response<Out> {
 }
 
 /// A reply; `one`: one object was sent where an array could have been.
-pub(crate) fn reply(reply: &Reply, one: bool) -> Response<Out> {
+pub(crate) fn reply(reply: Reply, one: bool) -> Response<Out> {
     use Reply as R;
     let created = |duplicate: bool| if duplicate { 200 } else { 201 };
     match reply {
@@ -64,41 +150,41 @@ pub(crate) fn reply(reply: &Reply, one: bool) -> Response<Out> {
         | R::PatchJob(view)
         | R::CancelJob(view)
         | R::RetryJob(view)
-        | R::RunJobNow(view) => json(200, view),
+        | R::RunJobNow(view) => json(200, &view),
         R::DeleteJob(())
         | R::ForceLease(())
         | R::DeleteQueue(())
         | R::DeleteLimit(())
         | R::DeletePool(())
         | R::DeleteResource(()) => nothing(),
-        R::ListJobs(list) => json(200, list),
-        R::CancelJobs(done) | R::RetryJobs(done) => json(200, done),
-        R::ExplainJob(explained) => json(200, explained),
+        R::ListJobs(list) => page(list),
+        R::CancelJobs(done) | R::RetryJobs(done) => json(200, &done),
+        R::ExplainJob(explained) => json(200, &explained),
         R::Lease(leased) => lease::json(leased),
-        R::Extend(extended) => json(200, extended),
-        R::Settle(settled) => json(200, settled),
-        R::ListLeases(list) => json(200, list),
-        R::ListQueues(list) => json(200, list),
-        R::GetQueue(view) | R::PauseQueue(view) | R::ResumeQueue(view) => json(200, view),
-        R::PutQueue(done) | R::PatchQueue(done) => put(done),
-        R::ListLimits(list) => json(200, list),
+        R::Extend(extended) => json(200, &extended),
+        R::Settle(settled) => json(200, &settled),
+        R::ListLeases(list) => page(list),
+        R::ListQueues(list) => page(list),
+        R::GetQueue(view) | R::PauseQueue(view) | R::ResumeQueue(view) => json(200, &view),
+        R::PutQueue(done) | R::PatchQueue(done) => put(&done),
+        R::ListLimits(list) => page(list),
         R::GetLimit(view) | R::PauseLimit(view) | R::ResumeLimit(view) | R::ObserveLimit(view) => {
-            json(200, view)
+            json(200, &view)
         }
-        R::PutLimit(done) | R::PatchLimit(done) => put(done),
-        R::ListPools(list) => json(200, list),
-        R::GetPool(view) => json(200, view),
-        R::PutPool(done) | R::PatchPool(done) => put(done),
-        R::SyncResources(synced) => json(200, synced),
-        R::ListResources(list) => json(200, list),
+        R::PutLimit(done) | R::PatchLimit(done) => put(&done),
+        R::ListPools(list) => page(list),
+        R::GetPool(view) => json(200, &view),
+        R::PutPool(done) | R::PatchPool(done) => put(&done),
+        R::SyncResources(synced) => json(200, &synced),
+        R::ListResources(list) => page(list),
         R::GetResource(view)
         | R::PatchResource(view)
         | R::CoolResource(view)
         | R::BanResource(view)
-        | R::RestoreResource(view) => json(200, view),
-        R::ListWorkers(list) => json(200, list),
-        R::GetStats(stats) => json(200, stats),
-        R::RunAudit(audit) => json(200, audit),
+        | R::RestoreResource(view) => json(200, &view),
+        R::ListWorkers(list) => page(list),
+        R::GetStats(stats) => json(200, &stats),
+        R::RunAudit(audit) => json(200, &audit),
     }
 }
 
@@ -106,7 +192,7 @@ pub(crate) fn reply(reply: &Reply, one: bool) -> Response<Out> {
 mod lease {
     use hyper::Response;
     use serde::Serialize;
-    use tenure_core::lease::{Fence, LeaseView, Leased};
+    use tenure_core::lease::{Fence, Leased};
     use tenure_core::names::LimitName;
 
     use crate::out::Out;
@@ -120,26 +206,20 @@ mod lease {
     }
 
     #[derive(Serialize)]
-    #[serde(untagged)]
-    enum One<'a> {
-        Lease(&'a LeaseView),
-        Token(Token<'a>),
-    }
-
-    #[derive(Serialize)]
     struct Tokens<'a> {
-        leases: Vec<One<'a>>,
+        leases: Vec<Token<'a>>,
     }
 
-    /// As the contract shows it.
-    pub(super) fn json(leased: &Leased) -> Response<Out> {
+    /// As the contract shows it. Tokens come alone, one to a call.
+    pub(super) fn json(leased: Leased) -> Response<Out> {
         if leased.leases.iter().all(|lease| lease.lease.is_some()) {
-            return super::json(200, leased);
+            let Leased { leases, next_at, reasons } = leased;
+            let shell = Leased { leases: Vec::new(), next_at, reasons };
+            let shell = serde_json::to_string(&shell);
+            return super::written(shell.and_then(|shell| super::streamed(&shell, leases)));
         }
-        let leases = leased.leases.iter().map(|lease| match lease.lease {
-            Some(_) => One::Lease(lease),
-            None => One::Token(Token { lease: None, fence: lease.fence, limits: &lease.limits }),
-        });
+        let leases = leased.leases.iter();
+        let leases = leases.map(|l| Token { lease: None, fence: l.fence, limits: &l.limits });
         super::json(200, &Tokens { leases: leases.collect() })
     }
 }

@@ -11,10 +11,11 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_TYPE, EXPECT, HeaderMap};
-use tenure_core::bounds::BODY_BYTES_MAX;
+use tenure_core::bounds::BODILESS_BYTES_MAX;
 use tenure_core::refusal::{Code, Refusal};
 use tokio::time::{Instant, timeout_at};
 
+use crate::budget::Held;
 use crate::config::Config;
 
 /// What a body is said to be.
@@ -68,10 +69,14 @@ pub(crate) enum BodyError {
     Gone,
 }
 
-fn too_large(length: u64) -> BodyError {
-    let detail = format!("the body has {length} bytes or more, and {BODY_BYTES_MAX} is the most");
-    let hint = "send fewer items in one call; NDJSON may have any length, where it is taken";
-    BodyError::Refused(Refusal::new(Code::TooLarge, detail, hint))
+fn too_large(length: u64, most: usize) -> BodyError {
+    let refuse = |detail, hint| BodyError::Refused(Refusal::new(Code::TooLarge, detail, hint));
+    if most == BODILESS_BYTES_MAX {
+        let detail = format!("the body has {length} bytes or more, and this call takes none");
+        return refuse(detail, "send the call without a body");
+    }
+    let detail = format!("the body has {length} bytes or more, and {most} is the most");
+    refuse(detail, "send fewer items in one call; NDJSON may have any length, where it is taken")
 }
 
 fn too_slow() -> BodyError {
@@ -146,12 +151,24 @@ impl Reading {
         }
     }
 
-    /// All of it, at most the contract's bound.
-    pub(crate) async fn whole(&mut self, config: &Config) -> Result<Bytes, BodyError> {
+    /// Refuses a body that is said to be longer than this, before any of it is read.
+    pub(crate) fn at_most(&self, most: usize) -> Result<(), BodyError> {
         let length = self.body.size_hint().lower();
-        if length > BODY_BYTES_MAX as u64 {
-            return Err(too_large(length));
-        }
+        if length > most as u64 { Err(too_large(length, most)) } else { Ok(()) }
+    }
+
+    /// All of it, at most `most` bytes.
+    /// What it is said to have is taken from the budget at its head, so that what was admitted can
+    /// be read to its end.
+    pub(crate) async fn whole(
+        &mut self,
+        most: usize,
+        config: &Config,
+        held: &mut Held,
+    ) -> Result<Bytes, BodyError> {
+        self.at_most(most)?;
+        let length = self.body.size_hint().lower();
+        held.grow(length as usize).map_err(BodyError::Refused)?;
         let end = Instant::now() + config.body_max;
         let mut first = Bytes::new();
         let mut whole = BytesMut::new();
@@ -162,8 +179,11 @@ impl Reading {
                 Piece::End => return Ok(whole.freeze()),
                 Piece::Data(data) => {
                     let have = first.len().max(whole.len()) + data.len();
-                    if have > BODY_BYTES_MAX {
-                        return Err(too_large(have as u64));
+                    if have > most {
+                        return Err(too_large(have as u64, most));
+                    }
+                    if have > length as usize {
+                        held.grow(data.len()).map_err(BodyError::Refused)?;
                     }
                     // Most bodies come in one piece, which need not be copied.
                     if first.is_empty() && whole.is_empty() {

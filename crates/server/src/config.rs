@@ -25,6 +25,11 @@ pub struct Config {
     pub linger: Duration,
     /// Connections at once; more wait in the listener's own line.
     pub connections_max: usize,
+    /// Bytes of bodies and of answers that have not left, of all connections together; beyond it
+    /// calls are refused with 503 `overloaded`. A single call may need 16 MiB.
+    pub in_flight_bytes_max: usize,
+    /// The longest head of a request, before whose end nothing is known of its caller; else 431.
+    pub head_bytes_max: usize,
     /// While it drains, the server ends when no request came for so long.
     pub quiet: Duration,
     /// A drain ends after so long, whatever is still asked.
@@ -42,6 +47,8 @@ impl Default for Config {
             linger: Duration::from_secs(1),
             // All who may stand at one door, and as many beside them.
             connections_max: 2 * tenure_core::bounds::LINE_MAX,
+            in_flight_bytes_max: 512 * 1024 * 1024,
+            head_bytes_max: 32 * 1024,
             quiet: Duration::from_millis(500),
             drain_max: Duration::from_secs(25),
         }

@@ -4,11 +4,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tenure_core::refusal::{Code, Refusal};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -65,6 +66,7 @@ pub(crate) async fn drive(
     let mut conn = http1::Builder::new()
         .half_close(false)
         .header_read_timeout(None)
+        .max_buf_size(config.head_bytes_max)
         .serve_connection(io, answers);
     let mut look = pin!(sleep_until(Instant::now() + Line::look_every(&config)));
     let mut told = false;
@@ -74,6 +76,10 @@ pub(crate) async fn drive(
                 if let Err(why) = ended {
                     tracing::debug!(%why, "a connection broke");
                 }
+                let io = conn.into_parts().io.into_inner();
+                if let Some(status) = io.held_back() {
+                    last(io.into_stream(), &not_http(status), status, config.linger).await;
+                }
                 return;
             }
             () = &mut look => match line.look(&config, Instant::now()) {
@@ -81,7 +87,7 @@ pub(crate) async fn drive(
                 Verdict::Over => return,
                 Verdict::SlowHead => {
                     let stream = conn.into_parts().io.into_inner().into_stream();
-                    slow_head(stream, config.linger).await;
+                    last(stream, &slow_head(), 408, config.linger).await;
                     return;
                 }
             },
@@ -95,22 +101,48 @@ pub(crate) async fn drive(
     }
 }
 
-/// Says why the connection ends.
-async fn slow_head(mut stream: TcpStream, linger: Duration) {
-    let body = problem::json(&Refusal::new(
+fn slow_head() -> Refusal {
+    Refusal::new(
         Code::RequestTimeout,
         "the head of the request did not come in time",
         "send the request again, faster",
-    ));
+    )
+}
+
+/// What the parser would have answered with a status alone.
+fn not_http(status: u16) -> Refusal {
+    match status {
+        413 | 414 | 431 => Refusal::new(
+            Code::TooLarge,
+            "the head of the request is too long",
+            "send fewer and shorter headers, and a shorter query",
+        ),
+        _ => Refusal::new(
+            Code::BadJson,
+            "the request is not HTTP as it is written down in RFC 9112",
+            "send one length, or chunks that are whole, and headers of one line each",
+        ),
+    }
+}
+
+/// Says why the connection ends. Its sender may still be sending, and is read on for a moment so that
+/// it sees the answer.
+async fn last(mut stream: TcpStream, no: &Refusal, status: u16, linger: Duration) {
+    let body = problem::json_as(no, status);
+    let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
     let head = format!(
-        "HTTP/1.1 408 Request Timeout\r\ncontent-type: application/problem+json\r\n\
+        "HTTP/1.1 {status} {}\r\ncontent-type: application/problem+json\r\n\
          content-length: {}\r\nconnection: close\r\n\r\n",
+        reason.unwrap_or_default(),
         body.len()
     );
     let said = async {
         stream.write_all(head.as_bytes()).await?;
         stream.write_all(&body).await?;
-        stream.shutdown().await
+        stream.shutdown().await?;
+        let mut sink = [0; 4096];
+        while stream.read(&mut sink).await? > 0 {}
+        Ok::<_, std::io::Error>(())
     };
     let _ = timeout(linger, said).await;
 }

@@ -1,4 +1,5 @@
-//! A connection's stream, which tells its line what passes. It changes nothing.
+//! A connection's stream, which tells its line what passes. It changes one thing: the parser's own
+//! answer to what is not HTTP has no body, so that it is held back, and a problem is written instead.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,11 +16,33 @@ use crate::traffic::Line;
 pub(crate) struct Watched {
     stream: TcpStream,
     line: Arc<Line>,
+    /// The status of an answer that was held back; nothing is written after it.
+    bare: Option<u16>,
+}
+
+/// The status of an error that says nothing beside: no answer of ours to a caller is like it.
+fn bare(text: &[u8]) -> Option<u16> {
+    let rest = text.strip_prefix(b"HTTP/1.1 4")?;
+    let end = text.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let is_empty = text[..end + 2].windows(19).any(|part| part == b"content-length: 0\r\n");
+    let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+    is_empty.then(|| Some(400 + digits.parse::<u16>().ok()?)).flatten()
 }
 
 impl Watched {
     pub(crate) fn new(stream: TcpStream, line: Arc<Line>) -> Self {
-        Watched { stream, line }
+        Watched { stream, line, bare: None }
+    }
+
+    /// The status of the parser's answer that was held back.
+    pub(crate) fn held_back(&self) -> Option<u16> {
+        self.bare
+    }
+
+    /// Takes an answer that is held back: all of its bytes count as written.
+    fn holds_back(&mut self, text: &[u8]) -> bool {
+        self.bare = self.bare.or_else(|| bare(text));
+        self.bare.is_some()
     }
 
     /// The stream again.
@@ -56,6 +79,9 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.holds_back(buf) {
+            return Poll::Ready(Ok(buf.len()));
+        }
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.wrote(written)
     }
@@ -64,6 +90,9 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.holds_back(bufs.first().map_or(&[], |buf| buf)) {
+            return Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()));
+        }
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.wrote(written)
     }
@@ -79,6 +108,32 @@ impl AsyncWrite for Watched {
         flushed
     }
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.bare.is_some() {
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_parsers_own_answers_are_bare() {
+        let answer = |status: &str, length: usize| {
+            format!(
+                "HTTP/1.1 {status} Any\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            )
+        };
+        for (text, is) in [
+            (answer("400", 0), Some(400)),
+            (answer("431", 0), Some(431)),
+            (answer("400", 10), None),
+            (answer("204", 0), None),
+            ("HTTP/1.1 400 Any\r\n".to_owned(), None),
+        ] {
+            assert_eq!(bare(text.as_bytes()), is, "{text}");
+        }
     }
 }

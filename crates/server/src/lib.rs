@@ -2,8 +2,8 @@
 //!
 //! The way of a request: `accept` takes connections; `conn` drives one of them and ends it when it
 //! is too slow; `service` takes one request through the `gate` (who may call), to its route in the
-//! table of `routes`, reads its `body`, and writes the engine's reply as an `answer`. What is
-//! refused becomes a `problem`.
+//! table of `routes`, reads its `body`, and writes the engine's reply as an `answer`, all within one
+//! `budget` of bytes. What is refused becomes a `problem`.
 //!
 //! Nothing here decides anything about jobs or leases, knows which engine it speaks to, or logs
 //! payloads, resource data or tokens. What bodies, queries and paths may say is read by
@@ -12,6 +12,7 @@
 mod accept;
 mod answer;
 mod body;
+mod budget;
 mod config;
 mod conn;
 mod gate;

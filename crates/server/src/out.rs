@@ -13,7 +13,11 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use crate::budget::Held;
 use crate::traffic::Turn;
+
+/// Answers up to this are not counted: counting costs more than they do.
+const SMALL_BYTES: usize = 4 * 1024;
 
 /// A task that ends with what holds this.
 #[derive(Debug)]
@@ -39,6 +43,8 @@ enum From {
 #[derive(Debug)]
 pub(crate) struct Out {
     from: From,
+    /// Bytes in memory, unless they are few.
+    counts: usize,
     /// Set when the last byte was taken to be sent.
     written: Option<Arc<AtomicBool>>,
     turn: Option<Turn>,
@@ -46,15 +52,31 @@ pub(crate) struct Out {
 
 impl Out {
     /// These bytes.
-    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        let bytes = bytes.into();
-        let from = From::Whole((!bytes.is_empty()).then_some(bytes));
-        Out { from, written: None, turn: None }
+    pub(crate) fn whole(bytes: Vec<u8>) -> Self {
+        let counts = if bytes.capacity() > SMALL_BYTES { bytes.capacity() } else { 0 };
+        let from = From::Whole((!bytes.is_empty()).then(|| Bytes::from(bytes)));
+        Out { from, counts, written: None, turn: None }
+    }
+
+    /// What it takes of the budget, until the system has taken its last byte.
+    pub(crate) fn bytes(&self) -> usize {
+        self.counts
+    }
+
+    /// Gives this part of the budget back when the last byte has left.
+    pub(crate) fn holding(mut self, mut held: Held) -> Self {
+        if self.counts > 0
+            && let From::Whole(bytes) = &mut self.from
+        {
+            held.force(self.counts);
+            *bytes = bytes.take().map(|bytes| held.with(bytes));
+        }
+        self
     }
 
     /// What comes through `lines` from a task.
     pub(crate) fn lines(lines: mpsc::Receiver<Bytes>, task: Tied) -> Self {
-        Out { from: From::Lines { lines, _task: task }, written: None, turn: None }
+        Out { from: From::Lines { lines, _task: task }, counts: 0, written: None, turn: None }
     }
 
     /// The request that this answers.

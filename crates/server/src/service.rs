@@ -9,13 +9,15 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
+use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX};
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{PushAnswer, Reply, Request as Asking};
 
-use crate::answer;
+use crate::answer::{self, Expected};
 use crate::body::{self, BodyError, Media, Reading};
+use crate::budget::{Budget, Held, Rank};
 use crate::config::Deps;
 use crate::gate;
 use crate::openapi;
@@ -49,6 +51,7 @@ fn prefers_ids(headers: &HeaderMap, request: &mut Asking) -> bool {
 pub(crate) struct Service {
     pub deps: Deps,
     pub traffic: Arc<Traffic>,
+    pub budget: Arc<Budget>,
     /// Where the server listens.
     pub here: SocketAddr,
 }
@@ -87,7 +90,8 @@ impl Service {
         let (mut response, closes) = match answer {
             Ok(response) => (response, false),
             Err(Stop::Refused(no)) => {
-                let closes = matches!(no.code, Code::TooLarge | Code::RequestTimeout);
+                let closes =
+                    matches!(no.code, Code::TooLarge | Code::RequestTimeout | Code::Overloaded);
                 (problem::response(&no), closes)
             }
             Err(Stop::Method { method, allowed }) => {
@@ -139,14 +143,17 @@ impl Service {
         }
         let names = routes::names(&names)?;
         let asked = Asked { names: &names, query: &query, body: &[] };
-        if let Some(call) = self.lines(route, asked, head, reading, &namespace).await? {
+        let mut held = self.budget.take(0, route.rank())?;
+        if let Some(call) = self.lines(route, asked, head, reading, &namespace, &mut held).await? {
             return match call {
                 Lines::Answer(response) => Ok(response),
-                Lines::Ask(request) => self.ask(namespace, request.into(), turn).await,
+                Lines::Ask(request) => self.ask(namespace, request.into(), held, turn).await,
             };
         }
         let body = match reading {
-            Some(reading) if !reading.is_empty() => self.body(route, head, reading).await?,
+            Some(reading) if !reading.is_empty() => {
+                self.body(route, head, reading, &mut held).await?
+            }
             _ => bytes::Bytes::new(),
         };
         if route.takes == Takes::Nothing {
@@ -157,7 +164,7 @@ impl Service {
                 let mut call = read(Asked { body: &body, ..asked })?;
                 drop(body);
                 let minimal = prefers_ids(&head.headers, &mut call.request);
-                let mut response = self.ask(namespace, call, turn).await?;
+                let mut response = self.ask(namespace, call, held, turn).await?;
                 if minimal {
                     response.headers_mut().insert(APPLIED, MINIMAL);
                 }
@@ -171,7 +178,11 @@ impl Service {
                 Ok(answer::json(ready.status(), &ready))
             }
             Does::Version => Ok(answer::json(200, &VERSION)),
-            Does::Document => Ok(answer::json(200, openapi::document())),
+            Does::Document => {
+                let response = answer::json(200, openapi::document());
+                held.set(response.body().bytes())?;
+                Ok(response.map(|out| out.holding(held)))
+            }
         }
     }
 
@@ -181,12 +192,18 @@ impl Service {
         route: &Route,
         head: &Parts,
         reading: &mut Reading,
+        held: &mut Held,
     ) -> Result<bytes::Bytes, Stop> {
+        let most = match route.takes {
+            Takes::Nothing => BODILESS_BYTES_MAX,
+            _ => BODY_BYTES_MAX,
+        };
+        reading.at_most(most)?;
         let right = body::media(&head.headers) == Media::Json;
         if !right && reading.is_long() {
             return Err(body::unsupported(route.takes.lines()).into());
         }
-        let body = reading.whole(&self.deps.config).await?;
+        let body = reading.whole(most, &self.deps.config, held).await?;
         if !right && !body.is_empty() {
             return Err(body::unsupported(route.takes.lines()).into());
         }
@@ -201,6 +218,7 @@ impl Service {
         head: &Parts,
         reading: &mut Option<Reading>,
         namespace: &Namespace,
+        held: &mut Held,
     ) -> Result<Option<Lines>, Stop> {
         if !route.takes.lines() || body::media(&head.headers) != Media::Lines {
             return Ok(None);
@@ -208,12 +226,13 @@ impl Service {
         let config = self.deps.config;
         if let Takes::JsonOrResources(_) = route.takes {
             let Some(reading) = reading else { return Ok(None) };
-            let request = routes::sync_lines::read(asked, reading, &config).await?;
+            let request = routes::sync_lines::read(asked, reading, &config, held).await?;
             return Ok(Some(Lines::Ask(request.into())));
         }
         let Some(reading) = reading.take() else { return Ok(None) };
         let engine = self.deps.engine.clone();
-        let answer = routes::push_lines::answer(engine, namespace.clone(), reading, config);
+        let held = self.budget.take(0, Rank::Ordinary)?;
+        let answer = routes::push_lines::answer(engine, namespace.clone(), reading, held, config);
         Ok(Some(Lines::Answer(answer)))
     }
 
@@ -221,20 +240,53 @@ impl Service {
         &self,
         namespace: Namespace,
         Call { request, one }: Call,
+        body: Held,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
         let engine = &self.deps.engine;
         let is_push = matches!(request, Asking::Push(_));
+        let expected = Expected::of(&request, body.bytes());
+        let mut held = self.budget.take(expected.bytes, body.rank())?;
+        if let Asking::Lease(_) = request {
+            // It may wait for a minute, and holds nothing of the budget meanwhile.
+            held.force(0);
+            drop(body);
+            return self.lease(namespace, request, held, turn).await;
+        }
         let reply = engine.call(&namespace, request).await.map_err(problem::of_error);
         let reply = reply.map_err(|no| if is_push { of_push(no, one) } else { no })?;
-        let response = answer::reply(&reply, one);
-        let Reply::Lease(leased) = &reply else { return Ok(response) };
+        drop(body);
+        let response = answer::reply(reply, one);
+        if expected.is_read {
+            held.set(response.body().bytes())?;
+        }
+        Ok(response.map(|out| out.holding(held)))
+    }
+
+    /// A lease call. What was granted and does not fit into the budget is undone at once, as if its
+    /// answer could not be written.
+    async fn lease(
+        &self,
+        namespace: Namespace,
+        request: Asking,
+        mut held: Held,
+        turn: &Turn,
+    ) -> Result<Response<Out>, Stop> {
+        let engine = &self.deps.engine;
+        let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
         let written = Arc::new(AtomicBool::new(false));
-        let Some(grant) = Undelivered::of(engine, &namespace, leased, &written) else {
-            return Ok(response);
+        let grant = match &reply {
+            Reply::Lease(leased) => Undelivered::of(engine, &namespace, leased, &written),
+            _ => None,
         };
+        let response = answer::reply(reply, false);
+        let Some(grant) = grant else { return Ok(response.map(|out| out.holding(held))) };
+        if let Err(no) = held.set(response.body().bytes()) {
+            grant.undo();
+            return Err(no.into());
+        }
         turn.line().granted(grant);
-        Ok(response.map(|out| out.telling(written)))
+        Ok(response.map(|out| out.holding(held).telling(written)))
     }
 }
 

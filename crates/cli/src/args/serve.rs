@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use tenure_core::bounds::{BODY_BYTES_MAX, PAGE_BYTES_MAX};
 use tenure_core::time::Span;
 
 use crate::args::value::span;
+
+/// A body and an answer of the largest size, within the three quarters that ordinary calls may use.
+const IN_FLIGHT_BYTES_MIN: u64 = 32 << 20;
+const _: () = assert!(IN_FLIGHT_BYTES_MIN / 4 * 3 >= (BODY_BYTES_MAX + PAGE_BYTES_MAX) as u64);
 
 /// `tenure serve`.
 #[derive(Args, Debug, Clone)]
@@ -32,6 +37,11 @@ pub struct ServeArgs {
     /// before the disk is full. What settles, cancels and deletes is taken in any case.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_bytes: Option<u64>,
+    /// How many bytes of bodies and unread answers may be in flight at once, of all connections; beyond
+    /// it calls are answered 503 `overloaded`, heartbeats and settles last. At least 32MiB; an eighth of
+    /// the memory of the machine or its control group unless it is said.
+    #[arg(long, value_name = "SIZE", value_parser = in_flight)]
+    pub max_in_flight_bytes: Option<u64>,
     /// After SIGTERM all but lease calls are answered for at most so long.
     #[arg(long, value_name = "D", default_value = "25s", value_parser = span)]
     pub drain_timeout: Span,
@@ -55,6 +65,15 @@ pub enum DurabilityArg {
     Always,
     /// The disk is synced once a second.
     Everysec,
+}
+
+/// A size within which the largest call fits.
+fn in_flight(text: &str) -> Result<u64, String> {
+    let size = size(text)?;
+    if size < IN_FLIGHT_BYTES_MIN {
+        return Err("a single call may need 32MiB: write \"32MiB\" or more".to_owned());
+    }
+    Ok(size)
 }
 
 /// `1GiB`, `500MB`, `4096`.

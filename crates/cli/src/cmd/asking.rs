@@ -49,7 +49,11 @@ impl Asking {
             CallError::Fault(Fault::Unavailable(_) | Fault::Unknown(_)) => true,
             CallError::Refused(no) => matches!(
                 no.code,
-                Code::Draining | Code::StoreFull | Code::StoreUnavailable | Code::OutcomeUnknown
+                Code::Draining
+                    | Code::StoreFull
+                    | Code::Overloaded
+                    | Code::StoreUnavailable
+                    | Code::OutcomeUnknown
             ),
             CallError::Fault(_) => false,
         };

@@ -4,6 +4,7 @@
 //! when it starts and stops, and what is wrong; never what is in a job, a resource or a token.
 
 mod health;
+mod memory;
 mod store;
 
 use std::io;
@@ -40,11 +41,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     if let Ok(at) = listener.local_addr() {
         eprintln!("listening on http://{at}");
     }
-    let deps = Deps {
-        engine: opened.engine(),
-        token,
-        config: Config { drain_max: args.drain_max(), ..Config::default() },
-    };
+    let deps = Deps { engine: opened.engine(), token, config: config(&args) };
     let (drain, drained) = watch::channel(false);
     let told = async move {
         let mut drained = drained;
@@ -71,6 +68,15 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     match (ended, late) {
         (Ok(()), Some(failure)) => Err(failure),
         (ended, _) => ended,
+    }
+}
+
+fn config(args: &ServeArgs) -> Config {
+    let in_flight = args.max_in_flight_bytes.unwrap_or_else(memory::in_flight_bytes);
+    Config {
+        drain_max: args.drain_max(),
+        in_flight_bytes_max: usize::try_from(in_flight).unwrap_or(usize::MAX),
+        ..Config::default()
     }
 }
 

@@ -51,6 +51,7 @@ macro_rules! sentences_of_jobs {
             lists {
                 jobs_are_listed_newest_first_in_pages
                 a_page_is_not_disturbed_by_a_new_job
+                a_page_ends_when_it_has_bytes_enough
                 jobs_are_filtered
                 filtered_pages_leave_nothing_out
                 lists_leave_payload_and_result_out_unless_asked

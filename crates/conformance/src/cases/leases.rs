@@ -33,6 +33,7 @@ macro_rules! sentences_of_leases {
                 a_fence_is_not_changed_by_an_extend
                 a_call_gets_as_many_as_there_are
                 a_call_gets_no_more_than_it_asks_for
+                a_call_gets_no_more_bytes_than_one_answer_carries
                 a_call_gets_no_more_than_the_needs_allow
                 a_thousand_jobs_are_taken_in_one_call
                 queues_are_tried_in_the_order_given

@@ -8,7 +8,7 @@ use super::state::{
     Queue, Slot, Space, Stand,
 };
 use super::stored::lease_id;
-use crate::bounds::REQUEST_US;
+use crate::bounds::{PAGE_BYTES_FULL, REQUEST_US};
 use crate::job::Until;
 use crate::lease::{Fence, LeaseView, LeasedResource};
 use crate::names::QueueName;
@@ -221,7 +221,8 @@ impl Space {
         lease.holder.as_ref().map_or("anonymous", |id| id.as_str()).to_owned()
     }
 
-    /// Takes up to `max` jobs of these queues, in their order.
+    /// Takes up to `max` jobs of these queues, in their order; fewer if they bring more bytes than one
+    /// answer carries.
     pub(crate) fn take_jobs(
         &mut self,
         queues: &[Slot],
@@ -231,8 +232,9 @@ impl Space {
         now: Moment,
     ) -> Vec<Fence> {
         let mut fences = Vec::new();
+        let mut bytes = 0;
         for queue in queues {
-            while fences.len() < max && *steps > 0 {
+            while fences.len() < max && bytes < PAGE_BYTES_FULL && *steps > 0 {
                 // What events have freed is opened first, so that order holds between what is open
                 // and what is about to be.
                 if !self.pending.is_empty() || !self.families.is_empty() {
@@ -247,7 +249,11 @@ impl Space {
                     self.holding.get(&asker.worker).is_none_or(|held| held.suspects == 0);
                 let Some(lane) = self.next_lane(*queue, suspects) else { break };
                 match self.try_lane(lane, asker, now) {
-                    Tried::Granted(fence) => fences.push(fence),
+                    Tried::Granted(fence) => {
+                        let job = self.leases.get(&fence).and_then(|lease| lease.job);
+                        bytes += job.map_or(0, |slot| self.jobs[slot].bytes as usize);
+                        fences.push(fence);
+                    }
                     Tried::Parked => *steps -= 1,
                 }
             }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::LIST_DEFAULT;
+use crate::bounds::{LIST_DEFAULT, PAGE_BYTES_FULL};
 
 /// A page of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,4 +29,43 @@ pub struct Listed<T> {
     /// Only a part was looked at; go on with `next`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+}
+
+impl<T> Listed<T> {
+    /// Ends the page behind the item that fills it, by its bytes; `next` then goes on behind that one.
+    pub fn cut(&mut self, bytes: impl Fn(&T) -> usize, cursor: impl Fn(&T) -> String) {
+        let mut sum = 0;
+        let full = self.items.iter().position(|item| {
+            sum += bytes(item);
+            sum >= PAGE_BYTES_FULL
+        });
+        if let Some(last) = full
+            && last + 1 < self.items.len()
+        {
+            self.items.truncate(last + 1);
+            self.next = self.items.last().map(cursor);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_ends_with_the_item_that_fills_it() {
+        let third = PAGE_BYTES_FULL / 3 + 1;
+        for (sizes, left, next) in [
+            (vec![], 0, None),
+            (vec![1; 5], 5, None),
+            (vec![third; 3], 3, None),
+            (vec![third; 4], 3, Some("3")),
+            (vec![PAGE_BYTES_FULL * 2, 1], 1, Some("1")),
+        ] {
+            let items = sizes.into_iter().enumerate().collect();
+            let mut list: Listed<(usize, usize)> = Listed { items, next: None, partial: false };
+            list.cut(|item| item.1, |item| (item.0 + 1).to_string());
+            assert_eq!((list.items.len(), list.next.as_deref()), (left, next));
+        }
+    }
 }

@@ -157,13 +157,13 @@ function T.run_job(job, lease, now)
   T.dirty(job)
 end
 
--- Takes up to `most` jobs of these queues, in their order; the leases, and whether the bounded work was
--- not enough.
+-- Takes up to `most` jobs of these queues, in their order, fewer if they bring more bytes than one answer
+-- carries; the leases, and whether the bounded work was not enough.
 function T.take_jobs(queues, most, asker, now)
-  local leases, steps = { n = 0 }, B.TICK_MAX
+  local leases, steps = { n = 0, bytes = 0 }, B.TICK_MAX
   for _, queue in ipairs(queues) do
     local q = db.get('q', queue)
-    while leases.n < most and steps > 0 do
+    while leases.n < most and leases.bytes < B.PAGE_BYTES_FULL and steps > 0 do
       -- What events have freed is opened first, so that order holds between what is open and what is
       -- about to be.
       if T.is_pending() then
@@ -186,7 +186,9 @@ function T.take_jobs(queues, most, asker, now)
           if not try_lane(lane, now) then
             steps = steps - 1
           elseif not T.grant_held(lane, asker, leases, now) then
-            leases[#leases + 1], leases.n = T.grant_head(lane, asker, now), leases.n + 1
+            local lease = T.grant_head(lane, asker, now)
+            leases[#leases + 1], leases.n = lease, leases.n + 1
+            leases.bytes = leases.bytes + T.job(lease.seq).bytes
           end
         end
       end

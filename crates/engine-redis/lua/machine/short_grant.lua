@@ -105,6 +105,7 @@ local function grant_together(lane, l, most, before, asker, leases, now)
   local run = new_run(leases, k.shape, tail, asker, nil, now)
   run.n, run.fence, run.seq, run.created = n, fence, seq, k.created
   run.index, run.texts = T.block_texts(chunk, k, at, at + n - 1)
+  leases.bytes = leases.bytes + #run.texts
   return n
 end
 
@@ -132,11 +133,13 @@ function T.grant_short(lane, most, asker, leases, now)
   local rows, from, to, step, block = nil, 1, 0, HEADS_FIRST, nil
   for i = 1, many do
     local arrival, seq = arrivals[i], seqs[i]
-    if before and arrival > before then
+    if before and arrival > before or leases.bytes >= B.PAGE_BYTES_FULL then
       break
     end
     if i > to then
-      from, to, step = i, min(i + step - 1, many), step * 4
+      -- No more than may still go, if they are as long as those before: they come with their payloads.
+      local go = granted > 0 and floor((B.PAGE_BYTES_FULL - leases.bytes) * granted / max(leases.bytes, 1)) + 1 or step
+      from, to, step = i, min(i + min(step, go) - 1, many), step * 4
       rows = read_rows(seqs, from, to)
     end
     local at = (i - from) * 2
@@ -178,7 +181,7 @@ function T.grant_short(lane, most, asker, leases, now)
     end
     local n = run.n + 1
     run.n, run.names[n], run.rows[n] = n, name, row
-    granted = granted + 1
+    granted, leases.bytes = granted + 1, leases.bytes + struct.unpack('>I4', row, 18)
   end
   if granted == 0 then
     return
@@ -238,7 +241,7 @@ function T.grant_held(lane, asker, leases, now)
   end
   local run = new_run(leases, number, tail, asker, limits, now)
   run.n, run.names[1], run.rows[1] = 1, name, row
-  leases.n = leases.n + 1
+  leases.n, leases.bytes = leases.n + 1, leases.bytes + struct.unpack('>I4', row, 18)
   took(lane, 1, asker, now)
   return true
 end

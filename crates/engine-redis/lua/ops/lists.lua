@@ -11,9 +11,6 @@
 -- Rows that are read in one go: they come with their payloads, and those that are not shown are let go
 -- before the next come.
 local ROWS = 64
--- Bytes of payloads and results in one reply, above which a page ends. One call stops the server for
--- as long as they take to be copied.
-local PAGE_BYTES = 8 * 1024 * 1024
 -- Leases that one call looks at, each by its row.
 local LEASES = 256
 -- Chunks of rows that one call looks into; one with a single old row costs as much as a full one.
@@ -107,7 +104,7 @@ T.op('list_jobs', { 'no-writes' }, function(args)
       end
     end
     -- A job whose needs are its own costs several reads to tell where it stands.
-    return #jobs >= args.max or scanned >= args.scan or bytes >= PAGE_BYTES
+    return #jobs >= args.max or scanned >= args.scan or bytes >= B.PAGE_BYTES_FULL
       or scanned + db.held - held >= B.ITEMS_MAX
   end)
   return {

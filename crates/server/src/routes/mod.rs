@@ -20,6 +20,7 @@ use hyper::Method;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::Request;
 
+use crate::budget::Rank;
 use crate::target;
 
 /// What a call says, but for its namespace.
@@ -206,6 +207,14 @@ impl Route {
     /// The names in its path, in their order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(name_of)
+    }
+
+    /// Which part of the budget its calls may use.
+    pub(crate) fn rank(&self) -> Rank {
+        match self.name {
+            "extend" | "settle" => Rank::Vital,
+            _ => Rank::Ordinary,
+        }
     }
 
     /// Whether it is answered to who shows no token.

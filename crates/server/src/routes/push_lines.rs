@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::body::{BodyError, Piece, Reading};
+use crate::budget::Held;
 use crate::config::Config;
 use crate::out::{Out, Tied};
 use crate::problem;
@@ -37,11 +38,13 @@ pub(crate) fn answer(
     engine: Arc<dyn Engine>,
     namespace: Namespace,
     reading: Reading,
+    held: Held,
     config: Config,
 ) -> Response<Out> {
     let (answers, lines) = mpsc::channel(ANSWERS_MAX);
+    let group = Vec::new();
     let mut push =
-        PushLines { engine, namespace, config, answers, group: Vec::new(), bytes: 0, lines: 0 };
+        PushLines { engine, namespace, config, answers, held, group, bytes: 0, lines: 0 };
     let task = tokio::spawn(async move {
         // `None`: nobody wants the answers any more.
         let _ = push.run(reading).await;
@@ -59,6 +62,8 @@ struct PushLines {
     namespace: Namespace,
     config: Config,
     answers: mpsc::Sender<Bytes>,
+    /// What the lines of the group take of the budget.
+    held: Held,
     /// Lines that were read and not asked for yet.
     group: Vec<Read>,
     /// Bytes of these.
@@ -88,6 +93,14 @@ impl PushLines {
             };
             match piece {
                 Ok(Piece::Data(data)) => {
+                    if self.held.grow(data.len()).is_err() {
+                        // What is here gives its part back; if others have it all, this ends here.
+                        self.send().await?;
+                        if let Err(no) = self.held.grow(data.len()) {
+                            self.group.push((self.lines + 1, Err(no)));
+                            return self.send().await;
+                        }
+                    }
                     let mut chunk = &data[..];
                     while let Some((number, line)) = lines.next(&mut chunk) {
                         self.take(number, line);
@@ -140,12 +153,17 @@ impl PushLines {
         }
         self.store(jobs, &mut answers).await;
         answers.sort_by_key(|(number, _)| *number);
+        self.held.force(0);
         let mut text = Vec::with_capacity(answers.iter().map(|(_, line)| line.len() + 1).sum());
         for (_, line) in answers {
             text.extend_from_slice(&line);
             text.push(b'\n');
         }
-        self.answers.send(Bytes::from(text)).await.ok()
+        // These jobs are stored, so that their answers must go out: they may go above the budget,
+        // and then no more lines are read.
+        let mut held = self.held.another();
+        held.force(text.len());
+        self.answers.send(held.with(Bytes::from(text))).await.ok()
     }
 
     /// Stores jobs in as few calls as it takes. A call stores all or none, so that one which is

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Asked;
 use crate::body::{BodyError, Piece, Reading};
+use crate::budget::Held;
 use crate::config::Config;
 
 /// Reads the set.
@@ -18,6 +19,7 @@ pub(crate) async fn read(
     asked: Asked<'_>,
     reading: &mut Reading,
     config: &Config,
+    held: &mut Held,
 ) -> Result<SyncResources, BodyError> {
     let request = decode::sync_resources_from_lines(asked.first(), asked.query, Vec::new());
     let mut request = request.map_err(BodyError::Refused)?;
@@ -25,6 +27,8 @@ pub(crate) async fn read(
     loop {
         let piece = reading.next(Instant::now() + config.body_pause_max).await?;
         let Piece::Data(data) = piece else { break };
+        // All of it is kept, until the whole set is here.
+        held.grow(data.len()).map_err(BodyError::Refused)?;
         let mut chunk = &data[..];
         while let Some(line) = lines.next(&mut chunk) {
             request.resources.push(one(line).map_err(BodyError::Refused)?);

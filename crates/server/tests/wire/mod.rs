@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
-use tenure_core::requests::GetStats;
+use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_core::secret::Secret;
 use tenure_engine::EngineExt;
 use tenure_engine_embedded::{Embedded, Location, Options};
@@ -70,6 +71,12 @@ impl Server {
     pub fn live_leases(&self) -> u64 {
         let stats = self.engine.run(&Namespace::main(), GetStats);
         self.runtime.block_on(stats).unwrap().leases
+    }
+
+    /// Stores jobs in one call, past HTTP.
+    pub fn push(&self, jobs: Vec<NewJob>) {
+        let push = Push { jobs, answer: PushAnswer::Ids };
+        self.runtime.block_on(self.engine.run(&Namespace::main(), push)).unwrap();
     }
 
     pub fn connect(&self) -> Conn {

@@ -155,7 +155,7 @@ fn passing(error: &CallError, heard: Option<Instant>) -> bool {
     let away = heard.is_some_and(|at| at.elapsed() < AWAY_MAX);
     match error {
         CallError::Fault(Fault::Unavailable(_)) => away,
-        CallError::Refused(no) => away && no.code == Code::Draining,
+        CallError::Refused(no) => away && matches!(no.code, Code::Draining | Code::Overloaded),
         CallError::Fault(_) => false,
     }
 }

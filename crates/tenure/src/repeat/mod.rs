@@ -106,7 +106,7 @@ async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> Ans
                     return Ok(reply);
                 }
                 match (&request, no.code) {
-                    (_, Code::Draining | Code::StoreFull) => {}
+                    (_, Code::Draining | Code::StoreFull | Code::Overloaded) => {}
                     // It is no longer at that end, perhaps by our own first sending.
                     (Request::RetryJob(_), Code::WrongState) => {
                         return Err(CallError::Fault(Fault::Unknown(no.detail)));

@@ -114,7 +114,7 @@ fn size(item: &SettleItem) -> usize {
 
 /// A refusal that may pass by itself.
 fn passing(no: &Refusal) -> bool {
-    matches!(no.code, Code::QueueFull | Code::StoreFull | Code::Draining)
+    matches!(no.code, Code::QueueFull | Code::StoreFull | Code::Overloaded | Code::Draining)
 }
 
 async fn deliver(client: Client, mut batch: Vec<Wanted>) {
@@ -162,7 +162,7 @@ async fn deliver(client: Client, mut batch: Vec<Wanted>) {
 
 /// Whether a refusal is about the engine and not about an item.
 fn no_ones(no: &Refusal) -> bool {
-    no.index.is_none() && matches!(no.code, Code::StoreFull | Code::Draining)
+    no.index.is_none() && matches!(no.code, Code::StoreFull | Code::Overloaded | Code::Draining)
 }
 
 /// The same for a part of a batch; boxed, since the two call each other.

@@ -229,7 +229,7 @@ impl Taking {
             CallError::Fault(Fault::Unavailable(_)) => self.met,
             CallError::Fault(Fault::Unknown(_)) => true,
             CallError::Refused(no) => {
-                self.met && matches!(no.code, Code::Draining | Code::StoreFull)
+                self.met && matches!(no.code, Code::Draining | Code::StoreFull | Code::Overloaded)
             }
             CallError::Fault(_) => false,
         }

@@ -1,0 +1,173 @@
+//! One budget of bytes for all bodies that are read and all answers that have not left.
+//!
+//! Without it, ten callers who ask for long lists and read none of them end the server. What is in
+//! flight is counted from the moment at which it is admitted until the system has taken its last
+//! byte, or its connection is gone. Beyond the budget a call is refused with [`Code::Overloaded`]
+//! before it does anything.
+//!
+//! The last quarter is kept for calls that keep or give back what is held: holders must not lose
+//! their leases because others do not read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tenure_core::refusal::{Code, Refusal};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    max: usize,
+    held: AtomicUsize,
+}
+
+/// Who asks for bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rank {
+    /// A call that can be made later.
+    Ordinary,
+    /// An extend or a settle: it may use the last quarter too.
+    Vital,
+}
+
+impl Budget {
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Budget { max, held: AtomicUsize::new(0) })
+    }
+
+    fn most(&self, rank: Rank) -> usize {
+        match rank {
+            Rank::Ordinary => self.max - self.max / 4,
+            Rank::Vital => self.max,
+        }
+    }
+
+    fn add(&self, bytes: usize, most: usize) -> bool {
+        let add = |held: usize| held.checked_add(bytes).filter(|sum| *sum <= most);
+        self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
+    }
+
+    /// Takes so many bytes, or refuses.
+    pub(crate) fn take(self: &Arc<Self>, bytes: usize, rank: Rank) -> Result<Held, Refusal> {
+        let mut held = Held { budget: self.clone(), rank, bytes: 0 };
+        held.grow(bytes)?;
+        Ok(held)
+    }
+
+    /// Bytes in flight.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Acquire)
+    }
+}
+
+/// A part of the budget, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    budget: Arc<Budget>,
+    rank: Rank,
+    bytes: usize,
+}
+
+impl Held {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+    pub(crate) fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// A part of the same budget that has nothing yet.
+    pub(crate) fn another(&self) -> Held {
+        Held { budget: self.budget.clone(), rank: self.rank, bytes: 0 }
+    }
+
+    /// Takes so many more, or refuses and keeps what it has.
+    pub(crate) fn grow(&mut self, by: usize) -> Result<(), Refusal> {
+        if by > 0 && !self.budget.add(by, self.budget.most(self.rank)) {
+            return Err(overloaded());
+        }
+        self.bytes += by;
+        Ok(())
+    }
+
+    /// Holds this many from now on, or refuses and keeps what it has.
+    pub(crate) fn set(&mut self, bytes: usize) -> Result<(), Refusal> {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => self.grow(more),
+            None => {
+                self.force(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Holds this many, above the budget too: for the answer of a call that was done already.
+    pub(crate) fn force(&mut self, bytes: usize) {
+        if bytes >= self.bytes {
+            self.budget.held.fetch_add(bytes - self.bytes, Ordering::AcqRel);
+        } else {
+            self.budget.held.fetch_sub(self.bytes - bytes, Ordering::AcqRel);
+        }
+        self.bytes = bytes;
+    }
+
+    /// These bytes, which give their part of the budget back when the last of them has left.
+    pub(crate) fn with(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Owned { bytes, _held: self })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.force(0);
+    }
+}
+
+struct Owned {
+    bytes: Bytes,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Owned {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The refusal of what does not fit now.
+pub(crate) fn overloaded() -> Refusal {
+    let mut no = Refusal::new(
+        Code::Overloaded,
+        "the server has as many bytes of bodies and unread answers in flight as it may",
+        "nothing happened; send the same call again after Retry-After, in smaller parts, and read \
+         each answer at once; the server's option --max-in-flight-bytes raises the bound",
+    );
+    no.retry_after_s = Some(1);
+    no
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_never_goes_over_the_budget_and_comes_back() {
+        let budget = Budget::new(100);
+        let mut first = budget.take(50, Rank::Ordinary).unwrap();
+        assert_eq!(budget.take(26, Rank::Ordinary).unwrap_err().code, Code::Overloaded);
+        let vital = budget.take(50, Rank::Vital).unwrap();
+        assert!(budget.take(1, Rank::Vital).is_err());
+        drop(vital);
+        assert!(first.grow(26).is_err());
+        first.grow(25).unwrap();
+        first.set(10).unwrap();
+        assert_eq!(budget.held(), 10);
+        let bytes = first.with(Bytes::from_static(b"an answer"));
+        let part = bytes.slice(3..);
+        drop(bytes);
+        assert_eq!(budget.held(), 10, "a part of it is still here");
+        drop(part);
+        assert_eq!(budget.held(), 0);
+    }
+}
