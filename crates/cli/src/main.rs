@@ -13,6 +13,7 @@ mod demo;
 mod exit;
 #[cfg(test)]
 mod fake;
+mod fuzz;
 mod output;
 mod own;
 mod said;

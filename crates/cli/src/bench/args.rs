@@ -8,6 +8,7 @@ use tenure_core::bounds::ITEMS_MAX;
 use tenure_engine_embedded::Durability;
 
 use crate::crash::CrashArgs;
+use crate::fuzz::FuzzArgs;
 use crate::soak::SoakArgs;
 
 const AFTER: &str = "\
@@ -18,7 +19,8 @@ Examples:
   tenure bench --check bench/goals.json          all goals; exit 1 if one is missed
   tenure bench --store redis://127.0.0.1:6379    the table, on a Redis
   tenure bench crash --rounds 20                 kill -9 under load, and look what is left
-  tenure bench soak --duration 1h                an hour of mixed use, and look whether anything grows";
+  tenure bench soak --duration 1h                an hour of mixed use, and look whether anything grows
+  tenure bench fuzz --requests 50000             random requests, and a look at every answer";
 
 /// Measure this machine: calls in process and over HTTP, and the figures that Tenure promises.
 #[derive(Args, Debug, Clone)]
@@ -82,6 +84,8 @@ pub enum Other {
     Crash(CrashArgs),
     /// Use a server for long, with names that come and go, and check that memory and disk level off.
     Soak(SoakArgs),
+    /// Send random requests, right and broken, and check every answer.
+    Fuzz(FuzzArgs),
 }
 
 /// What an answer promises.

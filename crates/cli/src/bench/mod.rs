@@ -32,6 +32,7 @@ pub async fn run(out: Output, mut args: BenchArgs) -> Result<(), Failure> {
     match args.other.take() {
         Some(Other::Crash(args)) => crate::crash::run(out, args).await,
         Some(Other::Soak(args)) => crate::soak::run(out, args).await,
+        Some(Other::Fuzz(args)) => crate::fuzz::run(out, args).await,
         None => {
             let corner = corner(&args)?;
             let ours = corner.clone().filter(|_| !args.part);
