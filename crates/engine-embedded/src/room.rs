@@ -203,7 +203,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn push(bytes: usize) -> Request {
-        let payload = Json::of(&"x".repeat(bytes));
+        let payload = Json::from("x".repeat(bytes).as_str());
         let job = NewJob { payload, ..NewJob::new(QueueName::parse("q").unwrap()) };
         Request::Push(Push { jobs: vec![job], answer: PushAnswer::Ids })
     }
