@@ -116,10 +116,10 @@ fn play(seed: u64, queues: usize, needing: bool) {
         let queue = queues[line.chance.below(queues.len() as u64) as usize].clone();
         held = line.take(&queue);
     }
+    line.push(&queues, needing);
     if needing && held.is_none() {
         held = queues.iter().find_map(|queue| line.take(queue));
     }
-    line.push(&queues, needing);
     let waiting = line.jobs.clone();
     if needing {
         for queue in &queues {
