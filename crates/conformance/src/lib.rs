@@ -36,6 +36,7 @@ mod pauses;
 mod place;
 mod pools;
 mod push;
+mod quarantines;
 mod queues;
 mod rates;
 mod reopen;

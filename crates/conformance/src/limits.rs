@@ -10,7 +10,13 @@ use crate::bench::Bench;
 use crate::words::*;
 
 fn patch(name: &str) -> PatchLimit {
-    PatchLimit { limit: limit(name), concurrency: Patch::Keep, rate: Patch::Keep, gap: Patch::Keep }
+    PatchLimit {
+        limit: limit(name),
+        concurrency: Patch::Keep,
+        rate: Patch::Keep,
+        gap: Patch::Keep,
+        quarantine: Patch::Keep,
+    }
 }
 fn needing_l(count: usize) -> Vec<tenure_core::job::NewJob> {
     (0..count).map(|n| job("q").id(&format!("j{n}")).needs([need("l")])).collect()

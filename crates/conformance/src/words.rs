@@ -152,13 +152,16 @@ pub(crate) fn preferring(name: &str, id: &str) -> Need {
 }
 
 pub(crate) fn cap(concurrency: u32) -> LimitSettings {
-    LimitSettings { concurrency: Some(concurrency), rate: None, gap: None }
+    LimitSettings { concurrency: Some(concurrency), ..LimitSettings::default() }
 }
 pub(crate) fn cap_and_gap(concurrency: u32, gap: Span) -> LimitSettings {
-    LimitSettings { concurrency: Some(concurrency), rate: None, gap: Some(gap) }
+    LimitSettings { gap: Some(gap), ..cap(concurrency) }
+}
+pub(crate) fn cap_and_quarantine(concurrency: u32, quarantine: Span) -> LimitSettings {
+    LimitSettings { quarantine, ..cap(concurrency) }
 }
 pub(crate) fn rate(count: u32, per: Span, burst: u32) -> LimitSettings {
-    LimitSettings { concurrency: None, rate: Some(Rate { count, per, burst }), gap: None }
+    LimitSettings { rate: Some(Rate { count, per, burst }), ..LimitSettings::default() }
 }
 pub(crate) fn plain_pool() -> PoolSettings {
     PoolSettings::default()

@@ -48,6 +48,19 @@ pub struct LimitSettings {
     pub rate: Option<Rate>,
     /// How long each permit rests after its release; needs `concurrency`.
     pub gap: Option<Span>,
+    /// How long each permit rests after an end that its holder did not settle, since what that holder
+    /// started may still run; needs `concurrency`. Of this and `gap` the longer counts.
+    pub quarantine: Span,
+}
+
+impl LimitSettings {
+    /// How long a permit may rest at most; zero without a concurrency.
+    pub(crate) fn longest_rest(&self) -> Span {
+        match self.concurrency {
+            Some(_) => self.gap.unwrap_or_default().max(self.quarantine),
+            None => Span::ZERO,
+        }
+    }
 }
 
 /// Which of the free resources is taken.
@@ -161,6 +174,9 @@ pub struct LimitView {
     pub settings: LimitSettings,
     /// Permits of live leases, and resting ones.
     pub in_use: u64,
+    /// Of these, permits that rest after their lease's end, for a gap or a quarantine.
+    #[serde(default)]
+    pub resting: u64,
     /// Permits taken by work outside.
     pub external: u64,
     /// Jobs and callers that stand in its line.

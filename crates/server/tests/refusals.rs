@@ -195,6 +195,7 @@ fn calls() -> Vec<Row> {
         ),
         row("PUT /v1/limits/empty", "{}", 422, field, ""),
         row("PUT /v1/limits/gap", r#"{"gap": "1s"}"#, 422, field, "/concurrency"),
+        row("PUT /v1/limits/gap", r#"{"quarantine": "1s"}"#, 422, field, "/concurrency"),
         row("PUT /v1/limits/Bad", r#"{"concurrency": 1}"#, 422, field, "/path/name"),
         row("PUT /v1/limits/a%2Fb", r#"{"concurrency": 1}"#, 422, field, "/path/name"),
         row("PUT /v1/limits/x", r#"{"concurrency": -1}"#, 422, bounds, "/concurrency"),

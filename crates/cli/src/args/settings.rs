@@ -139,6 +139,7 @@ pub struct QueueSetArgs {
   tenure limit                        what is set, and what is in use
   tenure limit site:example.com       settings, holders, who is next in line
   tenure limit set 'site:*' --concurrency 2 --gap 500ms
+  tenure limit set scrapy --concurrency 4 --quarantine 1m
   tenure limit set api --rate 10/1s --burst 5
   tenure limit pause site:example.com --for 10m
   tenure limit observe scrapy 3       3 permits are taken by work that Tenure does not run")]
@@ -176,6 +177,10 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         /// How long each permit rests after its release; needs a concurrency.
         #[arg(long, value_name = "D|none", value_parser = setting(span))]
         gap: Option<Setting<Span>>,
+        /// How long each permit rests after its holder died or ran over its time, since what it
+        /// started may still run; needs a concurrency. Of this and the gap the longer counts.
+        #[arg(long, value_name = "D|none", value_parser = setting(span))]
+        quarantine: Option<Setting<Span>>,
     },
     /// Grant nothing of it for a while; the later moment holds.
     #[command(after_help = "A pause has an end. To close a limit until further notice: \

@@ -5,7 +5,7 @@ use tenure_core::requests::{
     DeleteLimit, GetLimit, ListLimits, ObserveLimit, Patch, PatchLimit, PauseLimit, ResumeLimit,
 };
 use tenure_core::settings::{LimitView, Rate};
-use tenure_core::time::Moment;
+use tenure_core::time::{Moment, Span};
 
 use crate::args::settings::{LimitAction, LimitArgs};
 use crate::args::value::{PerSpan, Setting};
@@ -31,13 +31,14 @@ pub async fn run(store: &Store, out: Output, args: LimitArgs) -> Result<(), Fail
         }
     };
     let view = match action {
-        LimitAction::Set { name, concurrency, rate, burst, gap } => {
+        LimitAction::Set { name, concurrency, rate, burst, gap, quarantine } => {
             let rate = match (rate, burst) {
                 (None, Some(burst)) => burst_alone(store, &name, burst).await?,
                 (rate, burst) => rate_of(rate, burst)?,
             };
             let (concurrency, gap) = (Setting::of(concurrency), Setting::of(gap));
-            store.run(PatchLimit { limit: name, concurrency, rate, gap }).await?.view
+            let quarantine = Setting::of(quarantine);
+            store.run(PatchLimit { limit: name, concurrency, rate, gap, quarantine }).await?.view
         }
         LimitAction::Pause { name, later } => {
             store.run(PauseLimit { limit: name, until: later.later() }).await?
@@ -127,7 +128,9 @@ fn people_at(limit: &LimitView, now: Moment) -> String {
         .maybe("concurrency", limit.settings.concurrency)
         .maybe("rate", limit.settings.rate.as_ref().map(rate_text))
         .maybe("gap", limit.settings.gap)
+        .maybe("quarantine", Some(limit.settings.quarantine).filter(|q| *q > Span::ZERO))
         .field("in use", limit.in_use)
+        .maybe("resting", Some(limit.resting).filter(|n| *n > 0))
         .maybe("external", Some(limit.external).filter(|n| *n > 0))
         .maybe("over limit", Some(limit.over_limit).filter(|n| *n > 0))
         .field("waiting", limit.waiting)
@@ -169,7 +172,6 @@ mod tests {
     use super::*;
     use tenure_core::names::JobId;
     use tenure_core::settings::{Holder, LimitSettings, Waiter};
-    use tenure_core::time::Span;
 
     #[test]
     fn a_burst_belongs_to_a_rate() {
@@ -190,8 +192,9 @@ mod tests {
         let limit = LimitView {
             name: LimitName::parse("site:a").unwrap(),
             template: LimitName::parse("site:*").ok(),
-            settings: LimitSettings { concurrency: Some(1), rate: None, gap: None },
+            settings: LimitSettings { concurrency: Some(1), ..LimitSettings::default() },
             in_use: 1,
+            resting: 0,
             external: 0,
             waiting: 2,
             over_limit: 0,

@@ -65,6 +65,7 @@ async fn widen(store: &Store, limit: &LimitName, holders: u32) -> Result<(), Fai
         concurrency: Patch::Set(holders),
         rate: Patch::Keep,
         gap: Patch::Keep,
+        quarantine: Patch::Keep,
     };
     store.run(patch).await?;
     Ok(())

@@ -17,6 +17,15 @@ macro_rules! sentences_of_needs {
                 every_other_end_rests_the_permit
                 resting_permits_count_under_a_lowered_cap
             }
+            quarantines {
+                a_permit_rests_after_every_end_that_is_no_settle
+                a_permit_that_was_settled_rests_no_quarantine
+                of_gap_and_quarantine_the_later_end_counts
+                who_waits_for_a_resting_permit_is_told_and_served
+                a_quarantine_comes_with_a_template_and_needs_a_concurrency
+                a_shorter_quarantine_cuts_rests_that_have_begun
+                nobody_reserves_what_rests_alone_keep_closed
+            }
             limits {
                 never_more_than_the_cap_are_held
                 weights_are_added_up

@@ -1,7 +1,7 @@
 //! How leases end that live at a source: as `released`, without a word from their holders.
 //!
-//! The job goes back to its old place, permits return, a permit that owes a gap rests it, and resources
-//! rest their quarantine, since nobody gave them back: the same as the end `Unheard` of the machine. The
+//! The job goes back to its old place, permits return, a permit that owes a gap rests it, and permits and
+//! resources rest their quarantine, since nobody gave them back: the same as the end `Unheard` of the machine. The
 //! source itself is left as it is, so that a copy that is given up takes nothing from anybody.
 
 use std::collections::HashMap;
@@ -80,23 +80,24 @@ impl Releasing {
         }
     }
 
-    /// A lease without a job always rests the gap, a job's `released` never.
+    /// A lease without a job always rests the gap, a job's `released` never; each rests the
+    /// quarantine, since nobody gave it back.
     fn rests(&self, lease: &Lease) -> Vec<Item> {
-        if lease.has_job {
-            return Vec::new();
-        }
         let rest = |(limit, weight): &(LimitName, u32)| {
-            let setting = self.setting(limit)?;
-            let gap =
-                setting.gap.filter(|gap| *gap > Span::ZERO && setting.concurrency.is_some())?;
-            let until = lease.expires_at.plus(gap);
+            let setting = self.setting(limit).filter(|setting| setting.concurrency.is_some())?;
+            let gap = setting.gap.filter(|_| !lease.has_job).unwrap_or_default();
+            let rest = gap.max(setting.quarantine);
+            if rest == Span::ZERO {
+                return None;
+            }
+            let until = lease.expires_at.plus(rest);
             Some(Item::Rest(Rest { limit: limit.clone(), until, weight: *weight }))
         };
         lease.limits.iter().filter_map(rest).collect()
     }
 
     fn setting(&self, limit: &LimitName) -> Option<&LimitSettings> {
-        // A lock that nobody set has no gap.
+        // A lock that nobody set has neither.
         self.settings.get(limit).or_else(|| self.settings.get(&limit.template()?))
     }
 
@@ -211,6 +212,7 @@ mod tests {
             ended: 0,
             lost: 1,
             released: 0,
+            undelivered: 0,
             cancel_requested: false,
             keeps_place: false,
             unique: None,
@@ -223,14 +225,19 @@ mod tests {
         }
     }
 
+    fn capped() -> LimitSettings {
+        LimitSettings { concurrency: Some(2), ..LimitSettings::default() }
+    }
+
     fn releasing() -> Releasing {
         let mut all = Releasing::new(NOW);
         let gap = |name: &str, gap| {
-            let settings =
-                LimitSettings { concurrency: Some(2), gap: Some(Span::from_s(gap)), rate: None };
+            let settings = LimitSettings { gap: Some(Span::from_s(gap)), ..capped() };
             Item::Setting(Setting { name: limit(name), settings })
         };
         all.learn(gap("a", 5));
+        let settings = LimitSettings { quarantine: Span::from_s(9), ..capped() };
+        all.learn(Item::Setting(Setting { name: limit("risky"), settings }));
         all.learn(gap("site:*", 7));
         let settings = PoolSettings {
             quarantine: Span::from_s(60),
@@ -244,16 +251,17 @@ mod tests {
     }
 
     fn lease(has_job: bool, s: u64) -> Lease {
-        let limits = ["a", "site:x", "lock:z"].map(|name| (limit(name), 2)).to_vec();
+        let limits = ["a", "site:x", "lock:z", "risky"].map(|name| (limit(name), 2)).to_vec();
         Lease { has_job, expires_at: later(s), limits, resources: vec![(pool("p"), id("r"))] }
     }
 
     #[test]
-    fn only_a_lease_without_a_job_rests_the_gaps() {
+    fn every_lease_rests_the_quarantine_and_one_without_a_job_the_gaps_too() {
         let all = releasing();
-        assert_eq!(all.pass(Item::Lease(lease(true, 10))), []);
         let rest = |name, s| Item::Rest(Rest { limit: limit(name), until: later(s), weight: 2 });
-        assert_eq!(all.pass(Item::Lease(lease(false, 30))), [rest("a", 35), rest("site:x", 37)]);
+        assert_eq!(all.pass(Item::Lease(lease(true, 10))), [rest("risky", 19)]);
+        let rests = [rest("a", 35), rest("site:x", 37), rest("risky", 39)];
+        assert_eq!(all.pass(Item::Lease(lease(false, 30))), rests);
         assert_eq!((all.leases(), all.last()), (2, Some(later(30))));
     }
 

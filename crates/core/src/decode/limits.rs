@@ -14,14 +14,16 @@ use crate::requests::{
     DeleteLimit, GetLimit, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
 };
 use crate::settings::LimitSettings;
+use crate::time::Span;
 
-static LIMIT: Shape<3> = Shape {
+static LIMIT: Shape<4> = Shape {
     what: "a limit",
-    fields: ["concurrency", "rate", "gap"],
+    fields: ["concurrency", "rate", "gap", "quarantine"],
     answered: &[
         "name",
         "template",
         "in_use",
+        "resting",
         "external",
         "waiting",
         "over_limit",
@@ -33,11 +35,16 @@ static LIMIT: Shape<3> = Shape {
 static OBSERVE: Shape<2> =
     Shape { what: "an observation", fields: ["external", "for"], answered: &[] };
 
-/// The body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap` needs a `concurrency`.
+/// The body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap` and a
+/// `quarantine` need a `concurrency`.
 pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
-    let PatchLimit { limit, concurrency, rate, gap } = patch_limit(name, body)?;
-    let settings =
-        LimitSettings { concurrency: given(concurrency), rate: given(rate), gap: given(gap) };
+    let PatchLimit { limit, concurrency, rate, gap, quarantine } = patch_limit(name, body)?;
+    let settings = LimitSettings {
+        concurrency: given(concurrency),
+        rate: given(rate),
+        gap: given(gap),
+        quarantine: given(quarantine).unwrap_or_default(),
+    };
     if settings == LimitSettings::default() {
         return Err(Refusal::new(
             Code::InvalidField,
@@ -51,6 +58,14 @@ pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
             Code::InvalidField,
             "a limit with a \"gap\" needs a \"concurrency\"",
             "add \"concurrency\": 1; for a rate without a cap use \"rate\"",
+        )
+        .at("/concurrency"));
+    }
+    if settings.quarantine > Span::ZERO && settings.concurrency.is_none() {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "a limit with a \"quarantine\" needs a \"concurrency\"",
+            "add \"concurrency\": 1; a rate alone has no permits that could rest",
         )
         .at("/concurrency"));
     }
@@ -68,6 +83,7 @@ pub fn patch_limit(name: &str, body: &[u8]) -> Result<PatchLimit, Refusal> {
         concurrency: fields.patch("concurrency", |v| v.integer(0..=COUNT_MAX))?,
         rate: fields.patch("rate", rate)?,
         gap: fields.patch("gap", |v| v.span(Spans::ANY))?,
+        quarantine: fields.patch("quarantine", |v| v.span(Spans::ANY))?,
     })
 }
 

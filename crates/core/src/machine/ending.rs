@@ -2,6 +2,7 @@
 //! together, and the job goes where its outcome sends it.
 
 use super::facts::Fact;
+use super::limits::Owes;
 use super::rows::JobEnd;
 use super::state::{Job, LeaseState, PastSettle, Slot, Space, Stand, Stub};
 use crate::bounds::{RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX};
@@ -126,10 +127,10 @@ impl Space {
     fn return_needs(&mut self, lease: &LeaseState, end: &End, now: Moment) {
         // A job's `released` gives back untouched; nothing of the gap is owed.
         let back = matches!(end, End::Released | End::Unheard | End::Undelivered);
-        let rests = lease.job.is_none() || !back;
+        let owes = Owes { gap: lease.job.is_none() || !back, quarantine: end.is_unclean() };
         for held in &lease.limits {
             self.limits[held.limit].holders.remove(&lease.fence);
-            self.return_limit(held.limit, held.weight, rests, now);
+            self.return_limit(held.limit, held.weight, owes, now);
             self.drop_limit_if_idle(held.limit);
         }
         for held in &lease.resources {

@@ -28,7 +28,14 @@ pub(crate) fn rate_fits_at(rate: &Rate, tat: Moment, n: u32, now: Moment) -> Mom
 
 /// The settings of a lock that nobody set: a limit of concurrency 1.
 pub(crate) const LOCK: LimitSettings =
-    LimitSettings { concurrency: Some(1), rate: None, gap: None };
+    LimitSettings { concurrency: Some(1), rate: None, gap: None, quarantine: Span::ZERO };
+
+/// Which rests the permits of a lease owe when they come back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Owes {
+    pub gap: bool,
+    pub quarantine: bool,
+}
 
 impl Space {
     /// The limit of this name, made if it is not there.
@@ -194,26 +201,25 @@ impl Space {
         }
     }
 
-    /// Gives permits back; with `rests`, after the gap.
-    pub(crate) fn return_limit(&mut self, limit: Slot, weight: u32, rests: bool, now: Moment) {
-        let settings = self.setting(limit);
+    /// Gives permits back: at once, or after the longer of the rests that they owe.
+    pub(crate) fn return_limit(&mut self, limit: Slot, weight: u32, owes: Owes, now: Moment) {
+        let settings = self.setting(limit).filter(|s| s.concurrency.is_some()).unwrap_or_default();
+        let gap = settings.gap.filter(|_| owes.gap).unwrap_or_default();
+        let rest = if owes.quarantine { gap.max(settings.quarantine) } else { gap };
         let fence = self.fence;
         let l = &mut self.limits[limit];
         l.in_use -= u64::from(weight);
-        let gap = settings.filter(|s| s.concurrency.is_some()).and_then(|s| s.gap);
-        if let Some(gap) = gap
-            && rests
-            && gap > Span::ZERO
-        {
+        if rest > Span::ZERO {
             // Several may come back in one moment: the number keeps them apart.
             let mut n = fence;
-            while l.resting.contains_key(&(now.plus(gap), n)) {
+            while l.resting.contains_key(&(now.plus(rest), n)) {
                 n += 1;
             }
-            l.resting.insert((now.plus(gap), n), weight);
+            l.resting.insert((now.plus(rest), n), weight);
             l.resting_sum += u64::from(weight);
             self.out.dirty_limits.insert(limit);
             self.arm_limit(limit);
+            self.recheck_marks_of(limit, now);
         }
         if !forgets(Mutant::ReturnIsNoEvent) {
             self.limit_due(limit);
@@ -319,6 +325,25 @@ impl Space {
         }
     }
 
+    /// No permit rests longer than the setting says from now on: one that was shortened counts for
+    /// rests that have begun, and so does a clock that was set back.
+    pub(crate) fn cut_rests(&mut self, limit: Slot, now: Moment) {
+        let longest = now.plus(self.setting(limit).unwrap_or_default().longest_rest());
+        let l = &mut self.limits[limit];
+        if l.resting.last_key_value().is_none_or(|((at, _), _)| *at <= longest) {
+            return;
+        }
+        for ((at, mut n), weight) in l.resting.split_off(&(longest, u64::MAX)) {
+            let at = at.min(longest);
+            while l.resting.contains_key(&(at, n)) {
+                n += 1;
+            }
+            l.resting.insert((at, n), weight);
+        }
+        self.out.dirty_limits.insert(limit);
+        self.arm_limit(limit);
+    }
+
     fn limit_setting_changed(&mut self, limit: Slot, now: Moment) {
         if let Some(rate) = self.setting(limit).and_then(|settings| settings.rate) {
             let l = &mut self.limits[limit];
@@ -328,6 +353,7 @@ impl Space {
                 self.out.dirty_limits.insert(limit);
             }
         }
+        self.cut_rests(limit, now);
         if let Some(door) = self.limits[limit].door
             && !forgets(Mutant::SettingIsNoEvent)
         {

@@ -59,7 +59,9 @@ impl Space {
                 let Some((settings, _)) = self.setting_of(name) else { return false };
                 let l = &self.limits[*limit];
                 let open = l.paused_until.is_none_or(|until| until <= now);
-                let cap = settings.concurrency.is_none_or(|cap| *weight <= cap);
+                // What rests alone leaves no room: only time opens it, so it is not kept for anybody.
+                let room = |cap: u32| l.resting_sum + u64::from(*weight) <= u64::from(cap);
+                let cap = settings.concurrency.is_none_or(|cap| *weight <= cap && room(cap));
                 let rate = settings.rate.as_ref().is_none_or(|rate| {
                     *cost <= rate.burst
                         && (*cost == 0 || rate_fits_at(rate, l.tat, *cost, now) <= now)

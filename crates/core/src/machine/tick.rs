@@ -150,10 +150,7 @@ impl Space {
             if let Some(rate) = &settings.rate {
                 l.tat = l.tat.min(clock.plus(super::limits::tokens(rate, rate.burst)));
             }
-            let longest = clock.plus(settings.gap.unwrap_or_default());
-            let resting = std::mem::take(&mut l.resting);
-            l.resting = resting.into_iter().map(|((at, n), w)| ((at.min(longest), n), w)).collect();
-            l.resting_sum = l.resting.values().map(|w| u64::from(*w)).sum();
+            self.cut_rests(limit, clock);
             self.out.dirty_limits.insert(limit);
             self.arm_limit(limit);
             self.limit_due(limit);

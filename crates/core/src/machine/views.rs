@@ -133,6 +133,7 @@ impl Space {
             template,
             settings,
             in_use,
+            resting: state.map_or(0, |(_, l)| l.resting_sum),
             external,
             waiting: door.map_or(0, |door| self.doors[door].waiting) + whole,
             over_limit: cap.map_or(0, |cap| (in_use + external).saturating_sub(cap)),

@@ -7,7 +7,7 @@ use crate::names::LimitName;
 use crate::refusal::{Code, Refusal};
 use crate::requests::{ObserveLimit, PatchLimit, PutLimit};
 use crate::settings::LimitSettings;
-use crate::time::Moment;
+use crate::time::{Moment, Span};
 
 pub(crate) fn limit_not_found(limit: &LimitName) -> Refusal {
     Refusal::new(
@@ -51,6 +51,7 @@ impl Space {
         patch.concurrency.apply(&mut settings.concurrency);
         patch.rate.apply(&mut settings.rate);
         patch.gap.apply(&mut settings.gap);
+        patch.quarantine.apply_or_default(&mut settings.quarantine);
         self.put_limit(PutLimit { limit: patch.limit, settings }, now)
     }
 
@@ -139,9 +140,9 @@ impl Space {
     }
 }
 
-/// At least one of the three, and a gap only beside a concurrency.
+/// At least one of the three, and a rest only beside a concurrency.
 pub(crate) fn check_limit_settings(settings: &LimitSettings) -> Result<(), Refusal> {
-    let LimitSettings { concurrency, rate, gap } = settings;
+    let LimitSettings { concurrency, rate, gap, quarantine } = settings;
     if concurrency.is_none() && rate.is_none() && gap.is_none() {
         return Err(Refusal::new(
             Code::InvalidField,
@@ -154,6 +155,14 @@ pub(crate) fn check_limit_settings(settings: &LimitSettings) -> Result<(), Refus
         return Err(Refusal::new(
             Code::InvalidField,
             "a gap rests permits, and a limit without \"concurrency\" has none",
+            "give a \"concurrency\" too",
+        )
+        .at("/concurrency"));
+    }
+    if *quarantine > Span::ZERO && concurrency.is_none() {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "a quarantine rests permits, and a limit without \"concurrency\" has none",
             "give a \"concurrency\" too",
         )
         .at("/concurrency"));

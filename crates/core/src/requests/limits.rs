@@ -41,6 +41,8 @@ pub struct PatchLimit {
     pub rate: Patch<Rate>,
     /// Rest of each permit.
     pub gap: Patch<Span>,
+    /// Rest of a permit after an end that was no settle.
+    pub quarantine: Patch<Span>,
 }
 
 /// Forgets a limit's settings.

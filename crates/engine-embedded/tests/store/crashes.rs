@@ -140,6 +140,7 @@ impl Story {
                     concurrency: Some(u32::from(n % 3)),
                     rate: (n & 8 != 0).then_some(rate),
                     gap: (n & 16 != 0).then(|| Span::from_s(4)),
+                    quarantine: Span::from_s(u64::from(n & 32) / 5),
                 };
                 run(engine, PutLimit { limit: site(*n), settings }).await.unwrap();
             }

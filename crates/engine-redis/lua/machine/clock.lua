@@ -49,7 +49,7 @@ local function cut_delay(member, clock)
 end
 
 -- Some of what rests at a limit; whether that was all.
-local function cut_rests(name, l, longest)
+function T.cut_rests(name, l, longest)
   local key, rests, most = T.limit_resting(name), {}, B.TICK_MAX
   if l.resting.z then
     rests = call('ZRANGEBYSCORE', db.prefix .. key, '(' .. text(longest), '+inf', 'LIMIT', 0, most)
@@ -75,7 +75,7 @@ local function cut_limit(name, clock)
   if settings.rate then
     l.tat = min(l.tat, clock + T.tokens(settings.rate, settings.rate[3]))
   end
-  local all = cut_rests(name, l, clock + (settings.gap or 0))
+  local all = T.cut_rests(name, l, clock + T.longest_rest(settings))
   T.arm_limit(name)
   T.door_due('l' .. name)
   return all

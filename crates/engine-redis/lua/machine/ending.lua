@@ -2,9 +2,9 @@
 -- together, and the job goes where its outcome sends it.
 --
 -- An end is {kind, …}: 'succeeded' {result}, 'failed' {error, retry_in, last}, 'snoozed' {at, wait},
--- 'released'; and what nobody asked for: 'lost' {counts}, 'timeout', 'forced', 'unheard' (reaped
--- without any extend while its worker was heard of: its grant was never received), 'undelivered' (as
--- if it had not been granted, but for the quarantine).
+-- 'released'; and what nobody asked for: 'lost', 'timeout', 'forced', 'unheard' (reaped without any
+-- extend although its worker was heard of late in its ttl: its grant was never received; every third
+-- in a row counts as lost), 'undelivered' (as if it had not been granted, but for the quarantine).
 
 local OUTCOME = {
   succeeded = 'S', failed = 'F', timeout = 'F', snoozed = 'Z', released = 'R', unheard = 'R',
@@ -48,11 +48,11 @@ function T.end_lease(lease, job, ending, now)
   return T.end_run(job, lease.fence, ending, now)
 end
 
--- The permits that a lease of this name holds come back.
-function T.return_limits(limits, name, rests, now)
+-- The permits that a lease of this name holds come back; `gap` and `quarantine`: which rests they owe.
+function T.return_limits(limits, name, gap, quarantine, now)
   for _, held in ipairs(limits) do
     O.rem(db.get('L', held[1]).holders, T.limit_holders(held[1]), name)
-    T.return_limit(held[1], held[2], rests, now)
+    T.return_limit(held[1], held[2], gap, quarantine, now)
     T.drop_limit_if_idle(held[1])
   end
 end

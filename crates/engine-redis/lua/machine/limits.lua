@@ -158,17 +158,29 @@ function T.take_limit(name, weight, cost, now)
   return 0
 end
 
--- Gives permits back; with `rests`, after the gap.
-function T.return_limit(name, weight, rests, now)
+-- How long a permit may rest at most; 0 without a concurrency.
+function T.longest_rest(settings)
+  if not (settings and settings.concurrency) then
+    return 0
+  end
+  return max(settings.gap or 0, settings.quarantine or 0)
+end
+
+-- Gives permits back: at once, or after the longer of the rests that they owe (`gap`, `quarantine`: whether).
+function T.return_limit(name, weight, gap, quarantine, now)
   local settings = T.setting_of(name)
   local l = db.get('L', name)
   l.in_use = l.in_use - weight
-  local gap = settings and settings.concurrency and settings.gap
-  if gap and rests and gap > 0 then
+  local rest = 0
+  if settings and settings.concurrency then
+    rest = max(gap and settings.gap or 0, quarantine and settings.quarantine or 0)
+  end
+  if rest > 0 then
     -- Several may come back in one moment: the number keeps them apart.
-    O.add(l.resting, resting(name), now + gap, text(db.number()) .. ':' .. text(weight))
+    O.add(l.resting, resting(name), now + rest, text(db.number()) .. ':' .. text(weight))
     l.resting_sum = l.resting_sum + weight
     T.arm_limit(name)
+    T.recheck_marks_of(name, now)
   end
   T.door_due('l' .. name)
 end
@@ -269,6 +281,9 @@ function T.limit_setting_changed(name, now)
   if rate then
     l.tat = min(l.tat, now + T.tokens(rate, rate[3]))
   end
+  -- A rest that has begun is not longer than the setting says from now on.
+  T.cut_rests(name, l, now + T.longest_rest(settings))
+  T.arm_limit(name)
   local door = 'l' .. name
   if db.get('d', door) then
     T.retry_misfits(door)

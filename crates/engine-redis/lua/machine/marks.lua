@@ -69,7 +69,8 @@ function T.may_reserve(lane, now)
       if limit.paused_until and limit.paused_until > now then
         return false
       end
-      if settings.concurrency and need[3] > settings.concurrency then
+      -- What rests alone leaves no room: only time opens it, so it is not kept for anybody.
+      if settings.concurrency and limit.resting_sum + need[3] > settings.concurrency then
         return false
       end
       local rate = settings.rate

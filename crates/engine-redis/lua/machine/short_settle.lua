@@ -152,7 +152,7 @@ function T.settle_short(runs, results, ordered, now)
         T.timer_clear('dl', name)
       end
       if rest.limits then
-        T.return_limits(rest.limits, name, true, now)
+        T.return_limits(rest.limits, name, true, false, now)
       end
       rest.n = rest.n + 1
       local ended = rest.class.rows

@@ -70,7 +70,9 @@ function IN.queues(new, now)
 end
 
 function IN.settings(new)
-  db.put('ls', new.name, { concurrency = new.concurrency, rate = new.rate, gap = new.gap })
+  db.put('ls', new.name, {
+    concurrency = new.concurrency, rate = new.rate, gap = new.gap, quarantine = new.quarantine,
+  })
   Z.add('lsn', 0, new.name)
 end
 

@@ -155,7 +155,7 @@ end
 function OUT.settings(args)
   return by_name('lsn', args, function(name)
     local s = db.get('ls', name)
-    return s and { name = name, concurrency = s.concurrency, rate = s.rate, gap = s.gap }
+    return s and { name = name, concurrency = s.concurrency, rate = s.rate, gap = s.gap, quarantine = s.quarantine }
   end)
 end
 

@@ -1,7 +1,7 @@
 -- limits: caps that are set, paused and observed at run time. A change takes effect at once, also for
 -- those who wait already.
 --
--- put_limit {name, concurrency, rate = {count, per, burst}, gap} -> {view, created}
+-- put_limit {name, concurrency, rate = {count, per, burst}, gap, quarantine} -> {view, created}
 -- patch_limit {name, any of these | false} -> {view, created}     delete_limit {name} -> true
 -- get_limit, resume_limit {name}, pause_limit {name, for | until}, observe_limit {name, external, hold}
 -- -> view. list_limits {max, after} -> {items, next}: what is set, and what is in use.
@@ -38,7 +38,7 @@ local function same_rate(a, b)
 end
 T.same_rate = same_rate
 
--- At least one of the three, and a gap only beside a concurrency.
+-- At least one of the three, and a rest only beside a concurrency.
 local function check(s)
   if not (s.concurrency or s.rate or s.gap) then
     T.refuse({
@@ -54,15 +54,24 @@ local function check(s)
       hint = 'give a "concurrency" too',
     })
   end
+  if s.quarantine and not s.concurrency then
+    T.refuse({
+      code = 'invalid_field', pointer = '/concurrency',
+      detail = 'a quarantine rests permits, and a limit without "concurrency" has none',
+      hint = 'give a "concurrency" too',
+    })
+  end
 end
 
 local function put(name, given, now)
   local s = {
     concurrency = given.concurrency or nil, rate = given.rate or nil, gap = given.gap or nil,
+    quarantine = (given.quarantine or 0) > 0 and given.quarantine or nil,
   }
   check(s)
   local old = db.get('ls', name)
   if not (old and old.concurrency == s.concurrency and old.gap == s.gap
+    and old.quarantine == s.quarantine
     and same_rate(old.rate, s.rate)) then
     db.put('ls', name, s)
     if not old then
@@ -85,7 +94,7 @@ T.op('patch_limit', { 'write' }, function(args, now)
   if not old then
     old = name == 'lock:*' and T.setting_of(name) or {}
   end
-  for _, field in ipairs({ 'concurrency', 'rate', 'gap' }) do
+  for _, field in ipairs({ 'concurrency', 'rate', 'gap', 'quarantine' }) do
     if args[field] == nil then
       given[field] = old[field]
     else

@@ -232,10 +232,10 @@ function T.limit_view(name, line, now)
   end
   local l = db.get('L', name)
   local door = db.get('d', 'l' .. name)
-  local in_use, external, waiting = 0, 0, door and door.waiting or 0
+  local in_use, external, waiting, rests = 0, 0, door and door.waiting or 0, 0
   local till, holders = nil, {}
   if l then
-    in_use, external = l.in_use + l.resting_sum, l.external
+    in_use, external, rests = l.in_use + l.resting_sum, l.external, l.resting_sum
     local _, at = paused(l.paused_until, now)
     till = at
     holders = T.holders(O.each(l.holders, T.limit_holders(name)))
@@ -250,7 +250,7 @@ function T.limit_view(name, line, now)
   local cap = settings.concurrency
   return {
     name = name, template = template, concurrency = cap, rate = settings.rate, gap = settings.gap,
-    in_use = in_use, external = external, waiting = waiting,
+    quarantine = settings.quarantine, in_use = in_use, resting = rests, external = external, waiting = waiting,
     over_limit = cap and max(in_use + external - cap, 0) or 0, paused_until = till, holders = holders,
     line = line and door and line_at('l' .. name) or nil,
   }

@@ -148,11 +148,13 @@ pub(crate) struct SettingCopied {
     rate: Maybe<RateReply>,
     #[serde(default)]
     gap: Maybe<u64>,
+    #[serde(default)]
+    quarantine: Maybe<u64>,
 }
 
 impl Copied for SettingCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
-        let settings = limit_settings(self.concurrency, self.rate, self.gap);
+        let settings = limit_settings(self.concurrency, self.rate, self.gap, self.quarantine);
         Ok(Item::Setting(Setting { name: self.name, settings }))
     }
 }

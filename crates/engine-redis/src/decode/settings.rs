@@ -79,8 +79,14 @@ pub(super) fn limit_settings(
     concurrency: Maybe<u32>,
     of_rate: Maybe<RateReply>,
     gap: Maybe<u64>,
+    quarantine: Maybe<u64>,
 ) -> LimitSettings {
-    LimitSettings { concurrency: concurrency.0, rate: rate(of_rate), gap: span(gap) }
+    LimitSettings {
+        concurrency: concurrency.0,
+        rate: rate(of_rate),
+        gap: span(gap),
+        quarantine: span(quarantine).unwrap_or_default(),
+    }
 }
 
 /// The settings of a pool.
@@ -183,7 +189,11 @@ pub(crate) struct LimitReply {
     #[serde(default)]
     gap: Maybe<u64>,
     #[serde(default)]
+    quarantine: Maybe<u64>,
+    #[serde(default)]
     in_use: u64,
+    #[serde(default)]
+    resting: u64,
     #[serde(default)]
     external: u64,
     #[serde(default)]
@@ -208,8 +218,9 @@ impl LimitReply {
         Ok(LimitView {
             name: self.name,
             template: self.template.0,
-            settings: limit_settings(self.concurrency, self.rate, self.gap),
+            settings: limit_settings(self.concurrency, self.rate, self.gap, self.quarantine),
             in_use: self.in_use,
+            resting: self.resting,
             external: self.external,
             waiting: self.waiting,
             over_limit: self.over_limit,

@@ -7,6 +7,7 @@ use tenure_core::job::Need;
 use tenure_core::names::Group;
 use tenure_core::requests::{ObserveLimit, PatchLimit, PatchPool, PatchQueue};
 use tenure_core::settings::{LimitSettings, Pick, PoolSettings, QueueSettings};
+use tenure_core::time::Span;
 
 use super::items::{Later, NeedArg, Patched, RetryArg, needs, rate, span};
 
@@ -123,6 +124,8 @@ pub(crate) struct LimitArgs<'a> {
     rate: Option<RateArg>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gap: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quarantine: Option<u64>,
 }
 
 impl<'a> LimitArgs<'a> {
@@ -132,6 +135,7 @@ impl<'a> LimitArgs<'a> {
             concurrency: settings.concurrency,
             rate: settings.rate.map(rate),
             gap: settings.gap.map(span),
+            quarantine: Some(settings.quarantine).filter(|q| *q > Span::ZERO).map(span),
         }
     }
 }
@@ -146,6 +150,8 @@ pub(crate) struct PatchLimitArgs<'a> {
     rate: Patched<RateArg>,
     #[serde(skip_serializing_if = "Patched::is_kept")]
     gap: Patched<u64>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    quarantine: Patched<u64>,
 }
 
 impl<'a> PatchLimitArgs<'a> {
@@ -155,6 +161,7 @@ impl<'a> PatchLimitArgs<'a> {
             concurrency: Patched::of(&patch.concurrency, |most| *most),
             rate: Patched::of(&patch.rate, |of| rate(*of)),
             gap: Patched::of(&patch.gap, |gap| span(*gap)),
+            quarantine: Patched::of(&patch.quarantine, |rest| span(*rest)),
         }
     }
 }

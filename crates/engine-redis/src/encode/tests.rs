@@ -53,6 +53,7 @@ fn a_patch_names_what_it_changes_and_false_is_the_default() {
         concurrency: Patch::Keep,
         rate: Patch::Set(Rate { count: 3, per: Span::from_s(1), burst: 2 }),
         gap: Patch::Reset,
+        quarantine: Patch::Keep,
     };
     assert_eq!(
         sent(&PatchLimitArgs::of(&limit)),

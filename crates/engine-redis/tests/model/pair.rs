@@ -373,7 +373,13 @@ impl Program<'_> {
                     LimitSet::Both { cap, count } => LimitSettings {
                         concurrency: Some(*cap),
                         rate: Some(Rate { count: *count, per: ms(1_000), burst: 2 }),
-                        gap: None,
+                        ..LimitSettings::default()
+                    },
+                    LimitSet::Rests { cap, gap_ms, quarantine_ms } => LimitSettings {
+                        concurrency: Some(*cap),
+                        gap: gap_ms.map(ms),
+                        quarantine: ms(*quarantine_ms),
+                        ..LimitSettings::default()
                     },
                     LimitSet::Gap { cap, ms: gap } => {
                         LimitSettings { concurrency: Some(*cap), rate: None, gap: Some(ms(*gap)) }

@@ -179,7 +179,7 @@ pub enum LimitSet {
     Cap(u32),
     Rate { count: u32, per_ms: u64, burst: u32 },
     Both { cap: u32, count: u32 },
-    Gap { cap: u32, ms: u64 },
+    Rests { cap: u32, gap_ms: Option<u64>, quarantine_ms: u64 },
 }
 
 /// Queues, jobs and so on that programs speak of.
@@ -246,7 +246,8 @@ fn limit_set() -> impl Strategy<Value = LimitSet> {
         2 => (1u32..4, 1u64..4_000, 1u32..4)
             .prop_map(|(count, per_ms, burst)| LimitSet::Rate { count, per_ms, burst }),
         1 => (0u32..4, 1u32..4).prop_map(|(cap, count)| LimitSet::Both { cap, count }),
-        1 => (1u32..4, 1u64..3_000).prop_map(|(cap, ms)| LimitSet::Gap { cap, ms }),
+        2 => (1u32..4, proptest::option::of(1u64..3_000), prop_oneof![Just(0u64), 1u64..4_000]).prop_map(
+            |(cap, gap_ms, quarantine_ms)| LimitSet::Rests { cap, gap_ms, quarantine_ms }),
     ]
 }
 

@@ -31,8 +31,12 @@ pub(super) const QUEUE_SETTINGS: Fields = &[
     ("shares", "object"),
 ];
 
-pub(super) const LIMIT_SETTINGS: Fields =
-    &[("concurrency", "integer?"), ("rate", "Rate?"), ("gap", "duration?")];
+pub(super) const LIMIT_SETTINGS: Fields = &[
+    ("concurrency", "integer?"),
+    ("rate", "Rate?"),
+    ("gap", "duration?"),
+    ("quarantine", "duration"),
+];
 
 pub(super) const POOL_SETTINGS: Fields = &[
     ("quarantine", "duration"),

@@ -68,6 +68,7 @@ pub(crate) fn all() -> Map<String, Value> {
         [("duplicate", "boolean"), ("replaced", "boolean"), ("workers", "integer")].as_slice();
     let holders = [
         ("in_use", "integer"),
+        ("resting", "integer"),
         ("external", "integer"),
         ("waiting", "integer"),
         ("over_limit", "integer"),

@@ -46,7 +46,7 @@ patch_body! {
 }
 patch_body! {
     /// Changes of a limit.
-    LimitChange of PatchLimit { concurrency: u32, rate: Rate, gap: Span }
+    LimitChange of PatchLimit { concurrency: u32, rate: Rate, gap: Span, quarantine: Span }
 }
 patch_body! {
     /// Changes of a pool.

@@ -30,10 +30,15 @@ pub(super) fn rows() -> Vec<Row> {
         row!(
             PutLimit {
                 limit: all,
-                settings: LimitSettings { concurrency: Some(0), rate: Some(rate()), gap: None },
+                settings: LimitSettings {
+                    concurrency: Some(0),
+                    rate: Some(rate()),
+                    gap: None,
+                    quarantine: Span::from_s(60),
+                },
             },
             "PUT /v1/limits/site:*",
-            r#"{"concurrency":0,"rate":{"count":10,"per":"1s","burst":2},"gap":null}"#,
+            r#"{"concurrency":0,"rate":{"count":10,"per":"1s","burst":2},"gap":null,"quarantine":"1m"}"#,
             200,
             LIMIT,
             R::PutLimit(Put { created: false, .. })
@@ -44,9 +49,10 @@ pub(super) fn rows() -> Vec<Row> {
                 concurrency: Patch::Set(2),
                 rate: Patch::Reset,
                 gap: Patch::Set(Span::from_ms(1_500)),
+                quarantine: Patch::Set(Span::from_s(2)),
             },
             "PATCH /v1/limits/site:a.b",
-            r#"{"concurrency":2,"rate":null,"gap":"1s500ms"}"#,
+            r#"{"concurrency":2,"rate":null,"gap":"1s500ms","quarantine":"2s"}"#,
             201,
             LIMIT,
             R::PatchLimit(Put { created: true, .. })

@@ -22,7 +22,7 @@ pub const QUEUE: &str = r#"{"name":"q","paused":false,"paused_until":null,"needs
   "counts":{"ready":1,"blocked":0,"scheduled":0,"dependent":0,"running":0},
   "oldest_ready_at":null,"workers":0,"new":1}"#;
 pub const LIMIT: &str = r#"{"name":"site:a","template":"site:*","concurrency":1,
-  "rate":{"count":10,"per":"1s","burst":1},"gap":null,"in_use":0,"external":0,"waiting":0,
+  "rate":{"count":10,"per":"1s","burst":1},"gap":null,"quarantine":"5s","in_use":0,"resting":0,"external":0,"waiting":0,
   "over_limit":0,"paused_until":null,"holders":[],"new":1}"#;
 pub const POOL: &str = r#"{"name":"p","quarantine":"0s","cooldown":"0s","rate":null,"max_uses":null,
   "pick":"lru","available":1,"leased":0,"cooling":0,"banned":0,"waiting":0,"new":1}"#;

@@ -116,8 +116,9 @@ async fn a_lock_that_is_set_holds_and_one_that_is_not_is_made() {
         let view = move |name: &LimitName| LimitView {
             name: name.clone(),
             template: template.map(|name| LimitName::parse(name).unwrap()),
-            settings: LimitSettings { concurrency: Some(1), rate: None, gap: None },
+            settings: LimitSettings { concurrency: Some(1), ..LimitSettings::default() },
             in_use: 0,
+            resting: 0,
             external: 0,
             waiting: 0,
             over_limit: 0,

@@ -79,6 +79,9 @@ fn a_limit_is_put_whole_and_patched_in_part() {
         put_limit("site:*", br#"{"concurrency":0,"rate":{"count":10,"per":"1s"},"gap":"2s"}"#);
     let settings = put.unwrap().settings;
     assert_eq!((settings.concurrency, settings.gap), (Some(0), Some(Span::from_s(2))));
+    assert_eq!(settings.quarantine, Span::ZERO, "unless it is given");
+    let put = put_limit("a", br#"{"concurrency":1,"quarantine":"1m"}"#).unwrap();
+    assert_eq!(put.settings.quarantine, Span::from_s(60));
     assert_eq!(settings.rate, Some(Rate { count: 10, per: Span::from_s(1), burst: 1 }));
     let patch = patch_limit("a", br#"{"rate":null,"concurrency":3}"#).unwrap();
     assert_eq!(
@@ -91,7 +94,9 @@ fn a_limit_is_put_whole_and_patched_in_part() {
         vec![
             row("", InvalidField, "", "object"),
             row(r#"{"in_use":1}"#, UnknownField, "/in_use", "cannot be set"),
-            row(r#"{"gauge":{}}"#, UnknownField, "/gauge", "\"concurrency\", \"rate\" and \"gap\""),
+            row(r#"{"gauge":{}}"#, UnknownField, "/gauge", "\"gap\" and \"quarantine\""),
+            row(r#"{"resting":1}"#, UnknownField, "/resting", "cannot be set"),
+            row(r#"{"concurrency":1,"quarantine":1}"#, InvalidField, "/quarantine", "\"5m\""),
             row(r#"{"concurrency":-1}"#, OutOfBounds, "/concurrency", "0 to 1000000000"),
             row(r#"{"concurrency":1.5}"#, InvalidField, "/concurrency", "whole"),
             row(r#"{"concurrency":"1"}"#, InvalidField, "/concurrency", "whole"),
@@ -129,6 +134,8 @@ fn a_limit_is_put_whole_and_patched_in_part() {
     refused(
         vec![
             row("{}", InvalidField, "", "at least one"),
+            row(r#"{"quarantine":"5s"}"#, InvalidField, "/concurrency", "add \"concurrency\""),
+            row(r#"{"quarantine":"0s"}"#, InvalidField, "", "at least one"),
             row(r#"{"concurrency":null}"#, InvalidField, "", "at least one"),
             row(r#"{"gap":"1s"}"#, InvalidField, "/concurrency", "add \"concurrency\""),
             row(

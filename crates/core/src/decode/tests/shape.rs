@@ -60,6 +60,7 @@ const KEYS: &[&str] = &[
     "per",
     "burst",
     "gap",
+    "quarantine",
     "external",
     "data",
     "tags",

@@ -191,6 +191,10 @@ impl World {
                         burst: 1 + u32::from(rate % 2),
                     }),
                     gap: (rate % 5 == 1 && cap % 8 > 0).then(|| Span::from_ms(u64::from(rate) * 4)),
+                    quarantine: match (rate % 6, cap % 8) {
+                        (1 | 4, 1..) => Span::from_ms(u64::from(rate) * 5),
+                        _ => Span::ZERO,
+                    },
                 };
                 self.put_limit(name, settings);
             }
