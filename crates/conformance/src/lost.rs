@@ -1,14 +1,15 @@
 //! A dead holder loses its lease, and only then; poison, suspects, leases that were never delivered.
 
-use tenure_core::job::{JobState, Outcome};
+use tenure_core::job::{JobState, JobView, Outcome};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
+use tenure_core::time::Span;
 
 use crate::bench::Bench;
 use crate::words::*;
 
 /// Takes the next job of the queue and lets its holder die. The job must be ready.
-async fn lose(b: &Bench, id: &str) -> tenure_core::job::JobView {
+async fn lose(b: &Bench, id: &str) -> JobView {
     let lease = b.granted(b.ask("q").ttl(s(5))).await;
     assert_eq!(job_of(&lease), id);
     b.until_it_ends(id, s(10)).await
@@ -109,14 +110,66 @@ pub(crate) async fn a_worker_is_given_one_suspect_at_a_time(b: &mut Bench) {
     assert_eq!(job_of(&b.granted(b.ask("q").by("one")).await), "j2");
 }
 
+/// Takes the next job of the queue; its worker asks again so long after and never extends.
+async fn never_extended(b: &Bench, id: &str, asks_again_after: Span) -> JobView {
+    let lease = b.granted(b.ask("q").by("me").ttl(s(5))).await;
+    assert_eq!(job_of(&lease), id);
+    b.pass(asks_again_after).await;
+    b.not_granted(b.ask("q").by("me")).await;
+    b.until_it_ends(id, s(10)).await
+}
+
+/// The outcomes of its errors, oldest first.
+fn ends(view: &JobView) -> Vec<&'static str> {
+    view.errors.iter().map(|error| error.outcome.as_str()).collect()
+}
+
 pub(crate) async fn a_lease_that_was_never_delivered_counts_nowhere(b: &mut Bench) {
     b.push(job("q").id("a")).await;
-    b.granted(b.ask("q").by("me").ttl(s(5))).await;
-    b.pass(s(1)).await;
-    // Its worker is alive, and yet it never extends: it cannot know of the grant.
-    b.not_granted(b.ask("q").by("me")).await;
-    let view = b.until_it_ends("a", s(10)).await;
+    // Its worker is alive late in the ttl, and yet it never extends: it cannot know of the grant.
+    let view = never_extended(b, "a", s(3)).await;
     assert_eq!((view.state, view.lost, view.attempt), (JobState::Ready, 0, 0));
+    assert_eq!(ends(&view), ["undelivered"]);
+}
+
+pub(crate) async fn a_worker_that_asked_once_more_before_it_died_is_found_out(b: &mut Bench) {
+    b.push(job("q").id("a").retry(retry(20, 3, fixed(s(1))))).await;
+    for lost in 1..=3 {
+        let view = never_extended(b, "a", s(1)).await;
+        assert_eq!(view.lost, lost, "{:?}", view.errors);
+        b.pass(s(5)).await;
+    }
+    let view = b.is("a", JobState::Failed).await;
+    assert_eq!(view.error.as_deref(), Some("poison"));
+    assert_eq!(ends(&view), ["lost"; 3]);
+}
+
+pub(crate) async fn three_leases_in_a_row_that_were_never_delivered_count_as_one_lost(
+    b: &mut Bench,
+) {
+    b.push(job("q").id("a").retry(retry(20, 2, fixed(s(1))))).await;
+    for (nth, lost) in [(1, 0), (2, 0), (3, 1), (4, 1), (5, 1)] {
+        let view = never_extended(b, "a", s(3)).await;
+        assert_eq!((view.lost, view.attempt), (lost, 0), "after {nth}");
+        assert_eq!(view.errors.len(), nth);
+        b.pass(s(3)).await;
+    }
+    let view = never_extended(b, "a", s(3)).await;
+    assert_eq!((view.state, view.error.as_deref()), (JobState::Failed, Some("poison")));
+    assert_eq!(ends(&view), ["undelivered"; 6]);
+}
+
+pub(crate) async fn a_settle_ends_a_row_of_leases_that_were_never_delivered(b: &mut Bench) {
+    b.push(job("q").id("a")).await;
+    for _ in 0..2 {
+        for _ in 0..2 {
+            assert_eq!(never_extended(b, "a", s(3)).await.lost, 0);
+            b.pass(s(2)).await;
+        }
+        let lease = b.take("q").await;
+        b.settle(snoozed(&lease, s(1))).await;
+        b.pass(s(2)).await;
+    }
 }
 
 pub(crate) async fn a_lease_that_was_extended_was_delivered(b: &mut Bench) {

@@ -73,8 +73,8 @@ pub(crate) async fn a_holder_that_died_meanwhile_is_found_out(b: &mut Bench) {
     }
     b.pass(s(13)).await;
     b.is_lost(&lease).await;
-    let state = b.job("a").await.state;
-    assert!(![JobState::Failed, JobState::Running].contains(&state), "not poison: {state}");
+    let view = b.is("a", JobState::Failed).await;
+    assert_eq!(view.error.as_deref(), Some("poison"));
 }
 
 pub(crate) async fn fences_rise_across_a_crash(b: &mut Bench) {

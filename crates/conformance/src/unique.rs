@@ -264,6 +264,60 @@ pub(crate) async fn a_job_is_named_by_the_key_that_it_holds_now(b: &mut Bench) {
     assert_eq!(b.job("key:k").await.id.as_str(), "b");
 }
 
+/// Takes the job and undoes the grant, as a server does that could not write its answer.
+async fn grant_in_vain(b: &Bench, id: &str) {
+    let lease = b.take_job("q", id).await;
+    b.undo(&lease);
+    b.eventually("it is ready", async || b.job(id).await.state == JobState::Ready).await;
+}
+
+pub(crate) async fn a_key_until_start_comes_back_with_a_grant_that_nobody_received(b: &mut Bench) {
+    b.push(until_start("a", OnConflict::Keep)).await;
+    grant_in_vain(b, "a").await;
+    is_held_by(b, "a", "after a grant that was undone").await;
+    assert_eq!(b.job("a").await.started_at, None);
+    // The same if nobody undoes it, and its worker is heard of late in the ttl.
+    b.granted(b.ask("q").by("me").ttl(s(5))).await;
+    b.pass(s(3)).await;
+    b.not_granted(b.ask("q").by("me")).await;
+    b.until_it_ends("a", s(10)).await;
+    is_held_by(b, "a", "after a lease that was never delivered").await;
+    let lease = b.take_job("q", "a").await;
+    is_free(b, "when its first run begins").await;
+    b.settle(released(&lease)).await;
+    // It began once: what a later grant does cannot bring the key back.
+    b.pass(s(2)).await;
+    grant_in_vain(b, "a").await;
+    is_free(b, "after its first run").await;
+}
+
+pub(crate) async fn a_key_until_start_that_another_took_meanwhile_stays_with_it(b: &mut Bench) {
+    b.push(until_start("a", OnConflict::Keep)).await;
+    let lease = b.take_job("q", "a").await;
+    b.push(until_start("b", OnConflict::Keep).delay(s(60))).await;
+    b.undo(&lease);
+    b.eventually("it is ready", async || b.job("a").await.state == JobState::Ready).await;
+    is_held_by(b, "b", "that took it meanwhile").await;
+    // The second never had the key to give it back.
+    grant_in_vain(b, "a").await;
+    is_held_by(b, "b", "still").await;
+    b.cancel("b").await;
+    is_free(b, "when its holder ended").await;
+    let lease = b.take_job("q", "a").await;
+    b.settle(succeeded(&lease)).await;
+    assert!(b.ok(RunAudit).await.ok);
+}
+
+pub(crate) async fn a_key_until_start_comes_back_within_its_time_too(b: &mut Bench) {
+    let said = Unique { until: Until::Start, hold: Some(s(20)), ..unique("k", OnConflict::Keep) };
+    b.push(job("q").id("a").unique(said)).await;
+    grant_in_vain(b, "a").await;
+    b.pass(s(25)).await;
+    is_held_by(b, "a", "beyond its time, since it has not started").await;
+    b.take_job("q", "a").await;
+    is_free(b, "when its first run begins").await;
+}
+
 pub(crate) async fn a_reminder_is_set_moved_and_called_off_by_its_key(b: &mut Bench) {
     let reminder = |wait| {
         let unique = Unique { until: Until::Start, ..unique("meeting-42", OnConflict::Replace) };

@@ -95,6 +95,8 @@ pub const RETAIN_FAILED_US: u64 = 7 * 86_400 * SECOND_US;
 pub const PATIENCE_US_DEFAULT: u64 = 10 * SECOND_US;
 /// Delay of the second `released` in a row.
 pub const RELEASE_AGAIN_US: u64 = SECOND_US;
+/// So many leases in a row that were never delivered count as one that was lost.
+pub const UNDELIVERED_MAX: u32 = 3;
 /// Longest delay of a suspect.
 pub const SUSPECT_US_MAX: u64 = 60 * SECOND_US;
 /// A request id is remembered at least so long.

@@ -305,7 +305,7 @@ pub struct JobError {
     pub at: Moment,
     /// The text; its end, if it was longer than 8 KiB.
     pub error: String,
-    /// `failed` or `lost`.
+    /// `failed`, `lost` or `undelivered`.
     pub outcome: Outcome,
 }
 
@@ -323,6 +323,8 @@ pub enum Outcome {
     Released,
     /// Taken back from a holder that stopped heartbeating.
     Lost,
+    /// Taken back from a worker that lived and never heard of it.
+    Undelivered,
 }
 
 impl Outcome {
@@ -334,6 +336,7 @@ impl Outcome {
             Outcome::Snoozed => "snoozed",
             Outcome::Released => "released",
             Outcome::Lost => "lost",
+            Outcome::Undelivered => "undelivered",
         }
     }
 }

@@ -97,13 +97,30 @@ pub(crate) fn archived(row: &Row<'_>) -> rusqlite::Result<Archived> {
     })
 }
 
+/// How a run ended that did not end well, in the column `lost`.
+pub(crate) fn outcome_number(outcome: Outcome) -> i64 {
+    match outcome {
+        Outcome::Lost => 1,
+        Outcome::Undelivered => 2,
+        _ => 0,
+    }
+}
+
+fn outcome_of(number: i64) -> Outcome {
+    match number {
+        1 => Outcome::Lost,
+        2 => Outcome::Undelivered,
+        _ => Outcome::Failed,
+    }
+}
+
 /// The last errors of a job, oldest first.
 pub(crate) fn errors(conn: &Connection, seq: Seq) -> rusqlite::Result<Vec<JobError>> {
     let mut all: CachedStatement<'_> = conn.prepare_cached(
         "SELECT attempt, at, error, lost FROM job_error WHERE seq = ?1 ORDER BY n",
     )?;
     let rows = all.query_map([seq as i64], |row| {
-        let outcome = if row.get::<_, bool>(3)? { Outcome::Lost } else { Outcome::Failed };
+        let outcome = outcome_of(row.get(3)?);
         let at = moment_of(row.get(1)?);
         Ok(JobError { attempt: row.get(0)?, at, error: row.get(2)?, outcome })
     })?;

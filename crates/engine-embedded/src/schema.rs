@@ -97,6 +97,10 @@ pub(crate) const STEPS: &[Step] = &[
     "
     -- The row of a unique key says what became of its job, where that is finished.
 ",
+    "
+    -- A life ends with the length of a row of undelivered leases, a lease with whose it is and whether
+    -- it began its job; `lost` of an error may be 2, undelivered. Older rows are read as they are.
+",
 ];
 
 /// The only connection that writes.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Statement, params};
 use tenure_core::bounds::ERRORS_KEPT;
-use tenure_core::job::{JobError, JobState, Outcome};
+use tenure_core::job::{JobError, JobState};
 use tenure_core::machine::Seq;
 use tenure_core::machine::rows::{Class, DataKey, JobChange, RowKey, Rows};
 use tenure_core::secret::Json;
@@ -314,7 +314,7 @@ impl<'c> Writer<'c> {
             error.attempt,
             moment_number(error.at),
             error.error,
-            error.outcome == Outcome::Lost,
+            crate::rows::outcome_number(error.outcome),
         ])?;
         let oldest = n - ERRORS_KEPT as i64;
         if oldest > 0 {

@@ -22,6 +22,9 @@ use crate::options::{Options, Time};
 use crate::shared::Shared;
 use crate::waiting;
 
+/// How long a test waits until what was given up is told.
+const TOLD_WITHIN: Duration = Duration::from_secs(10);
+
 /// An engine over Redis or Valkey. Any number of processes may have one over the same servers; all
 /// are equal. Dropping it ends its connections and its tasks; who waits for a lease is told that
 /// nothing comes.
@@ -78,10 +81,12 @@ impl RedisEngine {
         waiting::set_clock(&self.shared, now, namespaces).await
     }
 
-    /// Returns when nothing is due by the test's clock and all who were woken have asked again. Only
-    /// for an engine that was opened for tests.
+    /// Returns when what was given up is told, nothing is due by the test's clock and all who were woken
+    /// have asked again. Only for an engine that was opened for tests.
     pub async fn testing_settle(&self, namespace: &Namespace) -> Result<(), CallError> {
         self.only_testing()?;
+        // What was given up is told without anybody waiting for it.
+        self.shared.quiet(TOLD_WITHIN).await;
         waiting::settle_all(&self.shared.caller(namespace)).await
     }
 

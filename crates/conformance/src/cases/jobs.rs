@@ -153,6 +153,9 @@ macro_rules! sentences_of_jobs {
                 a_key_belongs_to_the_namespace
                 a_job_is_named_by_the_key_that_it_holds_now
                 a_reminder_is_set_moved_and_called_off_by_its_key
+                a_key_until_start_comes_back_with_a_grant_that_nobody_received
+                a_key_until_start_that_another_took_meanwhile_stays_with_it
+                a_key_until_start_comes_back_within_its_time_too
             }
         }
     };

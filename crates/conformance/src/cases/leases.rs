@@ -48,6 +48,9 @@ macro_rules! sentences_of_leases {
                 a_lease_without_a_job_is_reaped_too
                 a_worker_is_given_one_suspect_at_a_time
                 a_lease_that_was_never_delivered_counts_nowhere
+                a_worker_that_asked_once_more_before_it_died_is_found_out
+                three_leases_in_a_row_that_were_never_delivered_count_as_one_lost
+                a_settle_ends_a_row_of_leases_that_were_never_delivered
                 a_lease_that_was_extended_was_delivered
                 a_reaped_job_may_be_retried_by_hand_and_starts_anew
             }

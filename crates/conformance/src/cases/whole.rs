@@ -88,7 +88,7 @@ macro_rules! sentences_of_whole {
             }
             time {
                 time_in_which_the_engine_was_deaf_does_not_count
-                a_lease_reaped_after_deafness_counts_towards_nothing
+                a_lease_reaped_after_deafness_counts
                 a_sign_of_life_after_deafness_makes_a_reap_count
                 what_is_due_after_a_leap_is_started
                 more_is_due_than_one_tick_carries

@@ -345,6 +345,8 @@ pub struct Job {
     pub lost: u32,
     /// `released` in a row.
     pub released: u32,
+    /// Leases in a row that were never delivered.
+    pub undelivered: u32,
     /// Its holder is to stop.
     pub cancel_requested: bool,
     /// It keeps its place when it becomes due.

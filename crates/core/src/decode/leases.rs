@@ -45,6 +45,7 @@ pub fn lease(body: &[u8]) -> Result<Lease, Refusal> {
         request_id: fields.take("request_id", |v| v.parsed(RequestId::parse))?,
         place: fields.take("place", |v| v.parsed(RequestId::parse))?,
         ask,
+        local: false,
     })
 }
 

@@ -112,7 +112,7 @@ fn ending<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal>
         Outcome::Succeeded => &["error", "retry_in", "final", "for", "until"],
         Outcome::Failed => &["result", "for", "until"],
         Outcome::Snoozed => &["result", "error", "retry_in", "final"],
-        Outcome::Released | Outcome::Lost => {
+        Outcome::Released | Outcome::Lost | Outcome::Undelivered => {
             &["result", "error", "retry_in", "final", "for", "until"]
         }
     };
@@ -123,7 +123,7 @@ fn ending<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal>
         }
         Outcome::Failed => failed(fields)?,
         Outcome::Snoozed => Ending::Snoozed { later: later_required(fields, SNOOZE)? },
-        Outcome::Released | Outcome::Lost => Ending::Released,
+        Outcome::Released | Outcome::Lost | Outcome::Undelivered => Ending::Released,
     })
 }
 

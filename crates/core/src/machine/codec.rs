@@ -55,6 +55,10 @@ impl Writer {
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
+    /// Whether all was read: a field that an older format did not have is absent then.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.0.is_empty()
+    }
     pub(crate) fn u64(&mut self) -> Option<u64> {
         let mut value = 0u64;
         let mut shift = 0;

@@ -5,7 +5,9 @@ use super::facts::Fact;
 use super::limits::Owes;
 use super::rows::JobEnd;
 use super::state::{Job, LeaseState, PastSettle, Slot, Space, Stand, Stub};
-use crate::bounds::{RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX};
+use crate::bounds::{
+    RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX, UNDELIVERED_MAX,
+};
 use crate::job::{Backoff, EndedJob, JobError, JobState, Outcome, Retry, retain_for};
 use crate::lease::Fence;
 use crate::names::JobId;
@@ -29,16 +31,15 @@ pub(crate) enum End {
         wait: Span,
     },
     Released,
-    /// Its holder stopped heartbeating; `counts` unless the engine was deaf meanwhile.
-    Lost {
-        counts: bool,
-    },
+    /// Its holder stopped heartbeating.
+    Lost,
     /// Its deadline passed.
     TimedOut,
     /// Taken back by hand: as a reap, but counted nowhere.
     Forced,
-    /// Reaped without any extend, while its worker was heard of: its grant was never received. It
-    /// is no settle, so it costs neither an attempt nor a `lost` and clears none.
+    /// Reaped without any extend, although its worker was heard of late in its ttl: its grant was
+    /// never received. It is no settle, so it costs no attempt and clears no `lost`; every third in
+    /// a row costs one.
     Unheard,
     /// Nobody received it: as if it had not been granted, but for the quarantine.
     Undelivered,
@@ -51,15 +52,12 @@ impl End {
             End::Failed { .. } | End::TimedOut => Outcome::Failed,
             End::Snoozed { .. } => Outcome::Snoozed,
             End::Released | End::Unheard | End::Undelivered => Outcome::Released,
-            End::Lost { .. } | End::Forced => Outcome::Lost,
+            End::Lost | End::Forced => Outcome::Lost,
         }
     }
     /// The other side may still think that it is held.
     fn is_unclean(&self) -> bool {
-        matches!(
-            self,
-            End::Lost { .. } | End::TimedOut | End::Forced | End::Unheard | End::Undelivered
-        )
+        matches!(self, End::Lost | End::TimedOut | End::Forced | End::Unheard | End::Undelivered)
     }
     fn is_settle(&self) -> bool {
         matches!(
@@ -114,6 +112,9 @@ impl Space {
         let id = self.jobs[slot].id.clone();
         let queue = self.shapes[self.jobs[slot].shape].queue;
         self.queues[queue].counts.running -= 1;
+        if lease.first && matches!(end, End::Unheard | End::Undelivered) {
+            self.undo_start(slot, now);
+        }
         let became = self.end_run(slot, fence, end, now);
         self.out.facts.push(Fact::Ended {
             fence,
@@ -122,6 +123,14 @@ impl Space {
             state: Some(became.state),
         });
         Some(Some(became))
+    }
+
+    /// Nobody received the grant of a job's first run, so it has not begun. Where another took its key
+    /// meanwhile the job stays one that has begun: it has no claim to the key any more.
+    fn undo_start(&mut self, slot: Slot, now: Moment) {
+        if self.retake_key(slot, now) {
+            self.jobs[slot].started_at = None;
+        }
     }
 
     fn return_needs(&mut self, lease: &LeaseState, end: &End, now: Moment) {
@@ -162,6 +171,7 @@ impl Space {
         let settled = end.is_settle();
         if settled || end == End::TimedOut {
             job.lost = 0;
+            job.undelivered = 0;
         }
         if !matches!(end, End::Released | End::Unheard | End::Undelivered) {
             job.released = 0;
@@ -209,31 +219,25 @@ impl Space {
             End::Snoozed { until, wait } => {
                 Next::Later { run_at: until, wait, keeps_place: false, error: None }
             }
-            End::Released | End::Unheard => {
-                job.released += 1;
-                if job.released >= 2 {
-                    let wait = Span::from_us(RELEASE_AGAIN_US);
-                    Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
+            End::Released => back_again(job, now),
+            End::Unheard => {
+                let text = "the grant was never received".to_owned();
+                error = Some((attempt, text, Outcome::Undelivered));
+                job.undelivered += 1;
+                if job.undelivered >= UNDELIVERED_MAX {
+                    // A supervisor that restarts a worker under its old name looks the same, and must
+                    // not hide a job that kills its workers.
+                    job.undelivered = 0;
+                    one_more_lost(job, &retry, now)
                 } else {
-                    Next::Back
+                    back_again(job, now)
                 }
             }
             End::Undelivered | End::Forced => Next::Back,
-            End::Lost { counts } => {
+            End::Lost => {
                 let text = "the holder stopped heartbeating".to_owned();
                 error = Some((attempt, text, Outcome::Lost));
-                if counts {
-                    job.lost += 1;
-                }
-                if counts && retry.max_lost > 0 && job.lost >= retry.max_lost {
-                    Next::Finish(JobState::Failed, None, Some("poison".to_owned()))
-                } else if counts {
-                    let us = (SECOND_US << job.lost.min(32)).min(SUSPECT_US_MAX);
-                    let wait = Span::from_us(us);
-                    Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
-                } else {
-                    Next::Back
-                }
+                one_more_lost(job, &retry, now)
             }
         };
         if let Some((attempt, error, outcome)) = error {
@@ -413,6 +417,26 @@ enum Next {
     Finish(JobState, Option<Json>, Option<String>),
     Later { run_at: Moment, wait: Span, keeps_place: bool, error: Option<String> },
     Back,
+}
+
+/// Given back: at once the first time, a second later when it was given back before.
+fn back_again(job: &mut Job, now: Moment) -> Next {
+    job.released += 1;
+    if job.released < 2 {
+        return Next::Back;
+    }
+    let wait = Span::from_us(RELEASE_AGAIN_US);
+    Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
+}
+
+/// Lost once more: a suspect that waits longer each time, or poison.
+fn one_more_lost(job: &mut Job, retry: &Retry, now: Moment) -> Next {
+    job.lost += 1;
+    if retry.max_lost > 0 && job.lost >= retry.max_lost {
+        return Next::Finish(JobState::Failed, None, Some("poison".to_owned()));
+    }
+    let wait = Span::from_us((SECOND_US << job.lost.min(32)).min(SUSPECT_US_MAX));
+    Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
 }
 
 /// The wait after attempt `attempt` (from 1) failed. Jitter is no randomness: it is spread by the

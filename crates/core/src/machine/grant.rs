@@ -153,6 +153,9 @@ impl Space {
                 extended: false,
                 answered_again: false,
                 seen_at: now,
+                local: asker.local,
+                first: job.is_some_and(|slot| self.jobs[slot].started_at.is_none()),
+                orphaned: false,
             },
         );
         let holding = self.holding.entry(asker.worker.clone()).or_default();

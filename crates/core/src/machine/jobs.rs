@@ -88,6 +88,7 @@ impl Space {
             ended: job.ended,
             lost: job.lost,
             released: job.released,
+            undelivered: job.undelivered,
             cancel_requested: job.cancel_requested,
             keeps_place: job.keeps_place,
             unique: job.unique.as_deref().cloned(),
@@ -122,6 +123,8 @@ impl Space {
                 })
                 .collect(),
             request: lease.request.clone(),
+            local: lease.local,
+            first: lease.first,
         })
     }
 
@@ -294,6 +297,31 @@ impl Space {
     pub(crate) fn release_key(&mut self, key: &UniqueKey, slot: Slot) {
         let seq = self.jobs[slot].seq;
         self.drop_key(key, seq, None, self.last);
+    }
+
+    /// The first run of a job is taken back since nobody heard of it: a key until its start is its
+    /// own again, unless another took it meanwhile. Whether that one did not.
+    pub(crate) fn retake_key(&mut self, slot: Slot, now: Moment) -> bool {
+        let job = &self.jobs[slot];
+        let Some(unique) = job.unique.as_deref().filter(|u| u.until == Until::Start) else {
+            return true;
+        };
+        let (key, seq, id) = (unique.key.clone(), job.seq, job.id.clone());
+        match self.keys.get_mut(&key) {
+            // Its time is not over, so it held the key all the while.
+            Some(holder) if holder.seq == seq => holder.by_job = true,
+            Some(holder) if holder.by_job || holder.until.is_some_and(|at| at > now) => {
+                return false;
+            }
+            _ => {
+                let holder = KeyHolder { seq, id, until: None, by_job: true, ended: None };
+                if let Some(until) = self.keys.insert(key.clone(), holder).and_then(|h| h.until) {
+                    self.key_ends.clear(until, key.clone());
+                }
+            }
+        }
+        self.key_row(&key);
+        true
     }
 
     /// The job is finished. Its row may go before the key's time is over.

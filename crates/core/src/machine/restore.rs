@@ -216,6 +216,7 @@ impl Space {
             ended: life.ended,
             lost: life.lost,
             released: life.released,
+            undelivered: life.undelivered,
             cancel_requested: life.cancel_requested,
             keeps_place: life.keeps_place,
             unique: life.unique.map(Box::new),
@@ -289,6 +290,9 @@ impl Space {
                 extended: false,
                 answered_again: false,
                 seen_at: stored.granted_at,
+                local: stored.local,
+                first: stored.first,
+                orphaned: stored.local,
             },
         );
         if let Some(deadline) = stored.deadline {
@@ -305,7 +309,8 @@ impl Space {
         let fences: Vec<u64> = self.leases.keys().copied().collect();
         for fence in fences {
             let Some(lease) = self.leases.get_mut(&fence) else { continue };
-            lease.expires_at = now.plus(lease.ttl);
+            // Whom the opening process replaces is gone, and so are its workers.
+            lease.expires_at = if lease.orphaned { now } else { now.plus(lease.ttl) };
             self.expiries.set(lease.expires_at, fence);
         }
         let resources: Vec<u32> = self.resources.iter().map(|(slot, _)| slot).collect();

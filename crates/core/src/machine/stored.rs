@@ -129,6 +129,10 @@ pub(crate) struct StoredLease {
     pub limits: Vec<(LimitName, u32, u32)>,
     pub resources: Vec<(PoolName, ResourceId)>,
     pub request: Option<RequestId>,
+    /// It was granted to the process that had the store open.
+    pub local: bool,
+    /// Its job had never run before.
+    pub first: bool,
 }
 
 impl StoredLease {
@@ -150,9 +154,10 @@ impl StoredLease {
             w.text(id.as_str());
         }
         w.option(self.request.as_ref(), |w, id| w.text(id.as_str()));
+        w.byte(u8::from(self.local) | u8::from(self.first) << 1);
     }
     pub(crate) fn decode(r: &mut Reader<'_>) -> Option<Self> {
-        Some(StoredLease {
+        let mut lease = StoredLease {
             fence: r.u64()?,
             holder: r.option(|r| WorkerId::parse(r.text()?).ok())?,
             granted_at: r.moment()?,
@@ -163,7 +168,15 @@ impl StoredLease {
                 Some((PoolName::parse(r.text()?).ok()?, ResourceId::parse(r.text()?).ok()?))
             })?,
             request: r.option(|r| RequestId::parse(r.text()?).ok())?,
-        })
+            local: false,
+            first: false,
+        };
+        // A row of format 2 ends here.
+        if !r.is_at_end() {
+            let bits = r.byte()?;
+            (lease.local, lease.first) = (bits & 1 != 0, bits & 2 != 0);
+        }
+        Some(lease)
     }
 }
 
@@ -180,6 +193,7 @@ pub(crate) struct StoredLife {
     pub ended: u32,
     pub lost: u32,
     pub released: u32,
+    pub undelivered: u32,
     pub cancel_requested: bool,
     pub keeps_place: bool,
     pub unique: Option<Unique>,
@@ -195,6 +209,7 @@ fn outcome_byte(outcome: Outcome) -> u8 {
         Outcome::Snoozed => 2,
         Outcome::Released => 3,
         Outcome::Lost => 4,
+        Outcome::Undelivered => 5,
     }
 }
 
@@ -205,6 +220,7 @@ fn outcome_of(byte: u8) -> Option<Outcome> {
         2 => Outcome::Snoozed,
         3 => Outcome::Released,
         4 => Outcome::Lost,
+        5 => Outcome::Undelivered,
         _ => return None,
     })
 }
@@ -242,12 +258,13 @@ impl StoredLife {
         }
         w.u32(self.bytes);
         w.option(self.lease.as_ref(), |w, lease| lease.encode(w));
+        w.u32(self.undelivered);
         w.finish()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let r = &mut Reader(bytes);
-        Some(StoredLife {
+        let mut life = StoredLife {
             arrival: r.u64()?,
             created_at: r.moment()?,
             run_at: r.moment()?,
@@ -258,6 +275,7 @@ impl StoredLife {
             ended: r.u32()?,
             lost: r.u32()?,
             released: r.u32()?,
+            undelivered: 0,
             cancel_requested: r.0.first()? & 1 != 0,
             keeps_place: r.byte()? & 2 != 0,
             unique: r.option(|r| {
@@ -283,7 +301,12 @@ impl StoredLife {
             })?,
             bytes: r.u32()?,
             lease: r.option(StoredLease::decode)?,
-        })
+        };
+        // A row of format 2 ends here.
+        if !r.is_at_end() {
+            life.undelivered = r.u32()?;
+        }
+        Some(life)
     }
 }
 
@@ -377,5 +400,66 @@ impl StoredJob {
             timeout: shape.timeout,
             retain: shape.retain,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(lease: Option<StoredLease>) -> StoredLife {
+        StoredLife {
+            arrival: 7,
+            created_at: Moment::from_us(1),
+            run_at: Moment::from_us(2),
+            started_at: None,
+            finished_at: None,
+            expires_at: None,
+            wait: Span::ZERO,
+            ended: 1,
+            lost: 2,
+            released: 3,
+            undelivered: 2,
+            cancel_requested: false,
+            keeps_place: true,
+            unique: None,
+            settles: Vec::new(),
+            bytes: 9,
+            lease,
+        }
+    }
+
+    fn lease() -> StoredLease {
+        StoredLease {
+            fence: 17,
+            holder: None,
+            granted_at: Moment::from_us(3),
+            ttl: Span::from_s(30),
+            deadline: None,
+            limits: Vec::new(),
+            resources: Vec::new(),
+            request: None,
+            local: true,
+            first: true,
+        }
+    }
+
+    #[test]
+    fn a_life_is_read_as_it_was_written() {
+        for life in [life(None), life(Some(lease()))] {
+            assert_eq!(StoredLife::decode(&life.encode()), Some(life));
+        }
+    }
+
+    #[test]
+    fn a_life_of_format_2_is_read() {
+        // It ended with its lease, and a lease with its request.
+        let bytes = life(None).encode();
+        let old = StoredLife::decode(&bytes[..bytes.len() - 1]).unwrap();
+        assert_eq!(old, StoredLife { undelivered: 0, ..life(None) });
+        let bytes = life(Some(lease())).encode();
+        let old = StoredLife::decode(&bytes[..bytes.len() - 2]).unwrap();
+        let older = StoredLease { local: false, first: false, ..lease() };
+        assert_eq!(old, StoredLife { undelivered: 0, ..life(Some(older)) });
     }
 }

@@ -224,7 +224,7 @@ impl Space {
             // After a deaf time every lease lives at least one ttl of its own from then.
             let quiet = lease.seen_at <= self.deaf_at && self.deaf_at > Moment::ZERO;
             let grace = self.deaf_at.plus(lease.ttl);
-            if quiet && grace > at && grace > now {
+            if quiet && grace > at && grace > now && !lease.orphaned {
                 lease.expires_at = grace;
                 self.expiries.set(grace, fence);
                 continue;
@@ -232,8 +232,9 @@ impl Space {
             // The timer is gone already; put it back for `end_lease` to clear.
             self.expiries.set(at, fence);
             let end = match lease.deadline {
-                Some(deadline) if deadline <= at => End::TimedOut,
-                _ => self.lost_end(fence, quiet),
+                // Its holder stops at the deadline, so one that died with its process died before.
+                Some(deadline) if deadline <= at && !lease.orphaned => End::TimedOut,
+                _ => self.lost_end(fence),
             };
             self.end_lease(fence, end, now);
         }
@@ -244,15 +245,18 @@ impl Space {
         }
     }
 
-    /// A reap without any extend, whose worker was heard of after the grant, was never delivered.
-    fn lost_end(&self, fence: u64, quiet: bool) -> End {
+    /// A worker that lives and works extends each fifth of the ttl: one that is heard of in the second
+    /// half and never extended does not know of its lease. In the first half it may have asked once
+    /// more before the job killed it.
+    fn lost_end(&self, fence: u64) -> End {
         let Some(lease) = self.leases.get(&fence) else { return End::Forced };
+        let half = lease.expires_at.minus(Span::from_us(lease.ttl.us() / 2));
         let heard = lease
             .holder
             .as_ref()
             .and_then(|id| self.workers.get(id))
-            .is_some_and(|worker| worker.seen_at > lease.granted_at);
-        if !lease.extended && heard { End::Unheard } else { End::Lost { counts: !quiet } }
+            .is_some_and(|worker| worker.seen_at >= half);
+        if !lease.extended && heard { End::Unheard } else { End::Lost }
     }
 
     fn tick_doors(&mut self, now: Moment) {

@@ -36,7 +36,12 @@ impl Space {
     }
 
     fn asker(ask: &Lease) -> Asker {
-        Asker { worker: ask.worker.id.clone(), ttl: ask.ttl, request: ask.request_id.clone() }
+        Asker {
+            worker: ask.worker.id.clone(),
+            ttl: ask.ttl,
+            request: ask.request_id.clone(),
+            local: ask.local,
+        }
     }
 
     /// A repeat gets those of its leases that live, and never a second grant.

@@ -367,6 +367,7 @@ impl Space {
         self.dirty_job(slot);
     }
 
+            undelivered: 0,
     /// A finished job lives again: out of the archive, into the index, waiting nowhere yet. Its
     /// attempts start again, its errors are kept.
     pub(crate) fn revive(
@@ -409,6 +410,8 @@ impl Space {
         change.error = Some(None);
         self.out.purged.push((there.state, u64::from(there.bytes)));
         self.dirty_job(slot);
+        there.undelivered = 0;
         Some(slot)
     }
 }
+            undelivered: 0,

@@ -38,6 +38,10 @@ pub struct Lease {
     pub request_id: Option<RequestId>,
     /// A place in line that an earlier call of the same wait took; its `request_id`.
     pub place: Option<RequestId>,
+    /// The caller is in the process that has the store open, and dies with it: what it holds then is
+    /// taken back at the next opening, at once. False for a call that came over a connection; a store
+    /// that is no process's own (Redis, a server) does not look at it.
+    pub local: bool,
 }
 
 impl Lease {
@@ -57,6 +61,7 @@ impl Lease {
             worker: Worker::default(),
             request_id: None,
             place: None,
+            local: false,
         }
     }
 }

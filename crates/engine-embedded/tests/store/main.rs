@@ -11,5 +11,6 @@ mod gone;
 mod kept;
 mod kill;
 mod moved;
+mod orphans;
 mod room;
 mod waits;

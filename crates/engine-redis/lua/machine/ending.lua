@@ -45,6 +45,11 @@ function T.end_lease(lease, job, ending, now)
   job.lease = nil
   local q = db.get('q', db.see('s', job.shape).q)
   q.running = q.running - 1
+  -- Nobody received the grant of its first run, so that has not begun. Where another took its key meanwhile it
+  -- stays one that has begun: it has no claim to the key any more.
+  if lease.begins and (kind == 'unheard' or kind == 'undelivered') and T.retake_key(job, now) then
+    job.started_at = nil
+  end
   return T.end_run(job, lease.fence, ending, now)
 end
 
@@ -58,7 +63,8 @@ function T.return_limits(limits, name, gap, quarantine, now)
 end
 
 function T.return_needs(lease, name, ending, now)
-  T.return_limits(lease.limits, name, lease.seq == 0 or not BACK[ending.kind], now)
+  local gap = lease.seq == 0 or not BACK[ending.kind]
+  T.return_limits(lease.limits, name, gap, UNCLEAN[ending.kind], now)
   for _, held in ipairs(lease.resources) do
     local r = T.resource(held[1], held[2])
     if r then
@@ -82,7 +88,7 @@ function T.end_run(job, fence, ending, now)
   job.state, job.wait = 's', 0
   local attempt = job.ended + 1
   if settled or kind == 'timeout' then
-    job.lost = 0
+    job.lost, job.undelivered = 0, 0
   end
   if not BACK[kind] then
     job.released = 0
@@ -106,23 +112,28 @@ function T.end_run(job, fence, ending, now)
     end
   elseif kind == 'snoozed' then
     run_at, wait = ending.at, ending.wait
-  elseif kind == 'released' or kind == 'unheard' then
+  elseif kind == 'released' or kind == 'unheard' and job.undelivered + 1 < B.UNDELIVERED_MAX then
     job.released = job.released + 1
     if job.released >= 2 then
       wait, keeps = B.RELEASE_AGAIN_US, true
       run_at = now + wait
     end
-  elseif kind == 'lost' then
-    T.add_error(job, attempt, now, 'the holder stopped heartbeating', 'L')
-    if ending.counts then
-      job.lost = job.lost + 1
-      if retry[2] > 0 and job.lost >= retry[2] then
-        finish, why = 'F', 'poison'
-      else
-        wait, keeps = min(B.SECOND_US * 2 ^ min(job.lost, 32), B.SUSPECT_US_MAX), true
-        run_at = now + wait
-      end
+  elseif kind == 'lost' or kind == 'unheard' then
+    job.lost = job.lost + 1
+    if retry[2] > 0 and job.lost >= retry[2] then
+      finish, why = 'F', 'poison'
+    else
+      wait, keeps = min(B.SECOND_US * 2 ^ min(job.lost, 32), B.SUSPECT_US_MAX), true
+      run_at = now + wait
     end
+  end
+  if kind == 'lost' then
+    T.add_error(job, attempt, now, 'the holder stopped heartbeating', 'L')
+  elseif kind == 'unheard' then
+    T.add_error(job, attempt, now, 'the grant was never received', 'U')
+    -- A supervisor that restarts a worker under its old name looks the same, and must not hide a job that
+    -- kills its workers: so many count as one that was lost.
+    job.undelivered = (job.undelivered + 1) % B.UNDELIVERED_MAX
   end
   -- A final failure stands against a cancel, and so does a success; every other end is one.
   if job.cancel and not (finish == 'S' or finish == 'F' and outcome == 'F' and settled) then

@@ -145,6 +145,7 @@ end
 
 -- A job that waits nowhere any more runs under this lease, from its grant on.
 function T.run_job(job, lease, now)
+  lease.begins = not job.started_at or nil
   job.lease, job.state, job.started_at, job.lane = lease, 'r', lease.granted_at, nil
   if job.expires_at then
     T.timer_clear('ex', T.pad(job.seq))

@@ -58,7 +58,7 @@ function T.decode_job(seq, row, life)
     seq = seq, id = sub(row, HEAD + 1, after_id - 1), b = sub(row, after_id + 1, after_b - 1),
     shape = shape, created_at = created_at, arrival = arrival,
     run_at = created_at, bytes = bytes, unique = unique, state = 'w', wait = 0, ended = 0,
-    lost = 0, released = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
+    lost = 0, released = 0, undelivered = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
   }
   if life and not T.read_short_life(job, life) then
     local x = cmsgpack.unpack(life)
@@ -70,14 +70,15 @@ function T.decode_job(seq, row, life)
       job.lease = {
         fence = x[7], seq = seq, expires_at = x[8], holder = l[1] or nil, granted_at = l[2],
         ttl = l[3], deadline = l[4] or nil, limits = l[5], resources = l[6], request = l[7] or nil,
-        extended = l[8], again = l[9], seen_at = l[10], first = l[11],
+        extended = l[8], again = l[9], seen_at = l[10],
+        first = l[11] or nil, begins = l[12],
       }
     end
     job.started_at = x[10] > 0 and x[10] or nil
     job.wait, job.ended, job.lost, job.released = x[11], x[12], x[13], x[14]
     job.cancel, job.keeps, job.settles, job.error = x[15], x[16], x[17], x[18] or nil
     job.finished_at, job.kept_until = x[19] > 0 and x[19] or nil, x[20]
-    job.lane = x[21] > 0 and x[21] or nil
+    job.lane, job.undelivered = x[21] > 0 and x[21] or nil, x[23]
   end
   return job
 end
@@ -102,6 +103,7 @@ local function encode_life(j)
     l and l.expires_at or 0, l and T.lease_array(l) or false, j.started_at or 0, j.wait, j.ended,
     j.lost, j.released, j.cancel or false, j.keeps or false, j.settles, j.error or false,
     j.finished_at or 0, j.kept_until or 0, j.lane or 0, j.unique ~= nil,
+    j.undelivered,
   })
 end
 
@@ -109,7 +111,8 @@ end
 function T.lease_array(l)
   return {
     l.holder or false, l.granted_at, l.ttl, l.deadline or false, l.limits, l.resources,
-    l.request or false, l.extended or false, l.again or false, l.seen_at, l.first,
+    l.request or false, l.extended or false, l.again or false, l.seen_at, l.first or false,
+    l.begins or false,
   }
 end
 
@@ -308,7 +311,7 @@ end
 function T.new_job(job)
   job.seq = T.new_row(job.id, job.b)
   job.new, job.dirty_head = true, true
-  job.wait, job.ended, job.lost, job.released, job.settles = 0, 0, 0, 0, {}
+  job.wait, job.ended, job.lost, job.released, job.undelivered, job.settles = 0, 0, 0, 0, 0, {}
   job.arrival = 0
   db.jobs[job.seq] = job
   return job

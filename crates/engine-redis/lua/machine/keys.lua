@@ -47,6 +47,25 @@ function T.drop_key(key, seq, ended, now)
   end
 end
 
+-- The first run of a job is taken back since nobody heard of it: a key until its start is its own again, unless
+-- another took it meanwhile. Whether that one did not.
+function T.retake_key(job, now)
+  local unique = job.unique
+  if not unique or unique[2] ~= 's' then
+    return true
+  end
+  local holder = db.get('uk', unique[1])
+  if holder and holder.seq == job.seq then
+    -- Its time is not over, so it held the key all the while.
+    holder.by_job = true
+  elseif holder and T.key_is_held(holder, now) then
+    return false
+  else
+    set_key(unique[1], { seq = job.seq, id = job.id, by_job = true })
+  end
+  return true
+end
+
 -- The time of a key is over; its job may hold it still.
 function T.tick_key(key)
   local holder = db.get('uk', key)

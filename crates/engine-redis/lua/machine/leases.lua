@@ -4,7 +4,7 @@
 -- of them by expiry, and its member is the lease's name, so that a name that is not there is lost.
 -- A lease: {fence, seq, holder, granted_at, ttl, expires_at, deadline, limits = {{name, weight, cost}},
 -- resources = {{pool, id}}, request, extended, again (answered to a repeat), seen_at, first (the ttl that it
--- was granted with, where an extend changed it)}.
+-- was granted with, where an extend changed it), begins (its job had never run before)}.
 
 -- The live lease of a name, or nil.
 function T.lease(fence, seq)

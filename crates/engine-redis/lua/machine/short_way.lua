@@ -97,6 +97,7 @@ function T.read_short_life(job, life)
       granted_at = rest.granted_at, ttl = rest.ttl, deadline = rest.deadline,
       limits = rest.limits or {}, resources = {},
       request = rest.request, extended = false, again = false, seen_at = rest.granted_at,
+      begins = true,
     }
   else
     local _, granted_at, finished_at, kept_until = struct.unpack('>I4I7I7I7', life, TAIL_AT)

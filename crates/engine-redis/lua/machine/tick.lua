@@ -164,6 +164,15 @@ local function scatter_due(now)
   end
 end
 
+-- A worker that lives and works extends each fifth of the ttl: one that is heard of in the second half and
+-- never extended does not know of its lease. In the first half it may have asked once more before the job
+-- killed it.
+local function lost_end(lease)
+  local worker = lease.holder and db.get('w', lease.holder)
+  local half = lease.expires_at - floor(lease.ttl / 2)
+  return not lease.extended and worker and worker.seen_at >= half and 'unheard' or 'lost'
+end
+
 function T.tick_leases(now)
   local space = db.space
   if T.learns(now) then
@@ -198,13 +207,7 @@ function T.tick_leases(now)
     if lease.deadline and lease.deadline <= at then
       ending = { kind = 'timeout' }
     else
-      -- A reap without any extend, whose worker was heard of after the grant, was never delivered.
-      local worker = lease.holder and db.get('w', lease.holder)
-      if not lease.extended and worker and worker.seen_at > lease.granted_at then
-        ending = { kind = 'unheard' }
-      else
-        ending = { kind = 'lost', counts = not quiet }
-      end
+      ending = { kind = lost_end(lease) }
     end
     T.end_lease(lease, job, ending, now)
   end)

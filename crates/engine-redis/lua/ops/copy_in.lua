@@ -174,7 +174,7 @@ end
 -- A job that was pushed, is ready and has nothing unusual: its row says it all.
 local function is_plain(new)
   return new.st == 'w' and new.at == new.cr and not (new.ex or new.u or new.sa or new.err or new.e or new.p)
-    and new.n + new.l + new.rel + new.w == 0 and not (new.ca or new.kp)
+    and new.n + new.l + new.rel + new.und + new.w == 0 and not (new.ca or new.kp)
 end
 
 function IN.jobs(new, now, shapes)
@@ -191,6 +191,7 @@ function IN.jobs(new, now, shapes)
   })
   job.arrival, job.started_at, job.finished_at, job.kept_until = new.ar, new.sa, new.fa, new.ku
   job.wait, job.ended, job.lost, job.released = new.w, new.n, new.l, new.rel
+  job.undelivered = new.und
   job.cancel, job.keeps, job.error = new.ca, new.kp, new.err
   job.plain = is_plain(new)
   for part, value in pairs({ r = new.r, p = new.p, e = new.e and cmsgpack.pack(new.e) }) do

@@ -318,7 +318,7 @@ local function show_job(job)
     id = job.id, st = job.state, sh = T.shape_number(job.shape), body = T.blob(T.body(job)),
     ar = job.arrival, cr = job.created_at, at = job.run_at, sa = job.started_at, fa = job.finished_at,
     ku = T.is_live(job) and 0 or job.kept_until, ex = job.expires_at, w = job.wait, n = job.ended,
-    l = job.lost, rel = job.released, ca = job.cancel or false, kp = job.keeps or false, u = job.unique,
+    l = job.lost, rel = job.released, und = job.undelivered, ca = job.cancel or false, kp = job.keeps or false, u = job.unique,
     h = holds, by = job.bytes, err = job.error, r = parts and blob(T.job_part(job, 'r')),
     p = parts and blob(T.job_part(job, 'p')), e = parts and blob(T.job_part(job, 'e')),
   }

@@ -262,7 +262,8 @@ local function replace_job(job, new, default_retry, now)
   end
   job.expires_at = new.ex
   T.watch_expiry(job)
-  job.ended, job.lost, job.released, job.keeps, job.started_at, job.wait = 0, 0, 0, false, nil, 0
+  job.ended, job.lost, job.released, job.undelivered = 0, 0, 0, 0
+  job.keeps, job.started_at, job.wait = false, nil, 0
   job.run_at = moment(new, now)
   job.unique = new.u or job.unique
   T.take_key(job, now)
@@ -295,7 +296,8 @@ function T.revive(job, now)
   if job.expires_at and job.expires_at <= now then
     job.expires_at = nil
   end
-  job.wait, job.ended, job.lost, job.released, job.cancel, job.keeps = 0, 0, 0, 0, false, false
+  job.wait, job.ended, job.lost, job.released, job.undelivered = 0, 0, 0, 0, 0
+  job.cancel, job.keeps = false, false
   job.error, job.kept_until = nil, 0
   T.set_job_part(job, 'r', nil)
   T.dirty(job)

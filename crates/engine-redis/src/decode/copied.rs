@@ -334,6 +334,7 @@ pub(crate) struct JobCopied {
     n: u32,
     l: u32,
     rel: u32,
+    und: u32,
     ca: bool,
     kp: bool,
     #[serde(default)]
@@ -385,6 +386,7 @@ impl Copied for JobCopied {
             ended: self.n,
             lost: self.l,
             released: self.rel,
+            undelivered: self.und,
             cancel_requested: self.ca,
             keeps_place: self.kp,
             unique: self.u.0.map(UniqueReply::read),

@@ -279,7 +279,11 @@ pub(super) fn errors(number: Maybe<usize>, blobs: &Blobs) -> Result<Vec<JobError
         attempt,
         at: Moment::from_us(at),
         error,
-        outcome: if outcome == "L" { Outcome::Lost } else { Outcome::Failed },
+        outcome: match outcome.as_str() {
+            "L" => Outcome::Lost,
+            "U" => Outcome::Undelivered,
+            _ => Outcome::Failed,
+        },
     };
     Ok(errors.into_iter().map(read).collect())
 }

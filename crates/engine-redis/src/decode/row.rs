@@ -92,7 +92,7 @@ pub(super) struct LifeLease {
 }
 
 /// A lease's fields in their order: holder, granted at, ttl, deadline, limits, resources, request,
-/// extended, answered again, seen at, and its first ttl if that was another.
+/// extended, answered again, seen at, its first ttl if that was another, and whether its job had never run.
 #[derive(Deserialize)]
 struct LeaseFields(
     Maybe<String>,
@@ -106,6 +106,7 @@ struct LeaseFields(
     IgnoredAny,
     IgnoredAny,
     #[serde(default)] Maybe<u64>,
+    #[serde(default)] IgnoredAny,
 );
 
 impl LeaseFields {
@@ -140,7 +141,7 @@ pub(super) struct Life {
 
 /// Its fields in their order: state, arrival, run at, expires at, bytes, shape, fence, the lease's
 /// expiry, the lease, started at, wait, ended, lost, released, cancel, keeps place, settles, error,
-/// finished at, kept until, lane, has a unique key.
+/// finished at, kept until, lane, has a unique key, undelivered.
 #[derive(Deserialize)]
 struct Fields(
     State,
@@ -162,6 +163,7 @@ struct Fields(
     IgnoredAny,
     Maybe<String>,
     u64,
+    IgnoredAny,
     IgnoredAny,
     IgnoredAny,
     IgnoredAny,

@@ -233,6 +233,7 @@ pub(crate) struct JobArg<'a> {
     n: u32,
     l: u32,
     rel: u32,
+    und: u32,
     ca: bool,
     kp: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -271,6 +272,7 @@ impl<'a> JobArg<'a> {
             n: job.ended,
             l: job.lost,
             rel: job.released,
+            und: job.undelivered,
             ca: job.cancel_requested,
             kp: job.keeps_place,
             u: job.unique.as_ref().map(UniqueArg),
@@ -283,7 +285,11 @@ impl<'a> JobArg<'a> {
                 .errors
                 .iter()
                 .map(|error| {
-                    let outcome = if error.outcome == Outcome::Lost { "L" } else { "F" };
+                    let outcome = match error.outcome {
+                        Outcome::Lost => "L",
+                        Outcome::Undelivered => "U",
+                        _ => "F",
+                    };
                     (error.attempt, moment(error.at), error.error.as_str(), outcome)
                 })
                 .collect(),

@@ -340,7 +340,7 @@ impl Client {
                         Ending::Failed { error: "no".to_owned(), retry_in: Some(wait), last: *last }
                     }
                     Outcome::Snoozed => Ending::Snoozed { later: Later::For(wait) },
-                    Outcome::Released | Outcome::Lost => Ending::Released,
+                    Outcome::Released | Outcome::Lost | Outcome::Undelivered => Ending::Released,
                 };
                 let item = SettleItem {
                     lease: self.lease_of(object, *fence),

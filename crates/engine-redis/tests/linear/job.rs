@@ -125,7 +125,7 @@ impl Job {
                 };
                 return stands.into_iter().map(|stands| Job { stands, ..next.clone() }).collect();
             }
-            Outcome::Lost => return Vec::new(),
+            Outcome::Lost | Outcome::Undelivered => return Vec::new(),
         }
         next.released = Some(0);
         vec![next]

@@ -314,6 +314,23 @@ impl Program<'_> {
                 self.ask(Settle { settle: of_those }).await?;
             }
             Step::Force { lease } => {
+            Step::Undo { lease } => {
+                if let Some(lease) = self.named(*lease) {
+                    let ids = self.ids.lock().expect("nobody panics with it");
+                    let on_redis = ids.get(&lease).cloned();
+                    drop(ids);
+                    self.machine.undo(&self.namespace, vec![lease]);
+                    self.server.redis.undo(&self.namespace, on_redis.into_iter().collect());
+                    self.machine.settled().await;
+                    let settled = self.server.redis.testing_settle(&self.namespace).await;
+                    settled.map_err(|why| TestCaseError::fail(format!("time: {why}")))?;
+                }
+            }
+            // A worker that asks again and never extends: what it holds was perhaps never delivered.
+            Step::Asks { worker: w } => {
+                let lease = Lease { worker: worker(*w), ..Lease::jobs(vec![queue(9)], 1) };
+                self.lease(lease).await?;
+            }
                 if let Some(lease) = self.named(*lease) {
                     self.ask(ForceLease { lease }).await?;
                 }
@@ -381,9 +398,6 @@ impl Program<'_> {
                         quarantine: ms(*quarantine_ms),
                         ..LimitSettings::default()
                     },
-                    LimitSet::Gap { cap, ms: gap } => {
-                        LimitSettings { concurrency: Some(*cap), rate: None, gap: Some(ms(*gap)) }
-                    }
                 };
                 self.ask(PutLimit { limit: limit(*n), settings }).await?;
             }

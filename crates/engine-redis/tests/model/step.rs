@@ -43,6 +43,14 @@ pub enum Step {
     Force {
         lease: u8,
     },
+    /// Nobody received it, and the server says so.
+    Undo {
+        lease: u8,
+    },
+    /// A worker asks where there is nothing.
+    Asks {
+        worker: u8,
+    },
     Cancel {
         job: u8,
     },
@@ -156,8 +164,12 @@ pub enum Need {
 #[derive(Clone, Debug)]
 pub enum End {
     Succeeded,
-    Failed { last: bool },
-    Snoozed { ms: u64 },
+    Failed {
+        last: bool,
+    },
+    Snoozed {
+        ms: u64,
+    },
     Released,
     Cooling { ms: u64 },
     Pausing { limit: u8, ms: u64 },
@@ -207,7 +219,8 @@ fn job() -> impl Strategy<Value = Job> {
     let expires = proptest::option::weighted(0.1, 500u64..8_000);
     let hold = proptest::option::weighted(0.4, 500u64..6_000);
     let unique = proptest::option::weighted(0.2, (0u8..3, any::<bool>(), hold, 0u8..3));
-    let more = (0u32..4, proptest::option::weighted(0.3, 0u64..9_000));
+    let retain = prop_oneof![1 => Just(0u64), 2 => 0u64..9_000];
+    let more = (0u32..4, proptest::option::weighted(0.4, retain));
     (who, group, needs, delay, timeout, expires, unique, more).prop_map(
         |((id, queue, priority), group, needs, delay_ms, timeout_ms, expires_ms, unique, more)| {
             Job {
@@ -290,6 +303,8 @@ pub fn step() -> impl Strategy<Value = Step> {
     let settings = prop_oneof![
         4 => (0u8..7, limit_set()).prop_map(|(limit, set)| Step::Limit { limit, set }),
         1 => (0u8..7).prop_map(|limit| Step::DropLimit { limit }),
+        1 => (0u8..16).prop_map(|lease| Step::Undo { lease }),
+        3 => (0u8..3).prop_map(|worker| Step::Asks { worker }),
         1 => (0u8..6, 1u64..4_000).prop_map(|(limit, ms)| Step::PauseLimit { limit, ms }),
         1 => (0u8..6).prop_map(|limit| Step::ResumeLimit { limit }),
         1 => (0u8..6, 0u32..3, 1u64..4_000)

@@ -130,6 +130,10 @@ type Answer = Result<Reply, CallError>;
 impl Engine for Repeat {
     fn call(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
         identify(&mut request);
+        if let Request::Lease(lease) = &mut request {
+            // Whoever calls here is in this process, and so is the store unless another serves it.
+            lease.local = true;
+        }
         match effect(&request) {
             Effect::Reads | Effect::Adds => self.engine.call(namespace, request),
             Effect::Sets => Box::pin(repeated(self.clone(), namespace.clone(), request)),

@@ -70,6 +70,9 @@ pub(crate) struct Job {
     pub lost: u32,
     /// `released` in a row.
     pub released: u32,
+    /// Leases in a row that were never delivered; starts at 0, again with every accepted settle,
+    /// and when they were counted as one `lost`.
+    pub undelivered: u32,
     pub cancel_requested: bool,
     /// It keeps its arrival when it becomes due: it was released or lost, not delayed.
     pub keeps_place: bool,

@@ -46,6 +46,12 @@ pub(crate) struct LeaseState {
     pub answered_again: bool,
     /// The last sign of life.
     pub seen_at: Moment,
+    /// It was granted to the process that had the store open.
+    pub local: bool,
+    /// Its job had never run before: if nobody receives it, the job still has not.
+    pub first: bool,
+    /// That process ended with it: set at an opening, and the first tick takes it back.
+    pub orphaned: bool,
 }
 
 /// What a request id was granted.

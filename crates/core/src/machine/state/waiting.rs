@@ -23,6 +23,8 @@ pub(crate) struct Asker {
     pub worker: Option<WorkerId>,
     pub ttl: Span,
     pub request: Option<RequestId>,
+    /// It is in the process that has the store open.
+    pub local: bool,
 }
 
 /// A waiting lease call for needs alone; it stands in a lane of [`CALLERS`].

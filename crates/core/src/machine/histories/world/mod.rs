@@ -156,6 +156,7 @@ impl World {
             .then(|| WorkerId::parse(&format!("w{}", worker % 3)).unwrap());
         lease.worker = Worker { id, ..Worker::default() };
         lease.request_id = Some(RequestId::parse(&format!("rq{}", self.next)).unwrap());
+        lease.local = worker % 5 == 1;
         lease
     }
 
