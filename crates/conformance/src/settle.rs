@@ -160,6 +160,87 @@ pub(crate) async fn a_settle_with_a_follow_up_frees_the_key_first(b: &mut Bench)
     assert!(!next.duplicate, "the key was free when its job was finished");
 }
 
+pub(crate) async fn a_follow_up_may_take_the_id_of_a_job_that_goes_with_its_end(b: &mut Bench) {
+    let own = |n: u32| {
+        let key = unique("own", tenure_core::job::OnConflict::Keep);
+        job("q").id("a").payload(&n.to_string()).retain(s(0)).unique(key)
+    };
+    b.push(own(0)).await;
+    for n in 1..=3 {
+        let lease = b.take_job("q", "a").await;
+        let item = match n {
+            1 => succeeded(&lease),
+            2 => failed_for_good(&lease),
+            _ => {
+                b.cancel("a").await;
+                snoozed(&lease, s(5))
+            }
+        };
+        let item = item.pushing(job("next").id(&format!("b{n}"))).pushing(own(n));
+        let settled = b.settle(item.clone()).await;
+        let pushed: Vec<_> =
+            settled.pushed.iter().map(|one| (one.job.id.as_str(), one.duplicate)).collect();
+        assert_eq!(pushed, [(format!("b{n}").as_str(), false), ("a", false)]);
+        let view = b.is("a", JobState::Ready).await;
+        assert_eq!((view.payload, view.attempt), (Some(json(&n.to_string())), 0));
+        b.no_settle(Code::LeaseLost, item).await;
+    }
+    assert_eq!(b.queue("q").await.counts.ready, 1);
+    assert!(b.ok(RunAudit).await.ok);
+}
+
+pub(crate) async fn a_follow_up_under_its_own_id_is_a_duplicate_while_its_job_is_there(
+    b: &mut Bench,
+) {
+    b.push(job("q").id("kept")).await;
+    let lease = b.take("q").await;
+    let settled = b.settle(succeeded(&lease).pushing(job("q").id("kept"))).await;
+    assert!(settled.pushed[0].duplicate, "it is kept");
+    b.is("kept", JobState::Succeeded).await;
+    b.push(job("q").id("again").retain(s(0)).retry(retry(2, 3, fixed(s(1))))).await;
+    let lease = b.take("q").await;
+    let settled = b.settle(failed(&lease).pushing(job("q").id("again"))).await;
+    assert!(settled.pushed[0].duplicate, "it is tried again");
+    assert_eq!(b.is("again", JobState::Scheduled).await.attempt, 1);
+    // Another id and the key of a job that goes: it still held the key when the job was pushed.
+    let keyed = |id: &str| {
+        let key = unique("chain", tenure_core::job::OnConflict::Keep);
+        job("keyed").id(id).retain(s(0)).unique(key)
+    };
+    b.push(keyed("first")).await;
+    let lease = b.take("keyed").await;
+    let settled = b.settle(succeeded(&lease).pushing(keyed("second"))).await;
+    let one = &settled.pushed[0];
+    assert_eq!((one.job.id.as_str(), one.duplicate), ("first", true));
+    b.no_job("first").await;
+    b.no_job("second").await;
+}
+
+pub(crate) async fn a_follow_up_takes_the_id_of_a_job_that_went_in_the_same_call(b: &mut Bench) {
+    b.push_all(vec![job("q").id("a").retain(s(0)), job("q").id("b")]).await;
+    let (a, last) = (b.take("q").await, b.take("q").await);
+    let settle = vec![succeeded(&a), succeeded(&last).pushing(job("q").id("a").payload("2"))];
+    let settled = b.ok(Settle { settle }).await.settled;
+    assert!(settled.iter().all(|one| one.ok), "{settled:?}");
+    assert!(!settled[1].pushed[0].duplicate);
+    assert_eq!(b.is("a", JobState::Ready).await.payload, Some(json("2")));
+    assert!(b.ok(RunAudit).await.ok);
+}
+
+pub(crate) async fn follow_ups_of_a_job_that_goes_with_its_end_are_stored_or_refused_together(
+    b: &mut Bench,
+) {
+    b.push(job("q").id("a").retain(s(0))).await;
+    let lease = b.take("q").await;
+    let bad = job("q").id("a").needs([need("nowhere")]);
+    let settle = vec![succeeded(&lease).pushing(bad).pushing(job("next").id("b"))];
+    let no = b.refused(Code::UnknownLimit, Settle { settle }).await;
+    assert_eq!(no.pointer.as_deref(), Some("/settle/0/push/0/needs/0/limit"));
+    b.no_job("b").await;
+    b.is("a", JobState::Running).await;
+    b.lives(&lease).await;
+}
+
 pub(crate) async fn a_settle_wakes_the_first_of_the_line(b: &mut Bench) {
     b.set_limit("l", cap(1)).await;
     let holder = b.hold([need("l")]).await;

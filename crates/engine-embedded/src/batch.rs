@@ -43,8 +43,8 @@ pub(crate) struct PushedShown {
     pub duplicate: bool,
     pub replaced: bool,
     pub unasked: bool,
-    /// What is shown if its row is gone.
-    pub ended: Option<Box<JobView>>,
+    /// What is shown if its row is gone when it is read.
+    pub known: Option<Box<JobView>>,
 }
 
 /// One settled lease.

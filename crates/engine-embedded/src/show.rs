@@ -58,14 +58,14 @@ pub(crate) async fn pushed(
     }
     let mut read = read.into_iter();
     let mut views = Vec::with_capacity(jobs.len());
-    for PushedShown { shown, duplicate, replaced, unasked, ended } in jobs {
+    for PushedShown { shown, duplicate, replaced, unasked, known } in jobs {
         let (seq, stored, state) = match shown {
             Shown::Built(job, state) => (job.seq, Some(*job), state),
             Shown::Read(seq, state) => (seq, read.next().flatten(), state),
         };
-        let job = match (stored, ended) {
+        let job = match (stored, known) {
             (Some(stored), _) => view(stored, state).ok_or_else(|| unreadable(seq))?,
-            (None, Some(ended)) => *ended,
+            (None, Some(known)) => *known,
             (None, None) => {
                 let why = "a job that was there already went while it was read: push again";
                 return Err(Fault::Unknown(why.to_owned()).into());

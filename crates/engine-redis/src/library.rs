@@ -59,6 +59,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("ops/push.lua", include_str!("../lua/ops/push.lua")),
     ("ops/lease.lua", include_str!("../lua/ops/lease.lua")),
     ("ops/extend.lua", include_str!("../lua/ops/extend.lua")),
+    ("ops/follow_ups.lua", include_str!("../lua/ops/follow_ups.lua")),
     ("ops/settle.lua", include_str!("../lua/ops/settle.lua")),
     ("ops/jobs.lua", include_str!("../lua/ops/jobs.lua")),
     ("ops/tick.lua", include_str!("../lua/ops/tick.lua")),

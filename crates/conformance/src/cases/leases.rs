@@ -116,6 +116,10 @@ macro_rules! sentences_of_leases {
                 follow_ups_of_a_settle_that_was_made_otherwise_are_not_stored
                 a_follow_up_that_is_refused_refuses_the_settle
                 a_settle_with_a_follow_up_frees_the_key_first
+                a_follow_up_may_take_the_id_of_a_job_that_goes_with_its_end
+                a_follow_up_under_its_own_id_is_a_duplicate_while_its_job_is_there
+                a_follow_up_takes_the_id_of_a_job_that_went_in_the_same_call
+                follow_ups_of_a_job_that_goes_with_its_end_are_stored_or_refused_together
                 a_settle_wakes_the_first_of_the_line
             }
             timeout {

@@ -5,6 +5,7 @@
 
 pub(crate) mod cancel;
 pub(crate) mod extend;
+pub(crate) mod follow_ups;
 pub(crate) mod lease;
 pub(crate) mod limits;
 pub(crate) mod patch;

@@ -1,8 +1,8 @@
 //! push: stores jobs, all or none, each once by its id and by its unique key.
 
 use crate::bounds::WORKER_US;
-use crate::job::{EndedJob, JobState, NewJob, OnConflict};
-use crate::machine::rows::{Archive, ContentPatch, JobContent};
+use crate::job::{JobState, JobView, NewJob, OnConflict};
+use crate::machine::rows::{Archive, Archived, ContentPatch, JobContent};
 use crate::machine::state::{Job, Seq, Slot, Space, Stand};
 use crate::machine::stored::{StoredLife, StoredShape};
 use crate::names::{JobId, QueueName};
@@ -22,13 +22,15 @@ pub struct PushedOne {
     pub replaced: bool,
     /// Nobody asked for its queue within the last minute.
     pub unasked: bool,
-    /// It is finished, and holds its key for a time yet: what is known of it if its row is gone.
-    pub ended: Option<Box<EndedJob>>,
+    /// Of a job that was there already: what is shown if its row is gone when it is read. It may end,
+    /// or be deleted, between this step and the read.
+    pub known: Option<Box<JobView>>,
 }
 
 /// What a push would do with one job, decided before anything is changed.
 enum Plan {
-    Store,
+    /// A new job. With it goes a finished job of the same id whose time is over.
+    Store(Option<Box<Archived>>),
     /// A job with this id, or the holder of the key.
     Duplicate(Seq, JobId),
     /// An earlier job of the same call.
@@ -36,6 +38,13 @@ enum Plan {
     Replace(Slot),
     /// The holder of the key is finished, but holds it for a time yet.
     Revive(Seq),
+}
+
+/// A job that is finished in this step and not kept: its id is free for what is stored after it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Goes {
+    pub seq: Seq,
+    pub id: JobId,
 }
 
 impl Space {
@@ -51,14 +60,16 @@ impl Space {
         Ok(self.store_push(jobs, plans, next_seq, archive, now))
     }
 
-    /// Checks a push without changing anything.
-    pub(crate) fn check_push(
+    /// Checks a push without changing anything. `goes`: a job that is gone by the time when jobs under
+    /// its id are stored.
+    pub(crate) fn check_push<'a>(
         &self,
-        jobs: &[NewJob],
+        jobs: impl IntoIterator<Item = &'a NewJob>,
+        goes: Option<&Goes>,
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<(), Refusal> {
-        self.plan_push(jobs, archive, now).map(|_| ())
+        self.plan_all(jobs.into_iter(), goes, archive, now).map(|_| ())
     }
 
     fn plan_push(
@@ -67,16 +78,27 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<Vec<Plan>, Refusal> {
-        let mut plans = Vec::with_capacity(jobs.len());
+        self.plan_all(jobs.iter(), None, archive, now)
+    }
+
+    fn plan_all<'a>(
+        &self,
+        jobs: impl Iterator<Item = &'a NewJob>,
+        goes: Option<&Goes>,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<Vec<Plan>, Refusal> {
+        let mut plans = Vec::with_capacity(jobs.size_hint().0);
         let mut waiting: Vec<(&QueueName, u64)> = Vec::new();
         // Ids and keys that earlier jobs of this call bring.
         let mut ids = hashbrown::HashMap::new();
         let mut keys = hashbrown::HashMap::new();
-        let many = jobs.len() > 1;
-        for (index, job) in jobs.iter().enumerate() {
+        let many = jobs.size_hint().0 > 1;
+        for (index, job) in jobs.enumerate() {
+            let goes = goes.filter(|goes| job.id.as_ref() == Some(&goes.id));
             let plan =
-                self.plan_one(job, &ids, &keys, archive, now).map_err(|no| no.item(index))?;
-            if let Plan::Store = plan {
+                self.plan_one(job, goes, &ids, &keys, archive, now).map_err(|no| no.item(index))?;
+            if let Plan::Store(_) = plan {
                 let queue = &job.queue;
                 let at = match waiting.iter().position(|(name, _)| *name == queue) {
                     Some(at) => at,
@@ -90,7 +112,7 @@ impl Space {
             }
             if many && !matches!(plan, Plan::Duplicate(..) | Plan::Earlier(_)) {
                 if let Some(id) = &job.id
-                    && let Plan::Store = plan
+                    && let Plan::Store(_) = plan
                 {
                     ids.insert(id.clone(), index);
                 }
@@ -106,31 +128,40 @@ impl Space {
     fn plan_one(
         &self,
         job: &NewJob,
+        goes: Option<&Goes>,
         ids: &hashbrown::HashMap<JobId, usize>,
         keys: &hashbrown::HashMap<crate::names::UniqueKey, usize>,
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<Plan, Refusal> {
+        let mut over = None;
         if let Some(id) = &job.id {
-            if let Some(slot) = self.job_by_id(id.as_str()) {
+            if goes.is_none()
+                && let Some(slot) = self.job_by_id(id.as_str())
+            {
                 return Ok(Plan::Duplicate(self.jobs[slot].seq, id.clone()));
             }
             if let Some(index) = ids.get(id) {
                 return Ok(Plan::Earlier(*index));
             }
-            if let Some(seq) = self.ended_seq(id, archive) {
-                return Ok(Plan::Duplicate(seq, id.clone()));
+            if let Some(there) = self.ended(id, archive).filter(|_| goes.is_none()) {
+                if there.until > now {
+                    return Ok(Plan::Duplicate(there.seq, id.clone()));
+                }
+                // No tick has forgotten it yet, and whoever reads it later finds it gone.
+                over = Some(Box::new(there));
             }
         }
         self.check_needs_exist(job.needs.as_deref(), &job.queue)?;
-        let Some(unique) = &job.unique else { return Ok(Plan::Store) };
+        let Some(unique) = &job.unique else { return Ok(Plan::Store(over)) };
         if let Some(index) = keys.get(&unique.key) {
             return Ok(Plan::Earlier(*index));
         }
+        let gone = |seq: Seq| goes.is_some_and(|goes| goes.seq == seq);
         let holder = self.keys.get(&unique.key);
-        let Some(holder) = holder.filter(|h| h.by_job || h.until.is_some_and(|at| at > now)) else {
-            return Ok(Plan::Store);
-        };
+        let holder =
+            holder.filter(|h| h.by_job && !gone(h.seq) || h.until.is_some_and(|at| at > now));
+        let Some(holder) = holder else { return Ok(Plan::Store(over)) };
         let conflict = || {
             let mut no = Refusal::new(
                 Code::UniqueConflict,
@@ -145,7 +176,7 @@ impl Space {
             no.at("/unique/key")
         };
         let duplicate = Plan::Duplicate(holder.seq, holder.id.clone());
-        let live = self.job_by_seq(holder.seq);
+        let live = self.job_by_seq(holder.seq).filter(|_| !gone(holder.seq));
         match (unique.on_conflict, live) {
             (OnConflict::Keep, _) => Ok(duplicate),
             (OnConflict::Reject, _) => Err(conflict()),
@@ -161,7 +192,7 @@ impl Space {
             }
             (OnConflict::Replace, None) => {
                 let Some(there) = archive.by_seq(&self.name, holder.seq) else {
-                    return Ok(Plan::Store);
+                    return Ok(Plan::Store(over));
                 };
                 let queue = StoredShape::decode(&there.shape).map(|shape| shape.queue);
                 if queue.as_ref() == Some(&job.queue) {
@@ -174,9 +205,46 @@ impl Space {
     }
 
     /// The finished job with this id: of the archive, or of an earlier item of the same call.
-    pub(crate) fn ended_seq(&self, id: &JobId, archive: &dyn Archive) -> Option<Seq> {
-        let now = self.out.ended.get(id).copied();
-        now.or_else(|| archive.by_id(&self.name, id).map(|job| job.seq))
+    pub(crate) fn ended(&self, id: &JobId, archive: &dyn Archive) -> Option<Archived> {
+        match self.out.ended.get(id) {
+            Some(seq) => self.ended_now(*seq),
+            None => archive.by_id(&self.name, id),
+        }
+    }
+
+    /// A job that ended in this very step.
+    fn ended_now(&self, seq: Seq) -> Option<Archived> {
+        let change = self.out.rows.jobs.get(&seq).filter(|change| !change.deleted)?;
+        let end = change.end.as_ref()?;
+        Some(Archived {
+            seq,
+            id: end.id.clone(),
+            state: change.state?,
+            shape: end.shape.to_vec(),
+            life: change.life.clone()?,
+            until: end.until,
+            bytes: end.bytes,
+        })
+    }
+
+    /// What is known now of a job that was there already.
+    pub(crate) fn known_job(
+        &self,
+        seq: Seq,
+        id: &JobId,
+        archive: &dyn Archive,
+    ) -> Option<Box<JobView>> {
+        if let Some(slot) = self.job_by_seq(seq) {
+            let job = &self.jobs[slot];
+            let queue = self.queues[self.shapes[job.shape].queue].name.clone()?;
+            let view = JobView::bare(id.clone(), queue, self.state_of(slot), job.created_at);
+            return Some(Box::new(JobView { run_at: job.run_at, ..view }));
+        }
+        let there = self.ended_now(seq).or_else(|| archive.by_seq(&self.name, seq))?;
+        let queue = StoredShape::decode(&there.shape)?.queue;
+        let life = StoredLife::decode(&there.life)?;
+        let view = JobView::bare(id.clone(), queue, there.state, life.created_at);
+        Some(Box::new(JobView { finished_at: life.finished_at, ..view }))
     }
 
     fn check_room(&self, queue: &QueueName, more: u64) -> Result<(), Refusal> {
@@ -207,9 +275,13 @@ impl Space {
         let mut done: Vec<PushedOne> = Vec::with_capacity(jobs.len());
         for (job, plan) in jobs.into_iter().zip(plans) {
             let queue = self.queue_for(&job.queue, now);
-            let mut ended = None;
+            let mut known = None;
             let (seq, id, duplicate, replaced) = match plan {
-                Plan::Store => {
+                Plan::Store(over) => {
+                    if let Some(over) = over {
+                        self.out.ended.remove(&over.id);
+                        self.forget_archived(&over);
+                    }
                     let seq = *next_seq;
                     *next_seq += 1;
                     let id = self.store_job(job, seq, now);
@@ -217,7 +289,11 @@ impl Space {
                 }
                 Plan::Duplicate(seq, id) => {
                     let holder = job.unique.as_ref().and_then(|unique| self.keys.get(&unique.key));
-                    ended = holder.filter(|holder| holder.seq == seq).and_then(|h| h.ended.clone());
+                    let ended = holder.filter(|h| h.seq == seq).and_then(|h| h.ended.as_ref());
+                    known = match ended {
+                        Some(ended) => Some(Box::new(ended.view(id.clone()))),
+                        None => self.known_job(seq, &id, archive),
+                    };
                     (seq, id, true, false)
                 }
                 Plan::Earlier(index) => {
@@ -258,7 +334,10 @@ impl Space {
             };
             let asked = self.queues[queue].asked_at;
             let unasked = asked.is_none_or(|at| at.plus(Span::from_us(WORKER_US)) <= now);
-            done.push(PushedOne { seq, id, duplicate, replaced, unasked, ended });
+            if duplicate && known.is_none() {
+                known = self.known_job(seq, &id, archive);
+            }
+            done.push(PushedOne { seq, id, duplicate, replaced, unasked, known });
         }
         done
     }
@@ -288,6 +367,7 @@ impl Space {
             ended: 0,
             lost: 0,
             released: 0,
+            undelivered: 0,
             cancel_requested: false,
             keeps_place: false,
             unique: job.unique.map(Box::new),
@@ -330,6 +410,7 @@ impl Space {
         there.ended = 0;
         there.lost = 0;
         there.released = 0;
+        there.undelivered = 0;
         there.keeps_place = false;
         there.started_at = None;
         there.wait = Span::ZERO;
@@ -367,7 +448,6 @@ impl Space {
         self.dirty_job(slot);
     }
 
-            undelivered: 0,
     /// A finished job lives again: out of the archive, into the index, waiting nowhere yet. Its
     /// attempts start again, its errors are kept.
     pub(crate) fn revive(
@@ -398,6 +478,7 @@ impl Space {
             ended: 0,
             lost: 0,
             released: 0,
+            undelivered: 0,
             cancel_requested: false,
             keeps_place: false,
             unique: life.unique.map(Box::new),
@@ -410,8 +491,6 @@ impl Space {
         change.error = Some(None);
         self.out.purged.push((there.state, u64::from(there.bytes)));
         self.dirty_job(slot);
-        there.undelivered = 0;
         Some(slot)
     }
 }
-            undelivered: 0,

@@ -4,12 +4,13 @@
 //! is answered as the first was.
 
 use crate::bounds::SNOOZE_US_MIN;
-use crate::job::{JobState, NewJob, Outcome};
+use crate::job::{JobState, Outcome};
 use crate::lease::{Ending, Fence, Later, SettleItem};
 use crate::machine::ending::End;
 use crate::machine::rows::Archive;
 use crate::machine::state::{LeaseState, PastSettle, Seq, Space};
 use crate::machine::stored::{StoredLife, parse_lease_id};
+use crate::ops::follow_ups::FollowUps;
 use crate::ops::push::PushedOne;
 use crate::refusal::{Code, Refusal};
 use crate::time::{Moment, Span};
@@ -84,7 +85,8 @@ impl Space {
             Some(slot) => find(&self.jobs[slot].settles).unwrap_or(Known::Lost),
             // An earlier item of the same call may have ended it: then only its row says so.
             None => {
-                let row = self.out.rows.jobs.get(&seq).filter(|change| change.end.is_some());
+                let row = self.out.rows.jobs.get(&seq);
+                let row = row.filter(|change| change.end.is_some() && !change.deleted);
                 let life = row.and_then(|change| change.life.clone());
                 life.or_else(|| archive.by_seq(&self.name, seq).map(|job| job.life))
                     .and_then(|life| find(&StoredLife::decode(&life)?.settles))
@@ -151,10 +153,8 @@ impl Space {
                 .at(format!("/limits/{n}/limit")));
             }
         }
-        self.check_push(&item.push, archive, now).map_err(|no| {
-            let at = no.index.map_or_else(|| "/push".to_owned(), |index| format!("/push/{index}"));
-            no.below(&at)
-        })
+        let goes = self.goes_with_its_end(fence, &item.ending);
+        self.check_follow_ups(&item.push, goes.as_ref(), archive, now)
     }
 
     fn held_resource(
@@ -192,17 +192,22 @@ impl Space {
                 return Ok(SettledOne { lease: item.lease, result, pushed: Vec::new() });
             }
         };
+        let goes = self.goes_with_its_end(fence, &item.ending);
         // An earlier item of the same call may have taken the room of this one's follow-ups.
-        let pushed = match self.push(item.push, next_seq, archive, now) {
-            Ok(pushed) => pushed,
-            Err(_) => {
-                let result = Err(Code::QueueFull);
-                return Ok(SettledOne { lease: item.lease, result, pushed: Vec::new() });
-            }
+        let full = goes.is_some()
+            && self.check_follow_ups(&item.push, goes.as_ref(), archive, now).is_err();
+        let mut follow_ups = FollowUps::of(item.push, goes.as_ref());
+        let before = match full {
+            false => self.push(follow_ups.take_before(), next_seq, archive, now).ok(),
+            true => None,
+        };
+        let Some(before) = before else {
+            let result = Err(Code::QueueFull);
+            return Ok(SettledOne { lease: item.lease, result, pushed: Vec::new() });
         };
         let Some(lease) = self.leases.get(&fence) else {
             let result = Err(Code::LeaseLost);
-            return Ok(SettledOne { lease: item.lease, result, pushed });
+            return Ok(SettledOne { lease: item.lease, result, pushed: before });
         };
         let holder = lease.holder.clone();
         let resources: Vec<_> = item
@@ -247,37 +252,15 @@ impl Space {
             Ending::Released => End::Released,
         };
         let became = self.end_lease(fence, end, now).flatten();
+        let after = self.push(follow_ups.take_after(), next_seq, archive, now);
+        debug_assert!(after.is_ok(), "what was checked is refused: {after:?}");
+        let after = after.unwrap_or_default();
+        let pushed = follow_ups.in_order(before, after);
         let answer = SettledAs {
             state: became.map(|became| became.state),
             run_at: became.and_then(|became| became.run_at),
         };
         Ok(SettledOne { lease: item.lease, result: Ok(answer), pushed })
-    }
-
-    /// A repeated settle pushes nothing again; it shows what its jobs are.
-    fn pushed_before(
-        &self,
-        jobs: &[NewJob],
-        archive: &dyn Archive,
-        _now: Moment,
-    ) -> Vec<PushedOne> {
-        jobs.iter()
-            .filter_map(|job| {
-                let id = job.id.clone()?;
-                let seq = match self.job_by_id(id.as_str()) {
-                    Some(slot) => self.jobs[slot].seq,
-                    None => self.ended_seq(&id, archive)?,
-                };
-                Some(PushedOne {
-                    seq,
-                    id,
-                    duplicate: true,
-                    replaced: false,
-                    unasked: false,
-                    ended: None,
-                })
-            })
-            .collect()
     }
 
     /// By force: as a reap, but counted nowhere.

@@ -144,7 +144,7 @@ fn shown(
         duplicate: one.duplicate,
         replaced: one.replaced,
         unasked: one.unasked,
-        ended: one.ended.map(|ended| Box::new(ended.view(one.id))),
+        known: one.known,
     };
     pushed.into_iter().zip(states).map(one).collect()
 }

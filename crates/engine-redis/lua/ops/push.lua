@@ -113,12 +113,19 @@ function T.check_spec(spec)
   end
 end
 
--- What a push would do with one job: 'store', 'duplicate' (seq, id), 'earlier' (index), 'replace' or
--- 'revive' (seq).
-local function plan_one(job, seen_ids, seen_keys, now)
-  local seq = T.seq_of(job.id, job.b)
-  if seq and T.job(seq) then
-    return { 'duplicate', seq, job.id }
+-- What a push would do with one job: 'store' (the finished job of the same id whose time is over, or nil),
+-- 'duplicate' (seq, id), 'earlier' (index), 'replace' or 'revive' (seq). `goes`: {seq, id} of a job that is
+-- gone by the time when what has its id is stored.
+local function plan_one(job, seen_ids, seen_keys, now, goes)
+  goes = goes and goes.id == job.id and goes or nil
+  local seq = not goes and T.seq_of(job.id, job.b)
+  local there, over = seq and T.job(seq), nil
+  if there then
+    if T.is_live(there) or there.kept_until > now then
+      return { 'duplicate', seq, job.id }
+    end
+    -- No tick has forgotten it yet.
+    over = seq
   end
   if seen_ids[job.id] then
     return { 'earlier', seen_ids[job.id] }
@@ -126,23 +133,24 @@ local function plan_one(job, seen_ids, seen_keys, now)
   T.check_spec(job.spec)
   local unique = job.u
   if not unique then
-    return { 'store' }
+    return { 'store', over }
   end
   local key, on_conflict = unique[1], unique[4]
   if seen_keys[key] then
     return { 'earlier', seen_keys[key] }
   end
   local holder = T.key_holder(key)
-  if not holder or not T.key_is_held(holder, now) then
-    return { 'store' }
+  local gone = holder and goes and holder.seq == goes.seq
+  if not holder or not (holder.by_job and not gone or holder.till and holder.till > now) then
+    return { 'store', over }
   end
-  local there = T.job(holder.seq)
+  there = not gone and T.job(holder.seq)
   if on_conflict == 'k' then
     return { 'duplicate', holder.seq, holder.id }
   elseif on_conflict == 'x' then
     conflict(key, holder)
   elseif not there then
-    return { 'store' }
+    return { 'store', over }
   elseif db.see('s', there.shape).qn ~= job.q then
     conflict(key, holder)
   elseif there.state == 'r' then
@@ -187,8 +195,8 @@ local function takes_any_number(name)
   return not (queue and T.queue_settings(queue).max_waiting)
 end
 
--- Checks a push without changing anything; what is to be done with each job.
-function T.plan_push(jobs, shapes, fresh, now)
+-- Checks a push without changing anything; what is to be done with each job. `goes` as in plan_one.
+function T.plan_push(jobs, shapes, fresh, now, goes)
   local plans, seen_ids, seen_keys, waiting = {}, {}, {}, {}
   local known, takes_any = fresh and {} or T.known_ids(jobs), {}
   for index, new in ipairs(jobs) do
@@ -203,7 +211,7 @@ function T.plan_push(jobs, shapes, fresh, now)
       plan, queue = STORE, spec.q
     else
       local job = named(new, shapes)
-      plan, queue = T.at_item(index, plan_one, job, seen_ids, seen_keys, now), job.q
+      plan, queue = T.at_item(index, plan_one, job, seen_ids, seen_keys, now, goes), job.q
       if plan[1] == 'store' then
         seen_ids[job.id] = index
       end
@@ -310,7 +318,7 @@ function T.push(jobs, shapes, plans, default_retry, shown, now)
   while from <= #jobs do
     -- What is stored and has nothing unusual goes the short way, as many as stand side by side.
     local to = from
-    while not shown and to <= #jobs and plans[to][1] == 'store' and not jobs[to][6] do
+    while not shown and to <= #jobs and plans[to] == STORE and not jobs[to][6] do
       to = to + 1
     end
     if to > from then
@@ -333,6 +341,9 @@ function T.push_one(new, plan, done, default_retry, now)
   local queue = T.queue_for(new.q, now)
   local answer
   if plan[1] == 'store' then
+    if plan[2] then
+      T.forget_finished(T.job(plan[2]))
+    end
     local job = store_job(new, default_retry, now)
     answer = { seq = job.seq, id = job.id }
   elseif plan[1] == 'duplicate' then
@@ -365,7 +376,7 @@ function T.show_pushed(one)
   local job = T.job(one.seq)
   if job then
     one.job = T.show(job)
-  elseif one.key then
+  elseif one.key and not one.ended then
     local holder = T.key_holder(one.key)
     one.ended = holder and holder.seq == one.seq and holder.ended or nil
   end

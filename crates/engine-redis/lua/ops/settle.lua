@@ -48,7 +48,7 @@ local function holds_resource(lease, pool, id)
 end
 
 local function check_item(item, shapes, now)
-  local what, lease = known(item.f, item.s)
+  local what, lease, job = known(item.f, item.s)
   if what ~= 'live' then
     -- A lost lease is answered in its item, and what it says of its needs no longer matters.
     return
@@ -87,28 +87,8 @@ local function check_item(item, shapes, now)
     end
   end
   if item.push and #item.push > 0 then
-    local ok, no = pcall(T.plan_push, item.push, shapes, false, now)
-    if not ok then
-      if type(no) == 'table' and no.no then
-        local index = no.no.index
-        no.no.pointer = '/push' .. (index and '/' .. text(index) or '') .. (no.no.pointer or '')
-        no.no.index = nil
-      end
-      error(no, 0)
-    end
+    T.check_follow_ups(item.push, shapes, T.goes_with_its_end(job, item), now)
   end
-end
-
--- A repeated settle pushes nothing again; it shows what its jobs are.
-local function pushed_before(jobs)
-  local done = {}
-  for _, job in ipairs(jobs or {}) do
-    local seq = T.seq_of(job[1], job[2])
-    if seq then
-      done[#done + 1] = { seq = seq, id = job[1], dup = true }
-    end
-  end
-  return done
 end
 
 local function ending_of(item, now)
@@ -130,21 +110,16 @@ local function settle_one(item, shapes, default_retry, now)
     local before, state = lease, job
     -- Without a job both endings mean the same.
     if before == item.o or not state and item.o == 'S' then
-      return { ok = true, state = state, run_at = run_at, pushed = pushed_before(item.push) }
+      return { ok = true, state = state, run_at = run_at, pushed = T.pushed_before(item.push, now) }
     end
     return { ok = false, code = 'already_settled' }
   end
-  local pushed
+  local follow_ups
   if item.push and #item.push > 0 then
-    -- An earlier item of the same call may have taken the room of this one's follow-ups.
-    local ok, result = pcall(T.plan_push, item.push, shapes, false, now)
-    if not ok then
-      if type(result) == 'table' and result.no then
-        return { ok = false, code = 'queue_full' }
-      end
-      error(result, 0)
+    follow_ups = T.push_before_end(item, shapes, T.goes_with_its_end(job, item), default_retry, now)
+    if not follow_ups then
+      return { ok = false, code = 'queue_full' }
     end
-    pushed = T.push(item.push, shapes, result, default_retry, true, now)
   end
   T.hear_worker(lease.holder, now)
   for _, verdict in ipairs(item.resources or {}) do
@@ -160,6 +135,7 @@ local function settle_one(item, shapes, default_retry, now)
     end
   end
   local became = T.end_lease(lease, job, ending_of(item, now), now)
+  local pushed = follow_ups and T.push_after_end(follow_ups, shapes, job, default_retry, now)
   return { ok = true, state = became and became[1], run_at = became and became[2], pushed = pushed }
 end
 

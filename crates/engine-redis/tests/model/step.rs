@@ -171,10 +171,22 @@ pub enum End {
         ms: u64,
     },
     Released,
-    Cooling { ms: u64 },
-    Pausing { limit: u8, ms: u64 },
-    Spent { limit: u8, cost: u32 },
-    Pushing { job: u8 },
+    Cooling {
+        ms: u64,
+    },
+    Pausing {
+        limit: u8,
+        ms: u64,
+    },
+    Spent {
+        limit: u8,
+        cost: u32,
+    },
+    Pushing {
+        job: u8,
+    },
+    /// Pushes the id of its own job, and another.
+    Again,
 }
 
 #[derive(Clone, Debug)]
@@ -250,6 +262,7 @@ fn end() -> impl Strategy<Value = End> {
         1 => (0u8..6, 1u64..3_000).prop_map(|(limit, ms)| End::Pausing { limit, ms }),
         1 => (0u8..6, 0u32..4).prop_map(|(limit, cost)| End::Spent { limit, cost }),
         1 => (0..JOBS).prop_map(|job| End::Pushing { job }),
+        1 => Just(End::Again),
     ]
 }
 
@@ -290,6 +303,8 @@ pub fn step() -> impl Strategy<Value = Step> {
         12 => proptest::collection::vec((0u8..16, end()), 1..4).prop_map(|leases| Step::Settle { leases }),
         5 => (0u8..16, 1u8..9).prop_map(|(first, many)| Step::Finish { first, many }),
         1 => (0u8..16).prop_map(|lease| Step::Force { lease }),
+        1 => (0u8..16).prop_map(|lease| Step::Undo { lease }),
+        3 => (0u8..3).prop_map(|worker| Step::Asks { worker }),
         2 => (0..JOBS).prop_map(|job| Step::Cancel { job }),
         1 => (0..JOBS).prop_map(|job| Step::Delete { job }),
         2 => (0..JOBS).prop_map(|job| Step::Retry { job }),
@@ -303,8 +318,6 @@ pub fn step() -> impl Strategy<Value = Step> {
     let settings = prop_oneof![
         4 => (0u8..7, limit_set()).prop_map(|(limit, set)| Step::Limit { limit, set }),
         1 => (0u8..7).prop_map(|limit| Step::DropLimit { limit }),
-        1 => (0u8..16).prop_map(|lease| Step::Undo { lease }),
-        3 => (0u8..3).prop_map(|worker| Step::Asks { worker }),
         1 => (0u8..6, 1u64..4_000).prop_map(|(limit, ms)| Step::PauseLimit { limit, ms }),
         1 => (0u8..6).prop_map(|limit| Step::ResumeLimit { limit }),
         1 => (0u8..6, 0u32..3, 1u64..4_000)
