@@ -35,11 +35,15 @@ pub struct Store {
 
 impl Store {
     /// Opens what an address names, inside of a runtime. No call is made before the first is asked
-    /// for.
-    pub fn open(url: &str, namespace: Namespace) -> Result<Self, Failure> {
+    /// for. `accept_loss` is for a damaged folder.
+    pub fn open(url: &str, namespace: Namespace, accept_loss: bool) -> Result<Self, Failure> {
         let url: StoreUrl = url
             .parse()
             .map_err(|error| Failure::usage(format!("{error}")).hint("see --url and TENURE_URL"))?;
+        if accept_loss && !matches!(url, StoreUrl::File(_)) {
+            return Err(Failure::usage("--accept-loss is for a folder")
+                .hint("name it with --url file:PATH, or see `tenure serve --accept-loss`"));
+        }
         match url {
             StoreUrl::Server(server) => {
                 let token = token()?;
@@ -50,8 +54,10 @@ impl Store {
                     })?;
                 Ok(Store::of(Arc::new(remote), namespace))
             }
-            StoreUrl::Memory => Store::embedded(Location::Memory, namespace),
-            StoreUrl::File(folder) => Store::embedded(Location::Folder(folder), namespace),
+            StoreUrl::Memory => Store::embedded(Location::Memory, namespace, false),
+            StoreUrl::File(folder) => {
+                Store::embedded(Location::Folder(folder), namespace, accept_loss)
+            }
             StoreUrl::Redis(redis) => {
                 let redis = Arc::new(on_redis::Named::open(&redis)?);
                 Ok(Store { redis: Some(redis.clone()), ..Store::of(redis, namespace) })
@@ -60,10 +66,15 @@ impl Store {
     }
 
     /// A store within this process. It has the folder alone until it is closed.
-    fn embedded(location: Location, namespace: Namespace) -> Result<Self, Failure> {
+    fn embedded(
+        location: Location,
+        namespace: Namespace,
+        accept_loss: bool,
+    ) -> Result<Self, Failure> {
+        warnings();
         let fatal = Arc::new(OnceLock::new());
         let told = fatal.clone();
-        let mut options = Options::new(location);
+        let mut options = Options { accept_loss, ..Options::new(location) };
         options.on_fatal = Arc::new(move |why: &Fatal| {
             let code = u8::try_from(why.exit_code()).unwrap_or(BUG);
             // Only the first reason counts: what follows comes of it.
@@ -119,6 +130,18 @@ impl Store {
     }
 }
 
+/// What an engine in this process warns of goes to stderr.
+fn warnings() {
+    let lines = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .without_time()
+        .with_max_level(tracing::Level::WARN);
+    // A second store of this process finds it there.
+    let _ = lines.try_init();
+}
+
 /// The token; one that is empty is none.
 pub fn token() -> Result<Option<Secret>, Failure> {
     match std::env::var("TENURE_TOKEN") {
@@ -140,7 +163,11 @@ pub fn not_opened(error: &OpenError) -> Failure {
         | OpenError::Missing { .. }
         | OpenError::Frozen { .. }
         | OpenError::Unfinished { .. } => UNAVAILABLE,
-        OpenError::Folder { .. } | OpenError::Store { .. } | OpenError::Row { .. } => DISK,
+        OpenError::Folder { .. }
+        | OpenError::Store { .. }
+        | OpenError::Row { .. }
+        | OpenError::Shorter { .. }
+        | OpenError::Unreadable { .. } => DISK,
         OpenError::System(_) => NOT_STARTED,
     };
     // It says what to do next after a semicolon.

@@ -106,6 +106,7 @@ fn without_a_server_every_command_is_69_and_says_what_to_do() {
         &["workers"],
         &["stats"],
         &["--json", "audit"],
+        &["audit", "--deep"],
         &["lock", "x", "--", "true"],
         &["lock", "x", "-n", "3", "--", "true"],
         &["lease", "--need", "limit:a", "--", "true"],

@@ -15,7 +15,7 @@ pub(crate) async fn an_audit_checks_what_there_is(b: &mut Bench) {
     // What the failed one gave back goes to the next.
     b.take_all("q", 5).await;
     b.none("q").await;
-    let audit = b.ok(RunAudit).await;
+    let audit = b.ok(RunAudit::default()).await;
     assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults);
     assert!(audit.checked > 0);
 }
@@ -26,7 +26,7 @@ pub(crate) async fn an_audit_changes_nothing(b: &mut Bench) {
     let lease = b.take("q").await;
     b.none("q").await;
     let before = (b.job("j0").await, b.job("j1").await, b.limit("l").await);
-    b.ok(RunAudit).await;
+    b.ok(RunAudit::default()).await;
     assert_eq!((b.job("j0").await, b.job("j1").await, b.limit("l").await), before);
     b.settle(succeeded(&lease)).await;
     b.take_job("q", "j1").await;

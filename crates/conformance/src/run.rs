@@ -33,7 +33,7 @@ impl Case {
         bench.pass(Span::from_ms(1)).await;
         let run = tokio::time::timeout(PATIENCE, (self.run)(&mut bench)).await;
         assert!(run.is_ok(), "{} did not end within {PATIENCE:?}", self.name);
-        let audit = bench.ok(RunAudit).await;
+        let audit = bench.ok(RunAudit::default()).await;
         assert!(audit.ok && audit.faults.is_empty(), "after {}: {:?}", self.name, audit.faults);
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tenure_core::job::{JobState, JobView};
-use tenure_core::lease::SettledLease;
+use tenure_core::lease::{Explained, SettledLease};
 use tenure_core::machine::{Command, Done, Seq};
 use tenure_core::names::{JobRef, Namespace, PoolName};
 use tenure_core::refusal::{Code, Refusal};
@@ -12,7 +12,9 @@ use tenure_core::requests::{Push, Pushed, PushedId, Reply, Request, Settle, Sett
 use tenure_core::settings::ResourceView;
 use tenure_engine::{CallError, Fault};
 
+use crate::audit;
 use crate::batch::{Answer, SettledShown};
+use crate::damage::UNREADABLE;
 use crate::ids;
 use crate::inbox::Ask;
 use crate::lease_call;
@@ -120,8 +122,53 @@ pub(crate) async fn call(
             }
             _ => Err(broken(name)),
         },
+        Request::ExplainJob(explain) => {
+            let job = explain.job.clone();
+            match done(shared, ns, Request::ExplainJob(explain)).await? {
+                Done::Explained(explained) => {
+                    Ok(Reply::ExplainJob(explain_end(shared, ns, job, explained).await?))
+                }
+                _ => Err(broken(name)),
+            }
+        }
+        Request::RunAudit(audit) => match done(shared, ns, Request::RunAudit(audit)).await? {
+            Done::Audit(mut found) => {
+                if audit.deep {
+                    audit::read_all(shared, ns, &mut found).await?;
+                }
+                found.faults.extend(shared.damage.faults(ns));
+                found.ok = found.faults.is_empty();
+                Ok(Reply::RunAudit(found))
+            }
+            _ => Err(broken(name)),
+        },
         other => Err(broken(other.name())),
     }
+}
+
+/// Adds why a job failed that could not be read, which only its row knows.
+async fn explain_end(
+    shared: &Shared,
+    ns: &Namespace,
+    job: JobRef,
+    mut explained: Explained,
+) -> Result<Explained, CallError> {
+    if explained.state != JobState::Failed {
+        return Ok(explained);
+    }
+    let locate = Ask::Command(Box::new(Command::Locate(job)));
+    let Answer::Done(Done::Job(seq, state)) = shared.ask(ns, locate).await? else {
+        return Ok(explained);
+    };
+    let view = show::job(shared, ns, seq, state).await?;
+    let error = view.and_then(|view| view.error);
+    if error.is_some_and(|error| error.starts_with(UNREADABLE)) {
+        explained.summary =
+            "it failed because it is unreadable: what the store holds of it is not \
+                             what was written; `tenure audit --deep` names what is damaged"
+                .to_owned();
+    }
+    Ok(explained)
 }
 
 /// What the machine answers to a request.

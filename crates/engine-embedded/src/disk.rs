@@ -15,12 +15,14 @@ use rusqlite::config::DbConfig;
 use tenure_engine::{CallError, Fault};
 
 use crate::batch::{Answer, Batch, Pending};
+use crate::commit::Numbers;
 use crate::inbox::Ask;
 use crate::options::Fatal;
 use crate::room::full;
 use crate::shared::Shared;
 use crate::slot::Found;
 use crate::sync::Committed;
+use crate::synced::Synced;
 use crate::upkeep::{Upkeep, is_full};
 use crate::watch::Look;
 use crate::writer::{Writer, Written};
@@ -54,17 +56,21 @@ pub(crate) struct Syncing {
     last: Instant,
     /// Something was committed since.
     needed: bool,
+    /// The number of the last commit.
+    commit: u64,
+    synced: Synced,
 }
 
 impl Syncing {
-    pub(crate) fn new(log: File) -> Self {
-        Syncing { log, last: Instant::now(), needed: false }
+    pub(crate) fn new(log: File, synced: Synced) -> Self {
+        Syncing { log, last: Instant::now(), needed: false, commit: 0, synced }
     }
     fn due(&self) -> bool {
         self.needed && self.last.elapsed() >= SYNC_EVERY
     }
-    fn sync(&mut self) -> Result<(), Fatal> {
+    fn sync(&mut self, shared: &Shared) -> Result<(), Fatal> {
         self.log.sync_data().map_err(|why| Fatal::Disk(format!("it cannot be synced: {why}")))?;
+        self.synced.note(self.commit, shared.clock.now());
         self.last = Instant::now();
         self.needed = false;
         Ok(())
@@ -72,8 +78,13 @@ impl Syncing {
 }
 
 /// Runs until the slot is closed; gives the connection back, which is to be closed last of all.
-pub(crate) fn run(shared: &Arc<Shared>, conn: Connection, mut answers: Answers) -> Connection {
-    let crashed = match Writer::new(&conn) {
+pub(crate) fn run(
+    shared: &Arc<Shared>,
+    conn: Connection,
+    numbers: Numbers,
+    mut answers: Answers,
+) -> Connection {
+    let crashed = match Writer::new(&conn, numbers) {
         Ok(mut writer) => {
             let mut upkeep = Upkeep::new(&conn, &shared.files);
             upkeep.begin(&shared.room);
@@ -90,7 +101,7 @@ pub(crate) fn run(shared: &Arc<Shared>, conn: Connection, mut answers: Answers) 
         // A process that is killed does not move its log into the store either.
         let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     } else if let Some(syncing) = answers.syncing().filter(|syncing| syncing.needed) {
-        let _ = syncing.sync();
+        let _ = syncing.sync(shared);
     }
     if let Some(fatal) = moved.filter(|_| !crashed) {
         shared.stop_for(fatal);
@@ -119,7 +130,7 @@ fn write_all(
             Found::Crashed => return true,
         }
         if let Some(syncing) = answers.syncing().filter(|syncing| syncing.due())
-            && let Err(fatal) = syncing.sync()
+            && let Err(fatal) = syncing.sync(shared)
         {
             shared.stop_for(fatal);
             return refuse_all(shared);
@@ -135,8 +146,8 @@ fn write_one(
     batch: Batch,
 ) -> Result<(), Fatal> {
     let Batch { number, rows, last_seq, answers } = batch;
-    let has_rows = !rows.is_empty();
-    if has_rows {
+    let mut commit = None;
+    if !rows.is_empty() {
         let mut done = writer.write(&rows, last_seq);
         // What the machine knows already must be written, so room is made for it. Each of these gives
         // something up or ends.
@@ -144,7 +155,8 @@ fn write_one(
             done = writer.write(&rows, last_seq);
         }
         match done {
-            Ok(()) => {
+            Ok(number) => {
+                commit = Some(number);
                 let written = Written::of(rows);
                 shared.bodies.put(written.new, &written.changed);
                 shared.data.committed(written.data.iter());
@@ -163,11 +175,15 @@ fn write_one(
     shared.committed.store(number, Ordering::Release);
     match how {
         Answers::AfterSync(sync) => {
-            let committed = Committed { number, rows: has_rows, answers };
+            let committed = Committed { number, commit, answers };
             // Whoever asked sees that the thread is gone; why was told by it.
             return sync.send(committed).map_err(|_| Fatal::Disk("its sync has ended".to_owned()));
         }
-        Answers::SyncedLater(syncing) => syncing.needed |= has_rows,
+        Answers::SyncedLater(syncing) => {
+            if let Some(commit) = commit {
+                (syncing.needed, syncing.commit) = (true, commit);
+            }
+        }
         Answers::AfterCommit => {}
     }
     if let Err(fatal) = shared.look(Look::BeforeAnswer) {

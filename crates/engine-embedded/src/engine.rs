@@ -15,7 +15,9 @@ use tenure_engine::{CallFuture, Engine, Health};
 
 use crate::batch::Answer;
 use crate::call;
+use crate::commit::Numbers;
 use crate::copy;
+use crate::damage::Damage;
 use crate::disk::{self, Answers, Syncing};
 use crate::error::OpenError;
 use crate::folder::Folder;
@@ -26,9 +28,10 @@ use crate::reserve::Reserve;
 use crate::schema;
 use crate::shared::Shared;
 use crate::shelf::Shelf;
-use crate::start;
+use crate::start::{self, Start};
 use crate::state::{Ended, State};
 use crate::sync;
+use crate::synced::{self, Synced};
 use crate::upkeep::Upkeep;
 
 /// Threads that read for answers. They mostly find what they read in memory.
@@ -55,17 +58,28 @@ impl Embedded {
         let folder = Folder::open(&options.location)?;
         let conn = open_writer(&folder, &options)?;
         copy::refuse_marked(&conn, &folder)?;
+        let numbers = start::numbers(&conn, &folder)?;
+        let now = options.clock.now();
+        let log = log(&folder, &options, numbers)?;
         let reader =
             || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
-        let mut shelf = Shelf::new(reader()?);
-        let now = options.clock.now();
-        let machine = start::restore(&conn, &folder, options.config, &mut shelf, now)?;
-        let log = log(&folder, &options)?;
+        let damage = Arc::new(Damage::default());
+        let mut shelf = Shelf::new(reader()?, damage.clone());
+        let start = Start {
+            conn: &conn,
+            folder: &folder,
+            numbers,
+            config: options.config,
+            accept_loss: options.accept_loss,
+            now,
+        };
+        let machine = start.restore(&mut shelf, &damage)?;
+        schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
         let watch = folder.watch()?;
         let readers: Vec<_> = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let system = |why: std::io::Error| OpenError::System(why.to_string());
         let readers = Readers::start(readers).map_err(system)?;
-        let shared = Arc::new(Shared::new(&options, folder, watch, readers));
+        let shared = Arc::new(Shared::new(&options, folder, watch, readers, damage));
         let wake = Arc::downgrade(&shared);
         shared.clock.on_move(Arc::new(move || {
             if let Some(shared) = wake.upgrade() {
@@ -75,12 +89,14 @@ impl Embedded {
         Upkeep::new(&conn, &shared.files).begin(&shared.room);
         let (answers, sync) = match (log, options.durability) {
             (None, _) => (Answers::AfterCommit, None),
-            (Some(log), Durability::Everysec) => (Answers::SyncedLater(Syncing::new(log)), None),
-            (Some(log), Durability::Always) => {
+            (Some((log, synced)), Durability::Everysec) => {
+                (Answers::SyncedLater(Syncing::new(log, synced)), None)
+            }
+            (Some((log, synced)), Durability::Always) => {
                 let (to_sync, committed) = sync::way();
                 let shared = shared.clone();
                 let thread = spawn("tenure-sync", move || {
-                    let syncs = AssertUnwindSafe(|| sync::run(&shared, &log, &committed));
+                    let syncs = AssertUnwindSafe(|| sync::run(&shared, &log, synced, &committed));
                     if let Err(panic) = catch_unwind(syncs) {
                         shared.stop_for(Fatal::Bug(words(&*panic)));
                     }
@@ -92,7 +108,7 @@ impl Embedded {
         let disk = {
             let shared = shared.clone();
             spawn("tenure-disk", move || {
-                let writes = AssertUnwindSafe(|| disk::run(&shared, conn, answers));
+                let writes = AssertUnwindSafe(|| disk::run(&shared, conn, numbers, answers));
                 let ended = catch_unwind(writes);
                 let told = |panic: Box<dyn std::any::Any + Send>| {
                     shared.slot.crash();
@@ -245,13 +261,22 @@ fn open_writer(folder: &Folder, options: &Options) -> Result<Connection, OpenErr
     }
 }
 
-/// What is to be synced; nothing if the store goes with the process.
-fn log(folder: &Folder, options: &Options) -> Result<Option<File>, OpenError> {
+/// What is to be synced, and how far it is; nothing if the store goes with the process. A log that
+/// has lost something is refused.
+fn log(
+    folder: &Folder,
+    options: &Options,
+    numbers: Numbers,
+) -> Result<Option<(File, Synced)>, OpenError> {
     if options.location == Location::Memory {
         return Ok(None);
     }
+    synced::check(folder, numbers.commit, options.accept_loss)?;
     let failed = |why| OpenError::Folder { folder: folder.path().to_owned(), why };
-    Ok(Some(File::open(folder.log()).map_err(failed)?))
+    let log = File::open(folder.log()).map_err(failed)?;
+    log.sync_data().map_err(failed)?;
+    let synced = synced::open(folder, numbers, options.clock.now())?;
+    Ok(Some((log, synced)))
 }
 
 /// What a panic said.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use tenure_core::time::Moment;
+
 /// Why a store cannot be opened.
 #[derive(Debug)]
 pub enum OpenError {
@@ -47,6 +49,24 @@ pub enum OpenError {
         folder: PathBuf,
         /// Which.
         why: String,
+    },
+    /// Commits that were synced are not there.
+    Shorter {
+        /// The folder.
+        folder: PathBuf,
+        /// The last commit that is there.
+        commit: u64,
+        /// The last commit that was synced.
+        synced: u64,
+        /// When that was.
+        at: Moment,
+    },
+    /// More jobs cannot be read than a damaged page explains.
+    Unreadable {
+        /// The folder.
+        folder: PathBuf,
+        /// How many.
+        jobs: usize,
     },
     /// There is no store.
     Missing {
@@ -100,7 +120,21 @@ impl fmt::Display for OpenError {
             ),
             OpenError::Row { folder, why } => write!(
                 f,
-                "the store in {folder:?} is damaged: {why}; restore the folder from a backup"
+                "the store in {folder:?} is damaged: {why}; restore the folder from a backup, or \
+                 go on without what cannot be read: --accept-loss"
+            ),
+            OpenError::Shorter { folder, commit, synced, at } => write!(
+                f,
+                "the store in {folder:?} has lost what was written to it: it ends at commit \
+                 {commit}, and up to commit {synced} ({at}) all was synced and may have been \
+                 answered: the last {} are missing, because the log is damaged or the folder is an \
+                 older copy; restore it, or go on without them: --accept-loss",
+                synced.saturating_sub(*commit)
+            ),
+            OpenError::Unreadable { folder, jobs } => write!(
+                f,
+                "{jobs} jobs of the store in {folder:?} cannot be read; restore the folder from a \
+                 backup, or go on without what cannot be read: --accept-loss"
             ),
             OpenError::Missing { folder } => write!(
                 f,

@@ -19,6 +19,7 @@ use crate::watch::Watch;
 
 const DATABASE: &str = "tenure.db";
 const LOCK: &str = "lock";
+const SYNCED: &str = "synced";
 const MEMORY_PREFIX: &str = "tenure-memory-";
 
 /// A lock that was just let go of may be held for a moment yet, by a child that this process or the
@@ -114,6 +115,10 @@ impl Folder {
         }
         let failed = |why| OpenError::Folder { folder: self.path.clone(), why };
         Watch::over(files).map(Some).map_err(failed)
+    }
+    /// How far the log was synced; see `synced`.
+    pub(crate) fn synced(&self) -> PathBuf {
+        self.path.join(SYNCED)
     }
     /// What the store takes on disk.
     pub(crate) fn bytes(&self) -> u64 {

@@ -7,19 +7,23 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use tenure_core::job::{JobState, JobView};
-use tenure_core::lease::{Fence, LeaseView, Leased as LeasedAnswer, LeasedResource};
+use tenure_core::lease::{
+    Ending, Fence, LeaseView, Leased as LeasedAnswer, LeasedResource, ResourceVerdict, SettleItem,
+    Verdict,
+};
 use tenure_core::machine::facts::Grant;
-use tenure_core::machine::{Seq, StoredJob, TakerId};
-use tenure_core::names::Namespace;
-use tenure_core::requests::Lease;
+use tenure_core::machine::{Command, Seq, StoredJob, TakerId};
+use tenure_core::names::{Namespace, PoolName, ResourceId};
+use tenure_core::requests::{Lease, Request, Settle};
 use tenure_core::secret::Json;
 use tenure_engine::{CallError, Fault};
 use tokio::sync::oneshot;
 
 use crate::batch::{Answer, Leased};
 use crate::bodies::Body;
+use crate::damage::UNREADABLE;
 use crate::inbox::Ask;
-use crate::rows;
+use crate::rows::{self, Data, Found};
 use crate::shared::Shared;
 use crate::show;
 
@@ -76,20 +80,71 @@ pub(crate) async fn lease(
     };
     guard.fresh = fresh;
     let mut answer = granted.answer;
-    answer.leases = filled(&guard.shared, &guard.namespace, granted.grants, lives).await?;
+    let (leases, damaged) = filled(&guard.shared, &guard.namespace, granted.grants, lives).await?;
+    answer.leases = leases;
+    if !damaged.is_empty() {
+        end_damaged(&guard.shared, &guard.namespace, damaged).await?;
+    }
     guard.fresh.clear();
     Ok(answer)
 }
 
-/// Grants with their payloads and data.
+/// A lease that cannot be handed out, and what of it is damaged.
+type Damaged = (LeaseView, Part);
+
+/// Ends leases that cannot be handed out, so that nobody waits behind them: a job that cannot be read
+/// has failed for good, and a resource whose data cannot be read is banned, while its job goes on with
+/// another.
+async fn end_damaged(
+    shared: &Shared,
+    namespace: &Namespace,
+    damaged: Vec<Damaged>,
+) -> Result<(), CallError> {
+    let mut settle = Vec::with_capacity(damaged.len());
+    for (lease, part) in damaged {
+        let Some(id) = lease.lease else { continue };
+        let mut item = SettleItem {
+            lease: id,
+            ending: Ending::Released,
+            resources: Vec::new(),
+            limits: Vec::new(),
+            push: Vec::new(),
+        };
+        match part {
+            Part::Job(seq, sentence) => {
+                shared.damage.note(
+                    Some(namespace),
+                    seq,
+                    format!("{sentence}; it ended as failed, and did not run"),
+                );
+                let error = UNREADABLE.to_owned();
+                item.ending = Ending::Failed { error, retry_in: None, last: true };
+            }
+            Part::Resource(pool, id) => {
+                tracing::error!(
+                    "the data of resource {:?} of pool {:?} is not what was written: it is banned",
+                    id.as_str(),
+                    pool.as_str()
+                );
+                let verdict = Verdict::Ban { reason: Some(UNREADABLE.to_owned()) };
+                item.resources.push(ResourceVerdict { pool, id, verdict });
+            }
+        }
+        settle.push(item);
+    }
+    let settle = Command::Request(Request::Settle(Settle { settle }));
+    shared.ask(namespace, Ask::Command(Box::new(settle))).await.map(drop)
+}
+
+/// Grants with their payloads and data, and those that cannot be read.
 async fn filled(
     shared: &Shared,
     namespace: &Namespace,
     grants: Vec<Grant>,
     lives: Vec<Option<Vec<u8>>>,
-) -> Result<Vec<LeaseView>, CallError> {
+) -> Result<(Vec<LeaseView>, Vec<Damaged>), CallError> {
     if grants.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     let seqs: Vec<Option<Seq>> = grants
         .iter()
@@ -117,25 +172,29 @@ async fn filled(
         leases.push(lease);
     }
     if unread.is_empty() {
-        return Ok(leases);
+        return Ok((leases, Vec::new()));
     }
     let ns = namespace.clone();
     let changes = shared.data.changes();
     let looked: Vec<usize> = unread.iter().map(|(n, _)| *n).collect();
     let read = shared.read(move |conn| read(conn, &ns, leases, unread)).await?;
     let looked = looked.into_iter().filter_map(|n| read.get(n));
-    for resource in looked.flat_map(|(lease, _)| &lease.resources) {
-        let key = (namespace.clone(), resource.pool.clone(), resource.id.clone());
-        shared.data.found(changes, key, resource.data.clone());
+    for (lease, _) in looked.filter(|(_, whole)| matches!(whole, Whole::Yes)) {
+        for resource in &lease.resources {
+            let key = (namespace.clone(), resource.pool.clone(), resource.id.clone());
+            shared.data.found(changes, key, resource.data.clone());
+        }
     }
-    read.into_iter()
-        .filter_map(|(lease, whole)| match whole {
-            Whole::Yes => Some(Ok(lease)),
+    let (mut leases, mut damaged) = (Vec::with_capacity(read.len()), Vec::new());
+    for (lease, whole) in read {
+        match whole {
+            Whole::Yes => leases.push(lease),
             // The lease ended and its job was forgotten while this was read.
-            Whole::Gone => None,
-            Whole::Unreadable(seq) => Some(Err(show::unreadable(seq))),
-        })
-        .collect()
+            Whole::Gone => {}
+            Whole::Damaged(part) => damaged.push((lease, part)),
+        }
+    }
+    Ok((leases, damaged))
 }
 
 /// Fills in what is known; whether that is all.
@@ -171,11 +230,18 @@ fn fresh_view(seq: Seq, body: Body, life: Vec<u8>) -> Option<JobView> {
     job.view(JobState::Running)
 }
 
+/// What of a lease is damaged.
+enum Part {
+    /// Its job, and how that is told.
+    Job(Seq, String),
+    Resource(PoolName, ResourceId),
+}
+
 /// Whether a lease could be filled.
 enum Whole {
     Yes,
     Gone,
-    Unreadable(Seq),
+    Damaged(Part),
 }
 
 /// What of a lease is in rows: the job's number, and its life as of the grant.
@@ -191,22 +257,50 @@ fn read(
     for (n, job) in unread {
         let Some((lease, whole)) = leases.get_mut(n) else { continue };
         for resource in &mut lease.resources {
-            let data = show::data(conn, namespace, &resource.pool, &resource.id)?;
-            resource.data = data.unwrap_or_else(Json::null);
+            let key = (namespace.as_str(), resource.pool.as_str(), resource.id.as_str());
+            match rows::data(conn, key)? {
+                Data::Known(data) => resource.data = data,
+                Data::Gone => resource.data = Json::null(),
+                Data::Unreadable => {
+                    let (pool, id) = (resource.pool.clone(), resource.id.clone());
+                    *whole = Whole::Damaged(Part::Resource(pool, id));
+                }
+            }
         }
         let Some((seq, life)) = job else { continue };
-        let Some(mut row) = rows::job(conn, namespace, seq, true)? else {
-            *whole = Whole::Gone;
-            continue;
+        let damaged =
+            |id: Option<&str>, part| Whole::Damaged(Part::Job(seq, show::damaged(seq, id, part)));
+        let mut row = match rows::job(conn, namespace, seq, true)? {
+            Found::Job(row) => *row,
+            Found::Gone => {
+                *whole = Whole::Gone;
+                continue;
+            }
+            Found::Unreadable => {
+                *whole = damaged(None, "row");
+                continue;
+            }
         };
+        match row.unreadable {
+            Some("row") => {
+                *whole = damaged(None, "row");
+                continue;
+            }
+            Some("payload") => {
+                *whole = damaged(Some(row.job.id.as_str()), "payload");
+                continue;
+            }
+            // The job can be run without what it says of its past.
+            _ => {}
+        }
         if let Some(life) = life {
             // The row may have moved on since; the holder is told what it was granted.
-            row.life = life;
-            row.state = JobState::Running;
+            row.job.life = life;
+            row.job.state = JobState::Running;
         }
-        match row.view(JobState::Ready) {
+        match row.shown().view(JobState::Ready) {
             Some(view) => lease.job = Some(view),
-            None => *whole = Whole::Unreadable(seq),
+            None => *whole = damaged(None, "row"),
         }
     }
     Ok(leases)

@@ -14,11 +14,14 @@
 //!
 //! Nothing here decides anything about jobs: the rules are in `tenure-core`.
 
+mod audit;
 mod batch;
 mod bodies;
 mod call;
+mod commit;
 mod compact;
 mod copy;
+mod damage;
 mod data;
 mod disk;
 mod engine;
@@ -44,8 +47,11 @@ mod show;
 mod slot;
 mod start;
 mod state;
+mod sums;
 mod sync;
+mod synced;
 mod upkeep;
+mod walk;
 mod watch;
 mod writer;
 

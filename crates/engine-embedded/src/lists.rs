@@ -14,7 +14,7 @@ use tenure_engine::{CallError, Fault};
 
 use crate::batch::Answer;
 use crate::inbox::Ask;
-use crate::rows::{self, JOBS, STORED};
+use crate::rows::{self, JOBS, JobRow, STORED, is_damage, or_none};
 use crate::shared::Shared;
 
 /// A filter as rows are compared with it.
@@ -40,13 +40,13 @@ impl Sieve {
         !self.states.is_empty() && self.states.iter().all(|state| *state >= least)
     }
 
-    /// Whether the row, with the columns of [`STORED`] and the queue behind them, matches.
+    /// Whether the row, with the columns of [`STORED`], matches.
     fn lets(&self, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
         if !self.states.is_empty() && !self.states.contains(&row.get(3)?) {
             return Ok(false);
         }
         if let Some(queue) = &self.filter.queue
-            && row.get_ref(11)?.as_str()? != queue.as_str()
+            && row.get_ref(rows::QUEUE)?.as_str()? != queue.as_str()
         {
             return Ok(false);
         }
@@ -81,40 +81,57 @@ struct Looked<T> {
 }
 
 /// Looks at rows below `before`, newest first, until `max` match, `scan` were looked at, or what was
-/// found fills a page: `take` says how many bytes each brings.
+/// found fills a page: `take` says how many bytes each brings. A row that cannot be read is left out: the
+/// others are shown.
 fn look<T>(
     conn: &Connection,
     namespace: &Namespace,
     sieve: &Sieve,
     before: Seq,
     (max, scan): (usize, usize),
-    mut take: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<(T, usize)>,
+    mut take: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<Option<(T, usize)>>,
 ) -> rusqlite::Result<Looked<T>> {
     let unwell = if sieve.is_unwell() { "AND state >= 6" } else { "" };
     let sql = format!(
-        "SELECT {STORED}, queue FROM {JOBS}
+        "SELECT {STORED} FROM {JOBS}
          WHERE life.seq < ?1 AND ns = ?2 {unwell} ORDER BY life.seq DESC"
     );
     let mut all = conn.prepare_cached(&sql)?;
-    let before = i64::try_from(before).unwrap_or(i64::MAX);
-    let mut rows = all.query(params![before, namespace.as_str()])?;
+    let mut before = i64::try_from(before).unwrap_or(i64::MAX);
     let mut found = Vec::new();
     let mut last = None;
     let (mut looked, mut bytes) = (0, 0);
-    while let Some(row) = rows.next()? {
-        // There is a row after the last one that counts, so there is a next page.
-        if found.len() == max || looked == scan || bytes >= PAGE_BYTES_FULL {
-            return Ok(Looked { found, last, is_full: bytes >= PAGE_BYTES_FULL });
-        }
-        looked += 1;
-        last = Some(rows::seq(row, 0)?);
-        if sieve.lets(row)? {
-            let (one, its) = take(row)?;
-            found.push(one);
-            bytes += its;
-        }
+    loop {
+        let mut rows = all.query(params![before, namespace.as_str()])?;
+        let broken = loop {
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(Looked { found, last: None, is_full: false }),
+                Err(why) if is_damage(&why) => break last,
+                Err(why) => return Err(why),
+            };
+            // There is a row after the last one that counts, so there is a next page.
+            if found.len() == max || looked == scan || bytes >= PAGE_BYTES_FULL {
+                return Ok(Looked { found, last, is_full: bytes >= PAGE_BYTES_FULL });
+            }
+            looked += 1;
+            last = Some(rows::seq(row, 0)?);
+            if or_none(sieve.lets(row))?.unwrap_or(false)
+                && let Some((one, its)) = take(row)?
+            {
+                found.push(one);
+                bytes += its;
+            }
+        };
+        // Behind the row that cannot be read.
+        let from = broken.map_or(before, |seq| seq as i64);
+        let mut next = conn.prepare_cached("SELECT max(seq) FROM life WHERE seq < ?1")?;
+        let skipped: Option<i64> = or_none(next.query_row([from], |row| row.get(0)))?.flatten();
+        let Some(skipped) = skipped else {
+            return Ok(Looked { found, last: None, is_full: false });
+        };
+        (before, last) = (skipped, Some(skipped as Seq));
     }
-    Ok(Looked { found, last: None, is_full: false })
 }
 
 fn cursor_of(list: &ListJobs) -> Result<Seq, CallError> {
@@ -147,11 +164,12 @@ pub(crate) async fn list(
             .read(move |conn| {
                 let bounds = (wanted, left);
                 let looked = look(conn, &ns, &sieve, before, bounds, |row| {
-                    let mut job = rows::stored(row, full)?;
+                    let Some(mut row) = rows::stored(row, full)? else { return Ok(None) };
+                    let job = &mut row.job;
                     job.errors = rows::errors(conn, job.seq)?;
                     let texts = [&job.payload, &job.result, &job.progress].map(Option::as_ref);
                     let bytes = shown_bytes(texts, &job.errors, &job.labels);
-                    Ok((job, bytes))
+                    Ok(Some((row, bytes)))
                 })?;
                 Ok((looked, sieve))
             })
@@ -185,9 +203,11 @@ async fn add(
     shared: &Shared,
     namespace: &Namespace,
     sieve: &Sieve,
-    found: Vec<StoredJob>,
+    found: Vec<JobRow>,
     items: &mut Vec<JobView>,
 ) -> Result<(), CallError> {
+    let shown = |row| crate::show::shown_row(shared, namespace, row);
+    let found: Vec<StoredJob> = found.into_iter().map(shown).collect();
     let waiting = found.iter().filter(|job| job.state == JobState::Ready).map(|job| job.seq);
     let mut states = states_of(shared, namespace, waiting.collect()).await?.into_iter();
     for job in found {
@@ -201,8 +221,8 @@ async fn add(
                 continue;
             }
         }
-        let seq = job.seq;
-        items.push(job.view(state).ok_or_else(|| crate::show::unreadable(seq))?);
+        // What cannot be shown at all was noted.
+        items.extend(job.view(state));
     }
     Ok(())
 }
@@ -264,7 +284,8 @@ pub(crate) async fn many(
             .read(move |conn| {
                 let bounds = (wanted, LIST_SCAN_MAX);
                 let looked = look(conn, &ns, &sieve, before, bounds, |row| {
-                    Ok(((rows::seq(row, 0)?, rows::state_of(row.get(3)?)?), 0))
+                    let read = || Ok((rows::seq(row, 0)?, rows::state_of(row.get(3)?)?));
+                    Ok(or_none(read())?.map(|job| (job, 0)))
                 })?;
                 Ok((looked, sieve))
             })

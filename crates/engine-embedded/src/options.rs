@@ -84,6 +84,9 @@ pub struct Options {
     /// The folder may take so many bytes; pushes are refused as `store_full` before that. `None`: as many
     /// as the file system has. Whatever the bound, what settles, cancels and deletes is taken.
     pub max_bytes: Option<u64>,
+    /// Opens a store that has lost commits which were synced, or rows that cannot be read, without
+    /// them. Starts as `false`: such a store is refused.
+    pub accept_loss: bool,
     /// The store may take so many pages of 4 KiB, and is full then; for tests. `None`: no bound.
     pub page_max: Option<u32>,
 }
@@ -99,6 +102,7 @@ impl Options {
             on_fatal: Arc::new(|_| {}),
             body_bytes: 32 << 20,
             max_bytes: None,
+            accept_loss: false,
             page_max: None,
         }
     }

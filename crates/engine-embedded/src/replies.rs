@@ -38,9 +38,10 @@ pub(crate) fn maker(request: &Request) -> Option<Maker> {
         | Q::CoolResource(_)
         | Q::BanResource(_)
         | Q::RestoreResource(_)
-        | Q::GetStats(_) => return None,
+        | Q::GetStats(_)
+        | Q::RunAudit(_)
+        | Q::ExplainJob(_) => return None,
         Q::DeleteJob(_) => maker!(D::Nothing => R::DeleteJob(())),
-        Q::ExplainJob(_) => maker!(D::Explained(explained) => R::ExplainJob(explained)),
         Q::Extend(_) => maker!(D::Extended(extended) => R::Extend(extended)),
         Q::ListLeases(_) => maker!(D::Leases(leases) => R::ListLeases(leases)),
         Q::ForceLease(_) => maker!(D::Nothing => R::ForceLease(())),
@@ -67,6 +68,5 @@ pub(crate) fn maker(request: &Request) -> Option<Maker> {
         Q::SyncResources(_) => maker!(D::Synced(synced) => R::SyncResources(synced)),
         Q::DeleteResource(_) => maker!(D::Nothing => R::DeleteResource(())),
         Q::ListWorkers(_) => maker!(D::Workers(workers) => R::ListWorkers(workers)),
-        Q::RunAudit(_) => maker!(D::Audit(audit) => R::RunAudit(audit)),
     })
 }

@@ -4,12 +4,17 @@
 //! goes from one number to the next; all steps that are needed run in one transaction. `store` keeps
 //! its form for ever, so that any release can say who wrote a newer one.
 
+use std::sync::OnceLock;
+
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::compact;
 use crate::error::OpenError;
 use crate::folder::Folder;
 use crate::options::{Location, Options};
+use crate::sums;
+use crate::synced;
 
 /// Marks the file as ours: "tnre".
 const APPLICATION: i64 = 0x746e_7265;
@@ -100,6 +105,63 @@ pub(crate) const STEPS: &[Step] = &[
     "
     -- A life ends with the length of a row of undelivered leases, a lease with whose it is and whether
     -- it began its job; `lost` of an error may be 2, undelivered. Older rows are read as they are.
+    -- Every row has a checksum, and so has each text that is written apart from its row; see `sums`.
+    -- They stand before what may be long, so that a start reads no payload. Old rows get theirs here,
+    -- so a row without one is damaged.
+    ALTER TABLE job RENAME TO job_2;
+    CREATE TABLE job(
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL,
+        queue TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        shape BLOB NOT NULL,
+        labels TEXT,
+        sum INTEGER NOT NULL,
+        payload_sum INTEGER NOT NULL,
+        payload TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO job
+        SELECT job_2.seq, id, queue, kind, shape, labels,
+            row_sum('job', job_2.seq, ns, id, queue, kind, shape, labels),
+            text_sum('payload', job_2.seq, payload), payload
+        FROM job_2 JOIN life ON life.seq = job_2.seq ORDER BY job_2.seq;
+    DROP TABLE job_2;
+
+    ALTER TABLE life RENAME TO life_2;
+    DROP INDEX life_over;
+    DROP INDEX life_unwell;
+    CREATE TABLE life(
+        seq INTEGER PRIMARY KEY,
+        ns TEXT NOT NULL,
+        state INTEGER NOT NULL,
+        until INTEGER,
+        class INTEGER,
+        bytes INTEGER,
+        life BLOB NOT NULL,
+        sum INTEGER NOT NULL,
+        error TEXT,
+        error_sum INTEGER,
+        progress TEXT,
+        progress_sum INTEGER,
+        result_sum INTEGER,
+        result TEXT
+    ) STRICT;
+    INSERT INTO life
+        SELECT seq, ns, state, until, class, bytes, life,
+            row_sum('life', seq, state, until, class, bytes, life),
+            error, text_sum('error', seq, error), progress, text_sum('progress', seq, progress),
+            text_sum('result', seq, result), result
+        FROM life_2 ORDER BY seq;
+    DROP TABLE life_2;
+    CREATE INDEX life_over ON life(ns, class, until) WHERE until IS NOT NULL;
+    CREATE INDEX life_unwell ON life(seq) WHERE state >= 6;
+
+    ALTER TABLE job_error ADD COLUMN sum INTEGER;
+    UPDATE job_error SET sum = row_sum('job_error', seq, n, attempt, at, error, lost);
+    ALTER TABLE row ADD COLUMN sum INTEGER;
+    UPDATE row SET sum = row_sum('row', ns, kind, key, value);
+    ALTER TABLE resource_data ADD COLUMN sum INTEGER;
+    UPDATE resource_data SET sum = row_sum('resource_data', ns, pool, id, data);
 ",
 ];
 
@@ -114,6 +176,8 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(folder.database(), flags).map_err(failed)?;
+    // A store that is refused is left as it is, with its log.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
     check_ours(&conn, folder)?;
     // A commit appends to the log, which is synced by us: see `sync`. SQLite still syncs around the
     // moves from the log into the store.
@@ -150,12 +214,44 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
             format!("its log mode is {mode:?}, and \"wal\" cannot be had on this file system");
         return Err(OpenError::Store { folder: folder.path().to_owned(), why });
     }
+    let format: i64 =
+        conn.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+    if format == 0 {
+        // With its log a whole store may be gone; a new one would be made in its place.
+        synced::check(folder, 0, options.accept_loss)?;
+    }
     migrate(&mut conn, folder, STEPS, env!("CARGO_PKG_VERSION"))?;
+    if tables(&conn).map_err(failed)? != *expected().map_err(failed)? {
+        let why = format!("its tables are not those of format {}", STEPS.len());
+        return Err(OpenError::Store { folder: folder.path().to_owned(), why });
+    }
+    // A change of a job computes the checksum of its row anew.
+    sums::register(&conn).map_err(failed)?;
     compact::make_shrinkable(&conn, folder).map_err(failed)?;
     if let Some(pages) = options.page_max {
         conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map_err(failed)?;
     }
     Ok(conn)
+}
+
+/// How the tables and indexes are declared. A bit that flips there changes what a row means.
+fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut all = conn.prepare("SELECT coalesce(sql, '') FROM sqlite_schema ORDER BY name")?;
+    all.query_map([], |row| row.get(0))?.collect()
+}
+
+/// What [`tables`] says of a store of this release.
+fn expected() -> rusqlite::Result<&'static Vec<String>> {
+    static EXPECTED: OnceLock<Vec<String>> = OnceLock::new();
+    if EXPECTED.get().is_none() {
+        let conn = Connection::open_in_memory()?;
+        sums::register(&conn)?;
+        for step in STEPS {
+            conn.execute_batch(step)?;
+        }
+        let _ = EXPECTED.set(tables(&conn)?);
+    }
+    Ok(EXPECTED.get_or_init(Vec::new))
 }
 
 /// Some pragmas answer a row and some do not.
@@ -164,6 +260,11 @@ fn no_rows(why: rusqlite::Error) -> rusqlite::Result<()> {
         rusqlite::Error::QueryReturnedNoRows => Ok(()),
         other => Err(other),
     }
+}
+
+/// The store is not refused: its log goes into it when the last connection is closed.
+pub(crate) fn may_move_log(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }
 
 /// A connection that can only read.
@@ -221,6 +322,7 @@ pub(crate) fn migrate(
         return Ok(());
     }
     let mut step = || -> rusqlite::Result<()> {
+        sums::register(conn)?;
         let todo = steps.get(format as usize..).unwrap_or_default();
         let step = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         for sql in todo {
@@ -249,6 +351,45 @@ mod tests {
         check_ours(&conn, &folder).unwrap();
         migrate(&mut conn, &folder, steps, "1.0.0").unwrap();
         (dir, folder, conn)
+    }
+
+    #[test]
+    fn rows_of_an_older_store_get_their_checksums() {
+        let (_dir, folder, mut conn) = made(&STEPS[..2]);
+        conn.execute_batch(
+            "INSERT INTO job(seq, id, queue, kind, shape, payload)
+                 VALUES(1, 'i', 'q', 'k', x'00', '{}');
+             INSERT INTO life(seq, ns, state, life, error) VALUES(1, 'main', 2, x'01', 'e');
+             INSERT INTO row VALUES('main', 'queue', 'q', '{}');
+             INSERT INTO store VALUES('last_seq', '9');",
+        )
+        .unwrap();
+        migrate(&mut conn, &folder, STEPS, "2.0.0").unwrap();
+        let sums: (i64, i64, i64, i64, Option<i64>) = conn
+            .query_row(
+                "SELECT job.sum, payload_sum, life.sum, error_sum, result_sum FROM job, life",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
+            )
+            .unwrap();
+        let job = sums::JobSum {
+            seq: 1,
+            namespace: "main",
+            id: "i",
+            queue: "q",
+            kind: "k",
+            shape: &[0],
+            labels: None,
+        };
+        let life =
+            sums::LifeSum { seq: 1, state: 2, until: None, class: None, bytes: None, life: &[1] };
+        let text = |column: sums::JobText, text: &str| column.sum(1, text.as_bytes());
+        let error = text(sums::JobText::Error, "e");
+        let payload = text(sums::JobText::Payload, "{}");
+        assert_eq!(sums, (job.sum(), payload, life.sum(), error, None));
+        let row: i64 = conn.query_row("SELECT sum FROM row", [], |row| row.get(0)).unwrap();
+        assert_eq!(row, sums::row_sum("main", "queue", "q", "{}"));
+        assert_eq!(crate::commit::Numbers::read(&conn).unwrap().unwrap().last_seq, 9);
     }
 
     const FIRST: &[Step] = &[STEPS[0]];

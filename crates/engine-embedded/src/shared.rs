@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::batch::Answer;
 use crate::bodies::Bodies;
+use crate::damage::Damage;
 use crate::data::KnownData;
 use crate::folder::{Files, Folder};
 use crate::inbox::{Ask, Envelope, Inbox};
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub data: KnownData,
     pub readers: Readers,
     pub room: Room,
+    /// What cannot be read.
+    pub damage: Arc<Damage>,
     pub clock: Arc<dyn Clock>,
     pub config: Config,
     /// The number of the last batch that is committed: whoever reads may see it.
@@ -64,6 +67,7 @@ impl Shared {
         folder: Folder,
         watch: Option<Watch>,
         readers: Readers,
+        damage: Arc<Damage>,
     ) -> Self {
         Shared {
             inbox: Inbox::default(),
@@ -72,6 +76,7 @@ impl Shared {
             data: KnownData::new(DATA_BYTES),
             readers,
             room: Room::new(options.max_bytes),
+            damage,
             clock: options.clock.clone(),
             config: options.config,
             committed: AtomicU64::new(0),

@@ -5,8 +5,9 @@
 //! For whatever is in it the overlay is right and the disk is not asked; it is dropped batch by
 //! batch, after their commits.
 
-use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tenure_core::job::JobState;
@@ -16,8 +17,9 @@ use tenure_core::names::{JobId, Namespace};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 
+use crate::damage::{Damage, job_name};
 use crate::finished::FinishedIds;
-use crate::rows::{ARCHIVED, JOBS, archived, moment_number};
+use crate::rows::{self, ARCHIVED, Data, JOBS, archived, is_damage, moment_number};
 use crate::writer::class_number;
 
 /// A finished job that is on its way to the disk.
@@ -49,12 +51,20 @@ pub(crate) struct Shelf {
     /// What was handed out in this step: only of these can the step take any away.
     handed: RefCell<HashMap<Seq, (Namespace, JobId)>>,
     failure: RefCell<Option<String>>,
+    damage: Arc<Damage>,
+    /// Rows that were found damaged: they are left where they are, and not asked for again.
+    unreadable: RefCell<HashSet<Seq>>,
+    /// The order in which finished jobs go cannot be read: none goes before the next start.
+    no_order: Cell<bool>,
 }
 
 impl Shelf {
-    pub(crate) fn new(conn: Connection) -> Self {
+    pub(crate) fn new(conn: Connection, damage: Arc<Damage>) -> Self {
         Shelf {
             conn,
+            damage,
+            unreadable: RefCell::default(),
+            no_order: Cell::new(false),
             ids: FinishedIds::default(),
             namespaces: BTreeSet::new(),
             ended: HashMap::new(),
@@ -150,6 +160,11 @@ impl Shelf {
     fn noted<T>(&self, read: rusqlite::Result<T>) -> Option<T> {
         match read {
             Ok(read) => Some(read),
+            Err(why) if is_damage(&why) => {
+                self.no_order.set(true);
+                tracing::error!("the order of finished jobs cannot be read: {why}");
+                None
+            }
             Err(why) => {
                 *self.failure.borrow_mut() = Some(why.to_string());
                 None
@@ -161,9 +176,22 @@ impl Shelf {
         self.handed.borrow_mut().insert(job.seq, (namespace.clone(), job.id.clone()));
     }
 
-    /// Whether the overlay knows better than the disk.
+    /// Whether the overlay knows better than the disk, or the disk knows nothing.
     fn is_laid_over(&self, seq: Seq) -> bool {
-        self.gone.contains_key(&seq) || self.ended.contains_key(&seq)
+        self.gone.contains_key(&seq)
+            || self.ended.contains_key(&seq)
+            || self.unreadable.borrow().contains(&seq)
+    }
+
+    /// The rows of a finished job are not what was written.
+    fn leave(&self, namespace: &Namespace, seq: Seq) {
+        if self.unreadable.borrow_mut().insert(seq) {
+            let sentence = format!(
+                "{} is unreadable: its rows were changed on the disk after they were written",
+                job_name(seq, None)
+            );
+            self.damage.note(Some(namespace), seq, sentence);
+        }
     }
 
     fn find(&self, namespace: &Namespace, seq: Seq) -> Option<Archived> {
@@ -181,7 +209,17 @@ impl Shelf {
             let mut one = self.conn.prepare_cached(&sql)?;
             one.query_row(params![seq as i64, namespace.as_str()], archived).optional()
         };
-        self.noted(read()).flatten()
+        match read() {
+            Ok(Some(None)) => {
+                self.leave(namespace, seq);
+                None
+            }
+            Err(why) if is_damage(&why) => {
+                self.leave(namespace, seq);
+                None
+            }
+            read => self.noted(read).flatten().flatten(),
+        }
     }
 
     /// Finished jobs on disk of a namespace and class that go by `now`, soonest first.
@@ -202,8 +240,13 @@ impl Shelf {
         let mut jobs = Vec::new();
         while jobs.len() < max {
             let Some(row) = rows.next()? else { break };
-            if !self.is_laid_over(crate::rows::seq(row, 0)?) {
-                jobs.push(archived(row)?);
+            let seq = rows::seq(row, 0)?;
+            if self.is_laid_over(seq) {
+                continue;
+            }
+            match archived(row)? {
+                Some(job) => jobs.push(job),
+                None => self.leave(namespace, seq),
             }
         }
         Ok(jobs)
@@ -216,8 +259,11 @@ impl Shelf {
         now: Moment,
         max: usize,
     ) -> Vec<Archived> {
-        let on_disk = self.noted(self.read_soonest(namespace, class, now, max));
-        let mut jobs = on_disk.unwrap_or_default();
+        let mut jobs = Vec::new();
+        if !self.no_order.get() {
+            let on_disk = self.noted(self.read_soonest(namespace, class, now, max));
+            jobs = on_disk.unwrap_or_default();
+        }
         let wanted = |ended: &&Ended| {
             ended.namespace == *namespace
                 && ended.job.until <= now
@@ -230,13 +276,16 @@ impl Shelf {
     }
 
     fn first_until(&self, namespace: &Namespace, class: Class) -> rusqlite::Result<Option<Moment>> {
+        if self.no_order.get() {
+            return Ok(None);
+        }
         let mut all = self.conn.prepare_cached(
             "SELECT until, seq FROM life
              WHERE ns = ?1 AND class = ?2 AND until IS NOT NULL ORDER BY until",
         )?;
         let mut rows = all.query(params![namespace.as_str(), class_number(class)])?;
         while let Some(row) = rows.next()? {
-            let seq = crate::rows::seq(row, 1)?;
+            let seq = rows::seq(row, 1)?;
             // What was just handed out for good is still there.
             if !self.is_laid_over(seq) && !self.handed.borrow().contains_key(&seq) {
                 return Ok(Some(Moment::from_us(row.get::<_, i64>(0)? as u64)));
@@ -244,20 +293,19 @@ impl Shelf {
         }
         Ok(None)
     }
-
-    fn read_data(&self, key: &DataKey) -> rusqlite::Result<Option<String>> {
-        let mut one = self.conn.prepare_cached(
-            "SELECT data FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3",
-        )?;
-        let (namespace, pool, id) = (key.0.as_str(), key.1.as_str(), key.2.as_str());
-        one.query_row(params![namespace, pool, id], |row| row.get(0)).optional()
-    }
 }
 
 impl Archive for Shelf {
     fn by_id(&self, namespace: &Namespace, id: &JobId) -> Option<Archived> {
         let mut found = self.ids.candidates(namespace, id);
-        let job = found.find_map(|seq| self.find(namespace, seq).filter(|job| job.id == *id))?;
+        let job = found.find_map(|seq| {
+            let job = self.find(namespace, seq);
+            if job.is_none() && !self.is_laid_over(seq) {
+                // A job whose rows were deleted is no candidate any more.
+                self.leave(namespace, seq);
+            }
+            job.filter(|job| job.id == *id)
+        })?;
         self.hand(namespace, &job);
         Some(job)
     }
@@ -307,7 +355,8 @@ impl Rest for Shelf {
         if let Some((_, coming)) = self.data.get(key) {
             return coming.as_ref() == Some(data);
         }
-        let read = self.noted(self.read_data(key)).flatten();
-        read.is_some_and(|text| text == data.text())
+        let (namespace, pool, id) = (key.0.as_str(), key.1.as_str(), key.2.as_str());
+        let read = self.noted(rows::data(&self.conn, (namespace, pool, id)));
+        matches!(read, Some(Data::Known(known)) if known == *data)
     }
 }

@@ -1,16 +1,17 @@
 //! Jobs and resources as answers show them, from rows.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::Connection;
 use tenure_core::job::{JobState, JobView, PushedJob};
 use tenure_core::machine::{Seq, StoredJob};
-use tenure_core::names::{Namespace, PoolName, ResourceId};
+use tenure_core::names::{Namespace, PoolName};
 use tenure_core::secret::Json;
 use tenure_core::settings::ResourceView;
 use tenure_engine::{CallError, Fault};
 
 use crate::batch::{PushedShown, Shown};
+use crate::damage::job_name;
 use crate::mask::mask;
-use crate::rows;
+use crate::rows::{self, Data, Found, JobRow, unreadable_part};
 use crate::shared::Shared;
 
 /// A row that the machine wrote and that cannot be read again.
@@ -24,6 +25,22 @@ fn view(job: StoredJob, state: JobState) -> Option<JobView> {
     job.view(waiting)
 }
 
+/// What is told of a part that is not what was written.
+pub(crate) fn damaged(seq: Seq, id: Option<&str>, part: &str) -> String {
+    format!("{} is unreadable: its {part} is not what was written", job_name(seq, id))
+}
+
+/// A job as far as it can be shown; what cannot is noted.
+pub(crate) fn shown_row(shared: &Shared, namespace: &Namespace, row: JobRow) -> StoredJob {
+    if let Some(part) = row.unreadable {
+        let seq = row.job.seq;
+        // With the row itself its id may be wrong.
+        let id = Some(row.job.id.as_str()).filter(|_| part != "row");
+        shared.damage.note(Some(namespace), seq, damaged(seq, id, part));
+    }
+    row.shown()
+}
+
 /// One job; `None` if its row went meanwhile.
 pub(crate) async fn job(
     shared: &Shared,
@@ -31,9 +48,18 @@ pub(crate) async fn job(
     seq: Seq,
     state: JobState,
 ) -> Result<Option<JobView>, CallError> {
-    let namespace = namespace.clone();
-    let found = shared.read(move |conn| rows::job(conn, &namespace, seq, true)).await?;
-    found.map(|job| view(job, state).ok_or_else(|| unreadable(seq))).transpose()
+    let ns = namespace.clone();
+    match shared.read(move |conn| rows::job(conn, &ns, seq, true)).await? {
+        Found::Job(row) => {
+            let job = shown_row(shared, namespace, *row);
+            view(job, state).map(Some).ok_or_else(|| unreadable(seq))
+        }
+        Found::Gone => Ok(None),
+        Found::Unreadable => {
+            shared.damage.note(Some(namespace), seq, damaged(seq, None, "row"));
+            Err(unreadable(seq))
+        }
+    }
 }
 
 /// Pushed jobs, in their order; rows are read for those that were there already.
@@ -50,18 +76,22 @@ pub(crate) async fn pushed(
     let wanted: Vec<Seq> = jobs.iter().filter_map(there).collect();
     let mut read = Vec::new();
     if !wanted.is_empty() {
-        let namespace = namespace.clone();
+        let ns = namespace.clone();
         let all = move |conn: &Connection| {
-            wanted.iter().map(|seq| rows::job(conn, &namespace, *seq, full)).collect()
+            wanted.iter().map(|seq| rows::job(conn, &ns, *seq, full)).collect()
         };
-        read = shared.read::<Vec<Option<StoredJob>>>(all).await?;
+        read = shared.read::<Vec<Found>>(all).await?;
     }
     let mut read = read.into_iter();
     let mut views = Vec::with_capacity(jobs.len());
     for PushedShown { shown, duplicate, replaced, unasked, known } in jobs {
         let (seq, stored, state) = match shown {
             Shown::Built(job, state) => (job.seq, Some(*job), state),
-            Shown::Read(seq, state) => (seq, read.next().flatten(), state),
+            Shown::Read(seq, state) => match read.next() {
+                Some(Found::Job(row)) => (seq, Some(shown_row(shared, namespace, *row)), state),
+                Some(Found::Unreadable) => return Err(unreadable(seq)),
+                Some(Found::Gone) | None => (seq, None, state),
+            },
         };
         let job = match (stored, known) {
             (Some(stored), _) => view(stored, state).ok_or_else(|| unreadable(seq))?,
@@ -74,19 +104,6 @@ pub(crate) async fn pushed(
         views.push(PushedJob { job, duplicate, replaced, workers: unasked.then_some(0) });
     }
     Ok(views)
-}
-
-/// The data of a resource; `None` if it went meanwhile.
-pub(crate) fn data(
-    conn: &Connection,
-    namespace: &Namespace,
-    pool: &PoolName,
-    id: &ResourceId,
-) -> rusqlite::Result<Option<Json>> {
-    let mut one = conn
-        .prepare_cached("SELECT data FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3")?;
-    let row = params![namespace.as_str(), pool.as_str(), id.as_str()];
-    Ok(one.query_row(row, |row| rows::json(row, 0)).optional()?.flatten())
 }
 
 /// Puts the masked data into views of resources.
@@ -102,8 +119,14 @@ pub(crate) async fn resources(
     let namespace = namespace.clone();
     let read = move |conn: &Connection| {
         for view in &mut views {
-            let data = data(conn, &namespace, &pool, &view.id)?;
-            view.data = data.as_ref().map_or_else(Json::null, mask);
+            match rows::data(conn, (namespace.as_str(), pool.as_str(), view.id.as_str()))? {
+                Data::Known(data) => view.data = mask(&data),
+                Data::Gone => view.data = Json::null(),
+                Data::Unreadable => {
+                    view.data = Json::null();
+                    view.reason = view.reason.take().or_else(|| Some(unreadable_part("data")));
+                }
+            }
         }
         Ok(views)
     };

@@ -1,24 +1,37 @@
 //! A start: the machine anew from its rows.
+//!
+//! Every row is checked. A job whose rows are damaged is kept from the others: it ends as failed if it
+//! is known which it is, and is set aside if not; either way it is named. Of damaged rows that are no
+//! jobs nothing sensible can be said, so the store is refused, unless its owner accepts the loss.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use tenure_core::job::JobState;
-use tenure_core::machine::rows::{Kind, LiveRow};
-use tenure_core::machine::{BadRow, Config, Machine, Seq};
+use tenure_core::machine::rows::{Class, Kind, LiveRow};
+use tenure_core::machine::{BadRow, Config, Machine, Seq, unreadable_end};
 use tenure_core::names::{Namespace, QueueName};
 use tenure_core::time::Moment;
 
+use crate::commit::Numbers;
+use crate::damage::{Damage, UNREADABLE, job_name};
 use crate::error::OpenError;
 use crate::folder::Folder;
-use crate::rows::{self, JOBS};
+use crate::rows::{self, moment_number, or_none};
 use crate::schema::store_error;
 use crate::shelf::Shelf;
+use crate::sums::{JobText, LifeSum, row_sum};
+use crate::walk::{JobPart, Walked, walk};
+use crate::writer::class_number;
+
+/// More damaged jobs than these are no accident of one page: the store is refused.
+const DAMAGED_MAX: usize = 100;
 
 /// Why it failed.
 enum Failed {
     Store(rusqlite::Error),
     Row(String),
+    Many(usize),
 }
 impl From<rusqlite::Error> for Failed {
     fn from(why: rusqlite::Error) -> Self {
@@ -31,113 +44,270 @@ impl From<BadRow> for Failed {
     }
 }
 
-/// Rows back to a machine, as it was when the last of them was written.
-pub(crate) fn restore(
-    conn: &Connection,
-    folder: &Folder,
-    config: Config,
-    shelf: &mut Shelf,
-    clock: Moment,
-) -> Result<Machine, OpenError> {
-    restore_all(conn, config, shelf, clock).map_err(|why| match why {
-        Failed::Store(why) => store_error(folder, why),
-        Failed::Row(why) => OpenError::Row { folder: folder.path().to_owned(), why },
+/// What a start is given.
+pub(crate) struct Start<'a> {
+    pub conn: &'a Connection,
+    pub folder: &'a Folder,
+    pub numbers: Numbers,
+    pub config: Config,
+    /// What cannot be read is dropped.
+    pub accept_loss: bool,
+    pub now: Moment,
+}
+
+/// The numbers of the last commit.
+pub(crate) fn numbers(conn: &Connection, folder: &Folder) -> Result<Numbers, OpenError> {
+    let read = Numbers::read(conn).map_err(|why| store_error(folder, why))?;
+    read.map_err(|text| OpenError::Row {
+        folder: folder.path().to_owned(),
+        why: format!("the row of its last commit is {text:?}"),
     })
 }
 
-fn restore_all(
-    conn: &Connection,
-    config: Config,
-    shelf: &mut Shelf,
-    clock: Moment,
-) -> Result<Machine, Failed> {
-    let mut machine = Machine::new(config);
-    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Lease) {
-        restore_kind(conn, &mut machine, kind)?;
+impl Start<'_> {
+    /// Rows back to a machine, as it was when the last of them was written.
+    pub(crate) fn restore(&self, shelf: &mut Shelf, damage: &Damage) -> Result<Machine, OpenError> {
+        let folder = || self.folder.path().to_owned();
+        self.restore_all(shelf, damage).map_err(|why| match why {
+            Failed::Store(why) => store_error(self.folder, why),
+            Failed::Row(why) => OpenError::Row { folder: folder(), why },
+            Failed::Many(jobs) => OpenError::Unreadable { folder: folder(), jobs },
+        })
     }
-    let highest = restore_jobs(conn, &mut machine, shelf)?;
-    // What a lease without a job holds must be there before it.
-    restore_kind(conn, &mut machine, Kind::Lease)?;
-    let last: Option<String> = conn
-        .query_row("SELECT value FROM store WHERE key = 'last_seq'", [], |row| row.get(0))
-        .optional()?;
-    let last = last.and_then(|text| text.parse().ok()).unwrap_or(0);
-    machine.restored(highest.max(last), clock);
-    Ok(machine)
-}
 
-fn restore_kind(conn: &Connection, machine: &mut Machine, kind: Kind) -> Result<(), Failed> {
-    let mut all =
-        conn.prepare_cached("SELECT ns, key, value FROM row WHERE kind = ?1 ORDER BY ns")?;
-    let mut found = all.query(params![kind.as_str()])?;
-    while let Some(row) = found.next()? {
-        let namespace = rows::namespace(row, 0)?;
-        machine.restore_row(
-            &namespace,
-            kind,
-            row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?,
-            row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?,
-        )?;
-    }
-    Ok(())
-}
-
-/// Finished jobs of a queue in one state.
-type Totals = HashMap<(Namespace, String, i64), (u64, u64)>;
-
-/// One pass over all jobs: live ones into the machine, finished ones onto the shelf and into
-/// totals. Payloads are not read.
-fn restore_jobs(
-    conn: &Connection,
-    machine: &mut Machine,
-    shelf: &mut Shelf,
-) -> Result<Seq, Failed> {
-    let mut all = conn.prepare(&format!(
-        "SELECT life.seq, ns, id, state, queue, bytes, shape, life FROM {JOBS} ORDER BY life.seq"
-    ))?;
-    let mut found = all.query([])?;
-    let mut totals = Totals::new();
-    let mut namespace = Namespace::main();
-    let mut highest = 0;
-    while let Some(row) = found.next()? {
-        let text = |column: usize| -> rusqlite::Result<&str> {
-            row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)
-        };
-        let seq = rows::seq(row, 0)?;
-        highest = seq;
-        let (ns, id) = (text(1)?, text(2)?);
-        if ns != namespace.as_str() {
-            namespace = rows::namespace(row, 1)?;
+    fn restore_all(&self, shelf: &mut Shelf, damage: &Damage) -> Result<Machine, Failed> {
+        let mut machine = Machine::new(self.config);
+        let mut namespaces = BTreeSet::from([Namespace::main()]);
+        self.check_tree()?;
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Lease) {
+            self.restore_kind(&mut machine, kind, &mut namespaces)?;
         }
-        let number: i64 = row.get(3)?;
-        let state = rows::state_of(number)?;
-        if state.is_finished() {
-            shelf.restore(&namespace, id, seq);
-            let bytes: Option<i64> = row.get(5)?;
-            let queue = text(4)?;
-            let key = (namespace.clone(), queue.to_owned(), number);
-            let total = totals.entry(key).or_default();
-            total.0 += 1;
-            total.1 += bytes.unwrap_or_default().unsigned_abs();
-        } else {
-            let blob = |column: usize| -> rusqlite::Result<&[u8]> {
-                row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)
+        let highest = self.restore_jobs(&mut machine, shelf, damage, &namespaces)?;
+        // What a lease without a job holds must be there before it.
+        self.restore_kind(&mut machine, Kind::Lease, &mut namespaces)?;
+        machine.restored(highest.max(self.numbers.last_seq), self.now);
+        Ok(machine)
+    }
+
+    /// A row of the settings that is missing is seen only by the form of their tree.
+    fn check_tree(&self) -> Result<(), Failed> {
+        let sql = "PRAGMA quick_check('row')";
+        let said: String = self.conn.query_row(sql, [], |row| row.get(0))?;
+        if said == "ok" {
+            return Ok(());
+        }
+        self.refuse(format!("its settings are damaged ({said})"))
+    }
+
+    /// What is damaged and is no job: refused, or left out.
+    fn refuse(&self, why: String) -> Result<(), Failed> {
+        if self.accept_loss {
+            tracing::warn!("accepted: {why}");
+            return Ok(());
+        }
+        Err(Failed::Row(why))
+    }
+
+    fn restore_kind(
+        &self,
+        machine: &mut Machine,
+        kind: Kind,
+        namespaces: &mut BTreeSet<Namespace>,
+    ) -> Result<(), Failed> {
+        let mut all = self
+            .conn
+            .prepare_cached("SELECT ns, key, value, sum FROM row WHERE kind = ?1 ORDER BY ns")?;
+        let mut found = all.query(params![kind.as_str()])?;
+        let mut dropped: Vec<(String, String)> = Vec::new();
+        while let Some(row) = found.next()? {
+            let read = || -> rusqlite::Result<(&str, &str, &str, bool)> {
+                let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+                let (ns, key, value) = (text(0)?, text(1)?, text(2)?);
+                let sum = row_sum(ns, kind.as_str(), key, value);
+                Ok((ns, key, value, row.get::<_, Option<i64>>(3)? == Some(sum)))
             };
-            machine.restore_job(&LiveRow {
-                seq,
-                namespace: ns,
-                id,
-                state,
-                shape: blob(6)?,
-                life: blob(7)?,
-            })?;
+            let Some((_, key, value, true)) = or_none(read())? else {
+                let text = |column| or_none(row.get::<_, String>(column));
+                let (ns, key) = (text(0)?.unwrap_or_default(), text(1)?.unwrap_or_default());
+                let kind = kind.as_str();
+                self.refuse(format!("the row of {kind} {key:?} is not what was written"))?;
+                dropped.push((ns, key));
+                continue;
+            };
+            let namespace = rows::namespace(row, 0)?;
+            if let Err(bad) = machine.restore_row(&namespace, kind, key, value) {
+                self.refuse(bad.to_string())?;
+                dropped.push((namespace.as_str().to_owned(), key.to_owned()));
+            }
+            namespaces.insert(namespace);
         }
+        for (ns, key) in dropped {
+            // What was accepted once is not to be refused by the next start.
+            let sql = "DELETE FROM row WHERE ns = ?1 AND kind = ?2 AND key = ?3";
+            self.conn.execute(sql, params![ns, kind.as_str(), key])?;
+        }
+        Ok(())
     }
-    for ((namespace, queue, state), (jobs, bytes)) in totals {
-        let queue = QueueName::parse(&queue)
-            .map_err(|_| Failed::Row(format!("the queue name {queue:?} of a job is none")))?;
-        let state = JobState::ALL.get(state as usize).copied().unwrap_or(JobState::Cancelled);
-        machine.restore_finished(&namespace, &queue, state, jobs, bytes);
+
+    /// One pass over all jobs: live ones into the machine, finished ones onto the shelf and into
+    /// totals. Payloads are not read.
+    fn restore_jobs(
+        &self,
+        machine: &mut Machine,
+        shelf: &mut Shelf,
+        damage: &Damage,
+        namespaces: &BTreeSet<Namespace>,
+    ) -> Result<Seq, Failed> {
+        let mut totals = Totals::new();
+        let mut namespace = Namespace::main();
+        let (mut highest, mut whole) = (0, 0usize);
+        let mut damaged = Vec::new();
+        walk(self.conn, |walked| -> Result<(), Failed> {
+            highest = walked.seq as Seq;
+            let known = match (&walked.job, &walked.life) {
+                (Some(job), Some(life)) if job.is_whole(&life.namespace) => (job, life),
+                _ => {
+                    damaged.push(walked);
+                    return Ok(());
+                }
+            };
+            let (job, life) = known;
+            if life.namespace != namespace.as_str() {
+                let Ok(parsed) = Namespace::parse(&life.namespace) else {
+                    damaged.push(walked);
+                    return Ok(());
+                };
+                namespace = parsed;
+            }
+            let Some(state) = or_none(rows::state_of(life.state))? else {
+                damaged.push(walked);
+                return Ok(());
+            };
+            if state.is_finished() {
+                shelf.restore(&namespace, &job.id, highest);
+                let key = (namespace.clone(), job.queue.clone(), state);
+                let total = totals.entry(key).or_default();
+                total.0 += 1;
+                total.1 += life.bytes.unwrap_or_default().unsigned_abs();
+            } else {
+                let row = LiveRow {
+                    seq: highest,
+                    namespace: namespace.as_str(),
+                    id: &job.id,
+                    state,
+                    shape: &job.shape,
+                    life: &life.life,
+                };
+                if machine.restore_job(&row).is_err() {
+                    damaged.push(walked);
+                    return Ok(());
+                }
+            }
+            whole += 1;
+            Ok(())
+        })?;
+        if !damaged.is_empty() {
+            let many = damaged.len() > DAMAGED_MAX || damaged.len() > whole + 3;
+            if many && !self.accept_loss {
+                return Err(Failed::Many(damaged.len()));
+            }
+            self.end_damaged(damaged, (shelf, damage, &mut totals), namespaces)?;
+        }
+        for ((namespace, queue, state), (jobs, bytes)) in totals {
+            let queue = QueueName::parse(&queue)
+                .map_err(|_| Failed::Row(format!("the queue name {queue:?} of a job is none")))?;
+            machine.restore_finished(&namespace, &queue, state, jobs, bytes);
+        }
+        Ok(highest)
     }
-    Ok(highest)
+
+    /// Jobs with damaged rows: those that are known end as failed, the others are left where they are.
+    fn end_damaged(
+        &self,
+        damaged: Vec<Walked>,
+        (shelf, damage, totals): (&mut Shelf, &Damage, &mut Totals),
+        namespaces: &BTreeSet<Namespace>,
+    ) -> Result<(), Failed> {
+        // The rows may have changed under their indexes.
+        if let Err(why) = self.conn.execute_batch("REINDEX life") {
+            tracing::warn!("the indexes of damaged rows cannot be made anew: {why}");
+        }
+        for Walked { seq, job, namespace, .. } in damaged {
+            let said = namespace.as_deref().and_then(|text| Namespace::parse(text).ok());
+            let owner = job.as_ref().and_then(|job| {
+                let mut known = said.iter().chain(namespaces);
+                known.find(|namespace| job.is_whole(namespace.as_str()))
+            });
+            let number = seq as Seq;
+            if let (Some(job), Some(namespace)) = (&job, owner)
+                && self.end_unreadable(job, namespace)
+            {
+                shelf.restore(namespace, &job.id, number);
+                let key = (namespace.clone(), job.queue.clone(), JobState::Failed);
+                totals.entry(key).or_default().0 += 1;
+                let sentence = format!(
+                    "{} of queue \"{}\" is unreadable: how far it was is not known any more; it \
+                     ended as failed, and `tenure retry` runs it again",
+                    job_name(number, Some(&job.id)),
+                    job.queue
+                );
+                damage.note(Some(namespace), number, sentence);
+                continue;
+            }
+            if self.accept_loss {
+                tracing::warn!("accepted: {} is dropped", job_name(number, None));
+                for table in ["job", "life", "job_error"] {
+                    // What cannot be deleted is met, and left out, at the next start.
+                    let _ =
+                        self.conn.execute(&format!("DELETE FROM {table} WHERE seq = ?1"), [seq]);
+                }
+                continue;
+            }
+            let sentence = format!(
+                "{} is unreadable and set aside; to forget it, open the store once with \
+                 --accept-loss",
+                job_name(number, None)
+            );
+            damage.note(said.as_ref(), number, sentence);
+        }
+        Ok(())
+    }
+
+    /// Whether it could be written.
+    fn end_unreadable(&self, job: &JobPart, namespace: &Namespace) -> bool {
+        let Some(end) = unreadable_end(&job.shape, self.now) else { return false };
+        let until = moment_number(end.until);
+        let state = rows::state_number(JobState::Failed);
+        let class = class_number(Class::Failed);
+        let sum = LifeSum {
+            seq: job.seq,
+            state,
+            until: Some(until),
+            class: Some(class),
+            bytes: Some(0),
+            life: &end.life,
+        }
+        .sum();
+        let error = JobText::Error.sum(job.seq, UNREADABLE.as_bytes());
+        let written = self.conn.execute(
+            "INSERT OR REPLACE INTO life(seq, ns, state, until, class, bytes, life, sum, error,
+                                         error_sum)
+             VALUES(?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9)",
+            params![
+                job.seq,
+                namespace.as_str(),
+                state,
+                until,
+                class,
+                end.life,
+                sum,
+                UNREADABLE,
+                error
+            ],
+        );
+        written.is_ok()
+    }
 }
+
+/// Finished jobs of a queue in one state, and their bytes.
+type Totals = HashMap<(Namespace, String, JobState), (u64, u64)>;

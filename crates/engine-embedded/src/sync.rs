@@ -15,13 +15,14 @@ use crate::batch::Pending;
 use crate::disk::{refuse, send};
 use crate::options::Fatal;
 use crate::shared::Shared;
+use crate::synced::Synced;
 use crate::watch::Look;
 
 /// A batch that is committed.
 pub(crate) struct Committed {
     pub number: u64,
-    /// It has rows, so there is something to sync.
-    pub rows: bool,
+    /// The number of its commit, if it had rows, so that there is something to sync.
+    pub commit: Option<u64>,
     pub answers: Vec<Pending>,
 }
 
@@ -32,20 +33,28 @@ pub(crate) fn way() -> (SyncSender<Committed>, Receiver<Committed>) {
 }
 
 /// Runs until the disk has ended.
-pub(crate) fn run(shared: &Arc<Shared>, log: &File, committed: &Receiver<Committed>) {
-    while let Ok(Committed { number, rows, answers }) = committed.recv() {
+pub(crate) fn run(
+    shared: &Arc<Shared>,
+    log: &File,
+    mut synced: Synced,
+    committed: &Receiver<Committed>,
+) {
+    while let Ok(Committed { number, commit, answers }) = committed.recv() {
         if shared.fatal().is_some() {
             refuse(answers, &shared.gone());
             continue;
         }
-        let synced = match if rows { log.sync_data() } else { Ok(()) } {
+        let done = match if commit.is_some() { log.sync_data() } else { Ok(()) } {
             // A look costs next to nothing beside a sync, so what was stored is never answered for
             // after its folder is gone.
-            Ok(()) => shared.look(if rows { Look::Now } else { Look::BeforeAnswer }),
+            Ok(()) => shared.look(if commit.is_some() { Look::Now } else { Look::BeforeAnswer }),
             Err(why) => Err(Fatal::Disk(format!("it cannot be synced: {why}"))),
         };
-        match synced {
+        match done {
             Ok(()) => {
+                if let Some(commit) = commit {
+                    synced.note(commit, shared.clock.now());
+                }
                 shared.is_durable(number);
                 send(shared, answers);
             }

@@ -14,7 +14,9 @@ use tenure_core::machine::rows::{Class, DataKey, JobChange, RowKey, Rows};
 use tenure_core::secret::Json;
 
 use crate::bodies::Body;
-use crate::rows::{labels_text, moment_number, state_number};
+use crate::commit::{self, Numbers};
+use crate::rows::{labels_text, moment_number, outcome_number, state_number};
+use crate::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
 
 /// How the class of an end stands in a row.
 pub(crate) fn class_number(class: Class) -> i64 {
@@ -69,6 +71,8 @@ fn changes_life(change: &JobChange) -> bool {
 
 /// The statements of one connection.
 pub(crate) struct Writer<'c> {
+    /// Those of the last commit.
+    numbers: Numbers,
     begin: Statement<'c>,
     commit: Statement<'c>,
     rollback: Statement<'c>,
@@ -89,70 +93,79 @@ pub(crate) struct Writer<'c> {
     delete_row: Statement<'c>,
     put_data: Statement<'c>,
     delete_data: Statement<'c>,
-    last_seq: Statement<'c>,
     put_fact: Statement<'c>,
 }
 
 impl<'c> Writer<'c> {
-    pub(crate) fn new(conn: &'c Connection) -> rusqlite::Result<Self> {
+    /// `numbers` are those that the store has.
+    pub(crate) fn new(conn: &'c Connection, numbers: Numbers) -> rusqlite::Result<Self> {
         let sql = |text: &str| conn.prepare(text);
         Ok(Writer {
+            numbers,
             begin: sql("BEGIN IMMEDIATE")?,
             commit: sql("COMMIT")?,
             rollback: sql("ROLLBACK")?,
-            insert_job: sql("INSERT INTO job(seq, id, queue, kind, shape, labels, payload)
-                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")?,
-            insert_life: sql(
-                "INSERT INTO life(seq, ns, state, until, class, bytes, life, error, progress,
-                                  result)
-                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            insert_job: sql(
+                "INSERT INTO job(seq, id, queue, kind, shape, labels, sum, payload_sum, payload)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
-            live: sql("UPDATE life SET state = ?2, life = ?3 WHERE seq = ?1")?,
+            insert_life: sql(
+                "INSERT INTO life(seq, ns, state, until, class, bytes, life, sum, error, error_sum,
+                                  progress, progress_sum, result, result_sum)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+            )?,
+            live: sql("UPDATE life SET state = ?2, life = ?3, sum = ?4 WHERE seq = ?1")?,
             end: sql("UPDATE life SET state = ?2, life = ?3, until = ?4, class = ?5, bytes = ?6,
-                                result = ?7, error = iif(?8, ?9, error)
+                                result = ?7, error = iif(?8, ?9, error), sum = ?10,
+                                result_sum = ?11, error_sum = iif(?8, ?12, error_sum)
                  WHERE seq = ?1")?,
+            // A row that is damaged stays so: its new checksum would call it well.
             change_job: sql("UPDATE job SET kind = coalesce(?2, kind),
                                 payload = coalesce(?3, payload), labels = iif(?4, ?5, labels),
-                                shape = coalesce(?6, shape)
+                                shape = coalesce(?6, shape),
+                                payload_sum = coalesce(?7, payload_sum),
+                                sum = iif(sum = row_sum('job', seq, (SELECT ns FROM life
+                                                            WHERE life.seq = job.seq),
+                                                        id, queue, kind, shape, labels),
+                                          row_sum('job', seq, (SELECT ns FROM life
+                                                      WHERE life.seq = job.seq),
+                                                  id, queue, coalesce(?2, kind),
+                                                  coalesce(?6, shape), iif(?4, ?5, labels)),
+                                          sum)
                  WHERE seq = ?1")?,
             change_life: sql("UPDATE life SET error = iif(?2, ?3, error),
-                                progress = iif(?4, ?5, progress)
+                                progress = iif(?4, ?5, progress),
+                                error_sum = iif(?2, ?6, error_sum),
+                                progress_sum = iif(?4, ?7, progress_sum)
                  WHERE seq = ?1")?,
-            revive: sql("UPDATE life SET until = NULL, class = NULL, bytes = NULL, result = NULL
+            revive: sql("UPDATE life SET until = NULL, class = NULL, bytes = NULL, result = NULL,
+                                result_sum = NULL
                  WHERE seq = ?1")?,
             delete_job: sql("DELETE FROM job WHERE seq = ?1")?,
             delete_life: sql("DELETE FROM life WHERE seq = ?1")?,
             last_error: sql("SELECT coalesce(max(n), 0) FROM job_error WHERE seq = ?1")?,
-            add_error: sql("INSERT INTO job_error(seq, n, attempt, at, error, lost)
-                 VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?,
+            add_error: sql("INSERT INTO job_error(seq, n, attempt, at, error, lost, sum)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")?,
             cut_errors: sql("DELETE FROM job_error WHERE seq = ?1 AND n <= ?2")?,
             delete_errors: sql("DELETE FROM job_error WHERE seq = ?1")?,
-            put_row: sql("INSERT INTO row(ns, kind, key, value) VALUES(?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET value = excluded.value")?,
+            put_row: sql("INSERT INTO row(ns, kind, key, value, sum) VALUES(?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT DO UPDATE SET value = excluded.value, sum = excluded.sum")?,
             delete_row: sql("DELETE FROM row WHERE ns = ?1 AND kind = ?2 AND key = ?3")?,
-            put_data: sql("INSERT INTO resource_data(ns, pool, id, data) VALUES(?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET data = excluded.data")?,
+            put_data: sql(
+                "INSERT INTO resource_data(ns, pool, id, data, sum) VALUES(?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT DO UPDATE SET data = excluded.data, sum = excluded.sum",
+            )?,
             delete_data: sql("DELETE FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3")?,
-            last_seq: sql("INSERT INTO store(key, value) VALUES('last_seq', ?1)
-                 ON CONFLICT DO UPDATE SET value = excluded.value")?,
             put_fact: sql("INSERT INTO store(key, value) VALUES(?1, ?2)
                  ON CONFLICT DO UPDATE SET value = excluded.value")?,
         })
     }
 
-    /// Writes all of it, or nothing. An error leaves open whether it is durable, unless it says that
-    /// there is no room: then nothing was written, and the same rows may be written again.
-    pub(crate) fn write(&mut self, rows: &Rows, last_seq: Seq) -> rusqlite::Result<()> {
-        self.begin.execute([])?;
-        let done = self.write_rows(rows, last_seq).and_then(|()| {
-            self.commit.execute([])?;
-            Ok(())
-        });
-        if done.is_err() {
-            // It may have been rolled back already; the first error is the one that matters.
-            let _ = self.rollback.execute([]);
-        }
-        done
+    /// Writes all of it, or nothing, and answers the number of the commit. An error leaves open whether it
+    /// is durable, unless it says that there is no room: then nothing was written, and the same rows may
+    /// be written again.
+    pub(crate) fn write(&mut self, rows: &Rows, last_seq: Seq) -> rusqlite::Result<u64> {
+        self.write_with(rows, last_seq, None)
     }
 
     /// As [`Writer::write`], and a small fact of the store with it.
@@ -160,30 +173,42 @@ impl<'c> Writer<'c> {
         &mut self,
         rows: &Rows,
         last_seq: Seq,
-        (key, value): (&str, &str),
+        fact: (&str, &str),
     ) -> rusqlite::Result<()> {
+        self.write_with(rows, last_seq, Some(fact)).map(drop)
+    }
+
+    fn write_with(
+        &mut self,
+        rows: &Rows,
+        last_seq: Seq,
+        fact: Option<(&str, &str)>,
+    ) -> rusqlite::Result<u64> {
+        let Numbers { commit, last_seq: before } = self.numbers;
+        let numbers = Numbers { commit: commit + 1, last_seq: before.max(last_seq) };
         self.begin.execute([])?;
-        let done = self.write_rows(rows, last_seq).and_then(|()| {
-            self.put_fact.execute([key, value])?;
+        let done = self.write_rows(rows).and_then(|()| {
+            if let Some((key, value)) = fact {
+                self.put_fact.execute([key, value])?;
+            }
+            self.put_fact.execute([commit::KEY, &numbers.text()])?;
             self.commit.execute([])?;
-            Ok(())
+            Ok(numbers.commit)
         });
-        if done.is_err() {
+        match done {
+            Ok(_) => self.numbers = numbers,
             // It may have been rolled back already; the first error is the one that matters.
-            let _ = self.rollback.execute([]);
+            Err(_) => drop(self.rollback.execute([])),
         }
         done
     }
 
-    fn write_rows(&mut self, rows: &Rows, last_seq: Seq) -> rusqlite::Result<()> {
+    fn write_rows(&mut self, rows: &Rows) -> rusqlite::Result<()> {
         let Rows { jobs, errors, other, data } = rows;
         for (seq, error) in errors {
             if !jobs.get(seq).is_some_and(|change| change.deleted) {
                 self.write_error(*seq, error)?;
             }
-        }
-        if last_seq > 0 {
-            self.last_seq.execute([last_seq.to_string()])?;
         }
         for (seq, change) in jobs {
             self.write_job(*seq, change)?;
@@ -221,24 +246,45 @@ impl<'c> Writer<'c> {
             self.revive.execute([number])?;
         }
         let (Some(state), Some(life)) = (change.state, &change.life) else { return Ok(()) };
+        let state_in_row = state_number(state);
+        let lives = LifeSum {
+            seq: number,
+            state: state_in_row,
+            until: None,
+            class: None,
+            bytes: None,
+            life,
+        };
         match &change.end {
             Some(end) => {
                 let class = class_number(Class::of(state));
+                let until = moment_number(end.until);
                 let error = change.error.as_ref();
+                let (error_text, result) =
+                    (error.and_then(Option::as_deref), end.result.as_ref().map(Json::text));
+                let ended = LifeSum {
+                    until: Some(until),
+                    class: Some(class),
+                    bytes: Some(i64::from(end.bytes)),
+                    ..lives
+                };
                 self.end.execute(params![
                     number,
-                    state_number(state),
+                    state_in_row,
                     life,
-                    moment_number(end.until),
+                    until,
                     class,
                     end.bytes,
-                    end.result.as_ref().map(Json::text),
+                    result,
                     error.is_some(),
-                    error.and_then(Option::as_deref),
+                    error_text,
+                    ended.sum(),
+                    text_sum(JobText::Result, number, result),
+                    text_sum(JobText::Error, number, error_text),
                 ])?;
             }
             None => {
-                self.live.execute(params![number, state_number(state), life])?;
+                self.live.execute(params![number, state_in_row, life, lives.sum()])?;
             }
         }
         Ok(())
@@ -251,27 +297,55 @@ impl<'c> Writer<'c> {
         let state = state.unwrap_or(JobState::Ready);
         let (error, progress) = (error.as_ref(), progress.as_ref());
         let (error, progress) = (error.and_then(Option::as_ref), progress.and_then(Option::as_ref));
+        let number = seq as i64;
+        let (labels, payload) = (labels_text(&content.labels), content.payload.text());
+        let job = JobSum {
+            seq: number,
+            namespace: namespace.as_str(),
+            id: id.as_str(),
+            queue: queue.as_str(),
+            kind: &content.kind,
+            shape,
+            labels: labels.as_deref(),
+        };
         self.insert_job.execute(params![
-            seq as i64,
-            id.as_str(),
-            queue.as_str(),
-            content.kind,
-            &**shape,
-            labels_text(&content.labels),
-            content.payload.text(),
+            number,
+            job.id,
+            job.queue,
+            job.kind,
+            job.shape,
+            job.labels,
+            job.sum(),
+            JobText::Payload.sum(number, payload.as_bytes()),
+            payload,
         ])?;
         let ended = end.as_ref();
-        self.insert_life.execute(params![
-            seq as i64,
-            namespace.as_str(),
-            state_number(state),
-            ended.map(|end| moment_number(end.until)),
-            ended.map(|_| class_number(Class::of(state))),
-            ended.map(|end| end.bytes),
+        let life = life.as_deref().unwrap_or_default();
+        let lives = LifeSum {
+            seq: number,
+            state: state_number(state),
+            until: ended.map(|end| moment_number(end.until)),
+            class: ended.map(|_| class_number(Class::of(state))),
+            bytes: ended.map(|end| i64::from(end.bytes)),
             life,
+        };
+        let result = ended.and_then(|end| end.result.as_ref()).map(Json::text);
+        let progress_text = progress.map(Json::text);
+        self.insert_life.execute(params![
+            number,
+            job.namespace,
+            lives.state,
+            lives.until,
+            lives.class,
+            lives.bytes,
+            lives.life,
+            lives.sum(),
             error,
-            progress.map(Json::text),
-            ended.and_then(|end| end.result.as_ref()).map(Json::text),
+            text_sum(JobText::Error, number, error.map(String::as_str)),
+            progress_text,
+            text_sum(JobText::Progress, number, progress_text),
+            result,
+            text_sum(JobText::Result, number, result),
         ])?;
         Ok(())
     }
@@ -279,13 +353,15 @@ impl<'c> Writer<'c> {
     fn change_job(&mut self, number: i64, change: &JobChange) -> rusqlite::Result<()> {
         let patch = change.patch.as_deref();
         let labels = patch.and_then(|patch| patch.labels.as_ref());
+        let payload = patch.and_then(|patch| patch.payload.as_ref()).map(Json::text);
         self.change_job.execute(params![
             number,
             patch.and_then(|patch| patch.kind.as_deref()),
-            patch.and_then(|patch| patch.payload.as_ref()).map(Json::text),
+            payload,
             labels.is_some(),
             labels.and_then(labels_text),
             change.shape.as_deref(),
+            text_sum(JobText::Payload, number, payload),
         ])?;
         Ok(())
     }
@@ -293,12 +369,16 @@ impl<'c> Writer<'c> {
     fn change_life(&mut self, number: i64, change: &JobChange) -> rusqlite::Result<()> {
         let error = change.error.as_ref().filter(|_| change.end.is_none());
         let progress = change.progress.as_ref();
+        let error_text = error.and_then(Option::as_deref);
+        let progress_text = progress.and_then(Option::as_ref).map(Json::text);
         self.change_life.execute(params![
             number,
             error.is_some(),
-            error.and_then(Option::as_deref),
+            error_text,
             progress.is_some(),
-            progress.and_then(Option::as_ref).map(Json::text),
+            progress_text,
+            text_sum(JobText::Error, number, error_text),
+            text_sum(JobText::Progress, number, progress_text),
         ])?;
         Ok(())
     }
@@ -308,14 +388,10 @@ impl<'c> Writer<'c> {
         let number = seq as i64;
         let last: i64 = self.last_error.query_row([number], |row| row.get(0))?;
         let n = last + 1;
-        self.add_error.execute(params![
-            number,
-            n,
-            error.attempt,
-            moment_number(error.at),
-            error.error,
-            crate::rows::outcome_number(error.outcome),
-        ])?;
+        let (at, outcome) = (moment_number(error.at), outcome_number(error.outcome));
+        let attempt = i64::from(error.attempt);
+        let sum = error_sum((number, n), attempt, at, &error.error, outcome);
+        self.add_error.execute(params![number, n, attempt, at, error.error, outcome, sum])?;
         let oldest = n - ERRORS_KEPT as i64;
         if oldest > 0 {
             self.cut_errors.execute([number, oldest])?;
@@ -326,7 +402,11 @@ impl<'c> Writer<'c> {
     fn write_row(&mut self, key: &RowKey, value: Option<&str>) -> rusqlite::Result<()> {
         let RowKey { namespace, kind, key } = key;
         match value {
-            Some(value) => self.put_row.execute([namespace.as_str(), kind.as_str(), key, value])?,
+            Some(value) => {
+                let sum = row_sum(namespace.as_str(), kind.as_str(), key, value);
+                let (namespace, kind) = (namespace.as_str(), kind.as_str());
+                self.put_row.execute(params![namespace, kind, key, value, sum])?
+            }
             None => self.delete_row.execute([namespace.as_str(), kind.as_str(), key])?,
         };
         Ok(())
@@ -335,9 +415,16 @@ impl<'c> Writer<'c> {
     fn write_data(&mut self, key: &DataKey, data: Option<&Json>) -> rusqlite::Result<()> {
         let (namespace, pool, id) = (key.0.as_str(), key.1.as_str(), key.2.as_str());
         match data {
-            Some(data) => self.put_data.execute([namespace, pool, id, data.text()])?,
+            Some(data) => {
+                let sum = data_sum(namespace, pool, id, data.text());
+                self.put_data.execute(params![namespace, pool, id, data.text(), sum])?
+            }
             None => self.delete_data.execute([namespace, pool, id])?,
         };
         Ok(())
     }
+}
+
+fn text_sum(column: JobText, seq: i64, text: Option<&str>) -> Option<i64> {
+    text.map(|text| column.sum(seq, text.as_bytes()))
 }

@@ -95,7 +95,7 @@ impl Store {
     }
 
     async fn is_whole(&self) {
-        let audit = self.ok(RunAudit).await;
+        let audit = self.ok(RunAudit::default()).await;
         assert!(audit.ok, "{:?}", audit.faults);
     }
 

@@ -151,7 +151,7 @@ impl World {
     }
 
     async fn is_whole(&self) -> Work {
-        let (audit, work) = self.cost(RunAudit).await;
+        let (audit, work) = self.cost(RunAudit::default()).await;
         assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults);
         work
     }

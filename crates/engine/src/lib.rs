@@ -113,7 +113,7 @@ mod tests {
         let mut call = {
             let engine: Box<dyn Engine> = Box::new(Well);
             let namespace = Namespace::main();
-            a_task(engine.run(&namespace, RunAudit))
+            a_task(engine.run(&namespace, RunAudit::default()))
         };
         match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(audit)) => assert!(audit.ok),

@@ -73,7 +73,7 @@ fn operation(route: &Route) -> Value {
         .chain(route.query.iter().map(|name| {
             let kind = match *name {
                 "max" | "version" => "integer",
-                "full" | "force" => "boolean",
+                "full" | "force" | "deep" => "boolean",
                 _ => "string",
             };
             json!({"name": name, "in": "query", "schema": {"type": kind}})

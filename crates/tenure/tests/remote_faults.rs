@@ -139,7 +139,8 @@ async fn where_nobody_listens_nothing_happened() {
 async fn every_call_carries_namespace_and_token_and_no_debug_shows_it() {
     let mut server = Scripted::start(|_| ok(AUDIT)).await;
     let remote = remote(server.port, Some("geheim"));
-    let audit = remote.run(&Namespace::parse("shop-2").unwrap(), RunAudit).await.unwrap();
+    let audit =
+        remote.run(&Namespace::parse("shop-2").unwrap(), RunAudit::default()).await.unwrap();
     assert!(audit.ok);
     let seen = server.request().await;
     assert_eq!(seen.headers["tenure-namespace"], "shop-2");
@@ -164,7 +165,7 @@ async fn connections_are_kept_and_a_dead_one_costs_no_call() {
     .await;
     let remote = server.remote();
     for _ in 0..6 {
-        remote.run(&main_space(), RunAudit).await.unwrap();
+        remote.run(&main_space(), RunAudit::default()).await.unwrap();
     }
     let mut connections = Vec::new();
     for _ in 0..count.load(Ordering::SeqCst) {
@@ -227,13 +228,17 @@ fn connections_belong_to_the_runtime_that_drives_them() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let mut server = server_runtime.block_on(Scripted::start(|_| ok(AUDIT)));
     let remote = server.remote();
-    still.block_on(remote.run(&main_space(), RunAudit)).unwrap();
+    still.block_on(remote.run(&main_space(), RunAudit::default())).unwrap();
     let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = async {
-        tokio::time::timeout(Duration::from_secs(10), remote.run(&main_space(), RunAudit)).await
+        tokio::time::timeout(
+            Duration::from_secs(10),
+            remote.run(&main_space(), RunAudit::default()),
+        )
+        .await
     };
     other.block_on(call).unwrap().unwrap();
-    still.block_on(remote.run(&main_space(), RunAudit)).unwrap();
+    still.block_on(remote.run(&main_space(), RunAudit::default())).unwrap();
     let seen = |server: &mut Scripted| server_runtime.block_on(server.request()).connection;
     let connections = [seen(&mut server), seen(&mut server), seen(&mut server)];
     assert_eq!(connections, [0, 1, 0]);

@@ -68,6 +68,6 @@ async fn an_address_may_have_a_prefix() {
     let url = format!("http://127.0.0.1:{}/tenure/", server.port).parse();
     let Ok(tenure::StoreUrl::Server(url)) = url else { unreachable!() };
     let remote = tenure::Remote::open(&url, None).unwrap();
-    remote.call(&Namespace::main(), RunAudit.into()).await.unwrap();
+    remote.call(&Namespace::main(), RunAudit::default().into()).await.unwrap();
     assert_eq!(server.request().await.line, "GET /tenure/v1/audit");
 }

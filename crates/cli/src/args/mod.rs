@@ -68,6 +68,10 @@ pub struct Global {
     /// Write the answer as one JSON document.
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
+    /// Open a folder (file:PATH) that has lost commits, or rows that cannot be read, without them:
+    /// otherwise it is refused. What is dropped is said on stderr.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub accept_loss: bool,
 }
 
 /// Every command.
@@ -111,7 +115,7 @@ pub enum Command {
     /// Show totals.
     Stats,
     /// Check that what the store has cached agrees with what is held; exit 1 if not.
-    Audit,
+    Audit(AuditArgs),
     /// Look whether a Redis is set up so that Tenure keeps its promises on it; exit 1 if not.
     Doctor(redis::DoctorArgs),
     /// Copy all of a store to another: a folder to a Redis, and back.
@@ -129,6 +133,15 @@ pub enum Command {
         /// Which shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// `tenure audit`.
+#[derive(Args, Debug, Clone, Copy)]
+pub struct AuditArgs {
+    /// Read everything in the folder too, payloads and results included, and compare it with its
+    /// checksums; jobs that are damaged are named.
+    #[arg(long)]
+    pub deep: bool,
 }
 
 /// A page of a list.

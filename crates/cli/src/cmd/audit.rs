@@ -2,13 +2,14 @@
 
 use tenure_core::requests::RunAudit;
 
+use crate::args::AuditArgs;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 use crate::store::Store;
 
 /// Runs the check; a fault is exit 1.
-pub async fn run(store: &Store, out: Output) -> Result<(), Failure> {
-    let audit = store.run(RunAudit).await?;
+pub async fn run(store: &Store, out: Output, args: AuditArgs) -> Result<(), Failure> {
+    let audit = store.run(RunAudit { deep: args.deep }).await?;
     out.answer(&audit, |audit| {
         let mut text = String::new();
         for fault in &audit.faults {
@@ -20,6 +21,8 @@ pub async fn run(store: &Store, out: Output) -> Result<(), Failure> {
     if audit.ok {
         return Ok(());
     }
-    Err(Failure::new(NO, format!("the audit found {} faults", audit.faults.len()))
-        .hint("this is a bug: please report it with the lines above"))
+    Err(Failure::new(NO, format!("the audit found {} faults", audit.faults.len())).hint(
+        "what is called unreadable was changed on the disk: see what else is damaged with \
+             --deep; anything else is a bug: please report it with the lines above",
+    ))
 }

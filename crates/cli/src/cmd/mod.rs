@@ -31,7 +31,7 @@ pub mod workers;
 use tenure_core::time::Moment;
 use tenure_engine::{Clock, SystemClock};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Global};
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::store::Store;
@@ -47,13 +47,14 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Version => version::version(out),
         Command::Completions { shell } => version::completions(out, shell),
-        Command::Serve(args) => serve::run(args).await,
+        Command::Serve(args) => serve::run(args, cli.global.accept_loss).await,
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
         Command::Copy(args) => copy::run(out, args).await,
         Command::Redis(command) => redis::run(out, command),
         Command::Own(command) => own::run(out, command).await,
         command => {
-            let store = Store::open(&cli.global.url, cli.global.namespace)?;
+            let Global { url, namespace, accept_loss, .. } = cli.global;
+            let store = Store::open(&url, namespace, accept_loss)?;
             let ended = with_store(command, &store, out).await;
             // That the store itself stopped is why the command failed, whatever it noticed of it.
             store.close().await.map_or(ended, Err)
@@ -80,10 +81,10 @@ async fn with_store(command: Command, store: &Store, out: Output) -> Result<(), 
         Command::Leases(args) => leases::run(store, out, args).await,
         Command::Workers(args) => workers::run(store, out, args).await,
         Command::Stats => stats::run(store, out).await,
-        Command::Audit => audit::run(store, out).await,
+        Command::Audit(args) => audit::run(store, out, args).await,
         Command::Version => version::version(out),
         Command::Completions { shell } => version::completions(out, shell),
-        Command::Serve(args) => serve::run(args).await,
+        Command::Serve(args) => serve::run(args, false).await,
         Command::Copy(args) => copy::run(out, args).await,
         Command::Doctor(_) => Err(Failure::bug("doctor opens no store")),
         Command::Redis(command) => redis::run(out, command),

@@ -24,8 +24,8 @@ use crate::store::token;
 /// After the engine stopped, its last answers have so long to leave.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Serves until a signal.
-pub async fn run(args: ServeArgs) -> Result<(), Failure> {
+/// Serves until a signal. `accept_loss`: a damaged folder is opened without what it lost.
+pub async fn run(args: ServeArgs, accept_loss: bool) -> Result<(), Failure> {
     let token = token()?;
     let place = Place::of(&args)?;
     let addresses = addresses(&args.listen)?;
@@ -36,7 +36,7 @@ pub async fn run(args: ServeArgs) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let listener = bind(&args.listen, &addresses)?;
     let (tell, mut fatal) = watch::channel(None);
-    let opened = place.open(&args, tell).await?;
+    let opened = place.open(&args, accept_loss, tell).await?;
     // Only now: who reads this may call.
     if let Ok(at) = listener.local_addr() {
         eprintln!("listening on http://{at}");

@@ -110,7 +110,7 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
         notes.extend(log::read(path).map_err(|error| Failure::file("cannot read a log", &error))?);
     }
     let mut checked = check::check(&notes, &stored(&client).await?);
-    for fault in client.run(RunAudit).await?.faults {
+    for fault in client.run(RunAudit::default()).await?.faults {
         checked.fault(format!("audit: {fault}"));
     }
     if checked.runs == 0 || checked.settled == 0 {

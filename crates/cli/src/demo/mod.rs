@@ -332,7 +332,7 @@ impl Stage {
             Some((job.id.to_string(), got.fetch))
         };
         told.results = jobs.iter().filter_map(result).collect::<BTreeMap<_, _>>();
-        told.faults = self.client.run(RunAudit).await?.faults;
+        told.faults = self.client.run(RunAudit::default()).await?.faults;
         Ok(told)
     }
 }

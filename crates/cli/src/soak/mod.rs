@@ -249,7 +249,7 @@ impl Look<'_> {
                 }
                 sleep(LOOK_EVERY).await;
             }
-            let audit = self.engine.run(&namespace, RunAudit).await?;
+            let audit = self.engine.run(&namespace, RunAudit::default()).await?;
             faults.extend(audit.faults.into_iter().map(|fault| format!("audit: {fault}")));
         }
         Ok(faults)

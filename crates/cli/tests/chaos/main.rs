@@ -241,7 +241,7 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
         told.lost,
     );
     assert!(longest <= TTL.std() + SLACK, "a permit came back after {longest:?}");
-    let audit = ok(&engine, RunAudit).await;
+    let audit = ok(&engine, RunAudit::default()).await;
     assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults);
     assert!(told.settled.len() as u64 > seconds(), "next to nothing was done");
 }

@@ -52,8 +52,8 @@ pub use paths::{
 };
 pub use pools::{patch_pool, put_pool};
 pub use query::{
-    list_jobs, list_leases, list_limits, list_pools, list_queues, list_resources, list_workers,
-    no_query, sync_query,
+    audit, list_jobs, list_leases, list_limits, list_pools, list_queues, list_resources,
+    list_workers, no_query, sync_query,
 };
 pub use queues::{patch_queue, pause_queue, put_queue};
 pub use resources::{

@@ -10,7 +10,7 @@ use crate::names::{LimitName, PoolName, QueueName};
 use crate::refusal::{Code, Refusal};
 use crate::requests::{
     JobFilter, ListJobs, ListLeases, ListLimits, ListPools, ListQueues, ListResources, ListWorkers,
-    Meant, Page,
+    Meant, Page, RunAudit,
 };
 
 /// The greatest number that JSON carries exactly everywhere.
@@ -117,6 +117,12 @@ fn boolean(text: &str) -> Result<bool, Refusal> {
 /// A call that has no query parameters.
 pub fn no_query<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<(), Refusal> {
     Query::read(query, &[]).map(drop)
+}
+
+/// `GET /v1/audit`.
+pub fn audit<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<RunAudit, Refusal> {
+    let query = Query::read(query, &["deep"])?;
+    Ok(RunAudit { deep: query.take("deep", boolean)?.unwrap_or_default() })
 }
 
 /// `GET /v1/jobs`.

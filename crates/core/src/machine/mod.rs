@@ -49,7 +49,7 @@ pub use restore::BadRow;
 use rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
 use state::Space;
 pub use state::{Seq, TakerId};
-pub use stored::{StoredJob, lease_id, parse_lease_id};
+pub use stored::{StoredJob, UnreadableEnd, lease_id, parse_lease_id, unreadable_end};
 
 use self::facts::{Delivery, Fact};
 use crate::bounds::PATIENCE_US_DEFAULT;

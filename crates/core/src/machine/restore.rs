@@ -200,11 +200,22 @@ impl Space {
 
     fn restore_known_job(&mut self, row: &LiveRow<'_>, now: Moment) -> Option<()> {
         let life = StoredLife::decode(row.life)?;
+        let id = JobId::parse(row.id).ok()?;
+        // All that can be wrong comes first: a job that is refused leaves nothing behind, and the
+        // others go on without it.
+        let stands = match (row.state, &life.lease) {
+            (JobState::Running, Some(lease)) => self.can_hold(lease),
+            (JobState::Ready | JobState::Scheduled, _) => true,
+            _ => false,
+        };
+        if !stands || self.job_by_id(row.id).is_some() {
+            return None;
+        }
         let shape = self.shape_for(row.shape, now)?;
         let queue = self.shapes[shape].queue;
         let slot = self.index_job(Job {
             seq: row.seq,
-            id: JobId::parse(row.id).ok()?,
+            id,
             shape,
             stand: Stand::Scheduled,
             arrival: life.arrival,
@@ -247,6 +258,15 @@ impl Space {
             _ => return None,
         }
         Some(())
+    }
+
+    /// Whether what a lease holds is there.
+    fn can_hold(&self, lease: &StoredLease) -> bool {
+        !self.leases.contains_key(&lease.fence)
+            && lease.resources.iter().all(|(pool, id)| {
+                let pool = self.pool_by_name.get(pool);
+                pool.is_some_and(|pool| self.pools[*pool].resources.contains_key(id))
+            })
     }
 
     fn restore_lease(&mut self, stored: StoredLease, job: Option<u32>, seq: u64) -> Option<()> {
@@ -324,6 +344,15 @@ impl Space {
         }
         self.restored_turns();
         self.used_at = now;
+        // A job that could not be read holds no key any more.
+        let held = self.keys.iter().filter(|(_, holder)| holder.by_job);
+        let orphans: Vec<_> = held
+            .filter(|(_, holder)| self.job_by_seq(holder.seq).is_none())
+            .map(|(key, holder)| (key.clone(), holder.seq))
+            .collect();
+        for (key, seq) in orphans {
+            self.end_key(&key, seq, None, now);
+        }
         self.purge_at = Some(now);
         // What the rows said is what the rows are: nothing of it is to be written again.
         let written = self.out.written;

@@ -4,6 +4,7 @@ use super::codec::{Reader, Writer};
 use super::state::{PastSettle, Seq};
 use crate::job::{
     Backoff, JobError, JobState, JobView, Labels, Need, OnConflict, Outcome, Retry, Unique, Until,
+    retain_for,
 };
 use crate::lease::Fence;
 use crate::names::{
@@ -308,6 +309,42 @@ impl StoredLife {
         }
         Some(life)
     }
+}
+
+/// How the row of a job ends of which nobody knows any more how far it was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnreadableEnd {
+    /// Its life.
+    pub life: Vec<u8>,
+    /// Kept until then, as a failed job.
+    pub until: Moment,
+}
+
+/// A job whose shape is known and whose life is not ends as failed, with the error `unreadable`: it may
+/// have run or not, so only its owner can say whether it is to run again. `None` if the shape is none.
+pub fn unreadable_end(shape: &[u8], now: Moment) -> Option<UnreadableEnd> {
+    let shape = StoredShape::decode(shape)?;
+    let life = StoredLife {
+        arrival: 0,
+        created_at: now,
+        run_at: now,
+        started_at: None,
+        finished_at: Some(now),
+        expires_at: None,
+        wait: Span::ZERO,
+        ended: 0,
+        lost: 0,
+        released: 0,
+        undelivered: 0,
+        cancel_requested: false,
+        keeps_place: false,
+        unique: None,
+        settles: Vec::new(),
+        bytes: 0,
+        lease: None,
+    };
+    let until = now.plus(retain_for(JobState::Failed, shape.retain));
+    Some(UnreadableEnd { life: life.encode(), until })
 }
 
 /// The id of a lease: what it holds is found by its fence, and by the job's row number when the

@@ -65,7 +65,11 @@ pub struct Stats {
 
 /// Checks that what is cached agrees with what is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RunAudit;
+pub struct RunAudit {
+    /// Reads all that is stored too, payloads and results included, and checks it: as much work as
+    /// there is data. A store without checksums of its own does the same without it.
+    pub deep: bool,
+}
 
 /// What an audit found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

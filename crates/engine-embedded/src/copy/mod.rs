@@ -14,16 +14,18 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tenure_core::machine::Seq;
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
 use tenure_engine::copy::{CopyError, Mark};
 use tenure_engine::{Clock, SystemClock};
 
+use crate::commit::Numbers;
 use crate::error::OpenError;
 use crate::folder::{self, Folder};
 use crate::options::{Location, Options};
 use crate::schema;
+use crate::start;
+use crate::synced;
 use crate::watch::{Look, Watch};
 
 /// Where the mark is in the table of small facts.
@@ -78,6 +80,8 @@ impl CopyFolder {
         let options = Options::new(Location::Folder(path));
         let folder = Folder::open(&options.location)?;
         let conn = schema::open_writer(&folder, &options)?;
+        synced::check(&folder, start::numbers(&conn, &folder)?.commit, false)?;
+        schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
         // Nobody syncs the log beside it: each page is on disk when it is said to be there.
         conn.pragma_update(None, "synchronous", "FULL")
             .map_err(|why| schema::store_error(&folder, why))?;
@@ -102,6 +106,12 @@ impl CopyFolder {
             let folder = self.folder.path();
             CopyError::Disk(format!("the store in {folder:?} cannot be read or written: {why}"))
         }
+    }
+
+    /// How far the store is.
+    fn numbers(&self, conn: &Connection) -> Result<Numbers, CopyError> {
+        let read = Numbers::read(conn).map_err(self.broken())?;
+        read.map_err(|_| self.bad_row("its last commit"))
     }
 
     fn bad_row(&self, what: &str) -> CopyError {
@@ -160,12 +170,6 @@ pub(crate) fn refuse_marked(conn: &Connection, folder: &Folder) -> Result<(), Op
             Err(OpenError::Row { folder, why: format!("the mark of a copy cannot be read: {why}") })
         }
     }
-}
-
-fn highest_seq(conn: &Connection) -> rusqlite::Result<Seq> {
-    let highest: Option<i64> = conn.query_row("SELECT max(seq) FROM life", [], |row| row.get(0))?;
-    let last = fact(conn, "last_seq")?.and_then(|text| text.parse().ok()).unwrap_or(0);
-    Ok(last.max(highest.unwrap_or(0) as Seq))
 }
 
 impl CopyFolder {

@@ -10,8 +10,11 @@ use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 use tenure_engine::copy::{CopyError, Mark, Source, Step};
 
+use crate::sums::row_sum;
+
 use super::{BYTES, CopyFolder, ITEMS, MARK, Marked, put_fact, text_of};
-use crate::rows::{self, JOBS, STORED};
+use crate::damage::job_name;
+use crate::rows::{self, Data, JOBS, JobRow, STORED};
 
 /// Leases of jobs come first, by row number; those without a job by their keys, behind this.
 const ALONE: &str = "alone ";
@@ -128,8 +131,7 @@ impl Reader<'_> {
             Section::Turns => plain(Kind::Turn),
             Section::Pools => plain(Kind::Pool),
             Section::Resources => self.rows(Kind::Resource, after, |key, value| {
-                let data = self.data(key).map_err(self.folder.broken())?;
-                let item = copied::resource(value, data.unwrap_or_default());
+                let item = copied::resource(value, self.data(key)?);
                 item.map(Some).ok_or_else(|| self.bad(Kind::Resource))
             }),
             Section::Jobs => self.jobs(after),
@@ -152,7 +154,7 @@ impl Reader<'_> {
         let mut all = self
             .conn
             .prepare_cached(
-                "SELECT key, value FROM row
+                "SELECT key, value, sum FROM row
                  WHERE ns = ?1 AND kind = ?2 AND key > ?3 ORDER BY key LIMIT ?4",
             )
             .map_err(&broken)?;
@@ -162,6 +164,10 @@ impl Reader<'_> {
         while let Some(row) = found.next().map_err(&broken)? {
             let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
             let (key, value) = (text(0).map_err(&broken)?, text(1).map_err(&broken)?);
+            let sum: Option<i64> = row.get(2).map_err(&broken)?;
+            if sum != Some(row_sum(self.ns, kind.as_str(), key, value)) {
+                return Err(self.bad(kind));
+            }
             let item = read(key, value)?;
             if let Some(Item::Resource(resource)) = &item {
                 bytes += resource.data.text().len();
@@ -177,16 +183,15 @@ impl Reader<'_> {
     }
 
     /// The data of a resource, by the key of its row: pool and id.
-    fn data(&self, key: &str) -> rusqlite::Result<Option<Json>> {
+    fn data(&self, key: &str) -> Result<Json, CopyError> {
         // A pool's name has no '/'.
         let (pool, id) = key.split_once('/').unwrap_or((key, ""));
-        let mut one = self.conn.prepare_cached(
-            "SELECT data FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3",
-        )?;
-        let mut found = one.query([self.ns, pool, id])?;
-        match found.next()? {
-            Some(row) => rows::json(row, 0),
-            None => Ok(None),
+        match rows::data(self.conn, (self.ns, pool, id)).map_err(self.folder.broken())? {
+            Data::Known(data) => Ok(data),
+            Data::Gone => Ok(Json::null()),
+            Data::Unreadable => {
+                Err(self.folder.bad_row(&format!("resource {id:?} of pool {pool:?}")))
+            }
         }
     }
 
@@ -225,7 +230,7 @@ impl Reader<'_> {
         let mut all = self
             .conn
             .prepare_cached(&format!(
-                "SELECT {STORED}, until, bytes FROM {JOBS}
+                "SELECT {STORED} FROM {JOBS}
                  WHERE life.seq > ?1 AND ns = ?2 ORDER BY life.seq LIMIT ?3"
             ))
             .map_err(&broken)?;
@@ -233,7 +238,12 @@ impl Reader<'_> {
         let mut found = all.query(params![seq, self.ns, ITEMS as i64]).map_err(&broken)?;
         let (mut items, mut last, mut bytes) = (Vec::new(), None, 0);
         while let Some(row) = found.next().map_err(&broken)? {
-            let (stored, kept) = self.stored(row).map_err(&broken)?;
+            let stored = self.stored(row).map_err(&broken)?;
+            let Some((stored, kept)) = stored else {
+                let seq = rows::seq(row, 0).map_err(&broken)?;
+                let id = row.get::<_, String>(1).ok();
+                return Err(self.folder.bad_row(&job_name(seq, id.as_deref())));
+            };
             let seq = stored.seq;
             bytes += [&stored.payload, &stored.result]
                 .into_iter()
@@ -255,16 +265,23 @@ impl Reader<'_> {
         Ok((items, more.map(|seq| seq.to_string())))
     }
 
-    /// A job with its errors, and until when it is kept and what it takes, if it is finished.
-    fn stored(&self, row: &Row<'_>) -> rusqlite::Result<(StoredJob, Option<(Moment, u32)>)> {
-        let mut stored = rows::stored(row, true)?;
-        stored.errors = rows::errors(self.conn, stored.seq)?;
-        let until: Option<i64> = row.get(11)?;
-        let bytes: Option<u32> = row.get(12)?;
+    /// A job with its errors, and until when it is kept and what it takes, if it is finished. `None`:
+    /// its rows are not what was written.
+    #[expect(clippy::type_complexity, reason = "it is said in one place")]
+    fn stored(
+        &self,
+        row: &Row<'_>,
+    ) -> rusqlite::Result<Option<(StoredJob, Option<(Moment, u32)>)>> {
+        let Some(JobRow { mut job, unreadable: None }) = rows::stored(row, true)? else {
+            return Ok(None);
+        };
+        job.errors = rows::errors(self.conn, job.seq)?;
+        let until: Option<i64> = row.get(rows::UNTIL)?;
+        let bytes: Option<u32> = row.get(rows::BYTES)?;
         let kept = until.map(|until| {
             (Moment::from_us(u64::try_from(until).unwrap_or_default()), bytes.unwrap_or_default())
         });
-        Ok((stored, kept))
+        Ok(Some((job, kept)))
     }
 
     /// How the job with this row number holds the key.

@@ -9,7 +9,8 @@ use tenure_core::machine::rows::Kind;
 use tenure_core::names::Namespace;
 use tenure_engine::copy::{Begun, CopyError, Found, Step, Target};
 
-use super::{COPIED, CopyFolder, MARK, Marked, Part, fact, highest_seq, marked, put_fact, text_of};
+use super::{COPIED, CopyFolder, MARK, Marked, Part, fact, marked, put_fact, text_of};
+use crate::commit::{self, Numbers};
 use crate::writer::Writer;
 
 /// A row that is not a job.
@@ -67,7 +68,7 @@ impl CopyFolder {
         mark: &Marked,
     ) -> Result<(), CopyError> {
         let last = rows.next_seq().saturating_sub(1);
-        let mut writer = Writer::new(conn).map_err(self.broken())?;
+        let mut writer = Writer::new(conn, self.numbers(conn)?).map_err(self.broken())?;
         writer.write_marked(&rows.rows, last, (MARK, &text_of(mark))).map_err(self.broken())
     }
 
@@ -93,7 +94,7 @@ impl CopyFolder {
         let part = Part { pages: page + 1, next: next.map(|next| next.to_string()) };
         namespaces.insert(namespace.clone(), part);
         let mark = Marked::Target { copy: copy.to_owned(), namespaces };
-        let first = highest_seq(&conn).map_err(self.broken())? + 1;
+        let first = self.numbers(&conn)?.last_seq + 1;
         let mut rows = CopiedRows::new(namespace, first);
         for item in items {
             let mut failed = None;
@@ -144,7 +145,7 @@ impl CopyFolder {
         namespaces.insert(namespace.clone(), Part::default());
         let before = row(&conn, namespace, Kind::Meta, "").map_err(self.broken())?;
         let before = before.and_then(|meta| copied::head(&meta)).unwrap_or_default();
-        let first = highest_seq(&conn).map_err(self.broken())? + 1;
+        let first = self.numbers(&conn)?.last_seq + 1;
         let mut rows = CopiedRows::new(namespace, first);
         rows.head(&Head {
             fence: head.fence.max(before.fence),
@@ -179,12 +180,14 @@ impl CopyFolder {
             Some(Ok(Marked::Target { .. })) => {}
             _ => return Err(self.not_this()),
         }
+        let numbers = self.numbers(&conn)?;
         let mut forget = || {
             let step = conn.transaction()?;
             for table in ["job", "life", "job_error", "row", "resource_data"] {
                 step.execute(&format!("DELETE FROM {table}"), [])?;
             }
-            put_fact(&step, "last_seq", None)?;
+            let numbers = Numbers { last_seq: 0, ..numbers };
+            put_fact(&step, commit::KEY, Some(&numbers.text()))?;
             put_fact(&step, MARK, None)?;
             step.commit()?;
             conn.execute_batch("VACUUM")

@@ -112,7 +112,7 @@ fn kill_and_look(durability: &str) {
                 assert_eq!(view.result, Some(text("fine")));
             }
         }
-        let audit = run(&engine, RunAudit).await.unwrap();
+        let audit = run(&engine, RunAudit::default()).await.unwrap();
         assert!(audit.ok, "{:?}", audit.faults);
     });
 }

@@ -46,7 +46,7 @@ fn a_folder_that_shrank_is_compacted_while_idle() {
         }
         push(&here.engine, vec![job("later")]).await;
         assert_eq!(take(&here.engine, 10).await.len(), 1);
-        assert!(run(&here.engine, RunAudit).await.unwrap().ok);
+        assert!(run(&here.engine, RunAudit::default()).await.unwrap().ok);
     });
 }
 
@@ -89,6 +89,10 @@ fn a_folder_that_may_not_grow_refuses_pushes_and_takes_them_when_there_is_room()
             assert!(begun.elapsed() < PATIENCE, "there is no room again");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        assert_eq!(engine.notice(), None);
+        // One push may just fit: the notice goes when there is room for more.
+        while engine.notice().is_some() {
+            assert!(begun.elapsed() < PATIENCE, "the notice stays");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     });
 }

@@ -133,6 +133,6 @@ pub async fn see(engine: &RedisEngine, id: &str) -> Box<JobView> {
     find(engine, id).await.unwrap_or_else(|| panic!("job {id} is gone"))
 }
 pub async fn is_whole(engine: &RedisEngine) {
-    let audit = ok(engine, RunAudit).await;
+    let audit = ok(engine, RunAudit::default()).await;
     assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults);
 }

@@ -235,7 +235,7 @@ async fn whoever_comes_first_no_lock_is_granted_while_another_may_still_work() {
             let worker = history.name();
             assert!(take(&engine, locks(lock, &worker, Span::from_s(2))).await.is_some(), "{seed}");
         }
-        let audit = ok(&engine, RunAudit).await;
+        let audit = ok(&engine, RunAudit::default()).await;
         assert!(audit.ok, "seed {seed}: {:?}", audit.faults);
         claimed += history.claimed;
         granted += history.granted;

@@ -135,7 +135,7 @@ async fn is_whole(server: &RedisServer) {
     let engine = RedisEngine::open(Options::new(address)).expect("an engine can be opened");
     let begin = Instant::now();
     loop {
-        match engine.run(&Namespace::main(), RunAudit).await {
+        match engine.run(&Namespace::main(), RunAudit::default()).await {
             Ok(audit) => return assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults),
             Err(CallError::Fault(Fault::Unavailable(_) | Fault::Unknown(_)))
                 if begin.elapsed() < ENDS_WITHIN =>

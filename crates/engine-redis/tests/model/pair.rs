@@ -521,7 +521,7 @@ impl Program<'_> {
         for job in 0..JOBS {
             self.ask(ExplainJob { job: the(job) }).await?;
         }
-        let audit = self.server.redis.call(&self.namespace, RunAudit.into()).await;
+        let audit = self.server.redis.call(&self.namespace, RunAudit::default().into()).await;
         match audit {
             Ok(Reply::RunAudit(audit)) if audit.ok => Ok(()),
             other => Err(TestCaseError::fail(format!("audit: {other:?}"))),

@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde::Serialize;
 use tenure_core::decode;
-use tenure_core::requests::{GetStats, RunAudit};
+use tenure_core::requests::GetStats;
 use tenure_engine::Health;
 
 use super::{Does, PAGE, Route, Takes};
@@ -38,9 +38,10 @@ pub(super) static ROUTES: &[Route] = &[
     .answers(&[(200, "Workers")]),
     Route::get("/v1/stats", "get_stats", "Show totals", |_| Ok(GetStats.into()))
         .answers(&[(200, "Stats")]),
-    Route::get("/v1/audit", "audit", "Check what is cached against what is held", |_| {
-        Ok(RunAudit.into())
+    Route::get("/v1/audit", "audit", "Check what is cached against what is held", |asked| {
+        Ok(decode::audit(asked.query)?.into())
     })
+    .query(&["deep"])
     .answers(&[(200, "Audit")]),
     own("/healthz", "healthz", "Say that the process lives", Does::Health, &[(200, "Health")]),
     own(

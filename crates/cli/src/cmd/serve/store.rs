@@ -57,6 +57,7 @@ impl Place {
     pub async fn open(
         self,
         args: &ServeArgs,
+        accept_loss: bool,
         tell: watch::Sender<Option<Fatal>>,
     ) -> Result<Opened, Failure> {
         let location = match self {
@@ -82,6 +83,7 @@ impl Place {
             on_fatal: Arc::new(move |why| {
                 tell.send_replace(Some(why.clone()));
             }),
+            accept_loss,
             ..Options::new(location)
         };
         // It reads the whole index.
