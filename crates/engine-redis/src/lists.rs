@@ -136,7 +136,8 @@ async fn look(
         }
         let label = filter.label.as_ref();
         let meant = job.is_meant(&looked.blobs, filter.kind.as_deref(), label);
-        if meant.map_err(malformed("list_jobs"))? {
+        // What cannot be read has no kind and no label that could be meant.
+        if meant.unwrap_or(false) {
             let last = at + 1 == all;
             looked.found.push(job);
             if last && looked.found.len() == max && tail {
@@ -160,7 +161,16 @@ pub(crate) async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobVi
         let all = looked.found.len();
         for (at, job) in looked.found.into_iter().enumerate() {
             let seq = job.0;
-            let view = job.view(&looked.blobs, list.full).map_err(malformed("list_jobs"))?;
+            let view = match job.view(&looked.blobs, list.full) {
+                Ok(view) => view,
+                // The others are shown all the same.
+                Err(Malformed(what)) => {
+                    tracing::error!(
+                        "job number {seq} is unreadable: {what} is not what was written"
+                    );
+                    continue;
+                }
+            };
             bytes += view.bytes();
             items.push(view);
             if bytes >= PAGE_BYTES_FULL {

@@ -215,6 +215,13 @@ struct Parts {
     errors: Vec<JobError>,
 }
 
+/// The error of a job that ended because it cannot be read, and how the error begins that is shown of
+/// one of which a part cannot.
+pub(crate) const UNREADABLE: &str = "unreadable";
+
+/// A job as the contract shows it, and whether its body could be read: without it the rest is shown.
+type Shown = (JobView, bool);
+
 /// A job as the contract shows it; its payload and its result only if `full`.
 fn view(
     (row, life, shape): (Row<'_>, Life, &Shape),
@@ -222,9 +229,13 @@ fn view(
     lease: Option<String>,
     parts: Parts,
     full: bool,
-) -> Result<JobView, Malformed> {
-    let (kind, payload, labels) = read_body(row.body).ok_or(Malformed("the body of a job"))?;
-    Ok(JobView {
+) -> Result<Shown, Malformed> {
+    let body = read_body(row.body);
+    let readable = body.is_some();
+    let (kind, payload, labels) = body.unwrap_or_default();
+    let unread = || Some(format!("{UNREADABLE}: its payload is not what was written"));
+    let error = if readable { life.error } else { life.error.or_else(unread) };
+    let view = JobView {
         id: JobId::parse(row.id).map_err(|_| Malformed("the id of a job"))?,
         queue: shape.queue.clone(),
         kind,
@@ -241,7 +252,7 @@ fn view(
         finished_at: life.finished_at.map(Moment::from_us),
         expires_at: life.expires_at.map(Moment::from_us),
         result: full.then(|| parts.result.unwrap_or_default()),
-        error: life.error,
+        error,
         errors: parts.errors,
         progress: parts.progress,
         unique: row.unique,
@@ -251,7 +262,13 @@ fn view(
         retry: shape.retry.clone(),
         timeout: shape.timeout,
         retain: shape.retain,
-    })
+    };
+    Ok((view, readable))
+}
+
+/// A job that is handed out: its body must be whole.
+fn whole((job, readable): Shown) -> Result<JobView, Malformed> {
+    if readable { Ok(job) } else { Err(Malformed("the body of a job")) }
 }
 
 /// A job that was pushed, was ready, and is granted for the first time; and its lease's id, of which
@@ -267,7 +284,7 @@ pub(super) fn first_run(
     let id = blobs.lease_id(Named { job: Some(row.id), ..lease })?;
     let (shape, state) = (blobs.shape(shape)?, JobState::Running);
     let job = view((row, life, shape), state, Some(id.clone()), Parts::default(), true)?;
-    Ok((job, id))
+    Ok((whole(job)?, id))
 }
 
 /// The errors of a job, if it has any: the number of the part that has them.
@@ -289,8 +306,18 @@ pub(super) fn errors(number: Maybe<usize>, blobs: &Blobs) -> Result<Vec<JobError
 }
 
 impl Stored {
-    /// The job as the contract shows it; its payload and its result only if `full`.
+    /// The job as the contract shows it, as far as it can be read; its payload and its result only if
+    /// `full`.
     pub(crate) fn view(self, blobs: &Blobs, full: bool) -> Result<JobView, Malformed> {
+        self.shown(blobs, full).map(|(job, _)| job)
+    }
+
+    /// The job as its holder gets it.
+    pub(crate) fn granted(self, blobs: &Blobs) -> Result<JobView, Malformed> {
+        whole(self.shown(blobs, true)?)
+    }
+
+    fn shown(self, blobs: &Blobs, full: bool) -> Result<Shown, Malformed> {
         let Stored(seq, State(state), row, life, shape, result, progress, errors) = self;
         let row = Row::read(blobs.get(row)?)?;
         let life = match life.0 {

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use tenure_core::job::JobState;
 use tenure_core::lease::{
-    Extended, ExtendedLease, HeldResource, LeaseSummary, LeaseView, LeasedResource, SettledLease,
+    Ending, Extended, ExtendedLease, HeldResource, LeaseSummary, LeaseView, LeasedResource,
+    ResourceVerdict, SettleItem, SettledLease, Verdict,
 };
 use tenure_core::names::{JobId, LimitName, PoolName, QueueName, ResourceId, Tag};
 use tenure_core::refusal::Code;
@@ -11,11 +12,35 @@ use tenure_core::requests::{Extend, Settle};
 use tenure_core::time::Moment;
 
 use super::explain::ReasonReply;
-use super::jobs::{PushedReply, State, Stored, first_run, moment, pushed_jobs};
+use super::jobs::{PushedReply, State, Stored, UNREADABLE, first_run, moment, pushed_jobs};
 use super::lenient::Maybe;
 use super::row::Row;
 use super::{Blobs, Malformed};
 use crate::lease_id::{ANONYMOUS, Held, Named};
+
+/// What was granted.
+#[derive(Default)]
+pub(crate) struct Views {
+    /// As its holder sees it.
+    pub leases: Vec<LeaseView>,
+    /// What cannot be read, and so cannot be handed out: how these leases are to be settled, so that
+    /// nobody waits behind them.
+    pub unreadable: Vec<SettleItem>,
+}
+
+/// A job that cannot be read has failed for good.
+fn unreadable_job(lease: String) -> SettleItem {
+    let error = UNREADABLE.to_owned();
+    let ending = Ending::Failed { error, retry_in: None, last: true };
+    SettleItem { lease, ending, resources: Vec::new(), limits: Vec::new(), push: Vec::new() }
+}
+
+/// A resource whose data cannot be read is banned; its job goes on with another.
+fn unreadable_resource(lease: String, pool: PoolName, id: ResourceId) -> SettleItem {
+    let verdict = Verdict::Ban { reason: Some(UNREADABLE.to_owned()) };
+    let resources = vec![ResourceVerdict { pool, id, verdict }];
+    SettleItem { ending: Ending::Released, resources, ..unreadable_job(lease) }
+}
 
 /// A lease call's answer.
 #[derive(Deserialize)]
@@ -54,8 +79,8 @@ const NAME_BYTES: usize = 14;
 /// the other. Their texts are one, behind an index (`lua/machine/blocks.lua`).
 const BLOCK_NAME_BYTES: usize = NAME_BYTES + 7;
 
-/// Of each of a run: its fence, its row number, and its row.
-struct Runner<'a>(u64, u64, Row<'a>);
+/// Of each of a run: its fence, its row number, and its row, if that can be read.
+type Runner<'a> = (u64, u64, Result<Row<'a>, Malformed>);
 
 impl RunReply {
     /// The fence and the row number of each.
@@ -77,34 +102,40 @@ impl RunReply {
     }
 
     fn each<'a>(&self, blobs: &'a Blobs) -> Result<Vec<Runner<'a>>, Malformed> {
-        let rows = match blobs.get(self.5)?.get(NAME_BYTES..) {
+        let rows: Vec<_> = match blobs.get(self.5)?.get(NAME_BYTES..) {
             Some(pushed_at) if pushed_at.len() == BLOCK_NAME_BYTES - NAME_BYTES => {
                 let index = blobs.get(self.6)?;
-                Row::read_block(index, blobs.get(self.6 + 1)?, self.4, pushed_at)?
+                let block = Row::read_block(index, blobs.get(self.6 + 1)?, self.4, pushed_at);
+                match block {
+                    Ok(rows) => rows,
+                    // Nobody knows where one ends and the next begins.
+                    Err(why) => (0..self.4).map(|_| Err(why)).collect(),
+                }
             }
-            _ => {
-                let row = |at| Row::read(blobs.get(self.6 + at)?);
-                (0..self.4).map(row).collect::<Result<_, _>>()?
-            }
+            _ => (0..self.4).map(|at| Row::read(blobs.get(self.6 + at)?)).collect(),
         };
         let names = self.names(blobs)?.into_iter();
-        Ok(names.zip(rows).map(|((fence, seq), row)| Runner(fence, seq, row)).collect())
+        Ok(names.zip(rows).map(|((fence, seq), row)| (fence, seq, row)).collect())
     }
 
     fn view(
         &self,
         (holder, ttl): (&str, u64),
         blobs: &Blobs,
-        all: &mut Vec<LeaseView>,
+        all: &mut Views,
     ) -> Result<(), Malformed> {
         let timeout = self.2.0.map_or(0, |deadline| deadline.saturating_sub(self.0));
         let limits =
             self.7.iter().map(|(limit, weight, cost)| (limit.as_str().to_owned(), *weight, *cost));
         let held = Held(ttl, timeout, limits.collect(), Vec::new());
-        for Runner(fence, seq, row) in self.each(blobs)? {
+        for (fence, seq, row) in self.each(blobs)? {
             let lease = Named { fence, seq, holder, job: None, held: &held };
-            let (job, id) = first_run(blobs, self.3, row, lease, self.0)?;
-            all.push(LeaseView {
+            let run = row.and_then(|row| first_run(blobs, self.3, row, lease, self.0));
+            let Ok((job, id)) = run else {
+                all.unreadable.push(unreadable_job(blobs.lease_id(lease)?));
+                continue;
+            };
+            all.leases.push(LeaseView {
                 lease: Some(id),
                 fence,
                 holder: holder.to_owned(),
@@ -137,15 +168,15 @@ impl LeasedReply {
 
     /// The leases as their holder sees them, in the order in which they were granted. `ttl` is that of
     /// the call, in µs.
-    pub(crate) fn views(self, blobs: &Blobs, ttl: u64) -> Result<Vec<LeaseView>, Malformed> {
+    pub(crate) fn views(self, blobs: &Blobs, ttl: u64) -> Result<Views, Malformed> {
         let holder = holder(self.holder);
         let mut runs = self.runs.into_iter().peekable();
-        let mut all = Vec::new();
+        let mut all = Views::default();
         for (before, grant) in self.leases.into_iter().enumerate() {
             while let Some((_, run)) = runs.next_if(|(at, _)| *at <= before) {
                 run.view((&holder, ttl), blobs, &mut all)?;
             }
-            all.push(grant.view(holder.clone(), blobs)?);
+            grant.view(holder.clone(), blobs, &mut all)?;
         }
         for (_, run) in runs {
             run.view((&holder, ttl), blobs, &mut all)?;
@@ -179,7 +210,7 @@ fn holder(holder: Maybe<String>) -> String {
 }
 
 impl GrantReply {
-    fn view(self, holder: String, blobs: &Blobs) -> Result<LeaseView, Malformed> {
+    fn view(self, holder: String, blobs: &Blobs, all: &mut Views) -> Result<(), Malformed> {
         let GrantReply(
             fence,
             seq,
@@ -192,15 +223,30 @@ impl GrantReply {
             token,
             held,
         ) = self;
-        let job = job.0.map(|job| job.view(blobs, true)).transpose()?;
+        let unnamed = Named { fence, seq, holder: &holder, job: None, held: &held };
+        let Ok(job) = job.0.map(|job| job.granted(blobs)).transpose() else {
+            all.unreadable.push(unreadable_job(blobs.lease_id(unnamed)?));
+            return Ok(());
+        };
         let of = job.as_ref().map(|job| job.id.as_str());
         let named = Named { fence, seq, holder: &holder, job: of, held: &held };
         let lease = (!token).then(|| blobs.lease_id(named)).transpose()?;
-        let resource = |GrantedResource(pool, id, tags, data)| {
-            let data = data.0.map(|number| blobs.json(number)).transpose()?;
-            Ok(LeasedResource { pool, id, data: data.unwrap_or_default(), tags })
-        };
-        Ok(LeaseView {
+        let mut held = Vec::with_capacity(resources.len());
+        for GrantedResource(pool, id, tags, data) in resources {
+            let data = data.0.map(|number| blobs.json(number)).transpose();
+            match (data, &lease) {
+                (Ok(data), _) => {
+                    let data = data.unwrap_or_default();
+                    held.push(LeasedResource { pool, id, data, tags });
+                }
+                (Err(_), Some(lease)) => {
+                    all.unreadable.push(unreadable_resource(lease.clone(), pool, id));
+                    return Ok(());
+                }
+                (Err(why), None) => return Err(why),
+            }
+        }
+        all.leases.push(LeaseView {
             lease,
             fence,
             holder,
@@ -208,9 +254,10 @@ impl GrantReply {
             expires_at: Moment::from_us(expires_at),
             deadline: moment(deadline),
             job,
-            resources: resources.into_iter().map(resource).collect::<Result<_, _>>()?,
+            resources: held,
             limits,
-        })
+        });
+        Ok(())
     }
 
     /// What undoes it: its fence and its row number, unless there is nothing to undo.
@@ -330,7 +377,7 @@ pub(crate) fn settled(
     let reply = match reply {
         SettleReply::Each(reply) => reply,
         SettleReply::All { all } if all == asked.settle.len() => {
-            let one = |item: tenure_core::lease::SettleItem| SettledLease {
+            let one = |item: SettleItem| SettledLease {
                 lease: item.lease,
                 ok: true,
                 state: Some(JobState::Succeeded),
@@ -346,7 +393,7 @@ pub(crate) fn settled(
         return Err(Malformed("the answer to one of its items"));
     }
     let read = |code: String| code.parse::<Code>().map_err(|()| Malformed("a code"));
-    let one = |(item, one): (tenure_core::lease::SettleItem, SettledReply)| {
+    let one = |(item, one): (SettleItem, SettledReply)| {
         Ok(SettledLease {
             lease: item.lease,
             ok: one.ok,

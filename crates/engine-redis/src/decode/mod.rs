@@ -33,7 +33,9 @@ pub(crate) use copied::{
 };
 pub(crate) use explain::ExplainedReply;
 pub(crate) use jobs::{ListedJobs, PushReply, Stored, pushed_ids, pushed_jobs};
-pub(crate) use leases::{ExtendedReply, LeasedReply, LeasesReply, SettleReply, extended, settled};
+pub(crate) use leases::{
+    ExtendedReply, LeasedReply, LeasesReply, SettleReply, Views, extended, settled,
+};
 pub(crate) use lenient::Maybe;
 pub(crate) use resources::{ResourceReply, SyncedReply};
 pub(crate) use settings::{LimitReply, PoolReply, PutReply, QueueReply};

@@ -5,7 +5,7 @@ use tenure_core::names::{ResourceId, Tag};
 use tenure_core::secret::Json;
 use tenure_core::settings::{ResourceState, ResourceView, Synced};
 
-use super::jobs::moment;
+use super::jobs::{UNREADABLE, moment};
 use super::lenient::Maybe;
 use super::mask::mask;
 use super::settings::{HolderReply, holders};
@@ -49,9 +49,14 @@ pub(super) fn resource_state(letter: &str) -> Result<ResourceState, Malformed> {
 
 impl ResourceReply {
     pub(crate) fn view(self, blobs: &Blobs) -> Result<ResourceView, Malformed> {
-        let data = match self.data.0 {
-            Some(number) => mask(&blobs.json(number)?),
-            None => Json::null(),
+        // Of a resource whose data cannot be read all else is shown.
+        let data = self.data.0.map(|number| blobs.json(number).map(|data| mask(&data)));
+        let (data, unread) = match data {
+            Some(Ok(data)) => (data, None),
+            Some(Err(_)) => {
+                (Json::null(), Some(format!("{UNREADABLE}: its data is not what was written")))
+            }
+            None => (Json::null(), None),
         };
         Ok(ResourceView {
             id: self.id,
@@ -59,7 +64,7 @@ impl ResourceReply {
             tags: self.tags,
             slots: self.slots,
             state: resource_state(&self.state)?,
-            reason: self.reason.0,
+            reason: self.reason.0.or(unread),
             in_use: self.in_use,
             until: moment(self.until),
             retiring: self.retiring,

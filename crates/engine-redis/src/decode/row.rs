@@ -41,7 +41,7 @@ impl<'a> Row<'a> {
         texts: &'a [u8],
         many: usize,
         pushed_at: &[u8],
-    ) -> Result<Vec<Self>, Malformed> {
+    ) -> Result<Vec<Result<Self, Malformed>>, Malformed> {
         const WRONG: Malformed = Malformed("the rows of a block");
         let created_at = pushed_at.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
         let mut ends = index.chunks_exact(INDEX_BYTES).map(|entry| {
@@ -59,7 +59,7 @@ impl<'a> Row<'a> {
             start = end;
             Row::read_text(text, created_at)
         };
-        ends.map(row).collect()
+        Ok(ends.map(row).collect())
     }
 
     fn read_text(rest: &'a [u8], created_at: u64) -> Result<Self, Malformed> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tenure_core::lease::Leased;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{Ask, Lease};
+use tenure_core::requests::{Ask, Lease, Settle};
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{CallError, Fault};
 use tokio::sync::{oneshot, watch};
@@ -17,8 +17,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::space::Waiter;
 use crate::call::{Caller, malformed};
-use crate::decode::{Answered, LeasedReply};
+use crate::decode::{Answered, LeasedReply, Views};
 use crate::encode::{DropWaitArgs, LeaseArgs, UndoArgs, Wait, pack};
+use crate::holders;
 use crate::options::Time;
 
 /// So often in a row a call is repeated whose bounded work was not enough.
@@ -247,7 +248,7 @@ impl Call {
         for _ in 0..MORE_MAX {
             let reply = self.ask(0, again).await?;
             if !reply.reply.more || reply.reply.has_leases() {
-                return self.given(reply);
+                return self.given(reply).await;
             }
             again = true;
         }
@@ -284,14 +285,14 @@ impl Call {
             again = true;
             let LeasedReply { waits, over, more: tired, .. } = &reply.reply;
             if reply.reply.has_leases() || *over {
-                return self.given(reply);
+                return self.given(reply).await;
             }
             if *tired && more < MORE_MAX && !sender.is_closed() {
                 more += 1;
                 continue;
             }
             if !*waits && !*tired {
-                return self.given(reply);
+                return self.given(reply).await;
             }
             match place.wait(sender).await {
                 Woken::Again => {}
@@ -317,7 +318,8 @@ impl Call {
     /// Its caller is gone: nobody is told anything, and its place is kept for a while.
     async fn gone(&self) -> Result<Given, CallError> {
         let args = DropWaitArgs { taker: &self.taker };
-        self.given(self.caller.ask::<LeasedReply>("drop_wait", pack(&args)).await?)
+        let reply = self.caller.ask::<LeasedReply>("drop_wait", pack(&args)).await?;
+        self.given(reply).await
     }
 
     /// The wait ended without a grant: its place is kept for a while, and it is told what it waited
@@ -328,19 +330,30 @@ impl Call {
         // A tick may have ended the wait already; then only another call knows why it was in vain.
         let untold = matches!(self.lease.ask, Ask::Needs(_)) && reply.reply.reasons.is_empty();
         if untold && !self.caller.shared.is_draining() {
-            return self.given(self.ask(0, true).await?);
+            let reply = self.ask(0, true).await?;
+            return self.given(reply).await;
         }
-        self.given(reply)
+        self.given(reply).await
     }
 
     /// What the call is answered.
-    fn given(&self, reply: Answered<LeasedReply>) -> Result<Given, CallError> {
+    async fn given(&self, reply: Answered<LeasedReply>) -> Result<Given, CallError> {
         let Answered { mut reply, blobs, .. } = reply;
         let granted = reply.names(&blobs).map_err(malformed("lease"))?;
         let next_at = reply.next_at.0.map(Moment::from_us);
         let reasons = std::mem::take(&mut reply.reasons).into_iter();
         let reasons: Result<_, _> = reasons.map(|reason| reason.read(0, &blobs)).collect();
-        let leases = reply.views(&blobs, self.lease.ttl.us()).map_err(malformed("lease"))?;
+        let Views { leases, unreadable } =
+            reply.views(&blobs, self.lease.ttl.us()).map_err(malformed("lease"))?;
+        if !unreadable.is_empty() {
+            tracing::error!(
+                "{} of what was granted is unreadable: a job ended as failed, \"unreadable\", a resource \
+                 is banned",
+                unreadable.len()
+            );
+            // Otherwise it would stand in everybody's way again, one ttl later.
+            holders::settle(&self.caller, Settle { settle: unreadable }).await?;
+        }
         let answer = Leased { leases, next_at, reasons: reasons.map_err(malformed("lease"))? };
         Ok(Given { answer, granted })
     }

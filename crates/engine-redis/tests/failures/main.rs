@@ -17,3 +17,4 @@ mod proxy;
 mod reclaim;
 mod releases;
 mod slot;
+mod unreadable;
