@@ -42,7 +42,7 @@ struct Seen {
 }
 
 fn payload(n: usize) -> Json {
-    Json::of(&format!("payload {n} {}", "abcdefghij".repeat(10 + n % 40)))
+    text(&format!("payload {n} {}", "abcdefghij".repeat(10 + n % 40)))
 }
 
 /// A store with jobs in all states, as they were answered. `clean`: its log is in the store.

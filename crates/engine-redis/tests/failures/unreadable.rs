@@ -36,7 +36,8 @@ fn damage(server: &RedisServer, word: &str) {
 }
 
 fn named(id: &str) -> NewJob {
-    NewJob { payload: Json::of(&format!("payload_of_{id}")), ..job("q", id) }
+    let payload = Json::of(&format!("payload_of_{id}")).expect("a text is JSON");
+    NewJob { payload, ..job("q", id) }
 }
 
 fn many(max: usize) -> Lease {
@@ -89,7 +90,7 @@ async fn data_of_a_resource_that_cannot_be_read_bans_it_and_its_job_goes_on() {
     let pool = PoolName::parse("p").expect("a name");
     let resource = |id: &str| NewResource {
         id: ResourceId::parse(id).expect("an id"),
-        data: Json::of(&format!("secret_of_{id}")),
+        data: Json::of(&format!("secret_of_{id}")).expect("a text is JSON"),
         tags: vec![],
         slots: 1,
     };
