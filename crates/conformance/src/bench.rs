@@ -27,9 +27,13 @@ pub trait TestClock: Send + Sync {
     /// Now, as the engine reads it.
     fn now(&self) -> Moment;
 
-    /// Moves the time forward in one jump, and returns when the engine has ticked at the new moment
+    /// Lets this time pass without a tick: both clocks of the machine go on in one jump, and returns when the engine has ticked at the new moment
     /// and nothing that was due by then is left. A jump above 3 s makes the engine look deaf.
     fn leap(&self, span: Span) -> Task<'_, ()>;
+
+    /// Sets the wall clock ahead while a monotonic clock goes on as ever, and returns when the engine has ticked at
+    /// the new moment.
+    fn wall_leap(&self, span: Span) -> Task<'_, ()>;
 
     /// Steps the clock back by `span`, and returns when the engine has ticked at the new moment.
     /// Never called unless [`Capabilities::clock_back`].
@@ -126,6 +130,9 @@ impl Bench {
     }
     pub(crate) async fn pass(&self, span: Span) {
         self.clock.pass(span).await;
+    }
+    pub(crate) async fn wall_leap(&self, span: Span) {
+        self.clock.wall_leap(span).await;
     }
     pub(crate) async fn leap(&self, span: Span) {
         self.clock.leap(span).await;

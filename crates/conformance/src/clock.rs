@@ -30,6 +30,10 @@ impl<F: Fn() -> Task<'static, ()> + Send + Sync> TestClock for MovedClock<F> {
         self.clock.advance(span);
         (self.settled)()
     }
+    fn wall_leap(&self, span: Span) -> Task<'_, ()> {
+        self.clock.leap(span);
+        (self.settled)()
+    }
     fn back(&self, span: Span) -> Task<'_, ()> {
         self.clock.step_back(span);
         (self.settled)()

@@ -82,6 +82,9 @@ mod tests {
         fn leap(&self, _: Span) -> Task<'_, ()> {
             Box::pin(async {})
         }
+        fn wall_leap(&self, _: Span) -> Task<'_, ()> {
+            Box::pin(async {})
+        }
         fn back(&self, _: Span) -> Task<'_, ()> {
             Box::pin(async {})
         }

@@ -70,6 +70,50 @@ pub(crate) async fn more_leases_die_than_one_tick_carries(b: &mut Bench) {
     assert_eq!(b.queue("q").await.counts.running, 0);
 }
 
+pub(crate) async fn a_clock_that_leaps_ahead_ends_no_lease_early(b: &mut Bench) {
+    for (ttl, leap) in [(5_000, 1_900), (2_000, 2_600), (1_000, 201), (30_000, 60_000)] {
+        let job_id = format!("{ttl}-{leap}");
+        b.push(job("q").id(&job_id)).await;
+        let lease = b.granted(b.ask("q").ttl(ms(ttl))).await;
+        let lock = b.granted(b.ask_needs([need("lock:x")]).ttl(ms(ttl))).await;
+        b.pass(ms(ttl / 5)).await;
+        b.wall_leap(ms(leap)).await;
+        // A holder works until 0.8 of its ttl is over by its own clock.
+        b.pass(ms(ttl * 3 / 5)).await;
+        b.is(&job_id, JobState::Running).await;
+        b.in_use("lock:x", 1).await;
+        b.denied([need("lock:x")]).await;
+        // One ttl from the leap they are taken back.
+        b.pass(ms(ttl * 2 / 5 + 1_000)).await;
+        b.is_lost(&lease).await;
+        b.is_lost(&lock).await;
+        b.in_use("lock:x", 0).await;
+        b.pass(s(61)).await;
+        b.settle(succeeded(&b.take_job("q", &job_id).await)).await;
+    }
+}
+
+pub(crate) async fn leaps_in_a_row_end_no_lease_early(b: &mut Bench) {
+    let lock = b.granted(b.ask_needs([need("lock:x")]).ttl(s(5))).await;
+    for _ in 0..3 {
+        b.pass(ms(1_200)).await;
+        b.wall_leap(ms(1_700)).await;
+    }
+    b.in_use("lock:x", 1).await;
+    b.lives(&lock).await;
+    b.settle(released(&lock)).await;
+}
+
+pub(crate) async fn a_clock_that_drifts_is_not_taken_for_one_that_leaps(b: &mut Bench) {
+    let lock = b.granted(b.ask_needs([need("lock:x")]).ttl(s(20))).await;
+    for _ in 0..22 {
+        b.pass(s(1)).await;
+        b.wall_leap(tenure_core::time::Span::from_us(500)).await;
+    }
+    b.in_use("lock:x", 0).await;
+    b.is_lost(&lock).await;
+}
+
 pub(crate) async fn a_clock_that_steps_back_a_little_stops_nothing(b: &mut Bench) {
     b.push(job("q").id("a").delay(s(10))).await;
     let before = b.hold([need("lock:x")]).await;

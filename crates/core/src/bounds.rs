@@ -117,6 +117,12 @@ pub const ASKED_US: u64 = 5 * SECOND_US;
 pub const PULSE_US: u64 = SECOND_US;
 /// A longer pause between two ticks means that the engine was deaf: no lease may be blamed for it.
 pub const DEAF_US: u64 = 3 * SECOND_US;
+/// What the wall clock gains on a monotonic clock beyond this, between two looks, is a leap: every lease then has a
+/// ttl of its own. Less than what the shortest ttl leaves between the holder's stop (0.8 of it) and its end.
+pub const LEAP_US: u64 = 100_000;
+/// The wall clock may run faster or slower than a monotonic clock by this much without a leap (parts per million):
+/// what NTP slews by, and again as much for the crystals.
+pub const DRIFT_PPM: u64 = 1_000;
 /// A clock that is behind by more than this is reported.
 pub const CLOCK_BEHIND_LOUD_US: u64 = SECOND_US;
 /// A clock that is behind by more than this is accepted, once.
@@ -137,6 +143,8 @@ pub const SHARE_UNIT: u64 = 10_000;
 
 // The relations that the rules rest on.
 const _: () = assert!(PULSE_US < DEAF_US, "a living engine must not look deaf");
+const _: () =
+    assert!(LEAP_US < TTL_US_MIN / 5, "a leap that is not answered must not end a lease early");
 const _: () = assert!(CLOCK_BEHIND_LOUD_US < CLOCK_BEHIND_ACCEPT_US);
 const _: () = assert!(TTL_US_MIN / 5 >= 200_000, "heartbeats closer than 200 ms");
 const _: () = assert!(SHARE_UNIT >= SHARES_MAX as u64, "every share must cost something");

@@ -214,7 +214,7 @@ impl Engine for Embedded {
     }
 
     fn notice(&self) -> Option<String> {
-        self.shared.room.notice()
+        self.shared.room.notice().or_else(|| self.shared.last_leap.notice("the clock"))
     }
 
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {

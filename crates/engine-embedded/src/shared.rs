@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use rusqlite::Connection;
 use tenure_core::machine::Config;
 use tenure_core::names::Namespace;
-use tenure_engine::{CallError, Clock, Fault};
+use tenure_engine::{CallError, Clock, Fault, LastLeap};
 use tokio::sync::{oneshot, watch};
 
 use crate::batch::Answer;
@@ -50,6 +50,7 @@ pub(crate) struct Shared {
     durable: watch::Sender<Durable>,
     /// By how much the clock is behind, in microseconds; 0 if it is not.
     pub behind_us: AtomicU64,
+    pub last_leap: LastLeap,
     pub draining: AtomicBool,
     takers: AtomicU64,
     fatal: OnceLock<Fatal>,
@@ -82,6 +83,7 @@ impl Shared {
             committed: AtomicU64::new(0),
             durable: watch::Sender::new(Durable::default()),
             behind_us: AtomicU64::new(0),
+            last_leap: LastLeap::default(),
             draining: AtomicBool::new(false),
             takers: AtomicU64::new(1),
             fatal: OnceLock::new(),

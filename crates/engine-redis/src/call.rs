@@ -59,11 +59,14 @@ impl From<AskError> for CallError {
     }
 }
 
-/// When a call that was answered left, and when its answer was here.
+/// When a call that was answered left, and when its answer was here: by the runtime's clock, and by this process's
+/// watch.
 #[derive(Clone, Copy)]
 struct OnWay {
     sent: Instant,
     received: Instant,
+    /// Left and received; `None` if a test moved the clock meanwhile.
+    watched: Option<(u64, u64)>,
 }
 
 /// Calls in one namespace.
@@ -114,13 +117,21 @@ impl Caller {
 
     /// What every answer tells beside its reply.
     fn heard<R>(&self, operation: &str, answered: &mut Answered<R>, on_way: OnWay) {
-        let OnWay { sent, received } = on_way;
+        let OnWay { sent, received, watched } = on_way;
         self.space.timer.heard(answered.now, answered.due, sent);
         let said = self.space.said.load(Ordering::Acquire);
         if self.shared.of_spaces.is_some() && !said && answered.due.is_some() && operation != "tick"
         {
             // The namespace was not there when it was ticked; now it is, and is to be told.
             self.space.timer.look();
+        }
+        if let Some((sent, received)) = watched
+            && answered.now > 0
+            && let Some(leapt) = self.space.sight.heard(answered.now, sent, received)
+        {
+            self.shared.last_leap.note(leapt);
+            // The sooner a tick says that nobody watched, the sooner leases are counted anew.
+            self.space.timer.sooner(answered.now);
         }
         let left = answered.learns.map(|until| until.saturating_sub(answered.now));
         let known = &self.space.known;
@@ -212,10 +223,13 @@ impl Caller {
         let began = Instant::now();
         let mut pause = PAUSE_MIN;
         loop {
-            let sent = Instant::now();
+            let (sent, watch) = (Instant::now(), self.shared.watch_for_calls());
             let why = match self.shared.link.fcall(namespace, operation, &[meta], &parts).await {
                 Ok(value) => {
-                    let on_way = OnWay { sent, received: Instant::now() };
+                    let back = self.shared.watch_for_calls();
+                    let watched = watch.zip(back).filter(|(a, b)| a.moves == b.moves);
+                    let watched = watched.map(|(a, b)| (a.us, b.us));
+                    let on_way = OnWay { sent, received: Instant::now(), watched };
                     return Ok((self::parts(operation, value)?, on_way));
                 }
                 Err(why) => why,

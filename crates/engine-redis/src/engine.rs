@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Reply, Request};
-use tenure_core::time::{Moment, Span};
-use tenure_engine::{CallError, CallFuture, Engine, Health};
+use tenure_core::time::Span;
+use tenure_engine::{CallError, CallFuture, Clock, Engine, Health};
 use tokio::runtime::Handle;
 
 use crate::answer::answer;
@@ -69,16 +69,24 @@ impl RedisEngine {
         self.shared.close();
     }
 
-    /// Moves the clock of these namespaces, be it back, and returns when all that is due by it is
+    /// Sets the clock of these namespaces, and this process's watch, to what `clock` shows, and returns when all that is due by it is
     /// done and all who were woken have asked again. Only for an engine that was opened for tests:
     /// any other refuses.
     pub async fn testing_set_clock(
         &self,
-        now: Moment,
+        clock: &dyn Clock,
         namespaces: &[Namespace],
     ) -> Result<(), CallError> {
         self.only_testing()?;
-        waiting::set_clock(&self.shared, now, namespaces).await
+        waiting::set_clock(&self.shared, clock, namespaces).await
+    }
+
+    /// Sets this process's watch to what `clock` shows, and nothing else: the test sets the server's. Only for an engine
+    /// that was opened for tests.
+    pub fn testing_set_watch(&self, clock: &dyn Clock) -> Result<(), CallError> {
+        self.only_testing()?;
+        self.shared.set_moved(clock.now(), clock.monotonic());
+        Ok(())
     }
 
     /// Returns when what was given up is told, nothing is due by the test's clock and all who were woken
@@ -130,7 +138,9 @@ impl Engine for RedisEngine {
     fn notice(&self) -> Option<String> {
         let spaces = self.shared.spaces();
         let learning = spaces.iter().filter_map(|space| Some((space.known.learns_for()?, space)));
-        let (left, space) = learning.max_by_key(|(left, _)| *left)?;
+        let Some((left, space)) = learning.max_by_key(|(left, _)| *left) else {
+            return self.shared.last_leap.notice("the clock of redis");
+        };
         let left = Span::from_s(left.as_secs() + 1);
         Some(format!(
             "redis was started anew or replaced and may have forgotten its last writes: in namespace \

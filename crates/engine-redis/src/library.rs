@@ -49,6 +49,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/short_grant.lua", include_str!("../lua/machine/short_grant.lua")),
     ("machine/short_settle.lua", include_str!("../lua/machine/short_settle.lua")),
     ("machine/clock.lua", include_str!("../lua/machine/clock.lua")),
+    ("machine/sight.lua", include_str!("../lua/machine/sight.lua")),
     ("machine/tick.lua", include_str!("../lua/machine/tick.lua")),
     ("machine/audit/checks.lua", include_str!("../lua/machine/audit/checks.lua")),
     ("machine/audit/order.lua", include_str!("../lua/machine/audit/order.lua")),
@@ -176,7 +177,7 @@ const BOUNDS: &[(&str, i128)] = by_name! {
     TTL_US_MIN TTL_US_MAX TTL_US_DEFAULT SNOOZE_US_MIN RETAIN_SUCCEEDED_US RETAIN_FAILED_US
     PATIENCE_US_DEFAULT RELEASE_AGAIN_US UNDELIVERED_MAX SUSPECT_US_MAX REQUEST_US STUB_US PLACE_US
     WORKER_US FORGET_US FORGET_AGAIN_US
-    ASKED_US PULSE_US DEAF_US CLOCK_BEHIND_LOUD_US CLOCK_BEHIND_ACCEPT_US RESERVE_RETRY_US STEPS_MAX
+    ASKED_US PULSE_US DEAF_US LEAP_US DRIFT_PPM CLOCK_BEHIND_LOUD_US CLOCK_BEHIND_ACCEPT_US RESERVE_RETRY_US STEPS_MAX
     TICK_MAX MARKS_MAX LINE_MAX SHARE_UNIT
 };
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
-use tenure_engine::{Clock, SystemClock};
+use tenure_engine::{Clock, LastLeap, SystemClock};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
@@ -46,12 +46,24 @@ pub(crate) struct Shared {
     began: Instant,
     /// The test's clock, in µs.
     moved: AtomicU64,
+    /// The test's monotonic clock, in µs.
+    moved_watch: AtomicU64,
+    /// How often the test's clock began to be moved, and was: odd while it is.
+    moves: AtomicU64,
+    pub last_leap: LastLeap,
     takers: AtomicU64,
     spaces: Mutex<HashMap<Namespace, Arc<Space>>>,
     draining: watch::Sender<bool>,
     closing: watch::Sender<bool>,
     /// Tasks that will yet say something to the server although nobody waits for them here.
     owing: watch::Sender<usize>,
+}
+
+/// What this process's watch shows, in µs, and how often a test had moved it.
+#[derive(Clone, Copy)]
+pub(crate) struct Watch {
+    pub us: u64,
+    pub moves: u64,
 }
 
 /// A task that may have to say something to the server before this process goes.
@@ -76,6 +88,9 @@ impl Shared {
             turns: Semaphore::new(UNDER_WAY_MAX),
             began: Instant::now(),
             moved: AtomicU64::new(0),
+            moved_watch: AtomicU64::new(0),
+            moves: AtomicU64::new(0),
+            last_leap: LastLeap::default(),
             takers: AtomicU64::new(0),
             spaces: Mutex::default(),
             draining: watch::Sender::new(false),
@@ -130,16 +145,32 @@ impl Shared {
         Moment::from_us(self.moved.load(Ordering::Acquire))
     }
 
-    pub(crate) fn set_moved(&self, now: Moment) {
+    /// The test's clock begins to be moved: the server's is another already, and this one is not yet.
+    pub(crate) fn moves(&self) {
+        self.moves.fetch_or(1, Ordering::AcqRel);
+    }
+
+    /// It was moved.
+    pub(crate) fn set_moved(&self, now: Moment, monotonic: Duration) {
+        self.moves();
         self.moved.store(now.us(), Ordering::Release);
+        let watch = u64::try_from(monotonic.as_micros()).unwrap_or(u64::MAX);
+        self.moved_watch.store(watch, Ordering::Release);
+        self.moves.fetch_add(1, Ordering::AcqRel);
     }
 
     /// This process's watch, in µs: it goes on whatever any clock shows, unless a test moves it.
     pub(crate) fn watch(&self) -> u64 {
         match self.time {
             Time::Server => self.began.elapsed().as_micros().try_into().unwrap_or(u64::MAX),
-            Time::Testing | Time::TestingByHand => self.moved().us(),
+            Time::Testing | Time::TestingByHand => self.moved_watch.load(Ordering::Acquire),
         }
+    }
+
+    /// The same, for what is measured of a call; nothing while a test moves the clock.
+    pub(crate) fn watch_for_calls(&self) -> Option<Watch> {
+        let moves = self.moves.load(Ordering::Acquire);
+        moves.is_multiple_of(2).then(|| Watch { us: self.watch(), moves })
     }
 
     /// Now, for ids that are made here: nothing is decided by it.

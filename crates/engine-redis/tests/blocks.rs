@@ -47,6 +47,7 @@ impl Store {
         self.clock.advance(span);
         let now = self.clock.now().us().to_string();
         self.server.must(&["SET", "tenure:{default}now", &now]);
+        self.engine.testing_set_watch(&*self.clock).expect("the engine is for tests");
     }
 
     /// Ticks until nothing is due, with an audit after each; how often.

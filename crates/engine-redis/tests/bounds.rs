@@ -52,14 +52,14 @@ impl World {
         let options = Options { time: Time::TestingByHand, ..Options::testing(address) };
         let engine = Arc::new(RedisEngine::open(options).expect("an engine can be opened"));
         let world = World { server, engine, clock: TestClock::default() };
-        world.set(world.clock.now()).await;
+        world.set().await;
         // So that no later call makes the key that ids are signed with.
         world.take("nothing", 1).await;
         world
     }
 
-    async fn set(&self, now: Moment) {
-        self.engine.testing_set_clock(now, &[ns()]).await.expect("the clock is set");
+    async fn set(&self) {
+        self.engine.testing_set_clock(&self.clock, &[ns()]).await.expect("the clock is set");
     }
 
     async fn ok<O: Operation>(&self, request: O) -> O::Reply {
@@ -339,7 +339,8 @@ async fn what_a_clock_that_stepped_back_cuts_is_cut_by_several_calls() {
     assert!(world.engine.testing_tick(&ns()).await.expect("it ticks"), "not all was cut");
     let first = world.work().commands;
     assert!(first < 2 * MUCH, "{first} commands");
-    world.set(back).await;
+    world.clock.step_back(Span::from_s(3_600));
+    world.set().await;
     let page = Page { max: 1_000, cursor: None };
     let shown = world.ok(ListLeases { page, ..ListLeases::default() }).await.items;
     assert_eq!(shown.len(), 1_000);

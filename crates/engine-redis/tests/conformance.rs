@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
 use tenure_core::names::Namespace;
-use tenure_engine::{Clock, Engine};
+use tenure_engine::Engine;
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
 use tenure_testkit::TestClock;
@@ -26,7 +26,7 @@ async fn open(server: &RedisServer, clock: &Arc<TestClock>) -> Arc<RedisEngine> 
     // A kill takes nothing from this server: what is learnt after a loss is tested elsewhere.
     let options = Options { forgets_never: true, ..Options::testing(address) };
     let engine = RedisEngine::open(options).expect("an engine can be opened");
-    let set = engine.testing_set_clock(clock.now(), &[Namespace::main()]).await;
+    let set = engine.testing_set_clock(&**clock, &[Namespace::main()]).await;
     set.expect("the clock can be set");
     Arc::new(engine)
 }
@@ -46,9 +46,9 @@ impl Factory for Single {
             let (open_now, moved) = (now_open.clone(), clock.clone());
             let control = MovedClock::new(clock.clone(), move || {
                 let engine = open_now.lock().expect("nobody panics with it").clone();
-                let now = moved.now();
+                let clock = moved.clone();
                 Box::pin(async move {
-                    let set = engine.testing_set_clock(now, &[Namespace::main()]).await;
+                    let set = engine.testing_set_clock(&*clock, &[Namespace::main()]).await;
                     set.expect("the clock can be set");
                 })
             });

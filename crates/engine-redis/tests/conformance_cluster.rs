@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
-use tenure_engine::{CallFuture, Clock, Engine, Health};
+use tenure_engine::{CallFuture, Engine, Health};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
 use tenure_testkit::TestClock;
@@ -81,13 +81,14 @@ impl Factory for Clustered {
             let engine = Arc::new(engine);
             let (clock, namespaces) =
                 (Arc::new(TestClock::default()), [elsewhere(&Namespace::main(), number)]);
-            let set = engine.testing_set_clock(clock.now(), &namespaces).await;
+            let set = engine.testing_set_clock(&*clock, &namespaces).await;
             set.expect("the clock can be set");
             let (moving, moved) = (engine.clone(), clock.clone());
             let control = MovedClock::new(clock, move || {
-                let (engine, now, namespaces) = (moving.clone(), moved.now(), namespaces.clone());
+                let (engine, clock, namespaces) =
+                    (moving.clone(), moved.clone(), namespaces.clone());
                 Box::pin(async move {
-                    let set = engine.testing_set_clock(now, &namespaces).await;
+                    let set = engine.testing_set_clock(&*clock, &namespaces).await;
                     set.expect("the clock can be set");
                 })
             });

@@ -1,7 +1,7 @@
 //! The one way to read a clock. Rules take time as an argument; an engine gets it here.
 
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tenure_core::time::Moment;
 
@@ -9,6 +9,11 @@ use tenure_core::time::Moment;
 pub trait Clock: Send + Sync + 'static {
     /// Now. It may step back; the engine copes.
     fn now(&self) -> Moment;
+
+    /// How long this machine has been awake since some moment of no meaning: it never goes back and never leaps, whoever
+    /// sets the wall clock. On Linux it stands still while the machine is suspended, so that a resume looks like a leap
+    /// of [`now`](Clock::now), as it should: nobody could extend anything meanwhile.
+    fn monotonic(&self) -> Duration;
 
     /// How long to sleep, in real time, for `due` to come; at most that long. A clock under a test's
     /// control answers a long time and calls `wake` instead.
@@ -26,6 +31,10 @@ impl Clock for SystemClock {
     fn now(&self) -> Moment {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Moment::from_us(since.as_micros() as u64)
+    }
+    fn monotonic(&self) -> Duration {
+        static FIRST: OnceLock<Instant> = OnceLock::new();
+        FIRST.get_or_init(Instant::now).elapsed()
     }
     fn sleep(&self, due: Moment) -> Duration {
         due.since(self.now()).std()

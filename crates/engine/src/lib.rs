@@ -8,12 +8,14 @@ mod clock;
 pub mod copy;
 mod fault;
 pub mod ids;
+mod last_leap;
 
 use std::future::Future;
 use std::pin::Pin;
 
 pub use clock::{Clock, SystemClock};
 pub use fault::{CallError, Fault};
+pub use last_leap::LastLeap;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Operation, Reply, Request};
 

@@ -1,6 +1,6 @@
 //! A clock that moves only when a test moves it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_core::time::{Moment, Span};
@@ -8,9 +8,17 @@ use tenure_engine::Clock;
 
 type Wake = Arc<dyn Fn() + Send + Sync>;
 
+/// What it shows.
+#[derive(Clone, Copy)]
+struct Shown {
+    wall: Moment,
+    /// Starts at zero; a set clock, a leap and a step back leave it.
+    monotonic: Duration,
+}
+
 /// See the module. Engines over it sleep until it is moved, however long that takes.
 pub struct TestClock {
-    now: Mutex<Moment>,
+    shown: Mutex<Shown>,
     wakes: Mutex<Vec<Wake>>,
 }
 
@@ -20,24 +28,42 @@ const LONG: Duration = Duration::from_secs(3_600);
 impl TestClock {
     /// A clock that stands at `now`.
     pub fn at(now: Moment) -> Self {
-        TestClock { now: Mutex::new(now), wakes: Mutex::default() }
+        let shown = Shown { wall: now, monotonic: Duration::ZERO };
+        TestClock { shown: Mutex::new(shown), wakes: Mutex::default() }
     }
 
-    /// Moves it to `now`, be it back, and wakes who sleeps by it.
-    pub fn set(&self, now: Moment) {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn moved(&self) {
         let wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         wakes.iter().for_each(|wake| wake());
     }
 
-    /// Moves it forward, and wakes who sleeps by it.
+    /// Time passes: both clocks go on, and those that sleep by them are woken.
     pub fn advance(&self, span: Span) {
-        self.set(self.now().plus(span));
+        let mut shown = self.shown();
+        shown.wall = shown.wall.plus(span);
+        shown.monotonic += span.std();
+        drop(shown);
+        self.moved();
     }
 
-    /// Moves it back, and wakes who sleeps by it.
+    /// The wall clock alone is set ahead, and those that sleep by it are woken.
+    pub fn leap(&self, span: Span) {
+        let mut shown = self.shown();
+        shown.wall = shown.wall.plus(span);
+        drop(shown);
+        self.moved();
+    }
+
+    /// The wall clock alone is set back, and those that sleep by it are woken.
     pub fn step_back(&self, span: Span) {
-        self.set(self.now().minus(span));
+        let mut shown = self.shown();
+        shown.wall = shown.wall.minus(span);
+        drop(shown);
+        self.moved();
     }
 }
 
@@ -50,7 +76,10 @@ impl Default for TestClock {
 
 impl Clock for TestClock {
     fn now(&self) -> Moment {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shown().wall
+    }
+    fn monotonic(&self) -> Duration {
+        self.shown().monotonic
     }
     fn sleep(&self, _due: Moment) -> Duration {
         LONG

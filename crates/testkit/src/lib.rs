@@ -3,6 +3,10 @@
 mod clock;
 mod folder;
 pub mod redis;
+#[cfg(target_os = "linux")]
+mod shifted;
 
 pub use clock::TestClock;
 pub use folder::TempDir;
+#[cfg(target_os = "linux")]
+pub use shifted::ShiftedClock;

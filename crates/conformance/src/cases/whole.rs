@@ -93,6 +93,9 @@ macro_rules! sentences_of_whole {
                 what_is_due_after_a_leap_is_started
                 more_is_due_than_one_tick_carries
                 more_leases_die_than_one_tick_carries
+                a_clock_that_leaps_ahead_ends_no_lease_early
+                leaps_in_a_row_end_no_lease_early
+                a_clock_that_drifts_is_not_taken_for_one_that_leaps
                 a_clock_that_steps_back_a_little_stops_nothing
                 a_clock_that_steps_back_far_is_accepted_once
                 a_clock_that_steps_back_far_reaps_whom_it_should

@@ -41,7 +41,7 @@ impl Space {
             Command::StatesOf(seqs) => Done::States(
                 seqs.iter().map(|seq| Some(self.state_of(self.job_by_seq(*seq)?))).collect(),
             ),
-            Command::Tick => Done::Nothing,
+            Command::Tick { .. } => Done::Nothing,
         })
     }
 

@@ -53,6 +53,12 @@ pub enum Fact {
         /// Whether it was accepted as the new time.
         accepted: bool,
     },
+    /// The wall clock gained this much on the monotonic clock since the last look, while leases live. It is answered
+    /// like deafness.
+    ClockLeapt {
+        /// By so much.
+        by: Span,
+    },
     /// Nobody ticked for so long that no lease may be blamed for it.
     Deaf {
         /// The last tick.

@@ -52,7 +52,7 @@ pub use state::{Seq, TakerId};
 pub use stored::{StoredJob, UnreadableEnd, lease_id, parse_lease_id, unreadable_end};
 
 use self::facts::{Delivery, Fact};
-use crate::bounds::PATIENCE_US_DEFAULT;
+use crate::bounds::{LEAP_US, PATIENCE_US_DEFAULT};
 use crate::job::JobState;
 use crate::lease::{Explained, Extended, Fence};
 use crate::names::{JobRef, Namespace};
@@ -101,7 +101,10 @@ pub enum Command {
     /// What to show for jobs that wait: ready or blocked.
     StatesOf(Vec<Seq>),
     /// Time passes.
-    Tick,
+    Tick {
+        /// What the wall clock gained on a monotonic clock since the last tick; zero if it did not leap.
+        leapt: Span,
+    },
 }
 
 /// What the machine answers.
@@ -219,19 +222,22 @@ impl Machine {
         done
     }
 
-    /// Ticks every namespace that is due.
-    pub fn tick(&mut self, clock: Moment, rest: &dyn Rest) {
+    /// Ticks every namespace that is due; after a leap, each in which leases live. `leapt` is what the wall clock
+    /// gained on a monotonic clock since the last call of this.
+    pub fn tick(&mut self, clock: Moment, leapt: Span, rest: &dyn Rest) {
+        let leaps = leapt > Span::from_us(LEAP_US);
         let due: Vec<Namespace> = self
             .spaces
             .iter()
             .filter(|(_, space)| {
                 space.next_due().is_some_and(|at| at <= clock || behind(space, clock))
+                    || leaps && !space.leases.is_empty()
             })
             .map(|(name, _)| name.clone())
             .collect();
         for namespace in due {
             // A tick refuses nothing.
-            let _ = self.apply(&namespace, Command::Tick, clock, rest);
+            let _ = self.apply(&namespace, Command::Tick { leapt }, clock, rest);
             let ends = self.spaces.get(&namespace).and_then(Space::ends_at);
             if ends.is_some_and(|at| at <= clock) {
                 self.spaces.remove(&namespace);

@@ -16,6 +16,8 @@ pub(crate) enum Mutant {
     SettingIsNoEvent,
     /// A lane does not look whether others of its queue stand before it.
     Barging,
+    /// A clock that leaps ahead by less than makes the engine deaf ends leases early.
+    LeapIsNoEvent,
 }
 
 #[cfg(test)]

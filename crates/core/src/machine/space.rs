@@ -19,8 +19,8 @@ impl Space {
         next_seq: &mut Seq,
         rest: &dyn Rest,
     ) -> Result<Done, Refusal> {
-        let done = if let Command::Tick = command {
-            self.tick(clock, rest);
+        let done = if let Command::Tick { leapt } = command {
+            self.tick(clock, leapt, rest);
             Ok(Done::Nothing)
         } else {
             let now = self.advance(clock);

@@ -6,11 +6,12 @@
 
 use super::ending::End;
 use super::facts::Fact;
+use super::mutant::{Mutant, forgets};
 use super::rows::Archive;
 use super::state::{Slot, Space, Stand};
 use super::stored::StoredShape;
 use crate::bounds::{
-    CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, PULSE_US, STEPS_MAX, TICK_MAX,
+    CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, LEAP_US, PULSE_US, STEPS_MAX, TICK_MAX,
 };
 use crate::job::JobState;
 use crate::time::{Moment, Span};
@@ -68,9 +69,18 @@ impl Space {
         .min()
     }
 
-    /// One tick at what the engine's clock says.
-    pub(crate) fn tick(&mut self, clock: Moment, archive: &dyn Archive) {
+    /// One tick at what the engine's clock says; `leapt` is what that clock gained on a monotonic clock since the last
+    /// tick.
+    pub(crate) fn tick(&mut self, clock: Moment, leapt: Span, archive: &dyn Archive) {
         let now = self.look_at_clock(clock);
+        // A holder works by its own clock, which did not leap: a ttl that is shorter than the leap would end early.
+        if leapt > Span::from_us(LEAP_US)
+            && !self.leases.is_empty()
+            && !forgets(Mutant::LeapIsNoEvent)
+        {
+            self.out.facts.push(Fact::ClockLeapt { by: leapt });
+            self.deaf_at = now;
+        }
         if now.since(self.pulse) > Span::from_us(DEAF_US) && !self.leases.is_empty() {
             self.out.facts.push(Fact::Deaf { since: self.pulse });
             self.deaf_at = now;

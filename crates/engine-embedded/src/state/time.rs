@@ -1,12 +1,13 @@
-//! When the machine ticks, and what is told of a clock that steps back.
+//! When the machine ticks, and what is told of a clock that steps back or leaps ahead.
 //!
-//! It must never let a step back go unseen because nothing is due.
+//! It must never let either go unseen because nothing is due; and a leap is seen before anything that is due by it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tenure_core::bounds::{CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, PULSE_US};
+use tenure_core::bounds::{CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, LEAP_US, PULSE_US};
 use tenure_core::time::{Moment, Span};
+use tenure_engine::Clock;
 
 use super::State;
 
@@ -31,17 +32,22 @@ impl State {
         }
     }
 
-    /// Ticks once if something is due, or if the clock is not where it was.
+    /// Ticks once if something is due, or if the clock is not where it should be.
     pub(super) fn tick(&mut self) {
-        let now = self.shared.clock.now();
+        let look = Look::at(&*self.shared.clock);
+        let now = look.wall;
+        let leapt = self.clock.leapt(look);
+        if leapt > Span::ZERO {
+            self.shared.last_leap.note(leapt);
+        }
         let first = self.clock.top == Moment::ZERO;
         let behind = self.clock.sees(now);
         // A namespace where nothing was due keeps the old time until it is used, so the machine is
         // asked for as long as the clock has not caught up with all that it ever said.
-        let looks = first || self.clock.below_top(now);
+        let looks = first || leapt > Span::ZERO || self.clock.below_top(now);
         if looks || self.due().is_some_and(|due| due <= now) {
             let over = self.machine.over_budget();
-            self.machine.tick(now, &self.shelf);
+            self.machine.tick(now, leapt, &self.shelf);
             if first || behind > Span::from_us(CLOCK_BEHIND_ACCEPT_US) {
                 self.clock.stands_at(now.plus(self.machine.clock_behind().unwrap_or(Span::ZERO)));
             }
@@ -53,9 +59,28 @@ impl State {
     }
 }
 
+/// One look at both clocks. The wall clock was read between the two readings of the other: a thread that is stopped
+/// in between must not look like a leap.
+#[derive(Clone, Copy)]
+struct Look {
+    before: Duration,
+    wall: Moment,
+    after: Duration,
+}
+
+impl Look {
+    fn at(clock: &dyn Clock) -> Self {
+        let before = clock.monotonic();
+        let wall = clock.now();
+        Look { before, wall, after: clock.monotonic() }
+    }
+}
+
 /// What this engine saw of its clock. Starts at zero.
 #[derive(Default)]
 pub(super) struct Seen {
+    /// The look that the next ones are compared with; at most a second old as long as somebody looks.
+    base: Option<Look>,
     /// The latest that the clock said since a step back was accepted.
     accepted: Moment,
     /// The latest that it ever said.
@@ -63,6 +88,23 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// What the wall clock gained on the monotonic one, if that is a leap. NTP that slews gains less than a bound's worth
+    /// in the second after which the looks are compared anew.
+    fn leapt(&mut self, look: Look) -> Span {
+        let Some(base) = self.base else {
+            self.base = Some(look);
+            return Span::ZERO;
+        };
+        let passed = look.after.saturating_sub(base.before);
+        let passed_us = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
+        let gained = look.wall.since(base.wall).us().saturating_sub(passed_us);
+        let leaps = gained > LEAP_US;
+        if leaps || look.wall < base.wall || passed_us >= PULSE_US {
+            self.base = Some(look);
+        }
+        if leaps { Span::from_us(gained) } else { Span::ZERO }
+    }
+
     /// The clock says this: by how much it is behind.
     fn sees(&mut self, now: Moment) -> Span {
         self.accepted = self.accepted.max(now);
@@ -83,5 +125,44 @@ impl Seen {
     /// By how much the clock is behind, if that is worth telling.
     fn loud(&self, now: Moment) -> Option<Span> {
         Some(self.accepted.since(now)).filter(|by| *by > Span::from_us(CLOCK_BEHIND_LOUD_US))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(monotonic_ms: u64, wall_ms: u64) -> Look {
+        let at = Duration::from_millis(monotonic_ms);
+        Look { before: at, wall: Moment::from_us(1_000_000_000 + wall_ms * 1_000), after: at }
+    }
+
+    #[test]
+    fn a_leap_is_what_the_wall_clock_gains_at_once() {
+        for (what, looks, leapt_ms) in [
+            ("time that passes", vec![(0, 0), (900, 900), (5_000, 5_000)], 0),
+            ("a leap", vec![(0, 0), (500, 500), (501, 2_401)], 1_900),
+            ("a leap while nobody looks", vec![(0, 0), (3_000, 4_900)], 1_900),
+            ("a small leap", vec![(0, 0), (10, 110)], 0),
+            ("one beyond the bound", vec![(0, 0), (10, 111)], 101),
+            ("a clock that runs at twice the speed", vec![(0, 0), (60, 120), (120, 240)], 120),
+            ("NTP that slews", (0..100).map(|s| (s * 1_000, s * 1_000 + s / 2)).collect(), 0),
+            ("a step back", vec![(0, 5_000), (10, 10)], 0),
+            ("a step back that is mended", vec![(0, 5_000), (10, 10), (20, 5_020)], 5_000),
+        ] {
+            let mut seen = Seen::default();
+            let leaps = looks.into_iter().map(|(mono, wall)| seen.leapt(look(mono, wall)));
+            assert_eq!(leaps.max(), Some(Span::from_ms(leapt_ms)), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_stopped_between_two_readings_saw_no_leap() {
+        let mut seen = Seen::default();
+        let stopped = Look { after: Duration::from_millis(800), ..look(0, 800) };
+        assert_eq!(seen.leapt(stopped), Span::ZERO);
+        assert_eq!(seen.leapt(look(900, 900)), Span::ZERO);
+        let stopped = Look { before: Duration::from_millis(1_000), ..look(4_000, 4_000) };
+        assert_eq!(seen.leapt(stopped), Span::ZERO);
     }
 }

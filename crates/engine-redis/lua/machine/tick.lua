@@ -2,11 +2,14 @@
 --
 -- Reaps, deadlines, due jobs, due doors, reservations, purges: at most so many of each, oldest first;
 -- what is left is due now. No other call does due work, so a settle that comes before the tick that
--- would reap is honoured, however late it is.
+-- would reap is honoured, however late it is. Leases are reaped only as far as the clock can be trusted
+-- (sight.lua).
 
--- The sets that are ordered by moment. A tick looks at the first of each.
+-- The ends of leases, ordered by moment.
+local ENDS = { 'e', 'dl' }
+-- All other sets that are ordered by moment. A tick looks at the first of each.
 local TIMERS = {
-  'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp',
+  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp',
   'sye', 'ff', 'fo', 'hk',
 }
 -- The same without the ends of leases, and of what is remembered of those that ended: none of them is
@@ -18,6 +21,7 @@ local LEARNING = {
 -- Those of them by which time alone may change what a lease call is answered.
 local CHANGES = { 'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp' }
 
+Z.watch(ENDS)
 Z.watch(TIMERS)
 Z.watch({ 'mks' })
 
@@ -37,8 +41,9 @@ function T.next_change()
   return soonest(CHANGES)
 end
 
--- When the next tick is due; or nil.
-function T.next_due()
+-- When the next tick is due; or nil. `late`: a lease can be reaped this long (us) after its end by the clock, since
+-- the clock is not trusted further; false, not at all.
+function T.next_due(late)
   local space = db.space
   if T.is_pending() or space.steps then
     return space.last
@@ -52,8 +57,12 @@ function T.next_due()
   if learns then
     sooner(learns)
   end
+  local ends = late and not learns and soonest(ENDS)
+  if ends then
+    sooner(ends + late)
+  end
   if space.live > 0 then
-    sooner(space.pulse + B.PULSE_US)
+    sooner(space.pulse + (late and B.PULSE_US or B.DEAF_US + 1))
   end
   if Z.lowest('mks') then
     sooner(space.last + B.SECOND_US)
@@ -68,15 +77,14 @@ function T.next_due()
   return due
 end
 
-function T.tick()
-  local space = db.space
+-- One tick of a process with this sight. Returns now, and `late` as for T.next_due.
+function T.tick(sight, proc)
   local now = T.look_at_clock()
-  if now - space.pulse > B.DEAF_US and space.live > 0 then
-    space.deaf_at = now
-  end
-  space.pulse = now
+  local sure = T.look_at_pulse(sight, proc, now)
   T.tick_jobs(now)
-  T.tick_leases(now)
+  if sure then
+    T.tick_leases(now, sure)
+  end
   T.tick_doors(now)
   T.tick_waits(now)
   T.tick_marks(now)
@@ -84,7 +92,7 @@ function T.tick()
   T.purge(now)
   T.tick_tidy(now)
   T.carry_on(now)
-  return now
+  return now, sure and now - sure
 end
 
 -- Does something for all of a set that is due, bounded, until `act` says that it was enough.
@@ -142,13 +150,13 @@ function T.tick_jobs(now)
 end
 
 -- The leases of spans that are due are looked at one by one: so many spans as have enough for a tick.
-local function scatter_due(now)
-  if not Z.due('e', now) then
+local function scatter_due(sure)
+  if not Z.due('e', sure) then
     return
   end
   local due, n, looked = {}, 0, 0
   for member, at in Z.each('e') do
-    if at > now or looked >= B.TICK_MAX then
+    if at > sure or looked >= B.TICK_MAX then
       break
     end
     looked = looked + 1
@@ -173,7 +181,8 @@ local function lost_end(lease)
   return not lease.extended and worker and worker.seen_at >= half and 'unheard' or 'lost'
 end
 
-function T.tick_leases(now)
+-- Reaps what is due by `sure`, at `now`.
+function T.tick_leases(now, sure)
   local space = db.space
   if T.learns(now) then
     T.sooner(space.learns_until)
@@ -183,9 +192,9 @@ function T.tick_leases(now)
     -- It has learnt: from now on ends of what was claimed are forgotten. Or nothing of before can live.
     space.learns_until, space.gap = nil, nil
   end
-  scatter_due(now)
-  load_due('e', now, seq_of_lease)
-  each_due('e', now, function(name, at)
+  scatter_due(sure)
+  load_due('e', sure, seq_of_lease)
+  each_due('e', sure, function(name, at)
     if T.is_span(name) then
       -- For the next tick, which is due at once.
       Z.add('e', at, name)
@@ -198,7 +207,7 @@ function T.tick_leases(now)
     -- After a deaf time every lease lives at least one ttl of its own from then.
     local quiet = lease.seen_at <= space.deaf_at and space.deaf_at > 0
     local grace = space.deaf_at + lease.ttl
-    if quiet and grace > at and grace > now then
+    if quiet and grace > at and grace > sure then
       T.set_expiry(lease, grace)
       T.lease_changed(job)
       return
@@ -211,8 +220,8 @@ function T.tick_leases(now)
     end
     T.end_lease(lease, job, ending, now)
   end)
-  load_due('dl', now, seq_of_lease)
-  each_due('dl', now, function(name)
+  load_due('dl', sure, seq_of_lease)
+  each_due('dl', sure, function(name)
     local lease, job = T.lease(T.parse_lease(name))
     if lease then
       T.end_lease(lease, job, { kind = 'timeout' }, now)

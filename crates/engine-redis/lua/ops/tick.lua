@@ -1,7 +1,8 @@
 -- tick: what time does, and who does it at the due moment.
 --
 -- args: {proc, waiters, kn = what the caller knows (T.look_at_run), set = what it is told of the namespace
--- (T.set_space)}. Replies {more, claim, behind}, or {claim, absent} for a namespace that is not there.
+-- (T.set_space), sight = what the caller can say of the server's clock (machine/sight.lua)}. Replies {more, claim,
+-- behind}, or {claim, absent} for a namespace that is not there.
 --
 -- One process has the claim and ticks when something is due; the others tick a little later, if the
 -- claim did not move. A process is alive as long as it ticks. Works when the store is full.
@@ -20,7 +21,7 @@ T.op('tick', { 'write', 'allow-oom' }, function(args)
   if args.set then
     T.set_space(args.set)
   end
-  local now = T.tick()
+  local now, late = T.tick(args.sight, args.proc)
   local space = db.space
   if args.proc then
     Z.add('pr', now, args.proc)
@@ -35,14 +36,15 @@ T.op('tick', { 'write', 'allow-oom' }, function(args)
     reply.behind = space.behind
   end
   T.later(function(header)
-    local due = T.next_due()
-    header.d = due
+    local due = T.next_due(0)
+    -- The caller that is not sure of the clock comes again when it can do something; others may be sure.
+    header.d = late == 0 and due or T.next_due(late)
     -- What was due is done: who waited to see it done looks at the next moment.
     if reply.claim and due ~= space.next_due then
       db.said[#db.said + 1] = { db.prefix .. 't:', '=' .. (due and text(due) or '') }
     end
     space.next_due = due or 0
-    reply.more = due ~= nil and due <= now
+    reply.more = header.d ~= nil and header.d <= now
   end)
   return reply
 end)

@@ -467,6 +467,9 @@ pub(crate) struct TickArgs<'a> {
     pub kn: &'a Knows,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<SpaceArg>,
+    /// `(since, sure)`, as `lua/machine/sight.lua` has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sight: Option<(u64, u64)>,
 }
 
 /// What an operator says of a namespace: `[patience in µs, bytes of finished jobs]`.

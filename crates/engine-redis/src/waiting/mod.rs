@@ -5,6 +5,7 @@
 
 mod alarm;
 mod lease_call;
+mod sight;
 mod signals;
 mod space;
 mod testing;

@@ -9,6 +9,7 @@ use tenure_core::names::Namespace;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::sight::Sight;
 use super::timer::Timer;
 use crate::known::Known;
 use crate::link::Address;
@@ -25,6 +26,8 @@ pub(crate) struct Space {
     /// Where due moments are told.
     pub times: String,
     pub timer: Timer,
+    /// What is seen here of the server's clock.
+    pub sight: Sight,
     /// What is known here of the namespace, in case the store forgets it.
     pub known: Known,
     /// What the operator says of the namespace is there.
@@ -56,6 +59,7 @@ impl Space {
             times: key("t:"),
             name,
             timer: Timer::default(),
+            sight: Sight::default(),
             known: Known::default(),
             said: AtomicBool::new(false),
             waiters: Mutex::default(),

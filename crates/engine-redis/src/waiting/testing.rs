@@ -8,8 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tenure_core::names::Namespace;
-use tenure_core::time::Moment;
-use tenure_engine::{CallError, Fault};
+use tenure_engine::{CallError, Clock, Fault};
 use tokio::time::timeout;
 
 use super::signals::Signals;
@@ -29,19 +28,21 @@ fn stuck(what: &str) -> CallError {
     Fault::Broken(format!("a test's time did not settle: {what}")).into()
 }
 
-/// Sets the clock of these namespaces, and does all that is due by it.
+/// Sets the clock of these namespaces to what `clock` shows, and does all that is due by it.
 pub(crate) async fn set_clock(
     shared: &Arc<Shared>,
-    now: Moment,
+    clock: &dyn Clock,
     namespaces: &[Namespace],
 ) -> Result<(), CallError> {
+    let (now, monotonic) = (clock.now(), clock.monotonic());
+    shared.moves();
     for namespace in namespaces {
         let caller = shared.caller(namespace);
         let mut set = cmd("SET");
         set.arg(caller.space.now.as_str()).arg(now.us());
         plain(&caller, &set).await?;
     }
-    shared.set_moved(now);
+    shared.set_moved(now, monotonic);
     for namespace in namespaces {
         let caller = shared.caller(namespace);
         tick(&caller).await?;

@@ -223,7 +223,9 @@ pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallErr
     let kn = &caller.knows();
     // Once: who says something else later is to be heard.
     let set = caller.shared.of_spaces.filter(|_| !caller.space.said.load(Ordering::Acquire));
-    let args = TickArgs { proc: &caller.shared.proc, waiters: caller.space.waiting(), kn, set };
+    let sight = caller.space.sight.tell(caller.shared.watch());
+    let args =
+        TickArgs { proc: &caller.shared.proc, waiters: caller.space.waiting(), kn, set, sight };
     match caller.ask::<TickReply>("tick", pack(&args)).await {
         Ok(answered) => {
             // What was said to a namespace that is not there is not known to it.

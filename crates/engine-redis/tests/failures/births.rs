@@ -45,7 +45,7 @@ async fn a_namespace_that_is_new_has_lost_nothing_and_each_has_its_own_birth() {
     lock(&engine, "lock:a", "a").await.expect("a lock");
     let one = |name: &str| Namespace::parse(name).expect("a name");
     let locked = async |name: &str, worker: &str| {
-        let set = engine.testing_set_clock(store.clock.now(), &[one(name)]).await;
+        let set = engine.testing_set_clock(&store.clock, &[one(name)]).await;
         set.expect("the clock is set");
         let leased = engine.run(&one(name), locks("lock:a", worker, TTL)).await;
         !leased.expect("an answer").leases.is_empty()
@@ -63,7 +63,7 @@ async fn a_namespace_that_is_new_has_lost_nothing_and_each_has_its_own_birth() {
     for round in 0..31 {
         store.pass(Span::from_s(1)).await;
         for name in ["second", "third"] {
-            let set = engine.testing_set_clock(store.clock.now(), &[one(name)]).await;
+            let set = engine.testing_set_clock(&store.clock, &[one(name)]).await;
             set.unwrap_or_else(|why| panic!("{round}: {why}"));
         }
     }

@@ -9,6 +9,7 @@ mod failover;
 mod first_comers;
 mod full;
 mod kill;
+mod leap;
 mod lost_all;
 mod partition;
 #[path = "../link/proxy.rs"]

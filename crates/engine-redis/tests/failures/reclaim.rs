@@ -98,7 +98,7 @@ pub fn another(server: &RedisServer) -> Arc<RedisEngine> {
 
 pub async fn set(engine: &RedisEngine, clock: &TestClock) {
     eventually("the clock is set", async || {
-        engine.testing_set_clock(clock.now(), &[Namespace::main()]).await.is_ok()
+        engine.testing_set_clock(clock, &[Namespace::main()]).await.is_ok()
     })
     .await;
 }
@@ -504,7 +504,7 @@ async fn an_id_that_was_changed_or_is_of_another_namespace_is_lost() {
     let held = lock(&store.engine, "lock:a", "a").await.expect("a lock");
     let lives_on = lock(&store.engine, "lock:c", "a").await.expect("a lock");
     let elsewhere = Namespace::parse("elsewhere").expect("a name");
-    let set = store.engine.testing_set_clock(store.clock.now(), std::slice::from_ref(&elsewhere));
+    let set = store.engine.testing_set_clock(&store.clock, std::slice::from_ref(&elsewhere));
     set.await.expect("the clock is set");
     let foreign = {
         use tenure_engine::EngineExt as _;

@@ -171,7 +171,7 @@ impl Program<'_> {
         let set = self
             .server
             .redis
-            .testing_set_clock(self.clock.now(), std::slice::from_ref(&self.namespace))
+            .testing_set_clock(&*self.clock, std::slice::from_ref(&self.namespace))
             .await;
         set.map_err(|why| TestCaseError::fail(format!("the clock: {why}")))?;
         self.machine.settled().await;
@@ -366,6 +366,10 @@ impl Program<'_> {
             }
             Step::Lists => self.look_around().await?,
             Step::Pass { ms: span } => self.pass(*span).await?,
+            Step::WallLeap { ms: span } => {
+                self.clock.leap(ms(*span));
+                self.settle_time().await?;
+            }
             step => self.set(step).await?,
         }
         Ok(())

@@ -136,6 +136,10 @@ pub enum Step {
     Pass {
         ms: u64,
     },
+    /// The wall clock alone is set ahead.
+    WallLeap {
+        ms: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -313,6 +317,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         3 => (0..JOBS).prop_map(|job| Step::Look { job }),
         1 => Just(Step::Lists),
         10 => prop_oneof![4 => 1u64..1_500, 1 => 1u64..12_000].prop_map(|ms| Step::Pass { ms }),
+        1 => (101u64..5_000).prop_map(|ms| Step::WallLeap { ms }),
     ];
     let maybe_ms = || proptest::option::of(1u64..4_000);
     let settings = prop_oneof![

@@ -2,6 +2,7 @@
 //!
 //! It knows no command of Redis and waits for nothing.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::net::TcpListener;
@@ -70,8 +71,8 @@ fn called(dir: &Path) -> PathBuf {
     }
 }
 
-/// Starts a server in `dir`; its log goes on where it ended.
-pub fn spawn(dir: &Path, words: &[String]) -> Child {
+/// Starts a server in `dir`, with `envs` in its environment; its log goes on where it ended.
+pub fn spawn(dir: &Path, words: &[String], envs: &[(&'static str, OsString)]) -> Child {
     let log = File::options().create(true).append(true).open(dir.join(LOG));
     let Ok((out, err)) = log.and_then(|log| Ok((log.try_clone()?, log))) else {
         panic!("no log for the redis-server in {}", dir.display());
@@ -87,6 +88,7 @@ pub fn spawn(dir: &Path, words: &[String]) -> Child {
         }
         _ => Command::new(program),
     };
+    command.envs(envs.iter().map(|(name, value)| (name, value)));
     command.current_dir(dir).args(words).stdin(Stdio::null()).stdout(out).stderr(err);
     match spawn_from_the_lasting_thread(command) {
         Ok(child) => child,

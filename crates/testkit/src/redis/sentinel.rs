@@ -170,7 +170,7 @@ fn start_one(primary: u16) -> RedisServer {
          sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}\n\
          sentinel failover-timeout {NAME} {FAILOVER_MS}\n"
     );
-    let sentinel = RedisServer::start_ready("+monitor master", |dir, _| {
+    let sentinel = RedisServer::start_ready(&[], "+monitor master", |dir, _| {
         if let Err(why) = std::fs::write(dir.join("sentinel.conf"), &file) {
             panic!("no configuration for a Sentinel: {why}");
         }

@@ -2,6 +2,7 @@
 //!
 //! It never sends a command that a test did not ask for, but for AUTH.
 
+use std::ffi::OsString;
 use std::io;
 use std::process::Child;
 
@@ -28,6 +29,8 @@ pub struct RedisServer {
     port: u16,
     words: Vec<String>,
     ready: &'static str,
+    /// What it has in its environment beside ours, at each start.
+    envs: Vec<(&'static str, OsString)>,
     dir: TempDir,
 }
 
@@ -36,13 +39,18 @@ impl RedisServer {
     /// `["--maxmemory", "10mb"]`; with `--requirepass` in it, [`ask`](Self::ask) gives that
     /// password. Panics if the machine has no Redis, with a sentence that says what to install.
     pub fn start(aof: Aof, more: &[&str]) -> Self {
+        Self::start_in(&[], aof, more)
+    }
+
+    /// The same, with these in its environment.
+    pub fn start_in(envs: &[(&'static str, OsString)], aof: Aof, more: &[&str]) -> Self {
         let (append, fsync) = match aof {
             Aof::Off => ("no", "everysec"),
             Aof::Everysec => ("yes", "everysec"),
             Aof::Always => ("yes", "always"),
         };
         let keep = ["--save", "", "--appendonly", append, "--appendfsync", fsync];
-        Self::start_ready("Ready to accept connections", |_, _| {
+        Self::start_ready(envs, "Ready to accept connections", |_, _| {
             keep.iter().chain(more).map(|&word| word.to_owned()).collect()
         })
     }
@@ -50,6 +58,7 @@ impl RedisServer {
     /// Starts one with the arguments that `words` makes of its folder and port; it takes connections
     /// once it logs `ready`.
     pub(super) fn start_ready(
+        envs: &[(&'static str, OsString)],
         ready: &'static str,
         words: impl Fn(&TempDir, u16) -> Vec<String>,
     ) -> Self {
@@ -59,8 +68,9 @@ impl RedisServer {
             let (dir, port) = (TempDir::new(), process::free_port());
             let mut all = words(&dir, port);
             all.extend(["--port", &port.to_string(), "--bind", "127.0.0.1"].map(str::to_owned));
-            let child = process::spawn(dir.path(), &all);
-            let mut server = RedisServer { child, port, words: all, ready, dir };
+            let child = process::spawn(dir.path(), &all, envs);
+            let mut server =
+                RedisServer { child, port, words: all, ready, envs: envs.to_vec(), dir };
             if server.takes_connections(0) {
                 return server;
             }
@@ -96,7 +106,7 @@ impl RedisServer {
         let begin = std::time::Instant::now();
         while begin.elapsed() < STEP_MAX {
             let said = self.log().len();
-            self.child = process::spawn(self.dir.path(), &self.words);
+            self.child = process::spawn(self.dir.path(), &self.words, &self.envs);
             if self.takes_connections(said) {
                 return;
             }

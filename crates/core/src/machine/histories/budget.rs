@@ -48,7 +48,7 @@ fn a_budget_that_shrank_leaves_failed_jobs_their_half() {
     assert!(failed + succeeded - retain_bytes > failed, "the overrun is more than all that failed");
     let mut machine = store.open(Config { retain_bytes, ..Config::default() }, now);
     for _ in 0..10 {
-        machine.tick(now, &store);
+        machine.tick(now, crate::time::Span::ZERO, &store);
         store.write(machine.drain().rows);
         assert!(machine.kept[0] + each > retain_bytes / 2, "{:?} of {retain_bytes}", machine.kept);
         if !machine.over_budget() {

@@ -37,7 +37,7 @@ impl World {
             if self.machine.next_due().is_none_or(|due| due > self.now) {
                 return n;
             }
-            self.machine.tick(self.now, &self.store);
+            self.machine.tick(self.now, Span::ZERO, &self.store);
             self.store.write(self.machine.drain().rows);
         }
         panic!("something is due for ever");
@@ -118,7 +118,7 @@ fn a_deleted_queue_does_not_come_back_with_its_groups() {
     world.run(GROUPS);
     world.now = world.now.plus(Span::from_s(1));
     // Finished jobs go with the first tick; so many groups do not.
-    world.machine.tick(world.now, &world.store);
+    world.machine.tick(world.now, Span::ZERO, &world.store);
     world.store.write(world.machine.drain().rows);
     let before = world.groups();
     world.apply(Command::Request(DeleteQueue { queue: queue() }.into()));

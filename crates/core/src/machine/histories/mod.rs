@@ -57,6 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (small, small).prop_map(|(quarantine, rate)| Step::PutPool { quarantine, rate }),
         8 => span().prop_map(|ms| Step::Pass { ms }),
         1 => (1u32..40).prop_map(|s| Step::Leap { s }),
+        2 => (101u32..4_000).prop_map(|ms| Step::WallLeap { ms }),
         1 => (1u32..30_000).prop_map(|ms| Step::Back { ms }),
         1 => Just(Step::Reopen),
     ]
@@ -128,6 +129,11 @@ fn histories_catch_a_setting_that_wakes_nobody() {
 #[test]
 fn histories_catch_barging() {
     assert!(caught(Mutant::Barging));
+}
+
+#[test]
+fn histories_catch_a_leap_of_the_clock_that_ends_leases_early() {
+    assert!(caught(Mutant::LeapIsNoEvent));
 }
 
 /// Opens a limit that the lanes of a hundred queues stand at, while events come with every call.

@@ -25,8 +25,13 @@ impl World {
                         return Err(format!("fence {fence} follows {}", self.fence));
                     }
                     self.fence = *fence;
+                    let lease = self.machine.spaces.get(&self.namespace);
+                    if let Some(lease) = lease.and_then(|space| space.leases.get(fence)) {
+                        self.signs.granted(*fence, lease.ttl);
+                    }
                     granted.push((*fence, job.clone(), *arrival));
                 }
+                Fact::Ended { fence, outcome, .. } => self.signs.ended(*fence, *outcome)?,
                 Fact::Reserved { job: Some(job) } => {
                     self.reserved.insert(job.clone());
                 }
@@ -136,8 +141,8 @@ impl World {
 
     /// Everything is set free: each job must come to its end by events alone.
     pub(super) fn everything_ends(&mut self) -> Result<(), String> {
-        self.clock =
-            self.clock.max(self.machine.spaces.values().map(|s| s.last).max().unwrap_or_default());
+        let last = self.machine.spaces.values().map(|s| s.last).max().unwrap_or_default();
+        self.go_on(self.clock.max(last));
         self.tick();
         self.check()?;
         self.takers.clear();
@@ -193,7 +198,7 @@ impl World {
             if self.leases.is_empty() {
                 // Only time can help now.
                 let Some(due) = self.machine.next_due() else { break };
-                self.clock = self.clock.max(due);
+                self.go_on(self.clock.max(due));
                 self.tick();
                 self.check()?;
             }

@@ -2,6 +2,7 @@
 //! what comes next: that is in its steps.
 
 mod checks;
+mod signs;
 mod steps;
 mod things;
 
@@ -17,6 +18,7 @@ use crate::refusal::Refusal;
 use crate::requests::{Ask, Lease, Meant, PutLimit, Request, SyncResources};
 use crate::settings::{LimitSettings, Rate};
 use crate::time::{Moment, Span};
+use signs::Signs;
 pub(super) use steps::Step;
 use things::{LIMITS, needs, queue, resource};
 
@@ -29,6 +31,10 @@ pub(super) struct World {
     now: Moment,
     /// The clock of the engine, which may be behind `now`.
     clock: Moment,
+    /// What the clock leapt ahead since the last tick.
+    leapt: Span,
+    /// Signs of life of all holders, by a clock that never leaps.
+    signs: Signs,
     namespace: Namespace,
     jobs: Vec<JobId>,
     leases: Vec<String>,
@@ -50,6 +56,8 @@ impl Default for World {
             store: Store::default(),
             now,
             clock: now,
+            leapt: Span::ZERO,
+            signs: Signs::default(),
             namespace: Namespace::main(),
             jobs: Vec::new(),
             leases: Vec::new(),
@@ -176,7 +184,14 @@ impl World {
     }
 
     fn tick(&mut self) {
-        self.machine.tick(self.clock, &self.store);
+        let leapt = std::mem::take(&mut self.leapt);
+        self.machine.tick(self.clock, leapt, &self.store);
+    }
+
+    /// Time goes on to a moment of the engine's clock.
+    fn go_on(&mut self, to: Moment) {
+        self.signs.go_on(to.since(self.clock));
+        self.clock = to;
     }
 
     /// Time passes, and the engine ticks whenever something is due.
@@ -186,11 +201,11 @@ impl World {
             self.check()?;
             match self.machine.next_due() {
                 Some(due) if due <= end => {
-                    self.clock = self.clock.max(due);
+                    self.go_on(self.clock.max(due));
                     self.tick();
                 }
                 _ => {
-                    self.clock = end;
+                    self.go_on(end);
                     return Ok(());
                 }
             }

@@ -18,39 +18,140 @@ use crate::time::Span;
 /// One step; its numbers choose among the few names there are.
 #[derive(Clone, Debug)]
 pub(in crate::machine::histories) enum Step {
-    Push { queue: u8, priority: u8, group: u8, needs: u8, n: u8 },
-    Delay { queue: u8, needs: u8, delay: u32 },
-    Unique { queue: u8, key: u8, policy: u8, needs: u8 },
-    Lease { queue: u8, more: u8, max: u8, worker: u8 },
-    Wait { queue: u8, max: u8, wait: u32 },
-    Call { needs: u8, wait: u32, place: bool },
-    Settle { lease: u8, how: u8 },
-    Extend { lease: u8 },
-    Force { lease: u8 },
-    Undo { lease: u8 },
-    DropWait { taker: u8 },
-    Cancel { job: u8 },
-    Delete { job: u8 },
-    Retry { job: u8 },
-    RunNow { job: u8 },
-    Patch { job: u8, priority: u8, needs: u8 },
-    PutLimit { limit: u8, cap: u8, rate: u8 },
-    DeleteLimit { limit: u8 },
-    PauseLimit { limit: u8, pause: u32 },
-    ResumeLimit { limit: u8 },
-    Observe { limit: u8, external: u8, hold: u32 },
-    PauseQueue { queue: u8, forever: bool, pause: u32 },
-    ResumeQueue { queue: u8 },
-    AddResource { resource: u8, tags: u8, slots: u8 },
-    DeleteResource { resource: u8 },
-    Cool { resource: u8, cool: u32 },
-    Ban { resource: u8 },
-    Restore { resource: u8 },
-    Sync { set: u8 },
-    PutPool { quarantine: u8, rate: u8 },
-    Pass { ms: u32 },
-    Leap { s: u32 },
-    Back { ms: u32 },
+    Push {
+        queue: u8,
+        priority: u8,
+        group: u8,
+        needs: u8,
+        n: u8,
+    },
+    Delay {
+        queue: u8,
+        needs: u8,
+        delay: u32,
+    },
+    Unique {
+        queue: u8,
+        key: u8,
+        policy: u8,
+        needs: u8,
+    },
+    Lease {
+        queue: u8,
+        more: u8,
+        max: u8,
+        worker: u8,
+    },
+    Wait {
+        queue: u8,
+        max: u8,
+        wait: u32,
+    },
+    Call {
+        needs: u8,
+        wait: u32,
+        place: bool,
+    },
+    Settle {
+        lease: u8,
+        how: u8,
+    },
+    Extend {
+        lease: u8,
+    },
+    Force {
+        lease: u8,
+    },
+    Undo {
+        lease: u8,
+    },
+    DropWait {
+        taker: u8,
+    },
+    Cancel {
+        job: u8,
+    },
+    Delete {
+        job: u8,
+    },
+    Retry {
+        job: u8,
+    },
+    RunNow {
+        job: u8,
+    },
+    Patch {
+        job: u8,
+        priority: u8,
+        needs: u8,
+    },
+    PutLimit {
+        limit: u8,
+        cap: u8,
+        rate: u8,
+    },
+    DeleteLimit {
+        limit: u8,
+    },
+    PauseLimit {
+        limit: u8,
+        pause: u32,
+    },
+    ResumeLimit {
+        limit: u8,
+    },
+    Observe {
+        limit: u8,
+        external: u8,
+        hold: u32,
+    },
+    PauseQueue {
+        queue: u8,
+        forever: bool,
+        pause: u32,
+    },
+    ResumeQueue {
+        queue: u8,
+    },
+    AddResource {
+        resource: u8,
+        tags: u8,
+        slots: u8,
+    },
+    DeleteResource {
+        resource: u8,
+    },
+    Cool {
+        resource: u8,
+        cool: u32,
+    },
+    Ban {
+        resource: u8,
+    },
+    Restore {
+        resource: u8,
+    },
+    Sync {
+        set: u8,
+    },
+    PutPool {
+        quarantine: u8,
+        rate: u8,
+    },
+    Pass {
+        ms: u32,
+    },
+    /// Nobody ticks for so long.
+    Leap {
+        s: u32,
+    },
+    /// The wall clock alone leaps ahead.
+    WallLeap {
+        ms: u32,
+    },
+    Back {
+        ms: u32,
+    },
     Reopen,
 }
 
@@ -135,11 +236,13 @@ impl World {
             }
             Step::Extend { lease } => {
                 let Some(lease) = self.lease_id(lease) else { return Ok(()) };
+                self.signs.of_life(&lease);
                 let leases = vec![ExtendItem { lease, progress: None }];
                 let _ = self.request(Extend { leases, ttl: None }.into());
             }
             Step::Force { lease } => {
                 let Some(lease) = self.lease_id(lease) else { return Ok(()) };
+                self.signs.forget(&lease);
                 let _ = self.request(ForceLease { lease }.into());
             }
             Step::Undo { lease } => {
@@ -289,7 +392,13 @@ impl World {
             }
             Step::Pass { ms } => return self.pass(Span::from_ms(u64::from(ms))),
             Step::Leap { s } => {
-                self.clock = self.clock.plus(Span::from_s(u64::from(s)));
+                self.go_on(self.clock.plus(Span::from_s(u64::from(s))));
+                self.tick();
+            }
+            Step::WallLeap { ms } => {
+                let leapt = Span::from_ms(u64::from(ms));
+                self.clock = self.clock.plus(leapt);
+                self.leapt = Span::from_us(self.leapt.us() + leapt.us());
                 self.tick();
             }
             Step::Back { ms } => {

@@ -1,0 +1,43 @@
+-- How far the server's clock can be trusted: a leap of it must not end a lease early.
+--
+-- There is no monotonic clock inside a call, so the processes that tick are the watches. Each says what it saw, its
+-- sight: {since when, by the server's clock, it has watched that clock without seeing it leap; what the clock shows
+-- at least, by the process's own monotonic clock}. `pulse` is the last moment that was vouched for: up to it
+-- the clock has shown only time that really passed. A tick vouches if its process has watched since before the
+-- pulse. What it is sure of is the new pulse, and by that, not by the clock, leases are reaped. So a slow call reaps
+-- a little later, and a leap reaps nothing.
+--
+-- A process whose clock leapt, or that came later, cannot tell what happened between the pulse and its first look.
+-- It reaps nothing and leaves the pulse where it is; others, who can, go on. If nobody could for 3 s, or if nobody
+-- else is there, the engine was deaf: time from the pulse to the first look of the process does not count.
+
+-- Whether another process ticked lately.
+local function others_tick(proc, now)
+  local key, from = db.prefix .. 'pr', now - B.DEAF_US
+  local lately = call('ZCOUNT', key, '(' .. text(from), '+inf')
+  local own = proc and tonumber(call('ZSCORE', key, proc) or '0') or 0
+  return lately > (own > from and 1 or 0)
+end
+
+-- The moment up to which leases may be reaped by this tick; or nil, if it can vouch for nothing. Sets the pulse.
+function T.look_at_pulse(sight, proc, now)
+  local space = db.space
+  if space.live == 0 then
+    space.pulse = now
+    return now
+  end
+  local vouches = sight and sight[1] <= space.pulse
+  if now - space.pulse > B.DEAF_US or not vouches and not others_tick(proc, now) then
+    -- Since its first look the process may have watched without a gap that makes deaf.
+    local watched = sight and not vouches and now - sight[1] <= B.DEAF_US and sight[2] + B.LEAP_US >= now
+    space.deaf_at, space.pulse = max(space.deaf_at, watched and sight[1] or now), now
+    return now
+  end
+  if not vouches then
+    return nil
+  end
+  -- A call that was on its way for a moment is no leap.
+  local sure = sight[2] + B.LEAP_US >= now and now or sight[2]
+  space.pulse = max(space.pulse, sure)
+  return space.pulse
+end
