@@ -115,7 +115,8 @@ impl Library {
         let text = format!(
             "#!lua name={name}\n{body}\nredis.register_function{{function_name = NAME .. \
              '_{FINGERPRINT}', flags = {{'no-writes', 'allow-oom', 'allow-stale'}},\n  callback = \
-             function() return '{fingerprint}' end}}\n"
+             function(_, argv)\n    local nonce = argv[#argv]\n    return nonce and {{ '{fingerprint}', nonce }} \
+             or '{fingerprint}'\n  end}}\n"
         );
         Library { name, text, fingerprint }
     }
@@ -237,7 +238,7 @@ mod tests {
         assert_ne!(release.fingerprint(), testing.fingerprint());
         for library in [release, testing] {
             assert_eq!(library.fingerprint().len(), 40);
-            assert!(library.text().contains(&format!("return '{}'", library.fingerprint())));
+            assert!(library.text().contains(&format!("or '{}'\n", library.fingerprint())));
         }
     }
 }

@@ -194,7 +194,8 @@ function T.later(act)
   db.laters[#db.laters + 1] = act
 end
 
--- One call of an operation: {header, blobs…}.
+-- One call of an operation: {header, blobs…, nonce}. The last argument is the nonce of the call: by it the
+-- caller knows that an answer is its own, and that all of it came.
 function T.run(op, keys, argv)
   db.begin(keys[1], op.writes, op.copies)
   local header = {}
@@ -226,7 +227,7 @@ function T.run(op, keys, argv)
   end)
   if not ok then
     if type(result) == 'table' and result.no then
-      return { cmsgpack.pack({ t = db.space.last, no = result.no }) }
+      return { cmsgpack.pack({ t = db.space.last, no = result.no }), argv[#argv] }
     end
     error(result, 0)
   end
@@ -237,5 +238,6 @@ function T.run(op, keys, argv)
   for i, blob in ipairs(db.blobs or {}) do
     answer[i + 1] = blob
   end
+  answer[#answer + 1] = argv[#argv]
   return answer
 end

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::address::Endpoint;
-use super::error::{LinkError, after_sending};
+use super::error::LinkError;
 use super::node::{Node, Sending};
 use super::routes::{Found, Map, NOBODY, Nodes, SLOTS};
 
@@ -76,7 +76,8 @@ async fn asked(
         if node.down().is_some() {
             continue;
         }
-        let answer = node.send(&cmd, Sending { within: TELL_WITHIN, asking: false }).await;
+        let answer =
+            node.send(&cmd, Sending { within: TELL_WITHIN, asking: false, nonce: None }).await;
         match answer.and_then(|answer| ranges(answer, &node.endpoint)) {
             Ok(ranges) => return Ok(ranges),
             Err(failed) => why = Some(failed),
@@ -85,10 +86,9 @@ async fn asked(
     for seed in seeds {
         let answer = async {
             let mut connection = nodes.dialer.connect(seed).await?;
-            let answer = connection.requests.send_packed_command(&cmd);
+            let answer = connection.requests.command(&cmd, false);
             match timeout(TELL_WITHIN, answer).await {
-                Ok(Ok(Value::ServerError(said))) => Err(LinkError::from(&said)),
-                Ok(answer) => answer.map_err(after_sending),
+                Ok(answer) => answer,
                 Err(_) => Err(LinkError::Unavailable(format!("{seed}: it did not answer in time"))),
             }
         };

@@ -17,6 +17,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::address::{Address, Endpoint, Login};
 use super::error::{LinkError, OpenError, described};
+use super::frames::Counted;
+use super::nonce::Requests;
 use super::tls;
 
 /// What the server lists us as.
@@ -42,7 +44,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// An open connection. Requests share it; when it is dropped, they end without their answers.
 pub(crate) struct Connection {
     /// Where requests go.
-    pub requests: MultiplexedConnection,
+    pub requests: Requests,
     /// Ends when the connection does.
     pub driver: Task,
 }
@@ -74,7 +76,7 @@ impl Dialer {
     /// A connection that is logged in and has answered.
     pub async fn connect(&self, endpoint: &Endpoint) -> Result<Connection, LinkError> {
         self.in_time(endpoint, async {
-            let stream = self.stream(endpoint).await?;
+            let stream = Counted::new(self.stream(endpoint).await?);
             let config = AsyncConnectionConfig::new()
                 .set_response_timeout(None)
                 .set_connection_timeout(None)
@@ -82,11 +84,12 @@ impl Dialer {
                 .set_write_backpressure_boundary(WRITE_BYTES);
             // The login is said below: the library would hide what the server answers to it.
             let silent = RedisConnectionInfo::default().set_skip_set_lib_name();
-            let (mut requests, driver) =
+            let (requests, driver) =
                 MultiplexedConnection::new_with_config(&silent, stream, config)
                     .await
                     .map_err(|why| lost(endpoint, &described(&why)))?;
             let driver = Task(self.runtime.spawn(driver));
+            let mut requests = Requests::new(requests);
             self.greet(endpoint, &mut requests).await?;
             Ok(Connection { requests, driver })
         })
@@ -132,11 +135,7 @@ impl Dialer {
         Ok(Box::new(tls.connect(name, stream).await.map_err(why)?))
     }
 
-    async fn greet(
-        &self,
-        endpoint: &Endpoint,
-        requests: &mut MultiplexedConnection,
-    ) -> Result<(), LinkError> {
+    async fn greet(&self, endpoint: &Endpoint, requests: &mut Requests) -> Result<(), LinkError> {
         let mut pipe = redis::pipe();
         let mut matters = Vec::new();
         if let Some(password) = &self.login.password {
@@ -158,7 +157,7 @@ impl Dialer {
         pipe.cmd("PING");
         matters.push(true);
         let answers = requests
-            .send_packed_commands(&pipe, 0, matters.len())
+            .greet(&pipe, matters.len())
             .await
             .map_err(|why| lost(endpoint, &described(&why)))?;
         for (answer, matters) in answers.iter().zip(matters) {

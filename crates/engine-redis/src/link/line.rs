@@ -6,17 +6,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
 
 use super::address::Endpoint;
 use super::dial::{Connection, SharedDialer, Task};
 use super::error::LinkError;
+use super::nonce::Requests;
 
 /// Pauses between tries to connect: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(25);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Why a connection is gone.
+const CLOSED: &str = "the connection was closed";
+const FOREIGN: &str = "a reply belonged to another request, so the connection was closed";
 
 /// The times by which a connection is watched.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +38,7 @@ enum State {
     /// It is being made; until then callers wait, later they are told why at once.
     Opening { until: Instant, why: Option<LinkError> },
     /// It is there.
-    Up(MultiplexedConnection),
+    Up(Requests),
 }
 
 /// A connection that is kept.
@@ -59,10 +63,10 @@ impl Line {
     }
 
     /// The connection, if it is there.
-    pub fn now(&self) -> Option<MultiplexedConnection> {
+    pub fn now(&self) -> Option<Requests> {
         match &*self.state.borrow() {
-            State::Up(requests) => Some(requests.clone()),
-            State::Opening { .. } => None,
+            State::Up(requests) if requests.is_sound() => Some(requests.clone()),
+            State::Up(_) | State::Opening { .. } => None,
         }
     }
 
@@ -75,19 +79,21 @@ impl Line {
     }
 
     /// The connection, as soon as it is there; an error when the time to wait for it is over.
-    pub async fn soon(&self) -> Result<MultiplexedConnection, LinkError> {
+    pub async fn soon(&self) -> Result<Requests, LinkError> {
         let mut state = self.state.clone();
         loop {
             let until = match &*state.borrow_and_update() {
-                State::Up(requests) => return Ok(requests.clone()),
+                State::Up(requests) if requests.is_sound() => return Ok(requests.clone()),
+                // It is being closed.
+                State::Up(_) => Instant::now() + PAUSE_MAX,
                 State::Opening { until, .. } => *until,
             };
             let over = until <= Instant::now();
             if over || !matches!(timeout_at(until, state.changed()).await, Ok(Ok(()))) {
                 return match &*state.borrow() {
-                    State::Up(requests) => Ok(requests.clone()),
+                    State::Up(requests) if requests.is_sound() => Ok(requests.clone()),
                     State::Opening { why: Some(why), .. } => Err(why.clone()),
-                    State::Opening { why: None, .. } => {
+                    State::Up(_) | State::Opening { why: None, .. } => {
                         Err(LinkError::Unavailable("there is no connection yet".to_owned()))
                     }
                 };
@@ -141,20 +147,20 @@ impl Keeper {
 
     /// Returns when the connection is gone, and says why.
     async fn watch_over(&self, connection: &mut Connection) -> &'static str {
-        let ping = redis::cmd("PING");
         let mut ticks = interval(self.watch.ping_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.tick().await;
+        let unsound = connection.requests.clone();
         loop {
             tokio::select! {
-                _ = &mut connection.driver.0 => return "the connection was closed",
+                _ = &mut connection.driver.0 => return CLOSED,
+                () = unsound.unsound() => return FOREIGN,
                 _ = ticks.tick() => {}
             }
-            // An error is an answer too: the server is there.
-            let answer = connection.requests.send_packed_command(&ping);
-            match timeout(self.watch.ping_within, answer).await {
-                Ok(Ok(_)) => {}
-                Ok(Err(_)) => return "the connection was closed",
+            match timeout(self.watch.ping_within, connection.requests.ping()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) if !unsound.is_sound() => return FOREIGN,
+                Ok(Err(_)) => return CLOSED,
                 Err(_) => return "nothing comes over the connection any more",
             }
         }

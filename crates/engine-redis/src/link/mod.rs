@@ -14,8 +14,10 @@ mod address;
 mod cluster;
 mod dial;
 mod error;
+mod frames;
 mod line;
 mod node;
+mod nonce;
 mod options;
 mod routes;
 mod sentinel;
@@ -33,6 +35,7 @@ pub use subscription::{Event, Subscription};
 
 use self::dial::Dialer;
 use self::node::Sending;
+use self::nonce::Nonce;
 use self::routes::Routes;
 use crate::library::Library;
 
@@ -80,7 +83,8 @@ impl Link {
 
     /// Calls the function of an operation (`push`, not `tenure_1_push`) on the primary that has the
     /// namespace. `keys` are whole keys ([`Address::key`]), all of this namespace. Loads the library
-    /// where it is missing. Waits for the answer as long as the options say.
+    /// where it is missing. Waits for the answer as long as the options say. The list that the function
+    /// answers is told without the nonce at its end.
     pub async fn fcall(
         &self,
         namespace: &str,
@@ -102,7 +106,8 @@ impl Link {
     ) -> Result<Value, LinkError> {
         let bytes = keys.iter().map(|key| key.as_ref().len()).sum::<usize>()
             + args.iter().map(|arg| arg.as_ref().len()).sum::<usize>();
-        let mut cmd = Cmd::with_capacity(3 + keys.len() + args.len(), bytes + 64);
+        let nonce = Nonce::new();
+        let mut cmd = Cmd::with_capacity(4 + keys.len() + args.len(), bytes + 64);
         cmd.arg("FCALL").arg(self.inner.library.function(function)).arg(keys.len());
         for key in keys {
             cmd.arg(key.as_ref());
@@ -110,7 +115,9 @@ impl Link {
         for arg in args {
             cmd.arg(arg.as_ref());
         }
-        self.inner.routes.send(namespace, &cmd, within, Some(&self.inner.library)).await
+        cmd.arg(nonce.bytes());
+        let call = Some((&self.inner.library, nonce));
+        self.inner.routes.send(namespace, &cmd, within, call).await
     }
 
     /// Sends a command as it is to the primary that has the namespace.
@@ -123,7 +130,7 @@ impl Link {
         &self,
         cmd: &Cmd,
     ) -> Result<Vec<(Endpoint, Result<Value, LinkError>)>, LinkError> {
-        let how = Sending { within: self.inner.within, asking: false };
+        let how = Sending { within: self.inner.within, asking: false, nonce: None };
         let mut answers = Vec::new();
         for node in self.inner.routes.all().await? {
             answers.push((node.endpoint.clone(), node.send(cmd, how).await));
@@ -134,7 +141,7 @@ impl Link {
     /// Shows every key of every primary that matches a pattern, some of them twice. It goes through all
     /// keys there are, in steps: for what an operator does, and never for a call.
     pub async fn keys(&self, pattern: &str, mut show: impl FnMut(&[u8])) -> Result<(), LinkError> {
-        let how = Sending { within: self.inner.within, asking: false };
+        let how = Sending { within: self.inner.within, asking: false, nonce: None };
         for node in self.inner.routes.all().await? {
             let mut cursor = b"0".to_vec();
             loop {

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::timeout;
 
 use super::address::Endpoint;
 use super::dial::SharedDialer;
-use super::error::{LinkError, after_sending};
+use super::error::LinkError;
 use super::line::{Line, Watch};
+use super::nonce::{Nonce, Requests};
 use crate::library::{FINGERPRINT, Library};
 
 /// What the server says of a function that it does not have.
@@ -27,6 +27,8 @@ pub(crate) struct Sending {
     pub within: Duration,
     /// To the node that a slot is on its way to, for what is there already.
     pub asking: bool,
+    /// It calls a function of our library and carries this at its end; `None`: any other command.
+    pub nonce: Option<Nonce>,
 }
 
 /// One primary.
@@ -75,7 +77,7 @@ impl Node {
         self.lines.iter().any(|line| line.now().is_some() || line.why().is_some())
     }
 
-    async fn connection(&self) -> Result<MultiplexedConnection, LinkError> {
+    async fn connection(&self) -> Result<Requests, LinkError> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let lines = self.lines.len();
         let now = (0..lines).find_map(|step| self.lines[(turn + step) % lines].now());
@@ -89,21 +91,19 @@ impl Node {
     pub async fn send(&self, cmd: &Cmd, how: Sending) -> Result<Value, LinkError> {
         let mut requests = self.connection().await?;
         let answer = async {
-            if how.asking {
-                let mut pipe = redis::pipe();
-                pipe.cmd("ASKING").add_command(cmd.clone());
-                let mut answers = requests.send_packed_commands(&pipe, 1, 1).await?;
-                Ok(answers.pop().unwrap_or(Value::Nil))
-            } else {
-                requests.send_packed_command(cmd).await
+            match how.nonce {
+                Some(nonce) => requests.call(cmd, nonce, how.asking).await,
+                None => requests.command(cmd, how.asking).await,
             }
         };
-        match timeout(how.within, answer).await {
-            Ok(Ok(Value::ServerError(said))) => Err(LinkError::from(&said)),
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(why)) => Err(after_sending(why)),
-            Err(_) => Err(LinkError::Unknown(format!("no answer within {:?}", how.within))),
+        let answer = timeout(how.within, answer).await;
+        if !requests.is_sound() {
+            // Perhaps somebody has loaded another library under the name of ours.
+            self.checked.store(false, Ordering::Release);
         }
+        answer.unwrap_or_else(|_| {
+            Err(LinkError::Unknown(format!("no answer within {:?}", how.within)))
+        })
     }
 
     /// Calls a function of the library; loads the library if it is not there.
@@ -151,7 +151,7 @@ impl Node {
         }
         let mut cmd = redis::cmd("FCALL");
         cmd.arg(library.function(FINGERPRINT)).arg(0);
-        let same = match self.send(&cmd, Sending { within, asking: false }).await {
+        let same = match self.send(&cmd, Sending { within, asking: false, nonce: None }).await {
             Ok(Value::BulkString(loaded)) => loaded == library.fingerprint().as_bytes(),
             Ok(_) => false,
             Err(why) if is_missing(&why) => false,
@@ -181,7 +181,9 @@ impl Node {
     async fn load(&self, library: &Library, within: Duration) -> Result<(), LinkError> {
         let mut cmd = redis::cmd("FUNCTION");
         cmd.arg("LOAD").arg("REPLACE").arg(library.text());
-        self.send(&cmd, Sending { within, asking: false }).await.map_err(without_functions)?;
+        self.send(&cmd, Sending { within, asking: false, nonce: None })
+            .await
+            .map_err(without_functions)?;
         self.loads.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }

@@ -19,6 +19,7 @@ use super::dial::{SharedDialer, Task};
 use super::error::LinkError;
 use super::line::Watch;
 use super::node::{Node, Sending};
+use super::nonce::Nonce;
 use super::options::LinkOptions;
 use super::{cluster, sentinel};
 use crate::library::Library;
@@ -204,23 +205,24 @@ impl Routes {
         }
     }
 
-    /// Sends a request to the primary of a namespace, and on to where the server says.
+    /// Sends a request to the primary of a namespace, and on to where the server says. `call`: it calls a
+    /// function of this library, and carries this nonce.
     pub async fn send(
         &self,
         namespace: &str,
         cmd: &Cmd,
         within: Duration,
-        library: Option<&Library>,
+        call: Option<(&Library, Nonce)>,
     ) -> Result<Value, LinkError> {
         let map = self.map().await?;
         let mut node = map.primary(slot(namespace)).cloned().ok_or_else(nobody)?;
         let is_cluster = map.slots.is_some();
         drop(map);
-        let mut how = Sending { within, asking: false };
+        let mut how = Sending { within, asking: false, nonce: call.map(|(_, nonce)| nonce) };
         let mut hops = 0;
         loop {
-            let answer = match library {
-                Some(library) => node.call(library, cmd, how).await,
+            let answer = match call {
+                Some((library, _)) => node.call(library, cmd, how).await,
                 None => node.send(cmd, how).await,
             };
             let Err(LinkError::Refused { code, message }) = &answer else {

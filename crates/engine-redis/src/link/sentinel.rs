@@ -163,10 +163,9 @@ impl Seeker {
         attached.looks += 1;
         let mut cmd = redis::cmd("SENTINEL");
         cmd.arg("MASTER").arg(&self.master);
-        let said = attached.connection.requests.send_packed_command(&cmd);
+        let said = attached.connection.requests.command(&cmd, false);
         let said = match timeout(TELL_WITHIN, said).await {
-            Ok(Ok(Value::ServerError(said))) => return Err(LinkError::from(&said)),
-            Ok(said) => said.map_err(after_sending)?,
+            Ok(said) => said?,
             Err(_) => return Err(silent(&sentinel)),
         };
         claim(&said).ok_or_else(|| {
@@ -221,7 +220,7 @@ async fn checked(node: &Node) -> Checked {
     {
         return Checked::Away(why);
     }
-    let how = Sending { within: TELL_WITHIN, asking: false };
+    let how = Sending { within: TELL_WITHIN, asking: false, nonce: None };
     let role = match node.send(&redis::cmd("ROLE"), how).await {
         Ok(Value::Array(role)) => role,
         Ok(_) => Vec::new(),

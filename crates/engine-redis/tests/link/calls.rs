@@ -25,7 +25,8 @@ pub fn link_with(url: &str, options: LinkOptions) -> Link {
 pub async fn touch(link: &Link, namespace: &str) -> Result<(), LinkError> {
     let keys = [link.address().key(namespace, "m")];
     let answer = link.fcall(namespace, "fingerprint", &keys, &[] as &[&str]).await?;
-    assert_eq!(answer, Value::BulkString(link.library().fingerprint().as_bytes().to_vec()));
+    let fingerprint = Value::BulkString(link.library().fingerprint().as_bytes().to_vec());
+    assert_eq!(answer, Value::Array(vec![fingerprint]));
     Ok(())
 }
 

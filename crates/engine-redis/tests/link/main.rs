@@ -4,6 +4,7 @@
 mod calls;
 mod cluster;
 mod dead;
+mod foreign;
 mod proxy;
 mod secrets;
 mod sentinel;

@@ -1,5 +1,6 @@
 //! A proxy of the test's own, between the link and its server: it can hold back every byte, as a
-//! network does that drops packets: no connection is closed, nothing comes any more.
+//! network does that drops packets: no connection is closed, nothing comes any more. And it can spoil
+//! what the server answers, as a proxy does that has lost count.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,12 +23,28 @@ pub enum Passing {
     Nothing,
 }
 
+/// What becomes of the next bytes that come from the server, on one connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Spoiling {
+    /// They come as they are.
+    Nothing,
+    /// They come twice.
+    Twice,
+    /// The first so many are missing.
+    Without(usize),
+    /// These come before them.
+    Behind(&'static [u8]),
+    /// These come at once, whether anything else comes or not.
+    Unasked(&'static [u8]),
+}
+
 /// The proxy; it ends when this is dropped.
 pub struct Proxy {
     /// Where it listens.
     pub port: u16,
     passing: watch::Sender<(Passing, usize)>,
     cuts: watch::Sender<u64>,
+    spoiling: Arc<watch::Sender<Spoiling>>,
     /// Connections that it ever took.
     pub taken: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
@@ -43,14 +60,21 @@ impl Proxy {
         let mut tasks = JoinSet::new();
         let there = SocketAddr::from(([127, 0, 0, 1], server));
         let cuts = watch::Sender::new(0);
-        tasks.spawn(accept(listener, there, seen, cuts.subscribe(), taken.clone()));
-        Proxy { port, passing, cuts, taken, _tasks: tasks }
+        let spoiling = Arc::new(watch::Sender::new(Spoiling::Nothing));
+        let spoils = spoiling.clone();
+        tasks.spawn(accept(listener, there, seen, cuts.subscribe(), spoils, taken.clone()));
+        Proxy { port, passing, cuts, spoiling, taken, _tasks: tasks }
     }
 
     /// From now on.
     pub fn pass(&self, passing: Passing) {
         let taken = self.taken.load(Ordering::SeqCst);
         self.passing.send_replace((passing, taken));
+    }
+
+    /// Once.
+    pub fn spoil(&self, how: Spoiling) {
+        self.spoiling.send_replace(how);
     }
 
     /// Closes all that is open: what is on its way to the server may arrive, and its answer does not.
@@ -64,12 +88,13 @@ async fn accept(
     there: SocketAddr,
     passing: watch::Receiver<(Passing, usize)>,
     cuts: watch::Receiver<u64>,
+    spoils: Arc<watch::Sender<Spoiling>>,
     taken: Arc<AtomicUsize>,
 ) {
     let mut pipes = JoinSet::new();
     while let Ok((near, _)) = listener.accept().await {
         let number = taken.fetch_add(1, Ordering::SeqCst) + 1;
-        let (passing, mut cuts) = (passing.clone(), cuts.clone());
+        let (passing, mut cuts, spoils) = (passing.clone(), cuts.clone(), spoils.clone());
         cuts.mark_unchanged();
         pipes.spawn(async move {
             let Ok(far) = TcpStream::connect(there).await else { return };
@@ -77,8 +102,8 @@ async fn accept(
             let (far_in, far_out) = far.into_split();
             // One side that ends ends the other: a server that dies is seen through the proxy.
             tokio::select! {
-                () = pipe(near_in, far_out, passing.clone(), number) => {}
-                () = pipe(far_in, near_out, passing, number) => {}
+                () = pipe(near_in, far_out, passing.clone(), number, None) => {}
+                () = pipe(far_in, near_out, passing, number, Some(spoils)) => {}
                 _ = cuts.changed() => {}
             }
         });
@@ -90,6 +115,7 @@ async fn pipe(
     mut to: OwnedWriteHalf,
     mut passing: watch::Receiver<(Passing, usize)>,
     number: usize,
+    spoils: Option<Arc<watch::Sender<Spoiling>>>,
 ) {
     let mut bytes = vec![0; 64 * 1024];
     let open = |(passing, taken): &(Passing, usize)| match passing {
@@ -97,12 +123,36 @@ async fn pipe(
         Passing::NewOnly => number > *taken,
         Passing::Nothing => false,
     };
+    let mut told = spoils.as_ref().map(|spoils| spoils.subscribe());
     loop {
-        let Ok(read) = from.read(&mut bytes).await else { return };
-        if passing.wait_for(&open).await.is_err() || read == 0 {
+        let unasked = async {
+            match &mut told {
+                Some(told) => {
+                    let is_unasked = |how: &Spoiling| matches!(how, Spoiling::Unasked(_));
+                    told.wait_for(is_unasked).await.is_ok()
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let read = tokio::select! {
+            read = from.read(&mut bytes) => read,
+            _ = unasked => Ok(0),
+        };
+        let spoiling = spoils.as_ref().map(|spoils| spoils.send_replace(Spoiling::Nothing));
+        let spoiling = spoiling.unwrap_or(Spoiling::Nothing);
+        let Ok(read) = read else { return };
+        let is_unasked = matches!(spoiling, Spoiling::Unasked(_));
+        if passing.wait_for(&open).await.is_err() || read == 0 && !is_unasked {
             return;
         }
-        if to.write_all(&bytes[..read]).await.is_err() {
+        let come = &bytes[..read];
+        let come = match spoiling {
+            Spoiling::Nothing => come.to_vec(),
+            Spoiling::Twice => [come, come].concat(),
+            Spoiling::Without(first) => come[first.min(read)..].to_vec(),
+            Spoiling::Behind(first) | Spoiling::Unasked(first) => [first, come].concat(),
+        };
+        if to.write_all(&come).await.is_err() {
             return;
         }
     }
