@@ -224,6 +224,10 @@ impl Many {
     }
 }
 
+/// So many jobs are cancelled or retried by one step of the store: each may be the last of its queue, its lane
+/// and its limits, and takes up to 80 us then.
+const CHANGED_AT_ONCE: usize = 250;
+
 /// Cancels or retries up to `max` jobs that match.
 pub(crate) async fn many(
     caller: &Caller,
@@ -240,8 +244,8 @@ pub(crate) async fn many(
         let wanted = max.saturating_sub(done as usize).min(ITEMS_MAX);
         let looked = look(caller, &filter, before, (wanted, LIST_SCAN_MAX)).await?;
         let seqs: Vec<u64> = looked.found.iter().map(|job| job.0).collect();
-        if !seqs.is_empty() {
-            done += caller.reply::<Count>(many.operation(), &ManyArgs { seqs: &seqs }).await?;
+        for seqs in seqs.chunks(CHANGED_AT_ONCE) {
+            done += caller.reply::<Count>(many.operation(), &ManyArgs { seqs }).await?;
         }
         let Some(last) = looked.next.filter(|_| looked.scanned > 0) else { break };
         if done >= max as u64 {

@@ -84,7 +84,7 @@ end
 -- key: {queue, priority, group, needs, suspect}
 function T.lane_for(key)
   local packed = lane_key(key)
-  local known = M.get(lanes_by_key(packed, key.needs), packed)
+  local known = M.get(lanes_by_key(packed, key.needs), packed, db.is_new(key.queue))
   if known then
     return tonumber(known)
   end
@@ -96,7 +96,7 @@ function T.lane_for(key)
     end
   end
   local sort_key = bundle_key(group, plain, key.suspect)
-  local bundle = tonumber(M.get(bundles_by_key(sort_key), sort_key))
+  local bundle = tonumber(M.get(bundles_by_key(sort_key), sort_key, db.is_new(group)))
   if not bundle then
     bundle = new_bundle(key.queue, group, plain, key.suspect)
     M.put(bundles_by_key(sort_key), sort_key, text(bundle))
@@ -130,7 +130,7 @@ function T.group_for(key)
     q.priorities[rank] = turns
   end
   local name = group_key(queue, rank, key.group)
-  local known = M.get('gn:' .. shard(name), name)
+  local known = M.get('gn:' .. shard(name), name, db.is_new(queue))
   if known then
     local group = tonumber(known)
     if db.see('g', group).idle then

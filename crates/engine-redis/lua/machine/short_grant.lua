@@ -3,9 +3,11 @@
 
 local home, RUNNING = T.job_home, T.SHORT_LIFE.running
 
--- So many heads of a lane are looked at first: where jobs that go the long way stand among them, what is
--- read beyond the first of those is read in vain, once for each of them.
+-- So many heads of a lane are looked at first, and four times as many each time that all of them go one way:
+-- what is read beyond the last that is granted is read in vain.
 local HEADS_FIRST = 16
+-- As many as fill the hash of a chunk are read at once at the most.
+local HEADS_MAX = 256
 
 -- Rows and lives of from..to of `seqs`, one after the other; of what is in a block and is not as it was pushed no
 -- row. (What is found to go the long way is handed to T.load_jobs in db.found: it is read once.)
@@ -109,6 +111,21 @@ local function grant_together(lane, l, most, before, asker, leases, now)
   return n
 end
 
+-- Keeps what was read of those from a place on that go the long way, so that none is read again; whether all do.
+local function keep_found(seqs, rows, place, from, to)
+  local all = true
+  for i = place, to do
+    local at = (i - from) * 2
+    local row, life = rows[at + 1], rows[at + 2]
+    if row and life then
+      db.found[seqs[i]] = { row, life }
+    else
+      all = false
+    end
+  end
+  return all
+end
+
 -- Grants heads of a lane that has no needs, as many as are wanted and as stay in turn; none of them was
 -- ever granted, delayed or unique. Puts a run of leases into `leases` for each shape in a row.
 function T.grant_short(lane, most, asker, leases, now)
@@ -123,29 +140,41 @@ function T.grant_short(lane, most, asker, leases, now)
     took(lane, together, asker, now)
     return
   end
-  local arrivals, seqs = L.heads(l.line, T.lane_line(lane), most)
-  local many = #seqs
+  local line, line_key = l.line, T.lane_line(lane)
+  local _, head = L.first(line, line_key)
+  if db.found[head] then
+    -- It is known already that this one goes the long way.
+    return
+  end
+  local arrivals, seqs, many = nil, nil, 0
   local space = db.space
   local fence = max(space.fence + 1, now)
   local expiries = Z.bulk('e').adds
   local n_expiries = #expiries
   local granted, tails, shape, tail, chunk, puts, n_puts, run = 0, {}, nil, nil, nil, nil, nil, nil
-  local rows, from, to, step, block = nil, 1, 0, HEADS_FIRST, nil
-  for i = 1, many do
+  local rows, from, to, step, block = nil, 1, 0, db.ahead or HEADS_FIRST, nil
+  for i = 1, most do
+    if i > to then
+      -- As many heads as are read, and no more: a lane whose heads go the long way is looked at for each of them.
+      -- And no more than may still go, if they are as long as those before: they come with their payloads.
+      local go = granted > 0 and floor((B.PAGE_BYTES_FULL - leases.bytes) * granted / max(leases.bytes, 1)) + 1 or step
+      arrivals, seqs = L.heads(line, line_key, min(most, to + min(step, go)))
+      many = #seqs
+      if i > many then
+        break
+      end
+      from, to, step = i, many, min(step * 4, HEADS_MAX)
+      rows = read_rows(seqs, from, to)
+    end
     local arrival, seq = arrivals[i], seqs[i]
     if before and arrival > before or leases.bytes >= B.PAGE_BYTES_FULL then
       break
     end
-    if i > to then
-      -- No more than may still go, if they are as long as those before: they come with their payloads.
-      local go = granted > 0 and floor((B.PAGE_BYTES_FULL - leases.bytes) * granted / max(leases.bytes, 1)) + 1 or step
-      from, to, step = i, min(i + min(step, go) - 1, many), step * 4
-      rows = read_rows(seqs, from, to)
-    end
     local at = (i - from) * 2
     local row = rows[at + 1]
     if not row or rows[at + 2] then
-      db.found[seq] = row and { row, rows[at + 2] }
+      local all_long = keep_found(seqs, rows, i, from, to)
+      db.ahead = granted == 0 and all_long and step or nil
       break
     end
     local its = sub(row, 1, 4)

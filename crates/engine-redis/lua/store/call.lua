@@ -111,6 +111,7 @@ local function fresh(prefix)
   db.shown = nil
   db.rows = {}
   db.found = {}
+  db.ahead = nil
   db.texts = {}
 end
 

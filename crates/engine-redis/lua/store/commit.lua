@@ -79,6 +79,7 @@ function db.begin(meta, writes, copies)
   if not (writes and db.take_kept(raw)) then
     db.space = raw and db.decode('m', raw) or T.new_space()
   end
+  db.numbered = db.space.number
   db.clock = T.clock()
 end
 

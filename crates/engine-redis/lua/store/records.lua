@@ -12,14 +12,12 @@ local function home(kind, id)
   return kind .. ':' .. shard(id), id
 end
 
-local function read(kind, id)
+local function keep_entry(kind, id, key, field, raw)
   local of_kind = records[kind]
   if not of_kind then
     of_kind = {}
     records[kind] = of_kind
   end
-  local key, field = home(kind, id)
-  local raw = call('HGET', db.prefix .. key, field)
   local entry = {
     kind = kind, key = key, field = field, raw = raw, value = raw and db.decode(kind, raw) or false,
     call = 0,
@@ -27,6 +25,20 @@ local function read(kind, id)
   of_kind[id] = entry
   db.held = db.held + 1
   return entry
+end
+
+local function read(kind, id)
+  local key, field = home(kind, id)
+  return keep_entry(kind, id, key, field, call('HGET', db.prefix .. key, field))
+end
+
+-- One of which it is known that it is not there.
+local function absent(kind, id)
+  local key, field = home(kind, id)
+  if TESTING and call('HGET', db.prefix .. key, field) then
+    error('a record of kind ' .. kind .. ' with a new number is there already')
+  end
+  return keep_entry(kind, id, key, field, false)
 end
 
 -- The record, or nil. It is the call's own: changing it is enough for it to be written.
@@ -50,10 +62,30 @@ function db.see(kind, id)
   return entry.value or nil
 end
 
--- Makes a record.
+-- Kinds whose numbers are not those of `db.number`.
+local OTHER_NUMBERS = { c = true, k = true }
+
+-- Whether a number was given in this call: then nothing is stored that has to do with it.
+function db.is_new(number)
+  return number > db.numbered
+end
+
+-- Makes a record. One with a new number is not looked for: a push that makes a thousand queues would look
+-- for five thousand.
 function db.put(kind, id, value)
-  db.get(kind, id)
-  records[kind][id].value = value
+  local of_kind = records[kind]
+  local entry = of_kind and of_kind[id]
+  if not entry and type(id) == 'number' and not OTHER_NUMBERS[kind] and db.is_new(id) then
+    entry = absent(kind, id)
+  end
+  if not entry then
+    db.get(kind, id)
+    entry = records[kind][id]
+  elseif entry.call ~= this_call then
+    entry.call = this_call
+    used[#used + 1] = entry
+  end
+  entry.value = value
   return value
 end
 
@@ -127,12 +159,17 @@ local function map_of(key)
   return map
 end
 
--- What a map has under a field, or nil.
-function M.get(key, field)
+-- What a map has under a field, or nil. `new`: the field has a new number in it, so it is not looked for.
+function M.get(key, field, new)
   local map = map_of(key)
   local value = map.now[field]
-  if value == nil then
+  if value == nil and new and not TESTING then
+    map.now[field] = false
+  elseif value == nil then
     value = call('HGET', db.prefix .. key, field)
+    if new and value then
+      error('a field with a new number is there already: ' .. field)
+    end
     map.now[field] = value
     db.held = db.held + 1
   end
