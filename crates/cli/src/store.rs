@@ -7,6 +7,7 @@ pub mod on_redis;
 
 use std::sync::{Arc, OnceLock};
 
+use tenure::Client;
 use tenure::remote::{Remote, RemoteError};
 use tenure::repeat::Repeat;
 use tenure::url::StoreUrl;
@@ -117,6 +118,11 @@ impl Store {
     /// The engine itself, which repeats nothing: the keeper of leases repeats by himself.
     pub fn engine(&self) -> Arc<dyn Engine> {
         self.engine.clone()
+    }
+
+    /// The calls of the library on it.
+    pub fn client(&self) -> Client {
+        Client::new(self.engine(), self.namespace.clone())
     }
 
     /// The namespace.

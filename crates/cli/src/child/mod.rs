@@ -7,4 +7,5 @@ pub mod guard;
 pub mod outcome;
 pub mod run;
 pub mod signals;
+pub mod stderr;
 pub mod terminal;

@@ -3,32 +3,30 @@
 //! What ends CMD is its caller's to decide; here is only how. Whoever drops a [`Running`] without
 //! [`Running::let_go`] ends all of it, just as the death of this process does.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use tenure_core::bounds::ERROR_BYTES_MAX;
-use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::child::environment::Environment;
-use crate::child::guard::wire::{self, Order, SAID_BYTES, Said};
-use crate::child::guard::{self, descendants};
+use crate::child::guard;
+use crate::child::guard::listen::{end_unguarded, listen_to, next_said};
+use crate::child::guard::wire::{self, Order, Said};
 use crate::child::outcome::How;
+use crate::child::stderr::{Tail, pass_through};
 use crate::exit::{Failure, NOT_FOUND, NOT_RUNNABLE, NOT_STARTED};
 
 /// Between SIGTERM and SIGKILL.
@@ -36,11 +34,9 @@ pub const GRACE: Duration = Duration::from_secs(5);
 /// The same for what CMD left behind when it ended: its own work is done.
 const LEFT_GRACE: Duration = Duration::from_secs(1);
 /// After SIGKILL all is over at once, unless the system does not let it.
-const KILLED_MAX: Duration = Duration::from_secs(1);
+pub const KILLED_MAX: Duration = Duration::from_secs(1);
 /// A process that CMD left behind may hold stderr open; its end is waited for no longer than this.
 const STDERR_GRACE: Duration = Duration::from_millis(250);
-/// How often a group is looked at that no guard watches any more.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// What CMD gets as its standard streams; stdout is always ours.
 pub enum Streams {
@@ -191,51 +187,6 @@ fn no_guard(error: &io::Error) -> Failure {
         .hint("see whether this user may have more processes and open files")
 }
 
-async fn next_said(socket: &mut tokio::net::UnixStream) -> io::Result<Said> {
-    let mut bytes = [0; SAID_BYTES];
-    socket.read_exact(&mut bytes).await?;
-    Said::parse(bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
-
-/// Until nothing is left below the guard, or the guard itself is gone.
-async fn listen_to(
-    socket: &mut tokio::net::UnixStream,
-    ended: &watch::Sender<Option<How>>,
-    suspended: &mpsc::UnboundedSender<Signal>,
-) -> io::Result<()> {
-    loop {
-        match next_said(socket).await? {
-            Said::Ended(code) => {
-                ended.send_replace(Some(How::Code(code)));
-            }
-            Said::Killed(signal) => {
-                ended.send_replace(Some(How::Signal(signal)));
-            }
-            Said::Suspended(signal) => {
-                if let Ok(signal) = Signal::try_from(signal) {
-                    // Only the terminal's owner asks for it.
-                    let _ = suspended.send(signal);
-                }
-            }
-            Said::Gone => return Ok(()),
-            Said::Started(_) | Said::NotStarted(_) => {
-                return Err(io::ErrorKind::InvalidData.into());
-            }
-        }
-    }
-}
-
-/// Ends CMD whose guard is gone: its group, and what can be found below it.
-async fn end_unguarded(group: Pid) {
-    for pid in descendants::of(group) {
-        let _ = kill(pid, Signal::SIGKILL);
-    }
-    let until = Instant::now() + KILLED_MAX;
-    while killpg(group, Signal::SIGKILL) != Err(Errno::ESRCH) && Instant::now() < until {
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
 fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     let name = program.to_string_lossy();
     let path = Path::new(program);
@@ -361,38 +312,6 @@ impl Drop for Running {
     }
 }
 
-/// The last bytes of a stream.
-#[derive(Clone, Default)]
-struct Tail(Arc<Mutex<VecDeque<u8>>>);
-
-impl Tail {
-    fn add(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A little more than is kept in the end, for the line ends that are cut off.
-        const MOST: usize = ERROR_BYTES_MAX + 64;
-        kept.extend(&bytes[bytes.len().saturating_sub(MOST)..]);
-        let more = kept.len().saturating_sub(MOST);
-        kept.drain(..more);
-    }
-    fn bytes(&self) -> Vec<u8> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
-    }
-}
-
-async fn pass_through(mut pipe: impl AsyncRead + Unpin, tail: Tail) {
-    let mut chunk = vec![0; 8 * 1024];
-    loop {
-        match pipe.read(&mut chunk).await {
-            Ok(0) | Err(_) => return,
-            Ok(read) => {
-                tail.add(&chunk[..read]);
-                // That nobody reads our stderr must not stop CMD.
-                let _ = io::stderr().write_all(&chunk[..read]);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -434,7 +353,7 @@ mod tests {
         assert!(begun.elapsed() < GRACE);
         let mut deaf = sh("trap '' TERM; echo up >&2; sleep 60 & wait; sleep 60").await;
         while deaf.stderr.as_ref().unwrap().1.bytes().is_empty() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let limit = Instant::now() + Duration::from_millis(100);
         assert_eq!(deaf.stop(GRACE, || Some(limit)).await.unwrap(), How::Signal(9));
@@ -464,14 +383,5 @@ mod tests {
             let started = guard.start(command, &environment, Streams::Ours, false).await;
             assert_eq!(started.err().unwrap().code, code, "{program:?}");
         }
-    }
-
-    #[test]
-    fn only_the_end_of_a_stream_is_kept() {
-        let tail = Tail::default();
-        tail.add(&vec![b'a'; 100_000]);
-        tail.add(b"end");
-        assert!(tail.bytes().len() <= ERROR_BYTES_MAX + 64);
-        assert!(tail.bytes().ends_with(b"aend"));
     }
 }

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use tenure::call_off;
 use tenure::ids::{request_id, this_process};
 use tenure::keeper::Held;
-use tenure::{Client, call_off};
 use tenure_core::job::Need;
 use tenure_core::lease::{Ending, LeaseView, Leased};
 use tenure_core::names::LimitName;
@@ -95,8 +95,12 @@ async fn hold(
     // A token was granted and given back in one step: there is nothing to keep.
     let held = match lease.lease {
         Some(_) => {
-            let held = keeper(store)?.hold(&lease, ttl, asked).await;
-            Some(held.map_err(|_| lost(what, "before CMD was started"))?)
+            let Ok(held) = keeper(store)?.hold(&lease, ttl, asked).await else {
+                // The keeper gives it back too, but this process does not wait for the keeper.
+                call_off::give_back(&store.client(), vec![lease]).await;
+                return Err(lost(what, "before CMD was started"));
+            };
+            Some(held)
         }
         None => None,
     };
@@ -220,16 +224,12 @@ async fn got_unless_told(
     tokio::select! {
         got = acquiring => {
             if let Ok(Got { lease: Some((lease, _)), .. }) = got {
-                call_off::give_back(&client(store), vec![lease]).await;
+                call_off::give_back(&store.client(), vec![lease]).await;
             }
         }
         _ = signals.next() => {}
     }
     Err(Failure::silent(by_signal(signal as i32)))
-}
-
-fn client(store: &Store) -> Client {
-    Client::new(store.engine(), store.namespace().clone())
 }
 
 /// Returns when nobody wants to have it any more; never if that cannot be told.
@@ -255,7 +255,7 @@ async fn acquire(
     patience: Option<Span>,
     mut told: watch::Receiver<bool>,
 ) -> Result<Got, Failure> {
-    let client = client(store);
+    let client = store.client();
     let begun = Instant::now();
     // A token has no ttl to cut into slices; any length of a call serves.
     let slice = if ttl == Span::ZERO {

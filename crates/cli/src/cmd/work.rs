@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use tenure::ids::this_process;
 use tenure::keeper::Keeper;
-use tenure::{Client, call_off, until_empty};
+use tenure::{call_off, until_empty};
 use tenure_core::bounds::{ITEMS_MAX, LIST_MAX};
 use tenure_core::count;
 use tenure_core::lease::{LeaseView, Leased};
@@ -232,7 +232,7 @@ impl Work {
         if !self.plan.strict {
             self.plan.queues.rotate_left(1);
         }
-        let client = self.client();
+        let client = self.shop.store.client();
         let pause = std::mem::take(&mut self.pause);
         let mut phase = self.phase.subscribe();
         self.call = Some(Box::pin(async move {
@@ -251,14 +251,10 @@ impl Work {
         }));
     }
 
-    fn client(&self) -> Client {
-        Client::new(self.shop.store.engine(), self.shop.store.namespace().clone())
-    }
-
     async fn heard(&mut self, (asked, wait, answer): Asked) {
         if *self.phase.borrow() != Phase::Working {
             // Granted in the moment of the end. That the call failed changes nothing any more.
-            let (client, leased) = (self.client(), answer.unwrap_or_default());
+            let (client, leased) = (self.shop.store.client(), answer.unwrap_or_default());
             self.running.spawn(async move {
                 call_off::give_back(&client, leased.leases).await;
                 Ok(())
@@ -291,7 +287,7 @@ impl Work {
 
     /// Nothing was to be had, and nothing runs here.
     async fn look_whether_empty(&mut self) {
-        match until_empty::is_empty(&self.client(), &self.plan.queues).await {
+        match until_empty::is_empty(&self.shop.store.client(), &self.plan.queues).await {
             Ok(empty) => (self.empty, self.more_may_come) = (empty, !empty),
             Err(error) => match self.asking.failed(error) {
                 Ok(pause) => self.pause = pause,

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use tenure::call_off;
 use tenure::keeper::{Held, Keeper, Stop};
 use tenure_core::lease::{Ending, LeaseView, SettleItem};
 use tenure_core::refusal::Code;
@@ -65,8 +66,12 @@ pub struct Shop {
 /// What makes it useless to take another job: CMD cannot be started, or the disk does not write.
 /// The job was given back then.
 pub async fn run(shop: Arc<Shop>, lease: LeaseView, asked: Instant) -> Result<(), Failure> {
-    // A lease that is not known to be held is given back by the keeper, and nothing ran.
-    let Ok(held) = shop.keeper.hold(&lease, shop.ttl, asked).await else { return Ok(()) };
+    let Ok(held) = shop.keeper.hold(&lease, shop.ttl, asked).await else {
+        // Not known to be held, and nothing ran. The keeper gives it back too, but a process that ends
+        // does not wait for the keeper.
+        call_off::give_back(&shop.store.client(), vec![lease]).await;
+        return Ok(());
+    };
     let started = prepare(&shop, &lease).await;
     let (environment, files, mut running) = match started {
         Ok(started) => started,

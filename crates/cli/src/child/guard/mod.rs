@@ -9,6 +9,7 @@
 //! reads no store and writes nowhere. Why it is built so: `docs/decisions/027-*`.
 
 pub mod descendants;
+pub mod listen;
 pub mod wire;
 
 use std::io::{self, Write};
