@@ -31,6 +31,9 @@ use crate::writer::{Writer, Written};
 /// may become.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
+/// A write that fails for want of room is tried again so often, after room was made.
+const ROOM_TRIES: u32 = 2;
+
 /// When a commit is answered.
 pub(crate) enum Answers {
     /// At once: the store is gone with the process in any case.
@@ -149,9 +152,12 @@ fn write_one(
     let mut commit = None;
     if !rows.is_empty() {
         let mut done = writer.write(&rows, last_seq);
-        // What the machine knows already must be written, so room is made for it. Each of these gives
-        // something up or ends.
-        while done.as_ref().is_err_and(is_full) && upkeep.make_room(&shared.room) {
+        // What the machine knows already must be written, so room is made for it: by the reserve, and then by
+        // the log, which can be written from its beginning once all of it is in the store.
+        for _ in 0..ROOM_TRIES {
+            if !done.as_ref().is_err_and(is_full) || !upkeep.make_room(&shared.room) {
+                break;
+            }
             done = writer.write(&rows, last_seq);
         }
         match done {

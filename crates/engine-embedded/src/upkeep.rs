@@ -80,6 +80,9 @@ impl<'c> Upkeep<'c> {
     pub(crate) fn begin(&mut self, room: &Room) {
         self.measure(room);
         self.keep_reserve(room);
+        if self.short {
+            self.save_room(room);
+        }
     }
 
     /// How long the disk's thread may wait for a batch.
@@ -125,10 +128,9 @@ impl<'c> Upkeep<'c> {
     /// A write failed for want of room: whether there is more now, so that it may be tried again.
     pub(crate) fn make_room(&mut self, room: &Room) -> bool {
         let released = self.reserve.as_ref().is_some_and(Reserve::release);
-        let before = self.measured.log;
-        self.empty_log();
+        let emptied = self.empty_log();
         self.measure(room);
-        released || self.measured.log < before
+        released || emptied
     }
 
     fn measure(&mut self, room: &Room) {
@@ -205,11 +207,18 @@ impl<'c> Upkeep<'c> {
         let _ = compact::give_pages(self.conn, STEP_PAGES);
     }
 
-    /// Moves all of the log into the store and makes it empty, unless readers need it.
-    fn empty_log(&self) {
+    /// Moves all of the log into the store, unless readers need it; whether that was done. Then the log is made
+    /// short, except where the reserve is gone: there the space of its file is all that is ours.
+    fn empty_log(&self) -> bool {
+        let reserved = self.reserve.as_ref().is_none_or(|reserve| reserve.bytes() > 0);
+        let how = if reserved { "TRUNCATE" } else { "RESTART" };
         let _ = self.conn.busy_timeout(READERS_MAX);
-        let _ = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        // Whether somebody was in the way, pages in the log, pages that were moved.
+        let moved = self.conn.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |row| {
+            Ok(row.get::<_, i64>(0)? == 0 && row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
+        });
         let _ = self.conn.busy_timeout(BUSY_MAX);
+        moved.unwrap_or(false)
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tenure_core::requests::*;
+use tenure_engine::copy::{CopyError, Mark, Source};
 use tenure_engine::{CallError, Fault};
-use tenure_engine_embedded::{Durability, Embedded, Location, Options};
+use tenure_engine_embedded::{CopyFolder, Durability, Embedded, Location, Options};
 use tenure_testkit::{TempDir, TestClock};
 
 use crate::calls::*;
@@ -117,6 +118,22 @@ fn the_end_of_the_old_engine_leaves_the_new_folder_alone() {
         assert_eq!(take(&new, 10).await.len(), 1);
         let away = Options::new(Location::Folder(dir.join("away")));
         assert_eq!(take(&Embedded::open(away).unwrap(), 10).await.len(), 1, "the old one is whole");
+    });
+}
+
+#[test]
+fn a_copy_of_a_folder_that_is_taken_away_is_told() {
+    block(async {
+        let dir = TempDir::new();
+        let (engine, _) = watched(&dir, Durability::Always);
+        push(&engine, vec![job("a")]).await;
+        engine.close();
+        let source = CopyFolder::source(&dir.join("store")).unwrap();
+        let mark = Mark { copy: "c".to_owned(), to: "elsewhere".to_owned(), whole: false };
+        source.freeze(&mark).await.unwrap();
+        fs::rename(dir.join("store"), dir.join("away")).unwrap();
+        let no = source.thaw().await.unwrap_err();
+        assert!(matches!(&no, CopyError::Disk(said) if said.contains("tenure.db")), "{no:?}");
     });
 }
 
