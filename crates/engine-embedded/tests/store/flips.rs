@@ -136,7 +136,14 @@ async fn looked(engine: &Embedded, told: &BTreeMap<String, Told>, flip: &str, se
         let before = leased.len();
         // A tree that cannot be written ends the engine, aloud.
         let Ok(answer) = run(engine, ask(1_000, 0)).await else {
-            assert!(engine.health().degraded.is_some());
+            let begun = std::time::Instant::now();
+            while engine.health().degraded.is_none() {
+                assert!(
+                    begun.elapsed() < PATIENCE,
+                    "{flip}: a lease call failed, and nothing says why"
+                );
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
             seen.stopped += 1;
             return;
         };
