@@ -22,7 +22,8 @@ use crate::repeat::Backoff;
 /// Both calls are read for this long at most. An engine that does not answer within it keeps what it
 /// grants until the ttl is over.
 const CLOSE_MAX: Duration = Duration::from_secs(3);
-/// The two calls may arrive in the wrong order; the second is repeated after this.
+/// The two calls may arrive in the wrong order; the second is repeated after this, then after twice as
+/// long, and so on.
 const AGAIN: Duration = Duration::from_millis(50);
 /// Giving back is tried for this long; then the leases run out by themselves.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(5);
@@ -60,6 +61,7 @@ async fn close(
 ) {
     lease.wait = Span::ZERO;
     let mut answered = false;
+    let mut pause = AGAIN;
     let mut note = |answer: Result<Leased, CallError>| {
         granted.extend(answer.into_iter().flat_map(|leased| leased.leases));
     };
@@ -82,7 +84,7 @@ async fn close(
         }
         tokio::select! {
             answer = &mut first => return note(answer),
-            () = sleep(AGAIN) => {}
+            () = sleep(pause) => pause *= 2,
         }
     }
 }

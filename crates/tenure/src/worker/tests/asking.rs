@@ -42,7 +42,7 @@ async fn a_wait_is_asked_for_in_slices_each_under_its_own_id() {
     fake.until(is_lease, 4).await;
     stopper.drain();
     run.await.unwrap().unwrap();
-    let leases = fake.leases();
+    let leases = asked_for(&fake);
     let ids: HashSet<_> = leases.iter().map(|(_, lease)| lease.request_id.clone()).collect();
     assert_eq!(ids.len(), leases.len());
     assert_eq!(leases[1].0 - leases[0].0, s(5));

@@ -27,6 +27,14 @@ fn once(jobs: std::ops::RangeInclusive<usize>) -> impl FnMut(&Request, usize) ->
     }
 }
 
+/// The lease calls that ask for jobs, without those that only call one off: under its id, without a wait.
+fn asked_for(fake: &Fake) -> Vec<(Instant, tenure_core::requests::Lease)> {
+    let mut leases = fake.leases();
+    let mut seen = std::collections::HashSet::new();
+    leases.retain(|(_, lease)| seen.insert(lease.request_id.clone()) || lease.wait > Span::ZERO);
+    leases
+}
+
 fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
