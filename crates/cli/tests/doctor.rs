@@ -168,3 +168,25 @@ fn who_does_not_answer_is_69_a_wrong_password_77_and_no_redis_2() {
         assert!(!err.contains("wr0ng"), "{err}");
     }
 }
+
+#[test]
+fn a_user_who_may_not_publish_or_listen_is_told_what_to_permit() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Always, &WELL);
+    let rules = ["ACL", "SETUSER", "u", "on", ">pw", "~*", "+@all", "resetchannels"];
+    server.must(&rules);
+    let (code, report) = doctor(&format!("redis://u:pw@127.0.0.1:{}", server.port()));
+    assert_eq!(code, 1, "{report}");
+    for check in ["publish", "subscribe"] {
+        assert_eq!(levels(&report, check), ["wrong"], "{check}");
+    }
+    let all = report["findings"].as_array().unwrap();
+    let publish = all.iter().find(|one| one["check"] == "publish").unwrap();
+    assert!(publish["found"].as_str().unwrap().contains("\"tenure:{default}t:\""), "{publish}");
+    assert_eq!(publish["fix"], "ACL SETUSER NAME +publish '&tenure:*'");
+    server.must(&["ACL", "SETUSER", "u", "&tenure:*"]);
+    let (code, report) = doctor(&format!("redis://u:pw@127.0.0.1:{}", server.port()));
+    assert_eq!(code, 0, "{report}");
+}

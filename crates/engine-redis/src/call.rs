@@ -15,7 +15,7 @@ use tenure_engine::{CallError, Fault};
 use tokio::time::Instant;
 
 use crate::decode::{self, Answered, Denied, KeyReply, Malformed};
-use crate::encode::{self, KeyArgs, Knows};
+use crate::encode::{self, KeyArgs, Knows, SpaceArg};
 use crate::lease_id::Signer;
 use crate::link::{LinkError, Value};
 use crate::shared::Shared;
@@ -119,11 +119,14 @@ impl Caller {
     fn heard<R>(&self, operation: &str, answered: &mut Answered<R>, on_way: OnWay) {
         let OnWay { sent, received, watched } = on_way;
         self.space.timer.heard(answered.now, answered.due, sent);
-        let said = self.space.said.load(Ordering::Acquire);
-        if self.shared.of_spaces.is_some() && !said && answered.due.is_some() && operation != "tick"
-        {
-            // The namespace was not there when it was ticked; now it is, and is to be told.
-            self.space.timer.look();
+        if answered.counted {
+            self.space.said.store(true, Ordering::Release);
+        }
+        if answered.unsaid {
+            self.space.heard_of_unsaid();
+        }
+        if let Some(channel) = answered.denied.take() {
+            self.shared.denied.set(Some(channel));
         }
         if let Some((sent, received)) = watched
             && answered.now > 0
@@ -206,14 +209,28 @@ impl Caller {
         }
     }
 
+    /// What the operator says of the namespace, as every call carries it; empty if nothing is said. It holds
+    /// from the first call on, also where the store has lost the namespace and this call makes it anew.
+    fn settings(&self) -> Result<Vec<u8>, Fault> {
+        match self.shared.of_spaces {
+            Some(said) => {
+                encode::pack(&SpaceArg { first: !self.space.said.load(Ordering::Acquire), ..said })
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
     async fn send(
         &self,
         operation: &str,
         args: &[u8],
         texts: &[Vec<u8>],
     ) -> Result<(Vec<Vec<u8>>, OnWay), CallError> {
-        let parts: Vec<&[u8]> =
-            std::iter::once(args).chain(texts.iter().map(Vec::as_slice)).collect();
+        let settings = self.settings()?;
+        let parts: Vec<&[u8]> = std::iter::once(args)
+            .chain(texts.iter().map(Vec::as_slice))
+            .chain(std::iter::once(settings.as_slice()))
+            .collect();
         // Nobody waits for a tick, but without ticks a process is taken for dead.
         let _turn = match operation {
             "tick" => None,

@@ -43,7 +43,11 @@ impl RedisEngine {
         let link = Link::open(options.address.clone(), options.link())?;
         let now = tenure_engine::Clock::now(&tenure_engine::SystemClock);
         let proc = ids::process(now).map_err(OpenError::Tls)?;
-        Ok(RedisEngine { shared: Arc::new(Shared::new(link, proc, &options, runtime)) })
+        let shared = Arc::new(Shared::new(link, proc, &options, runtime));
+        if shared.time == Time::Server {
+            shared.runtime.spawn(waiting::keep_looking(Arc::downgrade(&shared)));
+        }
+        Ok(RedisEngine { shared })
     }
 
     /// The link to the servers, for what is not about jobs: to look at them, to take a library out.
@@ -104,6 +108,19 @@ impl RedisEngine {
         waiting::tick(&self.shared.caller(namespace)).await
     }
 
+    /// Which namespace recovers, and for how long, if one does.
+    fn recovery(&self) -> Option<String> {
+        let spaces = self.shared.spaces();
+        let learning = spaces.iter().filter_map(|space| Some((space.known.learns_for()?, space)));
+        let (left, space) = learning.max_by_key(|(left, _)| *left)?;
+        let left = Span::from_s(left.as_secs() + 1);
+        Some(format!(
+            "redis was started anew or replaced and may have forgotten its last writes: in namespace \
+             {:?} nothing exclusive is granted for another {left}, while holders claim what they hold",
+            space.name.as_str()
+        ))
+    }
+
     fn only_testing(&self) -> Result<(), CallError> {
         match self.shared.time {
             Time::Testing | Time::TestingByHand => Ok(()),
@@ -136,17 +153,14 @@ impl Engine for RedisEngine {
     }
 
     fn notice(&self) -> Option<String> {
-        let spaces = self.shared.spaces();
-        let learning = spaces.iter().filter_map(|space| Some((space.known.learns_for()?, space)));
-        let Some((left, space)) = learning.max_by_key(|(left, _)| *left) else {
-            return self.shared.last_leap.notice("the clock of redis");
-        };
-        let left = Span::from_s(left.as_secs() + 1);
-        Some(format!(
-            "redis was started anew or replaced and may have forgotten its last writes: in namespace \
-             {:?} nothing exclusive is granted for another {left}, while holders claim what they hold",
-            space.name.as_str()
-        ))
+        let clock = || self.shared.last_leap.notice("the clock of redis");
+        let notices = [
+            self.recovery().or_else(clock),
+            self.shared.denied.notice(),
+            self.shared.signals.refused(),
+        ];
+        let notices: Vec<String> = notices.into_iter().flatten().collect();
+        (!notices.is_empty()).then(|| notices.join("; "))
     }
 
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {

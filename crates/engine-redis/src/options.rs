@@ -64,8 +64,11 @@ impl Options {
     /// What is said of the namespaces, if anything is.
     pub(crate) fn of_spaces(&self) -> Option<SpaceArg> {
         let Options { patience, retain_bytes, .. } = *self;
-        (patience.is_some() || retain_bytes.is_some())
-            .then_some(SpaceArg { patience, retain_bytes })
+        (patience.is_some() || retain_bytes.is_some()).then_some(SpaceArg {
+            patience,
+            retain_bytes,
+            first: true,
+        })
     }
 
     pub(crate) fn link(&self) -> LinkOptions {

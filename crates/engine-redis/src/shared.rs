@@ -17,7 +17,7 @@ use crate::call::Caller;
 use crate::encode::SpaceArg;
 use crate::link::Link;
 use crate::options::{Options, Time};
-use crate::waiting::{Signals, Space, keep_time};
+use crate::waiting::{Denied, Signals, Space, keep_time};
 
 /// A namespace of which nothing was asked and nothing is due for so long is forgotten here.
 const IDLE: Duration = Duration::from_secs(600);
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     /// Where the tasks of this engine live.
     pub runtime: Handle,
     pub signals: Signals,
+    /// Whether this process may publish its notifications.
+    pub denied: Arc<Denied>,
     /// A turn for each call that may be under way.
     pub turns: Semaphore,
     /// When this engine was opened.
@@ -85,6 +87,7 @@ impl Shared {
             of_spaces: options.of_spaces(),
             runtime,
             signals: Signals::default(),
+            denied: Arc::default(),
             turns: Semaphore::new(UNDER_WAY_MAX),
             began: Instant::now(),
             moved: AtomicU64::new(0),

@@ -48,10 +48,13 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
     };
     let link =
         Link::open(address, options).map_err(|why| Failure::new(NOT_STARTED, why.to_string()))?;
-    let facts = facts::gather(&link).await.map_err(on_redis::unreachable)?;
-    let latency = latency(&link, global.namespace.as_str()).await.map_err(on_redis::unreachable)?;
+    let namespace = global.namespace.as_str();
+    let facts = facts::gather(&link, namespace).await.map_err(on_redis::unreachable)?;
+    let unheard = facts::unheard(&link, namespace, PATIENCE).await;
+    let latency = latency(&link, namespace).await.map_err(on_redis::unreachable)?;
     let mut findings: Vec<Finding> =
         facts.iter().flat_map(|facts| rules::examine(link.address(), facts)).collect();
+    findings.push(rules::listening(unheard));
     findings.push(rules::latency(PINGS, latency));
     tell(out, &link, &facts, &findings)
 }

@@ -12,12 +12,22 @@ function T.new_space()
   }
 end
 
--- What an operator says of the namespace: {patience (us) or false, retain_bytes or false}. What is not said
--- is left as it is.
-function T.set_space(said)
-  local space = db.space
+-- What the operator of the calling process says of the namespace, packed, or '': {patience (us) or false,
+-- retain_bytes or false, whether this process says it for the first time}. It comes with every call, and holds
+-- for the very call that it comes with. It counts once for each process, since the last process that was
+-- started has the say; and in a namespace that is made by this call, also where the store lost an earlier one
+-- of that name. What is not said is left as it is. Answers whether it counted.
+function T.hear_settings(packed)
+  if packed == '' then
+    return nil
+  end
+  local space, said = db.space, cmsgpack.unpack(packed)
+  if db.raw and not said[3] then
+    return nil
+  end
   space.patience = said[1] or space.patience
   space.retain_bytes = said[2] or space.retain_bytes
+  return true
 end
 
 -- The engine's clock, in microseconds. A test's library reads a key instead.

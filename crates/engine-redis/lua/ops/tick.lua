@@ -1,8 +1,7 @@
 -- tick: what time does, and who does it at the due moment.
 --
--- args: {proc, waiters, kn = what the caller knows (T.look_at_run), set = what it is told of the namespace
--- (T.set_space), sight = what the caller can say of the server's clock (machine/sight.lua)}. Replies {more, claim,
--- behind}, or {claim, absent} for a namespace that is not there.
+-- args: {proc, waiters, kn = what the caller knows (T.look_at_run), sight = what the caller can say of the server's
+-- clock (machine/sight.lua)}. Replies {more, claim, behind}, or {claim, absent} for a namespace that is not there.
 --
 -- One process has the claim and ticks when something is due; the others tick a little later, if the
 -- claim did not move. A process is alive as long as it ticks. Works when the store is full.
@@ -18,9 +17,6 @@ T.op('tick', { 'write', 'allow-oom' }, function(args)
     return { claim = false, absent = true }
   end
   T.look_at_run(args.kn, max(db.space.last, db.clock))
-  if args.set then
-    T.set_space(args.set)
-  end
   local now, late = T.tick(args.sight, args.proc)
   local space = db.space
   if args.proc then

@@ -24,14 +24,14 @@ local function globals()
   }
 end
 local call, ipairs, pairs, tonumber, unpack, error, pcall, type, cmsgpack, struct
-local floor, max, min, format, sub, byte, char, rep, find, insert, remove, concat, sort
+local floor, abs, max, min, format, sub, byte, char, rep, find, insert, remove, concat, sort
 
 local function bind()
   local all = globals()
   call, cmsgpack, struct = redis.call, all.cmsgpack, all.struct
   ipairs, pairs, tonumber, unpack = all.ipairs, all.pairs, all.tonumber, all.unpack
   error, pcall, type = all.error, all.pcall, all.type
-  floor, max, min = math.floor, math.max, math.min
+  floor, abs, max, min = math.floor, math.abs, math.max, math.min
   format, sub, byte, find = string.format, string.sub, string.byte, string.find
   char, rep = string.char, string.rep
   insert, remove, concat, sort = table.insert, table.remove, table.concat, table.sort
@@ -112,6 +112,7 @@ local function fresh(prefix)
   db.rows = {}
   db.found = {}
   db.ahead = nil
+  db.denied = nil
   db.texts = {}
 end
 

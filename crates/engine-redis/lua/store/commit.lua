@@ -65,8 +65,8 @@ function db.begin(meta, writes, copies)
     bind()
   end
   fresh(sub(meta, 1, -2))
-  local raw, layout, frozen, kid, born =
-    unpack(call('HMGET', meta, 's', 'layout', 'frozen', 'kid', 'born'))
+  local raw, layout, frozen, kid, born, unsaid =
+    unpack(call('HMGET', meta, 's', 'layout', 'frozen', 'kid', 'born', 'unsaid'))
   if layout and layout ~= LAYOUT then
     error({ err = 'TENURE_LAYOUT this namespace has layout ' .. layout .. ', this library speaks '
       .. LAYOUT }, 0)
@@ -75,7 +75,7 @@ function db.begin(meta, writes, copies)
     error({ err = T.frozen_words(frozen) }, 0)
   end
   db.look_at_slot(meta)
-  db.raw, db.kid, db.born = raw, kid or nil, born or nil
+  db.raw, db.kid, db.born, db.unsaid_at = raw, kid or nil, born or nil, tonumber(unsaid or '')
   if not (writes and db.take_kept(raw)) then
     db.space = raw and db.decode('m', raw) or T.new_space()
   end
@@ -101,6 +101,30 @@ function db.erase(out, key, field)
     w.dels = {}
   end
   w.dels[#w.dels + 1] = field
+end
+
+-- Notifications that could not be published are remembered for so long.
+local UNSAID_US = 10000000
+
+-- Whether notifications of this namespace were denied lately: then who waits here looks for itself.
+local function is_unsaid()
+  local at = db.unsaid_at
+  return at and abs(db.space.last - at) < UNSAID_US
+end
+
+-- Notifications are hints, and all is written by now: one that an ACL denies must not fail the call. Processes
+-- that wait for it hear of it by their next answer.
+local function publish_all()
+  for _, said in ipairs(db.said) do
+    local done = redis.pcall('PUBLISH', said[1], said[2])
+    if type(done) == 'table' and done.err then
+      db.denied = said[1]
+    end
+  end
+  if db.denied and not (is_unsaid() and db.space.last - db.unsaid_at < B.SECOND_US) then
+    db.unsaid_at = db.space.last
+    call('HSET', db.prefix .. 'm', 'unsaid', text(db.unsaid_at))
+  end
 end
 
 -- Writes what the call changed. Every key that is written and was not read is looked at first: in a
@@ -170,10 +194,7 @@ function db.commit()
       many('RPUSH', whole, w.push)
     end
   end
-  -- Notifications are hints, and all is written by now: one that an ACL denies must not fail the call.
-  for _, said in ipairs(db.said) do
-    redis.pcall('PUBLISH', said[1], said[2])
-  end
+  publish_all()
   db.keep(space)
 end
 
@@ -205,6 +226,9 @@ function T.run(op, keys, argv)
     local args = cmsgpack.unpack(argv[1])
     db.beside = argv
     local now = T.advance()
+    if op.writes and not op.copies then
+      header.s = T.hear_settings(#argv > 2 and argv[#argv - 1] or '')
+    end
     if op.writes and not db.born then
       T.be_born(now)
     end
@@ -236,6 +260,11 @@ function T.run(op, keys, argv)
   if op.writes and not db.nothing then
     db.commit()
   end
+  if db.nothing then
+    -- What was said to a namespace that is not there is not known to it.
+    header.s = nil
+  end
+  header.u, header.x = is_unsaid() or nil, db.denied
   local answer = { cmsgpack.pack(header) }
   for i, blob in ipairs(db.blobs or {}) do
     answer[i + 1] = blob

@@ -65,6 +65,12 @@ pub(crate) struct Answered<R> {
     pub learns: Option<u64>,
     /// Only to who told another one, or none: what it told, and the stamp of this store's birth.
     pub birth: Option<Birth>,
+    /// What the call carried of its operator's settings counted.
+    pub counted: bool,
+    /// Some process was denied a notification here lately.
+    pub unsaid: bool,
+    /// The channel of a notification of this very call that was denied.
+    pub denied: Option<String>,
 }
 
 /// What a call told as the stamp of the namespace's birth, and which one it is.
@@ -131,6 +137,12 @@ struct Envelope<R> {
     #[serde(default)]
     b: Maybe<Birth>,
     #[serde(default)]
+    s: Maybe<bool>,
+    #[serde(default)]
+    u: Maybe<bool>,
+    #[serde(default)]
+    x: Maybe<String>,
+    #[serde(default)]
     sh: Vec<ShapeReply>,
     r: Option<R>,
     #[serde(default)]
@@ -194,7 +206,18 @@ pub(crate) fn read<R: DeserializeOwned>(
     let shapes = shapes.map_err(|wrong| malformed(operation, wrong))?;
     let blobs = Blobs { texts: parts, shapes, signer: None };
     let (kid, learns, birth) = (envelope.k.0, envelope.l.0, envelope.b.0);
-    Ok(Ok(Answered { now: envelope.t, due: envelope.d.0, reply, blobs, kid, learns, birth }))
+    Ok(Ok(Answered {
+        now: envelope.t,
+        due: envelope.d.0,
+        reply,
+        blobs,
+        kid,
+        learns,
+        birth,
+        counted: envelope.s.0 == Some(true),
+        unsaid: envelope.u.0 == Some(true),
+        denied: envelope.x.0,
+    }))
 }
 
 /// A reply that is not of its form: a bug of ours, or another's library under our name.

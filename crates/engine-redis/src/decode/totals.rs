@@ -118,6 +118,4 @@ pub(crate) struct TickReply {
     pub claim: bool,
     /// The clock is behind what was seen, in µs.
     pub behind: Maybe<u64>,
-    /// The namespace is not there, and the tick did not make it.
-    pub absent: bool,
 }

@@ -465,23 +465,24 @@ pub(crate) struct TickArgs<'a> {
     pub proc: &'a str,
     pub waiters: usize,
     pub kn: &'a Knows,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub set: Option<SpaceArg>,
     /// `(since, sure)`, as `lua/machine/sight.lua` has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sight: Option<(u64, u64)>,
 }
 
-/// What an operator says of a namespace: `[patience in µs, bytes of finished jobs]`.
+/// What an operator says of a namespace, as every call carries it: `[patience in µs, bytes of finished jobs,
+/// whether this process says it for the first time]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpaceArg {
     pub patience: Option<Span>,
     pub retain_bytes: Option<u64>,
+    /// Stays true until a call that carried it was answered that it counted.
+    pub first: bool,
 }
 
 impl Serialize for SpaceArg {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let bytes = self.retain_bytes.map(|bytes| bytes.min(EXACT_MAX));
-        (OrFalse(self.patience.map(Span::us)), OrFalse(bytes)).serialize(s)
+        (OrFalse(self.patience.map(Span::us)), OrFalse(bytes), self.first).serialize(s)
     }
 }

@@ -179,7 +179,8 @@ impl Entered<'_> {
                     return Woken::Over;
                 }
                 () = sleep_until(look) => {
-                    if shared.time == Time::Server && shared.signals.is_down() {
+                    let misses = shared.signals.is_down() || self.call.caller.space.misses_signals();
+                    if shared.time == Time::Server && misses {
                         return Woken::Again;
                     }
                     continue;

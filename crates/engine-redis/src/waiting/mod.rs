@@ -5,6 +5,7 @@
 
 mod alarm;
 mod lease_call;
+mod permissions;
 mod sight;
 mod signals;
 mod space;
@@ -12,6 +13,7 @@ mod testing;
 mod timer;
 
 pub(crate) use lease_call::lease;
+pub(crate) use permissions::{Denied, keep_looking};
 pub(crate) use signals::Signals;
 pub(crate) use space::Space;
 pub(crate) use testing::{set_clock, settle_all};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{mpsc, watch};
 
 use super::space::Space;
-use crate::link::{Event, Subscription};
+use crate::link::{Event, LinkError, Subscription};
 use crate::shared::Shared;
 
 /// A name that a test publishes to itself, to know that all that was published before has come.
@@ -65,6 +65,18 @@ impl Signals {
     /// Whether no signals come now.
     pub(crate) fn is_down(&self) -> bool {
         self.lock().subscription.as_ref().is_none_or(|listening| listening.down().is_some())
+    }
+
+    /// Why the server lets this process listen to nothing, with what to permit; `None` if that is not so.
+    pub(crate) fn refused(&self) -> Option<String> {
+        match self.lock().subscription.as_ref()?.down()? {
+            LinkError::Refused { code, message } if code == "NOPERM" => Some(format!(
+                "redis does not permit this process to listen ({message}): waiting calls find new work only by \
+                 looking, up to a second later; permit it (ACL SETUSER NAME +subscribe +unsubscribe +ping, and \
+                 the channels of Tenure, &PREFIX*)"
+            )),
+            _ => None,
+        }
     }
 
     /// The text of a barrier of this number.

@@ -14,6 +14,10 @@ use super::timer::Timer;
 use crate::known::Known;
 use crate::link::Address;
 
+/// After an answer that tells of denied notifications, calls that wait look for themselves for so long. The store
+/// tells of them for 10 s, and whoever waits ticks once a second.
+const UNSAID_FOR: Duration = Duration::from_secs(3);
+
 /// See the module.
 pub(crate) struct Space {
     pub name: Namespace,
@@ -30,8 +34,11 @@ pub(crate) struct Space {
     pub sight: Sight,
     /// What is known here of the namespace, in case the store forgets it.
     pub known: Known,
-    /// What the operator says of the namespace is there.
+    /// What the operator of this process says of the namespace has counted there. Starts as false; true from the
+    /// answer on that says so.
     pub said: AtomicBool,
+    /// Until when notifications here are known to be denied to some process. Moves on with each answer that says so.
+    unsaid: Mutex<Option<Instant>>,
     waiters: Mutex<HashMap<u64, Arc<Waiter>>>,
     last_call: Mutex<Instant>,
     /// Grows when messages may have been missed, or a test moved the clock.
@@ -62,6 +69,7 @@ impl Space {
             sight: Sight::default(),
             known: Known::default(),
             said: AtomicBool::new(false),
+            unsaid: Mutex::default(),
             waiters: Mutex::default(),
             last_call: Mutex::new(Instant::now()),
             stirred: watch::Sender::new(0),
@@ -135,6 +143,23 @@ impl Space {
     /// Tells how many signals are not yet acted upon.
     pub(crate) fn busy(&self) -> watch::Receiver<usize> {
         self.busy.subscribe()
+    }
+
+    /// Some process may not publish its notifications here: for a while, calls that wait look for themselves.
+    pub(crate) fn heard_of_unsaid(&self) {
+        let mut until = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = until.is_none_or(|until| until < Instant::now());
+        *until = Some(Instant::now() + UNSAID_FOR);
+        drop(until);
+        if began {
+            self.stir();
+        }
+    }
+
+    /// Whether notifications are known to be missing here.
+    pub(crate) fn misses_signals(&self) -> bool {
+        let until = *self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| until > Instant::now())
     }
 
     /// All who wait look for themselves.

@@ -4,7 +4,6 @@
 //! little later, in case it is gone. Every tick says what is due next; every other answer may say
 //! that something is due sooner.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -221,15 +220,10 @@ pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallErr
     let timer = &caller.space.timer;
     timer.begin();
     let kn = &caller.knows();
-    // Once: who says something else later is to be heard.
-    let set = caller.shared.of_spaces.filter(|_| !caller.space.said.load(Ordering::Acquire));
     let sight = caller.space.sight.tell(caller.shared.watch());
-    let args =
-        TickArgs { proc: &caller.shared.proc, waiters: caller.space.waiting(), kn, set, sight };
+    let args = TickArgs { proc: &caller.shared.proc, waiters: caller.space.waiting(), kn, sight };
     match caller.ask::<TickReply>("tick", pack(&args)).await {
         Ok(answered) => {
-            // What was said to a namespace that is not there is not known to it.
-            caller.space.said.store(!answered.reply.absent, Ordering::Release);
             timer.ticked(answered.due, answered.reply);
             Ok(answered.reply.more)
         }

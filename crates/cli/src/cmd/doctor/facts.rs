@@ -2,9 +2,12 @@
 //!
 //! Nothing here judges. What a server refuses to tell is a fact as well.
 
+use std::time::Duration;
+
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{Clock, SystemClock};
 use tenure_engine_redis::link::{Cmd, Endpoint, Link, LinkError, Value, cmd};
+use tokio::time::timeout;
 
 /// Nothing but a name: that it can be loaded is all that it is for.
 const PROBE: &str = "#!lua name=tenure_doctor\nredis.register_function{function_name=\
@@ -26,6 +29,8 @@ pub struct Facts {
     pub myself: String,
     /// How functions are here.
     pub functions: Functions,
+    /// The channels of the namespace to which we may not publish, each with the server's reason.
+    pub unpublished: Vec<(String, String)>,
     /// How far its clock is ahead of ours, in µs, beyond what the way there explains.
     pub ahead_us: i64,
 }
@@ -60,18 +65,21 @@ pub fn number(told: &Told, name: &str) -> Option<u64> {
 }
 
 /// Asks every primary. Fails if one cannot be reached; a refusal is no failure.
-pub async fn gather(link: &Link) -> Result<Vec<Facts>, LinkError> {
+pub async fn gather(link: &Link, namespace: &str) -> Result<Vec<Facts>, LinkError> {
     let mut all = Vec::new();
     for (server, info) in told(link, cmd("INFO").arg("everything")).await? {
         let (info, settings) = (info?, Ok(String::new()));
         let (cluster, myself) = (None, String::new());
-        let (functions, ahead_us) = (Functions::Loadable, 0);
-        all.push(Facts { server, info, settings, cluster, myself, functions, ahead_us });
+        let (functions, unpublished, ahead_us) = (Functions::Loadable, Vec::new(), 0);
+        let facts =
+            Facts { server, info, settings, cluster, myself, functions, unpublished, ahead_us };
+        all.push(facts);
     }
     settings(link, &mut all).await?;
     cluster(link, &mut all).await?;
     clock(link, &mut all).await?;
     functions(link, &mut all).await?;
+    unpublished(link, namespace, &mut all).await?;
     Ok(all)
 }
 
@@ -159,6 +167,38 @@ async fn functions(link: &Link, all: &mut [Facts]) -> Result<(), LinkError> {
         }
     }
     Ok(())
+}
+
+/// The channels of a namespace: due moments, and waiting calls of a process.
+fn channels(link: &Link, namespace: &str) -> [String; 2] {
+    ["t:", "w:doctor"].map(|rest| link.address().key(namespace, rest))
+}
+
+async fn unpublished(link: &Link, namespace: &str, all: &mut [Facts]) -> Result<(), LinkError> {
+    for channel in channels(link, namespace) {
+        // No process takes an empty text for anything.
+        for (server, answer) in ask(link, cmd("PUBLISH").arg(&channel).arg("")).await? {
+            if let (Some(facts), Err(why)) = (of(all, &server), refusal(answer)?) {
+                facts.unpublished.push((channel.clone(), why));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why we may not listen to the channels of a namespace; `None` if we may.
+pub async fn unheard(link: &Link, namespace: &str, within: Duration) -> Option<String> {
+    let (subscription, mut events) = link.listen();
+    let [channel, _] = channels(link, namespace);
+    subscription.subscribe(&channel);
+    // The first gap says that it listens; each try that fails is told otherwise.
+    if let Ok(Some(_)) = timeout(within, events.recv()).await {
+        return None;
+    }
+    subscription.down().map(|why| match why {
+        LinkError::Refused { code, message } => format!("{channel}: {code} {message}"),
+        why => why.to_string(),
+    })
 }
 
 type Answer = Result<Value, LinkError>;

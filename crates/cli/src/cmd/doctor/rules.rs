@@ -94,8 +94,38 @@ pub fn examine(address: &Address, facts: &Facts) -> Vec<Finding> {
         say("slots", slots(cluster, &facts.myself));
     }
     say("functions", functions(&facts.functions));
+    say("publish", publish(address, &facts.unpublished));
     say("clock", clock(facts.ahead_us));
     all
+}
+
+/// Whether notifications can be heard.
+pub fn listening(unheard: Option<String>) -> Finding {
+    let (level, found, fix) = match unheard {
+        None => ok("the channels of the namespace can be listened to"),
+        Some(why) => wrong(
+            format!(
+                "this user may not listen ({why}): waiting calls find new work up to a second late"
+            ),
+            "ACL SETUSER NAME +subscribe +unsubscribe +ping, and & with the prefix of Tenure's keys and a *",
+        ),
+    };
+    Finding { server: None, check: "subscribe", level, found, fix }
+}
+
+fn publish(address: &Address, unpublished: &[(String, String)]) -> Verdict {
+    if unpublished.is_empty() {
+        return ok("notifications can be published");
+    }
+    let channels: Vec<String> =
+        unpublished.iter().map(|(channel, why)| format!("{channel:?} ({why})")).collect();
+    wrong(
+        format!(
+            "this user may not publish to {}: waiting calls find new work up to a second late",
+            channels.join(" and ")
+        ),
+        format!("ACL SETUSER NAME +publish '&{}*'", address.prefix()),
+    )
 }
 
 /// The median of so many PINGs.

@@ -30,6 +30,7 @@ fn facts() -> Facts {
         cluster: None,
         myself: String::new(),
         functions: Functions::Loaded,
+        unpublished: Vec::new(),
         ahead_us: 0,
     }
 }
@@ -153,4 +154,17 @@ fn a_server_that_tells_nothing_is_noted_and_the_rest_is_looked_at() {
     let facts = Facts { info: Err("NOPERM no".to_owned()), ..facts() };
     is(&found("redis://host", &facts, "info"), Level::Note, "NOPERM no");
     is(&found("redis://host", &facts, "clock"), Level::Ok, "");
+}
+
+#[test]
+fn what_may_not_be_published_or_heard_is_named_with_what_to_permit() {
+    let denied = vec![("ours:{default}t:".to_owned(), "NOPERM no channel".to_owned())];
+    let one = found("redis://h?prefix=ours:", &Facts { unpublished: denied, ..facts() }, "publish");
+    assert_eq!(one.level, Level::Wrong);
+    assert!(one.found.contains("\"ours:{default}t:\" (NOPERM no channel)"), "{}", one.found);
+    assert_eq!(one.fix.as_deref(), Some("ACL SETUSER NAME +publish '&ours:*'"));
+    assert_eq!(found("redis://h", &facts(), "publish").level, Level::Ok);
+    let deaf = listening(Some("t: NOPERM no".to_owned()));
+    assert!(deaf.level == Level::Wrong && deaf.found.contains("t: NOPERM no"), "{deaf:?}");
+    assert_eq!(listening(None).level, Level::Ok);
 }
