@@ -220,6 +220,11 @@ impl World {
             self.machine.spaces.values().map(|s| s.last).max().unwrap_or_default().max(self.clock);
         let before = self.machine.durable(now);
         self.machine = self.store.open(self.machine.config, self.clock);
+        for (fence, lease) in self.machine.spaces.values().flat_map(|space| &space.leases) {
+            if lease.orphaned {
+                self.signs.forget(*fence);
+            }
+        }
         let after = self.machine.durable(now);
         self.takers.clear();
         match before.iter().zip(&after).find(|(a, b)| a != b) {

@@ -35,11 +35,10 @@ impl Signs {
         }
     }
 
-    /// The lease is taken back by hand, at any time.
-    pub(super) fn forget(&mut self, lease: &str) {
-        if let Some((fence, _)) = parse_lease_id(lease) {
-            self.last.remove(&fence);
-        }
+    /// The lease may be taken back at any time: by hand, or because its holder ended with the process that had the
+    /// folder open.
+    pub(super) fn forget(&mut self, fence: Fence) {
+        self.last.remove(&fence);
     }
 
     /// A lease ended: not by a reap as long as its holder may work.

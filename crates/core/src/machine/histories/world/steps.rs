@@ -242,7 +242,9 @@ impl World {
             }
             Step::Force { lease } => {
                 let Some(lease) = self.lease_id(lease) else { return Ok(()) };
-                self.signs.forget(&lease);
+                if let Some((fence, _)) = crate::machine::parse_lease_id(&lease) {
+                    self.signs.forget(fence);
+                }
                 let _ = self.request(ForceLease { lease }.into());
             }
             Step::Undo { lease } => {
