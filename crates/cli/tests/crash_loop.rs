@@ -64,14 +64,35 @@ impl Place {
         self.dir.path().join("worker.pid")
     }
 
+    /// A worker lives until the last death is found out, and all others are done.
+    fn is_not_run_a_fourth_time(&self) {
+        let mut worker = self.start(&[]);
+        let begun = Instant::now();
+        let unfinished = || {
+            let states = answer(&self.url, &["stats"])["jobs"].clone();
+            ["ready", "blocked", "scheduled", "running"].iter().any(|state| states[state] != 0)
+        };
+        while unfinished() && begun.elapsed() < PATIENCE {
+            assert_eq!(worker.try_wait().unwrap().map(|status| status.to_string()), None);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let pid = worker.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert_eq!(ended(worker), 0);
+    }
+
     fn work(&self, options: &[&str]) -> i32 {
+        ended(self.start(options))
+    }
+
+    fn start(&self, options: &[&str]) -> Child {
         let _ = std::fs::remove_file(self.pid_file());
         let work = [&["work", "q", "-c", "4", "--ttl", "2s"], options, &["--", "sh", "-c", CMD]];
         let child = tenure(&self.url, &work.concat()).current_dir(self.dir.path()).spawn().unwrap();
         let written = self.dir.path().join("written");
         std::fs::write(&written, child.id().to_string()).unwrap();
         std::fs::rename(&written, self.pid_file()).unwrap();
-        ended(child)
+        child
     }
 
     fn is_found_out_after_three_deaths(&self) {
@@ -82,7 +103,12 @@ impl Place {
         for death in 1..=3 {
             assert_eq!(self.work(&[]), -9, "death {death}");
         }
-        assert_eq!(self.work(&["--until-empty"]), 0, "it is not run a fourth time");
+        if self.url.starts_with("file:") {
+            // Whoever opens the folder takes back what the dead held, and has it alone.
+            assert_eq!(self.work(&["--until-empty"]), 0, "it is not run a fourth time");
+        } else {
+            self.is_not_run_a_fourth_time();
+        }
         let bad = answer(&self.url, &["job", "bad"]);
         assert_eq!((&bad["state"], &bad["error"]), (&"failed".into(), &"poison".into()), "{bad}");
         let outcomes: Vec<&Value> =
