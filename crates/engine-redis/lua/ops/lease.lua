@@ -1,11 +1,12 @@
 -- lease: asks for jobs of queues, or for needs alone.
 --
 -- args: {queues, max} or {needs}; kn = what the caller knows (T.look_at_run); wait, ttl (us), worker, rq
--- (request id), place, taker, proc. Replies {leases, runs (of grants that went the short way, each with how
--- many of `leases` stand before it), next_at, reasons, waits, more, over}. `waits`: the call is registered,
--- and is repeated when its process is signalled; `more`: its bounded work was not enough, it is repeated at
--- once; `over`: the same request waits by another call now, and this one is answered with nothing. Cost: about
--- fifteen commands, and for each grant that went the long way four.
+-- (request id), place, taker, proc, adds (the call was granted some and goes on), bytes (of those). Replies {leases,
+-- runs (of grants that went the short way, each with how many of `leases` stand before it), next_at, reasons, waits,
+-- more, over}. `waits`: the call is registered, and is repeated when its process is signalled; `more`: its
+-- bounded work was not enough, it is repeated at once, and as one that adds if it was granted some; `over`: the
+-- same request waits by another call now, and this one is answered with nothing. Cost: about fifteen commands,
+-- and for each grant that went the long way four; at most 256 go the long way.
 
 -- `ttl: 0s` leaves no lease, so it goes only with needs that leave nothing to give back.
 local function check_tokens(args)
@@ -47,6 +48,24 @@ local function repeated(request)
   return leases
 end
 
+-- Whether what a request was granted so far was answered to a repeat of it, or may have been, since none of it is
+-- there to tell, or it is remembered no more: then nothing is added to it, since nobody would know of it.
+local function was_repeated(request)
+  if not request then
+    return false
+  end
+  local past = db.get('rq', request)
+  for looks, name in ipairs(past and T.leases_of_request(past) or {}) do
+    local lease = T.lease(T.parse_lease(name))
+    if lease then
+      return lease.again
+    elseif looks >= B.STEPS_MAX then
+      break
+    end
+  end
+  return true
+end
+
 -- The reply: what is granted is shown once all that the call does is done.
 local function shown(leases)
   local all, runs = {}, {}
@@ -74,29 +93,42 @@ local function lease_jobs(args, now)
     end
   end
   T.see_worker(args.worker, queues, now)
-  local again = repeated(args.rq)
-  if again then
-    return shown(again)
-  end
-  if T.taken_over(args, 'jobs') then
-    return { leases = {}, over = true }
+  if args.adds then
+    if was_repeated(args.rq) then
+      return shown({})
+    end
+  else
+    local again = repeated(args.rq)
+    if again then
+      return shown(again)
+    end
+    if T.taken_over(args, 'jobs') then
+      return { leases = {}, over = true }
+    end
   end
   for _, queue in ipairs(queues) do
     T.unsignal(queue)
   end
   db.want = min(args.max, 512)
   local asker = { worker = args.worker and args.worker.id, ttl = args.ttl, request = args.rq }
-  local leases, tired = T.take_jobs(queues, args.max, asker, now)
+  local leases, tired, goes_on = T.take_jobs(queues, args.max, asker, args.bytes or 0, now)
   -- What is still open is for the next who waits.
   for _, queue in ipairs(queues) do
     db.touched[queue] = true
   end
   if #leases > 0 then
     T.remember_request(leases, asker, now)
-    return shown(leases)
+    local reply = shown(leases)
+    if goes_on and leases.n < args.max and leases.bytes < B.PAGE_BYTES_FULL then
+      reply.more, reply.bytes = true, leases.bytes
+    end
+    return reply
   end
   if tired then
     return { leases = {}, more = true }
+  end
+  if args.adds then
+    return shown({})
   end
   if args.wait > 0 and args.taker then
     T.wait_for_jobs(args.taker, {

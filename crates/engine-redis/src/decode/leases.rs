@@ -65,6 +65,9 @@ pub(crate) struct LeasedReply {
     /// The bounded work was not enough: call again at once.
     #[serde(default)]
     pub more: bool,
+    /// With `more`, of a call that was granted some: the bytes of all that it was granted.
+    #[serde(default)]
+    pub bytes: u64,
 }
 
 /// Grants of one moment, of jobs that were never granted before: `[granted_at, expires_at, deadline,

@@ -100,6 +100,10 @@ pub(crate) struct Wait<'a> {
     pub proc: &'a str,
     /// The call was made before, under the same name.
     pub again: bool,
+    /// How many leases it was granted before: it goes on with those that are left.
+    pub had: usize,
+    /// The bytes of those, as the reply told them.
+    pub bytes: u64,
     pub knows: &'a Knows,
 }
 
@@ -123,13 +127,18 @@ pub(crate) struct LeaseArgs<'a> {
     proc: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     again: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    adds: bool,
+    bytes: u64,
     kn: &'a Knows,
 }
 
 impl<'a> LeaseArgs<'a> {
     pub(crate) fn of(lease: &'a Lease, wait: &Wait<'a>) -> Self {
         let (queues, max, asked) = match &lease.ask {
-            Ask::Jobs { queues, max } => (Some(queues.as_slice()), Some(*max), None),
+            Ask::Jobs { queues, max } => {
+                (Some(queues.as_slice()), Some(max.saturating_sub(wait.had)), None)
+            }
             Ask::Needs(asked) => (None, None, Some(needs(asked))),
         };
         LeaseArgs {
@@ -144,6 +153,8 @@ impl<'a> LeaseArgs<'a> {
             taker: wait.taker,
             proc: wait.proc,
             again: wait.again,
+            adds: wait.had > 0,
+            bytes: wait.bytes,
             kn: wait.knows,
         }
     }

@@ -89,7 +89,8 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
     lease.request_id = Some(RequestId::parse("r").unwrap());
     let (kid, born) = (Some("k".to_owned()), Some("5-a".into()));
     let knows = Knows { never: true, kid, ttl: 9, born, age: 3 };
-    let wait = Wait { left: 7, taker: "p:1", proc: "p", again: true, knows: &knows };
+    let wait =
+        Wait { left: 7, taker: "p:1", proc: "p", again: true, had: 0, bytes: 0, knows: &knows };
     assert_eq!(
         sent(&LeaseArgs::of(&lease, &wait)),
         json!({

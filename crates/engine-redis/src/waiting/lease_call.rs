@@ -15,10 +15,11 @@ use tenure_engine::{CallError, Fault};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::given::{Given, Guard, undo};
 use super::space::Waiter;
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, LeasedReply, Views};
-use crate::encode::{DropWaitArgs, LeaseArgs, UndoArgs, Wait, pack};
+use crate::encode::{DropWaitArgs, LeaseArgs, Wait, pack};
 use crate::holders;
 use crate::options::Time;
 
@@ -28,44 +29,6 @@ const MORE_MAX: u32 = 4_000;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// After a gap in the signals all who wait here look, spread over so much.
 const SPREAD_MS: u64 = 40;
-/// What is granted is named by its fence and its job's row number.
-type Name = (u64, u64);
-
-/// An answer, and what is undone if nobody takes it.
-struct Given {
-    answer: Leased,
-    granted: Vec<Name>,
-}
-
-/// Undoes what nobody takes.
-struct Guard {
-    caller: Caller,
-    receiver: Option<oneshot::Receiver<Result<Given, CallError>>>,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        // After this, whoever sends sees that nobody receives; what was sent before is here.
-        let Some(receiver) = &mut self.receiver else { return };
-        receiver.close();
-        if let Ok(Ok(given)) = receiver.try_recv() {
-            undo(&self.caller, given.granted);
-        }
-    }
-}
-
-/// Says in the background that nobody got these.
-fn undo(caller: &Caller, leases: Vec<Name>) {
-    if leases.is_empty() {
-        return;
-    }
-    let (caller, owing) = (caller.clone(), caller.shared.owing());
-    caller.shared.runtime.clone().spawn(async move {
-        let _owing = owing;
-        // A hint: the leases end with their ttl if it is lost.
-        let _ = caller.reply::<serde::de::IgnoredAny>("undo", &UndoArgs { leases }).await;
-    });
-}
 
 /// One lease call.
 pub(crate) async fn lease(caller: Caller, lease: Lease) -> Result<Leased, CallError> {
@@ -233,7 +196,7 @@ impl Call {
     /// Makes the call and answers it.
     async fn run(self, mut sender: oneshot::Sender<Result<Given, CallError>>) {
         let given = if self.lease.wait == Span::ZERO {
-            self.once().await
+            self.once(&sender).await
         } else {
             self.waiting(&mut sender).await
         };
@@ -244,11 +207,17 @@ impl Call {
     }
 
     /// A call that does not wait.
-    async fn once(&self) -> Result<Given, CallError> {
+    async fn once(
+        &self,
+        sender: &oneshot::Sender<Result<Given, CallError>>,
+    ) -> Result<Given, CallError> {
         let mut again = false;
         for _ in 0..MORE_MAX {
-            let reply = self.ask(0, again).await?;
-            if !reply.reply.more || reply.reply.has_leases() {
+            let reply = self.ask(0, again, (0, 0)).await?;
+            if reply.reply.has_leases() {
+                return self.filled(reply, sender).await;
+            }
+            if !reply.reply.more {
                 return self.given(reply).await;
             }
             again = true;
@@ -282,10 +251,13 @@ impl Call {
             if left == 0 {
                 return self.over().await;
             }
-            let reply = self.ask(left, again).await?;
+            let reply = self.ask(left, again, (0, 0)).await?;
             again = true;
             let LeasedReply { waits, over, more: tired, .. } = &reply.reply;
-            if reply.reply.has_leases() || *over {
+            if reply.reply.has_leases() {
+                return self.filled(reply, sender).await;
+            }
+            if *over {
                 return self.given(reply).await;
             }
             if *tired && more < MORE_MAX && !sender.is_closed() {
@@ -303,12 +275,59 @@ impl Call {
         }
     }
 
-    async fn ask(&self, left: u64, again: bool) -> Result<Answered<LeasedReply>, CallError> {
+    /// What was granted, and what more is granted as far as it was asked for: one step of the store grants no
+    /// more than keeps it busy for a moment. All of it is granted under one request id, so a repeat is answered
+    /// all of it; nothing is added once a repeat was answered, or once the caller is gone.
+    async fn filled(
+        &self,
+        reply: Answered<LeasedReply>,
+        sender: &oneshot::Sender<Result<Given, CallError>>,
+    ) -> Result<Given, CallError> {
+        let (mut more, mut bytes) = (reply.reply.more, reply.reply.bytes);
+        let mut given = self.given(reply).await?;
+        let wanted = match &self.lease.ask {
+            Ask::Jobs { max, .. } => *max,
+            Ask::Needs(_) => 1,
+        };
+        while more && given.answer.leases.len() < wanted && !sender.is_closed() {
+            // What was granted so far is granted: a fault now only ends the filling.
+            let Ok(reply) = self.ask(0, true, (given.answer.leases.len(), bytes)).await else {
+                return self.told_again(given).await;
+            };
+            (more, bytes) = (reply.reply.more, reply.reply.bytes);
+            let Ok(some) = self.given(reply).await else {
+                return self.told_again(given).await;
+            };
+            given.answer.leases.extend(some.answer.leases);
+            given.granted.extend(some.granted);
+        }
+        Ok(given)
+    }
+
+    /// The last step of a filling has no answer, so more may have been granted: the store knows what was, by the
+    /// request id. If it cannot be asked, or there is no such id, what is known is answered.
+    async fn told_again(&self, known: Given) -> Result<Given, CallError> {
+        if self.lease.request_id.is_none() {
+            return Ok(known);
+        }
+        match self.ask(0, true, (0, 0)).await {
+            Ok(reply) if reply.reply.has_leases() => self.given(reply).await,
+            _ => Ok(known),
+        }
+    }
+
+    /// `had`: how many leases the call was granted before, and their bytes.
+    async fn ask(
+        &self,
+        left: u64,
+        again: bool,
+        (had, bytes): (usize, u64),
+    ) -> Result<Answered<LeasedReply>, CallError> {
         let proc = &self.caller.shared.proc;
         // Before anything is granted: without the key nobody could be told what.
         self.caller.signer().await?;
         let knows = &self.caller.knows();
-        let wait = Wait { left, taker: &self.taker, proc, again, knows };
+        let wait = Wait { left, taker: &self.taker, proc, again, had, bytes, knows };
         let args = pack(&LeaseArgs::of(&self.lease, &wait));
         // Also what was asked for in vain: where all is lost, and this process comes first, it is the best
         // guess of what others were granted.
@@ -331,7 +350,7 @@ impl Call {
         // A tick may have ended the wait already; then only another call knows why it was in vain.
         let untold = matches!(self.lease.ask, Ask::Needs(_)) && reply.reply.reasons.is_empty();
         if untold && !self.caller.shared.is_draining() {
-            let reply = self.ask(0, true).await?;
+            let reply = self.ask(0, true, (0, 0)).await?;
             return self.given(reply).await;
         }
         self.given(reply).await

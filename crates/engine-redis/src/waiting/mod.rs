@@ -4,6 +4,7 @@
 //! A signal is a hint: whoever is woken asks again, and the library decides. Nothing is granted here.
 
 mod alarm;
+mod given;
 mod lease_call;
 mod permissions;
 mod sight;

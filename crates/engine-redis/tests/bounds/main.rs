@@ -1,189 +1,18 @@
 //! No call does more than a bounded amount of work, however much there is: what is left is done by further
 //! calls. Counted in commands and in what was moved, since time says little on a machine that others use.
 
-use std::sync::Arc;
+mod portions;
+mod world;
 
-use tenure_core::job::{JobState, Need, NewJob};
-use tenure_core::lease::{Ending, LeaseView, SettleItem};
-use tenure_core::names::{Group, JobId, LimitName, Namespace, PoolName, QueueName, Tag, WorkerId};
-use tenure_core::requests::{
-    CancelJobs, DeletePool, GetPool, JobFilter, Lease, ListLeases, Operation, Page, Push,
-    PushAnswer, PutLimit, PutPool, RunAudit, Settle,
-};
-use tenure_core::settings::{LimitSettings, PoolSettings};
+use tenure_core::job::{Need, NewJob};
+use tenure_core::names::{Group, Tag};
+use tenure_core::requests::{DeletePool, GetPool, Lease, ListLeases, Page, PutPool};
+use tenure_core::settings::PoolSettings;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::{Clock, EngineExt};
-use tenure_engine_redis::link::Address;
-use tenure_engine_redis::{Options, RedisEngine, Time};
-use tenure_testkit::TestClock;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_engine::Clock;
+use tenure_testkit::redis::wanted;
 
-/// More than any call does of anything.
-const MANY: usize = 1_500;
-/// What a call does that has next to nothing to do, in commands.
-const LITTLE: u64 = 200;
-/// What no call does, in commands.
-const MUCH: u64 = 4_000;
-/// How many doors are opened in a call, or entries tried again (`bounds::STEPS_MAX`).
-const STEPS: usize = tenure_core::bounds::STEPS_MAX;
-
-fn ns() -> Namespace {
-    Namespace::main()
-}
-
-/// A server, and the only engine on it, which ticks when it is told to.
-struct World {
-    server: RedisServer,
-    engine: Arc<RedisEngine>,
-    clock: TestClock,
-}
-
-/// Calls of functions, and commands in them.
-#[derive(Clone, Copy, Debug)]
-struct Work {
-    calls: u64,
-    commands: u64,
-}
-
-impl World {
-    async fn new() -> Self {
-        let server = RedisServer::start(Aof::Off, &[]);
-        let address = Address::parse(&server.url()).expect("the address of the fixture is one");
-        let options = Options { time: Time::TestingByHand, ..Options::testing(address) };
-        let engine = Arc::new(RedisEngine::open(options).expect("an engine can be opened"));
-        let world = World { server, engine, clock: TestClock::default() };
-        world.set().await;
-        // So that no later call makes the key that ids are signed with.
-        world.take("nothing", 1).await;
-        world
-    }
-
-    async fn set(&self) {
-        self.engine.testing_set_clock(&self.clock, &[ns()]).await.expect("the clock is set");
-    }
-
-    async fn ok<O: Operation>(&self, request: O) -> O::Reply {
-        let answer = self.engine.run(&ns(), request).await;
-        answer.unwrap_or_else(|why| panic!("{}: {why}", O::NAME))
-    }
-
-    /// The same, and what it cost.
-    async fn cost<O: Operation>(&self, request: O) -> (O::Reply, Work) {
-        self.server.must(&["CONFIG", "RESETSTAT"]);
-        let reply = self.ok(request).await;
-        (reply, self.work())
-    }
-
-    fn work(&self) -> Work {
-        let stats = self.server.ask(&["INFO", "commandstats"]).expect("statistics");
-        let mut work = Work { calls: 0, commands: 0 };
-        for line in stats.lines() {
-            let Some((name, rest)) = line.split_once(":calls=") else { continue };
-            let calls: u64 = rest.split(',').next().and_then(|n| n.parse().ok()).expect("a number");
-            match name {
-                "cmdstat_fcall" | "cmdstat_fcall_ro" => work.calls += calls,
-                "cmdstat_config|resetstat" | "cmdstat_info" => {}
-                _ => work.commands += calls,
-            }
-        }
-        work
-    }
-
-    /// Ticks until nothing is due; how many ticks, and the most commands in one of them.
-    async fn settle(&self) -> (u64, u64) {
-        let (mut ticks, mut most) = (0, 0);
-        loop {
-            self.server.must(&["CONFIG", "RESETSTAT"]);
-            let more = self.engine.testing_tick(&ns()).await.expect("it ticks");
-            ticks += 1;
-            most = most.max(self.work().commands);
-            if !more {
-                return (ticks, most);
-            }
-        }
-    }
-
-    async fn push(&self, jobs: Vec<NewJob>) {
-        for some in jobs.chunks(500) {
-            self.ok(Push { jobs: some.to_vec(), answer: PushAnswer::Ids }).await;
-        }
-    }
-
-    async fn limit(&self, name: &str, concurrency: u32) -> Work {
-        let settings = LimitSettings { concurrency: Some(concurrency), ..LimitSettings::default() };
-        self.cost(PutLimit { limit: limit(name), settings }).await.1
-    }
-
-    /// Leases from a queue, in one call of who asks; it may be several of the server.
-    async fn take(&self, from: &str, max: usize) -> (Vec<LeaseView>, Work) {
-        let mut lease = Lease::jobs(vec![queue(from)], max);
-        lease.worker.id = Some(WorkerId::parse("w").expect("an id"));
-        let (leased, work) = self.cost(lease).await;
-        (leased.leases, work)
-    }
-
-    async fn cancel(&self, mut left: usize) {
-        while left > 0 {
-            let max = left.min(1_000);
-            let done = self.ok(CancelJobs { filter: waits(), max }).await.done;
-            assert_eq!(done, max as u64);
-            left -= max;
-        }
-    }
-
-    async fn succeed(&self, leases: &[LeaseView]) {
-        let ended = |lease: &LeaseView| SettleItem {
-            lease: lease.lease.clone().expect("it has an id"),
-            ending: Ending::Succeeded { result: None },
-            resources: Vec::new(),
-            limits: Vec::new(),
-            push: Vec::new(),
-        };
-        for some in leases.chunks(500) {
-            self.ok(Settle { settle: some.iter().map(ended).collect() }).await;
-        }
-    }
-
-    fn size(&self, key: &str) -> usize {
-        let key = format!("tenure:{{default}}{key}");
-        let n = self.server.must(&["ZCARD", &key]).text();
-        n.parse().expect("a number")
-    }
-
-    async fn is_whole(&self) -> Work {
-        let (audit, work) = self.cost(RunAudit::default()).await;
-        assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults);
-        work
-    }
-}
-
-fn queue(name: &str) -> QueueName {
-    QueueName::parse(name).expect("a name")
-}
-fn limit(name: &str) -> LimitName {
-    LimitName::parse(name).expect("a name")
-}
-fn pool() -> PoolName {
-    PoolName::parse("accounts").expect("a name")
-}
-fn of(name: &str, weight: u32) -> Need {
-    Need::Limit { limit: limit(name), weight, cost: 1 }
-}
-fn job(from: &str, n: usize, needs: Vec<Need>) -> NewJob {
-    let id = JobId::parse(&format!("j{n}")).ok();
-    NewJob { id, needs: Some(needs), ..NewJob::new(queue(from)) }
-}
-fn waits() -> JobFilter {
-    let states = vec![JobState::Ready];
-    JobFilter { queue: Some(queue("q")), states, ..JobFilter::default() }
-}
-fn cancel_one() -> CancelJobs {
-    CancelJobs { filter: waits(), max: 1 }
-}
-/// The nth of many of a family.
-fn site(n: usize) -> Need {
-    of(&format!("site:{n}"), 1)
-}
+use self::world::{LITTLE, MANY, MUCH, STEPS, World, cancel_one, job, ns, of, pool, queue, site};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_a_limit_moves_nobody_who_stands_aside() {
@@ -271,7 +100,7 @@ async fn a_pass_over_many_queues_at_a_door_costs_a_step_for_each() {
     for first in (1..MANY).step_by(20) {
         let last = MANY.min(first + 20);
         let mut lease = Lease::jobs((first..last).map(|n| queue(&own(n))).collect(), 1);
-        lease.worker.id = Some(WorkerId::parse("w").expect("an id"));
+        lease.worker.id = tenure_core::names::WorkerId::parse("w").ok();
         assert!(world.ok(lease).await.leases.is_empty());
     }
     world.settle().await;

@@ -1,0 +1,47 @@
+//! What a lease call was granted, and that it is undone if nobody takes it.
+
+use tenure_core::lease::Leased;
+use tenure_engine::CallError;
+use tokio::sync::oneshot;
+
+use crate::call::Caller;
+use crate::encode::UndoArgs;
+
+/// What is granted is named by its fence and its job's row number.
+pub(super) type Name = (u64, u64);
+
+/// An answer, and what is undone if nobody takes it.
+pub(super) struct Given {
+    pub answer: Leased,
+    pub granted: Vec<Name>,
+}
+
+/// Undoes what nobody takes.
+pub(super) struct Guard {
+    pub caller: Caller,
+    pub receiver: Option<oneshot::Receiver<Result<Given, CallError>>>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // After this, whoever sends sees that nobody receives; what was sent before is here.
+        let Some(receiver) = &mut self.receiver else { return };
+        receiver.close();
+        if let Ok(Ok(given)) = receiver.try_recv() {
+            undo(&self.caller, given.granted);
+        }
+    }
+}
+
+/// Says in the background that nobody got these.
+pub(super) fn undo(caller: &Caller, leases: Vec<Name>) {
+    if leases.is_empty() {
+        return;
+    }
+    let (caller, owing) = (caller.clone(), caller.shared.owing());
+    caller.shared.runtime.clone().spawn(async move {
+        let _owing = owing;
+        // A hint: the leases end with their ttl if it is lost.
+        let _ = caller.reply::<serde::de::IgnoredAny>("undo", &UndoArgs { leases }).await;
+    });
+}
