@@ -129,7 +129,8 @@ pub(crate) struct LeaseArgs<'a> {
     again: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     adds: bool,
-    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
     kn: &'a Knows,
 }
 
@@ -154,7 +155,7 @@ impl<'a> LeaseArgs<'a> {
             proc: wait.proc,
             again: wait.again,
             adds: wait.had > 0,
-            bytes: wait.bytes,
+            bytes: (wait.had > 0).then_some(wait.bytes),
             kn: wait.knows,
         }
     }

@@ -236,8 +236,12 @@ async fn groups_with_one_job_each_are_forgotten_in_portions() {
         ..job("q", n, Vec::new())
     };
     world.push((0..=MANY).map(grouped).collect()).await;
-    let (mut leases, _) = world.take("q", 1_000).await;
-    leases.extend(world.take("q", MANY - 1_000).await.0);
+    let mut leases = Vec::new();
+    for most in [1_000, MANY - 1_000] {
+        let (some, work) = world.take("q", most).await;
+        assert!(work.commands < MUCH * work.calls, "{work:?}");
+        leases.extend(some);
+    }
     assert_eq!(leases.len(), MANY);
     world.succeed(&leases).await;
     let groups = || {
