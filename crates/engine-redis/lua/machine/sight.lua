@@ -29,7 +29,9 @@ function T.look_at_pulse(sight, proc, now)
   local vouches = sight and sight[1] <= space.pulse
   if now - space.pulse > B.DEAF_US or not vouches and not others_tick(proc, now) then
     -- Since its first look the process may have watched without a gap that makes deaf.
-    local watched = sight and not vouches and now - sight[1] <= B.DEAF_US and sight[2] + B.LEAP_US >= now
+    -- (One that looked first before the clock was set back knows of a moment that is still to come.)
+    local watched = sight and not vouches and sight[1] <= now and now - sight[1] <= B.DEAF_US
+      and sight[2] + B.LEAP_US >= now
     space.deaf_at, space.pulse = max(space.deaf_at, watched and sight[1] or now), now
     return now
   end
