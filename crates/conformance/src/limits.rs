@@ -304,11 +304,11 @@ pub(crate) async fn an_observation_of_a_deleted_limit_ends_in_a_day(b: &mut Benc
         b.set_limit(name, cap(5)).await;
         b.ok(ObserveLimit { limit: limit(name), external: 3, hold: None }).await;
     }
-    b.pass(hours(30)).await;
+    b.leap(hours(30)).await;
     b.ok(DeleteLimit { limit: limit("gone") }).await;
-    b.pass(hours(23)).await;
+    b.leap(hours(23)).await;
     assert_eq!(b.limit("gone").await.external, 3);
-    b.pass(hours(2)).await;
+    b.leap(hours(2)).await;
     b.refused(Code::LimitNotFound, GetLimit { limit: limit("gone") }).await;
     assert_eq!(b.limit("stays").await.external, 3, "it is set, so what was said of it holds");
 }

@@ -162,15 +162,15 @@ pub(crate) async fn a_queue_that_nobody_needs_is_forgotten_in_a_day(b: &mut Benc
     let shares = std::collections::BTreeMap::from([(group("a"), 3)]);
     b.set_queue("set", QueueSettings { shares, ..QueueSettings::default() }).await;
     b.ok(PauseQueue { queue: queue("paused"), until: None }).await;
-    b.pass(hours(23)).await;
+    b.leap(hours(23)).await;
     b.none("asked").await;
     b.queue("once").await;
-    b.pass(hours(3)).await;
+    b.leap(hours(3)).await;
     b.refused(Code::QueueNotFound, GetQueue { queue: queue("once") }).await;
     for name in ["asked", "waits", "set", "paused"] {
         b.queue(name).await;
     }
-    b.pass(hours(26)).await;
+    b.leap(hours(26)).await;
     b.refused(Code::QueueNotFound, GetQueue { queue: queue("asked") }).await;
     let there = b.ok(GetStats).await.queues;
     let names: Vec<&str> = there.keys().map(|name| name.as_str()).collect();

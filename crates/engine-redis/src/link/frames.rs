@@ -310,7 +310,8 @@ mod tests {
 
     #[test]
     fn values_are_counted_however_they_are_cut() {
-        let table: [(&[u8], Option<(u64, bool)>); 20] = [
+        type Row = (&'static [u8], Option<(u64, bool)>);
+        let table: [Row; 20] = [
             (b"+OK\r\n", Some((1, true))),
             (b"-ERR no\r\n:12\r\n:-3\r\n", Some((3, true))),
             (b"$-1\r\n*-1\r\n*0\r\n$0\r\n\r\n", Some((4, true))),
