@@ -286,8 +286,16 @@ impl Running {
     }
 
     /// Says that nothing is to be guarded any more: what still lives may live on, and the folder is gone.
-    pub fn let_go(self) {
+    pub fn let_go(mut self) {
+        self.ask_no_more();
         let _ = wire::tell_bye(&self.socket);
+    }
+
+    /// To be called before the guard is sent away: the task that listens takes a guard that goes while CMD's end is
+    /// still asked for as one that was killed, and ends CMD's group. That would be what a successful CMD left behind,
+    /// or another's group that has its number by now.
+    fn ask_no_more(&mut self) {
+        self.ended = watch::channel(None).1;
     }
 
     /// Waits until nothing is left of what CMD started.
@@ -306,6 +314,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        self.ask_no_more();
         // The task that listens has the socket too: the guard must see its end now. What it was told
         // before it still reads.
         let _ = self.socket.shutdown(Shutdown::Both);
