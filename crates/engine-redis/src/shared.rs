@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(600);
 /// Calls of one process that are under way at once; the others wait for their turn here, in order.
 /// What waits in a server's socket delays all that comes after it, also the answer by which a
 /// connection shows that it lives, and the tick by which the process does.
-const UNDER_WAY_MAX: usize = 256;
+const UNDER_WAY_MAX: usize = 64;
 
 /// See the module.
 pub(crate) struct Shared {
