@@ -302,6 +302,8 @@ fn what_is_refused_says_why_and_changes_nothing() {
         "request_timeout",
         "too_large",
         "unsupported_media_type",
+        // In `budget.rs`.
+        "overloaded",
         // In the other tests of this crate.
         "draining",
         "stale_sync",

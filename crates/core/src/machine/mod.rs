@@ -39,6 +39,7 @@ pub(crate) mod state;
 pub(crate) mod stored;
 mod tick;
 mod timers;
+mod trim;
 mod views;
 pub(crate) mod waiting;
 

@@ -95,6 +95,7 @@ impl Space {
         self.tick_turns();
         self.purge(now, archive);
         self.tick_queues(now);
+        self.trim();
     }
 
     fn look_at_clock(&mut self, clock: Moment) -> Moment {

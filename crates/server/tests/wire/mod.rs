@@ -14,7 +14,7 @@ use tenure_core::secret::Secret;
 use tenure_engine::EngineExt;
 use tenure_engine_embedded::{Embedded, Location, Options};
 use tenure_server::{Config, Deps, Report};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -80,7 +80,21 @@ impl Server {
     }
 
     pub fn connect(&self) -> Conn {
-        let stream = TcpStream::connect(self.at).unwrap();
+        self.conn(TcpStream::connect(self.at).unwrap())
+    }
+
+    /// One on whose way little lies: what nobody reads soon stays at the server.
+    pub fn connect_narrow(&self) -> Conn {
+        let stream = self.runtime.block_on(async {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.set_recv_buffer_size(64 * 1024).unwrap();
+            socket.connect(self.at).await.unwrap().into_std().unwrap()
+        });
+        stream.set_nonblocking(false).unwrap();
+        self.conn(stream)
+    }
+
+    fn conn(&self, stream: TcpStream) -> Conn {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::{Pid, getpid};
+use nix::unistd::{Pid, getpgid, getpid};
 use rustix::process::{WaitOptions, wait};
 
 use self::wire::{Order, Said, Told};
@@ -110,13 +110,14 @@ impl Brood {
         if !self.state().alive {
             return;
         }
-        let all = descendants::of(getpid());
-        if all.is_empty() {
-            // The system does not say who is there.
-            return self.signal_group(signal);
-        }
-        for pid in all {
-            let _ = kill(pid, signal);
+        // The group first, in one step: a process that is just being forked is in no list yet.
+        let leader = self.state().leader;
+        self.signal_group(signal);
+        for pid in descendants::of(getpid()) {
+            // The group has it already.
+            if leader.is_none() || getpgid(Some(pid)).ok() != leader {
+                let _ = kill(pid, signal);
+            }
         }
     }
 
@@ -124,8 +125,7 @@ impl Brood {
     fn kill(&self) {
         let begun = Instant::now();
         let mut pause = AGAIN;
-        // The group first: it is one step, whatever it is starting at this moment.
-        self.signal_group(Signal::SIGKILL);
+        self.signal_all(Signal::SIGKILL);
         while !self.gone_within(pause) && begun.elapsed() < KILL_MAX {
             self.signal_all(Signal::SIGKILL);
             pause = (pause * 2).min(AGAIN_MAX);

@@ -1,0 +1,87 @@
+//! Shrinks tables after a peak. It changes no state.
+//!
+//! Trees and [`Slots`](super::slots::Slots) shrink by themselves; hash tables and rings keep their capacity.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hash};
+use std::mem::size_of;
+
+use hashbrown::HashMap;
+
+use super::order::hash_seq;
+use super::state::Space;
+
+/// Smaller tables are left alone.
+const BYTES_MIN: usize = 64 * 1024;
+/// A table shrinks when its entries would fit in it this many times.
+const TIMES: usize = 8;
+
+/// Whether a table with this many entries should shrink, to room for twice as many.
+fn is_sparse(entries: usize, entry_bytes: usize, table_bytes: usize) -> bool {
+    table_bytes > BYTES_MIN && entries * entry_bytes.max(1) * TIMES < table_bytes
+}
+
+fn trim_map<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
+    if is_sparse(map.len(), size_of::<(K, V)>(), map.allocation_size()) {
+        map.shrink_to(map.len() * 2);
+    }
+}
+
+fn trim_ring<T>(ring: &mut VecDeque<T>) {
+    if is_sparse(ring.len(), size_of::<T>(), ring.capacity() * size_of::<T>()) {
+        ring.shrink_to(ring.len() * 2);
+    }
+}
+
+impl Space {
+    /// Shrinks every sparse table. Shrinking costs a step per remaining entry, and comes at most once per seven times as
+    /// many removed ones.
+    pub(super) fn trim(&mut self) {
+        let hasher = self.keys.hasher().clone();
+        let jobs = &self.jobs;
+        for (table, by_seq) in [(&mut self.by_id, false), (&mut self.by_seq, true)] {
+            if is_sparse(table.len(), size_of::<super::state::Slot>(), table.allocation_size()) {
+                table.shrink_to(table.len() * 2, |slot| {
+                    let job = &jobs[*slot];
+                    if by_seq { hash_seq(job.seq) } else { hasher.hash_one(job.id.as_str()) }
+                });
+            }
+        }
+        trim_map(&mut self.shape_by_bytes);
+        trim_map(&mut self.keys);
+        trim_map(&mut self.lane_by_key);
+        trim_map(&mut self.requests);
+        trim_map(&mut self.stubs);
+        trim_map(&mut self.waiting_requests);
+        trim_map(&mut self.places);
+        trim_map(&mut self.holding);
+        trim_ring(&mut self.pending);
+        trim_ring(&mut self.families);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_shrinks_when_most_of_its_entries_were_removed() {
+        let mut map: HashMap<u64, u64> = (0..100_000).map(|n| (n, n)).collect();
+        let most = map.allocation_size();
+        for n in 0..100_000 {
+            map.remove(&n);
+            trim_map(&mut map);
+            assert!(map.contains_key(&(n + 1)) == (n + 1 < 100_000));
+        }
+        assert!(
+            most > 1_000_000 && map.allocation_size() <= 2 * BYTES_MIN,
+            "{}",
+            map.allocation_size()
+        );
+        let mut ring: VecDeque<u64> = (0..100_000).collect();
+        while ring.pop_front().is_some() {
+            trim_ring(&mut ring);
+        }
+        assert!(ring.capacity() * 8 <= 2 * BYTES_MIN, "{}", ring.capacity());
+    }
+}
