@@ -11,12 +11,11 @@
 -- It reaps nothing and leaves the pulse where it is; others, who can, go on. If nobody could for 3 s, or if nobody
 -- else is there, the engine was deaf: time from the pulse to the first look of the process does not count.
 
--- Whether another process ticked lately.
-local function others_tick(proc, now)
-  local key, from = db.prefix .. 'pr', now - B.DEAF_US
-  local lately = call('ZCOUNT', key, '(' .. text(from), '+inf')
-  local own = proc and tonumber(call('ZSCORE', key, proc) or '0') or 0
-  return lately > (own > from and 1 or 0)
+-- Whether another process ticked within DEAF_US; `own` is the last call of this one.
+local function others_tick(own, now)
+  local from = now - B.DEAF_US
+  local recent = call('ZCOUNT', db.prefix .. 'pr', '(' .. text(from), '+inf')
+  return recent > (own > from and 1 or 0)
 end
 
 -- The moment up to which leases may be reaped by this tick; or nil, if it can vouch for nothing. Sets the pulse.
@@ -27,10 +26,12 @@ function T.look_at_pulse(sight, proc, now)
     return now
   end
   local vouches = sight and sight[1] <= space.pulse
-  if now - space.pulse > B.DEAF_US or not vouches and not others_tick(proc, now) then
-    -- Since its first look the process may have watched without a gap that makes deaf.
-    -- (One that looked first before the clock was set back knows of a moment that is still to come.)
-    local watched = sight and not vouches and sight[1] <= now and now - sight[1] <= B.DEAF_US
+  local own = proc and Z.score('pr', proc) or 0
+  if now - space.pulse > B.DEAF_US or not vouches and not others_tick(own, now) then
+    -- Has this process watched from its first look until now? A gap of more than DEAF_US between two of its ticks would
+    -- have moved the pulse past its first look, so only the time since its last call remains to be checked.
+    -- (A first look from before the clock was set back is a moment that is still to come.)
+    local watched = sight and not vouches and sight[1] <= now and now - max(sight[1], own) <= B.DEAF_US
       and sight[2] + B.LEAP_US >= now
     space.deaf_at, space.pulse = max(space.deaf_at, watched and sight[1] or now), now
     return now

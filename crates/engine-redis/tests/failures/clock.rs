@@ -186,3 +186,22 @@ async fn a_process_that_finds_itself_alone_reaps_one_ttl_after_it_could_know() {
     many.pass(Span::from_s(2), &[1]).await;
     assert!(!many.is_held().await);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_took_over_reaps_one_ttl_after_its_first_look() {
+    if !wanted() {
+        return;
+    }
+    let mut many = Many::start(1).await;
+    take(&many.engines[0], locks(LOCK, "holder", TTL)).await.expect("it is free");
+    many.pass(Span::from_s(1), &[0]).await;
+    many.engines.push(another(&many.server));
+    // It looked a moment after the last tick of the first, and is sure that it is alone only more than 3 s later.
+    many.pass(Span::from_ms(1), &[1]).await;
+    many.pass(Span::from_ms(2_500), &[1]).await;
+    many.pass(Span::from_s(1), &[1]).await;
+    many.pass(Span::from_ms(1_400), &[1]).await;
+    assert!(many.is_held().await);
+    many.pass(Span::from_ms(200), &[1]).await;
+    assert!(!many.is_held().await, "it watched all the time from its first look");
+}
