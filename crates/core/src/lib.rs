@@ -1,7 +1,7 @@
-//! Tenure's words and its pure rules.
+//! Tenure's vocabulary: names, time, jobs, leases, settings, requests and refusals, and how they are read and written.
 //!
-//! Nothing in this crate does I/O, reads a clock, draws a random number or awaits. The engines obey
-//! what is decided here; [`requests`] is the whole surface that they answer.
+//! Nothing in this crate does I/O, reads a clock, draws a random number or awaits. [`requests`] is the whole surface
+//! that an engine answers; the rules by which it answers are in `tenure-machine`.
 
 pub mod bounds;
 pub mod copy;
@@ -10,9 +10,7 @@ pub mod decode;
 pub mod job;
 pub mod json;
 pub mod lease;
-pub mod machine;
 pub mod names;
-mod ops;
 pub mod refusal;
 pub mod requests;
 pub mod secret;

@@ -55,7 +55,7 @@ pub struct LimitSettings {
 
 impl LimitSettings {
     /// How long a permit may rest at most; zero without a concurrency.
-    pub(crate) fn longest_rest(&self) -> Span {
+    pub fn longest_rest(&self) -> Span {
         match self.concurrency {
             Some(_) => self.gap.unwrap_or_default().max(self.quarantine),
             None => Span::ZERO,

@@ -4,10 +4,10 @@
 //! It is as much work as there is data, on a thread that delays nobody else's answer but reads.
 
 use rusqlite::{Connection, params};
-use tenure_core::machine::Seq;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Audit;
 use tenure_engine::CallError;
+use tenure_machine::Seq;
 
 use crate::damage::UNREADABLE;
 use crate::rows::{self, Data, Found, is_damage, or_none};

@@ -2,12 +2,12 @@
 
 use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::Fence;
-use tenure_core::machine::facts::Granted;
-use tenure_core::machine::rows::Rows;
-use tenure_core::machine::{Done, Seq, SettledAs, StoredJob};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
 use tenure_engine::CallError;
+use tenure_machine::facts::Granted;
+use tenure_machine::rows::Rows;
+use tenure_machine::{Done, Seq, SettledAs, StoredJob};
 use tokio::sync::oneshot;
 
 use crate::merge::merge;

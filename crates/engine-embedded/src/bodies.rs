@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
-use tenure_core::machine::Seq;
-use tenure_core::machine::rows::JobContent;
 use tenure_core::names::JobId;
+use tenure_machine::Seq;
+use tenure_machine::rows::JobContent;
 
 /// What a row holds of a job that never ran, but for its life.
 pub(crate) struct Body {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::{Explained, SettledLease};
-use tenure_core::machine::{Command, Done, Seq};
 use tenure_core::names::{JobRef, Namespace, PoolName};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Push, Pushed, PushedId, Reply, Request, Settle, Settled};
 use tenure_core::settings::ResourceView;
 use tenure_engine::{CallError, Fault};
+use tenure_machine::{Command, Done, Seq};
 
 use crate::audit;
 use crate::batch::{Answer, SettledShown};

@@ -3,7 +3,7 @@
 //! What is kept beside the log says how far it was when it was synced last; see `synced`.
 
 use rusqlite::{Connection, OptionalExtension};
-use tenure_core::machine::Seq;
+use tenure_machine::Seq;
 
 use crate::sums::Sum;
 

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use tenure_core::machine::Seq;
 use tenure_core::names::Namespace;
+use tenure_machine::Seq;
 
 /// The error of a job that ended because it cannot be read, and how the error begins that is shown of
 /// one of which a part cannot.

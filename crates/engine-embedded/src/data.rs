@@ -6,8 +6,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
-use tenure_core::machine::rows::DataKey;
 use tenure_core::secret::Json;
+use tenure_machine::rows::DataKey;
 
 #[derive(Default)]
 struct Inside {

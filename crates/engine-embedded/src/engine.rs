@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tenure_core::machine::{Config, parse_lease_id};
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::time::Span;
 use tenure_engine::{CallFuture, Engine, Health};
+use tenure_machine::{Config, parse_lease_id};
 
 use crate::batch::Answer;
 use crate::call;

@@ -7,8 +7,8 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use tenure_core::machine::Seq;
 use tenure_core::names::{JobId, Namespace};
+use tenure_machine::Seq;
 
 const BITS_48: u64 = (1 << 48) - 1;
 

@@ -4,9 +4,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_core::lease::Fence;
-use tenure_core::machine::{Command, TakerId};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Lease, Push, Settle};
+use tenure_machine::{Command, TakerId};
 
 use crate::batch::Reply;
 

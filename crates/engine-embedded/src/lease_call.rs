@@ -11,12 +11,12 @@ use tenure_core::lease::{
     Ending, Fence, LeaseView, Leased as LeasedAnswer, LeasedResource, ResourceVerdict, SettleItem,
     Verdict,
 };
-use tenure_core::machine::facts::Grant;
-use tenure_core::machine::{Command, Seq, StoredJob, TakerId};
 use tenure_core::names::{Namespace, PoolName, ResourceId};
 use tenure_core::requests::{Lease, Request, Settle};
 use tenure_core::secret::Json;
 use tenure_engine::{CallError, Fault};
+use tenure_machine::facts::Grant;
+use tenure_machine::{Command, Seq, StoredJob, TakerId};
 use tokio::sync::oneshot;
 
 use crate::batch::{Answer, Leased};

@@ -12,7 +12,7 @@
 //! threads of `readers`, after the commit, and never by the two that everybody waits for; but for
 //! the few questions that the machine itself has about finished jobs (`shelf`).
 //!
-//! Nothing here decides anything about jobs: the rules are in `tenure-core`.
+//! Nothing here decides anything about jobs: the rules are in `tenure-machine`.
 
 mod audit;
 mod batch;
@@ -59,3 +59,4 @@ pub use copy::CopyFolder;
 pub use engine::Embedded;
 pub use error::OpenError;
 pub use options::{Durability, Fatal, Location, Options};
+pub use tenure_machine::Config;

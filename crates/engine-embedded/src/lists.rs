@@ -6,11 +6,11 @@
 use rusqlite::{Connection, params};
 use tenure_core::bounds::{LIST_SCAN_MAX, PAGE_BYTES_FULL};
 use tenure_core::job::{JobState, JobView, shown_bytes};
-use tenure_core::machine::{Command, Done, Seq, StoredJob};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{DoneMany, JobFilter, ListJobs, Listed};
 use tenure_engine::{CallError, Fault};
+use tenure_machine::{Command, Done, Seq, StoredJob};
 
 use crate::batch::Answer;
 use crate::inbox::Ask;

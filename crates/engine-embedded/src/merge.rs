@@ -1,6 +1,6 @@
 //! Several changes of one job in a batch, as one: what is written once is written as it ended.
 
-use tenure_core::machine::rows::JobChange;
+use tenure_machine::rows::JobChange;
 
 /// Makes `change` what it and `later` come to together.
 pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
@@ -60,10 +60,10 @@ mod tests {
     use std::sync::Arc;
 
     use tenure_core::job::{JobState, Labels};
-    use tenure_core::machine::rows::{ContentPatch, JobContent, JobEnd};
     use tenure_core::names::{JobId, Namespace};
     use tenure_core::secret::Json;
     use tenure_core::time::Moment;
+    use tenure_machine::rows::{ContentPatch, JobContent, JobEnd};
 
     use super::*;
 

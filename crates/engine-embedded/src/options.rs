@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenure_core::machine::Config;
 use tenure_engine::{Clock, SystemClock};
+use tenure_machine::Config;
 
 /// Where the rows are.
 #[derive(Clone, PartialEq, Eq, Debug)]

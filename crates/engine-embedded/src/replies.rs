@@ -1,7 +1,7 @@
 //! From what the machine answers to the reply of the operation: the same thing under its own name.
 
-use tenure_core::machine::Done;
 use tenure_core::requests::{Reply, Request};
+use tenure_machine::Done;
 
 /// Makes the reply of an operation of what the machine answered to it; `None` if that is the answer
 /// to another operation, or if it shows what only rows know.

@@ -3,11 +3,11 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
 use tenure_core::job::{JobError, JobState, Labels, Outcome};
-use tenure_core::machine::rows::Archived;
-use tenure_core::machine::{Seq, StoredJob};
 use tenure_core::names::{JobId, Namespace};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
+use tenure_machine::rows::Archived;
+use tenure_machine::{Seq, StoredJob};
 
 use crate::damage::UNREADABLE;
 use crate::sums::{JobSum, JobText, LifeSum, data_sum, error_sum};

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use rusqlite::Connection;
-use tenure_core::machine::Config;
 use tenure_core::names::Namespace;
 use tenure_engine::{CallError, Clock, Fault, LastLeap};
+use tenure_machine::Config;
 use tokio::sync::{oneshot, watch};
 
 use crate::batch::Answer;

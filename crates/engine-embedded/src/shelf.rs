@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tenure_core::job::JobState;
-use tenure_core::machine::rows::{Archive, Archived, Class, DataKey, Rows};
-use tenure_core::machine::{Rest, Seq};
 use tenure_core::names::{JobId, Namespace};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
+use tenure_machine::rows::{Archive, Archived, Class, DataKey, Rows};
+use tenure_machine::{Rest, Seq};
 
 use crate::damage::{Damage, job_name};
 use crate::finished::FinishedIds;

@@ -2,11 +2,11 @@
 
 use rusqlite::Connection;
 use tenure_core::job::{JobState, JobView, PushedJob};
-use tenure_core::machine::{Seq, StoredJob};
 use tenure_core::names::{Namespace, PoolName};
 use tenure_core::secret::Json;
 use tenure_core::settings::ResourceView;
 use tenure_engine::{CallError, Fault};
+use tenure_machine::{Seq, StoredJob};
 
 use crate::batch::{PushedShown, Shown};
 use crate::damage::job_name;

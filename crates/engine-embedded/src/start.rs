@@ -8,10 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, params};
 use tenure_core::job::JobState;
-use tenure_core::machine::rows::{Class, Kind, LiveRow};
-use tenure_core::machine::{BadRow, Config, Machine, Seq, unreadable_end};
 use tenure_core::names::{Namespace, QueueName};
 use tenure_core::time::Moment;
+use tenure_machine::rows::{Class, Kind, LiveRow};
+use tenure_machine::{BadRow, Config, Machine, Seq, unreadable_end};
 
 use crate::commit::Numbers;
 use crate::damage::{Damage, UNREADABLE, job_name};

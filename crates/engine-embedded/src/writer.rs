@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, Statement, params};
 use tenure_core::bounds::ERRORS_KEPT;
 use tenure_core::job::{JobError, JobState};
-use tenure_core::machine::Seq;
-use tenure_core::machine::rows::{Class, DataKey, JobChange, RowKey, Rows};
 use tenure_core::secret::Json;
+use tenure_machine::Seq;
+use tenure_machine::rows::{Class, DataKey, JobChange, RowKey, Rows};
 
 use crate::bodies::Body;
 use crate::commit::{self, Numbers};

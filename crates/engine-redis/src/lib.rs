@@ -5,7 +5,7 @@
 //! the namespace, and one function of the [`library`] does it there, in one atomic step, by the
 //! server's own clock. Processes keep nothing that another could not.
 //!
-//! Nothing here decides anything about jobs: the rules are in `lua/`, and `tenure-core` says what
+//! Nothing here decides anything about jobs: the rules are in `lua/`, and `tenure-machine` says what
 //! they must be.
 
 mod answer;

@@ -2,7 +2,7 @@
 //!
 //! An [`Engine`] takes a [`Request`] and answers its [`Reply`]. The server, the command line and the
 //! library know this trait and no engine; no engine knows them. Nothing here decides anything: the
-//! rules are in `tenure-core`.
+//! rules are in `tenure-machine`.
 
 mod clock;
 pub mod copy;

@@ -60,6 +60,6 @@ pub use resources::{
     add_resources, add_resources_from_lines, ban_resource, cool_resource, patch_resource,
     resource_line, resource_lines, sync_resources, sync_resources_from_lines,
 };
-pub(crate) use settle::last_bytes;
+pub use settle::last_bytes;
 pub use settle::{settle, settle_item_without_lease};
 pub use times::no_body;

@@ -141,8 +141,9 @@ fn failed<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal>
     Ok(Ending::Failed { error: last_bytes(&error).to_owned(), retry_in, last })
 }
 
-/// The end of an error text, where the cause stands; it begins with a whole character.
-pub(crate) fn last_bytes(text: &str) -> &str {
+/// The last [`ERROR_BYTES_MAX`](crate::bounds::ERROR_BYTES_MAX) bytes of an error text, from a whole character on: the
+/// cause stands at the end.
+pub fn last_bytes(text: &str) -> &str {
     let mut from = text.len().saturating_sub(ERROR_BYTES_MAX);
     while !text.is_char_boundary(from) {
         from += 1;

@@ -3,12 +3,12 @@
 use rusqlite::{Connection, Row, params};
 use tenure_core::copy::{Cursor, Head, Item, Page, Section};
 use tenure_core::job::JobState;
-use tenure_core::machine::rows::Kind;
-use tenure_core::machine::{StoredJob, copied};
 use tenure_core::names::Namespace;
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 use tenure_engine::copy::{CopyError, Mark, Source, Step};
+use tenure_machine::rows::Kind;
+use tenure_machine::{StoredJob, copied};
 
 use crate::sums::row_sum;
 
@@ -288,7 +288,7 @@ impl Reader<'_> {
     fn holds(
         &self,
         key: &str,
-        seq: tenure_core::machine::Seq,
+        seq: tenure_machine::Seq,
     ) -> Result<Option<tenure_core::copy::Holds>, CopyError> {
         let namespace = Namespace::parse(self.ns).map_err(CopyError::from)?;
         let row = super::write::row(self.conn, &namespace, Kind::Key, key);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension};
 use tenure_core::copy::{Cursor, Head, Item};
-use tenure_core::machine::copied::{self, CopiedRows};
-use tenure_core::machine::rows::Kind;
 use tenure_core::names::Namespace;
 use tenure_engine::copy::{Begun, CopyError, Found, Step, Target};
+use tenure_machine::copied::{self, CopiedRows};
+use tenure_machine::rows::Kind;
 
 use super::{COPIED, CopyFolder, MARK, Marked, Part, fact, marked, put_fact, text_of};
 use crate::commit::{self, Numbers};

@@ -6,14 +6,12 @@
 use std::sync::atomic::Ordering;
 
 use tenure_core::job::JobState;
-use tenure_core::machine::rows::Rows;
-use tenure_core::machine::{
-    Command, Done, LeaseOutcome, PushedOne, Seq, SettledOne, StoredJob, TakerId,
-};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Lease, Push, PushAnswer, Request, Settle};
 use tenure_engine::CallError;
+use tenure_machine::rows::Rows;
+use tenure_machine::{Command, Done, LeaseOutcome, PushedOne, Seq, SettledOne, StoredJob, TakerId};
 
 use super::{State, Waiting};
 use crate::batch::{Answer, Leased, PushedShown, Reply, SettledShown, Shown};

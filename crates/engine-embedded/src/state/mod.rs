@@ -12,10 +12,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tenure_core::machine::{Command, Done, Machine, TakerId};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_engine::CallError;
+use tenure_machine::{Command, Done, Machine, TakerId};
 
 use self::time::Seen;
 use crate::batch::{Answer, Batch, Pending, Reply};

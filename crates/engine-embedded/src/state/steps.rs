@@ -2,9 +2,9 @@
 //!
 //! It must never answer before the rows of the same step are in the batch.
 
-use tenure_core::machine::facts::{Delivery, Grant, Granted};
-use tenure_core::machine::rows::{Kind, RowKey, Rows};
 use tenure_core::names::Namespace;
+use tenure_machine::facts::{Delivery, Grant, Granted};
+use tenure_machine::rows::{Kind, RowKey, Rows};
 
 use super::{State, Waiting};
 use crate::batch::{Answer, Leased};

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tenure_core::job::{JobState, NewJob, Retry};
 use tenure_core::lease::Ending;
-use tenure_core::machine::Config;
 use tenure_core::names::{JobRef, Namespace};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::time::Span;
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Embedded, Options};
+use tenure_machine::Config;
 use tenure_testkit::{TempDir, TestClock};
 
 use crate::calls::*;

@@ -1,4 +1,4 @@
-//! Jobs in replies, shown exactly as `tenure_core::machine::StoredJob::view` shows them.
+//! Jobs in replies, shown exactly as `tenure_machine::StoredJob::view` shows them.
 
 use serde::Deserialize;
 use tenure_core::job::{

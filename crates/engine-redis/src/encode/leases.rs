@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tenure_core::bounds::ERROR_BYTES_MAX;
+use tenure_core::decode::last_bytes;
 use tenure_core::lease::{
     Ending, ExtendItem, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
 };
@@ -261,15 +261,6 @@ pub(crate) struct SettleArg<'a> {
     /// What it claims if the store knows nothing of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     c: Option<ClaimArg<'a>>,
-}
-
-/// The end of a text, since that is where the cause stands.
-fn last_bytes(text: &str) -> &str {
-    let mut from = text.len().saturating_sub(ERROR_BYTES_MAX);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    &text[from..]
 }
 
 impl<'a> SettleArg<'a> {

@@ -222,7 +222,7 @@ impl Program<'_> {
     fn note_fences(&self, told: &str) {
         let mut fences = self.fences.lock().expect("nobody panics with it");
         for text in told.split(['"', '\\']) {
-            if let Some((fence, _)) = tenure_core::machine::parse_lease_id(text) {
+            if let Some((fence, _)) = tenure_machine::parse_lease_id(text) {
                 fences.insert(fence, text.to_owned());
             }
         }
@@ -242,7 +242,7 @@ impl Program<'_> {
             let of_machine = match self.fences.lock().expect("nobody panics with it").get(&fence) {
                 // With a job or without one, as there.
                 Some(id) if id.ends_with("-0") == (row == 0) => id.clone(),
-                _ => tenure_core::machine::lease_id(fence, row),
+                _ => tenure_machine::lease_id(fence, row),
             };
             let known = ids.entry(of_machine.clone()).or_insert_with(|| text.to_owned());
             if known != text {

@@ -5,9 +5,8 @@
 use std::sync::Arc;
 
 use tenure::url::StoreUrl;
-use tenure_core::machine;
 use tenure_engine::Engine;
-use tenure_engine_embedded::{Durability, Embedded, Fatal, Location, Options};
+use tenure_engine_embedded::{Config, Durability, Embedded, Fatal, Location, Options};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
 use tokio::sync::watch;
@@ -69,13 +68,13 @@ impl Place {
                 return Ok(Opened::Redis(Arc::new(on_redis::open_with(options)?)));
             }
         };
-        let usual = machine::Config::default();
+        let usual = Config::default();
         let options = Options {
             durability: match args.durability {
                 DurabilityArg::Always => Durability::Always,
                 DurabilityArg::Everysec => Durability::Everysec,
             },
-            config: machine::Config {
+            config: Config {
                 patience: args.patience.unwrap_or(usual.patience),
                 retain_bytes: args.retain_bytes.unwrap_or(usual.retain_bytes),
             },

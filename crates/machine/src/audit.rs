@@ -1,0 +1,367 @@
+//! audit: everything that is cached is computed anew from what is held, and compared. It only reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::doors::Fit;
+use super::order::rank_of;
+use super::state::{CALLERS, DoorKey, Entry, Place, Slot, Space, Stand};
+use tenure_core::requests::Audit;
+use tenure_core::settings::ResourceState;
+use tenure_core::time::Moment;
+
+/// Faults told in one answer; the first is what matters.
+const FAULTS_SHOWN: usize = 100;
+
+/// What a pool caches of its resources.
+#[derive(Default)]
+struct PoolSums {
+    leased: u64,
+    cooling: u64,
+    banned: u64,
+    free: BTreeSet<(u64, Slot)>,
+}
+
+struct Findings(Audit);
+
+impl Findings {
+    fn check(&mut self, right: bool, fault: impl FnOnce() -> String) {
+        self.0.checked += 1;
+        if !right && self.0.faults.len() < FAULTS_SHOWN {
+            self.0.faults.push(fault());
+        }
+    }
+}
+
+impl Space {
+    /// Compares what is cached with what is held.
+    pub fn audit(&self, now: Moment) -> Audit {
+        let mut found = Findings(Audit::default());
+        self.audit_leases(&mut found);
+        self.audit_jobs(&mut found);
+        self.audit_lanes(&mut found);
+        self.audit_doors(&mut found, now);
+        self.audit_pools(&mut found, now);
+        found.0.ok = found.0.faults.is_empty();
+        found.0
+    }
+
+    fn audit_leases(&self, found: &mut Findings) {
+        let mut in_use: BTreeMap<Slot, (u64, BTreeSet<u64>)> = BTreeMap::new();
+        let mut held: BTreeMap<Slot, Vec<u64>> = BTreeMap::new();
+        for (fence, lease) in &self.leases {
+            found.check(lease.fence == *fence && *fence <= self.fence, || {
+                format!("the fence {fence} is above the namespace's")
+            });
+            for limit in &lease.limits {
+                let sum = in_use.entry(limit.limit).or_default();
+                sum.0 += u64::from(limit.weight);
+                sum.1.insert(*fence);
+            }
+            for resource in &lease.resources {
+                held.entry(resource.resource).or_default().push(*fence);
+            }
+            if let Some(slot) = lease.job {
+                let job = self.jobs.get(slot);
+                found.check(job.is_some_and(|job| job.stand == Stand::Running(*fence)), || {
+                    format!("the lease {fence} holds a job that does not run under it")
+                });
+            }
+        }
+        found.check(self.expiries.len() == self.leases.len(), || {
+            "leases and their expiries differ in number".to_owned()
+        });
+        for (slot, limit) in self.limits.iter() {
+            let (sum, holders) = in_use.remove(&slot).unwrap_or_default();
+            found.check(limit.in_use == sum && limit.holders == holders, || {
+                format!(
+                    "limit \"{}\": {} in use is cached, {sum} is held",
+                    limit.name, limit.in_use
+                )
+            });
+            let resting: u64 = limit.resting.values().map(|w| u64::from(*w)).sum();
+            found.check(limit.resting_sum == resting, || {
+                format!("limit \"{}\": resting permits differ", limit.name)
+            });
+        }
+        found.check(in_use.is_empty(), || "a lease holds a limit that is not there".to_owned());
+        for (slot, resource) in self.resources.iter() {
+            let mut holders = resource.holders.clone();
+            holders.sort_unstable();
+            let held = held.remove(&slot).unwrap_or_default();
+            found.check(holders == held, || {
+                format!("resource \"{}\": holders and leases differ", resource.id)
+            });
+        }
+        found.check(held.is_empty(), || "a lease holds a resource that is not there".to_owned());
+    }
+
+    fn audit_jobs(&self, found: &mut Findings) {
+        let mut counts: BTreeMap<Slot, (u64, u64, u64)> = BTreeMap::new();
+        for (slot, job) in self.jobs.iter() {
+            found.check(self.job_by_id(job.id.as_str()) == Some(slot), || {
+                format!("job \"{}\" is not found by its id", job.id)
+            });
+            found.check(self.job_by_seq(job.seq) == Some(slot), || {
+                format!("job \"{}\" is not found by its number", job.id)
+            });
+            let c = counts.entry(self.shapes[job.shape].queue).or_default();
+            match job.stand {
+                Stand::Scheduled => {
+                    c.0 += 1;
+                    found.check(self.due.contains(&(job.run_at, job.seq, slot)), || {
+                        format!("job \"{}\" is scheduled and in no timer", job.id)
+                    });
+                }
+                Stand::Waiting(lane) => {
+                    c.1 += 1;
+                    let there = self.lanes.get(lane).is_some_and(|lane| {
+                        lane.line
+                            .iter()
+                            .any(|(arrival, other)| arrival == job.arrival && other == slot)
+                    });
+                    // A long line is looked through once a job only while lines are short.
+                    let long = self.lanes.get(lane).is_some_and(|l| l.line.len() > 1_000);
+                    found.check(there || long, || format!("job \"{}\" is in no line", job.id));
+                }
+                Stand::Running(fence) => {
+                    c.2 += 1;
+                    let lease = self.leases.get(&fence);
+                    found.check(lease.is_some_and(|lease| lease.job == Some(slot)), || {
+                        format!("job \"{}\" runs under no lease", job.id)
+                    });
+                }
+            }
+            if let Some(unique) = &job.unique
+                && self.holds_key(slot)
+            {
+                let holder = self.keys.get(&unique.key);
+                found.check(holder.is_some_and(|h| h.seq == job.seq && h.by_job), || {
+                    format!("job \"{}\" does not hold its unique key", job.id)
+                });
+            }
+        }
+        for (slot, queue) in self.queues.iter() {
+            if slot == CALLERS {
+                continue;
+            }
+            let (scheduled, waiting, running) = counts.remove(&slot).unwrap_or_default();
+            let c = &queue.counts;
+            found.check((c.scheduled, c.waiting, c.running) == (scheduled, waiting, running), || {
+                format!(
+                    "queue {:?}: counts {c:?} differ from {scheduled} scheduled, {waiting} waiting, \
+                     {running} running",
+                    queue.name
+                )
+            });
+        }
+        let mut holding: hashbrown::HashMap<_, super::state::Holding> = Default::default();
+        for lease in self.leases.values() {
+            let sum = holding.entry(lease.holder.clone()).or_default();
+            sum.leases += 1;
+            sum.suspects += u64::from(lease.job.is_some_and(|slot| self.jobs[slot].lost > 0));
+        }
+        found
+            .check(holding == self.holding, || "what each worker holds is cached wrong".to_owned());
+    }
+
+    fn audit_lanes(&self, found: &mut Findings) {
+        let mut blocked: BTreeMap<Slot, u64> = BTreeMap::new();
+        let mut at_door: BTreeMap<Slot, u64> = BTreeMap::new();
+        let mut in_bundle: BTreeMap<Slot, (u64, BTreeSet<(u64, Slot)>)> = BTreeMap::new();
+        let mut count = |queue: Slot, place: Place, n: u64| {
+            if let Place::Parked(door) | Place::Misfit(door) = place {
+                *blocked.entry(queue).or_default() += n;
+                *at_door.entry(door).or_default() += n;
+            }
+        };
+        let mut waiting: BTreeMap<(Slot, i16), u64> = BTreeMap::new();
+        for (slot, lane) in self.lanes.iter() {
+            let len = lane.line.len() as u64;
+            *waiting.entry((lane.key.queue, rank_of(lane.key.priority))).or_default() += len;
+            count(lane.key.queue, lane.place, len);
+            if lane.place == Place::Open {
+                let bundle = in_bundle.entry(lane.bundle).or_default();
+                bundle.0 += len;
+                if let Some((arrival, _)) = lane.line.first() {
+                    bundle.1.insert((arrival, slot));
+                }
+            }
+            found.check(lane.place == Place::Open || len > 0, || {
+                format!("the empty lane {slot} stands at a door")
+            });
+        }
+        let mut in_group: BTreeMap<Slot, BTreeSet<(u64, Slot)>> = BTreeMap::new();
+        for (slot, bundle) in self.bundles.iter() {
+            let (len, open) = in_bundle.remove(&slot).unwrap_or_default();
+            found.check(bundle.waiting == len && bundle.open == open, || {
+                format!("the bundle {slot} does not hold the lanes that are open")
+            });
+            count(bundle.queue, bundle.place, len);
+            if bundle.place == Place::Open
+                && let Some((arrival, _)) = bundle.open.first()
+            {
+                in_group.entry(bundle.group).or_default().insert((*arrival, slot));
+            }
+        }
+        for (slot, group) in self.groups.iter() {
+            let open = in_group.remove(&slot).unwrap_or_default();
+            found.check(group.open == open, || {
+                format!("the group {slot} does not hold its bundles")
+            });
+            let turns = self.queues[group.queue].priorities.get(&rank_of(group.priority));
+            let key = open.first().map(|first| (group.own, first.0, slot));
+            let there = turns.is_some_and(|turns| match key {
+                Some(key) => turns.open.contains(&key),
+                None => !turns.open.iter().any(|other| other.2 == slot),
+            });
+            found.check(there, || format!("the group {slot} is not in its order"));
+            let most = turns.map_or(0, |turns| turns.top);
+            found.check(group.own <= most.max(turns.map_or(0, |turns| turns.v)), || {
+                format!("the group {slot} finishes after the highest finish of its priority")
+            });
+        }
+        for (slot, queue) in self.queues.iter() {
+            for (rank, turns) in &queue.priorities {
+                let n = waiting.remove(&(slot, *rank)).unwrap_or_default();
+                found.check(turns.waiting == n && (n > 0 || turns.v >= turns.top), || {
+                    format!(
+                        "queue {:?}, priority {}: {} wait is cached, {n} do; V is {} of {}",
+                        queue.name, -rank, turns.waiting, turns.v, turns.top
+                    )
+                });
+                found.check(!turns.has_void() || self.void_turns.contains(&(slot, *rank)), || {
+                    format!("queue {:?}: groups are remembered for nothing", queue.name)
+                });
+            }
+            let n = blocked.remove(&slot).unwrap_or_default();
+            found.check(queue.counts.blocked == n, || {
+                format!(
+                    "queue {:?}: {} blocked is cached, {n} are",
+                    queue.name, queue.counts.blocked
+                )
+            });
+        }
+        for (slot, door) in self.doors.iter() {
+            let n = at_door.remove(&slot).unwrap_or_default();
+            found.check(door.waiting == n, || {
+                format!("the door {slot}: {} waiting is cached, {n} are", door.waiting)
+            });
+        }
+    }
+
+    /// The invariant of rule 5: the first at a door cannot be served, or its queue has one out, or
+    /// the door is pending.
+    fn audit_doors(&self, found: &mut Findings, now: Moment) {
+        for (slot, door) in self.doors.iter() {
+            let name = self.door_name(&door.key);
+            let busy = door.pending && (door.pass > 0 || !door.retry.is_empty());
+            found.check(door.pending == self.pending.contains(&slot), || {
+                format!("the door of \"{name}\" does not know whether it is pending")
+            });
+            for (queue, line) in &door.lines {
+                let entries = line.groups.values().flat_map(|group| group.entries.iter());
+                for (key, entry) in entries.chain(&line.marked) {
+                    let at = match entry {
+                        Entry::Bundle(b) => self.bundles.get(*b).map(|b| (b.place, b.parked_key)),
+                        Entry::Lane(l) => self.lanes.get(*l).map(|l| (l.place, l.parked_key)),
+                        Entry::Queue(_) => None,
+                    };
+                    found.check(at == Some((Place::Parked(slot), *key)), || {
+                        format!("{entry:?} under {key} at the door of \"{name}\" is {at:?}")
+                    });
+                }
+                if let Some(out) = line.out {
+                    found.check(self.is_out(out, slot), || {
+                        format!("the door of \"{name}\" waits for one that is not out")
+                    });
+                    continue;
+                }
+                if busy || self.families.iter().any(|(family, _)| name.starts_with(family.as_str()))
+                {
+                    continue;
+                }
+                let whole = line.whole.then_some(Entry::Queue(*queue));
+                let marked = line.marked.first().map(|first| first.1);
+                let first = line.first();
+                for entry in whole.into_iter().chain(marked).chain(first) {
+                    let fit = self.entry_fits(slot, entry, now);
+                    // Time opens a door by its timer, at the next tick.
+                    let by_timer = door.timer.is_some_and(|at| at <= now)
+                        || self.limit_timer_due(&door.key, now);
+                    found.check(!matches!(fit, Fit::Yes) || by_timer, || {
+                        format!(
+                            "{entry:?} stands at the door of \"{name}\", which could serve it; timer \
+                             {:?}, now {now:?}, {} steps left of its pass",
+                            door.timer, door.pass
+                        )
+                    });
+                }
+            }
+        }
+        for slot in &self.pending {
+            found.check(self.doors.get(*slot).is_some(), || {
+                "a door that is not there is pending".to_owned()
+            });
+        }
+        for (at, lane) in self.lanes.iter() {
+            if let Some(door) = lane.out {
+                let line = self.doors.get(door).and_then(|d| d.lines.get(&lane.key.queue));
+                found.check(line.is_some_and(|line| line.out == Some(Entry::Lane(at))), || {
+                    format!("the lane {at} is out for a door that does not know it")
+                });
+            }
+        }
+    }
+
+    fn limit_timer_due(&self, key: &DoorKey, now: Moment) -> bool {
+        match key {
+            DoorKey::Limit(limit) => self.limits[*limit].timer.is_some_and(|at| at <= now),
+            DoorKey::Pool(..) => false,
+        }
+    }
+
+    fn is_out(&self, entry: Entry, door: Slot) -> bool {
+        match entry {
+            Entry::Bundle(bundle) => self.bundles.get(bundle).is_some_and(|b| b.out == Some(door)),
+            Entry::Lane(lane) => self.lanes.get(lane).is_some_and(|l| l.out == Some(door)),
+            Entry::Queue(queue) => self.queues.get(queue).is_some_and(|q| q.out == Some(door)),
+        }
+    }
+
+    fn audit_pools(&self, found: &mut Findings, now: Moment) {
+        let mut sums: BTreeMap<Slot, PoolSums> = BTreeMap::new();
+        for (slot, r) in self.resources.iter() {
+            let sum = sums.entry(r.pool).or_default();
+            sum.leased += u64::from(!r.holders.is_empty());
+            sum.cooling += u64::from(r.state == ResourceState::Cooling);
+            sum.banned += u64::from(r.state == ResourceState::Banned);
+            found.check(r.holders.len() <= r.slots as usize || self.shrunk(r), || {
+                format!("resource \"{}\" has more holders than slots", r.id)
+            });
+            let free = r.state == ResourceState::Available
+                && !r.retiring
+                && r.kept_for.is_none()
+                && r.holders.len() < r.slots as usize
+                && self.pools[r.pool].settings.is_some();
+            let paced = r.paced_until > now || r.timer.is_some_and(|at| at <= now);
+            found.check(r.free.is_some() == free || paced, || {
+                format!("resource \"{}\" is free: {free}, in the sets: {}", r.id, r.free.is_some())
+            });
+            if let Some(key) = r.free {
+                sum.free.insert((key, slot));
+            }
+        }
+        for (slot, p) in self.pools.iter() {
+            let sums = sums.remove(&slot).unwrap_or_default();
+            let same = (p.leased, p.cooling, p.banned) == (sums.leased, sums.cooling, sums.banned)
+                && p.free == sums.free;
+            found
+                .check(same, || format!("pool \"{}\": its sums differ from its resources", p.name));
+        }
+    }
+
+    /// Fewer slots than before evict nobody, they drain.
+    fn shrunk(&self, r: &super::state::Resource) -> bool {
+        r.holders.len() > r.slots as usize && r.free.is_none()
+    }
+}

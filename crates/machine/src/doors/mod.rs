@@ -1,0 +1,199 @@
+//! Doors: where what lacks a need stands, in order, and how an event opens them.
+//!
+//! The invariant that the rest depends on: the first entry of a queue at a door cannot be served,
+//! or that queue has an entry out for this door, or the door is pending. Every event by which a
+//! door may serve more goes through [`Space::door_due`]; nothing else opens a door, and no call
+//! does more than a bounded number of steps.
+
+mod parking;
+mod passes;
+
+use super::mutant::{Mutant, forgets};
+use super::state::{Door, DoorKey, Entry, HeadWait, HeldNeed, Slot, Space, Which};
+use tenure_core::time::Moment;
+
+/// Whether a need can be served now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fit {
+    /// It can.
+    Yes,
+    /// It cannot; by time alone it may at this moment, if that can be said.
+    No(Option<Moment>),
+    /// It never can as the settings are.
+    Never,
+}
+
+impl Space {
+    /// The door of a need.
+    pub(crate) fn door_key(need: &HeldNeed) -> DoorKey {
+        match need {
+            HeldNeed::Limit { limit, .. } => DoorKey::Limit(*limit),
+            HeldNeed::Pool { pool, which, .. } => DoorKey::Pool(*pool, which.clone()),
+        }
+    }
+
+    pub(crate) fn find_door(&self, key: &DoorKey) -> Option<Slot> {
+        match key {
+            DoorKey::Limit(limit) => self.limits[*limit].door,
+            DoorKey::Pool(pool, which) => self.pools[*pool].doors.get(which).copied(),
+        }
+    }
+
+    fn door_for(&mut self, key: DoorKey) -> Slot {
+        if let Some(door) = self.find_door(&key) {
+            return door;
+        }
+        let door = self.doors.insert(Door {
+            key: key.clone(),
+            lines: Default::default(),
+            pass: 0,
+            cursor: None,
+            pending: false,
+            timer: None,
+            misfits: Default::default(),
+            retry: Default::default(),
+            waiting: 0,
+        });
+        match key {
+            DoorKey::Limit(limit) => self.limits[limit].door = Some(door),
+            DoorKey::Pool(pool, which) => {
+                self.pools[pool].doors.insert(which, door);
+            }
+        }
+        door
+    }
+
+    /// Drops what nobody stands at.
+    fn tidy_door(&mut self, door: Slot, queue: Slot) {
+        let d = &mut self.doors[door];
+        if let Some(line) = d.lines.get(&queue)
+            && line.is_empty()
+            && line.out.is_none()
+            && line.waiting == 0
+        {
+            d.lines.remove(&queue);
+        }
+        if !d.lines.is_empty() || !d.misfits.is_empty() || !d.retry.is_empty() || d.pending {
+            return;
+        }
+        if let Some(timer) = d.timer {
+            self.door_timers.clear(timer, door);
+        }
+        if let Some(d) = self.doors.remove(door) {
+            match d.key {
+                DoorKey::Limit(limit) => {
+                    self.limits[limit].door = None;
+                    self.drop_limit_if_idle(limit);
+                }
+                DoorKey::Pool(pool, which) => {
+                    self.pools[pool].doors.remove(&which);
+                    self.drop_pool_if_idle(pool);
+                }
+            }
+        }
+    }
+
+    /// This door may serve more than before: lengthens its pass to a whole lap from where it is.
+    /// It never starts one again from the front, or the queues behind would be forgotten.
+    pub(crate) fn door_due(&mut self, door: Slot) {
+        let d = &mut self.doors[door];
+        if d.lines.is_empty() && d.retry.is_empty() {
+            return;
+        }
+        d.pass = d.lines.len();
+        if forgets(Mutant::PassStartsAgain) {
+            d.cursor = None;
+        }
+        if !d.pending {
+            d.pending = true;
+            self.pending.push_back(door);
+        }
+    }
+
+    /// The settings behind a door changed: what could never fit may fit now. They are tried again
+    /// one by one, as steps of what is pending.
+    pub(crate) fn retry_misfits(&mut self, door: Slot) {
+        let d = &mut self.doors[door];
+        if d.retry.is_empty() {
+            std::mem::swap(&mut d.retry, &mut d.misfits);
+        } else {
+            let misfits = std::mem::take(&mut d.misfits);
+            d.retry.extend(misfits);
+        }
+        self.door_due(door);
+    }
+
+    /// The doors of a pool, those of these tags and ids only if they are named.
+    pub(crate) fn pool_doors_due(
+        &mut self,
+        pool: Slot,
+        tags: &[tenure_core::names::Tag],
+        id: &tenure_core::names::ResourceId,
+    ) {
+        let doors = &self.pools[pool].doors;
+        let mut due: Vec<Slot> = Vec::with_capacity(2 + tags.len());
+        due.extend(doors.get(&Which::Any));
+        if doors.len() > due.len() {
+            due.extend(tags.iter().filter_map(|tag| doors.get(&Which::Tag(tag.clone()))));
+            due.extend(doors.get(&Which::Id(id.clone())));
+        }
+        for door in due {
+            self.door_due(door);
+        }
+    }
+
+    // ---- Entries ----
+
+    pub(crate) fn entry_queue(&self, entry: Entry) -> Slot {
+        match entry {
+            Entry::Bundle(bundle) => self.bundles[bundle].queue,
+            Entry::Lane(lane) => self.lanes[lane].key.queue,
+            Entry::Queue(queue) => queue,
+        }
+    }
+
+    /// The lane whose head is the first of an entry.
+    pub(crate) fn entry_lane(&self, entry: Entry) -> Option<Slot> {
+        match entry {
+            Entry::Bundle(bundle) => self.bundles[bundle].open.first().map(|first| first.1),
+            Entry::Lane(lane) => Some(lane),
+            Entry::Queue(_) => None,
+        }
+    }
+
+    fn entry_group(&self, entry: Entry) -> Slot {
+        match entry {
+            Entry::Bundle(bundle) => self.bundles[bundle].group,
+            Entry::Lane(lane) => self.group_of(lane),
+            Entry::Queue(_) => 0,
+        }
+    }
+
+    fn entry_head(&self, entry: Entry) -> Option<u64> {
+        match entry {
+            Entry::Bundle(bundle) => self.bundles[bundle].open.first().map(|first| first.0),
+            Entry::Lane(lane) => self.head(lane).map(|head| head.0),
+            Entry::Queue(_) => Some(0),
+        }
+    }
+
+    fn is_marked(&self, entry: Entry) -> bool {
+        matches!(entry, Entry::Lane(lane) if self.lanes[lane].marked)
+    }
+
+    fn is_suspect(&self, entry: Entry) -> bool {
+        match entry {
+            Entry::Bundle(bundle) => self.bundles[bundle].suspect,
+            Entry::Lane(lane) => self.lanes[lane].key.suspect,
+            Entry::Queue(_) => false,
+        }
+    }
+
+    fn wait_mut(&mut self, entry: Entry) -> Option<&mut HeadWait> {
+        match entry {
+            Entry::Bundle(bundle) => Some(&mut self.bundles[bundle].wait),
+            Entry::Lane(lane) => Some(&mut self.lanes[lane].wait),
+            Entry::Queue(_) => None,
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Places at a door: who is parked, who leaves, and since when each head stands.
+//!
+//! It keeps the order at a door and says when a door is due. It never opens one to serve: that is
+//! for `passes`.
+
+use crate::facts::{BlockedOn, Fact};
+use crate::mutant::{Mutant, forgets};
+use crate::order::rank_of;
+use crate::state::{CALLERS, DoorKey, DoorLine, Entry, HeadWait, Place, Slot, Space};
+use tenure_core::time::Moment;
+
+impl Space {
+    /// Parks an entry at the door of a need that its head lacks.
+    pub(crate) fn park(&mut self, entry: Entry, key: DoorKey, now: Moment) {
+        let door = self.door_for(key);
+        let head = self.entry_head(entry).unwrap_or(0);
+        self.insert_entry(door, entry, head);
+        match entry {
+            Entry::Bundle(bundle) => {
+                self.place_bundle(bundle, Place::Parked(door));
+                self.outs_stand_again(bundle);
+            }
+            Entry::Lane(lane) => self.place_lane(lane, Place::Parked(door)),
+            Entry::Queue(queue) => self.queues[queue].place = Place::Parked(door),
+        }
+        self.start_wait(entry, head, now);
+        self.arm_door(door, self.entry_queue(entry), now);
+        self.blocked_fact(entry, door);
+    }
+
+    /// Puts an entry aside: as the settings are it can never be served here.
+    pub(crate) fn park_misfit(&mut self, entry: Entry, key: DoorKey) {
+        let door = self.door_for(key);
+        self.doors[door].misfits.insert(entry);
+        match entry {
+            Entry::Bundle(bundle) => {
+                self.place_bundle(bundle, Place::Misfit(door));
+                self.outs_stand_again(bundle);
+            }
+            Entry::Lane(lane) => self.place_lane(lane, Place::Misfit(door)),
+            Entry::Queue(queue) => self.queues[queue].place = Place::Misfit(door),
+        }
+        self.blocked_fact(entry, door);
+    }
+
+    /// Lanes that other doors opened now stand with their bundle: those doors go on. Each such
+    /// lane was opened by a step of its own, so this costs what was paid before.
+    fn outs_stand_again(&mut self, bundle: Slot) {
+        while let Some(lane) = self.bundles[bundle].outs.first().copied() {
+            self.clear_out(Entry::Lane(lane));
+        }
+    }
+
+    fn blocked_fact(&mut self, entry: Entry, door: Slot) {
+        let Some((_, slot)) = self.entry_lane(entry).and_then(|lane| self.head(lane)) else {
+            return;
+        };
+        let job = match self.entry_queue(entry) {
+            CALLERS => None,
+            _ => Some(self.jobs[slot].id.clone()),
+        };
+        let on = match &self.doors[door].key {
+            DoorKey::Limit(limit) => BlockedOn::Limit(self.limits[*limit].name.clone()),
+            DoorKey::Pool(pool, _) => BlockedOn::Pool(self.pools[*pool].name.clone()),
+        };
+        self.out.facts.push(Fact::Blocked { job, on });
+    }
+
+    fn insert_entry(&mut self, door: Slot, entry: Entry, head: u64) {
+        let (queue, group, marked) =
+            (self.entry_queue(entry), self.entry_group(entry), self.is_marked(entry));
+        match entry {
+            Entry::Bundle(bundle) => self.bundles[bundle].parked_key = head,
+            Entry::Lane(lane) => self.lanes[lane].parked_key = head,
+            Entry::Queue(_) => {
+                self.doors[door].lines.entry(queue).or_default().whole = true;
+                return;
+            }
+        }
+        let g = &self.groups[group];
+        let rank = rank_of(g.priority);
+        let v = self.queues[queue].priorities.get(&rank).map_or(0, |turns| turns.v);
+        let tag = g.own.max(v);
+        let line = self.doors[door].lines.entry(queue).or_default();
+        if marked {
+            line.marked.insert((head, entry));
+            return;
+        }
+        let at_door = line.groups.entry(group).or_default();
+        // A group's time at a door is that of its last arrival there: what it is granted
+        // elsewhere does not move those who stand, since that would be no event of this door.
+        at_door.tag = at_door.tag.max(tag);
+        at_door.entries.insert((head, entry));
+        reorder(line, group, rank);
+    }
+
+    fn remove_entry(&mut self, door: Slot, entry: Entry, head: u64) {
+        let (queue, group) = (self.entry_queue(entry), self.entry_group(entry));
+        let rank = match entry {
+            Entry::Queue(_) => 0,
+            _ => rank_of(self.groups[group].priority),
+        };
+        let Some(line) = self.doors[door].lines.get_mut(&queue) else { return };
+        if let Entry::Queue(_) = entry {
+            line.whole = false;
+        } else if !line.marked.remove(&(head, entry))
+            && let Some(at_door) = line.groups.get_mut(&group)
+        {
+            at_door.entries.remove(&(head, entry));
+            reorder(line, group, rank);
+        }
+    }
+
+    /// Takes an entry away from its door and opens it. The door is due, since its first may be
+    /// another now; `tidy` follows when nothing is out.
+    pub(crate) fn unpark(&mut self, entry: Entry) -> Option<Slot> {
+        let (place, head) = match entry {
+            Entry::Bundle(bundle) => (self.bundles[bundle].place, self.bundles[bundle].parked_key),
+            Entry::Lane(lane) => (self.lanes[lane].place, self.lanes[lane].parked_key),
+            Entry::Queue(queue) => (self.queues[queue].place, 0),
+        };
+        let door = match place {
+            Place::Open => return None,
+            Place::Parked(door) => {
+                self.remove_entry(door, entry, head);
+                door
+            }
+            Place::Misfit(door) => {
+                self.doors[door].misfits.remove(&entry);
+                self.doors[door].retry.remove(&entry);
+                door
+            }
+        };
+        self.stop_wait(entry);
+        match entry {
+            Entry::Bundle(bundle) => self.place_bundle(bundle, Place::Open),
+            Entry::Lane(lane) => self.place_lane(lane, Place::Open),
+            Entry::Queue(queue) => {
+                self.queues[queue].place = Place::Open;
+                self.touched.insert(queue);
+            }
+        }
+        Some(door)
+    }
+
+    /// As [`Space::unpark`], for good: the door goes on to the next.
+    pub(crate) fn leave_door(&mut self, entry: Entry) {
+        let queue = self.entry_queue(entry);
+        if let Some(door) = self.unpark(entry) {
+            if !forgets(Mutant::HeadGoneIsNoEvent) {
+                self.door_due(door);
+            }
+            self.tidy_door(door, queue);
+        }
+    }
+
+    /// What a lane's new head, new length or end means for where it stands.
+    pub(crate) fn lane_changed(&mut self, lane: Slot, now: Moment) {
+        let head = self.head(lane).map(|head| head.0);
+        if self.lanes[lane].marked && self.marks.get(&lane).map(|mark| mark.head) != head {
+            self.drop_mark(lane, now);
+        }
+        match (self.lanes[lane].place, head) {
+            (Place::Open, _) => self.order_lane(lane),
+            (_, None) => self.leave_door(Entry::Lane(lane)),
+            (Place::Parked(door), Some(head)) if head != self.lanes[lane].parked_key => {
+                self.rekey(door, Entry::Lane(lane), head, now);
+            }
+            _ => {}
+        }
+        if head.is_none() {
+            self.clear_out(Entry::Lane(lane));
+        }
+        self.bundle_changed(self.lanes[lane].bundle, now);
+    }
+
+    pub(crate) fn bundle_changed(&mut self, bundle: Slot, now: Moment) {
+        let b = &self.bundles[bundle];
+        let head = b.open.first().map(|first| first.0);
+        match (b.place, head) {
+            (Place::Open, Some(_)) => {}
+            (Place::Open, None) => self.clear_out(Entry::Bundle(bundle)),
+            (_, None) => self.leave_door(Entry::Bundle(bundle)),
+            (Place::Parked(door), Some(head)) if head != b.parked_key => {
+                self.rekey(door, Entry::Bundle(bundle), head, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn rekey(&mut self, door: Slot, entry: Entry, head: u64, now: Moment) {
+        let old = match entry {
+            Entry::Bundle(bundle) => self.bundles[bundle].parked_key,
+            Entry::Lane(lane) => self.lanes[lane].parked_key,
+            Entry::Queue(_) => return,
+        };
+        self.remove_entry(door, entry, old);
+        self.insert_entry(door, entry, head);
+        self.start_wait(entry, head, now);
+        self.door_due(door);
+    }
+
+    /// An entry that was out is tried, or is empty: its queue stands at the door again.
+    pub(crate) fn clear_out(&mut self, entry: Entry) {
+        let out = match entry {
+            Entry::Bundle(bundle) => self.bundles[bundle].out.take(),
+            Entry::Lane(lane) => {
+                let l = &mut self.lanes[lane];
+                self.bundles[l.bundle].outs.remove(&lane);
+                l.out.take()
+            }
+            Entry::Queue(queue) => self.queues[queue].out.take(),
+        };
+        let Some(door) = out else { return };
+        let queue = self.entry_queue(entry);
+        if let Some(line) = self.doors[door].lines.get_mut(&queue) {
+            line.out = None;
+        }
+        if !forgets(Mutant::TriedIsNoEvent) {
+            self.door_due(door);
+        }
+        self.tidy_door(door, queue);
+    }
+
+    // ---- Patience ----
+
+    fn start_wait(&mut self, entry: Entry, head: u64, now: Moment) {
+        self.stop_wait(entry);
+        // The head may have stood elsewhere before, as a lane in a bundle or the other way.
+        let known = match entry {
+            Entry::Bundle(bundle) => {
+                let b = &self.bundles[bundle];
+                let first = b.open.first().map(|first| self.lanes[first.1].wait);
+                [Some(b.wait), first]
+            }
+            Entry::Lane(lane) => {
+                let l = &self.lanes[lane];
+                [Some(l.wait), Some(self.bundles[l.bundle].wait)]
+            }
+            Entry::Queue(_) => return,
+        };
+        let since = known
+            .into_iter()
+            .flatten()
+            .find(|wait| wait.head == head && wait.since > Moment::ZERO)
+            .map_or(now, |wait| wait.since);
+        let try_at = since.plus(self.patience).max(now);
+        if let Some(wait) = self.wait_mut(entry) {
+            *wait = HeadWait { head, since, try_at: Some(try_at) };
+        }
+        self.impatient.insert((try_at, entry));
+    }
+
+    /// Takes an entry out of the list of those who lose patience; what is known of its head stays.
+    pub(crate) fn stop_wait(&mut self, entry: Entry) {
+        if let Some(try_at) = self.wait_mut(entry).and_then(|wait| wait.try_at.take()) {
+            self.impatient.remove(&(try_at, entry));
+        }
+    }
+
+    /// Tries an entry for a reservation later again.
+    pub(crate) fn wait_on(&mut self, entry: Entry, try_at: Moment) {
+        self.stop_wait(entry);
+        if let Some(wait) = self.wait_mut(entry) {
+            wait.try_at = Some(try_at);
+            self.impatient.insert((try_at, entry));
+        }
+    }
+
+    /// A lane that reserves is first at its door; one that does no more stands in its order again.
+    pub(crate) fn move_marked(&mut self, lane: Slot, set: impl FnOnce(&mut Self)) {
+        let (place, head) = (self.lanes[lane].place, self.lanes[lane].parked_key);
+        match place {
+            Place::Parked(door) => {
+                self.remove_entry(door, Entry::Lane(lane), head);
+                set(self);
+                self.insert_entry(door, Entry::Lane(lane), head);
+                self.door_due(door);
+            }
+            _ => set(self),
+        }
+    }
+}
+
+/// Puts a group in its place in a queue's order at a door.
+fn reorder(line: &mut DoorLine, group: Slot, rank: i16) {
+    let Some(at_door) = line.groups.get_mut(&group) else { return };
+    if let Some((rank, tag, arrival)) = at_door.ordered.take() {
+        line.order.remove(&(rank, tag, arrival, group));
+    }
+    match at_door.entries.first() {
+        Some((arrival, _)) => {
+            at_door.ordered = Some((rank, at_door.tag, *arrival));
+            line.order.insert((rank, at_door.tag, *arrival, group));
+        }
+        None => {
+            line.groups.remove(&group);
+        }
+    }
+}

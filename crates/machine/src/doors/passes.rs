@@ -1,0 +1,178 @@
+//! Passes: a door that is due tries the first entry of each queue, one bounded step at a time.
+//!
+//! It opens what may be served and never grants: who was opened is tried in the ready order.
+
+use super::Fit;
+use crate::mutant::{Mutant, forgets};
+use crate::order::rank_of;
+use crate::state::{CALLERS, DoorKey, Entry, Place, Slot, Space};
+use tenure_core::time::Moment;
+
+impl Space {
+    /// The first entry of a queue at a door: one that reserves if it can be served, else the
+    /// first in order, since what is beyond a reservation is free for all.
+    pub(crate) fn first_entry(&mut self, door: Slot, queue: Slot, now: Moment) -> Option<Entry> {
+        let line = self.doors[door].lines.get(&queue)?;
+        if line.whole {
+            return Some(Entry::Queue(queue));
+        }
+        let marked = line.marked.first().map(|first| first.1);
+        match marked {
+            Some(entry) if self.entry_fits(door, entry, now) == Fit::Yes => marked,
+            _ => line.first().or(marked),
+        }
+    }
+
+    /// Whether a lane must stand behind others of its own queue at this door.
+    pub(crate) fn must_stand_behind(&mut self, door: Slot, lane: Slot) -> bool {
+        if forgets(Mutant::Barging) {
+            return false;
+        }
+        let queue = self.lanes[lane].key.queue;
+        let own_group = self.group_of(lane);
+        let Some((arrival, _)) = self.head(lane) else { return false };
+        // Lanes that reserve protect their demand by their marks, not by the order.
+        let Some(line) = self.doors[door].lines.get(&queue) else { return false };
+        let Some(first) = line.order.first() else { return false };
+        let of_own_group = line.groups.get(&own_group).and_then(|at_door| at_door.entries.first());
+        if of_own_group.is_some_and(|entry| entry.0 < arrival) {
+            return true;
+        }
+        let g = &self.groups[own_group];
+        let rank = rank_of(g.priority);
+        let v = self.queues[queue].priorities.get(&rank).map_or(0, |turns| turns.v);
+        first.3 != own_group && (first.0, first.1, first.2) < (rank, g.own.max(v), arrival)
+    }
+
+    /// Whether the first entry of a queue could be served at this door now.
+    pub(crate) fn entry_fits(&self, door: Slot, entry: Entry, now: Moment) -> Fit {
+        let key = &self.doors[door].key;
+        let Some(lane) = self.entry_lane(entry) else {
+            return match key {
+                // Its own limit is not set any more: the queue is open.
+                DoorKey::Limit(limit) if !self.is_set(*limit) => Fit::Yes,
+                DoorKey::Limit(limit) => self.limit_fit(*limit, 1, 1, None, now),
+                DoorKey::Pool(..) => Fit::Yes,
+            };
+        };
+        let needs = &self.lanes[lane].key.needs;
+        match needs.iter().find(|need| Space::door_key(need) == *key) {
+            Some(need) => self.need_fit(need, lane, now),
+            // Cannot be: an entry stands at the door of one of its needs. Trying it says so.
+            None => Fit::Yes,
+        }
+    }
+
+    /// Sets the door's timer to the moment when a queue's first entry, or the one that reserves
+    /// beside it, may fit by time alone.
+    pub(crate) fn arm_door(&mut self, door: Slot, queue: Slot, now: Moment) {
+        let Some(line) = self.doors[door].lines.get(&queue) else { return };
+        if line.out.is_some() {
+            return;
+        }
+        let firsts = if line.whole {
+            [Some(Entry::Queue(queue)), None]
+        } else {
+            [line.marked.first().map(|first| first.1), line.first()]
+        };
+        for first in firsts.into_iter().flatten() {
+            match self.entry_fits(door, first, now) {
+                Fit::No(Some(at)) => self.arm_door_at(door, at),
+                Fit::No(None) => {}
+                // It may be served: what made it so has made the door due, or makes it now.
+                Fit::Yes | Fit::Never => self.door_due(door),
+            }
+        }
+    }
+
+    fn arm_door_at(&mut self, door: Slot, at: Moment) {
+        let d = &mut self.doors[door];
+        if d.timer.is_none_or(|timer| at < timer) {
+            if let Some(timer) = d.timer.replace(at) {
+                self.door_timers.clear(timer, door);
+            }
+            self.door_timers.set(at, door);
+        }
+    }
+
+    /// One bounded step of what is pending; `false` if nothing is.
+    pub(crate) fn step_pending(&mut self, now: Moment) -> bool {
+        let Some(door) = self.pending.front().copied() else { return self.step_family() };
+        if let Some(entry) = self.doors[door].retry.first().copied() {
+            let key = self.doors[door].key.clone();
+            self.unpark(entry);
+            self.park(entry, key, now);
+            return true;
+        }
+        let d = &mut self.doors[door];
+        if d.pass == 0 || d.lines.is_empty() {
+            d.pending = false;
+            self.pending.pop_front();
+            self.tidy_door(door, CALLERS);
+            return true;
+        }
+        d.pass -= 1;
+        // The next queue behind the cursor, round and round.
+        let after = d.cursor.and_then(|cursor| {
+            use std::ops::Bound::{Excluded, Unbounded};
+            d.lines.range((Excluded(cursor), Unbounded)).next().map(|(queue, _)| *queue)
+        });
+        let Some(queue) = after.or_else(|| d.lines.keys().next().copied()) else { return true };
+        d.cursor = Some(queue);
+        if d.lines[&queue].out.is_some() {
+            return true;
+        }
+        let Some(entry) = self.first_entry(door, queue, now) else {
+            self.tidy_door_line(door, queue);
+            return true;
+        };
+        match self.entry_fits(door, entry, now) {
+            Fit::No(_) => self.arm_door(door, queue, now),
+            Fit::Never => {
+                let key = self.doors[door].key.clone();
+                self.unpark(entry);
+                self.park_misfit(entry, key);
+                self.door_due(door);
+            }
+            Fit::Yes => {
+                self.unpark(entry);
+                if let Entry::Lane(lane) = entry {
+                    let bundle = self.lanes[lane].bundle;
+                    if self.bundles[bundle].place != Place::Open {
+                        // It lacks a plain need too, and stands there with its bundle: this door
+                        // goes on to the next.
+                        self.bundle_changed(bundle, now);
+                        self.door_due(door);
+                        return true;
+                    }
+                }
+                if self.is_suspect(entry) {
+                    // Some workers may not have it, so the door does not wait for it to be tried.
+                    self.door_due(door);
+                    return true;
+                }
+                if let Entry::Lane(lane) = entry {
+                    self.bundles[self.lanes[lane].bundle].outs.insert(lane);
+                }
+                self.doors[door].lines.entry(queue).or_default().out = Some(entry);
+                match entry {
+                    Entry::Bundle(bundle) => self.bundles[bundle].out = Some(door),
+                    Entry::Lane(lane) => self.lanes[lane].out = Some(door),
+                    Entry::Queue(queue) => self.queues[queue].out = Some(door),
+                }
+                self.touched.insert(queue);
+            }
+        }
+        true
+    }
+
+    fn tidy_door_line(&mut self, door: Slot, queue: Slot) {
+        if let Some(line) = self.doors[door].lines.get(&queue)
+            && line.is_empty()
+            && line.out.is_none()
+            && line.waiting == 0
+        {
+            self.doors[door].lines.remove(&queue);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a machine would still know after a crash, as lines of text: for comparing two machines.
+//!
+//! It only reads, and is never a format: what a store keeps are rows, see `drain`.
+
+use super::state::{Space, Stand};
+use tenure_core::names::JobId;
+use tenure_core::time::Moment;
+
+impl Space {
+    /// Its durable rows as lines of text, each kind in one fixed order.
+    pub(super) fn durable(&self, now: Moment) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut jobs: Vec<(JobId, String)> = self
+            .jobs
+            .iter()
+            .map(|(slot, job)| {
+                let mut life = self.life_of(slot);
+                // Of a lease its end is not a row.
+                life.bytes = 0;
+                (job.id.clone(), format!("{} {:?} {life:?}", self.name, self.state_name(slot)))
+            })
+            .collect();
+        jobs.sort();
+        all.extend(jobs.into_iter().map(|(id, text)| format!("{id} {text}")));
+        for (fence, lease) in &self.leases {
+            all.push(format!("lease {fence} {:?} {:?}", lease.seq, self.stored_lease(*fence)));
+        }
+        for (name, settings) in &self.limit_settings {
+            all.push(format!("setting {name} {settings:?}"));
+        }
+        for (name, slot) in &self.limit_by_name {
+            let l = &self.limits[*slot];
+            if l.in_use > 0
+                || l.resting_sum > 0
+                || l.external > 0
+                || l.paused_until.is_some()
+                || l.tat > now
+            {
+                let tat = l.tat.max(now);
+                all.push(format!(
+                    "limit {name} {} {:?} {} {:?} {tat} {:?}",
+                    l.in_use, l.resting, l.external, l.external_until, l.paused_until
+                ));
+            }
+        }
+        for (name, slot) in &self.queue_by_name {
+            let q = &self.queues[*slot];
+            if !q.hidden {
+                let c = &q.counts;
+                all.push(format!(
+                    "queue {name} {:?} {:?} {:?}",
+                    q.settings,
+                    q.paused_until,
+                    (c.scheduled, c.waiting, c.running, c.succeeded, c.failed, c.cancelled)
+                ));
+            }
+        }
+        for (name, slot) in &self.pool_by_name {
+            let p = &self.pools[*slot];
+            let Some(settings) = &p.settings else { continue };
+            all.push(format!("pool {name} {settings:?} {} {}", p.version, p.generation));
+            for (id, slot) in &p.resources {
+                let r = &self.resources[*slot];
+                let mut holders = r.holders.clone();
+                holders.sort_unstable();
+                all.push(format!(
+                    "resource {id} {:?} {} {:?} {:?} {holders:?} {} {} {:?} {}",
+                    r.tags, r.slots, r.state, r.reason, r.uses, r.used, r.last_used_at, r.retiring
+                ));
+            }
+        }
+        let mut keys: Vec<String> =
+            self.keys.iter().map(|(key, holder)| format!("key {key} {holder:?}")).collect();
+        keys.sort();
+        all.extend(keys);
+        all.push(format!("numbers {} {} {}", self.fence, self.arrival, self.used));
+        all
+    }
+
+    fn state_name(&self, slot: u32) -> &'static str {
+        match self.jobs[slot].stand {
+            Stand::Scheduled => "scheduled",
+            Stand::Waiting(_) => "waiting",
+            Stand::Running(_) => "running",
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! The end of a lease: a settle, a reap, a timeout, a force are one step. Everything it held returns
+//! together, and the job goes where its outcome sends it.
+
+use super::facts::Fact;
+use super::limits::Owes;
+use super::rows::JobEnd;
+use super::state::{Job, LeaseState, PastSettle, Slot, Space, Stand, Stub};
+use tenure_core::bounds::{
+    RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX, UNDELIVERED_MAX,
+};
+use tenure_core::job::{Backoff, EndedJob, JobError, JobState, Outcome, Retry, retain_for};
+use tenure_core::lease::Fence;
+use tenure_core::names::JobId;
+use tenure_core::secret::Json;
+use tenure_core::settings::ResourceState;
+use tenure_core::time::{Moment, Span};
+
+/// Why and how a lease ends.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum End {
+    Succeeded {
+        result: Option<Json>,
+    },
+    Failed {
+        error: String,
+        retry_in: Option<Span>,
+        last: bool,
+    },
+    Snoozed {
+        until: Moment,
+        wait: Span,
+    },
+    Released,
+    /// Its holder stopped heartbeating.
+    Lost,
+    /// Its deadline passed.
+    TimedOut,
+    /// Taken back by hand: as a reap, but counted nowhere.
+    Forced,
+    /// Reaped without any extend, although its worker was heard of late in its ttl: its grant was
+    /// never received. It is no settle, so it costs no attempt and clears no `lost`; every third in
+    /// a row costs one.
+    Unheard,
+    /// Nobody received it: as if it had not been granted, but for the quarantine.
+    Undelivered,
+}
+
+impl End {
+    fn outcome(&self) -> Outcome {
+        match self {
+            End::Succeeded { .. } => Outcome::Succeeded,
+            End::Failed { .. } | End::TimedOut => Outcome::Failed,
+            End::Snoozed { .. } => Outcome::Snoozed,
+            End::Released | End::Unheard | End::Undelivered => Outcome::Released,
+            End::Lost | End::Forced => Outcome::Lost,
+        }
+    }
+    /// The other side may still think that it is held.
+    fn is_unclean(&self) -> bool {
+        matches!(self, End::Lost | End::TimedOut | End::Forced | End::Unheard | End::Undelivered)
+    }
+    fn is_settle(&self) -> bool {
+        matches!(
+            self,
+            End::Succeeded { .. } | End::Failed { .. } | End::Snoozed { .. } | End::Released
+        )
+    }
+}
+
+/// What became of the job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Became {
+    pub state: JobState,
+    pub run_at: Option<Moment>,
+}
+
+impl Space {
+    /// Ends a lease. What it held returns, its job goes on; `None` if it does not live.
+    pub(crate) fn end_lease(
+        &mut self,
+        fence: Fence,
+        end: End,
+        now: Moment,
+    ) -> Option<Option<Became>> {
+        let lease = self.leases.remove(&fence)?;
+        self.expiries.clear(lease.expires_at, fence);
+        if let Some(deadline) = lease.deadline {
+            self.deadlines.clear(deadline, fence);
+        }
+        self.return_needs(&lease, &end, now);
+        let suspect = lease.job.is_some_and(|slot| self.jobs[slot].lost > 0);
+        if let Some(holding) = self.holding.get_mut(&lease.holder) {
+            holding.leases -= 1;
+            holding.suspects -= u64::from(suspect);
+            if holding.leases == 0 {
+                self.holding.remove(&lease.holder);
+            }
+        }
+        let outcome = end.outcome();
+        let Some(slot) = lease.job else {
+            self.drop_lease_row(fence);
+            if end != End::Undelivered {
+                let until = now.plus(Span::from_us(STUB_US));
+                let outcome = if end.is_settle() { Outcome::Released } else { Outcome::Lost };
+                self.stubs.insert(fence, Stub { outcome, until });
+                self.stub_ends.set(until, fence);
+                self.stub_row(fence);
+            }
+            self.out.facts.push(Fact::Ended { fence, job: None, outcome, state: None });
+            return Some(None);
+        };
+        let id = self.jobs[slot].id.clone();
+        let queue = self.shapes[self.jobs[slot].shape].queue;
+        self.queues[queue].counts.running -= 1;
+        if lease.first && matches!(end, End::Unheard | End::Undelivered) {
+            self.undo_start(slot, now);
+        }
+        let became = self.end_run(slot, fence, end, now);
+        self.out.facts.push(Fact::Ended {
+            fence,
+            job: Some(id),
+            outcome,
+            state: Some(became.state),
+        });
+        Some(Some(became))
+    }
+
+    /// Nobody received the grant of a job's first run, so it has not begun. Where another took its key
+    /// meanwhile the job stays one that has begun: it has no claim to the key any more.
+    fn undo_start(&mut self, slot: Slot, now: Moment) {
+        if self.retake_key(slot, now) {
+            self.jobs[slot].started_at = None;
+        }
+    }
+
+    fn return_needs(&mut self, lease: &LeaseState, end: &End, now: Moment) {
+        // A job's `released` gives back untouched; nothing of the gap is owed.
+        let back = matches!(end, End::Released | End::Unheard | End::Undelivered);
+        let owes = Owes { gap: lease.job.is_none() || !back, quarantine: end.is_unclean() };
+        for held in &lease.limits {
+            self.limits[held.limit].holders.remove(&lease.fence);
+            self.return_limit(held.limit, held.weight, owes, now);
+            self.drop_limit_if_idle(held.limit);
+        }
+        for held in &lease.resources {
+            let settings = self.pools[held.pool].settings.unwrap_or_default();
+            let rest = if end.is_unclean() {
+                settings.quarantine.max(settings.cooldown)
+            } else {
+                settings.cooldown
+            };
+            if rest > Span::ZERO {
+                let why = if end.is_unclean() && settings.quarantine >= settings.cooldown {
+                    "quarantine"
+                } else {
+                    "cooldown"
+                };
+                self.cool(held.resource, now.plus(rest), Some(why.to_owned()), now);
+            }
+            self.release_resource(held.resource, lease.fence, now);
+        }
+    }
+
+    fn end_run(&mut self, slot: Slot, fence: Fence, end: End, now: Moment) -> Became {
+        let retry = self.shapes[self.jobs[slot].shape].retry.clone();
+        let job = &mut self.jobs[slot];
+        job.stand = Stand::Scheduled;
+        job.wait = Span::ZERO;
+        let attempt = job.ended + 1;
+        let outcome = end.outcome();
+        let settled = end.is_settle();
+        if settled || end == End::TimedOut {
+            job.lost = 0;
+            job.undelivered = 0;
+        }
+        if !matches!(end, End::Released | End::Unheard | End::Undelivered) {
+            job.released = 0;
+        }
+        let seq = job.seq;
+        let called_off = job.cancel_requested;
+        let mut error = None;
+        let next = match end {
+            End::Succeeded { result } => {
+                job.ended += 1;
+                Next::Finish(JobState::Succeeded, result, None)
+            }
+            End::Failed { error: text, retry_in, last } => {
+                job.ended += 1;
+                error = Some((attempt, text.clone(), Outcome::Failed));
+                let spent = retry.max_attempts > 0 && job.ended >= retry.max_attempts;
+                if last || spent {
+                    Next::Finish(JobState::Failed, None, Some(text))
+                } else {
+                    let wait = retry_in.unwrap_or_else(|| backoff(&retry, &job.id, job.ended));
+                    Next::Later {
+                        run_at: now.plus(wait),
+                        wait,
+                        keeps_place: false,
+                        error: Some(text),
+                    }
+                }
+            }
+            End::TimedOut => {
+                job.ended += 1;
+                let text = "timeout".to_owned();
+                error = Some((attempt, text.clone(), Outcome::Failed));
+                if retry.max_attempts > 0 && job.ended >= retry.max_attempts {
+                    Next::Finish(JobState::Failed, None, Some(text))
+                } else {
+                    let wait = backoff(&retry, &job.id, job.ended);
+                    Next::Later {
+                        run_at: now.plus(wait),
+                        wait,
+                        keeps_place: false,
+                        error: Some(text),
+                    }
+                }
+            }
+            End::Snoozed { until, wait } => {
+                Next::Later { run_at: until, wait, keeps_place: false, error: None }
+            }
+            End::Released => back_again(job, now),
+            End::Unheard => {
+                let text = "the grant was never received".to_owned();
+                error = Some((attempt, text, Outcome::Undelivered));
+                job.undelivered += 1;
+                if job.undelivered >= UNDELIVERED_MAX {
+                    // A supervisor that restarts a worker under its old name looks the same, and must
+                    // not hide a job that kills its workers.
+                    job.undelivered = 0;
+                    one_more_lost(job, &retry, now)
+                } else {
+                    back_again(job, now)
+                }
+            }
+            End::Undelivered | End::Forced => Next::Back,
+            End::Lost => {
+                let text = "the holder stopped heartbeating".to_owned();
+                error = Some((attempt, text, Outcome::Lost));
+                one_more_lost(job, &retry, now)
+            }
+        };
+        if let Some((attempt, error, outcome)) = error {
+            self.out.rows.errors.push((seq, JobError { attempt, at: now, error, outcome }));
+        }
+        // A final failure stands against a cancel, and so does a success; every other end is one.
+        let stands = matches!(next, Next::Finish(JobState::Succeeded, ..))
+            || (matches!(next, Next::Finish(JobState::Failed, ..))
+                && outcome == Outcome::Failed
+                && settled);
+        let next = if called_off && !stands {
+            Next::Finish(JobState::Cancelled, None, None)
+        } else {
+            next
+        };
+        let became = match next {
+            Next::Finish(state, ..) => Became { state, run_at: None },
+            Next::Later { run_at, .. } if run_at > now => {
+                Became { state: JobState::Scheduled, run_at: Some(run_at) }
+            }
+            _ => Became { state: JobState::Ready, run_at: Some(self.jobs[slot].run_at) },
+        };
+        if settled {
+            let past = PastSettle { fence, outcome, state: became.state, run_at: became.run_at };
+            let settles = &mut self.jobs[slot].settles;
+            if settles.len() == SETTLES_KEPT {
+                settles.remove(0);
+            }
+            settles.push(past);
+        }
+        match next {
+            Next::Finish(state, result, error) => self.finish(slot, state, result, error, now),
+            Next::Later { run_at, wait, keeps_place, error } => {
+                let job = &mut self.jobs[slot];
+                job.run_at = run_at;
+                job.wait = wait;
+                job.keeps_place = keeps_place;
+                if let Some(error) = error {
+                    self.out.rows.job(seq).error = Some(Some(error));
+                }
+                self.watch_expiry(slot);
+                if run_at > now {
+                    self.schedule(slot);
+                } else {
+                    self.make_ready(slot, now);
+                }
+            }
+            Next::Back => {
+                self.jobs[slot].keeps_place = true;
+                self.watch_expiry(slot);
+                self.make_ready(slot, now);
+            }
+        }
+        became
+    }
+
+    /// An unfinished job that is not running may expire.
+    pub(crate) fn watch_expiry(&mut self, slot: Slot) {
+        let job = &self.jobs[slot];
+        if let Some(at) = job.expires_at {
+            self.expiring.insert((at, job.seq, slot));
+        }
+    }
+
+    /// The job waits for its `run_at`.
+    pub(crate) fn schedule(&mut self, slot: Slot) {
+        let job = &mut self.jobs[slot];
+        job.stand = Stand::Scheduled;
+        self.due.insert((job.run_at, job.seq, slot));
+        let queue = self.shapes[job.shape].queue;
+        self.queues[queue].counts.scheduled += 1;
+        self.dirty_job(slot);
+    }
+
+    /// The job stands in its lane: at its old place if it keeps it, else as the last to arrive.
+    pub(crate) fn make_ready(&mut self, slot: Slot, now: Moment) {
+        let job = &self.jobs[slot];
+        let arrival =
+            if job.keeps_place && job.arrival > 0 { job.arrival } else { self.next_arrival() };
+        let lane = self.lane_of_job(slot);
+        let job = &mut self.jobs[slot];
+        job.arrival = arrival;
+        job.keeps_place = false;
+        job.wait = Span::ZERO;
+        job.stand = Stand::Waiting(lane);
+        self.dirty_job(slot);
+        self.enter_lane(lane, arrival, slot, now);
+    }
+
+    /// The job leaves the index: from now on only the archive knows it.
+    pub(crate) fn finish(
+        &mut self,
+        slot: Slot,
+        state: JobState,
+        result: Option<Json>,
+        error: Option<String>,
+        now: Moment,
+    ) {
+        let shape = self.jobs[slot].shape;
+        let retain = retain_for(state, self.shapes[shape].retain);
+        let queue = self.shapes[shape].queue;
+        let bytes_of_shape = self.shapes[shape].bytes.clone();
+        let until = now.plus(retain);
+        let bytes = self.jobs[slot].bytes + result.as_ref().map_or(0, |r| r.text().len() as u32);
+        let mut life = self.life_of(slot);
+        life.finished_at = Some(now);
+        life.lease = None;
+        life.bytes = bytes;
+        let job = self.forget_job(slot);
+        self.use_queue(queue, now);
+        let counts = &mut self.queues[queue].counts;
+        match state {
+            JobState::Succeeded => counts.succeeded += 1,
+            JobState::Failed => counts.failed += 1,
+            _ => counts.cancelled += 1,
+        }
+        self.out.ended.insert(job.id.clone(), job.seq);
+        let change = self.out.rows.job(job.seq);
+        change.state = Some(state);
+        change.life = Some(life.encode());
+        let (namespace, id) = (self.name.clone(), job.id.clone());
+        change.end = Some(JobEnd { namespace, id, shape: bytes_of_shape, until, bytes, result });
+        match error {
+            Some(error) => change.error = Some(Some(error)),
+            None if state == JobState::Succeeded => change.error = Some(None),
+            None => {}
+        }
+        self.purge_at = Some(self.purge_at.map_or(until, |at| at.min(until)));
+        self.out.archived.push((state, u64::from(bytes)));
+        if let Some(unique) = job.unique {
+            let queue = self.queues[queue].name.clone();
+            let created_at = job.created_at;
+            let ended = queue.map(|queue| EndedJob { queue, state, created_at, finished_at: now });
+            self.end_key(&unique.key, job.seq, ended, now);
+        }
+    }
+
+    /// Takes a job out of every index but its lane, which it has left. Its row is its end's work.
+    pub(crate) fn forget_job(&mut self, slot: Slot) -> Job {
+        let Some(job) = self.jobs.remove(slot) else { panic!("a job ended twice") };
+        self.unindex_job(slot, &job);
+        if let Some(at) = job.expires_at {
+            self.expiring.remove(&(at, job.seq, slot));
+        }
+        self.release_shape(job.shape);
+        job
+    }
+
+    /// What the holder says of a resource it gives back, before it is given back.
+    pub(crate) fn judge(
+        &mut self,
+        resource: Slot,
+        verdict: &tenure_core::lease::Verdict,
+        now: Moment,
+    ) {
+        match verdict {
+            tenure_core::lease::Verdict::Ok => {}
+            tenure_core::lease::Verdict::Cool(later) => {
+                self.cool(
+                    resource,
+                    later.moment(now),
+                    Some("cooled by its holder".to_owned()),
+                    now,
+                );
+            }
+            tenure_core::lease::Verdict::Ban { reason } => {
+                self.ban(
+                    resource,
+                    reason.clone().or_else(|| Some("banned by its holder".to_owned())),
+                    now,
+                );
+            }
+        }
+        debug_assert!(matches!(
+            self.resources[resource].state,
+            ResourceState::Available | ResourceState::Cooling | ResourceState::Banned
+        ));
+    }
+}
+
+enum Next {
+    Finish(JobState, Option<Json>, Option<String>),
+    Later { run_at: Moment, wait: Span, keeps_place: bool, error: Option<String> },
+    Back,
+}
+
+/// Given back: at once the first time, a second later when it was given back before.
+fn back_again(job: &mut Job, now: Moment) -> Next {
+    job.released += 1;
+    if job.released < 2 {
+        return Next::Back;
+    }
+    let wait = Span::from_us(RELEASE_AGAIN_US);
+    Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
+}
+
+/// Lost once more: a suspect that waits longer each time, or poison.
+fn one_more_lost(job: &mut Job, retry: &Retry, now: Moment) -> Next {
+    job.lost += 1;
+    if retry.max_lost > 0 && job.lost >= retry.max_lost {
+        return Next::Finish(JobState::Failed, None, Some("poison".to_owned()));
+    }
+    let wait = Span::from_us((SECOND_US << job.lost.min(32)).min(SUSPECT_US_MAX));
+    Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
+}
+
+/// The wait after attempt `attempt` (from 1) failed. Jitter is no randomness: it is spread by the
+/// job's id and the attempt, so that a repeat comes to the same moment.
+pub(crate) fn backoff(retry: &Retry, id: &JobId, attempt: u32) -> Span {
+    let (wait, jitter) = match &retry.backoff {
+        Backoff::Exponential { base, max, jitter } => {
+            let doubled = match attempt.saturating_sub(1) {
+                shift @ 0..=62 => base.us().saturating_mul(1 << shift),
+                _ if base.us() == 0 => 0,
+                _ => u64::MAX,
+            };
+            (doubled.min(max.us()), *jitter)
+        }
+        Backoff::Fixed { base, jitter } => (base.us(), *jitter),
+        Backoff::List { delays, jitter } => {
+            let at = (attempt.saturating_sub(1) as usize).min(delays.len().saturating_sub(1));
+            (delays.get(at).map_or(0, |delay| delay.us()), *jitter)
+        }
+    };
+    if !jitter {
+        return Span::from_us(wait);
+    }
+    let half = wait / 2;
+    let spread = u128::from(wait - half) * u128::from(sha1_head(id, attempt));
+    Span::from_us(half + (spread >> 32) as u64)
+}
+
+/// First 32 bits of SHA-1 over id and attempt: a function that Redis has too.
+fn sha1_head(id: &JobId, attempt: u32) -> u32 {
+    use sha1::{Digest, Sha1};
+    let digest = Sha1::digest(format!("{id}:{attempt}").as_bytes());
+    u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
+}

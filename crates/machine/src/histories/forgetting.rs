@@ -1,0 +1,192 @@
+//! What is forgotten when nobody needs it any more, told step by step: groups, queues, namespaces.
+
+use super::store::Store;
+use crate::rows::Kind;
+use crate::{Command, Config, Done, LeaseOutcome, Machine};
+use tenure_core::job::NewJob;
+use tenure_core::lease::{Ending, SettleItem};
+use tenure_core::names::{Group, JobId, Namespace, QueueName};
+use tenure_core::requests::{
+    DeleteQueue, GetQueue, GetStats, Lease, ListQueues, Page, Push, PushAnswer, Settle,
+};
+use tenure_core::time::{Moment, Span};
+
+/// More than one step forgets, and more than one tick.
+const GROUPS: usize = 1_000;
+
+pub(super) struct World {
+    machine: Machine,
+    store: Store,
+    now: Moment,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let now = Moment::from_us(1_700_000_000_000_000);
+        World { machine: Machine::new(Config::default()), store: Store::default(), now }
+    }
+
+    pub(super) fn apply(&mut self, command: Command) -> Done {
+        let done = self.machine.apply(&Namespace::main(), command, self.now, &self.store);
+        self.store.write(self.machine.drain().rows);
+        done.expect("nothing is refused here")
+    }
+
+    fn ticks(&mut self) -> usize {
+        for n in 0..10_000 {
+            if self.machine.next_due().is_none_or(|due| due > self.now) {
+                return n;
+            }
+            self.machine.tick(self.now, Span::ZERO, &self.store);
+            self.store.write(self.machine.drain().rows);
+        }
+        panic!("something is due for ever");
+    }
+
+    fn push(&mut self, n: usize) {
+        let mut job = NewJob::new(queue());
+        job.id = Some(JobId::parse(&format!("j{n}")).unwrap());
+        job.group = Some(Group::parse(&format!("g{n}")).unwrap());
+        job.retain = Some(Span::ZERO);
+        let push = Push { jobs: vec![job], answer: PushAnswer::Ids };
+        self.apply(Command::Request(push.into()));
+    }
+
+    fn run(&mut self, count: usize) {
+        for n in 0..count {
+            let ask = Command::Lease(Box::new(Lease::jobs(vec![queue()], 1)), 1 + n as u64);
+            let done = self.apply(ask);
+            let Done::Lease(LeaseOutcome::Now(granted)) = done else { panic!("{done:?}") };
+            let lease = granted.grants[0].lease.lease.clone().unwrap();
+            let ending = Ending::Succeeded { result: None };
+            let item =
+                SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
+            self.apply(Command::Request(Settle { settle: vec![item] }.into()));
+        }
+    }
+
+    /// Groups that are remembered, and their rows on the disk.
+    fn groups(&self) -> (usize, usize) {
+        let groups = self.machine.spaces.values().map(|space| space.groups.iter().count()).sum();
+        (groups, self.store.count(Kind::Turn))
+    }
+
+    fn reopen(&mut self) {
+        self.machine = self.store.open(Config::default(), self.now);
+    }
+}
+
+fn queue() -> QueueName {
+    QueueName::parse("q").unwrap()
+}
+
+#[test]
+fn groups_with_one_job_each_are_forgotten_when_nobody_waits() {
+    let mut world = World::new();
+    for n in 0..GROUPS {
+        world.push(n);
+    }
+    world.run(GROUPS - 1);
+    assert!(world.groups().0 >= GROUPS - 1, "one still waits: their turns count");
+    world.run(1);
+    let at_once = GROUPS - world.groups().0;
+    assert!(at_once < 200, "one step forgot {at_once}");
+    let ticks = world.ticks();
+    assert_eq!(world.groups(), (0, 0), "after {ticks} ticks");
+    assert!(ticks > 1, "one tick forgot them all");
+}
+
+#[test]
+fn a_start_forgets_groups_that_only_a_crash_kept() {
+    let mut world = World::new();
+    for n in 0..GROUPS {
+        world.push(n);
+    }
+    world.run(GROUPS);
+    assert!(world.groups().1 > 0, "no tick came before the crash");
+    world.reopen();
+    world.ticks();
+    assert_eq!(world.groups(), (0, 0));
+}
+
+#[test]
+fn a_deleted_queue_does_not_come_back_with_its_groups() {
+    let mut world = World::new();
+    for n in 0..GROUPS {
+        world.push(n);
+    }
+    world.run(GROUPS);
+    world.now = world.now.plus(Span::from_s(1));
+    // Finished jobs go with the first tick; so many groups do not.
+    world.machine.tick(world.now, Span::ZERO, &world.store);
+    world.store.write(world.machine.drain().rows);
+    let before = world.groups();
+    world.apply(Command::Request(DeleteQueue { queue: queue() }.into()));
+    assert!(before.1 == 0 || world.groups().1 > 0, "one call forgot {}", before.1);
+    world.reopen();
+    assert_eq!(world.queues(), 0, "right after the start");
+    world.ticks();
+    assert_eq!((world.groups(), world.queues()), ((0, 0), 0));
+}
+
+impl World {
+    /// Queues that a list shows.
+    fn queues(&self) -> usize {
+        let spaces = self.machine.spaces.values();
+        spaces.flat_map(|space| space.queues.iter()).filter(|(_, q)| !q.hidden).count()
+    }
+}
+
+// ---- Queues and namespaces that were used once ----
+
+const DAY: u64 = 86_400;
+
+#[test]
+fn a_call_that_only_asks_makes_no_namespace() {
+    let mut world = World::new();
+    let page = Page { max: 10, cursor: None };
+    world.apply(Command::Request(GetStats.into()));
+    world.apply(Command::Request(ListQueues { page }.into()));
+    let settle = Settle { settle: Vec::new() };
+    world.apply(Command::Request(settle.into()));
+    let get = Command::Request(GetQueue { queue: queue() }.into());
+    let no = world.machine.apply(&Namespace::main(), get, world.now, &world.store);
+    assert!(no.is_err());
+    assert!(world.machine.spaces.is_empty(), "nothing was left in it");
+    assert!(world.machine.drain().rows.is_empty());
+    assert_eq!(world.machine.next_due(), None);
+}
+
+#[test]
+fn a_namespace_that_holds_nothing_ends_a_day_after_its_last_call() {
+    let mut world = World::new();
+    world.push(0);
+    world.run(1);
+    for _ in 0..30 {
+        world.now = world.now.plus(Span::from_s(3_600));
+        world.ticks();
+    }
+    assert!(world.machine.spaces.is_empty(), "its queue went, and then it went itself");
+    assert_eq!(world.store.rows(), 0, "and its rows with it");
+    world.reopen();
+    assert!(world.machine.spaces.is_empty());
+    world.push(1);
+    world.run(1);
+}
+
+#[test]
+fn a_start_does_not_forget_what_was_used_within_a_day() {
+    let mut world = World::new();
+    world.push(0);
+    world.run(1);
+    world.now = world.now.plus(Span::from_s(DAY / 2));
+    world.ticks();
+    world.reopen();
+    world.ticks();
+    assert_eq!(world.queues(), 1, "half a day ago");
+    world.now = world.now.plus(Span::from_s(DAY));
+    world.ticks();
+    world.now = world.now.plus(Span::from_s(DAY));
+    world.ticks();
+    assert_eq!(world.queues(), 0);
+}

@@ -1,0 +1,248 @@
+//! One history: plays steps on a machine and checks what must hold after each. It never decides
+//! what comes next: that is in its steps.
+
+mod checks;
+mod signs;
+mod steps;
+mod things;
+
+use std::collections::BTreeMap;
+
+use super::store::Store;
+use crate::facts::{Fact, Granted};
+use crate::{Command, Config, Done, LeaseOutcome, Machine, PushedOne, TakerId};
+use signs::Signs;
+pub(super) use steps::Step;
+use tenure_core::job::NewJob;
+use tenure_core::lease::{Fence, LeaseView, Worker};
+use tenure_core::names::{JobId, JobRef, LimitName, Namespace, PoolName, RequestId, WorkerId};
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{Ask, Lease, Meant, PutLimit, Request, SyncResources};
+use tenure_core::settings::{LimitSettings, Rate};
+use tenure_core::time::{Moment, Span};
+use things::{LIMITS, needs, queue, resource};
+
+/// A rate, and what was granted under it: when, how many.
+type Tokens = (Option<Rate>, Vec<(u64, u64)>);
+
+pub(super) struct World {
+    machine: Machine,
+    store: Store,
+    now: Moment,
+    /// The clock of the engine, which may be behind `now`.
+    clock: Moment,
+    /// What the clock leapt ahead since the last tick.
+    leapt: Span,
+    /// Signs of life of all holders, by a clock that never leaps.
+    signs: Signs,
+    namespace: Namespace,
+    jobs: Vec<JobId>,
+    leases: Vec<String>,
+    takers: Vec<TakerId>,
+    next: u64,
+    fence: Fence,
+    /// Tokens of each limit since its setting changed last: when, how many.
+    tokens: BTreeMap<String, Tokens>,
+    /// Heads that reserved: they are exempt from the order.
+    reserved: std::collections::BTreeSet<JobId>,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let config = Config { patience: Span::from_s(3), retain_bytes: 40_000 };
+        let now = Moment::from_us(1_700_000_000_000_000);
+        let mut world = World {
+            machine: Machine::new(config),
+            store: Store::default(),
+            now,
+            clock: now,
+            leapt: Span::ZERO,
+            signs: Signs::default(),
+            namespace: Namespace::main(),
+            jobs: Vec::new(),
+            leases: Vec::new(),
+            takers: Vec::new(),
+            next: 0,
+            fence: 0,
+            tokens: BTreeMap::new(),
+            reserved: Default::default(),
+        };
+        for (name, cap) in [("a", 1), ("b", 3), ("s:*", 1)] {
+            world.put_limit(name, LimitSettings { concurrency: Some(cap), ..Default::default() });
+        }
+        let pool = SyncResources {
+            pool: PoolName::parse("p").unwrap(),
+            resources: (0..3).map(|n| resource(n, n, 1)).collect(),
+            meant: Meant::Ask,
+            version: None,
+        };
+        world.request(pool.into()).unwrap();
+        world
+    }
+}
+
+impl World {
+    /// Plays a history to its end; the first thing that does not hold ends it.
+    pub(super) fn play(mut self, steps: &[Step]) -> Result<(), String> {
+        for (n, step) in steps.iter().enumerate() {
+            self.step(step)
+                .and_then(|()| self.check())
+                .map_err(|why| format!("after step {n} ({step:?}): {why}"))?;
+        }
+        self.everything_ends()
+    }
+
+    fn request(&mut self, request: Request) -> Result<Done, Refusal> {
+        self.apply(Command::Request(request))
+    }
+
+    fn apply(&mut self, command: Command) -> Result<Done, Refusal> {
+        let name = self.namespace.clone();
+        let done = self.machine.apply(&name, command, self.clock, &self.store);
+        if let Ok(Done::Lease(LeaseOutcome::Now(granted))) = &done {
+            self.take(granted.clone());
+        }
+        if let Ok(Done::Pushed(pushed)) = &done {
+            self.jobs.extend(pushed.iter().map(|one: &PushedOne| one.id.clone()));
+        }
+        done
+    }
+
+    fn take(&mut self, granted: Granted) {
+        for grant in granted.grants {
+            let LeaseView { lease: Some(id), .. } = grant.lease else { continue };
+            if !self.leases.contains(&id) {
+                self.leases.push(id);
+            }
+        }
+    }
+
+    fn put_limit(&mut self, name: &str, settings: LimitSettings) {
+        let limit = LimitName::parse(name).unwrap();
+        let put = PutLimit { limit, settings };
+        self.request(put.into()).unwrap();
+        for name in LIMITS {
+            let rate = self.rate_of(name);
+            let seen = self.tokens.entry(name.to_owned()).or_default();
+            if seen.0 != rate {
+                *seen = (rate, Vec::new());
+            }
+        }
+    }
+
+    fn rate_of(&self, name: &str) -> Option<Rate> {
+        let space = self.machine.spaces.get(&self.namespace)?;
+        space.setting_of(&LimitName::parse(name).ok()?)?.0.rate
+    }
+
+    fn job(&self, n: u8) -> Option<JobRef> {
+        let at = usize::from(n) % self.jobs.len().max(1);
+        // The youngest are the most telling.
+        self.jobs.iter().rev().nth(at).cloned().map(JobRef::Id)
+    }
+
+    fn lease_id(&self, n: u8) -> Option<String> {
+        self.leases.get(usize::from(n) % self.leases.len().max(1)).cloned()
+    }
+
+    fn new_job(&mut self, q: u8, n: u8) -> NewJob {
+        self.next += 1;
+        let mut job = NewJob::new(queue(q));
+        job.id = Some(JobId::parse(&format!("j{}", self.next)).unwrap());
+        job.needs = Some(needs(n));
+        job.retry = Some(tenure_core::job::Retry { max_attempts: 3, ..Default::default() });
+        job.retain = Some(Span::from_s(20));
+        job
+    }
+
+    fn new_lease(&mut self, ask: Ask, worker: u8) -> Lease {
+        self.next += 1;
+        let mut lease = Lease::jobs(vec![queue(0)], 1);
+        lease.ask = ask;
+        lease.ttl = Span::from_s(1 + u64::from(worker % 4) * 3);
+        let id = (!worker.is_multiple_of(3))
+            .then(|| WorkerId::parse(&format!("w{}", worker % 3)).unwrap());
+        lease.worker = Worker { id, ..Worker::default() };
+        lease.request_id = Some(RequestId::parse(&format!("rq{}", self.next)).unwrap());
+        lease.local = worker % 5 == 1;
+        lease
+    }
+
+    fn ask(&mut self, lease: Lease) {
+        self.next += 1;
+        let taker = self.next;
+        for _ in 0..50 {
+            let command = Command::Lease(Box::new(lease.clone()), taker);
+            match self.apply(command) {
+                Ok(Done::Lease(LeaseOutcome::Again)) => continue,
+                Ok(Done::Lease(LeaseOutcome::Waits)) => self.takers.push(taker),
+                _ => {}
+            }
+            return;
+        }
+        panic!("a lease call does not end");
+    }
+
+    fn tick(&mut self) {
+        let leapt = std::mem::take(&mut self.leapt);
+        self.machine.tick(self.clock, leapt, &self.store);
+    }
+
+    /// Time goes on to a moment of the engine's clock.
+    fn go_on(&mut self, to: Moment) {
+        self.signs.go_on(to.since(self.clock));
+        self.clock = to;
+    }
+
+    /// Time passes, and the engine ticks whenever something is due.
+    fn pass(&mut self, span: Span) -> Result<(), String> {
+        let end = self.clock.plus(span);
+        for _ in 0..1_000 {
+            self.check()?;
+            match self.machine.next_due() {
+                Some(due) if due <= end => {
+                    self.go_on(self.clock.max(due));
+                    self.tick();
+                }
+                _ => {
+                    self.go_on(end);
+                    return Ok(());
+                }
+            }
+        }
+        Err(format!("due work does not end: {:?}", self.machine.next_due()))
+    }
+
+    /// A crash at this point: all that was drained is on disk, and the machine is made from it.
+    fn reopen(&mut self) -> Result<(), String> {
+        self.check()?;
+        let now =
+            self.machine.spaces.values().map(|s| s.last).max().unwrap_or_default().max(self.clock);
+        let before = self.machine.durable(now);
+        self.machine = self.store.open(self.machine.config, self.clock);
+        for (fence, lease) in self.machine.spaces.values().flat_map(|space| &space.leases) {
+            if lease.orphaned {
+                self.signs.forget(*fence);
+            }
+        }
+        let after = self.machine.durable(now);
+        self.takers.clear();
+        match before.iter().zip(&after).find(|(a, b)| a != b) {
+            Some((a, b)) => Err(format!("before a crash: {a}\nafter it: {b}")),
+            None if before.len() != after.len() => {
+                Err(format!("{} rows before a crash, {} after", before.len(), after.len()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn collect(&mut self) -> Vec<Fact> {
+        let effects = self.machine.drain();
+        self.store.write(effects.rows);
+        for (_, delivery) in effects.deliveries {
+            self.takers.retain(|taker| *taker != delivery.taker);
+            self.take(delivery.granted);
+        }
+        effects.facts.into_iter().map(|(_, fact)| fact).collect()
+    }
+}

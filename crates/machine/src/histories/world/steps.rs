@@ -1,0 +1,421 @@
+//! The steps of a history and what each asks of the machine. What it must answer is not said here.
+
+use super::World;
+use super::things::{LIMITS, needs, queue, resource};
+use crate::Command;
+use tenure_core::job::{OnConflict, Unique, Until, When};
+use tenure_core::lease::{Ending, ExtendItem, Later, SettleItem};
+use tenure_core::names::{Group, LimitName, PoolName, RequestId, ResourceId, UniqueKey};
+use tenure_core::requests::{
+    AddResources, Ask, BanResource, CancelJob, CoolResource, DeleteJob, DeleteLimit,
+    DeleteResource, Extend, ForceLease, Meant, ObserveLimit, Patch, PatchJob, PauseLimit,
+    PauseQueue, Push, PushAnswer, PutPool, RestoreResource, ResumeLimit, ResumeQueue, RetryJob,
+    RunJobNow, Settle, SyncResources,
+};
+use tenure_core::settings::{LimitSettings, PoolSettings, Rate};
+use tenure_core::time::Span;
+
+/// One step; its numbers choose among the few names there are.
+#[derive(Clone, Debug)]
+pub(in crate::histories) enum Step {
+    Push {
+        queue: u8,
+        priority: u8,
+        group: u8,
+        needs: u8,
+        n: u8,
+    },
+    Delay {
+        queue: u8,
+        needs: u8,
+        delay: u32,
+    },
+    Unique {
+        queue: u8,
+        key: u8,
+        policy: u8,
+        needs: u8,
+    },
+    Lease {
+        queue: u8,
+        more: u8,
+        max: u8,
+        worker: u8,
+    },
+    Wait {
+        queue: u8,
+        max: u8,
+        wait: u32,
+    },
+    Call {
+        needs: u8,
+        wait: u32,
+        place: bool,
+    },
+    Settle {
+        lease: u8,
+        how: u8,
+    },
+    Extend {
+        lease: u8,
+    },
+    Force {
+        lease: u8,
+    },
+    Undo {
+        lease: u8,
+    },
+    DropWait {
+        taker: u8,
+    },
+    Cancel {
+        job: u8,
+    },
+    Delete {
+        job: u8,
+    },
+    Retry {
+        job: u8,
+    },
+    RunNow {
+        job: u8,
+    },
+    Patch {
+        job: u8,
+        priority: u8,
+        needs: u8,
+    },
+    PutLimit {
+        limit: u8,
+        cap: u8,
+        rate: u8,
+    },
+    DeleteLimit {
+        limit: u8,
+    },
+    PauseLimit {
+        limit: u8,
+        pause: u32,
+    },
+    ResumeLimit {
+        limit: u8,
+    },
+    Observe {
+        limit: u8,
+        external: u8,
+        hold: u32,
+    },
+    PauseQueue {
+        queue: u8,
+        forever: bool,
+        pause: u32,
+    },
+    ResumeQueue {
+        queue: u8,
+    },
+    AddResource {
+        resource: u8,
+        tags: u8,
+        slots: u8,
+    },
+    DeleteResource {
+        resource: u8,
+    },
+    Cool {
+        resource: u8,
+        cool: u32,
+    },
+    Ban {
+        resource: u8,
+    },
+    Restore {
+        resource: u8,
+    },
+    Sync {
+        set: u8,
+    },
+    PutPool {
+        quarantine: u8,
+        rate: u8,
+    },
+    Pass {
+        ms: u32,
+    },
+    /// Nobody ticks for so long.
+    Leap {
+        s: u32,
+    },
+    /// The wall clock alone leaps ahead.
+    WallLeap {
+        ms: u32,
+    },
+    Back {
+        ms: u32,
+    },
+    Reopen,
+}
+
+impl World {
+    pub(super) fn step(&mut self, step: &Step) -> Result<(), String> {
+        match *step {
+            Step::Push { queue, priority, group, needs, n } => {
+                let jobs = (0..n)
+                    .map(|_| {
+                        let mut job = self.new_job(queue, needs);
+                        job.priority = [0, 0, 0, 1, -1][usize::from(priority % 5)];
+                        job.group = (group % 4 > 1)
+                            .then(|| Group::parse(&format!("g{}", group % 4)).unwrap());
+                        if group % 32 == 31 {
+                            job.timeout = Some(Span::from_s(2));
+                        }
+                        if group % 32 == 30 {
+                            job.expires_at = Some(self.now.plus(Span::from_s(5)));
+                        }
+                        job
+                    })
+                    .collect();
+                let _ = self.request(Push { jobs, answer: PushAnswer::Ids }.into());
+            }
+            Step::Delay { queue, needs, delay } => {
+                let mut job = self.new_job(queue, needs);
+                job.when = When::In(Span::from_ms(u64::from(delay)));
+                let _ = self.request(Push { jobs: vec![job], answer: PushAnswer::Ids }.into());
+            }
+            Step::Unique { queue, key, policy, needs } => {
+                let mut job = self.new_job(queue, needs);
+                job.unique = Some(Unique {
+                    key: UniqueKey::parse(&format!("k{}", key % 3)).unwrap(),
+                    until: if policy & 1 > 0 { Until::Start } else { Until::End },
+                    hold: (policy & 2 > 0).then(|| Span::from_s(4)),
+                    on_conflict: [OnConflict::Keep, OnConflict::Replace, OnConflict::Reject]
+                        [usize::from(policy / 4 % 3)],
+                });
+                let _ = self.request(Push { jobs: vec![job], answer: PushAnswer::Ids }.into());
+            }
+            Step::Lease { queue: q, more, max, worker } => {
+                let queues = vec![queue(q), queue(more)];
+                let lease = self.new_lease(Ask::Jobs { queues, max: usize::from(max) }, worker);
+                self.ask(lease);
+            }
+            Step::Wait { queue: q, max, wait } => {
+                let mut lease = self
+                    .new_lease(Ask::Jobs { queues: vec![queue(q)], max: usize::from(max) }, max);
+                lease.wait = Span::from_ms(u64::from(wait));
+                self.ask(lease);
+            }
+            Step::Call { needs: n, wait, place } => {
+                let asked = needs(4 + n % 12);
+                let mut lease = self.new_lease(Ask::Needs(asked), n);
+                lease.wait = Span::from_ms(u64::from(wait));
+                lease.place = place.then(|| RequestId::parse(&format!("place{}", n % 3)).unwrap());
+                self.ask(lease);
+            }
+            Step::Settle { lease, how } => {
+                let Some(lease) = self.lease_id(lease) else { return Ok(()) };
+                let ending = match how % 8 {
+                    0..=2 => Ending::Succeeded { result: None },
+                    3 => Ending::Failed { error: "no".to_owned(), retry_in: None, last: false },
+                    4 => Ending::Failed {
+                        error: "no".to_owned(),
+                        retry_in: Some(Span::ZERO),
+                        last: how & 8 > 0,
+                    },
+                    5 => Ending::Snoozed { later: Later::For(Span::from_ms(150)) },
+                    _ => Ending::Released,
+                };
+                let item = SettleItem {
+                    lease: lease.clone(),
+                    ending,
+                    resources: vec![],
+                    limits: vec![],
+                    push: vec![],
+                };
+                if self.request(Settle { settle: vec![item] }.into()).is_ok() {
+                    self.leases.retain(|other| *other != lease);
+                }
+            }
+            Step::Extend { lease } => {
+                let Some(lease) = self.lease_id(lease) else { return Ok(()) };
+                self.signs.of_life(&lease);
+                let leases = vec![ExtendItem { lease, progress: None }];
+                let _ = self.request(Extend { leases, ttl: None }.into());
+            }
+            Step::Force { lease } => {
+                let Some(lease) = self.lease_id(lease) else { return Ok(()) };
+                if let Some((fence, _)) = crate::parse_lease_id(&lease) {
+                    self.signs.forget(fence);
+                }
+                let _ = self.request(ForceLease { lease }.into());
+            }
+            Step::Undo { lease } => {
+                let Some((fence, _)) =
+                    self.lease_id(lease).and_then(|id| crate::parse_lease_id(&id))
+                else {
+                    return Ok(());
+                };
+                let _ = self.apply(Command::Undo(vec![fence]));
+            }
+            Step::DropWait { taker } => {
+                let at = usize::from(taker) % self.takers.len().max(1);
+                if let Some(taker) = self.takers.get(at).copied() {
+                    let _ = self.apply(Command::DropWait(taker));
+                }
+            }
+            Step::Cancel { job } => {
+                let Some(job) = self.job(job) else { return Ok(()) };
+                let _ = self.request(CancelJob { job }.into());
+            }
+            Step::Delete { job } => {
+                let Some(job) = self.job(job) else { return Ok(()) };
+                let _ = self.request(DeleteJob { job }.into());
+            }
+            Step::Retry { job } => {
+                let Some(job) = self.job(job) else { return Ok(()) };
+                let _ = self.request(RetryJob { job, finished_at: None }.into());
+            }
+            Step::RunNow { job } => {
+                let Some(job) = self.job(job) else { return Ok(()) };
+                let _ = self.request(RunJobNow { job }.into());
+            }
+            Step::Patch { job, priority, needs: n } => {
+                let Some(job) = self.job(job) else { return Ok(()) };
+                let mut patch = PatchJob::new(job);
+                patch.priority = Patch::Set((priority % 3) as i8 - 1);
+                if n & 16 > 0 {
+                    patch.needs = Patch::Set(needs(n));
+                }
+                let _ = self.request(patch.into());
+            }
+            Step::PutLimit { limit, cap, rate } => {
+                let name = LIMITS[usize::from(limit) % LIMITS.len()];
+                let settings = LimitSettings {
+                    concurrency: (cap % 8 > 0).then(|| u32::from(cap % 8) - 1),
+                    rate: (rate % 4 == 0 || cap % 8 == 0).then(|| Rate {
+                        count: 1 + u32::from(rate % 3),
+                        per: Span::from_ms(200 * u64::from(1 + rate % 7)),
+                        burst: 1 + u32::from(rate % 2),
+                    }),
+                    gap: (rate % 5 == 1 && cap % 8 > 0).then(|| Span::from_ms(u64::from(rate) * 4)),
+                    quarantine: match (rate % 6, cap % 8) {
+                        (1 | 4, 1..) => Span::from_ms(u64::from(rate) * 5),
+                        _ => Span::ZERO,
+                    },
+                };
+                self.put_limit(name, settings);
+            }
+            Step::DeleteLimit { limit } => {
+                let limit = LimitName::parse(LIMITS[usize::from(limit) % LIMITS.len()]).unwrap();
+                let _ = self.request(DeleteLimit { limit }.into());
+                for seen in self.tokens.values_mut() {
+                    *seen = (None, Vec::new());
+                }
+                for name in LIMITS {
+                    let rate = self.rate_of(name);
+                    self.tokens.insert(name.to_owned(), (rate, Vec::new()));
+                }
+            }
+            Step::PauseLimit { limit, pause } => {
+                let limit = LimitName::parse(LIMITS[usize::from(limit) % LIMITS.len()]).unwrap();
+                let until = Later::For(Span::from_ms(u64::from(pause)));
+                let _ = self.request(PauseLimit { limit, until }.into());
+            }
+            Step::ResumeLimit { limit } => {
+                let limit = LimitName::parse(LIMITS[usize::from(limit) % LIMITS.len()]).unwrap();
+                let _ = self.request(ResumeLimit { limit }.into());
+            }
+            Step::Observe { limit, external, hold } => {
+                let limit = LimitName::parse(LIMITS[usize::from(limit) % LIMITS.len()]).unwrap();
+                let hold = Some(Span::from_ms(u64::from(hold)));
+                let _ = self.request(
+                    ObserveLimit { limit, external: u32::from(external % 4), hold }.into(),
+                );
+            }
+            Step::PauseQueue { queue: q, forever, pause } => {
+                let until = (!forever).then(|| Later::For(Span::from_ms(u64::from(pause))));
+                let _ = self.request(PauseQueue { queue: queue(q), until }.into());
+            }
+            Step::ResumeQueue { queue: q } => {
+                let _ = self.request(ResumeQueue { queue: queue(q) }.into());
+            }
+            Step::AddResource { resource: n, tags, slots } => {
+                let resources = vec![resource(n, tags, slots)];
+                let _ = self.request(
+                    AddResources { pool: PoolName::parse("p").unwrap(), resources }.into(),
+                );
+            }
+            Step::DeleteResource { resource } => {
+                let (pool, resource) = self.resource(resource);
+                let _ = self.request(DeleteResource { pool, resource }.into());
+            }
+            Step::Cool { resource, cool } => {
+                let (pool, resource) = self.resource(resource);
+                let until = Later::For(Span::from_ms(u64::from(cool)));
+                let _ = self.request(CoolResource { pool, resource, until }.into());
+            }
+            Step::Ban { resource } => {
+                let (pool, resource) = self.resource(resource);
+                let _ = self.request(BanResource { pool, resource, reason: None }.into());
+            }
+            Step::Restore { resource } => {
+                let (pool, resource) = self.resource(resource);
+                let _ = self.request(RestoreResource { pool, resource }.into());
+            }
+            Step::Sync { set } => {
+                let resources = (0..5)
+                    .filter(|n| set & (1 << n) > 0)
+                    .map(|n| resource(n, set / 32, set))
+                    .collect();
+                let sync = SyncResources {
+                    pool: PoolName::parse("p").unwrap(),
+                    resources,
+                    meant: Meant::Yes,
+                    version: None,
+                };
+                let _ = self.request(sync.into());
+            }
+            Step::PutPool { quarantine, rate } => {
+                let settings = PoolSettings {
+                    quarantine: Span::from_ms(u64::from(quarantine % 4) * 300),
+                    cooldown: Span::from_ms(u64::from(quarantine % 3) * 40),
+                    rate: (rate % 3 == 0).then(|| Rate {
+                        count: 1,
+                        per: Span::from_ms(300),
+                        burst: 1 + u32::from(rate % 2),
+                    }),
+                    max_uses: (rate % 7 == 1).then_some(3),
+                    pick: if rate & 1 > 0 {
+                        tenure_core::settings::Pick::Random
+                    } else {
+                        tenure_core::settings::Pick::Lru
+                    },
+                };
+                let put = PutPool { pool: PoolName::parse("p").unwrap(), settings };
+                let _ = self.request(put.into());
+            }
+            Step::Pass { ms } => return self.pass(Span::from_ms(u64::from(ms))),
+            Step::Leap { s } => {
+                self.go_on(self.clock.plus(Span::from_s(u64::from(s))));
+                self.tick();
+            }
+            Step::WallLeap { ms } => {
+                let leapt = Span::from_ms(u64::from(ms));
+                self.clock = self.clock.plus(leapt);
+                self.leapt = Span::from_us(self.leapt.us() + leapt.us());
+                self.tick();
+            }
+            Step::Back { ms } => {
+                self.clock = self.clock.minus(Span::from_ms(u64::from(ms)));
+                // What was granted before the step is measured by another clock.
+                self.tokens.values_mut().for_each(|seen| seen.1.clear());
+                self.tick();
+            }
+            Step::Reopen => return self.reopen(),
+        }
+        Ok(())
+    }
+
+    pub(super) fn resource(&self, n: u8) -> (PoolName, ResourceId) {
+        let id = ResourceId::parse(&format!("r{}", n % 5)).unwrap();
+        (PoolName::parse("p").unwrap(), id)
+    }
+}

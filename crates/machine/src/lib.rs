@@ -1,0 +1,363 @@
+//! The state machine: the whole coordinator as a value.
+//!
+//! [`Machine::apply`] takes a command and the time and answers it; what it changed comes out as rows
+//! ([`Machine::drain`]), what happened as facts, and what waiting calls are answered as deliveries.
+//! It is deterministic, does no I/O and reads no clock. The embedded engine runs it in production;
+//! for the other engines it is the model they are compared with.
+//!
+//! The way of a job: `ops/push` stores it, `order` and `line` hold its place, `grant` gives it away
+//! or `doors` hold it back, `ops/extend` keeps it, `ops/settle` and `ending` end it, `tick` does what
+//! time does.
+
+mod answer;
+mod audit;
+mod budget;
+pub(crate) mod codec;
+pub mod copied;
+pub(crate) mod doors;
+mod drain;
+mod durable;
+pub(crate) mod ending;
+mod explain;
+pub mod facts;
+pub(crate) mod grant;
+#[cfg(test)]
+mod histories;
+mod jobs;
+pub(crate) mod limits;
+mod line;
+mod marks;
+mod mutant;
+mod ops;
+mod order;
+mod place;
+mod pools;
+mod restore;
+pub mod rows;
+mod slots;
+mod space;
+pub(crate) mod state;
+pub(crate) mod stored;
+mod tick;
+mod timers;
+mod trim;
+mod views;
+pub(crate) mod waiting;
+
+use std::collections::BTreeMap;
+
+use budget::class_index;
+pub use restore::BadRow;
+use rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
+use state::Space;
+pub use state::{Seq, TakerId};
+pub use stored::{StoredJob, UnreadableEnd, lease_id, parse_lease_id, unreadable_end};
+
+use self::facts::{Delivery, Fact};
+pub use crate::ops::lease::LeaseOutcome;
+pub use crate::ops::push::PushedOne;
+pub use crate::ops::settle::{SettledAs, SettledOne};
+use tenure_core::bounds::{LEAP_US, PATIENCE_US_DEFAULT};
+use tenure_core::job::JobState;
+use tenure_core::lease::{Explained, Extended, Fence};
+use tenure_core::names::{JobRef, Namespace};
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{Audit, Lease, Listed, Put, Request, Stats, WorkerView};
+use tenure_core::secret::Json;
+use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
+use tenure_core::time::{Moment, Span};
+
+/// Settings of the machine itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// A head that stood blocked so long may reserve.
+    pub patience: Span,
+    /// Bytes that finished jobs may take; of these, failed ones own half.
+    pub retain_bytes: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { patience: Span::from_us(PATIENCE_US_DEFAULT), retain_bytes: 1 << 30 }
+    }
+}
+
+/// What the machine is asked.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Command {
+    /// Any request that the state answers. Those that only rows answer (lists of jobs) are the
+    /// engine's.
+    Request(Request),
+    /// A lease call, which may wait under this number.
+    Lease(Box<Lease>, TakerId),
+    /// The connection of a waiting call broke.
+    DropWait(TakerId),
+    /// These leases were granted to a caller who was gone.
+    Undo(Vec<Fence>),
+    /// Cancels those of these jobs that live.
+    CancelMany(Vec<Seq>),
+    /// Retries those of these jobs that may be.
+    RetryMany(Vec<Seq>),
+    /// Where a job's row is.
+    Locate(JobRef),
+    /// What to show for jobs that wait: ready or blocked.
+    StatesOf(Vec<Seq>),
+    /// Time passes.
+    Tick {
+        /// What the wall clock gained on a monotonic clock since the last tick; zero if it did not leap.
+        leapt: Span,
+    },
+}
+
+/// What the machine answers.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Done {
+    /// To a push.
+    Pushed(Vec<PushedOne>),
+    /// To what shows one job: its row, and what to show for `waiting`.
+    Job(Seq, JobState),
+    /// To what shows nothing.
+    Nothing,
+    /// To calls on many: how many.
+    Many(u64),
+    /// To explain.
+    Explained(Explained),
+    /// To a lease call.
+    Lease(LeaseOutcome),
+    /// To extend.
+    Extended(Extended),
+    /// To settle.
+    Settled(Vec<SettledOne>),
+    /// To list leases.
+    Leases(Listed<tenure_core::lease::LeaseSummary>),
+    /// A queue, and whether it is new.
+    Queue(Put<QueueView>),
+    /// Queues.
+    Queues(Listed<QueueView>),
+    /// A limit, and whether it is new.
+    Limit(Put<LimitView>),
+    /// Limits.
+    Limits(Listed<LimitView>),
+    /// A pool, and whether it is new.
+    Pool(Put<PoolView>),
+    /// Pools.
+    Pools(Listed<PoolView>),
+    /// To a sync.
+    Synced(Synced),
+    /// Resources, their data still empty.
+    Resources(Listed<ResourceView>),
+    /// Workers.
+    Workers(Listed<WorkerView>),
+    /// Totals.
+    Stats(Stats),
+    /// To audit.
+    Audit(Audit),
+    /// To `StatesOf`, in its order; `None` for a job that is not waiting.
+    States(Vec<Option<JobState>>),
+}
+
+/// What steps did since the last drain.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Rows to write, in one durable batch.
+    pub rows: Rows,
+    /// What happened, with the namespace.
+    pub facts: Vec<(Namespace, Fact)>,
+    /// What waiting calls are answered, once the rows are durable.
+    pub deliveries: Vec<(Namespace, Delivery)>,
+}
+
+/// What the machine reads beside its own state: rows that no index in memory knows.
+pub trait Rest: Archive {
+    /// Whether a resource's data is this.
+    fn has_data(&self, key: &DataKey, data: &Json) -> bool;
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Machine {
+    config: Config,
+    spaces: BTreeMap<Namespace, Space>,
+    next_seq: Seq,
+    /// Namespaces that ended since the last drain: their last row is to go.
+    gone: Vec<Namespace>,
+    /// Bytes of archived jobs: failed, and others.
+    kept: [u64; 2],
+}
+
+impl Machine {
+    /// A machine that knows nothing yet.
+    pub fn new(config: Config) -> Self {
+        Machine { config, spaces: BTreeMap::new(), next_seq: 1, gone: Vec::new(), kept: [0, 0] }
+    }
+
+    /// The space of a row or of a start.
+    fn space(&mut self, namespace: &Namespace) -> &mut Space {
+        if !self.spaces.contains_key(namespace) {
+            self.spaces
+                .insert(namespace.clone(), Space::new(namespace.clone(), self.config.patience));
+        }
+        match self.spaces.get_mut(namespace) {
+            Some(space) => space,
+            None => panic!("a namespace that was just made is not there"),
+        }
+    }
+
+    /// Applies one command at what the engine's clock says.
+    pub fn apply(
+        &mut self,
+        namespace: &Namespace,
+        command: Command,
+        clock: Moment,
+        rest: &dyn Rest,
+    ) -> Result<Done, Refusal> {
+        if let Some(space) = self.spaces.get_mut(namespace) {
+            return space.step(command, clock, &mut self.next_seq, rest);
+        }
+        // A namespace begins with the first call that leaves something in it. One that only asks, or
+        // that is refused, is answered as an empty one answers, and makes nothing.
+        let mut space = Space::new(namespace.clone(), self.config.patience);
+        let done = space.step(command, clock, &mut self.next_seq, rest);
+        if !space.holds_nothing() {
+            self.spaces.insert(namespace.clone(), space);
+        }
+        done
+    }
+
+    /// Ticks every namespace that is due; after a leap, each in which leases live. `leapt` is what the wall clock
+    /// gained on a monotonic clock since the last call of this.
+    pub fn tick(&mut self, clock: Moment, leapt: Span, rest: &dyn Rest) {
+        let leaps = leapt > Span::from_us(LEAP_US);
+        let due: Vec<Namespace> = self
+            .spaces
+            .iter()
+            .filter(|(_, space)| {
+                space.next_due().is_some_and(|at| at <= clock || behind(space, clock))
+                    || leaps && !space.leases.is_empty()
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        for namespace in due {
+            // A tick refuses nothing.
+            let _ = self.apply(&namespace, Command::Tick { leapt }, clock, rest);
+            let ends = self.spaces.get(&namespace).and_then(Space::ends_at);
+            if ends.is_some_and(|at| at <= clock) {
+                self.spaces.remove(&namespace);
+                self.gone.push(namespace);
+            }
+        }
+        self.keep_budget(rest);
+    }
+
+    /// The soonest moment at which a tick has something to do.
+    pub fn next_due(&self) -> Option<Moment> {
+        self.spaces.values().filter_map(Space::next_due).min()
+    }
+
+    /// By how much the clock is behind what was seen, if that is worth telling.
+    pub fn clock_behind(&self) -> Option<Span> {
+        self.spaces.values().filter_map(|space| space.behind).max()
+    }
+
+    /// Takes what steps did since the last time.
+    pub fn drain(&mut self) -> Effects {
+        let mut effects = Effects::default();
+        for namespace in self.gone.drain(..) {
+            let key = RowKey { namespace, kind: Kind::Meta, key: String::new() };
+            effects.rows.other.insert(key, None);
+        }
+        for (name, space) in &mut self.spaces {
+            let Rows { jobs, errors, other, data } = space.drain_rows();
+            effects.rows.jobs.extend(jobs);
+            effects.rows.errors.extend(errors);
+            effects.rows.other.extend(other);
+            effects.rows.data.extend(data);
+            for (state, bytes) in space.out.archived.drain(..) {
+                self.kept[class_index(state)] += bytes;
+            }
+            for (state, bytes) in space.out.purged.drain(..) {
+                let kept = &mut self.kept[class_index(state)];
+                *kept = kept.saturating_sub(bytes);
+            }
+            effects.facts.extend(space.out.facts.drain(..).map(|fact| (name.clone(), fact)));
+            let deliveries = space.out.deliveries.drain(..);
+            effects.deliveries.extend(deliveries.map(|delivery| (name.clone(), delivery)));
+        }
+        effects
+    }
+
+    // ---- A start ----
+
+    /// Takes one row that is not a job; in the order of [`Kind::ALL`], but `Lease` last of all.
+    pub fn restore_row(
+        &mut self,
+        namespace: &Namespace,
+        kind: Kind,
+        key: &str,
+        value: &str,
+    ) -> Result<(), BadRow> {
+        self.space(namespace).restore_row(kind, key, value)
+    }
+
+    /// Takes one live job, after the other rows but `Lease`.
+    pub fn restore_job(&mut self, row: &LiveRow<'_>) -> Result<(), BadRow> {
+        let namespace = Namespace::parse(row.namespace)
+            .map_err(|_| BadRow { row: format!("job {:?}", row.id) })?;
+        self.next_seq = self.next_seq.max(row.seq + 1);
+        let space = self.space(&namespace);
+        let now = space.last;
+        space.restore_job(row, now)
+    }
+
+    /// Takes how many finished jobs of a queue there are, and their bytes.
+    pub fn restore_finished(
+        &mut self,
+        namespace: &Namespace,
+        queue: &tenure_core::names::QueueName,
+        state: JobState,
+        jobs: u64,
+        bytes: u64,
+    ) {
+        self.kept[class_index(state)] += bytes;
+        let space = self.space(namespace);
+        let slot = space.queue_of_remains(queue);
+        let q = &mut space.queues[slot];
+        match state {
+            JobState::Succeeded => q.counts.succeeded += jobs,
+            JobState::Failed => q.counts.failed += jobs,
+            _ => q.counts.cancelled += jobs,
+        }
+    }
+
+    /// After the last row. `last_seq` is the highest row number ever used.
+    pub fn restored(&mut self, last_seq: Seq, clock: Moment) {
+        self.next_seq = self.next_seq.max(last_seq + 1);
+        for space in self.spaces.values_mut() {
+            space.restored(clock);
+        }
+    }
+
+    // ---- For tests ----
+
+    /// The rows that would make this machine anew, in text: two machines that know the same durable
+    /// things have the same.
+    pub fn durable(&self, now: Moment) -> Vec<String> {
+        self.spaces.values().flat_map(|space| space.durable(now)).collect()
+    }
+
+    /// Checks every namespace.
+    pub fn audit(&self, now: Moment) -> Audit {
+        let mut all = Audit { ok: true, ..Audit::default() };
+        for space in self.spaces.values() {
+            let audit = space.audit(now.max(space.last));
+            all.ok &= audit.ok;
+            all.checked += audit.checked;
+            all.faults.extend(audit.faults);
+        }
+        all
+    }
+}
+
+fn behind(space: &Space, clock: Moment) -> bool {
+    space.last.since(clock) > Span::from_us(tenure_core::bounds::CLOCK_BEHIND_LOUD_US)
+}

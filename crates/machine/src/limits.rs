@@ -1,0 +1,441 @@
+//! Limits: what fits, what is taken, what comes back.
+//!
+//! `in_use` is the sum of the weights of live leases and of nothing else. Rates are GCRA
+//! (ITU-T I.371): one theoretical arrival time, moved by whole grants so that rounding happens once
+//! per grant. Nothing here decides who is next.
+
+use super::doors::Fit;
+use super::mutant::{Mutant, forgets};
+use super::state::{Limit, Slot, Space};
+use tenure_core::bounds::{FORGET_US, STEPS_MAX};
+use tenure_core::names::LimitName;
+use tenure_core::settings::{LimitSettings, Rate};
+use tenure_core::time::{Moment, Span};
+
+/// The time that `n` tokens of a rate take: one rounding per grant, not per token.
+pub(crate) fn tokens(rate: &Rate, n: u32) -> Span {
+    let us = u128::from(n) * u128::from(rate.per.us());
+    Span::from_us(us.div_ceil(u128::from(rate.count.max(1))) as u64)
+}
+
+/// When `n` tokens fit at the earliest; at or before `now` if they fit now. A debt beyond the burst
+/// cannot be, but for a clock that was set back, and is cut.
+pub(crate) fn rate_fits_at(rate: &Rate, tat: Moment, n: u32, now: Moment) -> Moment {
+    let burst = tokens(rate, rate.burst);
+    let tat = tat.max(now);
+    tat.plus(tokens(rate, n)).minus(burst).max(Moment::ZERO)
+}
+
+/// The settings of a lock that nobody set: a limit of concurrency 1.
+pub(crate) const LOCK: LimitSettings =
+    LimitSettings { concurrency: Some(1), rate: None, gap: None, quarantine: Span::ZERO };
+
+/// Which rests the permits of a lease owe when they come back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Owes {
+    pub gap: bool,
+    pub quarantine: bool,
+}
+
+impl Space {
+    /// The limit of this name, made if it is not there.
+    pub(crate) fn limit_for(&mut self, name: &LimitName) -> Slot {
+        if let Some(limit) = self.limit_by_name.get(name) {
+            return *limit;
+        }
+        let limit = self.limits.insert(Limit {
+            name: name.clone(),
+            uses: 0,
+            in_use: 0,
+            holders: Default::default(),
+            resting: Default::default(),
+            resting_sum: 0,
+            external: 0,
+            external_until: None,
+            touched_at: Moment::ZERO,
+            tat: Moment::ZERO,
+            paused_until: None,
+            door: None,
+            mark: None,
+            cached: None,
+            timer: None,
+            stored: false,
+        });
+        self.limit_by_name.insert(name.clone(), limit);
+        limit
+    }
+
+    /// Drops a limit that nobody needs and that remembers nothing.
+    pub(crate) fn drop_limit_if_idle(&mut self, limit: Slot) {
+        let l = &self.limits[limit];
+        if l.is_held() {
+            return;
+        }
+        let debt = l.tat.max(l.paused_until.unwrap_or_default());
+        if l.external > 0 || debt > self.last {
+            // It is remembered until its debt is over, or its observation.
+            self.arm_limit(limit);
+            return;
+        }
+        if let Some(timer) = l.timer {
+            self.limit_timers.clear(timer, limit);
+        }
+        if let Some(l) = self.limits.remove(limit) {
+            self.limit_by_name.remove(&l.name);
+            self.out.dirty_limits.remove(&limit);
+            if l.stored {
+                self.forget_limit_row(&l.name);
+            }
+        }
+    }
+
+    /// The setting that holds for a name, and the template it comes from.
+    pub(crate) fn setting_of(
+        &self,
+        name: &LimitName,
+    ) -> Option<(LimitSettings, Option<LimitName>)> {
+        if let Some(own) = self.limit_settings.get(name) {
+            return Some((*own, None));
+        }
+        let template = name.template()?;
+        match self.limit_settings.get(&template) {
+            Some(settings) => Some((*settings, Some(template))),
+            None if name.family() == "lock" => Some((LOCK, Some(template))),
+            None => None,
+        }
+    }
+
+    /// The setting that holds for a limit, read again only when some setting changed.
+    pub(crate) fn setting(&mut self, limit: Slot) -> Option<LimitSettings> {
+        let generation = self.settings_generation;
+        if let Some((at, settings)) = self.limits[limit].cached
+            && at == generation
+        {
+            return settings;
+        }
+        let settings = self.setting_of(&self.limits[limit].name).map(|found| found.0);
+        self.limits[limit].cached = Some((generation, settings));
+        settings
+    }
+
+    fn setting_now(&self, limit: Slot) -> Option<LimitSettings> {
+        match self.limits[limit].cached {
+            Some((at, settings)) if at == self.settings_generation => settings,
+            _ => self.setting_of(&self.limits[limit].name).map(|found| found.0),
+        }
+    }
+
+    /// Whether a setting holds for a limit.
+    pub(crate) fn is_set(&self, limit: Slot) -> bool {
+        self.setting_now(limit).is_some()
+    }
+
+    /// Whether `weight` permits and `cost` tokens fit now, what others reserve left alone.
+    pub(crate) fn limit_fit(
+        &self,
+        limit: Slot,
+        weight: u32,
+        cost: u32,
+        lane: Option<Slot>,
+        now: Moment,
+    ) -> Fit {
+        let Some(settings) = self.setting_now(limit) else { return Fit::Never };
+        let l = &self.limits[limit];
+        let (kept, kept_cost) = match l.mark {
+            Some((marked, weight, cost)) if Some(marked) != lane => (weight, cost),
+            _ => (0, 0),
+        };
+        if let Some(cap) = settings.concurrency
+            && cap > 0
+            && weight > cap
+        {
+            return Fit::Never;
+        }
+        if let Some(rate) = &settings.rate
+            && cost > rate.burst
+        {
+            return Fit::Never;
+        }
+        let mut at = Moment::ZERO;
+        if let Some(until) = l.paused_until
+            && until > now
+        {
+            if until == Moment::MAX {
+                return Fit::No(None);
+            }
+            at = until;
+        }
+        if let Some(cap) = settings.concurrency {
+            let used = l.in_use + l.resting_sum + u64::from(l.external);
+            let wanted = used + u64::from(weight) + u64::from(kept);
+            if wanted > u64::from(cap) {
+                if cap == 0 {
+                    return Fit::No(None);
+                }
+                // By time alone only resting permits and an observation's end can free it; both
+                // have timers of their own, which make the door due.
+                return Fit::No(None);
+            }
+        }
+        if let Some(rate) = &settings.rate {
+            let wanted = cost.saturating_add(kept_cost).min(rate.burst);
+            if cost > 0 {
+                at = at.max(rate_fits_at(rate, l.tat, wanted, now));
+            }
+        }
+        if at > now { Fit::No(Some(at)) } else { Fit::Yes }
+    }
+
+    /// Takes permits and tokens for a lease; what was booked.
+    pub(crate) fn take_limit(&mut self, limit: Slot, weight: u32, cost: u32, now: Moment) -> u32 {
+        let settings = self.setting(limit);
+        let l = &mut self.limits[limit];
+        l.in_use += u64::from(weight);
+        match settings.and_then(|settings| settings.rate) {
+            Some(rate) => {
+                l.tat = l.tat.max(now).plus(tokens(&rate, cost));
+                self.out.dirty_limits.insert(limit);
+                cost
+            }
+            None => 0,
+        }
+    }
+
+    /// Gives permits back: at once, or after the longer of the rests that they owe.
+    pub(crate) fn return_limit(&mut self, limit: Slot, weight: u32, owes: Owes, now: Moment) {
+        let settings = self.setting(limit).filter(|s| s.concurrency.is_some()).unwrap_or_default();
+        let gap = settings.gap.filter(|_| owes.gap).unwrap_or_default();
+        let rest = if owes.quarantine { gap.max(settings.quarantine) } else { gap };
+        let fence = self.fence;
+        let l = &mut self.limits[limit];
+        l.in_use -= u64::from(weight);
+        if rest > Span::ZERO {
+            // Several may come back in one moment: the number keeps them apart.
+            let mut n = fence;
+            while l.resting.contains_key(&(now.plus(rest), n)) {
+                n += 1;
+            }
+            l.resting.insert((now.plus(rest), n), weight);
+            l.resting_sum += u64::from(weight);
+            self.out.dirty_limits.insert(limit);
+            self.arm_limit(limit);
+            self.recheck_marks_of(limit, now);
+        }
+        if !forgets(Mutant::ReturnIsNoEvent) {
+            self.limit_due(limit);
+        }
+    }
+
+    /// Corrects what a grant booked to what was spent.
+    pub(crate) fn correct_cost(&mut self, limit: Slot, booked: u32, spent: u32, now: Moment) {
+        let Some(rate) = self.setting(limit).and_then(|settings| settings.rate) else { return };
+        let l = &mut self.limits[limit];
+        l.tat = if spent >= booked {
+            l.tat.plus(Span::from_us(tokens(&rate, spent).us() - tokens(&rate, booked).us()))
+        } else {
+            let back = tokens(&rate, booked).us() - tokens(&rate, spent).us();
+            l.tat.minus(Span::from_us(back)).max(now.min(l.tat))
+        };
+        self.out.dirty_limits.insert(limit);
+        self.limit_due(limit);
+    }
+
+    /// Whether nothing but an observation or a pause is left of a limit that nobody has set any more.
+    fn is_left_over(&self, limit: Slot) -> bool {
+        let l = &self.limits[limit];
+        !l.is_held() && (l.external > 0 || l.paused_until.is_some()) && !self.is_set(limit)
+    }
+
+    /// The limit may serve more than before.
+    pub(crate) fn limit_due(&mut self, limit: Slot) {
+        if let Some(door) = self.limits[limit].door {
+            self.door_due(door);
+        }
+    }
+
+    /// Sets the limit's timer to the next moment at which time changes it.
+    pub(crate) fn arm_limit(&mut self, limit: Slot) {
+        let left_over = self.is_left_over(limit);
+        let l = &mut self.limits[limit];
+        let mut next = l.resting.first_key_value().map(|((at, _), _)| *at);
+        let mut sooner = |at: Moment| next = Some(next.map_or(at, |next| next.min(at)));
+        if let Some(until) = l.external_until {
+            sooner(until);
+        }
+        if let Some(until) = l.paused_until.filter(|until| *until < Moment::MAX) {
+            sooner(until);
+        }
+        if l.uses == 0 && l.in_use == 0 && l.tat > self.last {
+            sooner(l.tat);
+        }
+        if left_over {
+            sooner(l.touched_at.plus(Span::from_us(FORGET_US)));
+        }
+        if l.timer == next {
+            return;
+        }
+        let old = std::mem::replace(&mut l.timer, next);
+        if let Some(old) = old {
+            self.limit_timers.clear(old, limit);
+        }
+        if let Some(next) = next {
+            self.limit_timers.set(next, limit);
+        }
+    }
+
+    /// Ends what time ends at a limit: rests, an observation, a pause.
+    pub(crate) fn tick_limit(&mut self, limit: Slot, now: Moment) {
+        let l = &mut self.limits[limit];
+        l.timer = None;
+        let mut steps = 0;
+        while let Some(((at, n), weight)) = l.resting.first_key_value().map(|(k, w)| (*k, *w)) {
+            if at > now || steps >= STEPS_MAX {
+                break;
+            }
+            steps += 1;
+            l.resting.remove(&(at, n));
+            l.resting_sum -= u64::from(weight);
+        }
+        if l.external_until.is_some_and(|until| until <= now) {
+            l.external_until = None;
+            l.external = 0;
+        }
+        if l.paused_until.is_some_and(|until| until <= now) {
+            l.paused_until = None;
+        }
+        if self.is_left_over(limit) {
+            let l = &mut self.limits[limit];
+            if l.touched_at.plus(Span::from_us(FORGET_US)) <= now {
+                (l.external, l.external_until, l.paused_until) = (0, None, None);
+            }
+        }
+        self.out.dirty_limits.insert(limit);
+        self.arm_limit(limit);
+        self.limit_due(limit);
+        self.drop_limit_if_idle(limit);
+    }
+
+    /// A setting changed: all doors that it governs are due, a template's one by one.
+    pub(crate) fn setting_changed(&mut self, name: &LimitName, now: Moment) {
+        self.settings_generation += 1;
+        if name.is_template() {
+            self.families.push_back((name.family().to_owned(), None));
+        } else if let Some(limit) = self.limit_by_name.get(name).copied() {
+            self.limit_setting_changed(limit, now);
+        }
+    }
+
+    /// No permit rests longer than the setting says from now on: one that was shortened counts for
+    /// rests that have begun, and so does a clock that was set back.
+    pub(crate) fn cut_rests(&mut self, limit: Slot, now: Moment) {
+        let longest = now.plus(self.setting(limit).unwrap_or_default().longest_rest());
+        let l = &mut self.limits[limit];
+        if l.resting.last_key_value().is_none_or(|((at, _), _)| *at <= longest) {
+            return;
+        }
+        for ((at, mut n), weight) in l.resting.split_off(&(longest, u64::MAX)) {
+            let at = at.min(longest);
+            while l.resting.contains_key(&(at, n)) {
+                n += 1;
+            }
+            l.resting.insert((at, n), weight);
+        }
+        self.out.dirty_limits.insert(limit);
+        self.arm_limit(limit);
+    }
+
+    fn limit_setting_changed(&mut self, limit: Slot, now: Moment) {
+        if let Some(rate) = self.setting(limit).and_then(|settings| settings.rate) {
+            let l = &mut self.limits[limit];
+            let most = now.plus(tokens(&rate, rate.burst));
+            if l.tat > most {
+                l.tat = most;
+                self.out.dirty_limits.insert(limit);
+            }
+        }
+        self.cut_rests(limit, now);
+        if let Some(door) = self.limits[limit].door
+            && !forgets(Mutant::SettingIsNoEvent)
+        {
+            self.retry_misfits(door);
+            self.door_due(door);
+        }
+        self.recheck_marks_of(limit, now);
+        // What is left of it goes in a day, or stays from now on.
+        self.arm_limit(limit);
+    }
+
+    /// One step through the family of a changed template; `false` if there is none.
+    pub(crate) fn step_family(&mut self) -> bool {
+        let now = self.last;
+        let Some((family, cursor)) = self.families.front().cloned() else { return false };
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let from = match (cursor, LimitName::parse(&format!("{family}:*"))) {
+            (Some(cursor), _) => Excluded(cursor),
+            // '*' sorts before most keys, not before all: begin at the family itself.
+            (None, _) => match LimitName::parse(&family) {
+                Ok(name) => Included(name),
+                Err(_) => Unbounded,
+            },
+        };
+        let next = self.limit_by_name.range((from, Unbounded)).next();
+        match next.map(|(name, limit)| (name.clone(), *limit)) {
+            Some((name, limit)) if name.family() == family => {
+                if name.key().is_some() {
+                    self.limit_setting_changed(limit, now);
+                }
+                if let Some(front) = self.families.front_mut() {
+                    front.1 = Some(name);
+                }
+            }
+            // A family sorts together but for names such as "site-a", which lie between "site"
+            // and "site:": go on behind them.
+            Some((name, _)) if name.as_str() < format!("{family}:").as_str() => {
+                if let Some(front) = self.families.front_mut() {
+                    front.1 = Some(name);
+                }
+            }
+            _ => {
+                self.families.pop_front();
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Rule 2: tokens granted in any span of length w <= burst + ceil(w * count / per) - 1.
+        #[test]
+        fn no_span_gets_more_than_its_tokens(
+            count in 1u32..50, per_us in 1u64..5_000_000, burst in 1u32..20,
+            asks in proptest::collection::vec((0u64..500_000, 1u32..5), 1..120),
+        ) {
+            let rate = Rate { count, per: Span::from_us(per_us), burst };
+            let (mut now, mut tat) = (Moment::from_us(1_000_000), Moment::ZERO);
+            let mut granted: Vec<(u64, u64)> = Vec::new();
+            for (step, cost) in asks {
+                now = now.plus(Span::from_us(step));
+                let cost = cost.min(burst);
+                if rate_fits_at(&rate, tat, cost, now) <= now {
+                    tat = tat.max(now).plus(tokens(&rate, cost));
+                    granted.push((now.us(), u64::from(cost)));
+                }
+            }
+            for (i, (from, _)) in granted.iter().enumerate() {
+                let mut sum = 0;
+                for (to, cost) in &granted[i..] {
+                    sum += cost;
+                    // The shortest half-open span that holds both ends is one microsecond longer.
+                    let w = u128::from(to - from + 1);
+                    let most = u128::from(burst) + (w * u128::from(count)).div_ceil(u128::from(per_us)) - 1;
+                    prop_assert!(u128::from(sum) <= most, "{sum} > {most} in {w}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Reservation: a lane whose head stood parked past the namespace's patience keeps what frees.
+//!
+//! It marks all its needs in one step, or none, and at most one lane marks a limit or a pool. A mark
+//! keeps exactly the lane's own demand; what is beyond is free for all. This is what ends the
+//! starvation of a heavy head among light ones, and of a head with many needs.
+
+use super::facts::Fact;
+use super::limits::rate_fits_at;
+use super::state::{CALLERS, DoorKey, Entry, HeldNeed, Mark, Place, Slot, Space, Which};
+use tenure_core::bounds::{ASKED_US, MARKS_MAX, RESERVE_RETRY_US};
+use tenure_core::settings::ResourceState;
+use tenure_core::time::{Moment, Span};
+
+impl Space {
+    /// Tries those who waited longest, at most 8; the others at the next tick.
+    pub(crate) fn tick_marks(&mut self, now: Moment) {
+        let fallen: Vec<Slot> =
+            self.marks.keys().copied().filter(|lane| !self.may_reserve(*lane, now)).collect();
+        for lane in fallen {
+            self.drop_mark(lane, now);
+        }
+        for _ in 0..MARKS_MAX {
+            let Some((try_at, entry)) = self.impatient.first().copied() else { return };
+            if try_at > now {
+                return;
+            }
+            self.wait_on(entry, now.plus(Span::from_us(RESERVE_RETRY_US)));
+            if let Some(lane) = self.entry_lane(entry)
+                && !self.lanes[lane].marked
+                && self.may_reserve(lane, now)
+                && self.none_is_marked(lane)
+            {
+                self.mark(lane, now);
+            }
+        }
+    }
+
+    /// The moment at which the list is looked at again. With many in it, ten times a second.
+    pub(crate) fn marks_due(&self) -> Option<Moment> {
+        let first = self.impatient.first().map(|first| first.0);
+        let check = (!self.marks.is_empty()).then(|| self.last.plus(Span::from_s(1)));
+        match (first, check) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// No need is closed by time, banned, unknown or never fits, and the queue's workers ask.
+    fn may_reserve(&self, lane: Slot, now: Moment) -> bool {
+        let l = &self.lanes[lane];
+        let q = &self.queues[l.key.queue];
+        let asked = q.asked_at.is_some_and(|at| at.plus(Span::from_us(ASKED_US)) >= now);
+        if q.paused_until.is_some() || !(asked || l.key.queue == CALLERS || !q.takers.is_empty()) {
+            return false;
+        }
+        l.key.needs.iter().all(|need| match need {
+            HeldNeed::Limit { limit, weight, cost, .. } => {
+                let name = &self.limits[*limit].name;
+                let Some((settings, _)) = self.setting_of(name) else { return false };
+                let l = &self.limits[*limit];
+                let open = l.paused_until.is_none_or(|until| until <= now);
+                // What rests alone leaves no room: only time opens it, so it is not kept for anybody.
+                let room = |cap: u32| l.resting_sum + u64::from(*weight) <= u64::from(cap);
+                let cap = settings.concurrency.is_none_or(|cap| *weight <= cap && room(cap));
+                let rate = settings.rate.as_ref().is_none_or(|rate| {
+                    *cost <= rate.burst
+                        && (*cost == 0 || rate_fits_at(rate, l.tat, *cost, now) <= now)
+                });
+                open && cap && rate
+            }
+            HeldNeed::Pool { pool, which, count, .. } => {
+                let p = &self.pools[*pool];
+                if p.settings.is_none() {
+                    return false;
+                }
+                let usable = |slot: &Slot| {
+                    let r = &self.resources[*slot];
+                    r.state == ResourceState::Available && !r.retiring && r.paced_until <= now
+                };
+                match which {
+                    Which::Id(id) => p.resources.get(id).is_some_and(usable),
+                    // What is not banned or cooling may come: an exact count would scan the pool.
+                    Which::Any => {
+                        p.resources.len() as u64 >= p.banned + p.cooling + u64::from(*count)
+                    }
+                    Which::Tag(tag) => p.tagged.get(tag).copied().unwrap_or(0) >= u64::from(*count),
+                }
+            }
+        })
+    }
+
+    fn none_is_marked(&self, lane: Slot) -> bool {
+        self.lanes[lane].key.needs.iter().all(|need| match need {
+            HeldNeed::Limit { limit, .. } => self.limits[*limit].mark.is_none(),
+            HeldNeed::Pool { pool, .. } => self.pools[*pool].mark.is_none(),
+        })
+    }
+
+    fn mark(&mut self, lane: Slot, now: Moment) {
+        let Some((head, slot)) = self.head(lane) else { return };
+        // A lane that parked with its bundle stands for itself from now on.
+        let bundle = self.lanes[lane].bundle;
+        if self.lanes[lane].place == Place::Open {
+            let Place::Parked(door) = self.bundles[bundle].place else { return };
+            let key = self.doors[door].key.clone();
+            self.lanes[lane].marked = true;
+            self.park(Entry::Lane(lane), key, now);
+            self.bundle_changed(bundle, now);
+        } else {
+            self.move_marked(lane, |space| space.lanes[lane].marked = true);
+        }
+        self.own_bundle(lane);
+        self.marks.insert(lane, Mark { lane, head, since: now });
+        let needs = self.lanes[lane].key.needs.clone();
+        for need in needs.iter() {
+            match need {
+                HeldNeed::Limit { limit, weight, cost, .. } => {
+                    self.limits[*limit].mark = Some((lane, *weight, *cost));
+                }
+                HeldNeed::Pool { pool, which, count, .. } => {
+                    self.pools[*pool].mark = Some((lane, which.clone(), *count, Vec::new()));
+                    self.keep_free(*pool, now);
+                }
+            }
+        }
+        self.need_doors_due(&needs);
+        let job = match self.lanes[lane].key.queue {
+            CALLERS => None,
+            _ => Some(self.jobs[slot].id.clone()),
+        };
+        self.out.facts.push(Fact::Reserved { job });
+    }
+
+    /// A mark falls: what was kept is free for all, so its doors are due.
+    pub(crate) fn drop_mark(&mut self, lane: Slot, now: Moment) {
+        if self.marks.remove(&lane).is_none() {
+            return;
+        }
+        let needs = self.lanes[lane].key.needs.clone();
+        for need in needs.iter() {
+            match need {
+                HeldNeed::Limit { limit, .. } => self.limits[*limit].mark = None,
+                HeldNeed::Pool { pool, .. } => {
+                    if let Some((_, _, _, kept)) = self.pools[*pool].mark.take() {
+                        self.unkeep(kept, now);
+                    }
+                }
+            }
+        }
+        self.move_marked(lane, |space| space.lanes[lane].marked = false);
+        self.shared_bundle(lane, now);
+        self.need_doors_due(&needs);
+        self.out.facts.push(Fact::ReservationFell);
+    }
+
+    fn need_doors_due(&mut self, needs: &[HeldNeed]) {
+        for need in needs {
+            match need {
+                HeldNeed::Limit { limit, .. } => self.limit_due(*limit),
+                HeldNeed::Pool { pool, .. } => {
+                    let doors: Vec<Slot> = self.pools[*pool].doors.values().copied().collect();
+                    for door in doors {
+                        self.door_due(door);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A changed setting may end the condition of a mark.
+    pub(crate) fn recheck_marks_of(&mut self, limit: Slot, now: Moment) {
+        if let Some((lane, _, _)) = self.limits[limit].mark
+            && !self.may_reserve(lane, now)
+        {
+            self.drop_mark(lane, now);
+        }
+    }
+
+    /// A paused queue reserves nothing.
+    pub(crate) fn drop_marks_of_queue(&mut self, queue: Slot, now: Moment) {
+        let lanes: Vec<Slot> = self
+            .marks
+            .keys()
+            .copied()
+            .filter(|lane| self.lanes[*lane].key.queue == queue)
+            .collect();
+        for lane in lanes {
+            self.drop_mark(lane, now);
+        }
+    }
+
+    /// Whether a need fits now for a lane.
+    pub(crate) fn need_fit(&self, need: &HeldNeed, lane: Slot, now: Moment) -> super::doors::Fit {
+        match need {
+            HeldNeed::Limit { limit, weight, cost, .. } => {
+                self.limit_fit(*limit, *weight, *cost, Some(lane), now)
+            }
+            HeldNeed::Pool { pool, which, count, .. } => {
+                self.pool_fit(*pool, which, *count, Some(lane))
+            }
+        }
+    }
+
+    /// The door that a need's waiters stand at, for who must look at it.
+    pub(crate) fn door_of(&self, need: &HeldNeed) -> Option<Slot> {
+        self.find_door(&Space::door_key(need) as &DoorKey)
+    }
+}

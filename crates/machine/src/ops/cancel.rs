@@ -1,0 +1,153 @@
+//! cancel and delete: a job that is not running is called off at once; a running one learns it by
+//! its next extend.
+
+use crate::rows::Archive;
+use crate::state::{Seq, Slot, Space, Stand};
+use tenure_core::job::JobState;
+use tenure_core::names::{JobId, JobRef};
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::time::Moment;
+
+/// What a path names.
+pub(crate) enum Named {
+    Live(Slot),
+    Finished(crate::rows::Archived),
+}
+
+pub(crate) fn job_not_found(job: &JobRef) -> Refusal {
+    let (detail, hint) = match job {
+        JobRef::Id(id) => (
+            format!("there is no job {:?}", id.as_str()),
+            "it was never pushed, or its \"retain\" is over; list the jobs to see those that are there",
+        ),
+        JobRef::Key(key) => (
+            format!("no job holds the unique key {:?} now", key.as_str()),
+            "push a job with that key, or name the job by its id",
+        ),
+    };
+    Refusal::new(Code::JobNotFound, detail, hint)
+}
+
+pub(crate) fn wrong_state(id: &JobId, state: JobState, hint: &str) -> Refusal {
+    Refusal::new(Code::WrongState, format!("job {:?} is {state}", id.as_str()), hint)
+}
+
+impl Space {
+    pub(crate) fn named(&self, job: &JobRef, archive: &dyn Archive) -> Result<Named, Refusal> {
+        match self.resolve(job) {
+            Some(Ok(slot)) => Ok(Named::Live(slot)),
+            Some(Err(id)) => archive
+                .by_id(&self.name, &id)
+                .map(Named::Finished)
+                .ok_or_else(|| job_not_found(job)),
+            None => Err(job_not_found(job)),
+        }
+    }
+
+    /// Where a job's row is, and what to show for `waiting`.
+    pub(crate) fn locate(
+        &self,
+        job: &JobRef,
+        archive: &dyn Archive,
+    ) -> Result<(Seq, JobState), Refusal> {
+        Ok(match self.named(job, archive)? {
+            Named::Live(slot) => (self.jobs[slot].seq, self.state_of(slot)),
+            Named::Finished(job) => (job.seq, job.state),
+        })
+    }
+
+    pub(crate) fn cancel(
+        &mut self,
+        job: &JobRef,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<Seq, Refusal> {
+        match self.named(job, archive)? {
+            Named::Live(slot) => {
+                let seq = self.jobs[slot].seq;
+                self.cancel_live(slot, now);
+                Ok(seq)
+            }
+            Named::Finished(job) if job.state == JobState::Cancelled => Ok(job.seq),
+            Named::Finished(job) => Err(wrong_state(
+                &job.id,
+                job.state,
+                "only a job that is not finished can be cancelled",
+            )),
+        }
+    }
+
+    fn cancel_live(&mut self, slot: Slot, now: Moment) {
+        match self.jobs[slot].stand {
+            Stand::Running(_) => {
+                self.jobs[slot].cancel_requested = true;
+                self.dirty_job(slot);
+            }
+            _ => {
+                self.stop_waiting(slot, now);
+                self.finish(slot, JobState::Cancelled, None, None, now);
+            }
+        }
+    }
+
+    /// Cancels those of these jobs that live and were not asked to stop yet; how many.
+    pub(crate) fn cancel_many(&mut self, seqs: &[Seq], now: Moment) -> u64 {
+        let mut done = 0;
+        for seq in seqs {
+            if let Some(slot) = self.job_by_seq(*seq)
+                && !self.jobs[slot].cancel_requested
+            {
+                self.cancel_live(slot, now);
+                done += 1;
+            }
+        }
+        done
+    }
+
+    /// Cancels and forgets.
+    pub(crate) fn delete(
+        &mut self,
+        job: &JobRef,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<(), Refusal> {
+        match self.named(job, archive)? {
+            Named::Live(slot) => {
+                if let Stand::Running(_) = self.jobs[slot].stand {
+                    return Err(wrong_state(
+                        &self.jobs[slot].id,
+                        JobState::Running,
+                        "cancel it first; it can be deleted when its holder has stopped",
+                    ));
+                }
+                self.stop_waiting(slot, now);
+                let unique = self.jobs[slot].unique.clone();
+                let job = self.forget_job(slot);
+                if let Some(unique) = unique {
+                    self.forget_key(&unique.key, job.seq);
+                }
+                self.out.rows.job(job.seq).deleted = true;
+            }
+            Named::Finished(job) => {
+                self.forget_archived(&job);
+                let life = crate::stored::StoredLife::decode(&job.life);
+                if let Some(unique) = life.and_then(|life| life.unique) {
+                    self.forget_key(&unique.key, job.seq);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A job that is forgotten holds no key, whatever time was asked for.
+    fn forget_key(&mut self, key: &tenure_core::names::UniqueKey, seq: Seq) {
+        let holds = self.keys.get(key).filter(|holder| holder.seq == seq).map(|h| h.until);
+        if let Some(until) = holds {
+            self.keys.remove(key);
+            if let Some(until) = until {
+                self.key_ends.clear(until, key.clone());
+            }
+            self.key_row(key);
+        }
+    }
+}

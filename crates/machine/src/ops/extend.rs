@@ -1,0 +1,60 @@
+//! extend: keeps leases alive, tells those that are lost and those whose job should stop.
+
+use crate::grant::quarter;
+use crate::state::Space;
+use crate::stored::{lease_id, parse_lease_id};
+use tenure_core::lease::{Extended, ExtendedLease};
+use tenure_core::requests::Extend;
+use tenure_core::time::{Moment, Span};
+
+impl Space {
+    /// Extends what lives. An extend that comes before the tick that reaps is honoured.
+    pub(crate) fn extend(&mut self, ask: Extend, now: Moment) -> Extended {
+        let mut answer = Extended::default();
+        for item in ask.leases {
+            let live = parse_lease_id(&item.lease)
+                .filter(|(fence, seq)| self.leases.get(fence).is_some_and(|l| l.seq == *seq));
+            let Some((fence, seq)) = live else {
+                answer.lost.push(item.lease);
+                continue;
+            };
+            let Some(lease) = self.leases.get_mut(&fence) else { continue };
+            if let Some(ttl) = ask.ttl
+                && ttl != lease.ttl
+            {
+                lease.ttl = ttl;
+                // The ttl is what the lease is given after a restart, so it is a row.
+                match lease.job {
+                    Some(slot) => self.dirty_job(slot),
+                    None => self.lease_row(fence),
+                }
+            }
+            let Some(lease) = self.leases.get_mut(&fence) else { continue };
+            let mut expires_at = now.plus(lease.ttl);
+            if let Some(deadline) = lease.deadline {
+                expires_at = expires_at.min(deadline.plus(quarter(lease.ttl)));
+            }
+            let expires_at = expires_at.max(lease.expires_at);
+            let old = std::mem::replace(&mut lease.expires_at, expires_at);
+            lease.extended = true;
+            // A sign of life is after the deafness that was over in the same moment.
+            lease.seen_at = now.max(self.deaf_at.plus(Span::from_us(1)));
+            let (job, holder) = (lease.job, lease.holder.clone());
+            if old != expires_at {
+                self.expiries.clear(old, fence);
+                self.expiries.set(expires_at, fence);
+            }
+            self.hear_worker(holder.as_ref(), now);
+            if let Some(slot) = job {
+                if let Some(progress) = item.progress {
+                    self.out.rows.job(seq).progress = Some(Some(progress));
+                }
+                if self.jobs[slot].cancel_requested {
+                    answer.cancel.push(lease_id(fence, seq));
+                }
+            }
+            answer.extended.push(ExtendedLease { lease: item.lease, expires_at });
+        }
+        answer
+    }
+}

@@ -1,0 +1,269 @@
+//! lease: asks for jobs of queues, or for needs alone; answered at once, or when something frees.
+
+use crate::facts::Granted;
+use crate::state::{Asker, Slot, Space, Taker, TakerId, Which};
+use crate::waiting::{Called, NewCaller, TRIES_MAX};
+use tenure_core::job::Need;
+use tenure_core::lease::{Leased, Reason};
+use tenure_core::names::{QueueName, RequestId};
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{Ask, Lease};
+use tenure_core::time::{Moment, Span};
+
+/// What a lease call comes to.
+#[derive(Clone, PartialEq, Debug)]
+pub enum LeaseOutcome {
+    /// It is answered.
+    Now(Granted),
+    /// It waits; a delivery answers it.
+    Waits,
+    /// Its bounded work was not enough: apply it again.
+    Again,
+}
+
+impl Space {
+    /// One lease call. `taker` names it if it has to wait.
+    pub(crate) fn lease(
+        &mut self,
+        ask: &Lease,
+        taker: TakerId,
+        now: Moment,
+    ) -> Result<LeaseOutcome, Refusal> {
+        match &ask.ask {
+            Ask::Jobs { queues, max } => self.lease_jobs(ask, queues, *max, taker, now),
+            Ask::Needs(needs) => self.lease_needs(ask, needs, taker, now),
+        }
+    }
+
+    fn asker(ask: &Lease) -> Asker {
+        Asker {
+            worker: ask.worker.id.clone(),
+            ttl: ask.ttl,
+            request: ask.request_id.clone(),
+            local: ask.local,
+        }
+    }
+
+    /// A repeat gets those of its leases that live, and never a second grant.
+    fn repeated(&mut self, request: Option<&RequestId>) -> Option<LeaseOutcome> {
+        let fences = self.requests.get(request?)?.fences.clone();
+        for fence in &fences {
+            if let Some(lease) = self.leases.get_mut(fence) {
+                lease.answered_again = true;
+            }
+        }
+        let grants = fences.iter().filter_map(|fence| self.grant_view(*fence)).collect();
+        Some(LeaseOutcome::Now(Granted { grants, answer: Leased::default() }))
+    }
+
+    fn lease_jobs(
+        &mut self,
+        ask: &Lease,
+        queues: &[QueueName],
+        max: usize,
+        taker: TakerId,
+        now: Moment,
+    ) -> Result<LeaseOutcome, Refusal> {
+        self.check_tokens(ask, &[])?;
+        let mut slots: Vec<Slot> = Vec::with_capacity(queues.len());
+        for name in queues {
+            let queue = self.queue_for(name, now);
+            if !slots.contains(&queue) {
+                slots.push(queue);
+            }
+        }
+        self.see_worker(&ask.worker, &slots, now);
+        if let Some(again) = self.repeated(ask.request_id.as_ref()) {
+            return Ok(again);
+        }
+        // The same request while the first still waits takes its place over.
+        if let Some(first) = ask.request_id.as_ref().and_then(|id| self.waiting_requests.get(id)) {
+            self.end_wait(*first, now);
+        }
+        let asker = Space::asker(ask);
+        let mut tries = TRIES_MAX;
+        let fences = self.take_jobs(&slots, max, &asker, &mut tries, now);
+        if !fences.is_empty() {
+            return Ok(LeaseOutcome::Now(self.granted(fences, &asker, now)));
+        }
+        if tries == 0 {
+            return Ok(LeaseOutcome::Again);
+        }
+        if ask.wait > Span::ZERO {
+            let until = now.plus(ask.wait);
+            self.wait_for_jobs(taker, Taker { queues: slots, max, asker, until });
+            return Ok(LeaseOutcome::Waits);
+        }
+        Ok(self.nothing(Vec::new()))
+    }
+
+    fn nothing(&self, reasons: Vec<Reason>) -> LeaseOutcome {
+        let answer = Leased { leases: Vec::new(), next_at: self.next_change(), reasons };
+        LeaseOutcome::Now(Granted { grants: Vec::new(), answer })
+    }
+
+    fn lease_needs(
+        &mut self,
+        ask: &Lease,
+        needs: &[Need],
+        taker: TakerId,
+        now: Moment,
+    ) -> Result<LeaseOutcome, Refusal> {
+        self.check_needs(needs).map_err(|no| no.below("/needs"))?;
+        self.see_worker(&ask.worker, &[], now);
+        if let Some(again) = self.repeated(ask.request_id.as_ref()) {
+            return Ok(again);
+        }
+        let place = ask.place.clone().or_else(|| ask.request_id.clone());
+        if let Some(first) = place.as_ref().and_then(|id| self.waiting_requests.get(id)) {
+            self.end_wait(*first, now);
+        }
+        self.check_tokens(ask, needs)?;
+        let held = self.hold_needs(needs);
+        let asker = Space::asker(ask);
+        let until = now.plus(ask.wait);
+        let caller = NewCaller { taker, needs: held, asker, place, until };
+        match self.call(caller, now) {
+            Ok(Called::Granted(granted)) => Ok(LeaseOutcome::Now(granted)),
+            Ok(Called::Waits) if ask.wait > Span::ZERO => Ok(LeaseOutcome::Waits),
+            Ok(Called::Waits) => {
+                let caller = self.caller_by_taker.get(&taker).copied();
+                let reasons =
+                    caller.map(|slot| self.reasons_of_caller(slot, now)).unwrap_or_default();
+                self.drop_wait(taker, now);
+                Ok(self.nothing(reasons))
+            }
+            Err(no) => Err(no),
+        }
+    }
+
+    /// `ttl: 0s` leaves no lease, so it goes only with needs that leave nothing to give back.
+    fn check_tokens(&self, ask: &Lease, needs: &[Need]) -> Result<(), Refusal> {
+        let is_rate = |need: &Need| match need {
+            Need::Limit { limit, .. } => self
+                .setting_of(limit)
+                .is_some_and(|(s, _)| s.rate.is_some() && s.concurrency.is_none()),
+            Need::Pool { .. } => false,
+        };
+        if ask.ttl > Span::ZERO || !needs.is_empty() && needs.iter().all(is_rate) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            Code::InvalidField,
+            "a ttl of \"0s\" goes with needs that are only rates",
+            "give a ttl of \"1s\" to \"1h\", and settle the lease when done",
+        )
+        .at("/ttl"))
+    }
+
+    // ---- What can never be is said at once ----
+
+    /// A job's needs, or its queue's: unknown names and what never fits are refused.
+    pub(crate) fn check_needs_exist(
+        &self,
+        needs: Option<&[Need]>,
+        queue: &QueueName,
+    ) -> Result<(), Refusal> {
+        match needs {
+            Some(needs) => self.check_needs(needs).map_err(|no| no.below("/needs")),
+            None => match self.queue_by_name.get(queue) {
+                Some(queue) => self.check_needs(&self.queues[*queue].settings.needs),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Refuses an unknown limit, pool or resource, a weight above the cap, a cost above the burst.
+    pub(crate) fn check_needs(&self, needs: &[Need]) -> Result<(), Refusal> {
+        tenure_core::decode::needs_distinct(needs)?;
+        for (index, need) in needs.iter().enumerate() {
+            self.check_need(need).map_err(|no| no.below(&format!("/{index}")))?;
+        }
+        Ok(())
+    }
+
+    fn check_need(&self, need: &Need) -> Result<(), Refusal> {
+        match need {
+            Need::Limit { limit, weight, cost } => {
+                let Some((settings, _)) = self.setting_of(limit) else {
+                    let template = limit.template();
+                    let hint = match template {
+                        Some(template) => format!(
+                            "set it, or the template {:?} for all of its family: \
+                             tenure limit set '{template}' --concurrency 1",
+                            template.as_str()
+                        ),
+                        None => format!("set it first: tenure limit set '{limit}' --concurrency 1"),
+                    };
+                    return Err(Refusal::new(
+                        Code::UnknownLimit,
+                        format!("the limit {:?} is not set", limit.as_str()),
+                        hint,
+                    )
+                    .at("/limit"));
+                };
+                if let Some(cap) = settings.concurrency
+                    && cap > 0
+                    && *weight > cap
+                {
+                    return Err(Refusal::new(
+                        Code::NeverFits,
+                        format!(
+                            "a weight of {weight} is above the concurrency {cap} of {:?}",
+                            limit.as_str()
+                        ),
+                        "ask for less weight, or raise the limit's concurrency",
+                    )
+                    .at("/weight"));
+                }
+                if let Some(rate) = &settings.rate
+                    && *cost > rate.burst
+                {
+                    return Err(Refusal::new(
+                        Code::NeverFits,
+                        format!(
+                            "a cost of {cost} is above the burst {} of {:?}",
+                            rate.burst,
+                            limit.as_str()
+                        ),
+                        "ask for less cost, or raise the rate's burst, which is 1 unless it is set",
+                    )
+                    .at("/cost"));
+                }
+                Ok(())
+            }
+            Need::Pool { pool, id, .. } => {
+                let known =
+                    self.pool_by_name.get(pool).filter(|p| self.pools[**p].settings.is_some());
+                let Some(slot) = known else {
+                    return Err(Refusal::new(
+                        Code::UnknownPool,
+                        format!("there is no pool {:?}", pool.as_str()),
+                        format!("make it first: tenure pool set '{pool}', or sync its resources"),
+                    )
+                    .at("/pool"));
+                };
+                if let Some(id) = id
+                    && !self.pools[*slot].resources.contains_key(id)
+                {
+                    return Err(Refusal::new(
+                        Code::UnknownResource,
+                        format!("the pool {:?} has no resource {:?}", pool.as_str(), id.as_str()),
+                        "add the resource first, or ask for a tag instead of an id",
+                    )
+                    .at("/id"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Needs for which `which` says what would do, for explain.
+    pub(crate) fn which_text(which: &Which) -> String {
+        match which {
+            Which::Any => String::new(),
+            Which::Tag(tag) => format!(" with the tag {:?}", tag.as_str()),
+            Which::Id(id) => format!(" with the id {:?}", id.as_str()),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! limits: caps that are set, paused and observed at run time. A change takes effect at once, also
+//! for those who wait already.
+
+use crate::state::Space;
+use tenure_core::lease::Later;
+use tenure_core::names::LimitName;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{ObserveLimit, PatchLimit, PutLimit};
+use tenure_core::settings::LimitSettings;
+use tenure_core::time::{Moment, Span};
+
+pub(crate) fn limit_not_found(limit: &LimitName) -> Refusal {
+    Refusal::new(
+        Code::LimitNotFound,
+        format!("the limit {:?} is not set", limit.as_str()),
+        "set it first; list the limits to see those that are set or in use",
+    )
+}
+
+impl Space {
+    /// A limit that has a setting of its own, a template's, or is in use.
+    pub(crate) fn limit_is_known(&self, name: &LimitName) -> bool {
+        self.setting_of(name).is_some()
+            || name.is_template()
+                && (self.limit_settings.contains_key(name) || name.family() == "lock")
+            || self.limit_by_name.get(name).is_some_and(|limit| {
+                let l = &self.limits[*limit];
+                l.in_use > 0 || l.external > 0
+            })
+    }
+
+    pub(crate) fn put_limit(&mut self, put: PutLimit, now: Moment) -> Result<bool, Refusal> {
+        check_limit_settings(&put.settings)?;
+        let old = self.limit_settings.insert(put.limit.clone(), put.settings);
+        if old != Some(put.settings) {
+            self.limit_setting_row(&put.limit);
+            self.setting_changed(&put.limit, now);
+        }
+        let built_in = put.limit.as_str() == "lock:*";
+        Ok(old.is_none() && !built_in)
+    }
+
+    pub(crate) fn patch_limit(&mut self, patch: PatchLimit, now: Moment) -> Result<bool, Refusal> {
+        // A limit of its own replaces its template whole, so a patch of one that has none starts
+        // from nothing, as a put does.
+        let mut settings = match self.limit_settings.get(&patch.limit) {
+            Some(settings) => *settings,
+            None if patch.limit.as_str() == "lock:*" => crate::limits::LOCK,
+            None => LimitSettings::default(),
+        };
+        patch.concurrency.apply(&mut settings.concurrency);
+        patch.rate.apply(&mut settings.rate);
+        patch.gap.apply(&mut settings.gap);
+        patch.quarantine.apply_or_default(&mut settings.quarantine);
+        self.put_limit(PutLimit { limit: patch.limit, settings }, now)
+    }
+
+    pub(crate) fn delete_limit(&mut self, name: &LimitName, now: Moment) -> Result<(), Refusal> {
+        if name.as_str() == "lock:*" {
+            return Err(Refusal::new(
+                Code::InUse,
+                "the template \"lock:*\" is always there",
+                "set \"lock:*\" to change it, or \"lock:NAME\" for one lock alone",
+            ));
+        }
+        let limit = self.limit_by_name.get(name).copied();
+        let was_set = self.limit_settings.remove(name).is_some();
+        if let Some(limit) = limit {
+            self.limits[limit].touched_at = now;
+            self.out.dirty_limits.insert(limit);
+        }
+        if was_set {
+            self.limit_setting_row(name);
+            self.setting_changed(name, now);
+            return Ok(());
+        }
+        // An observation is all that is left of it.
+        let Some(limit) = limit.filter(|limit| self.limits[*limit].external > 0) else {
+            return Err(limit_not_found(name));
+        };
+        let l = &mut self.limits[limit];
+        (l.external, l.external_until) = (0, None);
+        self.arm_limit(limit);
+        self.limit_due(limit);
+        self.drop_limit_if_idle(limit);
+        Ok(())
+    }
+
+    pub(crate) fn pause_limit(
+        &mut self,
+        name: &LimitName,
+        until: Later,
+        now: Moment,
+    ) -> Result<(), Refusal> {
+        if name.is_template() || !self.limit_is_known(name) {
+            return Err(limit_not_found(name));
+        }
+        self.pause_limit_until(name, until.moment(now), now);
+        Ok(())
+    }
+
+    /// Nobody is granted it before; the later moment holds.
+    pub(crate) fn pause_limit_until(&mut self, name: &LimitName, until: Moment, now: Moment) {
+        let limit = self.limit_for(name);
+        let l = &mut self.limits[limit];
+        let until = l.paused_until.map_or(until, |old| old.max(until));
+        l.paused_until = (until > now).then_some(until);
+        l.touched_at = now;
+        self.out.dirty_limits.insert(limit);
+        self.arm_limit(limit);
+        self.recheck_marks_of(limit, now);
+    }
+
+    pub(crate) fn resume_limit(&mut self, name: &LimitName, _now: Moment) -> Result<(), Refusal> {
+        if name.is_template() || !self.limit_is_known(name) {
+            return Err(limit_not_found(name));
+        }
+        if let Some(limit) = self.limit_by_name.get(name).copied() {
+            self.limits[limit].paused_until = None;
+            self.out.dirty_limits.insert(limit);
+            self.arm_limit(limit);
+            self.limit_due(limit);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn observe_limit(&mut self, seen: ObserveLimit, now: Moment) -> Result<(), Refusal> {
+        if seen.limit.is_template() || !self.limit_is_known(&seen.limit) {
+            return Err(limit_not_found(&seen.limit));
+        }
+        let limit = self.limit_for(&seen.limit);
+        let l = &mut self.limits[limit];
+        l.external = seen.external;
+        l.touched_at = now;
+        l.external_until = seen.hold.filter(|_| seen.external > 0).map(|span| now.plus(span));
+        self.out.dirty_limits.insert(limit);
+        self.arm_limit(limit);
+        self.limit_due(limit);
+        Ok(())
+    }
+}
+
+/// At least one of the three, and a rest only beside a concurrency.
+pub(crate) fn check_limit_settings(settings: &LimitSettings) -> Result<(), Refusal> {
+    let LimitSettings { concurrency, rate, gap, quarantine } = settings;
+    if concurrency.is_none() && rate.is_none() && gap.is_none() {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "a limit needs at least one of \"concurrency\", \"rate\" and \"gap\"",
+            "give one: {\"concurrency\": 4}, or delete the limit",
+        )
+        .at(""));
+    }
+    if gap.is_some() && concurrency.is_none() {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "a gap rests permits, and a limit without \"concurrency\" has none",
+            "give a \"concurrency\" too",
+        )
+        .at("/concurrency"));
+    }
+    if *quarantine > Span::ZERO && concurrency.is_none() {
+        return Err(Refusal::new(
+            Code::InvalidField,
+            "a quarantine rests permits, and a limit without \"concurrency\" has none",
+            "give a \"concurrency\" too",
+        )
+        .at("/concurrency"));
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! patch: changes a job that is neither running nor finished. It keeps its age in the order, unless
+//! the moment at which it may run is changed.
+
+use crate::ops::cancel::{Named, wrong_state};
+use crate::rows::{Archive, ContentPatch};
+use crate::state::{Seq, Space, Stand};
+use crate::stored::StoredShape;
+use tenure_core::job::When;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{Patch, PatchJob};
+use tenure_core::time::{Moment, Span};
+
+impl Space {
+    pub(crate) fn patch(
+        &mut self,
+        patch: PatchJob,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<Seq, Refusal> {
+        let hint = "only a job that is neither running nor finished can be changed";
+        let slot = match self.named(&patch.job, archive)? {
+            Named::Live(slot) if matches!(self.jobs[slot].stand, Stand::Running(_)) => {
+                return Err(wrong_state(&self.jobs[slot].id, self.state_of(slot), hint));
+            }
+            Named::Live(slot) => slot,
+            Named::Finished(job) => return Err(wrong_state(&job.id, job.state, hint)),
+        };
+        let shape = &self.shapes[self.jobs[slot].shape];
+        let settings = self.queues[shape.queue].settings.clone();
+        let Some(mut new) = StoredShape::decode(&shape.bytes) else {
+            return Ok(self.jobs[slot].seq);
+        };
+        let old = new.clone();
+        patch.priority.apply_or_default(&mut new.priority);
+        patch.group.apply(&mut new.group);
+        match patch.needs {
+            Patch::Keep => {}
+            Patch::Reset => new.needs = settings.needs,
+            Patch::Set(needs) => new.needs = needs,
+        }
+        match patch.timeout {
+            Patch::Keep => {}
+            Patch::Reset => new.timeout = settings.timeout,
+            Patch::Set(timeout) => new.timeout = Some(timeout),
+        }
+        if new.needs != old.needs {
+            self.check_needs(&new.needs).map_err(|no| no.below("/needs"))?;
+        }
+        // All is checked; from here on it changes.
+        let seq = self.jobs[slot].seq;
+        if patch.payload.is_named() || patch.labels.is_named() {
+            let content = self.out.rows.job(seq).patch.get_or_insert_default();
+            let ContentPatch { payload, labels, .. } = content.as_mut();
+            match patch.payload {
+                Patch::Keep => {}
+                Patch::Reset => *payload = Some(Default::default()),
+                Patch::Set(value) => *payload = Some(value),
+            }
+            match patch.labels {
+                Patch::Keep => {}
+                Patch::Reset => *labels = Some(Default::default()),
+                Patch::Set(value) => *labels = Some(value),
+            }
+        }
+        if patch.expires_at.is_named() {
+            if let Some(at) = self.jobs[slot].expires_at {
+                self.expiring.remove(&(at, seq, slot));
+            }
+            patch.expires_at.apply(&mut self.jobs[slot].expires_at);
+            self.watch_expiry(slot);
+            self.dirty_job(slot);
+        }
+        let when = match patch.when {
+            Patch::Keep => None,
+            Patch::Reset => Some(When::Now),
+            Patch::Set(when) => Some(when),
+        };
+        if new == old && when.is_none() {
+            return Ok(seq);
+        }
+        let waited = matches!(self.jobs[slot].stand, Stand::Waiting(_));
+        self.stop_waiting(slot, now);
+        if new != old {
+            self.reshape(slot, &new, now);
+        }
+        let job = &mut self.jobs[slot];
+        match when {
+            Some(when) => {
+                job.run_at = when.moment(now);
+                job.wait = Span::ZERO;
+                job.keeps_place = false;
+            }
+            // Its arrival is its age: a higher priority, another group, other needs put it into
+            // another line, where it stands by that age.
+            None => job.keeps_place |= waited,
+        }
+        if self.jobs[slot].run_at > now {
+            self.schedule(slot)
+        } else {
+            self.make_ready(slot, now)
+        }
+        Ok(seq)
+    }
+}

@@ -1,0 +1,184 @@
+//! queues: defaults, shares, pause, delete.
+
+use crate::state::{Entry, Place, Slot, Space};
+use tenure_core::bounds::{FORGET_AGAIN_US, FORGET_US};
+use tenure_core::count::counted;
+use tenure_core::lease::Later;
+use tenure_core::names::QueueName;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{PatchQueue, PutQueue};
+use tenure_core::settings::QueueSettings;
+use tenure_core::time::{Moment, Span};
+
+pub(crate) fn queue_not_found(queue: &QueueName) -> Refusal {
+    Refusal::new(
+        Code::QueueNotFound,
+        format!("there is no queue {:?}", queue.as_str()),
+        "a queue is there from its first use; list the queues to see those that are there",
+    )
+}
+
+impl Space {
+    pub(crate) fn queue_named(&self, name: &QueueName) -> Result<Slot, Refusal> {
+        let queue = self.queue_by_name.get(name).copied();
+        queue.filter(|queue| !self.queues[*queue].hidden).ok_or_else(|| queue_not_found(name))
+    }
+
+    pub(crate) fn put_queue(
+        &mut self,
+        put: PutQueue,
+        now: Moment,
+    ) -> Result<(Slot, bool), Refusal> {
+        self.check_needs(&put.settings.needs).map_err(|no| no.below("/needs"))?;
+        let created = self.queue_named(&put.queue).is_err();
+        let queue = self.queue_for(&put.queue, now);
+        self.set_queue(queue, put.settings);
+        Ok((queue, created))
+    }
+
+    pub(crate) fn patch_queue(
+        &mut self,
+        patch: PatchQueue,
+        now: Moment,
+    ) -> Result<(Slot, bool), Refusal> {
+        let old = self.queue_by_name.get(&patch.queue).copied();
+        let mut settings = old.map(|q| self.queues[q].settings.clone()).unwrap_or_default();
+        patch.needs.apply_or_default(&mut settings.needs);
+        patch.retry.apply(&mut settings.retry);
+        patch.timeout.apply(&mut settings.timeout);
+        patch.retain.apply(&mut settings.retain);
+        patch.max_waiting.apply(&mut settings.max_waiting);
+        patch.shares.apply_or_default(&mut settings.shares);
+        self.put_queue(PutQueue { queue: patch.queue, settings }, now)
+    }
+
+    fn set_queue(&mut self, queue: Slot, settings: QueueSettings) {
+        self.queues[queue].settings = settings;
+        self.out.dirty_queues.insert(queue);
+    }
+
+    pub(crate) fn delete_queue(&mut self, name: &QueueName) -> Result<(), Refusal> {
+        let queue = self.queue_named(name)?;
+        let counts = self.queues[queue].counts;
+        let unfinished = counts.waiting + counts.scheduled + counts.running;
+        if unfinished > 0 {
+            return Err(Refusal::new(
+                Code::NotEmpty,
+                format!(
+                    "queue {:?} has {}",
+                    name.as_str(),
+                    counted(unfinished, "unfinished job", "unfinished jobs")
+                ),
+                "cancel its jobs, or wait until they are finished; then delete it",
+            ));
+        }
+        // Finished jobs are kept in the archive, and who waits for the queue goes on waiting, so
+        // what goes is what was set, not the entry that these still need.
+        self.queues[queue].settings = QueueSettings::default();
+        self.clear_pause(queue);
+        self.queues[queue].asked_at = None;
+        for rank in self.queues[queue].priorities.keys().copied().collect::<Vec<_>>() {
+            self.void_turns(queue, rank);
+        }
+        self.forget_queue_row(name);
+        self.out.dirty_queues.remove(&queue);
+        self.queues[queue].hidden = true;
+        self.drop_hidden_queue_if_idle(queue);
+        Ok(())
+    }
+
+    /// A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
+    pub(crate) fn drop_hidden_queue_if_idle(&mut self, queue: Slot) {
+        let Some(q) = self.queues.get(queue) else { return };
+        if q.hidden
+            && q.is_idle()
+            && let Some(name) = q.name.clone()
+        {
+            self.drop_queue(queue, &name);
+        }
+    }
+
+    /// Somebody needs a queue. Its row tells so to the hour, so that few uses cost a write.
+    pub(crate) fn use_queue(&mut self, queue: Slot, now: Moment) {
+        let q = &mut self.queues[queue];
+        q.used_at = q.used_at.max(now);
+        if q.used_at.since(q.noted_at) >= Span::from_us(FORGET_AGAIN_US) {
+            self.out.dirty_queues.insert(queue);
+        }
+    }
+
+    /// A queue that holds nothing and that nobody has set is forgotten a day after its last use;
+    /// otherwise every name that was ever pushed to would stay for ever.
+    pub(crate) fn forget_unused_queue(&mut self, queue: Slot, now: Moment) {
+        let Some(q) = self.queues.get(queue) else { return };
+        let Some(name) = q.name.clone() else { return };
+        let unset = q.settings == QueueSettings::default() && q.paused_until.is_none();
+        let ends = q.used_at.plus(Span::from_us(FORGET_US));
+        if q.is_idle() && (q.hidden || unset && ends <= now) {
+            if !q.hidden {
+                self.forget_queue_row(&name);
+                self.out.dirty_queues.remove(&queue);
+            }
+            self.drop_queue(queue, &name);
+            return;
+        }
+        let again = ends.max(now.plus(Span::from_us(FORGET_AGAIN_US)));
+        self.queues[queue].look_at = again;
+        self.queue_ends.set(again, queue);
+    }
+
+    /// Takes a queue out of the index; nothing points to it.
+    fn drop_queue(&mut self, queue: Slot, name: &QueueName) {
+        self.touched.remove(&queue);
+        for worker in self.workers.values_mut() {
+            worker.queues.remove(&queue);
+        }
+        if self.queues[queue].place != Place::Open {
+            self.leave_door(Entry::Queue(queue));
+        }
+        self.clear_out(Entry::Queue(queue));
+        self.queue_by_name.remove(name);
+        if let Some(q) = self.queues.remove(queue) {
+            self.queue_ends.clear(q.look_at, queue);
+            if let Some(limit) = q.limit {
+                self.limits[limit].uses -= 1;
+                self.drop_limit_if_idle(limit);
+            }
+        }
+    }
+
+    pub(crate) fn pause_queue(
+        &mut self,
+        name: &QueueName,
+        until: Option<Later>,
+        now: Moment,
+    ) -> Slot {
+        let queue = self.queue_for(name, now);
+        let until = until.map_or(Moment::MAX, |later| later.moment(now));
+        let until = self.queues[queue].paused_until.map_or(until, |old| old.max(until));
+        self.clear_pause(queue);
+        if until > now {
+            self.queues[queue].paused_until = Some(until);
+            if until < Moment::MAX {
+                self.queue_pauses.set(until, queue);
+            }
+            self.drop_marks_of_queue(queue, now);
+        }
+        self.out.dirty_queues.insert(queue);
+        queue
+    }
+
+    pub(crate) fn resume_queue(&mut self, name: &QueueName) -> Result<Slot, Refusal> {
+        let queue = self.queue_named(name)?;
+        self.clear_pause(queue);
+        self.out.dirty_queues.insert(queue);
+        self.touched.insert(queue);
+        Ok(queue)
+    }
+
+    fn clear_pause(&mut self, queue: Slot) {
+        if let Some(until) = self.queues[queue].paused_until.take() {
+            self.queue_pauses.clear(until, queue);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! settle: ends leases with an outcome; and the ends that nobody asked for, by force or undelivered.
+//!
+//! Only the holder may settle, once. A late or foreign settle changes nothing; the same settle again
+//! is answered as the first was.
+
+use crate::ending::End;
+use crate::ops::follow_ups::FollowUps;
+use crate::ops::push::PushedOne;
+use crate::rows::Archive;
+use crate::state::{LeaseState, PastSettle, Seq, Space};
+use crate::stored::{StoredLife, parse_lease_id};
+use tenure_core::bounds::SNOOZE_US_MIN;
+use tenure_core::job::{JobState, Outcome};
+use tenure_core::lease::{Ending, Fence, Later, SettleItem};
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::time::{Moment, Span};
+
+/// The answer to one settle, before pushed jobs are shown.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SettledOne {
+    /// The lease.
+    pub lease: String,
+    /// What became of it, or why it was not settled.
+    pub result: Result<SettledAs, Code>,
+    /// The follow-up jobs.
+    pub pushed: Vec<PushedOne>,
+}
+
+/// How a settle was answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SettledAs {
+    /// Where the job stood then; `None` for a lease without a job.
+    pub state: Option<JobState>,
+    /// When it was to run again.
+    pub run_at: Option<Moment>,
+}
+
+/// What a lease id means now.
+enum Known {
+    Live(Fence),
+    /// Settled before, with this outcome and answer.
+    Past(Outcome, SettledAs),
+    Lost,
+}
+
+impl Space {
+    /// Settles leases. Follow-up jobs had their ids filled in by the engine.
+    pub(crate) fn settle(
+        &mut self,
+        items: Vec<SettleItem>,
+        next_seq: &mut Seq,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<Vec<SettledOne>, Refusal> {
+        for (index, item) in items.iter().enumerate() {
+            self.check_settle(item, archive, now)
+                .map_err(|no| no.below(&format!("/settle/{index}")).item(index))?;
+        }
+        let mut answers = Vec::with_capacity(items.len());
+        for item in items {
+            answers.push(self.settle_one(item, next_seq, archive, now)?);
+        }
+        Ok(answers)
+    }
+
+    fn known(&self, id: &str, archive: &dyn Archive) -> Known {
+        let Some((fence, seq)) = parse_lease_id(id) else { return Known::Lost };
+        if self.leases.get(&fence).is_some_and(|lease| lease.seq == seq) {
+            return Known::Live(fence);
+        }
+        let answer = |past: &PastSettle| {
+            Known::Past(past.outcome, SettledAs { state: Some(past.state), run_at: past.run_at })
+        };
+        if seq == 0 {
+            let nothing = SettledAs { state: None, run_at: None };
+            return match self.stubs.get(&fence) {
+                Some(stub) if stub.outcome == Outcome::Released => {
+                    Known::Past(Outcome::Released, nothing)
+                }
+                _ => Known::Lost,
+            };
+        }
+        let find = |settles: &[PastSettle]| settles.iter().find(|s| s.fence == fence).map(answer);
+        match self.job_by_seq(seq) {
+            Some(slot) => find(&self.jobs[slot].settles).unwrap_or(Known::Lost),
+            // An earlier item of the same call may have ended it: then only its row says so.
+            None => {
+                let row = self.out.rows.jobs.get(&seq);
+                let row = row.filter(|change| change.end.is_some() && !change.deleted);
+                let life = row.and_then(|change| change.life.clone());
+                life.or_else(|| archive.by_seq(&self.name, seq).map(|job| job.life))
+                    .and_then(|life| find(&StoredLife::decode(&life)?.settles))
+                    .unwrap_or(Known::Lost)
+            }
+        }
+    }
+
+    fn check_settle(
+        &self,
+        item: &SettleItem,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<(), Refusal> {
+        // A lost lease is answered in its item, and what it says of its needs no longer matters.
+        let Known::Live(fence) = self.known(&item.lease, archive) else { return Ok(()) };
+        let Some(lease) = self.leases.get(&fence) else { return Ok(()) };
+        if lease.job.is_none()
+            && !matches!(item.ending, Ending::Succeeded { .. } | Ending::Released)
+        {
+            return Err(Refusal::new(
+                Code::InvalidField,
+                format!(
+                    "a lease without a job cannot be settled as {:?}",
+                    item.ending.outcome().as_str()
+                ),
+                "settle it as \"released\" or \"succeeded\"",
+            )
+            .at("/outcome"));
+        }
+        if let Ending::Snoozed { later: Later::Until(at) } = item.ending
+            && at.since(now) < Span::from_us(SNOOZE_US_MIN)
+        {
+            return Err(Refusal::new(
+                Code::OutOfBounds,
+                format!("a snooze until {at} is less than 100 ms ahead"),
+                "snooze for at least \"100ms\", or settle as \"released\"",
+            )
+            .at("/until"));
+        }
+        for (n, verdict) in item.resources.iter().enumerate() {
+            if self.held_resource(lease, verdict).is_none() {
+                return Err(Refusal::new(
+                    Code::UnknownResource,
+                    format!(
+                        "the lease does not hold {:?} of pool {:?}",
+                        verdict.id.as_str(),
+                        verdict.pool.as_str()
+                    ),
+                    "name resources that this lease holds, as its \"resources\" show them",
+                )
+                .at(format!("/resources/{n}")));
+            }
+        }
+        for (n, verdict) in item.limits.iter().enumerate() {
+            let held = lease.limits.iter().any(|h| self.limits[h.limit].name == verdict.limit);
+            let known = self.setting_of(&verdict.limit).is_some();
+            if !(held || known && verdict.spent.is_none()) {
+                return Err(Refusal::new(
+                    Code::UnknownLimit,
+                    format!("the lease does not hold the limit {:?}", verdict.limit.as_str()),
+                    "name limits that this lease holds, as its \"limits\" show them",
+                )
+                .at(format!("/limits/{n}/limit")));
+            }
+        }
+        let goes = self.goes_with_its_end(fence, &item.ending);
+        self.check_follow_ups(&item.push, goes.as_ref(), archive, now)
+    }
+
+    fn held_resource(
+        &self,
+        lease: &LeaseState,
+        verdict: &tenure_core::lease::ResourceVerdict,
+    ) -> Option<u32> {
+        lease.resources.iter().map(|held| held.resource).find(|slot| {
+            let r = &self.resources[*slot];
+            r.id == verdict.id && self.pools[r.pool].name == verdict.pool
+        })
+    }
+
+    fn settle_one(
+        &mut self,
+        item: SettleItem,
+        next_seq: &mut Seq,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<SettledOne, Refusal> {
+        let outcome = item.ending.outcome();
+        let fence = match self.known(&item.lease, archive) {
+            Known::Live(fence) => fence,
+            Known::Past(before, answer) => {
+                // Without a job both endings mean the same.
+                let same =
+                    before == outcome || answer.state.is_none() && outcome == Outcome::Succeeded;
+                let pushed =
+                    if same { self.pushed_before(&item.push, archive, now) } else { Vec::new() };
+                let result = if same { Ok(answer) } else { Err(Code::AlreadySettled) };
+                return Ok(SettledOne { lease: item.lease, result, pushed });
+            }
+            Known::Lost => {
+                let result = Err(Code::LeaseLost);
+                return Ok(SettledOne { lease: item.lease, result, pushed: Vec::new() });
+            }
+        };
+        let goes = self.goes_with_its_end(fence, &item.ending);
+        // An earlier item of the same call may have taken the room of this one's follow-ups.
+        let full = goes.is_some()
+            && self.check_follow_ups(&item.push, goes.as_ref(), archive, now).is_err();
+        let mut follow_ups = FollowUps::of(item.push, goes.as_ref());
+        let before = match full {
+            false => self.push(follow_ups.take_before(), next_seq, archive, now).ok(),
+            true => None,
+        };
+        let Some(before) = before else {
+            let result = Err(Code::QueueFull);
+            return Ok(SettledOne { lease: item.lease, result, pushed: Vec::new() });
+        };
+        let Some(lease) = self.leases.get(&fence) else {
+            let result = Err(Code::LeaseLost);
+            return Ok(SettledOne { lease: item.lease, result, pushed: before });
+        };
+        let holder = lease.holder.clone();
+        let resources: Vec<_> = item
+            .resources
+            .iter()
+            .filter_map(|verdict| Some((self.held_resource(lease, verdict)?, &verdict.verdict)))
+            .collect();
+        let booked: Vec<_> = item
+            .limits
+            .iter()
+            .map(|verdict| {
+                let held = lease.limits.iter().find(|h| self.limits[h.limit].name == verdict.limit);
+                (verdict, held.copied())
+            })
+            .collect();
+        self.hear_worker(holder.as_ref(), now);
+        for (resource, verdict) in resources {
+            self.judge(resource, verdict, now);
+        }
+        for (verdict, held) in booked {
+            if let (Some(spent), Some(held)) = (verdict.spent, held) {
+                self.correct_cost(held.limit, held.cost, spent, now);
+            }
+            if let Some(pause) = verdict.pause {
+                self.pause_limit_until(&verdict.limit, now.plus(pause), now);
+            }
+        }
+        let end = match item.ending {
+            Ending::Succeeded { result } => End::Succeeded { result },
+            Ending::Failed { error, retry_in, last } => {
+                let error = tenure_core::decode::last_bytes(&error).to_owned();
+                End::Failed { error, retry_in, last }
+            }
+            Ending::Snoozed { later } => {
+                let until = later.moment(now);
+                let wait = match later {
+                    Later::For(span) => span,
+                    Later::Until(_) => Span::ZERO,
+                };
+                End::Snoozed { until, wait }
+            }
+            Ending::Released => End::Released,
+        };
+        let became = self.end_lease(fence, end, now).flatten();
+        let after = self.push(follow_ups.take_after(), next_seq, archive, now);
+        debug_assert!(after.is_ok(), "what was checked is refused: {after:?}");
+        let after = after.unwrap_or_default();
+        let pushed = follow_ups.in_order(before, after);
+        let answer = SettledAs {
+            state: became.map(|became| became.state),
+            run_at: became.and_then(|became| became.run_at),
+        };
+        Ok(SettledOne { lease: item.lease, result: Ok(answer), pushed })
+    }
+
+    /// By force: as a reap, but counted nowhere.
+    pub(crate) fn force(&mut self, id: &str, now: Moment) -> Result<(), Refusal> {
+        let live = parse_lease_id(id)
+            .filter(|(fence, seq)| self.leases.get(fence).is_some_and(|l| l.seq == *seq));
+        let Some((fence, _)) = live else {
+            return Err(Refusal::new(
+                Code::LeaseNotFound,
+                format!("there is no live lease {id:?}"),
+                "it was settled or taken back already; list the leases to see those that live",
+            ));
+        };
+        self.end_lease(fence, End::Forced, now);
+        Ok(())
+    }
+
+    /// The caller was gone when its grant was made: it is undone, and counts nowhere. A lease that
+    /// was extended since, or answered to a repeat of its call, is left alone: the first answer was
+    /// lost, but somebody holds it, and two must not.
+    pub(crate) fn undo(&mut self, fences: &[Fence], now: Moment) {
+        for fence in fences {
+            let Some(lease) = self.leases.get(fence) else { continue };
+            if lease.extended || lease.answered_again {
+                continue;
+            }
+            if let Some(request) = lease.request.clone()
+                && let Some(past) = self.requests.get_mut(&request)
+            {
+                past.fences.retain(|other| other != fence);
+                if past.fences.is_empty() {
+                    let until = past.until;
+                    self.requests.remove(&request);
+                    self.request_ends.clear(until, request.clone());
+                }
+                self.request_row(&request);
+            }
+            self.end_lease(*fence, End::Undelivered, now);
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! Pools: which resources may be handed out, which one is, and what becomes of it afterwards.
+//!
+//! A resource that may be handed out is in the sets of what is free, under its last use; whatever
+//! changes that goes through [`Space::refresh_resource`]. Data is never here.
+
+use super::doors::Fit;
+use super::limits::{rate_fits_at, tokens};
+use super::state::{HeldNeed, Pool, Resource, Slot, Space, Which};
+use tenure_core::lease::Fence;
+use tenure_core::names::{PoolName, ResourceId, Tag};
+use tenure_core::settings::ResourceState;
+use tenure_core::time::{Moment, Span};
+
+impl Space {
+    /// The pool of this name, made if it is not there; without settings it is only a name.
+    pub(crate) fn pool_for(&mut self, name: &PoolName) -> Slot {
+        if let Some(pool) = self.pool_by_name.get(name) {
+            return *pool;
+        }
+        let pool = self.pools.insert(Pool {
+            name: name.clone(),
+            settings: None,
+            uses: 0,
+            resources: Default::default(),
+            free: Default::default(),
+            free_by_tag: Default::default(),
+            tagged: Default::default(),
+            doors: Default::default(),
+            mark: None,
+            version: 0,
+            generation: 0,
+            leased: 0,
+            cooling: 0,
+            banned: 0,
+            draw: 0x9E37_79B9_7F4A_7C15,
+        });
+        self.pool_by_name.insert(name.clone(), pool);
+        pool
+    }
+
+    pub(crate) fn drop_pool_if_idle(&mut self, pool: Slot) {
+        let p = &self.pools[pool];
+        if p.settings.is_some() || p.uses > 0 || !p.doors.is_empty() || !p.resources.is_empty() {
+            return;
+        }
+        if let Some(p) = self.pools.remove(pool) {
+            self.pool_by_name.remove(&p.name);
+            self.out.dirty_pools.remove(&pool);
+        }
+    }
+
+    // ---- What is free ----
+
+    fn may_be_handed_out(&self, resource: Slot, now: Moment) -> bool {
+        let r = &self.resources[resource];
+        r.state == ResourceState::Available
+            && !r.retiring
+            && r.kept_for.is_none()
+            && (r.holders.len() as u64) < u64::from(r.slots)
+            && r.paced_until <= now
+            && self.pools[r.pool].settings.is_some()
+    }
+
+    /// Puts a resource into the sets where it belongs now, and lets its doors know if it may be
+    /// handed out.
+    pub(crate) fn refresh_resource(&mut self, resource: Slot, now: Moment) {
+        self.leave_free(resource);
+        if self.may_be_handed_out(resource, now) {
+            if self.keep_for_mark(resource) {
+                return;
+            }
+            let pool = self.resources[resource].pool;
+            let random = self.pools[pool]
+                .settings
+                .is_some_and(|s| s.pick == tenure_core::settings::Pick::Random);
+            let key = if random { self.draw(pool) } else { self.resources[resource].used };
+            let r = &mut self.resources[resource];
+            r.free = Some(key);
+            let p = &mut self.pools[pool];
+            p.free.insert((key, resource));
+            for tag in &r.tags {
+                p.free_by_tag.entry(tag.clone()).or_default().insert((key, resource));
+            }
+            let (tags, id) = (r.tags.clone(), r.id.clone());
+            self.pool_doors_due(pool, &tags, &id);
+        }
+        self.arm_resource(resource, now);
+    }
+
+    fn leave_free(&mut self, resource: Slot) {
+        let r = &mut self.resources[resource];
+        let Some(key) = r.free.take() else { return };
+        let p = &mut self.pools[r.pool];
+        p.free.remove(&(key, resource));
+        for tag in &r.tags {
+            if let Some(free) = p.free_by_tag.get_mut(tag) {
+                free.remove(&(key, resource));
+                if free.is_empty() {
+                    p.free_by_tag.remove(tag);
+                }
+            }
+        }
+    }
+
+    /// A number that no client can foresee is not needed here, only one that spreads: xorshift64*.
+    fn draw(&mut self, pool: Slot) -> u64 {
+        let p = &mut self.pools[pool];
+        p.draw ^= p.draw >> 12;
+        p.draw ^= p.draw << 25;
+        p.draw ^= p.draw >> 27;
+        p.draw.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn matches(&self, resource: Slot, which: &Which) -> bool {
+        let r = &self.resources[resource];
+        match which {
+            Which::Any => true,
+            Which::Tag(tag) => r.tags.contains(tag),
+            Which::Id(id) => r.id == *id,
+        }
+    }
+
+    /// A resource that became free is kept for the lane that reserves, if that lacks one.
+    fn keep_for_mark(&mut self, resource: Slot) -> bool {
+        let pool = self.resources[resource].pool;
+        let Some((lane, which, count, kept)) = &self.pools[pool].mark else { return false };
+        if kept.len() >= *count as usize || !self.matches(resource, which) {
+            return false;
+        }
+        let (lane, which) = (*lane, which.clone());
+        self.resources[resource].kept_for = Some(lane);
+        if let Some((_, _, _, kept)) = &mut self.pools[pool].mark {
+            kept.push(resource);
+        }
+        if let Some(door) = self.pools[pool].doors.get(&which).copied() {
+            self.door_due(door);
+        }
+        true
+    }
+
+    /// Keeps what is free already for a lane that begins to reserve.
+    pub(crate) fn keep_free(&mut self, pool: Slot, now: Moment) {
+        loop {
+            let Some((_, which, count, kept)) = &self.pools[pool].mark else { return };
+            if kept.len() >= *count as usize {
+                return;
+            }
+            let Some(resource) = self.first_free(pool, which) else { return };
+            self.refresh_resource(resource, now);
+        }
+    }
+
+    /// What was kept for a lane is free for all again.
+    pub(crate) fn unkeep(&mut self, kept: Vec<Slot>, now: Moment) {
+        for resource in kept {
+            if let Some(r) = self.resources.get_mut(resource) {
+                r.kept_for = None;
+                self.refresh_resource(resource, now);
+            }
+        }
+    }
+
+    fn first_free(&self, pool: Slot, which: &Which) -> Option<Slot> {
+        let p = &self.pools[pool];
+        match which {
+            Which::Any => p.free.first().map(|first| first.1),
+            Which::Tag(tag) => p.free_by_tag.get(tag)?.first().map(|first| first.1),
+            Which::Id(id) => {
+                p.resources.get(id).copied().filter(|slot| self.resources[*slot].free.is_some())
+            }
+        }
+    }
+
+    fn count_free(&self, pool: Slot, which: &Which) -> usize {
+        let p = &self.pools[pool];
+        match which {
+            Which::Any => p.free.len(),
+            Which::Tag(tag) => p.free_by_tag.get(tag).map_or(0, |free| free.len()),
+            Which::Id(_) => usize::from(self.first_free(pool, which).is_some()),
+        }
+    }
+
+    /// Whether a need of a pool can be served now, what others reserve left alone.
+    pub(crate) fn pool_fit(
+        &self,
+        pool: Slot,
+        which: &Which,
+        count: u32,
+        lane: Option<Slot>,
+    ) -> Fit {
+        let p = &self.pools[pool];
+        if p.settings.is_none() {
+            return Fit::Never;
+        }
+        let kept = match &p.mark {
+            Some((marked, _, _, kept)) if Some(*marked) == lane => kept.len(),
+            _ => 0,
+        };
+        // Timers of resources make the doors due, so no moment is told here.
+        if self.count_free(pool, which) + kept >= count as usize { Fit::Yes } else { Fit::No(None) }
+    }
+
+    // ---- Taking and returning ----
+
+    /// Takes resources for a lease; the fit was checked in the same step.
+    pub(crate) fn take_resources(
+        &mut self,
+        need: &HeldNeed,
+        lane: Slot,
+        fence: Fence,
+        now: Moment,
+    ) -> Vec<Slot> {
+        let HeldNeed::Pool { pool, which, prefer, count } = need else { return Vec::new() };
+        let mut taken: Vec<Slot> = Vec::with_capacity(*count as usize);
+        let preferred = prefer
+            .as_ref()
+            .and_then(|id| self.pools[*pool].resources.get(id).copied())
+            .filter(|slot| {
+                let r = &self.resources[*slot];
+                (r.free.is_some() || r.kept_for == Some(lane)) && self.matches(*slot, which)
+            });
+        let kept = match &self.pools[*pool].mark {
+            Some((marked, _, _, kept)) if *marked == lane => kept.clone(),
+            _ => Vec::new(),
+        };
+        for resource in preferred.into_iter().chain(kept) {
+            if taken.len() < *count as usize && !taken.contains(&resource) {
+                self.take_resource(resource, fence, now);
+                taken.push(resource);
+            }
+        }
+        // One lease holds a resource once, even if it has more slots: `count` is different ones.
+        let mut put_back = Vec::new();
+        while taken.len() < *count as usize {
+            let Some(resource) = self.first_free(*pool, which) else { break };
+            if taken.contains(&resource) {
+                self.leave_free(resource);
+                put_back.push(resource);
+                continue;
+            }
+            self.take_resource(resource, fence, now);
+            taken.push(resource);
+        }
+        for resource in put_back {
+            self.refresh_resource(resource, now);
+        }
+        taken
+    }
+
+    fn take_resource(&mut self, resource: Slot, fence: Fence, now: Moment) {
+        self.used += 1;
+        let used = self.used;
+        let pool = self.resources[resource].pool;
+        let settings = self.pools[pool].settings.unwrap_or_default();
+        let r = &mut self.resources[resource];
+        if r.holders.is_empty() {
+            self.pools[pool].leased += 1;
+        }
+        let r2 = r;
+        r2.kept_for = None;
+        r2.holders.push(fence);
+        r2.uses += 1;
+        r2.used = used;
+        r2.last_used_at = Some(now);
+        if let Some(rate) = &settings.rate {
+            r2.tat = r2.tat.max(now).plus(tokens(rate, 1));
+            r2.paced_until = rate_fits_at(rate, r2.tat, 1, now);
+        }
+        if settings.max_uses.is_some_and(|most| r2.uses >= u64::from(most)) {
+            self.set_resource_state(
+                resource,
+                ResourceState::Banned,
+                Moment::ZERO,
+                Span::ZERO,
+                Some("max_uses".to_owned()),
+            );
+        }
+        self.out.dirty_resources.insert(resource);
+        self.refresh_resource(resource, now);
+    }
+
+    /// Takes a lease off a resource; a retiring one goes when it is free.
+    pub(crate) fn release_resource(&mut self, resource: Slot, fence: Fence, now: Moment) {
+        let r = &mut self.resources[resource];
+        let Some(at) = r.holders.iter().position(|holder| *holder == fence) else { return };
+        r.holders.remove(at);
+        let (pool, empty, retiring) = (r.pool, r.holders.is_empty(), r.retiring);
+        if empty {
+            self.pools[pool].leased -= 1;
+        }
+        self.out.dirty_resources.insert(resource);
+        if empty && retiring {
+            self.remove_resource(resource);
+        } else {
+            self.refresh_resource(resource, now);
+        }
+    }
+
+    /// Changes a resource's state; the pool's sums go with it.
+    pub(crate) fn set_resource_state(
+        &mut self,
+        resource: Slot,
+        state: ResourceState,
+        until: Moment,
+        rest: Span,
+        reason: Option<String>,
+    ) {
+        let r = &mut self.resources[resource];
+        let old = std::mem::replace(&mut r.state, state);
+        (r.until, r.rest, r.reason) = (until, rest, reason);
+        let p = &mut self.pools[r.pool];
+        let sum = |state, p: &mut Pool, by: i64| match state {
+            ResourceState::Cooling => p.cooling = p.cooling.wrapping_add_signed(by),
+            ResourceState::Banned => p.banned = p.banned.wrapping_add_signed(by),
+            ResourceState::Available => {}
+        };
+        sum(old, p, -1);
+        sum(state, p, 1);
+        self.out.dirty_resources.insert(resource);
+    }
+
+    /// Lets a resource rest until a moment, unless it rests longer or is banned.
+    pub(crate) fn cool(
+        &mut self,
+        resource: Slot,
+        until: Moment,
+        reason: Option<String>,
+        now: Moment,
+    ) {
+        let r = &self.resources[resource];
+        let longer = r.state == ResourceState::Cooling && r.until >= until;
+        if r.state == ResourceState::Banned || longer || until <= now {
+            return;
+        }
+        self.set_resource_state(resource, ResourceState::Cooling, until, until.since(now), reason);
+        self.refresh_resource(resource, now);
+    }
+
+    /// Hands a resource out no more.
+    pub(crate) fn ban(&mut self, resource: Slot, reason: Option<String>, now: Moment) {
+        self.set_resource_state(resource, ResourceState::Banned, Moment::ZERO, Span::ZERO, reason);
+        self.lose_kept(resource);
+        self.refresh_resource(resource, now);
+    }
+
+    /// A kept resource that may not be handed out any more is kept no more.
+    pub(crate) fn lose_kept(&mut self, resource: Slot) {
+        let Some(_) = self.resources[resource].kept_for.take() else { return };
+        let pool = self.resources[resource].pool;
+        if let Some((_, _, _, kept)) = &mut self.pools[pool].mark {
+            kept.retain(|slot| *slot != resource);
+        }
+    }
+
+    /// Removes a resource that nobody holds.
+    pub(crate) fn remove_resource(&mut self, resource: Slot) {
+        self.leave_free(resource);
+        self.lose_kept(resource);
+        self.set_resource_state(resource, ResourceState::Available, Moment::ZERO, Span::ZERO, None);
+        if let Some(timer) = self.resources[resource].timer {
+            self.resource_timers.clear(timer, resource);
+        }
+        let Some(r) = self.resources.remove(resource) else { return };
+        let p = &mut self.pools[r.pool];
+        p.resources.remove(&r.id);
+        for tag in &r.tags {
+            untag(p, tag);
+        }
+        let name = p.name.clone();
+        self.out.dirty_resources.remove(&resource);
+        self.forget_resource_row(&name, &r.id);
+        self.drop_pool_if_idle(r.pool);
+    }
+
+    /// Gives a resource other tags.
+    pub(crate) fn retag(&mut self, resource: Slot, tags: Vec<Tag>) {
+        self.leave_free(resource);
+        let r = &mut self.resources[resource];
+        let p = &mut self.pools[r.pool];
+        for tag in &r.tags {
+            untag(p, tag);
+        }
+        for tag in &tags {
+            *p.tagged.entry(tag.clone()).or_default() += 1;
+        }
+        r.tags = tags;
+    }
+
+    /// Adds a resource that was not there.
+    pub(crate) fn add_resource(
+        &mut self,
+        pool: Slot,
+        id: ResourceId,
+        tags: Vec<Tag>,
+        slots: u32,
+    ) -> Slot {
+        let resource = self.resources.insert(Resource {
+            pool,
+            id: id.clone(),
+            tags: Vec::new(),
+            slots,
+            state: ResourceState::Available,
+            until: Moment::ZERO,
+            rest: Span::ZERO,
+            reason: None,
+            holders: Vec::new(),
+            uses: 0,
+            used: 0,
+            last_used_at: None,
+            tat: Moment::ZERO,
+            paced_until: Moment::ZERO,
+            retiring: false,
+            generation: 0,
+            kept_for: None,
+            free: None,
+            timer: None,
+        });
+        self.pools[pool].resources.insert(id, resource);
+        self.retag(resource, tags);
+        self.out.dirty_resources.insert(resource);
+        resource
+    }
+
+    // ---- Time ----
+
+    fn arm_resource(&mut self, resource: Slot, now: Moment) {
+        let r = &mut self.resources[resource];
+        let cooling = (r.state == ResourceState::Cooling).then_some(r.until);
+        let paced = (r.paced_until > now).then_some(r.paced_until);
+        let next = match (cooling, paced) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if r.timer == next {
+            return;
+        }
+        let old = std::mem::replace(&mut r.timer, next);
+        if let Some(old) = old {
+            self.resource_timers.clear(old, resource);
+        }
+        if let Some(next) = next {
+            self.resource_timers.set(next, resource);
+        }
+    }
+
+    /// Ends what time ends at a resource.
+    pub(crate) fn tick_resource(&mut self, resource: Slot, now: Moment) {
+        let r = &mut self.resources[resource];
+        r.timer = None;
+        if r.state == ResourceState::Cooling && r.until <= now {
+            self.set_resource_state(
+                resource,
+                ResourceState::Available,
+                Moment::ZERO,
+                Span::ZERO,
+                None,
+            );
+        }
+        self.refresh_resource(resource, now);
+    }
+
+    /// A pool's settings changed: paces are computed anew.
+    pub(crate) fn pool_changed(&mut self, pool: Slot, now: Moment) {
+        let settings = self.pools[pool].settings;
+        let resources: Vec<Slot> = self.pools[pool].resources.values().copied().collect();
+        for resource in resources {
+            let r = &mut self.resources[resource];
+            r.paced_until = match settings.and_then(|s| s.rate) {
+                Some(rate) => {
+                    r.tat = r.tat.min(now.plus(tokens(&rate, rate.burst)));
+                    rate_fits_at(&rate, r.tat, 1, now)
+                }
+                None => Moment::ZERO,
+            };
+            self.out.dirty_resources.insert(resource);
+            self.refresh_resource(resource, now);
+        }
+        let doors: Vec<Slot> = self.pools[pool].doors.values().copied().collect();
+        for door in doors {
+            self.retry_misfits(door);
+        }
+    }
+}
+
+fn untag(pool: &mut Pool, tag: &Tag) {
+    if let Some(n) = pool.tagged.get_mut(tag) {
+        *n -= 1;
+        if *n == 0 {
+            pool.tagged.remove(tag);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What a step changed, as rows to write: the only way by which state reaches a disk.
+//!
+//! A store writes them in one durable batch, and later hands them back to `Machine::restore`. Each
+//! row stands once, however often its thing changed in the batch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::state::Seq;
+use tenure_core::job::{JobError, JobState, Labels};
+use tenure_core::names::{JobId, Namespace, PoolName, QueueName, ResourceId};
+use tenure_core::secret::Json;
+use tenure_core::time::Moment;
+
+/// What a job's row gets when it is new or its content changed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobContent {
+    /// What a worker dispatches on.
+    pub kind: String,
+    /// Its payload.
+    pub payload: Json,
+    /// Its labels.
+    pub labels: Labels,
+}
+
+/// What changes of a content that stays otherwise.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ContentPatch {
+    /// The new kind.
+    pub kind: Option<String>,
+    /// The new payload.
+    pub payload: Option<Json>,
+    /// The new labels.
+    pub labels: Option<Labels>,
+}
+
+/// How a job ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobEnd {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Its id.
+    pub id: JobId,
+    /// Its shape.
+    pub shape: Arc<[u8]>,
+    /// Kept until then.
+    pub until: Moment,
+    /// About what the row takes, for the byte budget.
+    pub bytes: u32,
+    /// What it succeeded with.
+    pub result: Option<Json>,
+}
+
+/// What is written of one job.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct JobChange {
+    /// The row is new: its namespace, id and content.
+    pub new: Option<Box<(Namespace, JobId, JobContent)>>,
+    /// The queue, when the row is new.
+    pub queue: Option<QueueName>,
+    /// Content of a row that is there.
+    pub patch: Option<Box<ContentPatch>>,
+    /// Where it stands now; `Ready` for all that waits.
+    pub state: Option<JobState>,
+    /// Its shape, when the row is new or the shape changed.
+    pub shape: Option<Arc<[u8]>>,
+    /// Its life.
+    pub life: Option<Vec<u8>>,
+    /// It ended: from now on only the archive knows it.
+    pub end: Option<JobEnd>,
+    /// It was finished and lives again: `until` and `result` go.
+    pub revived: bool,
+    /// The last error; `Some(None)` takes it away.
+    pub error: Option<Option<String>>,
+    /// What its holder reported; `Some(None)` takes it away.
+    pub progress: Option<Option<Json>>,
+    /// The row goes, with its errors.
+    pub deleted: bool,
+}
+
+/// Kinds of the rows that are not jobs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    /// Numbers of the namespace.
+    Meta,
+    /// A queue.
+    Queue,
+    /// The virtual time of a group; that of its priority, for the group that is none.
+    Turn,
+    /// A limit's setting.
+    LimitSetting,
+    /// A limit's state.
+    Limit,
+    /// A pool.
+    Pool,
+    /// A resource, without its data.
+    Resource,
+    /// A lease without a job.
+    Lease,
+    /// Who holds a unique key.
+    Key,
+    /// What a request id was granted.
+    Request,
+    /// A lease without a job, after its end.
+    Stub,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 11] = [
+        Kind::Meta,
+        Kind::Queue,
+        Kind::Turn,
+        Kind::LimitSetting,
+        Kind::Limit,
+        Kind::Pool,
+        Kind::Resource,
+        Kind::Lease,
+        Kind::Key,
+        Kind::Request,
+        Kind::Stub,
+    ];
+    /// Its name in a store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Meta => "meta",
+            Kind::Queue => "queue",
+            Kind::Turn => "turn",
+            Kind::LimitSetting => "limit_setting",
+            Kind::Limit => "limit",
+            Kind::Pool => "pool",
+            Kind::Resource => "resource",
+            Kind::Lease => "lease",
+            Kind::Key => "key",
+            Kind::Request => "request",
+            Kind::Stub => "stub",
+        }
+    }
+    /// The kind of that name.
+    pub fn parse(text: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// The key of a row that is not a job.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RowKey {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Its kind.
+    pub kind: Kind,
+    /// Unique within both.
+    pub key: String,
+}
+
+/// Whose data it is.
+pub type DataKey = (Namespace, PoolName, ResourceId);
+
+/// Everything that a batch of steps changed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Rows {
+    /// Jobs, by row number.
+    pub jobs: BTreeMap<Seq, JobChange>,
+    /// Errors to append; a store keeps the last 20 of each job.
+    pub errors: Vec<(Seq, JobError)>,
+    /// Other rows: JSON text to put, or `None` to delete.
+    pub other: BTreeMap<RowKey, Option<String>>,
+    /// Data of resources to put, or `None` to delete. Secret: never logged.
+    pub data: BTreeMap<DataKey, Option<Json>>,
+}
+
+impl Rows {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+            && self.errors.is_empty()
+            && self.other.is_empty()
+            && self.data.is_empty()
+    }
+    pub(crate) fn job(&mut self, seq: Seq) -> &mut JobChange {
+        self.jobs.entry(seq).or_default()
+    }
+}
+
+/// A live job's row, as a store hands it back at a start.
+#[derive(Clone, Debug)]
+pub struct LiveRow<'a> {
+    /// Its row number.
+    pub seq: Seq,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its id.
+    pub id: &'a str,
+    /// Where it stands.
+    pub state: JobState,
+    /// Its shape.
+    pub shape: &'a [u8],
+    /// Its life.
+    pub life: &'a [u8],
+}
+
+/// A finished job, as the archive knows it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Archived {
+    /// Its row number.
+    pub seq: Seq,
+    /// Its id.
+    pub id: JobId,
+    /// How it ended.
+    pub state: JobState,
+    /// Its shape.
+    pub shape: Vec<u8>,
+    /// Its life.
+    pub life: Vec<u8>,
+    /// Kept until then.
+    pub until: Moment,
+    /// About what the row takes.
+    pub bytes: u32,
+}
+
+/// Which finished jobs go first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Failed jobs, which own half of the byte budget.
+    Failed,
+    /// Succeeded and cancelled ones.
+    Ended,
+}
+
+impl Class {
+    /// The class of an end.
+    pub fn of(state: JobState) -> Class {
+        if state == JobState::Failed { Class::Failed } else { Class::Ended }
+    }
+}
+
+/// Finished jobs: rows that no index in memory knows. What a step changed is seen by the next one.
+pub trait Archive {
+    /// The finished job with this id.
+    fn by_id(&self, namespace: &Namespace, id: &JobId) -> Option<Archived>;
+    /// The finished job with this row number.
+    fn by_seq(&self, namespace: &Namespace, seq: Seq) -> Option<Archived>;
+    /// Finished jobs of a namespace whose time is over, soonest first.
+    fn over(&self, namespace: &Namespace, now: Moment, max: usize) -> Vec<Archived>;
+    /// The soonest moment at which one of the namespace goes.
+    fn next_over(&self, namespace: &Namespace) -> Option<Moment>;
+    /// Of all namespaces, the jobs of this class that would go soonest.
+    fn soonest(&self, class: Class, max: usize) -> Vec<(Namespace, Archived)>;
+}

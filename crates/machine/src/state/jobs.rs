@@ -1,0 +1,98 @@
+//! Live jobs, what many of them share, and who holds a unique key. Finished jobs are never here,
+//! only rows know them.
+
+use std::sync::Arc;
+
+use super::{HeldNeed, Seq, Slot};
+use tenure_core::job::{EndedJob, Outcome, Retry, Unique};
+use tenure_core::lease::Fence;
+use tenure_core::names::{Group, JobId};
+use tenure_core::time::{Moment, Span};
+
+/// What many jobs have in common, stored once.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    /// The encoded form: its identity, and what the job's row holds.
+    pub bytes: Arc<[u8]>,
+    pub queue: Slot,
+    pub priority: i8,
+    pub group: Option<Group>,
+    pub held: Arc<[HeldNeed]>,
+    pub retry: Retry,
+    pub timeout: Option<Span>,
+    pub retain: Option<Span>,
+    /// Jobs that have it; it goes with the last.
+    pub jobs: u32,
+    /// Its lane, once a job of it stood in line.
+    pub lane: Option<Slot>,
+}
+
+/// Where a live job stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stand {
+    /// In `due`, until `run_at`.
+    Scheduled,
+    /// In this lane's line, by its arrival.
+    Waiting(Slot),
+    /// Held by this lease.
+    Running(Fence),
+}
+
+/// One settle a job remembers, so that a repeat is answered as the first was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PastSettle {
+    pub fence: Fence,
+    pub outcome: Outcome,
+    pub state: tenure_core::job::JobState,
+    pub run_at: Option<Moment>,
+}
+
+/// A job that is not finished. Payload, labels, errors and progress are rows, not here.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub seq: Seq,
+    pub id: JobId,
+    pub shape: Slot,
+    pub stand: Stand,
+    /// Its place in the order; 0 until it first became ready.
+    pub arrival: u64,
+    pub created_at: Moment,
+    /// When it may run, or might first; the moment it became due.
+    pub run_at: Moment,
+    pub started_at: Option<Moment>,
+    pub expires_at: Option<Moment>,
+    /// Length of a wait that the engine chose (retry, snooze, suspect), to cut it by when the
+    /// clock was set back; zero for a moment that the client chose.
+    pub wait: Span,
+    /// Runs that ended in `succeeded` or `failed`.
+    pub ended: u32,
+    /// Reaps in a row; 1 or more makes it a suspect.
+    pub lost: u32,
+    /// `released` in a row.
+    pub released: u32,
+    /// Leases in a row that were never delivered; starts at 0, again with every accepted settle,
+    /// and when they were counted as one `lost`.
+    pub undelivered: u32,
+    pub cancel_requested: bool,
+    /// It keeps its arrival when it becomes due: it was released or lost, not delayed.
+    pub keeps_place: bool,
+    pub unique: Option<Box<Unique>>,
+    pub settles: Vec<PastSettle>,
+    /// About what its row takes on disk, for the byte budget.
+    pub bytes: u32,
+    /// It is in the list of rows to write.
+    pub dirty: bool,
+}
+
+/// Who holds a unique key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct KeyHolder {
+    pub seq: Seq,
+    pub id: JobId,
+    /// Held in any case until then.
+    pub until: Option<Moment>,
+    /// Held by the job's life too (not yet started or ended, as `until` says).
+    pub by_job: bool,
+    /// What became of the job, if it is finished.
+    pub ended: Option<Box<EndedJob>>,
+}

@@ -1,0 +1,51 @@
+//! Limits: what is in use, rests or is booked. A setting is cached here, never kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Slot;
+use tenure_core::lease::Fence;
+use tenure_core::names::LimitName;
+use tenure_core::settings::LimitSettings;
+use tenure_core::time::Moment;
+
+/// A limit: its state, which outlives its setting.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    pub name: LimitName,
+    /// Shapes, callers and queues that point here.
+    pub uses: u32,
+    /// Weights of live leases.
+    pub in_use: u64,
+    pub holders: BTreeSet<Fence>,
+    /// Permits that rest: when each is free again.
+    pub resting: BTreeMap<(Moment, u64), u32>,
+    pub resting_sum: u64,
+    pub external: u32,
+    pub external_until: Option<Moment>,
+    /// The last observation, pause or deletion: what is left of a limit that nobody has set any more goes
+    /// a day later.
+    pub touched_at: Moment,
+    /// GCRA's theoretical arrival time.
+    pub tat: Moment,
+    /// `Some(Moment::MAX)`: until it is resumed.
+    pub paused_until: Option<Moment>,
+    pub door: Option<Slot>,
+    pub mark: Option<(Slot, u32, u32)>,
+    /// The setting that holds, and the generation of settings it was read at.
+    pub cached: Option<(u64, Option<LimitSettings>)>,
+    /// Its timer in `limit_timers`.
+    pub timer: Option<Moment>,
+    /// It has a row.
+    pub stored: bool,
+}
+
+impl Limit {
+    /// Whether anybody or anything points to it, or a permit is in use.
+    pub(crate) fn is_held(&self) -> bool {
+        self.uses > 0
+            || self.in_use > 0
+            || !self.resting.is_empty()
+            || self.door.is_some()
+            || self.mark.is_some()
+    }
+}

@@ -1,0 +1,200 @@
+//! A namespace as a whole, and what its steps did since the last drain. It holds the structures and
+//! never acts on them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashTable};
+
+use super::{
+    Bundle, CALLERS, Caller, Door, Entry, GroupTurn, Holding, Job, KeptPlace, KeyHolder, Lane,
+    LaneKey, LeaseState, Limit, Mark, PastRequest, Pool, Queue, Resource, Seq, Shape, Slot, Stub,
+    Taker, TakerId, WorkerState,
+};
+use crate::facts::{Delivery, Fact};
+use crate::rows::Rows;
+use crate::slots::Slots;
+use crate::timers::Timers;
+use tenure_core::lease::Fence;
+use tenure_core::names::{
+    Group, JobId, LimitName, Namespace, PoolName, QueueName, RequestId, UniqueKey, WorkerId,
+};
+use tenure_core::settings::LimitSettings;
+use tenure_core::time::{Moment, Span};
+
+/// A namespace.
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub name: Namespace,
+    pub patience: Span,
+    /// The last call of any kind but ticks; a start counts as one.
+    pub used_at: Moment,
+    // Time.
+    pub last: Moment,
+    pub pulse: Moment,
+    pub deaf_at: Moment,
+    pub behind: Option<Span>,
+    // Numbers.
+    pub fence: Fence,
+    pub arrival: u64,
+    pub used: u64,
+    // Jobs.
+    pub jobs: Slots<Job>,
+    pub by_id: HashTable<Slot>,
+    pub by_seq: HashTable<Slot>,
+    pub shapes: Slots<Shape>,
+    pub shape_by_bytes: HashMap<Arc<[u8]>, Slot>,
+    pub due: BTreeSet<(Moment, Seq, Slot)>,
+    pub expiring: BTreeSet<(Moment, Seq, Slot)>,
+    pub keys: HashMap<UniqueKey, KeyHolder>,
+    pub key_ends: Timers<UniqueKey>,
+    /// The soonest moment at which an archived job may have to go.
+    pub purge_at: Option<Moment>,
+    // Lines.
+    pub queues: Slots<Queue>,
+    pub queue_by_name: BTreeMap<QueueName, Slot>,
+    pub queue_pauses: Timers<Slot>,
+    /// When each queue is looked at whether anybody still needs it.
+    pub queue_ends: Timers<Slot>,
+    /// Queues and negated priorities with more idle groups to forget than one step may: the next tick goes on.
+    pub void_turns: BTreeSet<(Slot, i16)>,
+    pub groups: Slots<GroupTurn>,
+    pub bundles: Slots<Bundle>,
+    pub lanes: Slots<Lane>,
+    pub lane_by_key: HashMap<LaneKey, Slot>,
+    pub doors: Slots<Door>,
+    pub pending: VecDeque<Slot>,
+    pub families: VecDeque<(String, Option<LimitName>)>,
+    pub door_timers: Timers<Slot>,
+    pub touched: BTreeSet<Slot>,
+    pub impatient: BTreeSet<(Moment, Entry)>,
+    pub marks: BTreeMap<Slot, Mark>,
+    // Scarce things.
+    pub limit_settings: BTreeMap<LimitName, LimitSettings>,
+    pub settings_generation: u64,
+    pub limits: Slots<Limit>,
+    pub limit_by_name: BTreeMap<LimitName, Slot>,
+    pub limit_timers: Timers<Slot>,
+    pub pools: Slots<Pool>,
+    pub pool_by_name: BTreeMap<PoolName, Slot>,
+    pub resources: Slots<Resource>,
+    pub resource_timers: Timers<Slot>,
+    // Leases.
+    pub leases: BTreeMap<Fence, LeaseState>,
+    pub expiries: Timers<Fence>,
+    pub deadlines: Timers<Fence>,
+    pub requests: HashMap<RequestId, PastRequest>,
+    pub request_ends: Timers<RequestId>,
+    pub stubs: HashMap<Fence, Stub>,
+    pub stub_ends: Timers<Fence>,
+    // Who waits and who works.
+    pub takers: BTreeMap<TakerId, Taker>,
+    pub callers: Slots<Caller>,
+    pub caller_by_taker: BTreeMap<TakerId, Slot>,
+    pub waiting_requests: HashMap<RequestId, TakerId>,
+    pub waits: Timers<TakerId>,
+    pub places: HashMap<RequestId, KeptPlace>,
+    pub place_ends: Timers<RequestId>,
+    pub workers: BTreeMap<WorkerId, WorkerState>,
+    pub worker_ends: Timers<WorkerId>,
+    pub holding: HashMap<Option<WorkerId>, Holding>,
+    // What the steps since the last drain did.
+    pub out: Out,
+}
+
+impl Space {
+    /// A namespace that knows nothing yet.
+    pub(crate) fn new(name: Namespace, patience: Span) -> Self {
+        let mut queues = Slots::default();
+        let callers = queues.insert(Queue::new(None, None, Moment::ZERO));
+        debug_assert_eq!(callers, CALLERS);
+        Space {
+            name,
+            patience,
+            used_at: Moment::ZERO,
+            last: Moment::ZERO,
+            pulse: Moment::ZERO,
+            deaf_at: Moment::ZERO,
+            behind: None,
+            fence: 0,
+            arrival: 0,
+            used: 0,
+            jobs: Default::default(),
+            by_id: Default::default(),
+            by_seq: Default::default(),
+            shapes: Default::default(),
+            shape_by_bytes: Default::default(),
+            due: Default::default(),
+            expiring: Default::default(),
+            keys: Default::default(),
+            key_ends: Default::default(),
+            purge_at: None,
+            queues,
+            queue_by_name: Default::default(),
+            queue_pauses: Default::default(),
+            queue_ends: Default::default(),
+            void_turns: Default::default(),
+            groups: Default::default(),
+            bundles: Default::default(),
+            lanes: Default::default(),
+            lane_by_key: Default::default(),
+            doors: Default::default(),
+            pending: Default::default(),
+            families: Default::default(),
+            door_timers: Default::default(),
+            touched: Default::default(),
+            impatient: Default::default(),
+            marks: Default::default(),
+            limit_settings: Default::default(),
+            settings_generation: 0,
+            limits: Default::default(),
+            limit_by_name: Default::default(),
+            limit_timers: Default::default(),
+            pools: Default::default(),
+            pool_by_name: Default::default(),
+            resources: Default::default(),
+            resource_timers: Default::default(),
+            leases: Default::default(),
+            expiries: Default::default(),
+            deadlines: Default::default(),
+            requests: Default::default(),
+            request_ends: Default::default(),
+            stubs: Default::default(),
+            stub_ends: Default::default(),
+            takers: Default::default(),
+            callers: Default::default(),
+            caller_by_taker: Default::default(),
+            waiting_requests: Default::default(),
+            waits: Default::default(),
+            places: Default::default(),
+            place_ends: Default::default(),
+            workers: Default::default(),
+            worker_ends: Default::default(),
+            holding: Default::default(),
+            out: Default::default(),
+        }
+    }
+}
+
+/// What steps did, until the engine takes it.
+#[derive(Debug, Default)]
+pub(crate) struct Out {
+    pub rows: Rows,
+    pub facts: Vec<Fact>,
+    pub deliveries: Vec<Delivery>,
+    pub dirty_jobs: Vec<Slot>,
+    pub dirty_limits: BTreeSet<Slot>,
+    pub dirty_resources: BTreeSet<Slot>,
+    pub dirty_turns: BTreeSet<Slot>,
+    pub dirty_queues: BTreeSet<Slot>,
+    pub dirty_pools: BTreeSet<Slot>,
+    /// Ends since the engine last looked: how, and about how many bytes.
+    pub archived: Vec<(tenure_core::job::JobState, u64)>,
+    /// Jobs that ended in this very step: the archive does not know them before the drain.
+    pub ended: HashMap<JobId, Seq>,
+    /// Archived jobs that went.
+    pub purged: Vec<(tenure_core::job::JobState, u64)>,
+    pub forgotten_turns: Vec<(QueueName, i16, Option<Group>)>,
+    /// Numbers as they were written last.
+    pub written: Option<(Fence, u64, u64)>,
+}

@@ -1,0 +1,70 @@
+//! Who waits and who works: calls, places in line, holders. What they are granted is never here, it
+//! is a lease.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{HeldNeed, Slot, TakerId};
+use tenure_core::names::{RequestId, WorkerId};
+use tenure_core::time::{Moment, Span};
+
+/// A waiting lease call for jobs.
+#[derive(Clone, Debug)]
+pub(crate) struct Taker {
+    pub queues: Vec<Slot>,
+    pub max: usize,
+    pub asker: Asker,
+    pub until: Moment,
+}
+
+/// Who asks, and for how long.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    pub worker: Option<WorkerId>,
+    pub ttl: Span,
+    pub request: Option<RequestId>,
+    /// It is in the process that has the store open.
+    pub local: bool,
+}
+
+/// A waiting lease call for needs alone; it stands in a lane of [`CALLERS`].
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub taker: TakerId,
+    pub lane: Slot,
+    pub arrival: u64,
+    pub asker: Asker,
+    /// The id that its place is kept under.
+    pub place: Option<RequestId>,
+    pub since: Moment,
+    pub until: Moment,
+}
+
+/// A place in line whose caller's connection broke or whose wait ended.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptPlace {
+    pub arrival: u64,
+    pub since: Moment,
+    pub needs: Arc<[HeldNeed]>,
+    pub until: Moment,
+}
+
+/// What a holder holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Holding {
+    pub leases: u64,
+    /// Of these, jobs that are suspects; at most one at a time.
+    pub suspects: u64,
+}
+
+/// Who called within the last minute.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerState {
+    pub host: Option<String>,
+    pub pid: Option<u32>,
+    pub version: Option<String>,
+    pub queues: BTreeMap<Slot, Moment>,
+    pub seen_at: Moment,
+    /// Lease calls that wait now.
+    pub waiting: u32,
+}

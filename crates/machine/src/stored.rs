@@ -1,0 +1,502 @@
+//! A job as its row holds it: the shape that many share, and the life that is its own.
+
+use super::codec::{Reader, Writer};
+use super::state::{PastSettle, Seq};
+use tenure_core::job::{
+    Backoff, JobError, JobState, JobView, Labels, Need, OnConflict, Outcome, Retry, Unique, Until,
+    retain_for,
+};
+use tenure_core::lease::Fence;
+use tenure_core::names::{
+    Group, JobId, LimitName, PoolName, QueueName, RequestId, ResourceId, Tag, UniqueKey, WorkerId,
+};
+use tenure_core::secret::Json;
+use tenure_core::time::{Moment, Span};
+
+/// What many jobs have in common.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct StoredShape {
+    pub queue: QueueName,
+    pub priority: i8,
+    pub group: Option<Group>,
+    pub needs: Vec<Need>,
+    pub retry: Retry,
+    pub timeout: Option<Span>,
+    pub retain: Option<Span>,
+}
+
+impl StoredShape {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::with_capacity(96);
+        w.text(self.queue.as_str());
+        w.byte(self.priority as u8);
+        w.option(self.group.as_ref(), |w, group| w.text(group.as_str()));
+        w.u64(self.needs.len() as u64);
+        for need in &self.needs {
+            match need {
+                Need::Limit { limit, weight, cost } => {
+                    w.byte(0);
+                    w.text(limit.as_str());
+                    w.u32(*weight);
+                    w.u32(*cost);
+                }
+                Need::Pool { pool, tag, prefer, id, count } => {
+                    w.byte(1);
+                    w.text(pool.as_str());
+                    w.option(tag.as_ref(), |w, tag| w.text(tag.as_str()));
+                    w.option(prefer.as_ref(), |w, id| w.text(id.as_str()));
+                    w.option(id.as_ref(), |w, id| w.text(id.as_str()));
+                    w.u32(*count);
+                }
+            }
+        }
+        w.u32(self.retry.max_attempts);
+        w.u32(self.retry.max_lost);
+        match &self.retry.backoff {
+            Backoff::Exponential { base, max, jitter } => {
+                w.byte(0);
+                w.span(*base);
+                w.span(*max);
+                w.byte(u8::from(*jitter));
+            }
+            Backoff::Fixed { base, jitter } => {
+                w.byte(1);
+                w.span(*base);
+                w.byte(u8::from(*jitter));
+            }
+            Backoff::List { delays, jitter } => {
+                w.byte(2);
+                w.u64(delays.len() as u64);
+                delays.iter().for_each(|delay| w.span(*delay));
+                w.byte(u8::from(*jitter));
+            }
+        }
+        w.option(self.timeout, |w, span| w.span(span));
+        w.option(self.retain, |w, span| w.span(span));
+        w.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let r = &mut Reader(bytes);
+        Some(StoredShape {
+            queue: QueueName::parse(r.text()?).ok()?,
+            priority: r.byte()? as i8,
+            group: r.option(|r| Group::parse(r.text()?).ok())?,
+            needs: r.list(|r| {
+                Some(match r.byte()? {
+                    0 => Need::Limit {
+                        limit: LimitName::parse(r.text()?).ok()?,
+                        weight: r.u32()?,
+                        cost: r.u32()?,
+                    },
+                    1 => Need::Pool {
+                        pool: PoolName::parse(r.text()?).ok()?,
+                        tag: r.option(|r| Tag::parse(r.text()?).ok())?,
+                        prefer: r.option(|r| ResourceId::parse(r.text()?).ok())?,
+                        id: r.option(|r| ResourceId::parse(r.text()?).ok())?,
+                        count: r.u32()?,
+                    },
+                    _ => return None,
+                })
+            })?,
+            retry: Retry {
+                max_attempts: r.u32()?,
+                max_lost: r.u32()?,
+                backoff: match r.byte()? {
+                    0 => Backoff::Exponential {
+                        base: r.span()?,
+                        max: r.span()?,
+                        jitter: r.byte()? != 0,
+                    },
+                    1 => Backoff::Fixed { base: r.span()?, jitter: r.byte()? != 0 },
+                    2 => Backoff::List { delays: r.list(Reader::span)?, jitter: r.byte()? != 0 },
+                    _ => return None,
+                },
+            },
+            timeout: r.option(Reader::span)?,
+            retain: r.option(Reader::span)?,
+        })
+    }
+}
+
+/// The lease in a running job's row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct StoredLease {
+    pub fence: Fence,
+    pub holder: Option<WorkerId>,
+    pub granted_at: Moment,
+    pub ttl: Span,
+    pub deadline: Option<Moment>,
+    pub limits: Vec<(LimitName, u32, u32)>,
+    pub resources: Vec<(PoolName, ResourceId)>,
+    pub request: Option<RequestId>,
+    /// It was granted to the process that had the store open.
+    pub local: bool,
+    /// Its job had never run before.
+    pub first: bool,
+}
+
+impl StoredLease {
+    pub(crate) fn encode(&self, w: &mut Writer) {
+        w.u64(self.fence);
+        w.option(self.holder.as_ref(), |w, id| w.text(id.as_str()));
+        w.moment(self.granted_at);
+        w.span(self.ttl);
+        w.option(self.deadline, |w, at| w.moment(at));
+        w.u64(self.limits.len() as u64);
+        for (limit, weight, cost) in &self.limits {
+            w.text(limit.as_str());
+            w.u32(*weight);
+            w.u32(*cost);
+        }
+        w.u64(self.resources.len() as u64);
+        for (pool, id) in &self.resources {
+            w.text(pool.as_str());
+            w.text(id.as_str());
+        }
+        w.option(self.request.as_ref(), |w, id| w.text(id.as_str()));
+        w.byte(u8::from(self.local) | u8::from(self.first) << 1);
+    }
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Option<Self> {
+        let mut lease = StoredLease {
+            fence: r.u64()?,
+            holder: r.option(|r| WorkerId::parse(r.text()?).ok())?,
+            granted_at: r.moment()?,
+            ttl: r.span()?,
+            deadline: r.option(Reader::moment)?,
+            limits: r.list(|r| Some((LimitName::parse(r.text()?).ok()?, r.u32()?, r.u32()?)))?,
+            resources: r.list(|r| {
+                Some((PoolName::parse(r.text()?).ok()?, ResourceId::parse(r.text()?).ok()?))
+            })?,
+            request: r.option(|r| RequestId::parse(r.text()?).ok())?,
+            local: false,
+            first: false,
+        };
+        // A row of format 2 ends here.
+        if !r.is_at_end() {
+            let bits = r.byte()?;
+            (lease.local, lease.first) = (bits & 1 != 0, bits & 2 != 0);
+        }
+        Some(lease)
+    }
+}
+
+/// What is a job's own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct StoredLife {
+    pub arrival: u64,
+    pub created_at: Moment,
+    pub run_at: Moment,
+    pub started_at: Option<Moment>,
+    pub finished_at: Option<Moment>,
+    pub expires_at: Option<Moment>,
+    pub wait: Span,
+    pub ended: u32,
+    pub lost: u32,
+    pub released: u32,
+    pub undelivered: u32,
+    pub cancel_requested: bool,
+    pub keeps_place: bool,
+    pub unique: Option<Unique>,
+    pub settles: Vec<PastSettle>,
+    pub bytes: u32,
+    pub lease: Option<StoredLease>,
+}
+
+fn outcome_byte(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Succeeded => 0,
+        Outcome::Failed => 1,
+        Outcome::Snoozed => 2,
+        Outcome::Released => 3,
+        Outcome::Lost => 4,
+        Outcome::Undelivered => 5,
+    }
+}
+
+fn outcome_of(byte: u8) -> Option<Outcome> {
+    Some(match byte {
+        0 => Outcome::Succeeded,
+        1 => Outcome::Failed,
+        2 => Outcome::Snoozed,
+        3 => Outcome::Released,
+        4 => Outcome::Lost,
+        5 => Outcome::Undelivered,
+        _ => return None,
+    })
+}
+
+impl StoredLife {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::with_capacity(128);
+        w.u64(self.arrival);
+        w.moment(self.created_at);
+        w.moment(self.run_at);
+        w.option(self.started_at, |w, at| w.moment(at));
+        w.option(self.finished_at, |w, at| w.moment(at));
+        w.option(self.expires_at, |w, at| w.moment(at));
+        w.span(self.wait);
+        w.u32(self.ended);
+        w.u32(self.lost);
+        w.u32(self.released);
+        w.byte(u8::from(self.cancel_requested) | u8::from(self.keeps_place) << 1);
+        w.option(self.unique.as_ref(), |w, unique| {
+            w.text(unique.key.as_str());
+            w.byte(u8::from(unique.until == Until::Start));
+            w.option(unique.hold, |w, span| w.span(span));
+            w.byte(match unique.on_conflict {
+                OnConflict::Keep => 0,
+                OnConflict::Replace => 1,
+                OnConflict::Reject => 2,
+            });
+        });
+        w.u64(self.settles.len() as u64);
+        for past in &self.settles {
+            w.u64(past.fence);
+            w.byte(outcome_byte(past.outcome));
+            w.byte(past.state as u8);
+            w.option(past.run_at, |w, at| w.moment(at));
+        }
+        w.u32(self.bytes);
+        w.option(self.lease.as_ref(), |w, lease| lease.encode(w));
+        w.u32(self.undelivered);
+        w.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let r = &mut Reader(bytes);
+        let mut life = StoredLife {
+            arrival: r.u64()?,
+            created_at: r.moment()?,
+            run_at: r.moment()?,
+            started_at: r.option(Reader::moment)?,
+            finished_at: r.option(Reader::moment)?,
+            expires_at: r.option(Reader::moment)?,
+            wait: r.span()?,
+            ended: r.u32()?,
+            lost: r.u32()?,
+            released: r.u32()?,
+            undelivered: 0,
+            cancel_requested: r.0.first()? & 1 != 0,
+            keeps_place: r.byte()? & 2 != 0,
+            unique: r.option(|r| {
+                Some(Unique {
+                    key: UniqueKey::parse(r.text()?).ok()?,
+                    until: if r.byte()? == 1 { Until::Start } else { Until::End },
+                    hold: r.option(Reader::span)?,
+                    on_conflict: match r.byte()? {
+                        0 => OnConflict::Keep,
+                        1 => OnConflict::Replace,
+                        2 => OnConflict::Reject,
+                        _ => return None,
+                    },
+                })
+            })?,
+            settles: r.list(|r| {
+                Some(PastSettle {
+                    fence: r.u64()?,
+                    outcome: outcome_of(r.byte()?)?,
+                    state: *JobState::ALL.get(usize::from(r.byte()?))?,
+                    run_at: r.option(Reader::moment)?,
+                })
+            })?,
+            bytes: r.u32()?,
+            lease: r.option(StoredLease::decode)?,
+        };
+        // A row of format 2 ends here.
+        if !r.is_at_end() {
+            life.undelivered = r.u32()?;
+        }
+        Some(life)
+    }
+}
+
+/// How the row of a job ends of which nobody knows any more how far it was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnreadableEnd {
+    /// Its life.
+    pub life: Vec<u8>,
+    /// Kept until then, as a failed job.
+    pub until: Moment,
+}
+
+/// A job whose shape is known and whose life is not ends as failed, with the error `unreadable`: it may
+/// have run or not, so only its owner can say whether it is to run again. `None` if the shape is none.
+pub fn unreadable_end(shape: &[u8], now: Moment) -> Option<UnreadableEnd> {
+    let shape = StoredShape::decode(shape)?;
+    let life = StoredLife {
+        arrival: 0,
+        created_at: now,
+        run_at: now,
+        started_at: None,
+        finished_at: Some(now),
+        expires_at: None,
+        wait: Span::ZERO,
+        ended: 0,
+        lost: 0,
+        released: 0,
+        undelivered: 0,
+        cancel_requested: false,
+        keeps_place: false,
+        unique: None,
+        settles: Vec::new(),
+        bytes: 0,
+        lease: None,
+    };
+    let until = now.plus(retain_for(JobState::Failed, shape.retain));
+    Some(UnreadableEnd { life: life.encode(), until })
+}
+
+/// The id of a lease: what it holds is found by its fence, and by the job's row number when the
+/// lease is over.
+pub fn lease_id(fence: Fence, seq: Seq) -> String {
+    use std::fmt::Write as _;
+    // Made for each grant: room at once, instead of growing twice.
+    let mut id = String::with_capacity(24);
+    // Writing into a text cannot fail.
+    let _ = write!(id, "{fence:x}-{seq:x}");
+    id
+}
+
+/// The fence and the job's row number (0 without a job) of a lease id; `None` if it is none.
+pub fn parse_lease_id(id: &str) -> Option<(Fence, Seq)> {
+    let (fence, seq) = id.split_once('-')?;
+    let hex = |text: &str| {
+        let canonical = !text.is_empty()
+            && text.len() <= 16
+            && (text == "0" || !text.starts_with('0'))
+            && text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
+        canonical.then(|| u64::from_str_radix(text, 16).ok()).flatten()
+    };
+    Some((hex(fence)?, hex(seq)?))
+}
+
+/// The columns of a job's row, as a store reads them.
+#[derive(Clone, Debug)]
+pub struct StoredJob {
+    /// Row number.
+    pub seq: Seq,
+    /// Its id.
+    pub id: JobId,
+    /// What a worker dispatches on.
+    pub kind: String,
+    /// Where it stands; `Ready` for what waits, be it ready or blocked.
+    pub state: JobState,
+    /// See `StoredShape`.
+    pub shape: Vec<u8>,
+    /// See `StoredLife`.
+    pub life: Vec<u8>,
+    /// Its payload, unless it was not asked for.
+    pub payload: Option<Json>,
+    /// Its labels.
+    pub labels: Labels,
+    /// What it succeeded with.
+    pub result: Option<Json>,
+    /// The last error.
+    pub error: Option<String>,
+    /// The last errors.
+    pub errors: Vec<JobError>,
+    /// What its holder reported last.
+    pub progress: Option<Json>,
+}
+
+impl StoredJob {
+    /// As the contract shows it; `None` if the row is not of this format. `Ready` in the row is
+    /// `waiting` here, which only the lines know: `Ready` or `Blocked`.
+    pub fn view(self, waiting: JobState) -> Option<JobView> {
+        let shape = StoredShape::decode(&self.shape)?;
+        let life = StoredLife::decode(&self.life)?;
+        let state = if self.state == JobState::Ready { waiting } else { self.state };
+        let running = state == JobState::Running;
+        let full = self.payload.is_some();
+        Some(JobView {
+            id: self.id,
+            queue: shape.queue,
+            kind: self.kind,
+            state,
+            payload: self.payload,
+            priority: shape.priority,
+            group: shape.group,
+            needs: shape.needs,
+            attempt: life.ended + u32::from(running),
+            lost: life.lost,
+            run_at: life.run_at,
+            created_at: life.created_at,
+            started_at: life.started_at,
+            finished_at: life.finished_at,
+            expires_at: life.expires_at,
+            result: full.then(|| self.result.unwrap_or_default()),
+            error: self.error,
+            errors: self.errors,
+            progress: self.progress,
+            unique: life.unique,
+            labels: self.labels,
+            lease: life.lease.map(|lease| lease_id(lease.fence, self.seq)),
+            cancel_requested: life.cancel_requested,
+            retry: shape.retry,
+            timeout: shape.timeout,
+            retain: shape.retain,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(lease: Option<StoredLease>) -> StoredLife {
+        StoredLife {
+            arrival: 7,
+            created_at: Moment::from_us(1),
+            run_at: Moment::from_us(2),
+            started_at: None,
+            finished_at: None,
+            expires_at: None,
+            wait: Span::ZERO,
+            ended: 1,
+            lost: 2,
+            released: 3,
+            undelivered: 2,
+            cancel_requested: false,
+            keeps_place: true,
+            unique: None,
+            settles: Vec::new(),
+            bytes: 9,
+            lease,
+        }
+    }
+
+    fn lease() -> StoredLease {
+        StoredLease {
+            fence: 17,
+            holder: None,
+            granted_at: Moment::from_us(3),
+            ttl: Span::from_s(30),
+            deadline: None,
+            limits: Vec::new(),
+            resources: Vec::new(),
+            request: None,
+            local: true,
+            first: true,
+        }
+    }
+
+    #[test]
+    fn a_life_is_read_as_it_was_written() {
+        for life in [life(None), life(Some(lease()))] {
+            assert_eq!(StoredLife::decode(&life.encode()), Some(life));
+        }
+    }
+
+    #[test]
+    fn a_life_of_format_2_is_read() {
+        // It ended with its lease, and a lease with its request.
+        let bytes = life(None).encode();
+        let old = StoredLife::decode(&bytes[..bytes.len() - 1]).unwrap();
+        assert_eq!(old, StoredLife { undelivered: 0, ..life(None) });
+        let bytes = life(Some(lease())).encode();
+        let old = StoredLife::decode(&bytes[..bytes.len() - 2]).unwrap();
+        let older = StoredLease { local: false, first: false, ..lease() };
+        assert_eq!(old, StoredLife { undelivered: 0, ..life(Some(older)) });
+    }
+}

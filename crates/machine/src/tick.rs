@@ -1,0 +1,381 @@
+//! `tick`: the only step that ends or starts what time ends or starts.
+//!
+//! Reaps, deadlines, due jobs, due doors, reservations, purges: at most 256 of each, oldest first;
+//! what is left is due now. No other call does due work, so a settle that comes before the tick
+//! that would reap is honoured, however late it is.
+
+use super::ending::End;
+use super::facts::Fact;
+use super::mutant::{Mutant, forgets};
+use super::rows::Archive;
+use super::state::{Slot, Space, Stand};
+use super::stored::StoredShape;
+use tenure_core::bounds::{
+    CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, LEAP_US, PULSE_US, STEPS_MAX, TICK_MAX,
+};
+use tenure_core::job::JobState;
+use tenure_core::time::{Moment, Span};
+
+impl Space {
+    /// The moment of a call: the engine's clock, but never before what was seen.
+    pub(crate) fn advance(&mut self, clock: Moment) -> Moment {
+        self.last = self.last.max(clock);
+        self.last
+    }
+
+    /// When the next tick is due.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        if !self.pending.is_empty()
+            || !self.families.is_empty()
+            || !self.touched.is_empty()
+            || !self.void_turns.is_empty()
+        {
+            return Some(self.last);
+        }
+        let pulse = (!self.leases.is_empty()).then(|| self.pulse.plus(Span::from_us(PULSE_US)));
+        let housekeeping = [
+            self.key_ends.next(),
+            self.request_ends.next(),
+            self.stub_ends.next(),
+            self.place_ends.next(),
+            self.queue_ends.next(),
+            self.ends_at(),
+            self.worker_ends.next(),
+            self.waits.next(),
+            self.purge_at,
+            self.marks_due(),
+            pulse,
+        ];
+        housekeeping.into_iter().flatten().chain(self.next_change()).min()
+    }
+
+    /// The soonest moment at which time alone may change what a lease call is answered.
+    pub(crate) fn next_change(&self) -> Option<Moment> {
+        let first = |set: &std::collections::BTreeSet<(Moment, u64, Slot)>| {
+            set.first().map(|first| first.0)
+        };
+        [
+            first(&self.due),
+            first(&self.expiring),
+            self.expiries.next(),
+            self.deadlines.next(),
+            self.door_timers.next(),
+            self.limit_timers.next(),
+            self.resource_timers.next(),
+            self.queue_pauses.next(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// One tick at what the engine's clock says; `leapt` is what that clock gained on a monotonic clock since the last
+    /// tick.
+    pub(crate) fn tick(&mut self, clock: Moment, leapt: Span, archive: &dyn Archive) {
+        let now = self.look_at_clock(clock);
+        // A holder works by its own clock, which did not leap: a ttl that is shorter than the leap would end early.
+        if leapt > Span::from_us(LEAP_US)
+            && !self.leases.is_empty()
+            && !forgets(Mutant::LeapIsNoEvent)
+        {
+            self.out.facts.push(Fact::ClockLeapt { by: leapt });
+            self.deaf_at = now;
+        }
+        if now.since(self.pulse) > Span::from_us(DEAF_US) && !self.leases.is_empty() {
+            self.out.facts.push(Fact::Deaf { since: self.pulse });
+            self.deaf_at = now;
+        }
+        self.pulse = now;
+        self.tick_jobs(now);
+        self.tick_leases(now);
+        self.tick_doors(now);
+        self.tick_waits(now);
+        self.tick_marks(now);
+        self.tick_memory(now);
+        self.tick_turns();
+        self.purge(now, archive);
+        self.tick_queues(now);
+        self.trim();
+    }
+
+    fn look_at_clock(&mut self, clock: Moment) -> Moment {
+        let behind = self.last.since(clock);
+        if behind > Span::from_us(CLOCK_BEHIND_ACCEPT_US) {
+            self.out.facts.push(Fact::ClockBehind { by: behind, accepted: true });
+            self.behind = None;
+            self.set_back(clock);
+        } else if behind > Span::from_us(CLOCK_BEHIND_LOUD_US) {
+            if self.behind.is_none() {
+                self.out.facts.push(Fact::ClockBehind { by: behind, accepted: false });
+            }
+            self.behind = Some(behind);
+        } else {
+            self.behind = None;
+        }
+        self.advance(clock)
+    }
+
+    /// The clock is accepted although it is behind: what is stored further ahead than its own
+    /// length is cut. It happens at most once per step of the clock, so it may look at everything.
+    fn set_back(&mut self, clock: Moment) {
+        self.last = clock;
+        self.deaf_at = clock;
+        self.pulse = clock;
+        let fences: Vec<u64> = self.leases.keys().copied().collect();
+        for fence in fences {
+            let Some(lease) = self.leases.get_mut(&fence) else { continue };
+            let most = clock.plus(lease.ttl);
+            if lease.expires_at > most {
+                self.expiries.clear(lease.expires_at, fence);
+                lease.expires_at = most;
+                self.expiries.set(most, fence);
+            }
+            if let Some(deadline) = lease.deadline {
+                let most = clock.plus(deadline.since(lease.granted_at));
+                if deadline > most {
+                    self.deadlines.clear(deadline, fence);
+                    lease.deadline = Some(most);
+                    self.deadlines.set(most, fence);
+                }
+            }
+            lease.granted_at = lease.granted_at.min(clock);
+            lease.seen_at = lease.seen_at.min(clock);
+            match lease.job {
+                Some(slot) => self.dirty_job(slot),
+                None => self.lease_row(fence),
+            }
+        }
+        for (at, seq, slot) in self.due.clone() {
+            let job = &mut self.jobs[slot];
+            if job.wait > Span::ZERO && at > clock.plus(job.wait) {
+                self.due.remove(&(at, seq, slot));
+                job.run_at = clock.plus(job.wait);
+                self.due.insert((job.run_at, seq, slot));
+                self.dirty_job(slot);
+            }
+        }
+        let limits: Vec<Slot> = self.limits.iter().map(|(slot, _)| slot).collect();
+        for limit in limits {
+            let settings = self.setting(limit).unwrap_or_default();
+            let l = &mut self.limits[limit];
+            if let Some(rate) = &settings.rate {
+                l.tat = l.tat.min(clock.plus(super::limits::tokens(rate, rate.burst)));
+            }
+            self.cut_rests(limit, clock);
+            self.out.dirty_limits.insert(limit);
+            self.arm_limit(limit);
+            self.limit_due(limit);
+        }
+        let resources: Vec<Slot> = self.resources.iter().map(|(slot, _)| slot).collect();
+        for resource in resources {
+            let r = &mut self.resources[resource];
+            r.until = r.until.min(clock.plus(r.rest));
+            let rate = self.pools[r.pool].settings.and_then(|s| s.rate);
+            if let Some(rate) = rate {
+                r.tat = r.tat.min(clock.plus(super::limits::tokens(&rate, rate.burst)));
+                r.paced_until = super::limits::rate_fits_at(&rate, r.tat, 1, clock);
+            }
+            self.out.dirty_resources.insert(resource);
+            self.refresh_resource(resource, clock);
+        }
+        for (at, door) in self.door_timers.drain() {
+            self.door_timers.set(at.min(clock), door);
+            if let Some(d) = self.doors.get_mut(door) {
+                d.timer = Some(at.min(clock));
+            }
+        }
+    }
+
+    fn tick_jobs(&mut self, now: Moment) {
+        for _ in 0..TICK_MAX {
+            match self.due.first().copied() {
+                Some((at, seq, slot)) if at <= now => {
+                    self.due.remove(&(at, seq, slot));
+                    let queue = self.shapes[self.jobs[slot].shape].queue;
+                    self.queues[queue].counts.scheduled -= 1;
+                    self.make_ready(slot, now);
+                }
+                _ => break,
+            }
+        }
+        for _ in 0..TICK_MAX {
+            match self.expiring.first().copied() {
+                Some((at, _, slot)) if at <= now => {
+                    self.stop_waiting(slot, now);
+                    self.finish(slot, JobState::Cancelled, None, Some("expired".to_owned()), now);
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// Takes a job that is not running out of where it waits.
+    pub(crate) fn stop_waiting(&mut self, slot: Slot, now: Moment) {
+        let job = &self.jobs[slot];
+        let (seq, run_at, arrival) = (job.seq, job.run_at, job.arrival);
+        match job.stand {
+            Stand::Scheduled => {
+                if self.due.remove(&(run_at, seq, slot)) {
+                    let queue = self.shapes[job.shape].queue;
+                    self.queues[queue].counts.scheduled -= 1;
+                }
+            }
+            Stand::Waiting(lane) => {
+                self.jobs[slot].stand = Stand::Scheduled;
+                self.leave_lane(lane, arrival, now);
+            }
+            Stand::Running(_) => {}
+        }
+    }
+
+    fn tick_leases(&mut self, now: Moment) {
+        for _ in 0..TICK_MAX {
+            let Some((at, fence)) = self.expiries.take_due(now) else { break };
+            let Some(lease) = self.leases.get_mut(&fence) else { continue };
+            // After a deaf time every lease lives at least one ttl of its own from then.
+            let quiet = lease.seen_at <= self.deaf_at && self.deaf_at > Moment::ZERO;
+            let grace = self.deaf_at.plus(lease.ttl);
+            if quiet && grace > at && grace > now && !lease.orphaned {
+                lease.expires_at = grace;
+                self.expiries.set(grace, fence);
+                continue;
+            }
+            // The timer is gone already; put it back for `end_lease` to clear.
+            self.expiries.set(at, fence);
+            let end = match lease.deadline {
+                // Its holder stops at the deadline, so one that died with its process died before.
+                Some(deadline) if deadline <= at && !lease.orphaned => End::TimedOut,
+                _ => self.lost_end(fence),
+            };
+            self.end_lease(fence, end, now);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((at, fence)) = self.deadlines.take_due(now) else { break };
+            self.deadlines.set(at, fence);
+            self.end_lease(fence, End::TimedOut, now);
+        }
+    }
+
+    /// A worker that lives and works extends each fifth of the ttl: one that is heard of in the second
+    /// half and never extended does not know of its lease. In the first half it may have asked once
+    /// more before the job killed it.
+    fn lost_end(&self, fence: u64) -> End {
+        let Some(lease) = self.leases.get(&fence) else { return End::Forced };
+        let half = lease.expires_at.minus(Span::from_us(lease.ttl.us() / 2));
+        let heard = lease
+            .holder
+            .as_ref()
+            .and_then(|id| self.workers.get(id))
+            .is_some_and(|worker| worker.seen_at >= half);
+        if !lease.extended && heard { End::Unheard } else { End::Lost }
+    }
+
+    fn tick_doors(&mut self, now: Moment) {
+        for _ in 0..TICK_MAX {
+            let Some((_, limit)) = self.limit_timers.take_due(now) else { break };
+            self.tick_limit(limit, now);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, resource)) = self.resource_timers.take_due(now) else { break };
+            self.tick_resource(resource, now);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, door)) = self.door_timers.take_due(now) else { break };
+            if let Some(d) = self.doors.get_mut(door) {
+                d.timer = None;
+                self.door_due(door);
+            }
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, queue)) = self.queue_pauses.take_due(now) else { break };
+            self.queues[queue].paused_until = None;
+            self.out.dirty_queues.insert(queue);
+            self.touched.insert(queue);
+        }
+    }
+
+    fn tick_waits(&mut self, now: Moment) {
+        for _ in 0..TICK_MAX {
+            let Some((at, taker)) = self.waits.take_due(now) else { break };
+            self.waits.set(at, taker);
+            self.end_wait(taker, now);
+            self.waits.clear(at, taker);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, place)) = self.place_ends.take_due(now) else { break };
+            self.tick_place(&place);
+        }
+    }
+
+    fn tick_memory(&mut self, now: Moment) {
+        for _ in 0..TICK_MAX {
+            let Some((_, key)) = self.key_ends.take_due(now) else { break };
+            self.tick_key(&key);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, id)) = self.request_ends.take_due(now) else { break };
+            self.tick_request(&id, now);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, fence)) = self.stub_ends.take_due(now) else { break };
+            self.stubs.remove(&fence);
+            self.stub_row(fence);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, id)) = self.worker_ends.take_due(now) else { break };
+            self.tick_worker(&id, now);
+        }
+    }
+
+    /// Looks at queues that nobody may need any more; each costs a look at all workers.
+    fn tick_queues(&mut self, now: Moment) {
+        for _ in 0..STEPS_MAX {
+            let Some((_, queue)) = self.queue_ends.take_due(now) else { break };
+            self.forget_unused_queue(queue, now);
+        }
+    }
+
+    /// A request id is remembered for the life of its leases, and at least 60 s.
+    fn tick_request(&mut self, id: &tenure_core::names::RequestId, now: Moment) {
+        let Some(past) = self.requests.get_mut(id) else { return };
+        if past.fences.iter().any(|fence| self.leases.contains_key(fence)) {
+            past.until = now.plus(Span::from_us(tenure_core::bounds::REQUEST_US));
+            self.request_ends.set(past.until, id.clone());
+        } else {
+            self.requests.remove(id);
+            self.request_row(id);
+        }
+    }
+
+    fn purge(&mut self, now: Moment, archive: &dyn Archive) {
+        if self.purge_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let over = archive.over(&self.name, now, TICK_MAX);
+        let more = over.len() == TICK_MAX;
+        for job in over {
+            self.forget_archived(&job);
+        }
+        // What ended in this very tick is not in the archive yet.
+        let ends = self.out.rows.jobs.values().filter_map(|change| change.end.as_ref());
+        let ended = ends.map(|end| end.until).min();
+        let next = archive.next_over(&self.name).into_iter().chain(ended).min();
+        self.purge_at = if more { Some(now) } else { next };
+    }
+
+    /// A finished job goes for good.
+    pub(crate) fn forget_archived(&mut self, job: &super::rows::Archived) {
+        if let Some(shape) = StoredShape::decode(&job.shape)
+            && let Some(queue) = self.queue_by_name.get(&shape.queue)
+        {
+            let counts = &mut self.queues[*queue].counts;
+            match job.state {
+                JobState::Succeeded => counts.succeeded = counts.succeeded.saturating_sub(1),
+                JobState::Failed => counts.failed = counts.failed.saturating_sub(1),
+                _ => counts.cancelled = counts.cancelled.saturating_sub(1),
+            }
+        }
+        self.out.rows.job(job.seq).deleted = true;
+        self.out.purged.push((job.state, u64::from(job.bytes)));
+    }
+}

@@ -1,0 +1,41 @@
+//! Things that happen at a moment, earliest first. It never acts: `tick` takes what is due.
+
+use std::collections::BTreeSet;
+
+use tenure_core::time::Moment;
+
+/// A set of (moment, what).
+#[derive(Debug)]
+pub(crate) struct Timers<K: Ord>(BTreeSet<(Moment, K)>);
+
+impl<K: Ord> Default for Timers<K> {
+    fn default() -> Self {
+        Timers(BTreeSet::new())
+    }
+}
+
+impl<K: Ord + Clone> Timers<K> {
+    pub(crate) fn set(&mut self, at: Moment, what: K) {
+        self.0.insert((at, what));
+    }
+    pub(crate) fn clear(&mut self, at: Moment, what: K) {
+        self.0.remove(&(at, what));
+    }
+    pub(crate) fn next(&self) -> Option<Moment> {
+        self.0.first().map(|(at, _)| *at)
+    }
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+    /// The first if it is due.
+    pub(crate) fn take_due(&mut self, now: Moment) -> Option<(Moment, K)> {
+        if self.next()? > now {
+            return None;
+        }
+        self.0.pop_first()
+    }
+    /// Takes all of it out, to be set anew (a clock that was set back).
+    pub(crate) fn drain(&mut self) -> BTreeSet<(Moment, K)> {
+        std::mem::take(&mut self.0)
+    }
+}

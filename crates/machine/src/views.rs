@@ -1,0 +1,355 @@
+//! How settings and what they govern are shown. It only reads.
+
+use super::state::{DoorKey, Slot, Space};
+use super::stored::lease_id;
+use tenure_core::bounds::{HOLDERS_SHOWN, WORKER_US};
+use tenure_core::job::JobState;
+use tenure_core::lease::{Fence, HeldResource, LeaseSummary};
+use tenure_core::names::LimitName;
+use tenure_core::requests::{ListLeases, Listed, Page, Stats, WorkerView};
+use tenure_core::secret::Json;
+use tenure_core::settings::{
+    Holder, LimitView, PoolView, QueueCounts, QueueView, ResourceState, ResourceView, Waiter,
+};
+use tenure_core::time::{Moment, Span};
+
+/// A page of what is listed by name: `all` in order of their names.
+pub(crate) fn page<K: ToString, T>(all: impl Iterator<Item = (K, T)>, page: &Page) -> Listed<T> {
+    let after = page.cursor.as_deref();
+    let mut items = Vec::new();
+    let mut next = None;
+    let mut last = None;
+    for (name, item) in all {
+        let name = name.to_string();
+        if after.is_some_and(|after| name.as_str() <= after) {
+            continue;
+        }
+        if items.len() == page.max {
+            next = last;
+            break;
+        }
+        items.push(item);
+        last = Some(name);
+    }
+    Listed { items, next, partial: false }
+}
+
+impl Space {
+    pub(crate) fn holder(&self, fence: Fence) -> Option<Holder> {
+        let lease = self.leases.get(&fence)?;
+        Some(Holder {
+            lease: lease_id(fence, lease.seq),
+            holder: self.holder_of(lease),
+            job: lease.job.map(|slot| self.jobs[slot].id.clone()),
+            since: lease.granted_at,
+        })
+    }
+
+    pub(crate) fn holders<'a>(&self, fences: impl Iterator<Item = &'a Fence>) -> Vec<Holder> {
+        fences.take(HOLDERS_SHOWN).filter_map(|fence| self.holder(*fence)).collect()
+    }
+
+    // ---- Queues ----
+
+    pub(crate) fn queue_view(&self, queue: Slot, now: Moment) -> Option<QueueView> {
+        let q = self.queues.get(queue)?;
+        let paused_until = q.paused_until.filter(|until| *until > now);
+        let c = &q.counts;
+        let whole = q.place != super::state::Place::Open;
+        let blocked = if whole { c.waiting } else { c.blocked };
+        let recent = |at: &Moment| at.plus(Span::from_us(WORKER_US)) > now;
+        let workers = self.workers.values().filter(|w| w.queues.get(&queue).is_some_and(recent));
+        Some(QueueView {
+            name: q.name.clone()?,
+            paused: paused_until.is_some(),
+            paused_until: paused_until.filter(|until| *until < Moment::MAX),
+            settings: q.settings.clone(),
+            counts: QueueCounts {
+                ready: c.waiting - blocked,
+                blocked,
+                scheduled: c.scheduled,
+                dependent: 0,
+                running: c.running,
+            },
+            oldest_ready_at: self.oldest_ready(queue),
+            workers: workers.count() as u64,
+        })
+    }
+
+    /// Since when the oldest ready job is ready: the least over the heads of open lanes, of which
+    /// at most a thousand are looked at.
+    fn oldest_ready(&self, queue: Slot) -> Option<Moment> {
+        let q = &self.queues[queue];
+        if q.place != super::state::Place::Open {
+            return None;
+        }
+        let mut looked = 0;
+        let mut oldest: Option<Moment> = None;
+        for turns in q.priorities.values() {
+            for (_, _, group) in &turns.open {
+                for (_, bundle) in &self.groups[*group].open {
+                    for (_, lane) in &self.bundles[*bundle].open {
+                        looked += 1;
+                        if let Some((_, slot)) = self.head(*lane) {
+                            let at = self.jobs[slot].run_at;
+                            oldest = Some(oldest.map_or(at, |old| old.min(at)));
+                        }
+                        if looked >= tenure_core::bounds::ITEMS_MAX {
+                            return oldest;
+                        }
+                    }
+                }
+            }
+        }
+        oldest
+    }
+
+    pub(crate) fn list_queues(&self, p: &Page, now: Moment) -> Listed<QueueView> {
+        let all = self.queue_by_name.iter().filter(|(_, slot)| !self.queues[**slot].hidden);
+        page(all.filter_map(|(name, slot)| Some((name, self.queue_view(*slot, now)?))), p)
+    }
+
+    // ---- Limits ----
+
+    pub(crate) fn limit_view(&self, name: &LimitName, line: bool, now: Moment) -> LimitView {
+        let own = self.limit_settings.get(name);
+        let (settings, template) = match (own, name.is_template()) {
+            (Some(own), _) => (*own, None),
+            (None, true) if name.family() == "lock" => (super::limits::LOCK, None),
+            (None, _) => self.setting_of(name).unwrap_or_default(),
+        };
+        let state = self.limit_by_name.get(name).map(|slot| (*slot, &self.limits[*slot]));
+        let in_use = state.map_or(0, |(_, l)| l.in_use + l.resting_sum);
+        let external = state.map_or(0, |(_, l)| u64::from(l.external));
+        let cap = settings.concurrency.map(u64::from);
+        let queue = (name.family() == "queue").then_some(name.key()).flatten();
+        let queue =
+            queue.and_then(|queue| self.queue_by_name.get(queue)).map(|slot| &self.queues[*slot]);
+        let whole = queue.filter(|q| q.place != super::state::Place::Open);
+        let whole = whole.map_or(0, |q| q.counts.waiting - q.counts.blocked);
+        let door = state.and_then(|(_, l)| l.door);
+        LimitView {
+            name: name.clone(),
+            template,
+            settings,
+            in_use,
+            resting: state.map_or(0, |(_, l)| l.resting_sum),
+            external,
+            waiting: door.map_or(0, |door| self.doors[door].waiting) + whole,
+            over_limit: cap.map_or(0, |cap| (in_use + external).saturating_sub(cap)),
+            paused_until: state
+                .and_then(|(_, l)| l.paused_until)
+                .filter(|until| *until > now && *until < Moment::MAX),
+            holders: state.map_or_else(Vec::new, |(_, l)| self.holders(l.holders.iter())),
+            line: match door {
+                Some(door) if line => {
+                    let line = self.line_at(door).into_iter();
+                    line.map(|(queue, slot)| self.waiter(queue, slot)).collect()
+                }
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    fn waiter(&self, queue: Slot, slot: Slot) -> Waiter {
+        if queue == super::state::CALLERS {
+            Waiter { job: None, queue: None, since: self.callers[slot].since }
+        } else {
+            let job = &self.jobs[slot];
+            let queue = self.queues[queue].name.clone();
+            Waiter { job: Some(job.id.clone()), queue, since: job.run_at }
+        }
+    }
+
+    /// What is set, and what is in use.
+    pub(crate) fn list_limits(&self, p: &Page, now: Moment) -> Listed<LimitView> {
+        let lock = LimitName::parse("lock:*").ok();
+        let names: std::collections::BTreeSet<&LimitName> = self
+            .limit_settings
+            .keys()
+            .chain(lock.as_ref())
+            .chain(self.limit_by_name.iter().filter_map(|(name, slot)| {
+                let l = &self.limits[*slot];
+                let used = l.in_use > 0
+                    || l.resting_sum > 0
+                    || l.external > 0
+                    || l.paused_until.is_some()
+                    || l.door.is_some_and(|door| self.doors[door].waiting > 0);
+                used.then_some(name)
+            }))
+            .collect();
+        page(names.into_iter().map(|name| (name, self.limit_view(name, false, now))), p)
+    }
+
+    // ---- Pools ----
+
+    pub(crate) fn pool_view(&self, pool: Slot) -> PoolView {
+        let p = &self.pools[pool];
+        PoolView {
+            name: p.name.clone(),
+            settings: p.settings.unwrap_or_default(),
+            available: p.free.len() as u64 + p.mark.as_ref().map_or(0, |m| m.3.len()) as u64,
+            leased: p.leased,
+            cooling: p.cooling,
+            banned: p.banned,
+            waiting: p.doors.values().map(|door| self.doors[*door].waiting).sum(),
+        }
+    }
+
+    pub(crate) fn list_pools(&self, p: &Page) -> Listed<PoolView> {
+        let there =
+            self.pool_by_name.iter().filter(|(_, slot)| self.pools[**slot].settings.is_some());
+        page(there.map(|(name, slot)| (name, self.pool_view(*slot))), p)
+    }
+
+    /// A resource; the engine adds its data, masked.
+    pub(crate) fn resource_view(&self, resource: Slot, now: Moment) -> ResourceView {
+        let r = &self.resources[resource];
+        let paced = r.state == ResourceState::Available && r.paced_until > now;
+        let (state, until, reason) = if paced {
+            (ResourceState::Cooling, Some(r.paced_until), Some("rate".to_owned()))
+        } else {
+            let until = (r.state == ResourceState::Cooling).then_some(r.until);
+            (r.state, until, r.reason.clone())
+        };
+        ResourceView {
+            id: r.id.clone(),
+            data: Json::null(),
+            tags: r.tags.clone(),
+            slots: r.slots,
+            state,
+            reason,
+            in_use: r.holders.len() as u32,
+            until,
+            retiring: r.retiring,
+            holders: self.holders(r.holders.iter()),
+            uses: r.uses,
+            last_used_at: r.last_used_at,
+        }
+    }
+
+    pub(crate) fn list_resources(&self, pool: Slot, p: &Page, now: Moment) -> Listed<ResourceView> {
+        let all = self.pools[pool].resources.iter();
+        page(all.map(|(id, slot)| (id, self.resource_view(*slot, now))), p)
+    }
+
+    // ---- Leases, workers, totals ----
+
+    pub(crate) fn list_leases(&self, ask: &ListLeases) -> Listed<LeaseSummary> {
+        let after: Option<Fence> = ask.page.cursor.as_deref().and_then(|c| c.parse().ok());
+        let mut items = Vec::new();
+        let mut next = None;
+        let from = after.map_or(0, |fence| fence + 1);
+        for (fence, lease) in self.leases.range(from..) {
+            let queue = lease.job.and_then(|slot| {
+                self.queues[self.shapes[self.jobs[slot].shape].queue].name.clone()
+            });
+            let resources: Vec<HeldResource> = lease
+                .resources
+                .iter()
+                .map(|held| HeldResource {
+                    pool: self.pools[held.pool].name.clone(),
+                    id: self.resources[held.resource].id.clone(),
+                })
+                .collect();
+            let limits: Vec<LimitName> =
+                lease.limits.iter().map(|held| self.limits[held.limit].name.clone()).collect();
+            let holder = self.holder_of(lease);
+            let wanted = ask.queue.is_none_or_same(&queue)
+                && ask.limit.as_ref().is_none_or(|limit| limits.contains(limit))
+                && ask.pool.as_ref().is_none_or(|pool| resources.iter().any(|r| r.pool == *pool))
+                && ask.worker.as_ref().is_none_or(|worker| *worker == holder);
+            if !wanted {
+                continue;
+            }
+            if items.len() == ask.page.max {
+                next = items.last().map(|last: &LeaseSummary| last.fence.to_string());
+                break;
+            }
+            items.push(LeaseSummary {
+                lease: lease_id(*fence, lease.seq),
+                fence: *fence,
+                holder,
+                granted_at: lease.granted_at,
+                expires_at: lease.expires_at,
+                deadline: lease.deadline,
+                job: lease.job.map(|slot| self.jobs[slot].id.clone()),
+                queue,
+                resources,
+                limits,
+                cancel_requested: lease.job.is_some_and(|slot| self.jobs[slot].cancel_requested),
+            });
+        }
+        Listed { items, next, partial: false }
+    }
+
+    pub(crate) fn list_workers(&self, p: &Page, now: Moment) -> Listed<WorkerView> {
+        let recent = |at: Moment| at.plus(Span::from_us(WORKER_US)) > now;
+        let there = self.workers.iter().filter(|(_, w)| recent(w.seen_at) || w.waiting > 0);
+        let views = there.map(|(id, w)| {
+            let queues = w.queues.iter().filter(|(_, at)| recent(**at));
+            let queues = queues.filter_map(|(queue, _)| self.queues.get(*queue)?.name.clone());
+            let view = WorkerView {
+                id: id.clone(),
+                host: w.host.clone(),
+                pid: w.pid,
+                version: w.version.clone(),
+                queues: queues.collect(),
+                leases: self.holding.get(&Some(id.clone())).map_or(0, |held| held.leases),
+                last_seen_at: w.seen_at,
+            };
+            (id, view)
+        });
+        page(views, p)
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats { leases: self.leases.len() as u64, ..Stats::default() };
+        for state in JobState::ALL {
+            stats.jobs.insert(state, 0);
+        }
+        for (slot, q) in self.queues.iter() {
+            let Some(name) = q.name.as_ref().filter(|_| !q.hidden) else { continue };
+            let c = &q.counts;
+            let blocked = if q.place == super::state::Place::Open { c.blocked } else { c.waiting };
+            let by_state = [
+                (JobState::Dependent, 0),
+                (JobState::Scheduled, c.scheduled),
+                (JobState::Ready, c.waiting - blocked),
+                (JobState::Blocked, blocked),
+                (JobState::Running, c.running),
+                (JobState::Succeeded, c.succeeded),
+                (JobState::Failed, c.failed),
+                (JobState::Cancelled, c.cancelled),
+            ];
+            for (state, n) in by_state {
+                *stats.jobs.entry(state).or_default() += n;
+            }
+            stats.queues.insert(name.clone(), by_state.into_iter().collect());
+            let oldest = self.oldest_ready(slot);
+            stats.oldest_ready_at = match (stats.oldest_ready_at, oldest) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+        }
+        stats
+    }
+
+    /// The name of what a door belongs to.
+    pub(crate) fn door_name(&self, key: &DoorKey) -> String {
+        match key {
+            DoorKey::Limit(limit) => self.limits[*limit].name.to_string(),
+            DoorKey::Pool(pool, _) => self.pools[*pool].name.to_string(),
+        }
+    }
+}
+
+/// A filter that is absent, or the same.
+trait NoneOrSame<T> {
+    fn is_none_or_same(&self, other: &Option<T>) -> bool;
+}
+impl<T: PartialEq> NoneOrSame<T> for Option<T> {
+    fn is_none_or_same(&self, other: &Option<T>) -> bool {
+        self.is_none() || self == other
+    }
+}
