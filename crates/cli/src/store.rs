@@ -125,11 +125,6 @@ impl Store {
         Client::new(self.engine(), self.namespace.clone())
     }
 
-    /// The namespace.
-    pub fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
     /// Answers one request; an unknown outcome is asked for again.
     pub async fn run<O: Operation>(&self, request: O) -> Result<O::Reply, CallError> {
         self.repeat.run(&self.namespace, request).await

@@ -53,16 +53,17 @@
 //! while it holds can deadlock, so such a call should wait for a time
 //! ([`Lock::acquire_within`]).
 
+mod asking;
 pub mod call_off;
 mod client;
 mod effect;
 pub mod ids;
 pub mod keeper;
 mod lock;
+mod observer;
 mod outcome;
 pub mod remote;
 pub mod repeat;
-mod slice;
 pub mod until_empty;
 pub mod url;
 mod worker;
@@ -72,7 +73,7 @@ mod fake;
 
 pub use self::client::Client;
 pub use self::keeper::{Held, Keeper, Stop};
-pub use self::lock::{Lock, LockError, LockGuard};
+pub use self::lock::{Lock, LockError, LockEvent, LockGuard};
 pub use self::outcome::SettleOutcome;
 pub use self::remote::{Remote, RemoteError};
 pub use self::repeat::Repeat;

@@ -14,8 +14,8 @@ use tenure_core::requests::GetQueue;
 use tenure_core::time::Span;
 use tenure_engine::CallError;
 
+use crate::asking::slice;
 use crate::client::Client;
-use crate::slice::slice;
 
 /// The longest that one lease call waits for something new before it is looked again.
 const LOOK_EVERY: Span = Span::from_ms(500);

@@ -1,36 +1,31 @@
 //! `tenure lock` and `tenure lease`: CMD runs while something is held, and only then.
 
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use tenure::call_off;
-use tenure::ids::{request_id, this_process};
 use tenure::keeper::Held;
+use tenure::{Lock, LockError, LockEvent, LockGuard};
 use tenure_core::job::Need;
-use tenure_core::lease::{Ending, LeaseView, Leased};
+use tenure_core::lease::LeaseView;
 use tenure_core::names::LimitName;
-use tenure_core::requests::{GetLimit, Lease, Patch, PatchLimit, Settle};
+use tenure_core::refusal::Code;
+use tenure_core::requests::{GetLimit, Patch, PatchLimit};
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Fault};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::args::leases::{HoldArgs, LeaseArgs, LockArgs};
 use crate::child::environment::Environment;
-use crate::child::outcome::{How, plain};
+use crate::child::outcome::How;
 use crate::child::run::{GRACE, Guard, Running, Streams};
 use crate::child::signals::Signals;
 use crate::child::terminal::Terminal;
-use crate::cmd::asking::{Asking, slice};
-use crate::cmd::work::keeper;
-use crate::exit::{DISK, Failure, LEASE_LOST, UNAVAILABLE, by_signal};
+use crate::cmd::contact::Contact;
+use crate::cmd::work::heartbeats;
+use crate::exit::{DISK, Failure, LEASE_LOST, by_signal};
 use crate::output::tell;
 use crate::said;
 use crate::store::Store;
-
-/// Who waits without end gives up when the store has been away for so long.
-const AWAY_MAX: Duration = Duration::from_secs(60);
-/// Giving back is tried for so long; then the lease runs out by itself.
-const GIVE_BACK_MAX: Duration = Duration::from_secs(10);
 
 /// Runs CMD while a lock is held.
 pub async fn lock(store: &Store, args: LockArgs) -> Result<(), Failure> {
@@ -79,35 +74,31 @@ async fn hold(
     args: HoldArgs,
 ) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
+    let client = store.client();
+    heartbeats(&client)?;
     let patience = args.patience();
-    let got = got_unless_told(store, needs, ttl, patience, &mut signals).await?;
-    let Some((lease, asked)) = got.lease else {
-        let (no, next) = match patience {
-            Some(Span::ZERO) => ("is taken".to_owned(), "--wait D waits for it"),
-            Some(wait) => (format!("was not got in {wait}"), "a longer --wait may get it"),
-            None => ("was not got".to_owned(), "try again"),
-        };
-        let why = if got.why.is_empty() { String::new() } else { format!("{}; ", got.why) };
-        let failure = Failure::new(args.exit_code, format!("{what} {no}"));
-        let failure = failure.hint(format!("{why}{next}"));
-        return Err(failure);
-    };
-    // A token was granted and given back in one step: there is nothing to keep.
-    let held = match lease.lease {
-        Some(_) => {
-            let Ok(held) = keeper(store)?.hold(&lease, ttl, asked).await else {
-                // The keeper gives it back too, but this process does not wait for the keeper.
-                call_off::give_back(&store.client(), vec![lease]).await;
-                return Err(lost(what, "before CMD was started"));
+    let lock = Lock::new(client, needs).ttl(ttl).observe(teller());
+    let guard = match acquire(&lock, patience.map(Span::std), &mut signals).await? {
+        Ok(guard) => guard,
+        Err(LockError::Busy(last)) => {
+            let (no, next) = match patience {
+                Some(Span::ZERO) => ("is taken".to_owned(), "--wait D waits for it"),
+                Some(wait) => (format!("was not got in {wait}"), "a longer --wait may get it"),
+                None => ("was not got".to_owned(), "try again"),
             };
-            Some(held)
+            let why = why::sentence(&last.reasons, super::now());
+            let why = if why.is_empty() { why } else { format!("{why}; ") };
+            let failure = Failure::new(args.exit_code, format!("{what} {no}"));
+            return Err(failure.hint(format!("{why}{next}")));
         }
-        None => None,
+        Err(LockError::Lost) => return Err(lost(what, "before CMD was started")),
+        Err(LockError::Call(error)) => return Err(error.into()),
+        Err(LockError::CalledOff) => return Err(Failure::bug(LockError::CalledOff)),
     };
-    let ended = run(what, &lease, held.as_ref(), &args, &mut signals).await;
+    let ended = run(what, guard.lease(), guard.held(), &args, &mut signals).await;
     let gone = matches!(&ended, Err(failure) if failure.code == LEASE_LOST);
-    if let (Some(held), false) = (&held, gone) {
-        give_back(store, held).await;
+    if !gone {
+        give_back(guard).await;
     }
     match ended? {
         How::Code(0) => Ok(()),
@@ -204,143 +195,55 @@ async fn attend(
     }
 }
 
-/// Asks until it is granted or patience is over. A signal ends it: the call that waits is called off,
-/// so that nothing is held by a process that is gone. A second signal does not wait for that.
-async fn got_unless_told(
-    store: &Store,
-    needs: Vec<Need>,
-    ttl: Span,
-    patience: Option<Span>,
+/// Waits for the lock. A signal ends that: the call that waits is called off, so that nothing is held by
+/// a process that is gone. A second signal does not wait for that.
+async fn acquire(
+    lock: &Lock,
+    longest: Option<Duration>,
     signals: &mut Signals,
-) -> Result<Got, Failure> {
-    let (tell, told) = watch::channel(false);
-    let acquiring = acquire(store, needs, ttl, patience, told);
+) -> Result<Result<LockGuard, LockError>, Failure> {
+    let off = Notify::new();
+    let acquiring = lock.acquire_unless(longest, off.notified());
     tokio::pin!(acquiring);
     let signal = tokio::select! {
-        got = &mut acquiring => return got,
+        acquired = &mut acquiring => return Ok(acquired),
         signal = signals.next() => signal,
     };
-    tell.send_replace(true);
-    tokio::select! {
-        got = acquiring => {
-            if let Ok(Got { lease: Some((lease, _)), .. }) = got {
-                call_off::give_back(&store.client(), vec![lease]).await;
-            }
+    off.notify_one();
+    let ended = async {
+        if let Ok(guard) = acquiring.await {
+            give_back(guard).await;
         }
+    };
+    tokio::select! {
+        () = ended => {}
         _ = signals.next() => {}
     }
     Err(Failure::silent(by_signal(signal as i32)))
 }
 
-/// Returns when nobody wants to have it any more; never if that cannot be told.
-async fn unwanted(told: &mut watch::Receiver<bool>) {
-    if told.wait_for(|told| *told).await.is_err() {
-        std::future::pending().await
-    }
-}
-
-/// What asking came to.
-struct Got {
-    lease: Option<(LeaseView, Instant)>,
-    /// Why there is none.
-    why: String,
-}
-
-/// Asks in slices until it is granted, patience is over (`None` is patience without end) or a signal is
-/// told.
-async fn acquire(
-    store: &Store,
-    needs: Vec<Need>,
-    ttl: Span,
-    patience: Option<Span>,
-    mut told: watch::Receiver<bool>,
-) -> Result<Got, Failure> {
-    let client = store.client();
-    let begun = Instant::now();
-    // A token has no ttl to cut into slices; any length of a call serves.
-    let slice = if ttl == Span::ZERO {
-        slice(Span::from_us(tenure_core::bounds::TTL_US_DEFAULT))
-    } else {
-        slice(ttl)
-    };
-    let first = request_id();
-    let mut id = first.clone();
-    let mut asking = Asking::default();
-    let mut said = false;
-    loop {
-        if *told.borrow() {
-            return Ok(Got { lease: None, why: String::new() });
-        }
-        let gone = begun.elapsed();
-        let left = patience.map(|patience| patience.std().saturating_sub(gone));
-        let mut lease = Lease::needs(needs.clone());
-        lease.wait = left.map_or(slice, |left| slice.min(milliseconds(left)));
-        lease.ttl = ttl;
-        lease.worker = this_process().clone();
-        // Each answered slice is followed by one under a new id, which keeps the place of the first.
-        lease.place = (id != first).then(|| first.clone());
-        lease.request_id = Some(id.clone());
-        let (asked, wait) = (Instant::now(), lease.wait);
-        let answer = call_off::lease_unless(&client, lease, unwanted(&mut told)).await;
-        let pause = match answer {
-            Ok(Leased { mut leases, reasons, .. }) => {
-                let pause = asking.answered(!leases.is_empty(), wait, asked.elapsed());
-                if !leases.is_empty() {
-                    return Ok(Got { lease: Some((leases.remove(0), asked)), why: String::new() });
-                }
-                id = request_id();
-                let why = why::sentence(&reasons, super::now());
-                if left.is_some_and(|left| milliseconds(left) <= wait) {
-                    return Ok(Got { lease: None, why });
-                }
-                let wanted = !*told.borrow();
-                if wanted && !said && !why.is_empty() {
-                    said = true;
-                    tell(&format!("waiting: {why}"));
-                }
-                pause
+/// Tells people how the wait goes; why it is not over, once.
+fn teller() -> impl Fn(&LockEvent) + Send + Sync + 'static {
+    let (contact, said) = (Contact::default(), AtomicBool::new(false));
+    move |event| match event {
+        LockEvent::Waiting(last) => {
+            let why = why::sentence(&last.reasons, super::now());
+            if !why.is_empty() && !said.swap(true, Ordering::Relaxed) {
+                tell(&format!("waiting: {why}"));
             }
-            Err(error) => {
-                let unknown = matches!(error, CallError::Fault(Fault::Unknown(_)));
-                let pause = asking.failed(error)?;
-                let over = left.is_some_and(|left| left.is_zero());
-                if over || (patience.is_none() && asking.away() > AWAY_MAX) {
-                    return Err(Failure::new(UNAVAILABLE, "the store did not answer any more")
-                        .hint("see whether the server runs, and try again"));
-                }
-                // Of a call that may have been granted the same id finds the grant.
-                if !unknown {
-                    id = request_id();
-                }
-                pause
-            }
-        };
-        tokio::select! {
-            () = tokio::time::sleep(left.map_or(pause, |left| pause.min(left))) => {}
-            () = unwanted(&mut told) => {}
         }
+        LockEvent::Trouble(error) => contact.lost(error),
+        LockEvent::Recovered => contact.found(),
+        _ => {}
     }
-}
-
-fn milliseconds(time: Duration) -> Span {
-    Span::from_ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 1_000))
 }
 
 /// Gives the lease back; it is extended while that is tried.
-async fn give_back(store: &Store, held: &Held) {
-    let item = plain(held.lease(), Ending::Released);
-    let begun = Instant::now();
-    loop {
-        let error = match store.run(Settle { settle: vec![item.clone()] }).await {
-            // That it was lost at the very end changes nothing: CMD had ended.
-            Ok(_) => return,
-            Err(error) => error,
-        };
-        let passing = matches!(error, CallError::Fault(Fault::Unavailable(_) | Fault::Unknown(_)));
-        if !passing || begun.elapsed() > GIVE_BACK_MAX {
-            return tell(&format!("the lease was not given back, and ends by itself: {error}"));
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+async fn give_back(guard: LockGuard) {
+    let Err(error) = guard.release().await else { return };
+    // That it was lost at the very end changes nothing: CMD had ended.
+    if !matches!(error.code(), Some(Code::LeaseLost | Code::AlreadySettled)) {
+        tell(&format!("the lease was not given back, and ends by itself: {error}"));
     }
 }
 

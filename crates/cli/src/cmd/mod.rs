@@ -5,6 +5,7 @@
 pub mod asking;
 pub mod audit;
 pub mod cancel;
+pub mod contact;
 pub mod copy;
 pub mod doctor;
 pub mod explain;

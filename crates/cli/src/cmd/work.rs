@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use tenure::ids::this_process;
 use tenure::keeper::Keeper;
-use tenure::{call_off, until_empty};
+use tenure::{Client, call_off, until_empty};
 use tenure_core::bounds::{ITEMS_MAX, LIST_MAX};
 use tenure_core::count;
 use tenure_core::lease::{LeaseView, Leased};
@@ -59,7 +59,7 @@ pub async fn run(store: &Store, args: WorkArgs) -> Result<(), Failure> {
         drain_timeout: args.drain_timeout.std(),
     };
     let mut signals = Signals::listen()?;
-    let keeper = keeper(store)?;
+    let keeper = heartbeats(&store.client())?;
     let (phase, watched) = watch::channel(Phase::Working);
     let shop = Arc::new(Shop {
         store: store.clone(),
@@ -73,10 +73,9 @@ pub async fn run(store: &Store, args: WorkArgs) -> Result<(), Failure> {
     work.run(async || signals.next().await).await
 }
 
-/// Heartbeats on a thread of their own.
-pub fn keeper(store: &Store) -> Result<Keeper, Failure> {
-    Keeper::start(store.engine(), store.namespace().clone())
-        .map_err(|error| Failure::new(NOT_STARTED, format!("cannot start a thread: {error}")))
+/// Heartbeats on a thread of their own, started before anything is asked for.
+pub fn heartbeats(client: &Client) -> Result<Keeper, Failure> {
+    client.keeper().map_err(|error| Failure::new(NOT_STARTED, error.to_string()))
 }
 
 type Asked = (Instant, Span, Result<Leased, CallError>);

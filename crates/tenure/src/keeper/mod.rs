@@ -122,6 +122,21 @@ impl Keeper {
         ttl: Span,
         asked: std::time::Instant,
     ) -> Result<Held, Stop> {
+        let held = self.confirm(lease, ttl, asked).await;
+        if let (Err(_), Some(id)) = (&held, &lease.lease) {
+            self.release(id.clone());
+        }
+        held
+    }
+
+    /// The same, but gives nothing back: for a caller that does so itself and waits for the answer,
+    /// since its process may end before the keeper gets to it. May be dropped; then nothing is held.
+    pub(crate) async fn confirm(
+        &self,
+        lease: &LeaseView,
+        ttl: Span,
+        asked: std::time::Instant,
+    ) -> Result<Held, Stop> {
         let Some(id) = lease.lease.clone() else { return Err(Stop::Lost) };
         let inner = &self.handle.inner;
         let report = Report::default();
@@ -138,15 +153,7 @@ impl Keeper {
             inner.wake.notify_one();
         }
         let held = Held::new(id, key, ttl.std(), pulse, report, self.handle.clone());
-        match held.sure().await {
-            Ok(()) => Ok(held),
-            Err(stop) => {
-                let lease = held.lease().to_owned();
-                drop(held);
-                self.release(lease);
-                Err(stop)
-            }
-        }
+        held.sure().await.map(|()| held)
     }
 
     /// Gives a lease back without waiting for the answer: tried for ten seconds, then left to run

@@ -5,6 +5,8 @@
 //! writes to.
 
 use std::fmt;
+use std::future::{Future, pending};
+use std::pin::Pin;
 use std::time::Duration;
 
 use tenure_core::bounds::TTL_US_DEFAULT;
@@ -14,25 +16,33 @@ use tenure_core::names::{LimitName, RequestId};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Fault};
+use tenure_engine::CallError;
 use tokio::time::{Instant, sleep};
 
+use crate::asking::{Answered, Asking, passes, slice};
+use crate::call_off;
 use crate::client::{Client, broken};
 use crate::ids;
 use crate::keeper::{Held, Keeper, Stop};
+use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
-use crate::slice::{hold_back, slice};
 
-/// An engine that once answered may be away for so long before a wait is given up.
+/// A wait without an end is given up when nothing has answered for this long.
 const AWAY_MAX: Duration = Duration::from_secs(60);
+/// [`LockGuard::release`] tries for this long; after that the lease runs out by itself.
+const RELEASE_MAX: Duration = Duration::from_secs(10);
 
-/// Why a lock was not got.
+/// Why a lock was not acquired.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LockError {
-    /// Somebody else has it, for longer than was to be waited. Carries the last answer: why, and
-    /// when it may change.
+    /// It was not free in time. Carries the last answer: why, and when that may change.
     Busy(Leased),
+    /// It was granted when the time was over, but so late that it may belong to somebody else by now;
+    /// it was given back, and nothing may be done under it.
+    Lost,
+    /// The caller of [`Lock::acquire_unless`] called it off. Nothing is held.
+    CalledOff,
     /// The call was refused or failed.
     Call(CallError),
 }
@@ -41,9 +51,11 @@ impl fmt::Display for LockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LockError::Busy(last) => match last.reasons.first() {
-                Some(reason) => write!(f, "not got in time: {}", reason.detail),
-                None => f.write_str("not got in time: it is taken"),
+                Some(reason) => write!(f, "could not get the lock in time: {}", reason.detail),
+                None => f.write_str("could not get the lock in time: it is taken"),
             },
+            LockError::Lost => f.write_str("the lock was lost before anything was done under it"),
+            LockError::CalledOff => f.write_str("waiting for the lock was called off"),
             LockError::Call(error) => error.fmt(f),
         }
     }
@@ -55,12 +67,25 @@ impl From<CallError> for LockError {
     }
 }
 
+/// Something that happened while a lock was waited for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum LockEvent {
+    /// It is not free yet. Reported after each slice of the wait, with what the engine answered.
+    Waiting(Leased),
+    /// The engine did not answer; it is asked again. Reported for every call that fails.
+    Trouble(CallError),
+    /// The engine answers again.
+    Recovered,
+}
+
 /// Needs to be acquired together, all or none. Locks are not re-entrant.
 #[derive(Clone, Debug)]
 pub struct Lock {
     client: Client,
     needs: Vec<Need>,
     ttl: Span,
+    observer: Observer<LockEvent>,
 }
 
 /// One permit and one token of a limit.
@@ -71,92 +96,168 @@ pub fn one(limit: LimitName) -> Need {
 impl Lock {
     /// Of any needs, 1 to 16.
     pub fn new(client: Client, needs: Vec<Need>) -> Self {
-        Lock { client, needs, ttl: Span::from_us(TTL_US_DEFAULT) }
+        let ttl = Span::from_us(TTL_US_DEFAULT);
+        Lock { client, needs, ttl, observer: Observer::default() }
     }
-    /// How long it is held on after this process died: `1s` to `1h`, 30 s unless set.
+    /// How long it stays held after this process died: `1s` to `1h`, 30 s unless set. With `0s` and
+    /// needs that are only rates it takes their tokens and holds nothing.
     pub fn ttl(mut self, ttl: Span) -> Self {
         self.ttl = ttl;
         self
     }
-
-    /// Waits until it is got.
-    ///
-    /// # Errors
-    /// The call was refused; or the engine cannot be reached, for a minute if it was before.
-    pub async fn acquire(&self) -> Result<LockGuard, LockError> {
-        self.wait(None).await
+    /// Is told how a wait goes; it must not block.
+    pub fn observe(mut self, observer: impl Fn(&LockEvent) + Send + Sync + 'static) -> Self {
+        self.observer = Observer::new(observer);
+        self
     }
-    /// Waits at most so long.
+
+    /// Waits until it is acquired.
     ///
     /// # Errors
-    /// [`LockError::Busy`] if it is not got by then; else as [`Lock::acquire`].
+    /// The call was refused; or the engine never answered, or has not answered for a minute.
+    pub async fn acquire(&self) -> Result<LockGuard, LockError> {
+        self.acquire_unless(None, pending()).await
+    }
+    /// Waits at most this long; an engine that goes away is waited for just as long.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`] if it is not free by then; otherwise the call was refused, or the engine
+    /// never answered, or does not answer when the time is over.
     pub async fn acquire_within(&self, wait: Duration) -> Result<LockGuard, LockError> {
-        self.wait(Some(wait)).await
+        self.acquire_unless(Some(wait), pending()).await
     }
     /// Takes it if it is free.
     ///
     /// # Errors
-    /// [`LockError::Busy`] if it is not; else as [`Lock::acquire`].
+    /// [`LockError::Busy`] if it is not; otherwise as [`Lock::acquire_within`].
     pub async fn try_acquire(&self) -> Result<LockGuard, LockError> {
-        self.wait(Some(Duration::ZERO)).await
+        self.acquire_unless(Some(Duration::ZERO), pending()).await
     }
 
-    async fn wait(&self, longest: Option<Duration>) -> Result<LockGuard, LockError> {
+    /// Waits until `off` completes, and at most for `longest` (without an end if that is `None`).
+    /// Dropping one of the other calls leaves its grant, if there is one in that moment, to run out
+    /// after its ttl; this one gives it back before it returns.
+    ///
+    /// # Errors
+    /// [`LockError::CalledOff`] after `off`; otherwise as [`Lock::acquire_within`].
+    pub async fn acquire_unless(
+        &self,
+        longest: Option<Duration>,
+        off: impl Future<Output = ()>,
+    ) -> Result<LockGuard, LockError> {
+        let mut off = Off { future: std::pin::pin!(off), over: false };
         let keeper = self.client.keeper()?;
         let begun = Instant::now();
         let left = || longest.map(|longest| longest.saturating_sub(begun.elapsed()));
         let mut place: Option<RequestId> = None;
-        let mut backoff = Backoff::default();
-        let mut heard: Option<Instant> = None;
+        let mut asking = Asking::new();
         loop {
-            let wait = match left() {
-                Some(left) => slice(self.ttl).min(span(left)),
-                None => slice(self.ttl),
-            };
-            let id = ids::request_id();
+            let (id, first_sent) = asking.call();
+            let wait = left().map_or(slice(self.ttl), |left| slice(self.ttl).min(span(left)));
             let mut lease = Lease::needs(self.needs.clone());
             lease.wait = wait;
             lease.ttl = self.ttl;
             lease.worker = ids::this_process().clone();
-            lease.request_id = Some(id.clone());
             lease.place = place.clone();
-            let asked = Instant::now();
-            let pause = match self.client.run(lease).await {
-                Ok(leased) => {
-                    heard = Some(Instant::now());
-                    if let Some(view) = leased.leases.first() {
-                        match keeper.hold(view, self.ttl, asked.into_std()).await {
-                            Ok(held) => return Ok(self.guard(view.clone(), held, keeper)),
-                            // It was ours and is not any more: the next wait is another one.
-                            Err(_) => place = None,
+            lease.request_id = Some(id.clone());
+            let sent = Instant::now();
+            let answer = call_off::lease_unless(&self.client, lease, off.wait()).await;
+            if off.over {
+                return Err(LockError::CalledOff);
+            }
+            let pause = match answer {
+                Ok(mut leased) => {
+                    let granted = leased.leases.pop();
+                    let Answered { again, pause } =
+                        asking.answered(granted.is_some(), wait, sent.elapsed());
+                    if again {
+                        self.observer.tell(&LockEvent::Recovered);
+                    }
+                    let over = left() == Some(Duration::ZERO);
+                    if let Some(view) = granted {
+                        if let Some(guard) =
+                            self.guard(view, &keeper, first_sent.unwrap_or(sent), &mut off).await?
+                        {
+                            return Ok(guard);
                         }
+                        if over {
+                            return Err(LockError::Lost);
+                        }
+                        // It was ours and is not any more: the next wait is another one.
+                        place = None;
+                    } else if over {
+                        return Err(LockError::Busy(leased));
                     } else {
                         place.get_or_insert(id);
+                        self.observer.tell(&LockEvent::Waiting(leased));
                     }
-                    if left() == Some(Duration::ZERO) {
-                        return Err(LockError::Busy(leased));
-                    }
-                    hold_back(wait, asked.elapsed(), &mut backoff)
+                    pause
                 }
-                Err(error) if passing(&error, heard) => backoff.wait(),
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    let Some(pause) = asking.failed(&error, sent) else {
+                        return Err(error.into());
+                    };
+                    let over = match left() {
+                        Some(left) => left.is_zero(),
+                        None => asking.away() > AWAY_MAX,
+                    };
+                    if over {
+                        return Err(error.into());
+                    }
+                    self.observer.tell(&LockEvent::Trouble(error));
+                    pause
+                }
             };
-            sleep(left().map_or(pause, |left| left.min(pause))).await;
+            tokio::select! {
+                () = sleep(left().map_or(pause, |left| left.min(pause))) => {}
+                () = off.wait() => return Err(LockError::CalledOff),
+            }
         }
     }
 
-    fn guard(&self, lease: LeaseView, held: Held, keeper: Keeper) -> LockGuard {
-        LockGuard { client: self.client.clone(), keeper, lease, held, open: true }
+    /// What was granted, in the keeper's care; `None` if it is not known to be held any more. Then it
+    /// was given back.
+    async fn guard(
+        &self,
+        lease: LeaseView,
+        keeper: &Keeper,
+        asked: Instant,
+        off: &mut Off<'_, impl Future<Output = ()>>,
+    ) -> Result<Option<LockGuard>, LockError> {
+        let held = match lease.lease {
+            None => None,
+            Some(_) => {
+                let held = tokio::select! {
+                    biased;
+                    held = keeper.confirm(&lease, self.ttl, asked.into_std()) => held.ok(),
+                    () = off.wait() => None,
+                };
+                if held.is_none() {
+                    call_off::give_back(&self.client, vec![lease]).await;
+                    return if off.over { Err(LockError::CalledOff) } else { Ok(None) };
+                }
+                held
+            }
+        };
+        let open = held.is_some();
+        let (client, keeper) = (self.client.clone(), keeper.clone());
+        Ok(Some(LockGuard { client, keeper, lease, held, open }))
     }
 }
 
-/// Whether a wait goes on in spite of this: the engine was there, and has not been away for long.
-fn passing(error: &CallError, heard: Option<Instant>) -> bool {
-    let away = heard.is_some_and(|at| at.elapsed() < AWAY_MAX);
-    match error {
-        CallError::Fault(Fault::Unavailable(_)) => away,
-        CallError::Refused(no) => away && matches!(no.code, Code::Draining | Code::Overloaded),
-        CallError::Fault(_) => false,
+/// What calls a wait off: a future that is polled no more once it has completed.
+struct Off<'a, F> {
+    future: Pin<&'a mut F>,
+    over: bool,
+}
+
+impl<F: Future<Output = ()>> Off<'_, F> {
+    /// Completes when the wait is called off. May be dropped and called again.
+    async fn wait(&mut self) {
+        if !self.over {
+            self.future.as_mut().await;
+            self.over = true;
+        }
     }
 }
 
@@ -166,12 +267,14 @@ fn span(time: Duration) -> Span {
 }
 
 /// What is held until this is dropped or released.
+#[must_use = "it is given back when it is dropped"]
 pub struct LockGuard {
     client: Client,
     keeper: Keeper,
     lease: LeaseView,
-    held: Held,
-    /// Whether it is still to be given back.
+    /// `None` for a token: it was granted and given back in one step.
+    held: Option<Held>,
+    /// Whether there is something to give back: until the engine has answered that.
     open: bool,
 }
 
@@ -184,20 +287,25 @@ impl LockGuard {
     pub fn lease(&self) -> &LeaseView {
         &self.lease
     }
-    /// The lease in the keeper's care.
-    pub fn held(&self) -> &Held {
-        &self.held
+    /// The lease in the keeper's care; `None` if it was acquired with a ttl of zero, which holds
+    /// nothing.
+    pub fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
     }
-    /// When the work under it must stop, and why.
+    /// Completes when the work under it must stop, with the reason. Never, if nothing is held.
     pub async fn stopped(&self) -> Stop {
-        self.held.stopped().await
+        match &self.held {
+            Some(held) => held.stopped().await,
+            None => pending().await,
+        }
     }
 
-    /// Gives it back, and waits for the answer.
+    /// Gives it back, and waits for the answer: for ten seconds if the engine is away.
     ///
     /// # Errors
-    /// `lease_lost`: it was no longer held, so somebody else may have had it meanwhile. A fault: it
-    /// is not known to be given back; it is tried on for a while and then runs out by itself.
+    /// `lease_lost`: it was no longer held, so somebody else may have had it meanwhile. A fault: it is
+    /// not known to be given back; the heartbeats' thread tries that a little longer, and then it runs
+    /// out by itself.
     pub async fn release(self) -> Result<(), CallError> {
         self.settle(SettleOutcome::released()).await
     }
@@ -207,10 +315,19 @@ impl LockGuard {
     /// # Errors
     /// As [`LockGuard::release`].
     pub async fn settle(mut self, outcome: SettleOutcome) -> Result<(), CallError> {
-        let Some(lease) = self.lease.lease.clone() else {
-            return Err(broken("a guard has no lease"));
+        let Some(held) = &self.held else { return Ok(()) };
+        let item = outcome.of(held.lease().to_owned());
+        let until = Instant::now() + RELEASE_MAX;
+        let mut backoff = Backoff::default();
+        let settled = loop {
+            match self.client.settle(vec![item.clone()]).await {
+                Ok(settled) => break settled,
+                Err(error) if passes(&error) && Instant::now() < until => {
+                    sleep(backoff.wait()).await;
+                }
+                Err(error) => return Err(error),
+            }
         };
-        let settled = self.client.settle(vec![outcome.of(lease)]).await?;
         // Answered, one way or the other: nothing is left for the drop to do.
         self.open = false;
         match settled.first() {
@@ -225,12 +342,21 @@ impl LockGuard {
     }
 }
 
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the lease: it may hold secrets of resources.
+        write!(f, "LockGuard(fence {})", self.fence())
+    }
+}
+
 impl Drop for LockGuard {
-    /// Gives it back without waiting: as good as can be done here. A process that ends at once may
-    /// not get to it; then it runs out after its ttl.
+    /// Gives it back without waiting, which is all that a drop can do. A process that ends at once may
+    /// not get to it; then it runs out after its ttl. One that was lost is not given back: it is not
+    /// ours any more.
     fn drop(&mut self) {
-        if self.open {
-            self.keeper.release(self.held.lease().to_owned());
+        let Some(held) = self.held.as_ref().filter(|_| self.open) else { return };
+        if held.stop() != Some(Stop::Lost) {
+            self.keeper.release(held.lease().to_owned());
         }
     }
 }

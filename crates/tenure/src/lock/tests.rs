@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use tenure_core::lease::Ending;
+use tenure_core::lease::{Ending, Extended};
 use tenure_core::requests::{Reply, Request, Settled};
+use tenure_core::time::Moment;
+use tokio::sync::Notify;
 
 use super::*;
-use crate::fake::{Fake, Says, is_settle, lease, settled, unavailable, well};
+use crate::fake::{Fake, Says, extended, is_extend, is_lease, is_settle, lease, settled};
+use crate::fake::{unavailable, unknown, well};
 
 fn lock(fake: &Arc<Fake>) -> Lock {
     Client::on_this_runtime(fake.clone()).lock("deploy").unwrap()
@@ -121,4 +124,152 @@ async fn an_engine_that_answers_nothing_at_once_is_not_asked_in_a_tight_circle()
     });
     let _ = lock(&fake).acquire_within(Duration::from_secs(20)).await;
     assert!(fake.leases().len() < 40, "{}", fake.leases().len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_with_an_end_lasts_as_long_as_it_was_asked_for() {
+    // Longer than a wait without an end would outlive.
+    let begun = Instant::now();
+    let fake = Fake::new(move |call, before| match call {
+        Request::Lease(_) if before > 0 && begun.elapsed() < 2 * AWAY_MAX => unavailable(),
+        Request::Lease(_) if before > 0 => got(1),
+        call => well(call),
+    });
+    drop(lock(&fake).acquire_within(3 * AWAY_MAX).await.unwrap());
+
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before > 0 => unavailable(),
+        call => well(call),
+    });
+    let begun = Instant::now();
+    let ended = lock(&fake).acquire_within(Duration::from_secs(20)).await;
+    assert!(matches!(ended, Err(LockError::Call(_))), "{ended:?}");
+    assert_eq!(begun.elapsed().as_secs(), 20);
+    assert!(fake.leases().len() < 40, "it is not asked in a tight circle at the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_whose_answer_was_lost_is_found_and_counts_from_when_it_was_asked_for() {
+    let begun = Instant::now();
+    let fake = Fake::new(move |call, before| match call {
+        // Longer than one call is repeated by itself.
+        Request::Lease(_) if before > 0 && begun.elapsed().as_secs() < 80 => unknown(),
+        Request::Lease(_) if before > 0 => got(1),
+        call => well(call),
+    });
+    let guard = lock(&fake).ttl(Span::from_s(600)).acquire().await.unwrap();
+    drop(guard);
+    let leases = fake.leases();
+    assert!(leases[1..].iter().all(|(_, one)| one.request_id == leases[1].1.request_id));
+    assert!(leases[1].1.request_id != leases[0].1.request_id);
+    assert!(fake.extends().is_empty(), "at once: less than a fifth of the ttl has gone");
+
+    let begun = Instant::now();
+    let fake = Fake::new(move |call, before| match call {
+        Request::Lease(_) if before > 0 && begun.elapsed().as_secs() < 80 => unknown(),
+        Request::Lease(_) if before > 0 => got(1),
+        call => well(call),
+    });
+    let _guard = lock(&fake).acquire().await.unwrap();
+    assert_eq!(fake.extends().len(), 1, "it is known to be held before anything is done under it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_taken_and_nothing_is_held() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 1 => {
+            let token = LeaseView { lease: None, ..lease(1, None) };
+            Says::Now(Ok(Reply::Lease(Leased { leases: vec![token], ..Leased::default() })))
+        }
+        call => well(call),
+    });
+    let guard = lock(&fake).ttl(Span::ZERO).acquire().await.unwrap();
+    assert_eq!((guard.fence(), guard.held().is_none()), (1, true));
+    assert_eq!(fake.leases()[0].1.wait, Span::from_s(5));
+    guard.release().await.unwrap();
+    assert!(fake.settles().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_called_off_holds_nothing() {
+    // In that moment either the call that waits is granted, or the one that calls it off.
+    for late in [false, true] {
+        let fake = Fake::new(move |call, before| match call {
+            Request::Lease(_) if before == 0 && late => {
+                let Says::Now(answer) = got(1) else { unreachable!() };
+                Says::After(Duration::from_secs(1), answer)
+            }
+            Request::Lease(_) if before == 1 && !late => got(1),
+            call => well(call),
+        });
+        let off = Notify::new();
+        let lock = lock(&fake);
+        let calling_off = async {
+            fake.until(is_lease, 1).await;
+            off.notify_one();
+        };
+        let (ended, ()) = tokio::join!(lock.acquire_unless(None, off.notified()), calling_off);
+        assert!(matches!(ended, Err(LockError::CalledOff)), "{ended:?}");
+        assert_eq!(fake.settles()[0][0].ending, Ending::Released);
+        let leases = fake.leases();
+        assert_eq!(
+            (leases[1].1.wait, &leases[1].1.request_id),
+            (Span::ZERO, &leases[0].1.request_id)
+        );
+    }
+}
+
+/// What an engine answers that has taken the lease back.
+fn lost() -> Says {
+    let lost = vec!["l1".to_owned()];
+    Says::Now(Ok(Reply::Extend(Extended { lost, ..Extended::default() })))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_lost_is_not_given_back() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => got(1),
+        Request::Extend(_) => lost(),
+        call => well(call),
+    });
+    let guard = lock(&fake).acquire().await.unwrap();
+    assert_eq!(guard.stopped().await, Stop::Lost);
+    drop(guard);
+    sleep(Duration::from_secs(60)).await;
+    assert!(fake.settles().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_granted_too_late_to_be_held_is_given_back_and_waited_for_again() {
+    let late = |call: &Request, before: usize| match call {
+        Request::Lease(_) if before == 0 => {
+            let Says::Now(answer) = got(1) else { unreachable!() };
+            Says::After(Duration::from_secs(7), answer)
+        }
+        Request::Lease(_) => got(2),
+        Request::Extend(extend) if extend.leases[0].lease == "l1" => lost(),
+        Request::Extend(extend) => Says::Now(Ok(extended(extend, Moment::MAX))),
+        call => well(call),
+    };
+    let fake = Fake::new(late);
+    let guard = lock(&fake).acquire().await.unwrap();
+    assert_eq!((guard.fence(), fake.leases()[1].1.place.is_none()), (2, true));
+    assert_eq!(fake.settles()[0][0].lease, "l1");
+    fake.until(is_extend, 1).await;
+
+    let fake = Fake::new(late);
+    let ended = lock(&fake).try_acquire().await;
+    assert!(matches!(ended, Err(LockError::Lost)), "{ended:?}");
+    assert_eq!(fake.settles().len(), 1, "before the call returns, and once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_is_tried_again_while_the_engine_is_away() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => got(1),
+        Request::Settle(_) if before < 4 => unavailable(),
+        call => well(call),
+    });
+    lock(&fake).acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(fake.settles().len(), 5);
 }

@@ -31,6 +31,7 @@ use self::slots::Slots;
 use self::take::{Asked, Taking};
 use crate::client::Client;
 use crate::keeper::Stop;
+use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 
 /// How long a worker drains if nothing else is said.
@@ -94,21 +95,10 @@ pub enum Event {
         /// Why, in a few words or a code.
         why: String,
     },
-    /// No jobs could be asked for; it is tried again.
+    /// Jobs could not be asked for; it is tried again. Reported for every call that fails.
     Trouble(CallError),
-}
-
-#[derive(Clone, Default)]
-struct Observer(Option<Arc<Observing>>);
-
-type Observing = dyn Fn(&Event) + Send + Sync;
-
-impl Observer {
-    fn tell(&self, event: &Event) {
-        if let Some(observer) = &self.0 {
-            observer(event);
-        }
-    }
+    /// The engine answers again.
+    Recovered,
 }
 
 /// Stops a worker. Cheap to clone.
@@ -153,7 +143,7 @@ pub struct Worker {
     grace: Duration,
     until: Until,
     max_jobs: Option<u64>,
-    observer: Observer,
+    observer: Observer<Event>,
     phase: Arc<watch::Sender<Phase>>,
 }
 
@@ -213,7 +203,7 @@ impl Worker {
     }
     /// Is told what happens; it must not block.
     pub fn observe(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        self.observer = Observer(Some(Arc::new(observer)));
+        self.observer = Observer::new(observer);
         self
     }
     /// What stops it.

@@ -15,8 +15,9 @@ use tokio::time::{Instant, sleep_until};
 use super::job::Job;
 use super::settler::{Settler, Working};
 use super::slots::Slot;
-use super::{Event, Observer, Phase};
+use super::{Event, Phase};
 use crate::keeper::{Keeper, Stop};
+use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 
 /// What every job of a worker needs.
@@ -25,7 +26,7 @@ pub struct Shared<H> {
     pub keeper: Keeper,
     pub settler: Settler,
     pub phase: watch::Receiver<Phase>,
-    pub observer: Observer,
+    pub observer: Observer<Event>,
     pub ttl: Span,
     pub grace: Duration,
 }

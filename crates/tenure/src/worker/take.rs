@@ -10,20 +10,18 @@ use std::time::Duration;
 use tenure_core::bounds::ITEMS_MAX;
 use tenure_core::lease::{LeaseView, Leased};
 use tenure_core::names::QueueName;
-use tenure_core::refusal::Code;
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Fault};
+use tenure_engine::CallError;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::slots::Slots;
 use super::{Event, Order, Phase, Until, Worker};
+use crate::asking::{Answered, Asking, slice};
 use crate::call_off;
 use crate::ids;
-use crate::repeat::Backoff;
-use crate::slice::{hold_back, slice};
 use crate::until_empty;
 
 /// How long free slots of a busy worker wait for others to become free: a call for many jobs costs an
@@ -38,8 +36,10 @@ async fn ended(phase: &mut watch::Receiver<Phase>) {
 
 /// An answered lease call.
 pub struct Asked {
-    /// When it was first sent.
+    /// When it was first sent under its request id.
     pub at: Instant,
+    /// When it was sent last.
+    sent: Instant,
     wait: Span,
     answer: Result<Leased, CallError>,
     /// Whether the queues are empty, if that was looked at.
@@ -51,17 +51,16 @@ pub struct Taking {
     queues: Vec<QueueName>,
     /// Jobs that were granted so far.
     pub jobs: u64,
+    asking: Asking,
+    /// How long to hold back before the next call.
     pause: Duration,
-    backoff: Backoff,
-    /// Whether the engine ever answered.
-    met: bool,
     /// With [`Until::Empty`]: the queues are empty, and nothing runs here.
     empty: bool,
     /// With [`Until::Empty`]: something was there that could not go yet.
     more_may_come: bool,
 }
 
-type Asking = Pin<Box<dyn Future<Output = Asked> + Send>>;
+type LeaseCall = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
 impl Taking {
     /// With the worker's queues; nothing is asked yet.
@@ -69,9 +68,8 @@ impl Taking {
         Taking {
             queues: worker.queues.clone(),
             jobs: 0,
+            asking: Asking::new(),
             pause: Duration::ZERO,
-            backoff: Backoff::default(),
-            met: false,
             empty: false,
             more_may_come: false,
         }
@@ -87,7 +85,7 @@ impl Taking {
         mut start: impl FnMut(&mut JoinSet<()>, &Asked, Vec<LeaseView>),
     ) -> Result<(), CallError> {
         let mut phase = worker.phase.subscribe();
-        let mut asking: Option<Asking> = None;
+        let mut asking: Option<LeaseCall> = None;
         let mut free_since = None;
         loop {
             while running.try_join_next().is_some() {}
@@ -150,7 +148,7 @@ impl Taking {
         max: usize,
         runs: bool,
         mut phase: watch::Receiver<Phase>,
-    ) -> Asking {
+    ) -> LeaseCall {
         let wait = match worker.until {
             Until::Stopped => slice(worker.ttl),
             Until::Empty => until_empty::patience(worker.ttl, runs || self.more_may_come),
@@ -162,23 +160,30 @@ impl Taking {
         lease.wait = wait;
         lease.ttl = worker.ttl;
         lease.worker = ids::this_process().clone();
-        lease.request_id = Some(ids::request_id());
+        let (id, first_sent) = self.asking.call();
+        lease.request_id = Some(id);
         if worker.order == Order::Turning && !self.queues.is_empty() {
             self.queues.rotate_left(1);
         }
         let client = worker.client.clone();
         let pause = std::mem::take(&mut self.pause);
         Box::pin(async move {
-            let nothing = |at| Asked { at, wait, answer: Ok(Leased::default()), empty: None };
+            let nothing = |sent| Asked {
+                at: first_sent.unwrap_or(sent),
+                sent,
+                wait,
+                answer: Ok(Leased::default()),
+                empty: None,
+            };
             if !pause.is_zero() {
                 tokio::select! {
                     () = ended(&mut phase) => return nothing(Instant::now()),
                     () = sleep(pause) => {}
                 }
             }
-            let at = Instant::now();
+            let sent = Instant::now();
             let answer = call_off::lease_unless(&client, lease, ended(&mut phase)).await;
-            let mut asked = Asked { answer, ..nothing(at) };
+            let mut asked = Asked { answer, ..nothing(sent) };
             let looks = looks && *phase.borrow() == Phase::Working;
             if looks && asked.answer.as_ref().is_ok_and(|leased| leased.leases.is_empty()) {
                 asked.empty = Some(until_empty::is_empty(&client, &queues).await);
@@ -193,45 +198,37 @@ impl Taking {
         let leased = match &asked.answer {
             Ok(leased) => leased,
             Err(error) => {
-                self.trouble(worker, error)?;
+                self.trouble(worker, error, asked)?;
                 return Ok(Vec::new());
             }
         };
-        self.met = true;
-        if !leased.leases.is_empty() {
-            self.backoff = Backoff::default();
-            return Ok(leased.leases.clone());
+        let granted = !leased.leases.is_empty();
+        let Answered { again, pause } =
+            self.asking.answered(granted, asked.wait, asked.sent.elapsed());
+        self.pause = pause;
+        if again {
+            worker.observer.tell(&Event::Recovered);
         }
         match &asked.empty {
-            Some(Ok(true)) => self.empty = true,
-            Some(Err(error)) => self.trouble(worker, error)?,
-            looked => {
-                self.more_may_come = looked.is_some();
-                self.pause = hold_back(asked.wait, asked.at.elapsed(), &mut self.backoff);
-            }
+            Some(Ok(empty)) => (self.empty, self.more_may_come) = (*empty, !empty),
+            Some(Err(error)) => self.trouble(worker, error, asked)?,
+            None => {}
         }
-        Ok(Vec::new())
+        Ok(leased.leases.clone())
     }
 
     /// Holds back after what will pass; all else ends the worker.
-    fn trouble(&mut self, worker: &Worker, error: &CallError) -> Result<(), CallError> {
-        if !self.passing(error) {
+    fn trouble(
+        &mut self,
+        worker: &Worker,
+        error: &CallError,
+        asked: &Asked,
+    ) -> Result<(), CallError> {
+        let Some(pause) = self.asking.failed(error, asked.sent) else {
             return Err(error.clone());
-        }
+        };
+        self.pause = pause;
         worker.observer.tell(&Event::Trouble(error.clone()));
-        self.pause = self.backoff.wait();
         Ok(())
-    }
-
-    /// Whether a worker goes on in spite of this.
-    fn passing(&self, error: &CallError) -> bool {
-        match error {
-            CallError::Fault(Fault::Unavailable(_)) => self.met,
-            CallError::Fault(Fault::Unknown(_)) => true,
-            CallError::Refused(no) => {
-                self.met && matches!(no.code, Code::Draining | Code::StoreFull | Code::Overloaded)
-            }
-            CallError::Fault(_) => false,
-        }
     }
 }

@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::args::leases::BondArgs;
+use crate::child::outcome::plain;
 use crate::fake::{self, Fake, Said};
 use std::ffi::OsString;
 use std::sync::Arc;
-use tenure_core::lease::Extended;
+use tenure_core::lease::{Ending, Extended, Leased};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Put, Reply, Request};
 use tenure_core::settings::{LimitSettings, LimitView};
@@ -58,26 +59,6 @@ async fn who_may_not_wait_or_waited_long_enough_ends_with_the_code() {
         assert_eq!(held(&engine, args, Span::from_s(30)).await.unwrap_err().code, 9);
         assert_eq!(engine.settled(), []);
     }
-}
-
-#[tokio::test]
-async fn a_wait_is_many_calls_that_keep_the_place_of_the_first() {
-    let engine = granting(3);
-    held(&engine, args("true"), Span::from_s(30)).await.unwrap();
-    let asked: Vec<Lease> = engine
-        .asked()
-        .into_iter()
-        .filter_map(|request| match request {
-            Request::Lease(lease) => Some(lease),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(asked.len(), 3);
-    assert_eq!(asked[0].place, None);
-    assert_eq!(asked[1].place, asked[0].request_id);
-    assert_eq!(asked[2].place, asked[0].request_id);
-    assert!(asked[1].request_id != asked[0].request_id);
-    assert_eq!(asked[0].wait, Span::from_s(5));
 }
 
 #[tokio::test]
@@ -140,35 +121,4 @@ async fn a_lock_that_is_set_holds_and_one_that_is_not_is_made() {
         });
         assert_eq!(set, patched);
     }
-}
-
-#[tokio::test]
-async fn what_is_granted_in_the_moment_of_a_signal_is_given_back() {
-    let waits = Arc::new(tokio::sync::Notify::new());
-    let mut calls = 0;
-    let engine = Fake::new(move |request| match request {
-        Request::Lease(_) => {
-            calls += 1;
-            if calls == 1 {
-                return Said::When(waits.clone(), Ok(Reply::Lease(Leased::default())));
-            }
-            waits.notify_one();
-            let leases = vec![fake::needs_lease("L1")];
-            Said::Answer(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
-        }
-        _ => Said::Well,
-    });
-    let (store, needs) =
-        (Store::on(engine.clone()), said::needs(&["limit:lock:x".into()]).unwrap());
-    let (tell, told) = watch::channel(false);
-    let acquiring = acquire(&store, needs, Span::from_s(30), None, told);
-    let telling = async {
-        while engine.asked().is_empty() {
-            tokio::task::yield_now().await;
-        }
-        tell.send_replace(true);
-    };
-    let (got, ()) = tokio::join!(acquiring, telling);
-    assert!(got.unwrap().lease.is_none());
-    assert_eq!(engine.settled(), [plain("L1", Ending::Released)]);
 }

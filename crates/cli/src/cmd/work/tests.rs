@@ -40,7 +40,7 @@ fn work(engine: &Arc<Fake>, script: &str) -> Work {
 fn work_of(engine: &Arc<Fake>, command: Vec<OsString>, ttl: Span) -> Work {
     let store = Store::on(engine.clone());
     let (phase, watched) = watch::channel(Phase::Working);
-    let keeper = keeper(&store).unwrap();
+    let keeper = heartbeats(&store.client()).unwrap();
     let shop = Shop { store, keeper, command, bonds: BondArgs::default(), ttl, phase: watched };
     let plan = Plan {
         queues: vec![QueueName::parse("q").unwrap()],

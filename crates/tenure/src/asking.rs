@@ -1,0 +1,209 @@
+//! Asking for leases again and again: how long one call waits, under which id it is sent, what passes
+//! by itself, and how long to hold back.
+//!
+//! A wait is asked for in slices, so that a grant is always read while it is fresh. Each answered slice
+//! is followed by one under a new request id. A call whose outcome is unknown is sent again under the
+//! same id, which finds what it was granted; a grant found so counts from when its id was first sent.
+
+use std::time::Duration;
+
+use tenure_core::bounds::{TTL_US_DEFAULT, WAIT_US_MAX};
+use tenure_core::names::RequestId;
+use tenure_core::refusal::Code;
+use tenure_core::time::Span;
+use tenure_engine::{CallError, Fault};
+use tokio::time::Instant;
+
+use crate::ids;
+use crate::repeat::Backoff;
+
+/// The longest wait that one lease call asks for: a sixth of the ttl. A token (a ttl of zero) is held
+/// by nobody and cannot be read too late, so that any slice serves.
+pub fn slice(ttl: Span) -> Span {
+    let ttl = if ttl == Span::ZERO { TTL_US_DEFAULT } else { ttl.us() };
+    Span::from_us((ttl / 6).min(WAIT_US_MAX))
+}
+
+/// Whether a refusal is about the engine and not about what was asked: it passes by itself.
+pub fn is_engines(code: Code) -> bool {
+    matches!(code, Code::Draining | Code::StoreFull | Code::Overloaded)
+}
+
+/// Whether the same call may be answered otherwise a little later.
+pub fn passes(error: &CallError) -> bool {
+    match error {
+        CallError::Fault(Fault::Unavailable(_) | Fault::Unknown(_)) => true,
+        CallError::Fault(_) => false,
+        CallError::Refused(no) => is_engines(no.code),
+    }
+}
+
+/// How asking goes.
+pub struct Asking {
+    /// Whether the engine ever answered. One that never did is not waited for: its address may be
+    /// wrong.
+    met: bool,
+    /// When the first call after the last answer failed.
+    away_since: Option<Instant>,
+    backoff: Backoff,
+    /// The id of the next call.
+    id: RequestId,
+    /// When that id was first sent, if it may have been granted something since.
+    unknown_since: Option<Instant>,
+}
+
+/// How asking goes on after an answer.
+pub struct Answered {
+    /// Whether it is the first one after calls that failed.
+    pub again: bool,
+    /// How long to hold back before the next call.
+    pub pause: Duration,
+}
+
+impl Asking {
+    /// Nothing was asked yet.
+    pub fn new() -> Self {
+        Asking {
+            met: false,
+            away_since: None,
+            backoff: Backoff::default(),
+            id: ids::request_id(),
+            unknown_since: None,
+        }
+    }
+
+    /// The id of the next call, and when it was first sent, if that is not now: what it is granted
+    /// counts from then.
+    pub fn call(&self) -> (RequestId, Option<Instant>) {
+        (self.id.clone(), self.unknown_since)
+    }
+
+    /// A call that waited for `wait` was answered after it `took` so long. The next one has another
+    /// id. An engine that drains answers at once and with nothing: it must not be asked in a tight
+    /// circle.
+    pub fn answered(&mut self, granted: bool, wait: Span, took: Duration) -> Answered {
+        self.met = true;
+        self.id = ids::request_id();
+        self.unknown_since = None;
+        let again = self.away_since.take().is_some();
+        if granted || took >= wait.std() / 2 {
+            self.backoff = Backoff::default();
+            return Answered { again, pause: Duration::ZERO };
+        }
+        Answered { again, pause: self.backoff.wait() }
+    }
+
+    /// The call that was sent at `sent` failed. Answers how long to hold back before it is sent again;
+    /// `None` if that is of no use, because it was refused, or nothing ever answered.
+    pub fn failed(&mut self, error: &CallError, sent: Instant) -> Option<Duration> {
+        if !self.met || !passes(error) {
+            return None;
+        }
+        self.away_since.get_or_insert_with(Instant::now);
+        if matches!(error, CallError::Fault(Fault::Unknown(_))) {
+            self.unknown_since.get_or_insert(sent);
+        }
+        Some(self.backoff.wait())
+    }
+
+    /// How long nothing has answered.
+    pub fn away(&self) -> Duration {
+        self.away_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenure_core::refusal::Refusal;
+
+    fn unavailable() -> CallError {
+        CallError::Fault(Fault::Unavailable("away".to_owned()))
+    }
+    fn unknown() -> CallError {
+        CallError::Fault(Fault::Unknown("cut off".to_owned()))
+    }
+    fn refused(code: Code) -> CallError {
+        CallError::Refused(Refusal::new(code, "no", ""))
+    }
+
+    /// An engine that has answered.
+    fn met() -> Asking {
+        let mut asking = Asking::new();
+        asking.answered(false, Span::from_s(5), Duration::from_secs(5));
+        asking
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_passes_is_asked_again_only_of_an_engine_that_once_answered() {
+        let broken = CallError::Fault(Fault::Broken("nonsense".to_owned()));
+        for (error, again) in [
+            (unavailable(), true),
+            (unknown(), true),
+            (refused(Code::Draining), true),
+            (refused(Code::StoreFull), true),
+            (refused(Code::Overloaded), true),
+            (refused(Code::InvalidField), false),
+            (refused(Code::LineFull), false),
+            (broken, false),
+        ] {
+            assert_eq!(met().failed(&error, Instant::now()).is_some(), again, "{error:?}");
+            assert_eq!(Asking::new().failed(&error, Instant::now()), None, "{error:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_unknown_outcome_is_looked_for_under_the_id_it_was_first_sent_with() {
+        let mut asking = met();
+        let (first, begun) = (asking.call().0, Instant::now());
+        for error in [unavailable(), unknown(), unavailable(), unknown()] {
+            tokio::time::advance(Duration::from_secs(70)).await;
+            asking.failed(&error, Instant::now()).unwrap();
+            assert_eq!(asking.call().0, first);
+        }
+        // What was sent first never arrived, and can have been granted nothing.
+        assert_eq!(asking.call().1, Some(begun + Duration::from_secs(140)));
+        asking.answered(true, Span::from_s(5), Duration::ZERO);
+        let (next, since) = asking.call();
+        assert!(next != first && since.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_absence_lasts_from_the_first_failure_to_the_next_answer() {
+        let mut asking = met();
+        assert_eq!(asking.away(), Duration::ZERO);
+        asking.failed(&unavailable(), Instant::now());
+        tokio::time::advance(Duration::from_secs(7)).await;
+        asking.failed(&unavailable(), Instant::now());
+        assert_eq!(asking.away(), Duration::from_secs(7));
+        let wait = Span::from_s(5);
+        assert!(asking.answered(false, wait, wait.std()).again);
+        assert!(!asking.answered(false, wait, wait.std()).again);
+        assert_eq!(asking.away(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_empty_answer_that_comes_at_once_is_followed_by_a_pause_that_grows() {
+        let (mut asking, wait) = (met(), Span::from_s(5));
+        let mut longest = Duration::ZERO;
+        for _ in 0..20 {
+            longest = asking.answered(false, wait, Duration::from_millis(1)).pause;
+            assert!(longest > Duration::ZERO);
+        }
+        assert!(longest >= Duration::from_secs(1), "{longest:?}");
+        for (granted, took) in [(true, Duration::ZERO), (false, wait.std())] {
+            assert_eq!(asking.answered(granted, wait, took).pause, Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn a_slice_is_a_sixth_of_the_ttl() {
+        for (ttl, want) in [
+            (Span::from_s(30), Span::from_s(5)),
+            (Span::from_s(3_600), Span::from_us(WAIT_US_MAX)),
+            (Span::ZERO, Span::from_s(5)),
+        ] {
+            assert_eq!(slice(ttl), want);
+        }
+    }
+}

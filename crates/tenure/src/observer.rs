@@ -1,0 +1,37 @@
+//! Where a worker or a lock reports what happens, for logs, figures and people.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Called with every event of type `E`; with none set, events are dropped.
+pub struct Observer<E>(Option<Arc<dyn Fn(&E) + Send + Sync>>);
+
+impl<E> Observer<E> {
+    /// Reports to `observe`, which must not block.
+    pub fn new(observe: impl Fn(&E) + Send + Sync + 'static) -> Self {
+        Observer(Some(Arc::new(observe)))
+    }
+    /// Reports one event.
+    pub fn tell(&self, event: &E) {
+        if let Some(observe) = &self.0 {
+            observe(event);
+        }
+    }
+}
+
+// Not derived: that would ask the same of `E`.
+impl<E> Clone for Observer<E> {
+    fn clone(&self) -> Self {
+        Observer(self.0.clone())
+    }
+}
+impl<E> Default for Observer<E> {
+    fn default() -> Self {
+        Observer(None)
+    }
+}
+impl<E> fmt::Debug for Observer<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Observer(set)" } else { "Observer(none)" })
+    }
+}
