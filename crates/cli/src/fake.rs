@@ -15,8 +15,6 @@ use tenure_engine::{CallError, CallFuture, Clock, Engine, Health, SystemClock};
 pub enum Said {
     /// This answer.
     Answer(Result<Reply, CallError>),
-    /// This answer, when the test says so.
-    When(Arc<tokio::sync::Notify>, Result<Reply, CallError>),
     /// No answer, ever.
     Never,
     /// What an engine answers to whom all goes well: leases are extended, settles are taken.
@@ -60,10 +58,6 @@ impl Engine for Fake {
         drop(asked);
         match said {
             Said::Answer(answer) => Box::pin(std::future::ready(answer)),
-            Said::When(now, answer) => Box::pin(async move {
-                now.notified().await;
-                answer
-            }),
             Said::Never => Box::pin(std::future::pending()),
             Said::Well => Box::pin(std::future::ready(Ok(well(request)))),
         }

@@ -78,7 +78,10 @@ pub use self::outcome::SettleOutcome;
 pub use self::remote::{Remote, RemoteError};
 pub use self::repeat::Repeat;
 pub use self::url::{ServerUrl, StoreUrl, UrlError};
-pub use self::worker::{DRAIN_TIMEOUT, Event, Job, Order, Stopper, Worked, Worker};
+pub use self::worker::{
+    DRAIN_TIMEOUT, Event, Execute, Executed, Job, NotSettled, Order, Stopper, WorkError, Worked,
+    Worker,
+};
 
 pub use tenure_core as core;
 pub use tenure_core::job::{JobView, Need, NewJob, When};

@@ -33,6 +33,13 @@ impl From<Ending> for SettleOutcome {
     }
 }
 
+impl From<SettleItem> for SettleOutcome {
+    fn from(item: SettleItem) -> Self {
+        let SettleItem { lease: _, ending, resources, limits, push } = item;
+        SettleOutcome { ending, resources, limits, push }
+    }
+}
+
 impl SettleOutcome {
     /// Done, without a result.
     pub fn succeeded() -> Self {

@@ -2,7 +2,6 @@
 //!
 //! No command knows which engine answers, and none writes an exit code of its own making.
 
-pub mod asking;
 pub mod audit;
 pub mod cancel;
 pub mod contact;

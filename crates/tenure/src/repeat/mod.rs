@@ -16,6 +16,7 @@ use tenure_core::requests::{Reply, Request};
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
 use tokio::time::{Instant, sleep};
 
+use crate::asking::is_engines;
 use crate::effect::{Effect, done_already, effect};
 use crate::ids;
 
@@ -106,7 +107,7 @@ async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> Ans
                     return Ok(reply);
                 }
                 match (&request, no.code) {
-                    (_, Code::Draining | Code::StoreFull | Code::Overloaded) => {}
+                    (_, code) if is_engines(code) => {}
                     // It is no longer at that end, perhaps by our own first sending.
                     (Request::RetryJob(_), Code::WrongState) => {
                         return Err(CallError::Fault(Fault::Unknown(no.detail)));

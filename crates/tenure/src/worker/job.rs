@@ -16,7 +16,7 @@ use crate::keeper::{Held, Stop};
 
 /// A job that this process holds, with all that was granted with it. Cheap to clone.
 ///
-/// Its lease is extended for as long as the handler runs. When [`Job::stopped`] comes, the handler
+/// Its lease is extended for as long as the handler runs. When [`Job::stopped`] completes, the handler
 /// is dropped at its next await, at once or after the worker's grace.
 #[derive(Clone)]
 pub struct Job {
@@ -96,13 +96,21 @@ impl Job {
         tokio::select! {
             stop = self.inner.held.stopped() => stop,
             // A worker that is gone has stopped, too.
-            _ = phase.wait_for(|phase| *phase == Phase::Now) => Stop::Shutdown,
+            _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => Stop::Shutdown,
+        }
+    }
+    /// Completes when the worker was told to stop *now*: what still stops is not to take its time.
+    pub async fn hurried(&self) {
+        let mut phase = self.inner.phase.clone();
+        if phase.wait_for(|phase| *phase == Phase::Now).await.is_err() {
+            // Nobody is left who could be in haste.
+            std::future::pending().await
         }
     }
     /// Why the work must stop, if it must: as of now.
     pub fn stop(&self) -> Option<Stop> {
-        let now = *self.inner.phase.borrow() == Phase::Now;
-        self.inner.held.stop().or(now.then_some(Stop::Shutdown))
+        let stopping = *self.inner.phase.borrow() >= Phase::Stopping;
+        self.inner.held.stop().or(stopping.then_some(Stop::Shutdown))
     }
     /// See [`Held::stop_by`].
     pub fn stop_by(&self) -> std::time::Instant {

@@ -4,39 +4,44 @@
 //! never takes more than it has free slots, and never works on a lease that it does not surely
 //! hold.
 
+mod execute;
 mod job;
 mod run;
 mod settler;
 mod slots;
 mod take;
 
+use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenure_core::bounds::TTL_US_DEFAULT;
 use tenure_core::job::JobState;
 use tenure_core::lease::LeaseView;
 use tenure_core::names::{JobId, QueueName};
+use tenure_core::refusal::Refusal;
 use tenure_core::time::Span;
 use tenure_engine::CallError;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use self::execute::Handler;
+pub use self::execute::{Execute, Executed};
 pub use self::job::Job;
 use self::run::Shared;
 use self::settler::Settler;
 use self::slots::Slots;
 use self::take::{Asked, Taking};
 use crate::client::Client;
-use crate::keeper::Stop;
+use crate::keeper::{Stop, lock};
 use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 
 /// How long a worker drains if nothing else is said.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
-/// When all handlers were dropped and their leases given back, so long is waited for the answers.
+/// When all that ran has ended and its leases are given back, the answers are waited for this long.
 const FAREWELL_MAX: Duration = Duration::from_secs(5);
 
 /// In which order queues are asked.
@@ -58,10 +63,15 @@ enum Until {
 }
 
 /// How far a worker is on its way to its end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Phase {
+    /// It takes jobs.
     Working,
+    /// It takes no more; what runs may finish.
     Draining,
+    /// What runs is stopped and given back.
+    Stopping,
+    /// The same, in haste.
     Now,
 }
 
@@ -88,17 +98,58 @@ pub enum Event {
         /// What became of it.
         state: Option<JobState>,
     },
-    /// The engine did not take an outcome: the lease was lost, or it could not be told.
+    /// The engine refused an outcome. A failed attempt that says so is settled instead; if that is
+    /// refused too, the job is given back.
+    OutcomeRefused {
+        /// Of this job.
+        job: JobId,
+        /// What is wrong with it.
+        refusal: Refusal,
+    },
+    /// The engine did not take an outcome; the job runs again unless it was settled otherwise.
     NotSettled {
         /// Of this job.
         job: JobId,
-        /// Why, in a few words or a code.
-        why: String,
+        /// The reason.
+        why: NotSettled,
     },
+    /// The drain timeout is over: what still runs is stopped and given back.
+    DrainTimedOut,
     /// Jobs could not be asked for; it is tried again. Reported for every call that fails.
     Trouble(CallError),
     /// The engine answers again.
     Recovered,
+}
+
+/// Why the engine did not take an outcome.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum NotSettled {
+    /// The lease was lost.
+    Lost,
+    /// The lease had ended with another outcome.
+    Otherwise,
+    /// The call was refused or failed, also after a minute of repeats.
+    Call(CallError),
+}
+
+impl fmt::Display for NotSettled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotSettled::Lost => f.write_str("the lease was lost"),
+            NotSettled::Otherwise => f.write_str("it was settled otherwise"),
+            NotSettled::Call(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Why a worker ended before it was stopped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WorkError<F> {
+    /// Asking for jobs was refused, or the engine was not there the first time.
+    Call(CallError),
+    /// A job could not be executed, and no other could be.
+    Execution(F),
 }
 
 /// Stops a worker. Cheap to clone.
@@ -110,16 +161,14 @@ impl Stopper {
     pub fn drain(&self) {
         self.raise(Phase::Draining);
     }
-    /// Stops what runs and gives it back, now.
+    /// Stops what runs and gives it back, now and in haste.
     pub fn now(&self) {
         self.raise(Phase::Now);
     }
     fn raise(&self, to: Phase) {
         self.0.send_if_modified(|phase| {
-            let more = *phase == Phase::Working || (*phase == Phase::Draining && to == Phase::Now);
-            if more {
-                *phase = to;
-            }
+            let more = *phase < to;
+            *phase = to.max(*phase);
             more
         });
     }
@@ -185,7 +234,9 @@ impl Worker {
         self
     }
     /// How long a handler may take to end by itself after [`Job::stopped`]; it is dropped at once
-    /// unless set. It never lasts beyond 0.95 of the ttl after the last answered heartbeat.
+    /// unless set. It never lasts beyond 0.95 of the ttl after the last answered heartbeat. With
+    /// [`Worker::execute`]: how long an execution may take to end; a worker that is stopped waits for
+    /// it, and then for the answers to what it gives back.
     pub fn stop_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
@@ -225,14 +276,30 @@ impl Worker {
         F: Future<Output = O> + Send + 'static,
         O: Into<SettleOutcome> + Send + 'static,
     {
+        let handler = Handler::new(handler, self.grace);
+        self.execute(handler).await.map_err(|error| match error {
+            WorkError::Call(error) => error,
+            WorkError::Execution(never) => match never {},
+        })
+    }
+
+    /// The same, with something else than a task for each job: for what cannot be dropped to stop it,
+    /// such as a process. A panic in it ends the worker with that panic.
+    ///
+    /// # Errors
+    /// As [`Worker::run`], or the first failure of an execution. Either way it takes no more jobs, and
+    /// what ran was finished as when draining.
+    pub async fn execute<E: Execute>(self, execute: E) -> Result<Worked, WorkError<E::Failure>> {
         let shared = Arc::new(Shared {
-            handler,
-            keeper: self.client.keeper()?,
+            execute,
+            client: self.client.clone(),
+            keeper: self.client.keeper().map_err(WorkError::Call)?,
             settler: Settler::start(self.client.clone()),
             phase: self.phase.subscribe(),
+            stopper: self.stopper(),
             observer: self.observer.clone(),
             ttl: self.ttl,
-            grace: self.grace,
+            failure: Mutex::new(None),
         });
         let mut running = JoinSet::new();
         let slots = Slots::new(self.concurrency);
@@ -248,7 +315,12 @@ impl Worker {
         let mut taking = Taking::of(&self);
         let ended = taking.take(&self, &mut running, &slots, start).await;
         self.drain(&mut running).await;
-        ended.map(|()| Worked { jobs: taking.jobs })
+        ended.map_err(WorkError::Call)?;
+        let failure = lock(&shared.failure).take();
+        match failure {
+            Some(failure) => Err(WorkError::Execution(failure)),
+            None => Ok(Worked { jobs: taking.jobs }),
+        }
     }
 
     /// Waits for what runs, then for what is told to stop.
@@ -257,10 +329,10 @@ impl Worker {
         let until = Instant::now() + self.drain_timeout;
         tokio::select! {
             () = all_of(running) => return,
-            () = sleep_until(until) => {}
-            _ = phase.wait_for(|phase| *phase == Phase::Now) => {}
+            () = sleep_until(until) => self.observer.tell(&Event::DrainTimedOut),
+            _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => {}
         }
-        self.stopper().now();
+        self.stopper().raise(Phase::Stopping);
         if timeout(self.grace + FAREWELL_MAX, all_of(running)).await.is_err() {
             // A handler that cannot be dropped (it blocks) keeps its lease for as long as it runs.
             running.detach_all();
@@ -269,7 +341,18 @@ impl Worker {
 }
 
 async fn all_of(running: &mut JoinSet<()>) {
-    while running.join_next().await.is_some() {}
+    while let Some(ended) = running.join_next().await {
+        passed_on(ended);
+    }
+}
+
+/// Passes a panic on: one in an [`Execute`] or an observer is a bug that must not go unseen.
+fn passed_on(ended: Result<(), JoinError>) {
+    if let Err(gone) = ended
+        && let Ok(panic) = gone.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 #[cfg(test)]

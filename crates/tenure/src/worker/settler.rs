@@ -10,11 +10,12 @@ use std::time::Duration;
 use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX, REQUEST_US};
 use tenure_core::lease::{Ending, SettleItem, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
-use tenure_engine::{CallError, Fault};
+use tenure_engine::CallError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::slots::Slot;
+use crate::asking::{is_engines, passes};
 use crate::client::{Client, broken};
 use crate::repeat::Backoff;
 
@@ -112,9 +113,9 @@ fn size(item: &SettleItem) -> usize {
     said + item.push.iter().map(|job| job.payload.text().len()).sum::<usize>()
 }
 
-/// A refusal that may pass by itself.
-fn passing(no: &Refusal) -> bool {
-    matches!(no.code, Code::QueueFull | Code::StoreFull | Code::Overloaded | Code::Draining)
+/// Whether the same outcome may be taken a little later. A follow-up job may find its queue full.
+fn may_pass(error: &CallError) -> bool {
+    passes(error) || error.code() == Some(Code::QueueFull)
 }
 
 async fn deliver(client: Client, mut batch: Vec<Wanted>) {
@@ -144,12 +145,7 @@ async fn deliver(client: Client, mut batch: Vec<Wanted>) {
                 };
                 tokio::spawn(apart_from(client.clone(), apart));
             }
-            CallError::Refused(no) if passing(&no) && Instant::now() < until => {
-                sleep(backoff.wait()).await;
-            }
-            CallError::Fault(Fault::Unavailable(_)) if Instant::now() < until => {
-                sleep(backoff.wait()).await;
-            }
+            error if may_pass(&error) && Instant::now() < until => sleep(backoff.wait()).await,
             error => {
                 for wanted in batch {
                     let _ = wanted.tell.send(Err(error.clone()));
@@ -162,7 +158,7 @@ async fn deliver(client: Client, mut batch: Vec<Wanted>) {
 
 /// Whether a refusal is about the engine and not about an item.
 fn no_ones(no: &Refusal) -> bool {
-    no.index.is_none() && matches!(no.code, Code::StoreFull | Code::Overloaded | Code::Draining)
+    no.index.is_none() && is_engines(no.code)
 }
 
 /// The same for a part of a batch; boxed, since the two call each other.

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::slots::Slots;
-use super::{Event, Order, Phase, Until, Worker};
+use super::{Event, Order, Phase, Until, Worker, passed_on};
 use crate::asking::{Answered, Asking, slice};
 use crate::call_off;
 use crate::ids;
@@ -44,6 +44,19 @@ pub struct Asked {
     answer: Result<Leased, CallError>,
     /// Whether the queues are empty, if that was looked at.
     empty: Option<Result<bool, CallError>>,
+}
+
+/// Gives back what a call was granted in the moment of a stop, among what runs.
+fn return_granted(
+    worker: &Worker,
+    running: &mut JoinSet<()>,
+    call: impl Future<Output = Asked> + Send + 'static,
+) {
+    let client = worker.client.clone();
+    running.spawn(async move {
+        let granted = call.await.answer.map(|leased| leased.leases);
+        call_off::give_back(&client, granted.unwrap_or_default()).await;
+    });
 }
 
 /// The loop that asks for jobs.
@@ -88,7 +101,9 @@ impl Taking {
         let mut asking: Option<LeaseCall> = None;
         let mut free_since = None;
         loop {
-            while running.try_join_next().is_some() {}
+            while let Some(ended) = running.try_join_next() {
+                passed_on(ended);
+            }
             let mut free = slots.free(running.len()).min(ITEMS_MAX);
             if let Some(max) = worker.max_jobs {
                 let left = max.saturating_sub(self.jobs);
@@ -115,28 +130,29 @@ impl Taking {
                 }
             };
             tokio::select! {
-                // What was granted in the moment of a stop is taken, not dropped.
+                // What was granted in the moment of a stop is read, not dropped.
                 biased;
                 asked = answered => {
                     asking = None;
+                    if *worker.phase.borrow() != Phase::Working {
+                        // That a call failed changes nothing any more.
+                        return_granted(worker, running, std::future::ready(asked));
+                        return Ok(());
+                    }
                     let leases = self.heard(worker, &asked)?;
                     self.jobs += leases.len() as u64;
                     start(running, &asked, leases);
                 }
                 _ = phase.wait_for(|phase| *phase != Phase::Working) => {
                     if let Some(asking) = asking {
-                        let client = worker.client.clone();
-                        running.spawn(async move {
-                            // It sees the phase too, and answers with nothing unless it was answered
-                            // in this very moment.
-                            let granted = asking.await.answer.map(|leased| leased.leases);
-                            call_off::give_back(&client, granted.unwrap_or_default()).await;
-                        });
+                        // It sees the phase too, and answers with nothing unless it was answered in
+                        // this very moment.
+                        return_granted(worker, running, asking);
                     }
                     return Ok(());
                 }
                 () = slots.freed() => {}
-                Some(_) = running.join_next() => {}
+                Some(ended) = running.join_next() => passed_on(ended),
                 () = sleep_until(gathers.unwrap_or_else(Instant::now)), if gathers.is_some() => {}
             }
         }

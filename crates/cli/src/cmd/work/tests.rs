@@ -5,11 +5,14 @@ use crate::args::leases::BondArgs;
 use crate::fake::{self, Fake, Said};
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use tenure_core::lease::{Ending, Extended};
+use std::pin::Pin;
+use std::time::Instant;
+use tenure_core::lease::{Ending, Extended, LeaseView, Leased};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Reply, Request};
 use tenure_core::secret::Json;
 use tenure_core::settings::{QueueCounts, QueueSettings, QueueView};
+use tenure_core::time::Span;
 
 /// Grants these, one lease call each; then nothing, and the queues are empty.
 fn grants(leases: Vec<LeaseView>) -> Arc<Fake> {
@@ -32,25 +35,35 @@ fn grants(leases: Vec<LeaseView>) -> Arc<Fake> {
     })
 }
 
-fn work(engine: &Arc<Fake>, script: &str) -> Work {
+/// A work to be set up and run.
+struct Work {
+    client: Client,
+    plan: Plan,
+    cmd: Cmd,
+}
+
+impl Work {
+    async fn run(self, next_signal: impl AsyncFnMut() -> Signal) -> Result<(), Failure> {
+        work(&self.client, self.plan, self.cmd, next_signal).await
+    }
+}
+
+fn shell(engine: &Arc<Fake>, script: &str) -> Work {
     let command = ["sh", "-c", script].map(OsString::from).to_vec();
     work_of(engine, command, Span::from_s(30))
 }
 
 fn work_of(engine: &Arc<Fake>, command: Vec<OsString>, ttl: Span) -> Work {
-    let store = Store::on(engine.clone());
-    let (phase, watched) = watch::channel(Phase::Working);
-    let keeper = heartbeats(&store.client()).unwrap();
-    let shop = Shop { store, keeper, command, bonds: BondArgs::default(), ttl, phase: watched };
     let plan = Plan {
         queues: vec![QueueName::parse("q").unwrap()],
         concurrency: 2,
         strict: false,
         until_empty: true,
-        max_jobs: u64::MAX,
+        max_jobs: None,
         drain_timeout: Duration::from_secs(25),
     };
-    Work::new(plan, Arc::new(shop), phase)
+    let client = Store::on(engine.clone()).client();
+    Work { client, plan, cmd: Cmd::new(command, BondArgs::default(), ttl) }
 }
 
 async fn never() -> Signal {
@@ -65,7 +78,7 @@ fn endings(engine: &Fake) -> Vec<Ending> {
 async fn each_job_is_run_and_its_end_is_settled() {
     let engine = grants(vec![fake::job_lease("a", "{\"n\":1}"), fake::job_lease("b", "2")]);
     let script = "cat > $TENURE_RESULT_FILE";
-    work(&engine, script).run(never).await.unwrap();
+    shell(&engine, script).run(never).await.unwrap();
     let mut results: Vec<String> = endings(&engine)
         .into_iter()
         .map(|ending| match ending {
@@ -80,7 +93,7 @@ async fn each_job_is_run_and_its_end_is_settled() {
 #[tokio::test]
 async fn a_failing_cmd_fails_its_job_with_the_end_of_its_stderr() {
     let engine = grants(vec![fake::job_lease("a", "1")]);
-    work(&engine, "echo http 500 >&2; exit 7").run(never).await.unwrap();
+    shell(&engine, "echo http 500 >&2; exit 7").run(never).await.unwrap();
     let error = Ending::Failed { error: "http 500".into(), retry_in: None, last: false };
     assert_eq!(endings(&engine), [error]);
 }
@@ -89,7 +102,7 @@ async fn a_failing_cmd_fails_its_job_with_the_end_of_its_stderr() {
 async fn a_cmd_that_is_not_there_gives_the_job_back_and_ends_the_work() {
     let engine = grants(vec![fake::job_lease("a", "1"), fake::job_lease("b", "1")]);
     let command = vec![OsString::from("no-such-program-at-all")];
-    let mut work = work_of(&engine, command, Span::from_s(30));
+    let work = work_of(&engine, command, Span::from_s(30));
     assert_eq!(work.run(never).await.unwrap_err().code, 127);
     assert!(endings(&engine).iter().all(|ending| *ending == Ending::Released));
 }
@@ -98,34 +111,10 @@ async fn a_cmd_that_is_not_there_gives_the_job_back_and_ends_the_work() {
 async fn max_jobs_ends_it() {
     let all = ["a", "b", "c"].map(|id| fake::job_lease(id, "1")).to_vec();
     let engine = grants(all);
-    let mut work = work(&engine, "true");
-    (work.plan.max_jobs, work.plan.until_empty) = (2, false);
+    let mut work = shell(&engine, "true");
+    (work.plan.max_jobs, work.plan.until_empty) = (Some(2), false);
     work.run(never).await.unwrap();
     assert_eq!(endings(&engine).len(), 2);
-}
-
-#[tokio::test]
-async fn the_list_of_queues_turns_unless_it_is_strict() {
-    for (strict, want) in [(false, ["a b", "b a"]), (true, ["a b", "a b"])] {
-        let engine = grants(vec![fake::job_lease("a", "1")]);
-        let mut work = work(&engine, "true");
-        work.plan.queues = ["a", "b"].map(|name| QueueName::parse(name).unwrap()).to_vec();
-        work.plan.strict = strict;
-        work.run(never).await.unwrap();
-        let asked: Vec<String> = engine
-            .asked()
-            .into_iter()
-            .filter_map(|request| match request {
-                Request::Lease(Lease {
-                    ask: tenure_core::requests::Ask::Jobs { queues, .. },
-                    ..
-                }) => Some(queues.iter().map(|q| q.as_str()).collect::<Vec<_>>().join(" ")),
-                _ => None,
-            })
-            .take(2)
-            .collect();
-        assert_eq!(asked, want);
-    }
 }
 
 /// Until CMD has made this file.
@@ -145,7 +134,7 @@ async fn a_signal_lets_jobs_finish_and_a_second_one_gives_them_back() {
         let file = folder.path().join("up");
         let script = script.replace('F', file.to_str().unwrap());
         let engine = grants(vec![fake::job_lease("a", "1")]);
-        let mut work = work(&engine, &script);
+        let mut work = shell(&engine, &script);
         work.plan.until_empty = false;
         let mut left = signals;
         let next = async || {
@@ -167,7 +156,7 @@ async fn when_the_drain_timeout_is_over_what_runs_is_given_back() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("up");
     let engine = grants(vec![fake::job_lease("a", "1")]);
-    let mut work = work(&engine, &format!("touch {}; sleep 60", file.display()));
+    let mut work = shell(&engine, &format!("touch {}; sleep 60", file.display()));
     work.plan.drain_timeout = Duration::from_millis(50);
     let mut told = false;
     let next = async || {
@@ -215,7 +204,7 @@ fn command(script: &str) -> Vec<OsString> {
 async fn a_lost_lease_stops_cmd_and_settles_nothing() {
     let engine = beating(|lease| Extended { lost: vec![lease.into()], ..Extended::default() });
     let begun = Instant::now();
-    let mut work = work_of(&engine, command("sleep 60"), Span::from_s(1));
+    let work = work_of(&engine, command("sleep 60"), Span::from_s(1));
     work.run(never).await.unwrap();
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert_eq!(engine.settled(), []);
@@ -232,7 +221,7 @@ async fn a_cancelled_job_is_stopped_and_how_it_ended_counts() {
         ..Extended::default()
     });
     let script = "trap 'echo stopped > $TENURE_RESULT_FILE; exit 0' TERM; sleep 60 & wait";
-    let mut work = work_of(&engine, command(script), Span::from_s(1));
+    let work = work_of(&engine, command(script), Span::from_s(1));
     work.run(never).await.unwrap();
     let result = Json::parse("\"stopped\"");
     assert_eq!(endings(&engine), [Ending::Succeeded { result }]);
@@ -254,7 +243,7 @@ async fn a_refused_outcome_is_a_failure_that_says_so() {
             other.clone(),
         ))),
     });
-    work(&engine, "true").run(never).await.unwrap();
+    shell(&engine, "true").run(never).await.unwrap();
     let error = "the outcome was refused: no pool 'x'; make it".to_owned();
     let failed = Ending::Failed { error, retry_in: None, last: false };
     assert_eq!(endings(&engine), [Ending::Succeeded { result: None }, failed]);
@@ -266,61 +255,11 @@ async fn a_store_that_never_answered_is_69() {
         let fault = tenure_engine::Fault::Unavailable("127.0.0.1:7171: refused".into());
         Said::Answer(Err(fault.into()))
     });
-    assert_eq!(work(&engine, "true").run(never).await.unwrap_err().code, 69);
+    assert_eq!(shell(&engine, "true").run(never).await.unwrap_err().code, 69);
 }
 
 #[test]
 fn what_still_runs_is_told_for_one_and_for_many() {
     assert_eq!(still_running(1), "no more jobs are taken, 1 still runs");
     assert_eq!(still_running(2), "no more jobs are taken, 2 still run");
-}
-
-/// What a lease call was asked for under.
-fn asked_under(engine: &Fake) -> Vec<Lease> {
-    let lease = |request| match request {
-        Request::Lease(lease) => Some(lease),
-        _ => None,
-    };
-    engine.asked().into_iter().filter_map(lease).collect()
-}
-
-#[tokio::test]
-async fn what_is_granted_in_the_moment_of_a_signal_is_given_back() {
-    // The first call waits. The one that calls it off is granted a job, or the first one is after all.
-    for late in [false, true] {
-        let told = Arc::new(tokio::sync::Notify::new());
-        let mut calls = 0;
-        let engine = Fake::new(move |request| match request {
-            Request::Lease(_) => {
-                let leased = |granted: bool| {
-                    let leases = granted.then(|| fake::job_lease("a", "1")).into_iter().collect();
-                    Ok(Reply::Lease(Leased { leases, ..Leased::default() }))
-                };
-                calls += 1;
-                if calls == 1 {
-                    return Said::When(told.clone(), leased(late));
-                }
-                told.notify_one();
-                Said::Answer(leased(!late))
-            }
-            _ => Said::Well,
-        });
-        let mut work = work(&engine, "true");
-        work.plan.until_empty = false;
-        let mut once = false;
-        let next = async || {
-            if std::mem::replace(&mut once, true) {
-                return never().await;
-            }
-            while engine.asked().is_empty() {
-                tokio::task::yield_now().await;
-            }
-            Signal::SIGTERM
-        };
-        work.run(next).await.unwrap();
-        assert_eq!(endings(&engine), [Ending::Released], "{late}");
-        let asked = asked_under(&engine);
-        assert_eq!(asked[0].request_id, asked[1].request_id);
-        assert_eq!(asked[1].wait, Span::ZERO);
-    }
 }

@@ -1,6 +1,7 @@
 //! What a worker asks for, how often, and when it stops asking.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Ask, Reply, Request};
@@ -9,7 +10,7 @@ use tenure_engine::Fault;
 use tokio::time::sleep;
 
 use super::*;
-use crate::fake::{Fake, Says, counts, granted, is_lease, unavailable, well};
+use crate::fake::{Fake, Says, counts, granted, is_lease, unavailable, unknown, well};
 
 #[tokio::test(start_paused = true)]
 async fn queues_take_turns_unless_it_is_strict() {
@@ -159,4 +160,25 @@ async fn an_engine_that_was_there_is_waited_for_and_one_that_never_was_is_not() 
     });
     let worked = worker(&fake).max_jobs(1).run(|_| async {}).await.unwrap();
     assert_eq!(worked.jobs, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_whose_answer_was_lost_are_found_under_the_same_id() {
+    let begun = Instant::now();
+    let fake = Fake::new(move |call, before| match call {
+        // Longer than one call is repeated by itself.
+        Request::Lease(_) if before > 0 && begun.elapsed() < s(80) => unknown(),
+        Request::Lease(_) if before > 0 => granted([1]),
+        call => well(call),
+    });
+    let recovered = Arc::new(AtomicUsize::new(0));
+    let seen = recovered.clone();
+    let work = worker(&fake).max_jobs(1).observe(move |event| {
+        seen.fetch_add(usize::from(*event == Event::Recovered), Ordering::SeqCst);
+    });
+    work.run(|_| async {}).await.unwrap();
+    let leases = fake.leases();
+    assert!(leases[1..].iter().all(|(_, one)| one.request_id == leases[1].1.request_id));
+    assert_eq!(fake.extends().len(), 1, "known to be held before it was run");
+    assert_eq!(recovered.load(Ordering::SeqCst), 1);
 }

@@ -9,6 +9,7 @@ use crate::fake::{Fake, Says, granted, well};
 
 mod asking;
 mod ending;
+mod executing;
 mod settling;
 
 fn queues(names: &[&str]) -> Vec<QueueName> {

@@ -161,8 +161,44 @@ async fn a_lost_settle_is_told() {
     work.run(|_| async {}).await.unwrap();
     fake.until(is_settle, 1).await;
     let last = lock(&told).last().cloned();
-    assert!(
-        matches!(&last, Some(Event::NotSettled { why, .. }) if why == "lease_lost"),
-        "{last:?}"
-    );
+    assert!(matches!(&last, Some(Event::NotSettled { why: NotSettled::Lost, .. })), "{last:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_outcome_is_refused_twice_is_given_back() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => granted([1]),
+        Request::Settle(_) if before < 2 => {
+            let no = Refusal::new(Code::UnknownPool, "no pool 'x'", "make it");
+            Says::Now(Err(CallError::Refused(no)))
+        }
+        call => well(call),
+    });
+    let refused = Arc::new(Mutex::new(0));
+    let seen = refused.clone();
+    let work = worker(&fake).max_jobs(1).observe(move |event| {
+        *lock(&seen) += u32::from(matches!(event, Event::OutcomeRefused { .. }));
+    });
+    work.run(|_| async {}).await.unwrap();
+    let endings: Vec<Ending> =
+        fake.settles().into_iter().flatten().map(|item| item.ending).collect();
+    let error = "the outcome was refused: no pool 'x'; make it".to_owned();
+    let failed = Ending::Failed { error, retry_in: None, last: false };
+    assert_eq!(endings, [Ending::Succeeded { result: None }, failed, Ending::Released]);
+    assert_eq!(*lock(&refused), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_waits_for_room_in_the_queue_of_its_follow_up() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 0 => granted([1]),
+        Request::Settle(_) if before < 5 => {
+            Says::Now(Err(CallError::Refused(Refusal::new(Code::QueueFull, "full", ""))))
+        }
+        call => well(call),
+    });
+    worker(&fake).max_jobs(1).run(|_| async {}).await.unwrap();
+    let settles = fake.settles();
+    assert_eq!(settles.len(), 6);
+    assert!(settles.iter().all(|settle| *settle == settles[0]), "it did not fail");
 }
