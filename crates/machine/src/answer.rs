@@ -4,7 +4,7 @@
 //! never changes state itself.
 
 use super::rows::DataKey;
-use super::state::{Seq, Space};
+use super::state::{LiveResourceId, QueueId, Seq, Space};
 use super::{Command, Done, Rest};
 use tenure_core::job::JobState;
 use tenure_core::refusal::Refusal;
@@ -216,15 +216,14 @@ impl Space {
             Request::ListWorkers(list) => Done::Workers(self.list_workers(&list.page, now)),
             Request::GetStats(_) => Done::Stats(self.stats()),
             Request::RunAudit(_) => Done::Audit(self.audit(now)),
-            // These are read from rows, or come as commands of their own.
             Request::ListJobs(_)
             | Request::CancelJobs(_)
             | Request::RetryJobs(_)
-            | Request::Lease(_) => Done::Nothing,
+            | Request::Lease(_) => Done::Elsewhere,
         })
     }
 
-    fn queue_done(&self, queue: u32, created: bool, now: Moment) -> Result<Done, Refusal> {
+    fn queue_done(&self, queue: QueueId, created: bool, now: Moment) -> Result<Done, Refusal> {
         let view = self.queue_view(queue, now);
         match view {
             Some(view) => Ok(Done::Queue(Put { view, created })),
@@ -236,8 +235,8 @@ impl Space {
         Done::Limit(Put { view: self.limit_view(name, true, now), created })
     }
 
-    fn resource_done(&self, slot: u32, now: Moment) -> Done {
-        let items = vec![self.resource_view(slot, now)];
+    fn resource_done(&self, resource: LiveResourceId, now: Moment) -> Done {
+        let items = vec![self.resource_view(resource, now)];
         Done::Resources(Listed { items, next: None, partial: false })
     }
 }

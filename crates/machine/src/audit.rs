@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::doors::Fit;
 use super::order::rank_of;
-use super::state::{CALLERS, DoorKey, Entry, Place, Slot, Space, Stand};
+use super::state::{
+    BundleId, CALLERS, DoorId, DoorKey, Entry, LaneId, LimitId, LiveResourceId, Place, PoolId,
+    QueueId, Space, Stand, TurnId,
+};
 use tenure_core::requests::Audit;
 use tenure_core::settings::ResourceState;
 use tenure_core::time::Moment;
@@ -18,7 +21,7 @@ struct PoolSums {
     leased: u64,
     cooling: u64,
     banned: u64,
-    free: BTreeSet<(u64, Slot)>,
+    free: BTreeSet<(u64, LiveResourceId)>,
 }
 
 struct Findings(Audit);
@@ -46,8 +49,8 @@ impl Space {
     }
 
     fn audit_leases(&self, found: &mut Findings) {
-        let mut in_use: BTreeMap<Slot, (u64, BTreeSet<u64>)> = BTreeMap::new();
-        let mut held: BTreeMap<Slot, Vec<u64>> = BTreeMap::new();
+        let mut in_use: BTreeMap<LimitId, (u64, BTreeSet<u64>)> = BTreeMap::new();
+        let mut held: BTreeMap<LiveResourceId, Vec<u64>> = BTreeMap::new();
         for (fence, lease) in &self.leases {
             found.check(lease.fence == *fence && *fence <= self.fence, || {
                 format!("the fence {fence} is above the namespace's")
@@ -96,7 +99,7 @@ impl Space {
     }
 
     fn audit_jobs(&self, found: &mut Findings) {
-        let mut counts: BTreeMap<Slot, (u64, u64, u64)> = BTreeMap::new();
+        let mut counts: BTreeMap<QueueId, (u64, u64, u64)> = BTreeMap::new();
         for (slot, job) in self.jobs.iter() {
             found.check(self.job_by_id(job.id.as_str()) == Some(slot), || {
                 format!("job \"{}\" is not found by its id", job.id)
@@ -117,7 +120,7 @@ impl Space {
                     let there = self.lanes.get(lane).is_some_and(|lane| {
                         lane.line
                             .iter()
-                            .any(|(arrival, other)| arrival == job.arrival && other == slot)
+                            .any(|(arrival, other)| arrival == job.arrival && other == slot.into())
                     });
                     // A long line is looked through once a job only while lines are short.
                     let long = self.lanes.get(lane).is_some_and(|l| l.line.len() > 1_000);
@@ -165,16 +168,16 @@ impl Space {
     }
 
     fn audit_lanes(&self, found: &mut Findings) {
-        let mut blocked: BTreeMap<Slot, u64> = BTreeMap::new();
-        let mut at_door: BTreeMap<Slot, u64> = BTreeMap::new();
-        let mut in_bundle: BTreeMap<Slot, (u64, BTreeSet<(u64, Slot)>)> = BTreeMap::new();
-        let mut count = |queue: Slot, place: Place, n: u64| {
+        let mut blocked: BTreeMap<QueueId, u64> = BTreeMap::new();
+        let mut at_door: BTreeMap<DoorId, u64> = BTreeMap::new();
+        let mut in_bundle: BTreeMap<BundleId, (u64, BTreeSet<(u64, LaneId)>)> = BTreeMap::new();
+        let mut count = |queue: QueueId, place: Place, n: u64| {
             if let Place::Parked(door) | Place::Misfit(door) = place {
                 *blocked.entry(queue).or_default() += n;
                 *at_door.entry(door).or_default() += n;
             }
         };
-        let mut waiting: BTreeMap<(Slot, i16), u64> = BTreeMap::new();
+        let mut waiting: BTreeMap<(QueueId, i16), u64> = BTreeMap::new();
         for (slot, lane) in self.lanes.iter() {
             let len = lane.line.len() as u64;
             *waiting.entry((lane.key.queue, rank_of(lane.key.priority))).or_default() += len;
@@ -190,7 +193,7 @@ impl Space {
                 format!("the empty lane {slot} stands at a door")
             });
         }
-        let mut in_group: BTreeMap<Slot, BTreeSet<(u64, Slot)>> = BTreeMap::new();
+        let mut in_group: BTreeMap<TurnId, BTreeSet<(u64, BundleId)>> = BTreeMap::new();
         for (slot, bundle) in self.bundles.iter() {
             let (len, open) = in_bundle.remove(&slot).unwrap_or_default();
             found.check(bundle.waiting == len && bundle.open == open, || {
@@ -260,7 +263,7 @@ impl Space {
             });
             for (queue, line) in &door.lines {
                 let entries = line.groups.values().flat_map(|group| group.entries.iter());
-                for (key, entry) in entries.chain(&line.marked) {
+                for (key, entry) in entries.chain(&line.reserving) {
                     let at = match entry {
                         Entry::Bundle(b) => self.bundles.get(*b).map(|b| (b.place, b.parked_key)),
                         Entry::Lane(l) => self.lanes.get(*l).map(|l| (l.place, l.parked_key)),
@@ -281,9 +284,9 @@ impl Space {
                     continue;
                 }
                 let whole = line.whole.then_some(Entry::Queue(*queue));
-                let marked = line.marked.first().map(|first| first.1);
+                let reserving = line.reserving.first().map(|first| first.1);
                 let first = line.first();
-                for entry in whole.into_iter().chain(marked).chain(first) {
+                for entry in whole.into_iter().chain(reserving).chain(first) {
                     let fit = self.entry_fits(slot, entry, now);
                     // Time opens a door by its timer, at the next tick.
                     let by_timer = door.timer.is_some_and(|at| at <= now)
@@ -320,7 +323,7 @@ impl Space {
         }
     }
 
-    fn is_out(&self, entry: Entry, door: Slot) -> bool {
+    fn is_out(&self, entry: Entry, door: DoorId) -> bool {
         match entry {
             Entry::Bundle(bundle) => self.bundles.get(bundle).is_some_and(|b| b.out == Some(door)),
             Entry::Lane(lane) => self.lanes.get(lane).is_some_and(|l| l.out == Some(door)),
@@ -329,7 +332,7 @@ impl Space {
     }
 
     fn audit_pools(&self, found: &mut Findings, now: Moment) {
-        let mut sums: BTreeMap<Slot, PoolSums> = BTreeMap::new();
+        let mut sums: BTreeMap<PoolId, PoolSums> = BTreeMap::new();
         for (slot, r) in self.resources.iter() {
             let sum = sums.entry(r.pool).or_default();
             sum.leased += u64::from(!r.holders.is_empty());

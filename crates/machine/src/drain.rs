@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::codec::Writer;
 use super::rows::{Kind, RowKey, Rows};
-use super::state::{KeyHolder, Slot, Space, Stand};
+use super::state::{KeyHolder, LimitId, LiveJobId, LiveResourceId, QueueId, Space, Stand, TurnId};
 use super::stored::StoredLease;
 use tenure_core::job::{EndedJob, JobState, Outcome};
 use tenure_core::lease::Fence;
@@ -264,7 +264,7 @@ impl Space {
         std::mem::take(&mut self.out.rows)
     }
 
-    fn drain_job(&mut self, slot: Slot) {
+    fn drain_job(&mut self, slot: LiveJobId) {
         let Some(job) = self.jobs.get_mut(slot) else { return };
         if !job.dirty {
             return;
@@ -281,7 +281,7 @@ impl Space {
         });
     }
 
-    fn drain_limit(&mut self, limit: Slot) {
+    fn drain_limit(&mut self, limit: LimitId) {
         let Some(l) = self.limits.get(limit) else { return };
         let name = l.name.clone();
         let idle = l.tat <= self.last
@@ -303,7 +303,7 @@ impl Space {
         self.put(Kind::Limit, name.as_str(), if idle { None } else { json(&row) });
     }
 
-    fn drain_resource(&mut self, resource: Slot) {
+    fn drain_resource(&mut self, resource: LiveResourceId) {
         let Some(r) = self.resources.get(resource) else { return };
         let pool = self.pools[r.pool].name.clone();
         let key = format!("{pool}/{}", r.id);
@@ -326,7 +326,7 @@ impl Space {
         self.put(Kind::Resource, key, json(&row));
     }
 
-    fn drain_queue(&mut self, queue: Slot) {
+    fn drain_queue(&mut self, queue: QueueId) {
         let Some(q) = self.queues.get_mut(queue) else { return };
         let Some(name) = q.name.clone().filter(|_| !q.hidden) else { return };
         q.noted_at = q.used_at;
@@ -339,7 +339,7 @@ impl Space {
         self.put(Kind::Queue, name.as_str(), json(&row));
     }
 
-    fn drain_turn(&mut self, group: Slot) {
+    fn drain_turn(&mut self, group: TurnId) {
         let Some(g) = self.groups.get(group) else { return };
         let rank = super::order::rank_of(g.priority);
         let q = &self.queues[g.queue];

@@ -2,7 +2,7 @@
 //!
 //! It only reads, and is never a format: what a store keeps are rows, see `drain`.
 
-use super::state::{Space, Stand};
+use super::state::{LiveJobId, Space, Stand};
 use tenure_core::names::JobId;
 use tenure_core::time::Moment;
 
@@ -77,7 +77,7 @@ impl Space {
         all
     }
 
-    fn state_name(&self, slot: u32) -> &'static str {
+    fn state_name(&self, slot: LiveJobId) -> &'static str {
         match self.jobs[slot].stand {
             Stand::Scheduled => "scheduled",
             Stand::Waiting(_) => "waiting",

@@ -4,7 +4,7 @@
 use super::facts::Fact;
 use super::limits::Owes;
 use super::rows::JobEnd;
-use super::state::{Job, LeaseState, PastSettle, Slot, Space, Stand, Stub};
+use super::state::{Job, LeaseState, LiveJobId, LiveResourceId, PastSettle, Space, Stand, Stub};
 use tenure_core::bounds::{
     RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX, UNDELIVERED_MAX,
 };
@@ -75,13 +75,8 @@ pub(crate) struct Became {
 }
 
 impl Space {
-    /// Ends a lease. What it held returns, its job goes on; `None` if it does not live.
-    pub(crate) fn end_lease(
-        &mut self,
-        fence: Fence,
-        end: End,
-        now: Moment,
-    ) -> Option<Option<Became>> {
+    /// Ends a lease: what it held returns, and its job goes on. `None` without a job, or if the lease does not live.
+    pub(crate) fn end_lease(&mut self, fence: Fence, end: End, now: Moment) -> Option<Became> {
         let lease = self.leases.remove(&fence)?;
         self.expiries.clear(lease.expires_at, fence);
         if let Some(deadline) = lease.deadline {
@@ -107,7 +102,7 @@ impl Space {
                 self.stub_row(fence);
             }
             self.out.facts.push(Fact::Ended { fence, job: None, outcome, state: None });
-            return Some(None);
+            return None;
         };
         let id = self.jobs[slot].id.clone();
         let queue = self.shapes[self.jobs[slot].shape].queue;
@@ -122,12 +117,12 @@ impl Space {
             outcome,
             state: Some(became.state),
         });
-        Some(Some(became))
+        Some(became)
     }
 
     /// Nobody received the grant of a job's first run, so it has not begun. Where another took its key
     /// meanwhile the job stays one that has begun: it has no claim to the key any more.
-    fn undo_start(&mut self, slot: Slot, now: Moment) {
+    fn undo_start(&mut self, slot: LiveJobId, now: Moment) {
         if self.retake_key(slot, now) {
             self.jobs[slot].started_at = None;
         }
@@ -161,7 +156,7 @@ impl Space {
         }
     }
 
-    fn end_run(&mut self, slot: Slot, fence: Fence, end: End, now: Moment) -> Became {
+    fn end_run(&mut self, slot: LiveJobId, fence: Fence, end: End, now: Moment) -> Became {
         let retry = self.shapes[self.jobs[slot].shape].retry.clone();
         let job = &mut self.jobs[slot];
         job.stand = Stand::Scheduled;
@@ -184,7 +179,11 @@ impl Space {
                 job.ended += 1;
                 Next::Finish(JobState::Succeeded, result, None)
             }
-            End::Failed { error: text, retry_in, last } => {
+            End::Failed { .. } | End::TimedOut => {
+                let (text, retry_in, last) = match end {
+                    End::Failed { error, retry_in, last } => (error, retry_in, last),
+                    _ => ("timeout".to_owned(), None, false),
+                };
                 job.ended += 1;
                 error = Some((attempt, text.clone(), Outcome::Failed));
                 let spent = retry.max_attempts > 0 && job.ended >= retry.max_attempts;
@@ -192,22 +191,6 @@ impl Space {
                     Next::Finish(JobState::Failed, None, Some(text))
                 } else {
                     let wait = retry_in.unwrap_or_else(|| backoff(&retry, &job.id, job.ended));
-                    Next::Later {
-                        run_at: now.plus(wait),
-                        wait,
-                        keeps_place: false,
-                        error: Some(text),
-                    }
-                }
-            }
-            End::TimedOut => {
-                job.ended += 1;
-                let text = "timeout".to_owned();
-                error = Some((attempt, text.clone(), Outcome::Failed));
-                if retry.max_attempts > 0 && job.ended >= retry.max_attempts {
-                    Next::Finish(JobState::Failed, None, Some(text))
-                } else {
-                    let wait = backoff(&retry, &job.id, job.ended);
                     Next::Later {
                         run_at: now.plus(wait),
                         wait,
@@ -295,7 +278,7 @@ impl Space {
     }
 
     /// An unfinished job that is not running may expire.
-    pub(crate) fn watch_expiry(&mut self, slot: Slot) {
+    pub(crate) fn watch_expiry(&mut self, slot: LiveJobId) {
         let job = &self.jobs[slot];
         if let Some(at) = job.expires_at {
             self.expiring.insert((at, job.seq, slot));
@@ -303,7 +286,7 @@ impl Space {
     }
 
     /// The job waits for its `run_at`.
-    pub(crate) fn schedule(&mut self, slot: Slot) {
+    pub(crate) fn schedule(&mut self, slot: LiveJobId) {
         let job = &mut self.jobs[slot];
         job.stand = Stand::Scheduled;
         self.due.insert((job.run_at, job.seq, slot));
@@ -313,7 +296,7 @@ impl Space {
     }
 
     /// The job stands in its lane: at its old place if it keeps it, else as the last to arrive.
-    pub(crate) fn make_ready(&mut self, slot: Slot, now: Moment) {
+    pub(crate) fn make_ready(&mut self, slot: LiveJobId, now: Moment) {
         let job = &self.jobs[slot];
         let arrival =
             if job.keeps_place && job.arrival > 0 { job.arrival } else { self.next_arrival() };
@@ -324,13 +307,13 @@ impl Space {
         job.wait = Span::ZERO;
         job.stand = Stand::Waiting(lane);
         self.dirty_job(slot);
-        self.enter_lane(lane, arrival, slot, now);
+        self.enter_lane(lane, arrival, slot.into(), now);
     }
 
     /// The job leaves the index: from now on only the archive knows it.
     pub(crate) fn finish(
         &mut self,
-        slot: Slot,
+        slot: LiveJobId,
         state: JobState,
         result: Option<Json>,
         error: Option<String>,
@@ -376,7 +359,7 @@ impl Space {
     }
 
     /// Takes a job out of every index but its lane, which it has left. Its row is its end's work.
-    pub(crate) fn forget_job(&mut self, slot: Slot) -> Job {
+    pub(crate) fn forget_job(&mut self, slot: LiveJobId) -> Job {
         let Some(job) = self.jobs.remove(slot) else { panic!("a job ended twice") };
         self.unindex_job(slot, &job);
         if let Some(at) = job.expires_at {
@@ -389,7 +372,7 @@ impl Space {
     /// What the holder says of a resource it gives back, before it is given back.
     pub(crate) fn judge(
         &mut self,
-        resource: Slot,
+        resource: LiveResourceId,
         verdict: &tenure_core::lease::Verdict,
         now: Moment,
     ) {

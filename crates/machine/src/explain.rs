@@ -2,7 +2,10 @@
 
 use super::doors::Fit;
 use super::limits::rate_fits_at;
-use super::state::{CALLERS, DoorKey, Entry, HeldNeed, Place, Slot, Space, Stand, Which};
+use super::state::{
+    CALLERS, CallerId, DoorId, DoorKey, Entry, HeldNeed, LaneId, LimitId, LimitReservation,
+    LiveJobId, Place, PoolId, QueueId, Space, Stand, Which,
+};
 use super::stored::lease_id;
 use tenure_core::bounds::{ITEMS_MAX, WORKER_US};
 use tenure_core::count::{self, counted};
@@ -28,7 +31,7 @@ fn reason(kind: ReasonKind, detail: String) -> Reason {
 
 impl Space {
     /// Explains a live job.
-    pub(crate) fn explain(&self, slot: Slot, now: Moment) -> Explained {
+    pub(crate) fn explain(&self, slot: LiveJobId, now: Moment) -> Explained {
         let job = &self.jobs[slot];
         let state = self.state_of(slot);
         let mut lease = None;
@@ -73,7 +76,7 @@ impl Space {
         Explained { id, state, summary, reasons: Vec::new(), lease: None }
     }
 
-    fn explain_waiting(&self, slot: Slot, lane: Slot, now: Moment) -> Vec<Reason> {
+    fn explain_waiting(&self, slot: LiveJobId, lane: LaneId, now: Moment) -> Vec<Reason> {
         let l = &self.lanes[lane];
         let q = &self.queues[l.key.queue];
         let name = q.name.as_ref().map(|name| name.as_str().to_owned()).unwrap_or_default();
@@ -124,7 +127,7 @@ impl Space {
         reasons
     }
 
-    fn explain_workers(&self, queue: Slot, name: &str, now: Moment) -> Option<Reason> {
+    fn explain_workers(&self, queue: QueueId, name: &str, now: Moment) -> Option<Reason> {
         let q = &self.queues[queue];
         let recent = |at: Moment| at.plus(Span::from_us(WORKER_US)) > now;
         if !q.takers.is_empty() {
@@ -165,7 +168,7 @@ impl Space {
         })
     }
 
-    fn where_parked(&self, lane: Slot) -> Option<(Slot, Entry)> {
+    fn where_parked(&self, lane: LaneId) -> Option<(DoorId, Entry)> {
         let l = &self.lanes[lane];
         match (l.place, self.bundles[l.bundle].place) {
             (Place::Parked(door) | Place::Misfit(door), _) => Some((door, Entry::Lane(lane))),
@@ -178,9 +181,9 @@ impl Space {
 
     fn explain_door(
         &self,
-        door: Slot,
+        door: DoorId,
         entry: Entry,
-        lane: Slot,
+        lane: LaneId,
         arrival: u64,
         now: Moment,
     ) -> Vec<Reason> {
@@ -220,10 +223,10 @@ impl Space {
     /// Why a limit cannot serve a need now.
     fn explain_limit(
         &self,
-        limit: Slot,
+        limit: LimitId,
         weight: u32,
         cost: u32,
-        lane: Option<Slot>,
+        lane: Option<LaneId>,
         now: Moment,
     ) -> Vec<Reason> {
         let l = &self.limits[limit];
@@ -243,7 +246,7 @@ impl Space {
             let earliest = (until < Moment::MAX).then_some(until);
             reasons.push(Reason { earliest, ..base(ReasonKind::LimitPaused, detail) });
         }
-        let mark = l.mark.filter(|(marked, _, _)| Some(*marked) != lane);
+        let reservation = l.reservation.filter(|other| Some(other.lane) != lane);
         if let Some(cap) = settings.concurrency.map(u64::from) {
             let weight = u64::from(weight);
             let external = u64::from(l.external);
@@ -272,16 +275,16 @@ impl Space {
                 );
                 let earliest = l.external_until;
                 reasons.push(Reason { earliest, ..base(ReasonKind::External, detail) });
-            } else if let Some((marked, kept, _)) = mark
+            } else if let Some(LimitReservation { lane: other, weight: kept, .. }) = reservation
                 && used + external + weight + u64::from(kept) > cap
             {
-                reasons.push(base(ReasonKind::Reserved, self.reserved_text(&name, marked, kept)));
+                reasons.push(base(ReasonKind::Reserved, self.reserved_text(&name, other, kept)));
             }
         }
         if let Some(rate) = &settings.rate
             && cost > 0
         {
-            let kept = mark.map_or(0, |mark| mark.2);
+            let kept = reservation.map_or(0, |other| other.cost);
             let at = rate_fits_at(rate, l.tat, cost.saturating_add(kept).min(rate.burst), now);
             if at > now {
                 let detail = format!("the rate of {name:?} has no token before {at}");
@@ -296,7 +299,7 @@ impl Space {
     }
 
     /// When so many permits have rested; at most a thousand are looked at.
-    fn rested_at(&self, limit: Slot, missing: u64) -> Option<Moment> {
+    fn rested_at(&self, limit: LimitId, missing: u64) -> Option<Moment> {
         let mut sum = 0;
         for ((at, _), weight) in self.limits[limit].resting.iter().take(ITEMS_MAX) {
             sum += u64::from(*weight);
@@ -307,14 +310,15 @@ impl Space {
         None
     }
 
-    fn reserved_text(&self, name: &str, marked: Slot, kept: u32) -> String {
-        let who = match self.head(marked) {
-            Some((_, slot)) if self.lanes[marked].key.queue != CALLERS => {
-                format!("job {:?}", self.jobs[slot].id.as_str())
+    fn reserved_text(&self, name: &str, lane: LaneId, kept: u32) -> String {
+        let who = match self.head(lane) {
+            Some((_, slot)) if self.lanes[lane].key.queue != CALLERS => {
+                format!("job {:?}", self.jobs[slot.job()].id.as_str())
             }
             _ => "a caller".to_owned(),
         };
-        let since = self.marks.get(&marked).map(|mark| mark.since).unwrap_or_default();
+        let since =
+            self.reservations.get(&lane).map(|reservation| reservation.since).unwrap_or_default();
         let are = count::of(u64::from(kept), "is", "are");
         format!("{kept} of {name:?} {are} kept for {who}, which waited longer, since {since}")
     }
@@ -322,10 +326,10 @@ impl Space {
     /// Why a pool cannot serve a need now.
     fn explain_pool(
         &self,
-        pool: Slot,
+        pool: PoolId,
         which: &Which,
         count: u32,
-        lane: Slot,
+        lane: LaneId,
         _now: Moment,
     ) -> Vec<Reason> {
         let p = &self.pools[pool];
@@ -336,11 +340,11 @@ impl Space {
             Which::Id(id) => u64::from(p.resources.contains_key(id)),
         };
         let text = Space::which_text(which);
-        if let Some((marked, _, kept, slots)) = &p.mark
-            && *marked != lane
-            && !slots.is_empty()
+        if let Some(other) = &p.reservation
+            && other.lane != lane
+            && !other.kept.is_empty()
         {
-            let detail = self.reserved_text(&name, *marked, *kept);
+            let detail = self.reserved_text(&name, other.lane, other.count);
             return vec![Reason { name: Some(name), ..reason(ReasonKind::Reserved, detail) }];
         }
         let detail = if there < u64::from(count) {
@@ -379,10 +383,10 @@ impl Space {
     }
 
     /// Why a caller who waits for needs alone is not granted them now.
-    pub(crate) fn reasons_of_caller(&self, caller: Slot, now: Moment) -> Vec<Reason> {
+    pub(crate) fn reasons_of_caller(&self, caller: CallerId, now: Moment) -> Vec<Reason> {
         let (lane, arrival) = (self.callers[caller].lane, self.callers[caller].arrival);
         let stands_at = self.where_parked(lane).map(|(door, _)| door);
-        let nobody = Slot::MAX;
+        let nobody = LaneId::new(u32::MAX);
         let mut reasons = Vec::new();
         for need in self.lanes[lane].key.needs.iter() {
             if self.need_fit(need, nobody, now) == Fit::Yes {

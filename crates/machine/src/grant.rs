@@ -4,8 +4,8 @@
 use super::doors::Fit;
 use super::facts::{Fact, Grant, Granted};
 use super::state::{
-    Asker, CALLERS, DoorKey, Entry, HeldLimit, HeldNeed, HeldRes, LeaseState, PastRequest, Place,
-    Queue, Slot, Space, Stand,
+    Asker, CALLERS, DoorKey, Entry, HeldLimit, HeldNeed, HeldRes, LaneId, LeaseState, LiveJobId,
+    PastRequest, Place, Queue, QueueId, Space, Stand,
 };
 use super::stored::lease_id;
 use tenure_core::bounds::{PAGE_BYTES_FULL, REQUEST_US};
@@ -25,20 +25,20 @@ pub(crate) enum Tried {
 
 impl Space {
     /// Tries the head of an open lane.
-    pub(crate) fn try_lane(&mut self, lane: Slot, asker: &Asker, now: Moment) -> Tried {
+    pub(crate) fn try_lane(&mut self, lane: LaneId, asker: &Asker, now: Moment) -> Tried {
         let bundle = self.lanes[lane].bundle;
         self.clear_out(Entry::Lane(lane));
         self.clear_out(Entry::Bundle(bundle));
         let needs = self.lanes[lane].key.needs.clone();
-        let marked = self.lanes[lane].marked;
+        let reserves = self.lanes[lane].reserving;
         for need in needs.iter() {
             let key = Space::door_key(need);
             let behind = match self.find_door(&key) {
-                Some(door) if !marked => self.must_stand_behind(door, lane),
+                Some(door) if !reserves => self.must_stand_behind(door, lane),
                 _ => false,
             };
             let fit = if behind { Fit::No(None) } else { self.need_fit(need, lane, now) };
-            let whole = need.is_plain() && !marked;
+            let whole = need.is_plain() && !reserves;
             let entry = if whole { Entry::Bundle(bundle) } else { Entry::Lane(lane) };
             match fit {
                 Fit::Yes => continue,
@@ -51,7 +51,7 @@ impl Space {
     }
 
     /// Whether a queue's own limit lets one more go; if not, the queue stands at that door.
-    pub(crate) fn queue_is_open(&mut self, queue: Slot, now: Moment) -> bool {
+    pub(crate) fn queue_is_open(&mut self, queue: QueueId, now: Moment) -> bool {
         let q = &self.queues[queue];
         if q.paused_until.is_some_and(|until| until > now) || q.place != Place::Open {
             return false;
@@ -74,12 +74,12 @@ impl Space {
         }
     }
 
-    fn grant_head(&mut self, lane: Slot, asker: &Asker, now: Moment) -> Fence {
-        let Some((arrival, slot)) = self.head(lane) else {
+    fn grant_head(&mut self, lane: LaneId, asker: &Asker, now: Moment) -> Fence {
+        let Some((arrival, head)) = self.head(lane) else {
             panic!("an empty lane was tried");
         };
-        if self.lanes[lane].marked {
-            self.drop_mark(lane, now);
+        if self.lanes[lane].reserving {
+            self.drop_reservation(lane, now);
         }
         let key = self.lanes[lane].key.clone();
         let queue = key.queue;
@@ -122,13 +122,11 @@ impl Space {
             // Nobody had to tick before: the engine was not deaf.
             self.pulse = now;
         }
-        let is_caller = queue == CALLERS;
-        let (job, seq, deadline) = if is_caller {
-            (None, 0, None)
-        } else {
-            let timeout = self.shapes[self.jobs[slot].shape].timeout;
-            (Some(slot), self.jobs[slot].seq, timeout.map(|span| now.plus(span)))
-        };
+        let job = (queue != CALLERS).then(|| head.job());
+        let (seq, deadline) = job.map_or((0, None), |job| {
+            let timeout = self.shapes[self.jobs[job].shape].timeout;
+            (self.jobs[job].seq, timeout.map(|span| now.plus(span)))
+        });
         let ttl = asker.ttl;
         let mut expires_at = now.plus(ttl);
         if let Some(deadline) = deadline {
@@ -161,21 +159,29 @@ impl Space {
         let holding = self.holding.entry(asker.worker.clone()).or_default();
         holding.leases += 1;
         holding.suspects += u64::from(key.suspect);
-        if is_caller {
-            self.leave_lane(lane, arrival, now);
-            self.lease_row(fence);
-        } else {
-            self.start_job(slot, lane, arrival, fence, now);
-        }
         let (id, name) = match job {
-            Some(slot) => (Some(self.jobs[slot].id.clone()), self.queues[queue].name.clone()),
-            None => (None, None),
+            Some(job) => {
+                self.start_job(job, lane, arrival, fence, now);
+                (Some(self.jobs[job].id.clone()), self.queues[queue].name.clone())
+            }
+            None => {
+                self.leave_lane(lane, arrival, now);
+                self.lease_row(fence);
+                (None, None)
+            }
         };
         self.out.facts.push(Fact::Granted { fence, job: id, queue: name, arrival });
         fence
     }
 
-    fn start_job(&mut self, slot: Slot, lane: Slot, arrival: u64, fence: Fence, now: Moment) {
+    fn start_job(
+        &mut self,
+        slot: LiveJobId,
+        lane: LaneId,
+        arrival: u64,
+        fence: Fence,
+        now: Moment,
+    ) {
         self.leave_lane(lane, arrival, now);
         let job = &mut self.jobs[slot];
         job.stand = Stand::Running(fence);
@@ -228,7 +234,7 @@ impl Space {
     /// answer carries.
     pub(crate) fn take_jobs(
         &mut self,
-        queues: &[Slot],
+        queues: &[QueueId],
         max: usize,
         asker: &Asker,
         steps: &mut usize,
@@ -281,7 +287,7 @@ impl Space {
     }
 
     /// The queue of a name, made if it is not there.
-    pub(crate) fn queue_for(&mut self, name: &QueueName, now: Moment) -> Slot {
+    pub(crate) fn queue_for(&mut self, name: &QueueName, now: Moment) -> QueueId {
         if let Some(queue) = self.queue_by_name.get(name).copied() {
             if std::mem::take(&mut self.queues[queue].hidden) {
                 self.out.dirty_queues.insert(queue);

@@ -4,7 +4,9 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use super::order::hash_seq;
-use super::state::{HeldNeed, Job, KeyHolder, LaneKey, Seq, Shape, Slot, Space, Stand, Which};
+use super::state::{
+    HeldNeed, Job, KeyHolder, LaneId, LaneKey, LiveJobId, Seq, Shape, ShapeId, Space, Stand, Which,
+};
 use super::stored::{StoredLease, StoredLife, StoredShape};
 use tenure_core::job::{EndedJob, JobState, Need, NewJob, Until};
 use tenure_core::names::{JobId, JobRef, UniqueKey};
@@ -19,11 +21,11 @@ impl Space {
     // ---- Index ----
 
     /// The live job with this id.
-    pub(crate) fn job_by_id(&self, id: &str) -> Option<Slot> {
+    pub(crate) fn job_by_id(&self, id: &str) -> Option<LiveJobId> {
         self.by_id.find(hash_id(self, id), |slot| self.jobs[*slot].id.as_str() == id).copied()
     }
 
-    pub(crate) fn index_job(&mut self, job: Job) -> Slot {
+    pub(crate) fn index_job(&mut self, job: Job) -> LiveJobId {
         let by_id = hash_id(self, job.id.as_str());
         let by_seq = hash_seq(job.seq);
         let slot = self.jobs.insert(job);
@@ -34,7 +36,7 @@ impl Space {
         slot
     }
 
-    pub(crate) fn unindex_job(&mut self, slot: Slot, job: &Job) {
+    pub(crate) fn unindex_job(&mut self, slot: LiveJobId, job: &Job) {
         let hash = hash_id(self, job.id.as_str());
         if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot) {
             entry.remove();
@@ -45,7 +47,7 @@ impl Space {
     }
 
     /// The live job that a path names, or the id of the finished one that holds the key.
-    pub(crate) fn resolve(&self, job: &JobRef) -> Option<Result<Slot, JobId>> {
+    pub(crate) fn resolve(&self, job: &JobRef) -> Option<Result<LiveJobId, JobId>> {
         match job {
             JobRef::Id(id) => Some(self.job_by_id(id.as_str()).ok_or_else(|| id.clone())),
             JobRef::Key(key) => {
@@ -56,7 +58,7 @@ impl Space {
     }
 
     /// The job's row is to be written.
-    pub(crate) fn dirty_job(&mut self, slot: Slot) {
+    pub(crate) fn dirty_job(&mut self, slot: LiveJobId) {
         let job = &mut self.jobs[slot];
         if !job.dirty {
             job.dirty = true;
@@ -65,7 +67,7 @@ impl Space {
     }
 
     /// The word of the contract for where a live job stands.
-    pub(crate) fn state_of(&self, slot: Slot) -> JobState {
+    pub(crate) fn state_of(&self, slot: LiveJobId) -> JobState {
         match self.jobs[slot].stand {
             Stand::Scheduled => JobState::Scheduled,
             Stand::Running(_) => JobState::Running,
@@ -75,7 +77,7 @@ impl Space {
     }
 
     /// What of a job its row holds.
-    pub(crate) fn life_of(&self, slot: Slot) -> StoredLife {
+    pub(crate) fn life_of(&self, slot: LiveJobId) -> StoredLife {
         let job = &self.jobs[slot];
         StoredLife {
             arrival: job.arrival,
@@ -131,7 +133,7 @@ impl Space {
     // ---- Shapes ----
 
     /// The shape of a job as its row holds it, made if it is not there; one job more has it.
-    pub(crate) fn shape_for(&mut self, bytes: &[u8], now: Moment) -> Option<Slot> {
+    pub(crate) fn shape_for(&mut self, bytes: &[u8], now: Moment) -> Option<ShapeId> {
         if let Some(shape) = self.shape_by_bytes.get(bytes).copied() {
             self.shapes[shape].jobs += 1;
             return Some(shape);
@@ -157,7 +159,7 @@ impl Space {
     }
 
     /// One job less has a shape; it goes with the last.
-    pub(crate) fn release_shape(&mut self, shape: Slot) {
+    pub(crate) fn release_shape(&mut self, shape: ShapeId) {
         let s = &mut self.shapes[shape];
         s.jobs -= 1;
         if s.jobs > 0 {
@@ -225,7 +227,7 @@ impl Space {
     }
 
     /// The lane that a job stands in when it is ready.
-    pub(crate) fn lane_of_job(&mut self, slot: Slot) -> Slot {
+    pub(crate) fn lane_of_job(&mut self, slot: LiveJobId) -> LaneId {
         let job = &self.jobs[slot];
         let shape = &self.shapes[job.shape];
         let suspect = job.lost > 0;
@@ -276,7 +278,7 @@ impl Space {
     // ---- Unique keys ----
 
     /// A job takes a key that nobody holds.
-    pub(crate) fn take_key(&mut self, slot: Slot, now: Moment) {
+    pub(crate) fn take_key(&mut self, slot: LiveJobId, now: Moment) {
         let job = &self.jobs[slot];
         let Some(unique) = job.unique.as_deref().cloned() else { return };
         let until = unique.hold.map(|span| now.plus(span));
@@ -294,14 +296,14 @@ impl Space {
     }
 
     /// The job's first run begins, and its key was held until then.
-    pub(crate) fn release_key(&mut self, key: &UniqueKey, slot: Slot) {
+    pub(crate) fn release_key(&mut self, key: &UniqueKey, slot: LiveJobId) {
         let seq = self.jobs[slot].seq;
         self.drop_key(key, seq, None, self.last);
     }
 
     /// The first run of a job is taken back since nobody heard of it: a key until its start is its
     /// own again, unless another took it meanwhile. Whether that one did not.
-    pub(crate) fn retake_key(&mut self, slot: Slot, now: Moment) -> bool {
+    pub(crate) fn retake_key(&mut self, slot: LiveJobId, now: Moment) -> bool {
         let job = &self.jobs[slot];
         let Some(unique) = job.unique.as_deref().filter(|u| u.until == Until::Start) else {
             return true;
@@ -365,7 +367,7 @@ impl Space {
     }
 
     /// Whether a job of this kind of uniqueness holds its key by its life now.
-    pub(crate) fn holds_key(&self, slot: Slot) -> bool {
+    pub(crate) fn holds_key(&self, slot: LiveJobId) -> bool {
         let job = &self.jobs[slot];
         job.unique
             .as_ref()

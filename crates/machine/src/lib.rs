@@ -26,12 +26,12 @@ mod histories;
 mod jobs;
 pub(crate) mod limits;
 mod line;
-mod marks;
 mod mutant;
 mod ops;
 mod order;
 mod place;
 mod pools;
+mod reservations;
 mod restore;
 pub mod rows;
 mod slots;
@@ -118,6 +118,8 @@ pub enum Done {
     Job(Seq, JobState),
     /// To what shows nothing.
     Nothing,
+    /// To a request that the engine answers from rows, or gives as a command of its own: the engine has a bug.
+    Elsewhere,
     /// To calls on many: how many.
     Many(u64),
     /// To explain.

@@ -6,7 +6,7 @@
 
 use super::doors::Fit;
 use super::mutant::{Mutant, forgets};
-use super::state::{Limit, Slot, Space};
+use super::state::{LaneId, Limit, LimitId, Space};
 use tenure_core::bounds::{FORGET_US, STEPS_MAX};
 use tenure_core::names::LimitName;
 use tenure_core::settings::{LimitSettings, Rate};
@@ -39,7 +39,7 @@ pub(crate) struct Owes {
 
 impl Space {
     /// The limit of this name, made if it is not there.
-    pub(crate) fn limit_for(&mut self, name: &LimitName) -> Slot {
+    pub(crate) fn limit_for(&mut self, name: &LimitName) -> LimitId {
         if let Some(limit) = self.limit_by_name.get(name) {
             return *limit;
         }
@@ -56,7 +56,7 @@ impl Space {
             tat: Moment::ZERO,
             paused_until: None,
             door: None,
-            mark: None,
+            reservation: None,
             cached: None,
             timer: None,
             stored: false,
@@ -66,7 +66,7 @@ impl Space {
     }
 
     /// Drops a limit that nobody needs and that remembers nothing.
-    pub(crate) fn drop_limit_if_idle(&mut self, limit: Slot) {
+    pub(crate) fn drop_limit_if_idle(&mut self, limit: LimitId) {
         let l = &self.limits[limit];
         if l.is_held() {
             return;
@@ -106,7 +106,7 @@ impl Space {
     }
 
     /// The setting that holds for a limit, read again only when some setting changed.
-    pub(crate) fn setting(&mut self, limit: Slot) -> Option<LimitSettings> {
+    pub(crate) fn setting(&mut self, limit: LimitId) -> Option<LimitSettings> {
         let generation = self.settings_generation;
         if let Some((at, settings)) = self.limits[limit].cached
             && at == generation
@@ -118,7 +118,7 @@ impl Space {
         settings
     }
 
-    fn setting_now(&self, limit: Slot) -> Option<LimitSettings> {
+    fn setting_now(&self, limit: LimitId) -> Option<LimitSettings> {
         match self.limits[limit].cached {
             Some((at, settings)) if at == self.settings_generation => settings,
             _ => self.setting_of(&self.limits[limit].name).map(|found| found.0),
@@ -126,23 +126,23 @@ impl Space {
     }
 
     /// Whether a setting holds for a limit.
-    pub(crate) fn is_set(&self, limit: Slot) -> bool {
+    pub(crate) fn is_set(&self, limit: LimitId) -> bool {
         self.setting_now(limit).is_some()
     }
 
     /// Whether `weight` permits and `cost` tokens fit now, what others reserve left alone.
     pub(crate) fn limit_fit(
         &self,
-        limit: Slot,
+        limit: LimitId,
         weight: u32,
         cost: u32,
-        lane: Option<Slot>,
+        lane: Option<LaneId>,
         now: Moment,
     ) -> Fit {
         let Some(settings) = self.setting_now(limit) else { return Fit::Never };
         let l = &self.limits[limit];
-        let (kept, kept_cost) = match l.mark {
-            Some((marked, weight, cost)) if Some(marked) != lane => (weight, cost),
+        let (kept, kept_cost) = match l.reservation {
+            Some(other) if Some(other.lane) != lane => (other.weight, other.cost),
             _ => (0, 0),
         };
         if let Some(cap) = settings.concurrency
@@ -187,7 +187,13 @@ impl Space {
     }
 
     /// Takes permits and tokens for a lease; what was booked.
-    pub(crate) fn take_limit(&mut self, limit: Slot, weight: u32, cost: u32, now: Moment) -> u32 {
+    pub(crate) fn take_limit(
+        &mut self,
+        limit: LimitId,
+        weight: u32,
+        cost: u32,
+        now: Moment,
+    ) -> u32 {
         let settings = self.setting(limit);
         let l = &mut self.limits[limit];
         l.in_use += u64::from(weight);
@@ -202,7 +208,7 @@ impl Space {
     }
 
     /// Gives permits back: at once, or after the longer of the rests that they owe.
-    pub(crate) fn return_limit(&mut self, limit: Slot, weight: u32, owes: Owes, now: Moment) {
+    pub(crate) fn return_limit(&mut self, limit: LimitId, weight: u32, owes: Owes, now: Moment) {
         let settings = self.setting(limit).filter(|s| s.concurrency.is_some()).unwrap_or_default();
         let gap = settings.gap.filter(|_| owes.gap).unwrap_or_default();
         let rest = if owes.quarantine { gap.max(settings.quarantine) } else { gap };
@@ -219,7 +225,7 @@ impl Space {
             l.resting_sum += u64::from(weight);
             self.out.dirty_limits.insert(limit);
             self.arm_limit(limit);
-            self.recheck_marks_of(limit, now);
+            self.recheck_reservations_of(limit, now);
         }
         if !forgets(Mutant::ReturnIsNoEvent) {
             self.limit_due(limit);
@@ -227,7 +233,7 @@ impl Space {
     }
 
     /// Corrects what a grant booked to what was spent.
-    pub(crate) fn correct_cost(&mut self, limit: Slot, booked: u32, spent: u32, now: Moment) {
+    pub(crate) fn correct_cost(&mut self, limit: LimitId, booked: u32, spent: u32, now: Moment) {
         let Some(rate) = self.setting(limit).and_then(|settings| settings.rate) else { return };
         let l = &mut self.limits[limit];
         l.tat = if spent >= booked {
@@ -241,20 +247,20 @@ impl Space {
     }
 
     /// Whether nothing but an observation or a pause is left of a limit that nobody has set any more.
-    fn is_left_over(&self, limit: Slot) -> bool {
+    fn is_left_over(&self, limit: LimitId) -> bool {
         let l = &self.limits[limit];
         !l.is_held() && (l.external > 0 || l.paused_until.is_some()) && !self.is_set(limit)
     }
 
     /// The limit may serve more than before.
-    pub(crate) fn limit_due(&mut self, limit: Slot) {
+    pub(crate) fn limit_due(&mut self, limit: LimitId) {
         if let Some(door) = self.limits[limit].door {
             self.door_due(door);
         }
     }
 
     /// Sets the limit's timer to the next moment at which time changes it.
-    pub(crate) fn arm_limit(&mut self, limit: Slot) {
+    pub(crate) fn arm_limit(&mut self, limit: LimitId) {
         let left_over = self.is_left_over(limit);
         let l = &mut self.limits[limit];
         let mut next = l.resting.first_key_value().map(|((at, _), _)| *at);
@@ -284,7 +290,7 @@ impl Space {
     }
 
     /// Ends what time ends at a limit: rests, an observation, a pause.
-    pub(crate) fn tick_limit(&mut self, limit: Slot, now: Moment) {
+    pub(crate) fn tick_limit(&mut self, limit: LimitId, now: Moment) {
         let l = &mut self.limits[limit];
         l.timer = None;
         let mut steps = 0;
@@ -327,7 +333,7 @@ impl Space {
 
     /// No permit rests longer than the setting says from now on: one that was shortened counts for
     /// rests that have begun, and so does a clock that was set back.
-    pub(crate) fn cut_rests(&mut self, limit: Slot, now: Moment) {
+    pub(crate) fn cut_rests(&mut self, limit: LimitId, now: Moment) {
         let longest = now.plus(self.setting(limit).unwrap_or_default().longest_rest());
         let l = &mut self.limits[limit];
         if l.resting.last_key_value().is_none_or(|((at, _), _)| *at <= longest) {
@@ -344,7 +350,7 @@ impl Space {
         self.arm_limit(limit);
     }
 
-    fn limit_setting_changed(&mut self, limit: Slot, now: Moment) {
+    fn limit_setting_changed(&mut self, limit: LimitId, now: Moment) {
         if let Some(rate) = self.setting(limit).and_then(|settings| settings.rate) {
             let l = &mut self.limits[limit];
             let most = now.plus(tokens(&rate, rate.burst));
@@ -360,7 +366,7 @@ impl Space {
             self.retry_misfits(door);
             self.door_due(door);
         }
-        self.recheck_marks_of(limit, now);
+        self.recheck_reservations_of(limit, now);
         // What is left of it goes in a day, or stays from now on.
         self.arm_limit(limit);
     }

@@ -6,13 +6,42 @@
 
 use std::collections::VecDeque;
 
+use crate::slots::Id;
+use crate::state::{CallerId, LiveJobId};
+
 /// Items of one block; 16 bytes each, so that a move inside a block stays within 2 KiB.
 const BLOCK: usize = 128;
+
+/// What stands in a line: a job, or in a lane of [`CALLERS`](crate::state::CALLERS) a caller. The queue of the lane tells
+/// which.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct InLine(u32);
+
+impl InLine {
+    pub(crate) fn job(self) -> LiveJobId {
+        Id::new(self.0)
+    }
+    pub(crate) fn caller(self) -> CallerId {
+        Id::new(self.0)
+    }
+}
+
+impl From<LiveJobId> for InLine {
+    fn from(job: LiveJobId) -> Self {
+        InLine(job.number())
+    }
+}
+
+impl From<CallerId> for InLine {
+    fn from(caller: CallerId) -> Self {
+        InLine(caller.number())
+    }
+}
 
 /// See the module.
 #[derive(Default, Debug)]
 pub(crate) struct Line {
-    blocks: VecDeque<VecDeque<(u64, u32)>>,
+    blocks: VecDeque<VecDeque<(u64, InLine)>>,
     len: usize,
 }
 
@@ -24,7 +53,7 @@ impl Line {
         self.len == 0
     }
     /// The first: its arrival and its slot.
-    pub(crate) fn first(&self) -> Option<(u64, u32)> {
+    pub(crate) fn first(&self) -> Option<(u64, InLine)> {
         self.blocks.front().and_then(|block| block.front().copied())
     }
 
@@ -36,7 +65,7 @@ impl Line {
         after.saturating_sub(1)
     }
 
-    pub(crate) fn insert(&mut self, arrival: u64, slot: u32) {
+    pub(crate) fn insert(&mut self, arrival: u64, slot: InLine) {
         self.len += 1;
         let at = match self.blocks.back() {
             Some(last) if last.back().is_some_and(|last| last.0 < arrival) => self.blocks.len() - 1,
@@ -65,7 +94,7 @@ impl Line {
     }
 
     /// Removes what arrived then; its slot.
-    pub(crate) fn remove(&mut self, arrival: u64) -> Option<u32> {
+    pub(crate) fn remove(&mut self, arrival: u64) -> Option<InLine> {
         let at = self.block_of(arrival);
         let block = self.blocks.get_mut(at)?;
         let slot = if block.front()?.0 == arrival {
@@ -89,7 +118,7 @@ impl Line {
         before + inside
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, InLine)> + '_ {
         self.blocks.iter().flatten().copied()
     }
 }
@@ -107,8 +136,8 @@ mod tests {
             let mut model = BTreeMap::new();
             for (n, (arrival, insert)) in steps.into_iter().enumerate() {
                 if insert && !model.contains_key(&arrival) {
-                    line.insert(arrival, n as u32);
-                    model.insert(arrival, n as u32);
+                    line.insert(arrival, InLine(n as u32));
+                    model.insert(arrival, InLine(n as u32));
                 } else {
                     prop_assert_eq!(line.remove(arrival), model.remove(&arrival));
                 }

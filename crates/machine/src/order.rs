@@ -6,9 +6,11 @@
 
 use std::sync::Arc;
 
+use super::line::InLine;
 use super::line::Line;
 use super::state::{
-    Bundle, Entry, GroupTurn, HeadWait, HeldNeed, Lane, LaneKey, Place, Seq, Slot, Space,
+    Bundle, BundleId, Entry, GroupTurn, HeadWait, HeldNeed, Lane, LaneId, LaneKey, LiveJobId,
+    Place, QueueId, Seq, Space, TurnId,
 };
 use tenure_core::bounds::{SHARE_UNIT, STEPS_MAX, TICK_MAX};
 use tenure_core::time::Moment;
@@ -20,7 +22,7 @@ pub(crate) fn rank_of(priority: i8) -> i16 {
 
 impl Space {
     /// The lane of this key, made if it is not there.
-    pub(crate) fn lane_for(&mut self, key: &LaneKey) -> Slot {
+    pub(crate) fn lane_for(&mut self, key: &LaneKey) -> LaneId {
         if let Some(lane) = self.lane_by_key.get(key) {
             return *lane;
         }
@@ -49,14 +51,14 @@ impl Space {
             ordered: None,
             parked_key: 0,
             wait: HeadWait::default(),
-            marked: false,
+            reserving: false,
             shapes: 0,
         });
         self.lane_by_key.insert(key.clone(), lane);
         lane
     }
 
-    fn group_for(&mut self, key: &LaneKey) -> Slot {
+    fn group_for(&mut self, key: &LaneKey) -> TurnId {
         let turns = self.queues[key.queue].priorities.entry(rank_of(key.priority)).or_default();
         turns.grouped |= key.group.is_some();
         if let Some(group) = turns.groups.get(&key.group) {
@@ -79,7 +81,7 @@ impl Space {
     }
 
     /// Drops a lane that is empty and that no shape points to, and what it leaves empty above it.
-    pub(crate) fn drop_lane_if_idle(&mut self, lane: Slot) {
+    pub(crate) fn drop_lane_if_idle(&mut self, lane: LaneId) {
         let l = &self.lanes[lane];
         if l.shapes > 0 || !l.line.is_empty() || l.out.is_some() || l.place != Place::Open {
             return;
@@ -92,7 +94,7 @@ impl Space {
         self.drop_bundle_if_idle(bundle);
     }
 
-    fn drop_bundle_if_idle(&mut self, bundle: Slot) {
+    fn drop_bundle_if_idle(&mut self, bundle: BundleId) {
         if self.bundles[bundle].lanes > 0 {
             return;
         }
@@ -116,7 +118,7 @@ impl Space {
 
     /// A lane that reserves has a bundle of its own, since what is kept for it is kept from the
     /// others of its bundle; one that does no more goes back.
-    pub(crate) fn own_bundle(&mut self, lane: Slot) {
+    pub(crate) fn own_bundle(&mut self, lane: LaneId) {
         let shared = &self.bundles[self.lanes[lane].bundle];
         let sort = (shared.plain.clone(), shared.suspect);
         let own = new_bundle(shared.queue, shared.group, sort);
@@ -127,7 +129,7 @@ impl Space {
     }
 
     /// See [`Space::own_bundle`].
-    pub(crate) fn shared_bundle(&mut self, lane: Slot, now: Moment) {
+    pub(crate) fn shared_bundle(&mut self, lane: LaneId, now: Moment) {
         let own = &self.bundles[self.lanes[lane].bundle];
         let sort = (own.plain.clone(), own.suspect);
         let shared = self.groups[own.group].bundles.get(&sort).copied();
@@ -138,7 +140,7 @@ impl Space {
         }
     }
 
-    fn move_lane(&mut self, lane: Slot, to: Slot) {
+    fn move_lane(&mut self, lane: LaneId, to: BundleId) {
         let l = &mut self.lanes[lane];
         let (from, queue, len) = (l.bundle, l.key.queue, l.line.len() as i64);
         let open = l.place == Place::Open;
@@ -173,7 +175,7 @@ impl Space {
     }
 
     /// An idle group is forgotten once its time is not above the priority's.
-    fn forget_idle_groups(&mut self, queue: Slot, rank: i16) {
+    fn forget_idle_groups(&mut self, queue: QueueId, rank: i16) {
         let q = &mut self.queues[queue];
         let name = q.name.clone();
         let Some(turns) = q.priorities.get_mut(&rank) else { return };
@@ -209,7 +211,7 @@ impl Space {
     /// Nobody waits in a priority: V rises to the highest finish, which makes the times of all its
     /// idle groups void. Otherwise a group that came once, with one job, would be remembered for as
     /// long as only such groups come: each of them starts at V, so none moves V on.
-    pub(crate) fn void_turns(&mut self, queue: Slot, rank: i16) {
+    pub(crate) fn void_turns(&mut self, queue: QueueId, rank: i16) {
         if let Some(turns) = self.queues[queue].priorities.get_mut(&rank) {
             turns.v = turns.v.max(turns.top);
         }
@@ -244,9 +246,9 @@ impl Space {
     // ---- A lane's jobs ----
 
     /// Puts a job or a caller into a lane.
-    pub(crate) fn enter_lane(&mut self, lane: Slot, arrival: u64, slot: Slot, now: Moment) {
+    pub(crate) fn enter_lane(&mut self, lane: LaneId, arrival: u64, what: InLine, now: Moment) {
         let l = &mut self.lanes[lane];
-        l.line.insert(arrival, slot);
+        l.line.insert(arrival, what);
         let bundle = l.bundle;
         let group = self.bundles[bundle].group;
         self.wake_group(group);
@@ -255,7 +257,7 @@ impl Space {
     }
 
     /// Takes a job or a caller out of its lane.
-    pub(crate) fn leave_lane(&mut self, lane: Slot, arrival: u64, now: Moment) {
+    pub(crate) fn leave_lane(&mut self, lane: LaneId, arrival: u64, now: Moment) {
         if self.lanes[lane].line.remove(arrival).is_some() {
             self.add_len(lane, -1);
             self.lane_changed(lane, now);
@@ -264,7 +266,7 @@ impl Space {
     }
 
     /// Adds to every sum that the lane's length is part of.
-    fn add_len(&mut self, lane: Slot, delta: i64) {
+    fn add_len(&mut self, lane: LaneId, delta: i64) {
         let l = &self.lanes[lane];
         let (bundle, place) = (l.bundle, l.place);
         let (queue, rank) = (l.key.queue, rank_of(l.key.priority));
@@ -289,7 +291,7 @@ impl Space {
         }
     }
 
-    fn add_blocked(&mut self, queue: Slot, place: Place, delta: i64) {
+    fn add_blocked(&mut self, queue: QueueId, place: Place, delta: i64) {
         if let Place::Parked(door) | Place::Misfit(door) = place {
             self.queues[queue].counts.blocked = add(self.queues[queue].counts.blocked, delta);
             let door = &mut self.doors[door];
@@ -300,7 +302,7 @@ impl Space {
     }
 
     /// Moves a lane between open, parked and misfit; the sums go with it.
-    pub(crate) fn place_lane(&mut self, lane: Slot, place: Place) {
+    pub(crate) fn place_lane(&mut self, lane: LaneId, place: Place) {
         let l = &mut self.lanes[lane];
         let (old, len, bundle, queue) = (l.place, l.line.len() as i64, l.bundle, l.key.queue);
         l.place = place;
@@ -327,7 +329,7 @@ impl Space {
     }
 
     /// Moves a bundle between open, parked and misfit; the sums go with it.
-    pub(crate) fn place_bundle(&mut self, bundle: Slot, place: Place) {
+    pub(crate) fn place_bundle(&mut self, bundle: BundleId, place: Place) {
         let b = &mut self.bundles[bundle];
         let (old, len, queue) = (b.place, b.waiting as i64, b.queue);
         b.place = place;
@@ -339,7 +341,7 @@ impl Space {
     // ---- Order ----
 
     /// Carries a lane's head up into the order, if the lane is open.
-    pub(crate) fn order_lane(&mut self, lane: Slot) {
+    pub(crate) fn order_lane(&mut self, lane: LaneId) {
         let l = &mut self.lanes[lane];
         let key = match l.place {
             Place::Open => l.line.first().map(|first| first.0),
@@ -360,7 +362,7 @@ impl Space {
         self.order_bundle(bundle);
     }
 
-    pub(crate) fn order_bundle(&mut self, bundle: Slot) {
+    pub(crate) fn order_bundle(&mut self, bundle: BundleId) {
         let b = &mut self.bundles[bundle];
         let key = match b.place {
             Place::Open => b.open.first().map(|first| first.0),
@@ -381,7 +383,7 @@ impl Space {
         self.order_group(group);
     }
 
-    pub(crate) fn order_group(&mut self, group: Slot) {
+    pub(crate) fn order_group(&mut self, group: TurnId) {
         let g = &mut self.groups[group];
         let (queue, rank) = (g.queue, rank_of(g.priority));
         let Some(turns) = self.queues[queue].priorities.get_mut(&rank) else { return };
@@ -404,7 +406,7 @@ impl Space {
     }
 
     /// A group that had no lane and gets a job is no longer idle.
-    fn wake_group(&mut self, group: Slot) {
+    fn wake_group(&mut self, group: TurnId) {
         let g = &self.groups[group];
         let (queue, rank, own) = (g.queue, rank_of(g.priority), g.own);
         if let Some(turns) = self.queues[queue].priorities.get_mut(&rank) {
@@ -413,7 +415,7 @@ impl Space {
     }
 
     /// How far a group's time goes by one grant.
-    pub(crate) fn turn_unit(&self, group: Slot) -> u64 {
+    pub(crate) fn turn_unit(&self, group: TurnId) -> u64 {
         let g = &self.groups[group];
         let shares = &self.queues[g.queue].settings.shares;
         let shares = g.name.as_ref().and_then(|name| shares.get(name)).copied().unwrap_or(1);
@@ -421,7 +423,7 @@ impl Space {
     }
 
     /// Books a grant of a group: start-time fair queuing.
-    pub(crate) fn book_turn(&mut self, lane: Slot) {
+    pub(crate) fn book_turn(&mut self, lane: LaneId) {
         let group = self.bundles[self.lanes[lane].bundle].group;
         let g = &self.groups[group];
         let (queue, rank, own) = (g.queue, rank_of(g.priority), g.own);
@@ -453,7 +455,7 @@ impl Space {
     }
 
     /// The lane that goes next, less the suspects of who may have none.
-    pub(crate) fn next_lane(&self, queue: Slot, suspects: bool) -> Option<Slot> {
+    pub(crate) fn next_lane(&self, queue: QueueId, suspects: bool) -> Option<LaneId> {
         let mut looked = 0;
         for turns in self.queues[queue].priorities.values() {
             for (_, _, group) in &turns.open {
@@ -474,17 +476,17 @@ impl Space {
     }
 
     /// The head of a lane: its arrival and its slot.
-    pub(crate) fn head(&self, lane: Slot) -> Option<(u64, Slot)> {
+    pub(crate) fn head(&self, lane: LaneId) -> Option<(u64, InLine)> {
         self.lanes.get(lane)?.line.first()
     }
 
     /// The group that a lane takes its turns in.
-    pub(crate) fn group_of(&self, lane: Slot) -> Slot {
+    pub(crate) fn group_of(&self, lane: LaneId) -> TurnId {
         self.bundles[self.lanes[lane].bundle].group
     }
 
     /// Whether a waiting job is blocked.
-    pub(crate) fn is_blocked(&self, lane: Slot) -> bool {
+    pub(crate) fn is_blocked(&self, lane: LaneId) -> bool {
         let l = &self.lanes[lane];
         l.place != Place::Open
             || self.bundles[l.bundle].place != Place::Open
@@ -498,13 +500,13 @@ impl Space {
     }
 
     /// A job, by its row number.
-    pub(crate) fn job_by_seq(&self, seq: Seq) -> Option<Slot> {
+    pub(crate) fn job_by_seq(&self, seq: Seq) -> Option<LiveJobId> {
         let hash = hash_seq(seq);
         self.by_seq.find(hash, |slot| self.jobs[*slot].seq == seq).copied()
     }
 }
 
-fn new_bundle(queue: Slot, group: Slot, sort: (Arc<[HeldNeed]>, bool)) -> Bundle {
+fn new_bundle(queue: QueueId, group: TurnId, sort: (Arc<[HeldNeed]>, bool)) -> Bundle {
     Bundle {
         queue,
         group,

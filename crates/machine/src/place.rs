@@ -15,8 +15,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::line::InLine;
 use super::order::rank_of;
-use super::state::{Entry, Slot, Space};
+use super::state::{DoorId, Entry, LaneId, QueueId, Space, TurnId};
 use tenure_core::bounds::{ITEMS_MAX, LINE_SHOWN};
 
 /// The jobs of one group and priority that stand in one line.
@@ -25,7 +26,7 @@ struct Run {
     start: u64,
     /// From one start to the next.
     unit: u64,
-    lanes: Vec<Slot>,
+    lanes: Vec<LaneId>,
     /// Arrivals of those heads that reserve: they are counted apart.
     reserving: Vec<u64>,
 }
@@ -34,9 +35,9 @@ struct Run {
 #[derive(Default)]
 struct QueueLine {
     /// Heads that reserve: arrival, lane.
-    reserving: BTreeSet<(u64, Slot)>,
+    reserving: BTreeSet<(u64, LaneId)>,
     /// By negated priority and group.
-    runs: BTreeMap<(i16, Slot), Run>,
+    runs: BTreeMap<(i16, TurnId), Run>,
 }
 
 impl Run {
@@ -65,7 +66,7 @@ impl Run {
 }
 
 impl Space {
-    fn add_lane(&self, line: &mut QueueLine, lane: Slot, start: Option<u64>, left: &mut usize) {
+    fn add_lane(&self, line: &mut QueueLine, lane: LaneId, start: Option<u64>, left: &mut usize) {
         if *left == 0 {
             return;
         }
@@ -95,14 +96,14 @@ impl Space {
     /// The ready order of a queue down to a priority; the group of `own` is counted first.
     fn ready_line(
         &self,
-        queue: Slot,
+        queue: QueueId,
         down_to: i16,
-        own: Option<Slot>,
+        own: Option<LaneId>,
         left: &mut usize,
     ) -> QueueLine {
         let mut line = QueueLine::default();
         let own = own.map(|lane| self.group_of(lane));
-        let add = |line: &mut QueueLine, group: Slot, left: &mut usize| {
+        let add = |line: &mut QueueLine, group: TurnId, left: &mut usize| {
             for (_, bundle) in &self.groups[group].open {
                 self.add_entry(line, Entry::Bundle(*bundle), None, left);
             }
@@ -122,7 +123,7 @@ impl Space {
     }
 
     /// What stands at a door of one queue, and what the door has let out to be tried next.
-    fn door_line(&self, door: Slot, queue: Slot, left: &mut usize) -> QueueLine {
+    fn door_line(&self, door: DoorId, queue: QueueId, left: &mut usize) -> QueueLine {
         let Some(at_door) = self.doors[door].lines.get(&queue) else { return QueueLine::default() };
         if at_door.whole {
             return self.ready_line(queue, i16::MAX, None, left);
@@ -137,7 +138,7 @@ impl Space {
                 self.add_entry(&mut line, *entry, Some(*tag), left);
             }
         }
-        for (_, entry) in &at_door.marked {
+        for (_, entry) in &at_door.reserving {
             self.add_entry(&mut line, *entry, None, left);
             let Entry::Lane(lane) = entry else { continue };
             let key = (rank_of(self.lanes[*lane].key.priority), self.group_of(*lane));
@@ -155,7 +156,7 @@ impl Space {
     }
 
     /// How many of its own queue go before one that arrived then in a lane.
-    fn ahead_in(&self, line: &mut QueueLine, lane: Slot, arrival: u64) -> u64 {
+    fn ahead_in(&self, line: &mut QueueLine, lane: LaneId, arrival: u64) -> u64 {
         if line.reserving.contains(&(arrival, lane)) {
             return line.reserving.range(..(arrival, lane)).count() as u64;
         }
@@ -166,7 +167,7 @@ impl Space {
         let Some(own) = line.runs.get(&key) else { return 0 };
         let before = own.rank(self, arrival);
         let start = own.start + before * own.unit;
-        let others = line.runs.range(..(key.0 + 1, 0)).map(|((rank, group), run)| {
+        let others = line.runs.range(..(key.0 + 1, TurnId::new(0))).map(|((rank, group), run)| {
             if *rank < key.0 {
                 run.len(self)
             } else if *group == key.1 {
@@ -179,7 +180,7 @@ impl Space {
     }
 
     /// How many jobs of its queue go before a ready one.
-    pub(crate) fn ahead_in_queue(&self, lane: Slot, arrival: u64) -> u64 {
+    pub(crate) fn ahead_in_queue(&self, lane: LaneId, arrival: u64) -> u64 {
         let key = &self.lanes[lane].key;
         let mut left = ITEMS_MAX;
         let rank = rank_of(key.priority);
@@ -188,7 +189,7 @@ impl Space {
     }
 
     /// How many go before one that stands at a door, of all queues.
-    pub(crate) fn ahead_at_door(&self, door: Slot, lane: Slot, arrival: u64) -> u64 {
+    pub(crate) fn ahead_at_door(&self, door: DoorId, lane: LaneId, arrival: u64) -> u64 {
         let queue = self.lanes[lane].key.queue;
         let mut left = ITEMS_MAX;
         let before = self.ahead_in(&mut self.door_line(door, queue, &mut left), lane, arrival);
@@ -202,7 +203,7 @@ impl Space {
     }
 
     /// Jobs of each queue that are put aside at a door: they are no part of its line.
-    fn misfits_at(&self, door: Slot) -> BTreeMap<Slot, u64> {
+    fn misfits_at(&self, door: DoorId) -> BTreeMap<QueueId, u64> {
         let mut misfits = BTreeMap::new();
         let d = &self.doors[door];
         for entry in d.misfits.iter().chain(&d.retry).take(ITEMS_MAX) {
@@ -220,7 +221,7 @@ impl Space {
     }
 
     /// How many of a queue stand at a door, with those whom it has let out.
-    fn standing_at(&self, door: Slot, queue: Slot, misfits: &BTreeMap<Slot, u64>) -> u64 {
+    fn standing_at(&self, door: DoorId, queue: QueueId, misfits: &BTreeMap<QueueId, u64>) -> u64 {
         let (line, counts) = (&self.doors[door].lines[&queue], &self.queues[queue].counts);
         let aside = misfits.get(&queue).copied().unwrap_or(0);
         let whole = if line.whole { counts.waiting - counts.blocked } else { 0 };
@@ -229,13 +230,13 @@ impl Space {
     }
 
     /// The first of one queue's line, in order.
-    fn first_of(&self, line: &QueueLine) -> Vec<Slot> {
+    fn first_of(&self, line: &QueueLine) -> Vec<InLine> {
         let reserving = line
             .reserving
             .iter()
             .filter_map(|(arrival, lane)| Some((i16::MIN, 0, *arrival, self.head(*lane)?.1)));
-        let mut first: Vec<(i16, u64, u64, Slot)> = reserving.collect();
-        let head = |lane: &Slot| self.head(*lane).map_or(u64::MAX, |head| head.0);
+        let mut first: Vec<(i16, u64, u64, InLine)> = reserving.collect();
+        let head = |lane: &LaneId| self.head(*lane).map_or(u64::MAX, |head| head.0);
         let mut runs: Vec<_> = line.runs.iter().filter(|(_, run)| run.len(self) > 0).collect();
         runs.sort_by_key(|((rank, _), run)| {
             (*rank, run.start, run.lanes.iter().map(head).min().unwrap_or(u64::MAX))
@@ -248,7 +249,7 @@ impl Space {
                 .iter()
                 .take(most)
                 .flat_map(|lane| self.lanes[*lane].line.iter().take(LINE_SHOWN + 1));
-            let mut jobs: Vec<(u64, Slot)> =
+            let mut jobs: Vec<(u64, InLine)> =
                 heads.filter(|(arrival, _)| !run.reserving.contains(arrival)).collect();
             jobs.sort_unstable();
             let jobs = jobs.into_iter().take(LINE_SHOWN).zip(0u64..);
@@ -259,12 +260,12 @@ impl Space {
     }
 
     /// The first in line at a door: queue and job, or caller.
-    pub(crate) fn line_at(&self, door: Slot) -> Vec<(Slot, Slot)> {
+    pub(crate) fn line_at(&self, door: DoorId) -> Vec<(QueueId, InLine)> {
         let mut left = ITEMS_MAX;
-        let mut queues: Vec<Slot> =
+        let mut queues: Vec<QueueId> =
             self.doors[door].lines.keys().take(ITEMS_MAX).copied().collect();
         queues.sort_by_key(|queue| self.queues[*queue].name.clone());
-        let lines: Vec<(Slot, Vec<Slot>)> = queues
+        let lines: Vec<(QueueId, Vec<InLine>)> = queues
             .into_iter()
             .take(LINE_SHOWN)
             .map(|queue| (queue, self.first_of(&self.door_line(door, queue, &mut left))))

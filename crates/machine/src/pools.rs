@@ -5,7 +5,9 @@
 
 use super::doors::Fit;
 use super::limits::{rate_fits_at, tokens};
-use super::state::{HeldNeed, Pool, Resource, Slot, Space, Which};
+use super::state::{
+    DoorId, HeldNeed, LaneId, LiveResourceId, Pool, PoolId, PoolReservation, Resource, Space, Which,
+};
 use tenure_core::lease::Fence;
 use tenure_core::names::{PoolName, ResourceId, Tag};
 use tenure_core::settings::ResourceState;
@@ -13,7 +15,7 @@ use tenure_core::time::{Moment, Span};
 
 impl Space {
     /// The pool of this name, made if it is not there; without settings it is only a name.
-    pub(crate) fn pool_for(&mut self, name: &PoolName) -> Slot {
+    pub(crate) fn pool_for(&mut self, name: &PoolName) -> PoolId {
         if let Some(pool) = self.pool_by_name.get(name) {
             return *pool;
         }
@@ -26,7 +28,7 @@ impl Space {
             free_by_tag: Default::default(),
             tagged: Default::default(),
             doors: Default::default(),
-            mark: None,
+            reservation: None,
             version: 0,
             generation: 0,
             leased: 0,
@@ -38,7 +40,7 @@ impl Space {
         pool
     }
 
-    pub(crate) fn drop_pool_if_idle(&mut self, pool: Slot) {
+    pub(crate) fn drop_pool_if_idle(&mut self, pool: PoolId) {
         let p = &self.pools[pool];
         if p.settings.is_some() || p.uses > 0 || !p.doors.is_empty() || !p.resources.is_empty() {
             return;
@@ -51,7 +53,7 @@ impl Space {
 
     // ---- What is free ----
 
-    fn may_be_handed_out(&self, resource: Slot, now: Moment) -> bool {
+    fn may_be_handed_out(&self, resource: LiveResourceId, now: Moment) -> bool {
         let r = &self.resources[resource];
         r.state == ResourceState::Available
             && !r.retiring
@@ -63,10 +65,10 @@ impl Space {
 
     /// Puts a resource into the sets where it belongs now, and lets its doors know if it may be
     /// handed out.
-    pub(crate) fn refresh_resource(&mut self, resource: Slot, now: Moment) {
+    pub(crate) fn refresh_resource(&mut self, resource: LiveResourceId, now: Moment) {
         self.leave_free(resource);
         if self.may_be_handed_out(resource, now) {
-            if self.keep_for_mark(resource) {
+            if self.keep_for_reservation(resource) {
                 return;
             }
             let pool = self.resources[resource].pool;
@@ -87,7 +89,7 @@ impl Space {
         self.arm_resource(resource, now);
     }
 
-    fn leave_free(&mut self, resource: Slot) {
+    fn leave_free(&mut self, resource: LiveResourceId) {
         let r = &mut self.resources[resource];
         let Some(key) = r.free.take() else { return };
         let p = &mut self.pools[r.pool];
@@ -103,7 +105,7 @@ impl Space {
     }
 
     /// A number that no client can foresee is not needed here, only one that spreads: xorshift64*.
-    fn draw(&mut self, pool: Slot) -> u64 {
+    fn draw(&mut self, pool: PoolId) -> u64 {
         let p = &mut self.pools[pool];
         p.draw ^= p.draw >> 12;
         p.draw ^= p.draw << 25;
@@ -111,7 +113,7 @@ impl Space {
         p.draw.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    fn matches(&self, resource: Slot, which: &Which) -> bool {
+    fn matches(&self, resource: LiveResourceId, which: &Which) -> bool {
         let r = &self.resources[resource];
         match which {
             Which::Any => true,
@@ -121,16 +123,18 @@ impl Space {
     }
 
     /// A resource that became free is kept for the lane that reserves, if that lacks one.
-    fn keep_for_mark(&mut self, resource: Slot) -> bool {
+    fn keep_for_reservation(&mut self, resource: LiveResourceId) -> bool {
         let pool = self.resources[resource].pool;
-        let Some((lane, which, count, kept)) = &self.pools[pool].mark else { return false };
-        if kept.len() >= *count as usize || !self.matches(resource, which) {
+        let Some(kept_for) = &self.pools[pool].reservation else { return false };
+        if kept_for.kept.len() >= kept_for.count as usize
+            || !self.matches(resource, &kept_for.which)
+        {
             return false;
         }
-        let (lane, which) = (*lane, which.clone());
+        let (lane, which) = (kept_for.lane, kept_for.which.clone());
         self.resources[resource].kept_for = Some(lane);
-        if let Some((_, _, _, kept)) = &mut self.pools[pool].mark {
-            kept.push(resource);
+        if let Some(reservation) = &mut self.pools[pool].reservation {
+            reservation.kept.push(resource);
         }
         if let Some(door) = self.pools[pool].doors.get(&which).copied() {
             self.door_due(door);
@@ -139,9 +143,12 @@ impl Space {
     }
 
     /// Keeps what is free already for a lane that begins to reserve.
-    pub(crate) fn keep_free(&mut self, pool: Slot, now: Moment) {
+    pub(crate) fn keep_free(&mut self, pool: PoolId, now: Moment) {
         loop {
-            let Some((_, which, count, kept)) = &self.pools[pool].mark else { return };
+            let Some(PoolReservation { which, count, kept, .. }) = &self.pools[pool].reservation
+            else {
+                return;
+            };
             if kept.len() >= *count as usize {
                 return;
             }
@@ -151,7 +158,7 @@ impl Space {
     }
 
     /// What was kept for a lane is free for all again.
-    pub(crate) fn unkeep(&mut self, kept: Vec<Slot>, now: Moment) {
+    pub(crate) fn unkeep(&mut self, kept: Vec<LiveResourceId>, now: Moment) {
         for resource in kept {
             if let Some(r) = self.resources.get_mut(resource) {
                 r.kept_for = None;
@@ -160,7 +167,7 @@ impl Space {
         }
     }
 
-    fn first_free(&self, pool: Slot, which: &Which) -> Option<Slot> {
+    fn first_free(&self, pool: PoolId, which: &Which) -> Option<LiveResourceId> {
         let p = &self.pools[pool];
         match which {
             Which::Any => p.free.first().map(|first| first.1),
@@ -171,7 +178,7 @@ impl Space {
         }
     }
 
-    fn count_free(&self, pool: Slot, which: &Which) -> usize {
+    fn count_free(&self, pool: PoolId, which: &Which) -> usize {
         let p = &self.pools[pool];
         match which {
             Which::Any => p.free.len(),
@@ -183,17 +190,17 @@ impl Space {
     /// Whether a need of a pool can be served now, what others reserve left alone.
     pub(crate) fn pool_fit(
         &self,
-        pool: Slot,
+        pool: PoolId,
         which: &Which,
         count: u32,
-        lane: Option<Slot>,
+        lane: Option<LaneId>,
     ) -> Fit {
         let p = &self.pools[pool];
         if p.settings.is_none() {
             return Fit::Never;
         }
-        let kept = match &p.mark {
-            Some((marked, _, _, kept)) if Some(*marked) == lane => kept.len(),
+        let kept = match &p.reservation {
+            Some(own) if Some(own.lane) == lane => own.kept.len(),
             _ => 0,
         };
         // Timers of resources make the doors due, so no moment is told here.
@@ -206,12 +213,12 @@ impl Space {
     pub(crate) fn take_resources(
         &mut self,
         need: &HeldNeed,
-        lane: Slot,
+        lane: LaneId,
         fence: Fence,
         now: Moment,
-    ) -> Vec<Slot> {
+    ) -> Vec<LiveResourceId> {
         let HeldNeed::Pool { pool, which, prefer, count } = need else { return Vec::new() };
-        let mut taken: Vec<Slot> = Vec::with_capacity(*count as usize);
+        let mut taken: Vec<LiveResourceId> = Vec::with_capacity(*count as usize);
         let preferred = prefer
             .as_ref()
             .and_then(|id| self.pools[*pool].resources.get(id).copied())
@@ -219,8 +226,8 @@ impl Space {
                 let r = &self.resources[*slot];
                 (r.free.is_some() || r.kept_for == Some(lane)) && self.matches(*slot, which)
             });
-        let kept = match &self.pools[*pool].mark {
-            Some((marked, _, _, kept)) if *marked == lane => kept.clone(),
+        let kept = match &self.pools[*pool].reservation {
+            Some(own) if own.lane == lane => own.kept.clone(),
             _ => Vec::new(),
         };
         for resource in preferred.into_iter().chain(kept) {
@@ -247,7 +254,7 @@ impl Space {
         taken
     }
 
-    fn take_resource(&mut self, resource: Slot, fence: Fence, now: Moment) {
+    fn take_resource(&mut self, resource: LiveResourceId, fence: Fence, now: Moment) {
         self.used += 1;
         let used = self.used;
         let pool = self.resources[resource].pool;
@@ -280,7 +287,7 @@ impl Space {
     }
 
     /// Takes a lease off a resource; a retiring one goes when it is free.
-    pub(crate) fn release_resource(&mut self, resource: Slot, fence: Fence, now: Moment) {
+    pub(crate) fn release_resource(&mut self, resource: LiveResourceId, fence: Fence, now: Moment) {
         let r = &mut self.resources[resource];
         let Some(at) = r.holders.iter().position(|holder| *holder == fence) else { return };
         r.holders.remove(at);
@@ -299,7 +306,7 @@ impl Space {
     /// Changes a resource's state; the pool's sums go with it.
     pub(crate) fn set_resource_state(
         &mut self,
-        resource: Slot,
+        resource: LiveResourceId,
         state: ResourceState,
         until: Moment,
         rest: Span,
@@ -322,7 +329,7 @@ impl Space {
     /// Lets a resource rest until a moment, unless it rests longer or is banned.
     pub(crate) fn cool(
         &mut self,
-        resource: Slot,
+        resource: LiveResourceId,
         until: Moment,
         reason: Option<String>,
         now: Moment,
@@ -337,23 +344,23 @@ impl Space {
     }
 
     /// Hands a resource out no more.
-    pub(crate) fn ban(&mut self, resource: Slot, reason: Option<String>, now: Moment) {
+    pub(crate) fn ban(&mut self, resource: LiveResourceId, reason: Option<String>, now: Moment) {
         self.set_resource_state(resource, ResourceState::Banned, Moment::ZERO, Span::ZERO, reason);
         self.lose_kept(resource);
         self.refresh_resource(resource, now);
     }
 
     /// A kept resource that may not be handed out any more is kept no more.
-    pub(crate) fn lose_kept(&mut self, resource: Slot) {
+    pub(crate) fn lose_kept(&mut self, resource: LiveResourceId) {
         let Some(_) = self.resources[resource].kept_for.take() else { return };
         let pool = self.resources[resource].pool;
-        if let Some((_, _, _, kept)) = &mut self.pools[pool].mark {
-            kept.retain(|slot| *slot != resource);
+        if let Some(reservation) = &mut self.pools[pool].reservation {
+            reservation.kept.retain(|slot| *slot != resource);
         }
     }
 
     /// Removes a resource that nobody holds.
-    pub(crate) fn remove_resource(&mut self, resource: Slot) {
+    pub(crate) fn remove_resource(&mut self, resource: LiveResourceId) {
         self.leave_free(resource);
         self.lose_kept(resource);
         self.set_resource_state(resource, ResourceState::Available, Moment::ZERO, Span::ZERO, None);
@@ -373,7 +380,7 @@ impl Space {
     }
 
     /// Gives a resource other tags.
-    pub(crate) fn retag(&mut self, resource: Slot, tags: Vec<Tag>) {
+    pub(crate) fn retag(&mut self, resource: LiveResourceId, tags: Vec<Tag>) {
         self.leave_free(resource);
         let r = &mut self.resources[resource];
         let p = &mut self.pools[r.pool];
@@ -389,11 +396,11 @@ impl Space {
     /// Adds a resource that was not there.
     pub(crate) fn add_resource(
         &mut self,
-        pool: Slot,
+        pool: PoolId,
         id: ResourceId,
         tags: Vec<Tag>,
         slots: u32,
-    ) -> Slot {
+    ) -> LiveResourceId {
         let resource = self.resources.insert(Resource {
             pool,
             id: id.clone(),
@@ -423,7 +430,7 @@ impl Space {
 
     // ---- Time ----
 
-    fn arm_resource(&mut self, resource: Slot, now: Moment) {
+    fn arm_resource(&mut self, resource: LiveResourceId, now: Moment) {
         let r = &mut self.resources[resource];
         let cooling = (r.state == ResourceState::Cooling).then_some(r.until);
         let paced = (r.paced_until > now).then_some(r.paced_until);
@@ -444,7 +451,7 @@ impl Space {
     }
 
     /// Ends what time ends at a resource.
-    pub(crate) fn tick_resource(&mut self, resource: Slot, now: Moment) {
+    pub(crate) fn tick_resource(&mut self, resource: LiveResourceId, now: Moment) {
         let r = &mut self.resources[resource];
         r.timer = None;
         if r.state == ResourceState::Cooling && r.until <= now {
@@ -460,9 +467,9 @@ impl Space {
     }
 
     /// A pool's settings changed: paces are computed anew.
-    pub(crate) fn pool_changed(&mut self, pool: Slot, now: Moment) {
+    pub(crate) fn pool_changed(&mut self, pool: PoolId, now: Moment) {
         let settings = self.pools[pool].settings;
-        let resources: Vec<Slot> = self.pools[pool].resources.values().copied().collect();
+        let resources: Vec<LiveResourceId> = self.pools[pool].resources.values().copied().collect();
         for resource in resources {
             let r = &mut self.resources[resource];
             r.paced_until = match settings.and_then(|s| s.rate) {
@@ -475,7 +482,7 @@ impl Space {
             self.out.dirty_resources.insert(resource);
             self.refresh_resource(resource, now);
         }
-        let doors: Vec<Slot> = self.pools[pool].doors.values().copied().collect();
+        let doors: Vec<DoorId> = self.pools[pool].doors.values().copied().collect();
         for door in doors {
             self.retry_misfits(door);
         }

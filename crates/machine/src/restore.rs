@@ -11,8 +11,8 @@ use super::drain::{
 use super::order::rank_of;
 use super::rows::{Kind, LiveRow};
 use super::state::{
-    GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, PastRequest, Slot, Space, Stand,
-    Stub,
+    GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId, LiveResourceId,
+    PastRequest, QueueId, Space, Stand, Stub,
 };
 use super::stored::{StoredLease, StoredLife};
 use tenure_core::bounds::FORGET_AGAIN_US;
@@ -150,7 +150,7 @@ impl Space {
 
     /// The queue of a row that outlives it: one without a row of its own was deleted, and stays hidden
     /// while its finished jobs are kept and its groups are to be forgotten.
-    pub(super) fn queue_of_remains(&mut self, name: &QueueName) -> Slot {
+    pub(super) fn queue_of_remains(&mut self, name: &QueueName) -> QueueId {
         if let Some(queue) = self.queue_by_name.get(name) {
             return *queue;
         }
@@ -246,7 +246,7 @@ impl Space {
                 let lane = self.lane_of_job(slot);
                 self.jobs[slot].stand = Stand::Waiting(lane);
                 let arrival = self.jobs[slot].arrival;
-                self.enter_lane(lane, arrival, slot, now);
+                self.enter_lane(lane, arrival, slot.into(), now);
                 self.watch_expiry(slot);
             }
             JobState::Scheduled => {
@@ -269,7 +269,12 @@ impl Space {
             })
     }
 
-    fn restore_lease(&mut self, stored: StoredLease, job: Option<u32>, seq: u64) -> Option<()> {
+    fn restore_lease(
+        &mut self,
+        stored: StoredLease,
+        job: Option<LiveJobId>,
+        seq: u64,
+    ) -> Option<()> {
         let fence = stored.fence;
         let mut limits = Vec::with_capacity(stored.limits.len());
         for (name, weight, cost) in stored.limits {
@@ -333,7 +338,7 @@ impl Space {
             lease.expires_at = if lease.orphaned { now } else { now.plus(lease.ttl) };
             self.expiries.set(lease.expires_at, fence);
         }
-        let resources: Vec<u32> = self.resources.iter().map(|(slot, _)| slot).collect();
+        let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();
         for resource in resources {
             let r = &mut self.resources[resource];
             let rate = self.pools[r.pool].settings.and_then(|settings| settings.rate);

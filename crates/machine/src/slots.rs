@@ -4,7 +4,65 @@
 //! lie in chunks. An empty chunk is dropped, and an insert takes the lowest free slot, so that the entries that are left
 //! after a peak gather in few chunks.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+
+/// The number of an entry in a table of `T`. Numbers of two tables are two types, so that neither can name an entry of
+/// the other.
+pub(crate) struct Id<T> {
+    number: u32,
+    table: PhantomData<fn() -> T>,
+}
+
+impl<T> Id<T> {
+    pub(crate) const fn new(number: u32) -> Self {
+        Id { number, table: PhantomData }
+    }
+    pub(crate) const fn number(self) -> u32 {
+        self.number
+    }
+}
+
+// Derived, they would hold only for a `T` for which they hold.
+impl<T> Clone for Id<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Id<T> {}
+impl<T> PartialEq for Id<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+impl<T> Eq for Id<T> {}
+impl<T> PartialOrd for Id<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<T> Ord for Id<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.number.cmp(&other.number)
+    }
+}
+impl<T> Hash for Id<T> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.number.hash(hasher);
+    }
+}
+impl<T> std::fmt::Debug for Id<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.number.fmt(f)
+    }
+}
+impl<T> std::fmt::Display for Id<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.number.fmt(f)
+    }
+}
 
 const CHUNK: usize = 64;
 
@@ -29,12 +87,12 @@ impl<T> Default for Slots<T> {
     }
 }
 
-fn place(slot: u32) -> (usize, usize) {
-    (slot as usize / CHUNK, slot as usize % CHUNK)
+fn place<T>(id: Id<T>) -> (usize, usize) {
+    (id.number as usize / CHUNK, id.number as usize % CHUNK)
 }
 
 impl<T> Slots<T> {
-    pub(crate) fn insert(&mut self, entry: T) -> u32 {
+    pub(crate) fn insert(&mut self, entry: T) -> Id<T> {
         let chunk = match self.roomy.first() {
             Some(chunk) => *chunk,
             None => {
@@ -52,10 +110,10 @@ impl<T> Slots<T> {
         if *used == u64::MAX {
             self.roomy.remove(&chunk);
         }
-        chunk * CHUNK as u32 + at
+        Id::new(chunk * CHUNK as u32 + at)
     }
-    pub(crate) fn remove(&mut self, slot: u32) -> Option<T> {
-        let (chunk, at) = place(slot);
+    pub(crate) fn remove(&mut self, id: Id<T>) -> Option<T> {
+        let (chunk, at) = place(id);
         let here = self.chunks.get_mut(chunk)?;
         let there = here.as_mut()?;
         let entry = there.entries[at].take()?;
@@ -76,44 +134,44 @@ impl<T> Slots<T> {
         }
         Some(entry)
     }
-    pub(crate) fn get(&self, slot: u32) -> Option<&T> {
-        let (chunk, at) = place(slot);
+    pub(crate) fn get(&self, id: Id<T>) -> Option<&T> {
+        let (chunk, at) = place(id);
         self.chunks.get(chunk)?.as_ref()?.entries[at].as_ref()
     }
-    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
-        let (chunk, at) = place(slot);
+    pub(crate) fn get_mut(&mut self, id: Id<T>) -> Option<&mut T> {
+        let (chunk, at) = place(id);
         self.chunks.get_mut(chunk)?.as_mut()?.entries[at].as_mut()
     }
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Id<T>, &T)> {
         let chunks = (0u32..).step_by(CHUNK).zip(&self.chunks);
         let chunks = chunks.filter_map(|(first, chunk)| Some((first, chunk.as_ref()?)));
         let entries = chunks.flat_map(|(first, chunk)| (first..).zip(chunk.entries.iter()));
-        entries.filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)))
+        entries.filter_map(|(number, entry)| Some((Id::new(number), entry.as_ref()?)))
     }
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Id<T>, &mut T)> {
         let chunks = (0u32..).step_by(CHUNK).zip(&mut self.chunks);
         let chunks = chunks.filter_map(|(first, chunk)| Some((first, chunk.as_mut()?)));
         let entries = chunks.flat_map(|(first, chunk)| (first..).zip(chunk.entries.iter_mut()));
-        entries.filter_map(|(slot, entry)| Some((slot, entry.as_mut()?)))
+        entries.filter_map(|(number, entry)| Some((Id::new(number), entry.as_mut()?)))
     }
 }
 
-/// A slot number held by the state itself is there: the audit proves it, and a broken link is a
-/// bug that must not be written to disk, so it ends the process.
-impl<T> std::ops::Index<u32> for Slots<T> {
+/// An id that the state itself holds names an entry that is there: the audit proves it, and a broken link is a bug that
+/// must not be written to disk, so it ends the process.
+impl<T> std::ops::Index<Id<T>> for Slots<T> {
     type Output = T;
-    fn index(&self, slot: u32) -> &T {
-        match self.get(slot) {
+    fn index(&self, id: Id<T>) -> &T {
+        match self.get(id) {
             Some(entry) => entry,
-            None => panic!("broken link to slot {slot} of {}", std::any::type_name::<T>()),
+            None => panic!("broken link to entry {id} of {}", std::any::type_name::<T>()),
         }
     }
 }
-impl<T> std::ops::IndexMut<u32> for Slots<T> {
-    fn index_mut(&mut self, slot: u32) -> &mut T {
-        match self.get_mut(slot) {
+impl<T> std::ops::IndexMut<Id<T>> for Slots<T> {
+    fn index_mut(&mut self, id: Id<T>) -> &mut T {
+        match self.get_mut(id) {
             Some(entry) => entry,
-            None => panic!("broken link to slot {slot} of {}", std::any::type_name::<T>()),
+            None => panic!("broken link to entry {id} of {}", std::any::type_name::<T>()),
         }
     }
 }
@@ -126,26 +184,29 @@ mod tests {
     fn an_empty_chunk_is_dropped_and_the_lowest_free_slot_is_taken_first() {
         let mut slots = Slots::default();
         for n in 0..1_000u32 {
-            assert_eq!(slots.insert(n), n);
+            assert_eq!(slots.insert(n).number(), n);
         }
         for n in (0..1_000).filter(|n| n % 500 != 7) {
-            assert_eq!((slots.remove(n), slots.remove(n), slots.get(n)), (Some(n), None, None));
+            assert_eq!(
+                (slots.remove(Id::new(n)), slots.remove(Id::new(n)), slots.get(Id::new(n))),
+                (Some(n), None, None)
+            );
         }
-        let left: Vec<_> = slots.iter().map(|(slot, n)| (slot, *n)).collect();
+        let left: Vec<_> = slots.iter().map(|(id, n)| (id.number(), *n)).collect();
         assert_eq!(left, [(7, 7), (507, 507)]);
         assert_eq!(slots.chunks.len(), 507 / CHUNK + 1);
         assert_eq!(slots.chunks.iter().flatten().count(), 2);
         assert!(slots.chunks.capacity() <= 4 * slots.chunks.len());
-        let more: Vec<_> = (0..70).map(|n| slots.insert(n)).collect();
+        let more: Vec<_> = (0..70).map(|n| slots.insert(n).number()).collect();
         assert_eq!(more, (0..7).chain(8..71).collect::<Vec<_>>());
         for (_, n) in slots.iter_mut() {
             *n += 1;
         }
-        assert_eq!((slots[0], slots[70], slots[507]), (1, 70, 508));
+        assert_eq!((slots[Id::new(0)], slots[Id::new(70)], slots[Id::new(507)]), (1, 70, 508));
         for slot in (0..71).chain([507]) {
-            slots.remove(slot).unwrap();
+            slots.remove(Id::new(slot)).unwrap();
         }
         assert!(slots.chunks.is_empty() && slots.roomy.is_empty());
-        assert_eq!(slots.insert(1), 0);
+        assert_eq!(slots.insert(1).number(), 0);
     }
 }

@@ -8,7 +8,7 @@ use super::ending::End;
 use super::facts::Fact;
 use super::mutant::{Mutant, forgets};
 use super::rows::Archive;
-use super::state::{Slot, Space, Stand};
+use super::state::{LimitId, LiveJobId, LiveResourceId, Space, Stand};
 use super::stored::StoredShape;
 use tenure_core::bounds::{
     CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, LEAP_US, PULSE_US, STEPS_MAX, TICK_MAX,
@@ -43,7 +43,7 @@ impl Space {
             self.worker_ends.next(),
             self.waits.next(),
             self.purge_at,
-            self.marks_due(),
+            self.reservations_due(),
             pulse,
         ];
         housekeeping.into_iter().flatten().chain(self.next_change()).min()
@@ -51,7 +51,7 @@ impl Space {
 
     /// The soonest moment at which time alone may change what a lease call is answered.
     pub(crate) fn next_change(&self) -> Option<Moment> {
-        let first = |set: &std::collections::BTreeSet<(Moment, u64, Slot)>| {
+        let first = |set: &std::collections::BTreeSet<(Moment, u64, LiveJobId)>| {
             set.first().map(|first| first.0)
         };
         [
@@ -90,7 +90,7 @@ impl Space {
         self.tick_leases(now);
         self.tick_doors(now);
         self.tick_waits(now);
-        self.tick_marks(now);
+        self.tick_reservations(now);
         self.tick_memory(now);
         self.tick_turns();
         self.purge(now, archive);
@@ -154,7 +154,7 @@ impl Space {
                 self.dirty_job(slot);
             }
         }
-        let limits: Vec<Slot> = self.limits.iter().map(|(slot, _)| slot).collect();
+        let limits: Vec<LimitId> = self.limits.iter().map(|(slot, _)| slot).collect();
         for limit in limits {
             let settings = self.setting(limit).unwrap_or_default();
             let l = &mut self.limits[limit];
@@ -166,7 +166,7 @@ impl Space {
             self.arm_limit(limit);
             self.limit_due(limit);
         }
-        let resources: Vec<Slot> = self.resources.iter().map(|(slot, _)| slot).collect();
+        let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();
         for resource in resources {
             let r = &mut self.resources[resource];
             r.until = r.until.min(clock.plus(r.rest));
@@ -210,7 +210,7 @@ impl Space {
     }
 
     /// Takes a job that is not running out of where it waits.
-    pub(crate) fn stop_waiting(&mut self, slot: Slot, now: Moment) {
+    pub(crate) fn stop_waiting(&mut self, slot: LiveJobId, now: Moment) {
         let job = &self.jobs[slot];
         let (seq, run_at, arrival) = (job.seq, job.run_at, job.arrival);
         match job.stand {

@@ -40,7 +40,8 @@ impl Space {
         let hasher = self.keys.hasher().clone();
         let jobs = &self.jobs;
         for (table, by_seq) in [(&mut self.by_id, false), (&mut self.by_seq, true)] {
-            if is_sparse(table.len(), size_of::<super::state::Slot>(), table.allocation_size()) {
+            if is_sparse(table.len(), size_of::<super::state::LiveJobId>(), table.allocation_size())
+            {
                 table.shrink_to(table.len() * 2, |slot| {
                     let job = &jobs[*slot];
                     if by_seq { hash_seq(job.seq) } else { hasher.hash_one(job.id.as_str()) }

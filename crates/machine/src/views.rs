@@ -1,6 +1,7 @@
 //! How settings and what they govern are shown. It only reads.
 
-use super::state::{DoorKey, Slot, Space};
+use super::line::InLine;
+use super::state::{DoorKey, LiveResourceId, PoolId, QueueId, Space};
 use super::stored::lease_id;
 use tenure_core::bounds::{HOLDERS_SHOWN, WORKER_US};
 use tenure_core::job::JobState;
@@ -51,7 +52,7 @@ impl Space {
 
     // ---- Queues ----
 
-    pub(crate) fn queue_view(&self, queue: Slot, now: Moment) -> Option<QueueView> {
+    pub(crate) fn queue_view(&self, queue: QueueId, now: Moment) -> Option<QueueView> {
         let q = self.queues.get(queue)?;
         let paused_until = q.paused_until.filter(|until| *until > now);
         let c = &q.counts;
@@ -78,7 +79,7 @@ impl Space {
 
     /// Since when the oldest ready job is ready: the least over the heads of open lanes, of which
     /// at most a thousand are looked at.
-    fn oldest_ready(&self, queue: Slot) -> Option<Moment> {
+    fn oldest_ready(&self, queue: QueueId) -> Option<Moment> {
         let q = &self.queues[queue];
         if q.place != super::state::Place::Open {
             return None;
@@ -91,7 +92,7 @@ impl Space {
                     for (_, lane) in &self.bundles[*bundle].open {
                         looked += 1;
                         if let Some((_, slot)) = self.head(*lane) {
-                            let at = self.jobs[slot].run_at;
+                            let at = self.jobs[slot.job()].run_at;
                             oldest = Some(oldest.map_or(at, |old| old.min(at)));
                         }
                         if looked >= tenure_core::bounds::ITEMS_MAX {
@@ -151,11 +152,11 @@ impl Space {
         }
     }
 
-    fn waiter(&self, queue: Slot, slot: Slot) -> Waiter {
+    fn waiter(&self, queue: QueueId, waiter: InLine) -> Waiter {
         if queue == super::state::CALLERS {
-            Waiter { job: None, queue: None, since: self.callers[slot].since }
+            Waiter { job: None, queue: None, since: self.callers[waiter.caller()].since }
         } else {
-            let job = &self.jobs[slot];
+            let job = &self.jobs[waiter.job()];
             let queue = self.queues[queue].name.clone();
             Waiter { job: Some(job.id.clone()), queue, since: job.run_at }
         }
@@ -183,12 +184,13 @@ impl Space {
 
     // ---- Pools ----
 
-    pub(crate) fn pool_view(&self, pool: Slot) -> PoolView {
+    pub(crate) fn pool_view(&self, pool: PoolId) -> PoolView {
         let p = &self.pools[pool];
         PoolView {
             name: p.name.clone(),
             settings: p.settings.unwrap_or_default(),
-            available: p.free.len() as u64 + p.mark.as_ref().map_or(0, |m| m.3.len()) as u64,
+            available: p.free.len() as u64
+                + p.reservation.as_ref().map_or(0, |own| own.kept.len()) as u64,
             leased: p.leased,
             cooling: p.cooling,
             banned: p.banned,
@@ -203,7 +205,7 @@ impl Space {
     }
 
     /// A resource; the engine adds its data, masked.
-    pub(crate) fn resource_view(&self, resource: Slot, now: Moment) -> ResourceView {
+    pub(crate) fn resource_view(&self, resource: LiveResourceId, now: Moment) -> ResourceView {
         let r = &self.resources[resource];
         let paced = r.state == ResourceState::Available && r.paced_until > now;
         let (state, until, reason) = if paced {
@@ -228,7 +230,12 @@ impl Space {
         }
     }
 
-    pub(crate) fn list_resources(&self, pool: Slot, p: &Page, now: Moment) -> Listed<ResourceView> {
+    pub(crate) fn list_resources(
+        &self,
+        pool: PoolId,
+        p: &Page,
+        now: Moment,
+    ) -> Listed<ResourceView> {
         let all = self.pools[pool].resources.iter();
         page(all.map(|(id, slot)| (id, self.resource_view(*slot, now))), p)
     }

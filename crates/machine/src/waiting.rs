@@ -7,7 +7,8 @@ use super::ending::End;
 use super::facts::{Delivery, Granted};
 use super::grant::Tried;
 use super::state::{
-    Asker, CALLERS, Caller, HeldNeed, KeptPlace, LaneKey, Place, Slot, Space, Taker, TakerId,
+    Asker, CALLERS, Caller, CallerId, HeldNeed, KeptPlace, LaneKey, Place, QueueId, Space, Taker,
+    TakerId,
 };
 use tenure_core::bounds::{LINE_MAX, PLACE_US, STEPS_MAX, WORKER_US};
 use tenure_core::lease::{Leased, Worker};
@@ -22,7 +23,7 @@ impl Space {
     // ---- Workers ----
 
     /// A worker called.
-    pub(crate) fn see_worker(&mut self, worker: &Worker, queues: &[Slot], now: Moment) {
+    pub(crate) fn see_worker(&mut self, worker: &Worker, queues: &[QueueId], now: Moment) {
         for queue in queues {
             self.queues[*queue].asked_at = Some(now);
         }
@@ -119,7 +120,7 @@ impl Space {
         }
     }
 
-    fn serve_takers(&mut self, queue: Slot, steps: &mut usize, now: Moment) {
+    fn serve_takers(&mut self, queue: QueueId, steps: &mut usize, now: Moment) {
         let mut after = 0;
         while let Some(id) = self.queues[queue].takers.range(after..).next().copied() {
             if *steps == 0 {
@@ -181,7 +182,7 @@ impl Space {
             self.waiting_requests.insert(request.clone(), caller.taker);
         }
         self.count_waiting(caller.asker.worker.as_ref(), 1);
-        self.enter_lane(lane, arrival, slot, now);
+        self.enter_lane(lane, arrival, slot.into(), now);
         let mut tries = TRIES_MAX;
         self.serve_callers(&mut tries, now);
         let granted = self.out.deliveries.iter().position(|d| d.taker == caller.taker);
@@ -195,7 +196,7 @@ impl Space {
         Ok(Called::Waits)
     }
 
-    fn line_is_full(&self, caller: Slot) -> Option<Refusal> {
+    fn line_is_full(&self, caller: CallerId) -> Option<Refusal> {
         let lane = self.callers[caller].lane;
         let bundle = self.lanes[lane].bundle;
         let place = match self.lanes[lane].place {
@@ -225,10 +226,10 @@ impl Space {
             }
             let Some(lane) = self.next_lane(CALLERS, true) else { return };
             let Some((_, slot)) = self.head(lane) else { return };
-            let asker = self.callers[slot].asker.clone();
+            let asker = self.callers[slot.caller()].asker.clone();
             let needs = self.lanes[lane].key.needs.clone();
             if let Tried::Granted(fence) = self.try_lane(lane, &asker, now) {
-                let Some(caller) = self.forget_caller(slot) else { return };
+                let Some(caller) = self.forget_caller(slot.caller()) else { return };
                 let mut granted = self.granted(vec![fence], &asker, now);
                 if asker.ttl == Span::ZERO {
                     // Tokens only: granted and given back in one step, nothing to settle.
@@ -242,7 +243,7 @@ impl Space {
         self.touched.insert(CALLERS);
     }
 
-    fn forget_caller(&mut self, slot: Slot) -> Option<Caller> {
+    fn forget_caller(&mut self, slot: CallerId) -> Option<Caller> {
         let caller = self.callers.remove(slot)?;
         self.caller_by_taker.remove(&caller.taker);
         self.waits.clear(caller.until, caller.taker);
@@ -256,7 +257,7 @@ impl Space {
     }
 
     /// A caller leaves the line; its place is kept for a while if it has a name for it.
-    fn leave_line(&mut self, taker: TakerId, now: Moment) -> Option<Slot> {
+    fn leave_line(&mut self, taker: TakerId, now: Moment) -> Option<CallerId> {
         let slot = self.caller_by_taker.get(&taker).copied()?;
         let (lane, arrival) = (self.callers[slot].lane, self.callers[slot].arrival);
         let needs = self.lanes[lane].key.needs.clone();

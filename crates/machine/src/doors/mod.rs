@@ -9,7 +9,9 @@ mod parking;
 mod passes;
 
 use super::mutant::{Mutant, forgets};
-use super::state::{Door, DoorKey, Entry, HeadWait, HeldNeed, Slot, Space, Which};
+use super::state::{
+    Door, DoorId, DoorKey, Entry, HeadWait, HeldNeed, LaneId, PoolId, QueueId, Space, TurnId, Which,
+};
 use tenure_core::time::Moment;
 
 /// Whether a need can be served now.
@@ -32,14 +34,14 @@ impl Space {
         }
     }
 
-    pub(crate) fn find_door(&self, key: &DoorKey) -> Option<Slot> {
+    pub(crate) fn find_door(&self, key: &DoorKey) -> Option<DoorId> {
         match key {
             DoorKey::Limit(limit) => self.limits[*limit].door,
             DoorKey::Pool(pool, which) => self.pools[*pool].doors.get(which).copied(),
         }
     }
 
-    fn door_for(&mut self, key: DoorKey) -> Slot {
+    fn door_for(&mut self, key: DoorKey) -> DoorId {
         if let Some(door) = self.find_door(&key) {
             return door;
         }
@@ -64,7 +66,7 @@ impl Space {
     }
 
     /// Drops what nobody stands at.
-    fn tidy_door(&mut self, door: Slot, queue: Slot) {
+    fn tidy_door(&mut self, door: DoorId, queue: QueueId) {
         let d = &mut self.doors[door];
         if let Some(line) = d.lines.get(&queue)
             && line.is_empty()
@@ -95,7 +97,7 @@ impl Space {
 
     /// This door may serve more than before: lengthens its pass to a whole lap from where it is.
     /// It never starts one again from the front, or the queues behind would be forgotten.
-    pub(crate) fn door_due(&mut self, door: Slot) {
+    pub(crate) fn door_due(&mut self, door: DoorId) {
         let d = &mut self.doors[door];
         if d.lines.is_empty() && d.retry.is_empty() {
             return;
@@ -112,7 +114,7 @@ impl Space {
 
     /// The settings behind a door changed: what could never fit may fit now. They are tried again
     /// one by one, as steps of what is pending.
-    pub(crate) fn retry_misfits(&mut self, door: Slot) {
+    pub(crate) fn retry_misfits(&mut self, door: DoorId) {
         let d = &mut self.doors[door];
         if d.retry.is_empty() {
             std::mem::swap(&mut d.retry, &mut d.misfits);
@@ -126,12 +128,12 @@ impl Space {
     /// The doors of a pool, those of these tags and ids only if they are named.
     pub(crate) fn pool_doors_due(
         &mut self,
-        pool: Slot,
+        pool: PoolId,
         tags: &[tenure_core::names::Tag],
         id: &tenure_core::names::ResourceId,
     ) {
         let doors = &self.pools[pool].doors;
-        let mut due: Vec<Slot> = Vec::with_capacity(2 + tags.len());
+        let mut due: Vec<DoorId> = Vec::with_capacity(2 + tags.len());
         due.extend(doors.get(&Which::Any));
         if doors.len() > due.len() {
             due.extend(tags.iter().filter_map(|tag| doors.get(&Which::Tag(tag.clone()))));
@@ -144,7 +146,7 @@ impl Space {
 
     // ---- Entries ----
 
-    pub(crate) fn entry_queue(&self, entry: Entry) -> Slot {
+    pub(crate) fn entry_queue(&self, entry: Entry) -> QueueId {
         match entry {
             Entry::Bundle(bundle) => self.bundles[bundle].queue,
             Entry::Lane(lane) => self.lanes[lane].key.queue,
@@ -153,7 +155,7 @@ impl Space {
     }
 
     /// The lane whose head is the first of an entry.
-    pub(crate) fn entry_lane(&self, entry: Entry) -> Option<Slot> {
+    pub(crate) fn entry_lane(&self, entry: Entry) -> Option<LaneId> {
         match entry {
             Entry::Bundle(bundle) => self.bundles[bundle].open.first().map(|first| first.1),
             Entry::Lane(lane) => Some(lane),
@@ -161,11 +163,12 @@ impl Space {
         }
     }
 
-    fn entry_group(&self, entry: Entry) -> Slot {
+    /// `None`: a queue as a whole is of no group.
+    fn entry_group(&self, entry: Entry) -> Option<TurnId> {
         match entry {
-            Entry::Bundle(bundle) => self.bundles[bundle].group,
-            Entry::Lane(lane) => self.group_of(lane),
-            Entry::Queue(_) => 0,
+            Entry::Bundle(bundle) => Some(self.bundles[bundle].group),
+            Entry::Lane(lane) => Some(self.group_of(lane)),
+            Entry::Queue(_) => None,
         }
     }
 
@@ -177,8 +180,8 @@ impl Space {
         }
     }
 
-    fn is_marked(&self, entry: Entry) -> bool {
-        matches!(entry, Entry::Lane(lane) if self.lanes[lane].marked)
+    fn reserves(&self, entry: Entry) -> bool {
+        matches!(entry, Entry::Lane(lane) if self.lanes[lane].reserving)
     }
 
     fn is_suspect(&self, entry: Entry) -> bool {

@@ -6,7 +6,9 @@
 use crate::facts::{BlockedOn, Fact};
 use crate::mutant::{Mutant, forgets};
 use crate::order::rank_of;
-use crate::state::{CALLERS, DoorKey, DoorLine, Entry, HeadWait, Place, Slot, Space};
+use crate::state::{
+    BundleId, CALLERS, DoorId, DoorKey, DoorLine, Entry, HeadWait, LaneId, Place, Space, TurnId,
+};
 use tenure_core::time::Moment;
 
 impl Space {
@@ -45,20 +47,18 @@ impl Space {
 
     /// Lanes that other doors opened now stand with their bundle: those doors go on. Each such
     /// lane was opened by a step of its own, so this costs what was paid before.
-    fn outs_stand_again(&mut self, bundle: Slot) {
+    fn outs_stand_again(&mut self, bundle: BundleId) {
         while let Some(lane) = self.bundles[bundle].outs.first().copied() {
             self.clear_out(Entry::Lane(lane));
         }
     }
 
-    fn blocked_fact(&mut self, entry: Entry, door: Slot) {
-        let Some((_, slot)) = self.entry_lane(entry).and_then(|lane| self.head(lane)) else {
+    fn blocked_fact(&mut self, entry: Entry, door: DoorId) {
+        let Some((_, head)) = self.entry_lane(entry).and_then(|lane| self.head(lane)) else {
             return;
         };
-        let job = match self.entry_queue(entry) {
-            CALLERS => None,
-            _ => Some(self.jobs[slot].id.clone()),
-        };
+        let is_job = self.entry_queue(entry) != CALLERS;
+        let job = is_job.then(|| self.jobs[head.job()].id.clone());
         let on = match &self.doors[door].key {
             DoorKey::Limit(limit) => BlockedOn::Limit(self.limits[*limit].name.clone()),
             DoorKey::Pool(pool, _) => BlockedOn::Pool(self.pools[*pool].name.clone()),
@@ -66,24 +66,21 @@ impl Space {
         self.out.facts.push(Fact::Blocked { job, on });
     }
 
-    fn insert_entry(&mut self, door: Slot, entry: Entry, head: u64) {
-        let (queue, group, marked) =
-            (self.entry_queue(entry), self.entry_group(entry), self.is_marked(entry));
+    fn insert_entry(&mut self, door: DoorId, entry: Entry, head: u64) {
+        let (queue, reserves) = (self.entry_queue(entry), self.reserves(entry));
         match entry {
             Entry::Bundle(bundle) => self.bundles[bundle].parked_key = head,
             Entry::Lane(lane) => self.lanes[lane].parked_key = head,
-            Entry::Queue(_) => {
-                self.doors[door].lines.entry(queue).or_default().whole = true;
-                return;
-            }
+            Entry::Queue(_) => self.doors[door].lines.entry(queue).or_default().whole = true,
         }
+        let Some(group) = self.entry_group(entry) else { return };
         let g = &self.groups[group];
         let rank = rank_of(g.priority);
         let v = self.queues[queue].priorities.get(&rank).map_or(0, |turns| turns.v);
         let tag = g.own.max(v);
         let line = self.doors[door].lines.entry(queue).or_default();
-        if marked {
-            line.marked.insert((head, entry));
+        if reserves {
+            line.reserving.insert((head, entry));
             return;
         }
         let at_door = line.groups.entry(group).or_default();
@@ -94,16 +91,15 @@ impl Space {
         reorder(line, group, rank);
     }
 
-    fn remove_entry(&mut self, door: Slot, entry: Entry, head: u64) {
+    fn remove_entry(&mut self, door: DoorId, entry: Entry, head: u64) {
         let (queue, group) = (self.entry_queue(entry), self.entry_group(entry));
-        let rank = match entry {
-            Entry::Queue(_) => 0,
-            _ => rank_of(self.groups[group].priority),
-        };
+        let group = group.map(|group| (group, rank_of(self.groups[group].priority)));
         let Some(line) = self.doors[door].lines.get_mut(&queue) else { return };
-        if let Entry::Queue(_) = entry {
+        let Some((group, rank)) = group else {
             line.whole = false;
-        } else if !line.marked.remove(&(head, entry))
+            return;
+        };
+        if !line.reserving.remove(&(head, entry))
             && let Some(at_door) = line.groups.get_mut(&group)
         {
             at_door.entries.remove(&(head, entry));
@@ -113,7 +109,7 @@ impl Space {
 
     /// Takes an entry away from its door and opens it. The door is due, since its first may be
     /// another now; `tidy` follows when nothing is out.
-    pub(crate) fn unpark(&mut self, entry: Entry) -> Option<Slot> {
+    pub(crate) fn unpark(&mut self, entry: Entry) -> Option<DoorId> {
         let (place, head) = match entry {
             Entry::Bundle(bundle) => (self.bundles[bundle].place, self.bundles[bundle].parked_key),
             Entry::Lane(lane) => (self.lanes[lane].place, self.lanes[lane].parked_key),
@@ -155,10 +151,12 @@ impl Space {
     }
 
     /// What a lane's new head, new length or end means for where it stands.
-    pub(crate) fn lane_changed(&mut self, lane: Slot, now: Moment) {
+    pub(crate) fn lane_changed(&mut self, lane: LaneId, now: Moment) {
         let head = self.head(lane).map(|head| head.0);
-        if self.lanes[lane].marked && self.marks.get(&lane).map(|mark| mark.head) != head {
-            self.drop_mark(lane, now);
+        if self.lanes[lane].reserving
+            && self.reservations.get(&lane).map(|reservation| reservation.head) != head
+        {
+            self.drop_reservation(lane, now);
         }
         match (self.lanes[lane].place, head) {
             (Place::Open, _) => self.order_lane(lane),
@@ -174,7 +172,7 @@ impl Space {
         self.bundle_changed(self.lanes[lane].bundle, now);
     }
 
-    pub(crate) fn bundle_changed(&mut self, bundle: Slot, now: Moment) {
+    pub(crate) fn bundle_changed(&mut self, bundle: BundleId, now: Moment) {
         let b = &self.bundles[bundle];
         let head = b.open.first().map(|first| first.0);
         match (b.place, head) {
@@ -188,7 +186,7 @@ impl Space {
         }
     }
 
-    fn rekey(&mut self, door: Slot, entry: Entry, head: u64, now: Moment) {
+    fn rekey(&mut self, door: DoorId, entry: Entry, head: u64, now: Moment) {
         let old = match entry {
             Entry::Bundle(bundle) => self.bundles[bundle].parked_key,
             Entry::Lane(lane) => self.lanes[lane].parked_key,
@@ -268,7 +266,7 @@ impl Space {
     }
 
     /// A lane that reserves is first at its door; one that does no more stands in its order again.
-    pub(crate) fn move_marked(&mut self, lane: Slot, set: impl FnOnce(&mut Self)) {
+    pub(crate) fn move_reserving(&mut self, lane: LaneId, set: impl FnOnce(&mut Self)) {
         let (place, head) = (self.lanes[lane].place, self.lanes[lane].parked_key);
         match place {
             Place::Parked(door) => {
@@ -283,7 +281,7 @@ impl Space {
 }
 
 /// Puts a group in its place in a queue's order at a door.
-fn reorder(line: &mut DoorLine, group: Slot, rank: i16) {
+fn reorder(line: &mut DoorLine, group: TurnId, rank: i16) {
     let Some(at_door) = line.groups.get_mut(&group) else { return };
     if let Some((rank, tag, arrival)) = at_door.ordered.take() {
         line.order.remove(&(rank, tag, arrival, group));

@@ -5,33 +5,38 @@
 use super::Fit;
 use crate::mutant::{Mutant, forgets};
 use crate::order::rank_of;
-use crate::state::{CALLERS, DoorKey, Entry, Place, Slot, Space};
+use crate::state::{CALLERS, DoorId, DoorKey, Entry, LaneId, Place, QueueId, Space};
 use tenure_core::time::Moment;
 
 impl Space {
     /// The first entry of a queue at a door: one that reserves if it can be served, else the
     /// first in order, since what is beyond a reservation is free for all.
-    pub(crate) fn first_entry(&mut self, door: Slot, queue: Slot, now: Moment) -> Option<Entry> {
+    pub(crate) fn first_entry(
+        &mut self,
+        door: DoorId,
+        queue: QueueId,
+        now: Moment,
+    ) -> Option<Entry> {
         let line = self.doors[door].lines.get(&queue)?;
         if line.whole {
             return Some(Entry::Queue(queue));
         }
-        let marked = line.marked.first().map(|first| first.1);
-        match marked {
-            Some(entry) if self.entry_fits(door, entry, now) == Fit::Yes => marked,
-            _ => line.first().or(marked),
+        let reserving = line.reserving.first().map(|first| first.1);
+        match reserving {
+            Some(entry) if self.entry_fits(door, entry, now) == Fit::Yes => reserving,
+            _ => line.first().or(reserving),
         }
     }
 
     /// Whether a lane must stand behind others of its own queue at this door.
-    pub(crate) fn must_stand_behind(&mut self, door: Slot, lane: Slot) -> bool {
+    pub(crate) fn must_stand_behind(&mut self, door: DoorId, lane: LaneId) -> bool {
         if forgets(Mutant::Barging) {
             return false;
         }
         let queue = self.lanes[lane].key.queue;
         let own_group = self.group_of(lane);
         let Some((arrival, _)) = self.head(lane) else { return false };
-        // Lanes that reserve protect their demand by their marks, not by the order.
+        // Lanes that reserve protect their demand by their reservations, not by the order.
         let Some(line) = self.doors[door].lines.get(&queue) else { return false };
         let Some(first) = line.order.first() else { return false };
         let of_own_group = line.groups.get(&own_group).and_then(|at_door| at_door.entries.first());
@@ -45,7 +50,7 @@ impl Space {
     }
 
     /// Whether the first entry of a queue could be served at this door now.
-    pub(crate) fn entry_fits(&self, door: Slot, entry: Entry, now: Moment) -> Fit {
+    pub(crate) fn entry_fits(&self, door: DoorId, entry: Entry, now: Moment) -> Fit {
         let key = &self.doors[door].key;
         let Some(lane) = self.entry_lane(entry) else {
             return match key {
@@ -65,7 +70,7 @@ impl Space {
 
     /// Sets the door's timer to the moment when a queue's first entry, or the one that reserves
     /// beside it, may fit by time alone.
-    pub(crate) fn arm_door(&mut self, door: Slot, queue: Slot, now: Moment) {
+    pub(crate) fn arm_door(&mut self, door: DoorId, queue: QueueId, now: Moment) {
         let Some(line) = self.doors[door].lines.get(&queue) else { return };
         if line.out.is_some() {
             return;
@@ -73,7 +78,7 @@ impl Space {
         let firsts = if line.whole {
             [Some(Entry::Queue(queue)), None]
         } else {
-            [line.marked.first().map(|first| first.1), line.first()]
+            [line.reserving.first().map(|first| first.1), line.first()]
         };
         for first in firsts.into_iter().flatten() {
             match self.entry_fits(door, first, now) {
@@ -85,7 +90,7 @@ impl Space {
         }
     }
 
-    fn arm_door_at(&mut self, door: Slot, at: Moment) {
+    fn arm_door_at(&mut self, door: DoorId, at: Moment) {
         let d = &mut self.doors[door];
         if d.timer.is_none_or(|timer| at < timer) {
             if let Some(timer) = d.timer.replace(at) {
@@ -166,7 +171,7 @@ impl Space {
         true
     }
 
-    fn tidy_door_line(&mut self, door: Slot, queue: Slot) {
+    fn tidy_door_line(&mut self, door: DoorId, queue: QueueId) {
         if let Some(line) = self.doors[door].lines.get(&queue)
             && line.is_empty()
             && line.out.is_none()

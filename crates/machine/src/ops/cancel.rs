@@ -2,7 +2,7 @@
 //! its next extend.
 
 use crate::rows::Archive;
-use crate::state::{Seq, Slot, Space, Stand};
+use crate::state::{LiveJobId, Seq, Space, Stand};
 use tenure_core::job::JobState;
 use tenure_core::names::{JobId, JobRef};
 use tenure_core::refusal::{Code, Refusal};
@@ -10,7 +10,7 @@ use tenure_core::time::Moment;
 
 /// What a path names.
 pub(crate) enum Named {
-    Live(Slot),
+    Live(LiveJobId),
     Finished(crate::rows::Archived),
 }
 
@@ -77,7 +77,7 @@ impl Space {
         }
     }
 
-    fn cancel_live(&mut self, slot: Slot, now: Moment) {
+    fn cancel_live(&mut self, slot: LiveJobId, now: Moment) {
         match self.jobs[slot].stand {
             Stand::Running(_) => {
                 self.jobs[slot].cancel_requested = true;

@@ -1,7 +1,7 @@
 //! lease: asks for jobs of queues, or for needs alone; answered at once, or when something frees.
 
 use crate::facts::Granted;
-use crate::state::{Asker, Slot, Space, Taker, TakerId, Which};
+use crate::state::{Asker, QueueId, Space, Taker, TakerId, Which};
 use crate::waiting::{Called, NewCaller, TRIES_MAX};
 use tenure_core::job::Need;
 use tenure_core::lease::{Leased, Reason};
@@ -65,7 +65,7 @@ impl Space {
         now: Moment,
     ) -> Result<LeaseOutcome, Refusal> {
         self.check_tokens(ask, &[])?;
-        let mut slots: Vec<Slot> = Vec::with_capacity(queues.len());
+        let mut slots: Vec<QueueId> = Vec::with_capacity(queues.len());
         for name in queues {
             let queue = self.queue_for(name, now);
             if !slots.contains(&queue) {

@@ -108,7 +108,7 @@ impl Space {
         l.touched_at = now;
         self.out.dirty_limits.insert(limit);
         self.arm_limit(limit);
-        self.recheck_marks_of(limit, now);
+        self.recheck_reservations_of(limit, now);
     }
 
     pub(crate) fn resume_limit(&mut self, name: &LimitName, _now: Moment) -> Result<(), Refusal> {

@@ -4,7 +4,7 @@
 //! or the new one.
 
 use crate::rows::DataKey;
-use crate::state::{Slot, Space};
+use crate::state::{DoorId, LiveResourceId, PoolId, Space};
 use tenure_core::count::{self, counted};
 use tenure_core::names::{PoolName, ResourceId};
 use tenure_core::refusal::{Code, Refusal};
@@ -32,18 +32,22 @@ fn resource_not_found(pool: &PoolName, id: &ResourceId) -> Refusal {
 }
 
 impl Space {
-    pub(crate) fn pool_named(&self, name: &PoolName) -> Result<Slot, Refusal> {
+    pub(crate) fn pool_named(&self, name: &PoolName) -> Result<PoolId, Refusal> {
         let pool = self.pool_by_name.get(name).copied();
         pool.filter(|pool| self.pools[*pool].settings.is_some()).ok_or_else(|| pool_not_found(name))
     }
 
-    pub(crate) fn resource_named(&self, pool: &PoolName, id: &ResourceId) -> Result<Slot, Refusal> {
+    pub(crate) fn resource_named(
+        &self,
+        pool: &PoolName,
+        id: &ResourceId,
+    ) -> Result<LiveResourceId, Refusal> {
         let slot = self.pool_named(pool)?;
         let resource = self.pools[slot].resources.get(id).copied();
         resource.ok_or_else(|| resource_not_found(pool, id))
     }
 
-    pub(crate) fn put_pool(&mut self, put: PutPool, now: Moment) -> (Slot, bool) {
+    pub(crate) fn put_pool(&mut self, put: PutPool, now: Moment) -> (PoolId, bool) {
         let pool = self.pool_for(&put.pool);
         let old = self.pools[pool].settings.replace(put.settings);
         if old != Some(put.settings) {
@@ -53,7 +57,7 @@ impl Space {
         (pool, old.is_none())
     }
 
-    pub(crate) fn patch_pool(&mut self, patch: PatchPool, now: Moment) -> (Slot, bool) {
+    pub(crate) fn patch_pool(&mut self, patch: PatchPool, now: Moment) -> (PoolId, bool) {
         let old = self.pool_by_name.get(&patch.pool).and_then(|pool| self.pools[*pool].settings);
         let mut settings: PoolSettings = old.unwrap_or_default();
         patch.quarantine.apply_or_default(&mut settings.quarantine);
@@ -79,7 +83,7 @@ impl Space {
                 "wait until their leases end, or end them by force; then delete it",
             ));
         }
-        let resources: Vec<Slot> = self.pools[pool].resources.values().copied().collect();
+        let resources: Vec<LiveResourceId> = self.pools[pool].resources.values().copied().collect();
         // Its jobs wait with `never_fits` until it is there again.
         self.pools[pool].settings = None;
         self.forget_pool_row(name);
@@ -89,19 +93,19 @@ impl Space {
             self.remove_resource(resource);
         }
         self.pools[pool].uses -= 1;
-        let doors: Vec<Slot> = self.pools[pool].doors.values().copied().collect();
+        let doors: Vec<DoorId> = self.pools[pool].doors.values().copied().collect();
         for door in doors {
             self.door_due(door);
         }
-        if let Some((lane, ..)) = self.pools[pool].mark.clone() {
-            self.drop_mark(lane, now);
+        if let Some(lane) = self.pools[pool].reservation.as_ref().map(|own| own.lane) {
+            self.drop_reservation(lane, now);
         }
         self.drop_pool_if_idle(pool);
         Ok(())
     }
 
     /// The pool of a sync or an add, made if it is not there.
-    fn pool_made(&mut self, name: &PoolName, now: Moment) -> Slot {
+    fn pool_made(&mut self, name: &PoolName, now: Moment) -> PoolId {
         let pool = self.pool_for(name);
         if self.pools[pool].settings.is_none() {
             self.put_pool(PutPool { pool: name.clone(), settings: PoolSettings::default() }, now);
@@ -147,7 +151,7 @@ impl Space {
                 return Err(Refusal::new(Code::RetiresMost, detail, hint).at(""));
             }
         }
-        let absent: Vec<Slot> = old.map_or_else(Vec::new, |pool| {
+        let absent: Vec<LiveResourceId> = old.map_or_else(Vec::new, |pool| {
             let gone = pool.resources.iter().filter(|(id, _)| !named.contains(id));
             gone.map(|(_, slot)| *slot).collect()
         });
@@ -183,7 +187,7 @@ impl Space {
         add: AddResources,
         same_data: &dyn Fn(&DataKey, &tenure_core::secret::Json) -> bool,
         now: Moment,
-    ) -> Vec<Slot> {
+    ) -> Vec<LiveResourceId> {
         let pool = self.pool_made(&add.pool, now);
         let mut slots = Vec::with_capacity(add.resources.len());
         for resource in add.resources {
@@ -198,7 +202,7 @@ impl Space {
 
     fn upsert_resource(
         &mut self,
-        pool: Slot,
+        pool: PoolId,
         new: NewResource,
         same_data: &dyn Fn(&DataKey, &tenure_core::secret::Json) -> bool,
         now: Moment,
@@ -232,7 +236,7 @@ impl Space {
     }
 
     /// Hands it out no more; `true` if it is gone, `false` if it goes when it is free.
-    fn retire(&mut self, resource: Slot, now: Moment) -> bool {
+    fn retire(&mut self, resource: LiveResourceId, now: Moment) -> bool {
         if self.resources[resource].holders.is_empty() {
             self.remove_resource(resource);
             return true;
@@ -248,7 +252,7 @@ impl Space {
         &mut self,
         patch: PatchResource,
         now: Moment,
-    ) -> Result<Slot, Refusal> {
+    ) -> Result<LiveResourceId, Refusal> {
         let slot = self.resource_named(&patch.pool, &patch.resource)?;
         if patch.data.is_named() {
             let mut data = tenure_core::secret::Json::null();
@@ -285,7 +289,7 @@ impl Space {
         &mut self,
         ask: CoolResource,
         now: Moment,
-    ) -> Result<Slot, Refusal> {
+    ) -> Result<LiveResourceId, Refusal> {
         let slot = self.resource_named(&ask.pool, &ask.resource)?;
         self.lose_kept(slot);
         self.cool(slot, ask.until.moment(now), Some("cooled by hand".to_owned()), now);
@@ -293,7 +297,11 @@ impl Space {
         Ok(slot)
     }
 
-    pub(crate) fn ban_resource(&mut self, ask: BanResource, now: Moment) -> Result<Slot, Refusal> {
+    pub(crate) fn ban_resource(
+        &mut self,
+        ask: BanResource,
+        now: Moment,
+    ) -> Result<LiveResourceId, Refusal> {
         let slot = self.resource_named(&ask.pool, &ask.resource)?;
         self.ban(slot, ask.reason, now);
         Ok(slot)
@@ -305,7 +313,7 @@ impl Space {
         pool: &PoolName,
         id: &ResourceId,
         now: Moment,
-    ) -> Result<Slot, Refusal> {
+    ) -> Result<LiveResourceId, Refusal> {
         let slot = self.resource_named(pool, id)?;
         let most = self.pools[self.resources[slot].pool].settings.and_then(|s| s.max_uses);
         self.set_resource_state(slot, ResourceState::Available, Moment::ZERO, Span::ZERO, None);

@@ -1,7 +1,7 @@
 //! push: stores jobs, all or none, each once by its id and by its unique key.
 
 use crate::rows::{Archive, Archived, ContentPatch, JobContent};
-use crate::state::{Job, Seq, Slot, Space, Stand};
+use crate::state::{Job, LiveJobId, Seq, Space, Stand};
 use crate::stored::{StoredLife, StoredShape};
 use tenure_core::bounds::WORKER_US;
 use tenure_core::job::{JobState, JobView, NewJob, OnConflict};
@@ -35,7 +35,7 @@ enum Plan {
     Duplicate(Seq, JobId),
     /// An earlier job of the same call.
     Earlier(usize),
-    Replace(Slot),
+    Replace(LiveJobId),
     /// The holder of the key is finished, but holds it for a time yet.
     Revive(Seq),
 }
@@ -392,7 +392,7 @@ impl Space {
     }
 
     /// The job that is there gets the new content, and its attempts start again; its id stays.
-    fn replace_job(&mut self, slot: Slot, job: NewJob, now: Moment) {
+    fn replace_job(&mut self, slot: LiveJobId, job: NewJob, now: Moment) {
         let mut shape = self.shape_of(&job);
         let old = &self.shapes[self.jobs[slot].shape];
         // What `replace` does not name stays: retry, timeout and retain of the job that is there.
@@ -434,7 +434,7 @@ impl Space {
     }
 
     /// Gives a job that waits nowhere another shape.
-    pub(crate) fn reshape(&mut self, slot: Slot, shape: &StoredShape, now: Moment) {
+    pub(crate) fn reshape(&mut self, slot: LiveJobId, shape: &StoredShape, now: Moment) {
         let bytes = shape.encode();
         let Some(new) = self.shape_for(&bytes, now) else {
             panic!("an encoded shape cannot be read again");
@@ -450,7 +450,11 @@ impl Space {
 
     /// A finished job lives again: out of the archive, into the index, waiting nowhere yet. Its
     /// attempts start again, its errors are kept.
-    pub(crate) fn revive(&mut self, there: &crate::rows::Archived, now: Moment) -> Option<Slot> {
+    pub(crate) fn revive(
+        &mut self,
+        there: &crate::rows::Archived,
+        now: Moment,
+    ) -> Option<LiveJobId> {
         let shape = self.shape_for(&there.shape, now)?;
         let life = StoredLife::decode(&there.life)?;
         let queue = self.shapes[shape].queue;

@@ -1,6 +1,6 @@
 //! queues: defaults, shares, pause, delete.
 
-use crate::state::{Entry, Place, Slot, Space};
+use crate::state::{Entry, Place, QueueId, Space};
 use tenure_core::bounds::{FORGET_AGAIN_US, FORGET_US};
 use tenure_core::count::counted;
 use tenure_core::lease::Later;
@@ -19,7 +19,7 @@ pub(crate) fn queue_not_found(queue: &QueueName) -> Refusal {
 }
 
 impl Space {
-    pub(crate) fn queue_named(&self, name: &QueueName) -> Result<Slot, Refusal> {
+    pub(crate) fn queue_named(&self, name: &QueueName) -> Result<QueueId, Refusal> {
         let queue = self.queue_by_name.get(name).copied();
         queue.filter(|queue| !self.queues[*queue].hidden).ok_or_else(|| queue_not_found(name))
     }
@@ -28,7 +28,7 @@ impl Space {
         &mut self,
         put: PutQueue,
         now: Moment,
-    ) -> Result<(Slot, bool), Refusal> {
+    ) -> Result<(QueueId, bool), Refusal> {
         self.check_needs(&put.settings.needs).map_err(|no| no.below("/needs"))?;
         let created = self.queue_named(&put.queue).is_err();
         let queue = self.queue_for(&put.queue, now);
@@ -40,7 +40,7 @@ impl Space {
         &mut self,
         patch: PatchQueue,
         now: Moment,
-    ) -> Result<(Slot, bool), Refusal> {
+    ) -> Result<(QueueId, bool), Refusal> {
         let old = self.queue_by_name.get(&patch.queue).copied();
         let mut settings = old.map(|q| self.queues[q].settings.clone()).unwrap_or_default();
         patch.needs.apply_or_default(&mut settings.needs);
@@ -52,7 +52,7 @@ impl Space {
         self.put_queue(PutQueue { queue: patch.queue, settings }, now)
     }
 
-    fn set_queue(&mut self, queue: Slot, settings: QueueSettings) {
+    fn set_queue(&mut self, queue: QueueId, settings: QueueSettings) {
         self.queues[queue].settings = settings;
         self.out.dirty_queues.insert(queue);
     }
@@ -88,7 +88,7 @@ impl Space {
     }
 
     /// A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
-    pub(crate) fn drop_hidden_queue_if_idle(&mut self, queue: Slot) {
+    pub(crate) fn drop_hidden_queue_if_idle(&mut self, queue: QueueId) {
         let Some(q) = self.queues.get(queue) else { return };
         if q.hidden
             && q.is_idle()
@@ -99,7 +99,7 @@ impl Space {
     }
 
     /// Somebody needs a queue. Its row tells so to the hour, so that few uses cost a write.
-    pub(crate) fn use_queue(&mut self, queue: Slot, now: Moment) {
+    pub(crate) fn use_queue(&mut self, queue: QueueId, now: Moment) {
         let q = &mut self.queues[queue];
         q.used_at = q.used_at.max(now);
         if q.used_at.since(q.noted_at) >= Span::from_us(FORGET_AGAIN_US) {
@@ -109,7 +109,7 @@ impl Space {
 
     /// A queue that holds nothing and that nobody has set is forgotten a day after its last use;
     /// otherwise every name that was ever pushed to would stay for ever.
-    pub(crate) fn forget_unused_queue(&mut self, queue: Slot, now: Moment) {
+    pub(crate) fn forget_unused_queue(&mut self, queue: QueueId, now: Moment) {
         let Some(q) = self.queues.get(queue) else { return };
         let Some(name) = q.name.clone() else { return };
         let unset = q.settings == QueueSettings::default() && q.paused_until.is_none();
@@ -128,7 +128,7 @@ impl Space {
     }
 
     /// Takes a queue out of the index; nothing points to it.
-    fn drop_queue(&mut self, queue: Slot, name: &QueueName) {
+    fn drop_queue(&mut self, queue: QueueId, name: &QueueName) {
         self.touched.remove(&queue);
         for worker in self.workers.values_mut() {
             worker.queues.remove(&queue);
@@ -152,7 +152,7 @@ impl Space {
         name: &QueueName,
         until: Option<Later>,
         now: Moment,
-    ) -> Slot {
+    ) -> QueueId {
         let queue = self.queue_for(name, now);
         let until = until.map_or(Moment::MAX, |later| later.moment(now));
         let until = self.queues[queue].paused_until.map_or(until, |old| old.max(until));
@@ -162,13 +162,13 @@ impl Space {
             if until < Moment::MAX {
                 self.queue_pauses.set(until, queue);
             }
-            self.drop_marks_of_queue(queue, now);
+            self.drop_reservations_of_queue(queue, now);
         }
         self.out.dirty_queues.insert(queue);
         queue
     }
 
-    pub(crate) fn resume_queue(&mut self, name: &QueueName) -> Result<Slot, Refusal> {
+    pub(crate) fn resume_queue(&mut self, name: &QueueName) -> Result<QueueId, Refusal> {
         let queue = self.queue_named(name)?;
         self.clear_pause(queue);
         self.out.dirty_queues.insert(queue);
@@ -176,7 +176,7 @@ impl Space {
         Ok(queue)
     }
 
-    fn clear_pause(&mut self, queue: Slot) {
+    fn clear_pause(&mut self, queue: QueueId) {
         if let Some(until) = self.queues[queue].paused_until.take() {
             self.queue_pauses.clear(until, queue);
         }

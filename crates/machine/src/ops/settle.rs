@@ -7,7 +7,7 @@ use crate::ending::End;
 use crate::ops::follow_ups::FollowUps;
 use crate::ops::push::PushedOne;
 use crate::rows::Archive;
-use crate::state::{LeaseState, PastSettle, Seq, Space};
+use crate::state::{LeaseState, LiveResourceId, PastSettle, Seq, Space};
 use crate::stored::{StoredLife, parse_lease_id};
 use tenure_core::bounds::SNOOZE_US_MIN;
 use tenure_core::job::{JobState, Outcome};
@@ -161,7 +161,7 @@ impl Space {
         &self,
         lease: &LeaseState,
         verdict: &tenure_core::lease::ResourceVerdict,
-    ) -> Option<u32> {
+    ) -> Option<LiveResourceId> {
         lease.resources.iter().map(|held| held.resource).find(|slot| {
             let r = &self.resources[*slot];
             r.id == verdict.id && self.pools[r.pool].name == verdict.pool
@@ -251,7 +251,7 @@ impl Space {
             }
             Ending::Released => End::Released,
         };
-        let became = self.end_lease(fence, end, now).flatten();
+        let became = self.end_lease(fence, end, now);
         let after = self.push(follow_ups.take_after(), next_seq, archive, now);
         debug_assert!(after.is_ok(), "what was checked is refused: {after:?}");
         let after = after.unwrap_or_default();

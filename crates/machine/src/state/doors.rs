@@ -5,22 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
-use super::{Slot, Which};
+use super::{BundleId, LaneId, LimitId, PoolId, QueueId, TurnId, Which};
 use tenure_core::time::Moment;
 
 /// What stands at a door.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Entry {
-    Bundle(Slot),
-    Lane(Slot),
-    Queue(Slot),
+    Bundle(BundleId),
+    Lane(LaneId),
+    Queue(QueueId),
 }
 
 /// Where the waiters of one need stand.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum DoorKey {
-    Limit(Slot),
-    Pool(Slot, Which),
+    Limit(LimitId),
+    Pool(PoolId, Which),
 }
 
 /// Entries of one group at a door, by arrival.
@@ -38,9 +38,9 @@ pub(crate) struct DoorLine {
     /// The queue as a whole, whose own limit this is.
     pub whole: bool,
     /// Lanes that reserve are first.
-    pub marked: BTreeSet<(u64, Entry)>,
-    pub order: BTreeSet<(i16, u64, u64, Slot)>,
-    pub groups: HashMap<Slot, DoorGroup>,
+    pub reserving: BTreeSet<(u64, Entry)>,
+    pub order: BTreeSet<(i16, u64, u64, TurnId)>,
+    pub groups: HashMap<TurnId, DoorGroup>,
     /// The entry that was opened and is not yet tried.
     pub out: Option<Entry>,
     /// Callers or jobs in it.
@@ -54,7 +54,7 @@ impl DoorLine {
         self.groups.get(&group)?.entries.first().map(|entry| entry.1)
     }
     pub(crate) fn is_empty(&self) -> bool {
-        !self.whole && self.marked.is_empty() && self.order.is_empty()
+        !self.whole && self.reserving.is_empty() && self.order.is_empty()
     }
 }
 
@@ -62,11 +62,11 @@ impl DoorLine {
 #[derive(Debug)]
 pub(crate) struct Door {
     pub key: DoorKey,
-    pub lines: BTreeMap<Slot, DoorLine>,
+    pub lines: BTreeMap<QueueId, DoorLine>,
     /// A pass that runs: how many queues it still looks at. The cursor is kept when it ends, so
     /// that the next pass goes on behind the queue that was opened last.
     pub pass: usize,
-    pub cursor: Option<Slot>,
+    pub cursor: Option<QueueId>,
     /// Set while the door is in `pending`.
     pub pending: bool,
     /// When its first lanes may fit by time alone.
@@ -79,10 +79,12 @@ pub(crate) struct Door {
     pub waiting: u64,
 }
 
-/// What a lane keeps for itself.
+/// A lane that reserves: from when all its needs were reserved for it until its head is granted, or another head or a
+/// changed setting ends it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Mark {
-    pub lane: Slot,
+pub(crate) struct Reservation {
+    pub lane: LaneId,
+    /// Arrival of the head for which it reserves.
     pub head: u64,
     pub since: Moment,
 }

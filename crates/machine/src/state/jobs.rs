@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{HeldNeed, Seq, Slot};
+use super::{HeldNeed, LaneId, QueueId, Seq, ShapeId};
 use tenure_core::job::{EndedJob, Outcome, Retry, Unique};
 use tenure_core::lease::Fence;
 use tenure_core::names::{Group, JobId};
@@ -14,7 +14,7 @@ use tenure_core::time::{Moment, Span};
 pub(crate) struct Shape {
     /// The encoded form: its identity, and what the job's row holds.
     pub bytes: Arc<[u8]>,
-    pub queue: Slot,
+    pub queue: QueueId,
     pub priority: i8,
     pub group: Option<Group>,
     pub held: Arc<[HeldNeed]>,
@@ -24,7 +24,7 @@ pub(crate) struct Shape {
     /// Jobs that have it; it goes with the last.
     pub jobs: u32,
     /// Its lane, once a job of it stood in line.
-    pub lane: Option<Slot>,
+    pub lane: Option<LaneId>,
 }
 
 /// Where a live job stands.
@@ -33,7 +33,7 @@ pub(crate) enum Stand {
     /// In `due`, until `run_at`.
     Scheduled,
     /// In this lane's line, by its arrival.
-    Waiting(Slot),
+    Waiting(LaneId),
     /// Held by this lease.
     Running(Fence),
 }
@@ -52,7 +52,7 @@ pub(crate) struct PastSettle {
 pub(crate) struct Job {
     pub seq: Seq,
     pub id: JobId,
-    pub shape: Slot,
+    pub shape: ShapeId,
     pub stand: Stand,
     /// Its place in the order; 0 until it first became ready.
     pub arrival: u64,

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{HeldNeed, Slot};
+use super::{BundleId, DoorId, HeldNeed, LaneId, QueueId, TurnId};
 use crate::line::Line;
 use tenure_core::names::Group;
 use tenure_core::time::Moment;
@@ -15,9 +15,9 @@ pub(crate) enum Place {
     /// In its queue's ready order, if it is not empty.
     Open,
     /// At this door.
-    Parked(Slot),
+    Parked(DoorId),
     /// In this door's list of what can never fit as the settings are.
-    Misfit(Slot),
+    Misfit(DoorId),
 }
 
 /// Since when a head stands parked; counts anew for each head.
@@ -34,18 +34,18 @@ pub(crate) struct HeadWait {
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub key: LaneKey,
-    pub bundle: Slot,
+    pub bundle: BundleId,
     pub line: Line,
     pub place: Place,
     /// The door that opened it and waits for it to be tried.
-    pub out: Option<Slot>,
+    pub out: Option<DoorId>,
     /// Its key in the bundle's order, while it is in it.
     pub ordered: Option<u64>,
     /// Its key at the door, while it is parked.
     pub parked_key: u64,
     pub wait: HeadWait,
     /// It reserves.
-    pub marked: bool,
+    pub reserving: bool,
     /// Shapes that point here; the lane goes when there is none and it is empty.
     pub shapes: u32,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Lane {
 /// What makes a lane.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct LaneKey {
-    pub queue: Slot,
+    pub queue: QueueId,
     pub priority: i8,
     pub group: Option<Group>,
     pub needs: Arc<[HeldNeed]>,
@@ -64,20 +64,20 @@ pub(crate) struct LaneKey {
 /// Lanes of one queue, priority and group with the same plain needs: they park as one.
 #[derive(Debug)]
 pub(crate) struct Bundle {
-    pub queue: Slot,
-    pub group: Slot,
+    pub queue: QueueId,
+    pub group: TurnId,
     pub plain: Arc<[HeldNeed]>,
     pub suspect: bool,
     /// Non-empty open lanes, by the arrival of their heads.
-    pub open: BTreeSet<(u64, Slot)>,
+    pub open: BTreeSet<(u64, LaneId)>,
     /// Jobs in its open lanes.
     pub waiting: u64,
     pub place: Place,
-    pub out: Option<Slot>,
+    pub out: Option<DoorId>,
     pub ordered: Option<u64>,
     pub parked_key: u64,
     pub wait: HeadWait,
     /// Its lanes that are out for a door.
-    pub outs: BTreeSet<Slot>,
+    pub outs: BTreeSet<LaneId>,
     pub lanes: u32,
 }

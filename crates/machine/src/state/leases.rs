@@ -1,7 +1,7 @@
 //! Live leases, what each holds, and what is remembered of those that ended. They never outlive
 //! `until`.
 
-use super::{Seq, Slot};
+use super::{LimitId, LiveJobId, LiveResourceId, PoolId, Seq};
 use tenure_core::job::Outcome;
 use tenure_core::lease::Fence;
 use tenure_core::names::{RequestId, WorkerId};
@@ -10,14 +10,14 @@ use tenure_core::time::{Moment, Span};
 /// A resource that a lease holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct HeldRes {
-    pub pool: Slot,
-    pub resource: Slot,
+    pub pool: PoolId,
+    pub resource: LiveResourceId,
 }
 
 /// Permits and tokens that a lease holds of a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HeldLimit {
-    pub limit: Slot,
+    pub limit: LimitId,
     pub weight: u32,
     /// Tokens booked, 0 if there was no rate.
     pub cost: u32,
@@ -28,7 +28,7 @@ pub(crate) struct HeldLimit {
 pub(crate) struct LeaseState {
     pub fence: Fence,
     /// The job's slot; `None` if needs alone are held.
-    pub job: Option<Slot>,
+    pub job: Option<LiveJobId>,
     /// The job's row number; 0 without a job.
     pub seq: Seq,
     pub holder: Option<WorkerId>,

@@ -2,11 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Slot;
+use super::{DoorId, LaneId};
 use tenure_core::lease::Fence;
 use tenure_core::names::LimitName;
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Moment;
+
+/// What a limit keeps for a lane: from when the lane reserves until it is granted or ceases to reserve.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LimitReservation {
+    pub lane: LaneId,
+    /// Permits.
+    pub weight: u32,
+    /// Tokens of the rate.
+    pub cost: u32,
+}
 
 /// A limit: its state, which outlives its setting.
 #[derive(Debug)]
@@ -29,8 +39,9 @@ pub(crate) struct Limit {
     pub tat: Moment,
     /// `Some(Moment::MAX)`: until it is resumed.
     pub paused_until: Option<Moment>,
-    pub door: Option<Slot>,
-    pub mark: Option<(Slot, u32, u32)>,
+    pub door: Option<DoorId>,
+    /// What is kept here for the one lane that reserves.
+    pub reservation: Option<LimitReservation>,
     /// The setting that holds, and the generation of settings it was read at.
     pub cached: Option<(u64, Option<LimitSettings>)>,
     /// Its timer in `limit_timers`.
@@ -46,6 +57,6 @@ impl Limit {
             || self.in_use > 0
             || !self.resting.is_empty()
             || self.door.is_some()
-            || self.mark.is_some()
+            || self.reservation.is_some()
     }
 }

@@ -15,22 +15,35 @@ mod queues;
 mod space;
 mod waiting;
 
-pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Mark};
+use crate::slots::Id;
+
+pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Reservation};
 pub(crate) use jobs::{Job, KeyHolder, PastSettle, Shape, Stand};
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, PastRequest, Stub};
-pub(crate) use limits::Limit;
+pub(crate) use limits::{Limit, LimitReservation};
 pub(crate) use needs::{HeldNeed, Which};
-pub(crate) use pools::{Pool, Resource};
+pub(crate) use pools::{Pool, PoolReservation, Resource};
 pub(crate) use queues::{GroupTurn, Queue};
 pub(crate) use space::{Out, Space};
 pub(crate) use waiting::{Asker, Caller, Holding, KeptPlace, Taker, WorkerState};
 
-/// A slot number: of a job, a lane, a limit. Which table it points into is said by the name.
-pub(crate) type Slot = u32;
+pub(crate) type QueueId = Id<Queue>;
+pub(crate) type TurnId = Id<GroupTurn>;
+pub(crate) type BundleId = Id<Bundle>;
+pub(crate) type LaneId = Id<Lane>;
+pub(crate) type DoorId = Id<Door>;
+pub(crate) type LimitId = Id<Limit>;
+pub(crate) type PoolId = Id<Pool>;
+pub(crate) type ShapeId = Id<Shape>;
+pub(crate) type CallerId = Id<Caller>;
+/// A job that has not ended. (`JobId` is the id that users see, and outlives it.)
+pub(crate) type LiveJobId = Id<Job>;
+/// A resource of a pool that is there. (`ResourceId` is the id that users see, unique in its pool.)
+pub(crate) type LiveResourceId = Id<Resource>;
 /// Row number of a job: grows with every push, never used again.
 pub type Seq = u64;
 /// Who waits: chosen by the engine, growing.
 pub type TakerId = u64;
 /// The queue of callers who wait for needs alone. It has no name, so no job can be in it.
-pub(crate) const CALLERS: Slot = 0;
+pub(crate) const CALLERS: QueueId = Id::new(0);

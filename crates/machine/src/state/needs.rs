@@ -1,13 +1,13 @@
 //! Needs as the state sees them: names are slots. What a need takes is never counted here.
 
-use super::Slot;
+use super::{LimitId, PoolId};
 use tenure_core::names::{ResourceId, Tag};
 
 /// A need as the state sees it: names are slots, and a lane's needs are in the one fixed order.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum HeldNeed {
-    Limit { limit: Slot, weight: u32, cost: u32, keyed: bool },
-    Pool { pool: Slot, which: Which, prefer: Option<ResourceId>, count: u32 },
+    Limit { limit: LimitId, weight: u32, cost: u32, keyed: bool },
+    Pool { pool: PoolId, which: Which, prefer: Option<ResourceId>, count: u32 },
 }
 
 impl HeldNeed {

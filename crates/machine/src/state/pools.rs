@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Slot, Which};
+use super::{DoorId, LaneId, LiveResourceId, PoolId, Which};
 use tenure_core::lease::Fence;
 use tenure_core::names::{PoolName, ResourceId, Tag};
 use tenure_core::settings::{PoolSettings, ResourceState};
@@ -12,7 +12,7 @@ use tenure_core::time::{Moment, Span};
 /// One thing of a pool.
 #[derive(Debug)]
 pub(crate) struct Resource {
-    pub pool: Slot,
+    pub pool: PoolId,
     pub id: ResourceId,
     pub tags: Vec<Tag>,
     pub slots: u32,
@@ -33,10 +33,21 @@ pub(crate) struct Resource {
     pub retiring: bool,
     pub generation: u64,
     /// Kept for this lane, which reserves.
-    pub kept_for: Option<Slot>,
+    pub kept_for: Option<LaneId>,
     /// Its key in the sets of what is free, while it is in them.
     pub free: Option<u64>,
     pub timer: Option<Moment>,
+}
+
+/// What a pool keeps for a lane: from when the lane reserves until it is granted or ceases to reserve.
+#[derive(Debug)]
+pub(crate) struct PoolReservation {
+    pub lane: LaneId,
+    pub which: Which,
+    /// How many resources the lane needs.
+    pub count: u32,
+    /// Those that are kept so far, at most `count`: nobody else is granted them.
+    pub kept: Vec<LiveResourceId>,
 }
 
 /// A named set of resources.
@@ -46,15 +57,15 @@ pub(crate) struct Pool {
     /// `None`: it is not there, but jobs need it.
     pub settings: Option<PoolSettings>,
     pub uses: u32,
-    pub resources: BTreeMap<ResourceId, Slot>,
+    pub resources: BTreeMap<ResourceId, LiveResourceId>,
     /// Resources that may be handed out: by last use.
-    pub free: BTreeSet<(u64, Slot)>,
-    pub free_by_tag: BTreeMap<Tag, BTreeSet<(u64, Slot)>>,
+    pub free: BTreeSet<(u64, LiveResourceId)>,
+    pub free_by_tag: BTreeMap<Tag, BTreeSet<(u64, LiveResourceId)>>,
     /// Resources that have each tag.
     pub tagged: BTreeMap<Tag, u64>,
-    pub doors: BTreeMap<Which, Slot>,
-    /// The lane that reserves, how many of which, and what is kept for it.
-    pub mark: Option<(Slot, Which, u32, Vec<Slot>)>,
+    pub doors: BTreeMap<Which, DoorId>,
+    /// What is kept here for the one lane that reserves.
+    pub reservation: Option<PoolReservation>,
     /// The last finished sync.
     pub version: u64,
     pub generation: u64,

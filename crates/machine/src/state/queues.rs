@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::{HeldNeed, Place, Slot, TakerId};
+use super::{BundleId, DoorId, HeldNeed, LimitId, Place, QueueId, TakerId, TurnId};
 use tenure_core::bounds::FORGET_US;
 use tenure_core::names::{Group, QueueName};
 use tenure_core::settings::QueueSettings;
@@ -15,16 +15,16 @@ use tenure_core::time::{Moment, Span};
 /// Who shares the turns of a queue and a priority.
 #[derive(Debug)]
 pub(crate) struct GroupTurn {
-    pub queue: Slot,
+    pub queue: QueueId,
     pub priority: i8,
     pub name: Option<Group>,
     /// Virtual time; see SEMANTICS 2.
     pub own: u64,
-    pub open: BTreeSet<(u64, Slot)>,
+    pub open: BTreeSet<(u64, BundleId)>,
     /// Its key in the priority's order, while it is in it.
     pub ordered: Option<(u64, u64)>,
     /// Suspects have bundles of their own: who may have none must not try their bundle.
-    pub bundles: HashMap<(Arc<[HeldNeed]>, bool), Slot>,
+    pub bundles: HashMap<(Arc<[HeldNeed]>, bool), BundleId>,
 }
 
 /// One priority of a queue.
@@ -36,11 +36,11 @@ pub(crate) struct PriorityTurns {
     pub top: u64,
     /// Jobs in its lanes, wherever these stand.
     pub waiting: u64,
-    pub groups: BTreeMap<Option<Group>, Slot>,
+    pub groups: BTreeMap<Option<Group>, TurnId>,
     /// Groups with an open lane: virtual time, arrival of the head, group.
-    pub open: BTreeSet<(u64, u64, Slot)>,
+    pub open: BTreeSet<(u64, u64, TurnId)>,
     /// Groups without a lane, by virtual time: forgotten once it is not above `v`.
-    pub idle: BTreeSet<(u64, Slot)>,
+    pub idle: BTreeSet<(u64, TurnId)>,
     /// A group with a name was here: the times have rows.
     pub grouped: bool,
 }
@@ -80,10 +80,10 @@ pub(crate) struct Queue {
     /// When it was last asked for.
     pub asked_at: Option<Moment>,
     /// The limit `queue:NAME`, if such a name can be.
-    pub limit: Option<Slot>,
+    pub limit: Option<LimitId>,
     /// `Parked`: its own limit is taken; it stands at that door as a whole.
     pub place: Place,
-    pub out: Option<Slot>,
+    pub out: Option<DoorId>,
     /// It was deleted, and only finished jobs or who waits for it keep it here.
     pub hidden: bool,
     /// When it was first used.
@@ -98,7 +98,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// A queue without settings, jobs or takers; the queue of callers has no name and is hidden.
-    pub(crate) fn new(name: Option<QueueName>, limit: Option<Slot>, since: Moment) -> Self {
+    pub(crate) fn new(name: Option<QueueName>, limit: Option<LimitId>, since: Moment) -> Self {
         Queue {
             hidden: name.is_none(),
             name,

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{HeldNeed, Slot, TakerId};
+use super::{HeldNeed, LaneId, QueueId, TakerId};
 use tenure_core::names::{RequestId, WorkerId};
 use tenure_core::time::{Moment, Span};
 
 /// A waiting lease call for jobs.
 #[derive(Clone, Debug)]
 pub(crate) struct Taker {
-    pub queues: Vec<Slot>,
+    pub queues: Vec<QueueId>,
     pub max: usize,
     pub asker: Asker,
     pub until: Moment,
@@ -31,7 +31,7 @@ pub(crate) struct Asker {
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub taker: TakerId,
-    pub lane: Slot,
+    pub lane: LaneId,
     pub arrival: u64,
     pub asker: Asker,
     /// The id that its place is kept under.
@@ -63,7 +63,7 @@ pub(crate) struct WorkerState {
     pub host: Option<String>,
     pub pid: Option<u32>,
     pub version: Option<String>,
-    pub queues: BTreeMap<Slot, Moment>,
+    pub queues: BTreeMap<QueueId, Moment>,
     pub seen_at: Moment,
     /// Lease calls that wait now.
     pub waiting: u32,

@@ -122,7 +122,7 @@ impl World {
                     && !key.suspect
                     && other == limit
                     // A lane that reserves is kept what it needs; what is beyond is free for all.
-                    && !lane.marked
+                    && !lane.reserving
                     && !reserved_until_now(key)
                     // What can never fit stands aside.
                     && !matches!(lane.place, Place::Misfit(_))

@@ -1,23 +1,30 @@
-//! Reservation: a lane whose head stood parked past the namespace's patience keeps what frees.
+//! Reservations: a lane whose head stood parked past the namespace's patience keeps what frees.
 //!
-//! It marks all its needs in one step, or none, and at most one lane marks a limit or a pool. A mark
-//! keeps exactly the lane's own demand; what is beyond is free for all. This is what ends the
-//! starvation of a heavy head among light ones, and of a head with many needs.
+//! A lane reserves all its needs in one step, or none, and a limit or a pool is reserved for at most one lane. A
+//! reservation keeps exactly the lane's own demand; what is beyond is free for all. This ends the starvation of a heavy
+//! head among light ones, and of a head with many needs. (SEMANTICS and the Lua call it a mark.)
 
 use super::facts::Fact;
 use super::limits::rate_fits_at;
-use super::state::{CALLERS, DoorKey, Entry, HeldNeed, Mark, Place, Slot, Space, Which};
+use super::state::{
+    CALLERS, DoorId, DoorKey, Entry, HeldNeed, LaneId, LimitId, LimitReservation, LiveResourceId,
+    Place, PoolReservation, QueueId, Reservation, Space, Which,
+};
 use tenure_core::bounds::{ASKED_US, MARKS_MAX, RESERVE_RETRY_US};
 use tenure_core::settings::ResourceState;
 use tenure_core::time::{Moment, Span};
 
 impl Space {
     /// Tries those who waited longest, at most 8; the others at the next tick.
-    pub(crate) fn tick_marks(&mut self, now: Moment) {
-        let fallen: Vec<Slot> =
-            self.marks.keys().copied().filter(|lane| !self.may_reserve(*lane, now)).collect();
+    pub(crate) fn tick_reservations(&mut self, now: Moment) {
+        let fallen: Vec<LaneId> = self
+            .reservations
+            .keys()
+            .copied()
+            .filter(|lane| !self.may_reserve(*lane, now))
+            .collect();
         for lane in fallen {
-            self.drop_mark(lane, now);
+            self.drop_reservation(lane, now);
         }
         for _ in 0..MARKS_MAX {
             let Some((try_at, entry)) = self.impatient.first().copied() else { return };
@@ -26,19 +33,19 @@ impl Space {
             }
             self.wait_on(entry, now.plus(Span::from_us(RESERVE_RETRY_US)));
             if let Some(lane) = self.entry_lane(entry)
-                && !self.lanes[lane].marked
+                && !self.lanes[lane].reserving
                 && self.may_reserve(lane, now)
-                && self.none_is_marked(lane)
+                && self.none_is_reserved(lane)
             {
-                self.mark(lane, now);
+                self.reserve(lane, now);
             }
         }
     }
 
     /// The moment at which the list is looked at again. With many in it, ten times a second.
-    pub(crate) fn marks_due(&self) -> Option<Moment> {
+    pub(crate) fn reservations_due(&self) -> Option<Moment> {
         let first = self.impatient.first().map(|first| first.0);
-        let check = (!self.marks.is_empty()).then(|| self.last.plus(Span::from_s(1)));
+        let check = (!self.reservations.is_empty()).then(|| self.last.plus(Span::from_s(1)));
         match (first, check) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -46,7 +53,7 @@ impl Space {
     }
 
     /// No need is closed by time, banned, unknown or never fits, and the queue's workers ask.
-    fn may_reserve(&self, lane: Slot, now: Moment) -> bool {
+    fn may_reserve(&self, lane: LaneId, now: Moment) -> bool {
         let l = &self.lanes[lane];
         let q = &self.queues[l.key.queue];
         let asked = q.asked_at.is_some_and(|at| at.plus(Span::from_us(ASKED_US)) >= now);
@@ -73,7 +80,7 @@ impl Space {
                 if p.settings.is_none() {
                     return false;
                 }
-                let usable = |slot: &Slot| {
+                let usable = |slot: &LiveResourceId| {
                     let r = &self.resources[*slot];
                     r.state == ResourceState::Available && !r.retiring && r.paced_until <= now
                 };
@@ -89,65 +96,67 @@ impl Space {
         })
     }
 
-    fn none_is_marked(&self, lane: Slot) -> bool {
+    fn none_is_reserved(&self, lane: LaneId) -> bool {
         self.lanes[lane].key.needs.iter().all(|need| match need {
-            HeldNeed::Limit { limit, .. } => self.limits[*limit].mark.is_none(),
-            HeldNeed::Pool { pool, .. } => self.pools[*pool].mark.is_none(),
+            HeldNeed::Limit { limit, .. } => self.limits[*limit].reservation.is_none(),
+            HeldNeed::Pool { pool, .. } => self.pools[*pool].reservation.is_none(),
         })
     }
 
-    fn mark(&mut self, lane: Slot, now: Moment) {
+    fn reserve(&mut self, lane: LaneId, now: Moment) {
         let Some((head, slot)) = self.head(lane) else { return };
         // A lane that parked with its bundle stands for itself from now on.
         let bundle = self.lanes[lane].bundle;
         if self.lanes[lane].place == Place::Open {
             let Place::Parked(door) = self.bundles[bundle].place else { return };
             let key = self.doors[door].key.clone();
-            self.lanes[lane].marked = true;
+            self.lanes[lane].reserving = true;
             self.park(Entry::Lane(lane), key, now);
             self.bundle_changed(bundle, now);
         } else {
-            self.move_marked(lane, |space| space.lanes[lane].marked = true);
+            self.move_reserving(lane, |space| space.lanes[lane].reserving = true);
         }
         self.own_bundle(lane);
-        self.marks.insert(lane, Mark { lane, head, since: now });
+        self.reservations.insert(lane, Reservation { lane, head, since: now });
         let needs = self.lanes[lane].key.needs.clone();
         for need in needs.iter() {
             match need {
                 HeldNeed::Limit { limit, weight, cost, .. } => {
-                    self.limits[*limit].mark = Some((lane, *weight, *cost));
+                    let (weight, cost) = (*weight, *cost);
+                    let reservation = LimitReservation { lane, weight, cost };
+                    self.limits[*limit].reservation = Some(reservation);
                 }
                 HeldNeed::Pool { pool, which, count, .. } => {
-                    self.pools[*pool].mark = Some((lane, which.clone(), *count, Vec::new()));
+                    let (which, count, kept) = (which.clone(), *count, Vec::new());
+                    let reservation = PoolReservation { lane, which, count, kept };
+                    self.pools[*pool].reservation = Some(reservation);
                     self.keep_free(*pool, now);
                 }
             }
         }
         self.need_doors_due(&needs);
-        let job = match self.lanes[lane].key.queue {
-            CALLERS => None,
-            _ => Some(self.jobs[slot].id.clone()),
-        };
+        let is_job = self.lanes[lane].key.queue != CALLERS;
+        let job = is_job.then(|| self.jobs[slot.job()].id.clone());
         self.out.facts.push(Fact::Reserved { job });
     }
 
-    /// A mark falls: what was kept is free for all, so its doors are due.
-    pub(crate) fn drop_mark(&mut self, lane: Slot, now: Moment) {
-        if self.marks.remove(&lane).is_none() {
+    /// Ends a reservation: what was kept is free for all, so its doors are due.
+    pub(crate) fn drop_reservation(&mut self, lane: LaneId, now: Moment) {
+        if self.reservations.remove(&lane).is_none() {
             return;
         }
         let needs = self.lanes[lane].key.needs.clone();
         for need in needs.iter() {
             match need {
-                HeldNeed::Limit { limit, .. } => self.limits[*limit].mark = None,
+                HeldNeed::Limit { limit, .. } => self.limits[*limit].reservation = None,
                 HeldNeed::Pool { pool, .. } => {
-                    if let Some((_, _, _, kept)) = self.pools[*pool].mark.take() {
-                        self.unkeep(kept, now);
+                    if let Some(reservation) = self.pools[*pool].reservation.take() {
+                        self.unkeep(reservation.kept, now);
                     }
                 }
             }
         }
-        self.move_marked(lane, |space| space.lanes[lane].marked = false);
+        self.move_reserving(lane, |space| space.lanes[lane].reserving = false);
         self.shared_bundle(lane, now);
         self.need_doors_due(&needs);
         self.out.facts.push(Fact::ReservationFell);
@@ -158,7 +167,7 @@ impl Space {
             match need {
                 HeldNeed::Limit { limit, .. } => self.limit_due(*limit),
                 HeldNeed::Pool { pool, .. } => {
-                    let doors: Vec<Slot> = self.pools[*pool].doors.values().copied().collect();
+                    let doors: Vec<DoorId> = self.pools[*pool].doors.values().copied().collect();
                     for door in doors {
                         self.door_due(door);
                     }
@@ -167,30 +176,30 @@ impl Space {
         }
     }
 
-    /// A changed setting may end the condition of a mark.
-    pub(crate) fn recheck_marks_of(&mut self, limit: Slot, now: Moment) {
-        if let Some((lane, _, _)) = self.limits[limit].mark
+    /// A changed setting may end the condition of a reservation.
+    pub(crate) fn recheck_reservations_of(&mut self, limit: LimitId, now: Moment) {
+        if let Some(LimitReservation { lane, .. }) = self.limits[limit].reservation
             && !self.may_reserve(lane, now)
         {
-            self.drop_mark(lane, now);
+            self.drop_reservation(lane, now);
         }
     }
 
     /// A paused queue reserves nothing.
-    pub(crate) fn drop_marks_of_queue(&mut self, queue: Slot, now: Moment) {
-        let lanes: Vec<Slot> = self
-            .marks
+    pub(crate) fn drop_reservations_of_queue(&mut self, queue: QueueId, now: Moment) {
+        let lanes: Vec<LaneId> = self
+            .reservations
             .keys()
             .copied()
             .filter(|lane| self.lanes[*lane].key.queue == queue)
             .collect();
         for lane in lanes {
-            self.drop_mark(lane, now);
+            self.drop_reservation(lane, now);
         }
     }
 
     /// Whether a need fits now for a lane.
-    pub(crate) fn need_fit(&self, need: &HeldNeed, lane: Slot, now: Moment) -> super::doors::Fit {
+    pub(crate) fn need_fit(&self, need: &HeldNeed, lane: LaneId, now: Moment) -> super::doors::Fit {
         match need {
             HeldNeed::Limit { limit, weight, cost, .. } => {
                 self.limit_fit(*limit, *weight, *cost, Some(lane), now)
@@ -202,7 +211,7 @@ impl Space {
     }
 
     /// The door that a need's waiters stand at, for who must look at it.
-    pub(crate) fn door_of(&self, need: &HeldNeed) -> Option<Slot> {
+    pub(crate) fn door_of(&self, need: &HeldNeed) -> Option<DoorId> {
         self.find_door(&Space::door_key(need) as &DoorKey)
     }
 }
