@@ -1,7 +1,6 @@
 //! The one place that opens an engine: from the address of TENURE_URL and the token of TENURE_TOKEN.
 //!
-//! All commands speak to what is opened here, and none knows what it is. A call whose outcome is
-//! unknown is repeated here, with the same ids, and nowhere else.
+//! All commands speak to what is opened here, through the library's [`Client`], and none knows what it is.
 
 pub mod on_redis;
 
@@ -9,32 +8,27 @@ use std::sync::{Arc, OnceLock};
 
 use tenure::Client;
 use tenure::remote::{Remote, RemoteError};
-use tenure::repeat::Repeat;
 use tenure::url::StoreUrl;
 use tenure_core::names::Namespace;
-use tenure_core::requests::Operation;
 use tenure_core::secret::Secret;
-use tenure_engine::{CallError, Engine, EngineExt};
+use tenure_engine::Engine;
 use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
 
 use crate::exit::{BUG, DISK, Failure, NOT_STARTED, UNAVAILABLE};
 
-/// An engine and the namespace that this command speaks of.
-#[derive(Clone)]
-pub struct Store {
-    /// As it is: for who repeats by himself.
-    engine: Arc<dyn Engine>,
-    repeat: Repeat,
-    namespace: Namespace,
-    /// A store of this process, to be closed at the end.
+/// What an address names, opened, with what is to be closed at the end.
+pub struct Opened {
+    /// The calls on it, in the namespace that this command speaks of.
+    pub client: Client,
+    /// A store within this process.
     embedded: Option<Arc<Embedded>>,
     /// A Redis, in which nobody is to be left waiting.
     redis: Option<Arc<on_redis::Named>>,
-    /// Why that store stopped, if it had to.
+    /// Why the store within this process stopped, if it had to.
     fatal: Arc<OnceLock<Failure>>,
 }
 
-impl Store {
+impl Opened {
     /// Opens what an address names, inside of a runtime. No call is made before the first is asked
     /// for. `accept_loss` is for a damaged folder.
     pub fn open(url: &str, namespace: Namespace, accept_loss: bool) -> Result<Self, Failure> {
@@ -53,15 +47,15 @@ impl Store {
                         RemoteError::Token => Failure::usage(format!("TENURE_TOKEN: {error}")),
                         error => Failure::new(UNAVAILABLE, error.to_string()),
                     })?;
-                Ok(Store::of(Arc::new(remote), namespace))
+                Ok(Opened::of(Arc::new(remote), namespace))
             }
-            StoreUrl::Memory => Store::embedded(Location::Memory, namespace, false),
+            StoreUrl::Memory => Opened::embedded(Location::Memory, namespace, false),
             StoreUrl::File(folder) => {
-                Store::embedded(Location::Folder(folder), namespace, accept_loss)
+                Opened::embedded(Location::Folder(folder), namespace, accept_loss)
             }
             StoreUrl::Redis(redis) => {
                 let redis = Arc::new(on_redis::Named::open(&redis)?);
-                Ok(Store { redis: Some(redis.clone()), ..Store::of(redis, namespace) })
+                Ok(Opened { redis: Some(redis.clone()), ..Opened::of(redis, namespace) })
             }
         }
     }
@@ -82,8 +76,13 @@ impl Store {
             let _ = told.set(Failure::new(code, why.to_string()));
         });
         let embedded = Arc::new(Embedded::open(options).map_err(|error| not_opened(&error))?);
-        let store = Store::of(embedded.clone(), namespace);
-        Ok(Store { embedded: Some(embedded), fatal, ..store })
+        let opened = Opened::of(embedded.clone(), namespace);
+        Ok(Opened { embedded: Some(embedded), fatal, ..opened })
+    }
+
+    fn of(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
+        let client = Client::new(engine, namespace);
+        Opened { client, embedded: None, redis: None, fatal: Arc::default() }
     }
 
     /// Lets go of what was opened, and answers why the store stopped, if it had to. Blocks until
@@ -96,38 +95,6 @@ impl Store {
             embedded.close();
         }
         self.fatal.get().cloned()
-    }
-
-    fn of(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
-        Store {
-            repeat: Repeat::new(engine.clone()),
-            engine,
-            namespace,
-            embedded: None,
-            redis: None,
-            fatal: Arc::default(),
-        }
-    }
-
-    /// A store on any engine.
-    #[cfg(test)]
-    pub fn on(engine: Arc<dyn Engine>) -> Self {
-        Store::of(engine, Namespace::main())
-    }
-
-    /// The engine itself, which repeats nothing: the keeper of leases repeats by himself.
-    pub fn engine(&self) -> Arc<dyn Engine> {
-        self.engine.clone()
-    }
-
-    /// The calls of the library on it.
-    pub fn client(&self) -> Client {
-        Client::new(self.engine(), self.namespace.clone())
-    }
-
-    /// Answers one request; an unknown outcome is asked for again.
-    pub async fn run<O: Operation>(&self, request: O) -> Result<O::Reply, CallError> {
-        self.repeat.run(&self.namespace, request).await
     }
 }
 

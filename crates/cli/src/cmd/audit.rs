@@ -1,15 +1,15 @@
 //! `tenure audit`: does what is cached agree with what is held?
 
+use tenure::Client;
 use tenure_core::requests::RunAudit;
 
 use crate::args::AuditArgs;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
-use crate::store::Store;
 
 /// Runs the check; a fault is exit 1.
-pub async fn run(store: &Store, out: Output, args: AuditArgs) -> Result<(), Failure> {
-    let audit = store.run(RunAudit { deep: args.deep }).await?;
+pub async fn run(client: &Client, out: Output, args: AuditArgs) -> Result<(), Failure> {
+    let audit = client.run(RunAudit { deep: args.deep }).await?;
     out.answer(&audit, |audit| {
         let mut text = String::new();
         for fault in &audit.faults {

@@ -2,6 +2,7 @@
 //!
 //! A refused id does not stop the others: it is told on stderr, and the exit code is 1 at the end.
 
+use tenure::Client;
 use tenure_core::bounds::ITEMS_MAX;
 use tenure_core::job::JobView;
 use tenure_core::names::JobRef;
@@ -12,33 +13,32 @@ use tenure_core::requests::{
 use crate::args::jobs::{ManyArgs, RunNowArgs};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::store::Store;
 
 /// Calls jobs off.
-pub async fn cancel(store: &Store, out: Output, args: ManyArgs) -> Result<(), Failure> {
+pub async fn cancel(client: &Client, out: Output, args: ManyArgs) -> Result<(), Failure> {
     if !args.ids.is_empty() {
-        return each(store, out, args.ids, |job| CancelJob { job }).await;
+        return each(client, out, args.ids, |job| CancelJob { job }).await;
     }
     let make = |filter, max| CancelJobs { filter, max };
-    matching(store, out, args, "cancel", "cancelled", make).await
+    matching(client, out, args, "cancel", "cancelled", make).await
 }
 
 /// Makes finished jobs ready again.
-pub async fn retry(store: &Store, out: Output, args: ManyArgs) -> Result<(), Failure> {
+pub async fn retry(client: &Client, out: Output, args: ManyArgs) -> Result<(), Failure> {
     if !args.ids.is_empty() {
-        return each(store, out, args.ids, |job| RetryJob { job, finished_at: None }).await;
+        return each(client, out, args.ids, |job| RetryJob { job, finished_at: None }).await;
     }
     let make = |filter, max| RetryJobs { filter, max };
-    matching(store, out, args, "retry", "made ready again", make).await
+    matching(client, out, args, "retry", "made ready again", make).await
 }
 
 /// Makes scheduled jobs ready.
-pub async fn run_now(store: &Store, out: Output, args: RunNowArgs) -> Result<(), Failure> {
-    each(store, out, args.ids, |job| RunJobNow { job }).await
+pub async fn run_now(client: &Client, out: Output, args: RunNowArgs) -> Result<(), Failure> {
+    each(client, out, args.ids, |job| RunJobNow { job }).await
 }
 
 async fn each<O>(
-    store: &Store,
+    client: &Client,
     out: Output,
     ids: Vec<JobRef>,
     make: impl Fn(JobRef) -> O,
@@ -50,7 +50,7 @@ where
     let mut done: Vec<JobView> = Vec::new();
     let mut worst: Option<Failure> = None;
     for id in ids {
-        match store.run(make(id.clone())).await {
+        match client.run(make(id.clone())).await {
             Ok(job) => done.push(*job),
             Err(error) => {
                 let failure = Failure::from(error);
@@ -90,7 +90,7 @@ fn show(out: Output, done: &[JobView], one: bool) -> Result<(), Failure> {
 }
 
 async fn matching<O>(
-    store: &Store,
+    client: &Client,
     out: Output,
     args: ManyArgs,
     verb: &str,
@@ -111,7 +111,7 @@ where
     // engine can keep this going for ever.
     while sum.more && left > 0 {
         let max = usize::try_from(left).unwrap_or(ITEMS_MAX).min(ITEMS_MAX);
-        let step = store.run(make(filter.clone(), max)).await?;
+        let step = client.run(make(filter.clone(), max)).await?;
         sum = DoneMany { done: sum.done + step.done, more: step.more };
         left = left.saturating_sub(step.done);
         if step.done == 0 {

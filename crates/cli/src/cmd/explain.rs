@@ -1,5 +1,6 @@
 //! `tenure explain`: exactly what a job waits for.
 
+use tenure::Client;
 use tenure_core::lease::{Explained, Reason};
 use tenure_core::requests::ExplainJob;
 use tenure_core::time::Moment;
@@ -8,11 +9,10 @@ use crate::args::jobs::JobArg;
 use crate::exit::Failure;
 use crate::output::table::when;
 use crate::output::{Output, printable};
-use crate::store::Store;
 
 /// Says it.
-pub async fn run(store: &Store, out: Output, args: JobArg) -> Result<(), Failure> {
-    let explained = store.run(ExplainJob { job: args.job }).await?;
+pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failure> {
+    let explained = client.run(ExplainJob { job: args.job }).await?;
     out.answer(&explained, |explained| people(explained, super::now()))
 }
 

@@ -1,5 +1,6 @@
 //! `tenure job`: one job, whole.
 
+use tenure::Client;
 use tenure_core::job::JobView;
 use tenure_core::requests::GetJob;
 
@@ -8,11 +9,10 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::table::second;
-use crate::store::Store;
 
 /// Shows it.
-pub async fn run(store: &Store, out: Output, args: JobArg) -> Result<(), Failure> {
-    let job = store.run(GetJob { job: args.job }).await?;
+pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failure> {
+    let job = client.run(GetJob { job: args.job }).await?;
     out.answer(&*job, people)
 }
 

@@ -1,5 +1,6 @@
 //! `tenure jobs`: lists jobs, newest first.
 
+use tenure::Client;
 use tenure_core::job::{JobState, JobView};
 use tenure_core::requests::ListJobs;
 use tenure_core::time::Moment;
@@ -8,13 +9,12 @@ use crate::args::jobs::JobsArgs;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::table::{Table, when};
-use crate::store::Store;
 
 /// Lists those that match.
-pub async fn run(store: &Store, out: Output, args: JobsArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: JobsArgs) -> Result<(), Failure> {
     let request =
         ListJobs { filter: args.filter.filter(), page: args.page.page(), full: args.full };
-    let listed = store.run(request).await?;
+    let listed = client.run(request).await?;
     out.answer(&listed, |listed| people(&listed.items, super::now()))?;
     super::tell_more(out, listed.next.as_deref(), listed.partial);
     Ok(())

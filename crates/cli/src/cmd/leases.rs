@@ -1,5 +1,6 @@
 //! `tenure leases`: live leases, and taking one back by force.
 
+use tenure::Client;
 use tenure_core::lease::LeaseSummary;
 use tenure_core::requests::{ForceLease, ListLeases};
 
@@ -7,12 +8,11 @@ use crate::args::leases::{LeasesAction, LeasesArgs};
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::table::{Table, or_dash, when};
-use crate::store::Store;
 
 /// Lists them, or takes one back.
-pub async fn run(store: &Store, out: Output, args: LeasesArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: LeasesArgs) -> Result<(), Failure> {
     if let Some(LeasesAction::Force { lease }) = args.action {
-        store.run(ForceLease { lease: lease.clone() }).await?;
+        client.run(ForceLease { lease: lease.clone() }).await?;
         return out.done(&format!("{lease} was taken back"));
     }
     let request = ListLeases {
@@ -22,7 +22,7 @@ pub async fn run(store: &Store, out: Output, args: LeasesArgs) -> Result<(), Fai
         worker: args.worker,
         page: args.page.page(),
     };
-    let listed = store.run(request).await?;
+    let listed = client.run(request).await?;
     out.answer(&listed, |listed| people(&listed.items))?;
     super::tell_more(out, listed.next.as_deref(), listed.partial);
     Ok(())

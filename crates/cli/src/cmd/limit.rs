@@ -1,5 +1,6 @@
 //! `tenure limit`: shows limits, who holds them and who waits; sets, pauses and observes them.
 
+use tenure::Client;
 use tenure_core::names::LimitName;
 use tenure_core::requests::{
     DeleteLimit, GetLimit, ListLimits, ObserveLimit, Patch, PatchLimit, PauseLimit, ResumeLimit,
@@ -13,18 +14,17 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::table::{Table, or_dash, rough, second, when};
-use crate::store::Store;
 
 /// Shows, or does what is said.
-pub async fn run(store: &Store, out: Output, args: LimitArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Failure> {
     let action = match (args.action, args.name) {
         (Some(action), _) => action,
         (None, Some(limit)) => {
-            let view = store.run(GetLimit { limit }).await?;
+            let view = client.run(GetLimit { limit }).await?;
             return out.answer(&view, people);
         }
         (None, None) => {
-            let listed = store.run(ListLimits { page: args.page.page() }).await?;
+            let listed = client.run(ListLimits { page: args.page.page() }).await?;
             out.answer(&listed, |listed| table(&listed.items))?;
             super::tell_more(out, listed.next.as_deref(), listed.partial);
             return Ok(());
@@ -33,22 +33,22 @@ pub async fn run(store: &Store, out: Output, args: LimitArgs) -> Result<(), Fail
     let view = match action {
         LimitAction::Set { name, concurrency, rate, burst, gap, quarantine } => {
             let rate = match (rate, burst) {
-                (None, Some(burst)) => burst_alone(store, &name, burst).await?,
+                (None, Some(burst)) => burst_alone(client, &name, burst).await?,
                 (rate, burst) => rate_of(rate, burst)?,
             };
             let (concurrency, gap) = (Setting::of(concurrency), Setting::of(gap));
             let quarantine = Setting::of(quarantine);
-            store.run(PatchLimit { limit: name, concurrency, rate, gap, quarantine }).await?.view
+            client.run(PatchLimit { limit: name, concurrency, rate, gap, quarantine }).await?.view
         }
         LimitAction::Pause { name, later } => {
-            store.run(PauseLimit { limit: name, until: later.later() }).await?
+            client.run(PauseLimit { limit: name, until: later.later() }).await?
         }
-        LimitAction::Resume { name } => store.run(ResumeLimit { limit: name }).await?,
+        LimitAction::Resume { name } => client.run(ResumeLimit { limit: name }).await?,
         LimitAction::Observe { name, external, hold } => {
-            store.run(ObserveLimit { limit: name, external, hold }).await?
+            client.run(ObserveLimit { limit: name, external, hold }).await?
         }
         LimitAction::Delete { name } => {
-            store.run(DeleteLimit { limit: name.clone() }).await?;
+            client.run(DeleteLimit { limit: name.clone() }).await?;
             return out.done(&format!("the settings of limit '{name}' were deleted"));
         }
     };
@@ -71,8 +71,12 @@ fn no_rate() -> Failure {
 }
 
 /// `--burst` without `--rate` changes the rate that is set.
-async fn burst_alone(store: &Store, limit: &LimitName, burst: u32) -> Result<Patch<Rate>, Failure> {
-    let view = store.run(GetLimit { limit: limit.clone() }).await?;
+async fn burst_alone(
+    client: &Client,
+    limit: &LimitName,
+    burst: u32,
+) -> Result<Patch<Rate>, Failure> {
+    let view = client.run(GetLimit { limit: limit.clone() }).await?;
     match view.settings.rate {
         Some(rate) => Ok(Patch::Set(Rate { burst, ..rate })),
         None => Err(no_rate()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tenure::keeper::Held;
-use tenure::{Lock, LockError, LockEvent, LockGuard};
+use tenure::{Client, Lock, LockError, LockEvent, LockGuard};
 use tenure_core::job::Need;
 use tenure_core::lease::LeaseView;
 use tenure_core::names::LimitName;
@@ -25,27 +25,26 @@ use crate::cmd::work::heartbeats;
 use crate::exit::{DISK, Failure, LEASE_LOST, by_signal};
 use crate::output::tell;
 use crate::said;
-use crate::store::Store;
 
 /// Runs CMD while a lock is held.
-pub async fn lock(store: &Store, args: LockArgs) -> Result<(), Failure> {
+pub async fn lock(client: &Client, args: LockArgs) -> Result<(), Failure> {
     if let Some(holders) = args.holders {
-        widen(store, &args.name, holders).await?;
+        widen(client, &args.name, holders).await?;
     }
     let what = format!("lock '{}'", args.name.key().unwrap_or_default());
     let needs = vec![Need::Limit { limit: args.name, weight: 1, cost: 1 }];
-    hold(store, &what, needs, args.ttl, args.hold).await
+    hold(client, &what, needs, args.ttl, args.hold).await
 }
 
 /// Runs CMD while needs are held.
-pub async fn lease(store: &Store, args: LeaseArgs) -> Result<(), Failure> {
+pub async fn lease(client: &Client, args: LeaseArgs) -> Result<(), Failure> {
     let needs = said::needs(&args.needs)?;
-    hold(store, "the lease", needs, args.ttl, args.hold).await
+    hold(client, "the lease", needs, args.ttl, args.hold).await
 }
 
 /// Makes the lock one of so many holders, unless it is set already.
-async fn widen(store: &Store, limit: &LimitName, holders: u32) -> Result<(), Failure> {
-    let view = store.run(GetLimit { limit: limit.clone() }).await?;
+async fn widen(client: &Client, limit: &LimitName, holders: u32) -> Result<(), Failure> {
+    let view = client.run(GetLimit { limit: limit.clone() }).await?;
     if view.template.is_none() {
         let set = view.settings.concurrency;
         if set != Some(holders) {
@@ -62,22 +61,21 @@ async fn widen(store: &Store, limit: &LimitName, holders: u32) -> Result<(), Fai
         gap: Patch::Keep,
         quarantine: Patch::Keep,
     };
-    store.run(patch).await?;
+    client.run(patch).await?;
     Ok(())
 }
 
 async fn hold(
-    store: &Store,
+    client: &Client,
     what: &str,
     needs: Vec<Need>,
     ttl: Span,
     args: HoldArgs,
 ) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
-    let client = store.client();
-    heartbeats(&client)?;
+    heartbeats(client)?;
     let patience = args.patience();
-    let lock = Lock::new(client, needs).ttl(ttl).observe(teller());
+    let lock = Lock::new(client.clone(), needs).ttl(ttl).observe(teller());
     let guard = match acquire(&lock, patience.map(Span::std), &mut signals).await? {
         Ok(guard) => guard,
         Err(LockError::Busy(last)) => {

@@ -28,13 +28,14 @@ pub mod work;
 pub mod work_job;
 pub mod workers;
 
+use tenure::Client;
 use tenure_core::time::Moment;
 use tenure_engine::{Clock, SystemClock};
 
 use crate::args::{Cli, Command, Global};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::store::Store;
+use crate::store::Opened;
 
 /// This machine's clock, for what people read and for nothing else.
 pub fn now() -> Moment {
@@ -54,34 +55,34 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Own(command) => own::run(out, command).await,
         command => {
             let Global { url, namespace, accept_loss, .. } = cli.global;
-            let store = Store::open(&url, namespace, accept_loss)?;
-            let ended = with_store(command, &store, out).await;
+            let opened = Opened::open(&url, namespace, accept_loss)?;
+            let ended = with_client(command, &opened.client, out).await;
             // That the store itself stopped is why the command failed, whatever it noticed of it.
-            store.close().await.map_or(ended, Err)
+            opened.close().await.map_or(ended, Err)
         }
     }
 }
 
-async fn with_store(command: Command, store: &Store, out: Output) -> Result<(), Failure> {
+async fn with_client(command: Command, client: &Client, out: Output) -> Result<(), Failure> {
     match command {
-        Command::Push(args) => push::run(store, out, *args).await,
-        Command::Work(args) => work::run(store, args).await,
-        Command::Jobs(args) => jobs::run(store, out, args).await,
-        Command::Job(args) => job::run(store, out, args).await,
-        Command::Explain(args) => explain::run(store, out, args).await,
-        Command::Cancel(args) => cancel::cancel(store, out, args).await,
-        Command::Retry(args) => cancel::retry(store, out, args).await,
-        Command::RunNow(args) => cancel::run_now(store, out, args).await,
-        Command::Reschedule(args) => reschedule::run(store, out, args).await,
-        Command::Queue(args) => queue::run(store, out, args).await,
-        Command::Limit(args) => limit::run(store, out, args).await,
-        Command::Pool(args) => pool::run(store, out, args).await,
-        Command::Lock(args) => lock::lock(store, args).await,
-        Command::Lease(args) => lock::lease(store, args).await,
-        Command::Leases(args) => leases::run(store, out, args).await,
-        Command::Workers(args) => workers::run(store, out, args).await,
-        Command::Stats => stats::run(store, out).await,
-        Command::Audit(args) => audit::run(store, out, args).await,
+        Command::Push(args) => push::run(client, out, *args).await,
+        Command::Work(args) => work::run(client, args).await,
+        Command::Jobs(args) => jobs::run(client, out, args).await,
+        Command::Job(args) => job::run(client, out, args).await,
+        Command::Explain(args) => explain::run(client, out, args).await,
+        Command::Cancel(args) => cancel::cancel(client, out, args).await,
+        Command::Retry(args) => cancel::retry(client, out, args).await,
+        Command::RunNow(args) => cancel::run_now(client, out, args).await,
+        Command::Reschedule(args) => reschedule::run(client, out, args).await,
+        Command::Queue(args) => queue::run(client, out, args).await,
+        Command::Limit(args) => limit::run(client, out, args).await,
+        Command::Pool(args) => pool::run(client, out, args).await,
+        Command::Lock(args) => lock::lock(client, args).await,
+        Command::Lease(args) => lock::lease(client, args).await,
+        Command::Leases(args) => leases::run(client, out, args).await,
+        Command::Workers(args) => workers::run(client, out, args).await,
+        Command::Stats => stats::run(client, out).await,
+        Command::Audit(args) => audit::run(client, out, args).await,
         Command::Version => version::version(out),
         Command::Completions { shell } => version::completions(out, shell),
         Command::Serve(args) => serve::run(args, false).await,

@@ -1,5 +1,6 @@
 //! `tenure pool`: shows pools and their resources, sets and fills them. No data is ever shown.
 
+use tenure::Client;
 use tenure_core::requests::{
     AddResources, BanResource, CoolResource, DeletePool, DeleteResource, GetPool, ListPools,
     ListResources, Operation, PatchPool, RestoreResource,
@@ -15,26 +16,25 @@ use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::table::{Table, or_dash, second, when};
 use crate::said;
-use crate::store::Store;
 
 /// Shows, or does what is said.
-pub async fn run(store: &Store, out: Output, args: PoolArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: PoolArgs) -> Result<(), Failure> {
     match (args.action, args.name) {
-        (Some(action), _) => act(store, out, action).await,
+        (Some(action), _) => act(client, out, action).await,
         (None, Some(pool)) => {
-            let view = store.run(GetPool { pool: pool.clone() }).await?;
+            let view = client.run(GetPool { pool: pool.clone() }).await?;
             if out.json {
                 return out.document(&view);
             }
             let request = ListResources { pool, page: args.page.page() };
-            let listed = store.run(request).await?;
+            let listed = client.run(request).await?;
             let text = people(&view) + "\n" + &resources(&listed.items);
             out.text(&text)?;
             super::tell_more(out, listed.next.as_deref(), listed.partial);
             Ok(())
         }
         (None, None) => {
-            let listed = store.run(ListPools { page: args.page.page() }).await?;
+            let listed = client.run(ListPools { page: args.page.page() }).await?;
             out.answer(&listed, |listed| table(&listed.items))?;
             super::tell_more(out, listed.next.as_deref(), listed.partial);
             Ok(())
@@ -42,7 +42,7 @@ pub async fn run(store: &Store, out: Output, args: PoolArgs) -> Result<(), Failu
     }
 }
 
-async fn act(store: &Store, out: Output, action: PoolAction) -> Result<(), Failure> {
+async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Failure> {
     match action {
         PoolAction::Set { name, quarantine, cooldown, rate, burst, max_uses, pick } => {
             let patch = PatchPool {
@@ -53,24 +53,24 @@ async fn act(store: &Store, out: Output, action: PoolAction) -> Result<(), Failu
                 max_uses: Setting::of(max_uses),
                 pick: Setting::of(pick),
             };
-            let put = store.run(patch).await?;
+            let put = client.run(patch).await?;
             out.answer(&put.view, people)
         }
         PoolAction::Sync { name, file, id, force, format, version } => {
             let how = pool_sync::How { file: &file, id: &id, format };
-            pool_sync::run(store, out, name, how, force, version).await
+            pool_sync::run(client, out, name, how, force, version).await
         }
         PoolAction::Add { name, id, data, tags, slots } => {
             let data = said::data(data.as_deref())?;
             let resources = vec![NewResource { id, data, tags, slots }];
-            let mut added = store.run(AddResources { pool: name, resources }).await?;
+            let mut added = client.run(AddResources { pool: name, resources }).await?;
             match added.pop() {
                 Some(view) => out.answer(&view, one),
                 None => Err(Failure::bug("a resource was added, and none was answered")),
             }
         }
         PoolAction::Resources { name, page } => {
-            let listed = store.run(ListResources { pool: name, page: page.page() }).await?;
+            let listed = client.run(ListResources { pool: name, page: page.page() }).await?;
             out.answer(&listed, |listed| resources(&listed.items))?;
             super::tell_more(out, listed.next.as_deref(), listed.partial);
             Ok(())
@@ -79,7 +79,7 @@ async fn act(store: &Store, out: Output, action: PoolAction) -> Result<(), Failu
             let pool = which.name;
             let ids = which.ids.into_iter();
             let calls = ids.map(|resource| DeleteResource { pool: pool.clone(), resource });
-            each(store, calls, |()| ()).await?;
+            each(client, calls, |()| ()).await?;
             out.done("retired: each goes when it is free")
         }
         PoolAction::Cool { which, later } => {
@@ -89,7 +89,7 @@ async fn act(store: &Store, out: Output, action: PoolAction) -> Result<(), Failu
                 resource,
                 until,
             });
-            show(out, each(store, calls, |view| view).await?)
+            show(out, each(client, calls, |view| view).await?)
         }
         PoolAction::Ban { which, reason } => {
             let pool = which.name;
@@ -98,16 +98,16 @@ async fn act(store: &Store, out: Output, action: PoolAction) -> Result<(), Failu
                 resource,
                 reason: reason.clone(),
             });
-            show(out, each(store, calls, |view| view).await?)
+            show(out, each(client, calls, |view| view).await?)
         }
         PoolAction::Restore(which) => {
             let pool = which.name;
             let ids = which.ids.into_iter();
             let calls = ids.map(|resource| RestoreResource { pool: pool.clone(), resource });
-            show(out, each(store, calls, |view| view).await?)
+            show(out, each(client, calls, |view| view).await?)
         }
         PoolAction::Delete { name } => {
-            store.run(DeletePool { pool: name.clone() }).await?;
+            client.run(DeletePool { pool: name.clone() }).await?;
             out.done(&format!("pool '{name}' was deleted"))
         }
     }
@@ -115,13 +115,13 @@ async fn act(store: &Store, out: Output, action: PoolAction) -> Result<(), Failu
 
 /// One call per resource; the first refusal ends it, and names what it refused.
 async fn each<O: Operation, T>(
-    store: &Store,
+    client: &Client,
     calls: impl Iterator<Item = O>,
     take: impl Fn(O::Reply) -> T,
 ) -> Result<Vec<T>, Failure> {
     let mut done = Vec::new();
     for call in calls {
-        done.push(take(store.run(call).await?));
+        done.push(take(client.run(call).await?));
     }
     Ok(done)
 }

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use serde_json::value::RawValue;
+use tenure::Client;
 use tenure_core::decode;
 use tenure_core::json::{Document, Kind, Node};
 use tenure_core::names::PoolName;
@@ -19,7 +20,6 @@ use crate::cmd::job::json;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::said;
-use crate::store::Store;
 
 /// Largest file that is read: a set is sent in one call.
 const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
@@ -37,7 +37,7 @@ pub struct How<'a> {
 
 /// Makes the file the whole set of the pool.
 pub async fn run(
-    store: &Store,
+    client: &Client,
     out: Output,
     pool: PoolName,
     how: How<'_>,
@@ -48,7 +48,7 @@ pub async fn run(
     let resources = read(&bytes, how)?;
     let meant = if force { Meant::Yes } else { Meant::Ask };
     let request = SyncResources { pool, resources, meant, version };
-    let synced = store.run(request).await.map_err(|error| meant_by_option(error.into()))?;
+    let synced = client.run(request).await.map_err(|error| meant_by_option(error.into()))?;
     out.answer(&synced, people)
 }
 

@@ -1,6 +1,7 @@
 //! `tenure push`: stores one job and prints its id, or every line of a file (see `push_lines`).
 
 use serde::Serialize;
+use tenure::Client;
 use tenure_core::decode;
 use tenure_core::job::{Labels, Need, NewJob, OnConflict, PushedJob, Until};
 use tenure_core::names::{Group, JobId, QueueName, UniqueKey};
@@ -14,13 +15,12 @@ use crate::cmd::push_lines::{self, Lines};
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::said;
-use crate::store::Store;
 
 /// Names shown beside a queue that nobody asks for.
 const NAMES_SHOWN: usize = 5;
 
 /// Stores what is said.
-pub async fn run(store: &Store, out: Output, args: PushArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: PushArgs) -> Result<(), Failure> {
     let PushArgs { queue, payload, lines, payloads, id, unique, until, on_conflict, say } = args;
     if let Some(file) = lines {
         let each = match (payloads, queue) {
@@ -34,7 +34,7 @@ pub async fn run(store: &Store, out: Output, args: PushArgs) -> Result<(), Failu
                     .hint("leave out the options of the job, or add --payloads"));
             }
         };
-        return push_lines::run(store, out, &file, each).await;
+        return push_lines::run(client, out, &file, each).await;
     }
     // Without --lines there is a queue: that is checked when the line is parsed.
     let queue = queue.ok_or_else(|| Failure::usage("push to which queue?"))?;
@@ -44,15 +44,15 @@ pub async fn run(store: &Store, out: Output, args: PushArgs) -> Result<(), Failu
     let mut job = job(&queue, payload, id, unique, &say)?;
     // An id of our own makes the push safe to repeat, should its answer be lost.
     job.id.get_or_insert_with(tenure::ids::job_id);
-    let pushed = one(store, job).await?;
+    let pushed = one(client, job).await?;
     out.answer(&pushed, |pushed| format!("{}\n", pushed.job.id))?;
     if pushed.workers == Some(0) {
-        tell_no_worker(store, &pushed.job.queue).await;
+        tell_no_worker(client, &pushed.job.queue).await;
     }
     Ok(())
 }
 
-async fn one(store: &Store, job: NewJob) -> Result<PushedJob, Failure> {
+async fn one(client: &Client, job: NewJob) -> Result<PushedJob, Failure> {
     let push = Push { jobs: vec![job], answer: PushAnswer::Whole };
     let refused = |error| {
         let mut failure = Failure::from(error);
@@ -62,7 +62,7 @@ async fn one(store: &Store, job: NewJob) -> Result<PushedJob, Failure> {
         }
         failure
     };
-    match store.run(push).await.map_err(refused)? {
+    match client.run(push).await.map_err(refused)? {
         Pushed::Whole(mut jobs) if jobs.len() == 1 => Ok(jobs.remove(0)),
         _ => Err(Failure::bug("one job was pushed, and not one was answered")),
     }
@@ -133,9 +133,9 @@ fn job(
 
 /// Says that nobody asks for a queue, and which queues somebody does ask for: a slip of the pen
 /// would else wait for ever. That this cannot be found out is no failure of the push.
-pub async fn tell_no_worker(store: &Store, queue: &QueueName) {
+pub async fn tell_no_worker(client: &Client, queue: &QueueName) {
     let page = Page { max: tenure_core::bounds::LIST_MAX, cursor: None };
-    let listed = store.run(ListQueues { page }).await;
+    let listed = client.run(ListQueues { page }).await;
     let queues = listed.map(|listed| listed.items).unwrap_or_default();
     crate::output::tell(&no_worker(queue, &queues));
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use tenure::Client;
 use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::count::{self, counted};
 use tenure_core::decode;
@@ -23,7 +24,6 @@ use tokio::sync::mpsc;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 use crate::said;
-use crate::store::Store;
 
 /// What a line is.
 pub enum Lines {
@@ -41,7 +41,7 @@ type Line = Numbered<Result<Vec<u8>, Refusal>>;
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Pushes them all.
-pub async fn run(store: &Store, out: Output, file: &Path, each: Lines) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, file: &Path, each: Lines) -> Result<(), Failure> {
     let source = Source::open(file)?;
     let bar = bar(source.bytes);
     let (send, mut batches) = mpsc::channel::<Result<Batch, Failure>>(1);
@@ -51,7 +51,7 @@ pub async fn run(store: &Store, out: Output, file: &Path, each: Lines) -> Result
     let mut ended = Ok(());
     while let Some(batch) = batches.recv().await {
         let step = match batch {
-            Ok(batch) => push(store, &each, batch, &mut answers).await,
+            Ok(batch) => push(client, &each, batch, &mut answers).await,
             Err(failure) => Err(failure),
         };
         if step.is_err() {
@@ -65,7 +65,7 @@ pub async fn run(store: &Store, out: Output, file: &Path, each: Lines) -> Result
         ..failure
     })?;
     for queue in &answers.without_workers {
-        super::push::tell_no_worker(store, queue).await;
+        super::push::tell_no_worker(client, queue).await;
     }
     match answers.bad {
         0 => Ok(()),
@@ -199,7 +199,7 @@ fn job_of(each: &Lines, line: &[u8]) -> Result<NewJob, Refusal> {
 }
 
 async fn push(
-    store: &Store,
+    client: &Client,
     each: &Lines,
     batch: Batch,
     answers: &mut Answers,
@@ -212,7 +212,7 @@ async fn push(
             Err(no) => told.push((number, Err(no))),
         }
     }
-    let ended = store_all(store, jobs, &mut told, &mut answers.without_workers).await;
+    let ended = store_all(client, jobs, &mut told, &mut answers.without_workers).await;
     told.sort_by_key(|(number, _)| *number);
     answers.tell(told)?;
     answers.bar.inc(batch.bytes);
@@ -223,7 +223,7 @@ async fn push(
 /// out and the rest is sent again; batches shrink while there are refusals, so that many bad lines
 /// cost no more than twice their number of calls.
 async fn store_all(
-    store: &Store,
+    client: &Client,
     mut jobs: Vec<Numbered<NewJob>>,
     told: &mut Vec<Numbered<Result<PushedId, Refusal>>>,
     without_workers: &mut BTreeSet<QueueName>,
@@ -232,7 +232,7 @@ async fn store_all(
     while let Some(first) = jobs.first().map(|(number, _)| *number) {
         let take = most.min(jobs.len());
         let some = jobs[..take].iter().map(|(_, job)| job.clone()).collect();
-        match store.run(Push { jobs: some, answer: PushAnswer::Ids }).await {
+        match client.run(Push { jobs: some, answer: PushAnswer::Ids }).await {
             Ok(Pushed::Ids(ids)) if ids.len() == take => {
                 for ((number, job), id) in jobs.drain(..take).zip(ids) {
                     if id.workers == Some(0) {

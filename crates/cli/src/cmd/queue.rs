@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tenure::Client;
 use tenure_core::job::{Need, Retry};
 use tenure_core::names::{Group, QueueName};
 use tenure_core::requests::{
@@ -17,25 +18,24 @@ use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::table::{Table, second, when};
 use crate::said;
-use crate::store::Store;
 
 /// Shows, or does what is said.
-pub async fn run(store: &Store, out: Output, args: QueueArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: QueueArgs) -> Result<(), Failure> {
     let view = match (args.action, args.name) {
         (None, None) => {
-            let listed = store.run(ListQueues { page: args.page.page() }).await?;
+            let listed = client.run(ListQueues { page: args.page.page() }).await?;
             out.answer(&listed, |listed| table(&listed.items))?;
             super::tell_more(out, listed.next.as_deref(), listed.partial);
             return Ok(());
         }
-        (None, Some(queue)) => store.run(GetQueue { queue }).await?,
-        (Some(QueueAction::Set(set)), _) => store.run(patch(*set)?).await?.view,
+        (None, Some(queue)) => client.run(GetQueue { queue }).await?,
+        (Some(QueueAction::Set(set)), _) => client.run(patch(*set)?).await?.view,
         (Some(QueueAction::Pause { name, later }), _) => {
-            store.run(PauseQueue { queue: name, until: later.later() }).await?
+            client.run(PauseQueue { queue: name, until: later.later() }).await?
         }
-        (Some(QueueAction::Resume { name }), _) => store.run(ResumeQueue { queue: name }).await?,
+        (Some(QueueAction::Resume { name }), _) => client.run(ResumeQueue { queue: name }).await?,
         (Some(QueueAction::Delete { name }), _) => {
-            store.run(DeleteQueue { queue: name.clone() }).await?;
+            client.run(DeleteQueue { queue: name.clone() }).await?;
             return out.done(&format!("queue '{name}' was deleted"));
         }
     };

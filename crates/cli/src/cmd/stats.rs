@@ -1,5 +1,6 @@
 //! `tenure stats`: totals.
 
+use tenure::Client;
 use tenure_core::job::JobState;
 use tenure_core::requests::{GetStats, Stats};
 
@@ -7,11 +8,10 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::table::{Table, when};
-use crate::store::Store;
 
 /// Shows the totals of the namespace.
-pub async fn run(store: &Store, out: Output) -> Result<(), Failure> {
-    let stats = store.run(GetStats).await?;
+pub async fn run(client: &Client, out: Output) -> Result<(), Failure> {
+    let stats = client.run(GetStats).await?;
     out.answer(&stats, people)
 }
 

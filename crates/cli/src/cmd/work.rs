@@ -20,7 +20,6 @@ use crate::cmd::contact::Contact;
 use crate::cmd::work_job::Cmd;
 use crate::exit::{Failure, NOT_STARTED, by_signal};
 use crate::output::tell;
-use crate::store::Store;
 
 /// Who waits for longer than this at a queue that never had a job is told so.
 const STRANGE: Duration = Duration::from_secs(5);
@@ -42,7 +41,7 @@ pub struct Plan {
 }
 
 /// Works until it is told to end.
-pub async fn run(store: &Store, args: WorkArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, args: WorkArgs) -> Result<(), Failure> {
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let concurrency = args.concurrency.unwrap_or_else(cores);
     let plan = Plan {
@@ -54,10 +53,9 @@ pub async fn run(store: &Store, args: WorkArgs) -> Result<(), Failure> {
         drain_timeout: args.drain_timeout.std(),
     };
     let mut signals = Signals::listen()?;
-    let client = store.client();
-    heartbeats(&client)?;
+    heartbeats(client)?;
     let cmd = Cmd::new(args.command, args.bonds, args.ttl);
-    work(&client, plan, cmd, async || signals.next().await).await
+    work(client, plan, cmd, async || signals.next().await).await
 }
 
 /// Heartbeats on a thread of their own, started before anything is asked for.

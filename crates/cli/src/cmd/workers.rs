@@ -1,16 +1,16 @@
 //! `tenure workers`: who asked for work within the last minute.
 
+use tenure::Client;
 use tenure_core::requests::{ListWorkers, WorkerView};
 
 use crate::args::PageArgs;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::table::{Table, or_dash, when};
-use crate::store::Store;
 
 /// Lists them.
-pub async fn run(store: &Store, out: Output, page: PageArgs) -> Result<(), Failure> {
-    let listed = store.run(ListWorkers { page: page.page() }).await?;
+pub async fn run(client: &Client, out: Output, page: PageArgs) -> Result<(), Failure> {
+    let listed = client.run(ListWorkers { page: page.page() }).await?;
     out.answer(&listed, |listed| people(&listed.items))?;
     super::tell_more(out, listed.next.as_deref(), listed.partial);
     Ok(())

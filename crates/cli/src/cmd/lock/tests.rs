@@ -31,7 +31,7 @@ fn granting(nth: usize) -> Arc<Fake> {
 
 async fn held(engine: &Arc<Fake>, args: HoldArgs, ttl: Span) -> Result<(), Failure> {
     let needs = said::needs(&["limit:lock:x".into()]).unwrap();
-    hold(&Store::on(engine.clone()), "lock 'x'", needs, ttl, args).await
+    hold(&Client::new(engine.clone(), Namespace::main()), "lock 'x'", needs, ttl, args).await
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn a_lock_that_is_set_holds_and_one_that_is_not_is_made() {
             _ => Said::Never,
         });
         let name = LimitName::parse("lock:x").unwrap();
-        widen(&Store::on(engine.clone()), &name, 3).await.unwrap();
+        widen(&Client::new(engine.clone(), Namespace::main()), &name, 3).await.unwrap();
         let set = engine.asked().iter().any(|request| {
             matches!(request, Request::PatchLimit(patch) if patch.concurrency == Patch::Set(3))
         });

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fake::{Fake, Said};
+use tenure_core::names::Namespace;
 use tenure_core::requests::{Reply, Request};
 
 /// Stores all but those of the queue `bad`, as an engine does: all of a push, or none.
@@ -28,14 +29,14 @@ fn picky() -> std::sync::Arc<Fake> {
 
 async fn stored(bad: impl Fn(usize) -> bool, count: usize) -> (Vec<usize>, Vec<usize>, usize) {
     let engine = picky();
-    let store = Store::on(engine.clone());
+    let client = Client::new(engine.clone(), Namespace::main());
     let queue = |at| QueueName::parse(if bad(at) { "bad" } else { "good" }).unwrap();
     let jobs = (0..count).map(|at| {
         let id = Some(tenure::ids::job_id());
         (at, NewJob { id, ..NewJob::new(queue(at)) })
     });
     let mut told = Vec::new();
-    store_all(&store, jobs.collect(), &mut told, &mut BTreeSet::new()).await.unwrap();
+    store_all(&client, jobs.collect(), &mut told, &mut BTreeSet::new()).await.unwrap();
     told.sort_by_key(|(number, _)| *number);
     assert_eq!(told.len(), count, "every line is answered once");
     let (good, refused): (Vec<_>, Vec<_>) = told.into_iter().partition(|(_, a)| a.is_ok());

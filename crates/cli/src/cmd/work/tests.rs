@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::pin::Pin;
 use std::time::Instant;
 use tenure_core::lease::{Ending, Extended, LeaseView, Leased};
+use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Reply, Request};
 use tenure_core::secret::Json;
@@ -62,7 +63,7 @@ fn work_of(engine: &Arc<Fake>, command: Vec<OsString>, ttl: Span) -> Work {
         max_jobs: None,
         drain_timeout: Duration::from_secs(25),
     };
-    let client = Store::on(engine.clone()).client();
+    let client = Client::new(engine.clone(), Namespace::main());
     Work { client, plan, cmd: Cmd::new(command, BondArgs::default(), ttl) }
 }
 
@@ -177,11 +178,7 @@ fn beating(answer: fn(&str) -> Extended) -> Arc<Fake> {
         Request::Extend(extend) => Said::Answer(Ok(Reply::Extend(answer(&extend.leases[0].lease)))),
         Request::Settle(_) => Said::Well,
         other => {
-            let call = tenure_engine::Engine::call(
-                &*inner,
-                &tenure_core::names::Namespace::main(),
-                other.clone(),
-            );
+            let call = tenure_engine::Engine::call(&*inner, &Namespace::main(), other.clone());
             Said::Answer(futures_now(call))
         }
     })
@@ -239,7 +236,7 @@ async fn a_refused_outcome_is_a_failure_that_says_so() {
         Request::Settle(_) => Said::Well,
         other => Said::Answer(futures_now(tenure_engine::Engine::call(
             &*inner,
-            &tenure_core::names::Namespace::main(),
+            &Namespace::main(),
             other.clone(),
         ))),
     });
