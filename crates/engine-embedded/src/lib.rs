@@ -32,7 +32,6 @@ mod ids;
 mod inbox;
 mod lease_call;
 mod lists;
-mod mask;
 mod merge;
 mod options;
 mod readers;

@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 use tenure_core::job::{JobState, JobView, PushedJob};
 use tenure_core::names::{Namespace, PoolName};
+use tenure_core::redact::redacted;
 use tenure_core::secret::Json;
 use tenure_core::settings::ResourceView;
 use tenure_engine::{CallError, Fault};
@@ -10,7 +11,6 @@ use tenure_machine::{Seq, StoredJob};
 
 use crate::batch::{PushedShown, Shown};
 use crate::damage::job_name;
-use crate::mask::mask;
 use crate::rows::{self, Data, Found, JobRow, unreadable_part};
 use crate::shared::Shared;
 
@@ -106,7 +106,7 @@ pub(crate) async fn pushed(
     Ok(views)
 }
 
-/// Puts the masked data into views of resources.
+/// Puts the redacted data into views of resources.
 pub(crate) async fn resources(
     shared: &Shared,
     namespace: &Namespace,
@@ -120,7 +120,7 @@ pub(crate) async fn resources(
     let read = move |conn: &Connection| {
         for view in &mut views {
             match rows::data(conn, (namespace.as_str(), pool.as_str(), view.id.as_str()))? {
-                Data::Known(data) => view.data = mask(&data),
+                Data::Known(data) => view.data = redacted(&data),
                 Data::Gone => view.data = Json::null(),
                 Data::Unreadable => {
                     view.data = Json::null();

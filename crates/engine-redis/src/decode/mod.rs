@@ -9,7 +9,6 @@ mod explain;
 mod jobs;
 mod leases;
 mod lenient;
-mod mask;
 mod resources;
 mod row;
 mod settings;

@@ -1,13 +1,13 @@
-//! Resources in replies. Their data comes as it is stored and leaves here masked.
+//! Resources in replies. Their data comes as it is stored and leaves here redacted.
 
 use serde::Deserialize;
 use tenure_core::names::{ResourceId, Tag};
+use tenure_core::redact::redacted;
 use tenure_core::secret::Json;
 use tenure_core::settings::{ResourceState, ResourceView, Synced};
 
 use super::jobs::{UNREADABLE, moment};
 use super::lenient::Maybe;
-use super::mask::mask;
 use super::settings::{HolderReply, holders};
 use super::{Blobs, Malformed};
 
@@ -50,7 +50,7 @@ pub(super) fn resource_state(letter: &str) -> Result<ResourceState, Malformed> {
 impl ResourceReply {
     pub(crate) fn view(self, blobs: &Blobs) -> Result<ResourceView, Malformed> {
         // Of a resource whose data cannot be read all else is shown.
-        let data = self.data.0.map(|number| blobs.json(number).map(|data| mask(&data)));
+        let data = self.data.0.map(|number| blobs.json(number).map(|data| redacted(&data)));
         let (data, unread) = match data {
             Some(Ok(data)) => (data, None),
             Some(Err(_)) => {

@@ -1,15 +1,17 @@
-//! The data of a resource as lists show it: which keys there are, and never what they hold.
+//! Redacts the data of a resource for lists: they show which keys there are, and never a value.
+//!
+//! Every engine shows data by this one function, so a secret that one of them hides no other shows.
 
 use std::fmt;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use tenure_core::secret::Json;
+use crate::secret::Json;
 
 const HIDDEN: &str = "•";
 
-/// An object's keys with `"•"` for values; `"•"` for anything else, but for `null`, which says only
-/// that there is nothing.
-pub(crate) fn mask(data: &Json) -> Json {
+/// An object's keys with `"•"` for each value, and `"•"` for anything else except `null`, which says
+/// only that there is nothing.
+pub fn redacted(data: &Json) -> Json {
     if data.is_null() {
         return Json::null();
     }
@@ -78,7 +80,7 @@ mod tests {
             ("true", r#""•""#),
             ("null", "null"),
         ] {
-            assert_eq!(mask(&Json::parse(data).unwrap()).text(), shown, "{data}");
+            assert_eq!(redacted(&Json::parse(data).unwrap()).text(), shown, "{data}");
         }
     }
 }
