@@ -136,6 +136,17 @@ impl Refusal {
             retry_after_s: None,
         }
     }
+    /// The refusal of a lease call by an engine that drains.
+    pub fn draining() -> Self {
+        Refusal {
+            retry_after_s: Some(1),
+            ..Refusal::new(
+                Code::Draining,
+                "the server is draining and grants nothing more",
+                "ask again in a moment: another server answers, or this one when it is back",
+            )
+        }
+    }
     /// The same, at this place of the request.
     pub fn at(mut self, pointer: impl Into<String>) -> Self {
         self.pointer = Some(pointer.into());

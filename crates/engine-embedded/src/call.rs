@@ -7,7 +7,7 @@ use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::{Explained, SettledLease};
 use tenure_core::names::{JobRef, Namespace, PoolName};
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{Push, Pushed, PushedId, Reply, Request, Settle, Settled};
+use tenure_core::requests::{BulkChange, Push, Pushed, PushedId, Reply, Request, Settle, Settled};
 use tenure_core::settings::ResourceView;
 use tenure_engine::{CallError, Fault};
 use tenure_machine::{Command, Done, Seq};
@@ -18,7 +18,7 @@ use crate::damage::UNREADABLE;
 use crate::ids;
 use crate::inbox::Ask;
 use crate::lease_call;
-use crate::lists::{self, Many};
+use crate::lists;
 use crate::replies;
 use crate::shared::Shared;
 use crate::show;
@@ -73,11 +73,11 @@ pub(crate) async fn call(
         }
         Request::ListJobs(list) => Ok(Reply::ListJobs(lists::list(shared, ns, list).await?)),
         Request::CancelJobs(all) => {
-            let done = lists::many(shared, ns, Many::Cancel, all.filter, all.max).await?;
+            let done = lists::many(shared, ns, BulkChange::Cancel, all.filter, all.max).await?;
             Ok(Reply::CancelJobs(done))
         }
         Request::RetryJobs(all) => {
-            let done = lists::many(shared, ns, Many::Retry, all.filter, all.max).await?;
+            let done = lists::many(shared, ns, BulkChange::Retry, all.filter, all.max).await?;
             Ok(Reply::RetryJobs(done))
         }
         Request::AddResources(add) => {

@@ -8,7 +8,7 @@ use tenure_core::bounds::{LIST_SCAN_MAX, PAGE_BYTES_FULL};
 use tenure_core::job::{JobState, JobView, shown_bytes};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{DoneMany, JobFilter, ListJobs, Listed};
+use tenure_core::requests::{BulkChange, DoneMany, JobFilter, ListJobs, Listed};
 use tenure_engine::{CallError, Fault};
 use tenure_machine::{Command, Done, Seq, StoredJob};
 
@@ -242,38 +242,15 @@ async fn states_of(
     }
 }
 
-/// What is done to those that match.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Many {
-    Cancel,
-    Retry,
-}
-
-/// States that a call on many can change.
-fn changeable(many: Many) -> &'static [JobState] {
-    match many {
-        Many::Cancel => &[
-            JobState::Dependent,
-            JobState::Scheduled,
-            JobState::Ready,
-            JobState::Blocked,
-            JobState::Running,
-        ],
-        Many::Retry => &[JobState::Failed, JobState::Cancelled],
-    }
-}
-
 /// Cancels or retries up to `max` jobs that match.
 pub(crate) async fn many(
     shared: &Shared,
     namespace: &Namespace,
-    many: Many,
+    change: BulkChange,
     mut filter: JobFilter,
     max: usize,
 ) -> Result<DoneMany, CallError> {
-    let asked = std::mem::take(&mut filter.states);
-    let meant = changeable(many).iter().copied();
-    filter.states = meant.filter(|state| asked.is_empty() || asked.contains(state)).collect();
+    change.narrow(&mut filter);
     let mut done = 0u64;
     let mut before = Seq::MAX;
     while !filter.states.is_empty() {
@@ -298,9 +275,9 @@ pub(crate) async fn many(
             seqs = kept.map(|(seq, _)| *seq).collect();
         }
         if !seqs.is_empty() {
-            let command = match many {
-                Many::Cancel => Command::CancelMany(seqs),
-                Many::Retry => Command::RetryMany(seqs),
+            let command = match change {
+                BulkChange::Cancel => Command::CancelMany(seqs),
+                BulkChange::Retry => Command::RetryMany(seqs),
             };
             match shared.ask(namespace, Ask::Command(Box::new(command))).await? {
                 Answer::Done(Done::Many(n)) => done += n,

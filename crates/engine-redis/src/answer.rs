@@ -3,7 +3,7 @@
 
 use tenure_core::lease::Later;
 use tenure_core::names::{PoolName, ResourceId};
-use tenure_core::requests::{Listed, Put, Reply, Request};
+use tenure_core::requests::{BulkChange, Listed, Put, Reply, Request};
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView};
 use tenure_engine::{CallError, Fault};
 
@@ -16,7 +16,7 @@ use crate::encode::{
     LimitArgs, NameArgs, PatchLimitArgs, PatchPoolArgs, PatchQueueArgs, PatchResourceArgs,
     PoolArgs, PoolResourcesArgs, QueueArgs, RefArgs, ResourceArgs, new_resources, pack,
 };
-use crate::lists::{self, Many};
+use crate::lists;
 use crate::{holders, jobs, sync, waiting};
 
 type Packed = Result<Vec<u8>, Fault>;
@@ -47,9 +47,11 @@ pub(crate) async fn answer(caller: Caller, request: Request) -> Result<Reply, Ca
         }
         Q::ListJobs(list) => R::ListJobs(lists::jobs(c, list).await?),
         Q::CancelJobs(all) => {
-            R::CancelJobs(lists::many(c, Many::Cancel, all.filter, all.max).await?)
+            R::CancelJobs(lists::many(c, BulkChange::Cancel, all.filter, all.max).await?)
         }
-        Q::RetryJobs(all) => R::RetryJobs(lists::many(c, Many::Retry, all.filter, all.max).await?),
+        Q::RetryJobs(all) => {
+            R::RetryJobs(lists::many(c, BulkChange::Retry, all.filter, all.max).await?)
+        }
         Q::ExplainJob(explain) => {
             let args = RefArgs::of(&explain.job);
             let Answered { reply, blobs, .. } =

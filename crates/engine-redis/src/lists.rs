@@ -10,7 +10,7 @@ use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::LeaseSummary;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
-    Audit, DoneMany, JobFilter, ListJobs, ListLeases, Listed, Page, Stats,
+    Audit, BulkChange, DoneMany, JobFilter, ListJobs, ListLeases, Listed, Page, Stats,
 };
 use tenure_engine::CallError;
 
@@ -194,36 +194,6 @@ pub(crate) async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobVi
     }
 }
 
-/// What is done to those that match.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Many {
-    Cancel,
-    Retry,
-}
-
-impl Many {
-    fn operation(self) -> &'static str {
-        match self {
-            Many::Cancel => "cancel_many",
-            Many::Retry => "retry_many",
-        }
-    }
-
-    /// States that a call on many can change.
-    fn changeable(self) -> &'static [JobState] {
-        match self {
-            Many::Cancel => &[
-                JobState::Dependent,
-                JobState::Scheduled,
-                JobState::Ready,
-                JobState::Blocked,
-                JobState::Running,
-            ],
-            Many::Retry => &[JobState::Failed, JobState::Cancelled],
-        }
-    }
-}
-
 /// So many jobs are cancelled or retried by one step of the store: each may be the last of its queue, its lane
 /// and its limits, and takes up to 80 us then.
 const CHANGED_AT_ONCE: usize = 250;
@@ -231,13 +201,15 @@ const CHANGED_AT_ONCE: usize = 250;
 /// Cancels or retries up to `max` jobs that match.
 pub(crate) async fn many(
     caller: &Caller,
-    many: Many,
+    change: BulkChange,
     mut filter: JobFilter,
     max: usize,
 ) -> Result<DoneMany, CallError> {
-    let asked = std::mem::take(&mut filter.states);
-    let meant = many.changeable().iter().copied();
-    filter.states = meant.filter(|state| asked.is_empty() || asked.contains(state)).collect();
+    change.narrow(&mut filter);
+    let function = match change {
+        BulkChange::Cancel => "cancel_many",
+        BulkChange::Retry => "retry_many",
+    };
     let mut done = 0u64;
     let mut before = None;
     while !filter.states.is_empty() {
@@ -245,7 +217,7 @@ pub(crate) async fn many(
         let looked = look(caller, &filter, before, (wanted, LIST_SCAN_MAX)).await?;
         let seqs: Vec<u64> = looked.found.iter().map(|job| job.0).collect();
         for seqs in seqs.chunks(CHANGED_AT_ONCE) {
-            done += caller.reply::<Count>(many.operation(), &ManyArgs { seqs }).await?;
+            done += caller.reply::<Count>(function, &ManyArgs { seqs }).await?;
         }
         let Some(last) = looked.next.filter(|_| looked.scanned > 0) else { break };
         if done >= max as u64 {

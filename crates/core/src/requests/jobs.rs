@@ -171,6 +171,38 @@ pub struct RetryJobs {
     pub max: usize,
 }
 
+/// What [`CancelJobs`] and [`RetryJobs`] do to the jobs that match.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BulkChange {
+    /// Calls them off.
+    Cancel,
+    /// Makes them ready again.
+    Retry,
+}
+
+impl BulkChange {
+    /// The states of the jobs that it can change. A job in another state does not match.
+    pub const fn states(self) -> &'static [JobState] {
+        match self {
+            BulkChange::Cancel => &[
+                JobState::Dependent,
+                JobState::Scheduled,
+                JobState::Ready,
+                JobState::Blocked,
+                JobState::Running,
+            ],
+            BulkChange::Retry => &[JobState::Failed, JobState::Cancelled],
+        }
+    }
+    /// Leaves in `filter` the states that it can change. If none is left, no job matches: an empty
+    /// list would mean any state, so the caller looks at it before it asks.
+    pub fn narrow(self, filter: &mut JobFilter) {
+        let asked = std::mem::take(&mut filter.states);
+        let kept = self.states().iter().filter(|state| asked.is_empty() || asked.contains(state));
+        filter.states = kept.copied().collect();
+    }
+}
+
 /// What a call on many did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DoneMany {
@@ -185,4 +217,26 @@ pub struct DoneMany {
 pub struct ExplainJob {
     /// Which.
     pub job: JobRef,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bulk_change_narrows_a_filter_to_the_states_that_it_can_change() {
+        use JobState::*;
+        for (change, asked, left) in [
+            (BulkChange::Cancel, &[][..], &[Dependent, Scheduled, Ready, Blocked, Running][..]),
+            (BulkChange::Cancel, &[Failed, Ready], &[Ready]),
+            (BulkChange::Cancel, &[Succeeded], &[]),
+            (BulkChange::Retry, &[], &[Failed, Cancelled]),
+            (BulkChange::Retry, &[Ready, Cancelled], &[Cancelled]),
+            (BulkChange::Retry, &[Running], &[]),
+        ] {
+            let mut filter = JobFilter { states: asked.to_vec(), ..JobFilter::default() };
+            change.narrow(&mut filter);
+            assert_eq!(filter.states, left, "{change:?} {asked:?}");
+        }
+    }
 }

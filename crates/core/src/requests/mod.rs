@@ -15,8 +15,8 @@ mod resources;
 mod stats;
 
 pub use jobs::{
-    CancelJob, CancelJobs, DeleteJob, DoneMany, ExplainJob, GetJob, JobFilter, ListJobs, PatchJob,
-    Push, PushAnswer, Pushed, PushedId, RetryJob, RetryJobs, RunJobNow,
+    BulkChange, CancelJob, CancelJobs, DeleteJob, DoneMany, ExplainJob, GetJob, JobFilter,
+    ListJobs, PatchJob, Push, PushAnswer, Pushed, PushedId, RetryJob, RetryJobs, RunJobNow,
 };
 pub use leases::{Ask, Extend, ForceLease, Lease, ListLeases, Settle, Settled};
 pub use limits::{

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Lease, Push, PushAnswer, Request, Settle};
 use tenure_engine::CallError;
 use tenure_machine::rows::Rows;
@@ -16,16 +16,6 @@ use tenure_machine::{Command, Done, LeaseOutcome, PushedOne, Seq, SettledOne, St
 use super::{State, Waiting};
 use crate::batch::{Answer, Leased, PushedShown, Reply, SettledShown, Shown};
 use crate::inbox::{Ask, Envelope};
-
-fn draining() -> CallError {
-    let mut no = Refusal::new(
-        Code::Draining,
-        "the server is draining and grants nothing more",
-        "ask again in a moment: another server answers, or this one when it is back",
-    );
-    no.retry_after_s = Some(1);
-    CallError::Refused(no)
-}
 
 impl State {
     pub(super) fn push(&mut self, namespace: Namespace, push: Push, reply: Option<Reply>) {
@@ -90,7 +80,7 @@ impl State {
         // Whoever is gone already asks for nothing.
         let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
         if self.shared.draining.load(Ordering::Acquire) {
-            self.answer(namespace, Some(reply), Err(draining()));
+            self.answer(namespace, Some(reply), Err(Refusal::draining().into()));
             return;
         }
         match self.apply(&namespace, Command::Lease(lease.clone(), taker)) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::lease::Leased;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Ask, Lease, Settle};
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{CallError, Fault};
@@ -33,7 +33,7 @@ const SPREAD_MS: u64 = 40;
 /// One lease call.
 pub(crate) async fn lease(caller: Caller, lease: Lease) -> Result<Leased, CallError> {
     if caller.shared.is_draining() {
-        return Err(draining());
+        return Err(Refusal::draining().into());
     }
     let (sender, receiver) = oneshot::channel();
     let mut guard = Guard { caller: caller.clone(), receiver: Some(receiver) };
@@ -53,16 +53,6 @@ pub(crate) async fn lease(caller: Caller, lease: Lease) -> Result<Leased, CallEr
 
 fn gone() -> CallError {
     Fault::Unavailable("the engine was closed".to_owned()).into()
-}
-
-fn draining() -> CallError {
-    let mut no = Refusal::new(
-        Code::Draining,
-        "the server is draining and grants nothing more",
-        "ask again in a moment: another server answers, or this one when it is back",
-    );
-    no.retry_after_s = Some(1);
-    CallError::Refused(no)
 }
 
 /// When a wait ends: by this process's own watch, or by a test's clock.
