@@ -7,44 +7,27 @@
 /// have no nearest, so that nobody can make this slow.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const LONG: usize = 256;
-    let letters: Vec<char> = name.chars().take(LONG + 1).collect();
-    if letters.len() > LONG {
+    let length = |text: &str| text.chars().take(LONG + 1).count();
+    let letters = length(name);
+    if letters > LONG {
         return None;
     }
-    let near = (letters.len() / 3).max(1);
+    let near = (letters / 3).max(1);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
-        let other: Vec<char> = candidate.chars().take(LONG + 1).collect();
-        if other.len().abs_diff(letters.len()) > near {
+        let other = length(candidate);
+        if other > LONG || other.abs_diff(letters) > near {
             continue;
         }
-        let edits = distance(&letters, &other);
+        // Swapped neighbours are one edit, and no text is edited twice.
+        let edits = strsim::osa_distance(name, candidate);
         // A one-letter name is one edit away from every other one.
-        let all_new = edits >= letters.len().max(other.len());
+        let all_new = edits >= letters.max(other);
         if edits <= near && !all_new && best.is_none_or(|(least, _)| edits < least) {
             best = Some((edits, candidate));
         }
     }
     best.map(|(_, candidate)| candidate)
-}
-
-/// Edits between two texts; swapped neighbours are one.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let width = b.len() + 1;
-    let mut before_last: Vec<usize> = vec![0; width];
-    let mut last: Vec<usize> = (0..width).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1; width];
-        for (j, y) in b.iter().enumerate() {
-            let mut least = (last[j] + usize::from(x != y)).min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                least = least.min(before_last[j - 1] + 1);
-            }
-            row[j + 1] = least;
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@
 //! It sends nothing and checks nothing but the size of a body, so that a refusal of an oversized
 //! one costs no transfer.
 
-use std::fmt::Write;
-
 use bytes::Bytes;
 use hyper::Method;
 use serde::Serialize;
 use tenure_core::bounds::BODY_BYTES_MAX;
+use tenure_core::percent::encoded;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{JobFilter, Meant, Page, PushAnswer, Request};
 use tenure_core::settings::NewResource;
@@ -57,17 +56,13 @@ impl Path {
     fn of(segments: &[&str]) -> Self {
         let mut path = String::from("/v1");
         for segment in segments {
-            path.push('/');
-            escape(&mut path, segment);
+            path += &format!("/{}", encoded(segment));
         }
         Path(path, '?')
     }
     fn with(mut self, name: &str, value: Option<&str>) -> Self {
         if let Some(value) = value {
-            self.0.push(self.1);
-            self.0.push_str(name);
-            self.0.push('=');
-            escape(&mut self.0, value);
+            self.0 += &format!("{}{name}={}", self.1, encoded(value));
             self.1 = '&';
         }
         self
@@ -84,19 +79,6 @@ impl Path {
     }
     fn ask(self, method: Method, body: Option<Body>) -> Ask {
         Ask { method, path: self.0, body, minimal: false }
-    }
-}
-
-/// Percent-encodes all but RFC 3986's unreserved characters and `:`, `*`, which names here are
-/// full of and which mean nothing in a path or a query.
-fn escape(into: &mut String, text: &str) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~:*".contains(&byte) {
-            into.push(char::from(byte));
-        } else {
-            // Writing to a String cannot fail.
-            let _ = write!(into, "%{byte:02X}");
-        }
     }
 }
 

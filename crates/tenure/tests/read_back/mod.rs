@@ -1,6 +1,7 @@
 //! Reads a request back from what was sent, with the reader that a server uses.
 
 use tenure::core::decode;
+use tenure::core::percent::decoded;
 use tenure::core::refusal::Refusal;
 use tenure::core::requests::{Push, Request};
 
@@ -59,18 +60,5 @@ pub fn read(asked: &Request, seen: &Seen) -> Option<Result<Request, Refusal>> {
 
 /// Percent-decoded.
 fn plain(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
-        match code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => bytes.push(*first),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    decoded(text).expect("a path that is percent-encoded").into_owned()
 }
