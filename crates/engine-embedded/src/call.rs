@@ -9,13 +9,12 @@ use tenure_core::names::{JobRef, Namespace, PoolName};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{BulkChange, Push, Pushed, PushedId, Reply, Request, Settle, Settled};
 use tenure_core::settings::ResourceView;
-use tenure_engine::{CallError, Fault};
+use tenure_engine::{CallError, Fault, ids};
 use tenure_machine::{Command, Done, Seq};
 
 use crate::audit;
 use crate::batch::{Answer, SettledShown};
 use crate::damage::UNREADABLE;
-use crate::ids;
 use crate::inbox::Ask;
 use crate::lease_call;
 use crate::lists;
@@ -180,12 +179,8 @@ async fn done(shared: &Shared, ns: &Namespace, request: Request) -> Result<Done,
     }
 }
 
-fn no_random(why: String) -> CallError {
-    Fault::Unavailable(why).into()
-}
-
 async fn push(shared: &Shared, ns: &Namespace, mut push: Push) -> Result<Pushed, CallError> {
-    ids::fill_in(push.jobs.iter_mut(), shared.clock.now()).map_err(no_random)?;
+    ids::fill_in(push.jobs.iter_mut(), shared.clock.now())?;
     match shared.ask(ns, Ask::Push(push)).await? {
         Answer::Pushed(jobs) => Ok(Pushed::Whole(show::pushed(shared, ns, jobs, true).await?)),
         Answer::Done(Done::Pushed(jobs)) => {
@@ -203,7 +198,7 @@ async fn push(shared: &Shared, ns: &Namespace, mut push: Push) -> Result<Pushed,
 
 async fn settle(shared: &Shared, ns: &Namespace, mut settle: Settle) -> Result<Settled, CallError> {
     let jobs = settle.settle.iter_mut().flat_map(|item| item.push.iter_mut());
-    ids::fill_in(jobs, shared.clock.now()).map_err(no_random)?;
+    ids::fill_in(jobs, shared.clock.now())?;
     let items = match shared.ask(ns, Ask::Settle(settle)).await? {
         Answer::Settled(items) => items,
         Answer::Done(Done::Settled(items)) => {

@@ -28,7 +28,6 @@ mod engine;
 mod error;
 mod finished;
 mod folder;
-mod ids;
 mod inbox;
 mod lease_call;
 mod lists;

@@ -172,7 +172,7 @@ impl Caller {
     pub(crate) async fn signer_anew(&self) -> Result<Arc<Signer>, CallError> {
         let offered = match self.space.known.signer() {
             Some(signer) => signer,
-            None => Arc::new(Signer::random().map_err(Fault::Unavailable)?),
+            None => Arc::new(Signer::random()?),
         };
         let kn = &self.knows();
         let args = encode::pack(&KeyArgs { key: offered.key().reveal(), kid: offered.kid(), kn })?;

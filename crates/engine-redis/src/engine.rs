@@ -10,13 +10,13 @@ use std::time::Duration;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Reply, Request};
 use tenure_core::time::Span;
+use tenure_engine::ids;
 use tenure_engine::{CallError, CallFuture, Clock, Engine, Health};
 use tokio::runtime::Handle;
 
 use crate::answer::answer;
 use crate::copy::RedisCopy;
 use crate::encode::UndoArgs;
-use crate::ids;
 use crate::link::{Link, OpenError};
 use crate::options::{Options, Time};
 use crate::shared::Shared;
@@ -42,7 +42,7 @@ impl RedisEngine {
         let runtime = Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
         let link = Link::open(options.address.clone(), options.link())?;
         let now = tenure_engine::Clock::now(&tenure_engine::SystemClock);
-        let proc = ids::process(now).map_err(OpenError::Tls)?;
+        let proc = ids::fresh("p_", now)?;
         let shared = Arc::new(Shared::new(link, proc, &options, runtime));
         if shared.time == Time::Server {
             shared.runtime.spawn(waiting::keep_looking(Arc::downgrade(&shared)));

@@ -11,13 +11,11 @@ use tenure_core::job::Retry;
 use tenure_core::lease::Extended;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Extend, Settle, Settled};
-use tenure_engine::CallError;
+use tenure_engine::{CallError, ids};
 
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, ExtendedReply, SettleReply, extended, settled};
 use crate::encode::{ExtendArgs, ForceArgs, Knows, SettleArgs, pack};
-use crate::ids;
-use crate::jobs::no_random;
 use crate::lease_id::{Claim, Head, Signer, unsigned_head};
 
 /// What these texts name; `None` for what is no id of this namespace.
@@ -104,7 +102,7 @@ pub(crate) async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, 
 
 pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settled, CallError> {
     let jobs = settle.settle.iter_mut().flat_map(|item| item.push.iter_mut());
-    ids::fill_in(jobs, caller.shared.wall()).map_err(no_random)?;
+    ids::fill_in(jobs, caller.shared.wall())?;
     let heads = heads(caller, settle.settle.iter().map(|item| item.lease.as_str())).await?;
     let (default, knows) = (Retry::default(), &caller.knows());
     let (args, order) = SettleArgs::of(&settle.settle, &heads, &default, knows);

@@ -3,24 +3,19 @@
 use tenure_core::job::{JobView, Labels, Retry};
 use tenure_core::requests::{Patch, PatchJob, Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
-use tenure_engine::{CallError, Fault};
+use tenure_engine::{CallError, Fault, ids};
 
 use crate::call::{AskError, Caller, malformed};
 use crate::decode::{Answered, PushReply, Stored, pushed_ids, pushed_jobs};
 use crate::encode::{
     NewBody, PatchJobArgs, PushArgs, RefArgs, body_of, content_bytes, pack, read_body,
 };
-use crate::ids;
 
 /// So often a body is read again that others change meanwhile.
 const READ_AGAIN_MAX: u32 = 10;
 
-pub(crate) fn no_random(why: String) -> CallError {
-    Fault::Unavailable(why).into()
-}
-
 pub(crate) async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, CallError> {
-    let fresh = ids::fill_in(push.jobs.iter_mut(), caller.shared.wall()).map_err(no_random)?;
+    let fresh = ids::fill_in(push.jobs.iter_mut(), caller.shared.wall())?;
     let whole = push.answer == PushAnswer::Whole;
     if whole {
         // A job that was there may run: its lease is shown.

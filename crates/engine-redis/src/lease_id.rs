@@ -7,11 +7,14 @@
 
 use std::fmt;
 
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use hmac::{Hmac, Mac};
 use serde::Deserialize;
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 use tenure_core::secret::Secret;
+use tenure_engine::Fault;
+use tenure_engine::ids::fill_random;
 
 /// What an id begins with: its form. Both begin with the same letter.
 const WHOLE: u8 = 1;
@@ -86,11 +89,12 @@ impl fmt::Debug for Signer {
 
 impl Signer {
     /// With a key that nobody else has. An error is that the system has no random numbers.
-    pub(crate) fn random() -> Result<Self, String> {
+    pub(crate) fn random() -> Result<Self, Fault> {
         let mut random = [0u8; KEY_BYTES + KID_BYTES];
-        getrandom::fill(&mut random).map_err(|why| format!("no random numbers: {why}"))?;
+        fill_random(&mut random)?;
         let (key, kid) = random.split_at(KEY_BYTES);
-        Signer::of(written(key), written(kid)).ok_or_else(|| "no key".to_owned())
+        Signer::of(written(key), written(kid))
+            .ok_or_else(|| Fault::Broken("a new key of a namespace was not read".to_owned()))
     }
 
     /// With the key of a namespace, as it is stored there; `None` if it is none.
@@ -256,7 +260,7 @@ fn read_claim(bytes: &mut Bytes<'_>, head: Head) -> Option<Claim> {
     let holder = Some(bytes.text()?).filter(|holder| !holder.is_empty());
     let job = match head.seq {
         0 => None,
-        _ => Some(crate::library::hex(bytes.take(JOB_BYTES)?)),
+        _ => Some(HEXLOWER.encode(bytes.take(JOB_BYTES)?)),
     };
     let mut limits = Vec::new();
     for _ in 0..bytes.count()? {
@@ -272,71 +276,17 @@ fn read_claim(bytes: &mut Bytes<'_>, head: Head) -> Option<Claim> {
     whole.then_some(Claim { head, holder, job, held: Held(head.ttl, timeout, limits, resources) })
 }
 
-/// The letters of an id: those of base64 that need no escape in an address (RFC 4648, 5).
-const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const VALUES: [u8; 256] = {
-    let mut values = [0xff; 256];
-    let mut at = 0;
-    while at < LETTERS.len() {
-        values[LETTERS[at] as usize] = at as u8;
-        at += 1;
-    }
-    values
-};
-
+/// The letters of an id: those of base64 that need no escape in an address.
 fn written(bytes: &[u8]) -> String {
-    let mut text = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
-    let four = |a: u8, b: u8, c: u8| {
-        let bits = u32::from_be_bytes([0, a, b, c]);
-        [18, 12, 6, 0].map(|shift| LETTERS[(bits >> shift) as usize & 63])
-    };
-    let (threes, rest) = bytes.as_chunks::<3>();
-    for [a, b, c] in threes {
-        text.extend_from_slice(&four(*a, *b, *c));
-    }
-    match rest {
-        [a, b] => text.extend_from_slice(&four(*a, *b, 0)[..3]),
-        [a] => text.extend_from_slice(&four(*a, 0, 0)[..2]),
-        _ => {}
-    }
-    // They are all of ASCII.
-    String::from_utf8(text).unwrap_or_default()
+    BASE64URL_NOPAD.encode(bytes)
 }
 
-/// The bytes of a text; `None` if it is not the one text of any bytes.
+/// The bytes of a text; `None` if it is not the one text of any bytes. So a lease has one id.
 fn read(text: &str) -> Option<Vec<u8>> {
-    if text.len() > TEXT_MAX || text.len() % 4 == 1 {
+    if text.len() > TEXT_MAX {
         return None;
     }
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    // What is no letter has the eighth bit, and leaves it in the sum of all.
-    let mut seen = 0u8;
-    let mut three = |four: [u8; 4]| {
-        let [a, b, c, d] = four.map(|letter| VALUES[usize::from(letter)]);
-        seen |= a | b | c | d;
-        let bits = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
-        let [_, three @ ..] = bits.to_be_bytes();
-        three
-    };
-    let (fours, rest) = text.as_bytes().as_chunks::<4>();
-    for four in fours {
-        bytes.extend_from_slice(&three(*four));
-    }
-    // One lease has one text: what is beyond the last byte is nothing.
-    let beyond = match rest {
-        [a, b] => {
-            let [x, beyond @ ..] = three([*a, *b, b'A', b'A']);
-            bytes.push(x);
-            beyond[0]
-        }
-        [a, b, c] => {
-            let [x, y, beyond] = three([*a, *b, *c, b'A']);
-            bytes.extend_from_slice(&[x, y]);
-            beyond
-        }
-        _ => 0,
-    };
-    (seen < 0x80 && beyond == 0).then_some(bytes)
+    BASE64URL_NOPAD.decode(text.as_bytes()).ok()
 }
 
 #[cfg(test)]
@@ -377,7 +327,7 @@ mod tests {
         assert_eq!(unsigned_head(&id), Some(claim.head));
         assert_eq!(claim.holder.as_deref(), Some("w_1"));
         // The head of sha1("job_1").
-        assert_eq!(claim.job, Some(crate::library::hex(&digest("job_1"))));
+        assert_eq!(claim.job, Some(HEXLOWER.encode(&digest("job_1"))));
         assert_eq!(claim.held, held);
     }
 

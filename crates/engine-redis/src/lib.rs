@@ -9,13 +9,13 @@
 //! they must be.
 
 mod answer;
+mod bucket;
 mod call;
 mod copy;
 mod decode;
 mod encode;
 mod engine;
 mod holders;
-mod ids;
 mod jobs;
 mod known;
 mod lease_id;

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use data_encoding::HEXLOWER;
 use sha1::{Digest, Sha1};
 use tenure_core::bounds;
 
@@ -111,7 +112,7 @@ impl Library {
                 if file.starts_with("store/") { ("", "") } else { ("do\n", "end\n") };
             let _ = write!(body, "\n-- {file}\n{open}{}\n{close}", lua.trim_end());
         }
-        let fingerprint = hex(&Sha1::digest(body.as_bytes()));
+        let fingerprint = HEXLOWER.encode(&Sha1::digest(body.as_bytes()));
         let text = format!(
             "#!lua name={name}\n{body}\nredis.register_function{{function_name = NAME .. \
              '_{FINGERPRINT}', flags = {{'no-writes', 'allow-oom', 'allow-stale'}},\n  callback = \
@@ -141,13 +142,6 @@ impl Library {
     pub fn function(&self, operation: &str) -> String {
         format!("{}_{operation}", self.name)
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The first fragment: names, the switch for tests and every bound, so that Lua writes none by hand.

@@ -33,7 +33,7 @@ pub fn open_with(options: Options) -> Result<RedisEngine, Failure> {
         let code = match why {
             OpenError::NoRuntime => BUG,
             OpenError::Certificates { .. } => USAGE,
-            OpenError::Tls(_) => UNAVAILABLE,
+            OpenError::Random(_) | OpenError::Tls(_) => UNAVAILABLE,
         };
         match text.split_once("; ") {
             Some((sentence, hint)) => Failure::new(code, sentence).hint(hint),

@@ -9,7 +9,6 @@ use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Lease, Push, PushAnswer, Request, Settle};
-use tenure_engine::CallError;
 use tenure_machine::rows::Rows;
 use tenure_machine::{Command, Done, LeaseOutcome, PushedOne, Seq, SettledOne, StoredJob, TakerId};
 

@@ -13,7 +13,7 @@ use super::items::{NeedArg, OrFalse, RetryArg, UniqueArg, moment, needs, span};
 use super::jobs::letter;
 use super::leases::Knows;
 use super::settings::{LimitArgs, PoolArgs};
-use crate::ids::bucket;
+use crate::bucket::bucket;
 
 /// Of `copy_look`, `copy_thaw`, `copy_head`, `copy_drop`: nothing.
 #[derive(Serialize)]

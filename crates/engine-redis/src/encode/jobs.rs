@@ -10,7 +10,7 @@ use tenure_core::time::Moment;
 
 use super::body::body_of;
 use super::items::{NeedArg, Patched, RetryArg, UniqueArg, moment, needs, span};
-use crate::ids::bucket;
+use crate::bucket::bucket;
 
 /// What many jobs of a call have in common.
 #[derive(serde::Serialize)]

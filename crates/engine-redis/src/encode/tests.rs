@@ -37,7 +37,7 @@ fn a_patch_names_what_it_changes_and_false_is_the_default() {
         when: Patch::Set(When::In(Span::from_ms(5))),
         ..PatchJob::new(job.clone())
     };
-    let b = crate::ids::bucket("a");
+    let b = crate::bucket::bucket("a");
     assert_eq!(
         sent(&PatchJobArgs::of(&patch, None)),
         json!({"id": "a", "b": b, "pr": false, "g": "g", "dl": 5_000})

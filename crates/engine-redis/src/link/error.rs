@@ -5,6 +5,7 @@
 use std::fmt;
 
 use redis::{ErrorKind, RedisError, ServerError};
+use tenure_engine::ids::NoRandomNumbers;
 
 /// Why a call has no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -105,6 +106,8 @@ pub enum OpenError {
         /// What is wrong with it.
         why: String,
     },
+    /// The system has no random numbers for the name of this process.
+    Random(NoRandomNumbers),
     /// TLS cannot be set up, or a host of the address is no name that a certificate can carry.
     Tls(String),
 }
@@ -119,8 +122,14 @@ impl fmt::Display for OpenError {
                 f,
                 "the certificates in {file:?} cannot be used: {why}; name a PEM file after \"ca=\""
             ),
+            OpenError::Random(why) => write!(f, "a link to redis cannot be opened: {why}"),
             OpenError::Tls(why) => write!(f, "TLS cannot be set up: {why}"),
         }
     }
 }
 impl std::error::Error for OpenError {}
+impl From<NoRandomNumbers> for OpenError {
+    fn from(why: NoRandomNumbers) -> Self {
+        OpenError::Random(why)
+    }
+}

@@ -9,6 +9,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crc::{CRC_16_XMODEM, Crc};
 use redis::{Cmd, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -272,13 +273,9 @@ fn elsewhere(message: &str, from: &Endpoint) -> Option<Endpoint> {
 
 /// The slot of all keys of a namespace: its name is their hash tag.
 pub(crate) fn slot(namespace: &str) -> usize {
-    // CRC-16/XMODEM, as the cluster's specification has it.
-    let crc = namespace.bytes().fold(0_u16, |crc, byte| {
-        (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
-            if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 }
-        })
-    });
-    usize::from(crc) % SLOTS
+    /// As the cluster's specification has it.
+    const CRC_16: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
+    usize::from(CRC_16.checksum(namespace.as_bytes())) % SLOTS
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use data_encoding::BASE64URL_NOPAD;
 use proptest::prelude::TestCaseError;
 use tenure_core::job::{self, NewJob, OnConflict, Retry, Unique, Until, When};
 use tenure_core::lease::{
@@ -621,20 +622,10 @@ impl Program<'_> {
 /// The fence and the row of a lease by its id on Redis, which begins with its form and these two, seven bits a
 /// byte, in the letters of base64url.
 fn fence_and_row(id: &str) -> Option<(u64, u64)> {
-    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     if id.len() < 40 || !id.starts_with('A') {
         return None;
     }
-    let (mut bytes, mut bits, mut many) = (Vec::new(), 0u32, 0);
-    for letter in id.bytes() {
-        bits = bits << 6 | LETTERS.iter().position(|known| *known == letter)? as u32;
-        many += 6;
-        if many >= 8 {
-            many -= 8;
-            bytes.push((bits >> many) as u8);
-        }
-    }
-    let mut bytes = bytes.into_iter().skip(1);
+    let mut bytes = BASE64URL_NOPAD.decode(id.as_bytes()).ok()?.into_iter().skip(1);
     let mut number = || {
         let (mut number, mut shift) = (0u64, 0);
         loop {
