@@ -9,14 +9,16 @@ use std::collections::HashSet;
 use std::future::Future;
 use std::time::Duration;
 
-use tenure_core::lease::{Ending, LeaseView, Leased, SettleItem};
+use tenure_core::lease::{LeaseView, Leased, SettleItem};
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Fault};
+use tenure_engine::CallError;
 use tokio::time::{sleep, timeout};
 
+use crate::asking::passes;
 use crate::client::Client;
 use crate::ids;
+use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
 
 /// Both calls are read for this long at most. An engine that does not answer within it keeps what it
@@ -95,21 +97,15 @@ pub async fn give_back(client: &Client, leases: Vec<LeaseView>) {
     let ids = leases.into_iter().filter_map(|lease| lease.lease);
     let items: Vec<SettleItem> = ids
         .filter(|id| seen.insert(id.clone()))
-        .map(|lease| SettleItem {
-            lease,
-            ending: Ending::Released,
-            resources: Vec::new(),
-            limits: Vec::new(),
-            push: Vec::new(),
-        })
+        .map(|lease| SettleOutcome::released().of(lease))
         .collect();
     if items.is_empty() {
         return;
     }
     let telling = async {
         let mut backoff = Backoff::default();
-        while let Err(CallError::Fault(Fault::Unavailable(_) | Fault::Unknown(_))) =
-            client.settle(items.clone()).await
+        while let Err(error) = client.settle(items.clone()).await
+            && passes(&error)
         {
             sleep(backoff.wait()).await;
         }

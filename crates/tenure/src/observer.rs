@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+type Observing<E> = dyn Fn(&E) + Send + Sync;
+
 /// Called with every event of type `E`; with none set, events are dropped.
-pub struct Observer<E>(Option<Arc<dyn Fn(&E) + Send + Sync>>);
+pub struct Observer<E>(Option<Arc<Observing<E>>>);
 
 impl<E> Observer<E> {
     /// Reports to `observe`, which must not block.

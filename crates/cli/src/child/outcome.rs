@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use tenure::SettleOutcome;
 use tenure_core::bounds::{BODY_BYTES_MAX, ERROR_BYTES_MAX, PAYLOAD_BYTES_MAX, PROGRESS_BYTES_MAX};
 use tenure_core::decode;
-use tenure_core::lease::{Ending, Later, SettleItem};
+use tenure_core::lease::{Ending, Later};
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
 
@@ -37,57 +38,48 @@ impl How {
     }
 }
 
-/// A settle item with nothing beside its ending.
-pub fn plain(lease: &str, ending: Ending) -> SettleItem {
-    let lease = lease.to_owned();
-    SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] }
-}
-
-/// A failed run that may be tried again.
-pub fn failed(lease: &str, error: impl Into<String>) -> SettleItem {
-    let ending = Ending::Failed { error: error.into(), retry_in: None, last: false };
-    plain(lease, ending)
-}
-
 /// How the lease ends, after CMD ended so and wrote this at the end of its stderr.
-pub fn settle(lease: &str, how: How, stderr: &[u8], files: &JobFiles) -> SettleItem {
+pub fn of_end(how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
     match read(&files.outcome, BODY_BYTES_MAX) {
-        Ok(None) => by_code(lease, how, stderr, files),
-        Ok(Some(text)) => match decode::settle_item_without_lease(&text, lease) {
-            Ok(item) => filled(item, how, stderr, files),
-            Err(no) => failed(lease, format!("the outcome file cannot be used: {no}; {}", no.hint)),
+        Ok(None) => by_code(how, stderr, files),
+        // Whose lease it is does not stand in the file, and is added when it is settled.
+        Ok(Some(text)) => match decode::settle_item_without_lease(&text, "") {
+            Ok(item) => filled(item.into(), how, stderr, files),
+            Err(no) => {
+                SettleOutcome::failed(format!("the outcome file cannot be used: {no}; {}", no.hint))
+            }
         },
-        Err(why) => failed(lease, format!("the outcome file cannot be read: {why}")),
+        Err(why) => SettleOutcome::failed(format!("the outcome file cannot be read: {why}")),
     }
 }
 
-fn by_code(lease: &str, how: How, stderr: &[u8], files: &JobFiles) -> SettleItem {
+fn by_code(how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
     match how {
         How::Code(0) => match result(&files.result) {
-            Ok(result) => plain(lease, Ending::Succeeded { result }),
-            Err(why) => failed(lease, why),
+            Ok(result) => Ending::Succeeded { result }.into(),
+            Err(why) => SettleOutcome::failed(why),
         },
         How::Code(code) if code == i32::from(LEASE_LOST) => {
-            plain(lease, Ending::Snoozed { later: Later::For(SNOOZE) })
+            Ending::Snoozed { later: Later::For(SNOOZE) }.into()
         }
         how => {
             let last = how == How::Code(i32::from(FINAL));
-            plain(lease, Ending::Failed { error: error(how, stderr), retry_in: None, last })
+            Ending::Failed { error: error(how, stderr), retry_in: None, last }.into()
         }
     }
 }
 
 /// What the outcome file leaves open is said by what CMD left elsewhere.
-fn filled(mut item: SettleItem, how: How, stderr: &[u8], files: &JobFiles) -> SettleItem {
-    match &mut item.ending {
+fn filled(mut said: SettleOutcome, how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
+    match &mut said.ending {
         Ending::Succeeded { result: given @ None } => match result(&files.result) {
             Ok(result) => *given = result,
-            Err(why) => return failed(&item.lease, why),
+            Err(why) => return SettleOutcome::failed(why),
         },
         Ending::Failed { error: given, .. } if given.is_empty() => *given = error(how, stderr),
         _ => {}
     }
-    item
+    said
 }
 
 /// The end of stderr; if that is empty, how it ended.
@@ -192,8 +184,8 @@ mod tests {
         Left { files, _folder: folder }
     }
 
-    fn error_of(item: &SettleItem) -> &str {
-        match &item.ending {
+    fn error_of(said: &SettleOutcome) -> &str {
+        match &said.ending {
             Ending::Failed { error, .. } => error,
             other => panic!("{other:?}"),
         }
@@ -213,8 +205,8 @@ mod tests {
             (How::Signal(9), "", failed("signal 9", false)),
             (How::Signal(15), "bye", failed("bye", false)),
         ] {
-            let item = settle("L", how, stderr.as_bytes(), &left(&[]).files);
-            assert_eq!(item, plain("L", ending), "{how:?}");
+            let item = of_end(how, stderr.as_bytes(), &left(&[]).files);
+            assert_eq!(item, ending.into(), "{how:?}");
         }
     }
 
@@ -238,12 +230,12 @@ mod tests {
             ("", None),
             (" \n", None),
         ] {
-            let item = settle("L", How::Code(0), b"", &left(&[("result", text)]).files);
+            let item = of_end(How::Code(0), b"", &left(&[("result", text)]).files);
             let want = Ending::Succeeded { result: want.map(|text| Json::parse(text).unwrap()) };
             assert_eq!(item.ending, want, "{text}");
         }
         let long = "x".repeat(PAYLOAD_BYTES_MAX + 1);
-        let item = settle("L", How::Code(0), b"", &left(&[("result", &long)]).files);
+        let item = of_end(How::Code(0), b"", &left(&[("result", &long)]).files);
         assert!(error_of(&item).contains("the result file cannot be used"));
     }
 
@@ -251,25 +243,25 @@ mod tests {
     fn the_outcome_file_goes_before_the_code() {
         let files = left(&[("outcome", "{\"outcome\":\"snoozed\",\"for\":\"5s\"}")]);
         for how in [How::Code(0), How::Code(1), How::Signal(15)] {
-            let item = settle("L", how, b"noise", &files.files);
+            let item = of_end(how, b"noise", &files.files);
             assert_eq!(item.ending, Ending::Snoozed { later: Later::For(Span::from_s(5)) });
         }
         let both = [("outcome", "{\"outcome\":\"succeeded\"}"), ("result", "7")];
-        let item = settle("L", How::Code(1), b"", &left(&both).files);
+        let item = of_end(How::Code(1), b"", &left(&both).files);
         assert_eq!(item.ending, Ending::Succeeded { result: Json::parse("7") });
         let open = left(&[("outcome", "{\"outcome\":\"failed\",\"final\":true}")]);
-        assert_eq!(error_of(&settle("L", How::Code(1), b"why", &open.files)), "why");
+        assert_eq!(error_of(&of_end(How::Code(1), b"why", &open.files)), "why");
     }
 
     #[test]
     fn an_outcome_file_that_cannot_be_used_is_a_failure_that_says_so() {
         for text in ["", "{", "{\"outcome\":\"done\"}", "[]", "{\"outcome\":\"failed\",\"x\":1}"] {
-            let item = settle("L", How::Code(0), b"", &left(&[("outcome", text)]).files);
+            let item = of_end(How::Code(0), b"", &left(&[("outcome", text)]).files);
             assert!(error_of(&item).starts_with("the outcome file cannot be used: "), "{text}");
         }
         let folder = left(&[]);
         std::fs::create_dir(&folder.files.outcome).unwrap();
-        let item = settle("L", How::Code(0), b"", &folder.files);
+        let item = of_end(How::Code(0), b"", &folder.files);
         assert!(error_of(&item).starts_with("the outcome file cannot be read: "));
     }
 

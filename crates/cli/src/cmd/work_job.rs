@@ -124,7 +124,7 @@ impl Execute for Cmd {
         let outcome = match ended {
             End::Itself(how) => {
                 let stderr = running.stderr().await;
-                Some(outcome::settle(job.lease_id(), how, &stderr, &files).into())
+                Some(outcome::of_end(how, &stderr, &files))
             }
             End::GivenBack => Some(SettleOutcome::released()),
             End::Over(stop) => {

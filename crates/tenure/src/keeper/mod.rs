@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use tenure_core::bounds::ITEMS_MAX;
-use tenure_core::lease::{Ending, LeaseView, SettleItem};
+use tenure_core::lease::{LeaseView, SettleItem};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Extend, Settle};
 use tenure_core::time::Span;
@@ -28,6 +28,8 @@ pub use self::held::Held;
 pub use self::table::Stop;
 pub(crate) use self::table::lock;
 use self::table::{Beats, Report, Table, Taken};
+use crate::asking::{is_engines, passes};
+use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
 
 /// A release that nobody waits for is tried for so long; then the lease runs out by itself.
@@ -159,8 +161,7 @@ impl Keeper {
     /// Gives a lease back without waiting for the answer: tried for ten seconds, then left to run
     /// out.
     pub fn release(&self, lease: String) {
-        let ending = Ending::Released;
-        let item = SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
+        let item = SettleOutcome::released().of(lease);
         let inner = &self.handle.inner;
         lock(&inner.releases).push(item);
         inner.wake.notify_one();
@@ -222,8 +223,11 @@ fn note(inner: &Inner, beats: Beats, heard: Heard) {
     let mut table = lock(&inner.table);
     match heard {
         Ok(extended) => table.heard(&beats, &extended),
-        Err(CallError::Refused(_)) => table.failed(beats, Instant::now(), true),
-        Err(CallError::Fault(_)) => table.failed(beats, Instant::now(), false),
+        Err(error) => {
+            // What passes by itself says nothing about a report that was sent along.
+            let refused = matches!(&error, CallError::Refused(no) if !is_engines(no.code));
+            table.failed(beats, Instant::now(), refused);
+        }
     }
 }
 
@@ -234,9 +238,7 @@ async fn release(inner: Arc<Inner>, items: Vec<SettleItem>) {
         let settle = Settle { settle: items.clone() };
         let done = timeout_at(until, inner.engine.run(&inner.namespace, settle)).await;
         match done {
-            Ok(Err(CallError::Fault(Fault::Unknown(_) | Fault::Unavailable(_)))) => {
-                sleep(backoff.wait()).await;
-            }
+            Ok(Err(error)) if passes(&error) => sleep(backoff.wait()).await,
             _ => return,
         }
         if Instant::now() >= until {

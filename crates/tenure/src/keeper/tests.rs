@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_core::bounds::{ITEMS_MAX, PROGRESS_BYTES_MAX};
-use tenure_core::lease::Extended;
+use tenure_core::lease::{Ending, Extended};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Reply, Request};
 use tenure_core::secret::Json;
@@ -222,18 +222,24 @@ async fn a_refused_report_does_not_cost_the_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_report_is_sent_once_and_again_if_it_may_not_have_arrived() {
-    let fake = Fake::new(|call, before| match call {
-        Request::Extend(_) if before == 0 => unavailable(),
-        call => well(call),
-    });
-    let keeper = on(&fake);
-    let held = fresh(&keeper, 1).await;
-    held.set_progress(Json::from(1)).unwrap();
-    held.set_progress(Json::from(2)).unwrap();
-    fake.until(is_extend, 3).await;
-    let sent: Vec<_> =
-        fake.extends().iter().map(|(_, call)| call.leases[0].progress.clone()).collect();
-    assert_eq!(sent, [Some(Json::from(2)), Some(Json::from(2)), None]);
+    for passing in [unavailable as fn() -> Says, overloaded] {
+        let fake = Fake::new(move |call, before| match call {
+            Request::Extend(_) if before == 0 => passing(),
+            call => well(call),
+        });
+        let keeper = on(&fake);
+        let held = fresh(&keeper, 1).await;
+        held.set_progress(Json::from(1)).unwrap();
+        held.set_progress(Json::from(2)).unwrap();
+        fake.until(is_extend, 3).await;
+        let sent: Vec<_> =
+            fake.extends().iter().map(|(_, call)| call.leases[0].progress.clone()).collect();
+        assert_eq!(sent, [Some(Json::from(2)), Some(Json::from(2)), None]);
+    }
+}
+
+fn overloaded() -> Says {
+    Says::Now(Err(CallError::Refused(Refusal::new(Code::Overloaded, "too much at once", ""))))
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,7 +270,8 @@ async fn no_extend_call_has_more_items_than_one_may() {
 #[tokio::test(start_paused = true)]
 async fn a_release_that_nobody_waits_for_is_tried_again() {
     let fake = Fake::new(|call, before| match call {
-        Request::Settle(_) if before < 3 => unavailable(),
+        Request::Settle(_) if before < 2 => unavailable(),
+        Request::Settle(_) if before < 3 => overloaded(),
         call => well(call),
     });
     let keeper = on(&fake);

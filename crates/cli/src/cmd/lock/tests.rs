@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::args::leases::BondArgs;
-use crate::child::outcome::plain;
 use crate::fake::{self, Fake, Said};
 use std::ffi::OsString;
 use std::sync::Arc;
-use tenure_core::lease::{Ending, Extended, Leased};
+use tenure::SettleOutcome;
+use tenure_core::lease::{Extended, Leased};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Put, Reply, Request};
 use tenure_core::settings::{LimitSettings, LimitView};
@@ -45,7 +45,7 @@ async fn cmds_exit_code_is_passed_on_and_the_lease_is_given_back() {
         let engine = granting(1);
         let ended = held(&engine, args(script), Span::from_s(30)).await;
         assert_eq!(ended.err().map(|failure| failure.code), code, "{script}");
-        assert_eq!(engine.settled(), [plain("L1", Ending::Released)], "{script}");
+        assert_eq!(engine.settled(), [SettleOutcome::released().of("L1".to_owned())], "{script}");
     }
 }
 
@@ -88,7 +88,7 @@ async fn a_cmd_that_is_not_there_gives_the_lease_back() {
     let engine = granting(1);
     let args = HoldArgs { command: vec!["/no/such/program".into()], ..args("") };
     assert_eq!(held(&engine, args, Span::from_s(30)).await.unwrap_err().code, 127);
-    assert_eq!(engine.settled(), [plain("L1", Ending::Released)]);
+    assert_eq!(engine.settled(), [SettleOutcome::released().of("L1".to_owned())]);
 }
 
 #[tokio::test]
