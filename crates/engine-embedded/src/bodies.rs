@@ -1,13 +1,11 @@
 //! Payloads between a push and its first grant, so that a job that is leased soon needs no read.
 //!
-//! It is bounded: who was pushed first goes first. An entry says also that its job never ran, so
-//! whoever writes anything of a job beside its life takes its entry out.
+//! It is bounded: the oldest push is dropped first. An entry also says that its job never ran, so a write of anything of
+//! a job except its life drops the entry, and so does the job's end.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use hashbrown::HashMap;
 use tenure_core::names::JobId;
 use tenure_machine::Seq;
 use tenure_machine::rows::JobContent;
@@ -29,9 +27,8 @@ impl Body {
 
 #[derive(Default)]
 struct Inside {
-    bodies: HashMap<Seq, Body>,
-    /// In order of their pushes; some are gone already.
-    order: VecDeque<Seq>,
+    /// Numbers grow with every push, so the first is the oldest.
+    bodies: BTreeMap<Seq, Body>,
     bytes: usize,
 }
 
@@ -55,26 +52,23 @@ impl Bodies {
         if new.is_empty() && changed.is_empty() {
             return;
         }
+        // Freed when the lock is not held any more.
         let mut gone = Vec::new();
         let mut inside = self.lock();
-        let inside = &mut *inside;
         for (seq, body) in new {
             inside.bytes += body.bytes();
-            inside.order.push_back(seq);
             inside.bodies.insert(seq, body);
         }
         // A job that is new may have changed in the same batch.
         for seq in changed {
             gone.extend(inside.take(*seq));
         }
-        while let Some(first) = inside.order.front().copied() {
-            if inside.bytes > self.bytes_max {
-                gone.extend(inside.take(first));
-            } else if inside.bodies.contains_key(&first) {
-                break;
-            }
-            inside.order.pop_front();
+        while inside.bytes > self.bytes_max
+            && let Some(first) = inside.bodies.keys().next().copied()
+        {
+            gone.extend(inside.take(first));
         }
+        drop(inside);
     }
 
     /// Takes out those of `seqs` that are here, in their order.
@@ -126,7 +120,6 @@ mod tests {
         }
         let inside = bodies.lock();
         assert_eq!((inside.bytes, inside.bodies.len()), (0, 0));
-        assert!(inside.order.len() <= 1);
     }
 
     #[test]

@@ -25,7 +25,8 @@ use crate::sync::Committed;
 use crate::synced::Synced;
 use crate::upkeep::{Upkeep, is_full};
 use crate::watch::Look;
-use crate::writer::{Writer, Written};
+use crate::writer::Writer;
+use crate::written::Written;
 
 /// With [`Durability::Everysec`](crate::Durability::Everysec): how old a commit that is not synced
 /// may become.

@@ -52,6 +52,7 @@ mod upkeep;
 mod walk;
 mod watch;
 mod writer;
+mod written;
 
 pub use copy::CopyFolder;
 pub use engine::Embedded;

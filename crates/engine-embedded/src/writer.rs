@@ -4,8 +4,6 @@
 //! of a job's life (granted, ended) touch the small row of its life alone, and no more columns of
 //! it, and so no more indexes, than they must.
 
-use std::collections::BTreeMap;
-
 use rusqlite::{Connection, Statement, params};
 use tenure_core::bounds::ERRORS_KEPT;
 use tenure_core::job::{JobError, JobState};
@@ -13,7 +11,6 @@ use tenure_core::secret::Json;
 use tenure_machine::Seq;
 use tenure_machine::rows::{Class, DataKey, JobChange, RowKey, Rows};
 
-use crate::bodies::Body;
 use crate::commit::{self, Numbers};
 use crate::rows::{labels_text, moment_number, outcome_number, state_number};
 use crate::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
@@ -26,46 +23,8 @@ pub(crate) fn class_number(class: Class) -> i64 {
     }
 }
 
-/// What of a batch the bodies and the data in memory must follow.
-#[derive(Default)]
-pub(crate) struct Written {
-    /// Jobs that are new and wait.
-    pub new: Vec<(Seq, Body)>,
-    /// Jobs of which more than the life changed.
-    pub changed: Vec<Seq>,
-    /// Data of resources that changed.
-    pub data: BTreeMap<DataKey, Option<Json>>,
-}
-
-impl Written {
-    /// Of rows that were written.
-    pub(crate) fn of(rows: Rows) -> Self {
-        let Rows { jobs, errors, data, .. } = rows;
-        let mut written = Written { data, ..Written::default() };
-        let errors = errors.into_iter().map(|(seq, _)| seq);
-        written.changed.extend(errors.filter(|seq| !jobs.get(seq).is_some_and(|job| job.deleted)));
-        for (seq, change) in jobs {
-            if change.deleted {
-                continue;
-            }
-            let changed = change.patch.is_some() || change.shape.is_some() || changes_life(&change);
-            let JobChange { new, shape, end, progress, .. } = change;
-            match (new, shape) {
-                (Some(new), Some(shape)) if end.is_none() && progress.flatten().is_none() => {
-                    let (_, id, content) = *new;
-                    written.new.push((seq, Body { id, shape, content }));
-                }
-                (None, _) if changed => written.changed.push(seq),
-                _ => {}
-            }
-        }
-        written
-    }
-}
-
-/// Whether more of the life of a job that is there changes than where it stands. The error of an end is
-/// written with the end.
-fn changes_life(change: &JobChange) -> bool {
+/// Whether more of the life of a live job changes than where it stands. The error of an end is written with the end.
+pub(crate) fn changes_life(change: &JobChange) -> bool {
     change.progress.is_some() || change.error.is_some() && change.end.is_none()
 }
 
