@@ -34,10 +34,9 @@ impl Corner {
             Failure::usage(format!("--store: {why}")).hint("name a Redis: redis://HOST:6379")
         };
         match store.parse::<StoreUrl>() {
-            Ok(StoreUrl::Redis(url)) => {
-                on_redis::address(&url)?;
+            Ok(StoreUrl::Redis(_)) => {
                 let name = format!("{name}-{:016x}", Chance::any_seed());
-                Corner::within(url.whole.reveal(), &name)
+                Corner::within(store, &name)
             }
             Ok(_) => Err(wrong("this is the address of no Redis".to_owned())),
             Err(why) => Err(wrong(why.to_string())),

@@ -9,6 +9,7 @@ pub mod copy;
 mod fault;
 pub mod ids;
 mod last_leap;
+pub mod redis_address;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use tenure_core::secret::Secret;
+use tenure_engine::redis_address::{Address, AddressError, Endpoint};
 
 /// The address of who names none.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7171";
@@ -27,7 +27,7 @@ pub enum StoreUrl {
     /// `file:PATH`: a folder that this process alone has open.
     File(PathBuf),
     /// `redis:` and its kin, without a server between.
-    Redis(RedisUrl),
+    Redis(Address),
 }
 
 /// The address of a server.
@@ -55,35 +55,6 @@ impl ServerUrl {
             (false, true) => host.clone(),
             (false, false) => format!("{host}:{}", self.port),
         }
-    }
-}
-
-/// How a Redis is reached.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum RedisKind {
-    /// `redis:`, `valkey:`.
-    Plain,
-    /// `rediss:`, `valkeys:`.
-    Tls,
-    /// `redis-sentinel:`.
-    Sentinel,
-    /// `redis-cluster:`.
-    Cluster,
-}
-
-/// The address of a Redis or Valkey; its whole text may hold a password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RedisUrl {
-    /// How it is reached.
-    pub kind: RedisKind,
-    /// The whole address, as it was given.
-    pub whole: Secret,
-    shown: String,
-}
-
-impl fmt::Debug for RedisUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
     }
 }
 
@@ -135,7 +106,6 @@ impl FromStr for StoreUrl {
         }
         let scheme = scheme.to_ascii_lowercase();
         let invalid = |why| UrlError::Invalid { scheme: scheme.clone(), why };
-        let redis = |kind| redis(kind, text, rest).map_err(invalid).map(StoreUrl::Redis);
         match scheme.as_str() {
             "http" => server(rest, false, 80).map_err(invalid).map(StoreUrl::Server),
             "https" => server(rest, true, 443).map_err(invalid).map(StoreUrl::Server),
@@ -143,11 +113,12 @@ impl FromStr for StoreUrl {
             "memory" if rest.trim_start_matches('/').is_empty() => Ok(StoreUrl::Memory),
             "memory" => Err(invalid("has a path, but memory has none; write \"memory:\"")),
             "file" => file(rest).map_err(invalid).map(StoreUrl::File),
-            "redis" | "valkey" => redis(RedisKind::Plain),
-            "rediss" | "valkeys" => redis(RedisKind::Tls),
-            "redis-sentinel" => redis(RedisKind::Sentinel),
-            "redis-cluster" => redis(RedisKind::Cluster),
-            _ => Err(UrlError::UnknownScheme { scheme }),
+            _ => match Address::parse(text) {
+                Ok(address) => Ok(StoreUrl::Redis(address)),
+                Err(AddressError::Invalid { why, .. }) => Err(invalid(why)),
+                // Its schemes are the last of those that are known.
+                Err(_) => Err(UrlError::UnknownScheme { scheme }),
+            },
         }
     }
 }
@@ -164,35 +135,13 @@ fn server(rest: &str, tls: bool, port: u16) -> Result<ServerUrl, &'static str> {
     if authority.contains('@') {
         return Err("has a user or a password; a server takes a token instead (TENURE_TOKEN)");
     }
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(v6) => {
-            let (host, after) = v6.split_once(']').ok_or("has a '[' without its ']'")?;
-            match after.strip_prefix(':') {
-                Some(number) => (host, number.parse().map_err(|_| NO_PORT)?),
-                None if after.is_empty() => (host, port),
-                None => return Err(NO_PORT),
-            }
-        }
-        None => match authority.rsplit_once(':') {
-            Some((host, number)) => (host, number.parse().map_err(|_| NO_PORT)?),
-            None => (authority, port),
-        },
-    };
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-._:%".contains(c);
-    if host.is_empty() || port == 0 || !host.chars().all(fits) {
-        return Err("has no host that can be reached; write HOST or HOST:PORT");
-    }
-    if host.contains(':') && !authority.starts_with('[') {
-        return Err("has an IPv6 address without brackets; write [ADDRESS]:PORT");
-    }
+    let Endpoint { host, port } = Endpoint::parse(authority, port)?;
     let prefix = path.trim_end_matches('/');
     if !prefix.bytes().all(|c| c.is_ascii_graphic()) {
         return Err("has a path with characters that must be percent-encoded");
     }
-    Ok(ServerUrl { tls, host: host.to_owned(), port, prefix: prefix.to_owned() })
+    Ok(ServerUrl { tls, host, port, prefix: prefix.to_owned() })
 }
-
-const NO_PORT: &str = "has a port that is not a number from 1 to 65535";
 
 fn file(rest: &str) -> Result<PathBuf, &'static str> {
     // `file:///data` is how other programs write the path `/data`. A host is never meant.
@@ -207,36 +156,13 @@ fn file(rest: &str) -> Result<PathBuf, &'static str> {
     Ok(PathBuf::from(path))
 }
 
-fn redis(kind: RedisKind, text: &str, rest: &str) -> Result<RedisUrl, &'static str> {
-    let body = rest.strip_prefix("//").ok_or("needs \"//\" and a host after its scheme")?;
-    // The password ends at the last '@' before the path; a '/' within it is percent-encoded.
-    let (authority, tail) = body.split_at(body.find(['/', '?', '#']).unwrap_or(body.len()));
-    let (secret, hosts) = match authority.rsplit_once('@') {
-        Some((_, hosts)) => ("•••@", hosts),
-        None => ("", authority),
-    };
-    if tail.contains('@') {
-        return Err("has a '/', '?' or '#' before an '@'; percent-encode it in the password");
-    }
-    if hosts.is_empty() {
-        return Err("has no host; write HOST or HOST:PORT");
-    }
-    let path = tail.split(['?', '#']).next().unwrap_or_default();
-    let scheme = text.split(':').next().unwrap_or_default();
-    Ok(RedisUrl {
-        kind,
-        whole: Secret::new(text),
-        shown: format!("{scheme}://{secret}{hosts}{path}"),
-    })
-}
-
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreUrl::Server(url) => url.fmt(f),
             StoreUrl::Memory => f.write_str("memory:"),
             StoreUrl::File(path) => write!(f, "file:{}", path.display()),
-            StoreUrl::Redis(url) => f.write_str(&url.shown),
+            StoreUrl::Redis(address) => address.fmt(f),
         }
     }
 }
@@ -270,12 +196,12 @@ mod tests {
             ("file:/var/lib/t", "file:/var/lib/t"),
             ("file:///var/lib/t", "file:/var/lib/t"),
             ("redis://host:6379/0", "redis://host:6379/0"),
-            ("redis://:geheim@host/0", "redis://•••@host/0"),
-            ("rediss://me:ge@heim@host?x=geheim", "rediss://•••@host"),
-            ("valkey://host", "valkey://host"),
+            ("redis://:geheim@host/0", "redis://•••@host:6379/0"),
+            ("rediss://me:ge@heim@host?prefix=geheim", "rediss://•••@host:6379"),
+            ("valkey://host", "valkey://host:6379"),
             ("valkeys://:geheim@[::1]:7000/1?prefix=heim:", "valkeys://•••@[::1]:7000/1"),
             ("redis-sentinel://:geheim@a:1,b:2/main", "redis-sentinel://•••@a:1,b:2/main"),
-            ("redis-cluster://a,b", "redis-cluster://a,b"),
+            ("redis-cluster://a,b", "redis-cluster://a:6379,b:6379"),
         ] {
             let url: StoreUrl = text.parse().unwrap();
             assert_eq!(url.to_string(), shown, "{text}");
@@ -295,7 +221,7 @@ mod tests {
             ("http:host", "needs \"//\""),
             ("http://", "no host"),
             ("http://me:geheim@host", "TENURE_TOKEN"),
-            ("http://host:0", "no host"),
+            ("http://host:0", "not a number from 1 to 65535"),
             ("http://host:99999", "not a number from 1 to 65535"),
             ("http://::1", "without brackets"),
             ("http://[::1", "without its ']'"),
@@ -306,6 +232,7 @@ mod tests {
             ("redis:host", "needs \"//\""),
             ("redis://:geheim@", "no host"),
             ("redis://:ge/heim@host", "percent-encode"),
+            ("redis://host?x=geheim", "unknown parameter"),
         ] {
             let said = text.parse::<StoreUrl>().unwrap_err();
             let seen = format!("{said} {said:?}");

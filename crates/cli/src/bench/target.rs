@@ -84,7 +84,7 @@ impl Target {
         match place {
             Place::InProcess => {
                 let engine: Arc<dyn Engine> = match (under, part) {
-                    (_, Some(part)) => Arc::new(on_redis::open_at(part.address().clone())?),
+                    (_, Some(part)) => Arc::new(on_redis::open(part.address())?),
                     (under, None) => Arc::new(embedded(folder.path(), under.durability())?),
                 };
                 Ok(Target { engine, _server: None, folder })

@@ -77,13 +77,10 @@ impl Named {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 format!("file:{}", path.display())
             }
-            StoreUrl::Redis(redis) => {
-                let address = on_redis::address(redis)?;
-                match address.prefix() {
-                    DEFAULT_PREFIX => address.to_string(),
-                    prefix => format!("{address} (prefix {prefix})"),
-                }
-            }
+            StoreUrl::Redis(address) => match address.prefix() {
+                DEFAULT_PREFIX => address.to_string(),
+                prefix => format!("{address} (prefix {prefix})"),
+            },
         };
         Ok(Named { url, shown })
     }

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use tenure::url::RedisUrl;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
@@ -17,13 +16,8 @@ use crate::exit::{BUG, DENIED, Failure, UNAVAILABLE, USAGE};
 pub const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Begins to connect; the servers need not be there. Must be called inside of a runtime.
-pub fn open(url: &RedisUrl) -> Result<RedisEngine, Failure> {
-    open_at(address(url)?)
-}
-
-/// As [`open`], for an address that was understood already.
-pub fn open_at(address: Address) -> Result<RedisEngine, Failure> {
-    open_with(Options::new(address))
+pub fn open(address: &Address) -> Result<RedisEngine, Failure> {
+    open_with(Options::new(address.clone()))
 }
 
 /// As [`open`], with more than an address.
@@ -40,11 +34,6 @@ pub fn open_with(options: Options) -> Result<RedisEngine, Failure> {
             None => Failure::new(code, text),
         }
     })
-}
-
-/// The parts of an address.
-pub fn address(url: &RedisUrl) -> Result<Address, Failure> {
-    Address::parse(url.whole.reveal()).map_err(|why| Failure::usage(why.to_string()))
 }
 
 /// How a command ends that asks a Redis itself, and not by way of the engine.
@@ -68,9 +57,8 @@ pub struct Named {
 
 impl Named {
     /// Opens it as [`open`] does.
-    pub fn open(url: &RedisUrl) -> Result<Self, Failure> {
-        let engine = open(url)?;
-        Ok(Named { shown: engine.link().address().to_string(), engine })
+    pub fn open(address: &Address) -> Result<Self, Failure> {
+        Ok(Named { engine: open(address)?, shown: address.to_string() })
     }
 
     /// Leaves nobody waiting in the Redis, as far as that goes within a moment.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
+use tenure_engine::redis_address::Endpoint;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::address::Endpoint;
 use super::error::LinkError;
 use super::node::{Node, Sending};
 use super::routes::{Found, Map, NOBODY, Nodes, SLOTS};

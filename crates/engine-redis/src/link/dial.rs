@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use redis::aio::{MultiplexedConnection, PubSub};
 use redis::{AsyncConnectionConfig, RedisConnectionInfo, Value};
+use tenure_engine::redis_address::{Address, Endpoint, Login};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
@@ -15,7 +16,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::address::{Address, Endpoint, Login};
 use super::error::{LinkError, OpenError, described};
 use super::frames::Counted;
 use super::nonce::Requests;
@@ -64,13 +64,13 @@ impl Dialer {
     /// For the servers of this address; reads the certificates.
     pub fn new(address: &Address, within: Duration) -> Result<Self, OpenError> {
         let runtime = Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
-        let tls = if address.tls { Some(tls::connector(address.ca.as_deref())?) } else { None };
-        Ok(Dialer { login: address.login.clone(), db: address.db, tls, within, runtime })
+        let tls = if address.tls() { Some(tls::connector(address.ca())?) } else { None };
+        Ok(Dialer { login: address.login().clone(), db: address.db(), tls, within, runtime })
     }
 
     /// For the sentinels of this address.
     pub fn for_sentinels(&self, address: &Address) -> Self {
-        Dialer { login: address.sentinel_login.clone(), db: 0, ..self.clone() }
+        Dialer { login: address.sentinel_login().clone(), db: 0, ..self.clone() }
     }
 
     /// A connection that is logged in and has answered.

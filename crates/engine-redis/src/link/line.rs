@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_engine::redis_address::Endpoint;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
 
-use super::address::Endpoint;
 use super::dial::{Connection, SharedDialer, Task};
 use super::error::LinkError;
 use super::nonce::Requests;

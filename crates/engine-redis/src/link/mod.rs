@@ -10,7 +10,6 @@
 //! the primary only when a connection is made. Here each primary is a [`node`] with the same watched
 //! connections in every topology, and only the question which primary has what differs.
 
-mod address;
 mod cluster;
 mod dial;
 mod error;
@@ -27,11 +26,13 @@ mod tls;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use address::{Address, AddressError, DEFAULT_PREFIX, Endpoint, Login, Topology};
 pub use error::{LinkError, OpenError};
 pub use options::LinkOptions;
 pub use redis::{Cmd, Value, cmd};
 pub use subscription::{Event, Subscription};
+pub use tenure_engine::redis_address::{
+    Address, AddressError, DEFAULT_PREFIX, Endpoint, Login, Topology,
+};
 
 use self::dial::Dialer;
 use self::node::Sending;

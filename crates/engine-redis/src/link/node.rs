@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::{Cmd, Value};
+use tenure_engine::redis_address::Endpoint;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::timeout;
 
-use super::address::Endpoint;
 use super::dial::SharedDialer;
 use super::error::LinkError;
 use super::line::{Line, Watch};

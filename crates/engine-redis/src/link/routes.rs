@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use crc::{CRC_16_XMODEM, Crc};
 use redis::{Cmd, Value};
+use tenure_engine::redis_address::{Address, Endpoint, Topology};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::address::{Address, Endpoint, Topology};
 use super::dial::{SharedDialer, Task};
 use super::error::LinkError;
 use super::line::Watch;
@@ -117,7 +117,7 @@ impl Routes {
             why: LinkError::Unavailable(what.to_owned()),
         };
         let every = options.look_every;
-        let (found, look) = match &address.topology {
+        let (found, look) = match address.topology() {
             Topology::Single(endpoint) => {
                 (watch::channel(Found::At(Arc::new(Map::one(nodes.at(endpoint))))).1, None)
             }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use redis::Value;
 use redis::aio::PubSubStream;
+use tenure_engine::redis_address::Endpoint;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::address::Endpoint;
 use super::dial::{Connection, Dialer};
 use super::error::{LinkError, after_sending};
 use super::node::{Node, Sending};

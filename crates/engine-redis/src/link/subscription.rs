@@ -11,11 +11,11 @@ use std::time::Duration;
 use futures_core::Stream;
 use redis::Msg;
 use redis::aio::{PubSubSink, PubSubStream};
+use tenure_engine::redis_address::Endpoint;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::Link;
-use super::address::Endpoint;
 use super::dial::Task;
 use super::error::{LinkError, described};
 

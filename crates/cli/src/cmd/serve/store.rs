@@ -41,9 +41,7 @@ impl Place {
         match args.store.parse::<StoreUrl>() {
             Ok(StoreUrl::Memory) => Ok(Place::Own(Location::Memory)),
             Ok(StoreUrl::File(path)) => Ok(Place::Own(Location::Folder(path))),
-            Ok(StoreUrl::Redis(url)) => {
-                let address = on_redis::address(&url)
-                    .map_err(|no| wrong(no.sentence.as_deref().unwrap_or_default()))?;
+            Ok(StoreUrl::Redis(address)) => {
                 fits_redis(args)?;
                 Ok(Place::Redis(address))
             }

@@ -1,5 +1,8 @@
 //! Where a Redis or Valkey is and how to speak to it: the text of a URL, understood once.
 //!
+//! It is in the seam because two crates need it: the client's library, in which one address chooses the
+//! engine, and the Redis engine itself.
+//!
 //! An address holds passwords. Neither `Debug` nor `Display` nor an error of this module ever shows
 //! one, nor anything else that might be part of one.
 //!
@@ -15,11 +18,13 @@
 //! ```
 //! Users, passwords, the master's name and the values after `?` are percent-encoded.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use tenure_core::bounds::NAME_BYTES_MAX;
+use tenure_core::percent::{self, BadEscape};
 use tenure_core::secret::Secret;
 
 /// What every key begins with if the address says nothing else.
@@ -34,6 +39,38 @@ pub struct Endpoint {
     pub host: String,
     /// The port.
     pub port: u16,
+}
+
+impl Endpoint {
+    /// Understands `HOST[:PORT]`. An error says what is wrong, and shows nothing of the text.
+    pub fn parse(text: &str, default_port: u16) -> Result<Self, &'static str> {
+        const NO_PORT: &str = "has a port that is not a number from 1 to 65535";
+        let (host, port) = match text.strip_prefix('[') {
+            Some(v6) => {
+                let (host, after) = v6.split_once(']').ok_or("has a '[' without its ']'")?;
+                match after.strip_prefix(':') {
+                    Some(number) => (host, number.parse().map_err(|_| NO_PORT)?),
+                    None if after.is_empty() => (host, default_port),
+                    None => return Err(NO_PORT),
+                }
+            }
+            None => match text.rsplit_once(':') {
+                Some((host, _)) if host.contains(':') => {
+                    return Err("has an IPv6 address without brackets; write [ADDRESS]:PORT");
+                }
+                Some((host, number)) => (host, number.parse().map_err(|_| NO_PORT)?),
+                None => (text, default_port),
+            },
+        };
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-._:%".contains(c);
+        if host.is_empty() || !host.chars().all(fits) {
+            return Err("has no host that can be reached; write HOST or HOST:PORT");
+        }
+        if port == 0 {
+            return Err(NO_PORT);
+        }
+        Ok(Endpoint { host: host.to_owned(), port })
+    }
 }
 
 impl fmt::Display for Endpoint {
@@ -71,12 +108,12 @@ pub struct Login {
 /// A Redis or Valkey, as an address says it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    pub(crate) topology: Topology,
-    pub(crate) login: Login,
-    pub(crate) sentinel_login: Login,
-    pub(crate) db: u32,
-    pub(crate) tls: bool,
-    pub(crate) ca: Option<PathBuf>,
+    topology: Topology,
+    login: Login,
+    sentinel_login: Login,
+    db: u32,
+    tls: bool,
+    ca: Option<PathBuf>,
     prefix: String,
     forgets_never: bool,
     shown: String,
@@ -85,7 +122,11 @@ pub struct Address {
 impl Address {
     /// Understands the text of a URL. Opens nothing.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
-        let (scheme, rest) = text.trim().split_once("://").ok_or(AddressError::NoScheme)?;
+        let (scheme, rest) = text.trim().split_once(':').ok_or(AddressError::NoScheme)?;
+        let letters = |c: u8| c.is_ascii_alphanumeric() || b"+.-".contains(&c);
+        if scheme.is_empty() || !scheme.bytes().all(letters) {
+            return Err(AddressError::NoScheme);
+        }
         let scheme = scheme.to_ascii_lowercase();
         let kind = match scheme.as_str() {
             "redis" | "valkey" => Kind::Single { tls: false },
@@ -94,7 +135,9 @@ impl Address {
             "redis-cluster" => Kind::Cluster,
             _ => return Err(AddressError::UnknownScheme),
         };
-        understood(&scheme, kind, rest).map_err(|why| AddressError::Invalid { scheme, why })
+        let rest = rest.strip_prefix("//").ok_or("needs \"//\" and a host after its scheme");
+        rest.and_then(|rest| understood(&scheme, kind, rest))
+            .map_err(|why| AddressError::Invalid { scheme, why })
     }
 
     /// What every key begins with.
@@ -116,6 +159,21 @@ impl Address {
     /// Which servers there are.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// Who the servers are told that we are.
+    pub fn login(&self) -> &Login {
+        &self.login
+    }
+
+    /// Who the sentinels are told that we are.
+    pub fn sentinel_login(&self) -> &Login {
+        &self.sentinel_login
+    }
+
+    /// The number of the database; 0 on a cluster.
+    pub fn db(&self) -> u32 {
+        self.db
     }
 
     /// Whether it speaks TLS.
@@ -204,7 +262,7 @@ fn understood(scheme: &str, kind: Kind, rest: &str) -> Result<Address, &'static 
     let path = path.trim_end_matches('/');
     let port = if kind == Kind::Sentinel { SENTINEL_PORT } else { SERVER_PORT };
     let mut hosts =
-        hosts.split(',').map(|host| endpoint(host, port)).collect::<Result<Vec<_>, _>>()?;
+        hosts.split(',').map(|host| Endpoint::parse(host, port)).collect::<Result<Vec<_>, _>>()?;
     let (topology, db) = match kind {
         Kind::Single { .. } if hosts.len() > 1 => {
             return Err("names more than one host; use redis-cluster or redis-sentinel for that");
@@ -268,35 +326,6 @@ fn login_of(text: &str) -> Result<Login, &'static str> {
     Ok(Login { user: (!user.is_empty()).then_some(user), password: Some(Secret::new(password)) })
 }
 
-fn endpoint(text: &str, port: u16) -> Result<Endpoint, &'static str> {
-    const NO_PORT: &str = "has a port that is not a number from 1 to 65535";
-    let (host, port) = match text.strip_prefix('[') {
-        Some(v6) => {
-            let (host, after) = v6.split_once(']').ok_or("has a '[' without its ']'")?;
-            match after.strip_prefix(':') {
-                Some(number) => (host, number.parse().map_err(|_| NO_PORT)?),
-                None if after.is_empty() => (host, port),
-                None => return Err(NO_PORT),
-            }
-        }
-        None => match text.rsplit_once(':') {
-            Some((host, _)) if host.contains(':') => {
-                return Err("has an IPv6 address without brackets; write [ADDRESS]:PORT");
-            }
-            Some((host, number)) => (host, number.parse().map_err(|_| NO_PORT)?),
-            None => (text, port),
-        },
-    };
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-._:%".contains(c);
-    if host.is_empty() || !host.chars().all(fits) {
-        return Err("has no host that can be reached; write HOST or HOST:PORT");
-    }
-    if port == 0 {
-        return Err(NO_PORT);
-    }
-    Ok(Endpoint { host: host.to_owned(), port })
-}
-
 #[derive(Default)]
 struct Asked {
     prefix: Option<String>,
@@ -357,20 +386,12 @@ fn prefix(text: String) -> Result<String, &'static str> {
 }
 
 fn decoded(text: &str) -> Result<String, &'static str> {
-    const WRONG: &str =
-        "has a '%' that is not followed by two hexadecimal digits; write %25 for it";
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
+    percent::decoded(text).map(Cow::into_owned).map_err(|why| match why {
+        BadEscape::Digits => {
+            "has a '%' that is not followed by two hexadecimal digits; write %25 for it"
         }
-        let mut digit = || rest.next().and_then(|c| char::from(c).to_digit(16));
-        let (high, low) = (digit().ok_or(WRONG)?, digit().ok_or(WRONG)?);
-        bytes.push((high * 16 + low) as u8);
-    }
-    String::from_utf8(bytes).map_err(|_| "has percent-encoded bytes that are not UTF-8")
+        BadEscape::Utf8 => "has percent-encoded bytes that are not UTF-8",
+    })
 }
 
 #[cfg(test)]
@@ -439,7 +460,7 @@ mod tests {
         for (text, part) in [
             ("", "no scheme"),
             ("geheim@host", "no scheme"),
-            ("redis:host", "no scheme"),
+            ("redis:host", "needs \"//\""),
             ("http://geheim", "none of redis, rediss"),
             ("redis://", "no host"),
             ("redis://:geheim@", "no host"),
