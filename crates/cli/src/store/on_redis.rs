@@ -7,7 +7,7 @@ use std::time::Duration;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
-use tenure_engine_redis::link::{Address, LinkError, OpenError};
+use tenure_engine_redis::link::{Address, LinkError, OpenError, TlsError};
 use tenure_engine_redis::{Options, RedisEngine};
 
 use crate::exit::{BUG, DENIED, Failure, UNAVAILABLE, USAGE};
@@ -26,7 +26,7 @@ pub fn open_with(options: Options) -> Result<RedisEngine, Failure> {
         let text = why.to_string();
         let code = match why {
             OpenError::NoRuntime => BUG,
-            OpenError::Certificates { .. } => USAGE,
+            OpenError::Tls(TlsError::Certificates { .. }) => USAGE,
             OpenError::Random(_) | OpenError::Tls(_) => UNAVAILABLE,
         };
         match text.split_once("; ") {

@@ -8,18 +8,16 @@ use std::time::Duration;
 use redis::aio::{MultiplexedConnection, PubSub};
 use redis::{AsyncConnectionConfig, RedisConnectionInfo, Value};
 use tenure_engine::redis_address::{Address, Endpoint, Login};
+use tenure_tls::{HostName, Tls};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::error::{LinkError, OpenError, described};
 use super::frames::Counted;
 use super::nonce::Requests;
-use super::tls;
 
 /// What the server lists us as.
 const CLIENT_NAME: &str = "tenure";
@@ -54,7 +52,7 @@ pub(crate) struct Connection {
 pub(crate) struct Dialer {
     login: Login,
     db: u32,
-    tls: Option<TlsConnector>,
+    tls: Option<Tls>,
     within: Duration,
     /// Where all tasks of a link live.
     pub runtime: Handle,
@@ -64,7 +62,7 @@ impl Dialer {
     /// For the servers of this address; reads the certificates.
     pub fn new(address: &Address, within: Duration) -> Result<Self, OpenError> {
         let runtime = Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
-        let tls = if address.tls() { Some(tls::connector(address.ca())?) } else { None };
+        let tls = if address.tls() { Some(Tls::new(address.ca(), &[])?) } else { None };
         Ok(Dialer { login: address.login().clone(), db: address.db(), tls, within, runtime })
     }
 
@@ -130,8 +128,8 @@ impl Dialer {
         let Some(tls) = &self.tls else {
             return Ok(Box::new(stream));
         };
-        let name = ServerName::try_from(endpoint.host.clone())
-            .map_err(|_| lost(endpoint, "this is no name that a certificate can carry"))?;
+        let name =
+            HostName::parse(&endpoint.host).map_err(|why| lost(endpoint, &why.to_string()))?;
         Ok(Box::new(tls.connect(name, stream).await.map_err(why)?))
     }
 

@@ -2,20 +2,22 @@
 //!
 //! No text here carries a password, an argument of a call or a payload.
 
-use std::fmt;
-
 use redis::{ErrorKind, RedisError, ServerError};
 use tenure_engine::ids::NoRandomNumbers;
+use tenure_tls::TlsError;
 
 /// Why a call has no answer.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LinkError {
     /// Nothing was sent, so nothing happened: there is no connection to the server now.
+    #[error("redis cannot be reached: {0}")]
     Unavailable(String),
     /// It may have happened: the answer did not come in time, or the connection broke before it came.
+    #[error("redis did not answer, the call may have happened: {0}")]
     Unknown(String),
     /// The server answered with an error. No call of ours writes before it is sure, so nothing
     /// happened.
+    #[error("redis refused: {code} {message}")]
     Refused {
         /// The first word of the answer: `OOM`, `READONLY`, `NOPERM`, `LOADING`, `CLUSTERDOWN`,
         /// `TRYAGAIN`, `ERR`, or one of our own, `TENURE_…`.
@@ -43,19 +45,6 @@ impl LinkError {
         LinkError::Refused { code: code.to_owned(), message: message.into() }
     }
 }
-
-impl fmt::Display for LinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LinkError::Unavailable(why) => write!(f, "redis cannot be reached: {why}"),
-            LinkError::Unknown(why) => {
-                write!(f, "redis did not answer, the call may have happened: {why}")
-            }
-            LinkError::Refused { code, message } => write!(f, "redis refused: {code} {message}"),
-        }
-    }
-}
-impl std::error::Error for LinkError {}
 
 /// The server's own words, without what it repeats of a call: an unknown command is answered with the
 /// first of its arguments.
@@ -95,41 +84,15 @@ pub(crate) fn described(why: &RedisError) -> String {
 }
 
 /// Why a link cannot be opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is no async runtime to live in.
+    #[error("a link to redis needs a tokio runtime; open it inside of one")]
     NoRuntime,
-    /// The certificates that the address names cannot be read.
-    Certificates {
-        /// The file.
-        file: std::path::PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
     /// The system has no random numbers for the name of this process.
-    Random(NoRandomNumbers),
-    /// TLS cannot be set up, or a host of the address is no name that a certificate can carry.
-    Tls(String),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::NoRuntime => {
-                f.write_str("a link to redis needs a tokio runtime; open it inside of one")
-            }
-            OpenError::Certificates { file, why } => write!(
-                f,
-                "the certificates in {file:?} cannot be used: {why}; name a PEM file after \"ca=\""
-            ),
-            OpenError::Random(why) => write!(f, "a link to redis cannot be opened: {why}"),
-            OpenError::Tls(why) => write!(f, "TLS cannot be set up: {why}"),
-        }
-    }
-}
-impl std::error::Error for OpenError {}
-impl From<NoRandomNumbers> for OpenError {
-    fn from(why: NoRandomNumbers) -> Self {
-        OpenError::Random(why)
-    }
+    #[error("a link to redis cannot be opened: {0}")]
+    Random(#[from] NoRandomNumbers),
+    /// TLS cannot be set up, or the certificates that the address names cannot be read.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }

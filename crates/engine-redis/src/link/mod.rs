@@ -21,7 +21,6 @@ mod options;
 mod routes;
 mod sentinel;
 mod subscription;
-mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +32,7 @@ pub use subscription::{Event, Subscription};
 pub use tenure_engine::redis_address::{
     Address, AddressError, DEFAULT_PREFIX, Endpoint, Login, Topology,
 };
+pub use tenure_tls::TlsError;
 
 use self::dial::Dialer;
 use self::node::Sending;

@@ -8,7 +8,6 @@ mod answer;
 mod ask;
 mod body;
 mod change;
-mod tls;
 mod wire;
 
 use std::fmt;
@@ -27,6 +26,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{Reply, Request, Settle};
 use tenure_core::secret::Secret;
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
+use tenure_tls::{HostName, Tls, TlsError};
 
 use self::ask::{Ask, Unsendable};
 use self::wire::{NoAnswer, Wire};
@@ -43,30 +43,18 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 const LONG_ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// Why a remote engine could not be made. Nothing was sent.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The token has characters that no header can carry.
+    #[error("the token has characters that no header can carry; use printable ASCII")]
     Token,
     /// The host cannot stand in a request.
+    #[error("the host \"{0}\" cannot be reached by that name; check the address")]
     Host(String),
-    /// TLS cannot be set up.
-    Tls(String),
+    /// TLS cannot be set up, or no certificate can carry the host's name.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
-
-impl fmt::Display for RemoteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RemoteError::Token => f.write_str(
-                "the token has characters that no header can carry; use printable ASCII",
-            ),
-            RemoteError::Host(host) => {
-                write!(f, "the host \"{host}\" cannot be reached by that name; check the address")
-            }
-            RemoteError::Tls(why) => write!(f, "TLS cannot be set up: {why}"),
-        }
-    }
-}
-impl std::error::Error for RemoteError {}
 
 /// Another Tenure over HTTP. Cheap to clone; all clones share their connections.
 ///
@@ -96,7 +84,7 @@ impl Remote {
             .map_err(|_| RemoteError::Host(url.host.clone()))?;
         let token = token.map(bearer).transpose().map_err(|_| RemoteError::Token)?;
         let tls = match url.tls {
-            true => Some(tls::Tls::for_host(&url.host).map_err(RemoteError::Tls)?),
+            true => Some((Tls::new(None, &[b"http/1.1"])?, HostName::parse(&url.host)?)),
             false => None,
         };
         let wire = Wire::new(url.clone(), tls);

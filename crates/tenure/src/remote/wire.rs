@@ -19,14 +19,13 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HeaderMap, RETRY_AFTER};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use tenure_tls::{HostName, Tls};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::{Handle, Id};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
-use tokio_rustls::TlsConnector;
 
-use super::tls::Tls;
 use crate::effect::Effect;
 use crate::url::ServerUrl;
 
@@ -73,13 +72,14 @@ impl Drop for Conn {
 /// The connections to one server.
 pub struct Wire {
     url: ServerUrl,
-    tls: Option<Tls>,
+    /// `None`: no TLS. Otherwise what is trusted, and the name that the certificate must carry.
+    tls: Option<(Tls, HostName)>,
     idle: Mutex<HashMap<Id, Vec<Conn>>>,
 }
 
 impl Wire {
     /// Nothing is connected yet.
-    pub fn new(url: ServerUrl, tls: Option<Tls>) -> Self {
+    pub fn new(url: ServerUrl, tls: Option<(Tls, HostName)>) -> Self {
         Wire { url, tls, idle: Mutex::default() }
     }
 
@@ -190,10 +190,9 @@ impl Wire {
             tcp.set_nodelay(true).map_err(|why| format!("{}: {why}", place()))?;
             match &self.tls {
                 None => handshake(tcp).await,
-                Some(tls) => {
-                    let connector = TlsConnector::from(tls.config.clone());
-                    let stream = connector
-                        .connect(tls.name.clone(), tcp)
+                Some((tls, name)) => {
+                    let stream = tls
+                        .connect(name.clone(), tcp)
                         .await
                         .map_err(|why| format!("{}: {why}", place()))?;
                     handshake(stream).await
