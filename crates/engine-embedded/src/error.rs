@@ -1,26 +1,38 @@
 //! Why a store cannot be opened: typed, and each says what to do next.
 
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tenure_core::time::Moment;
 
 /// Why a store cannot be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has it open.
+    #[error(
+        "another process has the store in {folder:?} open; stop it, or use its address \
+         (TENURE_URL) instead of the folder"
+    )]
     Locked {
         /// The folder.
         folder: PathBuf,
     },
     /// The folder cannot be made, read or written.
+    #[error(
+        "the folder {folder:?} cannot be used: {why}; name a folder on a local disk that \
+         this user may write"
+    )]
     Folder {
         /// The folder.
         folder: PathBuf,
         /// What the system said.
+        #[source]
         why: std::io::Error,
     },
     /// It was written by a newer release.
+    #[error(
+        "the store in {folder:?} has format {format}, and this release knows up to \
+         {known}; open it with tenure {written_by} or newer"
+    )]
     Newer {
         /// The folder.
         folder: PathBuf,
@@ -32,11 +44,16 @@ pub enum OpenError {
         written_by: String,
     },
     /// The file is there and is none of ours.
+    #[error("the file \"tenure.db\" in {folder:?} is not a store of tenure; name another folder")]
     Foreign {
         /// The folder.
         folder: PathBuf,
     },
     /// SQLite cannot read or write it.
+    #[error(
+        "the store in {folder:?} cannot be opened: {why}; if the disk is well, restore the \
+         folder from a backup"
+    )]
     Store {
         /// The folder.
         folder: PathBuf,
@@ -44,6 +61,10 @@ pub enum OpenError {
         why: String,
     },
     /// A row is not of the format.
+    #[error(
+        "the store in {folder:?} is damaged: {why}; restore the folder from a backup, or \
+         go on without what cannot be read: --accept-loss"
+    )]
     Row {
         /// The folder.
         folder: PathBuf,
@@ -51,6 +72,13 @@ pub enum OpenError {
         why: String,
     },
     /// Commits that were synced are not there.
+    #[error(
+        "the store in {folder:?} has lost what was written to it: it ends at commit \
+         {commit}, and up to commit {synced} ({at}) all was synced and may have been \
+         answered: the last {} are missing, because the log is damaged or the folder is an \
+         older copy; restore it, or go on without them: --accept-loss",
+        .synced.saturating_sub(*.commit)
+    )]
     Shorter {
         /// The folder.
         folder: PathBuf,
@@ -62,6 +90,10 @@ pub enum OpenError {
         at: Moment,
     },
     /// More jobs cannot be read than a damaged page explains.
+    #[error(
+        "{jobs} jobs of the store in {folder:?} cannot be read; restore the folder from a \
+         backup, or go on without what cannot be read: --accept-loss"
+    )]
     Unreadable {
         /// The folder.
         folder: PathBuf,
@@ -69,11 +101,16 @@ pub enum OpenError {
         jobs: usize,
     },
     /// There is no store.
+    #[error(
+        "there is no store in {folder:?}; name the folder that `tenure serve` has as its \
+         store"
+    )]
     Missing {
         /// The folder.
         folder: PathBuf,
     },
     /// It was copied elsewhere, or is being copied.
+    #[error("{}", frozen(.folder, .to, *.whole))]
     Frozen {
         /// The folder.
         folder: PathBuf,
@@ -83,82 +120,30 @@ pub enum OpenError {
         whole: bool,
     },
     /// It is an unfinished copy.
+    #[error(
+        "the store in {folder:?} is an unfinished copy; finish it by the same `tenure copy` \
+         as before, or give it up: tenure copy --thaw --to 'file:PATH'"
+    )]
     Unfinished {
         /// The folder.
         folder: PathBuf,
     },
     /// The system gave no thread or no random numbers.
+    #[error("the engine cannot be started: {0}")]
     System(String),
 }
 
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::Locked { folder } => write!(
-                f,
-                "another process has the store in {folder:?} open; stop it, or use its address \
-                 (TENURE_URL) instead of the folder"
-            ),
-            OpenError::Folder { folder, why } => write!(
-                f,
-                "the folder {folder:?} cannot be used: {why}; name a folder on a local disk that \
-                 this user may write"
-            ),
-            OpenError::Newer { folder, format, known, written_by } => write!(
-                f,
-                "the store in {folder:?} has format {format}, and this release knows up to \
-                 {known}; open it with tenure {written_by} or newer"
-            ),
-            OpenError::Foreign { folder } => write!(
-                f,
-                "the file \"tenure.db\" in {folder:?} is not a store of tenure; name another folder"
-            ),
-            OpenError::Store { folder, why } => write!(
-                f,
-                "the store in {folder:?} cannot be opened: {why}; if the disk is well, restore the \
-                 folder from a backup"
-            ),
-            OpenError::Row { folder, why } => write!(
-                f,
-                "the store in {folder:?} is damaged: {why}; restore the folder from a backup, or \
-                 go on without what cannot be read: --accept-loss"
-            ),
-            OpenError::Shorter { folder, commit, synced, at } => write!(
-                f,
-                "the store in {folder:?} has lost what was written to it: it ends at commit \
-                 {commit}, and up to commit {synced} ({at}) all was synced and may have been \
-                 answered: the last {} are missing, because the log is damaged or the folder is an \
-                 older copy; restore it, or go on without them: --accept-loss",
-                synced.saturating_sub(*commit)
-            ),
-            OpenError::Unreadable { folder, jobs } => write!(
-                f,
-                "{jobs} jobs of the store in {folder:?} cannot be read; restore the folder from a \
-                 backup, or go on without what cannot be read: --accept-loss"
-            ),
-            OpenError::Missing { folder } => write!(
-                f,
-                "there is no store in {folder:?}; name the folder that `tenure serve` has as its \
-                 store"
-            ),
-            OpenError::Frozen { folder, to, whole: true } => write!(
-                f,
-                "the store in {folder:?} was copied to {to} and is frozen since; use the copy, or \
-                 see `tenure copy --help` on --thaw"
-            ),
-            OpenError::Frozen { folder, to, whole: false } => write!(
-                f,
-                "the store in {folder:?} is frozen, because a copy of it to {to} was begun; finish \
-                 that by the same `tenure copy` as before, or give it up: tenure copy --thaw --from \
-                 'file:PATH'"
-            ),
-            OpenError::Unfinished { folder } => write!(
-                f,
-                "the store in {folder:?} is an unfinished copy; finish it by the same `tenure copy` \
-                 as before, or give it up: tenure copy --thaw --to 'file:PATH'"
-            ),
-            OpenError::System(why) => write!(f, "the engine cannot be started: {why}"),
-        }
+fn frozen(folder: &Path, to: &str, whole: bool) -> String {
+    if whole {
+        format!(
+            "the store in {folder:?} was copied to {to} and is frozen since; use the copy, or \
+             see `tenure copy --help` on --thaw"
+        )
+    } else {
+        format!(
+            "the store in {folder:?} is frozen, because a copy of it to {to} was begun; finish \
+             that by the same `tenure copy` as before, or give it up: tenure copy --thaw --from \
+             'file:PATH'"
+        )
     }
 }
-impl std::error::Error for OpenError {}

@@ -1,41 +1,33 @@
 //! How a call can end without an answer. A "no" is not here: it is a [`Refusal`].
 
-use std::fmt;
-
 use tenure_core::refusal::{Code, Refusal};
 
 /// A call that was not answered.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Fault {
     /// Nothing happened: the store or server cannot be reached, or is not open.
+    #[error("the store cannot be reached: {0}")]
     Unavailable(String),
     /// It may have happened: repeat the same call, with the same ids.
+    #[error("the outcome is unknown, it may have happened: {0}")]
     Unknown(String),
     /// Not permitted: no token, or a wrong one.
+    #[error(transparent)]
     Denied(Refusal),
     /// The other side broke its contract: a bug.
+    #[error("this is a bug: {0}")]
     Broken(String),
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Unavailable(why) => write!(f, "the store cannot be reached: {why}"),
-            Fault::Unknown(why) => write!(f, "the outcome is unknown, it may have happened: {why}"),
-            Fault::Denied(no) => write!(f, "{no}"),
-            Fault::Broken(why) => write!(f, "this is a bug: {why}"),
-        }
-    }
-}
-impl std::error::Error for Fault {}
-
 /// Why a call has no reply.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
     /// The answer is no. Nothing was changed.
-    Refused(Refusal),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// There is no answer.
-    Fault(Fault),
+    #[error(transparent)]
+    Fault(#[from] Fault),
 }
 
 impl CallError {
@@ -45,24 +37,5 @@ impl CallError {
             CallError::Refused(no) => Some(no.code),
             CallError::Fault(_) => None,
         }
-    }
-}
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CallError::Refused(no) => no.fmt(f),
-            CallError::Fault(fault) => fault.fmt(f),
-        }
-    }
-}
-impl std::error::Error for CallError {}
-impl From<Refusal> for CallError {
-    fn from(no: Refusal) -> Self {
-        CallError::Refused(no)
-    }
-}
-impl From<Fault> for CallError {
-    fn from(fault: Fault) -> Self {
-        CallError::Fault(fault)
     }
 }

@@ -5,8 +5,6 @@
 //! millisecond in which they were made, and nobody can foresee them. The caller brings the moment: an
 //! engine's ids follow its own clock.
 
-use std::fmt;
-
 use tenure_core::job::NewJob;
 use tenure_core::names::JobId;
 use tenure_core::time::Moment;
@@ -25,15 +23,10 @@ const JOB: &str = "job_";
 const RANDOM_BYTES: usize = 10;
 
 /// The system has no random numbers, so nothing was done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoRandomNumbers(getrandom::Error);
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the system has no random numbers: {0}")]
+pub struct NoRandomNumbers(#[source] getrandom::Error);
 
-impl fmt::Display for NoRandomNumbers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the system has no random numbers: {}", self.0)
-    }
-}
-impl std::error::Error for NoRandomNumbers {}
 impl From<NoRandomNumbers> for Fault {
     fn from(why: NoRandomNumbers) -> Self {
         Fault::Unavailable(why.to_string())

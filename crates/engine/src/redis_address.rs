@@ -207,13 +207,19 @@ impl fmt::Debug for Address {
 }
 
 /// Why a text is no address of a Redis.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AddressError {
     /// There is no `SCHEME://` in front.
+    #[error("the address has no scheme; write \"redis://HOST:6379\"")]
     NoScheme,
     /// The scheme is none of ours.
+    #[error(
+        "the scheme of the address is none of redis, rediss, valkey, valkeys, redis-sentinel and \
+         redis-cluster; use one of these"
+    )]
     UnknownScheme,
     /// The scheme is known, the rest is wrong.
+    #[error("the {scheme} address {why}")]
     Invalid {
         /// The scheme.
         scheme: String,
@@ -221,22 +227,6 @@ pub enum AddressError {
         why: &'static str,
     },
 }
-
-impl fmt::Display for AddressError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AddressError::NoScheme => {
-                f.write_str("the address has no scheme; write \"redis://HOST:6379\"")
-            }
-            AddressError::UnknownScheme => f.write_str(
-                "the scheme of the address is none of redis, rediss, valkey, valkeys, \
-                 redis-sentinel and redis-cluster; use one of these",
-            ),
-            AddressError::Invalid { scheme, why } => write!(f, "the {scheme} address {why}"),
-        }
-    }
-}
-impl std::error::Error for AddressError {}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {

@@ -59,16 +59,21 @@ impl ServerUrl {
 }
 
 /// Why a text is no address. A usage error: the command line exits with 2.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UrlError {
     /// There is no `SCHEME:` in front.
+    #[error(
+        "the address has no scheme; write \"http://HOST:{DEFAULT_PORT}\" for a server, or one of {KNOWN}"
+    )]
     NoScheme,
     /// The scheme means nothing here.
+    #[error("the scheme \"{scheme}\" is unknown; use one of {KNOWN}")]
     UnknownScheme {
         /// It.
         scheme: String,
     },
     /// The scheme is known, the rest is wrong.
+    #[error("the {scheme} address {why}")]
     Invalid {
         /// The scheme.
         scheme: String,
@@ -76,23 +81,6 @@ pub enum UrlError {
         why: &'static str,
     },
 }
-
-impl fmt::Display for UrlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UrlError::NoScheme => write!(
-                f,
-                "the address has no scheme; write \"http://HOST:{DEFAULT_PORT}\" for a server, or \
-                 one of {KNOWN}"
-            ),
-            UrlError::UnknownScheme { scheme } => {
-                write!(f, "the scheme \"{scheme}\" is unknown; use one of {KNOWN}")
-            }
-            UrlError::Invalid { scheme, why } => write!(f, "the {scheme} address {why}"),
-        }
-    }
-}
-impl std::error::Error for UrlError {}
 
 impl FromStr for StoreUrl {
     type Err = UrlError;

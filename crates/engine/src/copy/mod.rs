@@ -6,7 +6,6 @@
 
 mod run;
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -22,9 +21,10 @@ use crate::fault::{CallError, Fault};
 pub type Step<'a, T> = Pin<Box<dyn Future<Output = Result<T, CopyError>> + Send + 'a>>;
 
 /// Why a copy does not go on.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CopyError {
     /// The answer is no: what is wrong, and what to do.
+    #[error("{sentence}")]
     No {
         /// What is wrong.
         sentence: String,
@@ -32,10 +32,13 @@ pub enum CopyError {
         hint: String,
     },
     /// A store cannot be used.
-    Fault(Fault),
+    #[error(transparent)]
+    Fault(#[from] Fault),
     /// The disk of a store does not work.
+    #[error("{0}")]
     Disk(String),
     /// Whoever watches it stopped it. It may be taken up again.
+    #[error("the copy was stopped")]
     Stopped,
 }
 
@@ -46,22 +49,6 @@ impl CopyError {
     }
 }
 
-impl fmt::Display for CopyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CopyError::No { sentence, .. } => f.write_str(sentence),
-            CopyError::Fault(fault) => fault.fmt(f),
-            CopyError::Disk(why) => f.write_str(why),
-            CopyError::Stopped => f.write_str("the copy was stopped"),
-        }
-    }
-}
-impl std::error::Error for CopyError {}
-impl From<Fault> for CopyError {
-    fn from(fault: Fault) -> Self {
-        CopyError::Fault(fault)
-    }
-}
 impl From<Refusal> for CopyError {
     fn from(no: Refusal) -> Self {
         CopyError::No { sentence: no.detail, hint: no.hint }

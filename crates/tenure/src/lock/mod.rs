@@ -34,37 +34,25 @@ const AWAY_MAX: Duration = Duration::from_secs(60);
 const RELEASE_MAX: Duration = Duration::from_secs(10);
 
 /// Why a lock was not acquired.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LockError {
     /// It was not free in time. Carries the last answer: why, and when that may change.
+    #[error("could not get the lock in time: {}", why_busy(.0))]
     Busy(Leased),
     /// It was granted when the time was over, but so late that it may belong to somebody else by now;
     /// it was given back, and nothing may be done under it.
+    #[error("the lock was lost before anything was done under it")]
     Lost,
     /// The caller of [`Lock::acquire_unless`] called it off. Nothing is held.
+    #[error("waiting for the lock was called off")]
     CalledOff,
     /// The call was refused or failed.
-    Call(CallError),
+    #[error(transparent)]
+    Call(#[from] CallError),
 }
 
-impl fmt::Display for LockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LockError::Busy(last) => match last.reasons.first() {
-                Some(reason) => write!(f, "could not get the lock in time: {}", reason.detail),
-                None => f.write_str("could not get the lock in time: it is taken"),
-            },
-            LockError::Lost => f.write_str("the lock was lost before anything was done under it"),
-            LockError::CalledOff => f.write_str("waiting for the lock was called off"),
-            LockError::Call(error) => error.fmt(f),
-        }
-    }
-}
-impl std::error::Error for LockError {}
-impl From<CallError> for LockError {
-    fn from(error: CallError) -> Self {
-        LockError::Call(error)
-    }
+fn why_busy(last: &Leased) -> &str {
+    last.reasons.first().map_or("it is taken", |reason| &reason.detail)
 }
 
 /// Something that happened while a lock was waited for.
