@@ -366,14 +366,15 @@ impl Space {
     /// A finished job goes for good.
     pub(crate) fn forget_archived(&mut self, job: &super::rows::Archived) {
         if let Some(shape) = StoredShape::decode(&job.shape)
-            && let Some(queue) = self.queue_by_name.get(&shape.queue)
+            && let Some(queue) = self.queue_by_name.get(&shape.queue).copied()
         {
-            let counts = &mut self.queues[*queue].counts;
+            let counts = &mut self.queues[queue].counts;
             match job.state {
                 JobState::Succeeded => counts.succeeded = counts.succeeded.saturating_sub(1),
                 JobState::Failed => counts.failed = counts.failed.saturating_sub(1),
                 _ => counts.cancelled = counts.cancelled.saturating_sub(1),
             }
+            self.freed_queue(queue);
         }
         self.out.rows.job(job.seq).deleted = true;
         self.out.purged.push((job.state, u64::from(job.bytes)));

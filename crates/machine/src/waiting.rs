@@ -88,6 +88,7 @@ impl Space {
             if let Some(q) = self.queues.get_mut(*queue) {
                 q.takers.remove(&id);
             }
+            self.freed_queue(*queue);
         }
         self.count_waiting(taker.asker.worker.as_ref(), -1);
         self.waits.clear(taker.until, id);

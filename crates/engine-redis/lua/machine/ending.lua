@@ -293,6 +293,7 @@ function T.unkeep_finished(job)
   if queue then
     local q = db.get('q', queue)
     q[COUNTED[job.state]] = max(q[COUNTED[job.state]] - 1, 0)
+    T.freed_queue(queue)
   end
 end
 

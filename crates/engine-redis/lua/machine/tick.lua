@@ -41,6 +41,12 @@ function T.next_change()
   return soonest(CHANGES)
 end
 
+-- Whether finished jobs take more than their byte budget.
+function T.keeps_too_much()
+  local space = db.space
+  return space.kept[1] + space.kept[2] > space.retain_bytes
+end
+
 -- When the next tick is due; or nil. `late`: a lease can be reaped this long (us) after its end by the clock, since
 -- the clock is not trusted further; false, not at all.
 function T.next_due(late)
@@ -72,7 +78,7 @@ function T.next_due(late)
   if again then
     sooner(again)
   end
-  if space.kept[1] + space.kept[2] > space.retain_bytes then
+  if T.keeps_too_much() then
     sooner(space.last)
   end
   return due

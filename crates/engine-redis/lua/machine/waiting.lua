@@ -66,6 +66,9 @@ function T.forget_taker(id)
     Z.rem(takers(queue), id)
   end
   count_takers(taker.queues, -1)
+  for _, queue in ipairs(taker.queues) do
+    T.freed_queue(queue)
+  end
   count_waiting(taker.worker, -1)
   T.timer_clear('wt', id)
   db.drop('tk', id)

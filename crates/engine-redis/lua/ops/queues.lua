@@ -162,6 +162,15 @@ function T.drop_hidden_queue_if_idle(number)
   end
 end
 
+-- To be called when a finished job of a queue went, or a call that waited for it. A deleted queue that nobody needs any
+-- more goes with the next tick; not at once, since the call that freed it may still name it.
+function T.freed_queue(number)
+  local q = number ~= CALLERS and db.get('q', number)
+  if q and q.hidden and is_idle(number) then
+    T.tidy_soon('q', number)
+  end
+end
+
 -- A queue that holds nothing and that nobody has set is forgotten a day after its last use; otherwise every name that
 -- was ever pushed to would stay for ever.
 function T.forget_unused_queue(number, now)

@@ -247,6 +247,10 @@ function T.run(op, keys, argv)
       header.sh = db.shown.all
     end
     if op.writes and op.name ~= 'tick' then
+      if T.keeps_too_much() then
+        -- Not at once: a namespace that is full would tick after every settle.
+        T.sooner(now + B.SECOND_US)
+      end
       header.d = db.sooner
       T.tell_sooner(db.sooner)
     end

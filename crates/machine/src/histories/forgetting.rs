@@ -44,10 +44,14 @@ impl World {
     }
 
     fn push(&mut self, n: usize) {
+        self.push_retained(n, Span::ZERO);
+    }
+
+    fn push_retained(&mut self, n: usize, retain: Span) {
         let mut job = NewJob::new(queue());
         job.id = Some(JobId::parse(&format!("j{n}")).unwrap());
         job.group = Some(Group::parse(&format!("g{n}")).unwrap());
-        job.retain = Some(Span::ZERO);
+        job.retain = Some(retain);
         let push = Push { jobs: vec![job], answer: PushAnswer::Ids };
         self.apply(Command::Request(push.into()));
     }
@@ -135,6 +139,50 @@ impl World {
         let spaces = self.machine.spaces.values();
         spaces.flat_map(|space| space.queues.iter()).filter(|(_, q)| !q.hidden).count()
     }
+}
+
+// ---- Deleted queues that somebody still needs ----
+
+impl World {
+    fn delete_queue(&mut self) {
+        self.apply(Command::Request(DeleteQueue { queue: queue() }.into()));
+    }
+
+    /// Queues with a name, hidden ones too, and limits.
+    fn entries(&self) -> (usize, usize) {
+        let spaces = || self.machine.spaces.values();
+        let queues =
+            spaces().flat_map(|space| space.queues.iter()).filter(|(_, q)| q.name.is_some());
+        (queues.count(), spaces().map(|space| space.limits.iter().count()).sum())
+    }
+}
+
+#[test]
+fn a_deleted_queue_goes_with_its_last_finished_job() {
+    let mut world = World::new();
+    world.push_retained(0, Span::from_s(5));
+    world.run(1);
+    world.delete_queue();
+    world.ticks();
+    assert_eq!(world.entries(), (1, 1), "a finished job is of it");
+    world.now = world.now.plus(Span::from_s(6));
+    world.ticks();
+    assert_eq!(world.entries(), (0, 0));
+}
+
+#[test]
+fn a_deleted_queue_goes_with_the_last_call_that_waits_for_it() {
+    let mut world = World::new();
+    world.push(0);
+    world.run(1);
+    let ask = Lease { wait: Span::from_s(60), ..Lease::jobs(vec![queue()], 1) };
+    world.apply(Command::Lease(Box::new(ask), 9));
+    world.delete_queue();
+    world.ticks();
+    assert_eq!(world.entries(), (1, 1), "a call waits for it");
+    world.apply(Command::DropWait(9));
+    world.ticks();
+    assert_eq!(world.entries(), (0, 0));
 }
 
 // ---- Queues and namespaces that were used once ----

@@ -98,6 +98,18 @@ impl Space {
         }
     }
 
+    /// To be called when a finished job of a queue went, or a call that waited for it. A deleted queue that nobody needs
+    /// any more goes with the next tick; not at once, since the step that freed it may still name it.
+    pub(crate) fn freed_queue(&mut self, queue: QueueId) {
+        let now = self.last;
+        let Some(q) = self.queues.get_mut(queue) else { return };
+        if q.hidden && q.name.is_some() && q.is_idle() {
+            self.queue_ends.clear(q.look_at, queue);
+            q.look_at = now;
+            self.queue_ends.set(now, queue);
+        }
+    }
+
     /// Somebody needs a queue. Its row tells so to the hour, so that few uses cost a write.
     pub(crate) fn use_queue(&mut self, queue: QueueId, now: Moment) {
         let q = &mut self.queues[queue];
