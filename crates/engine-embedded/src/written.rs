@@ -1,4 +1,4 @@
-//! What the caches in memory must follow once a batch is written: bodies of waiting jobs, and data of resources.
+//! Changes of a written batch that the caches in memory must follow: bodies of waiting jobs, and data of resources.
 
 use std::collections::BTreeMap;
 

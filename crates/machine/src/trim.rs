@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
 use std::mem::size_of;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashTable};
 
 use super::order::hash_seq;
 use super::state::Space;
@@ -27,6 +27,12 @@ fn trim_map<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
     }
 }
 
+fn trim_index<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
+    if is_sparse(table.len(), size_of::<T>(), table.allocation_size()) {
+        table.shrink_to(table.len() * 2, hash);
+    }
+}
+
 fn trim_ring<T>(ring: &mut VecDeque<T>) {
     if is_sparse(ring.len(), size_of::<T>(), ring.capacity() * size_of::<T>()) {
         ring.shrink_to(ring.len() * 2);
@@ -37,17 +43,9 @@ impl Space {
     /// Shrinks every sparse table. Shrinking costs a step per remaining entry, and comes at most once per seven times as
     /// many removed ones.
     pub(super) fn trim(&mut self) {
-        let hasher = self.keys.hasher().clone();
-        let jobs = &self.jobs;
-        for (table, by_seq) in [(&mut self.by_id, false), (&mut self.by_seq, true)] {
-            if is_sparse(table.len(), size_of::<super::state::LiveJobId>(), table.allocation_size())
-            {
-                table.shrink_to(table.len() * 2, |slot| {
-                    let job = &jobs[*slot];
-                    if by_seq { hash_seq(job.seq) } else { hasher.hash_one(job.id.as_str()) }
-                });
-            }
-        }
+        let (hasher, jobs) = (self.keys.hasher(), &self.jobs);
+        trim_index(&mut self.by_id, |slot| hasher.hash_one(jobs[*slot].id.as_str()));
+        trim_index(&mut self.by_seq, |slot| hash_seq(jobs[*slot].seq));
         trim_map(&mut self.shape_by_bytes);
         trim_map(&mut self.keys);
         trim_map(&mut self.lane_by_key);

@@ -155,9 +155,14 @@ local function is_unset(number)
   return true
 end
 
+-- Whether a queue was deleted and nobody needs it any more. (The queue of callers stays.)
+local function is_left_over(number)
+  return number ~= CALLERS and db.get('q', number).hidden and is_idle(number)
+end
+
 -- A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
 function T.drop_hidden_queue_if_idle(number)
-  if number ~= CALLERS and db.get('q', number).hidden and is_idle(number) then
+  if is_left_over(number) then
     drop_queue(number)
   end
 end
@@ -165,8 +170,7 @@ end
 -- To be called when a finished job of a queue went, or a call that waited for it. A deleted queue that nobody needs any
 -- more goes with the next tick; not at once, since the call that freed it may still name it.
 function T.freed_queue(number)
-  local q = number ~= CALLERS and db.get('q', number)
-  if q and q.hidden and is_idle(number) then
+  if is_left_over(number) then
     T.tidy_soon('q', number)
   end
 end

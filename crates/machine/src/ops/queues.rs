@@ -89,11 +89,8 @@ impl Space {
 
     /// A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
     pub(crate) fn drop_hidden_queue_if_idle(&mut self, queue: QueueId) {
-        let Some(q) = self.queues.get(queue) else { return };
-        if q.hidden
-            && q.is_idle()
-            && let Some(name) = q.name.clone()
-        {
+        let left_over = self.queues.get(queue).filter(|q| q.is_left_over());
+        if let Some(name) = left_over.and_then(|q| q.name.clone()) {
             self.drop_queue(queue, &name);
         }
     }
@@ -103,7 +100,7 @@ impl Space {
     pub(crate) fn freed_queue(&mut self, queue: QueueId) {
         let now = self.last;
         let Some(q) = self.queues.get_mut(queue) else { return };
-        if q.hidden && q.name.is_some() && q.is_idle() {
+        if q.is_left_over() {
             self.queue_ends.clear(q.look_at, queue);
             q.look_at = now;
             self.queue_ends.set(now, queue);

@@ -126,4 +126,9 @@ impl Queue {
             && self.takers.is_empty()
             && self.priorities.is_empty()
     }
+
+    /// Whether it was deleted and nobody needs it any more. (The queue of callers has no name and stays.)
+    pub(crate) fn is_left_over(&self) -> bool {
+        self.hidden && self.name.is_some() && self.is_idle()
+    }
 }

@@ -125,9 +125,11 @@ impl Brood {
     fn kill(&self) {
         let begun = Instant::now();
         let mut pause = AGAIN;
-        self.signal_all(Signal::SIGKILL);
-        while !self.gone_within(pause) && begun.elapsed() < KILL_MAX {
+        loop {
             self.signal_all(Signal::SIGKILL);
+            if self.gone_within(pause) || begun.elapsed() >= KILL_MAX {
+                return;
+            }
             pause = (pause * 2).min(AGAIN_MAX);
         }
     }
