@@ -1,6 +1,7 @@
 //! Short words for calls.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use tenure_core::job::{Need, NewJob};
 use tenure_core::lease::{Ending, LeaseView, Leased, SettleItem, Worker};
@@ -9,7 +10,7 @@ use tenure_core::requests::*;
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
 use tenure_engine::{CallError, Engine, EngineExt};
-use tenure_engine_embedded::{Durability, Embedded, Location, Options};
+use tenure_engine_embedded::{Durability, Embedded, Fatal, Location, Options};
 use tenure_testkit::{TempDir, TestClock};
 
 /// Longest wait for anything that must come.
@@ -41,6 +42,31 @@ impl Here {
             self.clock.advance(Span::from_s(1));
             self.engine.settled().await;
         }
+    }
+}
+
+/// Exit code and sentence of an engine's end, once it has come.
+pub type End = Arc<Mutex<Option<(i32, String)>>>;
+
+/// An engine that tells its end. Callers may be refused before it does.
+pub fn ends(options: Options) -> (Embedded, End) {
+    let end = End::default();
+    let tell = end.clone();
+    let on_fatal = Arc::new(move |fatal: &Fatal| {
+        *tell.lock().unwrap() = Some((fatal.exit_code(), fatal.to_string()));
+    });
+    (Embedded::open(Options { on_fatal, ..options }).unwrap(), end)
+}
+
+/// Waits until the engine has told its end.
+pub async fn told(end: &End) -> (i32, String) {
+    let begun = Instant::now();
+    loop {
+        if let Some(told) = end.lock().unwrap().clone() {
+            return told;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the engine did not tell its end");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
 

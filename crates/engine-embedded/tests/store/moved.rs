@@ -2,8 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::Arc;
 
 use tenure_core::requests::*;
 use tenure_engine::copy::{CopyError, Mark, Source};
@@ -40,31 +39,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Exit code and sentence of the engine's end, once it has come.
-type Told = Arc<Mutex<Option<(i32, String)>>>;
-
-fn watched(dir: &TempDir, durability: Durability) -> (Embedded, Told) {
-    let told = Told::default();
-    let tell = told.clone();
-    let options = Options {
-        durability,
-        on_fatal: Arc::new(move |fatal| {
-            *tell.lock().unwrap() = Some((fatal.exit_code(), fatal.to_string()));
-        }),
-        ..options(dir, &Arc::new(TestClock::default()))
-    };
-    (Embedded::open(options).unwrap(), told)
-}
-
-async fn end(told: &Told) -> (i32, String) {
-    let begun = Instant::now();
-    loop {
-        if let Some(told) = told.lock().unwrap().clone() {
-            return told;
-        }
-        assert!(begun.elapsed() < PATIENCE, "the engine did not notice");
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+fn watched(dir: &TempDir, durability: Durability) -> (Embedded, End) {
+    ends(Options { durability, ..options(dir, &Arc::new(TestClock::default())) })
 }
 
 #[test]
@@ -72,10 +48,10 @@ fn a_store_that_is_taken_away_is_noticed_without_any_call() {
     block(async {
         for (deed, does) in DEEDS {
             let dir = TempDir::new();
-            let (engine, told) = watched(&dir, Durability::Everysec);
+            let (engine, end) = watched(&dir, Durability::Everysec);
             push(&engine, vec![job("a")]).await;
             does(dir.path());
-            let (code, said) = end(&told).await;
+            let (code, said) = told(&end).await;
             assert_eq!(code, 74, "{deed}");
             assert!(said.contains("tenure.db") && said.contains("; "), "{deed}: {said}");
             let no = run(&engine, GetStats).await.unwrap_err();
@@ -89,13 +65,13 @@ fn a_push_into_a_store_that_was_taken_away_is_not_answered_as_stored() {
     block(async {
         for (deed, does) in DEEDS {
             let dir = TempDir::new();
-            let (engine, told) = watched(&dir, Durability::Always);
+            let (engine, end) = watched(&dir, Durability::Always);
             push(&engine, vec![job("a")]).await;
             does(dir.path());
             let new = Push { jobs: vec![job("b")], answer: PushAnswer::Ids };
             let no = run(&engine, new).await.expect_err(deed);
             assert!(matches!(no, CallError::Fault(_)), "{deed}: {no:?}");
-            assert_eq!(end(&told).await.0, 74, "{deed}");
+            assert_eq!(told(&end).await.0, 74, "{deed}");
         }
     });
 }
@@ -104,10 +80,10 @@ fn a_push_into_a_store_that_was_taken_away_is_not_answered_as_stored() {
 fn the_end_of_the_old_engine_leaves_the_new_folder_alone() {
     block(async {
         let dir = TempDir::new();
-        let (old, told) = watched(&dir, Durability::Always);
+        let (old, end) = watched(&dir, Durability::Always);
         push(&old, vec![job("a")]).await;
         fs::rename(dir.join("store"), dir.join("away")).unwrap();
-        end(&told).await;
+        told(&end).await;
         let clock = Arc::new(TestClock::default());
         let new = Embedded::open(options(&dir, &clock)).unwrap();
         push(&new, vec![job("b")]).await;
@@ -141,10 +117,10 @@ fn a_copy_of_a_folder_that_is_taken_away_is_told() {
 fn a_store_that_is_taken_away_at_the_very_end_is_told() {
     block(async {
         let dir = TempDir::new();
-        let (engine, told) = watched(&dir, Durability::Everysec);
+        let (engine, end) = watched(&dir, Durability::Everysec);
         push(&engine, vec![job("a")]).await;
         fs::remove_dir_all(dir.join("store")).unwrap();
         engine.close();
-        assert_eq!(told.lock().unwrap().as_ref().map(|(code, _)| *code), Some(74));
+        assert_eq!(end.lock().unwrap().as_ref().map(|(code, _)| *code), Some(74));
     });
 }
