@@ -6,17 +6,17 @@
 mod args;
 mod bench;
 mod child;
+mod child_processes;
 mod cmd;
-mod corner;
 mod crash;
 mod demo;
 mod exit;
 #[cfg(test)]
 mod fake;
 mod fuzz;
+mod json_args;
 mod output;
-mod own;
-mod said;
+mod scratch;
 mod soak;
 mod store;
 

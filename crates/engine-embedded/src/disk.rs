@@ -16,11 +16,11 @@ use tenure_engine::{CallError, Fault};
 
 use crate::batch::{Answer, Batch, Pending};
 use crate::commit::Numbers;
+use crate::hand_off::Found;
 use crate::inbox::Ask;
 use crate::options::Fatal;
 use crate::room::full;
 use crate::shared::Shared;
-use crate::slot::Found;
 use crate::sync::Committed;
 use crate::synced::Synced;
 use crate::upkeep::{Upkeep, is_full};
@@ -81,7 +81,7 @@ impl Syncing {
     }
 }
 
-/// Runs until the slot is closed; gives the connection back, which is to be closed last of all.
+/// Runs until the hand-off is closed; gives the connection back, which is to be closed last of all.
 pub(crate) fn run(
     shared: &Arc<Shared>,
     conn: Connection,
@@ -121,7 +121,7 @@ fn write_all(
     answers: &mut Answers,
 ) -> bool {
     loop {
-        match shared.slot.take(Some(upkeep.patience())) {
+        match shared.hand_off.take(Some(upkeep.patience())) {
             Found::Batch(batch) => {
                 shared.inbox.poke();
                 if let Err(fatal) = write_one(shared, writer, upkeep, answers, *batch) {
@@ -223,7 +223,7 @@ pub(crate) fn refuse(answers: Vec<Pending>, no: &CallError) {
 /// Answers all that comes that nothing of it was written.
 fn refuse_all(shared: &Shared) -> bool {
     loop {
-        match shared.slot.take(None) {
+        match shared.hand_off.take(None) {
             Found::Batch(batch) => {
                 shared.inbox.poke();
                 refuse(batch.answers, &shared.unavailable());

@@ -23,11 +23,11 @@ use crate::error::OpenError;
 use crate::folder::Folder;
 use crate::inbox::Ask;
 use crate::options::{Durability, Fatal, Location, Options};
+use crate::overlay::Overlay;
 use crate::readers::Readers;
 use crate::reserve::Reserve;
 use crate::schema;
 use crate::shared::Shared;
-use crate::shelf::Shelf;
 use crate::start::{self, Start};
 use crate::state::{Ended, State};
 use crate::sync;
@@ -64,7 +64,7 @@ impl Embedded {
         let reader =
             || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
         let damage = Arc::new(Damage::default());
-        let mut shelf = Shelf::new(reader()?, damage.clone());
+        let mut overlay = Overlay::new(reader()?, damage.clone());
         let start = Start {
             conn: &conn,
             folder: &folder,
@@ -73,7 +73,7 @@ impl Embedded {
             accept_loss: options.accept_loss,
             now,
         };
-        let machine = start.restore(&mut shelf, &damage)?;
+        let machine = start.restore(&mut overlay, &damage)?;
         schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
         let watch = folder.watch()?;
         let readers: Vec<_> = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
@@ -111,7 +111,7 @@ impl Embedded {
                 let writes = AssertUnwindSafe(|| disk::run(&shared, conn, numbers, answers));
                 let ended = catch_unwind(writes);
                 let told = |panic: Box<dyn std::any::Any + Send>| {
-                    shared.slot.crash();
+                    shared.hand_off.crash();
                     shared.stop_for(Fatal::Bug(words(&*panic)));
                 };
                 ended.map_err(told).ok()
@@ -121,7 +121,7 @@ impl Embedded {
         let state = {
             let shared = shared.clone();
             spawn("tenure-state", move || {
-                let mut state = State::new(shared.clone(), machine, shelf);
+                let mut state = State::new(shared.clone(), machine, overlay);
                 let runs = AssertUnwindSafe(|| state.run());
                 let ended = catch_unwind(runs).unwrap_or_else(|panic| {
                     shared.inbox.close();
@@ -132,8 +132,8 @@ impl Embedded {
                 drop(state);
                 shared.inbox.clear();
                 match ended {
-                    Ended::Closed => shared.slot.close(),
-                    Ended::Crashed => shared.slot.crash(),
+                    Ended::Closed => shared.hand_off.close(),
+                    Ended::Crashed => shared.hand_off.crash(),
                 }
             })
         };
@@ -152,7 +152,7 @@ impl Embedded {
     /// can be opened again. For tests.
     pub fn crash(&self) {
         self.shared.inbox.crash();
-        self.shared.slot.crash();
+        self.shared.hand_off.crash();
         self.end();
     }
 

@@ -94,7 +94,7 @@ impl Inbox {
         self.changed.notify_one();
     }
 
-    /// Wakes the state, so that it looks at the clock and at the slot.
+    /// Wakes the state, so that it looks at the clock and at the hand-off.
     pub(crate) fn poke(&self) {
         self.change(|inside| inside.poked = true);
     }

@@ -10,7 +10,7 @@
 //! Memory is the index, the rows are the truth: [`Embedded::open`] builds the machine anew from
 //! them. What only rows know (payloads, labels, finished jobs, data of resources) is read by the
 //! threads of `readers`, after the commit, and never by the two that everybody waits for; but for
-//! the few questions that the machine itself has about finished jobs (`shelf`).
+//! the few questions that the machine itself has about finished jobs (`overlay`).
 //!
 //! Nothing here decides anything about jobs: the rules are in `tenure-machine`.
 
@@ -28,11 +28,13 @@ mod engine;
 mod error;
 mod finished;
 mod folder;
+mod hand_off;
 mod inbox;
 mod lease_call;
 mod lists;
 mod merge;
 mod options;
+mod overlay;
 mod readers;
 mod replies;
 mod reserve;
@@ -40,9 +42,7 @@ mod room;
 mod rows;
 mod schema;
 mod shared;
-mod shelf;
 mod show;
-mod slot;
 mod start;
 mod state;
 mod sums;

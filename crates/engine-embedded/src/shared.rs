@@ -14,11 +14,11 @@ use crate::bodies::Bodies;
 use crate::damage::Damage;
 use crate::data::KnownData;
 use crate::folder::{Files, Folder};
+use crate::hand_off::HandOff;
 use crate::inbox::{Ask, Envelope, Inbox};
 use crate::options::{Fatal, Options};
 use crate::readers::Readers;
 use crate::room::Room;
-use crate::slot::Slot;
 use crate::watch::{Look, Watch};
 
 /// Bytes of resources' data that are kept in memory.
@@ -36,7 +36,7 @@ struct Durable {
 /// See the module.
 pub(crate) struct Shared {
     pub inbox: Inbox,
-    pub slot: Slot,
+    pub hand_off: HandOff,
     pub bodies: Bodies,
     pub data: KnownData,
     pub readers: Readers,
@@ -72,7 +72,7 @@ impl Shared {
     ) -> Self {
         Shared {
             inbox: Inbox::default(),
-            slot: Slot::default(),
+            hand_off: HandOff::default(),
             bodies: Bodies::new(options.body_bytes),
             data: KnownData::new(DATA_BYTES),
             readers,

@@ -17,9 +17,9 @@ use crate::commit::Numbers;
 use crate::damage::{Damage, UNREADABLE, job_name};
 use crate::error::OpenError;
 use crate::folder::Folder;
+use crate::overlay::Overlay;
 use crate::rows::{self, moment_number, or_none};
 use crate::schema::store_error;
-use crate::shelf::Shelf;
 use crate::sums::{JobText, LifeSum, row_sum};
 use crate::walk::{JobPart, Walked, walk};
 use crate::writer::class_number;
@@ -66,23 +66,27 @@ pub(crate) fn numbers(conn: &Connection, folder: &Folder) -> Result<Numbers, Ope
 
 impl Start<'_> {
     /// Rows back to a machine, as it was when the last of them was written.
-    pub(crate) fn restore(&self, shelf: &mut Shelf, damage: &Damage) -> Result<Machine, OpenError> {
+    pub(crate) fn restore(
+        &self,
+        overlay: &mut Overlay,
+        damage: &Damage,
+    ) -> Result<Machine, OpenError> {
         let folder = || self.folder.path().to_owned();
-        self.restore_all(shelf, damage).map_err(|why| match why {
+        self.restore_all(overlay, damage).map_err(|why| match why {
             Failed::Store(why) => store_error(self.folder, why),
             Failed::Row(why) => OpenError::Row { folder: folder(), why },
             Failed::Many(jobs) => OpenError::Unreadable { folder: folder(), jobs },
         })
     }
 
-    fn restore_all(&self, shelf: &mut Shelf, damage: &Damage) -> Result<Machine, Failed> {
+    fn restore_all(&self, overlay: &mut Overlay, damage: &Damage) -> Result<Machine, Failed> {
         let mut machine = Machine::new(self.config);
         let mut namespaces = BTreeSet::from([Namespace::main()]);
         self.check_tree()?;
         for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Lease) {
             self.restore_kind(&mut machine, kind, &mut namespaces)?;
         }
-        let highest = self.restore_jobs(&mut machine, shelf, damage, &namespaces)?;
+        let highest = self.restore_jobs(&mut machine, overlay, damage, &namespaces)?;
         // What a lease without a job holds must be there before it.
         self.restore_kind(&mut machine, Kind::Lease, &mut namespaces)?;
         machine.restored(highest.max(self.numbers.last_seq), self.now);
@@ -149,12 +153,12 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// One pass over all jobs: live ones into the machine, finished ones onto the shelf and into
+    /// One pass over all jobs: live ones into the machine, finished ones into the overlay of the archive and
     /// totals. Payloads are not read.
     fn restore_jobs(
         &self,
         machine: &mut Machine,
-        shelf: &mut Shelf,
+        overlay: &mut Overlay,
         damage: &Damage,
         namespaces: &BTreeSet<Namespace>,
     ) -> Result<Seq, Failed> {
@@ -184,7 +188,7 @@ impl Start<'_> {
                 return Ok(());
             };
             if state.is_finished() {
-                shelf.restore(&namespace, &job.id, highest);
+                overlay.restore(&namespace, &job.id, highest);
                 let key = (namespace.clone(), job.queue.clone(), state);
                 let total = totals.entry(key).or_default();
                 total.0 += 1;
@@ -211,7 +215,7 @@ impl Start<'_> {
             if many && !self.accept_loss {
                 return Err(Failed::Many(damaged.len()));
             }
-            self.end_damaged(damaged, (shelf, damage, &mut totals), namespaces)?;
+            self.end_damaged(damaged, (overlay, damage, &mut totals), namespaces)?;
         }
         for ((namespace, queue, state), (jobs, bytes)) in totals {
             let queue = QueueName::parse(&queue)
@@ -225,7 +229,7 @@ impl Start<'_> {
     fn end_damaged(
         &self,
         damaged: Vec<Walked>,
-        (shelf, damage, totals): (&mut Shelf, &Damage, &mut Totals),
+        (overlay, damage, totals): (&mut Overlay, &Damage, &mut Totals),
         namespaces: &BTreeSet<Namespace>,
     ) -> Result<(), Failed> {
         // The rows may have changed under their indexes.
@@ -242,7 +246,7 @@ impl Start<'_> {
             if let (Some(job), Some(namespace)) = (&job, owner)
                 && self.end_unreadable(job, namespace)
             {
-                shelf.restore(namespace, &job.id, number);
+                overlay.restore(namespace, &job.id, number);
                 let key = (namespace.clone(), job.queue.clone(), JobState::Failed);
                 totals.entry(key).or_default().0 += 1;
                 let sentence = format!(

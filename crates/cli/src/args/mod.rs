@@ -125,7 +125,7 @@ pub enum Command {
     Redis(redis::RedisCommand),
     /// `demo`, `bench`, and the processes that they start.
     #[command(flatten)]
-    Own(crate::cmd::own::OwnCommand),
+    Storeless(crate::cmd::storeless::StorelessCommand),
     /// Print the version.
     Version,
     /// Print the completions of a shell.

@@ -18,11 +18,11 @@ pub use self::args::BenchArgs;
 use self::args::{Other, Scenario, word};
 use self::goals::Goals;
 use self::scenario::Figure;
-use crate::corner::{Corner, left};
+use crate::child_processes::{ChildProcess, Words, unless_interrupted};
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 use crate::output::table::Table;
-use crate::own::{OwnProcess, Words, unless_interrupted};
+use crate::scratch::{Scratch, left};
 
 /// How long one scenario may take.
 const SCENARIO_MAX: Duration = Duration::from_secs(1_800);
@@ -34,9 +34,9 @@ pub async fn run(out: Output, mut args: BenchArgs) -> Result<(), Failure> {
         Some(Other::Soak(args)) => crate::soak::run(out, args).await,
         Some(Other::Fuzz(args)) => crate::fuzz::run(out, args).await,
         None => {
-            let corner = corner(&args)?;
-            let ours = corner.clone().filter(|_| !args.part);
-            let ended = unless_interrupted(bench(out, args, corner.as_ref())).await;
+            let scratch = scratch(&args)?;
+            let ours = scratch.clone().filter(|_| !args.part);
+            let ended = unless_interrupted(bench(out, args, scratch.as_ref())).await;
             match ours {
                 Some(ours) => left(ended, ours.clear().await),
                 None => ended,
@@ -46,21 +46,21 @@ pub async fn run(out: Output, mut args: BenchArgs) -> Result<(), Failure> {
 }
 
 /// Where on a Redis it is measured, if it is.
-fn corner(args: &BenchArgs) -> Result<Option<Corner>, Failure> {
+fn scratch(args: &BenchArgs) -> Result<Option<Scratch>, Failure> {
     let store = match args.part {
         true => std::env::var("TENURE_STORE").ok(),
         false => args.store.clone(),
     };
-    store.map(|store| Corner::of(&store, "bench")).transpose()
+    store.map(|store| Scratch::of(&store, "bench")).transpose()
 }
 
-async fn bench(out: Output, args: BenchArgs, corner: Option<&Corner>) -> Result<(), Failure> {
-    if let Some(corner) = corner {
-        corner.reach().await?;
+async fn bench(out: Output, args: BenchArgs, scratch: Option<&Scratch>) -> Result<(), Failure> {
+    if let Some(scratch) = scratch {
+        scratch.reach().await?;
     }
     if let Some(path) = &args.check {
         let goals = Goals::read(path)?;
-        let figures = apart(&args, corner, &goals.scenarios()?).await?;
+        let figures = apart(&args, scratch, &goals.scenarios()?).await?;
         let held = goals.hold(&figures);
         out.answer(&held, |held| goals::text(held))?;
         let missed = held.iter().filter(|one| !one.ok).count();
@@ -77,20 +77,20 @@ async fn bench(out: Output, args: BenchArgs, corner: Option<&Corner>) -> Result<
                     row.durability, row.operation, row.batch, row.callers, row.jobs_per_s
                 ))
             };
-            let rows = table::measure(&args, corner, tell).await?;
+            let rows = table::measure(&args, scratch, tell).await?;
             out.answer(&rows, |rows| table::text(rows))
         }
         [one] => {
-            out.answer(&scenario::measure(&args, corner, *one).await?, |figures| text(figures))
+            out.answer(&scenario::measure(&args, scratch, *one).await?, |figures| text(figures))
         }
-        many => out.answer(&apart(&args, corner, many).await?, |figures| text(figures)),
+        many => out.answer(&apart(&args, scratch, many).await?, |figures| text(figures)),
     }
 }
 
 /// Measures each in a process of its own, so that none finds the other's memory.
 async fn apart(
     args: &BenchArgs,
-    corner: Option<&Corner>,
+    scratch: Option<&Scratch>,
     scenarios: &[Scenario],
 ) -> Result<Vec<Figure>, Failure> {
     let (seconds, waiting) = (args.seconds.to_string(), args.waiting.to_string());
@@ -105,12 +105,12 @@ async fn apart(
         let promised = args.durability.and_then(|promise| promise.each().first().copied());
         own.extend(promised.iter().flat_map(|durability| ["--durability", word(*durability)]));
         let (send, mut lines) = mpsc::unbounded_channel();
-        let mut process = match corner {
-            Some(corner) => {
+        let mut process = match scratch {
+            Some(scratch) => {
                 own.push("--part");
-                OwnProcess::start_on(corner.url(), &own, Words::Answer(send))?
+                ChildProcess::start_on(scratch.url(), &own, Words::Answer(send))?
             }
-            None => OwnProcess::start(&own, Words::Answer(send))?,
+            None => ChildProcess::start(&own, Words::Answer(send))?,
         };
         let status = process.wait(SCENARIO_MAX).await;
         let mut text = String::new();

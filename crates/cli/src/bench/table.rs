@@ -11,9 +11,9 @@ use tenure_engine::Engine;
 use super::args::{BenchArgs, Promise};
 use super::load::{Done, Jobs, at_once, lifecycle};
 use super::target::{Place, Target, Under};
-use crate::corner::Corner;
 use crate::exit::Failure;
 use crate::output::table::Table;
+use crate::scratch::Scratch;
 
 /// Most jobs that one cell pushes before it leases them.
 const JOBS_MAX: u64 = 300_000;
@@ -42,14 +42,14 @@ pub struct Row {
 /// Measures all of it; `told` hears of each row.
 pub async fn measure(
     args: &BenchArgs,
-    corner: Option<&Corner>,
+    scratch: Option<&Scratch>,
     told: impl Fn(&Row),
 ) -> Result<Vec<Row>, Failure> {
     let place = if args.http { Place::Http } else { Place::InProcess };
     let dir = args.dir.as_deref();
     let folders = || args.durability.unwrap_or(Promise::Both).each().into_iter();
-    let under: Vec<Under<'_>> = match corner {
-        Some(corner) => vec![Under::Redis(corner)],
+    let under: Vec<Under<'_>> = match scratch {
+        Some(scratch) => vec![Under::Redis(scratch)],
         None => folders().map(|durability| Under::Folder { durability, dir }).collect(),
     };
     let mut rows = Vec::new();

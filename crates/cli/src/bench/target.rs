@@ -1,5 +1,5 @@
 //! What is measured: an engine in this process, or a server of our own binary over HTTP. Each has an
-//! empty store: a folder that goes with it, or a part of our corner of a Redis.
+//! empty store: a folder that goes with it, or a part of our scratch of a Redis.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use tenure_engine::{Engine, EngineExt};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
 
 use super::args::word;
-use crate::corner::Corner;
+use crate::child_processes::{ChildServer, ServerStore, temporary_folder};
 use crate::exit::{Failure, UNAVAILABLE};
-use crate::own::{OwnServer, OwnStore, temporary_folder};
+use crate::scratch::Scratch;
 use crate::store::on_redis;
 
 /// Where the engine is.
@@ -36,7 +36,7 @@ pub enum Under<'a> {
         dir: Option<&'a Path>,
     },
     /// A Redis.
-    Redis(&'a Corner),
+    Redis(&'a Scratch),
 }
 
 impl Under<'_> {
@@ -60,7 +60,7 @@ impl Under<'_> {
 /// An engine with an empty store. Its parts are dropped in this order.
 pub struct Target {
     engine: Arc<dyn Engine>,
-    _server: Option<OwnServer>,
+    _server: Option<ChildServer>,
     folder: tempfile::TempDir,
 }
 
@@ -75,10 +75,10 @@ impl Target {
         let folder = temporary_folder(dir)?;
         let part = match under {
             Under::Folder { .. } => None,
-            Under::Redis(corner) => {
-                // Other processes of this measurement use the same corner.
+            Under::Redis(scratch) => {
+                // Other processes of this measurement use the same scratch.
                 let n = PARTS.fetch_add(1, Ordering::Relaxed);
-                Some(corner.part(&format!("{}-{n}", std::process::id()))?)
+                Some(scratch.part(&format!("{}-{n}", std::process::id()))?)
             }
         };
         match place {
@@ -91,10 +91,10 @@ impl Target {
             }
             Place::Http => {
                 let store = match part {
-                    Some(part) => OwnStore::Redis(part.url().clone()),
-                    None => OwnStore::folder(under.word()),
+                    Some(part) => ServerStore::Redis(part.url().clone()),
+                    None => ServerStore::folder(under.word()),
                 };
-                let server = OwnServer::start(folder.path(), store).await?;
+                let server = ChildServer::start(folder.path(), store).await?;
                 Ok(Target { engine: server.engine()?, _server: Some(server), folder })
             }
         }

@@ -23,8 +23,8 @@ use crate::child::terminal::Terminal;
 use crate::cmd::contact::Contact;
 use crate::cmd::work::heartbeats;
 use crate::exit::{DISK, Failure, LEASE_LOST, by_signal};
+use crate::json_args;
 use crate::output::tell;
-use crate::said;
 
 /// Runs CMD while a lock is held.
 pub async fn lock(client: &Client, args: LockArgs) -> Result<(), Failure> {
@@ -38,7 +38,7 @@ pub async fn lock(client: &Client, args: LockArgs) -> Result<(), Failure> {
 
 /// Runs CMD while needs are held.
 pub async fn lease(client: &Client, args: LeaseArgs) -> Result<(), Failure> {
-    let needs = said::needs(&args.needs)?;
+    let needs = json_args::needs(&args.needs)?;
     hold(client, "the lease", needs, args.ttl, args.hold).await
 }
 

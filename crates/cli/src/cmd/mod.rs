@@ -13,7 +13,6 @@ pub mod jobs;
 pub mod leases;
 pub mod limit;
 pub mod lock;
-pub mod own;
 pub mod pool;
 pub mod pool_sync;
 pub mod push;
@@ -23,6 +22,7 @@ pub mod redis;
 pub mod reschedule;
 pub mod serve;
 pub mod stats;
+pub mod storeless;
 pub mod version;
 pub mod work;
 pub mod work_job;
@@ -52,7 +52,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
         Command::Copy(args) => copy::run(out, args).await,
         Command::Redis(command) => redis::run(out, command),
-        Command::Own(command) => own::run(out, command).await,
+        Command::Storeless(command) => storeless::run(out, command).await,
         command => {
             let Global { url, namespace, accept_loss, .. } = cli.global;
             let opened = Opened::open(&url, namespace, accept_loss)?;
@@ -89,7 +89,7 @@ async fn with_client(command: Command, client: &Client, out: Output) -> Result<(
         Command::Copy(args) => copy::run(out, args).await,
         Command::Doctor(_) => Err(Failure::bug("doctor opens no store")),
         Command::Redis(command) => redis::run(out, command),
-        Command::Own(command) => own::run(out, command).await,
+        Command::Storeless(command) => storeless::run(out, command).await,
     }
 }
 

@@ -12,10 +12,10 @@ use crate::args::value::Setting;
 use crate::cmd::limit::{rate_of, rate_text};
 use crate::cmd::pool_sync;
 use crate::exit::Failure;
+use crate::json_args;
 use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::table::{Table, or_dash, second, when};
-use crate::said;
 
 /// Shows, or does what is said.
 pub async fn run(client: &Client, out: Output, args: PoolArgs) -> Result<(), Failure> {
@@ -61,7 +61,7 @@ async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Fai
             pool_sync::run(client, out, name, how, force, version).await
         }
         PoolAction::Add { name, id, data, tags, slots } => {
-            let data = said::data(data.as_deref())?;
+            let data = json_args::data(data.as_deref())?;
             let resources = vec![NewResource { id, data, tags, slots }];
             let mut added = client.run(AddResources { pool: name, resources }).await?;
             match added.pop() {

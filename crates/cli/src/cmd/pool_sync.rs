@@ -18,8 +18,8 @@ use tenure_core::settings::{NewResource, Synced};
 use crate::args::settings::Format;
 use crate::cmd::job::json;
 use crate::exit::Failure;
+use crate::json_args;
 use crate::output::Output;
-use crate::said;
 
 /// Largest file that is read: a set is sent in one call.
 const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
@@ -44,7 +44,7 @@ pub async fn run(
     force: bool,
     version: Option<u64>,
 ) -> Result<(), Failure> {
-    let bytes = said::read_all(how.file, FILE_BYTES_MAX)?;
+    let bytes = json_args::read_all(how.file, FILE_BYTES_MAX)?;
     let resources = read(&bytes, how)?;
     let meant = if force { Meant::Yes } else { Meant::Ask };
     let request = SyncResources { pool, resources, meant, version };
@@ -98,11 +98,12 @@ fn format(bytes: &[u8], how: How<'_>) -> Result<Format, Failure> {
 }
 
 fn at_line(line: u64, no: &Refusal) -> Failure {
-    said::usage(&format!("line {line}"), no)
+    json_args::usage(&format!("line {line}"), no)
 }
 
 fn array(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
-    let document = Document::parse(bytes).map_err(|error| said::usage("the set", &error.into()))?;
+    let document =
+        Document::parse(bytes).map_err(|error| json_args::usage("the set", &error.into()))?;
     let root = document.root();
     if root.kind() != Kind::Array {
         return Err(Failure::usage(format!(
@@ -113,7 +114,9 @@ fn array(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
     }
     root.items()
         .enumerate()
-        .map(|(at, node)| resource(node, id).map_err(|no| said::usage(&format!("item {at}"), &no)))
+        .map(|(at, node)| {
+            resource(node, id).map_err(|no| json_args::usage(&format!("item {at}"), &no))
+        })
         .collect()
 }
 

@@ -13,8 +13,8 @@ use tenure_core::time::{Moment, Span};
 use crate::args::jobs::{PushArgs, SayArgs};
 use crate::cmd::push_lines::{self, Lines};
 use crate::exit::Failure;
+use crate::json_args;
 use crate::output::Output;
-use crate::said;
 
 /// Names shown beside a queue that nobody asks for.
 const NAMES_SHOWN: usize = 5;
@@ -38,7 +38,7 @@ pub async fn run(client: &Client, out: Output, args: PushArgs) -> Result<(), Fai
     }
     // Without --lines there is a queue: that is checked when the line is parsed.
     let queue = queue.ok_or_else(|| Failure::usage("push to which queue?"))?;
-    let payload = said::payload(payload.as_deref())?;
+    let payload = json_args::payload(payload.as_deref())?;
     let unique =
         unique.map(|key| UniqueSaid { key, until: until.into(), on_conflict: on_conflict.into() });
     let mut job = job(&queue, payload, id, unique, &say)?;
@@ -107,7 +107,7 @@ fn job(
     unique: Option<UniqueSaid>,
     say: &SayArgs,
 ) -> Result<NewJob, Failure> {
-    let needs = said::needs(&say.needs)?;
+    let needs = json_args::needs(&say.needs)?;
     let mut labels = Labels::new();
     for (key, value) in &say.labels {
         if labels.insert(key.clone(), value.clone()).is_some() {
@@ -128,7 +128,7 @@ fn job(
         labels: Some(labels).filter(|labels| !labels.is_empty()),
     };
     let text = Json::of(&said).map_err(Failure::bug)?;
-    decode::push_line(text.text().as_bytes()).map_err(|no| said::usage("push", &no))
+    decode::push_line(text.text().as_bytes()).map_err(|no| json_args::usage("push", &no))
 }
 
 /// Says that nobody asks for a queue, and which queues somebody does ask for: a slip of the pen

@@ -22,8 +22,8 @@ use tenure_core::requests::{Push, PushAnswer, Pushed, PushedId};
 use tokio::sync::mpsc;
 
 use crate::exit::{Failure, NO};
+use crate::json_args;
 use crate::output::Output;
-use crate::said;
 
 /// What a line is.
 pub enum Lines {
@@ -179,7 +179,7 @@ fn job_of(each: &Lines, line: &[u8]) -> Result<NewJob, Refusal> {
         Lines::Jobs(Some(queue)) => decode::push_line_to(line, queue)?,
         Lines::Jobs(None) => decode::push_line(line)?,
         Lines::Payloads(template) => {
-            let payload = said::checked_json("the line", line).map_err(|failure| {
+            let payload = json_args::checked_json("the line", line).map_err(|failure| {
                 let detail = failure.sentence.unwrap_or_default();
                 Refusal::new(Code::BadJson, detail, failure.hint.unwrap_or_default())
             })?;

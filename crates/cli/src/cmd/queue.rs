@@ -14,10 +14,10 @@ use crate::args::settings::{QueueAction, QueueArgs, QueueSetArgs};
 use crate::args::value::Setting;
 use crate::cmd::job::json;
 use crate::exit::Failure;
+use crate::json_args;
 use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::table::{Table, second, when};
-use crate::said;
 
 /// Shows, or does what is said.
 pub async fn run(client: &Client, out: Output, args: QueueArgs) -> Result<(), Failure> {
@@ -57,17 +57,17 @@ fn patch(set: QueueSetArgs) -> Result<PatchQueue, Failure> {
 /// What the API would make of a body: its forms and bounds hold here too.
 fn through_body(queue: &QueueName, field: &str, text: &str) -> Result<PatchQueue, Failure> {
     let what = format!("--{field}");
-    let value = said::checked_json(&what, text.as_bytes())?;
+    let value = json_args::checked_json(&what, text.as_bytes())?;
     let body = json(&BTreeMap::from([(field, value)]));
     tenure_core::decode::patch_queue(queue.as_str(), body.as_bytes())
-        .map_err(|no| said::usage(&what, &no))
+        .map_err(|no| json_args::usage(&what, &no))
 }
 
 fn needs(said: &[String]) -> Result<Patch<Vec<Need>>, Failure> {
     match said {
         [] => Ok(Patch::Keep),
         [none] if none == "none" => Ok(Patch::Reset),
-        some => said::needs(some).map(Patch::Set),
+        some => json_args::needs(some).map(Patch::Set),
     }
 }
 

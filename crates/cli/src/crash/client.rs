@@ -21,8 +21,8 @@ use tokio::time::sleep;
 
 use super::chance::Chance;
 use super::log::{Log, Note, now_us};
+use crate::child_processes;
 use crate::exit::Failure;
-use crate::own;
 
 /// The queue of all jobs.
 pub const QUEUE: &str = "crash";
@@ -110,7 +110,7 @@ pub async fn run(args: ClientArgs) -> Result<(), Failure> {
 }
 
 async fn push(client: Client, log: Log, mut chance: Chance) -> Result<(), Failure> {
-    let mut finish = std::pin::pin!(own::told_to_finish());
+    let mut finish = std::pin::pin!(child_processes::told_to_finish());
     let mut next = 0u64;
     loop {
         let count = chance.within(1, PUSH_MAX + 1);
@@ -171,7 +171,7 @@ async fn work(client: Client, log: Arc<Log>, chance: Chance) -> Result<(), Failu
     });
     let stopper = worker.stopper();
     tokio::spawn(async move {
-        own::told_to_finish().await;
+        child_processes::told_to_finish().await;
         stopper.drain();
     });
     let chance = Arc::new(Mutex::new(chance));

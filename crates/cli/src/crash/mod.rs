@@ -27,9 +27,11 @@ use self::chance::Chance;
 use self::check::{Checked, Stored};
 use self::client::{FAMILY, POOL, Ran, Role};
 use crate::bench::say;
+use crate::child_processes::{
+    ChildProcess, ChildServer, ServerStore, Words, temporary_folder, unless_interrupted,
+};
 use crate::exit::{Failure, NO};
 use crate::output::Output;
-use crate::own::{OwnProcess, OwnServer, OwnStore, Words, temporary_folder, unless_interrupted};
 
 /// Clients of each role.
 const OF_EACH: usize = 4;
@@ -85,7 +87,8 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
     say(&format!("seed {seed}"));
     let mut chance = Chance::of(seed);
     let folder = temporary_folder(args.dir.as_deref())?;
-    let mut server = OwnServer::start(folder.path(), OwnStore::folder(&args.durability)).await?;
+    let mut server =
+        ChildServer::start(folder.path(), ServerStore::folder(&args.durability)).await?;
     let client = Client::new(server.engine()?, Namespace::main());
     prepare(&client).await?;
     let mut load = Load::start(&server, folder.path(), &mut chance)?;
@@ -163,14 +166,14 @@ async fn prepare(client: &Client) -> Result<(), Failure> {
 
 /// The clients.
 struct Load {
-    pushers: Vec<OwnProcess>,
-    workers: Vec<OwnProcess>,
+    pushers: Vec<ChildProcess>,
+    workers: Vec<ChildProcess>,
     logs: Vec<PathBuf>,
     words: mpsc::UnboundedReceiver<String>,
 }
 
 impl Load {
-    fn start(server: &OwnServer, folder: &Path, chance: &mut Chance) -> Result<Self, Failure> {
+    fn start(server: &ChildServer, folder: &Path, chance: &mut Chance) -> Result<Self, Failure> {
         let url = server.url().to_string();
         let (send, words) = mpsc::unbounded_channel();
         let mut logs = Vec::new();
@@ -180,7 +183,7 @@ impl Load {
             let args = ["crash-client", "--server", &url, "--role", role.word()];
             let args = [&args[..], &["--log", &log, "--seed", &seed]].concat();
             logs.push(path);
-            OwnProcess::start(&args, Words::Answer(send.clone()))
+            ChildProcess::start(&args, Words::Answer(send.clone()))
         };
         let pushers = (0..OF_EACH).map(|n| start(Role::Push, n)).collect::<Result<_, _>>()?;
         let workers = (0..OF_EACH).map(|n| start(Role::Work, n)).collect::<Result<_, _>>()?;

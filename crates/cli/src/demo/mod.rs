@@ -38,10 +38,10 @@ use self::site::{Site, Temper};
 use self::store::{Place, Servers};
 use self::verdict::{Told, Verdict};
 use self::worker::{Accepted, SLOTS};
-use crate::corner;
+use crate::child_processes::{ChildProcess, Words as Say, temporary_folder, unless_interrupted};
 use crate::exit::{Failure, NO, NOT_STARTED};
 use crate::output::Output;
-use crate::own::{OwnProcess, Words as Say, temporary_folder, unless_interrupted};
+use crate::scratch;
 
 /// Workers at the start; one is killed.
 const WORKERS: usize = 3;
@@ -98,12 +98,12 @@ pub async fn run(out: Output, args: DemoArgs) -> Result<(), Failure> {
     let place = Place::of(args.store.as_deref())?;
     let ended = unless_interrupted(show(out, &args, &place)).await;
     // All that wrote there has ended by now.
-    corner::left(ended, place.leave().await)
+    scratch::left(ended, place.leave().await)
 }
 
 /// All that is up while the demo runs. Dropped in this order: workers, servers, folder.
 struct Stage {
-    workers: Vec<OwnProcess>,
+    workers: Vec<ChildProcess>,
     servers: Servers,
     site: Site,
     client: Client,
@@ -211,7 +211,7 @@ impl Stage {
             let name = worker_name(n);
             let url = servers.of_worker(n).url().to_string();
             let args = ["demo-worker", "--server", &url, "--site", &address, "--name", &name];
-            OwnProcess::start(&args, Say::Lines(say.clone()))
+            ChildProcess::start(&args, Say::Lines(say.clone()))
         };
         let workers = (0..WORKERS).map(worker).collect::<Result<Vec<_>, _>>()?;
         show.tell(&format!(

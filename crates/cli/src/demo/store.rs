@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
-use crate::corner::Corner;
+use crate::child_processes::{ChildRedis, ChildServer, ServerStore};
 use crate::exit::Failure;
-use crate::own::{OwnRedis, OwnServer, OwnStore};
+use crate::scratch::Scratch;
 
 /// `--store` that names no address: a Redis of the demo's own.
 const OWN: &str = "redis";
@@ -16,9 +16,9 @@ pub enum Place {
     /// In a temporary folder.
     Folder,
     /// On a Redis that is started for the demo.
-    OwnRedis,
-    /// In a corner of somebody's Redis.
-    Redis(Box<Corner>),
+    ChildRedis,
+    /// In a scratch part of somebody's Redis.
+    Redis(Box<Scratch>),
 }
 
 impl Place {
@@ -26,9 +26,9 @@ impl Place {
     pub fn of(store: Option<&str>) -> Result<Self, Failure> {
         match store {
             None => Ok(Place::Folder),
-            Some(OWN) => Ok(Place::OwnRedis),
-            Some(store) => Corner::of(store, "demo")
-                .map(|corner| Place::Redis(Box::new(corner)))
+            Some(OWN) => Ok(Place::ChildRedis),
+            Some(store) => Scratch::of(store, "demo")
+                .map(|scratch| Place::Redis(Box::new(scratch)))
                 .map_err(|no| no.hint("name a Redis (redis://HOST:6379), or write --store redis")),
         }
     }
@@ -36,16 +36,16 @@ impl Place {
     /// Removes what was written in another's Redis.
     pub async fn leave(&self) -> Result<(), Failure> {
         match self {
-            Place::Folder | Place::OwnRedis => Ok(()),
-            Place::Redis(corner) => corner.clear().await,
+            Place::Folder | Place::ChildRedis => Ok(()),
+            Place::Redis(scratch) => scratch.clear().await,
         }
     }
 }
 
 /// The servers; at least one. Dropped in this order.
 pub struct Servers {
-    all: Vec<OwnServer>,
-    _redis: Option<OwnRedis>,
+    all: Vec<ChildServer>,
+    _redis: Option<ChildRedis>,
 }
 
 impl Servers {
@@ -53,20 +53,20 @@ impl Servers {
     pub async fn start(place: &Place, folder: &Path) -> Result<Self, Failure> {
         let mut redis = None;
         let (store, count) = match place {
-            Place::Folder => (OwnStore::folder("always"), 1),
-            Place::OwnRedis => {
-                let own = redis.insert(OwnRedis::start(folder).await?);
-                (OwnStore::Redis(own.url()), 2)
+            Place::Folder => (ServerStore::folder("always"), 1),
+            Place::ChildRedis => {
+                let own = redis.insert(ChildRedis::start(folder).await?);
+                (ServerStore::Redis(own.url()), 2)
             }
-            Place::Redis(corner) => {
+            Place::Redis(scratch) => {
                 // Servers would wait for it; who names one that is away should hear it at once.
-                corner.reach().await?;
-                (OwnStore::Redis(corner.url().clone()), 2)
+                scratch.reach().await?;
+                (ServerStore::Redis(scratch.url().clone()), 2)
             }
         };
         let mut all = Vec::new();
         for _ in 0..count {
-            all.push(OwnServer::start(folder, store.clone()).await?);
+            all.push(ChildServer::start(folder, store.clone()).await?);
         }
         Ok(Servers { all, _redis: redis })
     }
@@ -77,7 +77,7 @@ impl Servers {
     }
 
     /// The one that is killed.
-    pub fn mortal(&mut self) -> &mut OwnServer {
+    pub fn mortal(&mut self) -> &mut ChildServer {
         &mut self.all[0]
     }
 
@@ -87,19 +87,19 @@ impl Servers {
     }
 
     /// The one that is not killed, if there is such a one.
-    pub fn lasting(&self) -> &OwnServer {
+    pub fn lasting(&self) -> &ChildServer {
         &self.all[self.all.len() - 1]
     }
 
     /// The one that a worker speaks to. The last of several has the worker that is killed, and one
     /// that goes on.
-    pub fn of_worker(&self, n: usize) -> &OwnServer {
+    pub fn of_worker(&self, n: usize) -> &ChildServer {
         &self.all[n.min(self.all.len() - 1)]
     }
 
     /// For people.
     pub fn described(&self) -> String {
-        let one = |server: &OwnServer| format!("server {} (pid {})", server.url(), server.pid());
+        let one = |server: &ChildServer| format!("server {} (pid {})", server.url(), server.pid());
         let all: Vec<String> = self.all.iter().map(one).collect();
         all.join(", ")
     }

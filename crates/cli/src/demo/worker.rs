@@ -16,8 +16,8 @@ use tenure_core::time::Span;
 use super::crawl::{Got, Page, TTL, Words};
 use super::fetch::{Fetched, fetch};
 use super::witness::Fetch;
+use crate::child_processes;
 use crate::exit::Failure;
-use crate::own;
 
 /// Pages that one worker crawls at once.
 pub const SLOTS: usize = 4;
@@ -77,7 +77,7 @@ pub async fn run(args: WorkerArgs) -> Result<(), Failure> {
     });
     let stopper = worker.stopper();
     tokio::spawn(async move {
-        own::told_to_finish().await;
+        child_processes::told_to_finish().await;
         stopper.drain();
     });
     let name: Arc<str> = args.name.into();

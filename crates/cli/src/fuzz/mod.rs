@@ -24,10 +24,10 @@ use self::document::Document;
 use self::request::{Framing, NAMESPACES, Sent};
 use self::wire::{Heard, Silence, send};
 use crate::bench::say;
+use crate::child_processes::{ChildServer, ServerStore, temporary_folder, unless_interrupted};
 use crate::crash::chance::Chance;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
-use crate::own::{OwnServer, OwnStore, temporary_folder, unless_interrupted};
 
 /// Nothing may take longer; no request waits for more than 0.3 s by itself.
 const LATE: Duration = Duration::from_secs(5);
@@ -111,7 +111,7 @@ async fn fuzz(out: Output, args: FuzzArgs) -> Result<(), Failure> {
     let (host, own) = match args.server {
         Some(host) => (host, None),
         None => {
-            let own = OwnServer::start(folder.path(), OwnStore::folder("everysec")).await?;
+            let own = ChildServer::start(folder.path(), ServerStore::folder("everysec")).await?;
             let url = own.url();
             (format!("{}:{}", url.host, url.port), Some(own))
         }

@@ -28,12 +28,12 @@ use self::levels::{GROWTH_PERCENT_MAX, Level, level};
 use self::user::{FAMILY, NAMESPACES, Tally, User, namespace};
 use crate::args::value::span;
 use crate::bench::say;
-use crate::corner::{Corner, left};
+use crate::child_processes::{ChildServer, ServerStore, temporary_folder, unless_interrupted};
 use crate::crash::chance::Chance;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 use crate::output::table::Table;
-use crate::own::{OwnServer, OwnStore, temporary_folder, unless_interrupted};
+use crate::scratch::{Scratch, left};
 
 /// Between two samples: a minute, or less if that would be fewer than these many.
 const SAMPLE_EVERY: Duration = Duration::from_secs(60);
@@ -102,26 +102,26 @@ struct Answer {
 
 /// Runs it; exit 1 if something is lost, the audit is not clean, or something grows on.
 pub async fn run(out: Output, args: SoakArgs) -> Result<(), Failure> {
-    let corner = args.store.as_deref().map(|store| Corner::of(store, "soak")).transpose()?;
-    let ended = unless_interrupted(soak(out, args, corner.as_ref())).await;
-    match corner {
-        Some(corner) => left(ended, corner.clear().await),
+    let scratch = args.store.as_deref().map(|store| Scratch::of(store, "soak")).transpose()?;
+    let ended = unless_interrupted(soak(out, args, scratch.as_ref())).await;
+    match scratch {
+        Some(scratch) => left(ended, scratch.clear().await),
         None => ended,
     }
 }
 
-async fn soak(out: Output, args: SoakArgs, corner: Option<&Corner>) -> Result<(), Failure> {
-    if let Some(corner) = corner {
-        corner.reach().await?;
+async fn soak(out: Output, args: SoakArgs, scratch: Option<&Scratch>) -> Result<(), Failure> {
+    if let Some(scratch) = scratch {
+        scratch.reach().await?;
     }
     let seed = args.seed.unwrap_or_else(Chance::any_seed);
     say(&format!("seed {seed}"));
     let folder = temporary_folder(args.dir.as_deref())?;
-    let store = match corner {
-        Some(corner) => OwnStore::Redis(corner.url().clone()),
-        None => OwnStore::folder(&args.durability),
+    let store = match scratch {
+        Some(scratch) => ServerStore::Redis(scratch.url().clone()),
+        None => ServerStore::folder(&args.durability),
     };
-    let server = OwnServer::start(folder.path(), store).await?;
+    let server = ChildServer::start(folder.path(), store).await?;
     let engine = server.engine()?;
     prepare(&*engine).await?;
 
@@ -146,8 +146,11 @@ async fn soak(out: Output, args: SoakArgs, corner: Option<&Corner>) -> Result<()
 
     let every = SAMPLE_EVERY.min(duration / SAMPLES_MIN);
     let mut samples = Vec::new();
-    let look =
-        Look { server: &server, engine: &*engine, folder: corner.is_none().then(|| folder.path()) };
+    let look = Look {
+        server: &server,
+        engine: &*engine,
+        folder: scratch.is_none().then(|| folder.path()),
+    };
     let count = duration.as_millis() / every.as_millis().max(1);
     for n in 1..=u32::try_from(count).unwrap_or(u32::MAX) {
         sleep((every * n).saturating_sub(begun.elapsed())).await;
@@ -208,7 +211,7 @@ async fn prepare(engine: &dyn Engine) -> Result<(), Failure> {
 
 /// How the server is looked at.
 struct Look<'a> {
-    server: &'a OwnServer,
+    server: &'a ChildServer,
     engine: &'a dyn Engine,
     /// Its store, if that is a folder.
     folder: Option<&'a Path>,

@@ -13,7 +13,7 @@ use super::{State, Waiting};
 impl State {
     /// Hands the batch on, if there is room for it.
     pub(super) fn hand_on(&mut self) {
-        if let Some(why) = self.shelf.failure() {
+        if let Some(why) = self.overlay.failure() {
             // A step asked the disk and got no answer: it may have decided wrongly.
             self.shared.stop_for(Fatal::Disk(why));
         }
@@ -35,12 +35,12 @@ impl State {
             }
             return;
         }
-        if !self.shared.slot.has_room() {
+        if !self.shared.hand_off.has_room() {
             return;
         }
         let next = Batch { number: self.batch.number + 1, ..Batch::default() };
         let batch = std::mem::replace(&mut self.batch, next);
-        if let Err(batch) = self.shared.slot.put(batch) {
+        if let Err(batch) = self.shared.hand_off.put(batch) {
             // Only this thread puts, so there still is room; but nothing is lost if there is not.
             self.batch = batch;
         }
@@ -67,7 +67,7 @@ impl State {
         while !self.batch.is_empty() && self.shared.fatal().is_none() {
             self.hand_on();
             if !self.batch.is_empty() {
-                // The disk pokes when it takes what is in the slot.
+                // The disk pokes when it takes what was handed off.
                 if !self.shared.inbox.wait_for_poke() {
                     return;
                 }

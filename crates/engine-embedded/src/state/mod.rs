@@ -20,8 +20,8 @@ use tenure_machine::{Command, Done, Machine, TakerId};
 use self::time::Seen;
 use crate::batch::{Answer, Batch, Pending, Reply};
 use crate::inbox::{Ask, Envelope};
+use crate::overlay::Overlay;
 use crate::shared::Shared;
-use crate::shelf::Shelf;
 use crate::watch::Look;
 
 /// A batch of so many jobs is handed on although more is asked already, if the disk has room.
@@ -37,7 +37,7 @@ struct Waiting {
 pub(crate) struct State {
     shared: Arc<Shared>,
     machine: Machine,
-    shelf: Shelf,
+    overlay: Overlay,
     batch: Batch,
     waiting: HashMap<TakerId, Waiting>,
     /// Calls whose bounded work was not enough: they go on behind those that came meanwhile.
@@ -54,11 +54,11 @@ pub(crate) enum Ended {
 }
 
 impl State {
-    pub(crate) fn new(shared: Arc<Shared>, machine: Machine, shelf: Shelf) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, machine: Machine, overlay: Overlay) -> Self {
         State {
             shared,
             machine,
-            shelf,
+            overlay,
             batch: Batch { number: 1, ..Batch::default() },
             waiting: HashMap::new(),
             again: Vec::new(),
@@ -86,7 +86,7 @@ impl State {
                 }
                 continue;
             }
-            self.shelf.committed(shared.committed.load(Ordering::Acquire));
+            self.overlay.committed(shared.committed.load(Ordering::Acquire));
             let again = std::mem::take(&mut self.again);
             for call in again.into_iter().chain(taken.calls) {
                 self.tick();
@@ -140,7 +140,7 @@ impl State {
 
     fn apply(&mut self, namespace: &Namespace, command: Command) -> Result<Done, Refusal> {
         let now = self.shared.clock.now();
-        self.machine.apply(namespace, command, now, &self.shelf)
+        self.machine.apply(namespace, command, now, &self.overlay)
     }
 
     fn answer(

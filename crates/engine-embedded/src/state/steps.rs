@@ -53,7 +53,7 @@ impl State {
 
     /// Lays rows over the disk and puts them into the batch.
     pub(super) fn keep(&mut self, rows: Rows) -> bool {
-        self.shelf.lay(&rows, self.batch.number);
+        self.overlay.lay(&rows, self.batch.number);
         let some = !rows.is_empty();
         self.batch.add(rows);
         self.stuck &= !some;

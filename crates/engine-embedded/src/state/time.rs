@@ -47,7 +47,7 @@ impl State {
         let looks = first || leapt > Span::ZERO || self.clock.below_top(now);
         if looks || self.due().is_some_and(|due| due <= now) {
             let over = self.machine.over_budget();
-            self.machine.tick(now, leapt, &self.shelf);
+            self.machine.tick(now, leapt, &self.overlay);
             if first || behind > Span::from_us(CLOCK_BEHIND_ACCEPT_US) {
                 self.clock.stands_at(now.plus(self.machine.clock_behind().unwrap_or(Span::ZERO)));
             }

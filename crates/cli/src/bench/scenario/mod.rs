@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::args::{BenchArgs, Promise, Scenario};
 use super::target::{Place, Target, Under};
-use crate::corner::Corner;
 use crate::exit::Failure;
+use crate::scratch::Scratch;
 
 /// One figure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -43,12 +43,12 @@ type Figures = Vec<(&'static str, f64)>;
 /// Measures one scenario.
 pub async fn measure(
     args: &BenchArgs,
-    corner: Option<&Corner>,
+    scratch: Option<&Scratch>,
     scenario: Scenario,
 ) -> Result<Vec<Figure>, Failure> {
     let promised = args.durability.unwrap_or(Promise::Always).each();
     let durability = promised.first().copied().unwrap_or_default();
-    if corner.is_some() && matches!(scenario, Scenario::Memory | Scenario::Start) {
+    if scratch.is_some() && matches!(scenario, Scenario::Memory | Scenario::Start) {
         let name = scenario.name();
         return Err(Failure::usage(format!(
             "the scenario '{name}' measures a folder, not a Redis"
@@ -56,7 +56,7 @@ pub async fn measure(
         .hint("leave out --store"));
     }
     let setup = Setup {
-        under: corner.map_or(Under::Folder { durability, dir: args.dir.as_deref() }, Under::Redis),
+        under: scratch.map_or(Under::Folder { durability, dir: args.dir.as_deref() }, Under::Redis),
         time: args.time(),
         waiting: args.waiting,
     };

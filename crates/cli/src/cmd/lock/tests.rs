@@ -30,7 +30,7 @@ fn granting(nth: usize) -> Arc<Fake> {
 }
 
 async fn held(engine: &Arc<Fake>, args: HoldArgs, ttl: Span) -> Result<(), Failure> {
-    let needs = said::needs(&["limit:lock:x".into()]).unwrap();
+    let needs = json_args::needs(&["limit:lock:x".into()]).unwrap();
     hold(&Client::new(engine.clone(), Namespace::main()), "lock 'x'", needs, ttl, args).await
 }
 

@@ -15,12 +15,12 @@ use tenure_core::secret::Secret;
 use tenure_engine::{Engine, EngineExt};
 use tokio::time::sleep;
 
-use super::{LOOK_EVERY, OwnProcess, READY_MAX, Words};
+use super::{ChildProcess, LOOK_EVERY, READY_MAX, Words};
 use crate::exit::{Failure, NOT_STARTED, UNAVAILABLE};
 
 /// Where a server of ours has its state.
 #[derive(Clone, Debug)]
-pub enum OwnStore {
+pub enum ServerStore {
     /// In its folder.
     Folder {
         /// As `serve` takes it.
@@ -30,29 +30,29 @@ pub enum OwnStore {
     Redis(Secret),
 }
 
-impl OwnStore {
+impl ServerStore {
     /// In its folder, with this durability.
     pub fn folder(durability: &str) -> Self {
-        OwnStore::Folder { durability: durability.to_owned() }
+        ServerStore::Folder { durability: durability.to_owned() }
     }
 }
 
 /// A server of our own binary.
 #[derive(Debug)]
-pub struct OwnServer {
-    process: OwnProcess,
+pub struct ChildServer {
+    process: ChildProcess,
     folder: PathBuf,
-    store: OwnStore,
+    store: ServerStore,
     port: u16,
 }
 
-impl OwnServer {
+impl ChildServer {
     /// Starts a server on a free port of loopback; its log is in `folder`, and its store too if it
     /// has one there. Returns when it answers.
-    pub async fn start(folder: &Path, store: OwnStore) -> Result<Self, Failure> {
+    pub async fn start(folder: &Path, store: ServerStore) -> Result<Self, Failure> {
         let port = free_port()?;
         let process = spawn(folder, &store, port)?;
-        let mut server = OwnServer { process, folder: folder.to_owned(), store, port };
+        let mut server = ChildServer { process, folder: folder.to_owned(), store, port };
         server.ready().await?;
         Ok(server)
     }
@@ -124,15 +124,15 @@ fn log(folder: &Path, port: u16) -> PathBuf {
     folder.join(format!("server-{port}.log"))
 }
 
-fn spawn(folder: &Path, store: &OwnStore, port: u16) -> Result<OwnProcess, Failure> {
+fn spawn(folder: &Path, store: &ServerStore, port: u16) -> Result<ChildProcess, Failure> {
     let listen = format!("127.0.0.1:{port}");
     let (args, words) = (["serve", "--listen", &listen], Words::File(log(folder, port)));
     match store {
-        OwnStore::Redis(address) => OwnProcess::start_on(address, &args, words),
-        OwnStore::Folder { durability } => {
+        ServerStore::Redis(address) => ChildProcess::start_on(address, &args, words),
+        ServerStore::Folder { durability } => {
             let store = format!("file:{}", folder.join("store").display());
             let more = ["--store", &store, "--durability", durability];
-            OwnProcess::start(&[&args[..], &more].concat(), words)
+            ChildProcess::start(&[&args[..], &more].concat(), words)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A corner of somebody's Redis: a prefix of our own beneath his, which is emptied when we leave.
+//! A scratch part of somebody's Redis: a prefix of our own beneath his, which is emptied when we leave.
 //!
 //! `demo` and `bench` write there and nowhere else, so that they may be shown on a Redis that is in
 //! use. Only a SIGKILL of ours, or a Redis that is away, leaves it full.
@@ -22,12 +22,12 @@ const KEYS_A_CALL: usize = 1_000;
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct Corner {
+pub struct Scratch {
     url: Secret,
     address: Address,
 }
 
-impl Corner {
+impl Scratch {
     /// Beneath what this address says; `name` says whose it is. Two are never the same.
     pub fn of(store: &str, name: &str) -> Result<Self, Failure> {
         let wrong = |why: String| {
@@ -36,7 +36,7 @@ impl Corner {
         match store.parse::<StoreUrl>() {
             Ok(StoreUrl::Redis(_)) => {
                 let name = format!("{name}-{:016x}", Chance::any_seed());
-                Corner::within(store, &name)
+                Scratch::within(store, &name)
             }
             Ok(_) => Err(wrong("this is the address of no Redis".to_owned())),
             Err(why) => Err(wrong(why.to_string())),
@@ -45,7 +45,7 @@ impl Corner {
 
     /// A part of it; it is emptied with the whole.
     pub fn part(&self, name: &str) -> Result<Self, Failure> {
-        Corner::within(self.url.reveal(), name)
+        Scratch::within(self.url.reveal(), name)
     }
 
     fn within(url: &str, name: &str) -> Result<Self, Failure> {
@@ -53,7 +53,7 @@ impl Corner {
         let whole = Address::parse(url).map_err(wrong)?;
         let url = with_prefix(url, &format!("{}{name}:", whole.prefix()));
         let address = Address::parse(&url).map_err(wrong)?;
-        Ok(Corner { url: Secret::new(url), address })
+        Ok(Scratch { url: Secret::new(url), address })
     }
 
     /// Its address as a process of ours is given it.
@@ -120,7 +120,7 @@ impl Corner {
     }
 }
 
-/// How a command ends that left its corner: what went wrong in it comes first, and what went wrong
+/// How a command ends that left its scratch part: what went wrong in it comes first, and what went wrong
 /// with leaving is told at least.
 pub fn left(ended: Result<(), Failure>, left: Result<(), Failure>) -> Result<(), Failure> {
     if let (Err(ended), Err(left)) = (&ended, &left)
@@ -180,18 +180,18 @@ mod tests {
             ("redis://h?prefix=", "demo-"),
             ("redis://:geheim@h?prefix=a%2Bb%26:&forgets=never", "a+b&:demo-"),
         ] {
-            let corner = Corner::of(store, "demo").unwrap();
-            assert!(corner.address.prefix().starts_with(prefix), "{:?}", corner.address.prefix());
-            assert_eq!(corner.address.forgets_never(), store.contains("forgets"));
-            let part = corner.part("1").unwrap();
-            assert_eq!(part.address.prefix(), format!("{}1:", corner.address.prefix()));
-            assert!(!format!("{corner:?}").contains("geheim"));
+            let scratch = Scratch::of(store, "demo").unwrap();
+            assert!(scratch.address.prefix().starts_with(prefix), "{:?}", scratch.address.prefix());
+            assert_eq!(scratch.address.forgets_never(), store.contains("forgets"));
+            let part = scratch.part("1").unwrap();
+            assert_eq!(part.address.prefix(), format!("{}1:", scratch.address.prefix()));
+            assert!(!format!("{scratch:?}").contains("geheim"));
         }
         assert_ne!(
-            Corner::of("redis://h", "x").unwrap().address.prefix(),
-            Corner::of("redis://h", "x").unwrap().address.prefix()
+            Scratch::of("redis://h", "x").unwrap().address.prefix(),
+            Scratch::of("redis://h", "x").unwrap().address.prefix()
         );
-        assert!(Corner::of("file:x", "x").is_err() && Corner::of("redis://", "x").is_err());
+        assert!(Scratch::of("file:x", "x").is_err() && Scratch::of("redis://", "x").is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Between the state and the disk: room for one batch. While the disk is busy and the room is
+//! The hand-off from the state to the disk: room for one batch. While the disk is busy and the room is
 //! taken, the next batch goes on growing with the state.
 
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -15,7 +15,7 @@ struct Inside {
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Slot {
+pub(crate) struct HandOff {
     inside: Mutex<Inside>,
     changed: Condvar,
 }
@@ -31,7 +31,7 @@ pub(crate) enum Found {
     Crashed,
 }
 
-impl Slot {
+impl HandOff {
     fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -21,8 +21,8 @@ use tenure_core::secret::Secret;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-pub use self::redis::OwnRedis;
-pub use self::server::{OwnServer, OwnStore};
+pub use self::redis::ChildRedis;
+pub use self::server::{ChildServer, ServerStore};
 use crate::exit::{Failure, NOT_STARTED};
 
 /// By these a process of ours would find another store than the one that it is given.
@@ -34,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A process of our own binary.
 #[derive(Debug)]
-pub struct OwnProcess {
+pub struct ChildProcess {
     child: Child,
     stdin: Option<ChildStdin>,
 }
@@ -50,20 +50,20 @@ pub enum Words {
     File(PathBuf),
 }
 
-impl OwnProcess {
+impl ChildProcess {
     /// Starts our own binary with these arguments.
     pub fn start(args: &[&str], words: Words) -> Result<Self, Failure> {
-        OwnProcess::launch(&[], args, None, words)
+        ChildProcess::launch(&[], args, None, words)
     }
 
-    /// As [`OwnProcess::start`], with this as `TENURE_STORE`.
+    /// As [`ChildProcess::start`], with this as `TENURE_STORE`.
     pub fn start_on(store: &Secret, args: &[&str], words: Words) -> Result<Self, Failure> {
-        OwnProcess::launch(&[], args, Some(store), words)
+        ChildProcess::launch(&[], args, Some(store), words)
     }
 
     /// Starts another program in the same way.
     pub fn start_program(program: &Path, args: &[&str], words: Words) -> Result<Self, Failure> {
-        OwnProcess::launch(&["--program".as_ref(), program.as_os_str()], args, None, words)
+        ChildProcess::launch(&["--program".as_ref(), program.as_os_str()], args, None, words)
     }
 
     fn launch(
@@ -77,7 +77,7 @@ impl OwnProcess {
         };
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         let parent = std::process::id().to_string();
-        command.args(["own-process", &parent]).args(what).arg("--").args(args);
+        command.args(["child-process", &parent]).args(what).arg("--").args(args);
         for name in STORES {
             command.env_remove(name);
         }
@@ -103,7 +103,7 @@ impl OwnProcess {
         }
         let mut child = command.spawn().map_err(failed)?;
         let stdin = child.stdin.take();
-        let own = OwnProcess { child, stdin };
+        let own = ChildProcess { child, stdin };
         own.forward(lines).map_err(failed)
     }
 
@@ -165,7 +165,7 @@ impl OwnProcess {
     }
 }
 
-impl Drop for OwnProcess {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.kill();
     }

@@ -6,16 +6,16 @@ use std::ffi::OsString;
 use clap::Subcommand;
 
 use crate::bench::{self, BenchArgs};
+use crate::child_processes;
 use crate::crash::client::{self, ClientArgs};
 use crate::demo::worker::{self, WorkerArgs};
 use crate::demo::{self, DemoArgs};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::own;
 
 /// Commands that need no store of their caller's.
 #[derive(Subcommand, Debug)]
-pub enum OwnCommand {
+pub enum StorelessCommand {
     /// Watch real work being handed out under caps, with crashes in the middle; needs nothing.
     Demo(DemoArgs),
     /// Measure this machine, or kill a server under load and look what is left.
@@ -28,7 +28,7 @@ pub enum OwnCommand {
     CrashClient(ClientArgs),
     /// A process that ends with the one that started it.
     #[command(hide = true)]
-    OwnProcess {
+    ChildProcess {
         /// The process that started it.
         parent: u32,
         /// The program that it becomes, if not this one.
@@ -41,14 +41,14 @@ pub enum OwnCommand {
 }
 
 /// Does what was said.
-pub async fn run(out: Output, command: OwnCommand) -> Result<(), Failure> {
+pub async fn run(out: Output, command: StorelessCommand) -> Result<(), Failure> {
     match command {
-        OwnCommand::Demo(args) => demo::run(out, args).await,
-        OwnCommand::Bench(args) => bench::run(out, *args).await,
-        OwnCommand::DemoWorker(args) => worker::run(args).await,
-        OwnCommand::CrashClient(args) => client::run(args).await,
-        OwnCommand::OwnProcess { parent, program, args } => {
-            Err(own::become_of(parent, program, &args))
+        StorelessCommand::Demo(args) => demo::run(out, args).await,
+        StorelessCommand::Bench(args) => bench::run(out, *args).await,
+        StorelessCommand::DemoWorker(args) => worker::run(args).await,
+        StorelessCommand::CrashClient(args) => client::run(args).await,
+        StorelessCommand::ChildProcess { parent, program, args } => {
+            Err(child_processes::become_of(parent, program, &args))
         }
     }
 }

@@ -10,7 +10,7 @@ use tenure_core::secret::Secret;
 use tokio::time::sleep;
 
 use super::server::free_port;
-use super::{LOOK_EVERY, OwnProcess, READY_MAX, Words};
+use super::{ChildProcess, LOOK_EVERY, READY_MAX, Words};
 use crate::exit::{Failure, UNAVAILABLE};
 
 /// What a server writes to its log when it can be asked.
@@ -19,12 +19,12 @@ const LOG: &str = "redis.log";
 
 /// A redis-server that syncs every write before it answers.
 #[derive(Debug)]
-pub struct OwnRedis {
-    process: OwnProcess,
+pub struct ChildRedis {
+    process: ChildProcess,
     port: u16,
 }
 
-impl OwnRedis {
+impl ChildRedis {
     /// Starts one; its files are in `folder`. Returns when it can be asked.
     pub async fn start(folder: &Path) -> Result<Self, Failure> {
         let program = program(folder)?;
@@ -33,8 +33,8 @@ impl OwnRedis {
         let args = ["--port", &number, "--bind", "127.0.0.1", "--dir", &dir, "--save", ""];
         let keep = ["--appendonly", "yes", "--appendfsync", "always"];
         let args = [&args[..], &keep].concat();
-        let process = OwnProcess::start_program(&program, &args, Words::File(log.clone()))?;
-        let mut redis = OwnRedis { process, port };
+        let process = ChildProcess::start_program(&program, &args, Words::File(log.clone()))?;
+        let mut redis = ChildRedis { process, port };
         let until = Instant::now() + READY_MAX;
         loop {
             let said = std::fs::read_to_string(&log).unwrap_or_default();

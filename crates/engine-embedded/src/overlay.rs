@@ -39,7 +39,7 @@ struct Layer {
 }
 
 /// See the module.
-pub(crate) struct Shelf {
+pub(crate) struct Overlay {
     conn: Connection,
     ids: FinishedIds,
     namespaces: BTreeSet<Namespace>,
@@ -58,9 +58,9 @@ pub(crate) struct Shelf {
     no_order: Cell<bool>,
 }
 
-impl Shelf {
+impl Overlay {
     pub(crate) fn new(conn: Connection, damage: Arc<Damage>) -> Self {
-        Shelf {
+        Overlay {
             conn,
             damage,
             unreadable: RefCell::default(),
@@ -295,7 +295,7 @@ impl Shelf {
     }
 }
 
-impl Archive for Shelf {
+impl Archive for Overlay {
     fn by_id(&self, namespace: &Namespace, id: &JobId) -> Option<Archived> {
         let mut found = self.ids.candidates(namespace, id);
         let job = found.find_map(|seq| {
@@ -350,7 +350,7 @@ impl Archive for Shelf {
     }
 }
 
-impl Rest for Shelf {
+impl Rest for Overlay {
     fn has_data(&self, key: &DataKey, data: &Json) -> bool {
         if let Some((_, coming)) = self.data.get(key) {
             return coming.as_ref() == Some(data);
