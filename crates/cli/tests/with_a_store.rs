@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-struct Shop(TempDir);
+struct Folder(TempDir);
 
-impl Shop {
+impl Folder {
     fn new() -> Self {
-        Shop(tempfile::tempdir().unwrap())
+        Folder(tempfile::tempdir().unwrap())
     }
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
@@ -52,18 +52,18 @@ fn signal(child: &std::process::Child, name: &str) {
 
 #[test]
 fn a_job_is_pushed_run_and_shown() {
-    let shop = Shop::new();
-    let (code, out, err) = shop.told(&["push", "mail", "{\"to\":\"ann\"}", "--id", "j1"]);
+    let folder = Folder::new();
+    let (code, out, err) = folder.told(&["push", "mail", "{\"to\":\"ann\"}", "--id", "j1"]);
     assert_eq!((code, out.as_str()), (0, "j1\n"));
     assert!(err.contains("nobody has asked for queue 'mail' in the last minute"), "{err}");
-    assert_eq!(shop.json(&["push", "mail", "1", "--id", "j1"])["duplicate"], true);
+    assert_eq!(folder.json(&["push", "mail", "1", "--id", "j1"])["duplicate"], true);
     let script = "cat; echo \" $TENURE_JOB_ID $TENURE_QUEUE $TENURE_ATTEMPT\"; \
                   echo '{\"n\":1}' > $TENURE_RESULT_FILE";
-    let (code, out, _) = shop.told(&["work", "mail", "--until-empty", "--", "sh", "-c", script]);
+    let (code, out, _) = folder.told(&["work", "mail", "--until-empty", "--", "sh", "-c", script]);
     assert_eq!((code, out.as_str()), (0, "{\"to\":\"ann\"} j1 mail 1\n"));
-    let job = shop.json(&["job", "j1"]);
+    let job = folder.json(&["job", "j1"]);
     assert_eq!((&job["state"], &job["result"]["n"]), (&"succeeded".into(), &1.into()));
-    assert_eq!(shop.json(&["audit"])["ok"], true);
+    assert_eq!(folder.json(&["audit"])["ok"], true);
 }
 
 #[test]
@@ -75,11 +75,11 @@ fn the_exit_code_of_cmd_is_the_end_of_its_job() {
         ("kill -9 $$", "scheduled", Some("signal 9")),
         ("echo '{\"outcome\":\"released\"}' > $TENURE_OUTCOME_FILE; exit 1", "ready", None),
     ] {
-        let shop = Shop::new();
-        shop.run(&["push", "q", "--id", "j"]);
-        let (code, ..) = shop.told(&["work", "q", "--max-jobs", "1", "--", "sh", "-c", script]);
+        let folder = Folder::new();
+        folder.run(&["push", "q", "--id", "j"]);
+        let (code, ..) = folder.told(&["work", "q", "--max-jobs", "1", "--", "sh", "-c", script]);
         assert_eq!(code, 0, "{script}");
-        let job = shop.json(&["job", "j"]);
+        let job = folder.json(&["job", "j"]);
         assert_eq!(job["state"], state, "{script}");
         assert_eq!(job["error"].as_str(), error, "{script}");
     }
@@ -87,12 +87,12 @@ fn the_exit_code_of_cmd_is_the_end_of_its_job() {
 
 #[test]
 fn a_cmd_that_cannot_be_run_gives_the_job_back() {
-    let shop = Shop::new();
-    shop.run(&["push", "q", "--id", "j"]);
+    let folder = Folder::new();
+    folder.run(&["push", "q", "--id", "j"]);
     for (program, code) in [("/no/such/program", 127), ("/", 126)] {
-        let (got, _, err) = shop.told(&["work", "q", "--", program]);
+        let (got, _, err) = folder.told(&["work", "q", "--", program]);
         assert_eq!(got, code, "{err}");
-        let job = shop.json(&["job", "j"]);
+        let job = folder.json(&["job", "j"]);
         assert_eq!(job["attempt"], 0);
         assert!(job["lease"].is_null());
     }
@@ -100,10 +100,10 @@ fn a_cmd_that_cannot_be_run_gives_the_job_back() {
 
 #[test]
 fn lines_are_stored_but_for_the_bad_ones() {
-    let shop = Shop::new();
+    let folder = Folder::new();
     let lines = "{\"id\":\"a\"}\n{\"id\":\"b\",\"queue\":\"other\"}\n{bad\n\
                  {\"id\":\"d\",\"needs\":[{\"pool\":\"none\"}]}\n\n{\"id\":\"e\"}\n";
-    let mut child = shop
+    let mut child = folder
         .command(&["push", "q", "--lines", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -114,33 +114,33 @@ fn lines_are_stored_but_for_the_bad_ones() {
     let (code, out, err) = told(&child.wait_with_output().unwrap());
     assert_eq!((code, out.as_str()), (1, "a\nb\ne\n"), "{err}");
     assert!(err.contains("line 3: ") && err.contains("line 4: "), "{err}");
-    assert_eq!(shop.json(&["job", "b"])["queue"], "other");
-    assert_eq!(shop.json(&["job", "e"])["queue"], "q");
+    assert_eq!(folder.json(&["job", "b"])["queue"], "other");
+    assert_eq!(folder.json(&["job", "e"])["queue"], "q");
 }
 
 #[test]
 fn settings_are_patched_and_shown() {
-    let shop = Shop::new();
-    shop.run(&["limit", "set", "api", "--rate", "10/1s", "--burst", "5", "--concurrency", "3"]);
-    let limit = shop.json(&["limit", "set", "api", "--burst", "7", "--concurrency", "none"]);
+    let folder = Folder::new();
+    folder.run(&["limit", "set", "api", "--rate", "10/1s", "--burst", "5", "--concurrency", "3"]);
+    let limit = folder.json(&["limit", "set", "api", "--burst", "7", "--concurrency", "none"]);
     assert_eq!(limit["rate"], serde_json::json!({"count": 10, "per": "1s", "burst": 7}));
     assert!(limit["concurrency"].is_null());
-    let queue = shop.json(&["queue", "set", "q", "--needs", "limit:api", "--shares", "a=3"]);
+    let queue = folder.json(&["queue", "set", "q", "--needs", "limit:api", "--shares", "a=3"]);
     assert_eq!((&queue["needs"][0]["limit"], &queue["shares"]["a"]), (&"api".into(), &3.into()));
-    assert_eq!(shop.json(&["queue", "pause", "q"])["paused"], true);
-    assert_eq!(shop.json(&["queue", "resume", "q"])["paused"], false);
-    let (code, _, err) = shop.told(&["limit", "set", "new", "--gap", "1s"]);
+    assert_eq!(folder.json(&["queue", "pause", "q"])["paused"], true);
+    assert_eq!(folder.json(&["queue", "resume", "q"])["paused"], false);
+    let (code, _, err) = folder.told(&["limit", "set", "new", "--gap", "1s"]);
     assert_eq!(code, 1, "{err}");
-    assert_eq!(shop.told(&["limit", "delete", "api"]).0, 0);
-    assert_eq!(shop.told(&["limit", "delete", "api"]).0, 1);
+    assert_eq!(folder.told(&["limit", "delete", "api"]).0, 0);
+    assert_eq!(folder.told(&["limit", "delete", "api"]).0, 1);
 }
 
 #[test]
 fn a_pool_is_synced_and_its_data_reaches_cmd_and_nobody_else() {
-    let shop = Shop::new();
+    let folder = Folder::new();
     let rows = "id,user,pass-word,tags\na,ann,geheim1,cn;de\nb,bob,geheim2,cn\n";
-    std::fs::write(shop.0.path().join("accounts.csv"), rows).unwrap();
-    let synced = shop.json(&["pool", "sync", "accounts", "accounts.csv"]);
+    std::fs::write(folder.0.path().join("accounts.csv"), rows).unwrap();
+    let synced = folder.json(&["pool", "sync", "accounts", "accounts.csv"]);
     assert_eq!(synced["added"], 2);
     for arguments in [
         &["pool", "accounts"][..],
@@ -148,43 +148,43 @@ fn a_pool_is_synced_and_its_data_reaches_cmd_and_nobody_else() {
         &["--json", "pool", "resources", "accounts"],
         &["leases"],
     ] {
-        let (_, out, err) = shop.told(arguments);
+        let (_, out, err) = folder.told(arguments);
         assert!(!(out + &err).contains("geheim"), "{arguments:?}");
     }
     let script = "echo $TENURE_RESOURCE_ID $TENURE_RESOURCE_USER $TENURE_RESOURCE_PASS_WORD";
     let need = ["lease", "--need", "pool:accounts#de", "--", "sh", "-c", script];
-    assert_eq!(shop.told(&need).1, "a ann geheim1\n");
-    std::fs::write(shop.0.path().join("none.json"), "[]").unwrap();
-    let (code, _, err) = shop.told(&["pool", "sync", "accounts", "none.json"]);
+    assert_eq!(folder.told(&need).1, "a ann geheim1\n");
+    std::fs::write(folder.0.path().join("none.json"), "[]").unwrap();
+    let (code, _, err) = folder.told(&["pool", "sync", "accounts", "none.json"]);
     assert_eq!(code, 1);
     assert!(err.contains("--force"), "{err}");
 }
 
 #[test]
 fn cmds_code_is_passed_on_by_a_lock() {
-    let shop = Shop::new();
+    let folder = Folder::new();
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -15 $$", 143)] {
-        assert_eq!(shop.told(&["lock", "x", "--", "sh", "-c", script]).0, code, "{script}");
+        assert_eq!(folder.told(&["lock", "x", "--", "sh", "-c", script]).0, code, "{script}");
     }
-    assert_eq!(shop.told(&["lock", "x", "--", "/no/such/program"]).0, 127);
-    shop.run(&["limit", "set", "lock:shut", "--concurrency", "0"]);
-    assert_eq!(shop.told(&["lock", "shut", "--no-wait", "-E", "9", "--", "true"]).0, 9);
-    assert_eq!(shop.told(&["lock", "shut", "--wait", "20ms", "--", "true"]).0, 1);
-    let (code, _, err) = shop.told(&["lock", "wide", "-n", "3", "--", "true"]);
+    assert_eq!(folder.told(&["lock", "x", "--", "/no/such/program"]).0, 127);
+    folder.run(&["limit", "set", "lock:shut", "--concurrency", "0"]);
+    assert_eq!(folder.told(&["lock", "shut", "--no-wait", "-E", "9", "--", "true"]).0, 9);
+    assert_eq!(folder.told(&["lock", "shut", "--wait", "20ms", "--", "true"]).0, 1);
+    let (code, _, err) = folder.told(&["lock", "wide", "-n", "3", "--", "true"]);
     assert_eq!((code, err.as_str()), (0, ""));
-    let (code, _, err) = shop.told(&["lock", "wide", "-n", "2", "--", "true"]);
+    let (code, _, err) = folder.told(&["lock", "wide", "-n", "2", "--", "true"]);
     assert!(code == 0 && err.contains("is set to 3 holders"), "{err}");
 }
 
 #[test]
 fn a_lock_that_is_not_got_says_why_in_one_sentence() {
-    let shop = Shop::new();
-    shop.run(&["limit", "set", "lock:shut", "--concurrency", "0"]);
+    let folder = Folder::new();
+    folder.run(&["limit", "set", "lock:shut", "--concurrency", "0"]);
     for (arguments, said, hint) in [
         (&["--no-wait"][..], "lock 'shut' is taken", "--wait D waits for it"),
         (&["--wait", "20ms"], "lock 'shut' was not got in 20ms", "a longer --wait may get it"),
     ] {
-        let (code, _, err) = shop.told(&[&["lock", "shut"], arguments, &["--", "true"]].concat());
+        let (code, _, err) = folder.told(&[&["lock", "shut"], arguments, &["--", "true"]].concat());
         let why = "the limit \"lock:shut\" is closed: its concurrency is 0";
         assert_eq!((code, err.as_str()), (1, &*format!("tenure: {said}\nhint: {why}; {hint}\n")));
     }
@@ -192,8 +192,8 @@ fn a_lock_that_is_not_got_says_why_in_one_sentence() {
 
 #[test]
 fn an_id_that_the_command_line_makes_has_the_form_of_those_that_a_server_makes() {
-    let shop = Shop::new();
-    let (code, id, _) = shop.told(&["push", "q", "1"]);
+    let folder = Folder::new();
+    let (code, id, _) = folder.told(&["push", "q", "1"]);
     let letters = id.trim_end().strip_prefix("job_").unwrap();
     assert_eq!((code, letters.len()), (0, 26));
     assert!(letters.bytes().all(|c| b"0123456789abcdefghjkmnpqrstvwxyz".contains(&c)), "{id}");
@@ -201,28 +201,28 @@ fn an_id_that_the_command_line_makes_has_the_form_of_those_that_a_server_makes()
 
 #[test]
 fn a_folder_that_another_has_open_is_69() {
-    let shop = Shop::new();
-    let mut child = shop
+    let folder = Folder::new();
+    let mut child = folder
         .command(&["lock", "x", "--", "sh", "-c", "echo up; exec sleep 60"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let (code, _, err) = shop.told(&["stats"]);
+    let (code, _, err) = folder.told(&["stats"]);
     assert_eq!(code, 69);
     assert!(err.contains("store\""), "{err}");
     signal(&child, "-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(143));
-    assert_eq!(shop.json(&["leases"])["items"], serde_json::json!([]));
+    assert_eq!(folder.json(&["leases"])["items"], serde_json::json!([]));
 }
 
 #[test]
 fn work_that_is_told_to_end_lets_its_job_finish() {
-    let shop = Shop::new();
-    shop.run(&["push", "q", "--id", "j"]);
+    let folder = Folder::new();
+    folder.run(&["push", "q", "--id", "j"]);
     let script = "echo up; while [ ! -e go ]; do sleep 0.01; done";
-    let mut child = shop
+    let mut child = folder
         .command(&["work", "q", "--", "sh", "-c", script])
         .stdout(Stdio::piped())
         .spawn()
@@ -230,16 +230,16 @@ fn work_that_is_told_to_end_lets_its_job_finish() {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     signal(&child, "-TERM");
-    std::fs::write(shop.0.path().join("go"), "").unwrap();
+    std::fs::write(folder.0.path().join("go"), "").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert_eq!(shop.json(&["job", "j"])["state"], "succeeded");
+    assert_eq!(folder.json(&["job", "j"])["state"], "succeeded");
 }
 
 #[test]
 fn a_second_signal_gives_the_job_back_at_once() {
-    let shop = Shop::new();
-    shop.run(&["push", "q", "--id", "j"]);
-    let mut child = shop
+    let folder = Folder::new();
+    folder.run(&["push", "q", "--id", "j"]);
+    let mut child = folder
         .command(&["work", "q", "--", "sh", "-c", "echo up; exec sleep 60"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -254,16 +254,16 @@ fn a_second_signal_gives_the_job_back_at_once() {
     signal(&child, "-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(143));
     assert!(begun.elapsed() < Duration::from_secs(20));
-    let job = shop.json(&["job", "j"]);
+    let job = folder.json(&["job", "j"]);
     assert_eq!((&job["state"], &job["attempt"]), (&"ready".into(), &0.into()));
 }
 
 #[test]
 fn cmd_does_not_get_what_opens_the_store_unless_it_is_to_have_it() {
-    let shop = Shop::new();
+    let folder = Folder::new();
     let script = "echo ${TENURE_URL:+url}${TENURE_TOKEN:+token}${TENURE_STORE:+store}";
     let told = |arguments: &[&str]| {
-        let mut command = shop.command(arguments);
+        let mut command = folder.command(arguments);
         command.env("TENURE_TOKEN", "geheim").env("TENURE_STORE", "redis://:geheim@host");
         told(&command.output().unwrap()).1
     };
@@ -271,7 +271,7 @@ fn cmd_does_not_get_what_opens_the_store_unless_it_is_to_have_it() {
         let cmd = [option, &["--", "sh", "-c", script]].concat();
         assert_eq!(told(&[&["lock", "x"][..], &cmd].concat()), want);
         assert_eq!(told(&[&["lease", "--need", "limit:lock:x"][..], &cmd].concat()), want);
-        shop.run(&["push", "q"]);
+        folder.run(&["push", "q"]);
         assert_eq!(told(&[&["work", "q", "--max-jobs", "1"][..], &cmd].concat()), want);
     }
 }

@@ -136,12 +136,12 @@ impl Caller {
             // The sooner a tick says that nobody watched, the sooner leases are counted anew.
             self.space.timer.sooner(answered.now);
         }
-        let left = answered.learns.map(|until| until.saturating_sub(answered.now));
+        let left = answered.recovers_until.map(|until| until.saturating_sub(answered.now));
         let known = &self.space.known;
-        known.heard_learning(left, received);
-        match answered.birth.take() {
-            Some((told, stamp)) => known.other_birth(told.0.as_deref(), stamp, self.shared.watch()),
-            None if tells_what_it_knows(operation) => known.same_birth(self.shared.watch()),
+        known.heard_recovery(left, received);
+        match answered.epoch.take() {
+            Some((told, there)) => known.other_epoch(told.0.as_deref(), there, self.shared.watch()),
+            None if tells_what_it_knows(operation) => known.same_epoch(self.shared.watch()),
             None => {}
         }
     }
@@ -149,12 +149,12 @@ impl Caller {
     /// What this process knows of the namespace, in case the store has forgotten it.
     pub(crate) fn knows(&self) -> Knows {
         let known = &self.space.known;
-        let (born, age) = known.birth(self.shared.watch());
+        let (epoch, age) = known.epoch(self.shared.watch());
         Knows {
             never: self.shared.forgets_never,
             kid: known.signer().map(|signer| signer.kid().to_owned()),
             ttl: known.longest_ttl(),
-            born,
+            epoch,
             age,
         }
     }

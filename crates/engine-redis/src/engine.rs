@@ -111,8 +111,9 @@ impl RedisEngine {
     /// Which namespace recovers, and for how long, if one does.
     fn recovery(&self) -> Option<String> {
         let spaces = self.shared.spaces();
-        let learning = spaces.iter().filter_map(|space| Some((space.known.learns_for()?, space)));
-        let (left, space) = learning.max_by_key(|(left, _)| *left)?;
+        let recovering =
+            spaces.iter().filter_map(|space| Some((space.known.recovers_for()?, space)));
+        let (left, space) = recovering.max_by_key(|(left, _)| *left)?;
         let left = Span::from_s(left.as_secs() + 1);
         Some(format!(
             "redis was started anew or replaced and may have forgotten its last writes: in namespace \

@@ -1,9 +1,9 @@
 //! What holders say of their leases: extended, settled, taken back.
 //!
 //! A lease is named to the library by its fence and its job's row, once its id was found to be signed by
-//! the namespace. If the library knows nothing of it and the namespace learns, the same is asked again with
+//! the namespace. If the library knows nothing of it and the namespace recovers, the same is asked again with
 //! all that the id tells, and the lease is claimed by it. So what is usual carries no claim. The same is done
-//! if the lease is of before the birth of the store: then everything was lost, and nobody has told it yet.
+//! if the lease is of before the epoch of the store: then everything was lost, and nobody has told it yet.
 
 use std::sync::Arc;
 
@@ -47,33 +47,34 @@ async fn claims(
 }
 
 /// What is told with claims of the leases at these places, of which the store knows nothing; `None` if there are
-/// none, or if they are lost. `learns`: the namespace learns. `now`: the store's clock, in µs.
+/// none, or if they are lost. `recovers`: whether the namespace does. `now`: the store's clock, in µs.
 ///
-/// A fence follows the clock, so a lease with one of before the birth of the store was granted by the store
+/// A fence follows the clock, so a lease with one of before the epoch of the store was granted by the store
 /// that was there before. Who granted it may have died with that; its id is proof enough, as long as it may
-/// live, and is told as who knew another birth would tell it.
+/// live, and is told as who knew another epoch would tell it.
 fn tells_again(
     caller: &Caller,
     lost: &[usize],
     heads: &[Option<Head>],
-    learns: bool,
+    recovers: bool,
     now: u64,
 ) -> Option<Knows> {
     if lost.is_empty() {
         return None;
     }
     let knows = caller.knows();
-    if learns {
+    if recovers {
         return Some(knows);
     }
-    let born = caller.space.known.born_at().filter(|born| *born <= now && !knows.never)?;
-    let lives = |head: &Head| head.fence < born && born.saturating_add(head.ttl) > now;
+    let began =
+        caller.space.known.epoch_began_at().filter(|began| *began <= now && !knows.never)?;
+    let lives = |head: &Head| head.fence < began && began.saturating_add(head.ttl) > now;
     let lost = lost.iter().filter_map(|at| heads.get(*at).copied().flatten());
     let ttl = lost.filter(lives).map(|head| head.ttl).max()?.max(knows.ttl);
-    Some(Knows { born: Some(OF_BEFORE.into()), ttl, age: ttl, ..knows })
+    Some(Knows { epoch: Some(OF_BEFORE.into()), ttl, age: ttl, ..knows })
 }
 
-/// The stamp of a store of which only this is known: that it was before.
+/// The epoch of a store of which only this is known: that it was before.
 const OF_BEFORE: &str = "0";
 
 pub(crate) async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, CallError> {
@@ -84,9 +85,9 @@ pub(crate) async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, 
     let knows = &caller.knows();
     let args = pack(&ExtendArgs::of(&extend, &heads, knows));
     let answered = caller.ask::<ExtendedReply>("extend", args).await?;
-    let Answered { mut reply, learns, now, .. } = answered;
+    let Answered { mut reply, recovers_until, now, .. } = answered;
     let lost: Vec<_> = reply.lost().collect();
-    if let Some(knows) = tells_again(caller, &lost, &heads, learns.is_some(), now) {
+    if let Some(knows) = tells_again(caller, &lost, &heads, recovers_until.is_some(), now) {
         let claims = claims(caller, lost.into_iter().map(|at| (at, id(at)))).await?;
         if !claims.is_empty() {
             let args = pack(&ExtendArgs::claiming(&extend, &claims, &knows));
@@ -107,12 +108,12 @@ pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settle
     let (default, knows) = (Retry::default(), &caller.knows());
     let (args, order) = SettleArgs::of(&settle.settle, &heads, &default, knows);
     let answered = caller.ask::<SettleReply>("settle", pack(&args)).await?;
-    let Answered { reply, blobs, learns, now, .. } = answered;
+    let Answered { reply, blobs, recovers_until, now, .. } = answered;
     let reply = reply.in_order(order.as_deref());
     let id = |at: usize| settle.settle.get(at).map_or("", |item| item.lease.as_str());
     let mut claimed = Vec::new();
     let lost: Vec<_> = reply.lost().collect();
-    if let Some(knows) = tells_again(caller, &lost, &heads, learns.is_some(), now) {
+    if let Some(knows) = tells_again(caller, &lost, &heads, recovers_until.is_some(), now) {
         let claims = claims(caller, lost.into_iter().map(|at| (at, id(at)))).await?;
         if !claims.is_empty() {
             let items = claims.iter().filter_map(|(at, _)| settle.settle.get(*at).cloned());

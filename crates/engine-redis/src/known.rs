@@ -1,5 +1,5 @@
 //! What this process knows of a namespace, in case the store forgets it: the key that its leases' ids are
-//! signed with, the longest ttl that was granted lately, the stamp of its birth, and whether it learns now.
+//! signed with, the longest ttl that was granted lately, its store epoch, and whether it recovers now.
 //!
 //! It is offered with every call that may find another store, and never decides anything.
 
@@ -23,14 +23,14 @@ pub(crate) struct Known {
 struct State {
     signer: Option<Arc<Signer>>,
     ttls: Option<Ttls>,
-    birth: Option<Birth>,
-    /// The end of learning, by this process's own watch.
-    learns: Option<Instant>,
+    epoch: Option<KnownEpoch>,
+    /// The end of the recovery, by this process's own watch.
+    recovers_until: Option<Instant>,
 }
 
-/// In which store this process last was: another stamp is another store, and what was known is lost.
-struct Birth {
-    stamp: Arc<str>,
+/// In which store this process last was: another epoch is another store, and what was known is lost.
+struct KnownEpoch {
+    epoch: Arc<str>,
     /// When it was last heard of, by this process's watch, in µs.
     heard: u64,
 }
@@ -83,43 +83,43 @@ impl Known {
         self.lock().ttls.as_ref().map_or(0, |ttls| ttls.longest.max(ttls.before))
     }
 
-    /// The stamp of the namespace's birth, and how many µs ago it was last heard of.
-    pub(crate) fn birth(&self, watch: u64) -> (Option<Arc<str>>, u64) {
+    /// The epoch of the store, and how many µs ago it was last heard of.
+    pub(crate) fn epoch(&self, watch: u64) -> (Option<Arc<str>>, u64) {
         let state = self.lock();
-        let birth = state.birth.as_ref();
-        birth.map_or((None, 0), |at| (Some(at.stamp.clone()), watch.saturating_sub(at.heard)))
+        let known = state.epoch.as_ref();
+        known.map_or((None, 0), |at| (Some(at.epoch.clone()), watch.saturating_sub(at.heard)))
     }
 
-    /// When the store was born, by its own clock, in µs; `None` if that is not known.
-    pub(crate) fn born_at(&self) -> Option<u64> {
+    /// When the epoch of the store began, by its own clock, in µs; `None` if that is not known.
+    pub(crate) fn epoch_began_at(&self) -> Option<u64> {
         let state = self.lock();
-        state.birth.as_ref()?.stamp.split_once('-')?.0.parse().ok()
+        state.epoch.as_ref()?.epoch.split_once('-')?.0.parse().ok()
     }
 
     /// A call that told what is known here was answered that this is the store that it was.
-    pub(crate) fn same_birth(&self, watch: u64) {
-        if let Some(birth) = &mut self.lock().birth {
-            birth.heard = birth.heard.max(watch);
+    pub(crate) fn same_epoch(&self, watch: u64) {
+        if let Some(known) = &mut self.lock().epoch {
+            known.heard = known.heard.max(watch);
         }
     }
 
-    /// A call that told this stamp was answered that it is another. From now on that one is known here, unless
+    /// A call that told this epoch was answered that it is another. From now on that one is known here, unless
     /// what was told is not what is known by now: the loss of that was not told yet.
-    pub(crate) fn other_birth(&self, told: Option<&str>, stamp: String, watch: u64) {
+    pub(crate) fn other_epoch(&self, told: Option<&str>, there: String, watch: u64) {
         let mut state = self.lock();
-        if state.birth.as_ref().map(|birth| &*birth.stamp) == told {
-            state.birth = Some(Birth { stamp: stamp.into(), heard: watch });
+        if state.epoch.as_ref().map(|known| &*known.epoch) == told {
+            state.epoch = Some(KnownEpoch { epoch: there.into(), heard: watch });
         }
     }
 
-    /// An answer says whether the namespace learns, and for how long (µs) from then on.
-    pub(crate) fn heard_learning(&self, left: Option<u64>, received: Instant) {
-        self.lock().learns = left.map(|us| received + Duration::from_micros(us));
+    /// An answer says whether the namespace recovers, and for how long (µs) from then on.
+    pub(crate) fn heard_recovery(&self, left: Option<u64>, received: Instant) {
+        self.lock().recovers_until = left.map(|us| received + Duration::from_micros(us));
     }
 
-    /// For how long the namespace still learns, as far as is known here.
-    pub(crate) fn learns_for(&self) -> Option<Duration> {
-        let left = self.lock().learns?.checked_duration_since(Instant::now())?;
+    /// For how long the namespace still recovers, as far as is known here.
+    pub(crate) fn recovers_for(&self) -> Option<Duration> {
+        let left = self.lock().recovers_until?.checked_duration_since(Instant::now())?;
         (!left.is_zero()).then_some(left)
     }
 }
@@ -153,41 +153,41 @@ mod tests {
     }
 
     #[test]
-    fn another_birth_is_taken_for_known_only_when_the_loss_of_the_last_was_told() {
+    fn another_epoch_is_taken_for_known_only_when_the_loss_of_the_last_was_told() {
         let known = Known::default();
-        let stamp = |watch| {
-            let (stamp, age) = known.birth(watch);
-            (stamp.as_deref().map(str::to_owned), age)
+        let epoch = |watch| {
+            let (epoch, age) = known.epoch(watch);
+            (epoch.as_deref().map(str::to_owned), age)
         };
-        known.same_birth(1);
-        assert_eq!(stamp(5), (None, 0));
-        known.other_birth(None, "1-a".to_owned(), 10);
-        assert_eq!(stamp(15), (Some("1-a".to_owned()), 5));
-        known.same_birth(20);
-        known.same_birth(18);
-        assert_eq!(stamp(25), (Some("1-a".to_owned()), 5));
+        known.same_epoch(1);
+        assert_eq!(epoch(5), (None, 0));
+        known.other_epoch(None, "1-a".to_owned(), 10);
+        assert_eq!(epoch(15), (Some("1-a".to_owned()), 5));
+        known.same_epoch(20);
+        known.same_epoch(18);
+        assert_eq!(epoch(25), (Some("1-a".to_owned()), 5));
         // A call that was made when none was known yet, and was done after a loss: nobody has told that.
-        known.other_birth(None, "2-b".to_owned(), 30);
-        assert_eq!(stamp(30), (Some("1-a".to_owned()), 10));
-        known.other_birth(Some("1-a"), "2-b".to_owned(), 40);
-        assert_eq!(stamp(40), (Some("2-b".to_owned()), 0));
+        known.other_epoch(None, "2-b".to_owned(), 30);
+        assert_eq!(epoch(30), (Some("1-a".to_owned()), 10));
+        known.other_epoch(Some("1-a"), "2-b".to_owned(), 40);
+        assert_eq!(epoch(40), (Some("2-b".to_owned()), 0));
         // Two calls told the same loss.
-        known.other_birth(Some("1-a"), "2-b".to_owned(), 50);
-        assert_eq!(stamp(50), (Some("2-b".to_owned()), 10));
-        assert_eq!(known.born_at(), Some(2));
-        known.other_birth(Some("2-b"), "3+b".to_owned(), 60);
-        assert_eq!(known.born_at(), None, "it was there before");
+        known.other_epoch(Some("1-a"), "2-b".to_owned(), 50);
+        assert_eq!(epoch(50), (Some("2-b".to_owned()), 10));
+        assert_eq!(known.epoch_began_at(), Some(2));
+        known.other_epoch(Some("2-b"), "3+b".to_owned(), 60);
+        assert_eq!(known.epoch_began_at(), None, "it was there before");
     }
 
     #[test]
-    fn learning_ends_by_itself() {
+    fn a_recovery_ends_by_itself() {
         let known = Known::default();
-        assert_eq!(known.learns_for(), None);
-        known.heard_learning(Some(60_000_000), Instant::now());
-        assert!(known.learns_for().is_some_and(|left| left > Duration::from_secs(50)));
-        known.heard_learning(Some(0), Instant::now());
-        assert_eq!(known.learns_for(), None);
-        known.heard_learning(None, Instant::now());
-        assert_eq!(known.learns_for(), None);
+        assert_eq!(known.recovers_for(), None);
+        known.heard_recovery(Some(60_000_000), Instant::now());
+        assert!(known.recovers_for().is_some_and(|left| left > Duration::from_secs(50)));
+        known.heard_recovery(Some(0), Instant::now());
+        assert_eq!(known.recovers_for(), None);
+        known.heard_recovery(None, Instant::now());
+        assert_eq!(known.recovers_for(), None);
     }
 }

@@ -273,9 +273,9 @@ impl Space {
                         format!("{entry:?} under {key} at the door of \"{name}\" is {at:?}")
                     });
                 }
-                if let Some(out) = line.out {
-                    found.check(self.is_out(out, slot), || {
-                        format!("the door of \"{name}\" waits for one that is not out")
+                if let Some(offered) = line.offered {
+                    found.check(self.is_offered(offered, slot), || {
+                        format!("the door of \"{name}\" waits for one that is not offered")
                     });
                     continue;
                 }
@@ -307,10 +307,10 @@ impl Space {
             });
         }
         for (at, lane) in self.lanes.iter() {
-            if let Some(door) = lane.out {
+            if let Some(door) = lane.offered_by {
                 let line = self.doors.get(door).and_then(|d| d.lines.get(&lane.key.queue));
-                found.check(line.is_some_and(|line| line.out == Some(Entry::Lane(at))), || {
-                    format!("the lane {at} is out for a door that does not know it")
+                found.check(line.is_some_and(|line| line.offered == Some(Entry::Lane(at))), || {
+                    format!("the lane {at} is offered by a door that does not know it")
                 });
             }
         }
@@ -323,11 +323,15 @@ impl Space {
         }
     }
 
-    fn is_out(&self, entry: Entry, door: DoorId) -> bool {
+    fn is_offered(&self, entry: Entry, door: DoorId) -> bool {
         match entry {
-            Entry::Bundle(bundle) => self.bundles.get(bundle).is_some_and(|b| b.out == Some(door)),
-            Entry::Lane(lane) => self.lanes.get(lane).is_some_and(|l| l.out == Some(door)),
-            Entry::Queue(queue) => self.queues.get(queue).is_some_and(|q| q.out == Some(door)),
+            Entry::Bundle(bundle) => {
+                self.bundles.get(bundle).is_some_and(|b| b.offered_by == Some(door))
+            }
+            Entry::Lane(lane) => self.lanes.get(lane).is_some_and(|l| l.offered_by == Some(door)),
+            Entry::Queue(queue) => {
+                self.queues.get(queue).is_some_and(|q| q.offered_by == Some(door))
+            }
         }
     }
 

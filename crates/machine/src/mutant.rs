@@ -6,7 +6,7 @@
 pub(crate) enum Mutant {
     /// A cancelled, emptied or changed head does not make its door due.
     HeadGoneIsNoEvent,
-    /// A lane that was out and is tried does not make its door due: nothing is passed on.
+    /// A lane that was offered and is tried does not make its door due: nothing is passed on.
     TriedIsNoEvent,
     /// A new event starts a pass again from the front instead of lengthening it.
     PassStartsAgain,

@@ -47,7 +47,7 @@ impl Space {
             bundle,
             line: Line::default(),
             place: Place::Open,
-            out: None,
+            offered_by: None,
             ordered: None,
             parked_key: 0,
             wait: HeadWait::default(),
@@ -83,7 +83,7 @@ impl Space {
     /// Drops a lane that is empty and that no shape points to, and what it leaves empty above it.
     pub(crate) fn drop_lane_if_idle(&mut self, lane: LaneId) {
         let l = &self.lanes[lane];
-        if l.shapes > 0 || !l.line.is_empty() || l.out.is_some() || l.place != Place::Open {
+        if l.shapes > 0 || !l.line.is_empty() || l.offered_by.is_some() || l.place != Place::Open {
             return;
         }
         let bundle = l.bundle;
@@ -164,7 +164,7 @@ impl Space {
             let place = b.place;
             self.add_blocked(queue, place, len);
             self.order_lane(lane);
-            if self.lanes[lane].out.is_some() {
+            if self.lanes[lane].offered_by.is_some() {
                 self.bundles[to].outs.insert(lane);
                 if place != Place::Open {
                     self.clear_out(Entry::Lane(lane));
@@ -401,7 +401,7 @@ impl Space {
         }
         if let Some((own, arrival)) = key {
             turns.open.insert((own, arrival, group));
-            self.touched.insert(queue);
+            self.queues_to_serve.insert(queue);
         }
     }
 
@@ -515,7 +515,7 @@ fn new_bundle(queue: QueueId, group: TurnId, sort: (Arc<[HeldNeed]>, bool)) -> B
         open: Default::default(),
         waiting: 0,
         place: Place::Open,
-        out: None,
+        offered_by: None,
         ordered: None,
         parked_key: 0,
         wait: HeadWait::default(),

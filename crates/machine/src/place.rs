@@ -149,8 +149,8 @@ impl Space {
                 line.reserving.insert((arrival, *lane));
             }
         }
-        if let Some(out) = at_door.out {
-            self.add_entry(&mut line, out, None, left);
+        if let Some(offered) = at_door.offered {
+            self.add_entry(&mut line, offered, None, left);
         }
         line
     }
@@ -225,8 +225,8 @@ impl Space {
         let (line, counts) = (&self.doors[door].lines[&queue], &self.queues[queue].counts);
         let aside = misfits.get(&queue).copied().unwrap_or(0);
         let whole = if line.whole { counts.waiting - counts.blocked } else { 0 };
-        let out = line.out.map_or(0, |entry| self.entry_len(entry));
-        line.waiting.saturating_sub(aside) + whole + out
+        let offered = line.offered.map_or(0, |entry| self.entry_len(entry));
+        line.waiting.saturating_sub(aside) + whole + offered
     }
 
     /// The first of one queue's line, in order.

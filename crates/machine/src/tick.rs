@@ -27,7 +27,7 @@ impl Space {
     pub(crate) fn next_due(&self) -> Option<Moment> {
         if !self.pending.is_empty()
             || !self.families.is_empty()
-            || !self.touched.is_empty()
+            || !self.queues_to_serve.is_empty()
             || !self.void_turns.is_empty()
         {
             return Some(self.last);
@@ -290,7 +290,7 @@ impl Space {
             let Some((_, queue)) = self.queue_pauses.take_due(now) else { break };
             self.queues[queue].paused_until = None;
             self.out.dirty_queues.insert(queue);
-            self.touched.insert(queue);
+            self.queues_to_serve.insert(queue);
         }
     }
 

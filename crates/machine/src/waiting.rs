@@ -108,11 +108,11 @@ impl Space {
                 steps -= 1;
                 self.step_pending(now);
             }
-            let Some(queue) = self.touched.first().copied() else { return };
+            let Some(queue) = self.queues_to_serve.first().copied() else { return };
             if steps == 0 {
                 return;
             }
-            self.touched.remove(&queue);
+            self.queues_to_serve.remove(&queue);
             if queue == CALLERS {
                 self.serve_callers(&mut steps, now);
             } else if self.queues.get(queue).is_some() {
@@ -125,7 +125,7 @@ impl Space {
         let mut after = 0;
         while let Some(id) = self.queues[queue].takers.range(after..).next().copied() {
             if *steps == 0 {
-                self.touched.insert(queue);
+                self.queues_to_serve.insert(queue);
                 return;
             }
             if !self.queue_is_open(queue, now) || self.next_lane(queue, true).is_none() {
@@ -241,7 +241,7 @@ impl Space {
                 self.drop_needs(&needs);
             }
         }
-        self.touched.insert(CALLERS);
+        self.queues_to_serve.insert(CALLERS);
     }
 
     fn forget_caller(&mut self, slot: CallerId) -> Option<Caller> {

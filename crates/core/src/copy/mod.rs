@@ -142,7 +142,7 @@ pub struct Head {
     /// The source's clock.
     pub now: Moment,
     /// Until then somebody may hold what the source has forgotten; by its clock.
-    pub learns_until: Option<Moment>,
+    pub recovers_until: Option<Moment>,
 }
 
 /// One thing.

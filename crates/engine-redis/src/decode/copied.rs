@@ -58,15 +58,15 @@ pub(crate) struct HeadReply {
     arrival: u64,
     used: u64,
     jobs: u64,
-    #[serde(default)]
-    learns: Maybe<u64>,
+    #[serde(default, rename = "learns")]
+    recovers_until: Maybe<u64>,
 }
 
 impl HeadReply {
     pub(crate) fn head(self, now: u64) -> Head {
-        let HeadReply { fence, arrival, used, jobs, learns } = self;
-        let now = Moment::from_us(now);
-        Head { fence, arrival, used, jobs, now, learns_until: learns.0.map(Moment::from_us) }
+        let HeadReply { fence, arrival, used, jobs, recovers_until } = self;
+        let (now, recovers_until) = (Moment::from_us(now), recovers_until.0.map(Moment::from_us));
+        Head { fence, arrival, used, jobs, now, recovers_until }
     }
 }
 

@@ -60,10 +60,10 @@ pub(crate) struct Answered<R> {
     pub blobs: Blobs,
     /// The name of the namespace's key, once it has one.
     pub kid: Option<String>,
-    /// The end of learning, in µs, while the namespace learns.
-    pub learns: Option<u64>,
-    /// Only to who told another one, or none: what it told, and the stamp of this store's birth.
-    pub birth: Option<Birth>,
+    /// The end of the recovery, in µs, while the namespace recovers.
+    pub recovers_until: Option<u64>,
+    /// Only to who told another one, or none: what it told, and the epoch of this store.
+    pub epoch: Option<OtherEpoch>,
     /// What the call carried of its operator's settings counted.
     pub counted: bool,
     /// Some process was denied a notification here lately.
@@ -72,8 +72,8 @@ pub(crate) struct Answered<R> {
     pub denied: Option<String>,
 }
 
-/// What a call told as the stamp of the namespace's birth, and which one it is.
-pub(crate) type Birth = (Maybe<String>, String);
+/// What a call told as the epoch of the store, and which one it is.
+pub(crate) type OtherEpoch = (Maybe<String>, String);
 
 /// What a reply refers to by numbers from 1 on: texts beside it, and shapes of jobs.
 pub(crate) struct Blobs {
@@ -134,7 +134,7 @@ struct Envelope<R> {
     #[serde(default)]
     l: Maybe<u64>,
     #[serde(default)]
-    b: Maybe<Birth>,
+    b: Maybe<OtherEpoch>,
     #[serde(default)]
     s: Maybe<bool>,
     #[serde(default)]
@@ -204,15 +204,15 @@ pub(crate) fn read<R: DeserializeOwned>(
     let shapes = envelope.sh.into_iter().map(ShapeReply::read).collect::<Result<_, _>>();
     let shapes = shapes.map_err(|wrong| malformed(operation, wrong))?;
     let blobs = Blobs { texts: parts, shapes, signer: None };
-    let (kid, learns, birth) = (envelope.k.0, envelope.l.0, envelope.b.0);
+    let (kid, recovers_until, epoch) = (envelope.k.0, envelope.l.0, envelope.b.0);
     Ok(Ok(Answered {
         now: envelope.t,
         due: envelope.d.0,
         reply,
         blobs,
         kid,
-        learns,
-        birth,
+        recovers_until,
+        epoch,
         counted: envelope.s.0 == Some(true),
         unsaid: envelope.u.0 == Some(true),
         denied: envelope.x.0,

@@ -28,7 +28,7 @@ fn named(head: Option<Head>) -> (u64, u64) {
 }
 
 /// What this process knows of the namespace, in case the store has forgotten it: `[this store forgets
-/// nothing, the name of the namespace's key, the longest ttl lately, the stamp of its birth, how long ago it
+/// nothing, the name of the namespace's key, the longest ttl lately, the epoch of its store, how long ago it
 /// was last heard of]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Knows {
@@ -36,15 +36,15 @@ pub(crate) struct Knows {
     pub kid: Option<String>,
     /// In µs.
     pub ttl: u64,
-    pub born: Option<Arc<str>>,
+    pub epoch: Option<Arc<str>>,
     /// In µs.
     pub age: u64,
 }
 
 impl Serialize for Knows {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let (kid, born) = (OrFalse(self.kid.as_deref()), OrFalse(self.born.as_deref()));
-        (self.never, kid, self.ttl, born, self.age).serialize(s)
+        let (kid, epoch) = (OrFalse(self.kid.as_deref()), OrFalse(self.epoch.as_deref()));
+        (self.never, kid, self.ttl, epoch, self.age).serialize(s)
     }
 }
 

@@ -18,7 +18,7 @@ use tenure_core::time::{Moment, Span};
 use super::*;
 use crate::lease_id::{Claim, Head, Held};
 
-const KNOWS: Knows = Knows { never: false, kid: None, ttl: 0, born: None, age: 0 };
+const KNOWS: Knows = Knows { never: false, kid: None, ttl: 0, epoch: None, age: 0 };
 
 fn head(fence: u64, seq: u64) -> Option<Head> {
     Some(Head { fence, seq, ttl: 1 })
@@ -87,8 +87,8 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
     let mut lease = Lease::jobs(vec![QueueName::parse("q").unwrap()], 5);
     lease.worker = Worker { id: Some(WorkerId::parse("w").unwrap()), ..Worker::default() };
     lease.request_id = Some(RequestId::parse("r").unwrap());
-    let (kid, born) = (Some("k".to_owned()), Some("5-a".into()));
-    let knows = Knows { never: true, kid, ttl: 9, born, age: 3 };
+    let (kid, epoch) = (Some("k".to_owned()), Some("5-a".into()));
+    let knows = Knows { never: true, kid, ttl: 9, epoch, age: 3 };
     let wait =
         Wait { left: 7, taker: "p:1", proc: "p", again: true, had: 0, bytes: 0, knows: &knows };
     assert_eq!(

@@ -285,7 +285,7 @@ async fn wait_for_leases(
     let mut longest = Span::ZERO;
     for namespace in namespaces {
         let Read { head, releasing } = read_leases(source, namespace).await?;
-        let last = releasing.last().max(head.learns_until);
+        let last = releasing.last().max(head.recovers_until);
         longest = longest.max(last.map_or(Span::ZERO, |last| last.since(head.now)));
     }
     if longest > Span::ZERO {

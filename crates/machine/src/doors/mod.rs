@@ -1,7 +1,7 @@
 //! Doors: where what lacks a need stands, in order, and how an event opens them.
 //!
 //! The invariant that the rest depends on: the first entry of a queue at a door cannot be served,
-//! or that queue has an entry out for this door, or the door is pending. Every event by which a
+//! or that queue has an entry that this door offered, or the door is pending. Every event by which a
 //! door may serve more goes through [`Space::door_due`]; nothing else opens a door, and no call
 //! does more than a bounded number of steps.
 
@@ -70,7 +70,7 @@ impl Space {
         let d = &mut self.doors[door];
         if let Some(line) = d.lines.get(&queue)
             && line.is_empty()
-            && line.out.is_none()
+            && line.offered.is_none()
             && line.waiting == 0
         {
             d.lines.remove(&queue);

@@ -108,7 +108,7 @@ impl Space {
     }
 
     /// Takes an entry away from its door and opens it. The door is due, since its first may be
-    /// another now; `tidy` follows when nothing is out.
+    /// another now; `tidy` follows when nothing is offered.
     pub(crate) fn unpark(&mut self, entry: Entry) -> Option<DoorId> {
         let (place, head) = match entry {
             Entry::Bundle(bundle) => (self.bundles[bundle].place, self.bundles[bundle].parked_key),
@@ -133,7 +133,7 @@ impl Space {
             Entry::Lane(lane) => self.place_lane(lane, Place::Open),
             Entry::Queue(queue) => {
                 self.queues[queue].place = Place::Open;
-                self.touched.insert(queue);
+                self.queues_to_serve.insert(queue);
             }
         }
         Some(door)
@@ -198,21 +198,21 @@ impl Space {
         self.door_due(door);
     }
 
-    /// An entry that was out is tried, or is empty: its queue stands at the door again.
+    /// An entry that was offered is tried, or is empty: its queue stands at the door again.
     pub(crate) fn clear_out(&mut self, entry: Entry) {
-        let out = match entry {
-            Entry::Bundle(bundle) => self.bundles[bundle].out.take(),
+        let door = match entry {
+            Entry::Bundle(bundle) => self.bundles[bundle].offered_by.take(),
             Entry::Lane(lane) => {
                 let l = &mut self.lanes[lane];
                 self.bundles[l.bundle].outs.remove(&lane);
-                l.out.take()
+                l.offered_by.take()
             }
-            Entry::Queue(queue) => self.queues[queue].out.take(),
+            Entry::Queue(queue) => self.queues[queue].offered_by.take(),
         };
-        let Some(door) = out else { return };
+        let Some(door) = door else { return };
         let queue = self.entry_queue(entry);
         if let Some(line) = self.doors[door].lines.get_mut(&queue) {
-            line.out = None;
+            line.offered = None;
         }
         if !forgets(Mutant::TriedIsNoEvent) {
             self.door_due(door);

@@ -72,7 +72,7 @@ impl Space {
     /// beside it, may fit by time alone.
     pub(crate) fn arm_door(&mut self, door: DoorId, queue: QueueId, now: Moment) {
         let Some(line) = self.doors[door].lines.get(&queue) else { return };
-        if line.out.is_some() {
+        if line.offered.is_some() {
             return;
         }
         let firsts = if line.whole {
@@ -124,7 +124,7 @@ impl Space {
         });
         let Some(queue) = after.or_else(|| d.lines.keys().next().copied()) else { return true };
         d.cursor = Some(queue);
-        if d.lines[&queue].out.is_some() {
+        if d.lines[&queue].offered.is_some() {
             return true;
         }
         let Some(entry) = self.first_entry(door, queue, now) else {
@@ -159,13 +159,13 @@ impl Space {
                 if let Entry::Lane(lane) = entry {
                     self.bundles[self.lanes[lane].bundle].outs.insert(lane);
                 }
-                self.doors[door].lines.entry(queue).or_default().out = Some(entry);
+                self.doors[door].lines.entry(queue).or_default().offered = Some(entry);
                 match entry {
-                    Entry::Bundle(bundle) => self.bundles[bundle].out = Some(door),
-                    Entry::Lane(lane) => self.lanes[lane].out = Some(door),
-                    Entry::Queue(queue) => self.queues[queue].out = Some(door),
+                    Entry::Bundle(bundle) => self.bundles[bundle].offered_by = Some(door),
+                    Entry::Lane(lane) => self.lanes[lane].offered_by = Some(door),
+                    Entry::Queue(queue) => self.queues[queue].offered_by = Some(door),
                 }
-                self.touched.insert(queue);
+                self.queues_to_serve.insert(queue);
             }
         }
         true
@@ -174,7 +174,7 @@ impl Space {
     fn tidy_door_line(&mut self, door: DoorId, queue: QueueId) {
         if let Some(line) = self.doors[door].lines.get(&queue)
             && line.is_empty()
-            && line.out.is_none()
+            && line.offered.is_none()
             && line.waiting == 0
         {
             self.doors[door].lines.remove(&queue);

@@ -59,7 +59,7 @@ fn time_opens_a_door_for_the_lane_that_reserves_too() {
 }
 
 /// The check of the order, not the machine, was wrong: a lane may reserve at a door while a bundle
-/// of its queue is out for it, and what is beyond the reservation is free for all.
+/// of its queue is offered by it, and what is beyond the reservation is free for all.
 #[test]
 fn what_a_lane_reserves_is_all_that_is_kept_from_later_ones() {
     play(&[

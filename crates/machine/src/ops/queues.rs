@@ -138,7 +138,7 @@ impl Space {
 
     /// Takes a queue out of the index; nothing points to it.
     fn drop_queue(&mut self, queue: QueueId, name: &QueueName) {
-        self.touched.remove(&queue);
+        self.queues_to_serve.remove(&queue);
         for worker in self.workers.values_mut() {
             worker.queues.remove(&queue);
         }
@@ -181,7 +181,7 @@ impl Space {
         let queue = self.queue_named(name)?;
         self.clear_pause(queue);
         self.out.dirty_queues.insert(queue);
-        self.touched.insert(queue);
+        self.queues_to_serve.insert(queue);
         Ok(queue)
     }
 

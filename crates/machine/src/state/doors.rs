@@ -42,7 +42,7 @@ pub(crate) struct DoorLine {
     pub order: BTreeSet<(i16, u64, u64, TurnId)>,
     pub groups: HashMap<TurnId, DoorGroup>,
     /// The entry that was opened and is not yet tried.
-    pub out: Option<Entry>,
+    pub offered: Option<Entry>,
     /// Callers or jobs in it.
     pub waiting: u64,
 }

@@ -38,7 +38,7 @@ pub(crate) struct Lane {
     pub line: Line,
     pub place: Place,
     /// The door that opened it and waits for it to be tried.
-    pub out: Option<DoorId>,
+    pub offered_by: Option<DoorId>,
     /// Its key in the bundle's order, while it is in it.
     pub ordered: Option<u64>,
     /// Its key at the door, while it is parked.
@@ -73,7 +73,7 @@ pub(crate) struct Bundle {
     /// Jobs in its open lanes.
     pub waiting: u64,
     pub place: Place,
-    pub out: Option<DoorId>,
+    pub offered_by: Option<DoorId>,
     pub ordered: Option<u64>,
     pub parked_key: u64,
     pub wait: HeadWait,

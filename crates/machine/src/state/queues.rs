@@ -83,7 +83,7 @@ pub(crate) struct Queue {
     pub limit: Option<LimitId>,
     /// `Parked`: its own limit is taken; it stands at that door as a whole.
     pub place: Place,
-    pub out: Option<DoorId>,
+    pub offered_by: Option<DoorId>,
     /// It was deleted, and only finished jobs or who waits for it keep it here.
     pub hidden: bool,
     /// When it was first used.
@@ -110,7 +110,7 @@ impl Queue {
             asked_at: None,
             limit,
             place: Place::Open,
-            out: None,
+            offered_by: None,
             since,
             used_at: since,
             noted_at: since,

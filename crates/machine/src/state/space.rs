@@ -67,7 +67,8 @@ pub(crate) struct Space {
     pub pending: VecDeque<DoorId>,
     pub families: VecDeque<(String, Option<LimitName>)>,
     pub door_timers: Timers<DoorId>,
-    pub touched: BTreeSet<QueueId>,
+    /// Queues in which something may be granted now; served before the step ends.
+    pub queues_to_serve: BTreeSet<QueueId>,
     pub impatient: BTreeSet<(Moment, Entry)>,
     pub reservations: BTreeMap<LaneId, Reservation>,
     // Scarce things.
@@ -143,7 +144,7 @@ impl Space {
             pending: Default::default(),
             families: Default::default(),
             door_timers: Default::default(),
-            touched: Default::default(),
+            queues_to_serve: Default::default(),
             impatient: Default::default(),
             reservations: Default::default(),
             limit_settings: Default::default(),

@@ -112,11 +112,11 @@ function A.check_place(entry, record, head, n, name)
   end
 end
 
--- That who is out for a door is known there.
+-- That who is offered by a door is known there.
 local function check_out(entry, record, name)
   local line = record.out and T.find_line(record.out, T.entry_queue(entry))
   A.check(not record.out or line and line.out == entry,
-    '%s is out for a door that does not know it', name)
+    '%s is offered by a door that does not know it', name)
 end
 
 -- A lane, and the key that leads to it.
