@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use tenure_core::job::{JobState, JobView, Retry};
-use tenure_core::lease::{Extended, ExtendedLease, LeaseView, SettledLease};
+use tenure_core::lease::{Extended, ExtendedLease, Fence, LeaseView, SettledLease};
 use tenure_core::names::{JobId, Namespace, QueueName};
 use tenure_core::requests::{Reply, Request, Settled};
 use tenure_core::secret::Json;
@@ -100,7 +100,7 @@ pub fn needs_lease(id: &str) -> LeaseView {
     let now = SystemClock.now();
     LeaseView {
         lease: Some(id.to_owned()),
-        fence: 7,
+        fence: Fence::new(7),
         holder: "w".into(),
         granted_at: now,
         expires_at: now.plus(Span::from_s(30)),

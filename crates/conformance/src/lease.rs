@@ -2,6 +2,7 @@
 
 use tenure_core::bounds::{ITEMS_MAX, PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
 use tenure_core::requests::*;
 
 use crate::bench::Bench;
@@ -77,16 +78,20 @@ pub(crate) async fn a_call_gets_no_more_bytes_than_one_answer_carries(b: &mut Be
 
 pub(crate) async fn fences_rise_with_every_grant(b: &mut Bench) {
     b.push_all(jobs("q", "j", 5)).await;
-    let mut last = 0;
+    let mut last = Fence::default();
     for lease in b.take_all("q", 3).await {
-        assert!(lease.fence > last && lease.fence >= b.now().us(), "{} after {last}", lease.fence);
+        assert!(
+            lease.fence > last && lease.fence.get() >= b.now().us(),
+            "{} after {last}",
+            lease.fence
+        );
         last = lease.fence;
     }
     let lock = b.hold([need("lock:x")]).await;
     assert!(lock.fence > last, "one fence for jobs and locks");
     b.pass(s(1)).await;
     let later = b.take("q").await;
-    assert!(later.fence > lock.fence && later.fence >= b.now().us());
+    assert!(later.fence > lock.fence && later.fence.get() >= b.now().us());
     b.settle(released(&later)).await;
     assert!(b.take("q").await.fence > later.fence);
 }

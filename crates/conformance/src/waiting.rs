@@ -1,6 +1,7 @@
 //! Calls that wait: what wakes them, whom, and what becomes of a caller who is gone.
 
 use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 
@@ -147,7 +148,7 @@ pub(crate) async fn a_caller_of_needs_who_is_gone_holds_nothing(b: &mut Bench) {
 pub(crate) async fn a_grant_that_is_undone_counts_nowhere(b: &mut Bench) {
     b.push(job("q").id("a").retry(retry(20, 1, fixed(s(1))))).await;
     let call = b.ask("q").request("r1");
-    let mut last = 0;
+    let mut last = Fence::default();
     for _ in 0..4 {
         let lease = b.granted(call.clone()).await;
         assert!(lease.fence > last, "the same request is granted anew");

@@ -9,8 +9,10 @@ use crate::secret::Json;
 use crate::settings::Holder;
 use crate::time::{Moment, Span};
 
-/// A number that grows with every grant in a namespace: `max(previous + 1, now in µs)`.
-pub type Fence = u64;
+crate::number! {
+    /// A number that grows with every grant in a namespace: `max(previous + 1, now in µs)`.
+    Fence
+}
 
 /// Who asks; for people, never a right.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ pub mod job;
 pub mod json;
 pub mod lease;
 pub mod names;
+mod number;
 pub mod percent;
 pub mod redact;
 pub mod refusal;

@@ -68,7 +68,7 @@ fn look_all(conn: &Connection, namespace: &Namespace, looked: &mut Looked) -> ru
     }
     let mut jobs = Vec::new();
     walk(conn, |walked| -> rusqlite::Result<()> {
-        let seq = walked.seq as Seq;
+        let seq = rows::seq_of(walked.seq);
         let whole = match (&walked.job, &walked.life) {
             (Some(job), Some(life)) => job.is_whole(&life.namespace),
             _ => false,

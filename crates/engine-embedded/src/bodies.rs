@@ -102,19 +102,19 @@ mod tests {
     #[test]
     fn what_was_pushed_first_goes_first_and_the_bound_holds() {
         let bodies = Bodies::new(10_000);
-        for seq in 0..100 {
+        for seq in (0..100).map(Seq::new) {
             bodies.put(vec![(seq, body(1_000))], &[]);
         }
         assert!(bodies.lock().bytes <= 10_000);
-        let found = bodies.take(&[Some(0), None, Some(99)]);
+        let found = bodies.take(&[Some(Seq::new(0)), None, Some(Seq::new(99))]);
         assert!(found[0].is_none() && found[1].is_none() && found[2].is_some());
-        assert!(bodies.take(&[Some(99)])[0].is_none(), "it was taken");
+        assert!(bodies.take(&[Some(Seq::new(99))])[0].is_none(), "it was taken");
     }
 
     #[test]
     fn what_was_taken_leaves_nothing_behind() {
         let bodies = Bodies::new(1 << 20);
-        for seq in 0..1_000 {
+        for seq in (0..1_000).map(Seq::new) {
             bodies.put(vec![(seq, body(10))], &[]);
             assert!(bodies.take(&[Some(seq)])[0].is_some());
         }
@@ -125,9 +125,10 @@ mod tests {
     #[test]
     fn a_changed_job_is_read_from_its_row() {
         let bodies = Bodies::new(1 << 20);
-        bodies.put(vec![(1, body(10)), (2, body(10))], &[]);
-        bodies.put(vec![], &[1]);
-        let found = bodies.take(&[Some(1), Some(2)]);
+        let (one, two) = (Seq::new(1), Seq::new(2));
+        bodies.put(vec![(one, body(10)), (two, body(10))], &[]);
+        bodies.put(vec![], &[one]);
+        let found = bodies.take(&[Some(one), Some(two)]);
         assert!(found[0].is_none() && found[1].is_some());
     }
 }

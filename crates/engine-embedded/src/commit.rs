@@ -3,7 +3,9 @@
 //! What is kept beside the log says how far it was when it was synced last; see `synced`.
 
 use rusqlite::{Connection, OptionalExtension};
-use tenure_machine::Seq;
+use tenure_machine::{NO_JOB, Seq};
+
+use crate::rows;
 
 use crate::sums::Sum;
 
@@ -21,7 +23,7 @@ pub(crate) struct Numbers {
 
 impl Numbers {
     fn sum(self) -> i64 {
-        Sum::of(KEY).int(self.commit as i64).int(self.last_seq as i64).end()
+        Sum::of(KEY).int(self.commit as i64).int(rows::number_of(self.last_seq)).end()
     }
 
     /// As they are stored.
@@ -37,7 +39,7 @@ impl Numbers {
         };
         let Some(text) = fact(KEY)? else {
             // An older release kept only this.
-            let last_seq = fact("last_seq")?.and_then(|text| text.parse().ok()).unwrap_or(0);
+            let last_seq = fact("last_seq")?.and_then(|text| text.parse().ok()).unwrap_or(NO_JOB);
             return Ok(Ok(Numbers { commit: 0, last_seq }));
         };
         let mut words = text.split(' ').map(str::parse::<i64>);
@@ -46,7 +48,7 @@ impl Numbers {
         else {
             return Ok(Err(text));
         };
-        let numbers = Numbers { commit: commit as u64, last_seq: last_seq as Seq };
+        let numbers = Numbers { commit: commit as u64, last_seq: rows::seq_of(last_seq) };
         Ok(if numbers.sum() == sum { Ok(numbers) } else { Err(text) })
     }
 }
@@ -60,7 +62,7 @@ mod tests {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute("CREATE TABLE store(key TEXT, value TEXT)", []).unwrap();
         assert_eq!(Numbers::read(&conn).unwrap(), Ok(Numbers::default()));
-        let numbers = Numbers { commit: 12, last_seq: 345 };
+        let numbers = Numbers { commit: 12, last_seq: Seq::new(345) };
         conn.execute("INSERT INTO store VALUES(?1, ?2)", [KEY, &numbers.text()]).unwrap();
         assert_eq!(Numbers::read(&conn).unwrap(), Ok(numbers));
         for (from, to) in [("12 ", "13 "), (" 345 ", " 344 "), ("12 ", "12 1 "), ("12", "x")] {

@@ -73,12 +73,12 @@ mod tests {
     fn each_is_told_once_and_where_it_belongs() {
         let (damage, here) = (Damage::default(), Namespace::main());
         let there = Namespace::parse("there").unwrap();
-        damage.note(Some(&here), 1, "one".to_owned());
-        damage.note(Some(&here), 1, "one again".to_owned());
-        damage.note(None, 2, "two".to_owned());
+        damage.note(Some(&here), Seq::new(1), "one".to_owned());
+        damage.note(Some(&here), Seq::new(1), "one again".to_owned());
+        damage.note(None, Seq::new(2), "two".to_owned());
         assert_eq!(damage.faults(&here), ["one", "two"]);
         assert_eq!(damage.faults(&there), ["two"]);
-        for seq in 3..2_000 {
+        for seq in (3..2_000).map(Seq::new) {
             damage.note(Some(&there), seq, "many".to_owned());
         }
         assert_eq!(damage.faults(&here).len(), 3);

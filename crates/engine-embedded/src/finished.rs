@@ -17,13 +17,14 @@ struct Entry([u32; 3]);
 
 impl Entry {
     fn new(print: u64, seq: Seq) -> Self {
+        let seq = seq.get();
         Entry([print as u32, (print >> 32) as u32 | (seq as u32) << 16, (seq >> 16) as u32])
     }
     fn print(self) -> u64 {
         u64::from(self.0[0]) | u64::from(self.0[1] & 0xffff) << 32
     }
     fn seq(self) -> Seq {
-        u64::from(self.0[1] >> 16) | u64::from(self.0[2]) << 16
+        Seq::new(u64::from(self.0[1] >> 16) | u64::from(self.0[2]) << 16)
     }
 }
 
@@ -51,7 +52,7 @@ impl FinishedIds {
 
     pub(crate) fn insert(&mut self, namespace: &str, id: &str, seq: Seq) {
         let print = self.print(namespace, id);
-        debug_assert!(seq <= BITS_48);
+        debug_assert!(seq.get() <= BITS_48);
         self.entries
             .insert_unique(spread(print), Entry::new(print, seq), |entry| spread(entry.print()));
     }
@@ -88,6 +89,7 @@ mod tests {
     #[test]
     fn an_entry_carries_both_numbers() {
         for (print, seq) in [(0, 0), (BITS_48, BITS_48), (0x1234_5678_9abc, 0xfed_cba9_8765)] {
+            let seq = Seq::new(seq);
             let entry = Entry::new(print, seq);
             assert_eq!((entry.print(), entry.seq()), (print, seq));
         }
@@ -100,16 +102,16 @@ mod tests {
         let ns = Namespace::main();
         let id = |n: u64| JobId::parse(&format!("job-{n}")).unwrap();
         for n in 0..10_000 {
-            ids.insert(ns.as_str(), id(n).as_str(), n);
+            ids.insert(ns.as_str(), id(n).as_str(), Seq::new(n));
         }
         for n in (0..10_000).step_by(2) {
-            ids.remove(&ns, &id(n), n);
+            ids.remove(&ns, &id(n), Seq::new(n));
         }
         for n in 0..10_000 {
-            assert_eq!(ids.candidates(&ns, &id(n)).any(|seq| seq == n), n % 2 == 1);
+            assert_eq!(ids.candidates(&ns, &id(n)).any(|seq| seq == Seq::new(n)), n % 2 == 1);
         }
         assert_eq!(ids.len(), 5_000);
         let other = Namespace::parse("other").unwrap();
-        assert!(ids.candidates(&other, &id(1)).all(|seq| seq != 1));
+        assert!(ids.candidates(&other, &id(1)).all(|seq| seq != Seq::new(1)));
     }
 }

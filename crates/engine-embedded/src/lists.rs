@@ -97,7 +97,7 @@ fn look<T>(
          WHERE life.seq < ?1 AND ns = ?2 {unwell} ORDER BY life.seq DESC"
     );
     let mut all = conn.prepare_cached(&sql)?;
-    let mut before = i64::try_from(before).unwrap_or(i64::MAX);
+    let mut before = i64::try_from(before.get()).unwrap_or(i64::MAX);
     let mut found = Vec::new();
     let mut last = None;
     let (mut looked, mut bytes) = (0, 0);
@@ -124,13 +124,13 @@ fn look<T>(
             }
         };
         // Behind the row that cannot be read.
-        let from = broken.map_or(before, |seq| seq as i64);
+        let from = broken.map_or(before, rows::number_of);
         let mut next = conn.prepare_cached("SELECT max(seq) FROM life WHERE seq < ?1")?;
         let skipped: Option<i64> = or_none(next.query_row([from], |row| row.get(0)))?.flatten();
         let Some(skipped) = skipped else {
             return Ok(Looked { found, last: None, is_full: false });
         };
-        (before, last) = (skipped, Some(skipped as Seq));
+        (before, last) = (skipped, Some(rows::seq_of(skipped)));
     }
 }
 

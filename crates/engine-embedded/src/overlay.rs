@@ -207,7 +207,7 @@ impl Overlay {
                  WHERE life.seq = ?1 AND ns = ?2 AND until IS NOT NULL"
             );
             let mut one = self.conn.prepare_cached(&sql)?;
-            one.query_row(params![seq as i64, namespace.as_str()], archived).optional()
+            one.query_row(params![rows::number_of(seq), namespace.as_str()], archived).optional()
         };
         match read() {
             Ok(Some(None)) => {

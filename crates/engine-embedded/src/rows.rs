@@ -70,7 +70,17 @@ fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<JobId> {
 }
 
 pub(crate) fn seq(row: &Row<'_>, column: usize) -> rusqlite::Result<Seq> {
-    row.get::<_, i64>(column).map(|seq| seq as Seq)
+    row.get(column).map(seq_of)
+}
+
+/// A job's row number, as the column has it. There are never more than an `i64` can count.
+pub(crate) fn number_of(seq: Seq) -> i64 {
+    seq.get() as i64
+}
+
+/// The row number that the column has.
+pub(crate) fn seq_of(number: i64) -> Seq {
+    Seq::new(number as u64)
 }
 
 /// A job as its rows hold it.
@@ -246,7 +256,7 @@ pub(crate) fn errors(conn: &Connection, seq: Seq) -> rusqlite::Result<Vec<JobErr
     let mut all: CachedStatement<'_> = conn.prepare_cached(
         "SELECT attempt, at, error, lost, n, sum FROM job_error WHERE seq = ?1 ORDER BY n",
     )?;
-    let number = seq as i64;
+    let number = number_of(seq);
     let read = |row: &Row<'_>| -> rusqlite::Result<Option<JobError>> {
         let (attempt, at, lost): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(3)?);
         let error = row.get_ref(2)?.as_str()?;
@@ -303,7 +313,8 @@ pub(crate) fn job(
 ) -> rusqlite::Result<Found> {
     let sql = format!("SELECT {STORED} FROM {JOBS} WHERE life.seq = ?1 AND ns = ?2");
     let mut one = conn.prepare_cached(&sql)?;
-    let found = one.query_row((seq as i64, namespace.as_str()), |row| stored(row, full)).optional();
+    let found =
+        one.query_row((number_of(seq), namespace.as_str()), |row| stored(row, full)).optional();
     match found {
         Ok(Some(Some(mut found))) => {
             found.job.errors = errors(conn, seq)?;

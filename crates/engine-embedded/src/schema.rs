@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(sums, (job.sum(), payload, life.sum(), error, None));
         let row: i64 = conn.query_row("SELECT sum FROM row", [], |row| row.get(0)).unwrap();
         assert_eq!(row, sums::row_sum("main", "queue", "q", "{}"));
-        assert_eq!(crate::commit::Numbers::read(&conn).unwrap().unwrap().last_seq, 9);
+        assert_eq!(crate::commit::Numbers::read(&conn).unwrap().unwrap().last_seq.get(), 9);
     }
 
     const FIRST: &[Step] = &[STEPS[0]];

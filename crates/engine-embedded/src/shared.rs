@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use rusqlite::Connection;
 use tenure_core::names::Namespace;
 use tenure_engine::{CallError, Clock, Fault, LastLeap};
-use tenure_machine::Config;
+use tenure_machine::{Config, TakerId};
 use tokio::sync::{oneshot, watch};
 
 use crate::batch::Answer;
@@ -138,8 +138,8 @@ impl Shared {
     }
 
     /// A number for a call that may wait.
-    pub(crate) fn next_taker(&self) -> u64 {
-        self.takers.fetch_add(1, Ordering::Relaxed)
+    pub(crate) fn next_taker(&self) -> TakerId {
+        TakerId::new(self.takers.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Asks the state, and waits until what it answers is durable.

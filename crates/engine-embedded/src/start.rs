@@ -11,7 +11,7 @@ use tenure_core::job::JobState;
 use tenure_core::names::{Namespace, QueueName};
 use tenure_core::time::Moment;
 use tenure_machine::rows::{Class, Kind, LiveRow};
-use tenure_machine::{BadRow, Config, Machine, Seq, unreadable_end};
+use tenure_machine::{BadRow, Config, Machine, NO_JOB, Seq, unreadable_end};
 
 use crate::commit::Numbers;
 use crate::damage::{Damage, UNREADABLE, job_name};
@@ -164,10 +164,10 @@ impl Start<'_> {
     ) -> Result<Seq, Failed> {
         let mut totals = Totals::new();
         let mut namespace = Namespace::main();
-        let (mut highest, mut whole) = (0, 0usize);
+        let (mut highest, mut whole) = (NO_JOB, 0usize);
         let mut damaged = Vec::new();
         walk(self.conn, |walked| -> Result<(), Failed> {
-            highest = walked.seq as Seq;
+            highest = rows::seq_of(walked.seq);
             let known = match (&walked.job, &walked.life) {
                 (Some(job), Some(life)) if job.is_whole(&life.namespace) => (job, life),
                 _ => {
@@ -242,7 +242,7 @@ impl Start<'_> {
                 let mut known = said.iter().chain(namespaces);
                 known.find(|namespace| job.is_whole(namespace.as_str()))
             });
-            let number = seq as Seq;
+            let number = rows::seq_of(seq);
             if let (Some(job), Some(namespace)) = (&job, owner)
                 && self.end_unreadable(job, namespace)
             {

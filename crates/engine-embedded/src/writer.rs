@@ -12,7 +12,7 @@ use tenure_machine::Seq;
 use tenure_machine::rows::{Class, DataKey, JobChange, RowKey, Rows};
 
 use crate::commit::{self, Numbers};
-use crate::rows::{labels_text, moment_number, outcome_number, state_number};
+use crate::rows::{labels_text, moment_number, number_of, outcome_number, state_number};
 use crate::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
 
 /// How the class of an end stands in a row.
@@ -182,7 +182,7 @@ impl<'c> Writer<'c> {
     }
 
     fn write_job(&mut self, seq: Seq, change: &JobChange) -> rusqlite::Result<()> {
-        let number = seq as i64;
+        let number = number_of(seq);
         if change.deleted {
             if change.new.is_none() {
                 self.delete_job.execute([number])?;
@@ -256,7 +256,7 @@ impl<'c> Writer<'c> {
         let state = state.unwrap_or(JobState::Ready);
         let (error, progress) = (error.as_ref(), progress.as_ref());
         let (error, progress) = (error.and_then(Option::as_ref), progress.and_then(Option::as_ref));
-        let number = seq as i64;
+        let number = number_of(seq);
         let (labels, payload) = (labels_text(&content.labels), content.payload.text());
         let job = JobSum {
             seq: number,
@@ -344,7 +344,7 @@ impl<'c> Writer<'c> {
 
     /// Of each job the last 20 are kept.
     fn write_error(&mut self, seq: Seq, error: &JobError) -> rusqlite::Result<()> {
-        let number = seq as i64;
+        let number = number_of(seq);
         let last: i64 = self.last_error.query_row([number], |row| row.get(0))?;
         let n = last + 1;
         let (at, outcome) = (moment_number(error.at), outcome_number(error.outcome));

@@ -74,10 +74,10 @@ mod tests {
             (2, JobChange { end: Some(end), ..JobChange::default() }),
             (3, JobChange { life: Some(Vec::new()), ..JobChange::default() }),
         ] {
-            rows.jobs.insert(seq, change);
+            rows.jobs.insert(Seq::new(seq), change);
         }
         let written = Written::of(rows);
-        assert_eq!(written.changed, [1, 2]);
+        assert_eq!(written.changed, [Seq::new(1), Seq::new(2)]);
         assert!(written.new.is_empty());
     }
 }

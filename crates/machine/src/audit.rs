@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::doors::Fit;
 use super::order::rank_of;
 use super::state::{
-    BundleId, CALLERS, DoorId, DoorKey, Entry, LaneId, LimitId, LiveResourceId, Place, PoolId,
+    BundleId, CALLERS, DoorId, DoorKey, Due, Entry, LaneId, LimitId, LiveResourceId, Place, PoolId,
     QueueId, Space, Stand, TurnId,
 };
+use tenure_core::lease::Fence;
 use tenure_core::requests::Audit;
 use tenure_core::settings::ResourceState;
 use tenure_core::time::Moment;
@@ -49,8 +50,8 @@ impl Space {
     }
 
     fn audit_leases(&self, found: &mut Findings) {
-        let mut in_use: BTreeMap<LimitId, (u64, BTreeSet<u64>)> = BTreeMap::new();
-        let mut held: BTreeMap<LiveResourceId, Vec<u64>> = BTreeMap::new();
+        let mut in_use: BTreeMap<LimitId, (u64, BTreeSet<Fence>)> = BTreeMap::new();
+        let mut held: BTreeMap<LiveResourceId, Vec<Fence>> = BTreeMap::new();
         for (fence, lease) in &self.leases {
             found.check(lease.fence == *fence && *fence <= self.fence, || {
                 format!("the fence {fence} is above the namespace's")
@@ -111,9 +112,10 @@ impl Space {
             match job.stand {
                 Stand::Scheduled => {
                     c.0 += 1;
-                    found.check(self.due.contains(&(job.run_at, job.seq, slot)), || {
-                        format!("job \"{}\" is scheduled and in no timer", job.id)
-                    });
+                    found.check(
+                        self.due.contains(&Due { at: job.run_at, seq: job.seq, job: slot }),
+                        || format!("job \"{}\" is scheduled and in no timer", job.id),
+                    );
                 }
                 Stand::Waiting(lane) => {
                     c.1 += 1;

@@ -8,7 +8,7 @@ use super::drain::{
     EndedRow, KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, ResourceRow, TurnRow, moment, span,
 };
 use super::rows::{JobChange, JobContent, JobEnd, Kind, RowKey, Rows};
-use super::state::Seq;
+use super::state::{NO_JOB, Seq};
 use super::stored::{StoredJob, StoredLease, StoredLife, StoredShape};
 use tenure_core::copy::{
     Head, Holds, Item, Job, Key, Lease, Limit, Pool, Queue, Resource, Rest, Setting, Turn,
@@ -185,20 +185,20 @@ pub fn job(stored: StoredJob, kept: Option<(Moment, u32)>, holds: Option<Holds>)
 /// Where things go: rows of one namespace.
 pub struct CopiedRows<'a> {
     namespace: &'a Namespace,
-    next_seq: Seq,
+    last_seq: Seq,
     /// The rows so far.
     pub rows: Rows,
 }
 
 impl<'a> CopiedRows<'a> {
-    /// Rows of a namespace; jobs are numbered from `next_seq` on.
-    pub fn new(namespace: &'a Namespace, next_seq: Seq) -> Self {
-        CopiedRows { namespace, next_seq, rows: Rows::default() }
+    /// Rows of a namespace; jobs are numbered from behind `last_seq`.
+    pub fn new(namespace: &'a Namespace, last_seq: Seq) -> Self {
+        CopiedRows { namespace, last_seq, rows: Rows::default() }
     }
 
-    /// The number of the next job.
-    pub fn next_seq(&self) -> Seq {
-        self.next_seq
+    /// The number of the last job.
+    pub fn last_seq(&self) -> Seq {
+        self.last_seq
     }
 
     fn put(&mut self, kind: Kind, key: impl Into<String>, row: &impl serde::Serialize) {
@@ -244,8 +244,7 @@ impl<'a> CopiedRows<'a> {
             Item::Job(job) => self.job(*job),
             Item::Key(Key { key, job, until, ended }) => {
                 let holds = Holds { by_job: false, until: Some(until) };
-                // No job has the number 0.
-                self.key(&key, 0, job, holds, ended.as_ref());
+                self.key(&key, NO_JOB, job, holds, ended.as_ref());
             }
         }
         true
@@ -325,8 +324,8 @@ impl<'a> CopiedRows<'a> {
     }
 
     fn job(&mut self, job: Job) {
-        let seq = self.next_seq;
-        self.next_seq += 1;
+        let seq = self.last_seq.next();
+        self.last_seq = seq;
         if let (Some(unique), Some(holds)) = (&job.unique, job.holds) {
             self.key(&unique.key, seq, job.id.clone(), holds, job.ended_job().as_ref());
         }

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::codec::Writer;
 use super::rows::{Kind, RowKey, Rows};
-use super::state::{KeyHolder, LimitId, LiveJobId, LiveResourceId, QueueId, Space, Stand, TurnId};
+use super::state::{
+    KeyHolder, LimitId, LiveJobId, LiveResourceId, QueueId, Seq, Space, Stand, TurnId,
+};
 use super::stored::StoredLease;
 use tenure_core::job::{EndedJob, JobState, Outcome};
 use tenure_core::lease::Fence;
@@ -83,7 +85,7 @@ pub(crate) struct ResourceRow {
 
 #[derive(Serialize, Deserialize, Debug)]
 pub(crate) struct KeyRow {
-    pub seq: u64,
+    pub seq: Seq,
     pub id: JobId,
     pub until: Option<u64>,
     pub by_job: bool,

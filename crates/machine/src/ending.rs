@@ -4,7 +4,9 @@
 use super::facts::Fact;
 use super::limits::Owes;
 use super::rows::JobEnd;
-use super::state::{Job, LeaseState, LiveJobId, LiveResourceId, PastSettle, Space, Stand, Stub};
+use super::state::{
+    Due, Job, LeaseState, LiveJobId, LiveResourceId, PastSettle, Space, Stand, Stub,
+};
 use tenure_core::bounds::{
     RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX, UNDELIVERED_MAX,
 };
@@ -281,7 +283,7 @@ impl Space {
     pub(crate) fn watch_expiry(&mut self, slot: LiveJobId) {
         let job = &self.jobs[slot];
         if let Some(at) = job.expires_at {
-            self.expiring.insert((at, job.seq, slot));
+            self.expiring.insert(Due { at, seq: job.seq, job: slot });
         }
     }
 
@@ -289,7 +291,7 @@ impl Space {
     pub(crate) fn schedule(&mut self, slot: LiveJobId) {
         let job = &mut self.jobs[slot];
         job.stand = Stand::Scheduled;
-        self.due.insert((job.run_at, job.seq, slot));
+        self.due.insert(Due { at: job.run_at, seq: job.seq, job: slot });
         let queue = self.shapes[job.shape].queue;
         self.queues[queue].counts.scheduled += 1;
         self.dirty_job(slot);
@@ -363,7 +365,7 @@ impl Space {
         let Some(job) = self.jobs.remove(slot) else { panic!("a job ended twice") };
         self.unindex_job(slot, &job);
         if let Some(at) = job.expires_at {
-            self.expiring.remove(&(at, job.seq, slot));
+            self.expiring.remove(&Due { at, seq: job.seq, job: slot });
         }
         self.release_shape(job.shape);
         job

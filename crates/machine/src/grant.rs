@@ -4,8 +4,8 @@
 use super::doors::Fit;
 use super::facts::{Fact, Grant, Granted};
 use super::state::{
-    Asker, CALLERS, DoorKey, Entry, HeldLimit, HeldNeed, HeldRes, LaneId, LeaseState, LiveJobId,
-    PastRequest, Place, Queue, QueueId, Space, Stand,
+    Asker, CALLERS, DoorKey, Due, Entry, HeldLimit, HeldNeed, HeldRes, LaneId, LeaseState,
+    LiveJobId, NO_JOB, PastRequest, Place, Queue, QueueId, Space, Stand,
 };
 use super::stored::lease_id;
 use tenure_core::bounds::{PAGE_BYTES_FULL, REQUEST_US};
@@ -83,7 +83,7 @@ impl Space {
         }
         let key = self.lanes[lane].key.clone();
         let queue = key.queue;
-        self.fence = (self.fence + 1).max(now.us());
+        self.fence = self.fence.next().max(Fence::new(now.us()));
         let fence = self.fence;
         let mut limits = Vec::with_capacity(key.needs.len());
         let mut resources = Vec::new();
@@ -123,7 +123,7 @@ impl Space {
             self.pulse = now;
         }
         let job = (queue != CALLERS).then(|| head.job());
-        let (seq, deadline) = job.map_or((0, None), |job| {
+        let (seq, deadline) = job.map_or((NO_JOB, None), |job| {
             let timeout = self.shapes[self.jobs[job].shape].timeout;
             (self.jobs[job].seq, timeout.map(|span| now.plus(span)))
         });
@@ -187,7 +187,7 @@ impl Space {
         job.stand = Stand::Running(fence);
         job.started_at = Some(now);
         if let Some(at) = job.expires_at {
-            self.expiring.remove(&(at, job.seq, slot));
+            self.expiring.remove(&Due { at, seq: job.seq, job: slot });
         }
         let queue = self.shapes[job.shape].queue;
         self.queues[queue].counts.running += 1;

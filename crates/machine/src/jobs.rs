@@ -9,6 +9,7 @@ use super::state::{
 };
 use super::stored::{StoredLease, StoredLife, StoredShape};
 use tenure_core::job::{EndedJob, JobState, Need, NewJob, Until};
+use tenure_core::lease::Fence;
 use tenure_core::names::{JobId, JobRef, UniqueKey};
 use tenure_core::time::Moment;
 
@@ -103,7 +104,7 @@ impl Space {
         }
     }
 
-    pub(crate) fn stored_lease(&self, fence: u64) -> Option<StoredLease> {
+    pub(crate) fn stored_lease(&self, fence: Fence) -> Option<StoredLease> {
         let lease = self.leases.get(&fence)?;
         Some(StoredLease {
             fence,

@@ -50,7 +50,7 @@ use budget::class_index;
 pub use restore::BadRow;
 use rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
 use state::Space;
-pub use state::{Seq, TakerId};
+pub use state::{NO_JOB, Seq, TakerId};
 pub use stored::{StoredJob, UnreadableEnd, lease_id, parse_lease_id, unreadable_end};
 
 use self::facts::{Delivery, Fact};
@@ -190,7 +190,13 @@ pub struct Machine {
 impl Machine {
     /// A machine that knows nothing yet.
     pub fn new(config: Config) -> Self {
-        Machine { config, spaces: BTreeMap::new(), next_seq: 1, gone: Vec::new(), kept: [0, 0] }
+        Machine {
+            config,
+            spaces: BTreeMap::new(),
+            next_seq: NO_JOB.next(),
+            gone: Vec::new(),
+            kept: [0, 0],
+        }
     }
 
     /// The space of a row or of a start.
@@ -305,7 +311,7 @@ impl Machine {
     pub fn restore_job(&mut self, row: &LiveRow<'_>) -> Result<(), BadRow> {
         let namespace = Namespace::parse(row.namespace)
             .map_err(|_| BadRow { row: format!("job {:?}", row.id) })?;
-        self.next_seq = self.next_seq.max(row.seq + 1);
+        self.next_seq = self.next_seq.max(row.seq.next());
         let space = self.space(&namespace);
         let now = space.last;
         space.restore_job(row, now)
@@ -333,7 +339,7 @@ impl Machine {
 
     /// After the last row. `last_seq` is the highest row number ever used.
     pub fn restored(&mut self, last_seq: Seq, clock: Moment) {
-        self.next_seq = self.next_seq.max(last_seq + 1);
+        self.next_seq = self.next_seq.max(last_seq.next());
         for space in self.spaces.values_mut() {
             space.restored(clock);
         }

@@ -217,7 +217,7 @@ impl Space {
         l.in_use -= u64::from(weight);
         if rest > Span::ZERO {
             // Several may come back in one moment: the number keeps them apart.
-            let mut n = fence;
+            let mut n = fence.get();
             while l.resting.contains_key(&(now.plus(rest), n)) {
                 n += 1;
             }

@@ -526,7 +526,7 @@ fn new_bundle(queue: QueueId, group: TurnId, sort: (Arc<[HeldNeed]>, bool)) -> B
 
 /// Spreads row numbers over a table.
 pub(crate) fn hash_seq(seq: Seq) -> u64 {
-    seq.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+    seq.get().wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 
 fn add(sum: u64, delta: i64) -> u64 {

@@ -11,12 +11,13 @@ use super::drain::{
 use super::order::rank_of;
 use super::rows::{Kind, LiveRow};
 use super::state::{
-    GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId, LiveResourceId,
-    PastRequest, QueueId, Space, Stand, Stub,
+    Due, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId, LiveResourceId,
+    NO_JOB, PastRequest, QueueId, Seq, Space, Stand, Stub,
 };
 use super::stored::{StoredLease, StoredLife};
 use tenure_core::bounds::FORGET_AGAIN_US;
 use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
 use tenure_core::names::{JobId, LimitName, PoolName, QueueName, RequestId, UniqueKey};
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
@@ -116,7 +117,7 @@ impl Space {
                     .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
                     .collect();
                 let stored = StoredLease::decode(&mut Reader(&bytes?))?;
-                self.restore_lease(stored, None, 0)?;
+                self.restore_lease(stored, None, NO_JOB)?;
             }
             Kind::Key => {
                 let row: KeyRow = serde_json::from_str(value).ok()?;
@@ -251,7 +252,7 @@ impl Space {
             }
             JobState::Scheduled => {
                 let run_at = self.jobs[slot].run_at;
-                self.due.insert((run_at, row.seq, slot));
+                self.due.insert(Due { at: run_at, seq: row.seq, job: slot });
                 self.queues[queue].counts.scheduled += 1;
                 self.watch_expiry(slot);
             }
@@ -273,7 +274,7 @@ impl Space {
         &mut self,
         stored: StoredLease,
         job: Option<LiveJobId>,
-        seq: u64,
+        seq: Seq,
     ) -> Option<()> {
         let fence = stored.fence;
         let mut limits = Vec::with_capacity(stored.limits.len());
@@ -331,7 +332,7 @@ impl Space {
         let now = self.advance(clock);
         self.pulse = now;
         self.deaf_at = now;
-        let fences: Vec<u64> = self.leases.keys().copied().collect();
+        let fences: Vec<Fence> = self.leases.keys().copied().collect();
         for fence in fences {
             let Some(lease) = self.leases.get_mut(&fence) else { continue };
             // Whom the opening process replaces is gone, and so are its workers.

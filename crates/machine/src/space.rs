@@ -53,6 +53,6 @@ impl Space {
     /// When it ends if nobody calls; `None` while something is in it.
     pub(super) fn ends_at(&self) -> Option<Moment> {
         let ends = self.used_at.plus(Span::from_us(FORGET_US));
-        self.holds_nothing().then(|| ends.max(Moment::from_us(self.fence)))
+        self.holds_nothing().then(|| ends.max(Moment::from_us(self.fence.get())))
     }
 }

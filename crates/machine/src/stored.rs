@@ -138,7 +138,7 @@ pub(crate) struct StoredLease {
 
 impl StoredLease {
     pub(crate) fn encode(&self, w: &mut Writer) {
-        w.u64(self.fence);
+        w.u64(self.fence.get());
         w.option(self.holder.as_ref(), |w, id| w.text(id.as_str()));
         w.moment(self.granted_at);
         w.span(self.ttl);
@@ -159,7 +159,7 @@ impl StoredLease {
     }
     pub(crate) fn decode(r: &mut Reader<'_>) -> Option<Self> {
         let mut lease = StoredLease {
-            fence: r.u64()?,
+            fence: Fence::new(r.u64()?),
             holder: r.option(|r| WorkerId::parse(r.text()?).ok())?,
             granted_at: r.moment()?,
             ttl: r.span()?,
@@ -252,7 +252,7 @@ impl StoredLife {
         });
         w.u64(self.settles.len() as u64);
         for past in &self.settles {
-            w.u64(past.fence);
+            w.u64(past.fence.get());
             w.byte(outcome_byte(past.outcome));
             w.byte(past.state as u8);
             w.option(past.run_at, |w, at| w.moment(at));
@@ -294,7 +294,7 @@ impl StoredLife {
             })?,
             settles: r.list(|r| {
                 Some(PastSettle {
-                    fence: r.u64()?,
+                    fence: Fence::new(r.u64()?),
                     outcome: outcome_of(r.byte()?)?,
                     state: *JobState::ALL.get(usize::from(r.byte()?))?,
                     run_at: r.option(Reader::moment)?,
@@ -354,7 +354,7 @@ pub fn lease_id(fence: Fence, seq: Seq) -> String {
     // Made for each grant: room at once, instead of growing twice.
     let mut id = String::with_capacity(24);
     // Writing into a text cannot fail.
-    let _ = write!(id, "{fence:x}-{seq:x}");
+    let _ = write!(id, "{:x}-{:x}", fence.get(), seq.get());
     id
 }
 
@@ -368,7 +368,7 @@ pub fn parse_lease_id(id: &str) -> Option<(Fence, Seq)> {
             && text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
         canonical.then(|| u64::from_str_radix(text, 16).ok()).flatten()
     };
-    Some((hex(fence)?, hex(seq)?))
+    Some((Fence::new(hex(fence)?), Seq::new(hex(seq)?)))
 }
 
 /// The columns of a job's row, as a store reads them.
@@ -468,7 +468,7 @@ mod tests {
 
     fn lease() -> StoredLease {
         StoredLease {
-            fence: 17,
+            fence: Fence::new(17),
             holder: None,
             granted_at: Moment::from_us(3),
             ttl: Span::from_s(30),

@@ -8,12 +8,13 @@ use super::ending::End;
 use super::facts::Fact;
 use super::mutant::{Mutant, forgets};
 use super::rows::Archive;
-use super::state::{LimitId, LiveJobId, LiveResourceId, Space, Stand};
+use super::state::{Due, LimitId, LiveJobId, LiveResourceId, Space, Stand};
 use super::stored::StoredShape;
 use tenure_core::bounds::{
     CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, LEAP_US, PULSE_US, STEPS_MAX, TICK_MAX,
 };
 use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
 use tenure_core::time::{Moment, Span};
 
 impl Space {
@@ -51,9 +52,7 @@ impl Space {
 
     /// The soonest moment at which time alone may change what a lease call is answered.
     pub(crate) fn next_change(&self) -> Option<Moment> {
-        let first = |set: &std::collections::BTreeSet<(Moment, u64, LiveJobId)>| {
-            set.first().map(|first| first.0)
-        };
+        let first = |set: &std::collections::BTreeSet<Due>| set.first().map(|first| first.at);
         [
             first(&self.due),
             first(&self.expiring),
@@ -121,7 +120,7 @@ impl Space {
         self.last = clock;
         self.deaf_at = clock;
         self.pulse = clock;
-        let fences: Vec<u64> = self.leases.keys().copied().collect();
+        let fences: Vec<Fence> = self.leases.keys().copied().collect();
         for fence in fences {
             let Some(lease) = self.leases.get_mut(&fence) else { continue };
             let most = clock.plus(lease.ttl);
@@ -145,13 +144,13 @@ impl Space {
                 None => self.lease_row(fence),
             }
         }
-        for (at, seq, slot) in self.due.clone() {
-            let job = &mut self.jobs[slot];
-            if job.wait > Span::ZERO && at > clock.plus(job.wait) {
-                self.due.remove(&(at, seq, slot));
+        for due in self.due.clone() {
+            let job = &mut self.jobs[due.job];
+            if job.wait > Span::ZERO && due.at > clock.plus(job.wait) {
+                self.due.remove(&due);
                 job.run_at = clock.plus(job.wait);
-                self.due.insert((job.run_at, seq, slot));
-                self.dirty_job(slot);
+                self.due.insert(Due { at: job.run_at, ..due });
+                self.dirty_job(due.job);
             }
         }
         let limits: Vec<LimitId> = self.limits.iter().map(|(slot, _)| slot).collect();
@@ -189,20 +188,26 @@ impl Space {
     fn tick_jobs(&mut self, now: Moment) {
         for _ in 0..TICK_MAX {
             match self.due.first().copied() {
-                Some((at, seq, slot)) if at <= now => {
-                    self.due.remove(&(at, seq, slot));
-                    let queue = self.shapes[self.jobs[slot].shape].queue;
+                Some(due) if due.at <= now => {
+                    self.due.remove(&due);
+                    let queue = self.shapes[self.jobs[due.job].shape].queue;
                     self.queues[queue].counts.scheduled -= 1;
-                    self.make_ready(slot, now);
+                    self.make_ready(due.job, now);
                 }
                 _ => break,
             }
         }
         for _ in 0..TICK_MAX {
             match self.expiring.first().copied() {
-                Some((at, _, slot)) if at <= now => {
-                    self.stop_waiting(slot, now);
-                    self.finish(slot, JobState::Cancelled, None, Some("expired".to_owned()), now);
+                Some(due) if due.at <= now => {
+                    self.stop_waiting(due.job, now);
+                    self.finish(
+                        due.job,
+                        JobState::Cancelled,
+                        None,
+                        Some("expired".to_owned()),
+                        now,
+                    );
                 }
                 _ => break,
             }
@@ -215,7 +220,7 @@ impl Space {
         let (seq, run_at, arrival) = (job.seq, job.run_at, job.arrival);
         match job.stand {
             Stand::Scheduled => {
-                if self.due.remove(&(run_at, seq, slot)) {
+                if self.due.remove(&Due { at: run_at, seq, job: slot }) {
                     let queue = self.shapes[job.shape].queue;
                     self.queues[queue].counts.scheduled -= 1;
                 }
@@ -259,7 +264,7 @@ impl Space {
     /// A worker that lives and works extends each fifth of the ttl: one that is heard of in the second
     /// half and never extended does not know of its lease. In the first half it may have asked once
     /// more before the job killed it.
-    fn lost_end(&self, fence: u64) -> End {
+    fn lost_end(&self, fence: Fence) -> End {
         let Some(lease) = self.leases.get(&fence) else { return End::Forced };
         let half = lease.expires_at.minus(Span::from_us(lease.ttl.us() / 2));
         let heard = lease

@@ -246,7 +246,7 @@ impl Space {
         let after: Option<Fence> = ask.page.cursor.as_deref().and_then(|c| c.parse().ok());
         let mut items = Vec::new();
         let mut next = None;
-        let from = after.map_or(0, |fence| fence + 1);
+        let from = after.map_or_else(Fence::default, Fence::next);
         for (fence, lease) in self.leases.range(from..) {
             let queue = lease.job.and_then(|slot| {
                 self.queues[self.shapes[self.jobs[slot].shape].queue].name.clone()

@@ -122,7 +122,7 @@ impl Space {
     }
 
     fn serve_takers(&mut self, queue: QueueId, steps: &mut usize, now: Moment) {
-        let mut after = 0;
+        let mut after = TakerId::default();
         while let Some(id) = self.queues[queue].takers.range(after..).next().copied() {
             if *steps == 0 {
                 self.queues_to_serve.insert(queue);
@@ -132,7 +132,7 @@ impl Space {
                 return;
             }
             *steps -= 1;
-            after = id + 1;
+            after = id.next();
             let Some(taker) = self.takers.get(&id).cloned() else { continue };
             let mut tries = TRIES_MAX;
             let fences = self.take_jobs(&taker.queues, taker.max, &taker.asker, &mut tries, now);

@@ -4,7 +4,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use tenure_core::job::{JobState, JobView};
-use tenure_core::lease::{Extended, ExtendedLease, LeaseView, Leased, SettleItem, SettledLease};
+use tenure_core::lease::{
+    Extended, ExtendedLease, Fence, LeaseView, Leased, SettleItem, SettledLease,
+};
 use tenure_core::names::{JobId, Namespace, QueueName};
 use tenure_core::requests::{Extend, GetQueue, Lease, Reply, Request, Settle, Settled};
 use tenure_core::secret::Json;
@@ -185,7 +187,7 @@ pub fn granted(numbers: impl IntoIterator<Item = usize>) -> Says {
 pub fn lease(n: usize, job: Option<JobView>) -> LeaseView {
     LeaseView {
         lease: Some(format!("l{n}")),
-        fence: n as u64,
+        fence: Fence::new(n as u64),
         holder: "me".to_owned(),
         granted_at: Moment::from_us(1_000_000_000),
         expires_at: Moment::from_us(1_030_000_000),

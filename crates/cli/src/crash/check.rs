@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
 
 use super::log::Note;
 
@@ -16,7 +17,7 @@ pub struct Stored {
     /// Where it stands.
     pub state: JobState,
     /// The fence in its result.
-    pub result: Option<u64>,
+    pub result: Option<Fence>,
     /// Runs that ended in `succeeded` or `failed`.
     pub attempt: u32,
     /// The limit of concurrency 1 that it needs.
@@ -56,7 +57,7 @@ struct Run {
     started_us: u64,
     /// `None`: nobody wrote its end.
     ended_us: Option<u64>,
-    fence: u64,
+    fence: Fence,
 }
 
 /// Checks.
@@ -172,15 +173,16 @@ mod tests {
     use super::*;
 
     fn started(fence: u64, at_us: u64) -> Note {
-        Note::Started { job: "j".to_owned(), fence, at_us }
+        Note::Started { job: "j".to_owned(), fence: Fence::new(fence), at_us }
     }
     fn ended(fence: u64, at_us: u64) -> Note {
-        Note::Ended { job: "j".to_owned(), fence, at_us }
+        Note::Ended { job: "j".to_owned(), fence: Fence::new(fence), at_us }
     }
     fn settled(fence: u64, state: JobState) -> Note {
-        Note::Settled { job: "j".to_owned(), fence, state }
+        Note::Settled { job: "j".to_owned(), fence: Fence::new(fence), state }
     }
     fn stored(state: JobState, result: Option<u64>, attempt: u32) -> BTreeMap<String, Stored> {
+        let result = result.map(Fence::new);
         let job = Stored { state, result, attempt, limit: Some("l:1".to_owned()) };
         [("j".to_owned(), job)].into()
     }

@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use tenure::{Client, Event, Job, Remote, SettleOutcome, StoreUrl};
 use tenure_core::job::{Need, NewJob};
+use tenure_core::lease::Fence;
 use tenure_core::names::{JobId, LimitName, Namespace, PoolName, QueueName};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::PushedId;
@@ -89,7 +90,7 @@ pub struct ClientArgs {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Ran {
     /// The fence of the run.
-    pub fence: u64,
+    pub fence: Fence,
 }
 
 /// Does its part until stdin is closed.
@@ -154,7 +155,7 @@ fn job(n: u64, chance: &mut Chance) -> Result<NewJob, Refusal> {
     Ok(job)
 }
 
-type Fences = Arc<Mutex<BTreeMap<JobId, u64>>>;
+type Fences = Arc<Mutex<BTreeMap<JobId, Fence>>>;
 
 async fn work(client: Client, log: Arc<Log>, chance: Chance) -> Result<(), Failure> {
     let fences = Fences::default();
@@ -183,7 +184,7 @@ async fn work(client: Client, log: Arc<Log>, chance: Chance) -> Result<(), Failu
 struct Running {
     log: Arc<Log>,
     job: String,
-    fence: u64,
+    fence: Fence,
 }
 
 impl Running {

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
 
 /// One thing that a client knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,7 +24,7 @@ pub enum Note {
         /// The job.
         job: String,
         /// The fence of its lease.
-        fence: u64,
+        fence: Fence,
         /// When.
         at_us: u64,
     },
@@ -32,7 +33,7 @@ pub enum Note {
         /// The job.
         job: String,
         /// The fence of its lease.
-        fence: u64,
+        fence: Fence,
         /// When.
         at_us: u64,
     },
@@ -41,7 +42,7 @@ pub enum Note {
         /// The job.
         job: String,
         /// The fence of the run.
-        fence: u64,
+        fence: Fence,
         /// What became of the job.
         state: JobState,
     },
@@ -134,9 +135,9 @@ mod tests {
         let job = "j".to_owned();
         let notes = vec![
             Note::Pushed { job: job.clone() },
-            Note::Started { job: job.clone(), fence: 7, at_us: 1 },
-            Note::Ended { job: job.clone(), fence: 7, at_us: 2 },
-            Note::Settled { job, fence: 7, state: JobState::Succeeded },
+            Note::Started { job: job.clone(), fence: Fence::new(7), at_us: 1 },
+            Note::Ended { job: job.clone(), fence: Fence::new(7), at_us: 2 },
+            Note::Settled { job, fence: Fence::new(7), state: JobState::Succeeded },
         ];
         Log::create(&path).unwrap().write(&notes);
         assert_eq!(read(&path).unwrap(), notes);

@@ -188,7 +188,7 @@ async fn work(client: &Client, notes: &Arc<Notes>) {
 /// A run that began; it ends when this is dropped, be it because its worker stops it.
 struct Run {
     notes: Arc<Notes>,
-    fence: u64,
+    fence: tenure_core::lease::Fence,
 }
 
 impl Drop for Run {

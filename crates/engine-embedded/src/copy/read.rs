@@ -303,7 +303,7 @@ impl Reader<'_> {
         let known = || {
             let mut one =
                 self.conn.prepare_cached("SELECT 1 FROM life WHERE seq = ?1 AND ns = ?2")?;
-            one.exists(params![held.seq as i64, self.ns])
+            one.exists(params![rows::number_of(held.seq), self.ns])
         };
         let Some(until) = held.holds.until else { return Ok(None) };
         if known().map_err(self.folder.broken())? {

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 use tenure_core::copy::{Cursor, Head, Item};
 use tenure_core::names::Namespace;
 use tenure_engine::copy::{Begun, CopyError, Found, Step, Target};
+use tenure_machine::NO_JOB;
 use tenure_machine::copied::{self, CopiedRows};
 use tenure_machine::rows::Kind;
 
@@ -67,7 +68,7 @@ impl CopyFolder {
         rows: CopiedRows<'_>,
         mark: &Marked,
     ) -> Result<(), CopyError> {
-        let last = rows.next_seq().saturating_sub(1);
+        let last = rows.last_seq();
         let mut writer = Writer::new(conn, self.numbers(conn)?).map_err(self.broken())?;
         writer.write_marked(&rows.rows, last, (MARK, &text_of(mark))).map_err(self.broken())
     }
@@ -94,8 +95,8 @@ impl CopyFolder {
         let part = Part { pages: page + 1, next: next.map(|next| next.to_string()) };
         namespaces.insert(namespace.clone(), part);
         let mark = Marked::Target { copy: copy.to_owned(), namespaces };
-        let first = self.numbers(&conn)?.last_seq + 1;
-        let mut rows = CopiedRows::new(namespace, first);
+        let last = self.numbers(&conn)?.last_seq;
+        let mut rows = CopiedRows::new(namespace, last);
         for item in items {
             let mut failed = None;
             let known = rows.add(item, |limit| {
@@ -145,8 +146,8 @@ impl CopyFolder {
         namespaces.insert(namespace.clone(), Part::default());
         let before = row(&conn, namespace, Kind::Meta, "").map_err(self.broken())?;
         let before = before.and_then(|meta| copied::head(&meta)).unwrap_or_default();
-        let first = self.numbers(&conn)?.last_seq + 1;
-        let mut rows = CopiedRows::new(namespace, first);
+        let last = self.numbers(&conn)?.last_seq;
+        let mut rows = CopiedRows::new(namespace, last);
         rows.head(&Head {
             fence: head.fence.max(before.fence),
             arrival: head.arrival.max(before.arrival),
@@ -186,7 +187,7 @@ impl CopyFolder {
             for table in ["job", "life", "job_error", "row", "resource_data"] {
                 step.execute(&format!("DELETE FROM {table}"), [])?;
             }
-            let numbers = Numbers { last_seq: 0, ..numbers };
+            let numbers = Numbers { last_seq: NO_JOB, ..numbers };
             put_fact(&step, commit::KEY, Some(&numbers.text()))?;
             put_fact(&step, MARK, None)?;
             step.commit()?;

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use tenure_core::copy::{
     Cursor, Head, Holds, Item, Job, Key, Lease, Limit, Page, Pool, Queue, Resource, Setting, Turn,
 };
+use tenure_core::lease::Fence;
 use tenure_core::names::{
     Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
 };
@@ -54,7 +55,7 @@ pub(crate) struct BegunReply {
 /// Numbers of a namespace.
 #[derive(Deserialize)]
 pub(crate) struct HeadReply {
-    fence: u64,
+    fence: Fence,
     arrival: u64,
     used: u64,
     jobs: u64,

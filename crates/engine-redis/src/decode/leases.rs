@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use tenure_core::job::JobState;
 use tenure_core::lease::{
-    Ending, Extended, ExtendedLease, HeldResource, LeaseSummary, LeaseView, LeasedResource,
+    Ending, Extended, ExtendedLease, Fence, HeldResource, LeaseSummary, LeaseView, LeasedResource,
     ResourceVerdict, SettleItem, SettledLease, Verdict,
 };
 use tenure_core::names::{JobId, LimitName, PoolName, QueueName, ResourceId, Tag};
@@ -140,7 +140,7 @@ impl RunReply {
             };
             all.leases.push(LeaseView {
                 lease: Some(id),
-                fence,
+                fence: Fence::new(fence),
                 holder: holder.to_owned(),
                 granted_at: Moment::from_us(self.0),
                 expires_at: Moment::from_us(self.1),
@@ -251,7 +251,7 @@ impl GrantReply {
         }
         all.leases.push(LeaseView {
             lease,
-            fence,
+            fence: Fence::new(fence),
             holder,
             granted_at: Moment::from_us(granted_at),
             expires_at: Moment::from_us(expires_at),
@@ -448,7 +448,7 @@ impl LeasesReply {
         });
         Ok(LeaseSummary {
             lease: lease?,
-            fence: self.fence,
+            fence: Fence::new(self.fence),
             holder,
             granted_at: Moment::from_us(self.granted_at),
             expires_at: Moment::from_us(self.expires_at),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use tenure_core::copy::{Cursor, Holds, Item, Job, Limit, Pool, Queue, Resource};
 use tenure_core::job::{JobState, Outcome};
+use tenure_core::lease::Fence;
 use tenure_core::names::{Group, Tag};
 use tenure_core::settings::ResourceState;
 
@@ -48,7 +49,7 @@ pub(crate) struct OutArgs<'a> {
 #[derive(Serialize)]
 pub(crate) struct BeginArgs<'a> {
     pub copy: &'a str,
-    pub fence: u64,
+    pub fence: Fence,
     pub arrival: u64,
     pub used: u64,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenure_core::copy::Head;
-use tenure_core::lease::Ending;
+use tenure_core::lease::{Ending, Fence};
 use tenure_core::names::Namespace;
 use tenure_core::requests::*;
 use tenure_engine::copy::thaw_target;
@@ -100,8 +100,8 @@ async fn namespaces_go_to_the_nodes_of_a_cluster_and_come_back() {
 }
 
 /// Grants one job after another until nothing goes; each is finished at once.
-async fn drained(engine: &Arc<dyn Engine>, ns: &Namespace) -> (Vec<String>, u64) {
-    let (mut order, mut first) = (Vec::new(), u64::MAX);
+async fn drained(engine: &Arc<dyn Engine>, ns: &Namespace) -> (Vec<String>, Fence) {
+    let (mut order, mut first) = (Vec::new(), Fence::MAX);
     for name in QUEUES {
         loop {
             let leases = lease_jobs(engine, ns, name, 1).await;
@@ -143,7 +143,7 @@ async fn grants_come_in_the_order_in_which_the_source_would_have_made_them() {
             let before = tenure_engine::Clock::now(&tenure_engine::SystemClock).us();
             let (order, fence) = drained(&engine, &ns).await;
             is_sound(&engine, &ns).await;
-            assert!(fence >= before, "fences follow the clock");
+            assert!(fence.get() >= before, "fences follow the clock");
             orders.push(order);
         }
         assert!(orders[0].len() > 20, "{}", orders[0].len());
@@ -161,7 +161,7 @@ async fn fences_rise_though_the_clock_of_the_target_is_behind() {
     let ns = Namespace::main();
     for to in [Store::redis(), Store::folder()] {
         // A fence is at least the clock: only one that is ahead shows that it is kept.
-        let fence = 5_000_000_000_000_000;
+        let fence = Fence::new(5_000_000_000_000_000);
         let head = Head { fence, arrival: 7, used: 3, ..Head::default() };
         {
             let hands = to.hands();
@@ -172,6 +172,6 @@ async fn fences_rise_though_the_clock_of_the_target_is_behind() {
         let opened = to.open();
         let needs = serde_json::from_str(r#"[{"limit":"lock:new"}]"#).unwrap();
         let lease = opened.engine().run(&ns, Lease::needs(needs)).await.unwrap();
-        assert_eq!(lease.leases[0].fence, fence + 1);
+        assert_eq!(lease.leases[0].fence, fence.next());
     }
 }

@@ -315,13 +315,14 @@ impl Client {
                 let mut leased = self.call(lease).await?;
                 let Some(lease) = leased.leases.pop() else { return Ok(Answer::Nothing) };
                 let id = lease.lease.expect("a lease of a job or a lock has an id");
+                let fence = lease.fence.get();
                 self.process.learn(object, |known| {
-                    if known.names.insert(lease.fence, id).is_none() {
-                        known.leases.push(lease.fence);
+                    if known.names.insert(fence, id).is_none() {
+                        known.leases.push(fence);
                     }
                 });
                 let job = lease.job.map(|job| (job.id.to_string(), job.attempt));
-                Ok(Answer::Granted { fence: lease.fence, job })
+                Ok(Answer::Granted { fence, job })
             }
             Call::Extend { fence } => {
                 let leases =

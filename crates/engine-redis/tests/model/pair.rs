@@ -8,7 +8,7 @@ use data_encoding::BASE64URL_NOPAD;
 use proptest::prelude::TestCaseError;
 use tenure_core::job::{self, NewJob, OnConflict, Retry, Unique, Until, When};
 use tenure_core::lease::{
-    Ending, ExtendItem, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
+    Ending, ExtendItem, Fence, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
 };
 use tenure_core::names::{
     Group, JobId, JobRef, LimitName, Namespace, PoolName, QueueName, RequestId, ResourceId, Tag,
@@ -22,6 +22,7 @@ use tenure_engine::{CallError, Clock, Engine};
 use tenure_engine_embedded::{Durability, Embedded, Location};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
+use tenure_machine::{NO_JOB, Seq};
 use tenure_testkit::TestClock;
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::runtime::Runtime;
@@ -162,7 +163,7 @@ struct Program<'a> {
     ids: Mutex<BTreeMap<String, String>>,
     /// Ids of leases on the state machine, by fence. Their rows have other numbers on Redis, where rows of jobs
     /// that are pushed together begin a new hash.
-    fences: Mutex<BTreeMap<u64, String>>,
+    fences: Mutex<BTreeMap<Fence, String>>,
     /// Resources of each pool.
     there: [BTreeSet<u8>; 2],
 }
@@ -242,7 +243,7 @@ impl Program<'_> {
             };
             let of_machine = match self.fences.lock().expect("nobody panics with it").get(&fence) {
                 // With a job or without one, as there.
-                Some(id) if id.ends_with("-0") == (row == 0) => id.clone(),
+                Some(id) if id.ends_with("-0") == (row == NO_JOB) => id.clone(),
                 _ => tenure_machine::lease_id(fence, row),
             };
             let known = ids.entry(of_machine.clone()).or_insert_with(|| text.to_owned());
@@ -621,7 +622,7 @@ impl Program<'_> {
 
 /// The fence and the row of a lease by its id on Redis, which begins with its form and these two, seven bits a
 /// byte, in the letters of base64url.
-fn fence_and_row(id: &str) -> Option<(u64, u64)> {
+fn fence_and_row(id: &str) -> Option<(Fence, Seq)> {
     if id.len() < 40 || !id.starts_with('A') {
         return None;
     }
@@ -637,7 +638,7 @@ fn fence_and_row(id: &str) -> Option<(u64, u64)> {
             }
         }
     };
-    Some((number()?, number()?))
+    Some((Fence::new(number()?), Seq::new(number()?)))
 }
 
 /// What a call was answered, as text to compare.

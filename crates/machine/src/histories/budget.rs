@@ -1,6 +1,7 @@
 //! The byte budget of finished jobs when it shrinks: told step by step, never by chance.
 
 use super::store::Store;
+use crate::TakerId;
 use crate::{Command, Config, Done, LeaseOutcome, Machine};
 use tenure_core::job::{NewJob, Retry};
 use tenure_core::lease::{Ending, SettleItem};
@@ -20,7 +21,10 @@ fn ended(failed: usize, succeeded: usize, now: Moment) -> (Store, [u64; 2]) {
         job.retain = Some(Span::from_s(3_600));
         let push = Push { jobs: vec![job], answer: PushAnswer::Ids };
         machine.apply(&space, Command::Request(push.into()), now, &store).unwrap();
-        let ask = Command::Lease(Box::new(Lease::jobs(vec![queue.clone()], 1)), 1 + n as u64);
+        let ask = Command::Lease(
+            Box::new(Lease::jobs(vec![queue.clone()], 1)),
+            TakerId::new(1 + n as u64),
+        );
         let done = machine.apply(&space, ask, now, &store);
         let Ok(Done::Lease(LeaseOutcome::Now(granted))) = done else { panic!("{done:?}") };
         let ending = if n < failed {

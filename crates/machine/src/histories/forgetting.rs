@@ -1,6 +1,7 @@
 //! What is forgotten when nobody needs it any more, told step by step: groups, queues, namespaces.
 
 use super::store::Store;
+use crate::TakerId;
 use crate::rows::Kind;
 use crate::{Command, Config, Done, LeaseOutcome, Machine};
 use tenure_core::job::NewJob;
@@ -58,7 +59,8 @@ impl World {
 
     fn run(&mut self, count: usize) {
         for n in 0..count {
-            let ask = Command::Lease(Box::new(Lease::jobs(vec![queue()], 1)), 1 + n as u64);
+            let ask =
+                Command::Lease(Box::new(Lease::jobs(vec![queue()], 1)), TakerId::new(1 + n as u64));
             let done = self.apply(ask);
             let Done::Lease(LeaseOutcome::Now(granted)) = done else { panic!("{done:?}") };
             let lease = granted.grants[0].lease.lease.clone().unwrap();
@@ -176,11 +178,11 @@ fn a_deleted_queue_goes_with_the_last_call_that_waits_for_it() {
     world.push(0);
     world.run(1);
     let ask = Lease { wait: Span::from_s(60), ..Lease::jobs(vec![queue()], 1) };
-    world.apply(Command::Lease(Box::new(ask), 9));
+    world.apply(Command::Lease(Box::new(ask), TakerId::new(9)));
     world.delete_queue();
     world.ticks();
     assert_eq!(world.entries(), (1, 1), "a call waits for it");
-    world.apply(Command::DropWait(9));
+    world.apply(Command::DropWait(TakerId::new(9)));
     world.ticks();
     assert_eq!(world.entries(), (0, 0));
 }

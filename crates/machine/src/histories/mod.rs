@@ -15,6 +15,7 @@ mod world;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as ProptestConfig, TestCaseError, TestRunner};
 
+use super::TakerId;
 use super::mutant::{Mutant, ON};
 use world::{Step, World};
 
@@ -160,7 +161,7 @@ fn queues_that_were_reached() -> usize {
         job.needs =
             Some(vec![tenure_core::job::Need::Limit { limit: limit.clone(), weight: 1, cost: 1 }]);
         apply(Command::Request(Push { jobs: vec![job], answer: PushAnswer::Ids }.into()));
-        apply(Command::Lease(Box::new(Lease::jobs(vec![queue], 1)), n + 1));
+        apply(Command::Lease(Box::new(Lease::jobs(vec![queue], 1)), TakerId::new(n + 1)));
     }
     apply(cap(1_000));
     for _ in 0..10 {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::forgetting::World;
+use crate::TakerId;
 use crate::{Command, Done, LeaseOutcome};
 use tenure_core::job::{Need, NewJob};
 use tenure_core::lease::{Ending, Reason, ReasonKind, SettleItem};
@@ -71,11 +72,11 @@ impl Line {
     fn take(&mut self, queue: &QueueName) -> Option<(String, String)> {
         self.takers += 1;
         let ask = Lease::jobs(vec![queue.clone()], 1);
-        let done = self.world.apply(Command::Lease(Box::new(ask), self.takers));
+        let done = self.world.apply(Command::Lease(Box::new(ask), TakerId::new(self.takers)));
         let Done::Lease(LeaseOutcome::Now(granted)) = done else { panic!("{done:?}") };
         let grant = granted.grants.first()?;
         // Rows have numbers in the order of their pushes, from 1.
-        let id = format!("j{}", grant.seq? - 1);
+        let id = format!("j{}", grant.seq?.get() - 1);
         self.jobs.remove(&id);
         Some((grant.lease.lease.clone()?, id))
     }

@@ -128,7 +128,7 @@ impl Store {
         for ((namespace, queue, state), (jobs, bytes)) in finished {
             machine.restore_finished(&namespace, &queue, state, jobs, bytes);
         }
-        machine.restored(self.jobs.keys().next_back().copied().unwrap_or(0), clock);
+        machine.restored(self.jobs.keys().next_back().copied().unwrap_or_default(), clock);
         machine
     }
 

@@ -3,7 +3,7 @@
 
 use crate::ops::cancel::{Named, wrong_state};
 use crate::rows::{Archive, ContentPatch};
-use crate::state::{Seq, Space, Stand};
+use crate::state::{Due, Seq, Space, Stand};
 use crate::stored::StoredShape;
 use tenure_core::job::When;
 use tenure_core::refusal::Refusal;
@@ -64,7 +64,7 @@ impl Space {
         }
         if patch.expires_at.is_named() {
             if let Some(at) = self.jobs[slot].expires_at {
-                self.expiring.remove(&(at, seq, slot));
+                self.expiring.remove(&Due { at, seq, job: slot });
             }
             patch.expires_at.apply(&mut self.jobs[slot].expires_at);
             self.watch_expiry(slot);

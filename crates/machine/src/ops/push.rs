@@ -1,7 +1,7 @@
 //! push: stores jobs, all or none, each once by its id and by its unique key.
 
 use crate::rows::{Archive, Archived, ContentPatch, JobContent};
-use crate::state::{Job, LiveJobId, Seq, Space, Stand};
+use crate::state::{Due, Job, LiveJobId, Seq, Space, Stand};
 use crate::stored::{StoredLife, StoredShape};
 use tenure_core::bounds::WORKER_US;
 use tenure_core::job::{JobState, JobView, NewJob, OnConflict};
@@ -283,7 +283,7 @@ impl Space {
                         self.forget_archived(&over);
                     }
                     let seq = *next_seq;
-                    *next_seq += 1;
+                    *next_seq = seq.next();
                     let id = self.store_job(job, seq, now);
                     (seq, id, false, false)
                 }
@@ -403,7 +403,7 @@ impl Space {
         let seq = there.seq;
         let old_expiry = std::mem::replace(&mut there.expires_at, job.expires_at);
         if let Some(at) = old_expiry {
-            self.expiring.remove(&(at, seq, slot));
+            self.expiring.remove(&Due { at, seq, job: slot });
         }
         self.watch_expiry(slot);
         let there = &mut self.jobs[slot];

@@ -7,7 +7,7 @@ use crate::ending::End;
 use crate::ops::follow_ups::FollowUps;
 use crate::ops::push::PushedOne;
 use crate::rows::Archive;
-use crate::state::{LeaseState, LiveResourceId, PastSettle, Seq, Space};
+use crate::state::{LeaseState, LiveResourceId, NO_JOB, PastSettle, Seq, Space};
 use crate::stored::{StoredLife, parse_lease_id};
 use tenure_core::bounds::SNOOZE_US_MIN;
 use tenure_core::job::{JobState, Outcome};
@@ -71,7 +71,7 @@ impl Space {
         let answer = |past: &PastSettle| {
             Known::Past(past.outcome, SettledAs { state: Some(past.state), run_at: past.run_at })
         };
-        if seq == 0 {
+        if seq == NO_JOB {
             let nothing = SettledAs { state: None, run_at: None };
             return match self.stubs.get(&fence) {
                 Some(stub) if stub.outcome == Outcome::Released => {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{HeldNeed, LaneId, QueueId, Seq, ShapeId};
+use super::{HeldNeed, LaneId, LiveJobId, QueueId, Seq, ShapeId};
 use tenure_core::job::{EndedJob, Outcome, Retry, Unique};
 use tenure_core::lease::Fence;
 use tenure_core::names::{Group, JobId};
@@ -45,6 +45,14 @@ pub(crate) struct PastSettle {
     pub outcome: Outcome,
     pub state: tenure_core::job::JobState,
     pub run_at: Option<Moment>,
+}
+
+/// A job in a list by moments; with its row number, so that jobs of one moment come in the order of their pushes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Due {
+    pub at: Moment,
+    pub seq: Seq,
+    pub job: LiveJobId,
 }
 
 /// A job that is not finished. Payload, labels, errors and progress are rows, not here.

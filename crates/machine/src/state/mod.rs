@@ -18,7 +18,7 @@ mod waiting;
 use crate::slots::Id;
 
 pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Reservation};
-pub(crate) use jobs::{Job, KeyHolder, PastSettle, Shape, Stand};
+pub(crate) use jobs::{Due, Job, KeyHolder, PastSettle, Shape, Stand};
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, PastRequest, Stub};
 pub(crate) use limits::{Limit, LimitReservation};
@@ -41,9 +41,15 @@ pub(crate) type CallerId = Id<Caller>;
 pub(crate) type LiveJobId = Id<Job>;
 /// A resource of a pool that is there. (`ResourceId` is the id that users see, unique in its pool.)
 pub(crate) type LiveResourceId = Id<Resource>;
-/// Row number of a job: grows with every push, never used again.
-pub type Seq = u64;
-/// Who waits: chosen by the engine, growing.
-pub type TakerId = u64;
+tenure_core::number! {
+    /// Row number of a job: from 1, grows with every push, never used again.
+    Seq
+}
+/// The row number that no job has: of a lease without a job, and of a key without one.
+pub const NO_JOB: Seq = Seq::new(0);
+tenure_core::number! {
+    /// Who waits: chosen by the engine, growing.
+    TakerId
+}
 /// The queue of callers who wait for needs alone. It has no name, so no job can be in it.
 pub(crate) const CALLERS: QueueId = Id::new(0);

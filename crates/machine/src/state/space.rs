@@ -7,10 +7,10 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashTable};
 
 use super::{
-    Bundle, CALLERS, Caller, CallerId, Door, DoorId, Entry, GroupTurn, Holding, Job, KeptPlace,
-    KeyHolder, Lane, LaneId, LaneKey, LeaseState, Limit, LimitId, LiveJobId, LiveResourceId,
-    PastRequest, Pool, PoolId, Queue, QueueId, Reservation, Resource, Seq, Shape, ShapeId, Stub,
-    Taker, TakerId, TurnId, WorkerState,
+    Bundle, CALLERS, Caller, CallerId, Door, DoorId, Due, Entry, GroupTurn, Holding, Job,
+    KeptPlace, KeyHolder, Lane, LaneId, LaneKey, LeaseState, Limit, LimitId, LiveJobId,
+    LiveResourceId, PastRequest, Pool, PoolId, Queue, QueueId, Reservation, Resource, Seq, Shape,
+    ShapeId, Stub, Taker, TakerId, TurnId, WorkerState,
 };
 use crate::facts::{Delivery, Fact};
 use crate::rows::Rows;
@@ -45,8 +45,8 @@ pub(crate) struct Space {
     pub by_seq: HashTable<LiveJobId>,
     pub shapes: Slots<Shape>,
     pub shape_by_bytes: HashMap<Arc<[u8]>, ShapeId>,
-    pub due: BTreeSet<(Moment, Seq, LiveJobId)>,
-    pub expiring: BTreeSet<(Moment, Seq, LiveJobId)>,
+    pub due: BTreeSet<Due>,
+    pub expiring: BTreeSet<Due>,
     pub keys: HashMap<UniqueKey, KeyHolder>,
     pub key_ends: Timers<UniqueKey>,
     /// The soonest moment at which an archived job may have to go.
@@ -118,7 +118,7 @@ impl Space {
             pulse: Moment::ZERO,
             deaf_at: Moment::ZERO,
             behind: None,
-            fence: 0,
+            fence: Fence::default(),
             arrival: 0,
             used: 0,
             jobs: Default::default(),

@@ -30,7 +30,7 @@ async fn each_slice_has_an_id_of_its_own_and_the_first_is_the_place() {
         call => well(call),
     });
     let guard = lock(&fake).acquire().await.unwrap();
-    assert_eq!(guard.fence(), 1);
+    assert_eq!(guard.fence().get(), 1);
     let leases = fake.leases();
     let first = leases[0].1.request_id.clone();
     assert_eq!(leases[0].1.place, None);
@@ -184,7 +184,7 @@ async fn a_token_is_taken_and_nothing_is_held() {
         call => well(call),
     });
     let guard = lock(&fake).ttl(Span::ZERO).acquire().await.unwrap();
-    assert_eq!((guard.fence(), guard.held().is_none()), (1, true));
+    assert_eq!((guard.fence().get(), guard.held().is_none()), (1, true));
     assert_eq!(fake.leases()[0].1.wait, Span::from_s(5));
     guard.release().await.unwrap();
     assert!(fake.settles().is_empty());
@@ -253,7 +253,7 @@ async fn what_was_granted_too_late_to_be_held_is_given_back_and_waited_for_again
     };
     let fake = Fake::new(late);
     let guard = lock(&fake).acquire().await.unwrap();
-    assert_eq!((guard.fence(), fake.leases()[1].1.place.is_none()), (2, true));
+    assert_eq!((guard.fence().get(), fake.leases()[1].1.place.is_none()), (2, true));
     assert_eq!(fake.settles()[0][0].lease, "l1");
     fake.until(is_extend, 1).await;
 

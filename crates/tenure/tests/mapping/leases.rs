@@ -29,7 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
                 "request_id":"r2","place":"r1"}"#,
             200,
             r#"{"leases":[{"lease":null,"fence":9,"limits":["llm:tokens"]}]}"#,
-            R::Lease(leased) if leased.leases[0].lease.is_none() && leased.leases[0].fence == 9
+            R::Lease(leased) if leased.leases[0].lease.is_none() && leased.leases[0].fence.get() == 9
         ),
         row!(
             Lease::needs(needs()),

@@ -63,7 +63,7 @@ impl Default for World {
             leases: Vec::new(),
             takers: Vec::new(),
             next: 0,
-            fence: 0,
+            fence: Fence::default(),
             tokens: BTreeMap::new(),
             reserved: Default::default(),
         };
@@ -170,7 +170,7 @@ impl World {
 
     fn ask(&mut self, lease: Lease) {
         self.next += 1;
-        let taker = self.next;
+        let taker = TakerId::new(self.next);
         for _ in 0..50 {
             let command = Command::Lease(Box::new(lease.clone()), taker);
             match self.apply(command) {

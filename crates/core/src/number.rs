@@ -1,0 +1,45 @@
+//! Numbers that cannot be confused: a fence, a row's number and a caller's number are three types.
+
+/// Makes a type of `u64` that is ordered, shown, read and written as the number that it is.
+#[macro_export]
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default,
+            ::serde::Serialize, ::serde::Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// The greatest that there can be.
+            pub const MAX: Self = $name(u64::MAX);
+
+            /// Of this number.
+            pub const fn new(number: u64) -> Self {
+                $name(number)
+            }
+            /// The number, to store it or to hand it to a system that compares numbers.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+            /// The one after it.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                $name(self.0 + 1)
+            }
+        }
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(&self.0, f)
+            }
+        }
+        impl ::std::str::FromStr for $name {
+            type Err = ::std::num::ParseIntError;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map($name)
+            }
+        }
+    };
+}
