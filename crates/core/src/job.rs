@@ -328,6 +328,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Outcome; 6] = [
+        Outcome::Succeeded,
+        Outcome::Failed,
+        Outcome::Snoozed,
+        Outcome::Released,
+        Outcome::Lost,
+        Outcome::Undelivered,
+    ];
+
     /// The word of the contract.
     pub const fn as_str(self) -> &'static str {
         match self {

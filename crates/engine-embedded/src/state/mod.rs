@@ -5,6 +5,7 @@
 
 mod batches;
 mod calls;
+mod facts;
 mod steps;
 mod time;
 
@@ -43,6 +44,7 @@ pub(crate) struct State {
     /// Calls whose bounded work was not enough: they go on behind those that came meanwhile.
     again: Vec<Envelope>,
     clock: Seen,
+    told: facts::Told,
     /// Finished jobs take too much, but none could go: not tried again before something changes.
     stuck: bool,
 }
@@ -63,6 +65,7 @@ impl State {
             waiting: HashMap::new(),
             again: Vec::new(),
             clock: Seen::default(),
+            told: facts::Told::default(),
             stuck: false,
         }
     }
@@ -99,6 +102,7 @@ impl State {
             self.hand_on();
             if taken.closing && self.again.is_empty() {
                 self.close();
+                self.told.sum_up();
                 return Ended::Closed;
             }
         }

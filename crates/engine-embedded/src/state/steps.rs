@@ -35,6 +35,7 @@ impl State {
     /// Takes what the machine did since the last time; deliveries become answers.
     pub(super) fn drain(&mut self) -> Rows {
         let effects = self.machine.drain();
+        self.told.take(&effects.facts);
         for (namespace, Delivery { taker, granted }) in effects.deliveries {
             let leased = self.leased(&namespace, granted, &effects.rows);
             match self.waiting.remove(&taker) {
