@@ -198,7 +198,8 @@ impl RedisCopy {
     }
 }
 
-/// A text as a pattern that matches it alone.
+/// A text as a pattern of Redis that matches it alone. The crates that escape globs are for those of a shell, in
+/// which `^` stands for itself and a backslash cannot escape.
 fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 8);
     for c in text.chars() {

@@ -3,7 +3,6 @@
 //! It only translates. Which rows there are, and where they go, is the store's; that leases end is
 //! [`tenure_core::copy::Releasing`]'s.
 
-use super::codec::Reader;
 use super::drain::{
     EndedRow, KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, ResourceRow, TurnRow, moment, span,
 };
@@ -115,10 +114,7 @@ pub fn key_held(value: &str) -> Option<KeyHeld> {
 
 /// The row of a lease without a job as a thing; leases were fresh when the source was frozen.
 pub fn lease(value: &str, frozen_at: Moment) -> Option<Item> {
-    let pairs = value.as_bytes().chunks(2);
-    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let bytes: Vec<u8> = pairs.map(byte).collect::<Option<_>>()?;
-    Some(lease_of(StoredLease::decode(&mut Reader(&bytes))?, false, frozen_at))
+    Some(lease_of(StoredLease::of_row(value)?, false, frozen_at))
 }
 
 /// The lease in the row of a running job as a thing; `Some(None)` if it does not run.

@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::codec::Writer;
 use super::rows::{Kind, RowKey, Rows};
 use super::state::{
     KeyHolder, LimitId, LiveJobId, LiveResourceId, QueueId, Seq, Space, Stand, TurnId,
 };
-use super::stored::StoredLease;
 use tenure_core::job::{EndedJob, JobState, Outcome};
 use tenure_core::lease::Fence;
 use tenure_core::names::{
@@ -203,11 +201,7 @@ impl Space {
 
     /// A lease without a job has a row of its own.
     pub(crate) fn lease_row(&mut self, fence: Fence) {
-        let row = self.stored_lease(fence).map(|lease| {
-            let mut w = Writer::default();
-            StoredLease::encode(&lease, &mut w);
-            w.finish().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
-        });
+        let row = self.stored_lease(fence).map(|lease| lease.row());
         self.put(Kind::Lease, fence.to_string(), row);
     }
 

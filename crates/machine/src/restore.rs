@@ -3,7 +3,6 @@
 //! Not in the rows, by design: when leases expire, what is parked, out or pending, reservations and
 //! who waits. All else must be the same as before; a test compares.
 
-use super::codec::Reader;
 use super::drain::{
     KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, RequestRow, ResourceRow, StubRow, TurnRow,
     moment, span,
@@ -111,12 +110,7 @@ impl Space {
                 self.restore_resource_row(row);
             }
             Kind::Lease => {
-                let bytes: Option<Vec<u8>> = value
-                    .as_bytes()
-                    .chunks(2)
-                    .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-                    .collect();
-                let stored = StoredLease::decode(&mut Reader(&bytes?))?;
+                let stored = StoredLease::of_row(value)?;
                 self.restore_lease(stored, None, NO_JOB)?;
             }
             Kind::Key => {

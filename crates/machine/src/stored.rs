@@ -1,5 +1,7 @@
 //! A job as its row holds it: the shape that many share, and the life that is its own.
 
+use data_encoding::HEXLOWER;
+
 use super::codec::{Reader, Writer};
 use super::state::{PastSettle, Seq};
 use tenure_core::job::{
@@ -137,6 +139,19 @@ pub(crate) struct StoredLease {
 }
 
 impl StoredLease {
+    /// The row of a lease without a job: a row is text, so these bytes are written in hexadecimal.
+    pub(crate) fn row(&self) -> String {
+        let mut w = Writer::default();
+        self.encode(&mut w);
+        HEXLOWER.encode(&w.finish())
+    }
+
+    /// What such a row says; `None` if it is none.
+    pub(crate) fn of_row(row: &str) -> Option<Self> {
+        let bytes = HEXLOWER.decode(row.as_bytes()).ok()?;
+        Self::decode(&mut Reader(&bytes))
+    }
+
     pub(crate) fn encode(&self, w: &mut Writer) {
         w.u64(self.fence.get());
         w.option(self.holder.as_ref(), |w, id| w.text(id.as_str()));
