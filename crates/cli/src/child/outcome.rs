@@ -42,8 +42,7 @@ impl How {
 pub fn of_end(how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
     match read(&files.outcome, BODY_BYTES_MAX) {
         Ok(None) => by_code(how, stderr, files),
-        // Whose lease it is does not stand in the file, and is added when it is settled.
-        Ok(Some(text)) => match decode::settle_item_without_lease(&text, "") {
+        Ok(Some(text)) => match decode::settle_item_without_lease(&text) {
             Ok(item) => filled(item.into(), how, stderr, files),
             Err(no) => {
                 SettleOutcome::failed(format!("the outcome file cannot be used: {no}; {}", no.hint))

@@ -75,10 +75,11 @@ pub fn settle(body: &[u8]) -> Result<Settle, Refusal> {
     Ok(Settle { settle })
 }
 
-/// A settle item without `lease`, as the outcome file of a child process has it; it ends `lease`.
-pub fn settle_item_without_lease(body: &[u8], lease: &str) -> Result<SettleItem, Refusal> {
+/// A settle item without `lease`, as the outcome file of a child process has it: whoever settles says
+/// which lease it ends.
+pub fn settle_item_without_lease(body: &[u8]) -> Result<SettleItem, Refusal> {
     let document = document(body)?;
-    settle_item(&Value::body(&document).fields(&FILE_ITEM)?, lease.to_owned())
+    settle_item(&Value::body(&document).fields(&FILE_ITEM)?, String::new())
 }
 
 fn settle_item<const N: usize>(

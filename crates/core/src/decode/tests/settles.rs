@@ -309,8 +309,8 @@ fn a_wrong_settle_is_refused_with_its_place() {
 
 #[test]
 fn an_outcome_file_has_no_lease() {
-    let item = settle_item_without_lease(br#"{"outcome":"released"}"#, "l1").unwrap();
-    assert_eq!((item.lease.as_str(), item.ending), ("l1", Ending::Released));
+    let item = settle_item_without_lease(br#"{"outcome":"released"}"#).unwrap();
+    assert_eq!((item.lease.as_str(), item.ending), ("", Ending::Released));
     refused(
         vec![
             row("", InvalidField, "", "object"),
@@ -319,6 +319,6 @@ fn an_outcome_file_has_no_lease() {
             row(r#"{"outcome":"snoozed"}"#, InvalidField, "/for", "\"until\""),
             row(r#"{"outcome":"succeeded","push":[1]}"#, InvalidField, "/push/0", "object"),
         ],
-        |body| settle_item_without_lease(body, "l1"),
+        settle_item_without_lease,
     );
 }

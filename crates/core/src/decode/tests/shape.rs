@@ -125,7 +125,7 @@ fn read_all(body: &[u8]) -> Vec<Result<(), Refusal>> {
         lease(body).map(drop),
         extend(body).map(drop),
         settle(body).map(drop),
-        settle_item_without_lease(body, "l").map(drop),
+        settle_item_without_lease(body).map(drop),
         put_queue("q", body).map(drop),
         pause_queue("q", body).map(drop),
         put_limit("l", body).map(drop),
