@@ -11,8 +11,6 @@ mod cmd;
 mod crash;
 mod demo;
 mod exit;
-#[cfg(test)]
-mod fake;
 mod fuzz;
 mod json_args;
 mod output;

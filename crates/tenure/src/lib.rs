@@ -68,9 +68,6 @@ pub mod until_empty;
 pub mod url;
 mod worker;
 
-#[cfg(test)]
-mod fake;
-
 pub use self::client::Client;
 pub use self::keeper::{Held, Keeper, Stop};
 pub use self::lock::{Lock, LockError, LockEvent, LockGuard};

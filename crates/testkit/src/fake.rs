@@ -1,6 +1,6 @@
-//! An engine for this crate's own tests: it records what it is asked, and answers what a test says.
+//! An engine that records what it is asked, and answers what a test says.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_core::job::{JobState, JobView};
@@ -11,23 +11,29 @@ use tenure_core::names::{JobId, Namespace, QueueName};
 use tenure_core::requests::{Extend, GetQueue, Lease, Reply, Request, Settle, Settled};
 use tenure_core::secret::Json;
 use tenure_core::settings::{QueueCounts, QueueSettings, QueueView};
-use tenure_core::time::Moment;
-use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
+use tenure_core::time::{Moment, Span};
+use tenure_engine::{CallError, CallFuture, Clock, Engine, Fault, Health, SystemClock};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::keeper::lock;
+/// A loop that asks without end must not fill the memory of the machine.
+const CALLS_MAX: usize = 10_000;
 
-/// What a test answers: at once, later, or never.
+/// What a test answers.
+#[allow(clippy::large_enum_variant)] // made once per call of a test, and moved on at once
 pub enum Says {
+    /// At once.
     Now(Result<Reply, CallError>),
+    /// Later.
     After(Duration, Result<Reply, CallError>),
+    /// Not at all.
     Never,
 }
 
 /// Asked for each call, in their order, with the number of calls of the same kind before it.
 type Script = Box<dyn FnMut(&Request, usize) -> Says + Send>;
 
+/// See the module.
 pub struct Fake {
     script: Mutex<Script>,
     calls: Mutex<Vec<(Instant, Request)>>,
@@ -35,7 +41,12 @@ pub struct Fake {
     changed: Notify,
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Fake {
+    /// One that answers by this script.
     pub fn new(script: impl FnMut(&Request, usize) -> Says + Send + 'static) -> Arc<Self> {
         Arc::new(Fake {
             script: Mutex::new(Box::new(script)),
@@ -49,6 +60,7 @@ impl Fake {
     pub fn calls(&self) -> Vec<(Instant, Request)> {
         lock(&self.calls).clone()
     }
+    /// Every heartbeat so far, with its moment.
     pub fn extends(&self) -> Vec<(Instant, Extend)> {
         let one = |(at, call)| match call {
             Request::Extend(extend) => Some((at, extend)),
@@ -56,6 +68,7 @@ impl Fake {
         };
         self.calls().into_iter().filter_map(one).collect()
     }
+    /// What each call settled.
     pub fn settles(&self) -> Vec<Vec<SettleItem>> {
         let one = |(_, call)| match call {
             Request::Settle(Settle { settle }) => Some(settle),
@@ -63,6 +76,11 @@ impl Fake {
         };
         self.calls().into_iter().filter_map(one).collect()
     }
+    /// What was settled, in all calls.
+    pub fn settled(&self) -> Vec<SettleItem> {
+        self.settles().into_iter().flatten().collect()
+    }
+    /// Every lease call so far, with its moment.
     pub fn leases(&self) -> Vec<(Instant, Lease)> {
         let one = |(at, call)| match call {
             Request::Lease(lease) => Some((at, lease)),
@@ -91,7 +109,10 @@ impl Fake {
             calls.iter().filter(|(_, call)| counts(call)).count() < many
         };
         let limit = Duration::from_secs(10);
-        let waited = self.heard.wait_timeout_while(lock(&self.calls), limit, enough).unwrap();
+        let waited = self
+            .heard
+            .wait_timeout_while(lock(&self.calls), limit, enough)
+            .expect("no test panicked with it");
         !waited.1.timed_out()
     }
 }
@@ -103,6 +124,7 @@ impl Engine for Fake {
             let same = |(_, call): &&(Instant, Request)| call.name() == request.name();
             let before = calls.iter().filter(same).count();
             calls.push((Instant::now(), request.clone()));
+            assert!(calls.len() < CALLS_MAX, "it is asked without end");
             lock(&self.script)(&request, before)
         };
         self.heard.notify_all();
@@ -136,6 +158,7 @@ pub fn well(request: &Request) -> Says {
     }
 }
 
+/// The answer to a heartbeat of which nothing is lost.
 pub fn extended(extend: &Extend, expires_at: Moment) -> Reply {
     let one = |item: &tenure_core::lease::ExtendItem| ExtendedLease {
         lease: item.lease.clone(),
@@ -145,6 +168,7 @@ pub fn extended(extend: &Extend, expires_at: Moment) -> Reply {
     Reply::Extend(Extended { extended, ..Extended::default() })
 }
 
+/// The answer to settles that all are taken.
 pub fn settled(settle: &Settle) -> Reply {
     let one = |item: &SettleItem| SettledLease {
         lease: item.lease.clone(),
@@ -170,20 +194,23 @@ pub fn counts(get: &GetQueue, counts: QueueCounts) -> Reply {
     })
 }
 
+/// The engine is away: nothing was done.
 pub fn unavailable() -> Says {
     Says::Now(Err(CallError::Fault(Fault::Unavailable("away".to_owned()))))
 }
 
+/// It may have happened.
 pub fn unknown() -> Says {
     Says::Now(Err(CallError::Fault(Fault::Unknown("cut off".to_owned()))))
 }
 
-/// `so many` jobs, granted: leases `l1`…, jobs `j1`….
+/// Jobs of these numbers, granted: leases `l1`…, jobs `j1`….
 pub fn granted(numbers: impl IntoIterator<Item = usize>) -> Says {
     let leases = numbers.into_iter().map(|n| lease(n, Some(job(n)))).collect();
     Says::Now(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
 }
 
+/// The lease of this number.
 pub fn lease(n: usize, job: Option<JobView>) -> LeaseView {
     LeaseView {
         lease: Some(format!("l{n}")),
@@ -198,18 +225,42 @@ pub fn lease(n: usize, job: Option<JobView>) -> LeaseView {
     }
 }
 
+/// The job of this number, whose payload is the number.
 pub fn job(n: usize) -> JobView {
-    let (id, queue) = (JobId::parse(&format!("j{n}")).unwrap(), QueueName::parse("q").unwrap());
+    let id = JobId::parse(&format!("j{n}")).expect("it is a name");
+    let queue = QueueName::parse("q").expect("it is a name");
     let bare = JobView::bare(id, queue, JobState::Running, Moment::ZERO);
     JobView { payload: Some(Json::from(n as i64)), attempt: 1, ..bare }
 }
 
+/// The lease of this id without a job, with fence 7, granted now.
+pub fn needs_lease(id: &str) -> LeaseView {
+    let now = SystemClock.now();
+    LeaseView {
+        lease: Some(id.to_owned()),
+        granted_at: now,
+        expires_at: now.plus(Span::from_s(30)),
+        ..lease(7, None)
+    }
+}
+
+/// The same with the job `job-ID`, which has this payload.
+pub fn job_lease(id: &str, payload: &str) -> LeaseView {
+    let name = JobId::parse(&format!("job-{id}")).expect("it is a name");
+    let lease = Some(id.to_owned());
+    let job = JobView { id: name, payload: Json::parse(payload), lease, ..job(7) };
+    LeaseView { job: Some(job), ..needs_lease(id) }
+}
+
+/// Whether it is a heartbeat.
 pub fn is_extend(call: &Request) -> bool {
     matches!(call, Request::Extend(_))
 }
+/// Whether it settles.
 pub fn is_settle(call: &Request) -> bool {
     matches!(call, Request::Settle(_))
 }
+/// Whether it asks for leases.
 pub fn is_lease(call: &Request) -> bool {
     matches!(call, Request::Lease(_))
 }

@@ -1,6 +1,7 @@
 //! What the tests of the workspace have in common. Nothing of it is for production.
 
 mod clock;
+pub mod fake;
 mod folder;
 pub mod redis;
 #[cfg(target_os = "linux")]

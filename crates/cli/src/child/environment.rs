@@ -185,10 +185,10 @@ fn private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake;
     use std::collections::BTreeMap;
     use tenure_core::names::{PoolName, ResourceId};
     use tenure_core::secret::Json;
+    use tenure_testkit::fake;
 
     fn account(data: &str) -> LeasedResource {
         LeasedResource {

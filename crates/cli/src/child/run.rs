@@ -324,7 +324,7 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake;
+    use tenure_testkit::fake;
 
     async fn sh(script: &str) -> Running {
         let lease = fake::job_lease("L1", "{\"n\":1}");

@@ -11,7 +11,7 @@ use tenure_core::time::Moment;
 use tokio::time::advance;
 
 use super::*;
-use crate::fake::{Fake, Says, extended, is_extend, is_settle, lease, unavailable, well};
+use tenure_testkit::fake::{Fake, Says, extended, is_extend, is_settle, lease, unavailable, well};
 
 const TTL: Span = Span::from_s(30);
 

@@ -8,8 +8,8 @@ use tenure_core::time::Moment;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::fake::{Fake, Says, extended, is_extend, is_lease, is_settle, lease, settled};
-use crate::fake::{unavailable, unknown, well};
+use tenure_testkit::fake::{Fake, Says, extended, is_extend, is_lease, is_settle, lease, settled};
+use tenure_testkit::fake::{unavailable, unknown, well};
 
 fn lock(fake: &Arc<Fake>) -> Lock {
     Client::on_this_runtime(fake.clone()).lock("deploy").unwrap()

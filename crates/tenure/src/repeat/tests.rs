@@ -9,7 +9,7 @@ use tenure_core::requests::{
 use tenure_core::time::Moment;
 
 use super::*;
-use crate::fake::{Fake, Says, job, unavailable, unknown};
+use tenure_testkit::fake::{Fake, Says, job, unavailable, unknown};
 
 fn job_ref() -> JobRef {
     JobRef::parse("j1").unwrap()

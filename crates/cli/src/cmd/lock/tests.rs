@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::args::leases::BondArgs;
-use crate::fake::{self, Fake, Said};
 use std::ffi::OsString;
 use std::sync::Arc;
 use tenure::SettleOutcome;
@@ -10,6 +9,7 @@ use tenure_core::lease::{Extended, Leased};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Put, Reply, Request};
 use tenure_core::settings::{LimitSettings, LimitView};
+use tenure_testkit::fake::{self, Fake, Says};
 
 fn args(script: &str) -> HoldArgs {
     let command = ["sh", "-c", script].map(OsString::from).to_vec();
@@ -19,13 +19,13 @@ fn args(script: &str) -> HoldArgs {
 /// Grants at the nth call; before it nothing is free.
 fn granting(nth: usize) -> Arc<Fake> {
     let mut calls = 0;
-    Fake::new(move |request| match request {
+    Fake::new(move |request, _| match request {
         Request::Lease(_) => {
             calls += 1;
             let leases = if calls == nth { vec![fake::needs_lease("L1")] } else { Vec::new() };
-            Said::Answer(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
+            Says::Now(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
         }
-        _ => Said::Well,
+        other => fake::well(other),
     })
 }
 
@@ -64,16 +64,16 @@ async fn who_may_not_wait_or_waited_long_enough_ends_with_the_code() {
 #[tokio::test]
 async fn a_lost_lease_stops_cmd_and_is_75() {
     let inner = granting(1);
-    let engine = Fake::new(move |request| match request {
+    let engine = Fake::new(move |request, _| match request {
         Request::Extend(extend) => {
             let lost = vec![extend.leases[0].lease.clone()];
-            Said::Answer(Ok(Reply::Extend(Extended { lost, ..Extended::default() })))
+            Says::Now(Ok(Reply::Extend(Extended { lost, ..Extended::default() })))
         }
         other => {
             let mut call = tenure_engine::Engine::call(&*inner, &Namespace::main(), other.clone());
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             match call.as_mut().poll(&mut context) {
-                std::task::Poll::Ready(answer) => Said::Answer(answer),
+                std::task::Poll::Ready(answer) => Says::Now(answer),
                 std::task::Poll::Pending => panic!("not there yet"),
             }
         }
@@ -107,16 +107,16 @@ async fn a_lock_that_is_set_holds_and_one_that_is_not_is_made() {
             holders: vec![],
             line: vec![],
         };
-        let engine = Fake::new(move |request| match request {
-            Request::GetLimit(get) => Said::Answer(Ok(Reply::GetLimit(view(&get.limit)))),
+        let engine = Fake::new(move |request, _| match request {
+            Request::GetLimit(get) => Says::Now(Ok(Reply::GetLimit(view(&get.limit)))),
             Request::PatchLimit(patch) => {
-                Said::Answer(Ok(Reply::PatchLimit(Put { view: view(&patch.limit), created: true })))
+                Says::Now(Ok(Reply::PatchLimit(Put { view: view(&patch.limit), created: true })))
             }
-            _ => Said::Never,
+            _ => Says::Never,
         });
         let name = LimitName::parse("lock:x").unwrap();
         widen(&Client::new(engine.clone(), Namespace::main()), &name, 3).await.unwrap();
-        let set = engine.asked().iter().any(|request| {
+        let set = engine.calls().iter().any(|(_, request)| {
             matches!(request, Request::PatchLimit(patch) if patch.concurrency == Patch::Set(3))
         });
         assert_eq!(set, patched);

@@ -1,16 +1,16 @@
 //! Lines as jobs, and batches that are refused in part.
 
 use super::*;
-use crate::fake::{Fake, Said};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Reply, Request};
+use tenure_testkit::fake::{Fake, Says};
 
 /// Stores all but those of the queue `bad`, as an engine does: all of a push, or none.
 fn picky() -> std::sync::Arc<Fake> {
-    Fake::new(|request| {
+    Fake::new(|request, _| {
         let Request::Push(push) = request else { panic!("only pushes") };
         let bad = push.jobs.iter().position(|job| job.queue.as_str() == "bad");
-        Said::Answer(match bad {
+        Says::Now(match bad {
             Some(index) => {
                 Err(Refusal::new(Code::UnknownPool, "no such pool", "").item(index).into())
             }
@@ -41,7 +41,7 @@ async fn stored(bad: impl Fn(usize) -> bool, count: usize) -> (Vec<usize>, Vec<u
     assert_eq!(told.len(), count, "every line is answered once");
     let (good, refused): (Vec<_>, Vec<_>) = told.into_iter().partition(|(_, a)| a.is_ok());
     let numbers = |some: Vec<Numbered<_>>| some.into_iter().map(|(number, _)| number).collect();
-    (numbers(good), numbers(refused), engine.asked().len())
+    (numbers(good), numbers(refused), engine.calls().len())
 }
 
 #[tokio::test]

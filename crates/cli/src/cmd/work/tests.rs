@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::args::leases::BondArgs;
-use crate::fake::{self, Fake, Said};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::pin::Pin;
@@ -12,27 +11,18 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Reply, Request};
 use tenure_core::secret::Json;
-use tenure_core::settings::{QueueCounts, QueueSettings, QueueView};
 use tenure_core::time::Span;
+use tenure_testkit::fake::{self, Fake, Says};
 
 /// Grants these, one lease call each; then nothing, and the queues are empty.
 fn grants(leases: Vec<LeaseView>) -> Arc<Fake> {
     let mut leases = VecDeque::from(leases);
-    Fake::new(move |request| match request {
+    Fake::new(move |request, _| match request {
         Request::Lease(_) => {
             let leases = leases.pop_front().into_iter().collect();
-            Said::Answer(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
+            Says::Now(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
         }
-        Request::GetQueue(get) => Said::Answer(Ok(Reply::GetQueue(QueueView {
-            name: get.queue.clone(),
-            paused: false,
-            paused_until: None,
-            settings: QueueSettings::default(),
-            counts: QueueCounts::default(),
-            oldest_ready_at: None,
-            workers: 1,
-        }))),
-        _ => Said::Well,
+        other => fake::well(other),
     })
 }
 
@@ -174,12 +164,12 @@ async fn when_the_drain_timeout_is_over_what_runs_is_given_back() {
 /// Answers the heartbeats of one job with this.
 fn beating(answer: fn(&str) -> Extended) -> Arc<Fake> {
     let inner = grants(vec![fake::job_lease("a", "1")]);
-    Fake::new(move |request| match request {
-        Request::Extend(extend) => Said::Answer(Ok(Reply::Extend(answer(&extend.leases[0].lease)))),
-        Request::Settle(_) => Said::Well,
+    Fake::new(move |request, _| match request {
+        Request::Extend(extend) => Says::Now(Ok(Reply::Extend(answer(&extend.leases[0].lease)))),
+        Request::Settle(settle) => Says::Now(Ok(fake::settled(settle))),
         other => {
             let call = tenure_engine::Engine::call(&*inner, &Namespace::main(), other.clone());
-            Said::Answer(futures_now(call))
+            Says::Now(futures_now(call))
         }
     })
 }
@@ -228,13 +218,13 @@ async fn a_cancelled_job_is_stopped_and_how_it_ended_counts() {
 async fn a_refused_outcome_is_a_failure_that_says_so() {
     let inner = grants(vec![fake::job_lease("a", "1")]);
     let mut first = true;
-    let engine = Fake::new(move |request| match request {
+    let engine = Fake::new(move |request, _| match request {
         Request::Settle(_) if std::mem::take(&mut first) => {
             let no = Refusal::new(Code::UnknownPool, "no pool 'x'", "make it");
-            Said::Answer(Err(no.into()))
+            Says::Now(Err(no.into()))
         }
-        Request::Settle(_) => Said::Well,
-        other => Said::Answer(futures_now(tenure_engine::Engine::call(
+        Request::Settle(settle) => Says::Now(Ok(fake::settled(settle))),
+        other => Says::Now(futures_now(tenure_engine::Engine::call(
             &*inner,
             &Namespace::main(),
             other.clone(),
@@ -248,9 +238,9 @@ async fn a_refused_outcome_is_a_failure_that_says_so() {
 
 #[tokio::test]
 async fn a_store_that_never_answered_is_69() {
-    let engine = Fake::new(|_| {
+    let engine = Fake::new(|_, _| {
         let fault = tenure_engine::Fault::Unavailable("127.0.0.1:7171: refused".into());
-        Said::Answer(Err(fault.into()))
+        Says::Now(Err(fault.into()))
     });
     assert_eq!(shell(&engine, "true").run(never).await.unwrap_err().code, 69);
 }

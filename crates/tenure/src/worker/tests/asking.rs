@@ -10,7 +10,7 @@ use tenure_engine::Fault;
 use tokio::time::sleep;
 
 use super::*;
-use crate::fake::{Fake, Says, counts, granted, is_lease, unavailable, unknown, well};
+use tenure_testkit::fake::{Fake, Says, counts, granted, is_lease, unavailable, unknown, well};
 
 #[tokio::test(start_paused = true)]
 async fn queues_take_turns_unless_it_is_strict() {

@@ -8,7 +8,7 @@ use tenure_core::requests::{Reply, Request};
 use tokio::time::sleep;
 
 use super::*;
-use crate::fake::{Fake, Says, granted, is_lease, unavailable, well};
+use tenure_testkit::fake::{Fake, Says, granted, is_lease, unavailable, well};
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_finishes_what_it_can_and_gives_the_rest_back() {
@@ -86,7 +86,7 @@ async fn a_cancelled_job_is_given_back() {
         Request::Lease(_) if before == 0 => granted([1]),
         Request::Extend(extend) => {
             let Reply::Extend(extended) =
-                crate::fake::extended(extend, tenure_core::time::Moment::MAX)
+                tenure_testkit::fake::extended(extend, tenure_core::time::Moment::MAX)
             else {
                 unreachable!()
             };

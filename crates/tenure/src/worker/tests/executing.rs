@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use tenure_core::requests::Request;
 
 use super::*;
-use crate::fake::{Fake, Says, granted, is_lease, well};
+use tenure_testkit::fake::{Fake, Says, granted, is_lease, well};
 
 /// Executes jobs as a test says.
 struct Scripted<F>(F);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_core::requests::Request;
 
 use super::*;
-use crate::fake::{Fake, Says, granted, well};
+use tenure_testkit::fake::{Fake, Says, granted, well};
 
 mod asking;
 mod ending;

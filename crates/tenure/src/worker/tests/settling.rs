@@ -9,8 +9,8 @@ use tenure_core::requests::{Reply, Request, Settled};
 use tokio::time::sleep;
 
 use super::*;
-use crate::fake::{Fake, Says, granted, is_settle, settled, unavailable, unknown, well};
 use crate::keeper::lock;
+use tenure_testkit::fake::{Fake, Says, granted, is_settle, settled, unavailable, unknown, well};
 
 #[tokio::test(start_paused = true)]
 async fn what_ends_together_is_settled_in_one_call() {
