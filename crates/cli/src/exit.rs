@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn every_refusal_has_the_exit_code_of_its_status() {
         for code in Code::ALL {
-            let failure = Failure::from(CallError::Refused(Refusal::new(*code, "no", "try")));
+            let failure = Failure::from(CallError::Refused(Refusal::heard(*code, "no", "try")));
             let want = match code.status() {
                 404 | 409 | 413 | 422 | 429 => 1,
                 401 | 403 => 77,
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn every_fault_has_an_exit_code() {
-        let denied = Refusal::new(Code::Unauthorized, "no", "");
+        let denied = Refusal::heard(Code::Unauthorized, "no", "");
         for (fault, code) in [
             (Fault::Unavailable("x".into()), 69),
             (Fault::Unknown("x".into()), 69),

@@ -49,7 +49,7 @@ pub fn checked_json(what: &str, bytes: &[u8]) -> Result<Json, Failure> {
         Failure::usage(format!("{what} is not JSON: {why}"))
             .hint("a string needs its quotes: '\"text\"'")
     };
-    Document::parse(bytes).map_err(|error| wrong(Refusal::from(error).detail))?;
+    Document::parse(bytes).map_err(|error| wrong(error.to_string()))?;
     let text = std::str::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
     Json::parse(text).ok_or_else(|| wrong("it cannot be read".to_owned()))
 }

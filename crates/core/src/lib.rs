@@ -17,5 +17,6 @@ pub mod redact;
 pub mod refusal;
 pub mod requests;
 pub mod secret;
+pub mod sentences;
 pub mod settings;
 pub mod time;

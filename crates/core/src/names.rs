@@ -6,75 +6,62 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{ID_BYTES_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
+use crate::sentences::{NameRefusal, cut};
 
-fn too_long(what: &str, len: usize, max: usize) -> Refusal {
-    Refusal::new(
-        Code::OutOfBounds,
-        format!("a {what} of {len} bytes is longer than {max}"),
-        format!("use a {what} of at most {max} bytes"),
-    )
+fn too_long(what: &'static str, bytes: usize, most: usize) -> Refusal {
+    NameRefusal::TooLong { what: what.into(), bytes, most }.into()
 }
 
-fn invalid(what: &str, text: &str, why: &str, hint: &str) -> Refusal {
-    let shown: String = text.chars().take(80).collect();
-    Refusal::new(Code::InvalidField, format!("{what} {shown:?} {why}"), hint)
-}
-
-const NAME_HINT: &str = "use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and \
-                         ',', and without a space at either end";
-const KEY_HINT: &str = "use 1 to 256 bytes of UTF-8 without control characters";
-
-fn check_name(what: &str, text: &str) -> Result<(), Refusal> {
+fn check_name(what: &'static str, text: &str) -> Result<(), Refusal> {
     let bad = |c: char| c.is_control() || matches!(c, '/' | '?' | '#' | ',');
     if text.is_empty() {
-        return Err(invalid(what, text, "is empty", NAME_HINT));
+        return Err(NameRefusal::Empty { what: what.into() }.into());
     }
     if text.len() > NAME_BYTES_MAX {
         return Err(too_long(what, text.len(), NAME_BYTES_MAX));
     }
     if text.starts_with(' ') || text.ends_with(' ') {
-        return Err(invalid(what, text, "begins or ends with a space", NAME_HINT));
+        return Err(NameRefusal::SpaceAtEnd { what: what.into(), shown: cut(text) }.into());
     }
     match text.chars().find(|c| bad(*c)) {
-        Some(c) => Err(invalid(what, text, &format!("contains {c:?}"), NAME_HINT)),
+        Some(character) => {
+            Err(NameRefusal::Contains { what: what.into(), shown: cut(text), character }.into())
+        }
         None => Ok(()),
     }
 }
 
-fn check_key(what: &str, text: &str) -> Result<(), Refusal> {
+fn check_key(what: &'static str, text: &str) -> Result<(), Refusal> {
     if text.is_empty() {
-        return Err(invalid(what, text, "is empty", KEY_HINT));
+        return Err(NameRefusal::KeyEmpty { what: what.into() }.into());
     }
     if text.len() > KEY_BYTES_MAX {
         return Err(too_long(what, text.len(), KEY_BYTES_MAX));
     }
     match text.chars().find(|c| c.is_control()) {
-        Some(c) => Err(invalid(what, text, &format!("contains {c:?}"), KEY_HINT)),
+        Some(character) => {
+            Err(NameRefusal::KeyContains { what: what.into(), shown: cut(text), character }.into())
+        }
         None => Ok(()),
     }
 }
 
-fn check_id(what: &str, text: &str) -> Result<(), Refusal> {
+fn check_id(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_key(what, text)?;
     const _: () = assert!(ID_BYTES_MAX == KEY_BYTES_MAX, "ids and keys share one check");
     Ok(())
 }
 
-fn check_job_id(what: &str, text: &str) -> Result<(), Refusal> {
+fn check_job_id(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_id(what, text)?;
     if text.starts_with("key:") {
-        return Err(invalid(
-            what,
-            text,
-            "begins with \"key:\"",
-            "\"key:KEY\" stands for the job that holds a unique key; choose another id",
-        ));
+        return Err(NameRefusal::JobIdIsReference { shown: cut(text) }.into());
     }
     Ok(())
 }
 
-fn check_namespace(what: &str, text: &str) -> Result<(), Refusal> {
+fn check_namespace(_: &'static str, text: &str) -> Result<(), Refusal> {
     let ok = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
     let bytes = text.as_bytes();
     let good = (1..=63).contains(&bytes.len())
@@ -83,25 +70,23 @@ fn check_namespace(what: &str, text: &str) -> Result<(), Refusal> {
     if good {
         return Ok(());
     }
-    Err(invalid(what, text, "is not a namespace", "use [a-z0-9][a-z0-9-]{0,62}"))
+    Err(NameRefusal::NotNamespace { shown: cut(text) }.into())
 }
 
-fn check_limit(what: &str, text: &str) -> Result<(), Refusal> {
+fn check_limit(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_name(what, text)?;
     let (family, key) = match text.split_once(':') {
         Some((family, key)) => (family, Some(key)),
         None => (text, None),
     };
-    let hint = "a limit is \"family\" or \"family:key\"; the family is [a-z0-9._-]+, and \
-                \"family:*\" is the template of its family";
     let family_ok = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
     if family.is_empty() || !family.chars().all(family_ok) {
-        return Err(invalid(what, text, "has no family of [a-z0-9._-]+", hint));
+        return Err(NameRefusal::LimitFamily { shown: cut(text) }.into());
     }
     match key {
-        Some("") => Err(invalid(what, text, "has an empty key", hint)),
+        Some("") => Err(NameRefusal::LimitKeyEmpty { shown: cut(text) }.into()),
         Some(key) if key != "*" && key.contains('*') => {
-            Err(invalid(what, text, "has a '*' beside other characters", hint))
+            Err(NameRefusal::LimitStar { shown: cut(text) }.into())
         }
         _ => Ok(()),
     }
@@ -245,6 +230,7 @@ impl fmt::Display for JobRef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refusal::Code;
 
     #[test]
     fn a_name_is_checked_once_at_the_edge() {

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{Need, Retry};
 use crate::names::{Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag};
+use crate::refusal::Refusal;
 use crate::secret::Json;
+use crate::sentences::LimitRefusal;
 use crate::time::{Moment, Span};
 
 /// Defaults of a queue for its jobs, and its shares.
@@ -54,6 +56,22 @@ pub struct LimitSettings {
 }
 
 impl LimitSettings {
+    /// Refuses settings that bound nothing, and a rest without a concurrency, which has no permits that could rest.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let LimitSettings { concurrency, rate, gap, quarantine } = self;
+        let rests = *quarantine > Span::ZERO;
+        if concurrency.is_none() && rate.is_none() && gap.is_none() && !rests {
+            return Err(Refusal::from(LimitRefusal::WithoutBound).at(""));
+        }
+        if gap.is_some() && concurrency.is_none() {
+            return Err(Refusal::from(LimitRefusal::GapAlone).at("/concurrency"));
+        }
+        if rests && concurrency.is_none() {
+            return Err(Refusal::from(LimitRefusal::QuarantineAlone).at("/concurrency"));
+        }
+        Ok(())
+    }
+
     /// How long a permit may rest at most; zero without a concurrency.
     pub fn longest_rest(&self) -> Span {
         match self.concurrency {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::{Explained, SettledLease};
 use tenure_core::names::{JobRef, Namespace, PoolName};
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{BulkChange, Push, Pushed, PushedId, Reply, Request, Settle, Settled};
+use tenure_core::sentences::JobRefusal;
 use tenure_core::settings::ResourceView;
 use tenure_engine::{CallError, Fault, ids};
 use tenure_machine::{Command, Done, Seq};
@@ -250,11 +251,7 @@ async fn job(
     };
     let view = show::job(shared, ns, seq, state).await?;
     view.map(Box::new).ok_or_else(|| {
-        let (detail, hint) = (
-            format!("job {:?} was forgotten while it was read", job.to_string()),
-            "its \"retain\" was over, or it was deleted; list the jobs to see those that are there",
-        );
-        Refusal::new(Code::JobNotFound, detail, hint).into()
+        Refusal::from(JobRefusal::ForgottenMeanwhile { job: job.to_string() }).into()
     })
 }
 

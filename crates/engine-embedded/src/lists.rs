@@ -7,8 +7,9 @@ use rusqlite::{Connection, params};
 use tenure_core::bounds::{LIST_SCAN_MAX, PAGE_BYTES_FULL};
 use tenure_core::job::{JobState, JobView, shown_bytes};
 use tenure_core::names::Namespace;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{BulkChange, DoneMany, JobFilter, ListJobs, Listed};
+use tenure_core::sentences::ValueRefusal;
 use tenure_engine::{CallError, Fault};
 use tenure_machine::{Command, Done, Seq, StoredJob};
 
@@ -137,11 +138,7 @@ fn look<T>(
 fn cursor_of(list: &ListJobs) -> Result<Seq, CallError> {
     let Some(cursor) = &list.page.cursor else { return Ok(Seq::MAX) };
     cursor.parse().map_err(|_| {
-        let no = Refusal::new(
-            Code::InvalidField,
-            format!("the cursor {cursor:?} is not one of this list"),
-            "give the \"next\" of the page before, unchanged",
-        );
+        let no = Refusal::from(ValueRefusal::CursorOfAnother { cursor: cursor.clone() });
         no.at("/query/cursor").into()
     })
 }

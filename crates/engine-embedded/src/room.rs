@@ -7,9 +7,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::Request;
 use tenure_core::secret::Json;
+use tenure_core::sentences::StoreRefusal;
 use tenure_engine::CallError;
 
 /// Bytes of the reserve, and of the margin before it, on a disk and within a `max_bytes` that are large
@@ -21,8 +22,6 @@ const RESERVE_PART: u64 = 8;
 const JOB_BYTES: u64 = 1 << 10;
 /// A page is written to the log, and from there to the store.
 const WRITTEN_TIMES: u64 = 2;
-/// After so long a caller may ask again, in seconds.
-const RETRY_S: u64 = 5;
 
 /// What was measured at one moment, all in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -161,18 +160,10 @@ impl Room {
 /// The refusal of a call for which there is no room, or whose write failed for want of it: nothing of
 /// it is stored.
 pub(crate) fn full(max_bytes: Option<u64>) -> Refusal {
-    let detail = match max_bytes {
-        None => "the disk of the store is full, and nothing of this call was stored".to_owned(),
-        Some(max) => format!(
-            "the disk of the store is full, or its folder has reached {max} bytes (\"--max-bytes\"); \
-             nothing of this call was stored"
-        ),
-    };
-    let hint = "cancel or delete jobs, let finished ones go sooner (\"retain\"), or free space on the \
-                disk; then repeat the same call. What settles, cancels or deletes still works";
-    let mut no = Refusal::new(Code::StoreFull, detail, hint);
-    no.retry_after_s = Some(RETRY_S);
-    no
+    match max_bytes {
+        None => StoreRefusal::DiskFull.into(),
+        Some(most_bytes) => StoreRefusal::FolderFull { most_bytes }.into(),
+    }
 }
 
 /// How much a request may make the store grow, in bytes that are written. Zero for what ends or frees
@@ -196,6 +187,7 @@ fn growth(request: &Request) -> u64 {
 mod tests {
     use tenure_core::job::NewJob;
     use tenure_core::names::QueueName;
+    use tenure_core::refusal::Code;
     use tenure_core::requests::{GetStats, Push, PushAnswer};
 
     use super::*;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::sentences::StoreRefusal;
 use tenure_engine::{CallError, Fault};
 use tokio::time::Instant;
 
@@ -26,8 +26,6 @@ const AGAIN_FOR: Duration = Duration::from_secs(1);
 /// Pauses between such tries: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(160);
-/// After so long a caller may ask again where the store is full.
-const FULL_RETRY_S: u64 = 5;
 /// What the address of a cluster begins with.
 const CLUSTER_SCHEME: &str = "redis-cluster://";
 
@@ -340,16 +338,7 @@ pub(crate) fn told(operation: &str, why: LinkError) -> CallError {
     };
     let unavailable = |sentence: &str| Fault::Unavailable(sentence.to_owned()).into();
     match code.as_str() {
-        "OOM" => {
-            let mut no = Refusal::new(
-                Code::StoreFull,
-                "redis has reached its \"maxmemory\" and takes nothing new",
-                "let jobs end or shorten \"retain\", or raise \"maxmemory\"; what settles, extends \
-                 or cancels still works",
-            );
-            no.retry_after_s = Some(FULL_RETRY_S);
-            CallError::Refused(no)
-        }
+        "OOM" => CallError::Refused(StoreRefusal::RedisFull.into()),
         "LOADING" => unavailable("redis is still loading its data: ask again in a moment"),
         "CLUSTERDOWN" => unavailable(
             "the cluster has no primary for this namespace: wait for its failover, or look at its \
@@ -384,26 +373,21 @@ pub(crate) fn told(operation: &str, why: LinkError) -> CallError {
              release, or use another prefix"
         ))
         .into(),
-        "NOPERM" | "NOAUTH" | "WRONGPASS" => Fault::Denied(Refusal::new(
-            Code::Unauthorized,
-            format!("redis does not permit this: {message}"),
-            "give the address the user and the password of one who may call the functions and \
-             listen to the channels of Tenure",
-        ))
-        .into(),
+        "NOPERM" | "NOAUTH" | "WRONGPASS" => {
+            Fault::Denied(StoreRefusal::RedisDenies { message }.into()).into()
+        }
         // A command inside of a function that the user may not call.
-        _ if message.contains("can't run this command") => Fault::Denied(Refusal::new(
-            Code::Unauthorized,
-            format!("redis does not permit this: {message}"),
-            "permit the user every command that `tenure redis print-library` calls",
-        ))
-        .into(),
+        _ if message.contains("can't run this command") => {
+            Fault::Denied(StoreRefusal::RedisDeniesCommand { message }.into()).into()
+        }
         _ => Fault::Broken(format!("redis refused {operation}: {code} {message}")).into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::refusal::Code;
+
     use super::*;
 
     #[test]

@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_place_in_the_call_that_was_made() {
-        let no = Refusal { index: Some(1), ..Refusal::new(Code::UnknownLimit, "d", "h") };
+        let no = Refusal::heard(Code::UnknownLimit, "d", "h").item(1);
         let no = in_place(no.at("/settle/1/limits/0/limit"), &[2, 7]);
         assert_eq!((no.index, no.pointer.as_deref()), (Some(7), Some("/settle/7/limits/0/limit")));
-        let other = in_place(Refusal::new(Code::StoreFull, "d", "h").at("/x"), &[2]);
+        let other = in_place(Refusal::heard(Code::StoreFull, "d", "h").at("/x"), &[2]);
         assert_eq!((other.index, other.pointer.as_deref()), (None, Some("/x")));
     }
 }

@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 use tenure_core::bounds::{ITEMS_MAX, LIST_MAX, LIST_SCAN_MAX, PAGE_BYTES_FULL};
 use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::LeaseSummary;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
     Audit, BulkChange, DoneMany, JobFilter, ListJobs, ListLeases, Listed, Page, Stats,
 };
+use tenure_core::sentences::ValueRefusal;
 use tenure_engine::CallError;
 
 use crate::call::{Caller, malformed};
@@ -85,11 +86,7 @@ pub(crate) async fn leases(
 fn cursor_of(page: &Page) -> Result<Option<u64>, CallError> {
     let Some(cursor) = &page.cursor else { return Ok(None) };
     cursor.parse().map(Some).map_err(|_| {
-        let no = Refusal::new(
-            Code::InvalidField,
-            format!("the cursor {cursor:?} is not one of this list"),
-            "give the \"next\" of the page before, unchanged",
-        );
+        let no = Refusal::from(ValueRefusal::CursorOfAnother { cursor: cursor.clone() });
         no.at("/query/cursor").into()
     })
 }

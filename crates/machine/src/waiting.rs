@@ -13,7 +13,8 @@ use super::state::{
 use tenure_core::bounds::{LINE_MAX, PLACE_US, STEPS_MAX, WORKER_US};
 use tenure_core::lease::{Leased, Worker};
 use tenure_core::names::{RequestId, WorkerId};
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::LeaseRefusal;
 use tenure_core::time::{Moment, Span};
 
 /// Lanes tried for one call before the call is continued as a new step.
@@ -206,15 +207,7 @@ impl Space {
         };
         let (Place::Parked(door) | Place::Misfit(door)) = place else { return None };
         let waiting = self.doors[door].lines.get(&CALLERS).map_or(0, |line| line.waiting);
-        (waiting > LINE_MAX as u64).then(|| {
-            let mut no = Refusal::new(
-                Code::LineFull,
-                format!("{LINE_MAX} callers wait for this need already"),
-                "ask again later, or raise the limit",
-            );
-            no.retry_after_s = Some(1);
-            no
-        })
+        (waiting > LINE_MAX as u64).then(|| LeaseRefusal::LineFull { most: LINE_MAX }.into())
     }
 
     /// Grants callers that may go, lane by lane.

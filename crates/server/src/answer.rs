@@ -4,8 +4,8 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tenure_core::bounds::{PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
-use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Listed, PushAnswer, Pushed, Put, Reply, Request};
+use tenure_core::sentences::ServerRefusal;
 
 use crate::out::Out;
 use crate::problem;
@@ -79,11 +79,7 @@ fn written(text: serde_json::Result<Vec<u8>>) -> Response<Out> {
         }
         Err(why) => {
             tracing::error!(%why, "an answer cannot be written as JSON");
-            problem::response(&Refusal::new(
-                Code::Internal,
-                "the server has a bug, and could not write its answer",
-                "send the same call again, with the same ids; report it if it stays so",
-            ))
+            problem::response(&ServerRefusal::AnswerNotWritten.into())
         }
     }
 }

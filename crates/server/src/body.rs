@@ -12,7 +12,8 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_TYPE, EXPECT, HeaderMap};
 use tenure_core::bounds::BODILESS_BYTES_MAX;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::ServerRefusal;
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::Held;
@@ -70,29 +71,23 @@ pub(crate) enum BodyError {
 }
 
 fn too_large(length: u64, most: usize) -> BodyError {
-    let refuse = |detail, hint| BodyError::Refused(Refusal::new(Code::TooLarge, detail, hint));
-    if most == BODILESS_BYTES_MAX {
-        let detail = format!("the body has {length} bytes or more, and this call takes none");
-        return refuse(detail, "send the call without a body");
-    }
-    let detail = format!("the body has {length} bytes or more, and {most} is the most");
-    refuse(detail, "send fewer items in one call; NDJSON may have any length, where it is taken")
+    let no = match most {
+        BODILESS_BYTES_MAX => ServerRefusal::BodyNotTaken { bytes: length },
+        most => ServerRefusal::BodyTooLarge { bytes: length, most },
+    };
+    BodyError::Refused(no.into())
 }
 
 fn too_slow() -> BodyError {
-    let detail = "the body of the request did not come in time";
-    let hint = "send the same call again, with the same ids, faster or in smaller parts";
-    BodyError::Refused(Refusal::new(Code::RequestTimeout, detail, hint))
+    BodyError::Refused(ServerRefusal::BodyTooSlow.into())
 }
 
 /// The refusal of a body that is not of a taken type.
 pub(crate) fn unsupported(takes_lines: bool) -> Refusal {
-    let or = if takes_lines { " or \"application/x-ndjson\"" } else { "" };
-    Refusal::new(
-        Code::UnsupportedMediaType,
-        "the content type of the body is not one that this call takes",
-        format!("send the header \"Content-Type: application/json\"{or}"),
-    )
+    match takes_lines {
+        true => ServerRefusal::MediaTypeOrLines.into(),
+        false => ServerRefusal::MediaType.into(),
+    }
 }
 
 impl Reading {

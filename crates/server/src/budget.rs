@@ -2,7 +2,7 @@
 //!
 //! Without it, ten callers who ask for long lists and read none of them end the server. What is in
 //! flight is counted from the moment at which it is admitted until the system has taken its last
-//! byte, or its connection is gone. Beyond the budget a call is refused with [`Code::Overloaded`]
+//! byte, or its connection is gone. Beyond the budget a call is refused with `overloaded`
 //! before it does anything.
 //!
 //! The last quarter is kept for calls that keep or give back what is held: holders must not lose
@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::ServerRefusal;
 
 /// See the module.
 #[derive(Debug)]
@@ -137,18 +138,13 @@ impl AsRef<[u8]> for Owned {
 
 /// The refusal of what does not fit now.
 pub(crate) fn overloaded() -> Refusal {
-    let mut no = Refusal::new(
-        Code::Overloaded,
-        "the server has as many bytes of bodies and unread answers in flight as it may",
-        "nothing happened; send the same call again after Retry-After, in smaller parts, and read \
-         each answer at once; the server's option --max-in-flight-bytes raises the bound",
-    );
-    no.retry_after_s = Some(1);
-    no
+    ServerRefusal::Overloaded.into()
 }
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::refusal::Code;
+
     use super::*;
 
     #[test]

@@ -8,7 +8,8 @@ use hyper::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::ServerRefusal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -102,26 +103,14 @@ pub(crate) async fn drive(
 }
 
 fn slow_head() -> Refusal {
-    Refusal::new(
-        Code::RequestTimeout,
-        "the head of the request did not come in time",
-        "send the request again, faster",
-    )
+    ServerRefusal::HeadTooSlow.into()
 }
 
 /// What the parser would have answered with a status alone.
 fn not_http(status: u16) -> Refusal {
     match status {
-        413 | 414 | 431 => Refusal::new(
-            Code::TooLarge,
-            "the head of the request is too long",
-            "send fewer and shorter headers, and a shorter query",
-        ),
-        _ => Refusal::new(
-            Code::BadJson,
-            "the request is not HTTP as it is written down in RFC 9112",
-            "send one length, or chunks that are whole, and headers of one line each",
-        ),
+        413 | 414 | 431 => ServerRefusal::HeadTooLong.into(),
+        _ => ServerRefusal::NotHttp.into(),
     }
 }
 

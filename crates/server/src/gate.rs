@@ -9,8 +9,9 @@ use std::net::SocketAddr;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use subtle::ConstantTimeEq;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::secret::Secret;
+use tenure_core::sentences::{NameRefusal, ServerRefusal};
 
 /// Names by which only this machine reaches itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -28,11 +29,7 @@ pub(crate) fn origin(
         let mut hosts = headers.get_all(HOST).iter();
         let header = one(&mut hosts).and_then(|host| host.to_str().ok());
         if !header.is_some_and(is_loopback) || !target.is_none_or(is_loopback) {
-            return Err(forbidden(
-                "the \"Host\" of the request is not a name of this machine's loopback",
-                "call it as localhost, 127.0.0.1 or [::1]; to serve others, start the server with \
-                 TENURE_TOKEN",
-            ));
+            return Err(ServerRefusal::NotLoopback.into());
         }
     }
     let mut origins = headers.get_all(ORIGIN).iter();
@@ -42,14 +39,7 @@ pub(crate) fn origin(
     if own {
         return Ok(());
     }
-    Err(forbidden(
-        "the request comes from a web page of another origin",
-        "call the server from a program, or from its own pages",
-    ))
-}
-
-fn forbidden(detail: &str, hint: &str) -> Refusal {
-    Refusal::new(Code::ForbiddenOrigin, detail, hint)
+    Err(ServerRefusal::OtherOrigin.into())
 }
 
 /// The only one.
@@ -94,12 +84,11 @@ pub(crate) fn token(headers: &HeaderMap, token: Option<&Secret>) -> Result<(), R
     if equal {
         return Ok(());
     }
-    let detail = match shown {
-        Some(_) => "the token is not the server's",
-        None => "the request shows no token",
+    let no = match shown {
+        Some(_) => ServerRefusal::TokenWrong,
+        None => ServerRefusal::TokenMissing,
     };
-    let hint = "send the header \"Authorization: Bearer TOKEN\" with the server's TENURE_TOKEN";
-    Err(Refusal::new(Code::Unauthorized, detail, hint))
+    Err(no.into())
 }
 
 fn bearer(header: &[u8]) -> Option<&[u8]> {
@@ -115,14 +104,11 @@ pub(crate) const NAMESPACE: HeaderName = HeaderName::from_static("tenure-namespa
 pub(crate) fn namespace(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let mut values = headers.get_all(NAMESPACE).iter();
     let Some(value) = values.next() else { return Ok(None) };
-    let refuse = |detail| {
-        let hint = "send one namespace of [a-z0-9][a-z0-9-]{0,62}, or leave the header out";
-        Refusal::new(Code::InvalidField, detail, hint).at("/header/Tenure-Namespace")
-    };
+    let refuse = |no: NameRefusal| Refusal::from(no).at("/header/Tenure-Namespace");
     if values.next().is_some() {
-        return Err(refuse("the namespace header stands twice"));
+        return Err(refuse(NameRefusal::NamespaceTwice));
     }
-    value.to_str().map(Some).map_err(|_| refuse("the namespace is not plain ASCII"))
+    value.to_str().map(Some).map_err(|_| refuse(NameRefusal::NamespaceNotAscii))
 }
 
 #[cfg(test)]

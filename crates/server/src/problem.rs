@@ -3,6 +3,7 @@
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use tenure_core::refusal::{Code, Problem, Refusal};
+use tenure_core::sentences::{ServerRefusal, StoreRefusal};
 use tenure_engine::{CallError, Fault};
 
 use crate::out::Out;
@@ -46,11 +47,9 @@ pub(crate) fn response(no: &Refusal) -> Response<Out> {
 
 /// The refusal of a method, with those that are there.
 pub(crate) fn method_not_allowed(method: &str, allowed: &str) -> Response<Out> {
-    let mut response = response(&Refusal::new(
-        Code::MethodNotAllowed,
-        format!("the method {method:?} does nothing here"),
-        format!("use {allowed}"),
-    ));
+    let (method, takes) = (method.to_owned(), allowed.to_owned());
+    let no = ServerRefusal::MethodNotAllowed { method, allowed: takes };
+    let mut response = response(&no.into());
     if let Ok(allowed) = HeaderValue::from_str(allowed) {
         response.headers_mut().insert(ALLOW, allowed);
     }
@@ -61,23 +60,15 @@ pub(crate) fn method_not_allowed(method: &str, allowed: &str) -> Response<Out> {
 pub(crate) fn of_error(error: CallError) -> Refusal {
     match error {
         CallError::Refused(no) | CallError::Fault(Fault::Denied(no)) => no,
-        CallError::Fault(fault @ Fault::Unavailable(_)) => Refusal::new(
-            Code::StoreUnavailable,
-            fault.to_string(),
-            "nothing happened; send the same call again after Retry-After",
-        ),
-        CallError::Fault(fault @ Fault::Unknown(_)) => Refusal::new(
-            Code::OutcomeUnknown,
-            fault.to_string(),
-            "send the same call again, with the same ids: nothing is done twice",
-        ),
+        CallError::Fault(fault @ Fault::Unavailable(_)) => {
+            StoreRefusal::Unavailable { fault: fault.to_string() }.into()
+        }
+        CallError::Fault(fault @ Fault::Unknown(_)) => {
+            StoreRefusal::OutcomeUnknown { fault: fault.to_string() }.into()
+        }
         CallError::Fault(Fault::Broken(why)) => {
             tracing::error!(why, "an engine broke its contract");
-            Refusal::new(
-                Code::Internal,
-                "the server has a bug, and could not answer",
-                "send the same call again, with the same ids; report it if it stays so",
-            )
+            StoreRefusal::EngineBroke.into()
         }
     }
 }

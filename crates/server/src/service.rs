@@ -14,6 +14,7 @@ use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{PushAnswer, Reply, Request as Asking};
+use tenure_core::sentences::ServerRefusal;
 
 use crate::answer::{self, Expected};
 use crate::body::{self, BodyError, Media, Reading};
@@ -97,10 +98,7 @@ impl Service {
             Err(Stop::Method { method, allowed }) => {
                 (problem::method_not_allowed(&method, &allowed), false)
             }
-            Err(Stop::Gone) => {
-                let why = "the request ended before its body did";
-                (problem::response(&Refusal::new(Code::BadJson, why, "send it again")), true)
-            }
+            Err(Stop::Gone) => (problem::response(&ServerRefusal::BodyCutOff.into()), true),
         };
         if let Some(reading) = reading {
             reading.linger(self.deps.config.linger);
@@ -129,11 +127,8 @@ impl Service {
                 return Err(Stop::Method { method: head.method.to_string(), allowed });
             }
             Found::Nothing => {
-                return Err(Stop::Refused(Refusal::new(
-                    Code::RouteNotFound,
-                    format!("there is nothing at {:?}", cut(head.uri.path())),
-                    "see /openapi.json for what there is; a name in a path is percent-encoded",
-                )));
+                let path = cut(head.uri.path()).into_owned();
+                return Err(Stop::Refused(ServerRefusal::RouteNotFound { path }.into()));
             }
         };
         let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
@@ -293,7 +288,7 @@ impl Service {
 /// An engine counts from the job; a caller counts from the body.
 fn of_push(no: Refusal, one: bool) -> Refusal {
     match no.index {
-        Some(_) if one => Refusal { index: None, ..no },
+        Some(_) if one => no.without_item(),
         Some(index) => no.below(&format!("/{index}")),
         None => no,
     }

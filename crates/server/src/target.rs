@@ -3,17 +3,14 @@
 use std::borrow::Cow;
 
 use tenure_core::percent::decoded;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::ValueRefusal;
 
 /// A part of a path; `name` is what the route calls it.
 pub(crate) fn part<'t>(text: &'t str, name: &str) -> Result<Cow<'t, str>, Refusal> {
     decoded(text).map_err(|_| {
-        Refusal::new(
-            Code::InvalidField,
-            format!("{name:?} in the path is not percent-encoded UTF-8"),
-            "write every byte that is not a letter, a digit or one of -._~ as %XX, in UTF-8",
-        )
-        .at(format!("/path/{name}"))
+        let no = ValueRefusal::PathEncoding { name: name.to_owned() };
+        Refusal::from(no).at(format!("/path/{name}"))
     })
 }
 
@@ -24,10 +21,9 @@ pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 pub(crate) fn query(text: Option<&str>) -> Result<Pairs<'_>, Refusal> {
     let Some(text) = text else { return Ok(Vec::new()) };
     let refuse = |name: &str| {
-        let detail = format!("the query parameter {name:?} is not percent-encoded UTF-8");
-        let hint = "write every byte that is not a letter, a digit or one of -._~ as %XX, in UTF-8";
-        let name = name.replace('~', "~0").replace('/', "~1");
-        Refusal::new(Code::InvalidField, detail, hint).at(format!("/query/{name}"))
+        let place = name.replace('~', "~0").replace('/', "~1");
+        let no = ValueRefusal::ParameterEncoding { name: name.to_owned() };
+        Refusal::from(no).at(format!("/query/{place}"))
     };
     text.split('&')
         .filter(|pair| !pair.is_empty())

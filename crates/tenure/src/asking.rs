@@ -124,7 +124,7 @@ mod tests {
         CallError::Fault(Fault::Unknown("cut off".to_owned()))
     }
     fn refused(code: Code) -> CallError {
-        CallError::Refused(Refusal::new(code, "no", ""))
+        CallError::Refused(Refusal::heard(code, "no", ""))
     }
 
     /// An engine that has answered.

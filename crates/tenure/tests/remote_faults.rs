@@ -37,16 +37,10 @@ fn problem(status: u16, code: &str) -> Then {
 }
 
 fn whole(code: Code) -> Refusal {
-    Refusal {
-        code,
-        detail: "d".to_owned(),
-        hint: "h".to_owned(),
-        pointer: Some("/a/0".to_owned()),
-        index: Some(3),
-        line: Some(4),
-        job: Some("j1".to_owned()),
-        retry_after_s: Some(7),
-    }
+    let mut no = Refusal::heard(code, "d", "h").at("/a/0").item(3).on_line(4);
+    no.job = Some("j1".to_owned());
+    no.retry_after_s = Some(7);
+    no
 }
 
 #[tokio::test]

@@ -107,7 +107,7 @@ fn array(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
     let root = document.root();
     if root.kind() != Kind::Array {
         return Err(Failure::usage(format!(
-            "the set is {}, and an array is due",
+            "the set must be a JSON array, not {}",
             root.kind().noun()
         ))
         .hint("write the whole set as a JSON array, or say --format ndjson"));
@@ -180,10 +180,9 @@ fn resource(node: Node<'_>, id: &str) -> Result<NewResource, Refusal> {
 }
 
 /// A refusal of the id names the field that was said to be it.
-fn id_is(no: Refusal, id: &str) -> Refusal {
+fn id_is(mut no: Refusal, id: &str) -> Refusal {
     if id != "id" && no.pointer.as_deref() == Some("/id") {
-        let hint = format!("--id says that the field {id:?} is the id; {}", no.hint);
-        return Refusal { hint, ..no };
+        no.hint = format!("--id says that the field {id:?} is the id; {}", no.hint);
     }
     no
 }
@@ -321,7 +320,7 @@ mod tests {
             ("x.ndjson", "{\"id\":\"a\"\n", "line 1"),
             ("x.json", "[{\"id\":\"a\",\"data\":1,\"pass\":\"secret\"}]", "item 0"),
             ("x.json", "{}", "line 1"),
-            ("x.json", "\"secret\"", "an array is due"),
+            ("x.json", "\"secret\"", "must be a JSON array"),
             ("x", "id,pass\n", "does not say"),
         ] {
             let failure = read(text.as_bytes(), how(file, "id")).unwrap_err();

@@ -12,17 +12,16 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tenure::Client;
-use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX, PAYLOAD_BYTES_MAX};
+use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX};
 use tenure_core::count::{self, counted};
 use tenure_core::decode;
 use tenure_core::job::NewJob;
 use tenure_core::names::{JobId, QueueName};
-use tenure_core::refusal::{Code, Problem, Refusal};
+use tenure_core::refusal::{Problem, Refusal};
 use tenure_core::requests::{Push, PushAnswer, Pushed, PushedId};
 use tokio::sync::mpsc;
 
 use crate::exit::{Failure, NO};
-use crate::json_args;
 use crate::output::Output;
 
 /// What a line is.
@@ -179,18 +178,7 @@ fn job_of(each: &Lines, line: &[u8]) -> Result<NewJob, Refusal> {
         Lines::Jobs(Some(queue)) => decode::push_line_to(line, queue)?,
         Lines::Jobs(None) => decode::push_line(line)?,
         Lines::Payloads(template) => {
-            let payload = json_args::checked_json("the line", line).map_err(|failure| {
-                let detail = failure.sentence.unwrap_or_default();
-                Refusal::new(Code::BadJson, detail, failure.hint.unwrap_or_default())
-            })?;
-            if payload.text().len() > PAYLOAD_BYTES_MAX {
-                let bytes = payload.text().len();
-                return Err(Refusal::new(
-                    Code::OutOfBounds,
-                    format!("the payload has {bytes} bytes, and {PAYLOAD_BYTES_MAX} is the most"),
-                    "keep large content elsewhere, and send where it is",
-                ));
-            }
+            let payload = decode::payload_line(line)?;
             NewJob { payload, ..(**template).clone() }
         }
     };
@@ -317,7 +305,7 @@ impl Answers {
                     if !self.out.json {
                         continue;
                     }
-                    let no = Refusal { line: Some(line), index: None, ..no };
+                    let no = no.without_item().on_line(line);
                     super::job::json(&Problem::of(&no))
                 }
             };

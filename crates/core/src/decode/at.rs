@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::sentences::cut;
+
 /// A place, counted from the whole body. As text it is a pointer of RFC 6901.
 #[derive(Clone, Copy, Debug)]
 pub enum At<'p> {
@@ -38,11 +40,6 @@ impl fmt::Display for At<'_> {
 /// A name as a part of a pointer: `~` is `~0`, `/` is `~1`.
 pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
-}
-
-/// The beginning of a text that came from outside, short enough for a sentence.
-pub(super) fn cut(text: &str) -> String {
-    text.chars().take(80).collect()
 }
 
 #[cfg(test)]

@@ -5,14 +5,15 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use super::at::{At, cut};
+use super::at::At;
 use super::lines::line_too_long;
-use super::words::{self, MOMENT_HINT, SPAN_HINT, Spans, did_you_mean, listed};
+use super::words::{self, Spans, phrases};
 use crate::bounds::LINE_BYTES_MAX;
 use crate::json::{BadJson, Document, Kind, Node};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
 use crate::requests::Patch;
 use crate::secret::Json;
+use crate::sentences::{BodyRefusal, Phrase, cut};
 use crate::time::{Moment, Span};
 
 /// A value, and where it stands in the body.
@@ -25,12 +26,7 @@ pub(super) struct Value<'d, 'p> {
 /// Reads a body that must be there. White space alone is an empty body.
 pub(super) fn document(body: &[u8]) -> Result<Document<'_>, Refusal> {
     if is_empty(body) {
-        return Err(Refusal::new(
-            Code::InvalidField,
-            "the body is empty, and one is needed",
-            "send a JSON object; {} names nothing",
-        )
-        .at(""));
+        return Err(Refusal::from(BodyRefusal::Empty).at(""));
     }
     Ok(Document::parse(body)?)
 }
@@ -55,32 +51,24 @@ impl<'d, 'p> Value<'d, 'p> {
     }
 
     /// A refusal at this place.
-    pub fn refuse(
-        &self,
-        code: Code,
-        detail: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Refusal {
-        Refusal::new(code, detail, hint).at(self.at.to_string())
+    pub fn refuse(&self, case: BodyRefusal) -> Refusal {
+        Refusal::from(case).at(self.at.to_string())
     }
 
-    /// The refusal of a value that is not what is due; `due` with its article.
-    fn wrong_type(&self, due: &str, hint: impl Into<String>) -> Refusal {
-        let (label, noun) = (self.at.label(), self.node.kind().noun());
-        self.refuse(Code::InvalidField, format!("{label} is {noun}, and {due} is due"), hint)
+    /// The refusal of a value of a wrong type; `case` is given its label and the type that was found.
+    fn wrong_type(&self, case: impl FnOnce(String, Phrase) -> BodyRefusal) -> Refusal {
+        self.refuse(case(self.at.label(), self.node.kind().noun().into()))
     }
 
     /// Adds this place to what a text was refused for.
     fn here<T>(&self, result: Result<T, Refusal>) -> Result<T, Refusal> {
-        result.map_err(|no| {
-            let detail = format!("{}: {}", self.at.label(), no.detail);
-            Refusal { detail, ..no }.at(self.at.to_string())
-        })
+        result.map_err(|no| no.about(self.at.label()).at(self.at.to_string()))
     }
 
     /// A string.
     pub fn string(&self) -> Result<Cow<'d, str>, Refusal> {
-        self.node.string().ok_or_else(|| self.wrong_type("a string", "write it as a JSON string"))
+        let case = |label, noun| BodyRefusal::NotAString { label, noun };
+        self.node.string().ok_or_else(|| self.wrong_type(case))
     }
 
     /// A string of at most so many bytes.
@@ -96,65 +84,64 @@ impl<'d, 'p> Value<'d, 'p> {
     }
 
     /// One of some words.
-    pub fn one_of<T: Copy>(&self, what: &str, words: &[(&'static str, T)]) -> Result<T, Refusal> {
-        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let text = self
-            .node
-            .string()
-            .ok_or_else(|| self.wrong_type("a string", format!("use {}", listed(&all, "or"))))?;
+    pub fn one_of<T: Copy>(
+        &self,
+        what: &'static str,
+        words: &[(&'static str, T)],
+    ) -> Result<T, Refusal> {
+        let case = |label, noun| {
+            let words = phrases(words.iter().map(|(word, _)| *word));
+            BodyRefusal::NotAWord { label, noun, words }
+        };
+        let text = self.node.string().ok_or_else(|| self.wrong_type(case))?;
         self.here(words::one_of(&text, what, words))
     }
 
     /// A duration within bounds.
     pub fn span(&self, bounds: Spans) -> Result<Span, Refusal> {
-        let text = self.node.string().ok_or_else(|| self.wrong_type("a duration", SPAN_HINT))?;
+        let case = |label, noun| BodyRefusal::NotADuration { label, noun };
+        let text = self.node.string().ok_or_else(|| self.wrong_type(case))?;
         self.here(words::span(&text, bounds))
     }
 
     /// A moment.
     pub fn moment(&self) -> Result<Moment, Refusal> {
-        let text = self.node.string().ok_or_else(|| self.wrong_type("a moment", MOMENT_HINT))?;
+        let case = |label, noun| BodyRefusal::NotAMoment { label, noun };
+        let text = self.node.string().ok_or_else(|| self.wrong_type(case))?;
         self.here(words::moment(&text))
     }
 
     /// A whole number within bounds, which must be those of the type or narrower.
     pub fn integer<T: TryFrom<i64>>(&self, bounds: RangeInclusive<i64>) -> Result<T, Refusal> {
         if self.node.kind() != Kind::Number {
-            let hint = format!("use a whole number from {} to {}", bounds.start(), bounds.end());
-            return Err(self.wrong_type("a whole number", hint));
+            let (min, max) = (*bounds.start(), *bounds.end());
+            let case = |label, noun| BodyRefusal::NotAWholeNumber { label, noun, min, max };
+            return Err(self.wrong_type(case));
         }
         let number = self.here(words::integer(self.node.text(), bounds))?;
-        T::try_from(number).map_err(|_| {
-            self.refuse(
-                Code::OutOfBounds,
-                format!("{} is outside its bounds", self.at.label()),
-                "use a smaller number",
-            )
-        })
+        T::try_from(number)
+            .map_err(|_| self.refuse(BodyRefusal::NumberOutside { label: self.at.label() }))
     }
 
     /// A boolean.
     pub fn boolean(&self) -> Result<bool, Refusal> {
-        self.node.boolean().ok_or_else(|| self.wrong_type("a boolean", "use true or false"))
+        let case = |label, noun| BodyRefusal::NotABoolean { label, noun };
+        self.node.boolean().ok_or_else(|| self.wrong_type(case))
     }
 
     /// Any JSON, of at most so many bytes as it came.
     pub fn json(&self, max: usize) -> Result<Json, Refusal> {
         let length = self.node.span().len();
         if length > max {
-            return Err(self.refuse(
-                Code::OutOfBounds,
-                format!("{} has {length} bytes, and {max} is the most", self.at.label()),
-                "keep large content elsewhere, and send where it is",
-            ));
+            let label = self.at.label();
+            return Err(self.refuse(BodyRefusal::ContentTooLong {
+                label,
+                bytes: length,
+                most: max,
+            }));
         }
-        self.node.json().ok_or_else(|| {
-            self.refuse(
-                Code::BadJson,
-                format!("{} is not JSON", self.at.label()),
-                "send JSON as RFC 8259 writes it",
-            )
-        })
+        let case = || BodyRefusal::ValueNotJson { label: self.at.label() };
+        self.node.json().ok_or_else(|| self.refuse(case()))
     }
 
     /// The items of an array of `count` items, each read by `read`.
@@ -164,7 +151,7 @@ impl<'d, 'p> Value<'d, 'p> {
         read: impl FnMut(Value<'d, '_>) -> Result<T, Refusal>,
     ) -> Result<Vec<T>, Refusal> {
         if self.node.kind() != Kind::Array {
-            return Err(self.wrong_type("an array", "write it as a JSON array, also for one"));
+            return Err(self.wrong_type(|label, noun| BodyRefusal::NotAnArray { label, noun }));
         }
         self.items(count, read)
     }
@@ -191,13 +178,11 @@ impl<'d, 'p> Value<'d, 'p> {
         // Counted first: nothing is read of an array that is too long to be taken.
         let length = self.node.items().count();
         if !count.contains(&length) {
-            let (min, max) = (count.start(), count.end());
-            let hint = match min {
-                0 => format!("send at most {max}"),
-                _ => format!("send {min} to {max}"),
-            };
-            let detail = format!("{} has {length} items", self.at.label());
-            return Err(self.refuse(Code::OutOfBounds, detail, hint));
+            let (label, items) = (self.at.label(), length);
+            return Err(self.refuse(match (*count.start(), *count.end()) {
+                (0, most) => BodyRefusal::TooManyItems { label, items, most },
+                (min, max) => BodyRefusal::ItemsOutside { label, items, min, max },
+            }));
         }
         let mut taken = Vec::with_capacity(length);
         for (index, node) in self.node.items().enumerate() {
@@ -209,12 +194,11 @@ impl<'d, 'p> Value<'d, 'p> {
     /// The members of an object whose keys are not fields, each read by `read`; `null` is absent.
     pub fn each_member<T>(
         &self,
-        due: &str,
-        hint: &str,
+        not_object: fn(String, Phrase) -> BodyRefusal,
         mut read: impl FnMut(&str, Value<'d, '_>) -> Result<T, Refusal>,
     ) -> Result<Vec<T>, Refusal> {
         if self.node.kind() != Kind::Object {
-            return Err(self.wrong_type(due, hint));
+            return Err(self.wrong_type(not_object));
         }
         let mut taken = Vec::new();
         for (key, node) in self.node.members().filter(|(_, node)| !node.is_null()) {
@@ -229,8 +213,9 @@ impl<'d, 'p> Value<'d, 'p> {
         shape: &'static Shape<N>,
     ) -> Result<Fields<'d, 'p, N>, Refusal> {
         if self.node.kind() != Kind::Object {
-            let hint = format!("send {} as a JSON object", shape.what);
-            return Err(self.wrong_type("an object", hint));
+            let what = shape.what.into();
+            let case = |label, noun| BodyRefusal::NotAnObject { label, noun, what };
+            return Err(self.wrong_type(case));
         }
         let mut found = [None; N];
         for (key, node) in self.node.members() {
@@ -255,22 +240,12 @@ pub(super) struct Shape<const N: usize> {
 
 impl<const N: usize> Shape<N> {
     fn unknown(&self, key: &str, at: &At<'_>) -> Refusal {
-        let what = self.what;
-        let hint = if self.answered.contains(&key) {
-            format!("{key:?} is answered and cannot be set; {}", self.known())
-        } else {
-            format!("{}{}", did_you_mean(key, &self.fields), self.known())
+        let (shown, what, fields) = (cut(key), self.what.into(), phrases(self.fields));
+        let case = match self.answered.contains(&key) {
+            true => BodyRefusal::FieldAnswered { shown, what, fields },
+            false => BodyRefusal::FieldUnknown { shown, what, fields },
         };
-        Refusal::new(Code::UnknownField, format!("{:?} is not a field of {what}", cut(key)), hint)
-            .at(At::Member(at, key).to_string())
-    }
-
-    fn known(&self) -> String {
-        match N {
-            0 => format!("{} has no fields", self.what),
-            1 => format!("the only field of {} is {}", self.what, listed(&self.fields, "and")),
-            _ => format!("the fields of {} are {}", self.what, listed(&self.fields, "and")),
-        }
+        Refusal::from(case).at(At::Member(at, key).to_string())
     }
 }
 
@@ -304,18 +279,19 @@ impl<'d, const N: usize> Fields<'d, '_, N> {
     }
 
     /// A field that must be there; `form` shows one that is right.
-    pub fn required(&self, name: &'static str, form: &str) -> Result<Value<'d, '_>, Refusal> {
+    pub fn required(
+        &self,
+        name: &'static str,
+        form: &'static str,
+    ) -> Result<Value<'d, '_>, Refusal> {
         self.get(name).ok_or_else(|| self.missing(name, form))
     }
 
     /// The refusal for a field that is absent.
-    pub fn missing(&self, name: &'static str, form: &str) -> Refusal {
-        Refusal::new(
-            Code::InvalidField,
-            format!("{} needs {name:?}", self.shape.what),
-            format!("add {form}"),
-        )
-        .at(At::Member(&self.at, name).to_string())
+    pub fn missing(&self, name: &'static str, form: &'static str) -> Refusal {
+        let what = self.shape.what.into();
+        let case = BodyRefusal::FieldMissing { what, name: name.into(), form: form.into() };
+        Refusal::from(case).at(At::Member(&self.at, name).to_string())
     }
 
     /// A field of a patch: not named, `null`, or read.
@@ -336,25 +312,23 @@ impl<'d, const N: usize> Fields<'d, '_, N> {
         if self.get(one).is_none() || self.get(other).is_none() {
             return Ok(());
         }
-        let detail = format!("{one:?} and {other:?} exclude each other");
-        Err(self.conflict(other, detail, format!("give {one:?} or {other:?}, not both")))
+        let case = BodyRefusal::FieldsExclude { one: one.into(), other: other.into() };
+        Err(self.conflict(other, case))
     }
 
     /// Refuses each of these fields where another field leaves it no meaning: `because`.
     pub fn none_of(&self, names: &[&'static str], because: &str) -> Result<(), Refusal> {
         match names.iter().copied().find(|name| self.get(name).is_some()) {
             None => Ok(()),
-            Some(name) => Err(self.conflict(
-                name,
-                format!("{name:?} does not go with {because}"),
-                format!("leave out {name:?}, or change {because}"),
-            )),
+            Some(name) => {
+                let because = because.to_owned();
+                Err(self.conflict(name, BodyRefusal::FieldWithout { name: name.into(), because }))
+            }
         }
     }
 
     /// The refusal of a field that another field excludes.
-    pub fn conflict(&self, name: &'static str, detail: String, hint: String) -> Refusal {
-        let at = At::Member(&self.at, name).to_string();
-        Refusal::new(Code::ConflictingFields, detail, hint).at(at)
+    pub fn conflict(&self, name: &'static str, case: BodyRefusal) -> Refusal {
+        Refusal::from(case).at(At::Member(&self.at, name).to_string())
     }
 }

@@ -10,11 +10,12 @@ use crate::bounds::{
     PAYLOAD_BYTES_MAX, PRIORITY_MAX, PRIORITY_MIN,
 };
 use crate::job::{Labels, NewJob, OnConflict, Unique, Until, When};
-use crate::json::Kind;
+use crate::json::{BadJson, Document, Kind};
 use crate::names::{Group, JobId, QueueName, UniqueKey};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
 use crate::requests::{Patch, PatchJob, RetryJob};
 use crate::secret::Json;
+use crate::sentences::{BodyRefusal, NameRefusal};
 
 /// Fields of a job's answer that nobody can give.
 const ANSWERED: &[&str] = &[
@@ -112,6 +113,18 @@ pub fn push_line_to(line: &[u8], queue: &QueueName) -> Result<NewJob, Refusal> {
     job_of(&fields, |_| Ok(queue.clone()))
 }
 
+/// The payload of one line, for lines that are payloads and nothing else.
+pub fn payload_line(line: &[u8]) -> Result<Json, Refusal> {
+    let document = Document::parse(line).map_err(BadJson::refusal_of_payload_line)?;
+    let payload = Value::body(&document).node;
+    let (bytes, most) = (payload.span().len(), PAYLOAD_BYTES_MAX);
+    let label = || "the payload".to_owned();
+    if bytes > most {
+        return Err(BodyRefusal::ContentTooLong { label: label(), bytes, most }.into());
+    }
+    payload.json().ok_or_else(|| BodyRefusal::ValueNotJson { label: label() }.into())
+}
+
 /// A job that is pushed, wherever it stands: in a push, or in a settle.
 pub(super) fn new_job(value: Value<'_, '_>) -> Result<NewJob, Refusal> {
     job_of(&value.fields(&JOB)?, QueueName::parse)
@@ -197,11 +210,7 @@ fn payload(value: Value<'_, '_>) -> Result<Json, Refusal> {
 pub(super) fn kind(text: &str) -> Result<String, Refusal> {
     let short = super::words::short(text, NAME_BYTES_MAX)?;
     if short.chars().any(char::is_control) {
-        return Err(Refusal::new(
-            Code::InvalidField,
-            "a kind has a control character",
-            format!("use at most {NAME_BYTES_MAX} bytes of UTF-8 without control characters"),
-        ));
+        return Err(NameRefusal::KindControl { most: NAME_BYTES_MAX }.into());
     }
     Ok(short.to_owned())
 }
@@ -226,19 +235,17 @@ fn unique(value: Value<'_, '_>) -> Result<Unique, Refusal> {
 }
 
 fn labels(value: Value<'_, '_>) -> Result<Labels, Refusal> {
-    let hint = "write labels as an object of strings, such as {\"source\": \"feed\"}";
-    let pairs = value.each_member("an object", hint, |key, member| {
+    let not_labels = |label, noun| BodyRefusal::NotLabels { label, noun };
+    let pairs = value.each_member(not_labels, |key, member| {
         if key.is_empty() || key.len() > LABEL_KEY_BYTES_MAX {
-            let detail = format!("the key of a label has {} bytes", key.len());
-            let hint = format!("use 1 to {LABEL_KEY_BYTES_MAX} bytes");
-            return Err(member.refuse(Code::OutOfBounds, detail, hint));
+            let (bytes, most) = (key.len(), LABEL_KEY_BYTES_MAX);
+            return Err(member.refuse(BodyRefusal::LabelKeyLength { bytes, most }));
         }
         Ok((key.to_owned(), member.short(LABEL_VALUE_BYTES_MAX)?))
     })?;
     if pairs.len() > LABELS_MAX {
-        let detail = format!("{} labels are given", pairs.len());
-        let hint = format!("use at most {LABELS_MAX} labels");
-        return Err(value.refuse(Code::OutOfBounds, detail, hint));
+        let (labels, most) = (pairs.len(), LABELS_MAX);
+        return Err(value.refuse(BodyRefusal::TooManyLabels { labels, most }));
     }
     Ok(pairs.into_iter().collect())
 }

@@ -10,8 +10,9 @@ use crate::bounds::{
 use crate::json::Kind;
 use crate::lease::{ExtendItem, Worker};
 use crate::names::{QueueName, RequestId, WorkerId};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
 use crate::requests::{Ask, Extend, Lease};
+use crate::sentences::BodyRefusal;
 use crate::time::Span;
 
 static LEASE: Shape<8> = Shape {
@@ -54,11 +55,7 @@ fn ask(fields: &Fields<'_, '_, 8>) -> Result<Ask, Refusal> {
     let max = fields.take("max", |v| v.integer::<u32>(1..=ITEMS_MAX as i64))?.unwrap_or(1);
     if let Some(needs) = fields.take("needs", |v| needs(v, 1))? {
         if max > 1 {
-            return Err(fields.conflict(
-                "max",
-                "\"max\" above 1 does not go with \"needs\"".to_owned(),
-                "leave out \"max\", and send one call for each lease".to_owned(),
-            ));
+            return Err(fields.conflict("max", BodyRefusal::MaxWithNeeds));
         }
         return Ok(Ask::Needs(needs));
     }
@@ -77,11 +74,7 @@ fn ttl(value: Value<'_, '_>, ask: &Ask) -> Result<Span, Refusal> {
     }
     match ask {
         Ask::Needs(_) => Ok(ttl),
-        Ask::Jobs { .. } => Err(value.refuse(
-            Code::InvalidField,
-            "a \"ttl\" of \"0s\" leaves no lease, and a job needs one",
-            "use a \"ttl\" of \"1s\" to \"1h\"; \"0s\" is for \"needs\" that are only rates",
-        )),
+        Ask::Jobs { .. } => Err(value.refuse(BodyRefusal::TtlWithoutLease)),
     }
 }
 
@@ -103,11 +96,7 @@ fn worker(value: Value<'_, '_>) -> Result<Worker, Refusal> {
                 version: fields.take("version", |v| v.short(KEY_BYTES_MAX))?,
             })
         }
-        other => Err(value.refuse(
-            Code::InvalidField,
-            format!("\"worker\" is {}, and a string or an object is due", other.noun()),
-            "use a random id per process, or {\"id\", \"host\", \"pid\", \"version\"}",
-        )),
+        other => Err(value.refuse(BodyRefusal::NotAWorker { noun: other.noun().into() })),
     }
 }
 
@@ -131,10 +120,6 @@ fn extend_item(value: Value<'_, '_>) -> Result<ExtendItem, Refusal> {
             let progress = fields.take("progress", |v| v.json(PROGRESS_BYTES_MAX))?;
             Ok(ExtendItem { lease, progress })
         }
-        other => Err(value.refuse(
-            Code::InvalidField,
-            format!("a lease to extend is {}", other.noun()),
-            "use the lease's id, or {\"lease\": \"LEASE\", \"progress\": …}",
-        )),
+        other => Err(value.refuse(BodyRefusal::NotALease { noun: other.noun().into() })),
     }
 }

@@ -9,12 +9,11 @@ use super::times::{body_later, no_body};
 use super::words::Spans;
 use crate::bounds::COUNT_MAX;
 use crate::names::LimitName;
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
 use crate::requests::{
     DeleteLimit, GetLimit, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
 };
 use crate::settings::LimitSettings;
-use crate::time::Span;
 
 static LIMIT: Shape<4> = Shape {
     what: "a limit",
@@ -45,30 +44,7 @@ pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
         gap: given(gap),
         quarantine: given(quarantine).unwrap_or_default(),
     };
-    if settings == LimitSettings::default() {
-        return Err(Refusal::new(
-            Code::InvalidField,
-            "a limit needs \"concurrency\", \"rate\" or \"gap\"",
-            "give at least one, such as {\"concurrency\": 1}; to forget a limit, delete it",
-        )
-        .at(""));
-    }
-    if settings.gap.is_some() && settings.concurrency.is_none() {
-        return Err(Refusal::new(
-            Code::InvalidField,
-            "a limit with a \"gap\" needs a \"concurrency\"",
-            "add \"concurrency\": 1; for a rate without a cap use \"rate\"",
-        )
-        .at("/concurrency"));
-    }
-    if settings.quarantine > Span::ZERO && settings.concurrency.is_none() {
-        return Err(Refusal::new(
-            Code::InvalidField,
-            "a limit with a \"quarantine\" needs a \"concurrency\"",
-            "add \"concurrency\": 1; a rate alone has no permits that could rest",
-        )
-        .at("/concurrency"));
-    }
+    settings.check()?;
     Ok(PutLimit { limit, settings })
 }
 

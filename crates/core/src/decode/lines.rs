@@ -2,7 +2,8 @@
 //! more than one line of 512 KiB is held.
 
 use crate::bounds::LINE_BYTES_MAX;
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
+use crate::sentences::BodyRefusal;
 
 /// A line that has something in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,11 +16,7 @@ pub enum Line<'a> {
 
 /// The refusal of a line that is too long; the caller adds its number.
 pub fn line_too_long() -> Refusal {
-    Refusal::new(
-        Code::TooLarge,
-        format!("the line is longer than {LINE_BYTES_MAX} bytes"),
-        "keep large content elsewhere, and send where it is",
-    )
+    BodyRefusal::LineTooLong { most: LINE_BYTES_MAX }.into()
 }
 
 /// Splits chunks into lines and counts these from 1. Empty lines, and those of white space alone,
@@ -116,6 +113,7 @@ fn without_return(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refusal::Code;
 
     /// What is told of `text` if it comes in chunks of `size` bytes. A line too long is `None`.
     fn told(text: &[u8], size: usize) -> Vec<(usize, Option<Vec<u8>>)> {

@@ -38,7 +38,7 @@ mod tests;
 mod times;
 mod words;
 
-pub use jobs::{PushShape, patch_job, push, push_line, push_line_to, retry_job};
+pub use jobs::{PushShape, patch_job, payload_line, push, push_line, push_line_to, retry_job};
 pub use leases::{extend, lease};
 pub use limits::{
     delete_limit, get_limit, observe_limit, patch_limit, pause_limit, put_limit, resume_limit,

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::at::cut;
 use super::fields::{Shape, Value};
-use super::words::{did_you_mean, integer, listed};
+use super::words::{integer, phrases};
 use crate::bounds::{COUNT_MAX, NEEDS_MAX};
 use crate::job::Need;
 use crate::json::Document;
 use crate::names::{LimitName, PoolName, ResourceId, Tag};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
+use crate::sentences::{BodyRefusal, NameRefusal, NeedRefusal, cut};
 
 static NEED: Shape<8> = Shape {
     what: "a need",
@@ -17,8 +17,7 @@ static NEED: Shape<8> = Shape {
     answered: &[],
 };
 
-const FORM: &str =
-    "a need is {\"limit\": NAME} or {\"pool\": NAME}, such as {\"limit\": \"scrapy\"}";
+const FORM: &str = "\"limit\" or \"pool\": a need is {\"limit\": NAME} or {\"pool\": NAME}, such as {\"limit\": \"scrapy\"}";
 
 /// The needs of a job, a queue or a caller: at most 16, none twice.
 pub(super) fn needs(value: Value<'_, '_>, least: usize) -> Result<Vec<Need>, Refusal> {
@@ -30,20 +29,18 @@ pub(super) fn needs(value: Value<'_, '_>, least: usize) -> Result<Vec<Need>, Ref
 /// Refuses the same limit or the same pool twice; the pointer is `/INDEX` of the second.
 pub fn needs_distinct(needs: &[Need]) -> Result<(), Refusal> {
     for (index, need) in needs.iter().enumerate() {
-        let (what, name, hint) = match need {
-            Need::Limit { limit, .. } => {
-                ("limit", limit.as_str(), "name it once, with a \"weight\" or a \"cost\"")
-            }
-            Need::Pool { pool, .. } => ("pool", pool.as_str(), "name it once, with a \"count\""),
-        };
         let same = |other: &Need| match (need, other) {
             (Need::Limit { limit: a, .. }, Need::Limit { limit: b, .. }) => a == b,
             (Need::Pool { pool: a, .. }, Need::Pool { pool: b, .. }) => a == b,
             _ => false,
         };
         if needs[..index].iter().any(same) {
-            let detail = format!("the {what} {name:?} is needed twice");
-            return Err(Refusal::new(Code::DuplicateNeed, detail, hint).at(format!("/{index}")));
+            let no: Refusal = match need {
+                Need::Limit { limit, .. } => NeedRefusal::LimitTwice { limit: limit.clone() },
+                Need::Pool { pool, .. } => NeedRefusal::PoolTwice { pool: pool.clone() },
+            }
+            .into();
+            return Err(no.at(format!("/{index}")));
         }
     }
     Ok(())
@@ -59,7 +56,7 @@ fn need(value: Value<'_, '_>) -> Result<Need, Refusal> {
         return Ok(Need::Limit { limit, weight, cost });
     }
     let Some(pool) = fields.take("pool", |v| v.parsed(PoolName::parse))? else {
-        return Err(fields.missing("limit", &format!("\"limit\" or \"pool\": {FORM}")));
+        return Err(fields.missing("limit", FORM));
     };
     fields.none_of(&["weight", "cost"], "\"pool\"")?;
     let tag = fields.take("tag", |v| v.parsed(Tag::parse))?;
@@ -67,11 +64,7 @@ fn need(value: Value<'_, '_>) -> Result<Need, Refusal> {
     let id = fields.take("id", |v| v.parsed(ResourceId::parse))?;
     let count = fields.take("count", |v| v.integer(1..=COUNT_MAX))?.unwrap_or(1);
     if id.is_some() && count > 1 {
-        return Err(fields.conflict(
-            "count",
-            "\"count\" above 1 does not go with \"id\", which names one resource".to_owned(),
-            "leave out \"count\" or \"id\"".to_owned(),
-        ));
+        return Err(fields.conflict("count", BodyRefusal::CountWithId));
     }
     Ok(Need::Pool { pool, tag, prefer, id, count })
 }
@@ -80,11 +73,8 @@ fn need(value: Value<'_, '_>) -> Result<Need, Refusal> {
 pub(super) fn one_limit(text: &str) -> Result<LimitName, Refusal> {
     let limit = LimitName::parse(text)?;
     if limit.is_template() {
-        return Err(Refusal::new(
-            Code::InvalidField,
-            format!("{text:?} is a template, and no limit by itself"),
-            format!("name one limit of the family, such as \"{}:example.com\"", limit.family()),
-        ));
+        let (shown, family) = (text.to_owned(), limit.family().to_owned());
+        return Err(NameRefusal::LimitTemplate { shown, family }.into());
     }
     Ok(limit)
 }
@@ -95,9 +85,6 @@ pub fn one_need_of_json(text: &str) -> Result<Need, Refusal> {
     need(Value::body(&document))
 }
 
-const CLI_FORM: &str = "write limit:NAME[,weight=N][,cost=N], or pool:NAME[#TAG][,prefer=ID]\
-                        [,id=ID][,count=N], or JSON (for ids that contain a comma)";
-
 /// One need as the command line writes it: `limit:NAME[,weight=N][,cost=N]`,
 /// `pool:NAME[#TAG][,prefer=ID][,id=ID][,count=N]`, or JSON.
 ///
@@ -106,7 +93,6 @@ pub fn one_need(text: &str) -> Result<Need, Refusal> {
     if text.trim_start().starts_with('{') {
         return one_need_of_json(text);
     }
-    let invalid = |detail: String| Refusal::new(Code::InvalidField, detail, CLI_FORM);
     let mut parts = text.split(',');
     // The first part is there, even of an empty text.
     let head = parts.next().unwrap_or_default();
@@ -126,15 +112,11 @@ pub fn one_need(text: &str) -> Result<Need, Refusal> {
             let id = options.take("id").map(|id| ResourceId::parse(&id)).transpose()?;
             let count = options.count("count", 1)?;
             if id.is_some() && count > 1 {
-                return Err(Refusal::new(
-                    Code::ConflictingFields,
-                    format!("in {:?} the count does not go with the id of one", cut(text)),
-                    "leave out count or id",
-                ));
+                return Err(NeedRefusal::CountOptionWithId { shown: cut(text) }.into());
             }
             Need::Pool { pool: PoolName::parse(name)?, tag, prefer, id, count }
         }
-        _ => return Err(invalid(format!("{:?} is not a need", cut(text)))),
+        _ => return Err(NeedRefusal::NotANeed { shown: cut(text) }.into()),
     };
     options.end(head)?;
     Ok(need)
@@ -149,13 +131,12 @@ impl<'t> Options<'t> {
     fn read(text: &str, parts: impl Iterator<Item = &'t str>) -> Result<Self, Refusal> {
         let mut left: Vec<(&str, &str)> = Vec::new();
         for part in parts {
-            let wrong = |why: &str| {
-                let detail = format!("in the need {:?}, {:?} {why}", cut(text), cut(part));
-                Refusal::new(Code::InvalidField, detail, CLI_FORM)
+            let (shown, option) = (cut(text), cut(part));
+            let Some((name, value)) = part.split_once('=') else {
+                return Err(NeedRefusal::OptionNotAPair { shown, option }.into());
             };
-            let (name, value) = part.split_once('=').ok_or_else(|| wrong("is not NAME=VALUE"))?;
             if left.iter().any(|(other, _)| *other == name) {
-                return Err(wrong("stands twice"));
+                return Err(NeedRefusal::OptionTwice { shown, option }.into());
             }
             left.push((name, value));
         }
@@ -169,22 +150,18 @@ impl<'t> Options<'t> {
 
     fn count(&mut self, name: &str, least: i64) -> Result<u32, Refusal> {
         let Some(text) = self.take(name) else { return Ok(1) };
-        let number = integer(&text, least..=COUNT_MAX)
-            .map_err(|no| Refusal { detail: format!("{name}: {}", no.detail), ..no })?;
+        let number = integer(&text, least..=COUNT_MAX).map_err(|no| no.about(name))?;
         // COUNT_MAX fits.
         Ok(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
     fn end(self, head: &str) -> Result<(), Refusal> {
         let Some((name, _)) = self.left.first() else { return Ok(()) };
-        let (kind, known): (_, &[&str]) = match head.starts_with("limit:") {
+        let (kind, known): (&'static str, &[&'static str]) = match head.starts_with("limit:") {
             true => ("limit", &["weight", "cost"]),
             false => ("pool", &["prefer", "id", "count"]),
         };
-        Err(Refusal::new(
-            Code::UnknownField,
-            format!("{:?} is not an option of a {kind}", cut(name)),
-            format!("{}use {}", did_you_mean(name, known), listed(known, "or")),
-        ))
+        let known = phrases(known.iter().copied());
+        Err(NeedRefusal::OptionUnknown { shown: cut(name), kind: kind.into(), known }.into())
     }
 }

@@ -1,7 +1,8 @@
 //! Parts of paths, already percent-decoded, and the namespace header.
 
 use crate::names::{JobRef, LimitName, Namespace, PoolName, QueueName, ResourceId};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
+use crate::sentences::NameRefusal;
 
 /// The two names of `/v1/pools/{name}/resources/{id}`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +21,7 @@ pub fn job_path(id: &str) -> Result<JobRef, Refusal> {
 /// A lease's id: opaque, but not empty.
 pub fn lease_path(id: &str) -> Result<String, Refusal> {
     if id.is_empty() {
-        let hint = "name a lease by its id, as it was granted";
-        return Err(Refusal::new(Code::InvalidField, "the lease is empty", hint).at("/path/id"));
+        return Err(Refusal::from(NameRefusal::LeaseEmpty).at("/path/id"));
     }
     Ok(id.to_owned())
 }

@@ -1,17 +1,18 @@
 //! Query parameters, already percent-decoded. The pointer of a refusal is `/query/NAME`.
 
-use super::at::{cut, escaped};
+use super::at::escaped;
 use super::jobs::kind;
 use super::paths::pool_path;
-use super::words::{did_you_mean, integer, listed, one_of};
+use super::words::{integer, one_of, phrases};
 use crate::bounds::LIST_MAX;
 use crate::job::JobState;
 use crate::names::{LimitName, PoolName, QueueName};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
 use crate::requests::{
     JobFilter, ListJobs, ListLeases, ListLimits, ListPools, ListQueues, ListResources, ListWorkers,
     Meant, Page, RunAudit,
 };
+use crate::sentences::{ValueRefusal, cut};
 
 /// The greatest number that JSON carries exactly everywhere.
 const EXACT_MAX: i64 = (1 << 53) - 1;
@@ -24,29 +25,23 @@ struct Query<'q> {
 impl<'q> Query<'q> {
     fn read<K: AsRef<str>, V: AsRef<str>>(
         pairs: &'q [(K, V)],
-        known: &[&str],
+        known: &[&'static str],
     ) -> Result<Self, Refusal> {
         let mut taken: Vec<(&str, &str)> = Vec::with_capacity(pairs.len().min(known.len()));
         for (name, value) in pairs {
             let (name, value) = (name.as_ref(), value.as_ref());
-            let refuse = |code, why: &str, hint: String| {
-                let detail = format!("the query parameter {:?} {why}", cut(name));
-                Err(Refusal::new(code, detail, hint).at(format!("/query/{}", escaped(name))))
+            let refuse = |case: ValueRefusal| {
+                Err(Refusal::from(case).at(format!("/query/{}", escaped(name))))
             };
             if !known.contains(&name) {
-                let hint = match known {
-                    [] => "this call has no query parameters".to_owned(),
-                    _ => format!(
-                        "{}this call has {}",
-                        did_you_mean(name, known),
-                        listed(known, "and")
-                    ),
-                };
-                return refuse(Code::UnknownField, "is unknown here", hint);
+                let (shown, known) = (cut(name), phrases(known.iter().copied()));
+                return refuse(match known.as_slice() {
+                    [] => ValueRefusal::ParameterOfNone { shown },
+                    _ => ValueRefusal::ParameterUnknown { shown, known },
+                });
             }
             if taken.iter().any(|(other, _)| *other == name) {
-                let hint = format!("give {name:?} once");
-                return refuse(Code::InvalidField, "stands twice", hint);
+                return refuse(ValueRefusal::ParameterTwice { shown: cut(name) });
             }
             taken.push((name, value));
         }
@@ -61,10 +56,8 @@ impl<'q> Query<'q> {
         let Some((_, value)) = self.pairs.iter().find(|(other, _)| *other == name) else {
             return Ok(None);
         };
-        parse(value).map(Some).map_err(|no| {
-            let detail = format!("{name:?}: {}", no.detail);
-            Refusal { detail, ..no }.at(format!("/query/{name}"))
-        })
+        let here = |no: Refusal| no.about(format_args!("{name:?}")).at(format!("/query/{name}"));
+        parse(value).map(Some).map_err(here)
     }
 
     fn page(&self) -> Result<Page, Refusal> {
@@ -79,8 +72,7 @@ impl<'q> Query<'q> {
 
 fn cursor(text: &str) -> Result<String, Refusal> {
     if text.is_empty() {
-        let hint = "give the \"next\" of the page before, and leave it out for the first page";
-        return Err(Refusal::new(Code::InvalidField, "the cursor is empty", hint));
+        return Err(ValueRefusal::CursorEmpty.into());
     }
     Ok(text.to_owned())
 }
@@ -102,11 +94,7 @@ pub(super) fn states(text: &str) -> Result<Vec<JobState>, Refusal> {
 pub(super) fn label(text: &str) -> Result<(String, String), Refusal> {
     match text.split_once(':') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(Refusal::new(
-            Code::InvalidField,
-            format!("{:?} is not KEY:VALUE", cut(text)),
-            "write a label as its key, a colon and its value, such as source:feed",
-        )),
+        _ => Err(ValueRefusal::NotALabel { shown: cut(text) }.into()),
     }
 }
 

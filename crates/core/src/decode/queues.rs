@@ -10,6 +10,7 @@ use crate::bounds::{COUNT_MAX, SHARES_MAX};
 use crate::names::Group;
 use crate::refusal::Refusal;
 use crate::requests::{Patch, PatchQueue, PauseQueue, PutQueue};
+use crate::sentences::BodyRefusal;
 use crate::settings::QueueSettings;
 use std::collections::BTreeMap;
 
@@ -59,8 +60,8 @@ pub(super) fn given<T>(patch: Patch<T>) -> Option<T> {
 }
 
 fn shares(value: Value<'_, '_>) -> Result<BTreeMap<Group, u32>, Refusal> {
-    let hint = "write shares as an object of whole numbers, such as {\"tenant-7\": 3}";
-    let pairs = value.each_member("an object", hint, |key, member| {
+    let not_shares = |label, noun| BodyRefusal::NotShares { label, noun };
+    let pairs = value.each_member(not_shares, |key, member| {
         let group = Group::parse(key).map_err(|no| no.at(member.at.to_string()))?;
         Ok((group, member.integer(1..=SHARES_MAX)?))
     })?;

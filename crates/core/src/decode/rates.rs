@@ -3,7 +3,8 @@
 use super::fields::{Shape, Value};
 use super::words::Spans;
 use crate::bounds::COUNT_MAX;
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
+use crate::sentences::LimitRefusal;
 use crate::settings::Rate;
 
 static RATE: Shape<3> = Shape { what: "a rate", fields: ["count", "per", "burst"], answered: &[] };
@@ -21,12 +22,8 @@ pub(super) fn rate(value: Value<'_, '_>) -> Result<Rate, Refusal> {
     let product = u64::from(burst).checked_mul(per.us());
     if product.is_none_or(|product| product >= EXACT) {
         let most = (EXACT - 1) / per.us().max(1);
-        return Err(Refusal::new(
-            Code::OutOfBounds,
-            format!("a \"burst\" of {burst} per \"{per}\" is more than can be counted exactly"),
-            format!("use a \"burst\" of at most {most} with this \"per\", or a shorter \"per\""),
-        )
-        .at(format!("{}/burst", fields.at)));
+        let no: Refusal = LimitRefusal::BurstUncountable { burst, per, most }.into();
+        return Err(no.at(format!("{}/burst", fields.at)));
     }
     Ok(Rate { count, per, burst })
 }

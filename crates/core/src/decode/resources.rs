@@ -9,9 +9,10 @@ use super::times::body_later;
 use crate::bounds::{COUNT_MAX, ERROR_BYTES_MAX, ITEMS_MAX, RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
 use crate::json::Kind;
 use crate::names::{ResourceId, Tag};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
 use crate::requests::{AddResources, BanResource, CoolResource, PatchResource, SyncResources};
 use crate::secret::Json;
+use crate::sentences::BodyRefusal;
 use crate::settings::NewResource;
 
 const ANSWERED: &[&str] =
@@ -35,11 +36,7 @@ pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
     let document = document(body)?;
     let body = Value::body(&document);
     if body.node.kind() != Kind::Array {
-        return Err(body.refuse(
-            Code::InvalidField,
-            format!("the body is {}, and an array is due", body.node.kind().noun()),
-            "send the whole set as an array of {\"id\", \"data\", \"tags\", \"slots\"}; a single one is added, not synced",
-        ));
+        return Err(body.refuse(BodyRefusal::NotASet { noun: body.node.kind().noun().into() }));
     }
     Ok(SyncResources { resources: body.each_indexed(0..=usize::MAX, resource)?, ..request })
 }
@@ -74,9 +71,8 @@ pub fn add_resources_from_lines(
 ) -> Result<AddResources, Refusal> {
     let pool = pool_path(name)?;
     if !(1..=ITEMS_MAX).contains(&resources.len()) {
-        let detail = format!("{} resources are sent", resources.len());
-        let hint = format!("send 1 to {ITEMS_MAX} in one call");
-        return Err(Refusal::new(Code::OutOfBounds, detail, hint).at(""));
+        let (sent, most) = (resources.len(), ITEMS_MAX);
+        return Err(Refusal::from(BodyRefusal::ResourcesOutside { sent, most }).at(""));
     }
     Ok(AddResources { pool, resources })
 }
@@ -97,7 +93,7 @@ pub fn resource_lines(body: &[u8]) -> Result<Vec<NewResource>, Refusal> {
             Line::Whole(line) => resource_line(line),
             Line::TooLong => Err(line_too_long()),
         };
-        resources.push(resource.map_err(|no| Refusal { line: Some(number), ..no })?);
+        resources.push(resource.map_err(|no| no.on_line(number))?);
         Ok::<(), Refusal>(())
     };
     while let Some((number, line)) = lines.next(&mut rest) {

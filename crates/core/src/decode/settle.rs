@@ -14,6 +14,7 @@ use crate::lease::{Ending, LimitVerdict, ResourceVerdict, SettleItem, Verdict};
 use crate::names::{PoolName, ResourceId};
 use crate::refusal::Refusal;
 use crate::requests::Settle;
+use crate::sentences::BodyRefusal;
 
 static SETTLE: Shape<1> = Shape { what: "a settle call", fields: ["settle"], answered: &[] };
 static ITEM: Shape<11> = Shape {
@@ -133,11 +134,7 @@ fn failed<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal>
     let retry_in = fields.take("retry_in", |v| v.span(Spans::ANY))?;
     let last = fields.take("final", |v| v.boolean())?.unwrap_or_default();
     if last && retry_in.is_some() {
-        return Err(fields.conflict(
-            "retry_in",
-            "\"retry_in\" and \"final\" exclude each other".to_owned(),
-            "give \"retry_in\" for another attempt, or \"final\": true for none".to_owned(),
-        ));
+        return Err(fields.conflict("retry_in", BodyRefusal::RetryInWithFinal));
     }
     Ok(Ending::Failed { error: last_bytes(&error).to_owned(), retry_in, last })
 }

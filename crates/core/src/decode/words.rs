@@ -4,16 +4,10 @@
 
 use std::ops::RangeInclusive;
 
-use super::at::cut;
-use super::nearest;
 use crate::bounds::SPAN_US_MAX;
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
+use crate::sentences::{Phrase, ValueRefusal, cut};
 use crate::time::{Moment, Span, TimeError};
-
-pub(super) const SPAN_HINT: &str = "write a duration as a string of whole numbers with units, largest first, such as \"5m\", \
-     \"90s\", \"2h30m\" or \"500ms\"";
-pub(super) const MOMENT_HINT: &str = "write a moment as an RFC 3339 string with its offset, such as \"2026-12-01T09:55:00Z\" or \
-     \"2026-12-01T17:55:00+08:00\"";
 
 /// Least and greatest duration of a field.
 #[derive(Clone, Copy)]
@@ -40,22 +34,13 @@ impl Spans {
 
 /// A duration within bounds.
 pub(super) fn span(text: &str, bounds: Spans) -> Result<Span, Refusal> {
-    let out = || {
-        let shown = cut(text);
-        Refusal::new(
-            Code::OutOfBounds,
-            format!("the duration {shown:?} is outside its bounds"),
-            format!("use {}", bounds.words()),
-        )
-    };
     match text.parse::<Span>() {
         Ok(span) if (bounds.min_us..=bounds.max_us).contains(&span.us()) => Ok(span),
-        Ok(_) | Err(TimeError::Range) => Err(out()),
-        Err(TimeError::Form) => Err(Refusal::new(
-            Code::InvalidField,
-            format!("{:?} is not a duration", cut(text)),
-            SPAN_HINT,
-        )),
+        Ok(_) | Err(TimeError::Range) => {
+            let (shown, bounds) = (cut(text), bounds.words());
+            Err(ValueRefusal::DurationOutside { shown, bounds }.into())
+        }
+        Err(TimeError::Form) => Err(ValueRefusal::NotADuration { shown: cut(text) }.into()),
     }
 }
 
@@ -66,88 +51,51 @@ pub(super) fn moment(text: &str) -> Result<Moment, Refusal> {
         Err(TimeError::Range) if text.get(..4).is_some_and(|year| year <= "1970") => {
             Ok(Moment::ZERO)
         }
-        Err(TimeError::Range) => Err(Refusal::new(
-            Code::OutOfBounds,
-            format!("the moment {:?} is too far ahead", cut(text)),
-            "use a moment before the year 2255",
-        )),
-        Err(TimeError::Form) => Err(Refusal::new(
-            Code::InvalidField,
-            format!("{:?} is not a moment with an offset", cut(text)),
-            MOMENT_HINT,
-        )),
+        Err(TimeError::Range) => Err(ValueRefusal::MomentTooFar { shown: cut(text) }.into()),
+        Err(TimeError::Form) => Err(ValueRefusal::NotAMoment { shown: cut(text) }.into()),
     }
 }
 
 /// A whole number as JSON writes it, within bounds. `1.0` and `1e2` are no whole numbers here: who
 /// sends them does not know what it counts.
 pub(super) fn integer(text: &str, bounds: RangeInclusive<i64>) -> Result<i64, Refusal> {
-    let (min, max) = (bounds.start(), bounds.end());
+    let (min, max) = (*bounds.start(), *bounds.end());
     let digits = text.strip_prefix('-').unwrap_or(text);
     let whole = !digits.is_empty()
         && digits.bytes().all(|c| c.is_ascii_digit())
         && (digits == "0" || !digits.starts_with('0'));
     if !whole {
-        return Err(Refusal::new(
-            Code::InvalidField,
-            format!("{:?} is not a whole number", cut(text)),
-            format!("use a whole number from {min} to {max}, without a point or an exponent"),
-        ));
+        return Err(ValueRefusal::NotAWholeNumber { shown: cut(text), min, max }.into());
     }
     // What does not even fit the type is outside of every bound.
     match text.parse::<i64>() {
         Ok(number) if bounds.contains(&number) => Ok(number),
-        _ => Err(Refusal::new(
-            Code::OutOfBounds,
-            format!("{} is outside its bounds", cut(text)),
-            format!("use a whole number from {min} to {max}"),
-        )),
+        _ => Err(ValueRefusal::NumberOutside { shown: cut(text), min, max }.into()),
     }
 }
 
 /// One of some words; `what` is what they are, with its article.
 pub(super) fn one_of<T: Copy>(
     text: &str,
-    what: &str,
+    what: &'static str,
     words: &[(&'static str, T)],
 ) -> Result<T, Refusal> {
     if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
         return Ok(*value);
     }
-    let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    Err(Refusal::new(
-        Code::InvalidField,
-        format!("{:?} is not {what}", cut(text)),
-        format!("{}use {}", did_you_mean(text, &all), listed(&all, "or")),
-    ))
+    let words = phrases(words.iter().map(|(word, _)| *word));
+    Err(ValueRefusal::NotOneOf { shown: cut(text), what: what.into(), words }.into())
 }
 
-/// `did you mean "queue"? `, or nothing.
-pub(super) fn did_you_mean(name: &str, names: &[&str]) -> String {
-    match nearest(name, names.iter().copied()) {
-        Some(near) => format!("did you mean {near:?}? "),
-        None => String::new(),
-    }
-}
-
-/// `"a", "b" or "c"`.
-pub(super) fn listed(names: &[&str], word: &str) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-    match quoted.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, before)) => format!("{} {word} {last}", before.join(", ")),
-        None => "nothing".to_owned(),
-    }
+/// Words of ours, as sentences take them.
+pub(super) fn phrases(words: impl IntoIterator<Item = &'static str>) -> Vec<Phrase> {
+    words.into_iter().map(Phrase::Borrowed).collect()
 }
 
 /// A text of at most so many bytes.
 pub(super) fn short(text: &str, max: usize) -> Result<&str, Refusal> {
     if text.len() > max {
-        return Err(Refusal::new(
-            Code::OutOfBounds,
-            format!("a text of {} bytes is longer than {max}", text.len()),
-            format!("use at most {max} bytes"),
-        ));
+        return Err(ValueRefusal::TooLong { bytes: text.len(), most: max }.into());
     }
     Ok(text)
 }

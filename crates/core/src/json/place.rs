@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::bounds::JSON_DEPTH_MAX;
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
+use crate::sentences::{BodyRefusal, Phrase, cut};
 
 /// Why a text is not the JSON that the contract takes, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,9 +77,8 @@ impl BadJson {
     }
 
     pub(super) fn twice(key: &str, text: &str, offset: usize) -> Self {
-        let shown: String = key.chars().take(80).collect();
         BadJson::new(
-            format!("the key {shown:?} stands twice in one object"),
+            format!("the key {:?} stands twice in one object", cut(key)),
             "write each key of an object once",
             text.as_bytes(),
             offset,
@@ -88,15 +88,21 @@ impl BadJson {
 
 impl BadJson {
     /// The refusal `bad_json` of a text that is called `what`.
-    pub fn refusal_of(self, what: &str) -> Refusal {
-        Refusal::new(Code::BadJson, format!("{what} is not JSON: {self}"), self.hint)
+    pub fn refusal_of(self, what: impl Into<Phrase>) -> Refusal {
+        let BadJson { what: wrong, hint: advice, offset, line, column } = self;
+        BodyRefusal::NotJson { what: what.into(), wrong, line, column, offset, advice }.into()
     }
 
     /// The refusal `bad_json` of a line of NDJSON, whose number only the caller knows.
     pub fn refusal_of_line(self) -> Refusal {
-        let BadJson { what, hint, offset, column, .. } = self;
-        let detail = format!("the line is not JSON: {what} (column {column}, byte {offset})");
-        Refusal::new(Code::BadJson, detail, hint)
+        let BadJson { what: wrong, hint: advice, offset, column, .. } = self;
+        BodyRefusal::LineNotJson { wrong, column, offset, advice }.into()
+    }
+
+    /// The same of a line that is a payload as a person types it, where a text without quotes is the likely slip.
+    pub fn refusal_of_payload_line(self) -> Refusal {
+        let BadJson { what: wrong, offset, column, .. } = self;
+        BodyRefusal::PayloadLineNotJson { wrong, column, offset }.into()
     }
 }
 

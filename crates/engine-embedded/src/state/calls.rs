@@ -9,6 +9,7 @@ use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Lease, Push, PushAnswer, Request, Settle};
+use tenure_core::sentences::StoreRefusal;
 use tenure_machine::rows::Rows;
 use tenure_machine::{Command, Done, LeaseOutcome, PushedOne, Seq, SettledOne, StoredJob, TakerId};
 
@@ -79,7 +80,7 @@ impl State {
         // Whoever is gone already asks for nothing.
         let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
         if self.shared.draining.load(Ordering::Acquire) {
-            self.answer(namespace, Some(reply), Err(Refusal::draining().into()));
+            self.answer(namespace, Some(reply), Err(Refusal::from(StoreRefusal::Draining).into()));
             return;
         }
         match self.apply(&namespace, Command::Lease(lease.clone(), taker)) {

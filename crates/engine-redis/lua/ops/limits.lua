@@ -38,27 +38,27 @@ local function same_rate(a, b)
 end
 T.same_rate = same_rate
 
--- At least one of the three, and a rest only beside a concurrency.
+-- Settings that bound nothing are refused, and a rest without a concurrency, which has no permits that could rest.
 local function check(s)
-  if not (s.concurrency or s.rate or s.gap) then
+  if not (s.concurrency or s.rate or s.gap or s.quarantine) then
     T.refuse({
       code = 'invalid_field', pointer = '',
-      detail = 'a limit needs at least one of "concurrency", "rate" and "gap"',
-      hint = 'give one: {"concurrency": 4}, or delete the limit',
+      detail = 'a limit needs "concurrency", "rate" or "gap"',
+      hint = 'give at least one, such as {"concurrency": 1}; to forget a limit, delete it',
     })
   end
   if s.gap and not s.concurrency then
     T.refuse({
       code = 'invalid_field', pointer = '/concurrency',
-      detail = 'a gap rests permits, and a limit without "concurrency" has none',
-      hint = 'give a "concurrency" too',
+      detail = 'a limit with a "gap" needs a "concurrency"',
+      hint = 'add "concurrency": 1; for a rate without a cap use "rate"',
     })
   end
   if s.quarantine and not s.concurrency then
     T.refuse({
       code = 'invalid_field', pointer = '/concurrency',
-      detail = 'a quarantine rests permits, and a limit without "concurrency" has none',
-      hint = 'give a "concurrency" too',
+      detail = 'a limit with a "quarantine" needs a "concurrency"',
+      hint = 'add "concurrency": 1; a rate alone has no permits that could rest',
     })
   end
 end

@@ -72,8 +72,9 @@ function T.check_needs(needs, pointer)
     local name = need[1] .. need[2]
     if seen[name] then
       local limit = need[1] == 'l'
-      no('duplicate_need', pointer .. '/' .. text(index - 1), 'the ' .. (limit and 'limit ' or 'pool ')
-        .. quoted(need[2]) .. ' is needed twice',
+      no('duplicate_need', pointer .. '/' .. text(index - 1),
+        limit and 'the limit ' .. quoted(need[2]) .. ' is needed twice'
+          or 'the pool ' .. quoted(need[2]) .. ' is needed twice',
         limit and 'name it once, with a "weight" or a "cost"' or 'name it once, with a "count"')
     end
     seen[name] = true

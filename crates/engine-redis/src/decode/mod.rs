@@ -174,7 +174,7 @@ impl No {
             return Denied::StaleBody;
         }
         let code = self.code.parse().unwrap_or(Code::Internal);
-        let mut no = Refusal::new(code, words::spoken(&self.detail), words::spoken(&self.hint));
+        let mut no = Refusal::heard(code, words::spoken(&self.detail), words::spoken(&self.hint));
         no.pointer = self.pointer.0;
         no.index = self.index.0;
         no.retry_after_s = self.retry_after_s.0;

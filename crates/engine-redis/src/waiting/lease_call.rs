@@ -10,6 +10,7 @@ use std::time::Duration;
 use tenure_core::lease::Leased;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Ask, Lease, Settle};
+use tenure_core::sentences::StoreRefusal;
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{CallError, Fault};
 use tokio::sync::{oneshot, watch};
@@ -33,7 +34,7 @@ const SPREAD_MS: u64 = 40;
 /// One lease call.
 pub(crate) async fn lease(caller: Caller, lease: Lease) -> Result<Leased, CallError> {
     if caller.shared.is_draining() {
-        return Err(Refusal::draining().into());
+        return Err(Refusal::from(StoreRefusal::Draining).into());
     }
     let (sender, receiver) = oneshot::channel();
     let mut guard = Guard { caller: caller.clone(), receiver: Some(receiver) };

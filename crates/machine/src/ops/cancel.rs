@@ -1,35 +1,22 @@
 //! cancel and delete: a job that is not running is called off at once; a running one learns it by
 //! its next extend.
 
-use crate::rows::Archive;
+use crate::rows::{Archive, Archived};
 use crate::state::{LiveJobId, Seq, Space, Stand};
 use tenure_core::job::JobState;
-use tenure_core::names::{JobId, JobRef};
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::names::JobRef;
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::JobRefusal;
 use tenure_core::time::Moment;
 
 /// What a path names.
 pub(crate) enum Named {
     Live(LiveJobId),
-    Finished(crate::rows::Archived),
+    Finished(Archived),
 }
 
 pub(crate) fn job_not_found(job: &JobRef) -> Refusal {
-    let (detail, hint) = match job {
-        JobRef::Id(id) => (
-            format!("there is no job {:?}", id.as_str()),
-            "it was never pushed, or its \"retain\" is over; list the jobs to see those that are there",
-        ),
-        JobRef::Key(key) => (
-            format!("no job holds the unique key {:?} now", key.as_str()),
-            "push a job with that key, or name the job by its id",
-        ),
-    };
-    Refusal::new(Code::JobNotFound, detail, hint)
-}
-
-pub(crate) fn wrong_state(id: &JobId, state: JobState, hint: &str) -> Refusal {
-    Refusal::new(Code::WrongState, format!("job {:?} is {state}", id.as_str()), hint)
+    JobRefusal::not_found(job).into()
 }
 
 impl Space {
@@ -69,11 +56,9 @@ impl Space {
                 Ok(seq)
             }
             Named::Finished(job) if job.state == JobState::Cancelled => Ok(job.seq),
-            Named::Finished(job) => Err(wrong_state(
-                &job.id,
-                job.state,
-                "only a job that is not finished can be cancelled",
-            )),
+            Named::Finished(Archived { id, state, .. }) => {
+                Err(JobRefusal::NotCancellable { job: id, state }.into())
+            }
         }
     }
 
@@ -114,11 +99,8 @@ impl Space {
         match self.named(job, archive)? {
             Named::Live(slot) => {
                 if let Stand::Running(_) = self.jobs[slot].stand {
-                    return Err(wrong_state(
-                        &self.jobs[slot].id,
-                        JobState::Running,
-                        "cancel it first; it can be deleted when its holder has stopped",
-                    ));
+                    let (job, state) = (self.jobs[slot].id.clone(), JobState::Running);
+                    return Err(JobRefusal::NotDeletable { job, state }.into());
                 }
                 self.stop_waiting(slot, now);
                 let unique = self.jobs[slot].unique.clone();

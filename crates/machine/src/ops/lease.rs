@@ -6,8 +6,9 @@ use crate::waiting::{Called, NewCaller, TRIES_MAX};
 use tenure_core::job::Need;
 use tenure_core::lease::{Leased, Reason};
 use tenure_core::names::{QueueName, RequestId};
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Ask, Lease};
+use tenure_core::sentences::{LeaseRefusal, NeedRefusal};
 use tenure_core::time::{Moment, Span};
 
 /// What a lease call comes to.
@@ -148,12 +149,7 @@ impl Space {
         if ask.ttl > Span::ZERO || !needs.is_empty() && needs.iter().all(is_rate) {
             return Ok(());
         }
-        Err(Refusal::new(
-            Code::InvalidField,
-            "a ttl of \"0s\" goes with needs that are only rates",
-            "give a ttl of \"1s\" to \"1h\", and settle the lease when done",
-        )
-        .at("/ttl"))
+        Err(Refusal::from(LeaseRefusal::TtlNeedsRates).at("/ttl"))
     }
 
     // ---- What can never be is said at once ----
@@ -186,49 +182,23 @@ impl Space {
         match need {
             Need::Limit { limit, weight, cost } => {
                 let Some((settings, _)) = self.setting_of(limit) else {
-                    let template = limit.template();
-                    let hint = match template {
-                        Some(template) => format!(
-                            "set it, or the template {:?} for all of its family: \
-                             tenure limit set '{template}' --concurrency 1",
-                            template.as_str()
-                        ),
-                        None => format!("set it first: tenure limit set '{limit}' --concurrency 1"),
-                    };
-                    return Err(Refusal::new(
-                        Code::UnknownLimit,
-                        format!("the limit {:?} is not set", limit.as_str()),
-                        hint,
-                    )
-                    .at("/limit"));
+                    let no = Refusal::from(NeedRefusal::limit_unknown(limit.clone()));
+                    return Err(no.at("/limit"));
                 };
                 if let Some(cap) = settings.concurrency
                     && cap > 0
                     && *weight > cap
                 {
-                    return Err(Refusal::new(
-                        Code::NeverFits,
-                        format!(
-                            "a weight of {weight} is above the concurrency {cap} of {:?}",
-                            limit.as_str()
-                        ),
-                        "ask for less weight, or raise the limit's concurrency",
-                    )
-                    .at("/weight"));
+                    let (weight, concurrency, limit) = (*weight, cap, limit.clone());
+                    let no = NeedRefusal::WeightNeverFits { weight, concurrency, limit };
+                    return Err(Refusal::from(no).at("/weight"));
                 }
                 if let Some(rate) = &settings.rate
                     && *cost > rate.burst
                 {
-                    return Err(Refusal::new(
-                        Code::NeverFits,
-                        format!(
-                            "a cost of {cost} is above the burst {} of {:?}",
-                            rate.burst,
-                            limit.as_str()
-                        ),
-                        "ask for less cost, or raise the rate's burst, which is 1 unless it is set",
-                    )
-                    .at("/cost"));
+                    let (cost, burst, limit) = (*cost, rate.burst, limit.clone());
+                    let no = NeedRefusal::CostNeverFits { cost, burst, limit };
+                    return Err(Refusal::from(no).at("/cost"));
                 }
                 Ok(())
             }
@@ -236,22 +206,15 @@ impl Space {
                 let known =
                     self.pool_by_name.get(pool).filter(|p| self.pools[**p].settings.is_some());
                 let Some(slot) = known else {
-                    return Err(Refusal::new(
-                        Code::UnknownPool,
-                        format!("there is no pool {:?}", pool.as_str()),
-                        format!("make it first: tenure pool set '{pool}', or sync its resources"),
-                    )
-                    .at("/pool"));
+                    let no = Refusal::from(NeedRefusal::PoolUnknown { pool: pool.clone() });
+                    return Err(no.at("/pool"));
                 };
                 if let Some(id) = id
                     && !self.pools[*slot].resources.contains_key(id)
                 {
-                    return Err(Refusal::new(
-                        Code::UnknownResource,
-                        format!("the pool {:?} has no resource {:?}", pool.as_str(), id.as_str()),
-                        "add the resource first, or ask for a tag instead of an id",
-                    )
-                    .at("/id"));
+                    let (pool, resource) = (pool.clone(), id.clone());
+                    let no = Refusal::from(NeedRefusal::ResourceUnknown { pool, resource });
+                    return Err(no.at("/id"));
                 }
                 Ok(())
             }

@@ -4,17 +4,14 @@
 use crate::state::Space;
 use tenure_core::lease::Later;
 use tenure_core::names::LimitName;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{ObserveLimit, PatchLimit, PutLimit};
+use tenure_core::sentences::LimitRefusal;
 use tenure_core::settings::LimitSettings;
-use tenure_core::time::{Moment, Span};
+use tenure_core::time::Moment;
 
 pub(crate) fn limit_not_found(limit: &LimitName) -> Refusal {
-    Refusal::new(
-        Code::LimitNotFound,
-        format!("the limit {:?} is not set", limit.as_str()),
-        "set it first; list the limits to see those that are set or in use",
-    )
+    LimitRefusal::NotSet { limit: limit.clone() }.into()
 }
 
 impl Space {
@@ -30,7 +27,7 @@ impl Space {
     }
 
     pub(crate) fn put_limit(&mut self, put: PutLimit, now: Moment) -> Result<bool, Refusal> {
-        check_limit_settings(&put.settings)?;
+        put.settings.check()?;
         let old = self.limit_settings.insert(put.limit.clone(), put.settings);
         if old != Some(put.settings) {
             self.limit_setting_row(&put.limit);
@@ -57,11 +54,7 @@ impl Space {
 
     pub(crate) fn delete_limit(&mut self, name: &LimitName, now: Moment) -> Result<(), Refusal> {
         if name.as_str() == "lock:*" {
-            return Err(Refusal::new(
-                Code::InUse,
-                "the template \"lock:*\" is always there",
-                "set \"lock:*\" to change it, or \"lock:NAME\" for one lock alone",
-            ));
+            return Err(LimitRefusal::LockTemplateStays.into());
         }
         let limit = self.limit_by_name.get(name).copied();
         let was_set = self.limit_settings.remove(name).is_some();
@@ -138,34 +131,4 @@ impl Space {
         self.limit_due(limit);
         Ok(())
     }
-}
-
-/// At least one of the three, and a rest only beside a concurrency.
-pub(crate) fn check_limit_settings(settings: &LimitSettings) -> Result<(), Refusal> {
-    let LimitSettings { concurrency, rate, gap, quarantine } = settings;
-    if concurrency.is_none() && rate.is_none() && gap.is_none() {
-        return Err(Refusal::new(
-            Code::InvalidField,
-            "a limit needs at least one of \"concurrency\", \"rate\" and \"gap\"",
-            "give one: {\"concurrency\": 4}, or delete the limit",
-        )
-        .at(""));
-    }
-    if gap.is_some() && concurrency.is_none() {
-        return Err(Refusal::new(
-            Code::InvalidField,
-            "a gap rests permits, and a limit without \"concurrency\" has none",
-            "give a \"concurrency\" too",
-        )
-        .at("/concurrency"));
-    }
-    if *quarantine > Span::ZERO && concurrency.is_none() {
-        return Err(Refusal::new(
-            Code::InvalidField,
-            "a quarantine rests permits, and a limit without \"concurrency\" has none",
-            "give a \"concurrency\" too",
-        )
-        .at("/concurrency"));
-    }
-    Ok(())
 }

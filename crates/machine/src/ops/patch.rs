@@ -1,13 +1,14 @@
 //! patch: changes a job that is neither running nor finished. It keeps its age in the order, unless
 //! the moment at which it may run is changed.
 
-use crate::ops::cancel::{Named, wrong_state};
+use crate::ops::cancel::Named;
 use crate::rows::{Archive, ContentPatch};
 use crate::state::{Due, Seq, Space, Stand};
 use crate::stored::StoredShape;
 use tenure_core::job::When;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Patch, PatchJob};
+use tenure_core::sentences::JobRefusal;
 use tenure_core::time::{Moment, Span};
 
 impl Space {
@@ -17,13 +18,13 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<Seq, Refusal> {
-        let hint = "only a job that is neither running nor finished can be changed";
+        let no = |job, state| Err(JobRefusal::NotChangeable { job, state }.into());
         let slot = match self.named(&patch.job, archive)? {
             Named::Live(slot) if matches!(self.jobs[slot].stand, Stand::Running(_)) => {
-                return Err(wrong_state(&self.jobs[slot].id, self.state_of(slot), hint));
+                return no(self.jobs[slot].id.clone(), self.state_of(slot));
             }
             Named::Live(slot) => slot,
-            Named::Finished(job) => return Err(wrong_state(&job.id, job.state, hint)),
+            Named::Finished(job) => return no(job.id, job.state),
         };
         let shape = &self.shapes[self.jobs[slot].shape];
         let settings = self.queues[shape.queue].settings.clone();

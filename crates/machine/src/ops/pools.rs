@@ -5,30 +5,22 @@
 
 use crate::rows::DataKey;
 use crate::state::{DoorId, LiveResourceId, PoolId, Space};
-use tenure_core::count::{self, counted};
 use tenure_core::names::{PoolName, ResourceId};
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
     AddResources, BanResource, CoolResource, Meant, PatchPool, PatchResource, PutPool,
     SyncResources,
 };
+use tenure_core::sentences::PoolRefusal;
 use tenure_core::settings::{NewResource, PoolSettings, ResourceState, Synced};
 use tenure_core::time::{Moment, Span};
 
 pub(crate) fn pool_not_found(pool: &PoolName) -> Refusal {
-    Refusal::new(
-        Code::PoolNotFound,
-        format!("there is no pool {:?}", pool.as_str()),
-        "make it first: set the pool, or sync its resources; list the pools to see those that are there",
-    )
+    PoolRefusal::NotFound { pool: pool.clone() }.into()
 }
 
 fn resource_not_found(pool: &PoolName, id: &ResourceId) -> Refusal {
-    Refusal::new(
-        Code::ResourceNotFound,
-        format!("the pool {:?} has no resource {:?}", pool.as_str(), id.as_str()),
-        "list the resources of the pool to see those that are there",
-    )
+    PoolRefusal::ResourceNotFound { pool: pool.clone(), resource: id.clone() }.into()
 }
 
 impl Space {
@@ -70,18 +62,9 @@ impl Space {
 
     pub(crate) fn delete_pool(&mut self, name: &PoolName, now: Moment) -> Result<(), Refusal> {
         let pool = self.pool_named(name)?;
-        let leased = self.pools[pool].leased;
-        if leased > 0 {
-            return Err(Refusal::new(
-                Code::InUse,
-                format!(
-                    "{} of pool {:?} {} held",
-                    counted(leased, "resource", "resources"),
-                    name.as_str(),
-                    count::of(leased, "is", "are")
-                ),
-                "wait until their leases end, or end them by force; then delete it",
-            ));
+        let held = self.pools[pool].leased;
+        if held > 0 {
+            return Err(PoolRefusal::Held { pool: name.clone(), held }.into());
         }
         let resources: Vec<LiveResourceId> = self.pools[pool].resources.values().copied().collect();
         // Its jobs wait with `never_fits` until it is there again.
@@ -124,12 +107,8 @@ impl Space {
         if let Some(given) = sync.version
             && given < version
         {
-            return Err(Refusal::new(
-                Code::StaleSync,
-                format!("version {given} is below {version}, which was synced last"),
-                "two masters sync this pool, or this one read an old set: read it again",
-            )
-            .at("/query/version"));
+            let no = Refusal::from(PoolRefusal::OlderVersion { given, last: version });
+            return Err(no.at("/query/version"));
         }
         let named: hashbrown::HashSet<&ResourceId> = sync.resources.iter().map(|r| &r.id).collect();
         let (there, retires) = old.map_or((0, 0), |pool| {
@@ -138,17 +117,13 @@ impl Space {
             (ids.len(), ids.iter().filter(|id| !named.contains(**id)).count())
         });
         if sync.meant == Meant::Ask {
-            let hint = "a failed query must not retire what is used; if it is meant, say so with \"force\"";
             if sync.resources.is_empty() {
-                let detail = format!("the set for pool {:?} is empty", sync.pool.as_str());
-                return Err(Refusal::new(Code::EmptySet, detail, hint).at(""));
+                let pool = sync.pool.clone();
+                return Err(Refusal::from(PoolRefusal::EmptySet { pool }).at(""));
             }
             if retires * 2 > there {
-                let detail = format!(
-                    "it would retire {retires} of {}",
-                    counted(there as u64, "resource", "resources")
-                );
-                return Err(Refusal::new(Code::RetiresMost, detail, hint).at(""));
+                let (retires, there) = (retires as u64, there as u64);
+                return Err(Refusal::from(PoolRefusal::RetiresMost { retires, there }).at(""));
             }
         }
         let absent: Vec<LiveResourceId> = old.map_or_else(Vec::new, |pool| {

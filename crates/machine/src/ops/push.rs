@@ -6,7 +6,8 @@ use crate::stored::{StoredLife, StoredShape};
 use tenure_core::bounds::WORKER_US;
 use tenure_core::job::{JobState, JobView, NewJob, OnConflict};
 use tenure_core::names::{JobId, QueueName};
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::{JobRefusal, QueueRefusal};
 use tenure_core::time::{Moment, Span};
 
 /// What became of one pushed job.
@@ -163,17 +164,8 @@ impl Space {
             holder.filter(|h| h.by_job && !gone(h.seq) || h.until.is_some_and(|at| at > now));
         let Some(holder) = holder else { return Ok(Plan::Store(over)) };
         let conflict = || {
-            let mut no = Refusal::new(
-                Code::UniqueConflict,
-                format!(
-                    "the unique key {:?} is held by job {:?}",
-                    unique.key.as_str(),
-                    holder.id.as_str()
-                ),
-                "wait for that job, cancel it, or push with \"on_conflict\": \"keep\" or \"replace\"",
-            );
-            no.job = Some(holder.id.as_str().to_owned());
-            no.at("/unique/key")
+            let (key, holder) = (unique.key.clone(), holder.id.clone());
+            Refusal::from(JobRefusal::KeyTaken { key, holder }).at("/unique/key")
         };
         let duplicate = Plan::Duplicate(holder.seq, holder.id.clone());
         let live = self.job_by_seq(holder.seq).filter(|_| !gone(holder.seq));
@@ -255,13 +247,7 @@ impl Space {
         if waiting + more <= u64::from(most) {
             return Ok(());
         }
-        let mut no = Refusal::new(
-            Code::QueueFull,
-            format!("queue {:?} takes {most} waiting jobs, and {waiting} wait", queue.as_str()),
-            "push again later, add workers, or raise the queue's \"max_waiting\"",
-        );
-        no.retry_after_s = Some(1);
-        Err(no)
+        Err(QueueRefusal::Full { queue: queue.clone(), most, waiting }.into())
     }
 
     fn store_push(

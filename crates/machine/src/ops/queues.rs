@@ -2,20 +2,16 @@
 
 use crate::state::{Entry, Place, QueueId, Space};
 use tenure_core::bounds::{FORGET_AGAIN_US, FORGET_US};
-use tenure_core::count::counted;
 use tenure_core::lease::Later;
 use tenure_core::names::QueueName;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{PatchQueue, PutQueue};
+use tenure_core::sentences::QueueRefusal;
 use tenure_core::settings::QueueSettings;
 use tenure_core::time::{Moment, Span};
 
 pub(crate) fn queue_not_found(queue: &QueueName) -> Refusal {
-    Refusal::new(
-        Code::QueueNotFound,
-        format!("there is no queue {:?}", queue.as_str()),
-        "a queue is there from its first use; list the queues to see those that are there",
-    )
+    QueueRefusal::NotFound { queue: queue.clone() }.into()
 }
 
 impl Space {
@@ -62,15 +58,7 @@ impl Space {
         let counts = self.queues[queue].counts;
         let unfinished = counts.waiting + counts.scheduled + counts.running;
         if unfinished > 0 {
-            return Err(Refusal::new(
-                Code::NotEmpty,
-                format!(
-                    "queue {:?} has {}",
-                    name.as_str(),
-                    counted(unfinished, "unfinished job", "unfinished jobs")
-                ),
-                "cancel its jobs, or wait until they are finished; then delete it",
-            ));
+            return Err(QueueRefusal::NotEmpty { queue: name.clone(), unfinished }.into());
         }
         // Finished jobs are kept in the archive, and who waits for the queue goes on waiting, so
         // what goes is what was set, not the entry that these still need.

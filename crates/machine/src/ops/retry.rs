@@ -1,12 +1,13 @@
 //! retry and run-now: a finished job is ready again; a scheduled one does not wait for its moment.
 
-use crate::ops::cancel::{Named, wrong_state};
+use crate::ops::cancel::Named;
 use crate::rows::{Archive, Archived};
 use crate::state::{Seq, Space, Stand};
 use crate::stored::StoredLife;
 use tenure_core::job::JobState;
 use tenure_core::names::JobRef;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::JobRefusal;
 use tenure_core::time::Moment;
 
 impl Space {
@@ -19,18 +20,15 @@ impl Space {
     ) -> Result<Seq, Refusal> {
         match self.named(job, archive)? {
             Named::Live(slot) => {
-                let (id, state) = (self.jobs[slot].id.clone(), self.state_of(slot));
-                Err(wrong_state(&id, state, "only a failed or cancelled job can be retried"))
+                let (job, state) = (self.jobs[slot].id.clone(), self.state_of(slot));
+                Err(JobRefusal::NotRetryable { job, state }.into())
             }
             Named::Finished(job) => {
                 let life = StoredLife::decode(&job.life);
                 let ended_at = life.as_ref().and_then(|life| life.finished_at);
                 if finished_at.is_some() && finished_at != ended_at {
-                    return Err(wrong_state(
-                        &job.id,
-                        job.state,
-                        "it ended at another moment than \"finished_at\": look at it again",
-                    ));
+                    let (job, state) = (job.id, job.state);
+                    return Err(JobRefusal::EndedOtherwise { job, state }.into());
                 }
                 self.check_retry(&job, life.as_ref(), now)?;
                 self.retry_archived(&job, now);
@@ -46,11 +44,8 @@ impl Space {
         now: Moment,
     ) -> Result<(), Refusal> {
         if job.state == JobState::Succeeded {
-            return Err(wrong_state(
-                &job.id,
-                job.state,
-                "push it again under another id to run it again",
-            ));
+            let (job, state) = (job.id.clone(), job.state);
+            return Err(JobRefusal::Succeeded { job, state }.into());
         }
         let unique = life.and_then(|life| life.unique.as_ref());
         let other = unique.and_then(|unique| {
@@ -59,17 +54,8 @@ impl Space {
             (holds && holder.seq != job.seq).then_some((unique, holder))
         });
         if let Some((unique, holder)) = other {
-            let mut no = Refusal::new(
-                Code::UniqueConflict,
-                format!(
-                    "job {:?} holds the unique key {:?} by now",
-                    holder.id.as_str(),
-                    unique.key.as_str()
-                ),
-                "wait until that job is finished, or cancel it",
-            );
-            no.job = Some(holder.id.as_str().to_owned());
-            return Err(no);
+            let (key, holder) = (unique.key.clone(), holder.id.clone());
+            return Err(JobRefusal::KeyTakenMeanwhile { key, holder }.into());
         }
         Ok(())
     }
@@ -115,7 +101,7 @@ impl Space {
                 Ok(seq)
             }
             Named::Finished(job) => {
-                Err(wrong_state(&job.id, job.state, "retry it to run it again"))
+                Err(JobRefusal::NotRunnable { job: job.id, state: job.state }.into())
             }
         }
     }

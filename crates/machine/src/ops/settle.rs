@@ -13,6 +13,7 @@ use tenure_core::bounds::SNOOZE_US_MIN;
 use tenure_core::job::{JobState, Outcome};
 use tenure_core::lease::{Ending, Fence, Later, SettleItem};
 use tenure_core::refusal::{Code, Refusal};
+use tenure_core::sentences::LeaseRefusal;
 use tenure_core::time::{Moment, Span};
 
 /// The answer to one settle, before pushed jobs are shown.
@@ -107,50 +108,27 @@ impl Space {
         if lease.job.is_none()
             && !matches!(item.ending, Ending::Succeeded { .. } | Ending::Released)
         {
-            return Err(Refusal::new(
-                Code::InvalidField,
-                format!(
-                    "a lease without a job cannot be settled as {:?}",
-                    item.ending.outcome().as_str()
-                ),
-                "settle it as \"released\" or \"succeeded\"",
-            )
-            .at("/outcome"));
+            let outcome = item.ending.outcome().as_str().into();
+            return Err(Refusal::from(LeaseRefusal::OutcomeNeedsJob { outcome }).at("/outcome"));
         }
         if let Ending::Snoozed { later: Later::Until(at) } = item.ending
             && at.since(now) < Span::from_us(SNOOZE_US_MIN)
         {
-            return Err(Refusal::new(
-                Code::OutOfBounds,
-                format!("a snooze until {at} is less than 100 ms ahead"),
-                "snooze for at least \"100ms\", or settle as \"released\"",
-            )
-            .at("/until"));
+            return Err(Refusal::from(LeaseRefusal::SnoozeTooNear { until: at }).at("/until"));
         }
         for (n, verdict) in item.resources.iter().enumerate() {
             if self.held_resource(lease, verdict).is_none() {
-                return Err(Refusal::new(
-                    Code::UnknownResource,
-                    format!(
-                        "the lease does not hold {:?} of pool {:?}",
-                        verdict.id.as_str(),
-                        verdict.pool.as_str()
-                    ),
-                    "name resources that this lease holds, as its \"resources\" show them",
-                )
-                .at(format!("/resources/{n}")));
+                let (resource, pool) = (verdict.id.clone(), verdict.pool.clone());
+                let no = Refusal::from(LeaseRefusal::ResourceNotHeld { resource, pool });
+                return Err(no.at(format!("/resources/{n}")));
             }
         }
         for (n, verdict) in item.limits.iter().enumerate() {
             let held = lease.limits.iter().any(|h| self.limits[h.limit].name == verdict.limit);
             let known = self.setting_of(&verdict.limit).is_some();
             if !(held || known && verdict.spent.is_none()) {
-                return Err(Refusal::new(
-                    Code::UnknownLimit,
-                    format!("the lease does not hold the limit {:?}", verdict.limit.as_str()),
-                    "name limits that this lease holds, as its \"limits\" show them",
-                )
-                .at(format!("/limits/{n}/limit")));
+                let no = Refusal::from(LeaseRefusal::LimitNotHeld { limit: verdict.limit.clone() });
+                return Err(no.at(format!("/limits/{n}/limit")));
             }
         }
         let goes = self.goes_with_its_end(fence, &item.ending);
@@ -268,11 +246,7 @@ impl Space {
         let live = parse_lease_id(id)
             .filter(|(fence, seq)| self.leases.get(fence).is_some_and(|l| l.seq == *seq));
         let Some((fence, _)) = live else {
-            return Err(Refusal::new(
-                Code::LeaseNotFound,
-                format!("there is no live lease {id:?}"),
-                "it was settled or taken back already; list the leases to see those that live",
-            ));
+            return Err(LeaseRefusal::NotFound { lease: id.to_owned() }.into());
         };
         self.end_lease(fence, End::Forced, now);
         Ok(())

@@ -220,7 +220,7 @@ fn refuse(
 
 /// The problem of a line. Its pointer counts from the line.
 fn problem_line(number: usize, no: Refusal) -> Vec<u8> {
-    problem::json(&Refusal { index: None, line: Some(number), ..no })
+    problem::json(&no.without_item().on_line(number))
 }
 
 /// How many of these may be stored by one call: up to a unique key that stands there already. In one

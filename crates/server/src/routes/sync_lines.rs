@@ -45,5 +45,5 @@ fn one((number, line): (usize, Line<'_>)) -> Result<NewResource, Refusal> {
         Line::Whole(line) => decode::resource_line(line),
         Line::TooLong => Err(decode::line_too_long()),
     };
-    resource.map_err(|no| Refusal { line: Some(number), ..no })
+    resource.map_err(|no| no.on_line(number))
 }

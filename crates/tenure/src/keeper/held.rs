@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::bounds::PROGRESS_BYTES_MAX;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::secret::Json;
+use tenure_core::sentences::LeaseRefusal;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -102,12 +103,8 @@ impl Held {
     pub fn set_progress(&self, progress: Json) -> Result<(), Refusal> {
         let len = progress.text().len();
         if len > PROGRESS_BYTES_MAX {
-            return Err(Refusal::new(
-                Code::OutOfBounds,
-                format!("a progress report of {len} bytes is longer than {PROGRESS_BYTES_MAX}"),
-                "report less, or keep the details where they belong and report where that is",
-            )
-            .at("/progress"));
+            let no = LeaseRefusal::ProgressTooLong { bytes: len, most: PROGRESS_BYTES_MAX };
+            return Err(Refusal::from(no).at("/progress"));
         }
         *lock(&self.report) = Some(progress);
         Ok(())

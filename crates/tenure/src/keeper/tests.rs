@@ -202,7 +202,7 @@ async fn a_run_ends_at_its_deadline_by_the_holders_own_clock() {
 async fn a_refused_report_does_not_cost_the_lease() {
     let fake = Fake::new(|call, _| match call {
         Request::Extend(extend) if extend.leases.iter().any(|item| item.progress.is_some()) => {
-            Says::Now(Err(CallError::Refused(Refusal::new(Code::BadJson, "too deep", ""))))
+            Says::Now(Err(CallError::Refused(Refusal::heard(Code::BadJson, "too deep", ""))))
         }
         call => well(call),
     });
@@ -239,7 +239,7 @@ async fn a_report_is_sent_once_and_again_if_it_may_not_have_arrived() {
 }
 
 fn overloaded() -> Says {
-    Says::Now(Err(CallError::Refused(Refusal::new(Code::Overloaded, "too much at once", ""))))
+    Says::Now(Err(CallError::Refused(Refusal::heard(Code::Overloaded, "too much at once", ""))))
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,8 +13,9 @@ use tenure_core::bounds::TTL_US_DEFAULT;
 use tenure_core::job::Need;
 use tenure_core::lease::{Fence, LeaseView, Leased};
 use tenure_core::names::{LimitName, RequestId};
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Code;
 use tenure_core::requests::Lease;
+use tenure_core::sentences::LeaseRefusal;
 use tenure_core::time::Span;
 use tenure_engine::CallError;
 use tokio::time::{Instant, sleep};
@@ -320,11 +321,10 @@ impl LockGuard {
         self.open = false;
         match settled.first() {
             Some(settled) if settled.ok => Ok(()),
-            Some(settled) => Err(CallError::Refused(Refusal::new(
-                settled.code.unwrap_or(Code::LeaseLost),
-                "the lease was no longer held when it was given back",
-                "check what was done under it: somebody else may have held the same meanwhile",
-            ))),
+            Some(settled) => Err(CallError::Refused(match settled.code {
+                Some(Code::AlreadySettled) => LeaseRefusal::LockSettledOtherwise.into(),
+                _ => LeaseRefusal::LockLost.into(),
+            })),
             None => Err(broken("a settle was not answered")),
         }
     }

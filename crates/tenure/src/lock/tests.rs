@@ -20,7 +20,7 @@ fn got(n: usize) -> Says {
 }
 
 fn draining() -> Says {
-    Says::Now(Err(CallError::Refused(Refusal::new(Code::Draining, "draining", ""))))
+    Says::Now(Err(CallError::Refused(tenure_core::sentences::StoreRefusal::Draining.into())))
 }
 
 #[tokio::test(start_paused = true)]

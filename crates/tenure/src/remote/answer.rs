@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{PushAnswer, Pushed, Put, Reply, Request};
+use tenure_core::sentences::ServerRefusal;
 use tenure_engine::{CallError, Fault};
 
 use super::wire::Heard;
@@ -140,16 +141,13 @@ pub fn answer(
     let Ok(code) = problem.code.parse::<Code>() else {
         return Err(CallError::Fault(unnamed(status, &problem, effect, place)));
     };
-    let refusal = Refusal {
-        code,
-        detail: if problem.detail.is_empty() { problem.title } else { problem.detail },
-        hint: problem.hint,
-        pointer: problem.pointer,
-        index: problem.index,
-        line: problem.line,
-        job: problem.job,
-        retry_after_s: heard.retry_after_s,
-    };
+    let detail = if problem.detail.is_empty() { problem.title } else { problem.detail };
+    let mut refusal = Refusal::heard(code, detail, problem.hint);
+    refusal.pointer = problem.pointer;
+    refusal.index = problem.index;
+    refusal.line = problem.line;
+    refusal.job = problem.job;
+    refusal.retry_after_s = heard.retry_after_s;
     Err(match code {
         Code::Unauthorized | Code::ForbiddenOrigin => CallError::Fault(Fault::Denied(refusal)),
         Code::OutcomeUnknown => CallError::Fault(lost(effect, refusal.detail)),
@@ -170,13 +168,13 @@ pub fn lost(effect: Effect, why: String) -> Fault {
 /// A status without a code that is known here: a proxy, another program, or a later server.
 fn unnamed(status: u16, problem: &Problem, effect: Effect, place: &str) -> Fault {
     match status {
-        401 | 403 => {
-            let code = if status == 401 { Code::Unauthorized } else { Code::ForbiddenOrigin };
-            Fault::Denied(Refusal::new(
-                code,
-                format!("{place} answered {status}"),
-                "give the server's token in TENURE_TOKEN",
-            ))
+        401 => {
+            let place = place.to_owned();
+            Fault::Denied(ServerRefusal::TokenRefused { place, status }.into())
+        }
+        403 => {
+            let place = place.to_owned();
+            Fault::Denied(ServerRefusal::OriginRefused { place, status }.into())
         }
         // Whether a proxy had passed it on is not known.
         500.. => lost(effect, format!("{place} answered {status}")),

@@ -9,8 +9,9 @@ use hyper::Method;
 use serde::Serialize;
 use tenure_core::bounds::BODY_BYTES_MAX;
 use tenure_core::percent::encoded;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{JobFilter, Meant, Page, PushAnswer, Request};
+use tenure_core::sentences::ServerRefusal;
 use tenure_core::settings::NewResource;
 use tenure_engine::Fault;
 
@@ -87,11 +88,8 @@ fn json(value: &impl Serialize) -> Result<Option<Body>, Unsendable> {
         Unsendable::Broken(Fault::Broken(format!("a request cannot be written as JSON: {why}")))
     })?;
     if bytes.len() > BODY_BYTES_MAX {
-        return Err(Unsendable::Refused(Refusal::new(
-            Code::TooLarge,
-            format!("a body of {} bytes is larger than {BODY_BYTES_MAX}", bytes.len()),
-            "send fewer items in one call",
-        )));
+        let no = ServerRefusal::RequestTooLarge { bytes: bytes.len(), most: BODY_BYTES_MAX };
+        return Err(Unsendable::Refused(no.into()));
     }
     Ok(Some(Body { bytes: Bytes::from(bytes), media: JSON }))
 }

@@ -16,7 +16,7 @@ fn job_ref() -> JobRef {
 }
 
 fn refused(code: Code) -> Says {
-    Says::Now(Err(CallError::Refused(Refusal::new(code, "no", ""))))
+    Says::Now(Err(CallError::Refused(Refusal::heard(code, "no", ""))))
 }
 
 async fn ask(fake: &Arc<Fake>, request: impl Into<Request>) -> Result<Reply, CallError> {

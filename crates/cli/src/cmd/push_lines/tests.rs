@@ -1,8 +1,9 @@
 //! Lines as jobs, and batches that are refused in part.
 
 use super::*;
-use tenure_core::names::Namespace;
+use tenure_core::names::{Namespace, PoolName};
 use tenure_core::requests::{Reply, Request};
+use tenure_core::sentences::NeedRefusal;
 use tenure_testkit::fake::{Fake, Says};
 
 /// Stores all but those of the queue `bad`, as an engine does: all of a push, or none.
@@ -12,7 +13,9 @@ fn picky() -> std::sync::Arc<Fake> {
         let bad = push.jobs.iter().position(|job| job.queue.as_str() == "bad");
         Says::Now(match bad {
             Some(index) => {
-                Err(Refusal::new(Code::UnknownPool, "no such pool", "").item(index).into())
+                let pool = PoolName::parse("p").unwrap();
+                let no = Refusal::from(NeedRefusal::PoolUnknown { pool });
+                Err(no.item(index).into())
             }
             None => {
                 let one = |job: &NewJob| PushedId {

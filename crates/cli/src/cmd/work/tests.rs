@@ -220,7 +220,7 @@ async fn a_refused_outcome_is_a_failure_that_says_so() {
     let mut first = true;
     let engine = Fake::new(move |request, _| match request {
         Request::Settle(_) if std::mem::take(&mut first) => {
-            let no = Refusal::new(Code::UnknownPool, "no pool 'x'", "make it");
+            let no = Refusal::heard(Code::UnknownPool, "no pool 'x'", "make it");
             Says::Now(Err(no.into()))
         }
         Request::Settle(settle) => Says::Now(Ok(fake::settled(settle))),

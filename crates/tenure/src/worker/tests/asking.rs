@@ -122,7 +122,7 @@ async fn until_empty_waits_for_what_may_go_and_for_nothing_else() {
             }
             // A queue that nobody ever used is empty.
             Request::GetQueue(get) if get.queue.as_str() == "a" => {
-                let no = Refusal::new(Code::QueueNotFound, "no", "");
+                let no = Refusal::heard(Code::QueueNotFound, "no", "");
                 Says::Now(Err(CallError::Refused(no)))
             }
             call => well(call),

@@ -105,7 +105,7 @@ async fn a_refusal_ends_the_worker_after_what_runs() {
     let fake = Fake::new(|call, before| match call {
         Request::Lease(_) if before == 0 => granted([1]),
         Request::Lease(_) => {
-            Says::Now(Err(CallError::Refused(Refusal::new(Code::InvalidField, "no", ""))))
+            Says::Now(Err(CallError::Refused(Refusal::heard(Code::InvalidField, "no", ""))))
         }
         call => well(call),
     });

@@ -79,7 +79,7 @@ async fn an_outcome_that_is_refused_costs_only_its_own_job() {
             };
             match settle.settle.iter().position(bad) {
                 Some(at) => Says::Now(Err(CallError::Refused(
-                    Refusal::new(Code::OutOfBounds, "the result is too long", "").item(at),
+                    Refusal::heard(Code::OutOfBounds, "the result is too long", "").item(at),
                 ))),
                 None => Says::Now(Ok(settled(settle))),
             }
@@ -169,7 +169,7 @@ async fn a_job_whose_outcome_is_refused_twice_is_given_back() {
     let fake = Fake::new(|call, before| match call {
         Request::Lease(_) if before == 0 => granted([1]),
         Request::Settle(_) if before < 2 => {
-            let no = Refusal::new(Code::UnknownPool, "no pool 'x'", "make it");
+            let no = Refusal::heard(Code::UnknownPool, "no pool 'x'", "make it");
             Says::Now(Err(CallError::Refused(no)))
         }
         call => well(call),
@@ -193,7 +193,7 @@ async fn an_outcome_waits_for_room_in_the_queue_of_its_follow_up() {
     let fake = Fake::new(|call, before| match call {
         Request::Lease(_) if before == 0 => granted([1]),
         Request::Settle(_) if before < 5 => {
-            Says::Now(Err(CallError::Refused(Refusal::new(Code::QueueFull, "full", ""))))
+            Says::Now(Err(CallError::Refused(Refusal::heard(Code::QueueFull, "full", ""))))
         }
         call => well(call),
     });

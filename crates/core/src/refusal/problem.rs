@@ -1,0 +1,42 @@
+//! The problem document (RFC 9457): how a refusal looks on the wire.
+
+use serde::Serialize;
+
+use super::Refusal;
+
+/// A refusal as the server and `--json` write it.
+#[derive(Serialize)]
+pub struct Problem<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+    hint: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<&'a str>,
+}
+
+impl<'a> Problem<'a> {
+    /// The document that says `no`.
+    pub fn of(no: &'a Refusal) -> Self {
+        Problem {
+            r#type: format!("urn:tenure:error:{}", no.code),
+            title: no.code.title(),
+            status: no.code.status(),
+            code: no.code.as_str(),
+            detail: &no.detail,
+            hint: &no.hint,
+            pointer: no.pointer.as_deref(),
+            index: no.index,
+            line: no.line,
+            job: no.job.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! All that people read of Tenure's answers: what a refusal says, why something waits, what an end is called.
+//!
+//! A sentence is written here once, and every engine says it. Whoever decides (the state machine, the library inside
+//! Redis, a decoder, the server) names a case and its parameters; this module makes the text. Each case has a stable
+//! name in snake_case and can be read from another process as `{"case": NAME, PARAMETER: …}` or
+//! `[NAME, PARAMETER, …]`.
+//!
+//! A new refusal is a new row here, and a page in `docs/errors` if its code is new. Texts follow one form: lower case,
+//! names in double quotes, no full stop at the end; a hint says what to do next. No parameter is a secret.
+
+mod bodies;
+mod jobs;
+mod leases;
+mod limits;
+mod names;
+mod needs;
+mod phrases;
+mod pools;
+mod queues;
+mod server;
+mod store;
+mod table;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use bodies::BodyRefusal;
+pub use jobs::JobRefusal;
+pub use leases::LeaseRefusal;
+pub use limits::LimitRefusal;
+pub use names::NameRefusal;
+pub use needs::NeedRefusal;
+pub(crate) use phrases::{cut, did_you_mean, listed};
+pub use pools::PoolRefusal;
+pub use queues::QueueRefusal;
+pub use server::ServerRefusal;
+pub use store::StoreRefusal;
+pub use table::Row;
+pub use values::ValueRefusal;
+
+/// A word or phrase that stands in the program, or was read from another process.
+pub type Phrase = std::borrow::Cow<'static, str>;
+
+/// The table as one list, and how a test reads a case of any subject.
+macro_rules! subjects {
+    ($($type:ident)+) => {
+        /// Every case of every refusal.
+        pub fn rows() -> impl Iterator<Item = &'static Row> {
+            [$($type::ROWS),+].into_iter().flatten()
+        }
+
+        #[cfg(test)]
+        fn readers() -> Vec<(&'static [Row], tests::Reader)> {
+            vec![$(($type::ROWS, tests::read::<$type>)),+]
+        }
+    };
+}
+subjects! {
+    BodyRefusal JobRefusal LeaseRefusal LimitRefusal NameRefusal NeedRefusal PoolRefusal QueueRefusal ServerRefusal
+    StoreRefusal ValueRefusal
+}

@@ -1,0 +1,95 @@
+//! Refusals of names and ids that are not well formed.
+
+use super::Phrase;
+use super::table::refusals;
+
+refusals! {
+    /// Why a text is no name, id or key. `what` is the kind of name; `shown` is the beginning of the text.
+    NameRefusal:
+
+    TooLong "name_too_long" { what: Phrase, bytes: usize, most: usize }
+        OutOfBounds
+        detail("a {what} of {bytes} bytes is longer than {most}")
+        hint("use a {what} of at most {most} bytes");
+
+    Empty "name_empty" { what: Phrase }
+        InvalidField
+        detail("{what} \"\" is empty")
+        hint("use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and ',', and without a space at \
+              either end");
+
+    SpaceAtEnd "name_space_at_end" { what: Phrase, shown: String }
+        InvalidField
+        detail("{what} {shown:?} begins or ends with a space")
+        hint("use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and ',', and without a space at \
+              either end");
+
+    Contains "name_contains" { what: Phrase, shown: String, character: char }
+        InvalidField
+        detail("{what} {shown:?} contains {character:?}")
+        hint("use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and ',', and without a space at \
+              either end");
+
+    KeyEmpty "key_empty" { what: Phrase }
+        InvalidField
+        detail("{what} \"\" is empty")
+        hint("use 1 to 256 bytes of UTF-8 without control characters");
+
+    KeyContains "key_contains" { what: Phrase, shown: String, character: char }
+        InvalidField
+        detail("{what} {shown:?} contains {character:?}")
+        hint("use 1 to 256 bytes of UTF-8 without control characters");
+
+    JobIdIsReference "job_id_is_reference" { shown: String }
+        InvalidField
+        detail("job id {shown:?} begins with \"key:\"")
+        hint("\"key:KEY\" stands for the job that holds a unique key; choose another id");
+
+    NotNamespace "not_namespace" { shown: String }
+        InvalidField
+        detail("namespace {shown:?} is not a namespace")
+        hint("use [a-z0-9][a-z0-9-]{{0,62}}");
+
+    NamespaceTwice "namespace_twice"
+        InvalidField
+        detail("the namespace header stands twice")
+        hint("send one namespace of [a-z0-9][a-z0-9-]{{0,62}}, or leave the header out");
+
+    NamespaceNotAscii "namespace_not_ascii"
+        InvalidField
+        detail("the namespace is not plain ASCII")
+        hint("send one namespace of [a-z0-9][a-z0-9-]{{0,62}}, or leave the header out");
+
+    LimitFamily "limit_name_family" { shown: String }
+        InvalidField
+        detail("limit name {shown:?} has no family of [a-z0-9._-]+")
+        hint("a limit is \"family\" or \"family:key\"; the family is [a-z0-9._-]+, and \"family:*\" is the template of \
+              its family");
+
+    LimitKeyEmpty "limit_name_key_empty" { shown: String }
+        InvalidField
+        detail("limit name {shown:?} has an empty key")
+        hint("a limit is \"family\" or \"family:key\"; the family is [a-z0-9._-]+, and \"family:*\" is the template of \
+              its family");
+
+    LimitStar "limit_name_star" { shown: String }
+        InvalidField
+        detail("limit name {shown:?} has a '*' beside other characters")
+        hint("a limit is \"family\" or \"family:key\"; the family is [a-z0-9._-]+, and \"family:*\" is the template of \
+              its family");
+
+    LimitTemplate "limit_name_template" { shown: String, family: String }
+        InvalidField
+        detail("{shown:?} is a template, and no limit by itself")
+        hint("name one limit of the family, such as \"{family}:example.com\"");
+
+    KindControl "kind_control"  { most: usize }
+        InvalidField
+        detail("a kind has a control character")
+        hint("use at most {most} bytes of UTF-8 without control characters");
+
+    LeaseEmpty "lease_id_empty"
+        InvalidField
+        detail("the lease is empty")
+        hint("name a lease by its id, as it was granted");
+}

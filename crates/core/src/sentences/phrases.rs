@@ -1,0 +1,26 @@
+//! Parts of sentences that many cases have in common.
+
+use crate::decode::nearest;
+
+/// The beginning of a text that came from outside, short enough for a sentence.
+pub(crate) fn cut(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+/// `did you mean "queue"? `, or nothing.
+pub(crate) fn did_you_mean<S: AsRef<str>>(name: &str, names: &[S]) -> String {
+    match nearest(name, names.iter().map(AsRef::as_ref)) {
+        Some(near) => format!("did you mean {near:?}? "),
+        None => String::new(),
+    }
+}
+
+/// `"a", "b" or "c"`.
+pub(crate) fn listed<S: AsRef<str>>(names: &[S], word: &str) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{:?}", name.as_ref())).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, before)) => format!("{} {word} {last}", before.join(", ")),
+        None => "nothing".to_owned(),
+    }
+}

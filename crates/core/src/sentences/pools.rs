@@ -1,0 +1,56 @@
+//! Refusals of calls that change a pool or a resource.
+
+use super::table::refusals;
+use crate::count::{self, counted};
+use crate::names::{PoolName, ResourceId};
+
+refusals! {
+    /// Why a pool or its set is not as a call wants it.
+    PoolRefusal:
+
+    NotFound "pool_not_found" { pool: PoolName }
+        PoolNotFound
+        detail("there is no pool {pool:?}")
+        hint("make it first: set the pool, or sync its resources; list the pools to see those that are there");
+
+    ResourceNotFound "resource_not_found" { pool: PoolName, resource: ResourceId }
+        ResourceNotFound
+        detail("the pool {pool:?} has no resource {resource:?}")
+        hint("list the resources of the pool to see those that are there");
+
+    Held "pool_held" { pool: PoolName, held: u64 }
+        InUse
+        detail("{} of pool {pool:?} {} held", counted(held, "resource", "resources"), count::of(held, "is", "are"))
+        hint("wait until their leases end, or end them by force; then delete it");
+
+    BeingDeleted "pool_being_deleted" { pool: PoolName }
+        InUse
+        detail("pool {pool:?} is being deleted")
+        hint("it has many resources, and not all of them are gone yet: ask again in a moment")
+        retry_after_s(1);
+
+    OlderVersion "sync_older_version" { given: u64, last: u64 }
+        StaleSync
+        detail("version {given} is below {last}, which was synced last")
+        hint("two masters sync this pool, or this one read an old set: read it again");
+
+    SyncGone "sync_gone" { sync: u64, pool: PoolName }
+        StaleSync
+        detail("there is no sync {sync} of pool {pool:?} any more")
+        hint("sync the whole set again; what was sent is kept for a minute after the last call");
+
+    SyncEnded "sync_ended" { sync: u64 }
+        StaleSync
+        detail("sync {sync} was ended already")
+        hint("sync the whole set again");
+
+    EmptySet "sync_empty_set" { pool: PoolName }
+        EmptySet
+        detail("the set for pool {pool:?} is empty")
+        hint("a failed query must not retire what is used; if it is meant, say so with \"force\"");
+
+    RetiresMost "sync_retires_most" { retires: u64, there: u64 }
+        RetiresMost
+        detail("it would retire {retires} of {}", counted(there, "resource", "resources"))
+        hint("a failed query must not retire what is used; if it is meant, say so with \"force\"");
+}

@@ -1,0 +1,26 @@
+//! Refusals of calls that name a queue, or push to one that is full.
+
+use super::table::refusals;
+use crate::count::counted;
+use crate::names::QueueName;
+
+refusals! {
+    /// Why a queue is not as a call wants it.
+    QueueRefusal:
+
+    NotFound "queue_not_found" { queue: QueueName }
+        QueueNotFound
+        detail("there is no queue {queue:?}")
+        hint("a queue is there from its first use; list the queues to see those that are there");
+
+    NotEmpty "queue_not_empty" { queue: QueueName, unfinished: u64 }
+        NotEmpty
+        detail("queue {queue:?} has {}", counted(unfinished, "unfinished job", "unfinished jobs"))
+        hint("cancel its jobs, or wait until they are finished; then delete it");
+
+    Full "queue_full" { queue: QueueName, most: u32, waiting: u64 }
+        QueueFull
+        detail("queue {queue:?} takes {most} waiting jobs, and {waiting} wait")
+        hint("push again later, add workers, or raise the queue's \"max_waiting\"")
+        retry_after_s(1);
+}

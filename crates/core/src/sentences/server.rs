@@ -1,0 +1,110 @@
+//! Refusals of the server itself, before and after an engine is asked; and of what cannot even be sent to one.
+
+use super::table::refusals;
+
+refusals! {
+    /// Why the server, or the way to it, takes a request not at all.
+    ServerRefusal:
+
+    HeadTooSlow "head_too_slow"
+        RequestTimeout
+        detail("the head of the request did not come in time")
+        hint("send the request again, faster");
+
+    HeadTooLong "head_too_long"
+        TooLarge
+        detail("the head of the request is too long")
+        hint("send fewer and shorter headers, and a shorter query");
+
+    NotHttp "not_http"
+        BadJson
+        detail("the request is not HTTP as it is written down in RFC 9112")
+        hint("send one length, or chunks that are whole, and headers of one line each");
+
+    BodyCutOff "body_cut_off"
+        BadJson
+        detail("the request ended before its body did")
+        hint("send it again");
+
+    BodyTooSlow "body_too_slow"
+        RequestTimeout
+        detail("the body of the request did not come in time")
+        hint("send the same call again, with the same ids, faster or in smaller parts");
+
+    BodyNotTaken "body_not_taken" { bytes: u64 }
+        TooLarge
+        detail("the body has {bytes} bytes or more, and this call takes none")
+        hint("send the call without a body");
+
+    BodyTooLarge "body_too_large" { bytes: u64, most: usize }
+        TooLarge
+        detail("the body has {bytes} bytes or more, and {most} is the most")
+        hint("send fewer items in one call; NDJSON may have any length, where it is taken");
+
+    RequestTooLarge "request_too_large" { bytes: usize, most: usize }
+        TooLarge
+        detail("a body of {bytes} bytes is larger than {most}")
+        hint("send fewer items in one call");
+
+    MediaType "media_type"
+        UnsupportedMediaType
+        detail("the content type of the body is not one that this call takes")
+        hint("send the header \"Content-Type: application/json\"");
+
+    MediaTypeOrLines "media_type_or_lines"
+        UnsupportedMediaType
+        detail("the content type of the body is not one that this call takes")
+        hint("send the header \"Content-Type: application/json\" or \"application/x-ndjson\"");
+
+    RouteNotFound "route_not_found" { path: String }
+        RouteNotFound
+        detail("there is nothing at {path:?}")
+        hint("see /openapi.json for what there is; a name in a path is percent-encoded");
+
+    MethodNotAllowed "method_not_allowed" { method: String, allowed: String }
+        MethodNotAllowed
+        detail("the method {method:?} does nothing here")
+        hint("use {allowed}");
+
+    NotLoopback "not_loopback"
+        ForbiddenOrigin
+        detail("the \"Host\" of the request is not a name of this machine's loopback")
+        hint("call it as localhost, 127.0.0.1 or [::1]; to serve others, start the server with TENURE_TOKEN");
+
+    OtherOrigin "other_origin"
+        ForbiddenOrigin
+        detail("the request comes from a web page of another origin")
+        hint("call the server from a program, or from its own pages");
+
+    TokenWrong "token_wrong"
+        Unauthorized
+        detail("the token is not the server's")
+        hint("send the header \"Authorization: Bearer TOKEN\" with the server's TENURE_TOKEN");
+
+    TokenMissing "token_missing"
+        Unauthorized
+        detail("the request shows no token")
+        hint("send the header \"Authorization: Bearer TOKEN\" with the server's TENURE_TOKEN");
+
+    TokenRefused "token_refused" { place: String, status: u16 }
+        Unauthorized
+        detail("{place} answered {status}")
+        hint("give the server's token in TENURE_TOKEN");
+
+    OriginRefused "origin_refused" { place: String, status: u16 }
+        ForbiddenOrigin
+        detail("{place} answered {status}")
+        hint("give the server's token in TENURE_TOKEN");
+
+    Overloaded "overloaded"
+        Overloaded
+        detail("the server has as many bytes of bodies and unread answers in flight as it may")
+        hint("nothing happened; send the same call again after Retry-After, in smaller parts, and read each answer at \
+              once; the server's option --max-in-flight-bytes raises the bound")
+        retry_after_s(1);
+
+    AnswerNotWritten "answer_not_written"
+        Internal
+        detail("the server has a bug, and could not write its answer")
+        hint("send the same call again, with the same ids; report it if it stays so");
+}

@@ -1,0 +1,64 @@
+//! Refusals that tell the state of the store or of the engine, and not of what was asked.
+
+use super::table::refusals;
+
+refusals! {
+    /// Why an engine takes nothing now, or nothing of this caller.
+    StoreRefusal:
+
+    Draining "draining"
+        Draining
+        detail("the server is draining and grants nothing more")
+        hint("ask again in a moment: another server answers, or this one when it is back")
+        retry_after_s(1);
+
+    DiskFull "store_disk_full"
+        StoreFull
+        detail("the disk of the store is full, and nothing of this call was stored")
+        hint("cancel or delete jobs, let finished ones go sooner (\"retain\"), or free space on the disk; then repeat \
+              the same call. What settles, cancels or deletes still works")
+        retry_after_s(RETRY_S);
+
+    FolderFull "store_folder_full" { most_bytes: u64 }
+        StoreFull
+        detail("the disk of the store is full, or its folder has reached {most_bytes} bytes (\"--max-bytes\"); nothing \
+                of this call was stored")
+        hint("cancel or delete jobs, let finished ones go sooner (\"retain\"), or free space on the disk; then repeat \
+              the same call. What settles, cancels or deletes still works")
+        retry_after_s(RETRY_S);
+
+    RedisFull "store_redis_full"
+        StoreFull
+        detail("redis has reached its \"maxmemory\" and takes nothing new")
+        hint("let jobs end or shorten \"retain\", or raise \"maxmemory\"; what settles, extends or cancels still works")
+        retry_after_s(RETRY_S);
+
+    RedisDenies "store_redis_denies" { message: String }
+        Unauthorized
+        detail("redis does not permit this: {message}")
+        hint("give the address the user and the password of one who may call the functions and listen to the channels \
+              of Tenure");
+
+    RedisDeniesCommand "store_redis_denies_command" { message: String }
+        Unauthorized
+        detail("redis does not permit this: {message}")
+        hint("permit the user every command that `tenure redis print-library` calls");
+
+    Unavailable "store_unavailable" { fault: String }
+        StoreUnavailable
+        detail("{fault}")
+        hint("nothing happened; send the same call again after Retry-After");
+
+    OutcomeUnknown "outcome_unknown" { fault: String }
+        OutcomeUnknown
+        detail("{fault}")
+        hint("send the same call again, with the same ids: nothing is done twice");
+
+    EngineBroke "engine_broke"
+        Internal
+        detail("the server has a bug, and could not answer")
+        hint("send the same call again, with the same ids; report it if it stays so");
+}
+
+/// When a full store may have room again: what ends or expires frees it, and that takes moments, not minutes.
+const RETRY_S: u64 = 5;

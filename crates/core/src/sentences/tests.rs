@@ -1,0 +1,190 @@
+//! Every case of the table once, with sample parameters: what it says, and that the rules of texts hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::refusal::{Code, Refusal};
+
+pub(super) type Reader = fn(&Value) -> Result<Refusal, String>;
+
+/// Reads one case of a type from its stable name and its parameters, and writes it again.
+pub(super) fn read<T>(case: &Value) -> Result<Refusal, String>
+where
+    T: DeserializeOwned + Serialize + Into<Refusal>,
+{
+    let read: T = serde_json::from_value(case.clone()).map_err(|why| why.to_string())?;
+    assert_eq!(serde_json::to_value(&read).unwrap(), *case);
+    Ok(read.into())
+}
+
+/// A parameter of each name.
+fn parameters() -> BTreeMap<&'static str, Value> {
+    BTreeMap::from([
+        ("advice", json!("write each key of an object once")),
+        ("allowed", json!("GET, PUT")),
+        ("because", json!("the outcome \"failed\"")),
+        ("bounds", json!("at most \"1h\"")),
+        ("burst", json!(3)),
+        ("bytes", json!(600)),
+        ("character", json!("/")),
+        ("column", json!(7)),
+        ("concurrency", json!(2)),
+        ("cost", json!(5)),
+        ("cursor", json!("x")),
+        ("family", json!("site")),
+        ("fault", json!("the store cannot be reached: no route to it")),
+        ("fields", json!(["id", "queue"])),
+        ("form", json!("\"id\": \"a\"")),
+        ("given", json!(3)),
+        ("held", json!(1)),
+        ("holder", json!("j1")),
+        ("items", json!(1_001)),
+        ("job", json!("j1")),
+        ("key", json!("article-42")),
+        ("kind", json!("limit")),
+        ("known", json!(["weight", "cost"])),
+        ("label", json!("\"priority\"")),
+        ("labels", json!(40)),
+        ("last", json!(4)),
+        ("lease", json!("L1")),
+        ("limit", json!("site:a")),
+        ("line", json!(2)),
+        ("max", json!(16)),
+        ("message", json!("this user has no permissions")),
+        ("method", json!("PURGE")),
+        ("min", json!(1)),
+        ("most", json!(512)),
+        ("most_bytes", json!(1_000_000)),
+        ("name", json!("queue")),
+        ("noun", json!("a number")),
+        ("offset", json!(30)),
+        ("one", json!("for")),
+        ("option", json!("weight")),
+        ("other", json!("until")),
+        ("outcome", json!("failed")),
+        ("path", json!("/v1/job")),
+        ("per", json!("1s")),
+        ("place", json!("http://127.0.0.1:7171")),
+        ("pool", json!("accounts")),
+        ("queue", json!("crawl")),
+        ("resource", json!("r1")),
+        ("retires", json!(2)),
+        ("sent", json!(1_001)),
+        ("shown", json!("qeue")),
+        ("state", json!("running")),
+        ("status", json!(401)),
+        ("sync", json!(9)),
+        ("template", json!("site:*")),
+        ("there", json!(3)),
+        ("unfinished", json!(1)),
+        ("until", json!("2026-12-01T09:55:00.000000Z")),
+        ("waiting", json!(512)),
+        ("weight", json!(4)),
+        ("what", json!("a job")),
+        ("words", json!(["keep", "replace"])),
+        ("wrong", json!("the key \"a\" stands twice in one object")),
+    ])
+}
+
+/// Every case once.
+fn samples() -> Vec<(&'static Row, Refusal)> {
+    let parameters = parameters();
+    let sample = |(row, read): (&'static Row, Reader)| {
+        // What a case needs is what it cannot be read without.
+        let mut case = Map::from_iter([("case".to_owned(), json!(row.name))]);
+        loop {
+            let why = match read(&Value::Object(case.clone())) {
+                Ok(no) => return (row, no),
+                Err(why) => format!("{}: {why}", row.name),
+            };
+            let missing = why.split('`').nth(1).unwrap_or_default();
+            let Some(value) = parameters.get(missing) else { panic!("{why}: give it a sample") };
+            assert!(case.insert(missing.to_owned(), value.clone()).is_none(), "{why}");
+        }
+    };
+    let subjects = readers().into_iter();
+    subjects.flat_map(|(rows, read)| rows.iter().map(move |row| (row, read))).map(sample).collect()
+}
+
+#[test]
+fn every_case_has_a_name_of_its_own_in_snake_case() {
+    let mut names = BTreeSet::new();
+    for row in rows() {
+        assert!(names.insert(row.name), "{} stands twice", row.name);
+        let snake = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        assert!(row.name.chars().all(snake), "{}", row.name);
+    }
+}
+
+#[test]
+fn every_case_says_what_is_wrong_and_what_to_do() {
+    for (row, no) in samples() {
+        let (name, Refusal { code, detail, hint, .. }) = (row.name, &no);
+        assert_eq!(*code, row.code, "{name}");
+        for text in [detail, hint] {
+            assert!(
+                !text.is_empty() && text.trim() == text && !text.contains('\n'),
+                "{name}: {text:?}"
+            );
+            assert!(!text.contains("  "), "{name}: two spaces in {text:?}");
+            assert!(!text.ends_with('.'), "{name}: a full stop ends {text:?}");
+            assert!(text.len() < 400, "{name}: {text:?} is long");
+            for homely in [" is due", "be it ", "but for ", "so many", "nobody's"] {
+                assert!(!text.contains(homely), "{name}: {text:?}");
+            }
+        }
+        let first = detail.chars().next().expect("a first letter");
+        assert!(!first.is_uppercase(), "{name}: {detail:?} begins with a capital");
+    }
+}
+
+#[test]
+fn a_case_can_be_named_by_another_process() {
+    let not_set: LimitRefusal = serde_json::from_value(json!(["limit_not_set", "scrapy"])).unwrap();
+    assert_eq!(
+        not_set,
+        LimitRefusal::NotSet { limit: crate::names::LimitName::parse("scrapy").unwrap() }
+    );
+    let no = read::<LimitRefusal>(&json!({"case": "limit_not_set", "limit": "scrapy"})).unwrap();
+    assert_eq!(no.code, Code::LimitNotFound);
+    assert_eq!(no.detail, "the limit \"scrapy\" is not set");
+    let near = json!({"case": "settle_snooze_too_near", "until": 1_800_000_000_000_000_u64});
+    let near: LeaseRefusal = serde_json::from_value(near).unwrap();
+    let said = "a snooze until 2027-01-15T08:00:00.000000Z is less than 100 ms ahead";
+    assert_eq!(Refusal::from(near).detail, said);
+    let unknown = json!({"case": "limit_not_here", "limit": "scrapy"});
+    assert!(serde_json::from_value::<LimitRefusal>(unknown).is_err());
+}
+
+#[test]
+fn programs_are_told_the_job_that_is_in_the_way_and_when_to_ask_again() {
+    for (row, no) in samples() {
+        let conflict = no.code == Code::UniqueConflict;
+        assert_eq!(no.job.is_some(), conflict, "{}", row.name);
+        let full =
+            [Code::QueueFull, Code::LineFull, Code::StoreFull, Code::Overloaded, Code::Draining];
+        let waits = full.contains(&no.code) || row.name == "pool_being_deleted";
+        assert_eq!(no.retry_after_s.is_some(), waits, "{}", row.name);
+    }
+}
+
+/// A code without a page helps nobody who is refused; a page without a row is no code any more.
+#[test]
+fn every_code_has_a_page_and_a_row_in_the_list() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    let list = std::fs::read_to_string(docs.join("README.md")).unwrap();
+    for code in Code::ALL {
+        assert!(docs.join(format!("{code}.md")).is_file(), "docs/errors/{code}.md is not there");
+        let row = format!("| [`{code}`]({code}.md) | {} | {} |", code.status(), code.title());
+        assert!(list.contains(&row), "docs/errors/README.md has no row {row}");
+    }
+    for page in std::fs::read_dir(&docs).unwrap() {
+        let page = page.unwrap().path();
+        let name = page.file_stem().and_then(|name| name.to_str()).unwrap().to_owned();
+        assert!(name == "README" || name.parse::<Code>().is_ok(), "{name}.md is of no code");
+    }
+}

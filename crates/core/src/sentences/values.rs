@@ -1,0 +1,91 @@
+//! Refusals of values that come as text: durations, moments, numbers, words, parameters of a query.
+
+use super::table::refusals;
+use super::{Phrase, did_you_mean, listed};
+
+refusals! {
+    /// Why a text is no value of its kind. `shown` is the beginning of the text.
+    ValueRefusal:
+
+    NotADuration "not_a_duration" { shown: String }
+        InvalidField
+        detail("{shown:?} is not a duration")
+        hint("write a duration as a string of whole numbers with units, largest first, such as \"5m\", \"90s\", \
+              \"2h30m\" or \"500ms\"");
+
+    DurationOutside "duration_outside" { shown: String, bounds: String }
+        OutOfBounds
+        detail("the duration {shown:?} is outside its bounds")
+        hint("use {bounds}");
+
+    NotAMoment "not_a_moment" { shown: String }
+        InvalidField
+        detail("{shown:?} is not a moment with an offset")
+        hint("write a moment as an RFC 3339 string with its offset, such as \"2026-12-01T09:55:00Z\" or \
+              \"2026-12-01T17:55:00+08:00\"");
+
+    MomentTooFar "moment_too_far" { shown: String }
+        OutOfBounds
+        detail("the moment {shown:?} is too far ahead")
+        hint("use a moment before the year 2255");
+
+    NotAWholeNumber "not_a_whole_number" { shown: String, min: i64, max: i64 }
+        InvalidField
+        detail("{shown:?} is not a whole number")
+        hint("use a whole number from {min} to {max}, without a point or an exponent");
+
+    NumberOutside "number_outside" { shown: String, min: i64, max: i64 }
+        OutOfBounds
+        detail("{shown} is outside its bounds")
+        hint("use a whole number from {min} to {max}");
+
+    NotOneOf "not_one_of" { shown: String, what: Phrase, words: Vec<Phrase> }
+        InvalidField
+        detail("{shown:?} is not {what}")
+        hint("{}use {}", did_you_mean(&shown, &words), listed(&words, "or"));
+
+    TooLong "text_too_long" { bytes: usize, most: usize }
+        OutOfBounds
+        detail("a text of {bytes} bytes is longer than {most}")
+        hint("use at most {most} bytes");
+
+    NotALabel "not_a_label" { shown: String }
+        InvalidField
+        detail("{shown:?} is not KEY:VALUE")
+        hint("write a label as its key, a colon and its value, such as source:feed");
+
+    CursorEmpty "cursor_empty"
+        InvalidField
+        detail("the cursor is empty")
+        hint("give the \"next\" of the page before, and leave it out for the first page");
+
+    CursorOfAnother "cursor_of_another" { cursor: String }
+        InvalidField
+        detail("the cursor {cursor:?} is not one of this list")
+        hint("give the \"next\" of the page before, unchanged");
+
+    ParameterUnknown "parameter_unknown" { shown: String, known: Vec<Phrase> }
+        UnknownField
+        detail("the query parameter {shown:?} is unknown here")
+        hint("{}this call has {}", did_you_mean(&shown, &known), listed(&known, "and"));
+
+    ParameterOfNone "parameter_of_none" { shown: String }
+        UnknownField
+        detail("the query parameter {shown:?} is unknown here")
+        hint("this call has no query parameters");
+
+    ParameterTwice "parameter_twice" { shown: String }
+        InvalidField
+        detail("the query parameter {shown:?} stands twice")
+        hint("give {shown:?} once");
+
+    ParameterEncoding "parameter_encoding" { name: String }
+        InvalidField
+        detail("the query parameter {name:?} is not percent-encoded UTF-8")
+        hint("write every byte that is not a letter, a digit or one of -._~ as %XX, in UTF-8");
+
+    PathEncoding "path_encoding" { name: String }
+        InvalidField
+        detail("{name:?} in the path is not percent-encoded UTF-8")
+        hint("write every byte that is not a letter, a digit or one of -._~ as %XX, in UTF-8");
+}
