@@ -6,6 +6,7 @@ use crate::job::{JobState, JobView, NewJob, Outcome, PushedJob};
 use crate::names::{JobId, LimitName, PoolName, QueueName, ResourceId, Tag, WorkerId};
 use crate::refusal::Code;
 use crate::secret::Json;
+use crate::sentences::summary;
 use crate::settings::Holder;
 use crate::time::{Moment, Span};
 
@@ -355,6 +356,23 @@ pub struct Reason {
     pub detail: String,
 }
 
+impl Reason {
+    /// A reason of a kind, told in a sentence; all else is for the caller to fill in.
+    pub fn told(kind: ReasonKind, detail: String) -> Self {
+        Reason {
+            kind,
+            name: None,
+            in_use: None,
+            capacity: None,
+            holders: Vec::new(),
+            position: None,
+            ahead: None,
+            earliest: None,
+            detail,
+        }
+    }
+}
+
 /// Which lease runs a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RunningLease {
@@ -384,6 +402,19 @@ pub struct Explained {
     /// For a running job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<RunningLease>,
+}
+
+impl Explained {
+    /// What a job in `state` waits for, and the sentence that it comes to.
+    pub fn new(
+        id: JobId,
+        state: JobState,
+        reasons: Vec<Reason>,
+        lease: Option<RunningLease>,
+    ) -> Self {
+        let summary = summary(state, &reasons, lease.as_ref());
+        Explained { id, state, summary, reasons, lease }
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use tenure_core::job::{Backoff, EndedJob, JobError, JobState, Outcome, Retry, re
 use tenure_core::lease::Fence;
 use tenure_core::names::JobId;
 use tenure_core::secret::Json;
+use tenure_core::sentences::StoredNote;
 use tenure_core::settings::ResourceState;
 use tenure_core::time::{Moment, Span};
 
@@ -184,7 +185,7 @@ impl Space {
             End::Failed { .. } | End::TimedOut => {
                 let (text, retry_in, last) = match end {
                     End::Failed { error, retry_in, last } => (error, retry_in, last),
-                    _ => ("timeout".to_owned(), None, false),
+                    _ => (StoredNote::TimedOut.to_string(), None, false),
                 };
                 job.ended += 1;
                 error = Some((attempt, text.clone(), Outcome::Failed));
@@ -206,7 +207,7 @@ impl Space {
             }
             End::Released => back_again(job, now),
             End::Unheard => {
-                let text = "the grant was never received".to_owned();
+                let text = StoredNote::GrantNeverReceived.to_string();
                 error = Some((attempt, text, Outcome::Undelivered));
                 job.undelivered += 1;
                 if job.undelivered >= UNDELIVERED_MAX {
@@ -220,7 +221,7 @@ impl Space {
             }
             End::Undelivered | End::Forced => Next::Back,
             End::Lost => {
-                let text = "the holder stopped heartbeating".to_owned();
+                let text = StoredNote::HolderStopped.to_string();
                 error = Some((attempt, text, Outcome::Lost));
                 one_more_lost(job, &retry, now)
             }
@@ -384,14 +385,14 @@ impl Space {
                 self.cool(
                     resource,
                     later.moment(now),
-                    Some("cooled by its holder".to_owned()),
+                    Some(StoredNote::CooledByHolder.to_string()),
                     now,
                 );
             }
             tenure_core::lease::Verdict::Ban { reason } => {
                 self.ban(
                     resource,
-                    reason.clone().or_else(|| Some("banned by its holder".to_owned())),
+                    reason.clone().or_else(|| Some(StoredNote::BannedByHolder.to_string())),
                     now,
                 );
             }

@@ -8,26 +8,12 @@ use super::state::{
 };
 use super::stored::lease_id;
 use tenure_core::bounds::{ITEMS_MAX, WORKER_US};
-use tenure_core::count::{self, counted};
 use tenure_core::job::JobState;
-use tenure_core::lease::{Explained, Reason, ReasonKind, RunningLease};
+use tenure_core::lease::{Explained, Reason, RunningLease};
 use tenure_core::names::JobId;
+use tenure_core::sentences::{WaitCause, Wanted};
 use tenure_core::settings::Holder;
 use tenure_core::time::{Moment, Span};
-
-fn reason(kind: ReasonKind, detail: String) -> Reason {
-    Reason {
-        kind,
-        name: None,
-        in_use: None,
-        capacity: None,
-        holders: Vec::new(),
-        position: None,
-        ahead: None,
-        earliest: None,
-        detail,
-    }
-}
 
 impl Space {
     /// Explains a live job.
@@ -46,34 +32,17 @@ impl Space {
                 Vec::new()
             }
             Stand::Scheduled => {
-                let why = match job.lost {
-                    0 => format!("it may run at {}", job.run_at),
-                    1 => "its holder died, so it waits and runs alone".to_owned(),
-                    n => format!("its holders died {n} times in a row, so it waits and runs alone"),
-                };
-                vec![Reason { earliest: Some(job.run_at), ..reason(ReasonKind::Scheduled, why) }]
+                let why = Reason::from(WaitCause::scheduled(job.lost, job.run_at));
+                vec![Reason { earliest: Some(job.run_at), ..why }]
             }
             Stand::Waiting(lane) => self.explain_waiting(slot, lane, now),
         };
-        let summary = match (&lease, reasons.first()) {
-            (Some(lease), _) => format!("{:?} holds it since {}", lease.holder, lease.since),
-            (None, Some(first)) => match reasons.len() as u64 - 1 {
-                0 => first.detail.clone(),
-                more => format!(
-                    "{} (and {})",
-                    first.detail,
-                    counted(more, "more reason", "more reasons")
-                ),
-            },
-            (None, None) => "the next worker that asks gets it".to_owned(),
-        };
-        Explained { id: job.id.clone(), state, summary, reasons, lease }
+        Explained::new(job.id.clone(), state, reasons, lease)
     }
 
     /// Explains a job that is finished.
     pub(crate) fn explain_finished(id: JobId, state: JobState) -> Explained {
-        let summary = "it is finished, and waits for nothing".to_owned();
-        Explained { id, state, summary, reasons: Vec::new(), lease: None }
+        Explained::new(id, state, Vec::new(), None)
     }
 
     fn explain_waiting(&self, slot: LiveJobId, lane: LaneId, now: Moment) -> Vec<Reason> {
@@ -82,17 +51,9 @@ impl Space {
         let name = q.name.as_ref().map(|name| name.as_str().to_owned()).unwrap_or_default();
         let mut reasons = Vec::new();
         if let Some(until) = q.paused_until.filter(|until| *until > now) {
-            let forever = until == Moment::MAX;
-            let detail = if forever {
-                format!("queue {name:?} is paused until it is resumed")
-            } else {
-                format!("queue {name:?} is paused until {until}")
-            };
-            reasons.push(Reason {
-                name: Some(name.clone()),
-                earliest: (!forever).then_some(until),
-                ..reason(ReasonKind::QueuePaused, detail)
-            });
+            let until = (until < Moment::MAX).then_some(until);
+            let why = Reason::from(WaitCause::queue_paused(name.clone(), until));
+            reasons.push(Reason { name: Some(name.clone()), earliest: until, ..why });
         }
         let arrival = self.jobs[slot].arrival;
         if let (Place::Parked(door) | Place::Misfit(door), Some(limit)) = (q.place, q.limit) {
@@ -113,14 +74,7 @@ impl Space {
                 name: Some(name.clone()),
                 ahead: Some(ahead),
                 position: Some(ahead + 1),
-                ..reason(
-                    ReasonKind::Behind,
-                    format!(
-                        "{} of queue {name:?} {} first",
-                        counted(ahead, "job", "jobs"),
-                        count::of(ahead, "goes", "go")
-                    ),
-                )
+                ..WaitCause::Behind { name: name.clone(), ahead }.into()
             });
         }
         reasons.extend(self.explain_workers(l.key.queue, &name, now));
@@ -134,9 +88,8 @@ impl Space {
             return None;
         }
         if q.asked_at.is_none_or(|at| !recent(at)) {
-            let detail = format!("nobody asked for queue {name:?} within the last minute");
-            let name = Some(name.to_owned());
-            return Some(Reason { name, ..reason(ReasonKind::NoWorker, detail) });
+            let why = Reason::from(WaitCause::NoWorker { name: name.to_owned() });
+            return Some(Reason { name: Some(name.to_owned()), ..why });
         }
         let mut asking = 0u64;
         let mut busy = 0u64;
@@ -152,19 +105,7 @@ impl Space {
             name: Some(name.to_owned()),
             in_use: Some(busy),
             capacity: Some(asking),
-            ..reason(
-                ReasonKind::WorkersFull,
-                match asking {
-                    1 => format!(
-                        "the one worker that asks for queue {name:?} is busy: let it run more at \
-                         once, or start another"
-                    ),
-                    _ => format!(
-                        "all {asking} workers that ask for queue {name:?} are busy: let them run \
-                         more at once, or start more"
-                    ),
-                },
-            )
+            ..WaitCause::workers_full(name.to_owned(), asking).into()
         })
     }
 
@@ -193,16 +134,15 @@ impl Space {
         let need = needs.iter().find(|need| Space::door_key(need) == d.key);
         if d.misfits.contains(&entry) || d.retry.contains(&entry) {
             let name = self.door_name(&d.key);
-            let detail = match &d.key {
+            let of = name.clone();
+            let why = match &d.key {
                 DoorKey::Limit(limit) if self.setting_of(&self.limits[*limit].name).is_none() => {
-                    format!("the limit {name:?} is not set any more")
+                    WaitCause::LimitUnset { name: of }
                 }
-                DoorKey::Limit(_) => {
-                    format!("what it needs of the limit {name:?} is above what the limit can give")
-                }
-                DoorKey::Pool(..) => format!("the pool {name:?} is not there any more"),
+                DoorKey::Limit(_) => WaitCause::NeverFits { name: of },
+                DoorKey::Pool(..) => WaitCause::PoolGone { name: of },
             };
-            return vec![Reason { name: Some(name), ..reason(ReasonKind::NeverFits, detail) }];
+            return vec![Reason { name: Some(name), ..why.into() }];
         }
         let mut reasons = match (&d.key, need) {
             (DoorKey::Limit(limit), Some(HeldNeed::Limit { weight, cost, .. })) => {
@@ -233,52 +173,37 @@ impl Space {
         let name = l.name.to_string();
         let Some((settings, _)) = self.setting_of(&l.name) else { return Vec::new() };
         let used = l.in_use + l.resting_sum;
-        let base = |kind, detail| Reason {
+        let base = |why: WaitCause| Reason {
             name: Some(name.clone()),
             in_use: Some(used),
             capacity: settings.concurrency.map(u64::from),
             holders: self.holders(l.holders.iter()),
-            ..reason(kind, detail)
+            ..why.into()
         };
+        let named = || name.clone();
         let mut reasons = Vec::new();
         if let Some(until) = l.paused_until.filter(|until| *until > now) {
-            let detail = format!("the limit {name:?} is paused until {until}");
             let earliest = (until < Moment::MAX).then_some(until);
-            reasons.push(Reason { earliest, ..base(ReasonKind::LimitPaused, detail) });
+            let why = WaitCause::LimitPaused { name: named(), until };
+            reasons.push(Reason { earliest, ..base(why) });
         }
         let reservation = l.reservation.filter(|other| Some(other.lane) != lane);
         if let Some(cap) = settings.concurrency.map(u64::from) {
             let weight = u64::from(weight);
             let external = u64::from(l.external);
             if l.in_use + weight > cap {
-                let detail = if cap == 0 {
-                    format!("the limit {name:?} is closed: its concurrency is 0")
-                } else {
-                    let (permits, are) =
-                        (counted(cap, "permit", "permits"), count::of(l.in_use, "is", "are"));
-                    let more = match weight {
-                        1 => String::new(),
-                        _ => format!(", and it needs {weight}"),
-                    };
-                    format!("{} of {permits} of {name:?} {are} in use{more}", l.in_use)
-                };
-                reasons.push(base(ReasonKind::Limit, detail));
+                reasons.push(base(WaitCause::limit_taken(named(), l.in_use, cap, weight)));
             } else if used + weight > cap {
-                let detail = format!("the permits of {name:?} that are free still rest");
                 let earliest = self.rested_at(limit, used + weight - cap);
-                reasons.push(Reason { earliest, ..base(ReasonKind::Gap, detail) });
+                reasons.push(Reason { earliest, ..base(WaitCause::Gap { name: named() }) });
             } else if used + external + weight > cap {
-                let detail = format!(
-                    "{} of {name:?} {} taken by work outside",
-                    counted(external, "permit", "permits"),
-                    count::of(external, "is", "are")
-                );
                 let earliest = l.external_until;
-                reasons.push(Reason { earliest, ..base(ReasonKind::External, detail) });
+                let why = WaitCause::External { name: named(), taken: external };
+                reasons.push(Reason { earliest, ..base(why) });
             } else if let Some(LimitReservation { lane: other, weight: kept, .. }) = reservation
                 && used + external + weight + u64::from(kept) > cap
             {
-                reasons.push(base(ReasonKind::Reserved, self.reserved_text(&name, other, kept)));
+                reasons.push(base(self.reserved(named(), other, kept)));
             }
         }
         if let Some(rate) = &settings.rate
@@ -287,13 +212,13 @@ impl Space {
             let kept = reservation.map_or(0, |other| other.cost);
             let at = rate_fits_at(rate, l.tat, cost.saturating_add(kept).min(rate.burst), now);
             if at > now {
-                let detail = format!("the rate of {name:?} has no token before {at}");
-                reasons.push(Reason { earliest: Some(at), ..base(ReasonKind::Rate, detail) });
+                let why = WaitCause::Rate { name: named(), until: at };
+                reasons.push(Reason { earliest: Some(at), ..base(why) });
             }
         }
         if reasons.is_empty() {
             // It fits, but others of its queue stand before it.
-            reasons.push(base(ReasonKind::Limit, format!("others stand before it at {name:?}")));
+            reasons.push(base(WaitCause::LimitInLine { name: named() }));
         }
         reasons
     }
@@ -310,17 +235,17 @@ impl Space {
         None
     }
 
-    fn reserved_text(&self, name: &str, lane: LaneId, kept: u32) -> String {
-        let who = match self.head(lane) {
+    /// What is kept for a lane that waited longer.
+    fn reserved(&self, name: String, lane: LaneId, kept: u32) -> WaitCause {
+        let job = match self.head(lane) {
             Some((_, slot)) if self.lanes[lane].key.queue != CALLERS => {
-                format!("job {:?}", self.jobs[slot.job()].id.as_str())
+                Some(self.jobs[slot.job()].id.to_string())
             }
-            _ => "a caller".to_owned(),
+            _ => None,
         };
         let since =
             self.reservations.get(&lane).map(|reservation| reservation.since).unwrap_or_default();
-        let are = count::of(u64::from(kept), "is", "are");
-        format!("{kept} of {name:?} {are} kept for {who}, which waited longer, since {since}")
+        WaitCause::reserved(name, u64::from(kept), job, since)
     }
 
     /// Why a pool cannot serve a need now.
@@ -339,19 +264,19 @@ impl Space {
             Which::Tag(tag) => p.tagged.get(tag).copied().unwrap_or(0),
             Which::Id(id) => u64::from(p.resources.contains_key(id)),
         };
-        let text = Space::which_text(which);
         if let Some(other) = &p.reservation
             && other.lane != lane
             && !other.kept.is_empty()
         {
-            let detail = self.reserved_text(&name, other.lane, other.count);
-            return vec![Reason { name: Some(name), ..reason(ReasonKind::Reserved, detail) }];
+            let why = self.reserved(name.clone(), other.lane, other.count);
+            return vec![Reason { name: Some(name), ..why.into() }];
         }
-        let detail = if there < u64::from(count) {
-            format!("it needs {count} of pool {name:?}{text}, which has {there}")
-        } else {
-            format!("no resource of pool {name:?}{text} is free ({there} there)")
+        let wanted = match which {
+            Which::Any => Wanted::Any,
+            Which::Tag(tag) => Wanted::Tag(tag.to_string()),
+            Which::Id(id) => Wanted::Id(id.to_string()),
         };
+        let why = WaitCause::pool_taken(name.clone(), wanted, u64::from(count), there);
         let matching = p.resources.values().take(ITEMS_MAX).map(|slot| &self.resources[*slot]);
         let matching = matching.filter(|r| match which {
             Which::Any => true,
@@ -378,7 +303,7 @@ impl Space {
             // Only where no holder can decide it sooner is the moment known.
             earliest: if held == 0 { earliest } else { None },
             holders,
-            ..reason(ReasonKind::Pool, detail)
+            ..why.into()
         }]
     }
 

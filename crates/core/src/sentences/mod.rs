@@ -9,6 +9,7 @@
 //! names in double quotes, no full stop at the end; a hint says what to do next. No parameter is a secret.
 
 mod bodies;
+mod ends;
 mod jobs;
 mod leases;
 mod limits;
@@ -17,6 +18,7 @@ mod needs;
 mod phrases;
 mod pools;
 mod queues;
+mod reasons;
 mod server;
 mod store;
 mod table;
@@ -25,6 +27,7 @@ mod tests;
 mod values;
 
 pub use bodies::BodyRefusal;
+pub use ends::StoredNote;
 pub use jobs::JobRefusal;
 pub use leases::LeaseRefusal;
 pub use limits::LimitRefusal;
@@ -33,6 +36,8 @@ pub use needs::NeedRefusal;
 pub(crate) use phrases::{cut, did_you_mean, listed};
 pub use pools::PoolRefusal;
 pub use queues::QueueRefusal;
+pub(crate) use reasons::summary;
+pub use reasons::{WaitCause, Wanted};
 pub use server::ServerRefusal;
 pub use store::StoreRefusal;
 pub use table::Row;

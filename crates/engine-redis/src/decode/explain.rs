@@ -1,11 +1,11 @@
-//! Why something waits, in words: the library says which, how many and who; the sentences are made
-//! here, and are those of every engine.
+//! Why something waits: the library says which, how many and who, of which `tenure_core::sentences` makes the
+//! sentences of every engine.
 
 use serde::Deserialize;
-use tenure_core::count::{self, counted};
 use tenure_core::job::JobState;
 use tenure_core::lease::{Explained, Reason, ReasonKind, RunningLease};
 use tenure_core::names::JobId;
+use tenure_core::sentences::{WaitCause, Wanted};
 use tenure_core::time::Moment;
 
 use super::jobs::{State, moment};
@@ -89,9 +89,12 @@ pub(crate) struct ReasonReply {
 impl ReasonReply {
     /// `lost`: how often in a row the holder of the job died.
     pub(crate) fn read(self, lost: u32, blobs: &Blobs) -> Result<Reason, Malformed> {
-        let detail = self.detail(lost);
+        let told = match &self.kind {
+            // A word of another release: it is all that is known.
+            ReasonKind::Other(word) => Reason::told(self.kind.clone(), word.clone()),
+            _ => self.cause(lost).into(),
+        };
         Ok(Reason {
-            kind: self.kind,
             name: self.name.0,
             in_use: self.in_use.0,
             capacity: self.capacity.0,
@@ -99,111 +102,56 @@ impl ReasonReply {
             position: self.position.0,
             ahead: self.ahead.0,
             earliest: moment(self.earliest),
-            detail,
+            ..told
         })
     }
 
-    fn detail(&self, lost: u32) -> String {
-        let name = self.name.0.as_deref().unwrap_or_default();
+    fn cause(&self, lost: u32) -> WaitCause {
+        let name = self.name.0.clone().unwrap_or_default();
         let at = moment(self.earliest).unwrap_or(Moment::MAX);
         if self.learns {
-            return format!(
-                "redis was started anew or replaced and may have forgotten who holds {name:?}: \
-                 nothing of it is granted before {at}, while holders claim what they hold"
-            );
+            return WaitCause::LimitForgotten { name, until: at };
         }
         match &self.kind {
-            ReasonKind::WaitingOn => "other jobs end first".to_owned(),
-            ReasonKind::Scheduled => match lost {
-                0 => format!("it may run at {at}"),
-                1 => "its holder died, so it waits and runs alone".to_owned(),
-                n => format!("its holders died {n} times in a row, so it waits and runs alone"),
-            },
-            ReasonKind::QueuePaused if self.earliest.0.is_none() => {
-                format!("queue {name:?} is paused until it is resumed")
+            ReasonKind::WaitingOn | ReasonKind::Other(_) => WaitCause::OtherJobs,
+            ReasonKind::Scheduled => WaitCause::scheduled(lost, at),
+            ReasonKind::QueuePaused => WaitCause::queue_paused(name, moment(self.earliest)),
+            ReasonKind::Behind => WaitCause::Behind { name, ahead: self.ahead.0.unwrap_or(0) },
+            ReasonKind::NoWorker => WaitCause::NoWorker { name },
+            ReasonKind::WorkersFull => WaitCause::workers_full(name, self.capacity.0.unwrap_or(0)),
+            ReasonKind::Limit if self.behind => WaitCause::LimitInLine { name },
+            ReasonKind::Limit => {
+                let held = self.held.0.or(self.in_use.0).unwrap_or(0);
+                let (cap, weight) = (self.capacity.0.unwrap_or(0), self.weight.0.unwrap_or(1));
+                WaitCause::limit_taken(name, held, cap, weight)
             }
-            ReasonKind::QueuePaused => format!("queue {name:?} is paused until {at}"),
-            ReasonKind::Behind => {
-                let ahead = self.ahead.0.unwrap_or(0);
-                let (jobs, go) = (counted(ahead, "job", "jobs"), count::of(ahead, "goes", "go"));
-                format!("{jobs} of queue {name:?} {go} first")
-            }
-            ReasonKind::NoWorker => {
-                format!("nobody asked for queue {name:?} within the last minute")
-            }
-            ReasonKind::WorkersFull => match self.capacity.0.unwrap_or(0) {
-                1 => format!(
-                    "the one worker that asks for queue {name:?} is busy: let it run more at once, \
-                     or start another"
-                ),
-                asking => format!(
-                    "all {asking} workers that ask for queue {name:?} are busy: let them run more \
-                     at once, or start more"
-                ),
-            },
-            ReasonKind::Limit => self.at_limit(name),
-            ReasonKind::Rate => format!("the rate of {name:?} has no token before {at}"),
-            ReasonKind::Gap => format!("the permits of {name:?} that are free still rest"),
-            ReasonKind::LimitPaused => format!("the limit {name:?} is paused until {at}"),
+            ReasonKind::Rate => WaitCause::Rate { name, until: at },
+            ReasonKind::Gap => WaitCause::Gap { name },
+            ReasonKind::LimitPaused => WaitCause::LimitPaused { name, until: at },
             ReasonKind::External => {
-                let n = self.external.0.unwrap_or(0);
-                let (permits, are) = (counted(n, "permit", "permits"), count::of(n, "is", "are"));
-                format!("{permits} of {name:?} {are} taken by work outside")
+                WaitCause::External { name, taken: self.external.0.unwrap_or(0) }
             }
             ReasonKind::Pool => self.at_pool(name),
             ReasonKind::Reserved => {
-                let kept = self.kept.0.unwrap_or(0);
-                let are = count::of(kept, "is", "are");
-                let who = match &self.for_job.0 {
-                    Some(job) => format!("job {job:?}"),
-                    None => "a caller".to_owned(),
-                };
-                let since = moment(self.since).unwrap_or_default();
-                format!(
-                    "{kept} of {name:?} {are} kept for {who}, which waited longer, since {since}"
-                )
+                let (kept, job) = (self.kept.0.unwrap_or(0), self.for_job.0.clone());
+                WaitCause::reserved(name, kept, job, moment(self.since).unwrap_or_default())
             }
             ReasonKind::NeverFits => match self.why.0.as_deref() {
-                Some("unset") => format!("the limit {name:?} is not set any more"),
-                Some("pool") => format!("the pool {name:?} is not there any more"),
-                _ => {
-                    format!("what it needs of the limit {name:?} is above what the limit can give")
-                }
+                Some("unset") => WaitCause::LimitUnset { name },
+                Some("pool") => WaitCause::PoolGone { name },
+                _ => WaitCause::NeverFits { name },
             },
-            ReasonKind::Other(word) => word.clone(),
         }
     }
 
-    fn at_limit(&self, name: &str) -> String {
-        if self.behind {
-            return format!("others stand before it at {name:?}");
-        }
-        let cap = self.capacity.0.unwrap_or(0);
-        if cap == 0 {
-            return format!("the limit {name:?} is closed: its concurrency is 0");
-        }
-        let held = self.held.0.or(self.in_use.0).unwrap_or(0);
-        let (permits, are) = (counted(cap, "permit", "permits"), count::of(held, "is", "are"));
-        let more = match self.weight.0 {
-            None | Some(1) => String::new(),
-            Some(weight) => format!(", and it needs {weight}"),
-        };
-        format!("{held} of {permits} of {name:?} {are} in use{more}")
-    }
-
-    fn at_pool(&self, name: &str) -> String {
-        let count = self.count.0.unwrap_or(1);
-        let there = self.there.0.or(self.capacity.0).unwrap_or(0);
+    fn at_pool(&self, name: String) -> WaitCause {
         let which = match (&self.id.0, &self.tag.0) {
-            (Some(id), _) => format!(" with the id {id:?}"),
-            (None, Some(tag)) => format!(" with the tag {tag:?}"),
-            (None, None) => String::new(),
+            (Some(id), _) => Wanted::Id(id.clone()),
+            (None, Some(tag)) => Wanted::Tag(tag.clone()),
+            (None, None) => Wanted::Any,
         };
-        if there < count {
-            format!("it needs {count} of pool {name:?}{which}, which has {there}")
-        } else {
-            format!("no resource of pool {name:?}{which} is free ({there} there)")
-        }
+        let there = self.there.0.or(self.capacity.0).unwrap_or(0);
+        WaitCause::pool_taken(name, which, self.count.0.unwrap_or(1), there)
     }
 }
 
@@ -228,8 +176,7 @@ impl ExplainedReply {
             let reason = ReasonReply { earliest: self.run_at, ..scheduled(name) };
             reasons.push(reason.read(self.lost, blobs)?);
         }
-        let summary = summary(state, lease.as_ref(), &reasons);
-        Ok(Explained { id: self.id, state, summary, reasons, lease })
+        Ok(Explained::new(self.id, state, reasons, lease))
     }
 }
 
@@ -259,21 +206,6 @@ fn scheduled(name: Maybe<String>) -> ReasonReply {
     }
 }
 
-fn summary(state: JobState, lease: Option<&RunningLease>, reasons: &[Reason]) -> String {
-    if state.is_finished() {
-        return "it is finished, and waits for nothing".to_owned();
-    }
-    match (lease, reasons) {
-        (Some(lease), _) => format!("{:?} holds it since {}", lease.holder, lease.since),
-        (None, []) => "the next worker that asks gets it".to_owned(),
-        (None, [first]) => first.detail.clone(),
-        (None, [first, others @ ..]) => {
-            let more = counted(others.len() as u64, "more reason", "more reasons");
-            format!("{} (and {more})", first.detail)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentences_are_those_of_every_engine() {
+    fn what_the_library_says_makes_the_sentences_of_every_engine() {
         let one = |n| Maybe(Some(n));
         let text = |text: &str| Maybe(Some(text.to_owned()));
         let taken = |held, cap, weight| ReasonReply {
@@ -337,7 +269,7 @@ mod tests {
             ),
             (never, "the limit \"n\" is not set any more".to_owned()),
         ] {
-            assert_eq!(reason.detail(0), said);
+            assert_eq!(reason.cause(0).to_string(), said);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! lease: asks for jobs of queues, or for needs alone; answered at once, or when something frees.
 
 use crate::facts::Granted;
-use crate::state::{Asker, QueueId, Space, Taker, TakerId, Which};
+use crate::state::{Asker, QueueId, Space, Taker, TakerId};
 use crate::waiting::{Called, NewCaller, TRIES_MAX};
 use tenure_core::job::Need;
 use tenure_core::lease::{Leased, Reason};
@@ -218,15 +218,6 @@ impl Space {
                 }
                 Ok(())
             }
-        }
-    }
-
-    /// Needs for which `which` says what would do, for explain.
-    pub(crate) fn which_text(which: &Which) -> String {
-        match which {
-            Which::Any => String::new(),
-            Which::Tag(tag) => format!(" with the tag {:?}", tag.as_str()),
-            Which::Id(id) => format!(" with the id {:?}", id.as_str()),
         }
     }
 }

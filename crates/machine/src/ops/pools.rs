@@ -11,7 +11,7 @@ use tenure_core::requests::{
     AddResources, BanResource, CoolResource, Meant, PatchPool, PatchResource, PutPool,
     SyncResources,
 };
-use tenure_core::sentences::PoolRefusal;
+use tenure_core::sentences::{PoolRefusal, StoredNote};
 use tenure_core::settings::{NewResource, PoolSettings, ResourceState, Synced};
 use tenure_core::time::{Moment, Span};
 
@@ -267,7 +267,7 @@ impl Space {
     ) -> Result<LiveResourceId, Refusal> {
         let slot = self.resource_named(&ask.pool, &ask.resource)?;
         self.lose_kept(slot);
-        self.cool(slot, ask.until.moment(now), Some("cooled by hand".to_owned()), now);
+        self.cool(slot, ask.until.moment(now), Some(StoredNote::CooledByHand.to_string()), now);
         self.refresh_resource(slot, now);
         Ok(slot)
     }

@@ -1,0 +1,53 @@
+//! What Tenure itself writes where else a holder would have: in the errors of a job, and as the reason of a resource
+//! that rests or is banned.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A text that is stored with a job or a resource, since its holder gave none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredNote {
+    /// The error of a run that was still going at its deadline.
+    TimedOut,
+    /// The error of a run whose lease expired.
+    HolderStopped,
+    /// The error of a run whose worker never learned of its grant.
+    GrantNeverReceived,
+    /// The reason of a resource that its holder lets rest.
+    CooledByHolder,
+    /// The reason of a resource that is let rest by a call.
+    CooledByHand,
+    /// The reason of a resource that its holder bans without a reason.
+    BannedByHolder,
+}
+
+impl StoredNote {
+    /// All of them.
+    pub const ALL: [StoredNote; 6] = [
+        StoredNote::TimedOut,
+        StoredNote::HolderStopped,
+        StoredNote::GrantNeverReceived,
+        StoredNote::CooledByHolder,
+        StoredNote::CooledByHand,
+        StoredNote::BannedByHolder,
+    ];
+    /// What is stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StoredNote::TimedOut => "timeout",
+            StoredNote::HolderStopped => "the holder stopped heartbeating",
+            StoredNote::GrantNeverReceived => "the grant was never received",
+            StoredNote::CooledByHolder => "cooled by its holder",
+            StoredNote::CooledByHand => "cooled by hand",
+            StoredNote::BannedByHolder => "banned by its holder",
+        }
+    }
+}
+
+impl fmt::Display for StoredNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

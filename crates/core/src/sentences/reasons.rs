@@ -1,0 +1,408 @@
+//! Why a job or a caller waits, and in one sentence what that comes to.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::count::{self, counted};
+use crate::job::JobState;
+use crate::lease::{Reason, ReasonKind, RunningLease};
+use crate::time::Moment;
+
+/// Makes the enum of causes; of each its kind and its sentence.
+macro_rules! causes {
+    (
+        $(#[$about:meta])*
+        $type:ident:
+        $(
+            $variant:ident $name:literal
+                $({ $($field:ident: $param:ty),+ $(,)? })?
+                $kind:ident
+                detail($detail:literal $(, $told:expr)* $(,)?);
+        )+
+    ) => {
+        $(#[$about])*
+        // The sentence of a cause says what it is.
+        #[allow(missing_docs)]
+        #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+        #[serde(tag = "cause")]
+        pub enum $type {
+            $(
+                #[doc = concat!("`", $detail, "`")]
+                #[serde(rename = $name)]
+                $variant $({ $($field: $param),+ })?,
+            )+
+        }
+
+        impl $type {
+            /// What programs compare.
+            pub fn kind(&self) -> ReasonKind {
+                match self { $($type::$variant { .. } => ReasonKind::$kind,)+ }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $($type::$variant $({ $($field),+ })? => write!(f, $detail $(, $told)*),)+
+                }
+            }
+        }
+    };
+}
+
+causes! {
+    /// Why something waits, with what its sentence tells. `name` is that of the queue, the limit or the pool.
+    WaitCause:
+
+    OtherJobs "other_jobs"
+        WaitingOn
+        detail("other jobs end first");
+
+    Moment "moment" { at: Moment }
+        Scheduled
+        detail("it may run at {at}");
+
+    HolderDied "holder_died"
+        Scheduled
+        detail("its holder died, so it waits and runs alone");
+
+    HoldersDied "holders_died" { times: u32 }
+        Scheduled
+        detail("its holders died {times} times in a row, so it waits and runs alone");
+
+    Behind "behind" { name: String, ahead: u64 }
+        Behind
+        detail(
+            "{} of queue {name:?} {} first",
+            counted(*ahead, "job", "jobs"),
+            count::of(*ahead, "goes", "go"),
+        );
+
+    QueuePaused "queue_paused" { name: String }
+        QueuePaused
+        detail("queue {name:?} is paused until it is resumed");
+
+    QueuePausedUntil "queue_paused_until" { name: String, until: Moment }
+        QueuePaused
+        detail("queue {name:?} is paused until {until}");
+
+    NoWorker "no_worker" { name: String }
+        NoWorker
+        detail("nobody asked for queue {name:?} within the last minute");
+
+    WorkerFull "worker_full" { name: String }
+        WorkersFull
+        detail("the one worker that asks for queue {name:?} is busy: let it run more at once, or start another");
+
+    WorkersFull "workers_full" { name: String, asking: u64 }
+        WorkersFull
+        detail("all {asking} workers that ask for queue {name:?} are busy: let them run more at once, or start more");
+
+    LimitTaken "limit_taken" { name: String, in_use: u64, concurrency: u64 }
+        Limit
+        detail(
+            "{in_use} of {} of {name:?} {} in use",
+            counted(*concurrency, "permit", "permits"),
+            count::of(*in_use, "is", "are"),
+        );
+
+    LimitTakenFor "limit_taken_for" { name: String, in_use: u64, concurrency: u64, weight: u64 }
+        Limit
+        detail(
+            "{in_use} of {} of {name:?} {} in use, and it needs {weight}",
+            counted(*concurrency, "permit", "permits"),
+            count::of(*in_use, "is", "are"),
+        );
+
+    LimitClosed "limit_closed" { name: String }
+        Limit
+        detail("the limit {name:?} is closed: its concurrency is 0");
+
+    LimitInLine "limit_in_line" { name: String }
+        Limit
+        detail("others stand before it at {name:?}");
+
+    LimitForgotten "limit_forgotten" { name: String, until: Moment }
+        Limit
+        detail(
+            "redis was started anew or replaced and may have forgotten who holds {name:?}: nothing of it is granted \
+             before {until}, while holders claim what they hold"
+        );
+
+    Rate "rate" { name: String, until: Moment }
+        Rate
+        detail("the rate of {name:?} has no token before {until}");
+
+    Gap "gap" { name: String }
+        Gap
+        detail("the permits of {name:?} that are free still rest");
+
+    LimitPaused "limit_paused" { name: String, until: Moment }
+        LimitPaused
+        detail("the limit {name:?} is paused until {until}");
+
+    External "external" { name: String, taken: u64 }
+        External
+        detail(
+            "{} of {name:?} {} taken by work outside",
+            counted(*taken, "permit", "permits"),
+            count::of(*taken, "is", "are"),
+        );
+
+    PoolTaken "pool_taken" { name: String, which: Wanted, there: u64 }
+        Pool
+        detail("no resource of pool {name:?}{which} is free ({there} there)");
+
+    PoolTooSmall "pool_too_small" { name: String, which: Wanted, count: u64, there: u64 }
+        Pool
+        detail("it needs {count} of pool {name:?}{which}, which has {there}");
+
+    ReservedForJob "reserved_for_job" { name: String, kept: u64, job: String, since: Moment }
+        Reserved
+        detail(
+            "{kept} of {name:?} {} kept for job {job:?}, which waited longer, since {since}",
+            count::of(*kept, "is", "are"),
+        );
+
+    ReservedForCaller "reserved_for_caller" { name: String, kept: u64, since: Moment }
+        Reserved
+        detail(
+            "{kept} of {name:?} {} kept for a caller, which waited longer, since {since}",
+            count::of(*kept, "is", "are"),
+        );
+
+    NeverFits "never_fits" { name: String }
+        NeverFits
+        detail("what it needs of the limit {name:?} is above what the limit can give");
+
+    LimitUnset "limit_unset" { name: String }
+        NeverFits
+        detail("the limit {name:?} is not set any more");
+
+    PoolGone "pool_gone" { name: String }
+        NeverFits
+        detail("the pool {name:?} is not there any more");
+}
+
+/// Which resources of a pool would do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// Each of them.
+    Any,
+    /// Those with this tag.
+    Tag(String),
+    /// The one with this id.
+    Id(String),
+}
+
+/// What follows the name of the pool.
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Any => Ok(()),
+            Wanted::Tag(tag) => write!(f, " with the tag {tag:?}"),
+            Wanted::Id(id) => write!(f, " with the id {id:?}"),
+        }
+    }
+}
+
+impl WaitCause {
+    /// Of a scheduled job: its moment, or the deaths of its holders. `lost` counts these in a row.
+    pub fn scheduled(lost: u32, at: Moment) -> Self {
+        match lost {
+            0 => WaitCause::Moment { at },
+            1 => WaitCause::HolderDied,
+            times => WaitCause::HoldersDied { times },
+        }
+    }
+    /// Of a job whose queue is paused, for ever without `until`.
+    pub fn queue_paused(name: String, until: Option<Moment>) -> Self {
+        match until {
+            Some(until) => WaitCause::QueuePausedUntil { name, until },
+            None => WaitCause::QueuePaused { name },
+        }
+    }
+    /// Of a job whose queue has only busy workers, `asking` of them.
+    pub fn workers_full(name: String, asking: u64) -> Self {
+        match asking {
+            1 => WaitCause::WorkerFull { name },
+            asking => WaitCause::WorkersFull { name, asking },
+        }
+    }
+    /// Of a need of `weight` permits, of which a limit has too few that nobody uses.
+    pub fn limit_taken(name: String, in_use: u64, concurrency: u64, weight: u64) -> Self {
+        match (concurrency, weight) {
+            (0, _) => WaitCause::LimitClosed { name },
+            (_, 1) => WaitCause::LimitTaken { name, in_use, concurrency },
+            _ => WaitCause::LimitTakenFor { name, in_use, concurrency, weight },
+        }
+    }
+    /// Of a need of `count` resources, of which `there` would do if they were free.
+    pub fn pool_taken(name: String, which: Wanted, count: u64, there: u64) -> Self {
+        match there < count {
+            true => WaitCause::PoolTooSmall { name, which, count, there },
+            false => WaitCause::PoolTaken { name, which, there },
+        }
+    }
+    /// Of a need for which units are free, but kept for a job or a caller that waited longer.
+    pub fn reserved(name: String, kept: u64, job: Option<String>, since: Moment) -> Self {
+        match job {
+            Some(job) => WaitCause::ReservedForJob { name, kept, job, since },
+            None => WaitCause::ReservedForCaller { name, kept, since },
+        }
+    }
+}
+
+/// A reason without numbers: what is beside the sentence is for the caller to fill in.
+impl From<WaitCause> for Reason {
+    fn from(cause: WaitCause) -> Self {
+        Reason::told(cause.kind(), cause.to_string())
+    }
+}
+
+/// What a job's state comes to, in one sentence, without the state.
+pub(crate) fn summary(state: JobState, reasons: &[Reason], lease: Option<&RunningLease>) -> String {
+    if state.is_finished() {
+        return "it is finished, and waits for nothing".to_owned();
+    }
+    match (lease, reasons) {
+        (Some(lease), _) => format!("{:?} holds it since {}", lease.holder, lease.since),
+        (None, []) => "the next worker that asks gets it".to_owned(),
+        (None, [first]) => first.detail.clone(),
+        (None, [first, others @ ..]) => {
+            let more = counted(others.len() as u64, "more reason", "more reasons");
+            format!("{} (and {more})", first.detail)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_one_sentence() {
+        let n = || "n".to_owned();
+        let at = Moment::ZERO;
+        let start = "1970-01-01T00:00:00.000000Z";
+        let tag = || Wanted::Tag("t".to_owned());
+        for (cause, kind, said) in [
+            (WaitCause::scheduled(0, at), ReasonKind::Scheduled, format!("it may run at {start}")),
+            (
+                WaitCause::scheduled(1, at),
+                ReasonKind::Scheduled,
+                "its holder died, so it waits and runs alone".to_owned(),
+            ),
+            (
+                WaitCause::scheduled(2, at),
+                ReasonKind::Scheduled,
+                "its holders died 2 times in a row, so it waits and runs alone".to_owned(),
+            ),
+            (
+                WaitCause::queue_paused(n(), None),
+                ReasonKind::QueuePaused,
+                "queue \"n\" is paused until it is resumed".to_owned(),
+            ),
+            (
+                WaitCause::queue_paused(n(), Some(at)),
+                ReasonKind::QueuePaused,
+                format!("queue \"n\" is paused until {start}"),
+            ),
+            (
+                WaitCause::Behind { name: n(), ahead: 1 },
+                ReasonKind::Behind,
+                "1 job of queue \"n\" goes first".to_owned(),
+            ),
+            (
+                WaitCause::workers_full(n(), 1),
+                ReasonKind::WorkersFull,
+                "the one worker that asks for queue \"n\" is busy: let it run more at once, or start another"
+                    .to_owned(),
+            ),
+            (
+                WaitCause::workers_full(n(), 2),
+                ReasonKind::WorkersFull,
+                "all 2 workers that ask for queue \"n\" are busy: let them run more at once, or start more"
+                    .to_owned(),
+            ),
+            (
+                WaitCause::limit_taken(n(), 1, 2, 1),
+                ReasonKind::Limit,
+                "1 of 2 permits of \"n\" is in use".to_owned(),
+            ),
+            (
+                WaitCause::limit_taken(n(), 3, 4, 2),
+                ReasonKind::Limit,
+                "3 of 4 permits of \"n\" are in use, and it needs 2".to_owned(),
+            ),
+            (
+                WaitCause::limit_taken(n(), 0, 0, 1),
+                ReasonKind::Limit,
+                "the limit \"n\" is closed: its concurrency is 0".to_owned(),
+            ),
+            (
+                WaitCause::LimitForgotten { name: n(), until: at },
+                ReasonKind::Limit,
+                format!(
+                    "redis was started anew or replaced and may have forgotten who holds \"n\": \
+                     nothing of it is granted before {start}, while holders claim what they hold"
+                ),
+            ),
+            (
+                WaitCause::External { name: n(), taken: 2 },
+                ReasonKind::External,
+                "2 permits of \"n\" are taken by work outside".to_owned(),
+            ),
+            (
+                WaitCause::pool_taken(n(), tag(), 3, 2),
+                ReasonKind::Pool,
+                "it needs 3 of pool \"n\" with the tag \"t\", which has 2".to_owned(),
+            ),
+            (
+                WaitCause::pool_taken(n(), Wanted::Any, 1, 2),
+                ReasonKind::Pool,
+                "no resource of pool \"n\" is free (2 there)".to_owned(),
+            ),
+            (
+                WaitCause::reserved(n(), 1, Some("j".to_owned()), at),
+                ReasonKind::Reserved,
+                format!("1 of \"n\" is kept for job \"j\", which waited longer, since {start}"),
+            ),
+            (
+                WaitCause::reserved(n(), 2, None, at),
+                ReasonKind::Reserved,
+                format!("2 of \"n\" are kept for a caller, which waited longer, since {start}"),
+            ),
+            (
+                WaitCause::LimitUnset { name: n() },
+                ReasonKind::NeverFits,
+                "the limit \"n\" is not set any more".to_owned(),
+            ),
+        ] {
+            let reason = Reason::from(cause);
+            assert_eq!((reason.kind, reason.detail), (kind, said));
+        }
+    }
+
+    #[test]
+    fn a_summary_is_one_sentence() {
+        let reason = || Reason::from(WaitCause::HolderDied);
+        let of = |reasons: &[Reason]| summary(JobState::Ready, reasons, None);
+        assert_eq!(of(&[]), "the next worker that asks gets it");
+        assert_eq!(of(&[reason()]), "its holder died, so it waits and runs alone");
+        let two = "its holder died, so it waits and runs alone (and 1 more reason)";
+        assert_eq!(of(&[reason(), reason()]), two);
+        let finished = summary(JobState::Failed, &[], None);
+        assert_eq!(finished, "it is finished, and waits for nothing");
+        let lease = RunningLease {
+            lease: "L".to_owned(),
+            holder: "w".to_owned(),
+            since: Moment::ZERO,
+            expires_at: Moment::ZERO,
+        };
+        let running = summary(JobState::Running, &[], Some(&lease));
+        assert_eq!(running, "\"w\" holds it since 1970-01-01T00:00:00.000000Z");
+    }
+}
