@@ -23,6 +23,8 @@ pub mod library;
 pub mod link;
 mod lists;
 mod options;
+#[cfg(test)]
+mod sentences;
 mod shared;
 mod sync;
 mod waiting;
