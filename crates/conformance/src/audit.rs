@@ -1,6 +1,6 @@
 //! What is cached agrees with what is held.
 
-use tenure_core::requests::RunAudit;
+use tenure_core::requests::Audit;
 
 use crate::bench::Bench;
 use crate::words::*;
@@ -15,7 +15,7 @@ pub(crate) async fn an_audit_checks_what_there_is(b: &mut Bench) {
     // What the failed one gave back goes to the next.
     b.take_all("q", 5).await;
     b.none("q").await;
-    let audit = b.ok(RunAudit::default()).await;
+    let audit = b.ok(Audit::default()).await;
     assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults);
     assert!(audit.checked > 0);
 }
@@ -26,7 +26,7 @@ pub(crate) async fn an_audit_changes_nothing(b: &mut Bench) {
     let lease = b.take("q").await;
     b.none("q").await;
     let before = (b.job("j0").await, b.job("j1").await, b.limit("l").await);
-    b.ok(RunAudit::default()).await;
+    b.ok(Audit::default()).await;
     assert_eq!((b.job("j0").await, b.job("j1").await, b.limit("l").await), before);
     b.settle(succeeded(&lease)).await;
     b.take_job("q", "j1").await;

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use tenure_core::requests::RunAudit;
+use tenure_core::requests::Audit;
 use tenure_core::time::Span;
 
 use crate::bench::{Bench, Factory};
@@ -33,7 +33,7 @@ impl Case {
         bench.pass(Span::from_ms(1)).await;
         let run = tokio::time::timeout(PATIENCE, (self.run)(&mut bench)).await;
         assert!(run.is_ok(), "{} did not end within {PATIENCE:?}", self.name);
-        let audit = bench.ok(RunAudit::default()).await;
+        let audit = bench.ok(Audit::default()).await;
         assert!(audit.ok && audit.faults.is_empty(), "after {}: {:?}", self.name, audit.faults);
     }
 }

@@ -186,7 +186,7 @@ pub(crate) async fn a_follow_up_may_take_the_id_of_a_job_that_goes_with_its_end(
         b.no_settle(Code::LeaseLost, item).await;
     }
     assert_eq!(b.queue("q").await.counts.ready, 1);
-    assert!(b.ok(RunAudit::default()).await.ok);
+    assert!(b.ok(Audit::default()).await.ok);
 }
 
 pub(crate) async fn a_follow_up_under_its_own_id_is_a_duplicate_while_its_job_is_there(
@@ -226,7 +226,7 @@ pub(crate) async fn a_follow_up_takes_the_id_of_a_job_that_went_in_the_same_call
     assert!(settled.iter().all(|one| one.ok), "{settled:?}");
     assert!(!settled[1].pushed[0].duplicate);
     assert_eq!(b.is("a", JobState::Ready).await.payload, Some(json("2")));
-    assert!(b.ok(RunAudit::default()).await.ok);
+    assert!(b.ok(Audit::default()).await.ok);
 }
 
 pub(crate) async fn follow_ups_of_a_job_that_goes_with_its_end_are_stored_or_refused_together(

@@ -305,7 +305,7 @@ pub(crate) async fn a_key_until_start_that_another_took_meanwhile_stays_with_it(
     is_free(b, "when its holder ended").await;
     let lease = b.take_job("q", "a").await;
     b.settle(succeeded(&lease)).await;
-    assert!(b.ok(RunAudit::default()).await.ok);
+    assert!(b.ok(Audit::default()).await.ok);
 }
 
 pub(crate) async fn a_key_until_start_comes_back_within_its_time_too(b: &mut Bench) {

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, params};
 use tenure_core::names::Namespace;
-use tenure_core::requests::Audit;
+use tenure_core::requests::Audited;
 use tenure_engine::CallError;
 use tenure_machine::Seq;
 
@@ -31,7 +31,7 @@ struct Looked {
 pub(crate) async fn read_all(
     shared: &Shared,
     namespace: &Namespace,
-    audit: &mut Audit,
+    audit: &mut Audited,
 ) -> Result<(), CallError> {
     let ns = namespace.clone();
     let looked = shared.read(move |conn| look(conn, &ns)).await?;

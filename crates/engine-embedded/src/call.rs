@@ -33,7 +33,7 @@ pub(crate) async fn call(
     namespace: Namespace,
     request: Request,
 ) -> Result<Reply, CallError> {
-    let name = request.name();
+    let name = request.spec().name;
     // Held until the call is answered.
     let _taken = shared.room.admit(&request)?;
     if let Some(make) = replies::maker(&request) {
@@ -131,18 +131,18 @@ pub(crate) async fn call(
                 _ => Err(broken(name)),
             }
         }
-        Request::RunAudit(audit) => match done(shared, ns, Request::RunAudit(audit)).await? {
+        Request::Audit(audit) => match done(shared, ns, Request::Audit(audit)).await? {
             Done::Audit(mut found) => {
                 if audit.deep {
                     audit::read_all(shared, ns, &mut found).await?;
                 }
                 found.faults.extend(shared.damage.faults(ns));
                 found.ok = found.faults.is_empty();
-                Ok(Reply::RunAudit(found))
+                Ok(Reply::Audit(found))
             }
             _ => Err(broken(name)),
         },
-        other => Err(broken(other.name())),
+        other => Err(broken(other.spec().name)),
     }
 }
 
@@ -173,7 +173,7 @@ async fn explain_end(
 
 /// What the machine answers to a request.
 async fn done(shared: &Shared, ns: &Namespace, request: Request) -> Result<Done, CallError> {
-    let name = request.name();
+    let name = request.spec().name;
     match shared.ask(ns, Ask::Command(Box::new(Command::Request(request)))).await? {
         Answer::Done(done) => Ok(done),
         _ => Err(broken(name)),
@@ -244,7 +244,7 @@ async fn job(
     job: JobRef,
     request: Request,
 ) -> Result<Box<JobView>, CallError> {
-    let name = request.name();
+    let name = request.spec().name;
     let (seq, state): (Seq, JobState) = match done(shared, ns, request).await? {
         Done::Job(seq, state) => (seq, state),
         _ => return Err(broken(name)),
@@ -262,7 +262,7 @@ async fn resources(
     pool: PoolName,
     request: Request,
 ) -> Result<(Vec<ResourceView>, Option<String>), CallError> {
-    let name = request.name();
+    let name = request.spec().name;
     match done(shared, ns, request).await? {
         Done::Resources(listed) => {
             Ok((show::resources(shared, ns, pool, listed.items).await?, listed.next))
@@ -277,7 +277,7 @@ async fn resource(
     pool: PoolName,
     request: Request,
 ) -> Result<ResourceView, CallError> {
-    let name = request.name();
+    let name = request.spec().name;
     let (mut views, _) = resources(shared, ns, pool, request).await?;
     views.pop().ok_or_else(|| broken(name))
 }

@@ -39,7 +39,7 @@ pub(crate) fn maker(request: &Request) -> Option<Maker> {
         | Q::BanResource(_)
         | Q::RestoreResource(_)
         | Q::GetStats(_)
-        | Q::RunAudit(_)
+        | Q::Audit(_)
         | Q::ExplainJob(_) => return None,
         Q::DeleteJob(_) => maker!(D::Nothing => R::DeleteJob(())),
         Q::Extend(_) => maker!(D::Extended(extended) => R::Extend(extended)),

@@ -176,7 +176,7 @@ pub(crate) async fn answer(caller: Caller, request: Request) -> Result<Reply, Ca
             R::ListWorkers(lists::page(c, "list_workers", (None, list.page), view).await?)
         }
         Q::GetStats(_) => R::GetStats(lists::stats(c).await?),
-        Q::RunAudit(_) => R::RunAudit(lists::audit(c).await?),
+        Q::Audit(_) => R::Audit(lists::audit(c).await?),
     })
 }
 

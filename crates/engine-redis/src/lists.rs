@@ -10,7 +10,7 @@ use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::LeaseSummary;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
-    Audit, BulkChange, DoneMany, JobFilter, ListJobs, ListLeases, Listed, Page, Stats,
+    Audited, BulkChange, DoneMany, JobFilter, ListJobs, ListLeases, Listed, Page, Stats,
 };
 use tenure_core::sentences::ValueRefusal;
 use tenure_engine::CallError;
@@ -256,7 +256,7 @@ pub(crate) async fn stats(caller: &Caller) -> Result<Stats, CallError> {
 ///
 /// Others call between two parts, so what one look finds may be two halves of a change: only what a
 /// second look finds as well is wrong.
-pub(crate) async fn audit(caller: &Caller) -> Result<Audit, CallError> {
+pub(crate) async fn audit(caller: &Caller) -> Result<Audited, CallError> {
     let mut audit = audit_once(caller).await?;
     for _ in 0..LOOKS_MORE {
         if audit.faults.is_empty() {
@@ -271,8 +271,8 @@ pub(crate) async fn audit(caller: &Caller) -> Result<Audit, CallError> {
     Ok(audit)
 }
 
-async fn audit_once(caller: &Caller) -> Result<Audit, CallError> {
-    let mut audit = Audit::default();
+async fn audit_once(caller: &Caller) -> Result<Audited, CallError> {
+    let mut audit = Audited::default();
     let mut after: Option<String> = None;
     loop {
         let args = PartArgs { max: None, after: after.as_deref() };

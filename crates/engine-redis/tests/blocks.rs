@@ -9,7 +9,7 @@ use tenure_core::lease::{Ending, ExtendItem, LeaseView, SettleItem};
 use tenure_core::names::{JobId, JobRef, Namespace, QueueName, WorkerId};
 use tenure_core::requests::{
     CancelJob, DeleteJob, Extend, GetJob, GetStats, Lease, ListJobs, ListLeases, Operation, Push,
-    PushAnswer, Pushed, RunAudit, Settle,
+    PushAnswer, Pushed, Audit, Settle,
 };
 use tenure_core::time::Span;
 use tenure_engine::{Clock as _, EngineExt};
@@ -96,7 +96,7 @@ impl Store {
     }
 
     async fn is_whole(&self) {
-        let audit = self.ok(RunAudit::default()).await;
+        let audit = self.ok(Audit::default()).await;
         assert!(audit.ok, "{:?}", audit.faults);
     }
 

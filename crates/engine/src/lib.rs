@@ -90,14 +90,14 @@ impl<E: Engine + ?Sized> EngineExt for E {}
 mod tests {
     use std::task::{Context, Poll, Waker};
 
-    use tenure_core::requests::{Audit, RunAudit};
+    use tenure_core::requests::{Audited, Audit};
 
     use super::*;
 
     struct Well;
     impl Engine for Well {
         fn call(&self, _: &Namespace, _: Request) -> CallFuture {
-            Box::pin(async { Ok(Reply::RunAudit(Audit { ok: true, ..Audit::default() })) })
+            Box::pin(async { Ok(Reply::Audit(Audited { ok: true, ..Audited::default() })) })
         }
         fn health(&self) -> Health {
             Health { degraded: None, store: "well" }
@@ -116,7 +116,7 @@ mod tests {
         let mut call = {
             let engine: Box<dyn Engine> = Box::new(Well);
             let namespace = Namespace::main();
-            a_task(engine.run(&namespace, RunAudit::default()))
+            a_task(engine.run(&namespace, Audit::default()))
         };
         match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(audit)) => assert!(audit.ok),

@@ -215,7 +215,7 @@ impl Space {
             }
             Request::ListWorkers(list) => Done::Workers(self.list_workers(&list.page, now)),
             Request::GetStats(_) => Done::Stats(self.stats()),
-            Request::RunAudit(_) => Done::Audit(self.audit(now)),
+            Request::Audit(_) => Done::Audit(self.audit(now)),
             Request::ListJobs(_)
             | Request::CancelJobs(_)
             | Request::RetryJobs(_)

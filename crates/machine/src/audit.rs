@@ -9,7 +9,7 @@ use super::state::{
     QueueId, Space, Stand, TurnId,
 };
 use tenure_core::lease::Fence;
-use tenure_core::requests::Audit;
+use tenure_core::requests::Audited;
 use tenure_core::settings::ResourceState;
 use tenure_core::time::Moment;
 
@@ -25,7 +25,7 @@ struct PoolSums {
     free: BTreeSet<(u64, LiveResourceId)>,
 }
 
-struct Findings(Audit);
+struct Findings(Audited);
 
 impl Findings {
     fn check(&mut self, right: bool, fault: impl FnOnce() -> String) {
@@ -38,8 +38,8 @@ impl Findings {
 
 impl Space {
     /// Compares what is cached with what is held.
-    pub fn audit(&self, now: Moment) -> Audit {
-        let mut found = Findings(Audit::default());
+    pub fn audit(&self, now: Moment) -> Audited {
+        let mut found = Findings(Audited::default());
         self.audit_leases(&mut found);
         self.audit_jobs(&mut found);
         self.audit_lanes(&mut found);

@@ -62,7 +62,7 @@ use tenure_core::job::JobState;
 use tenure_core::lease::{Explained, Extended, Fence};
 use tenure_core::names::{JobRef, Namespace};
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Audit, Lease, Listed, Put, Request, Stats, WorkerView};
+use tenure_core::requests::{Audited, Lease, Listed, Put, Request, Stats, WorkerView};
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
 use tenure_core::time::{Moment, Span};
@@ -153,7 +153,7 @@ pub enum Done {
     /// Totals.
     Stats(Stats),
     /// To audit.
-    Audit(Audit),
+    Audit(Audited),
     /// To `StatesOf`, in its order; `None` for a job that is not waiting.
     States(Vec<Option<JobState>>),
 }
@@ -354,8 +354,8 @@ impl Machine {
     }
 
     /// Checks every namespace.
-    pub fn audit(&self, now: Moment) -> Audit {
-        let mut all = Audit { ok: true, ..Audit::default() };
+    pub fn audit(&self, now: Moment) -> Audited {
+        let mut all = Audited { ok: true, ..Audited::default() };
         for space in self.spaces.values() {
             let audit = space.audit(now.max(space.last));
             all.ok &= audit.ok;

@@ -4,7 +4,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tenure_core::bounds::{PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
-use tenure_core::requests::{Listed, PushAnswer, Pushed, Put, Reply, Request};
+use tenure_core::requests::{Effect, Listed, PushAnswer, Pushed, Put, Reply, Request};
 use tenure_core::sentences::ServerRefusal;
 
 use crate::out::Out;
@@ -33,29 +33,21 @@ impl Expected {
     pub(crate) fn of(request: &Request, body: usize) -> Self {
         use Request as R;
         let list = |max: usize, each: usize| (max * each).min(PAGE_BYTES_MAX);
-        let (bytes, is_read) = match request {
-            R::Push(push) if push.answer == PushAnswer::Ids => (push.jobs.len() * 128, false),
-            R::Push(push) => (body + push.jobs.len() * VIEW_BYTES, false),
-            R::AddResources(add) => (body + add.resources.len() * VIEW_BYTES, false),
-            R::ListJobs(jobs) if jobs.full => (list(jobs.page.max, PAYLOAD_BYTES_MAX), true),
-            R::ListJobs(jobs) => (list(jobs.page.max, VIEW_BYTES), true),
-            R::ListResources(some) => (list(some.page.max, VIEW_BYTES), true),
-            R::ListLeases(some) => (list(some.page.max, VIEW_BYTES), true),
-            R::ListQueues(some) => (list(some.page.max, VIEW_BYTES), true),
-            R::ListLimits(some) => (list(some.page.max, VIEW_BYTES), true),
-            R::ListPools(some) => (list(some.page.max, VIEW_BYTES), true),
-            R::ListWorkers(some) => (list(some.page.max, VIEW_BYTES), true),
-            R::GetJob(_)
-            | R::ExplainJob(_)
-            | R::GetStats(_)
-            | R::RunAudit(_)
-            | R::GetQueue(_)
-            | R::GetLimit(_)
-            | R::GetPool(_)
-            | R::GetResource(_) => (VIEW_BYTES, true),
-            _ => (VIEW_BYTES, false),
+        let bytes = match request {
+            R::Push(push) if push.answer == PushAnswer::Ids => push.jobs.len() * 128,
+            R::Push(push) => body + push.jobs.len() * VIEW_BYTES,
+            R::AddResources(add) => body + add.resources.len() * VIEW_BYTES,
+            R::ListJobs(jobs) if jobs.full => list(jobs.page.max, PAYLOAD_BYTES_MAX),
+            R::ListJobs(jobs) => list(jobs.page.max, VIEW_BYTES),
+            R::ListResources(some) => list(some.page.max, VIEW_BYTES),
+            R::ListLeases(some) => list(some.page.max, VIEW_BYTES),
+            R::ListQueues(some) => list(some.page.max, VIEW_BYTES),
+            R::ListLimits(some) => list(some.page.max, VIEW_BYTES),
+            R::ListPools(some) => list(some.page.max, VIEW_BYTES),
+            R::ListWorkers(some) => list(some.page.max, VIEW_BYTES),
+            _ => VIEW_BYTES,
         };
-        Expected { bytes, is_read }
+        Expected { bytes, is_read: request.effect() == Effect::Reads }
     }
 }
 
@@ -180,7 +172,7 @@ pub(crate) fn reply(reply: Reply, one: bool) -> Response<Out> {
         | R::RestoreResource(view) => json(200, &view),
         R::ListWorkers(list) => page(list),
         R::GetStats(stats) => json(200, &stats),
-        R::RunAudit(audit) => json(200, &audit),
+        R::Audit(audit) => json(200, &audit),
     }
 }
 

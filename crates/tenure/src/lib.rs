@@ -56,7 +56,6 @@
 mod asking;
 pub mod call_off;
 mod client;
-mod effect;
 pub mod ids;
 pub mod keeper;
 mod lock;

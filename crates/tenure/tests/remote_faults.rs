@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use scripted::{Event, Scripted, Then, ok, remote};
 use tenure::core::requests::{
-    AddResources, GetQueue, GetStats, Lease, ResumeQueue, RunAudit, SyncResources,
+    AddResources, Audit, GetQueue, GetStats, Lease, ResumeQueue, SyncResources,
 };
 use tenure::core::settings::NewResource;
 use tenure::{
@@ -133,8 +133,7 @@ async fn where_nobody_listens_nothing_happened() {
 async fn every_call_carries_namespace_and_token_and_no_debug_shows_it() {
     let mut server = Scripted::start(|_| ok(AUDIT)).await;
     let remote = remote(server.port, Some("geheim"));
-    let audit =
-        remote.run(&Namespace::parse("shop-2").unwrap(), RunAudit::default()).await.unwrap();
+    let audit = remote.run(&Namespace::parse("shop-2").unwrap(), Audit::default()).await.unwrap();
     assert!(audit.ok);
     let seen = server.request().await;
     assert_eq!(seen.headers["tenure-namespace"], "shop-2");
@@ -159,7 +158,7 @@ async fn connections_are_kept_and_a_dead_one_costs_no_call() {
     .await;
     let remote = server.remote();
     for _ in 0..6 {
-        remote.run(&main_space(), RunAudit::default()).await.unwrap();
+        remote.run(&main_space(), Audit::default()).await.unwrap();
     }
     let mut connections = Vec::new();
     for _ in 0..count.load(Ordering::SeqCst) {
@@ -222,17 +221,14 @@ fn connections_belong_to_the_runtime_that_drives_them() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let mut server = server_runtime.block_on(Scripted::start(|_| ok(AUDIT)));
     let remote = server.remote();
-    still.block_on(remote.run(&main_space(), RunAudit::default())).unwrap();
+    still.block_on(remote.run(&main_space(), Audit::default())).unwrap();
     let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = async {
-        tokio::time::timeout(
-            Duration::from_secs(10),
-            remote.run(&main_space(), RunAudit::default()),
-        )
-        .await
+        tokio::time::timeout(Duration::from_secs(10), remote.run(&main_space(), Audit::default()))
+            .await
     };
     other.block_on(call).unwrap().unwrap();
-    still.block_on(remote.run(&main_space(), RunAudit::default())).unwrap();
+    still.block_on(remote.run(&main_space(), Audit::default())).unwrap();
     let seen = |server: &mut Scripted| server_runtime.block_on(server.request()).connection;
     let connections = [seen(&mut server), seen(&mut server), seen(&mut server)];
     assert_eq!(connections, [0, 1, 0]);

@@ -31,7 +31,7 @@ async fn every_operation_is_sent_and_read_as_the_contract_says() {
     let remote = server.remote();
     let mut names = HashSet::new();
     for (request, line, body, status, answer, right) in mapping::rows() {
-        names.insert(request.name());
+        names.insert(request.spec().name);
         *next.lock().unwrap() = (status, answer);
         let reply = remote.call(&Namespace::main(), request.clone()).await;
         let seen = server.request().await;
@@ -68,6 +68,6 @@ async fn an_address_may_have_a_prefix() {
     let url = format!("http://127.0.0.1:{}/tenure/", server.port).parse();
     let Ok(tenure::StoreUrl::Server(url)) = url else { unreachable!() };
     let remote = tenure::Remote::open(&url, None).unwrap();
-    remote.call(&Namespace::main(), RunAudit::default().into()).await.unwrap();
+    remote.call(&Namespace::main(), Audit::default().into()).await.unwrap();
     assert_eq!(server.request().await.line, "GET /tenure/v1/audit");
 }

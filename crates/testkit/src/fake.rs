@@ -121,7 +121,7 @@ impl Engine for Fake {
     fn call(&self, _: &Namespace, request: Request) -> CallFuture {
         let says = {
             let mut calls = lock(&self.calls);
-            let same = |(_, call): &&(Instant, Request)| call.name() == request.name();
+            let same = |(_, call): &&(Instant, Request)| call.spec().name == request.spec().name;
             let before = calls.iter().filter(same).count();
             calls.push((Instant::now(), request.clone()));
             assert!(calls.len() < CALLS_MAX, "it is asked without end");

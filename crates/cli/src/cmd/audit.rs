@@ -1,7 +1,7 @@
 //! `tenure audit`: does what is cached agree with what is held?
 
 use tenure::Client;
-use tenure_core::requests::RunAudit;
+use tenure_core::requests::Audit;
 
 use crate::args::AuditArgs;
 use crate::exit::{Failure, NO};
@@ -9,7 +9,7 @@ use crate::output::Output;
 
 /// Runs the check; a fault is exit 1.
 pub async fn run(client: &Client, out: Output, args: AuditArgs) -> Result<(), Failure> {
-    let audit = client.run(RunAudit { deep: args.deep }).await?;
+    let audit = client.run(Audit { deep: args.deep }).await?;
     out.answer(&audit, |audit| {
         let mut text = String::new();
         for fault in &audit.faults {

@@ -17,7 +17,7 @@ use tenure_core::bounds::LIST_MAX;
 use tenure_core::count::counted;
 use tenure_core::job::{JobState, JobView, Need};
 use tenure_core::names::{LimitName, Namespace, PoolName, ResourceId};
-use tenure_core::requests::{GetStats, ListJobs, Meant, Page, PutLimit, RunAudit, SyncResources};
+use tenure_core::requests::{GetStats, ListJobs, Meant, Page, PutLimit, Audit, SyncResources};
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tokio::sync::mpsc;
@@ -113,7 +113,7 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
         notes.extend(log::read(path).map_err(|error| Failure::file("cannot read a log", &error))?);
     }
     let mut checked = check::check(&notes, &stored(&client).await?);
-    for fault in client.run(RunAudit::default()).await?.faults {
+    for fault in client.run(Audit::default()).await?.faults {
         checked.fault(format!("audit: {fault}"));
     }
     if checked.runs == 0 || checked.settled == 0 {

@@ -27,7 +27,7 @@ use serde::Serialize;
 use tenure::Client;
 use tenure_core::count::counted;
 use tenure_core::names::Namespace;
-use tenure_core::requests::{ListLeases, ListWorkers, RunAudit};
+use tenure_core::requests::{ListLeases, ListWorkers, Audit};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -332,7 +332,7 @@ impl Stage {
             Some((job.id.to_string(), got.fetch))
         };
         told.results = jobs.iter().filter_map(result).collect::<BTreeMap<_, _>>();
-        told.faults = self.client.run(RunAudit::default()).await?.faults;
+        told.faults = self.client.run(Audit::default()).await?.faults;
         Ok(told)
     }
 }

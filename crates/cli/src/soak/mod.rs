@@ -17,7 +17,7 @@ use serde::Serialize;
 use tenure_core::count::counted;
 use tenure_core::job::JobState;
 use tenure_core::names::{LimitName, Namespace};
-use tenure_core::requests::{GetStats, PutLimit, RunAudit};
+use tenure_core::requests::{GetStats, PutLimit, Audit};
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Span;
 use tenure_engine::{Engine, EngineExt};
@@ -252,7 +252,7 @@ impl Look<'_> {
                 }
                 sleep(LOOK_EVERY).await;
             }
-            let audit = self.engine.run(&namespace, RunAudit::default()).await?;
+            let audit = self.engine.run(&namespace, Audit::default()).await?;
             faults.extend(audit.faults.into_iter().map(|fault| format!("audit: {fault}")));
         }
         Ok(faults)

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tenure_core::job::JobState;
 use tenure_core::names::{JobRef, LimitName, Namespace};
 use tenure_core::requests::{
-    GetJob, GetLimit, GetStats, ListLeases, Operation, Page, PutLimit, RunAudit,
+    GetJob, GetLimit, GetStats, ListLeases, Operation, Page, PutLimit, Audit,
 };
 use tenure_core::settings::LimitSettings;
 use tenure_engine::{CallError, EngineExt, Fault};
@@ -241,7 +241,7 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
         told.lost,
     );
     assert!(longest <= TTL.std() + SLACK, "a permit came back after {longest:?}");
-    let audit = ok(&engine, RunAudit::default()).await;
+    let audit = ok(&engine, Audit::default()).await;
     assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults);
     assert!(told.settled.len() as u64 > seconds(), "next to nothing was done");
 }

@@ -9,8 +9,8 @@ use crate::job::JobState;
 use crate::names::{LimitName, PoolName, QueueName};
 use crate::refusal::Refusal;
 use crate::requests::{
-    JobFilter, ListJobs, ListLeases, ListLimits, ListPools, ListQueues, ListResources, ListWorkers,
-    Meant, Page, RunAudit,
+    Audit, JobFilter, ListJobs, ListLeases, ListLimits, ListPools, ListQueues, ListResources,
+    ListWorkers, Meant, Page,
 };
 use crate::sentences::{ValueRefusal, cut};
 
@@ -108,9 +108,9 @@ pub fn no_query<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<(), Re
 }
 
 /// `GET /v1/audit`.
-pub fn audit<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<RunAudit, Refusal> {
+pub fn audit<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Audit, Refusal> {
     let query = Query::read(query, &["deep"])?;
-    Ok(RunAudit { deep: query.take("deep", boolean)?.unwrap_or_default() })
+    Ok(Audit { deep: query.take("deep", boolean)?.unwrap_or_default() })
 }
 
 /// `GET /v1/jobs`.

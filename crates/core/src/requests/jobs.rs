@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Page, Patch};
+use super::{Effect, Page, Patch};
 use crate::job::{JobState, Labels, Need, NewJob, PushedJob};
 use crate::names::{Group, JobId, JobRef, QueueName};
 use crate::secret::Json;
@@ -26,6 +26,16 @@ pub struct Push {
     pub jobs: Vec<NewJob>,
     /// What to answer.
     pub answer: PushAnswer,
+}
+
+impl Push {
+    /// A job without an id gets another one at each sending, so that a second push would store it again.
+    pub(super) fn effect(&self) -> Effect {
+        match self.jobs.iter().any(|job| job.id.is_none()) {
+            true => Effect::Adds,
+            false => Effect::Sets,
+        }
+    }
 }
 
 /// One job in the short answer of a push.
@@ -144,6 +154,17 @@ pub struct RetryJob {
     pub job: JobRef,
     /// Only if it is still that end.
     pub finished_at: Option<Moment>,
+}
+
+impl RetryJob {
+    /// Unless the request names the end that it takes back, a job that ran and failed again between two sendings would
+    /// lose its attempts twice.
+    pub(super) fn effect(&self) -> Effect {
+        match self.finished_at {
+            Some(_) => Effect::Sets,
+            None => Effect::Adds,
+        }
+    }
 }
 
 /// Makes a scheduled job ready.

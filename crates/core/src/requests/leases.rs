@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Page;
+use super::{Effect, Page};
 use crate::bounds::TTL_US_DEFAULT;
 use crate::job::Need;
 use crate::lease::{ExtendItem, SettleItem, SettledLease, Worker};
@@ -62,6 +62,16 @@ impl Lease {
             request_id: None,
             place: None,
             local: false,
+        }
+    }
+}
+
+impl Lease {
+    /// The engine knows a repeat by its request id alone.
+    pub(super) fn effect(&self) -> Effect {
+        match self.request_id {
+            Some(_) => Effect::Sets,
+            None => Effect::Adds,
         }
     }
 }

@@ -65,7 +65,7 @@ pub struct Stats {
 
 /// Checks that what is cached agrees with what is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RunAudit {
+pub struct Audit {
     /// Reads all that is stored too, payloads and results included, and checks it: as much work as
     /// there is data. A store without checksums of its own does the same without it.
     pub deep: bool,
@@ -73,7 +73,7 @@ pub struct RunAudit {
 
 /// What an audit found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Audit {
+pub struct Audited {
     /// Nothing is wrong.
     pub ok: bool,
     /// Things that were checked.

@@ -184,7 +184,7 @@ async fn play(steps: &[Step], crash_every: usize) -> Result<(), String> {
             let (lost, new) = (differs(&before, &after), differs(&after, &before));
             return Err(format!("after step {n}\nlost: {lost:#?}\nnew: {new:#?}"));
         }
-        let audit = run(&here.engine, RunAudit::default()).await.unwrap();
+        let audit = run(&here.engine, Audit::default()).await.unwrap();
         if !audit.ok {
             return Err(format!("after step {n}: {:?}", audit.faults));
         }

@@ -163,7 +163,7 @@ async fn looked(engine: &Embedded, told: &BTreeMap<String, Told>, flip: &str, se
         let job = JobRef::parse(id).unwrap();
         found.push(run(engine, GetJob { job }).await);
     }
-    let faults = run(engine, RunAudit::default()).await.unwrap().faults;
+    let faults = run(engine, Audit::default()).await.unwrap().faults;
     for ((id, was), is) in told.iter().zip(found) {
         let Ok(view) = is else {
             if is_named(&faults, id) {

@@ -112,7 +112,7 @@ fn kill_and_look(durability: &str) {
                 assert_eq!(view.result, Some(text("fine")));
             }
         }
-        let audit = run(&engine, RunAudit::default()).await.unwrap();
+        let audit = run(&engine, Audit::default()).await.unwrap();
         assert!(audit.ok, "{:?}", audit.faults);
     });
 }

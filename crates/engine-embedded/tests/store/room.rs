@@ -46,7 +46,7 @@ fn a_folder_that_shrank_is_compacted_while_idle() {
         }
         push(&here.engine, vec![job("later")]).await;
         assert_eq!(take(&here.engine, 10).await.len(), 1);
-        assert!(run(&here.engine, RunAudit::default()).await.unwrap().ok);
+        assert!(run(&here.engine, Audit::default()).await.unwrap().ok);
     });
 }
 

@@ -42,7 +42,7 @@ fn one_payload_that_cannot_be_read_fails_its_job_and_no_other() {
             let explain = ExplainJob { job: JobRef::parse("j1").unwrap() };
             let explained = run(&here.engine, explain).await.unwrap();
             assert!(explained.summary.contains("unreadable"), "{}", explained.summary);
-            let audit = run(&here.engine, RunAudit::default()).await.unwrap();
+            let audit = run(&here.engine, Audit::default()).await.unwrap();
             assert!(!audit.ok && audit.faults[0].contains("job \"j1\""), "{:?}", audit.faults);
             let page = Page { max: 10, cursor: None };
             let list = ListJobs { filter: JobFilter::default(), page, full: true };
@@ -56,7 +56,7 @@ fn one_payload_that_cannot_be_read_fails_its_job_and_no_other() {
 #[test]
 fn a_deep_audit_reads_everything_and_names_the_job() {
     block(async {
-        let deep = RunAudit { deep: true };
+        let deep = Audit { deep: true };
         let mut here = Here::new();
         push(&here.engine, (0..3).map(named).collect()).await;
         let leases = take(&here.engine, 1).await;
@@ -69,7 +69,7 @@ fn a_deep_audit_reads_everything_and_names_the_job() {
         ] {
             damage(&here, change);
             here.reopen();
-            assert!(run(&here.engine, RunAudit::default()).await.unwrap().ok, "nobody read it");
+            assert!(run(&here.engine, Audit::default()).await.unwrap().ok, "nobody read it");
             let audit = run(&here.engine, deep).await.unwrap();
             assert!(audit.faults.iter().any(|fault| fault.contains(says)), "{:?}", audit.faults);
         }
@@ -123,7 +123,7 @@ fn a_job_whose_life_cannot_be_read_has_failed_and_can_be_retried() {
             push(&here.engine, vec![keyed(0), named(1)]).await;
             damage(&here, change);
             here.reopen();
-            let audit = run(&here.engine, RunAudit::default()).await.unwrap();
+            let audit = run(&here.engine, Audit::default()).await.unwrap();
             assert_eq!(audit.faults.len(), 1, "{change}: {:?}", audit.faults);
             assert!(audit.faults[0].contains("job \"j0\""), "{:?}", audit.faults);
             let ended = view(&here.engine, "j0").await;
@@ -137,7 +137,7 @@ fn a_job_whose_life_cannot_be_read_has_failed_and_can_be_retried() {
             let retry = RetryJob { job: JobRef::parse("j0").unwrap(), finished_at: None };
             assert_eq!(run(&here.engine, retry).await.unwrap().state, JobState::Ready);
             assert_eq!(take(&here.engine, 10).await.len(), 3);
-            let audit = run(&here.engine, RunAudit::default()).await.unwrap();
+            let audit = run(&here.engine, Audit::default()).await.unwrap();
             assert_eq!(audit.faults.len(), 1, "{:?}", audit.faults);
         }
     });
@@ -151,7 +151,7 @@ fn a_job_of_which_nobody_knows_what_it_is_is_set_aside_until_its_loss_is_accepte
             push(&here.engine, vec![named(0), named(1)]).await;
             damage(&here, change);
             here.reopen();
-            let audit = run(&here.engine, RunAudit::default()).await.unwrap();
+            let audit = run(&here.engine, Audit::default()).await.unwrap();
             assert!(audit.faults[0].contains("job number 1 "), "{change}: {:?}", audit.faults);
             let leases = take(&here.engine, 10).await;
             assert_eq!(leases.len(), 1);
@@ -159,11 +159,11 @@ fn a_job_of_which_nobody_knows_what_it_is_is_set_aside_until_its_loss_is_accepte
             here.engine.close();
             let accepting = Options { accept_loss: true, ..options(&here.dir, &here.clock) };
             here.engine = Embedded::open(accepting).unwrap();
-            assert!(run(&here.engine, RunAudit::default()).await.unwrap().ok);
+            assert!(run(&here.engine, Audit::default()).await.unwrap().ok);
             here.engine.close();
             here.reopen();
             assert!(
-                run(&here.engine, RunAudit::default()).await.unwrap().ok,
+                run(&here.engine, Audit::default()).await.unwrap().ok,
                 "it is forgotten for good"
             );
         }

@@ -6,7 +6,7 @@ use tenure_core::job::{JobState, Need, NewJob};
 use tenure_core::lease::{Ending, LeaseView, SettleItem};
 use tenure_core::names::{JobId, LimitName, Namespace, PoolName, QueueName, WorkerId};
 use tenure_core::requests::{
-    CancelJobs, JobFilter, Lease, Operation, Push, PushAnswer, PutLimit, RunAudit, Settle,
+    CancelJobs, JobFilter, Lease, Operation, Push, PushAnswer, PutLimit, Audit, Settle,
 };
 use tenure_core::settings::LimitSettings;
 use tenure_engine::EngineExt;
@@ -148,7 +148,7 @@ impl World {
     }
 
     pub async fn is_whole(&self) -> Work {
-        let (audit, work) = self.cost(RunAudit::default()).await;
+        let (audit, work) = self.cost(Audit::default()).await;
         assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults);
         work
     }

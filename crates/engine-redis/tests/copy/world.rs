@@ -87,7 +87,7 @@ pub async fn world(engine: &Arc<dyn Engine>, ns: &Namespace) -> Vec<String> {
 
 /// The audit finds nothing.
 pub async fn is_sound(engine: &Arc<dyn Engine>, ns: &Namespace) {
-    let audit = engine.run(ns, RunAudit::default()).await.unwrap();
+    let audit = engine.run(ns, Audit::default()).await.unwrap();
     assert!(audit.ok, "{:#?}", audit.faults);
 }
 

@@ -9,7 +9,7 @@ use tenure_core::lease::{Ending, ExtendItem, Extended, LeaseView, SettleItem, Se
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, RequestId, WorkerId};
 use tenure_core::refusal::Code;
 use tenure_core::requests::{
-    Extend, GetJob, Lease, Operation, Push, PushAnswer, PutLimit, RunAudit, Settle,
+    Extend, GetJob, Lease, Operation, Push, PushAnswer, PutLimit, Audit, Settle,
 };
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Span;
@@ -133,6 +133,6 @@ pub async fn see(engine: &RedisEngine, id: &str) -> Box<JobView> {
     find(engine, id).await.unwrap_or_else(|| panic!("job {id} is gone"))
 }
 pub async fn is_whole(engine: &RedisEngine) {
-    let audit = ok(engine, RunAudit::default()).await;
+    let audit = ok(engine, Audit::default()).await;
     assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults);
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tenure_core::lease::LeaseView;
-use tenure_core::requests::{ListLeases, RunAudit};
+use tenure_core::requests::{ListLeases, Audit};
 use tenure_core::time::{Moment, Span};
 use tenure_engine::Clock as _;
 use tenure_engine_redis::RedisEngine;
@@ -235,7 +235,7 @@ async fn whoever_comes_first_no_lock_is_granted_while_another_may_still_work() {
             let worker = history.name();
             assert!(take(&engine, locks(lock, &worker, Span::from_s(2))).await.is_some(), "{seed}");
         }
-        let audit = ok(&engine, RunAudit::default()).await;
+        let audit = ok(&engine, Audit::default()).await;
         assert!(audit.ok, "seed {seed}: {:?}", audit.faults);
         claimed += history.claimed;
         granted += history.granted;

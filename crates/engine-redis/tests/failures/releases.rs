@@ -28,7 +28,7 @@ async fn a_namespace_of_another_layout_is_refused_and_left_alone() {
             engine.run(&ns(), pushes(job("q", "b"))).await.map(|_| ()),
             engine.run(&ns(), settles(&held)).await.map(|_| ()),
             engine.run(&ns(), tenure_core::requests::GetStats).await.map(|_| ()),
-            engine.run(&ns(), tenure_core::requests::RunAudit::default()).await.map(|_| ()),
+            engine.run(&ns(), tenure_core::requests::Audit::default()).await.map(|_| ()),
         ] {
             let Err(CallError::Fault(Fault::Unavailable(why))) = refused else {
                 panic!("it is of another layout: {refused:?}");

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tenure_core::names::Namespace;
-use tenure_core::requests::RunAudit;
+use tenure_core::requests::Audit;
 use tenure_engine::{CallError, EngineExt, Fault};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
@@ -135,7 +135,7 @@ async fn is_whole(server: &RedisServer) {
     let engine = RedisEngine::open(Options::new(address)).expect("an engine can be opened");
     let begin = Instant::now();
     loop {
-        match engine.run(&Namespace::main(), RunAudit::default()).await {
+        match engine.run(&Namespace::main(), Audit::default()).await {
             Ok(audit) => return assert!(audit.ok && audit.faults.is_empty(), "{:?}", audit.faults),
             Err(CallError::Fault(Fault::Unavailable(_) | Fault::Unknown(_)))
                 if begin.elapsed() < ENDS_WITHIN =>

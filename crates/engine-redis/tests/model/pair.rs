@@ -527,9 +527,9 @@ impl Program<'_> {
         for job in 0..JOBS {
             self.ask(ExplainJob { job: the(job) }).await?;
         }
-        let audit = self.server.redis.call(&self.namespace, RunAudit::default().into()).await;
+        let audit = self.server.redis.call(&self.namespace, Audit::default().into()).await;
         match audit {
-            Ok(Reply::RunAudit(audit)) if audit.ok => Ok(()),
+            Ok(Reply::Audit(audit)) if audit.ok => Ok(()),
             other => Err(TestCaseError::fail(format!("audit: {other:?}"))),
         }
     }

@@ -1,32 +1,24 @@
 //! `/v1/leases`.
 
 use tenure_core::decode;
-use tenure_core::requests::ForceLease;
+use tenure_core::requests::{Extend, ForceLease, Lease, ListLeases, Settle};
 
-use super::{Route, Takes};
+use super::{Route, Takes, route};
 
 pub(super) static ROUTES: &[Route] = &[
-    Route::post("/v1/leases", "lease", "Ask for jobs, or for needs alone", |asked| {
-        Ok(decode::lease(asked.body)?.into())
-    })
-    .takes(Takes::Json("LeaseCall"))
-    .answers(&[(200, "Leased")]),
-    Route::get("/v1/leases", "list_leases", "List live leases", |asked| {
-        Ok(decode::list_leases(asked.query)?.into())
-    })
-    .query(&["queue", "limit", "pool", "worker", "max", "cursor"])
-    .answers(&[(200, "Leases")]),
-    Route::post("/v1/leases/extend", "extend", "Keep leases alive", |asked| {
-        Ok(decode::extend(asked.body)?.into())
-    })
-    .takes(Takes::Json("ExtendCall"))
-    .answers(&[(200, "Extended")]),
-    Route::post("/v1/leases/settle", "settle", "End leases", |asked| {
-        Ok(decode::settle(asked.body)?.into())
-    })
-    .takes(Takes::Json("SettleCall"))
-    .answers(&[(200, "Settled")]),
-    Route::delete("/v1/leases/{id}", "force_lease", "Take a lease back by force", |asked| {
-        Ok(ForceLease { lease: decode::lease_path(asked.first())? }.into())
-    }),
+    route!(Lease, "Ask for jobs, or for needs alone", |asked| decode::lease(asked.body))
+        .takes(Takes::Json("LeaseCall"))
+        .answers(&[(200, "Leased")]),
+    route!(ListLeases, "List live leases", |asked| decode::list_leases(asked.query))
+        .query(&["queue", "limit", "pool", "worker", "max", "cursor"])
+        .answers(&[(200, "Leases")]),
+    route!(Extend, "Keep leases alive", |asked| decode::extend(asked.body))
+        .takes(Takes::Json("ExtendCall"))
+        .answers(&[(200, "Extended")]),
+    route!(Settle, "End leases", |asked| decode::settle(asked.body))
+        .takes(Takes::Json("SettleCall"))
+        .answers(&[(200, "Settled")]),
+    route!(ForceLease, "Take a lease back by force", |asked| Ok(ForceLease {
+        lease: decode::lease_path(asked.first())?
+    })),
 ];

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 use hyper::Method;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::Request;
+use tenure_core::requests::{HttpMethod, Request, Spec};
 
 use crate::budget::Rank;
 use crate::target;
@@ -130,66 +130,41 @@ pub(crate) struct Route {
     pub does: Does,
 }
 
+/// A route of an operation: a summary for people, and how its request is read.
+macro_rules! route {
+    ($request:ident, $summary:literal, |$asked:pat_param| $read:expr $(,)?) => {
+        $crate::routes::Route::of(
+            &<$request as ::tenure_core::requests::Operation>::SPEC,
+            $summary,
+            |$asked| {
+                let request: ::tenure_core::requests::Answer<$request> = $read;
+                Ok(request?.into())
+            },
+        )
+    };
+}
+use route;
+
 impl Route {
-    const fn new(
-        method: Method,
-        path: &'static str,
-        name: &'static str,
-        summary: &'static str,
-        read: Read,
-    ) -> Self {
+    /// The route of an operation: name, method and path are those of its row.
+    const fn of(spec: &'static Spec, summary: &'static str, read: Read) -> Self {
+        let (method, answers): (_, &[_]) = match spec.method {
+            HttpMethod::Get => (Method::GET, &[]),
+            HttpMethod::Post => (Method::POST, &[]),
+            HttpMethod::Put => (Method::PUT, &[]),
+            HttpMethod::Patch => (Method::PATCH, &[]),
+            HttpMethod::Delete => (Method::DELETE, &[(204, "")]),
+        };
         Route {
             method,
-            path,
-            name,
+            path: spec.path,
+            name: spec.name,
             summary,
             query: &[],
             takes: Takes::Nothing,
-            answers: &[],
+            answers,
             does: Does::Ask(read),
         }
-    }
-    const fn get(
-        path: &'static str,
-        name: &'static str,
-        summary: &'static str,
-        read: Read,
-    ) -> Self {
-        Route::new(Method::GET, path, name, summary, read)
-    }
-    const fn post(
-        path: &'static str,
-        name: &'static str,
-        summary: &'static str,
-        read: Read,
-    ) -> Self {
-        Route::new(Method::POST, path, name, summary, read)
-    }
-    const fn put(
-        path: &'static str,
-        name: &'static str,
-        summary: &'static str,
-        read: Read,
-    ) -> Self {
-        Route::new(Method::PUT, path, name, summary, read)
-    }
-    const fn patch(
-        path: &'static str,
-        name: &'static str,
-        summary: &'static str,
-        read: Read,
-    ) -> Self {
-        Route::new(Method::PATCH, path, name, summary, read)
-    }
-    const fn delete(
-        path: &'static str,
-        name: &'static str,
-        summary: &'static str,
-        read: Read,
-    ) -> Self {
-        let mut route = Route::new(Method::DELETE, path, name, summary, read);
-        route.answers = &[(204, "")];
-        route
     }
     const fn query(mut self, query: &'static [&'static str]) -> Self {
         self.query = query;
@@ -316,6 +291,8 @@ pub(crate) fn names<'p>(found: &[(&'static str, &'p str)]) -> Result<Vec<Cow<'p,
 mod tests {
     use std::collections::HashSet;
 
+    use tenure_core::requests::OPERATIONS;
+
     use super::*;
 
     fn name(method: &Method, path: &str) -> Option<&'static str> {
@@ -347,6 +324,16 @@ mod tests {
             matches!(find(&Method::POST, "/v1/jobs/x"), Found::Methods(m) if m == "GET, PATCH, DELETE")
         );
         assert!(matches!(find(&Method::PUT, "/v1/jobs/cancel"), Found::Methods(_)));
+    }
+
+    #[test]
+    fn every_operation_has_one_route_and_no_route_asks_for_anything_else() {
+        let asks = |route: &&Route| matches!(route.does, Does::Ask(_));
+        let mut routes: Vec<&str> = all().filter(asks).map(|route| route.name).collect();
+        let mut operations: Vec<&str> = OPERATIONS.iter().map(|spec| spec.name).collect();
+        routes.sort_unstable();
+        operations.sort_unstable();
+        assert_eq!(routes, operations);
     }
 
     #[test]

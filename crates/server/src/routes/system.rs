@@ -3,10 +3,10 @@
 use hyper::Method;
 use serde::Serialize;
 use tenure_core::decode;
-use tenure_core::requests::GetStats;
+use tenure_core::requests::{Audit, GetStats, ListWorkers};
 use tenure_engine::Health;
 
-use super::{Does, PAGE, Route, Takes};
+use super::{Does, PAGE, Route, Takes, route};
 
 /// The contract that is spoken here.
 const CONTRACT: u32 = 1;
@@ -31,18 +31,15 @@ const fn own(
 }
 
 pub(super) static ROUTES: &[Route] = &[
-    Route::get("/v1/workers", "list_workers", "List who called within the last minute", |asked| {
-        Ok(decode::list_workers(asked.query)?.into())
-    })
+    route!(ListWorkers, "List who called within the last minute", |asked| decode::list_workers(
+        asked.query
+    ))
     .query(PAGE)
     .answers(&[(200, "Workers")]),
-    Route::get("/v1/stats", "get_stats", "Show totals", |_| Ok(GetStats.into()))
-        .answers(&[(200, "Stats")]),
-    Route::get("/v1/audit", "audit", "Check what is cached against what is held", |asked| {
-        Ok(decode::audit(asked.query)?.into())
-    })
-    .query(&["deep"])
-    .answers(&[(200, "Audit")]),
+    route!(GetStats, "Show totals", |_| Ok(GetStats)).answers(&[(200, "Stats")]),
+    route!(Audit, "Check what is cached against what is held", |asked| decode::audit(asked.query))
+        .query(&["deep"])
+        .answers(&[(200, "Audit")]),
     own("/healthz", "healthz", "Say that the process lives", Does::Health, &[(200, "Health")]),
     own(
         "/readyz",

@@ -6,12 +6,11 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{PushAnswer, Pushed, Put, Reply, Request};
+use tenure_core::requests::{Effect, PushAnswer, Pushed, Put, Reply, Request};
 use tenure_core::sentences::ServerRefusal;
 use tenure_engine::{CallError, Fault};
 
 use super::wire::Heard;
-use crate::effect::Effect;
 
 /// Reads the body of a good answer with this status.
 type Reader = fn(u16, &[u8]) -> Result<Reply, serde_json::Error>;
@@ -91,7 +90,7 @@ pub fn reader(request: &Request) -> Reader {
         R::RestoreResource(_) => plain!(RestoreResource),
         R::ListWorkers(_) => plain!(ListWorkers),
         R::GetStats(_) => plain!(GetStats),
-        R::RunAudit(_) => plain!(RunAudit),
+        R::Audit(_) => plain!(Audit),
     }
 }
 

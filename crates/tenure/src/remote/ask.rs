@@ -215,9 +215,7 @@ pub fn ask(request: &Request) -> Result<Ask, Unsendable> {
         R::RestoreResource(r) => resource(&r.pool, &r.resource, Some("restore")).ask(post, None),
         R::ListWorkers(r) => Path::of(&["workers"]).page(&r.page).ask(get, None),
         R::GetStats(_) => Path::of(&["stats"]).ask(get, None),
-        R::RunAudit(r) => {
-            Path::of(&["audit"]).with("deep", r.deep.then_some("true")).ask(get, None)
-        }
+        R::Audit(r) => Path::of(&["audit"]).with("deep", r.deep.then_some("true")).ask(get, None),
     })
 }
 

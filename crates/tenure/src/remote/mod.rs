@@ -30,7 +30,6 @@ use tenure_tls::{HostName, Tls, TlsError};
 
 use self::ask::{Ask, Unsendable};
 use self::wire::{NoAnswer, Wire};
-use crate::effect::effect;
 use crate::url::ServerUrl;
 
 const NAMESPACE: HeaderName = HeaderName::from_static("tenure-namespace");
@@ -113,7 +112,7 @@ fn bearer(token: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
 fn patience(request: &Request) -> Duration {
     match request {
         Request::Lease(lease) => lease.wait.std().saturating_add(ANSWER_MAX),
-        Request::SyncResources(_) | Request::ListJobs(_) | Request::RunAudit(_) => LONG_ANSWER_MAX,
+        Request::SyncResources(_) | Request::ListJobs(_) | Request::Audit(_) => LONG_ANSWER_MAX,
         _ => ANSWER_MAX,
     }
 }
@@ -157,8 +156,8 @@ impl Inner {
     }
 
     async fn call(&self, namespace: Namespace, request: Request) -> Result<Reply, CallError> {
-        let name = request.name();
-        let effect = effect(&request);
+        let name = request.spec().name;
+        let effect = request.effect();
         let limit = patience(&request);
         let read = answer::reader(&request);
         let ask = ask::ask(&request).map_err(|why| match why {

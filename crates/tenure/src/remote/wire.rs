@@ -19,6 +19,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HeaderMap, RETRY_AFTER};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use tenure_core::requests::Effect;
 use tenure_tls::{HostName, Tls};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -26,7 +27,6 @@ use tokio::runtime::{Handle, Id};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-use crate::effect::Effect;
 use crate::url::ServerUrl;
 
 /// A connection attempt that takes longer has failed.

@@ -12,12 +12,11 @@ use std::time::Duration;
 use tenure_core::bounds::REQUEST_US;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
-use tenure_core::requests::{Reply, Request};
+use tenure_core::requests::{Effect, Reply, Request};
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
 use tokio::time::{Instant, sleep};
 
 use crate::asking::is_engines;
-use crate::effect::{Effect, done_already, effect};
 use crate::ids;
 
 /// The first wait between two sendings; each is twice the one before.
@@ -103,7 +102,7 @@ async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> Ans
             // Nothing happened this time; what the first time did is as unknown as before.
             Err(CallError::Fault(Fault::Unavailable(_))) if unknown.is_some() => {}
             Err(CallError::Refused(no)) if unknown.is_some() => {
-                if let Some(reply) = done_already(&request, no.code) {
+                if let Some(reply) = request.done_already(no.code) {
                     return Ok(reply);
                 }
                 match (&request, no.code) {
@@ -135,7 +134,7 @@ impl Engine for Repeat {
             // Whoever calls here is in this process, and so is the store unless another serves it.
             lease.local = true;
         }
-        match effect(&request) {
+        match request.effect() {
             Effect::Reads | Effect::Adds => self.engine.call(namespace, request),
             Effect::Sets => Box::pin(repeated(self.clone(), namespace.clone(), request)),
         }

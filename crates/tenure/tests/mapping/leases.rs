@@ -113,20 +113,20 @@ pub(super) fn rows() -> Vec<Row> {
             R::GetStats(stats) if stats.jobs[&JobState::Ready] == 1
         ),
         row!(
-            RunAudit::default(),
+            Audit::default(),
             "GET /v1/audit",
             "",
             200,
             r#"{"ok":false,"checked":1,"faults":["f"]}"#,
-            R::RunAudit(audit) if audit.faults == ["f"]
+            R::Audit(audit) if audit.faults == ["f"]
         ),
         row!(
-            RunAudit { deep: true },
+            Audit { deep: true },
             "GET /v1/audit?deep=true",
             "",
             200,
             r#"{"ok":true,"checked":1,"faults":[]}"#,
-            R::RunAudit(audit) if audit.ok
+            R::Audit(audit) if audit.ok
         ),
     ]
 }

@@ -1,0 +1,374 @@
+//! The table of operations: one row each, and what every layer derives from it.
+//!
+//! The requests and replies of an engine, the server's routes, the paths that the remote engine asks for, what a
+//! caller may repeat, and the functions that the Redis engine calls all come from here. Nothing here decides.
+//!
+//! The columns of a row:
+//! - the operation's name, the same in every layer, with the types of its request and of its reply;
+//! - how HTTP asks for it: method and path. The fields of the request that fill the braces of the path follow in
+//!   brackets, in their order;
+//! - what a second sending of the same request does ([`Effect`]). `Depends` asks the request itself, by its method
+//!   `effect`. `gone` lists the refusals that mean, to a repeat, that the deletion was done;
+//! - the function of the Redis library, and what a call of it carries along ([`Carries`]). The names of ten functions
+//!   still differ from the operation's; a test below lists them.
+
+use super::*;
+use crate::job::JobView;
+use crate::lease::{Explained, Extended, LeaseSummary, Leased};
+use crate::percent::encoded;
+use crate::refusal::{Code, Refusal};
+use crate::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
+
+/// One row of the table, as data.
+#[derive(Debug)]
+pub struct Spec {
+    /// The name of the operation, the same in every layer.
+    pub name: &'static str,
+    /// The method of its route.
+    pub method: HttpMethod,
+    /// The path of its route, with names in braces.
+    pub path: &'static str,
+    /// What a second sending does; `None` if that depends on the request: see [`Request::effect`].
+    pub effect: Option<Effect>,
+    /// Refusals of a repeat that mean that the first sending, or somebody else, has already done the deletion.
+    pub gone: &'static [Code],
+    /// The function of the Redis library that does it.
+    pub function: &'static str,
+    /// What a call of that function carries along.
+    pub carries: Carries,
+}
+
+/// A method of HTTP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum HttpMethod {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+/// What a second sending of the same request does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Nothing, as the first: the request only reads.
+    Reads,
+    /// Nothing more than the first: whoever does not know whether the first one arrived may send it again.
+    Sets,
+    /// Possibly the same once more: a caller must look before it asks again.
+    Adds,
+}
+
+/// What a call of a function of the Redis library carries beside its arguments, and what it takes to read the answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carries {
+    /// Nothing. The answer shows no lease.
+    Nothing,
+    /// Nothing, but the answer may show leases: the caller needs the key of the namespace to make their ids.
+    Key,
+    /// All that the process knows of the namespace, in case the store has forgotten it. The answer needs the key, and
+    /// says whether this is still the store that it was.
+    Knowledge,
+}
+
+/// An operation of an engine: its request, and the reply it has.
+pub trait Operation: Into<Request> + Send + 'static {
+    /// What it answers.
+    type Reply: Send + 'static;
+    /// Its row.
+    const SPEC: Spec;
+    /// Its name, the same in every layer.
+    const NAME: &'static str = Self::SPEC.name;
+    /// Puts its reply among those of all operations.
+    fn wrap(reply: Self::Reply) -> Reply;
+    /// Takes the reply out; `None` if an engine answered another operation.
+    fn reply(reply: Reply) -> Option<Self::Reply>;
+}
+
+/// What a request that was refused is answered with.
+pub type Answer<T> = Result<T, Refusal>;
+
+/// The path that a template makes of these names.
+fn filled(template: &str, names: &[String]) -> String {
+    let mut path = String::with_capacity(template.len() + 32);
+    let (mut left, mut names) = (template, names.iter());
+    while let Some((before, (_, after))) =
+        left.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    {
+        path += before;
+        path += &names.next().map_or_else(String::new, |name| encoded(name).to_string());
+        left = after;
+    }
+    path + left
+}
+
+/// How many names a template has.
+const fn names_in(template: &str) -> usize {
+    let (bytes, mut at, mut names) = (template.as_bytes(), 0, 0);
+    while at < bytes.len() {
+        if bytes[at] == b'{' {
+            names += 1;
+        }
+        at += 1;
+    }
+    names
+}
+
+macro_rules! effect {
+    (Depends $request:expr) => {
+        $request.effect()
+    };
+    ($effect:ident $request:expr) => {
+        Effect::$effect
+    };
+}
+macro_rules! fixed_effect {
+    (Depends) => {
+        None
+    };
+    ($effect:ident) => {
+        Some(Effect::$effect)
+    };
+}
+
+macro_rules! operations {
+    ($d:tt $(
+        $name:ident $request:ident => $reply:ty,
+        $method:ident $path:literal $([$($field:ident)+])?,
+        $effect:ident $(gone $($gone:ident)+)?,
+        $function:ident $carries:ident;
+    )*) => {
+        /// Any request.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        #[allow(missing_docs)]
+        pub enum Request { $($request($request)),* }
+
+        /// Any reply; its variant is that of its request.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        #[allow(missing_docs)]
+        pub enum Reply { $($request($reply)),* }
+
+        /// All rows.
+        pub const OPERATIONS: &[&Spec] = &[$(&<$request as Operation>::SPEC),*];
+
+        impl Request {
+            /// The row of the operation.
+            pub fn spec(&self) -> &'static Spec {
+                match self { $(Request::$request(_) => &<$request as Operation>::SPEC),* }
+            }
+
+            /// What a second sending of this request does.
+            pub fn effect(&self) -> Effect {
+                match self { $(Request::$request(_request) => effect!($effect _request)),* }
+            }
+
+            /// The path of the request: that of the row, with the names in it percent-encoded. It has no query.
+            pub fn path(&self) -> String {
+                match self {
+                    $(Request::$request(_request) => {
+                        filled($path, &[$($(_request.$field.to_string()),+)?])
+                    })*
+                }
+            }
+
+            /// The reply of a deletion whose *repeat* was refused with `code`: the thing is gone, by the first sending
+            /// or by somebody else, and that is what the caller asked for.
+            pub fn done_already(&self, code: Code) -> Option<Reply> {
+                match self {
+                    $($(Request::$request(_) if [$(Code::$gone),+].contains(&code) => {
+                        Some(Reply::$request(()))
+                    })?)*
+                    _ => None,
+                }
+            }
+        }
+        $(
+            impl From<$request> for Request {
+                fn from(request: $request) -> Request { Request::$request(request) }
+            }
+            impl Operation for $request {
+                type Reply = $reply;
+                const SPEC: Spec = Spec {
+                    name: stringify!($name),
+                    method: HttpMethod::$method,
+                    path: $path,
+                    effect: fixed_effect!($effect),
+                    gone: &[$($(Code::$gone),+)?],
+                    function: stringify!($function),
+                    carries: Carries::$carries,
+                };
+                fn wrap(reply: $reply) -> Reply { Reply::$request(reply) }
+                fn reply(reply: Reply) -> Option<$reply> {
+                    match reply { Reply::$request(reply) => Some(reply), _ => None }
+                }
+            }
+            const _: () = assert!(
+                names_in($path) == <[&str]>::len(&[$($(stringify!($field)),+)?]),
+                "the path of a row has other names than the row",
+            );
+        )*
+
+        /// Hands the types of all requests to another macro, in the order of the table: `each_operation!(mine)` is
+        /// `mine! { Push GetJob … }`. So a layer that lacks an operation does not compile.
+        #[macro_export]
+        macro_rules! each_operation {
+            ($d with:ident) => { $d with! { $($request)* } };
+        }
+    };
+}
+
+operations! { $
+    push             Push            => Pushed,               Post   "/v1/jobs",                                                Depends,                 push Nothing;
+    get_job          GetJob          => Box<JobView>,         Get    "/v1/jobs/{id}" [job],                                     Reads,                   get_job Key;
+    list_jobs        ListJobs        => Listed<JobView>,      Get    "/v1/jobs",                                                Reads,                   list_jobs Key;
+    patch_job        PatchJob        => Box<JobView>,         Patch  "/v1/jobs/{id}" [job],                                     Sets,                    patch Key;
+    delete_job       DeleteJob       => (),                   Delete "/v1/jobs/{id}" [job],                                     Sets gone JobNotFound,   delete Key;
+    cancel_job       CancelJob       => Box<JobView>,         Post   "/v1/jobs/{id}/cancel" [job],                              Sets,                    cancel Key;
+    retry_job        RetryJob        => Box<JobView>,         Post   "/v1/jobs/{id}/retry" [job],                               Depends,                 retry Key;
+    run_job_now      RunJobNow       => Box<JobView>,         Post   "/v1/jobs/{id}/run-now" [job],                             Sets,                    run_now Key;
+    cancel_jobs      CancelJobs      => DoneMany,             Post   "/v1/jobs/cancel",                                         Sets,                    cancel_many Key;
+    retry_jobs       RetryJobs       => DoneMany,             Post   "/v1/jobs/retry",                                          Adds,                    retry_many Key;
+    explain_job      ExplainJob      => Explained,            Get    "/v1/jobs/{id}/explain" [job],                             Reads,                   explain Key;
+
+    lease            Lease           => Leased,               Post   "/v1/leases",                                              Depends,                 lease Knowledge;
+    extend           Extend          => Extended,             Post   "/v1/leases/extend",                                       Sets,                    extend Knowledge;
+    settle           Settle          => Settled,              Post   "/v1/leases/settle",                                       Sets,                    settle Knowledge;
+    list_leases      ListLeases      => Listed<LeaseSummary>, Get    "/v1/leases",                                              Reads,                   list_leases Key;
+    force_lease      ForceLease      => (),                   Delete "/v1/leases/{id}" [lease],                                 Sets gone LeaseNotFound, force Key;
+
+    list_queues      ListQueues      => Listed<QueueView>,    Get    "/v1/queues",                                              Reads,                   list_queues Nothing;
+    get_queue        GetQueue        => QueueView,            Get    "/v1/queues/{name}" [queue],                               Reads,                   get_queue Nothing;
+    put_queue        PutQueue        => Put<QueueView>,       Put    "/v1/queues/{name}" [queue],                               Sets,                    put_queue Key;
+    patch_queue      PatchQueue      => Put<QueueView>,       Patch  "/v1/queues/{name}" [queue],                               Sets,                    patch_queue Key;
+    delete_queue     DeleteQueue     => (),                   Delete "/v1/queues/{name}" [queue],                               Sets gone QueueNotFound, delete_queue Key;
+    pause_queue      PauseQueue      => QueueView,            Post   "/v1/queues/{name}/pause" [queue],                         Sets,                    pause_queue Key;
+    resume_queue     ResumeQueue     => QueueView,            Post   "/v1/queues/{name}/resume" [queue],                        Sets,                    resume_queue Key;
+
+    list_limits      ListLimits      => Listed<LimitView>,    Get    "/v1/limits",                                              Reads,                   list_limits Key;
+    get_limit        GetLimit        => LimitView,            Get    "/v1/limits/{name}" [limit],                               Reads,                   get_limit Key;
+    put_limit        PutLimit        => Put<LimitView>,       Put    "/v1/limits/{name}" [limit],                               Sets,                    put_limit Key;
+    patch_limit      PatchLimit      => Put<LimitView>,       Patch  "/v1/limits/{name}" [limit],                               Sets,                    patch_limit Key;
+    delete_limit     DeleteLimit     => (),                   Delete "/v1/limits/{name}" [limit],                               Sets gone LimitNotFound, delete_limit Key;
+    pause_limit      PauseLimit      => LimitView,            Post   "/v1/limits/{name}/pause" [limit],                         Sets,                    pause_limit Key;
+    resume_limit     ResumeLimit     => LimitView,            Post   "/v1/limits/{name}/resume" [limit],                        Sets,                    resume_limit Key;
+    observe_limit    ObserveLimit    => LimitView,            Post   "/v1/limits/{name}/observe" [limit],                       Sets,                    observe_limit Key;
+
+    list_pools       ListPools       => Listed<PoolView>,     Get    "/v1/pools",                                               Reads,                   list_pools Key;
+    get_pool         GetPool         => PoolView,             Get    "/v1/pools/{name}" [pool],                                 Reads,                   get_pool Key;
+    put_pool         PutPool         => Put<PoolView>,        Put    "/v1/pools/{name}" [pool],                                 Sets,                    put_pool Key;
+    patch_pool       PatchPool       => Put<PoolView>,        Patch  "/v1/pools/{name}" [pool],                                 Sets,                    patch_pool Key;
+    delete_pool      DeletePool      => (),                   Delete "/v1/pools/{name}" [pool],                                 Sets gone PoolNotFound,  delete_pool Key;
+
+    sync_resources   SyncResources   => Synced,               Put    "/v1/pools/{name}/resources" [pool],                       Sets,                    sync_resources Key;
+    add_resources    AddResources    => Vec<ResourceView>,    Post   "/v1/pools/{name}/resources" [pool],                       Sets,                    add_resources Key;
+    list_resources   ListResources   => Listed<ResourceView>, Get    "/v1/pools/{name}/resources" [pool],                       Reads,                   list_resources Key;
+    get_resource     GetResource     => ResourceView,         Get    "/v1/pools/{name}/resources/{id}" [pool resource],         Reads,                   get_resource Key;
+    patch_resource   PatchResource   => ResourceView,         Patch  "/v1/pools/{name}/resources/{id}" [pool resource],         Sets,                    patch_resource Key;
+    delete_resource  DeleteResource  => (),                   Delete "/v1/pools/{name}/resources/{id}" [pool resource],         Sets gone ResourceNotFound PoolNotFound, delete_resource Key;
+    cool_resource    CoolResource    => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/cool" [pool resource],    Sets,                    cool_resource Key;
+    ban_resource     BanResource     => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/ban" [pool resource],     Sets,                    ban_resource Key;
+    restore_resource RestoreResource => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/restore" [pool resource], Sets,                    restore_resource Key;
+
+    list_workers     ListWorkers     => Listed<WorkerView>,   Get    "/v1/workers",                                             Reads,                   list_workers Nothing;
+    get_stats        GetStats        => Stats,                Get    "/v1/stats",                                               Reads,                   stats Nothing;
+    audit            Audit           => Audited,              Get    "/v1/audit",                                               Reads,                   audit Nothing;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::names::{JobRef, PoolName, ResourceId};
+
+    /// `PauseQueue` as `pause_queue`.
+    fn snake(type_name: &str) -> String {
+        let mut name = String::new();
+        for c in type_name.chars() {
+            if c.is_ascii_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.push(c.to_ascii_lowercase());
+        }
+        name
+    }
+
+    #[test]
+    fn an_operation_has_the_name_of_its_request() {
+        macro_rules! types {
+            ($($request:ident)*) => {
+                [$((stringify!($request), &<$request as Operation>::SPEC)),*]
+            };
+        }
+        let types = each_operation!(types);
+        assert_eq!(types.len(), OPERATIONS.len());
+        for (request, spec) in types {
+            assert_eq!(snake(request), spec.name);
+        }
+    }
+
+    #[test]
+    fn no_two_rows_have_one_name_one_route_or_one_function() {
+        let (mut names, mut routes, mut functions) =
+            (HashSet::new(), HashSet::new(), HashSet::new());
+        for spec in OPERATIONS {
+            assert!(names.insert(spec.name), "{} stands twice", spec.name);
+            let route = (format!("{:?}", spec.method), spec.path);
+            assert!(routes.insert(route), "the route of {} stands twice", spec.name);
+            assert!(functions.insert(spec.function), "{} stands twice", spec.function);
+            assert!(spec.path.starts_with("/v1/"), "{}", spec.path);
+        }
+    }
+
+    #[test]
+    fn what_only_reads_is_got_and_nothing_else_is() {
+        for spec in OPERATIONS {
+            let reads = spec.effect == Some(Effect::Reads);
+            assert_eq!(reads, spec.method == HttpMethod::Get, "{}", spec.name);
+            let deletes = spec.method == HttpMethod::Delete;
+            assert_eq!(deletes, !spec.gone.is_empty(), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn these_functions_of_redis_still_have_another_name() {
+        let differ: Vec<_> = OPERATIONS
+            .iter()
+            .filter(|spec| spec.name != spec.function)
+            .map(|spec| (spec.name, spec.function))
+            .collect();
+        let want = [
+            ("patch_job", "patch"),
+            ("delete_job", "delete"),
+            ("cancel_job", "cancel"),
+            ("retry_job", "retry"),
+            ("run_job_now", "run_now"),
+            ("cancel_jobs", "cancel_many"),
+            ("retry_jobs", "retry_many"),
+            ("explain_job", "explain"),
+            ("force_lease", "force"),
+            ("get_stats", "stats"),
+        ];
+        assert_eq!(differ, want);
+    }
+
+    #[test]
+    fn names_fill_the_path_in_their_order_and_encoded() {
+        let pool = PoolName::parse("p").unwrap();
+        let resource = ResourceId::parse("a/b {id}").unwrap();
+        let path = Request::from(RestoreResource { pool, resource }).path();
+        assert_eq!(path, "/v1/pools/p/resources/a%2Fb%20%7Bid%7D/restore");
+        let job = JobRef::parse("key:x y").unwrap();
+        assert_eq!(Request::from(GetJob { job }).path(), "/v1/jobs/key:x%20y");
+        assert_eq!(Request::from(GetStats).path(), "/v1/stats");
+    }
+
+    #[test]
+    fn a_repeated_deletion_of_what_is_gone_is_done() {
+        let delete = Request::from(ForceLease { lease: "l".to_owned() });
+        assert_eq!(delete.done_already(Code::LeaseNotFound), Some(Reply::ForceLease(())));
+        assert_eq!(delete.done_already(Code::JobNotFound), None);
+        assert_eq!(Request::from(GetStats).done_already(Code::JobNotFound), None);
+    }
+}
