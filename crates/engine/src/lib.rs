@@ -90,7 +90,7 @@ impl<E: Engine + ?Sized> EngineExt for E {}
 mod tests {
     use std::task::{Context, Poll, Waker};
 
-    use tenure_core::requests::{Audited, Audit};
+    use tenure_core::requests::{Audit, Audited};
 
     use super::*;
 

@@ -17,7 +17,7 @@ use tenure_core::bounds::LIST_MAX;
 use tenure_core::count::counted;
 use tenure_core::job::{JobState, JobView, Need};
 use tenure_core::names::{LimitName, Namespace, PoolName, ResourceId};
-use tenure_core::requests::{GetStats, ListJobs, Meant, Page, PutLimit, Audit, SyncResources};
+use tenure_core::requests::{Audit, GetStats, ListJobs, Meant, Page, PutLimit, SyncResources};
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tokio::sync::mpsc;

@@ -27,7 +27,7 @@ use serde::Serialize;
 use tenure::Client;
 use tenure_core::count::counted;
 use tenure_core::names::Namespace;
-use tenure_core::requests::{ListLeases, ListWorkers, Audit};
+use tenure_core::requests::{Audit, ListLeases, ListWorkers};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 

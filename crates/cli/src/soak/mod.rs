@@ -17,7 +17,7 @@ use serde::Serialize;
 use tenure_core::count::counted;
 use tenure_core::job::JobState;
 use tenure_core::names::{LimitName, Namespace};
-use tenure_core::requests::{GetStats, PutLimit, Audit};
+use tenure_core::requests::{Audit, GetStats, PutLimit};
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Span;
 use tenure_engine::{Engine, EngineExt};

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tenure_core::job::JobState;
 use tenure_core::names::{JobRef, LimitName, Namespace};
 use tenure_core::requests::{
-    GetJob, GetLimit, GetStats, ListLeases, Operation, Page, PutLimit, Audit,
+    Audit, GetJob, GetLimit, GetStats, ListLeases, Operation, Page, PutLimit,
 };
 use tenure_core::settings::LimitSettings;
 use tenure_engine::{CallError, EngineExt, Fault};

@@ -49,6 +49,19 @@ pub enum HttpMethod {
     Delete,
 }
 
+impl HttpMethod {
+    /// As HTTP writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            HttpMethod::Get => "GET",
+            HttpMethod::Post => "POST",
+            HttpMethod::Put => "PUT",
+            HttpMethod::Patch => "PATCH",
+            HttpMethod::Delete => "DELETE",
+        }
+    }
+}
+
 /// What a second sending of the same request does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {

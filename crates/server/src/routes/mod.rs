@@ -113,7 +113,7 @@ impl Takes {
 #[derive(Debug)]
 pub(crate) struct Route {
     /// Its method.
-    pub method: Method,
+    pub method: HttpMethod,
     /// Its path, names in braces.
     pub path: &'static str,
     /// The operation, by the name that it has in every layer.
@@ -148,15 +148,12 @@ use route;
 impl Route {
     /// The route of an operation: name, method and path are those of its row.
     const fn of(spec: &'static Spec, summary: &'static str, read: Read) -> Self {
-        let (method, answers): (_, &[_]) = match spec.method {
-            HttpMethod::Get => (Method::GET, &[]),
-            HttpMethod::Post => (Method::POST, &[]),
-            HttpMethod::Put => (Method::PUT, &[]),
-            HttpMethod::Patch => (Method::PATCH, &[]),
-            HttpMethod::Delete => (Method::DELETE, &[(204, "")]),
+        let answers: &[_] = match spec.method {
+            HttpMethod::Delete => &[(204, "")],
+            _ => &[],
         };
         Route {
-            method,
+            method: spec.method,
             path: spec.path,
             name: spec.name,
             summary,
@@ -268,7 +265,7 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Found<'p> {
     let mut methods: Vec<&str> = Vec::new();
     for pattern in patterns() {
         if pattern.matches(&parts, &mut names) {
-            if pattern.route.method == *method {
+            if pattern.route.method.as_str() == method.as_str() {
                 return Found::Route(pattern.route, names);
             }
             if !methods.contains(&pattern.route.method.as_str()) {

@@ -1,9 +1,8 @@
 //! What is asked of the server itself, and of a namespace as a whole.
 
-use hyper::Method;
 use serde::Serialize;
 use tenure_core::decode;
-use tenure_core::requests::{Audit, GetStats, ListWorkers};
+use tenure_core::requests::{Audit, GetStats, HttpMethod, ListWorkers};
 use tenure_engine::Health;
 
 use super::{Does, PAGE, Route, Takes, route};
@@ -19,7 +18,7 @@ const fn own(
     answers: &'static [(u16, &'static str)],
 ) -> Route {
     Route {
-        method: Method::GET,
+        method: HttpMethod::Get,
         path,
         name,
         summary,

@@ -5,97 +5,94 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tenure_core::job::JobView;
+use tenure_core::lease::{Explained, Extended, Leased};
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{Effect, PushAnswer, Pushed, Put, Reply, Request};
+use tenure_core::requests::{
+    Audited, DoneMany, Effect, Listed, Operation, Pushed, Put, Reply, Settled, Stats,
+};
 use tenure_core::sentences::ServerRefusal;
+use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
 use tenure_engine::{CallError, Fault};
 
 use super::wire::Heard;
 
 /// Reads the body of a good answer with this status.
-type Reader = fn(u16, &[u8]) -> Result<Reply, serde_json::Error>;
+pub type Reader = fn(u16, &[u8]) -> Result<Reply, serde_json::Error>;
 
 const CREATED: u16 = 201;
 
-macro_rules! plain {
-    ($variant:ident) => {
-        |_, body| serde_json::from_slice(body).map(Reply::$variant)
-    };
-}
-macro_rules! put {
-    ($variant:ident) => {
-        |status, body| {
-            let view = serde_json::from_slice(body)?;
-            Ok(Reply::$variant(Put { view, created: status == CREATED }))
-        }
-    };
-}
-macro_rules! empty {
-    ($variant:ident) => {
-        |_, _| Ok(Reply::$variant(()))
-    };
+/// A reply as the body of a good answer has it.
+pub trait FromHttp: Sized {
+    /// Reads the body of an answer with this status.
+    fn read(status: u16, body: &[u8]) -> Result<Self, serde_json::Error>;
 }
 
-/// How the answer to this request is read; taken before the request is sent, which need not be kept.
-pub fn reader(request: &Request) -> Reader {
-    use Request as R;
-    match request {
-        R::Push(push) => match push.answer {
-            PushAnswer::Whole => |_, body| Ok(Reply::Push(Pushed::Whole(one_or_many(body)?))),
-            PushAnswer::Ids => |_, body| Ok(Reply::Push(Pushed::Ids(one_or_many(body)?))),
-        },
-        R::GetJob(_) => plain!(GetJob),
-        R::ListJobs(_) => plain!(ListJobs),
-        R::PatchJob(_) => plain!(PatchJob),
-        R::DeleteJob(_) => empty!(DeleteJob),
-        R::CancelJob(_) => plain!(CancelJob),
-        R::RetryJob(_) => plain!(RetryJob),
-        R::RunJobNow(_) => plain!(RunJobNow),
-        R::CancelJobs(_) => plain!(CancelJobs),
-        R::RetryJobs(_) => plain!(RetryJobs),
-        R::ExplainJob(_) => plain!(ExplainJob),
-        R::Lease(_) => plain!(Lease),
-        R::Extend(_) => plain!(Extend),
-        R::Settle(_) => plain!(Settle),
-        R::ListLeases(_) => plain!(ListLeases),
-        R::ForceLease(_) => empty!(ForceLease),
-        R::ListQueues(_) => plain!(ListQueues),
-        R::GetQueue(_) => plain!(GetQueue),
-        R::PutQueue(_) => put!(PutQueue),
-        R::PatchQueue(_) => put!(PatchQueue),
-        R::DeleteQueue(_) => empty!(DeleteQueue),
-        R::PauseQueue(_) => plain!(PauseQueue),
-        R::ResumeQueue(_) => plain!(ResumeQueue),
-        R::ListLimits(_) => plain!(ListLimits),
-        R::GetLimit(_) => plain!(GetLimit),
-        R::PutLimit(_) => put!(PutLimit),
-        R::PatchLimit(_) => put!(PatchLimit),
-        R::DeleteLimit(_) => empty!(DeleteLimit),
-        R::PauseLimit(_) => plain!(PauseLimit),
-        R::ResumeLimit(_) => plain!(ResumeLimit),
-        R::ObserveLimit(_) => plain!(ObserveLimit),
-        R::ListPools(_) => plain!(ListPools),
-        R::GetPool(_) => plain!(GetPool),
-        R::PutPool(_) => put!(PutPool),
-        R::PatchPool(_) => put!(PatchPool),
-        R::DeletePool(_) => empty!(DeletePool),
-        R::SyncResources(_) => plain!(SyncResources),
-        R::AddResources(_) => |_, body| Ok(Reply::AddResources(one_or_many(body)?)),
-        R::ListResources(_) => plain!(ListResources),
-        R::GetResource(_) => plain!(GetResource),
-        R::PatchResource(_) => plain!(PatchResource),
-        R::DeleteResource(_) => empty!(DeleteResource),
-        R::CoolResource(_) => plain!(CoolResource),
-        R::BanResource(_) => plain!(BanResource),
-        R::RestoreResource(_) => plain!(RestoreResource),
-        R::ListWorkers(_) => plain!(ListWorkers),
-        R::GetStats(_) => plain!(GetStats),
-        R::Audit(_) => plain!(Audit),
+/// Reads the reply of an operation.
+pub fn read<O: Operation<Reply: FromHttp>>(
+    status: u16,
+    body: &[u8],
+) -> Result<Reply, serde_json::Error> {
+    O::Reply::read(status, body).map(O::wrap)
+}
+
+impl FromHttp for () {
+    fn read(_: u16, _: &[u8]) -> Result<(), serde_json::Error> {
+        Ok(())
     }
 }
 
+impl<T: DeserializeOwned> FromHttp for Put<T> {
+    fn read(status: u16, body: &[u8]) -> Result<Self, serde_json::Error> {
+        Ok(Put { view: serde_json::from_slice(body)?, created: status == CREATED })
+    }
+}
+
+impl<T: DeserializeOwned> FromHttp for Listed<T> {
+    fn read(_: u16, body: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(body)
+    }
+}
+
+impl<T: DeserializeOwned> FromHttp for Vec<T> {
+    fn read(_: u16, body: &[u8]) -> Result<Self, serde_json::Error> {
+        one_or_many(body)
+    }
+}
+
+impl FromHttp for Pushed {
+    fn read(_: u16, body: &[u8]) -> Result<Self, serde_json::Error> {
+        one_or_many(body).map(Pushed::Whole)
+    }
+}
+
+macro_rules! plain {
+    ($($reply:ty),* $(,)?) => {
+        $(impl FromHttp for $reply {
+            fn read(_: u16, body: &[u8]) -> Result<Self, serde_json::Error> {
+                serde_json::from_slice(body)
+            }
+        })*
+    };
+}
+plain!(
+    Box<JobView>,
+    DoneMany,
+    Explained,
+    Leased,
+    Extended,
+    Settled,
+    QueueView,
+    LimitView,
+    PoolView,
+    ResourceView,
+    Synced,
+    Stats,
+    Audited,
+);
+
 /// An array, or one item standing for an array of one.
-fn one_or_many<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<T>, serde_json::Error> {
+pub fn one_or_many<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<T>, serde_json::Error> {
     let first = body.iter().find(|c| !c.is_ascii_whitespace());
     if first == Some(&b'[') {
         serde_json::from_slice(body)

@@ -1,13 +1,19 @@
 //! The engine that is another Tenure, over HTTP.
 //!
-//! One file says what is sent for each operation (`ask`, with its bodies in `body` and `change`), one what an
-//! answer means (`answer`), one how it travels (`wire`, `tls`). It decides nothing, repeats nothing
-//! that changes something ([`crate::repeat`] does), and reads no clock but for its timeouts.
+//! Method and path of a request come from the table of operations (`tenure_core::requests`). Its query and its body are
+//! said in the file of its subject, by [`ask::OverHttp`]; `answer` reads the reply by its type, `wire` sends and hears.
+//! Nothing here decides, repeats what changes something ([`crate::repeat`] does), or reads a clock, except for timeouts.
 
 mod answer;
 mod ask;
 mod body;
-mod change;
+mod jobs;
+mod leases;
+mod limits;
+mod pools;
+mod queues;
+mod resources;
+mod stats;
 mod wire;
 
 use std::fmt;
@@ -159,13 +165,13 @@ impl Inner {
         let name = request.spec().name;
         let effect = request.effect();
         let limit = patience(&request);
-        let read = answer::reader(&request);
         let ask = ask::ask(&request).map_err(|why| match why {
             Unsendable::Refused(no) => CallError::Refused(no),
             Unsendable::Broken(fault) => CallError::Fault(fault),
         })?;
         // What was written into the body is not kept twice while the answer is waited for.
         drop(request);
+        let read = ask.read;
         let http = self.http(&namespace, ask)?;
         let place = || self.wire.url().authority();
         match self.wire.send(http, effect, limit).await {

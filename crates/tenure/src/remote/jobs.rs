@@ -1,0 +1,222 @@
+//! Calls about jobs over HTTP.
+//!
+//! A body leaves out what is at its default where the contract says that absent means the same.
+
+use serde::Serialize;
+use tenure_core::job::{Labels, Need, NewJob, Retry, Unique, When};
+use tenure_core::names::{Group, JobId, QueueName};
+use tenure_core::requests::{
+    CancelJob, CancelJobs, DeleteJob, ExplainJob, GetJob, JobFilter, ListJobs, Patch, PatchJob,
+    Push, PushAnswer, Pushed, Reply, RetryJob, RetryJobs, RunJobNow,
+};
+use tenure_core::secret::Json;
+use tenure_core::time::{Moment, Span};
+
+use super::answer::{Reader, one_or_many, read};
+use super::ask::{Body, OverHttp, Query, Unsendable, json};
+use super::body::patch_body;
+
+impl OverHttp for GetJob {}
+impl OverHttp for DeleteJob {}
+impl OverHttp for CancelJob {}
+impl OverHttp for RunJobNow {}
+impl OverHttp for ExplainJob {}
+
+impl OverHttp for Push {
+    /// Always an array: one answer to read, and its status says no more than its items.
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        let jobs: Vec<Job<'_>> = self.jobs.iter().map(Job::from).collect();
+        json(&jobs)
+    }
+    fn minimal(&self) -> bool {
+        self.answer == PushAnswer::Ids
+    }
+    fn reader(&self) -> Reader {
+        match self.answer {
+            PushAnswer::Whole => read::<Push>,
+            PushAnswer::Ids => |_, body| Ok(Reply::Push(Pushed::Ids(one_or_many(body)?))),
+        }
+    }
+}
+
+impl OverHttp for ListJobs {
+    fn query(&self, query: &mut Query) {
+        let filter = &self.filter;
+        query.with("queue", filter.queue.as_ref().map(|queue| queue.as_str()));
+        query.with("state", states(filter).as_deref());
+        query.with("kind", filter.kind.as_deref());
+        query.with("label", label(filter).as_deref());
+        query.page(&self.page);
+        query.with("full", self.full.then_some("true"));
+    }
+}
+
+impl OverHttp for PatchJob {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&JobChange::from(self))
+    }
+}
+
+impl OverHttp for RetryJob {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        self.finished_at.map_or(Ok(None), |finished_at| json(&RetryOne { finished_at }))
+    }
+}
+
+impl OverHttp for CancelJobs {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&ManyCall::new(&self.filter, self.max))
+    }
+}
+
+impl OverHttp for RetryJobs {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&ManyCall::new(&self.filter, self.max))
+    }
+}
+
+/// A job, as it is pushed.
+#[derive(Serialize)]
+pub struct Job<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a JobId>,
+    queue: &'a QueueName,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Json::is_null")]
+    payload: &'a Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<Span>,
+    #[serde(skip_serializing_if = "is_zero")]
+    priority: i8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a Group>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<&'a [Need]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unique: Option<&'a Unique>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<&'a Retry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retain: Option<Span>,
+    #[serde(skip_serializing_if = "Labels::is_empty")]
+    labels: &'a Labels,
+}
+
+fn is_zero(n: &i8) -> bool {
+    *n == 0
+}
+
+impl<'a> From<&'a NewJob> for Job<'a> {
+    fn from(job: &'a NewJob) -> Self {
+        let (run_at, delay) = match job.when {
+            When::Now => (None, None),
+            When::At(at) => (Some(at), None),
+            When::In(span) => (None, Some(span)),
+        };
+        Job {
+            id: job.id.as_ref(),
+            queue: &job.queue,
+            kind: &job.kind,
+            payload: &job.payload,
+            run_at,
+            delay,
+            priority: job.priority,
+            group: job.group.as_ref(),
+            needs: job.needs.as_deref(),
+            unique: job.unique.as_ref(),
+            retry: job.retry.as_ref(),
+            timeout: job.timeout,
+            expires_at: job.expires_at,
+            retain: job.retain,
+            labels: &job.labels,
+        }
+    }
+}
+
+patch_body! {
+    /// Changes of a job, beside when it may run.
+    JobFields of PatchJob {
+        priority: i8,
+        payload: Json,
+        needs: Vec<Need>,
+        group: Group,
+        labels: Labels,
+        timeout: Span,
+        expires_at: Moment,
+    }
+}
+
+/// Changes of a job.
+#[derive(Serialize)]
+struct JobChange<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_at: Option<Option<Moment>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<Span>,
+    #[serde(flatten)]
+    fields: JobFields<'a>,
+}
+
+impl<'a> From<&'a PatchJob> for JobChange<'a> {
+    fn from(patch: &'a PatchJob) -> Self {
+        let (run_at, delay) = match patch.when {
+            Patch::Keep => (None, None),
+            Patch::Reset | Patch::Set(When::Now) => (Some(None), None),
+            Patch::Set(When::At(at)) => (Some(Some(at)), None),
+            Patch::Set(When::In(span)) => (None, Some(span)),
+        };
+        JobChange { run_at, delay, fields: JobFields::from(patch) }
+    }
+}
+
+/// A call on many jobs: the filter in the forms of the query.
+#[derive(Serialize)]
+struct ManyCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'a QueueName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    max: usize,
+}
+
+impl<'a> ManyCall<'a> {
+    /// At most `max` of those that the filter means.
+    fn new(filter: &'a JobFilter, max: usize) -> Self {
+        ManyCall {
+            queue: filter.queue.as_ref(),
+            state: states(filter),
+            kind: filter.kind.as_deref(),
+            label: label(filter),
+            max,
+        }
+    }
+}
+
+/// `ready,blocked`; `None` for any.
+fn states(filter: &JobFilter) -> Option<String> {
+    let words: Vec<&str> = filter.states.iter().map(|state| state.as_str()).collect();
+    (!words.is_empty()).then(|| words.join(","))
+}
+
+/// `key:value`; `None` for any.
+fn label(filter: &JobFilter) -> Option<String> {
+    filter.label.as_ref().map(|(key, value)| format!("{key}:{value}"))
+}
+
+/// `{"finished_at"}`.
+#[derive(Serialize)]
+struct RetryOne {
+    /// Only if it is still that end.
+    finished_at: Moment,
+}

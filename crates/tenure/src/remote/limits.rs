@@ -1,0 +1,60 @@
+//! Calls about limits over HTTP.
+
+use serde::Serialize;
+use tenure_core::requests::{
+    DeleteLimit, GetLimit, ListLimits, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
+};
+use tenure_core::settings::Rate;
+use tenure_core::time::Span;
+
+use super::ask::{Body, OverHttp, Query, Unsendable, json};
+use super::body::{Wait, patch_body};
+
+impl OverHttp for GetLimit {}
+impl OverHttp for DeleteLimit {}
+impl OverHttp for ResumeLimit {}
+
+impl OverHttp for ListLimits {
+    fn query(&self, query: &mut Query) {
+        query.page(&self.page);
+    }
+}
+
+impl OverHttp for PutLimit {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&self.settings)
+    }
+}
+
+impl OverHttp for PatchLimit {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&LimitChange::from(self))
+    }
+}
+
+impl OverHttp for PauseLimit {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&Wait::from(self.until))
+    }
+}
+
+impl OverHttp for ObserveLimit {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&Observed { external: self.external, hold: self.hold })
+    }
+}
+
+patch_body! {
+    /// Changes of a limit.
+    LimitChange of PatchLimit { concurrency: u32, rate: Rate, gap: Span, quarantine: Span }
+}
+
+/// `{"external","for"}`.
+#[derive(Serialize)]
+struct Observed {
+    /// Permits taken by work outside.
+    external: u32,
+    /// For so long.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    hold: Option<Span>,
+}

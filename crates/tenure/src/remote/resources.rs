@@ -1,0 +1,92 @@
+//! Calls about the resources of a pool over HTTP.
+
+use serde::Serialize;
+use tenure_core::names::{ResourceId, Tag};
+use tenure_core::requests::{
+    AddResources, BanResource, CoolResource, DeleteResource, GetResource, ListResources, Meant,
+    PatchResource, RestoreResource, SyncResources,
+};
+use tenure_core::secret::Json;
+use tenure_core::settings::NewResource;
+
+use super::ask::{Body, OverHttp, Query, Unsendable, json, lines};
+use super::body::{Wait, patch_body};
+
+impl OverHttp for GetResource {}
+impl OverHttp for DeleteResource {}
+impl OverHttp for RestoreResource {}
+
+impl OverHttp for SyncResources {
+    fn query(&self, query: &mut Query) {
+        query.with("force", (self.meant == Meant::Yes).then_some("true"));
+        query.with("version", self.version.map(|version| version.to_string()).as_deref());
+    }
+    /// A whole set: an array while it fits into a body, a line for each beyond that.
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        let rows: Vec<Resource<'_>> = self.resources.iter().map(Resource::from).collect();
+        match json(&rows) {
+            Err(Unsendable::Refused(_)) => lines(&rows),
+            done => done,
+        }
+    }
+}
+
+impl OverHttp for AddResources {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        let rows: Vec<Resource<'_>> = self.resources.iter().map(Resource::from).collect();
+        json(&rows)
+    }
+}
+
+impl OverHttp for ListResources {
+    fn query(&self, query: &mut Query) {
+        query.page(&self.page);
+    }
+}
+
+impl OverHttp for PatchResource {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&ResourceChange::from(self))
+    }
+}
+
+impl OverHttp for CoolResource {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&Wait::from(self.until))
+    }
+}
+
+impl OverHttp for BanResource {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&Ban { reason: self.reason.as_deref() })
+    }
+}
+
+patch_body! {
+    /// Changes of a resource.
+    ResourceChange of PatchResource { data: Json, tags: Vec<Tag>, slots: u32 }
+}
+
+/// A resource, as a set brings it.
+#[derive(Serialize)]
+struct Resource<'a> {
+    id: &'a ResourceId,
+    #[serde(skip_serializing_if = "Json::is_null")]
+    data: &'a Json,
+    tags: &'a [Tag],
+    slots: u32,
+}
+
+impl<'a> From<&'a NewResource> for Resource<'a> {
+    fn from(one: &'a NewResource) -> Self {
+        Resource { id: &one.id, data: &one.data, tags: &one.tags, slots: one.slots }
+    }
+}
+
+/// `{"reason"}`.
+#[derive(Serialize)]
+struct Ban<'a> {
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
