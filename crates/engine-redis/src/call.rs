@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::decode::{self, Answered, Denied, KeyReply, Malformed};
 use crate::encode::{self, KeyArgs, Knows, SpaceArg};
+use crate::function::{Function, KEY, TICK};
 use crate::lease_id::Signer;
 use crate::link::{LinkError, Value};
 use crate::shared::Shared;
@@ -75,28 +76,28 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Calls an operation of the library with these arguments.
+    /// Calls a function of the library with these arguments.
     pub(crate) async fn ask<R: DeserializeOwned>(
         &self,
-        operation: &'static str,
+        function: Function,
         args: Result<Vec<u8>, Fault>,
     ) -> Result<Answered<R>, AskError> {
-        self.ask_beside(operation, args, &[]).await
+        self.ask_beside(function, args, &[]).await
     }
 
     /// The same, with texts that the arguments refer to beside them.
     pub(crate) async fn ask_beside<R: DeserializeOwned>(
         &self,
-        operation: &'static str,
+        function: Function,
         args: Result<Vec<u8>, Fault>,
         texts: &[Vec<u8>],
     ) -> Result<Answered<R>, AskError> {
-        let (parts, on_way) = self.send(operation, &args?, texts).await?;
-        match decode::read(operation, parts)? {
+        let (parts, on_way) = self.send(function, &args?, texts).await?;
+        match decode::read(function.name, parts)? {
             Ok(mut answered) => {
-                self.heard(operation, &mut answered, on_way);
+                self.heard(function, &mut answered, on_way);
                 let kid = answered.kid.as_deref();
-                answered.blobs.signer = self.signs(operation, kid).await?;
+                answered.blobs.signer = self.signs(function, kid).await?;
                 Ok(answered)
             }
             Err(Denied::No(no)) => Err(CallError::Refused(no).into()),
@@ -107,14 +108,14 @@ impl Caller {
     /// As [`Caller::ask`], for a reply that needs nothing beside it.
     pub(crate) async fn reply<R: DeserializeOwned>(
         &self,
-        operation: &'static str,
+        function: Function,
         args: &impl Serialize,
     ) -> Result<R, CallError> {
-        Ok(self.ask(operation, encode::pack(args)).await?.reply)
+        Ok(self.ask(function, encode::pack(args)).await?.reply)
     }
 
     /// What every answer tells beside its reply.
-    fn heard<R>(&self, operation: &str, answered: &mut Answered<R>, on_way: OnWay) {
+    fn heard<R>(&self, function: Function, answered: &mut Answered<R>, on_way: OnWay) {
         let OnWay { sent, received, watched } = on_way;
         self.space.timer.heard(answered.now, answered.due, sent);
         if answered.counted {
@@ -139,7 +140,7 @@ impl Caller {
         known.heard_recovery(left, received);
         match answered.epoch.take() {
             Some((told, there)) => known.other_epoch(told.0.as_deref(), there, self.shared.watch()),
-            None if tells_what_it_knows(operation) => known.same_epoch(self.shared.watch()),
+            None if function.tells => known.same_epoch(self.shared.watch()),
             None => {}
         }
     }
@@ -174,13 +175,13 @@ impl Caller {
         };
         let kn = &self.knows();
         let args = encode::pack(&KeyArgs { key: offered.key().reveal(), kid: offered.kid(), kn })?;
-        let (parts, on_way) = self.send("key", &args, &[]).await?;
-        let mut answered = match decode::read::<KeyReply>("key", parts)? {
+        let (parts, on_way) = self.send(KEY, &args, &[]).await?;
+        let mut answered = match decode::read::<KeyReply>(KEY.name, parts)? {
             Ok(answered) => answered,
             Err(Denied::No(no)) => return Err(no.into()),
             Err(Denied::StaleBody) => return Err(AskError::StaleBody.into()),
         };
-        self.heard("key", &mut answered, on_way);
+        self.heard(KEY, &mut answered, on_way);
         let KeyReply { key, kid } = answered.reply;
         let signer = match kid == offered.kid() {
             true => offered,
@@ -194,14 +195,14 @@ impl Caller {
     /// if it is another than the one that is known here, it is another namespace by now.
     async fn signs(
         &self,
-        operation: &str,
+        function: Function,
         kid: Option<&str>,
     ) -> Result<Option<Arc<Signer>>, CallError> {
         match self.space.known.signer() {
             Some(signer) if Some(signer.kid()) == kid => Ok(Some(signer)),
-            None if shows_no_lease(operation) => Ok(None),
+            None if !function.shows_leases => Ok(None),
             _ => match self.signer_anew().await {
-                Err(_) if shows_no_lease(operation) => Ok(None),
+                Err(_) if !function.shows_leases => Ok(None),
                 other => other.map(Some),
             },
         }
@@ -220,7 +221,7 @@ impl Caller {
 
     async fn send(
         &self,
-        operation: &str,
+        function: Function,
         args: &[u8],
         texts: &[Vec<u8>],
     ) -> Result<(Vec<Vec<u8>>, OnWay), CallError> {
@@ -230,8 +231,8 @@ impl Caller {
             .chain(std::iter::once(settings.as_slice()))
             .collect();
         // Nobody waits for a tick, but without ticks a process is taken for dead.
-        let _turn = match operation {
-            "tick" => None,
+        let _turn = match function {
+            TICK => None,
             _ => self.shared.turns.acquire().await.ok(),
         };
         let (namespace, meta) = (self.space.name.as_str(), self.space.meta.as_str());
@@ -239,18 +240,19 @@ impl Caller {
         let mut pause = PAUSE_MIN;
         loop {
             let (sent, watch) = (Instant::now(), self.shared.watch_for_calls());
-            let why = match self.shared.link.fcall(namespace, operation, &[meta], &parts).await {
+            let why = match self.shared.link.fcall(namespace, function.name, &[meta], &parts).await
+            {
                 Ok(value) => {
                     let back = self.shared.watch_for_calls();
                     let watched = watch.zip(back).filter(|(a, b)| a.moves == b.moves);
                     let watched = watched.map(|(a, b)| (a.us, b.us));
                     let on_way = OnWay { sent, received: Instant::now(), watched };
-                    return Ok((self::parts(operation, value)?, on_way));
+                    return Ok((self::parts(function.name, value)?, on_way));
                 }
                 Err(why) => why,
             };
             if !is_between(&why) || began.elapsed() + pause > AGAIN_FOR {
-                return Err(told(operation, why));
+                return Err(told(function.name, why));
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
@@ -261,33 +263,9 @@ impl Caller {
 /// What a namespace has as its key is none.
 const NO_KEY: &str = "the key of the namespace has another form than ours";
 
-/// Whether calls of an operation carry what is known here ([`Caller::knows`]): only their answers say whether
-/// this is still the store that it was.
-fn tells_what_it_knows(operation: &str) -> bool {
-    matches!(operation, "lease" | "extend" | "settle" | "tick" | "key" | "copy_freeze")
-}
-
-/// Whether no answer to an operation shows a lease: then the key is not needed to read it. (A push that
-/// answers jobs asks for the key before.)
-fn shows_no_lease(operation: &str) -> bool {
-    // Those of a copy show leases without their ids; the key itself stays where it is.
-    operation.starts_with("copy_")
-        || matches!(
-            operation,
-            "push"
-                | "tick"
-                | "undo"
-                | "audit"
-                | "stats"
-                | "list_queues"
-                | "list_workers"
-                | "get_queue"
-        )
-}
-
 /// A reply whose parts do not go together.
-pub(crate) fn malformed(operation: &'static str) -> impl Fn(Malformed) -> CallError {
-    move |what| decode::malformed(operation, what).into()
+pub(crate) fn malformed(function: Function) -> impl Fn(Malformed) -> CallError {
+    move |what| decode::malformed(function.name, what).into()
 }
 
 fn parts(operation: &str, value: Value) -> Result<Vec<Vec<u8>>, CallError> {
@@ -389,20 +367,6 @@ mod tests {
     use tenure_core::refusal::Code;
 
     use super::*;
-
-    #[test]
-    fn who_tells_what_it_knows_is_who_is_asked_for_it() {
-        let library = crate::library::Library::release();
-        let operations = library.text().split("\nT.op('").skip(1);
-        let mut told = 0;
-        for operation in operations {
-            let (name, rest) = operation.split_once('\'').expect("a name");
-            let body = rest.split("\nend").next().expect("a function");
-            assert_eq!(tells_what_it_knows(name), body.contains("T.look_at_run(args.kn"), "{name}");
-            told += usize::from(tells_what_it_knows(name));
-        }
-        assert_eq!(told, 6);
-    }
 
     fn refused(code: &str) -> LinkError {
         LinkError::Refused { code: code.to_owned(), message: "m".to_owned() }

@@ -19,6 +19,10 @@ use crate::decode::{
     LimitCopied, LookReply, PoolCopied, QueueCopied, ResourceCopied, SettingCopied, TurnCopied,
 };
 use crate::encode::{BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs, pack};
+use crate::function::{
+    COPY_BEGIN, COPY_DROP, COPY_FREEZE, COPY_HEAD, COPY_IN, COPY_LOOK, COPY_OPEN, COPY_OUT,
+    COPY_THAW,
+};
 use crate::link::cmd;
 use crate::shared::Shared;
 use crate::waiting::Space;
@@ -69,12 +73,12 @@ impl RedisCopy {
             let name = name.and_then(|key| key.strip_prefix('{')?.strip_suffix("}m"));
             all.extend(name.and_then(|name| Namespace::parse(name).ok()));
         });
-        keys.await.map_err(|why| crate::call::told("copy_look", why))?;
+        keys.await.map_err(|why| crate::call::told(COPY_LOOK.name, why))?;
         Ok(all.into_iter().collect())
     }
 
     async fn look(&self, namespace: &Namespace) -> Result<Look, CopyError> {
-        let look: LookReply = self.caller(namespace).reply("copy_look", &NoArgs {}).await?;
+        let look: LookReply = self.caller(namespace).reply(COPY_LOOK, &NoArgs {}).await?;
         let Some(frozen) = look.frozen.0 else {
             return Ok(match look.copied.0 {
                 Some(copy) => Look::Whole(copy),
@@ -163,9 +167,9 @@ impl RedisCopy {
         let (section, after) = (cursor.section.as_str(), cursor.after.as_str());
         let args = pack(&OutArgs { section, after, max: ITEMS, bytes: BYTES });
         let caller = self.caller(namespace);
-        let answered = caller.ask::<CopiedReply<T>>("copy_out", args).await;
+        let answered = caller.ask::<CopiedReply<T>>(COPY_OUT, args).await;
         let answered = answered.map_err(tenure_engine::CallError::from)?;
-        let page = answered.reply.page(cursor, &answered.blobs).map_err(malformed("copy_out"));
+        let page = answered.reply.page(cursor, &answered.blobs).map_err(malformed(COPY_OUT));
         Ok(page?)
     }
 
@@ -176,7 +180,7 @@ impl RedisCopy {
         let meta = address.key(namespace.as_str(), "m").into_bytes();
         let of = format!("{}*", escaped(&address.key(namespace.as_str(), "")));
         let mut all = Vec::new();
-        let told = |why| CopyError::from(crate::call::told("copy_drop", why));
+        let told = |why| CopyError::from(crate::call::told(COPY_DROP.name, why));
         link.keys(&of, |key| {
             if key != meta {
                 all.push(key.to_vec());
@@ -222,7 +226,7 @@ impl Source for RedisCopy {
             for namespace in self.all().await? {
                 let caller = self.caller(&namespace);
                 let args = FreezeArgs { copy, to, whole: *whole, kn: caller.knows() };
-                while caller.reply::<FrozenReply>("copy_freeze", &args).await?.more {}
+                while caller.reply::<FrozenReply>(COPY_FREEZE, &args).await?.more {}
             }
             Ok(())
         })
@@ -233,7 +237,7 @@ impl Source for RedisCopy {
             for namespace in self.all().await? {
                 if let Look::From(_) = self.look(&namespace).await? {
                     let caller = self.caller(&namespace);
-                    caller.reply::<IgnoredAny>("copy_thaw", &NoArgs {}).await?;
+                    caller.reply::<IgnoredAny>(COPY_THAW, &NoArgs {}).await?;
                 }
             }
             Ok(())
@@ -247,7 +251,7 @@ impl Source for RedisCopy {
     fn head<'a>(&'a self, namespace: &'a Namespace) -> Step<'a, Head> {
         Box::pin(async {
             let caller = self.caller(namespace);
-            let answered = caller.ask::<HeadReply>("copy_head", pack(&NoArgs {})).await;
+            let answered = caller.ask::<HeadReply>(COPY_HEAD, pack(&NoArgs {})).await;
             let answered = answered.map_err(tenure_engine::CallError::from)?;
             Ok(answered.reply.head(answered.now))
         })
@@ -285,7 +289,7 @@ impl Target for RedisCopy {
             let Head { fence, arrival, used, .. } = *head;
             let args = BeginArgs { copy, fence, arrival, used };
             let caller = self.caller(namespace);
-            let BegunReply { whole, pages, next } = caller.reply("copy_begin", &args).await?;
+            let BegunReply { whole, pages, next } = caller.reply(COPY_BEGIN, &args).await?;
             let next = next.0.as_deref().map(str::parse::<Cursor>).transpose();
             let next = next.map_err(|()| {
                 Fault::Broken("the target remembers a cursor that is none".to_owned())
@@ -304,7 +308,7 @@ impl Target for RedisCopy {
     ) -> Step<'a, ()> {
         Box::pin(async move {
             let args = InArgs::of(copy, page, &items, next.as_ref());
-            self.caller(namespace).reply::<IgnoredAny>("copy_in", &args).await?;
+            self.caller(namespace).reply::<IgnoredAny>(COPY_IN, &args).await?;
             Ok(())
         })
     }
@@ -314,7 +318,7 @@ impl Target for RedisCopy {
             for namespace in self.all().await? {
                 if let Look::Into(_) = self.look(&namespace).await? {
                     let caller = self.caller(&namespace);
-                    caller.reply::<IgnoredAny>("copy_open", &CopyArgs { copy }).await?;
+                    caller.reply::<IgnoredAny>(COPY_OPEN, &CopyArgs { copy }).await?;
                 }
             }
             Ok(())
@@ -326,7 +330,7 @@ impl Target for RedisCopy {
             for namespace in self.all().await? {
                 if let Look::Into(_) | Look::Dropping = self.look(&namespace).await? {
                     let caller = self.caller(&namespace);
-                    caller.reply::<IgnoredAny>("copy_drop", &NoArgs {}).await?;
+                    caller.reply::<IgnoredAny>(COPY_DROP, &NoArgs {}).await?;
                     self.remove(&namespace).await?;
                 }
             }

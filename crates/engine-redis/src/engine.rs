@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use crate::answer::answer;
 use crate::copy::RedisCopy;
 use crate::encode::UndoArgs;
+use crate::function::UNDO;
 use crate::link::{Link, OpenError};
 use crate::options::{Options, Time};
 use crate::shared::Shared;
@@ -173,7 +174,7 @@ impl Engine for RedisEngine {
         self.shared.runtime.spawn(async move {
             let _owing = owing;
             // A hint: the leases end with their ttl if it is lost.
-            let _ = caller.reply::<serde::de::IgnoredAny>("undo", &args).await;
+            let _ = caller.reply::<serde::de::IgnoredAny>(UNDO, &args).await;
         });
     }
 

@@ -10,13 +10,18 @@ use std::sync::Arc;
 use tenure_core::job::Retry;
 use tenure_core::lease::Extended;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Extend, Settle, Settled};
+use tenure_core::requests::{Extend, ForceLease, Settle, Settled};
 use tenure_engine::{CallError, ids};
 
+use crate::answer::Answer;
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, ExtendedReply, SettleReply, extended, settled};
 use crate::encode::{ExtendArgs, ForceArgs, Knows, SettleArgs, pack};
+use crate::function::Function;
 use crate::lease_id::{Claim, Head, Signer, unsigned_head};
+
+const EXTEND: Function = Function::of::<Extend>();
+const SETTLE: Function = Function::of::<Settle>();
 
 /// What these texts name; `None` for what is no id of this namespace.
 async fn heads<'a>(
@@ -77,28 +82,40 @@ fn tells_again(
 /// The epoch of a store of which only this is known: that it was before.
 const OF_BEFORE: &str = "0";
 
-pub(crate) async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, CallError> {
+impl Answer for Extend {
+    async fn answer(self, caller: Caller) -> Result<Extended, CallError> {
+        extend(&caller, self).await
+    }
+}
+
+async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, CallError> {
     let id = |at: usize| extend.leases.get(at).map_or("", |item| item.lease.as_str());
     let heads = heads(caller, extend.leases.iter().map(|item| item.lease.as_str())).await?;
     let ttls = heads.iter().flatten().map(|head| head.ttl);
     let longest = ttls.chain(extend.ttl.map(|ttl| ttl.us())).max();
     let knows = &caller.knows();
     let args = pack(&ExtendArgs::of(&extend, &heads, knows));
-    let answered = caller.ask::<ExtendedReply>("extend", args).await?;
+    let answered = caller.ask::<ExtendedReply>(EXTEND, args).await?;
     let Answered { mut reply, recovers_until, now, .. } = answered;
     let lost: Vec<_> = reply.lost().collect();
     if let Some(knows) = tells_again(caller, &lost, &heads, recovers_until.is_some(), now) {
         let claims = claims(caller, lost.into_iter().map(|at| (at, id(at)))).await?;
         if !claims.is_empty() {
             let args = pack(&ExtendArgs::claiming(&extend, &claims, &knows));
-            let again = caller.ask::<ExtendedReply>("extend", args).await?.reply;
+            let again = caller.ask::<ExtendedReply>(EXTEND, args).await?.reply;
             reply.claimed(again, &claims.iter().map(|(at, _)| *at).collect::<Vec<_>>());
         }
     }
     if let (Some(ttl), false) = (longest, reply.is_all_lost()) {
         caller.space.known.saw_ttl(ttl);
     }
-    extended(&extend, reply).map_err(malformed("extend"))
+    extended(&extend, reply).map_err(malformed(EXTEND))
+}
+
+impl Answer for Settle {
+    async fn answer(self, caller: Caller) -> Result<Settled, CallError> {
+        settle(&caller, self).await
+    }
 }
 
 pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settled, CallError> {
@@ -107,7 +124,7 @@ pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settle
     let heads = heads(caller, settle.settle.iter().map(|item| item.lease.as_str())).await?;
     let (default, knows) = (Retry::default(), &caller.knows());
     let (args, order) = SettleArgs::of(&settle.settle, &heads, &default, knows);
-    let answered = caller.ask::<SettleReply>("settle", pack(&args)).await?;
+    let answered = caller.ask::<SettleReply>(SETTLE, pack(&args)).await?;
     let Answered { reply, blobs, recovers_until, now, .. } = answered;
     let reply = reply.in_order(order.as_deref());
     let id = |at: usize| settle.settle.get(at).map_or("", |item| item.lease.as_str());
@@ -120,15 +137,15 @@ pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settle
             let asked = Settle { settle: items.collect() };
             let args = pack(&SettleArgs::claiming(&settle.settle, &claims, &default, &knows));
             let places: Vec<usize> = claims.iter().map(|(at, _)| *at).collect();
-            let again = match caller.ask::<SettleReply>("settle", args).await.map_err(Into::into) {
+            let again = match caller.ask::<SettleReply>(SETTLE, args).await.map_err(Into::into) {
                 Err(CallError::Refused(no)) => return Err(in_place(no, &places).into()),
                 again => again?,
             };
-            let again = settled(asked, again.reply, &again.blobs).map_err(malformed("settle"))?;
+            let again = settled(asked, again.reply, &again.blobs).map_err(malformed(SETTLE))?;
             claimed = places.into_iter().zip(again).collect();
         }
     }
-    let mut settled = settled(settle, reply, &blobs).map_err(malformed("settle"))?;
+    let mut settled = settled(settle, reply, &blobs).map_err(malformed(SETTLE))?;
     for (at, again) in claimed {
         if let Some(one) = settled.get_mut(at) {
             *one = again;
@@ -150,10 +167,13 @@ fn in_place(mut no: Refusal, places: &[usize]) -> Refusal {
     no
 }
 
-pub(crate) async fn force(caller: &Caller, lease: &str) -> Result<(), CallError> {
-    let head = heads(caller, std::iter::once(lease)).await?.pop().flatten();
-    caller.reply::<serde::de::IgnoredAny>("force", &ForceArgs::of(lease, head)).await?;
-    Ok(())
+impl Answer for ForceLease {
+    async fn answer(self, caller: Caller) -> Result<(), CallError> {
+        let head = heads(&caller, std::iter::once(self.lease.as_str())).await?.pop().flatten();
+        let args = ForceArgs::of(&self.lease, head);
+        caller.reply::<serde::de::IgnoredAny>(Function::of::<Self>(), &args).await?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]

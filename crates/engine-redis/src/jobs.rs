@@ -1,20 +1,32 @@
 //! Calls about jobs: pushed, shown, changed.
 
 use tenure_core::job::{JobView, Labels, Retry};
-use tenure_core::requests::{Patch, PatchJob, Push, PushAnswer, Pushed};
+use tenure_core::requests::{GetJob, Patch, PatchJob, Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
 use tenure_engine::{CallError, Fault, ids};
 
+use crate::answer::Answer;
 use crate::call::{AskError, Caller, malformed};
-use crate::decode::{Answered, PushReply, Stored, pushed_ids, pushed_jobs};
+use crate::decode::{Answered, FromWire, PushReply, Stored, pushed_ids, pushed_jobs};
 use crate::encode::{
-    NewBody, PatchJobArgs, PushArgs, RefArgs, body_of, content_bytes, pack, read_body,
+    NewBody, OneCall, PatchJobArgs, PushArgs, body_of, content_bytes, pack, read_body,
 };
+use crate::function::Function;
+
+const PUSH: Function = Function::of::<Push>();
+const GET_JOB: Function = Function::of::<GetJob>();
+const PATCH_JOB: Function = Function::of::<PatchJob>();
 
 /// So often a body is read again that others change meanwhile.
 const READ_AGAIN_MAX: u32 = 10;
 
-pub(crate) async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, CallError> {
+impl Answer for Push {
+    async fn answer(self, caller: Caller) -> Result<Pushed, CallError> {
+        push(&caller, self).await
+    }
+}
+
+async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, CallError> {
     let fresh = ids::fill_in(push.jobs.iter_mut(), caller.shared.wall())?;
     let whole = push.answer == PushAnswer::Whole;
     if whole {
@@ -24,7 +36,7 @@ pub(crate) async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, Call
     let default = Retry::default();
     let ask = async |together: bool| {
         let (args, texts) = PushArgs::of(&push.jobs, &default, whole, fresh, together);
-        caller.ask_beside::<PushReply>("push", pack(&args), &texts).await
+        caller.ask_beside::<PushReply>(PUSH, pack(&args), &texts).await
     };
     let mut asked = ask(true).await?;
     if let PushReply::All { known: true, .. } = asked.reply {
@@ -34,38 +46,35 @@ pub(crate) async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, Call
     let Answered { reply, blobs, .. } = asked;
     match reply {
         PushReply::Each(each) if whole => {
-            pushed_jobs(each, &blobs, true).map(Pushed::Whole).map_err(malformed("push"))
+            pushed_jobs(each, &blobs, true).map(Pushed::Whole).map_err(malformed(PUSH))
         }
         reply => Ok(Pushed::Ids(pushed_ids(&push.jobs, reply))),
     }
 }
 
-/// A call that shows one job.
-pub(crate) async fn one(
-    caller: &Caller,
-    operation: &'static str,
-    args: Result<Vec<u8>, Fault>,
-) -> Result<Box<JobView>, CallError> {
-    let Answered { reply, blobs, .. } = caller.ask::<Stored>(operation, args).await?;
-    reply.view(&blobs, true).map(Box::new).map_err(malformed(operation))
+impl Answer for PatchJob {
+    async fn answer(self, caller: Caller) -> Result<Box<JobView>, CallError> {
+        patch(&caller, self).await
+    }
 }
 
 /// Changes a job. Its body is changed here, so it is read first, and the change holds only if it is
 /// still the same.
-pub(crate) async fn patch(caller: &Caller, patch: PatchJob) -> Result<Box<JobView>, CallError> {
+async fn patch(caller: &Caller, patch: PatchJob) -> Result<Box<JobView>, CallError> {
+    let shown = |Answered { reply, blobs, .. }: Answered<Stored>| {
+        Box::<JobView>::read(reply, &blobs).map_err(malformed(PATCH_JOB))
+    };
     if !patch.payload.is_named() && !patch.labels.is_named() {
-        return one(caller, "patch", pack(&PatchJobArgs::of(&patch, None))).await;
+        return shown(caller.ask(PATCH_JOB, pack(&PatchJobArgs::of(&patch, None))).await?);
     }
     for _ in 0..READ_AGAIN_MAX {
-        let args = pack(&RefArgs::of(&patch.job));
-        let Answered { reply, blobs, .. } = caller.ask::<Stored>("get_job", args).await?;
-        let was = reply.body(&blobs).map_err(malformed("get_job"))?;
+        let args = GetJob { job: patch.job.clone() }.args();
+        let Answered { reply, blobs, .. } = caller.ask::<Stored>(GET_JOB, args).await?;
+        let was = reply.body(&blobs).map_err(malformed(GET_JOB))?;
         let body = patched(&patch, was)?;
         let args = pack(&PatchJobArgs::of(&patch, Some(&body)));
-        match caller.ask::<Stored>("patch", args).await {
-            Ok(Answered { reply, blobs, .. }) => {
-                return reply.view(&blobs, true).map(Box::new).map_err(malformed("patch"));
-            }
+        match caller.ask(PATCH_JOB, args).await {
+            Ok(answered) => return shown(answered),
             Err(AskError::StaleBody) => {}
             Err(AskError::Call(why)) => return Err(why),
         }

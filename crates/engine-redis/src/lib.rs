@@ -15,6 +15,7 @@ mod copy;
 mod decode;
 mod encode;
 mod engine;
+mod function;
 mod holders;
 mod jobs;
 mod known;

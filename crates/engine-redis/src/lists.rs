@@ -10,17 +10,25 @@ use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::LeaseSummary;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
-    Audited, BulkChange, DoneMany, JobFilter, ListJobs, ListLeases, Listed, Page, Stats,
+    Audit, Audited, BulkChange, CancelJobs, DoneMany, GetStats, JobFilter, ListJobs, ListLeases,
+    ListLimits, ListPools, ListQueues, ListResources, ListWorkers, Listed, Operation, Page,
+    RetryJobs, Stats, WorkerView,
 };
 use tenure_core::sentences::ValueRefusal;
+use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView};
 use tenure_engine::CallError;
 
+use crate::answer::Answer;
 use crate::call::{Caller, malformed};
 use crate::decode::{
-    Answered, AuditReply, Blobs, Count, LeasesReply, ListedJobs, Malformed, PageReply, StatsReply,
-    Stored,
+    Answered, AuditReply, Blobs, Count, FromWire, LeasesReply, ListedJobs, Malformed, PageReply,
+    StatsReply, Stored,
 };
-use crate::encode::{ListJobsArgs, ListLeasesArgs, ManyArgs, PageArgs, letter, pack};
+use crate::encode::{ListJobsArgs, ListLeasesArgs, ManyArgs, Packed, PageArgs, letter, pack};
+use crate::function::Function;
+
+const LIST_JOBS: Function = Function::of::<ListJobs>();
+const GET_STATS: Function = Function::of::<GetStats>();
 
 /// Faults that an audit shows.
 const FAULTS_SHOWN: usize = 100;
@@ -31,25 +39,24 @@ const LOOKS_MORE: usize = 2;
 /// Calls for one page beyond which it is answered as it is.
 const CALLS_MAX: usize = 1_000;
 
-/// A page of what is listed by name; `view` shows an item.
-pub(crate) async fn page<R, T>(
+/// A page of what is listed by name.
+async fn page<O, T>(
     caller: &Caller,
-    operation: &'static str,
     (pool, page): (Option<&str>, Page),
-    view: impl Fn(R, &Blobs) -> Result<T, Malformed>,
 ) -> Result<Listed<T>, CallError>
 where
-    R: DeserializeOwned,
+    O: Operation<Reply = Listed<T>>,
+    T: FromWire,
 {
     let args = |after: Option<&str>, max: usize| pack(&PageArgs { pool, max, after });
-    pages(caller, operation, page, args, view).await
+    pages(caller, Function::of::<O>(), page, args, T::read).await
 }
 
 async fn pages<R, T>(
     caller: &Caller,
-    operation: &'static str,
+    function: Function,
     page: Page,
-    args: impl Fn(Option<&str>, usize) -> Result<Vec<u8>, tenure_engine::Fault>,
+    args: impl Fn(Option<&str>, usize) -> Packed,
     view: impl Fn(R, &Blobs) -> Result<T, Malformed>,
 ) -> Result<Listed<T>, CallError>
 where
@@ -59,9 +66,9 @@ where
     let mut items = Vec::new();
     for _ in 0..CALLS_MAX {
         let packed = args(after.as_deref(), page.max - items.len());
-        let Answered { reply, blobs, .. } = caller.ask::<PageReply<R>>(operation, packed).await?;
+        let Answered { reply, blobs, .. } = caller.ask::<PageReply<R>>(function, packed).await?;
         for item in reply.items {
-            items.push(view(item, &blobs).map_err(malformed(operation))?);
+            items.push(view(item, &blobs).map_err(malformed(function))?);
         }
         after = reply.next.0;
         if after.is_none() || items.len() >= page.max {
@@ -71,16 +78,51 @@ where
     Ok(Listed { items, next: after, partial: false })
 }
 
+impl Answer for ListQueues {
+    async fn answer(self, caller: Caller) -> Result<Listed<QueueView>, CallError> {
+        page::<Self, _>(&caller, (None, self.page)).await
+    }
+}
+
+impl Answer for ListLimits {
+    async fn answer(self, caller: Caller) -> Result<Listed<LimitView>, CallError> {
+        page::<Self, _>(&caller, (None, self.page)).await
+    }
+}
+
+impl Answer for ListPools {
+    async fn answer(self, caller: Caller) -> Result<Listed<PoolView>, CallError> {
+        page::<Self, _>(&caller, (None, self.page)).await
+    }
+}
+
+impl Answer for ListResources {
+    async fn answer(self, caller: Caller) -> Result<Listed<ResourceView>, CallError> {
+        let mut listed = page::<Self, _>(&caller, (Some(self.pool.as_str()), self.page)).await?;
+        listed.cut(|view| 512 + view.data.text().len(), |view| view.id.to_string());
+        Ok(listed)
+    }
+}
+
+impl Answer for ListWorkers {
+    async fn answer(self, caller: Caller) -> Result<Listed<WorkerView>, CallError> {
+        page::<Self, _>(&caller, (None, self.page)).await
+    }
+}
+
+impl Answer for ListLeases {
+    async fn answer(self, caller: Caller) -> Result<Listed<LeaseSummary>, CallError> {
+        leases(&caller, self).await
+    }
+}
+
 /// A page of live leases.
-pub(crate) async fn leases(
-    caller: &Caller,
-    list: ListLeases,
-) -> Result<Listed<LeaseSummary>, CallError> {
+async fn leases(caller: &Caller, list: ListLeases) -> Result<Listed<LeaseSummary>, CallError> {
     let args = |after: Option<&str>, max: usize| pack(&ListLeasesArgs::of(&list, after, max));
     // A cursor that is no fence is one of another list: it begins anew.
     let cursor = list.page.cursor.clone().filter(|cursor| cursor.parse::<u64>().is_ok());
     let page = Page { max: list.page.max, cursor };
-    pages(caller, "list_leases", page, args, LeasesReply::view).await
+    pages(caller, Function::of::<ListLeases>(), page, args, LeasesReply::view).await
 }
 
 fn cursor_of(page: &Page) -> Result<Option<u64>, CallError> {
@@ -119,7 +161,7 @@ async fn look(
         max: asked,
         scan: scan.min(LIST_MAX),
     };
-    let Answered { reply, blobs, .. } = caller.ask::<ListedJobs>("list_jobs", pack(&args)).await?;
+    let Answered { reply, blobs, .. } = caller.ask::<ListedJobs>(LIST_JOBS, pack(&args)).await?;
     let ListedJobs { jobs, next, scanned, tail } = reply;
     let mut looked =
         Looked { found: Vec::new(), blobs, next: next.0, scanned: scanned.max(jobs.len()) };
@@ -146,8 +188,14 @@ async fn look(
     Ok(looked)
 }
 
+impl Answer for ListJobs {
+    async fn answer(self, caller: Caller) -> Result<Listed<JobView>, CallError> {
+        jobs(&caller, self).await
+    }
+}
+
 /// A page of jobs.
-pub(crate) async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobView>, CallError> {
+async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobView>, CallError> {
     let mut before = cursor_of(&list.page)?;
     let mut left = LIST_SCAN_MAX;
     let mut items = Vec::new();
@@ -195,8 +243,20 @@ pub(crate) async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobVi
 /// and its limits, and takes up to 80 us then.
 const CHANGED_AT_ONCE: usize = 250;
 
+impl Answer for CancelJobs {
+    async fn answer(self, caller: Caller) -> Result<DoneMany, CallError> {
+        many(&caller, BulkChange::Cancel, self.filter, self.max).await
+    }
+}
+
+impl Answer for RetryJobs {
+    async fn answer(self, caller: Caller) -> Result<DoneMany, CallError> {
+        many(&caller, BulkChange::Retry, self.filter, self.max).await
+    }
+}
+
 /// Cancels or retries up to `max` jobs that match.
-pub(crate) async fn many(
+async fn many(
     caller: &Caller,
     change: BulkChange,
     mut filter: JobFilter,
@@ -204,8 +264,8 @@ pub(crate) async fn many(
 ) -> Result<DoneMany, CallError> {
     change.narrow(&mut filter);
     let function = match change {
-        BulkChange::Cancel => "cancel_many",
-        BulkChange::Retry => "retry_many",
+        BulkChange::Cancel => Function::of::<CancelJobs>(),
+        BulkChange::Retry => Function::of::<RetryJobs>(),
     };
     let mut done = 0u64;
     let mut before = None;
@@ -234,17 +294,23 @@ struct PartArgs<'a> {
     after: Option<&'a str>,
 }
 
+impl Answer for GetStats {
+    async fn answer(self, caller: Caller) -> Result<Stats, CallError> {
+        stats(&caller).await
+    }
+}
+
 /// Totals of a namespace.
-pub(crate) async fn stats(caller: &Caller) -> Result<Stats, CallError> {
+async fn stats(caller: &Caller) -> Result<Stats, CallError> {
     let mut stats = Stats::default();
     stats.store.kind = "redis".to_owned();
     stats.jobs = JobState::ALL.into_iter().map(|state| (state, 0)).collect();
     let mut after: Option<String> = None;
     loop {
         let args = PartArgs { max: Some(LIST_MAX), after: after.as_deref() };
-        let mut part = caller.reply::<StatsReply>("stats", &args).await?;
+        let mut part = caller.reply::<StatsReply>(GET_STATS, &args).await?;
         let next = part.next.0.take();
-        part.add_to(&mut stats).map_err(malformed("stats"))?;
+        part.add_to(&mut stats).map_err(malformed(GET_STATS))?;
         if next.is_none() || next == after {
             return Ok(stats);
         }
@@ -252,11 +318,17 @@ pub(crate) async fn stats(caller: &Caller) -> Result<Stats, CallError> {
     }
 }
 
+impl Answer for Audit {
+    async fn answer(self, caller: Caller) -> Result<Audited, CallError> {
+        audit(&caller).await
+    }
+}
+
 /// Compares what is cached with what is held, part by part.
 ///
 /// Others call between two parts, so what one look finds may be two halves of a change: only what a
 /// second look finds as well is wrong.
-pub(crate) async fn audit(caller: &Caller) -> Result<Audited, CallError> {
+async fn audit(caller: &Caller) -> Result<Audited, CallError> {
     let mut audit = audit_once(caller).await?;
     for _ in 0..LOOKS_MORE {
         if audit.faults.is_empty() {
@@ -276,7 +348,7 @@ async fn audit_once(caller: &Caller) -> Result<Audited, CallError> {
     let mut after: Option<String> = None;
     loop {
         let args = PartArgs { max: None, after: after.as_deref() };
-        let part = caller.reply::<AuditReply>("audit", &args).await?;
+        let part = caller.reply::<AuditReply>(Function::of::<Audit>(), &args).await?;
         audit.checked += part.checked;
         let room = FAULTS_COMPARED.saturating_sub(audit.faults.len());
         audit.faults.extend(part.faults().take(room));

@@ -6,30 +6,38 @@ use tenure_core::requests::SyncResources;
 use tenure_core::settings::Synced;
 use tenure_engine::{CallError, Fault};
 
+use crate::answer::Answer;
 use crate::call::Caller;
 use crate::decode::SyncedReply;
 use crate::encode::{SyncArgs, SyncBeginArgs, SyncEndArgs, SyncItemsArgs, new_resources};
+use crate::function::{Function, SYNC_BEGIN, SYNC_END, SYNC_ITEMS};
 
 /// Bytes of data that one call carries at most, beyond its first resource.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Steps in which a set takes its place beyond which something is wrong.
 const STEPS_MAX: usize = 1_000_000;
 
+impl Answer for SyncResources {
+    async fn answer(self, caller: Caller) -> Result<Synced, CallError> {
+        sync(&caller, self).await
+    }
+}
+
 /// Makes a set the whole set of its pool.
-pub(crate) async fn sync(caller: &Caller, sync: SyncResources) -> Result<Synced, CallError> {
+async fn sync(caller: &Caller, sync: SyncResources) -> Result<Synced, CallError> {
     let pool = sync.pool.as_str();
     let mut step: SyncedReply = if parts(&sync) <= 1 {
-        caller.reply("sync_resources", &SyncArgs::of(&sync)).await?
+        caller.reply(Function::of::<SyncResources>(), &SyncArgs::of(&sync)).await?
     } else {
         let args = SyncBeginArgs { pool, version: sync.version };
-        let begun: SyncedReply = caller.reply("sync_begin", &args).await?;
+        let begun: SyncedReply = caller.reply(SYNC_BEGIN, &args).await?;
         let number = begun.sync;
         let mut rest = sync.resources.as_slice();
         while !rest.is_empty() {
             let (part, after) = rest.split_at(part(rest));
             let resources = new_resources(part);
             let args = SyncItemsArgs { pool, sync: number, resources };
-            caller.reply::<serde::de::IgnoredAny>("sync_items", &args).await?;
+            caller.reply::<serde::de::IgnoredAny>(SYNC_ITEMS, &args).await?;
             rest = after;
         }
         end(caller, &sync, number).await?
@@ -45,7 +53,7 @@ pub(crate) async fn sync(caller: &Caller, sync: SyncResources) -> Result<Synced,
 
 async fn end(caller: &Caller, sync: &SyncResources, number: u64) -> Result<SyncedReply, CallError> {
     let args = SyncEndArgs::of(sync.pool.as_str(), number, sync.meant, sync.version);
-    caller.reply("sync_end", &args).await
+    caller.reply(SYNC_END, &args).await
 }
 
 /// How many of these go in one call: at least one.

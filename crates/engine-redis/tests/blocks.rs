@@ -8,8 +8,8 @@ use tenure_core::job::{JobState, NewJob};
 use tenure_core::lease::{Ending, ExtendItem, LeaseView, SettleItem};
 use tenure_core::names::{JobId, JobRef, Namespace, QueueName, WorkerId};
 use tenure_core::requests::{
-    CancelJob, DeleteJob, Extend, GetJob, GetStats, Lease, ListJobs, ListLeases, Operation, Push,
-    PushAnswer, Pushed, Audit, Settle,
+    Audit, CancelJob, DeleteJob, Extend, GetJob, GetStats, Lease, ListJobs, ListLeases, Operation,
+    Push, PushAnswer, Pushed, Settle,
 };
 use tenure_core::time::Span;
 use tenure_engine::{Clock as _, EngineExt};

@@ -11,7 +11,7 @@ use tenure_core::time::Moment;
 use super::jobs::{State, moment};
 use super::lenient::Maybe;
 use super::settings::{HolderReply, holders};
-use super::{Blobs, Malformed};
+use super::{Blobs, FromWire, Malformed};
 use crate::lease_id::{ANONYMOUS, Held, Named};
 
 /// What a job waits for.
@@ -155,28 +155,29 @@ impl ReasonReply {
     }
 }
 
-impl ExplainedReply {
-    pub(crate) fn read(self, blobs: &Blobs) -> Result<Explained, Malformed> {
-        let state = self.state.0;
+impl FromWire for Explained {
+    type Wire = ExplainedReply;
+    fn read(wire: ExplainedReply, blobs: &Blobs) -> Result<Self, Malformed> {
+        let state = wire.state.0;
         let running =
             |(fence, seq, holder, since, expires_at, held): (_, _, Maybe<String>, _, _, _)| {
                 let holder = holder.0.unwrap_or_else(|| ANONYMOUS.to_owned());
-                let job = Some(self.id.as_str());
+                let job = Some(wire.id.as_str());
                 let lease =
                     blobs.lease_id(Named { fence, seq, holder: &holder, job, held: &held })?;
                 let (since, expires_at) = (Moment::from_us(since), Moment::from_us(expires_at));
                 Ok(RunningLease { lease, holder, since, expires_at })
             };
-        let lease = self.lease.0.map(running).transpose()?;
-        let reasons = self.reasons.into_iter().map(|reason| reason.read(self.lost, blobs));
+        let lease = wire.lease.0.map(running).transpose()?;
+        let reasons = wire.reasons.into_iter().map(|reason| reason.read(wire.lost, blobs));
         let mut reasons: Vec<Reason> = reasons.collect::<Result<_, _>>()?;
         if state == JobState::Scheduled && reasons.is_empty() {
             // What a scheduled job waits for is its moment.
             let name = Maybe(None);
-            let reason = ReasonReply { earliest: self.run_at, ..scheduled(name) };
-            reasons.push(reason.read(self.lost, blobs)?);
+            let reason = ReasonReply { earliest: wire.run_at, ..scheduled(name) };
+            reasons.push(reason.read(wire.lost, blobs)?);
         }
-        Ok(Explained::new(self.id, state, reasons, lease))
+        Ok(Explained::new(wire.id, state, reasons, lease))
     }
 }
 

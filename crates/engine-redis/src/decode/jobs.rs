@@ -14,7 +14,7 @@ use tenure_core::time::{Moment, Span};
 
 use super::lenient::Maybe;
 use super::row::{Life, Row};
-use super::{Blobs, Malformed};
+use super::{Blobs, FromWire, Malformed};
 use crate::encode::read_body;
 use crate::lease_id::{ANONYMOUS, Named};
 
@@ -303,6 +303,13 @@ pub(super) fn errors(number: Maybe<usize>, blobs: &Blobs) -> Result<Vec<JobError
         },
     };
     Ok(errors.into_iter().map(read).collect())
+}
+
+impl FromWire for Box<JobView> {
+    type Wire = Stored;
+    fn read(wire: Stored, blobs: &Blobs) -> Result<Self, Malformed> {
+        wire.view(blobs, true).map(Box::new)
+    }
 }
 
 impl Stored {

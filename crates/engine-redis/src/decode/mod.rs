@@ -30,15 +30,13 @@ pub(crate) use copied::{
     BegunReply, Copied, CopiedReply, FrozenReply, HeadReply, JobCopied, KeyCopied, LeaseCopied,
     LimitCopied, LookReply, PoolCopied, QueueCopied, ResourceCopied, SettingCopied, TurnCopied,
 };
-pub(crate) use explain::ExplainedReply;
 pub(crate) use jobs::{ListedJobs, PushReply, Stored, pushed_ids, pushed_jobs};
 pub(crate) use leases::{
     ExtendedReply, LeasedReply, LeasesReply, SettleReply, Views, extended, settled,
 };
 pub(crate) use lenient::Maybe;
-pub(crate) use resources::{ResourceReply, SyncedReply};
-pub(crate) use settings::{LimitReply, PoolReply, PutReply, QueueReply};
-pub(crate) use totals::{AuditReply, Count, KeyReply, StatsReply, TickReply, WorkerReply};
+pub(crate) use resources::SyncedReply;
+pub(crate) use totals::{AuditReply, Count, KeyReply, StatsReply, TickReply};
 
 /// A page of anything.
 #[derive(Deserialize)]
@@ -107,6 +105,28 @@ impl Blobs {
     fn json(&self, number: usize) -> Result<tenure_core::secret::Json, Malformed> {
         let text = self.text(number)?;
         tenure_core::secret::Json::parse(text).ok_or(Malformed("a part that is JSON"))
+    }
+}
+
+/// A reply that the library's answer says whole, by its type.
+pub(crate) trait FromWire: Sized {
+    /// The form of the answer.
+    type Wire: DeserializeOwned;
+    /// Reads it; `blobs` is what the answer refers to.
+    fn read(wire: Self::Wire, blobs: &Blobs) -> Result<Self, Malformed>;
+}
+
+impl FromWire for () {
+    type Wire = serde::de::IgnoredAny;
+    fn read(_: Self::Wire, _: &Blobs) -> Result<Self, Malformed> {
+        Ok(())
+    }
+}
+
+impl<T: FromWire> FromWire for Vec<T> {
+    type Wire = Vec<T::Wire>;
+    fn read(wire: Self::Wire, blobs: &Blobs) -> Result<Self, Malformed> {
+        wire.into_iter().map(|one| T::read(one, blobs)).collect()
     }
 }
 

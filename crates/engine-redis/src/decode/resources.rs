@@ -9,7 +9,7 @@ use tenure_core::settings::{ResourceState, ResourceView, Synced};
 use super::jobs::{UNREADABLE, moment};
 use super::lenient::Maybe;
 use super::settings::{HolderReply, holders};
-use super::{Blobs, Malformed};
+use super::{Blobs, FromWire, Malformed};
 
 /// A resource.
 #[derive(Deserialize)]
@@ -47,10 +47,11 @@ pub(super) fn resource_state(letter: &str) -> Result<ResourceState, Malformed> {
     }
 }
 
-impl ResourceReply {
-    pub(crate) fn view(self, blobs: &Blobs) -> Result<ResourceView, Malformed> {
+impl FromWire for ResourceView {
+    type Wire = ResourceReply;
+    fn read(wire: ResourceReply, blobs: &Blobs) -> Result<Self, Malformed> {
         // Of a resource whose data cannot be read all else is shown.
-        let data = self.data.0.map(|number| blobs.json(number).map(|data| redacted(&data)));
+        let data = wire.data.0.map(|number| blobs.json(number).map(|data| redacted(&data)));
         let (data, unread) = match data {
             Some(Ok(data)) => (data, None),
             Some(Err(_)) => {
@@ -59,18 +60,18 @@ impl ResourceReply {
             None => (Json::null(), None),
         };
         Ok(ResourceView {
-            id: self.id,
+            id: wire.id,
             data,
-            tags: self.tags,
-            slots: self.slots,
-            state: resource_state(&self.state)?,
-            reason: self.reason.0.or(unread),
-            in_use: self.in_use,
-            until: moment(self.until),
-            retiring: self.retiring,
-            holders: holders(self.holders, blobs)?,
-            uses: self.uses,
-            last_used_at: moment(self.last_used_at),
+            tags: wire.tags,
+            slots: wire.slots,
+            state: resource_state(&wire.state)?,
+            reason: wire.reason.0.or(unread),
+            in_use: wire.in_use,
+            until: moment(wire.until),
+            retiring: wire.retiring,
+            holders: holders(wire.holders, blobs)?,
+            uses: wire.uses,
+            last_used_at: moment(wire.last_used_at),
         })
     }
 }

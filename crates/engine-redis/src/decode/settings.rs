@@ -11,7 +11,7 @@ use tenure_core::time::{Moment, Span};
 
 use super::jobs::{NeedReply, RetryReply, moment, needs, span};
 use super::lenient::{Maybe, Table};
-use super::{Blobs, Malformed};
+use super::{Blobs, FromWire, Malformed};
 use crate::lease_id::{ANONYMOUS, Held, Named};
 
 /// What a put or a patch is answered.
@@ -22,12 +22,10 @@ pub(crate) struct PutReply<V> {
     created: bool,
 }
 
-impl<V> PutReply<V> {
-    pub(crate) fn read<T>(
-        self,
-        view: impl FnOnce(V) -> Result<T, Malformed>,
-    ) -> Result<Put<T>, Malformed> {
-        Ok(Put { view: view(self.view)?, created: self.created })
+impl<V: FromWire> FromWire for Put<V> {
+    type Wire = PutReply<V::Wire>;
+    fn read(wire: Self::Wire, blobs: &Blobs) -> Result<Self, Malformed> {
+        Ok(Put { view: V::read(wire.view, blobs)?, created: wire.created })
     }
 }
 
@@ -148,20 +146,21 @@ struct CountsReply {
     running: u64,
 }
 
-impl QueueReply {
-    pub(crate) fn view(self) -> Result<QueueView, Malformed> {
-        let counts = self.counts;
+impl FromWire for QueueView {
+    type Wire = QueueReply;
+    fn read(wire: QueueReply, _: &Blobs) -> Result<Self, Malformed> {
+        let counts = wire.counts;
         Ok(QueueView {
-            name: self.name,
-            paused: self.paused,
-            paused_until: moment(self.paused_until),
+            name: wire.name,
+            paused: wire.paused,
+            paused_until: moment(wire.paused_until),
             settings: queue_settings(
-                self.needs,
-                self.retry,
-                self.timeout,
-                self.retain,
-                self.max_waiting,
-                self.shares,
+                wire.needs,
+                wire.retry,
+                wire.timeout,
+                wire.retain,
+                wire.max_waiting,
+                wire.shares,
             )?,
             counts: QueueCounts {
                 ready: counts.ready,
@@ -170,8 +169,8 @@ impl QueueReply {
                 dependent: counts.dependent,
                 running: counts.running,
             },
-            oldest_ready_at: moment(self.oldest_ready_at),
-            workers: self.workers,
+            oldest_ready_at: moment(wire.oldest_ready_at),
+            workers: wire.workers,
         })
     }
 }
@@ -208,25 +207,26 @@ pub(crate) struct LimitReply {
     line: Vec<(Maybe<JobId>, Maybe<QueueName>, u64)>,
 }
 
-impl LimitReply {
-    pub(crate) fn view(self, blobs: &Blobs) -> Result<LimitView, Malformed> {
+impl FromWire for LimitView {
+    type Wire = LimitReply;
+    fn read(wire: LimitReply, blobs: &Blobs) -> Result<Self, Malformed> {
         let waiter = |(job, queue, since): (Maybe<JobId>, Maybe<QueueName>, u64)| Waiter {
             job: job.0,
             queue: queue.0,
             since: Moment::from_us(since),
         };
         Ok(LimitView {
-            name: self.name,
-            template: self.template.0,
-            settings: limit_settings(self.concurrency, self.rate, self.gap, self.quarantine),
-            in_use: self.in_use,
-            resting: self.resting,
-            external: self.external,
-            waiting: self.waiting,
-            over_limit: self.over_limit,
-            paused_until: moment(self.paused_until),
-            holders: holders(self.holders, blobs)?,
-            line: self.line.into_iter().map(waiter).collect(),
+            name: wire.name,
+            template: wire.template.0,
+            settings: limit_settings(wire.concurrency, wire.rate, wire.gap, wire.quarantine),
+            in_use: wire.in_use,
+            resting: wire.resting,
+            external: wire.external,
+            waiting: wire.waiting,
+            over_limit: wire.over_limit,
+            paused_until: moment(wire.paused_until),
+            holders: holders(wire.holders, blobs)?,
+            line: wire.line.into_iter().map(waiter).collect(),
         })
     }
 }
@@ -257,22 +257,23 @@ pub(crate) struct PoolReply {
     waiting: u64,
 }
 
-impl PoolReply {
-    pub(crate) fn view(self) -> Result<PoolView, Malformed> {
+impl FromWire for PoolView {
+    type Wire = PoolReply;
+    fn read(wire: PoolReply, _: &Blobs) -> Result<Self, Malformed> {
         Ok(PoolView {
-            name: self.name,
+            name: wire.name,
             settings: pool_settings(
-                self.quarantine,
-                self.cooldown,
-                self.rate,
-                self.max_uses,
-                self.pick,
+                wire.quarantine,
+                wire.cooldown,
+                wire.rate,
+                wire.max_uses,
+                wire.pick,
             )?,
-            available: self.available,
-            leased: self.leased,
-            cooling: self.cooling,
-            banned: self.banned,
-            waiting: self.waiting,
+            available: wire.available,
+            leased: wire.leased,
+            cooling: wire.cooling,
+            banned: wire.banned,
+            waiting: wire.waiting,
         })
     }
 }

@@ -6,10 +6,10 @@ use tenure_core::names::{QueueName, WorkerId};
 use tenure_core::requests::{Stats, WorkerView};
 use tenure_core::time::Moment;
 
-use super::Malformed;
 use super::jobs::{State, moment};
 use super::lenient::{Maybe, Table};
 use super::words::spoken;
+use super::{Blobs, FromWire, Malformed};
 
 /// How many were changed.
 pub(crate) type Count = u64;
@@ -31,17 +31,18 @@ pub(crate) struct WorkerReply {
     last_seen_at: u64,
 }
 
-impl WorkerReply {
-    pub(crate) fn view(self) -> WorkerView {
-        WorkerView {
-            id: self.id,
-            host: self.host.0,
-            pid: self.pid.0,
-            version: self.version.0,
-            queues: self.queues,
-            leases: self.leases,
-            last_seen_at: Moment::from_us(self.last_seen_at),
-        }
+impl FromWire for WorkerView {
+    type Wire = WorkerReply;
+    fn read(wire: WorkerReply, _: &Blobs) -> Result<Self, Malformed> {
+        Ok(WorkerView {
+            id: wire.id,
+            host: wire.host.0,
+            pid: wire.pid.0,
+            version: wire.version.0,
+            queues: wire.queues,
+            leases: wire.leases,
+            last_seen_at: Moment::from_us(wire.last_seen_at),
+        })
     }
 }
 

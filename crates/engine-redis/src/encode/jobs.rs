@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use serde::ser::{Serialize, SerializeTuple, Serializer};
 use tenure_core::job::{JobState, NewJob, Retry, When};
 use tenure_core::names::JobRef;
-use tenure_core::requests::{Patch, PatchJob};
-use tenure_core::time::Moment;
+use tenure_core::requests::{
+    CancelJob, DeleteJob, ExplainJob, GetJob, Patch, PatchJob, RetryJob, RunJobNow,
+};
 
 use super::body::body_of;
 use super::items::{NeedArg, Patched, RetryArg, UniqueArg, moment, needs, span};
+use super::{OneCall, Packed, pack};
 use crate::bucket::bucket;
 
 /// What many jobs of a call have in common.
@@ -293,7 +295,7 @@ fn blocks(jobs: Vec<NewJobArg<'_>>) -> (Vec<Block<'_>>, Vec<Vec<u8>>) {
 
 /// Which job, and for a retry which end of it.
 #[derive(serde::Serialize)]
-pub(crate) struct RefArgs<'a> {
+struct RefArgs<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -305,7 +307,7 @@ pub(crate) struct RefArgs<'a> {
 }
 
 impl<'a> RefArgs<'a> {
-    pub(crate) fn of(job: &'a JobRef) -> Self {
+    fn of(job: &'a JobRef) -> Self {
         match job {
             JobRef::Id(id) => RefArgs {
                 id: Some(id.as_str()),
@@ -318,8 +320,41 @@ impl<'a> RefArgs<'a> {
             }
         }
     }
-    pub(crate) fn ended(job: &'a JobRef, finished_at: Option<Moment>) -> Self {
-        RefArgs { finished_at: finished_at.map(moment), ..RefArgs::of(job) }
+}
+
+impl OneCall for GetJob {
+    fn args(&self) -> Packed {
+        pack(&RefArgs::of(&self.job))
+    }
+}
+
+impl OneCall for DeleteJob {
+    fn args(&self) -> Packed {
+        pack(&RefArgs::of(&self.job))
+    }
+}
+
+impl OneCall for CancelJob {
+    fn args(&self) -> Packed {
+        pack(&RefArgs::of(&self.job))
+    }
+}
+
+impl OneCall for RunJobNow {
+    fn args(&self) -> Packed {
+        pack(&RefArgs::of(&self.job))
+    }
+}
+
+impl OneCall for ExplainJob {
+    fn args(&self) -> Packed {
+        pack(&RefArgs::of(&self.job))
+    }
+}
+
+impl OneCall for RetryJob {
+    fn args(&self) -> Packed {
+        pack(&RefArgs { finished_at: self.finished_at.map(moment), ..RefArgs::of(&self.job) })
     }
 }
 

@@ -15,31 +15,34 @@ mod tests;
 
 pub(crate) use body::{body_of, read_body};
 pub(crate) use copied::{BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs};
-pub(crate) use items::Later;
 pub(crate) use jobs::{
-    ListJobsArgs, ManyArgs, NewBody, PatchJobArgs, PushArgs, RefArgs, content_bytes, letter,
+    ListJobsArgs, ManyArgs, NewBody, PatchJobArgs, PushArgs, content_bytes, letter,
 };
 pub(crate) use leases::{
     DropWaitArgs, ExtendArgs, ForceArgs, KeyArgs, Knows, LeaseArgs, ListLeasesArgs, SettleArgs,
     SpaceArg, TickArgs, UndoArgs, Wait,
 };
-pub(crate) use resources::{
-    PatchResourceArgs, PoolResourcesArgs, ResourceArgs, SyncArgs, SyncBeginArgs, SyncEndArgs,
-    SyncItemsArgs, new_resources,
-};
-pub(crate) use settings::{
-    LimitArgs, NameArgs, PageArgs, PatchLimitArgs, PatchPoolArgs, PatchQueueArgs, PoolArgs,
-    QueueArgs,
-};
+pub(crate) use resources::{SyncArgs, SyncBeginArgs, SyncEndArgs, SyncItemsArgs, new_resources};
+pub(crate) use settings::PageArgs;
 
 use serde::Serialize;
+use tenure_core::requests::Operation;
 use tenure_engine::Fault;
+
+/// A request that one call of its function answers: what the call says.
+pub(crate) trait OneCall: Operation {
+    /// The map of its arguments.
+    fn args(&self) -> Packed;
+}
+
+/// The packed map of arguments, or why there is none.
+pub(crate) type Packed = Result<Vec<u8>, Fault>;
 
 /// The last moment that the server's numbers can hold: for ever.
 pub(crate) const FOREVER_US: u64 = (1 << 53) - 1;
 
 /// The map of arguments of one call.
-pub(crate) fn pack(args: &impl Serialize) -> Result<Vec<u8>, Fault> {
+pub(crate) fn pack(args: &impl Serialize) -> Packed {
     rmp_serde::to_vec_named(args)
         .map_err(|why| Fault::Broken(format!("a call could not be packed: {why}")))
 }

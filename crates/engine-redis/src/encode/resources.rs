@@ -1,11 +1,15 @@
 //! Arguments of the calls about resources. Their data is often secret: nothing here has a `Debug`.
 
 use serde::Serialize;
-use tenure_core::names::Tag;
-use tenure_core::requests::{Meant, PatchResource};
+use tenure_core::names::{PoolName, ResourceId, Tag};
+use tenure_core::requests::{
+    AddResources, BanResource, CoolResource, DeleteResource, GetResource, Meant, PatchResource,
+    RestoreResource,
+};
 use tenure_core::settings::NewResource;
 
 use super::items::{Later, Patched};
+use super::{OneCall, Packed, pack};
 
 /// A resource as it comes from outside.
 #[derive(Serialize)]
@@ -29,25 +33,71 @@ pub(crate) fn new_resources(resources: &[NewResource]) -> Vec<NewResourceArg<'_>
 
 /// Of `add_resources`.
 #[derive(Serialize)]
-pub(crate) struct PoolResourcesArgs<'a> {
-    pub pool: &'a str,
-    pub resources: Vec<NewResourceArg<'a>>,
+struct PoolResourcesArgs<'a> {
+    pool: &'a str,
+    resources: Vec<NewResourceArg<'a>>,
+}
+
+impl OneCall for AddResources {
+    fn args(&self) -> Packed {
+        let resources = new_resources(&self.resources);
+        pack(&PoolResourcesArgs { pool: self.pool.as_str(), resources })
+    }
 }
 
 /// One resource, and what is to become of it.
 #[derive(Serialize)]
-pub(crate) struct ResourceArgs<'a> {
-    pub pool: &'a str,
-    pub id: &'a str,
+struct ResourceArgs<'a> {
+    pool: &'a str,
+    id: &'a str,
     #[serde(flatten)]
-    pub later: Later,
+    later: Later,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'a str>,
+    reason: Option<&'a str>,
+}
+
+impl<'a> ResourceArgs<'a> {
+    fn of(pool: &'a PoolName, resource: &'a ResourceId) -> Self {
+        let (pool, id) = (pool.as_str(), resource.as_str());
+        ResourceArgs { pool, id, later: Later::default(), reason: None }
+    }
+}
+
+impl OneCall for GetResource {
+    fn args(&self) -> Packed {
+        pack(&ResourceArgs::of(&self.pool, &self.resource))
+    }
+}
+
+impl OneCall for DeleteResource {
+    fn args(&self) -> Packed {
+        pack(&ResourceArgs::of(&self.pool, &self.resource))
+    }
+}
+
+impl OneCall for RestoreResource {
+    fn args(&self) -> Packed {
+        pack(&ResourceArgs::of(&self.pool, &self.resource))
+    }
+}
+
+impl OneCall for CoolResource {
+    fn args(&self) -> Packed {
+        let resource = ResourceArgs::of(&self.pool, &self.resource);
+        pack(&ResourceArgs { later: Later::of(self.until), ..resource })
+    }
+}
+
+impl OneCall for BanResource {
+    fn args(&self) -> Packed {
+        let resource = ResourceArgs::of(&self.pool, &self.resource);
+        pack(&ResourceArgs { reason: self.reason.as_deref(), ..resource })
+    }
 }
 
 /// Of `patch_resource`.
 #[derive(Serialize)]
-pub(crate) struct PatchResourceArgs<'a> {
+struct PatchResourceArgs<'a> {
     pool: &'a str,
     id: &'a str,
     #[serde(skip_serializing_if = "Patched::is_kept")]
@@ -59,7 +109,7 @@ pub(crate) struct PatchResourceArgs<'a> {
 }
 
 impl<'a> PatchResourceArgs<'a> {
-    pub(crate) fn of(patch: &'a PatchResource) -> Self {
+    fn of(patch: &'a PatchResource) -> Self {
         PatchResourceArgs {
             pool: patch.pool.as_str(),
             id: patch.resource.as_str(),
@@ -67,6 +117,12 @@ impl<'a> PatchResourceArgs<'a> {
             tags: Patched::of(&patch.tags, |tags| tags.as_slice()),
             slots: Patched::of(&patch.slots, |slots| *slots),
         }
+    }
+}
+
+impl OneCall for PatchResource {
+    fn args(&self) -> Packed {
+        pack(&PatchResourceArgs::of(self))
     }
 }
 

@@ -5,18 +5,23 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tenure_core::job::Need;
 use tenure_core::names::Group;
-use tenure_core::requests::{ObserveLimit, PatchLimit, PatchPool, PatchQueue};
+use tenure_core::requests::{
+    DeleteLimit, DeletePool, DeleteQueue, GetLimit, GetPool, GetQueue, ObserveLimit, PatchLimit,
+    PatchPool, PatchQueue, PauseLimit, PauseQueue, PutLimit, PutPool, PutQueue, ResumeLimit,
+    ResumeQueue,
+};
 use tenure_core::settings::{LimitSettings, Pick, PoolSettings, QueueSettings};
 use tenure_core::time::Span;
 
 use super::items::{Later, NeedArg, Patched, RetryArg, needs, rate, span};
+use super::{OneCall, Packed, pack};
 
 /// A rate as it goes out.
 type RateArg = (u32, u64, u32);
 
 /// What is named, and how long something is to last where that is asked.
 #[derive(Serialize)]
-pub(crate) struct NameArgs<'a> {
+struct NameArgs<'a> {
     name: &'a str,
     #[serde(flatten)]
     later: Later,
@@ -27,16 +32,82 @@ pub(crate) struct NameArgs<'a> {
 }
 
 impl<'a> NameArgs<'a> {
-    pub(crate) fn of(name: &'a str) -> Self {
+    fn of(name: &'a str) -> Self {
         NameArgs { name, later: Later::default(), external: None, hold: None }
     }
-    pub(crate) fn later(name: &'a str, later: Option<tenure_core::lease::Later>) -> Self {
+    fn later(name: &'a str, later: Option<tenure_core::lease::Later>) -> Self {
         let later = later.map_or_else(Later::default, Later::of);
         NameArgs { later, ..NameArgs::of(name) }
     }
-    pub(crate) fn observed(seen: &'a ObserveLimit) -> Self {
+    fn observed(seen: &'a ObserveLimit) -> Self {
         let hold = seen.hold.map(span);
         NameArgs { external: Some(seen.external), hold, ..NameArgs::of(seen.limit.as_str()) }
+    }
+}
+
+impl OneCall for GetQueue {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::of(self.queue.as_str()))
+    }
+}
+
+impl OneCall for DeleteQueue {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::of(self.queue.as_str()))
+    }
+}
+
+impl OneCall for ResumeQueue {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::of(self.queue.as_str()))
+    }
+}
+
+impl OneCall for PauseQueue {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::later(self.queue.as_str(), self.until))
+    }
+}
+
+impl OneCall for GetLimit {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::of(self.limit.as_str()))
+    }
+}
+
+impl OneCall for DeleteLimit {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::of(self.limit.as_str()))
+    }
+}
+
+impl OneCall for ResumeLimit {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::of(self.limit.as_str()))
+    }
+}
+
+impl OneCall for PauseLimit {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::later(self.limit.as_str(), Some(self.until)))
+    }
+}
+
+impl OneCall for ObserveLimit {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::observed(self))
+    }
+}
+
+impl OneCall for GetPool {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::of(self.pool.as_str()))
+    }
+}
+
+impl OneCall for DeletePool {
+    fn args(&self) -> Packed {
+        pack(&NameArgs::of(self.pool.as_str()))
     }
 }
 
@@ -54,7 +125,7 @@ type Shares<'a> = &'a BTreeMap<Group, u32>;
 
 /// Of `put_queue`.
 #[derive(Serialize)]
-pub(crate) struct QueueArgs<'a> {
+struct QueueArgs<'a> {
     name: &'a str,
     needs: Vec<NeedArg<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,7 +140,7 @@ pub(crate) struct QueueArgs<'a> {
 }
 
 impl<'a> QueueArgs<'a> {
-    pub(crate) fn of(name: &'a str, settings: &'a QueueSettings) -> Self {
+    fn of(name: &'a str, settings: &'a QueueSettings) -> Self {
         QueueArgs {
             name,
             needs: needs(&settings.needs),
@@ -82,9 +153,15 @@ impl<'a> QueueArgs<'a> {
     }
 }
 
+impl OneCall for PutQueue {
+    fn args(&self) -> Packed {
+        pack(&QueueArgs::of(self.queue.as_str(), &self.settings))
+    }
+}
+
 /// Of `patch_queue`.
 #[derive(Serialize)]
-pub(crate) struct PatchQueueArgs<'a> {
+struct PatchQueueArgs<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Patched::is_kept")]
     needs: Patched<Vec<NeedArg<'a>>>,
@@ -101,7 +178,7 @@ pub(crate) struct PatchQueueArgs<'a> {
 }
 
 impl<'a> PatchQueueArgs<'a> {
-    pub(crate) fn of(patch: &'a PatchQueue) -> Self {
+    fn of(patch: &'a PatchQueue) -> Self {
         PatchQueueArgs {
             name: patch.queue.as_str(),
             needs: Patched::of(&patch.needs, |all: &'a Vec<Need>| needs(all)),
@@ -114,9 +191,15 @@ impl<'a> PatchQueueArgs<'a> {
     }
 }
 
+impl OneCall for PatchQueue {
+    fn args(&self) -> Packed {
+        pack(&PatchQueueArgs::of(self))
+    }
+}
+
 /// Of `put_limit`.
 #[derive(Serialize)]
-pub(crate) struct LimitArgs<'a> {
+pub(super) struct LimitArgs<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency: Option<u32>,
@@ -129,7 +212,7 @@ pub(crate) struct LimitArgs<'a> {
 }
 
 impl<'a> LimitArgs<'a> {
-    pub(crate) fn of(name: &'a str, settings: &LimitSettings) -> Self {
+    pub(super) fn of(name: &'a str, settings: &LimitSettings) -> Self {
         LimitArgs {
             name,
             concurrency: settings.concurrency,
@@ -140,9 +223,15 @@ impl<'a> LimitArgs<'a> {
     }
 }
 
+impl OneCall for PutLimit {
+    fn args(&self) -> Packed {
+        pack(&LimitArgs::of(self.limit.as_str(), &self.settings))
+    }
+}
+
 /// Of `patch_limit`.
 #[derive(Serialize)]
-pub(crate) struct PatchLimitArgs<'a> {
+struct PatchLimitArgs<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Patched::is_kept")]
     concurrency: Patched<u32>,
@@ -155,7 +244,7 @@ pub(crate) struct PatchLimitArgs<'a> {
 }
 
 impl<'a> PatchLimitArgs<'a> {
-    pub(crate) fn of(patch: &'a PatchLimit) -> Self {
+    fn of(patch: &'a PatchLimit) -> Self {
         PatchLimitArgs {
             name: patch.limit.as_str(),
             concurrency: Patched::of(&patch.concurrency, |most| *most),
@@ -163,6 +252,12 @@ impl<'a> PatchLimitArgs<'a> {
             gap: Patched::of(&patch.gap, |gap| span(*gap)),
             quarantine: Patched::of(&patch.quarantine, |rest| span(*rest)),
         }
+    }
+}
+
+impl OneCall for PatchLimit {
+    fn args(&self) -> Packed {
+        pack(&PatchLimitArgs::of(self))
     }
 }
 
@@ -175,7 +270,7 @@ fn pick(pick: Pick) -> &'static str {
 
 /// Of `put_pool`.
 #[derive(Serialize)]
-pub(crate) struct PoolArgs<'a> {
+pub(super) struct PoolArgs<'a> {
     name: &'a str,
     quarantine: u64,
     cooldown: u64,
@@ -187,7 +282,7 @@ pub(crate) struct PoolArgs<'a> {
 }
 
 impl<'a> PoolArgs<'a> {
-    pub(crate) fn of(name: &'a str, settings: &PoolSettings) -> Self {
+    pub(super) fn of(name: &'a str, settings: &PoolSettings) -> Self {
         PoolArgs {
             name,
             quarantine: span(settings.quarantine),
@@ -199,9 +294,15 @@ impl<'a> PoolArgs<'a> {
     }
 }
 
+impl OneCall for PutPool {
+    fn args(&self) -> Packed {
+        pack(&PoolArgs::of(self.pool.as_str(), &self.settings))
+    }
+}
+
 /// Of `patch_pool`.
 #[derive(Serialize)]
-pub(crate) struct PatchPoolArgs<'a> {
+struct PatchPoolArgs<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Patched::is_kept")]
     quarantine: Patched<u64>,
@@ -216,7 +317,7 @@ pub(crate) struct PatchPoolArgs<'a> {
 }
 
 impl<'a> PatchPoolArgs<'a> {
-    pub(crate) fn of(patch: &'a PatchPool) -> Self {
+    fn of(patch: &'a PatchPool) -> Self {
         PatchPoolArgs {
             name: patch.pool.as_str(),
             quarantine: Patched::of(&patch.quarantine, |of| span(*of)),
@@ -225,5 +326,11 @@ impl<'a> PatchPoolArgs<'a> {
             max_uses: Patched::of(&patch.max_uses, |most| *most),
             pick: Patched::of(&patch.pick, |of| pick(*of)),
         }
+    }
+}
+
+impl OneCall for PatchPool {
+    fn args(&self) -> Packed {
+        pack(&PatchPoolArgs::of(self))
     }
 }

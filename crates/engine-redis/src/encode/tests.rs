@@ -10,7 +10,9 @@ use tenure_core::lease::{
 use tenure_core::names::{
     Group, JobId, JobRef, LimitName, PoolName, QueueName, RequestId, ResourceId, WorkerId,
 };
-use tenure_core::requests::{Extend, Lease, Patch, PatchJob, PatchLimit, PatchQueue};
+use tenure_core::requests::{
+    Extend, GetJob, Lease, Patch, PatchJob, PatchLimit, PatchQueue, RetryJob,
+};
 use tenure_core::secret::Json;
 use tenure_core::settings::Rate;
 use tenure_core::time::{Moment, Span};
@@ -26,6 +28,10 @@ fn head(fence: u64, seq: u64) -> Option<Head> {
 
 fn sent(args: &impl Serialize) -> Value {
     rmp_serde::from_slice(&pack(args).unwrap()).unwrap()
+}
+
+fn said(request: &impl OneCall) -> Value {
+    rmp_serde::from_slice(&request.args().unwrap()).unwrap()
 }
 
 #[test]
@@ -55,10 +61,7 @@ fn a_patch_names_what_it_changes_and_false_is_the_default() {
         gap: Patch::Reset,
         quarantine: Patch::Keep,
     };
-    assert_eq!(
-        sent(&PatchLimitArgs::of(&limit)),
-        json!({"name": "l", "rate": [3, 1_000_000, 2], "gap": false})
-    );
+    assert_eq!(said(&limit), json!({"name": "l", "rate": [3, 1_000_000, 2], "gap": false}));
     let queue = PatchQueue {
         queue: QueueName::parse("q").unwrap(),
         needs: Patch::Set(Vec::new()),
@@ -69,7 +72,7 @@ fn a_patch_names_what_it_changes_and_false_is_the_default() {
         shares: Patch::Set([(Group::parse("g").unwrap(), 3)].into()),
     };
     assert_eq!(
-        sent(&PatchQueueArgs::of(&queue)),
+        said(&queue),
         json!({"name": "q", "needs": [], "timeout": false, "shares": {"g": 3}})
     );
 }
@@ -77,9 +80,9 @@ fn a_patch_names_what_it_changes_and_false_is_the_default() {
 #[test]
 fn a_job_is_named_by_id_or_key() {
     let key = JobRef::parse("key:k").unwrap();
-    assert_eq!(sent(&RefArgs::of(&key)), json!({"key": "k"}));
-    let at = Some(Moment::from_us(5));
-    assert_eq!(sent(&RefArgs::ended(&key, at)), json!({"key": "k", "finished_at": 5}));
+    assert_eq!(said(&GetJob { job: key.clone() }), json!({"key": "k"}));
+    let finished_at = Some(Moment::from_us(5));
+    assert_eq!(said(&RetryJob { job: key, finished_at }), json!({"key": "k", "finished_at": 5}));
 }
 
 #[test]
@@ -253,7 +256,7 @@ fn what_was_granted_together_is_settled_together() {
 
 #[test]
 fn moments_without_end_are_the_last_number_that_lua_can_hold() {
-    let later = super::Later::of(Later::Until(Moment::MAX));
+    let later = super::items::Later::of(Later::Until(Moment::MAX));
     assert_eq!(sent(&later), json!({"until": 9_007_199_254_740_991u64}));
 }
 

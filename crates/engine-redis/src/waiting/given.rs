@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::call::Caller;
 use crate::encode::UndoArgs;
+use crate::function::UNDO;
 
 /// What is granted is named by its fence and its job's row number.
 pub(super) type Name = (u64, u64);
@@ -42,6 +43,6 @@ pub(super) fn undo(caller: &Caller, leases: Vec<Name>) {
     caller.shared.runtime.clone().spawn(async move {
         let _owing = owing;
         // A hint: the leases end with their ttl if it is lost.
-        let _ = caller.reply::<serde::de::IgnoredAny>("undo", &UndoArgs { leases }).await;
+        let _ = caller.reply::<serde::de::IgnoredAny>(UNDO, &UndoArgs { leases }).await;
     });
 }

@@ -18,9 +18,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::given::{Given, Guard, undo};
 use super::space::Waiter;
+use crate::answer::Answer;
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, LeasedReply, Views};
 use crate::encode::{DropWaitArgs, LeaseArgs, Wait, pack};
+use crate::function::{DROP_WAIT, Function};
 use crate::holders;
 use crate::options::Time;
 
@@ -31,8 +33,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// After a gap in the signals all who wait here look, spread over so much.
 const SPREAD_MS: u64 = 40;
 
+const LEASE: Function = Function::of::<Lease>();
+
+impl Answer for Lease {
+    async fn answer(self, caller: Caller) -> Result<Leased, CallError> {
+        lease(caller, self).await
+    }
+}
+
 /// One lease call.
-pub(crate) async fn lease(caller: Caller, lease: Lease) -> Result<Leased, CallError> {
+async fn lease(caller: Caller, lease: Lease) -> Result<Leased, CallError> {
     if caller.shared.is_draining() {
         return Err(Refusal::from(StoreRefusal::Draining).into());
     }
@@ -323,13 +333,13 @@ impl Call {
         // Also what was asked for in vain: where all is lost, and this process comes first, it is the best
         // guess of what others were granted.
         self.caller.space.known.saw_ttl(self.lease.ttl.us());
-        Ok(self.caller.ask("lease", args).await?)
+        Ok(self.caller.ask(LEASE, args).await?)
     }
 
     /// Its caller is gone: nobody is told anything, and its place is kept for a while.
     async fn gone(&self) -> Result<Given, CallError> {
         let args = DropWaitArgs { taker: &self.taker };
-        let reply = self.caller.ask::<LeasedReply>("drop_wait", pack(&args)).await?;
+        let reply = self.caller.ask::<LeasedReply>(DROP_WAIT, pack(&args)).await?;
         self.given(reply).await
     }
 
@@ -337,7 +347,7 @@ impl Call {
     /// for and when that may change.
     async fn over(&self) -> Result<Given, CallError> {
         let args = DropWaitArgs { taker: &self.taker };
-        let reply = self.caller.ask::<LeasedReply>("drop_wait", pack(&args)).await?;
+        let reply = self.caller.ask::<LeasedReply>(DROP_WAIT, pack(&args)).await?;
         // A tick may have ended the wait already; then only another call knows why it was in vain.
         let untold = matches!(self.lease.ask, Ask::Needs(_)) && reply.reply.reasons.is_empty();
         if untold && !self.caller.shared.is_draining() {
@@ -350,12 +360,12 @@ impl Call {
     /// What the call is answered.
     async fn given(&self, reply: Answered<LeasedReply>) -> Result<Given, CallError> {
         let Answered { mut reply, blobs, .. } = reply;
-        let granted = reply.names(&blobs).map_err(malformed("lease"))?;
+        let granted = reply.names(&blobs).map_err(malformed(LEASE))?;
         let next_at = reply.next_at.0.map(Moment::from_us);
         let reasons = std::mem::take(&mut reply.reasons).into_iter();
         let reasons: Result<_, _> = reasons.map(|reason| reason.read(0, &blobs)).collect();
         let Views { leases, unreadable } =
-            reply.views(&blobs, self.lease.ttl.us()).map_err(malformed("lease"))?;
+            reply.views(&blobs, self.lease.ttl.us()).map_err(malformed(LEASE))?;
         if !unreadable.is_empty() {
             tracing::error!(
                 "{} of what was granted is unreadable: a job ended as failed, \"unreadable\", a resource \
@@ -365,7 +375,7 @@ impl Call {
             // Otherwise it would stand in everybody's way again, one ttl later.
             holders::settle(&self.caller, Settle { settle: unreadable }).await?;
         }
-        let answer = Leased { leases, next_at, reasons: reasons.map_err(malformed("lease"))? };
+        let answer = Leased { leases, next_at, reasons: reasons.map_err(malformed(LEASE))? };
         Ok(Given { answer, granted })
     }
 }

@@ -13,7 +13,6 @@ mod space;
 mod testing;
 mod timer;
 
-pub(crate) use lease_call::lease;
 pub(crate) use permissions::{Denied, keep_looking};
 pub(crate) use signals::Signals;
 pub(crate) use space::Space;

@@ -16,6 +16,7 @@ use super::space::Space;
 use crate::call::Caller;
 use crate::decode::{Maybe, TickReply};
 use crate::encode::{TickArgs, pack};
+use crate::function::TICK;
 use crate::options::Time;
 use crate::shared::Shared;
 
@@ -222,7 +223,7 @@ pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallErr
     let kn = &caller.knows();
     let sight = caller.space.sight.tell(caller.shared.watch());
     let args = TickArgs { proc: &caller.shared.proc, waiters: caller.space.waiting(), kn, sight };
-    match caller.ask::<TickReply>("tick", pack(&args)).await {
+    match caller.ask::<TickReply>(TICK, pack(&args)).await {
         Ok(answered) => {
             timer.ticked(answered.due, answered.reply);
             Ok(answered.reply.more)

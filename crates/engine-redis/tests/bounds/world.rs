@@ -6,7 +6,7 @@ use tenure_core::job::{JobState, Need, NewJob};
 use tenure_core::lease::{Ending, LeaseView, SettleItem};
 use tenure_core::names::{JobId, LimitName, Namespace, PoolName, QueueName, WorkerId};
 use tenure_core::requests::{
-    CancelJobs, JobFilter, Lease, Operation, Push, PushAnswer, PutLimit, Audit, Settle,
+    Audit, CancelJobs, JobFilter, Lease, Operation, Push, PushAnswer, PutLimit, Settle,
 };
 use tenure_core::settings::LimitSettings;
 use tenure_engine::EngineExt;

@@ -9,7 +9,7 @@ use tenure_core::lease::{Ending, ExtendItem, Extended, LeaseView, SettleItem, Se
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, RequestId, WorkerId};
 use tenure_core::refusal::Code;
 use tenure_core::requests::{
-    Extend, GetJob, Lease, Operation, Push, PushAnswer, PutLimit, Audit, Settle,
+    Audit, Extend, GetJob, Lease, Operation, Push, PushAnswer, PutLimit, Settle,
 };
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Span;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tenure_core::lease::LeaseView;
-use tenure_core::requests::{ListLeases, Audit};
+use tenure_core::requests::{Audit, ListLeases};
 use tenure_core::time::{Moment, Span};
 use tenure_engine::Clock as _;
 use tenure_engine_redis::RedisEngine;
