@@ -36,7 +36,6 @@ mod merge;
 mod options;
 mod overlay;
 mod readers;
-mod replies;
 mod reserve;
 mod room;
 mod rows;

@@ -2,15 +2,23 @@
 
 use rusqlite::Connection;
 use tenure_core::job::{JobState, JobView, PushedJob};
+use tenure_core::lease::{Explained, Leased, SettledLease};
 use tenure_core::names::{Namespace, PoolName};
 use tenure_core::redact::redacted;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{Audited, DoneMany, Listed, Pushed, PushedId, Settled, Stats};
 use tenure_core::secret::Json;
+use tenure_core::sentences::JobRefusal;
 use tenure_core::settings::ResourceView;
 use tenure_engine::{CallError, Fault};
-use tenure_machine::{Seq, StoredJob};
+use tenure_machine::{
+    Compared, Elsewhere, ExplainedAt, JobAt, PushedOne, Seq, SettledOne, StoredJob, Totals,
+    WithoutData,
+};
 
-use crate::batch::{PushedShown, Shown};
-use crate::damage::job_name;
+use crate::audit;
+use crate::batch::{PushedShown, SettledShown, Shown};
+use crate::damage::{UNREADABLE, job_name};
 use crate::rows::{self, Data, Found, JobRow, unreadable_part};
 use crate::shared::Shared;
 
@@ -41,8 +49,168 @@ pub(crate) fn shown_row(shared: &Shared, namespace: &Namespace, row: JobRow) -> 
     row.shown()
 }
 
+/// What the machine knows of a reply, with what only rows know added. Which of them belong together is checked by the
+/// compiler: an operation whose reply cannot be made of what the machine knows has no `Show`.
+pub(crate) trait Show<R> {
+    /// Makes the reply.
+    fn show(
+        self,
+        shared: &Shared,
+        namespace: &Namespace,
+    ) -> impl Future<Output = Result<R, CallError>> + Send;
+}
+
+/// What the machine knows is the whole reply.
+impl<R: Send> Show<R> for R {
+    async fn show(self, _: &Shared, _: &Namespace) -> Result<R, CallError> {
+        Ok(self)
+    }
+}
+
+impl Show<Box<JobView>> for JobAt {
+    async fn show(self, shared: &Shared, namespace: &Namespace) -> Result<Box<JobView>, CallError> {
+        let view = job(shared, namespace, self.seq, self.state).await?;
+        let gone = JobRefusal::ForgottenMeanwhile { job: self.job.to_string() };
+        view.map(Box::new).ok_or_else(|| Refusal::from(gone).into())
+    }
+}
+
+/// Adds why a job failed that could not be read, which only its row knows.
+impl Show<Explained> for ExplainedAt {
+    async fn show(self, shared: &Shared, namespace: &Namespace) -> Result<Explained, CallError> {
+        let ExplainedAt(mut explained, at) = self;
+        if explained.state != JobState::Failed {
+            return Ok(explained);
+        }
+        let error = job(shared, namespace, at.seq, at.state).await?.and_then(|view| view.error);
+        if error.is_some_and(|error| error.starts_with(UNREADABLE)) {
+            explained.summary =
+                "it failed because it is unreadable: what the store holds of it is not \
+                                 what was written; `tenure audit --deep` names what is damaged"
+                    .to_owned();
+        }
+        Ok(explained)
+    }
+}
+
+impl Show<Pushed> for Vec<PushedOne> {
+    async fn show(self, _: &Shared, _: &Namespace) -> Result<Pushed, CallError> {
+        let ids = self.into_iter().map(|job| PushedId {
+            id: job.id,
+            duplicate: job.duplicate,
+            replaced: job.replaced,
+            workers: job.unasked.then_some(0),
+        });
+        Ok(Pushed::Ids(ids.collect()))
+    }
+}
+
+impl Show<Settled> for Vec<SettledOne> {
+    async fn show(self, shared: &Shared, namespace: &Namespace) -> Result<Settled, CallError> {
+        let plain = self.into_iter().map(|one| SettledShown {
+            lease: one.lease,
+            result: one.result,
+            pushed: Vec::new(),
+        });
+        Show::<Settled>::show(plain.collect::<Vec<_>>(), shared, namespace).await
+    }
+}
+
+impl Show<Settled> for Vec<SettledShown> {
+    async fn show(self, shared: &Shared, namespace: &Namespace) -> Result<Settled, CallError> {
+        let mut settled = Vec::with_capacity(self.len());
+        for SettledShown { lease, result, pushed } in self {
+            let pushed = self::pushed(shared, namespace, pushed, false).await?;
+            settled.push(match result {
+                Ok(known) => SettledLease {
+                    lease,
+                    ok: true,
+                    state: known.state,
+                    run_at: known.run_at,
+                    code: None,
+                    pushed,
+                },
+                Err(code) => SettledLease {
+                    lease,
+                    ok: false,
+                    state: None,
+                    run_at: None,
+                    code: Some(code),
+                    pushed,
+                },
+            });
+        }
+        Ok(Settled { settled })
+    }
+}
+
+impl Show<Vec<ResourceView>> for WithoutData<Vec<ResourceView>> {
+    async fn show(
+        self,
+        shared: &Shared,
+        namespace: &Namespace,
+    ) -> Result<Vec<ResourceView>, CallError> {
+        resources(shared, namespace, self.pool, self.reply).await
+    }
+}
+
+impl Show<Listed<ResourceView>> for WithoutData<Listed<ResourceView>> {
+    async fn show(
+        self,
+        shared: &Shared,
+        namespace: &Namespace,
+    ) -> Result<Listed<ResourceView>, CallError> {
+        let Listed { items, next, partial } = self.reply;
+        let items = resources(shared, namespace, self.pool, items).await?;
+        let mut listed = Listed { items, next, partial };
+        listed.cut(|view| 512 + view.data.text().len(), |view| view.id.to_string());
+        Ok(listed)
+    }
+}
+
+impl Show<ResourceView> for WithoutData<ResourceView> {
+    async fn show(self, shared: &Shared, namespace: &Namespace) -> Result<ResourceView, CallError> {
+        let mut views = resources(shared, namespace, self.pool, vec![self.reply]).await?;
+        let lost = || Fault::Broken("a resource was lost while it was read".to_owned()).into();
+        views.pop().ok_or_else(lost)
+    }
+}
+
+impl Show<Stats> for Totals {
+    async fn show(self, shared: &Shared, _: &Namespace) -> Result<Stats, CallError> {
+        let Totals(mut stats) = self;
+        stats.store.kind = "embedded".to_owned();
+        stats.store.bytes = shared.bytes();
+        Ok(stats)
+    }
+}
+
+impl Show<Audited> for Compared {
+    async fn show(self, shared: &Shared, namespace: &Namespace) -> Result<Audited, CallError> {
+        let Compared { mut found, deep } = self;
+        if deep {
+            audit::read_all(shared, namespace, &mut found).await?;
+        }
+        found.faults.extend(shared.damage.faults(namespace));
+        found.ok = found.faults.is_empty();
+        Ok(found)
+    }
+}
+
+macro_rules! elsewhere {
+    ($($reply:ty),*) => {
+        $(impl Show<$reply> for Elsewhere {
+            async fn show(self, _: &Shared, _: &Namespace) -> Result<$reply, CallError> {
+                let why = "the machine was asked for what only the engine answers";
+                Err(Fault::Broken(why.to_owned()).into())
+            }
+        })*
+    };
+}
+elsewhere!(Listed<JobView>, DoneMany, Leased);
+
 /// One job; `None` if its row went meanwhile.
-pub(crate) async fn job(
+async fn job(
     shared: &Shared,
     namespace: &Namespace,
     seq: Seq,
@@ -107,7 +275,7 @@ pub(crate) async fn pushed(
 }
 
 /// Puts the redacted data into views of resources.
-pub(crate) async fn resources(
+async fn resources(
     shared: &Shared,
     namespace: &Namespace,
     pool: PoolName,

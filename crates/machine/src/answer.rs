@@ -1,16 +1,98 @@
-//! Which step a command is: the only place that knows all requests.
+//! Which step a command is. Each operation says its own beside the rules of its subject, in `ops`; here is what such a
+//! step is given, and what it answers.
 //!
-//! It finds what a request names, has the step of that subject done and shows what is there now. It
-//! never changes state itself.
+//! A step finds what its request names, does it and tells what the machine knows of the reply. That is the reply of the
+//! operation itself, unless it shows what only rows know.
 
-use super::rows::DataKey;
-use super::state::{LiveResourceId, QueueId, Seq, Space};
+use super::state::{Seq, Space};
 use super::{Command, Done, Rest};
 use tenure_core::job::JobState;
+use tenure_core::lease::Explained;
+use tenure_core::names::{JobRef, PoolName};
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Listed, Put, Request};
-use tenure_core::secret::Json;
+use tenure_core::requests::{Audited, Operation, Request, Stats};
 use tenure_core::time::Moment;
+
+/// What a step of an operation is given.
+pub struct Context<'a> {
+    /// The namespace.
+    pub(crate) space: &'a mut Space,
+    /// The time.
+    pub(crate) now: Moment,
+    /// The number of the next job.
+    pub(crate) next_seq: &'a mut Seq,
+    /// What only rows know.
+    pub(crate) rest: &'a dyn Rest,
+}
+
+/// What an operation does to a namespace.
+pub trait Act: Operation {
+    /// What the machine knows of the reply.
+    type Known: Send + 'static;
+    /// First checks all that can be refused, then changes.
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal>;
+}
+
+macro_rules! known {
+    ($($request:ident)*) => {
+        /// What the machine knows of the reply to a request; the variant is that of the request. The engine makes the
+        /// reply of it, so that no operation can be answered with another's.
+        #[derive(Clone, PartialEq, Debug)]
+        #[allow(missing_docs)]
+        pub enum Known {
+            $($request(<tenure_core::requests::$request as Act>::Known)),*
+        }
+
+        fn act(request: Request, context: Context<'_>) -> Result<Known, Refusal> {
+            match request {
+                $(Request::$request(request) => request.act(context).map(Known::$request)),*
+            }
+        }
+    };
+}
+tenure_core::each_operation!(known);
+
+/// A job that is shown: only its row knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobAt {
+    /// As the request names it.
+    pub job: JobRef,
+    /// Where its row is.
+    pub seq: Seq,
+    /// What to show for a job that waits: ready or blocked.
+    pub state: JobState,
+}
+
+/// What shows resources of a pool, their data still empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WithoutData<T> {
+    /// The pool.
+    pub pool: PoolName,
+    /// The reply.
+    pub reply: T,
+}
+
+/// What a job waits for; only its row knows more of one that is finished.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExplainedAt(pub Explained, pub JobAt);
+
+/// Totals, without what only the engine knows of its store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Totals(pub Stats);
+
+/// What the machine found; `deep` asks the engine to read all rows too.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Compared {
+    /// What is wrong in memory.
+    pub found: Audited,
+    /// As the request says.
+    pub deep: bool,
+}
+
+/// To a request that only rows answer, or that the engine gives as a command of its own. An engine that shows this to a
+/// caller has a bug.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Elsewhere;
 
 impl Space {
     /// Does one command that is not a tick.
@@ -22,7 +104,9 @@ impl Space {
         now: Moment,
     ) -> Result<Done, Refusal> {
         Ok(match command {
-            Command::Request(request) => return self.answer(request, next_seq, rest, now),
+            Command::Request(request) => {
+                Done::Request(act(request, Context { space: self, now, next_seq, rest })?)
+            }
             Command::Lease(ask, taker) => Done::Lease(self.lease(&ask, taker, now)?),
             Command::DropWait(taker) => {
                 self.drop_wait(taker, now);
@@ -34,209 +118,10 @@ impl Space {
             }
             Command::CancelMany(seqs) => Done::Many(self.cancel_many(&seqs, now)),
             Command::RetryMany(seqs) => Done::Many(self.retry_many(&seqs, rest, now)),
-            Command::Locate(job) => {
-                let (seq, state) = self.locate(&job, rest)?;
-                Done::Job(seq, state)
-            }
             Command::StatesOf(seqs) => Done::States(
                 seqs.iter().map(|seq| Some(self.state_of(self.job_by_seq(*seq)?))).collect(),
             ),
             Command::Tick { .. } => Done::Nothing,
         })
-    }
-
-    fn shown(&self, seq: Seq) -> Done {
-        let state = self.job_by_seq(seq).map(|slot| self.state_of(slot));
-        Done::Job(seq, state.unwrap_or(JobState::Ready))
-    }
-
-    fn answer(
-        &mut self,
-        request: Request,
-        next_seq: &mut Seq,
-        rest: &dyn Rest,
-        now: Moment,
-    ) -> Result<Done, Refusal> {
-        let has_data = |key: &DataKey, data: &Json| rest.has_data(key, data);
-        Ok(match request {
-            Request::Push(push) => Done::Pushed(self.push(push.jobs, next_seq, rest, now)?),
-            Request::GetJob(get) => {
-                let (seq, state) = self.locate(&get.job, rest)?;
-                Done::Job(seq, state)
-            }
-            Request::PatchJob(patch) => {
-                let seq = self.patch(patch, rest, now)?;
-                self.shown(seq)
-            }
-            Request::DeleteJob(delete) => {
-                self.delete(&delete.job, rest, now)?;
-                Done::Nothing
-            }
-            Request::CancelJob(cancel) => {
-                let seq = self.cancel(&cancel.job, rest, now)?;
-                self.shown(seq)
-            }
-            Request::RetryJob(retry) => {
-                let seq = self.retry(&retry.job, retry.finished_at, rest, now)?;
-                self.shown(seq)
-            }
-            Request::RunJobNow(run) => {
-                let seq = self.run_now(&run.job, rest, now)?;
-                self.shown(seq)
-            }
-            Request::ExplainJob(explain) => {
-                Done::Explained(match self.named(&explain.job, rest)? {
-                    crate::ops::cancel::Named::Live(slot) => self.explain(slot, now),
-                    crate::ops::cancel::Named::Finished(job) => {
-                        Space::explain_finished(job.id, job.state)
-                    }
-                })
-            }
-            Request::Extend(extend) => Done::Extended(self.extend(extend, now)),
-            Request::Settle(settle) => {
-                Done::Settled(self.settle(settle.settle, next_seq, rest, now)?)
-            }
-            Request::ListLeases(list) => Done::Leases(self.list_leases(&list)),
-            Request::ForceLease(force) => {
-                self.force(&force.lease, now)?;
-                Done::Nothing
-            }
-            Request::ListQueues(list) => Done::Queues(self.list_queues(&list.page, now)),
-            Request::GetQueue(get) => {
-                let queue = self.queue_named(&get.queue)?;
-                self.queue_done(queue, false, now)?
-            }
-            Request::PutQueue(put) => {
-                let (queue, created) = self.put_queue(put, now)?;
-                self.queue_done(queue, created, now)?
-            }
-            Request::PatchQueue(patch) => {
-                let (queue, created) = self.patch_queue(patch, now)?;
-                self.queue_done(queue, created, now)?
-            }
-            Request::DeleteQueue(delete) => {
-                self.delete_queue(&delete.queue)?;
-                Done::Nothing
-            }
-            Request::PauseQueue(pause) => {
-                let queue = self.pause_queue(&pause.queue, pause.until, now);
-                self.queue_done(queue, false, now)?
-            }
-            Request::ResumeQueue(resume) => {
-                let queue = self.resume_queue(&resume.queue)?;
-                self.queue_done(queue, false, now)?
-            }
-            Request::ListLimits(list) => Done::Limits(self.list_limits(&list.page, now)),
-            Request::GetLimit(get) => {
-                if !self.limit_is_known(&get.limit) {
-                    return Err(crate::ops::limits::limit_not_found(&get.limit));
-                }
-                self.limit_done(&get.limit, false, now)
-            }
-            Request::PutLimit(put) => {
-                let name = put.limit.clone();
-                let created = self.put_limit(put, now)?;
-                self.limit_done(&name, created, now)
-            }
-            Request::PatchLimit(patch) => {
-                let name = patch.limit.clone();
-                let created = self.patch_limit(patch, now)?;
-                self.limit_done(&name, created, now)
-            }
-            Request::DeleteLimit(delete) => {
-                self.delete_limit(&delete.limit, now)?;
-                Done::Nothing
-            }
-            Request::PauseLimit(pause) => {
-                self.pause_limit(&pause.limit, pause.until, now)?;
-                self.limit_done(&pause.limit, false, now)
-            }
-            Request::ResumeLimit(resume) => {
-                self.resume_limit(&resume.limit, now)?;
-                self.limit_done(&resume.limit, false, now)
-            }
-            Request::ObserveLimit(observe) => {
-                let name = observe.limit.clone();
-                self.observe_limit(observe, now)?;
-                self.limit_done(&name, false, now)
-            }
-            Request::ListPools(list) => Done::Pools(self.list_pools(&list.page)),
-            Request::GetPool(get) => {
-                let pool = self.pool_named(&get.pool)?;
-                Done::Pool(Put { view: self.pool_view(pool), created: false })
-            }
-            Request::PutPool(put) => {
-                let (pool, created) = self.put_pool(put, now);
-                Done::Pool(Put { view: self.pool_view(pool), created })
-            }
-            Request::PatchPool(patch) => {
-                let (pool, created) = self.patch_pool(patch, now);
-                Done::Pool(Put { view: self.pool_view(pool), created })
-            }
-            Request::DeletePool(delete) => {
-                self.delete_pool(&delete.pool, now)?;
-                Done::Nothing
-            }
-            Request::SyncResources(sync) => {
-                Done::Synced(self.sync_resources(sync, &has_data, now)?)
-            }
-            Request::AddResources(add) => {
-                let slots = self.add_resources(add, &has_data, now);
-                let items = slots.iter().map(|slot| self.resource_view(*slot, now)).collect();
-                Done::Resources(Listed { items, next: None, partial: false })
-            }
-            Request::ListResources(list) => {
-                let pool = self.pool_named(&list.pool)?;
-                Done::Resources(self.list_resources(pool, &list.page, now))
-            }
-            Request::GetResource(get) => {
-                let slot = self.resource_named(&get.pool, &get.resource)?;
-                self.resource_done(slot, now)
-            }
-            Request::PatchResource(patch) => {
-                let slot = self.patch_resource(patch, now)?;
-                self.resource_done(slot, now)
-            }
-            Request::DeleteResource(delete) => {
-                self.delete_resource(&delete.pool, &delete.resource, now)?;
-                Done::Nothing
-            }
-            Request::CoolResource(cool) => {
-                let slot = self.cool_resource(cool, now)?;
-                self.resource_done(slot, now)
-            }
-            Request::BanResource(ban) => {
-                let slot = self.ban_resource(ban, now)?;
-                self.resource_done(slot, now)
-            }
-            Request::RestoreResource(restore) => {
-                let slot = self.restore_resource(&restore.pool, &restore.resource, now)?;
-                self.resource_done(slot, now)
-            }
-            Request::ListWorkers(list) => Done::Workers(self.list_workers(&list.page, now)),
-            Request::GetStats(_) => Done::Stats(self.stats()),
-            Request::Audit(_) => Done::Audit(self.audit(now)),
-            Request::ListJobs(_)
-            | Request::CancelJobs(_)
-            | Request::RetryJobs(_)
-            | Request::Lease(_) => Done::Elsewhere,
-        })
-    }
-
-    fn queue_done(&self, queue: QueueId, created: bool, now: Moment) -> Result<Done, Refusal> {
-        let view = self.queue_view(queue, now);
-        match view {
-            Some(view) => Ok(Done::Queue(Put { view, created })),
-            None => panic!("a queue that was just found is not there"),
-        }
-    }
-
-    fn limit_done(&self, name: &tenure_core::names::LimitName, created: bool, now: Moment) -> Done {
-        Done::Limit(Put { view: self.limit_view(name, true, now), created })
-    }
-
-    fn resource_done(&self, resource: LiveResourceId, now: Moment) -> Done {
-        let items = vec![self.resource_view(resource, now)];
-        Done::Resources(Listed { items, next: None, partial: false })
     }
 }

@@ -17,7 +17,7 @@ use tenure_core::time::{Moment, Span};
 
 impl Space {
     /// Explains a live job.
-    pub(crate) fn explain(&self, slot: LiveJobId, now: Moment) -> Explained {
+    pub(crate) fn explain_job(&self, slot: LiveJobId, now: Moment) -> Explained {
         let job = &self.jobs[slot];
         let state = self.state_of(slot);
         let mut lease = None;

@@ -53,18 +53,18 @@ use state::Space;
 pub use state::{NO_JOB, Seq, TakerId};
 pub use stored::{StoredJob, UnreadableEnd, lease_id, parse_lease_id, unreadable_end};
 
+pub use self::answer::{Compared, Elsewhere, ExplainedAt, JobAt, Known, Totals, WithoutData};
 use self::facts::{Delivery, Fact};
 pub use crate::ops::lease::LeaseOutcome;
 pub use crate::ops::push::PushedOne;
 pub use crate::ops::settle::{SettledAs, SettledOne};
 use tenure_core::bounds::{LEAP_US, PATIENCE_US_DEFAULT};
 use tenure_core::job::JobState;
-use tenure_core::lease::{Explained, Extended, Fence};
-use tenure_core::names::{JobRef, Namespace};
+use tenure_core::lease::Fence;
+use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Audited, Lease, Listed, Put, Request, Stats, WorkerView};
+use tenure_core::requests::{Audited, Lease, Request};
 use tenure_core::secret::Json;
-use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
 use tenure_core::time::{Moment, Span};
 
 /// Settings of the machine itself.
@@ -98,8 +98,6 @@ pub enum Command {
     CancelMany(Vec<Seq>),
     /// Retries those of these jobs that may be.
     RetryMany(Vec<Seq>),
-    /// Where a job's row is.
-    Locate(JobRef),
     /// What to show for jobs that wait: ready or blocked.
     StatesOf(Vec<Seq>),
     /// Time passes.
@@ -112,50 +110,16 @@ pub enum Command {
 /// What the machine answers.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Done {
-    /// To a push.
-    Pushed(Vec<PushedOne>),
-    /// To what shows one job: its row, and what to show for `waiting`.
-    Job(Seq, JobState),
-    /// To what shows nothing.
-    Nothing,
-    /// To a request that the engine answers from rows, or gives as a command of its own: the engine has a bug.
-    Elsewhere,
-    /// To calls on many: how many.
-    Many(u64),
-    /// To explain.
-    Explained(Explained),
+    /// To a request.
+    Request(Known),
     /// To a lease call.
     Lease(LeaseOutcome),
-    /// To extend.
-    Extended(Extended),
-    /// To settle.
-    Settled(Vec<SettledOne>),
-    /// To list leases.
-    Leases(Listed<tenure_core::lease::LeaseSummary>),
-    /// A queue, and whether it is new.
-    Queue(Put<QueueView>),
-    /// Queues.
-    Queues(Listed<QueueView>),
-    /// A limit, and whether it is new.
-    Limit(Put<LimitView>),
-    /// Limits.
-    Limits(Listed<LimitView>),
-    /// A pool, and whether it is new.
-    Pool(Put<PoolView>),
-    /// Pools.
-    Pools(Listed<PoolView>),
-    /// To a sync.
-    Synced(Synced),
-    /// Resources, their data still empty.
-    Resources(Listed<ResourceView>),
-    /// Workers.
-    Workers(Listed<WorkerView>),
-    /// Totals.
-    Stats(Stats),
-    /// To audit.
-    Audit(Audited),
+    /// To cancelling or retrying many: how many.
+    Many(u64),
     /// To `StatesOf`, in its order; `None` for a job that is not waiting.
     States(Vec<Option<JobState>>),
+    /// To a command that nobody waits for.
+    Nothing,
 }
 
 /// What steps did since the last drain.

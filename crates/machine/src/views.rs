@@ -310,7 +310,7 @@ impl Space {
         page(views, p)
     }
 
-    pub(crate) fn stats(&self) -> Stats {
+    pub(crate) fn get_stats(&self) -> Stats {
         let mut stats = Stats { leases: self.leases.len() as u64, ..Stats::default() };
         for state in JobState::ALL {
             stats.jobs.insert(state, 0);

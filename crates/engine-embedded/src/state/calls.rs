@@ -11,7 +11,9 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Lease, Push, PushAnswer, Request, Settle};
 use tenure_core::sentences::StoreRefusal;
 use tenure_machine::rows::Rows;
-use tenure_machine::{Command, Done, LeaseOutcome, PushedOne, Seq, SettledOne, StoredJob, TakerId};
+use tenure_machine::{
+    Command, Done, Known, LeaseOutcome, PushedOne, Seq, SettledOne, StoredJob, TakerId,
+};
 
 use super::{State, Waiting};
 use crate::batch::{Answer, Leased, PushedShown, Reply, SettledShown, Shown};
@@ -22,7 +24,7 @@ impl State {
         let whole = push.answer == PushAnswer::Whole;
         let done = self.apply(&namespace, Command::Request(Request::Push(push)));
         let answer = match done {
-            Ok(Done::Pushed(pushed)) if whole => {
+            Ok(Done::Request(Known::Push(pushed))) if whole => {
                 let states = self.states(&namespace, pushed.iter().map(|one| one.seq));
                 let rows = self.drain();
                 let shown = shown(pushed, states, &rows, true);
@@ -38,7 +40,7 @@ impl State {
         let plain = settle.settle.iter().all(|item| item.push.is_empty());
         let done = self.apply(&namespace, Command::Request(Request::Settle(settle)));
         let answer = match done {
-            Ok(Done::Settled(settled)) if !plain => {
+            Ok(Done::Request(Known::Settle(settled))) if !plain => {
                 let seqs: Vec<Seq> =
                     settled.iter().flat_map(|one| one.pushed.iter().map(|job| job.seq)).collect();
                 let mut states = self.states(&namespace, seqs.into_iter()).into_iter();

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::forgetting::World;
-use crate::TakerId;
-use crate::{Command, Done, LeaseOutcome};
+use crate::{Command, Done, ExplainedAt, Known, LeaseOutcome, TakerId};
 use tenure_core::job::{Need, NewJob};
 use tenure_core::lease::{Ending, Reason, ReasonKind, SettleItem};
 use tenure_core::names::{Group, JobId, JobRef, LimitName, QueueName};
@@ -90,7 +89,7 @@ impl Line {
     fn reasons(&mut self, id: &str) -> Vec<Reason> {
         let job = JobRef::Id(JobId::parse(id).unwrap());
         match self.world.apply(Command::Request(ExplainJob { job }.into())) {
-            Done::Explained(explained) => explained.reasons,
+            Done::Request(Known::ExplainJob(ExplainedAt(explained, _))) => explained.reasons,
             other => panic!("{other:?}"),
         }
     }
@@ -142,7 +141,7 @@ fn play(seed: u64, queues: usize, needing: bool) {
     assert_eq!(numbers, (1..=places.len() as u64).collect::<Vec<_>>(), "seed {seed}");
     if needing {
         let view = match line.world.apply(Command::Request(GetLimit { limit: limit("l") }.into())) {
-            Done::Limit(put) => put.view,
+            Done::Request(Known::GetLimit(view)) => view,
             other => panic!("{other:?}"),
         };
         let shown: Vec<String> =

@@ -1,11 +1,13 @@
 //! cancel and delete: a job that is not running is called off at once; a running one learns it by
 //! its next extend.
 
+use crate::answer::{Act, Context, JobAt};
 use crate::rows::{Archive, Archived};
 use crate::state::{LiveJobId, Seq, Space, Stand};
 use tenure_core::job::JobState;
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
+use tenure_core::requests::{CancelJob, DeleteJob};
 use tenure_core::sentences::JobRefusal;
 use tenure_core::time::Moment;
 
@@ -31,19 +33,7 @@ impl Space {
         }
     }
 
-    /// Where a job's row is, and what to show for `waiting`.
-    pub(crate) fn locate(
-        &self,
-        job: &JobRef,
-        archive: &dyn Archive,
-    ) -> Result<(Seq, JobState), Refusal> {
-        Ok(match self.named(job, archive)? {
-            Named::Live(slot) => (self.jobs[slot].seq, self.state_of(slot)),
-            Named::Finished(job) => (job.seq, job.state),
-        })
-    }
-
-    pub(crate) fn cancel(
+    fn cancel_job(
         &mut self,
         job: &JobRef,
         archive: &dyn Archive,
@@ -90,7 +80,7 @@ impl Space {
     }
 
     /// Cancels and forgets.
-    pub(crate) fn delete(
+    fn delete_job(
         &mut self,
         job: &JobRef,
         archive: &dyn Archive,
@@ -131,5 +121,20 @@ impl Space {
             }
             self.key_row(key);
         }
+    }
+}
+
+impl Act for CancelJob {
+    type Known = JobAt;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let seq = context.space.cancel_job(&self.job, context.rest, context.now)?;
+        Ok(context.space.job_at(self.job, seq))
+    }
+}
+
+impl Act for DeleteJob {
+    type Known = ();
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.delete_job(&self.job, context.rest, context.now)
     }
 }

@@ -1,9 +1,11 @@
 //! extend: keeps leases alive, tells those that are lost and those whose job should stop.
 
+use crate::answer::{Act, Context};
 use crate::grant::quarter;
 use crate::state::Space;
 use crate::stored::{lease_id, parse_lease_id};
 use tenure_core::lease::{Extended, ExtendedLease};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::Extend;
 use tenure_core::time::{Moment, Span};
 
@@ -56,5 +58,12 @@ impl Space {
             answer.extended.push(ExtendedLease { lease: item.lease, expires_at });
         }
         answer
+    }
+}
+
+impl Act for Extend {
+    type Known = Extended;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        Ok(context.space.extend(self, context.now))
     }
 }

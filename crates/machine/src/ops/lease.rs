@@ -1,13 +1,14 @@
 //! lease: asks for jobs of queues, or for needs alone; answered at once, or when something frees.
 
+use crate::answer::{Act, Context, Elsewhere};
 use crate::facts::Granted;
 use crate::state::{Asker, QueueId, Space, Taker, TakerId};
 use crate::waiting::{Called, NewCaller, TRIES_MAX};
 use tenure_core::job::Need;
-use tenure_core::lease::{Leased, Reason};
+use tenure_core::lease::{LeaseSummary, Leased, Reason};
 use tenure_core::names::{QueueName, RequestId};
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Ask, Lease};
+use tenure_core::requests::{Ask, Lease, ListLeases, Listed};
 use tenure_core::sentences::{LeaseRefusal, NeedRefusal};
 use tenure_core::time::{Moment, Span};
 
@@ -219,5 +220,20 @@ impl Space {
                 Ok(())
             }
         }
+    }
+}
+
+/// A lease call is a command of its own, since it may wait: see [`crate::Command::Lease`].
+impl Act for Lease {
+    type Known = Elsewhere;
+    fn act(self, _: Context<'_>) -> Result<Self::Known, Refusal> {
+        Ok(Elsewhere)
+    }
+}
+
+impl Act for ListLeases {
+    type Known = Listed<LeaseSummary>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        Ok(context.space.list_leases(&self))
     }
 }

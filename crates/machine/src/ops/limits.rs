@@ -1,13 +1,17 @@
 //! limits: caps that are set, paused and observed at run time. A change takes effect at once, also
 //! for those who wait already.
 
+use crate::answer::{Act, Context};
 use crate::state::Space;
 use tenure_core::lease::Later;
 use tenure_core::names::LimitName;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{ObserveLimit, PatchLimit, PutLimit};
+use tenure_core::requests::{
+    DeleteLimit, GetLimit, ListLimits, Listed, ObserveLimit, PatchLimit, PauseLimit, Put, PutLimit,
+    ResumeLimit,
+};
 use tenure_core::sentences::LimitRefusal;
-use tenure_core::settings::LimitSettings;
+use tenure_core::settings::{LimitSettings, LimitView};
 use tenure_core::time::Moment;
 
 pub(crate) fn limit_not_found(limit: &LimitName) -> Refusal {
@@ -130,5 +134,72 @@ impl Space {
         self.arm_limit(limit);
         self.limit_due(limit);
         Ok(())
+    }
+}
+
+impl Act for ListLimits {
+    type Known = Listed<LimitView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        Ok(context.space.list_limits(&self.page, context.now))
+    }
+}
+
+impl Act for GetLimit {
+    type Known = LimitView;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        if !context.space.limit_is_known(&self.limit) {
+            return Err(limit_not_found(&self.limit));
+        }
+        Ok(context.space.limit_view(&self.limit, true, context.now))
+    }
+}
+
+impl Act for PutLimit {
+    type Known = Put<LimitView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let name = self.limit.clone();
+        let created = context.space.put_limit(self, context.now)?;
+        Ok(Put { view: context.space.limit_view(&name, true, context.now), created })
+    }
+}
+
+impl Act for PatchLimit {
+    type Known = Put<LimitView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let name = self.limit.clone();
+        let created = context.space.patch_limit(self, context.now)?;
+        Ok(Put { view: context.space.limit_view(&name, true, context.now), created })
+    }
+}
+
+impl Act for DeleteLimit {
+    type Known = ();
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.delete_limit(&self.limit, context.now)
+    }
+}
+
+impl Act for PauseLimit {
+    type Known = LimitView;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.pause_limit(&self.limit, self.until, context.now)?;
+        Ok(context.space.limit_view(&self.limit, true, context.now))
+    }
+}
+
+impl Act for ResumeLimit {
+    type Known = LimitView;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.resume_limit(&self.limit, context.now)?;
+        Ok(context.space.limit_view(&self.limit, true, context.now))
+    }
+}
+
+impl Act for ObserveLimit {
+    type Known = LimitView;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let name = self.limit.clone();
+        context.space.observe_limit(self, context.now)?;
+        Ok(context.space.limit_view(&name, true, context.now))
     }
 }

@@ -6,11 +6,14 @@
 pub(crate) mod cancel;
 pub(crate) mod extend;
 pub(crate) mod follow_ups;
+pub(crate) mod jobs;
 pub(crate) mod lease;
 pub(crate) mod limits;
 pub(crate) mod patch;
 pub(crate) mod pools;
 pub(crate) mod push;
 pub(crate) mod queues;
+pub(crate) mod resources;
 pub(crate) mod retry;
 pub(crate) mod settle;
+pub(crate) mod stats;

@@ -1,6 +1,7 @@
 //! patch: changes a job that is neither running nor finished. It keeps its age in the order, unless
 //! the moment at which it may run is changed.
 
+use crate::answer::{Act, Context, JobAt};
 use crate::ops::cancel::Named;
 use crate::rows::{Archive, ContentPatch};
 use crate::state::{Due, Seq, Space, Stand};
@@ -12,7 +13,7 @@ use tenure_core::sentences::JobRefusal;
 use tenure_core::time::{Moment, Span};
 
 impl Space {
-    pub(crate) fn patch(
+    fn patch_job(
         &mut self,
         patch: PatchJob,
         archive: &dyn Archive,
@@ -101,5 +102,14 @@ impl Space {
             self.make_ready(slot, now)
         }
         Ok(seq)
+    }
+}
+
+impl Act for PatchJob {
+    type Known = JobAt;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let job = self.job.clone();
+        let seq = context.space.patch_job(self, context.rest, context.now)?;
+        Ok(context.space.job_at(job, seq))
     }
 }

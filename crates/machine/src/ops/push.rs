@@ -1,5 +1,6 @@
 //! push: stores jobs, all or none, each once by its id and by its unique key.
 
+use crate::answer::{Act, Context};
 use crate::rows::{Archive, Archived, ContentPatch, JobContent};
 use crate::state::{Due, Job, LiveJobId, Seq, Space, Stand};
 use crate::stored::{StoredLife, StoredShape};
@@ -7,6 +8,7 @@ use tenure_core::bounds::WORKER_US;
 use tenure_core::job::{JobState, JobView, NewJob, OnConflict};
 use tenure_core::names::{JobId, QueueName};
 use tenure_core::refusal::Refusal;
+use tenure_core::requests::Push;
 use tenure_core::sentences::{JobRefusal, QueueRefusal};
 use tenure_core::time::{Moment, Span};
 
@@ -478,5 +480,13 @@ impl Space {
         self.out.purged.push((there.state, u64::from(there.bytes)));
         self.dirty_job(slot);
         Some(slot)
+    }
+}
+
+impl Act for Push {
+    type Known = Vec<PushedOne>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let Context { space, now, next_seq, rest } = context;
+        space.push(self.jobs, next_seq, rest, now)
     }
 }

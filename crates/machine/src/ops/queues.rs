@@ -1,13 +1,16 @@
 //! queues: defaults, shares, pause, delete.
 
+use crate::answer::{Act, Context};
 use crate::state::{Entry, Place, QueueId, Space};
 use tenure_core::bounds::{FORGET_AGAIN_US, FORGET_US};
 use tenure_core::lease::Later;
 use tenure_core::names::QueueName;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{PatchQueue, PutQueue};
+use tenure_core::requests::{
+    DeleteQueue, GetQueue, ListQueues, Listed, PatchQueue, PauseQueue, Put, PutQueue, ResumeQueue,
+};
 use tenure_core::sentences::QueueRefusal;
-use tenure_core::settings::QueueSettings;
+use tenure_core::settings::{QueueSettings, QueueView};
 use tenure_core::time::{Moment, Span};
 
 pub(crate) fn queue_not_found(queue: &QueueName) -> Refusal {
@@ -46,6 +49,13 @@ impl Space {
         patch.max_waiting.apply(&mut settings.max_waiting);
         patch.shares.apply_or_default(&mut settings.shares);
         self.put_queue(PutQueue { queue: patch.queue, settings }, now)
+    }
+
+    fn queue_shown(&self, queue: QueueId, now: Moment) -> QueueView {
+        match self.queue_view(queue, now) {
+            Some(view) => view,
+            None => panic!("a queue that was just found is not there"),
+        }
     }
 
     fn set_queue(&mut self, queue: QueueId, settings: QueueSettings) {
@@ -177,5 +187,59 @@ impl Space {
         if let Some(until) = self.queues[queue].paused_until.take() {
             self.queue_pauses.clear(until, queue);
         }
+    }
+}
+
+impl Act for ListQueues {
+    type Known = Listed<QueueView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        Ok(context.space.list_queues(&self.page, context.now))
+    }
+}
+
+impl Act for GetQueue {
+    type Known = QueueView;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let queue = context.space.queue_named(&self.queue)?;
+        Ok(context.space.queue_shown(queue, context.now))
+    }
+}
+
+impl Act for PutQueue {
+    type Known = Put<QueueView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let (queue, created) = context.space.put_queue(self, context.now)?;
+        Ok(Put { view: context.space.queue_shown(queue, context.now), created })
+    }
+}
+
+impl Act for PatchQueue {
+    type Known = Put<QueueView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let (queue, created) = context.space.patch_queue(self, context.now)?;
+        Ok(Put { view: context.space.queue_shown(queue, context.now), created })
+    }
+}
+
+impl Act for DeleteQueue {
+    type Known = ();
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.delete_queue(&self.queue)
+    }
+}
+
+impl Act for PauseQueue {
+    type Known = QueueView;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let queue = context.space.pause_queue(&self.queue, self.until, context.now);
+        Ok(context.space.queue_shown(queue, context.now))
+    }
+}
+
+impl Act for ResumeQueue {
+    type Known = QueueView;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let queue = context.space.resume_queue(&self.queue)?;
+        Ok(context.space.queue_shown(queue, context.now))
     }
 }

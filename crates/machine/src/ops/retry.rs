@@ -1,5 +1,6 @@
 //! retry and run-now: a finished job is ready again; a scheduled one does not wait for its moment.
 
+use crate::answer::{Act, Context, JobAt};
 use crate::ops::cancel::Named;
 use crate::rows::{Archive, Archived};
 use crate::state::{Seq, Space, Stand};
@@ -7,11 +8,12 @@ use crate::stored::StoredLife;
 use tenure_core::job::JobState;
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
+use tenure_core::requests::{RetryJob, RunJobNow};
 use tenure_core::sentences::JobRefusal;
 use tenure_core::time::Moment;
 
 impl Space {
-    pub(crate) fn retry(
+    fn retry_job(
         &mut self,
         job: &JobRef,
         finished_at: Option<Moment>,
@@ -84,7 +86,7 @@ impl Space {
         done
     }
 
-    pub(crate) fn run_now(
+    fn run_job_now(
         &mut self,
         job: &JobRef,
         archive: &dyn Archive,
@@ -104,5 +106,22 @@ impl Space {
                 Err(JobRefusal::NotRunnable { job: job.id, state: job.state }.into())
             }
         }
+    }
+}
+
+impl Act for RetryJob {
+    type Known = JobAt;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let seq =
+            context.space.retry_job(&self.job, self.finished_at, context.rest, context.now)?;
+        Ok(context.space.job_at(self.job, seq))
+    }
+}
+
+impl Act for RunJobNow {
+    type Known = JobAt;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let seq = context.space.run_job_now(&self.job, context.rest, context.now)?;
+        Ok(context.space.job_at(self.job, seq))
     }
 }

@@ -3,6 +3,7 @@
 //! Only the holder may settle, once. A late or foreign settle changes nothing; the same settle again
 //! is answered as the first was.
 
+use crate::answer::{Act, Context};
 use crate::ending::End;
 use crate::ops::follow_ups::FollowUps;
 use crate::ops::push::PushedOne;
@@ -13,6 +14,7 @@ use tenure_core::bounds::SNOOZE_US_MIN;
 use tenure_core::job::{JobState, Outcome};
 use tenure_core::lease::{Ending, Fence, Later, SettleItem};
 use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{ForceLease, Settle};
 use tenure_core::sentences::LeaseRefusal;
 use tenure_core::time::{Moment, Span};
 
@@ -242,7 +244,7 @@ impl Space {
     }
 
     /// By force: as a reap, but counted nowhere.
-    pub(crate) fn force(&mut self, id: &str, now: Moment) -> Result<(), Refusal> {
+    fn force_lease(&mut self, id: &str, now: Moment) -> Result<(), Refusal> {
         let live = parse_lease_id(id)
             .filter(|(fence, seq)| self.leases.get(fence).is_some_and(|l| l.seq == *seq));
         let Some((fence, _)) = live else {
@@ -274,5 +276,20 @@ impl Space {
             }
             self.end_lease(*fence, End::Undelivered, now);
         }
+    }
+}
+
+impl Act for Settle {
+    type Known = Vec<SettledOne>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let Context { space, now, next_seq, rest } = context;
+        space.settle(self.settle, next_seq, rest, now)
+    }
+}
+
+impl Act for ForceLease {
+    type Known = ();
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.force_lease(&self.lease, context.now)
     }
 }

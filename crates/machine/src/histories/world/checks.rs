@@ -207,7 +207,7 @@ impl World {
             space
                 .jobs
                 .iter()
-                .map(|(slot, _)| format!("{:?}", space.explain(slot, self.clock).summary))
+                .map(|(slot, _)| format!("{:?}", space.explain_job(slot, self.clock).summary))
                 .collect()
         });
         Err(format!("{} jobs never end: {left:?}", left.len()))

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::store::Store;
 use crate::facts::{Fact, Granted};
-use crate::{Command, Config, Done, LeaseOutcome, Machine, PushedOne, TakerId};
+use crate::{Command, Config, Done, Known, LeaseOutcome, Machine, PushedOne, TakerId};
 use signs::Signs;
 pub(super) use steps::Step;
 use tenure_core::job::NewJob;
@@ -102,7 +102,7 @@ impl World {
         if let Ok(Done::Lease(LeaseOutcome::Now(granted))) = &done {
             self.take(granted.clone());
         }
-        if let Ok(Done::Pushed(pushed)) = &done {
+        if let Ok(Done::Request(Known::Push(pushed))) = &done {
             self.jobs.extend(pushed.iter().map(|one: &PushedOne| one.id.clone()));
         }
         done

@@ -1,0 +1,313 @@
+//! resources: synced from outside, added, changed, cooled, banned, restored.
+//!
+//! A sync changes id, data, tags and slots and nothing else. It is one step: others see the old set
+//! or the new one.
+
+use crate::answer::{Act, Context, WithoutData};
+use crate::rows::DataKey;
+use crate::state::{LiveResourceId, PoolId, Space};
+use tenure_core::names::{PoolName, ResourceId};
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{
+    AddResources, BanResource, CoolResource, DeleteResource, GetResource, ListResources, Listed,
+    Meant, PatchResource, RestoreResource, SyncResources,
+};
+use tenure_core::sentences::{PoolRefusal, StoredNote};
+use tenure_core::settings::{NewResource, ResourceState, ResourceView, Synced};
+use tenure_core::time::{Moment, Span};
+
+impl Space {
+    pub(crate) fn sync_resources(
+        &mut self,
+        sync: SyncResources,
+        same_data: &dyn Fn(&DataKey, &tenure_core::secret::Json) -> bool,
+        now: Moment,
+    ) -> Result<Synced, Refusal> {
+        let old = self.pool_by_name.get(&sync.pool).map(|pool| &self.pools[*pool]);
+        let version = old.map_or(0, |pool| pool.version);
+        if let Some(given) = sync.version
+            && given < version
+        {
+            let no = Refusal::from(PoolRefusal::OlderVersion { given, last: version });
+            return Err(no.at("/query/version"));
+        }
+        let named: hashbrown::HashSet<&ResourceId> = sync.resources.iter().map(|r| &r.id).collect();
+        let (there, retires) = old.map_or((0, 0), |pool| {
+            let live = pool.resources.iter().filter(|(_, slot)| !self.resources[**slot].retiring);
+            let ids: Vec<&ResourceId> = live.map(|(id, _)| id).collect();
+            (ids.len(), ids.iter().filter(|id| !named.contains(**id)).count())
+        });
+        if sync.meant == Meant::Ask {
+            if sync.resources.is_empty() {
+                let pool = sync.pool.clone();
+                return Err(Refusal::from(PoolRefusal::EmptySet { pool }).at(""));
+            }
+            if retires * 2 > there {
+                let (retires, there) = (retires as u64, there as u64);
+                return Err(Refusal::from(PoolRefusal::RetiresMost { retires, there }).at(""));
+            }
+        }
+        let absent: Vec<LiveResourceId> = old.map_or_else(Vec::new, |pool| {
+            let gone = pool.resources.iter().filter(|(id, _)| !named.contains(id));
+            gone.map(|(_, slot)| *slot).collect()
+        });
+        drop(named);
+        let pool = self.pool_made(&sync.pool, now);
+        let mut done = Synced::default();
+        for resource in sync.resources {
+            match self.upsert_resource(pool, resource, same_data, now) {
+                Upserted::Added => done.added += 1,
+                Upserted::Updated => done.updated += 1,
+                Upserted::Same => done.unchanged += 1,
+            }
+        }
+        for resource in absent {
+            if self.resources[resource].retiring {
+                done.retiring += 1;
+            } else if self.retire(resource, now) {
+                done.retired += 1;
+            } else {
+                done.retiring += 1;
+            }
+        }
+        if let Some(version) = sync.version {
+            self.pools[pool].version = version;
+        }
+        self.pools[pool].generation += 1;
+        self.out.dirty_pools.insert(pool);
+        Ok(done)
+    }
+
+    pub(crate) fn add_resources(
+        &mut self,
+        add: AddResources,
+        same_data: &dyn Fn(&DataKey, &tenure_core::secret::Json) -> bool,
+        now: Moment,
+    ) -> Vec<LiveResourceId> {
+        let pool = self.pool_made(&add.pool, now);
+        let mut slots = Vec::with_capacity(add.resources.len());
+        for resource in add.resources {
+            let id = resource.id.clone();
+            self.upsert_resource(pool, resource, same_data, now);
+            if let Some(slot) = self.pools[pool].resources.get(&id) {
+                slots.push(*slot);
+            }
+        }
+        slots
+    }
+
+    fn upsert_resource(
+        &mut self,
+        pool: PoolId,
+        new: NewResource,
+        same_data: &dyn Fn(&DataKey, &tenure_core::secret::Json) -> bool,
+        now: Moment,
+    ) -> Upserted {
+        let key = (self.name.clone(), self.pools[pool].name.clone(), new.id.clone());
+        let Some(slot) = self.pools[pool].resources.get(&new.id).copied() else {
+            let slot = self.add_resource(pool, new.id, new.tags, new.slots);
+            self.out.rows.data.insert(key, Some(new.data));
+            self.refresh_resource(slot, now);
+            return Upserted::Added;
+        };
+        let r = &self.resources[slot];
+        let data_stays = match self.out.rows.data.get(&key) {
+            Some(written) => written.as_ref() == Some(&new.data),
+            None => same_data(&key, &new.data),
+        };
+        if r.tags == new.tags && r.slots == new.slots && data_stays && !r.retiring {
+            return Upserted::Same;
+        }
+        if !data_stays {
+            self.out.rows.data.insert(key, Some(new.data));
+        }
+        self.retag(slot, new.tags);
+        let r = &mut self.resources[slot];
+        r.slots = new.slots;
+        r.retiring = false;
+        self.lose_kept(slot);
+        self.out.dirty_resources.insert(slot);
+        self.refresh_resource(slot, now);
+        Upserted::Updated
+    }
+
+    /// Hands it out no more; `true` if it is gone, `false` if it goes when it is free.
+    fn retire(&mut self, resource: LiveResourceId, now: Moment) -> bool {
+        if self.resources[resource].holders.is_empty() {
+            self.remove_resource(resource);
+            return true;
+        }
+        self.resources[resource].retiring = true;
+        self.lose_kept(resource);
+        self.out.dirty_resources.insert(resource);
+        self.refresh_resource(resource, now);
+        false
+    }
+
+    pub(crate) fn patch_resource(
+        &mut self,
+        patch: PatchResource,
+        now: Moment,
+    ) -> Result<LiveResourceId, Refusal> {
+        let slot = self.resource_named(&patch.pool, &patch.resource)?;
+        if patch.data.is_named() {
+            let mut data = tenure_core::secret::Json::null();
+            patch.data.apply_or_default(&mut data);
+            let key = (self.name.clone(), patch.pool, patch.resource);
+            self.out.rows.data.insert(key, Some(data));
+        }
+        if patch.tags.is_named() {
+            let mut tags = Vec::new();
+            patch.tags.apply_or_default(&mut tags);
+            self.retag(slot, tags);
+        }
+        let mut slots = Some(self.resources[slot].slots);
+        patch.slots.apply(&mut slots);
+        self.resources[slot].slots = slots.unwrap_or(1);
+        self.lose_kept(slot);
+        self.out.dirty_resources.insert(slot);
+        self.refresh_resource(slot, now);
+        Ok(slot)
+    }
+
+    pub(crate) fn delete_resource(
+        &mut self,
+        pool: &PoolName,
+        id: &ResourceId,
+        now: Moment,
+    ) -> Result<(), Refusal> {
+        let slot = self.resource_named(pool, id)?;
+        self.retire(slot, now);
+        Ok(())
+    }
+
+    pub(crate) fn cool_resource(
+        &mut self,
+        ask: CoolResource,
+        now: Moment,
+    ) -> Result<LiveResourceId, Refusal> {
+        let slot = self.resource_named(&ask.pool, &ask.resource)?;
+        self.lose_kept(slot);
+        self.cool(slot, ask.until.moment(now), Some(StoredNote::CooledByHand.to_string()), now);
+        self.refresh_resource(slot, now);
+        Ok(slot)
+    }
+
+    pub(crate) fn ban_resource(
+        &mut self,
+        ask: BanResource,
+        now: Moment,
+    ) -> Result<LiveResourceId, Refusal> {
+        let slot = self.resource_named(&ask.pool, &ask.resource)?;
+        self.ban(slot, ask.reason, now);
+        Ok(slot)
+    }
+
+    /// Available again; ends no lease. Its uses count anew, or `max_uses` would ban it at once.
+    pub(crate) fn restore_resource(
+        &mut self,
+        pool: &PoolName,
+        id: &ResourceId,
+        now: Moment,
+    ) -> Result<LiveResourceId, Refusal> {
+        let slot = self.resource_named(pool, id)?;
+        let most = self.pools[self.resources[slot].pool].settings.and_then(|s| s.max_uses);
+        self.set_resource_state(slot, ResourceState::Available, Moment::ZERO, Span::ZERO, None);
+        let r = &mut self.resources[slot];
+        if most.is_some_and(|most| r.uses >= u64::from(most)) {
+            r.uses = 0;
+        }
+        self.refresh_resource(slot, now);
+        Ok(slot)
+    }
+}
+
+enum Upserted {
+    Added,
+    Updated,
+    Same,
+}
+
+impl Act for SyncResources {
+    type Known = Synced;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let rest = context.rest;
+        context.space.sync_resources(self, &|key, data| rest.has_data(key, data), context.now)
+    }
+}
+
+impl Act for AddResources {
+    type Known = WithoutData<Vec<ResourceView>>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let (pool, rest, now) = (self.pool.clone(), context.rest, context.now);
+        let added = context.space.add_resources(self, &|key, data| rest.has_data(key, data), now);
+        let reply = added.into_iter().map(|one| context.space.resource_view(one, now)).collect();
+        Ok(WithoutData { pool, reply })
+    }
+}
+
+impl Act for ListResources {
+    type Known = WithoutData<Listed<ResourceView>>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let pool = context.space.pool_named(&self.pool)?;
+        let reply = context.space.list_resources(pool, &self.page, context.now);
+        Ok(WithoutData { pool: self.pool, reply })
+    }
+}
+
+impl Act for GetResource {
+    type Known = WithoutData<ResourceView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let pool = self.pool.clone();
+        let resource = context.space.resource_named(&self.pool, &self.resource)?;
+        let reply = context.space.resource_view(resource, context.now);
+        Ok(WithoutData { pool, reply })
+    }
+}
+
+impl Act for PatchResource {
+    type Known = WithoutData<ResourceView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let pool = self.pool.clone();
+        let resource = context.space.patch_resource(self, context.now)?;
+        let reply = context.space.resource_view(resource, context.now);
+        Ok(WithoutData { pool, reply })
+    }
+}
+
+impl Act for DeleteResource {
+    type Known = ();
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.delete_resource(&self.pool, &self.resource, context.now)
+    }
+}
+
+impl Act for CoolResource {
+    type Known = WithoutData<ResourceView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let pool = self.pool.clone();
+        let resource = context.space.cool_resource(self, context.now)?;
+        let reply = context.space.resource_view(resource, context.now);
+        Ok(WithoutData { pool, reply })
+    }
+}
+
+impl Act for BanResource {
+    type Known = WithoutData<ResourceView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let pool = self.pool.clone();
+        let resource = context.space.ban_resource(self, context.now)?;
+        let reply = context.space.resource_view(resource, context.now);
+        Ok(WithoutData { pool, reply })
+    }
+}
+
+impl Act for RestoreResource {
+    type Known = WithoutData<ResourceView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let pool = self.pool.clone();
+        let resource = context.space.restore_resource(&self.pool, &self.resource, context.now)?;
+        let reply = context.space.resource_view(resource, context.now);
+        Ok(WithoutData { pool, reply })
+    }
+}
