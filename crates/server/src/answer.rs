@@ -4,8 +4,13 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tenure_core::bounds::{PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
-use tenure_core::requests::{Effect, Listed, PushAnswer, Pushed, Put, Reply, Request};
+use tenure_core::job::JobView;
+use tenure_core::lease::{Explained, Extended, Leased};
+use tenure_core::requests::{
+    Audited, DoneMany, Effect, Listed, PushAnswer, Pushed, Put, Reply, Request, Settled, Stats,
+};
 use tenure_core::sentences::ServerRefusal;
+use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
 
 use crate::out::Out;
 use crate::problem;
@@ -116,65 +121,87 @@ fn streamed<T: Serialize>(shell: &str, items: Vec<T>) -> serde_json::Result<Vec<
     Ok(text)
 }
 
-fn put<T: Serialize>(put: &Put<T>) -> Response<Out> {
-    json(if put.created { 201 } else { 200 }, &put.view)
+/// A reply as an answer shows it; `one`: one object was sent where an array could have been.
+trait Respond {
+    /// The answer.
+    fn respond(self, one: bool) -> Response<Out>;
 }
 
-fn nothing() -> Response<Out> {
-    let mut response = Response::new(Out::whole(Vec::new()));
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    response
-}
-
-/// A reply; `one`: one object was sent where an array could have been.
-pub(crate) fn reply(reply: Reply, one: bool) -> Response<Out> {
-    use Reply as R;
-    let created = |duplicate: bool| if duplicate { 200 } else { 201 };
-    match reply {
-        R::Push(Pushed::Whole(jobs)) => some(one, jobs, |job| created(job.duplicate)),
-        R::Push(Pushed::Ids(ids)) => some(one, ids, |id| created(id.duplicate)),
-        R::AddResources(views) => some(one, views, |_| 200),
-        R::GetJob(view)
-        | R::PatchJob(view)
-        | R::CancelJob(view)
-        | R::RetryJob(view)
-        | R::RunJobNow(view) => json(200, &view),
-        R::DeleteJob(())
-        | R::ForceLease(())
-        | R::DeleteQueue(())
-        | R::DeleteLimit(())
-        | R::DeletePool(())
-        | R::DeleteResource(()) => nothing(),
-        R::ListJobs(list) => page(list),
-        R::CancelJobs(done) | R::RetryJobs(done) => json(200, &done),
-        R::ExplainJob(explained) => json(200, &explained),
-        R::Lease(leased) => lease::json(leased),
-        R::Extend(extended) => json(200, &extended),
-        R::Settle(settled) => json(200, &settled),
-        R::ListLeases(list) => page(list),
-        R::ListQueues(list) => page(list),
-        R::GetQueue(view) | R::PauseQueue(view) | R::ResumeQueue(view) => json(200, &view),
-        R::PutQueue(done) | R::PatchQueue(done) => put(&done),
-        R::ListLimits(list) => page(list),
-        R::GetLimit(view) | R::PauseLimit(view) | R::ResumeLimit(view) | R::ObserveLimit(view) => {
-            json(200, &view)
-        }
-        R::PutLimit(done) | R::PatchLimit(done) => put(&done),
-        R::ListPools(list) => page(list),
-        R::GetPool(view) => json(200, &view),
-        R::PutPool(done) | R::PatchPool(done) => put(&done),
-        R::SyncResources(synced) => json(200, &synced),
-        R::ListResources(list) => page(list),
-        R::GetResource(view)
-        | R::PatchResource(view)
-        | R::CoolResource(view)
-        | R::BanResource(view)
-        | R::RestoreResource(view) => json(200, &view),
-        R::ListWorkers(list) => page(list),
-        R::GetStats(stats) => json(200, &stats),
-        R::Audit(audit) => json(200, &audit),
+impl Respond for () {
+    fn respond(self, _: bool) -> Response<Out> {
+        let mut response = Response::new(Out::whole(Vec::new()));
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        response
     }
 }
+
+impl Respond for Pushed {
+    fn respond(self, one: bool) -> Response<Out> {
+        let created = |duplicate: bool| if duplicate { 200 } else { 201 };
+        match self {
+            Pushed::Whole(jobs) => some(one, jobs, |job| created(job.duplicate)),
+            Pushed::Ids(ids) => some(one, ids, |id| created(id.duplicate)),
+        }
+    }
+}
+
+impl<T: Serialize> Respond for Vec<T> {
+    fn respond(self, one: bool) -> Response<Out> {
+        some(one, self, |_| 200)
+    }
+}
+
+impl<T: Serialize> Respond for Listed<T> {
+    fn respond(self, _: bool) -> Response<Out> {
+        page(self)
+    }
+}
+
+impl<T: Serialize> Respond for Put<T> {
+    fn respond(self, _: bool) -> Response<Out> {
+        json(if self.created { 201 } else { 200 }, &self.view)
+    }
+}
+
+impl Respond for Leased {
+    fn respond(self, _: bool) -> Response<Out> {
+        lease::json(self)
+    }
+}
+
+macro_rules! plain {
+    ($($reply:ty),* $(,)?) => {
+        $(impl Respond for $reply {
+            fn respond(self, _: bool) -> Response<Out> {
+                json(200, &self)
+            }
+        })*
+    };
+}
+plain!(
+    Box<JobView>,
+    DoneMany,
+    Explained,
+    Extended,
+    Settled,
+    QueueView,
+    LimitView,
+    PoolView,
+    ResourceView,
+    Synced,
+    Stats,
+    Audited,
+);
+
+macro_rules! responses {
+    ($($request:ident)*) => {
+        /// A reply; `one`: one object was sent where an array could have been.
+        pub(crate) fn reply(reply: Reply, one: bool) -> Response<Out> {
+            match reply { $(Reply::$request(reply) => reply.respond(one)),* }
+        }
+    };
+}
+tenure_core::each_operation!(responses);
 
 /// The answer of a lease call.
 mod lease {

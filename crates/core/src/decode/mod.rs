@@ -38,28 +38,17 @@ mod tests;
 mod times;
 mod words;
 
-pub use jobs::{PushShape, patch_job, payload_line, push, push_line, push_line_to, retry_job};
-pub use leases::{extend, lease};
-pub use limits::{
-    delete_limit, get_limit, observe_limit, patch_limit, pause_limit, put_limit, resume_limit,
-};
+pub use jobs::*;
+pub use leases::*;
+pub use limits::*;
 pub use lines::{Line, Lines, line_too_long};
-pub use many::{cancel_jobs, retry_jobs};
+pub use many::*;
 pub use nearest::nearest;
 pub use needs::{needs_distinct, one_need, one_need_of_json};
-pub use paths::{
-    ResourcePath, job_path, lease_path, namespace_header, pool_path, queue_path, resource_path,
-};
-pub use pools::{patch_pool, put_pool};
-pub use query::{
-    audit, list_jobs, list_leases, list_limits, list_pools, list_queues, list_resources,
-    list_workers, no_query, sync_query,
-};
-pub use queues::{patch_queue, pause_queue, put_queue};
-pub use resources::{
-    add_resources, add_resources_from_lines, ban_resource, cool_resource, patch_resource,
-    resource_line, resource_lines, sync_resources, sync_resources_from_lines,
-};
-pub use settle::last_bytes;
-pub use settle::{settle, settle_item_without_lease};
+pub use paths::*;
+pub use pools::*;
+pub use query::*;
+pub use queues::*;
+pub use resources::*;
+pub use settle::*;
 pub use times::no_body;
