@@ -54,13 +54,13 @@ async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, CallError> {
 
 impl Answer for PatchJob {
     async fn answer(self, caller: Caller) -> Result<Box<JobView>, CallError> {
-        patch(&caller, self).await
+        patch_job(&caller, self).await
     }
 }
 
 /// Changes a job. Its body is changed here, so it is read first, and the change holds only if it is
 /// still the same.
-async fn patch(caller: &Caller, patch: PatchJob) -> Result<Box<JobView>, CallError> {
+async fn patch_job(caller: &Caller, patch: PatchJob) -> Result<Box<JobView>, CallError> {
     let shown = |Answered { reply, blobs, .. }: Answered<Stored>| {
         Box::<JobView>::read(reply, &blobs).map_err(malformed(PATCH_JOB))
     };

@@ -296,12 +296,12 @@ struct PartArgs<'a> {
 
 impl Answer for GetStats {
     async fn answer(self, caller: Caller) -> Result<Stats, CallError> {
-        stats(&caller).await
+        get_stats(&caller).await
     }
 }
 
 /// Totals of a namespace.
-async fn stats(caller: &Caller) -> Result<Stats, CallError> {
+async fn get_stats(caller: &Caller) -> Result<Stats, CallError> {
     let mut stats = Stats::default();
     stats.store.kind = "redis".to_owned();
     stats.jobs = JobState::ALL.into_iter().map(|state| (state, 0)).collect();

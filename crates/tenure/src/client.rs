@@ -92,7 +92,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::run`]; `job_not_found`.
-    pub async fn job(&self, job: JobRef) -> Result<JobView, CallError> {
+    pub async fn get_job(&self, job: JobRef) -> Result<JobView, CallError> {
         self.run(GetJob { job }).await.map(|job| *job)
     }
 
@@ -100,7 +100,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::run`]; `job_not_found`.
-    pub async fn explain(&self, job: JobRef) -> Result<Explained, CallError> {
+    pub async fn explain_job(&self, job: JobRef) -> Result<Explained, CallError> {
         self.run(ExplainJob { job }).await
     }
 
@@ -108,7 +108,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::run`]; `job_not_found`, `wrong_state` if it is finished otherwise.
-    pub async fn cancel(&self, job: JobRef) -> Result<JobView, CallError> {
+    pub async fn cancel_job(&self, job: JobRef) -> Result<JobView, CallError> {
         self.run(CancelJob { job }).await.map(|job| *job)
     }
 
