@@ -41,7 +41,7 @@ pub struct ChildProcess {
 
 /// Where the words of a process go.
 #[derive(Debug)]
-pub enum Words {
+pub enum ProcessWords {
     /// Its stdout, line by line; what it says on stderr is dropped.
     Lines(mpsc::UnboundedSender<String>),
     /// Its stdout, line by line; its stderr is ours.
@@ -52,17 +52,21 @@ pub enum Words {
 
 impl ChildProcess {
     /// Starts our own binary with these arguments.
-    pub fn start(args: &[&str], words: Words) -> Result<Self, Failure> {
+    pub fn start(args: &[&str], words: ProcessWords) -> Result<Self, Failure> {
         ChildProcess::launch(&[], args, None, words)
     }
 
     /// As [`ChildProcess::start`], with this as `TENURE_STORE`.
-    pub fn start_on(store: &Secret, args: &[&str], words: Words) -> Result<Self, Failure> {
+    pub fn start_on(store: &Secret, args: &[&str], words: ProcessWords) -> Result<Self, Failure> {
         ChildProcess::launch(&[], args, Some(store), words)
     }
 
     /// Starts another program in the same way.
-    pub fn start_program(program: &Path, args: &[&str], words: Words) -> Result<Self, Failure> {
+    pub fn start_program(
+        program: &Path,
+        args: &[&str],
+        words: ProcessWords,
+    ) -> Result<Self, Failure> {
         ChildProcess::launch(&["--program".as_ref(), program.as_os_str()], args, None, words)
     }
 
@@ -70,7 +74,7 @@ impl ChildProcess {
         what: &[&OsStr],
         args: &[&str],
         store: Option<&Secret>,
-        words: Words,
+        words: ProcessWords,
     ) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::new(NOT_STARTED, format!("cannot start a process of our own: {error}"))
@@ -87,15 +91,15 @@ impl ChildProcess {
         command.process_group(0).stdin(Stdio::piped());
         let mut lines = None;
         match words {
-            Words::Lines(send) => {
+            ProcessWords::Lines(send) => {
                 command.stdout(Stdio::piped()).stderr(Stdio::null());
                 lines = Some(send);
             }
-            Words::Answer(send) => {
+            ProcessWords::Answer(send) => {
                 command.stdout(Stdio::piped());
                 lines = Some(send);
             }
-            Words::File(path) => {
+            ProcessWords::File(path) => {
                 let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
                 let file = file.map_err(failed)?;
                 command.stdout(file.try_clone().map_err(failed)?).stderr(file);

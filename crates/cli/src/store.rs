@@ -17,18 +17,18 @@ use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
 use crate::exit::{BUG, DISK, Failure, NOT_STARTED, UNAVAILABLE};
 
 /// What an address names, opened, with what is to be closed at the end.
-pub struct Opened {
+pub struct OpenedStore {
     /// The calls on it, in the namespace that this command speaks of.
     pub client: Client,
     /// A store within this process.
     embedded: Option<Arc<Embedded>>,
     /// A Redis, in which nobody is to be left waiting.
-    redis: Option<Arc<on_redis::Named>>,
+    redis: Option<Arc<on_redis::AddressedRedis>>,
     /// Why the store within this process stopped, if it had to.
     fatal: Arc<OnceLock<Failure>>,
 }
 
-impl Opened {
+impl OpenedStore {
     /// Opens what an address names, inside of a runtime. No call is made before the first is asked
     /// for. `accept_loss` is for a damaged folder.
     pub fn open(url: &str, namespace: Namespace, accept_loss: bool) -> Result<Self, Failure> {
@@ -47,15 +47,15 @@ impl Opened {
                         RemoteError::Token => Failure::usage(format!("TENURE_TOKEN: {error}")),
                         error => Failure::new(UNAVAILABLE, error.to_string()),
                     })?;
-                Ok(Opened::of(Arc::new(remote), namespace))
+                Ok(OpenedStore::of(Arc::new(remote), namespace))
             }
-            StoreUrl::Memory => Opened::embedded(Location::Memory, namespace, false),
+            StoreUrl::Memory => OpenedStore::embedded(Location::Memory, namespace, false),
             StoreUrl::File(folder) => {
-                Opened::embedded(Location::Folder(folder), namespace, accept_loss)
+                OpenedStore::embedded(Location::Folder(folder), namespace, accept_loss)
             }
             StoreUrl::Redis(redis) => {
-                let redis = Arc::new(on_redis::Named::open(&redis)?);
-                Ok(Opened { redis: Some(redis.clone()), ..Opened::of(redis, namespace) })
+                let redis = Arc::new(on_redis::AddressedRedis::open(&redis)?);
+                Ok(OpenedStore { redis: Some(redis.clone()), ..OpenedStore::of(redis, namespace) })
             }
         }
     }
@@ -76,13 +76,13 @@ impl Opened {
             let _ = told.set(Failure::new(code, why.to_string()));
         });
         let embedded = Arc::new(Embedded::open(options).map_err(|error| not_opened(&error))?);
-        let opened = Opened::of(embedded.clone(), namespace);
-        Ok(Opened { embedded: Some(embedded), fatal, ..opened })
+        let opened = OpenedStore::of(embedded.clone(), namespace);
+        Ok(OpenedStore { embedded: Some(embedded), fatal, ..opened })
     }
 
     fn of(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
         let client = Client::new(engine, namespace);
-        Opened { client, embedded: None, redis: None, fatal: Arc::default() }
+        OpenedStore { client, embedded: None, redis: None, fatal: Arc::default() }
     }
 
     /// Lets go of what was opened, and answers why the store stopped, if it had to. Blocks until

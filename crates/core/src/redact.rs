@@ -16,7 +16,7 @@ pub fn redacted(data: &Json) -> Json {
         return Json::null();
     }
     let mut reader = serde_json::Deserializer::from_str(data.text());
-    let keys = reader.deserialize_any(Keys).unwrap_or(None);
+    let keys = reader.deserialize_any(KeysAlone).unwrap_or(None);
     let Some(keys) = keys else { return Json::from(HIDDEN) };
     let shown = keys.iter().filter_map(|key| serde_json::to_string(key).ok());
     let shown: Vec<String> = shown.map(|key| format!("{key}:\"{HIDDEN}\"")).collect();
@@ -24,9 +24,9 @@ pub fn redacted(data: &Json) -> Json {
 }
 
 /// The keys of an object in their order; nothing of anything else.
-struct Keys;
+struct KeysAlone;
 
-impl<'de> Visitor<'de> for Keys {
+impl<'de> Visitor<'de> for KeysAlone {
     type Value = Option<Vec<String>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

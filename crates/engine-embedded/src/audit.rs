@@ -10,7 +10,7 @@ use tenure_engine::CallError;
 use tenure_machine::Seq;
 
 use crate::damage::UNREADABLE;
-use crate::rows::{self, Data, Found, is_damage, or_none};
+use crate::rows::{self, Data, FoundJob, is_damage, or_none};
 use crate::shared::Shared;
 use crate::show::damaged;
 use crate::sums::row_sum;
@@ -21,7 +21,7 @@ const SAID_MAX: usize = 20;
 
 /// What was found; jobs by their numbers.
 #[derive(Default)]
-struct Looked {
+struct DeepFindings {
     checked: u64,
     faults: Vec<String>,
     jobs: Vec<(Seq, String)>,
@@ -43,8 +43,8 @@ pub(crate) async fn read_all(
     Ok(())
 }
 
-fn look(conn: &Connection, namespace: &Namespace) -> rusqlite::Result<Looked> {
-    let mut looked = Looked::default();
+fn look(conn: &Connection, namespace: &Namespace) -> rusqlite::Result<DeepFindings> {
+    let mut looked = DeepFindings::default();
     // Rows are deleted meanwhile: what is compared is of one moment.
     conn.execute_batch("BEGIN")?;
     let done = look_all(conn, namespace, &mut looked);
@@ -52,7 +52,11 @@ fn look(conn: &Connection, namespace: &Namespace) -> rusqlite::Result<Looked> {
     done.map(|()| looked)
 }
 
-fn look_all(conn: &Connection, namespace: &Namespace, looked: &mut Looked) -> rusqlite::Result<()> {
+fn look_all(
+    conn: &Connection,
+    namespace: &Namespace,
+    looked: &mut DeepFindings,
+) -> rusqlite::Result<()> {
     let mut whole = conn.prepare(&format!("PRAGMA integrity_check({SAID_MAX})"))?;
     let said = whole.query_map([], |row| row.get::<_, String>(0))?;
     for sentence in said {
@@ -98,9 +102,9 @@ fn damaged_part(
     seq: Seq,
 ) -> rusqlite::Result<Option<(Option<String>, &'static str)>> {
     let row = match rows::job(conn, namespace, seq, true)? {
-        Found::Job(row) => row,
-        Found::Gone => return Ok(None),
-        Found::Unreadable => return Ok(Some((None, "row"))),
+        FoundJob::Job(row) => row,
+        FoundJob::Gone => return Ok(None),
+        FoundJob::Unreadable => return Ok(Some((None, "row"))),
     };
     let id = Some(row.job.id.to_string());
     if let Some(part) = row.unreadable {
@@ -114,7 +118,7 @@ fn damaged_part(
 fn look_at_rows(
     conn: &Connection,
     namespace: &Namespace,
-    looked: &mut Looked,
+    looked: &mut DeepFindings,
 ) -> rusqlite::Result<()> {
     let ns = namespace.as_str();
     let mut all = conn.prepare("SELECT kind, key, value, sum FROM row WHERE ns = ?1")?;

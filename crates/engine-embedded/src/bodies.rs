@@ -26,7 +26,7 @@ impl Body {
 }
 
 #[derive(Default)]
-struct Inside {
+struct BodiesState {
     /// Numbers grow with every push, so the first is the oldest.
     bodies: BTreeMap<Seq, Body>,
     bytes: usize,
@@ -34,7 +34,7 @@ struct Inside {
 
 /// See the module.
 pub(crate) struct Bodies {
-    inside: Mutex<Inside>,
+    inside: Mutex<BodiesState>,
     bytes_max: usize,
 }
 
@@ -43,7 +43,7 @@ impl Bodies {
         Bodies { inside: Mutex::default(), bytes_max }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BodiesState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,7 +78,7 @@ impl Bodies {
     }
 }
 
-impl Inside {
+impl BodiesState {
     fn take(&mut self, seq: Seq) -> Option<Body> {
         let body = self.bodies.remove(&seq)?;
         self.bytes = self.bytes.saturating_sub(body.bytes());

@@ -16,7 +16,7 @@ pub(crate) const UNREADABLE: &str = "unreadable";
 const KEPT: usize = 1_000;
 
 #[derive(Default)]
-struct Inside {
+struct DamageState {
     found: BTreeMap<Seq, (Option<Namespace>, String)>,
     /// Found, and not kept.
     more: u64,
@@ -25,7 +25,7 @@ struct Inside {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Damage {
-    inside: Mutex<Inside>,
+    inside: Mutex<DamageState>,
 }
 
 /// How a job is named whose id may be wrong.

@@ -10,7 +10,7 @@ use tenure_core::secret::Json;
 use tenure_machine::rows::DataKey;
 
 #[derive(Default)]
-struct Inside {
+struct KnownDataState {
     known: HashMap<DataKey, Json>,
     bytes: usize,
     /// Commits that changed any data.
@@ -19,7 +19,7 @@ struct Inside {
 
 /// See the module.
 pub(crate) struct KnownData {
-    inside: Mutex<Inside>,
+    inside: Mutex<KnownDataState>,
     bytes_max: usize,
 }
 
@@ -33,7 +33,7 @@ impl KnownData {
         KnownData { inside: Mutex::default(), bytes_max }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, KnownDataState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,7 +74,7 @@ impl KnownData {
     }
 }
 
-impl Inside {
+impl KnownDataState {
     fn remove(&mut self, key: &DataKey) {
         if let Some(old) = self.known.remove(key) {
             self.bytes -= bytes(&old);

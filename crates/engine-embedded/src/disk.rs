@@ -16,7 +16,7 @@ use tenure_engine::{CallError, Fault};
 
 use crate::batch::{Answer, Batch, Pending};
 use crate::commit::Numbers;
-use crate::hand_off::Found;
+use crate::hand_off::HandedOff;
 use crate::inbox::Ask;
 use crate::options::Fatal;
 use crate::room::full;
@@ -24,7 +24,7 @@ use crate::shared::Shared;
 use crate::sync::Committed;
 use crate::synced::Synced;
 use crate::upkeep::{Upkeep, is_full};
-use crate::watch::Look;
+use crate::watch::LookWhen;
 use crate::writer::Writer;
 use crate::written::Written;
 
@@ -100,7 +100,7 @@ pub(crate) fn run(
         }
     };
     // What is closed takes away its log by its path, which may be another's by now.
-    let moved = shared.look(Look::Now).err();
+    let moved = shared.look(LookWhen::Now).err();
     if crashed || moved.is_some() {
         // A process that is killed does not move its log into the store either.
         let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
@@ -122,16 +122,16 @@ fn write_all(
 ) -> bool {
     loop {
         match shared.hand_off.take(Some(upkeep.patience())) {
-            Found::Batch(batch) => {
+            HandedOff::Batch(batch) => {
                 shared.inbox.poke();
                 if let Err(fatal) = write_one(shared, writer, upkeep, answers, *batch) {
                     shared.stop_for(fatal);
                     return refuse_all(shared);
                 }
             }
-            Found::Nothing => upkeep.idle(&shared.room),
-            Found::Closed => return false,
-            Found::Crashed => return true,
+            HandedOff::Nothing => upkeep.idle(&shared.room),
+            HandedOff::Closed => return false,
+            HandedOff::Crashed => return true,
         }
         if let Some(syncing) = answers.syncing().filter(|syncing| syncing.due())
             && let Err(fatal) = syncing.sync(shared)
@@ -193,7 +193,7 @@ fn write_one(
         }
         Answers::AfterCommit => {}
     }
-    if let Err(fatal) = shared.look(Look::BeforeAnswer) {
+    if let Err(fatal) = shared.look(LookWhen::BeforeAnswer) {
         refuse(answers, &Fault::Unknown(fatal.to_string()).into());
         return Err(fatal);
     }
@@ -224,13 +224,13 @@ pub(crate) fn refuse(answers: Vec<Pending>, no: &CallError) {
 fn refuse_all(shared: &Shared) -> bool {
     loop {
         match shared.hand_off.take(None) {
-            Found::Batch(batch) => {
+            HandedOff::Batch(batch) => {
                 shared.inbox.poke();
                 refuse(batch.answers, &shared.unavailable());
             }
-            Found::Nothing => {}
-            Found::Closed => return false,
-            Found::Crashed => return true,
+            HandedOff::Nothing => {}
+            HandedOff::Closed => return false,
+            HandedOff::Crashed => return true,
         }
     }
 }

@@ -13,12 +13,12 @@ use tenure_machine::Seq;
 const BITS_48: u64 = (1 << 48) - 1;
 
 #[derive(Clone, Copy)]
-struct Entry([u32; 3]);
+struct FinishedId([u32; 3]);
 
-impl Entry {
+impl FinishedId {
     fn new(print: u64, seq: Seq) -> Self {
         let seq = seq.get();
-        Entry([print as u32, (print >> 32) as u32 | (seq as u32) << 16, (seq >> 16) as u32])
+        FinishedId([print as u32, (print >> 32) as u32 | (seq as u32) << 16, (seq >> 16) as u32])
     }
     fn print(self) -> u64 {
         u64::from(self.0[0]) | u64::from(self.0[1] & 0xffff) << 32
@@ -38,7 +38,7 @@ fn spread(print: u64) -> u64 {
 #[derive(Default)]
 pub(crate) struct FinishedIds {
     hasher: DefaultHashBuilder,
-    entries: HashTable<Entry>,
+    entries: HashTable<FinishedId>,
 }
 
 impl FinishedIds {
@@ -53,13 +53,14 @@ impl FinishedIds {
     pub(crate) fn insert(&mut self, namespace: &str, id: &str, seq: Seq) {
         let print = self.print(namespace, id);
         debug_assert!(seq.get() <= BITS_48);
-        self.entries
-            .insert_unique(spread(print), Entry::new(print, seq), |entry| spread(entry.print()));
+        self.entries.insert_unique(spread(print), FinishedId::new(print, seq), |entry| {
+            spread(entry.print())
+        });
     }
 
     pub(crate) fn remove(&mut self, namespace: &Namespace, id: &JobId, seq: Seq) {
         let print = self.print(namespace.as_str(), id.as_str());
-        let same = |entry: &Entry| entry.print() == print && entry.seq() == seq;
+        let same = |entry: &FinishedId| entry.print() == print && entry.seq() == seq;
         if let Ok(entry) = self.entries.find_entry(spread(print), same) {
             entry.remove();
         }
@@ -72,7 +73,7 @@ impl FinishedIds {
         id: &JobId,
     ) -> impl Iterator<Item = Seq> + 'a {
         let print = self.print(namespace.as_str(), id.as_str());
-        let same = move |entry: &&Entry| entry.print() == print;
+        let same = move |entry: &&FinishedId| entry.print() == print;
         self.entries.iter_hash(spread(print)).filter(same).map(|entry| entry.seq())
     }
 
@@ -90,10 +91,10 @@ mod tests {
     fn an_entry_carries_both_numbers() {
         for (print, seq) in [(0, 0), (BITS_48, BITS_48), (0x1234_5678_9abc, 0xfed_cba9_8765)] {
             let seq = Seq::new(seq);
-            let entry = Entry::new(print, seq);
+            let entry = FinishedId::new(print, seq);
             assert_eq!((entry.print(), entry.seq()), (print, seq));
         }
-        assert_eq!(std::mem::size_of::<Entry>(), 12);
+        assert_eq!(std::mem::size_of::<FinishedId>(), 12);
     }
 
     #[test]

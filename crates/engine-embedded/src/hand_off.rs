@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::batch::Batch;
 
 #[derive(Default)]
-struct Inside {
+struct HandOffState {
     batch: Option<Batch>,
     closed: bool,
     crashed: bool,
@@ -16,12 +16,12 @@ struct Inside {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct HandOff {
-    inside: Mutex<Inside>,
+    inside: Mutex<HandOffState>,
     changed: Condvar,
 }
 
 /// What the disk finds.
-pub(crate) enum Found {
+pub(crate) enum HandedOff {
     Batch(Box<Batch>),
     /// Nothing came in the given time.
     Nothing,
@@ -32,7 +32,7 @@ pub(crate) enum Found {
 }
 
 impl HandOff {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HandOffState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,17 +59,17 @@ impl HandOff {
     }
 
     /// The next batch; waits for it, but not longer than `patience`.
-    pub(crate) fn take(&self, patience: Option<Duration>) -> Found {
+    pub(crate) fn take(&self, patience: Option<Duration>) -> HandedOff {
         let mut inside = self.lock();
         loop {
             if inside.crashed {
-                return Found::Crashed;
+                return HandedOff::Crashed;
             }
             if let Some(batch) = inside.batch.take() {
-                return Found::Batch(Box::new(batch));
+                return HandedOff::Batch(Box::new(batch));
             }
             if inside.closed {
-                return Found::Closed;
+                return HandedOff::Closed;
             }
             inside = match patience {
                 None => self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner),
@@ -77,7 +77,7 @@ impl HandOff {
                     let waited = self.changed.wait_timeout(inside, patience);
                     let (inside, result) = waited.unwrap_or_else(PoisonError::into_inner);
                     if result.timed_out() && inside.batch.is_none() && !inside.closed {
-                        return Found::Nothing;
+                        return HandedOff::Nothing;
                     }
                     inside
                 }

@@ -40,7 +40,7 @@ pub(crate) struct Envelope {
 }
 
 #[derive(Default)]
-struct Inside {
+struct InboxState {
     calls: Vec<Envelope>,
     /// Something else happened: the clock was moved, the disk took a batch.
     poked: bool,
@@ -62,12 +62,12 @@ pub(crate) struct Taken {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    inside: Mutex<Inside>,
+    inside: Mutex<InboxState>,
     changed: Condvar,
 }
 
 impl Inbox {
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, InboxState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -86,7 +86,7 @@ impl Inbox {
         Ok(())
     }
 
-    fn change(&self, how: impl FnOnce(&mut Inside)) {
+    fn change(&self, how: impl FnOnce(&mut InboxState)) {
         let mut inside = self.lock();
         how(&mut inside);
         inside.waiting = false;
@@ -126,7 +126,7 @@ impl Inbox {
     /// All calls that wait; waits for the first, for a poke, or for so long.
     pub(crate) fn take(&self, patience: Duration) -> Taken {
         let mut inside = self.lock();
-        let nothing = |inside: &Inside| {
+        let nothing = |inside: &InboxState| {
             inside.calls.is_empty() && !inside.poked && !inside.closing && !inside.crashed
         };
         if nothing(&inside) && !patience.is_zero() {

@@ -23,14 +23,14 @@ use crate::batch::{Answer, Leased};
 use crate::bodies::Body;
 use crate::damage::UNREADABLE;
 use crate::inbox::Ask;
-use crate::rows::{self, Data, Found};
+use crate::rows::{self, Data, FoundJob};
 use crate::shared::Shared;
 use crate::show;
 
 type Receiver = oneshot::Receiver<Result<Answer, CallError>>;
 
 /// Gives back what nobody takes.
-struct Guard {
+struct GiveBack {
     shared: Arc<Shared>,
     namespace: Namespace,
     taker: TakerId,
@@ -40,7 +40,7 @@ struct Guard {
     fresh: Vec<Fence>,
 }
 
-impl Drop for Guard {
+impl Drop for GiveBack {
     fn drop(&mut self) {
         let mut fresh = std::mem::take(&mut self.fresh);
         if let Some(receiver) = &mut self.receiver {
@@ -66,7 +66,8 @@ pub(crate) async fn lease(
 ) -> Result<LeasedAnswer, CallError> {
     let taker = shared.next_taker();
     let receiver = shared.send(&namespace, Ask::Lease(Box::new(lease), taker))?;
-    let mut guard = Guard { shared, namespace, taker, receiver: Some(receiver), fresh: Vec::new() };
+    let mut guard =
+        GiveBack { shared, namespace, taker, receiver: Some(receiver), fresh: Vec::new() };
     let answer = match &mut guard.receiver {
         Some(receiver) => receiver.await,
         None => return Err(guard.shared.gone()),
@@ -90,7 +91,7 @@ pub(crate) async fn lease(
 }
 
 /// A lease that cannot be handed out, and what of it is damaged.
-type Damaged = (LeaseView, Part);
+type Damaged = (LeaseView, DamagedPart);
 
 /// Ends leases that cannot be handed out, so that nobody waits behind them: a job that cannot be read
 /// has failed for good, and a resource whose data cannot be read is banned, while its job goes on with
@@ -111,7 +112,7 @@ async fn end_damaged(
             push: Vec::new(),
         };
         match part {
-            Part::Job(seq, sentence) => {
+            DamagedPart::Job(seq, sentence) => {
                 shared.damage.note(
                     Some(namespace),
                     seq,
@@ -120,7 +121,7 @@ async fn end_damaged(
                 let error = UNREADABLE.to_owned();
                 item.ending = Ending::Failed { error, retry_in: None, last: true };
             }
-            Part::Resource(pool, id) => {
+            DamagedPart::Resource(pool, id) => {
                 tracing::error!(
                     "the data of resource {:?} of pool {:?} is not what was written: it is banned",
                     id.as_str(),
@@ -231,7 +232,7 @@ fn fresh_view(seq: Seq, body: Body, life: Vec<u8>) -> Option<JobView> {
 }
 
 /// What of a lease is damaged.
-enum Part {
+enum DamagedPart {
     /// Its job, and how that is told.
     Job(Seq, String),
     Resource(PoolName, ResourceId),
@@ -241,7 +242,7 @@ enum Part {
 enum Whole {
     Yes,
     Gone,
-    Damaged(Part),
+    Damaged(DamagedPart),
 }
 
 /// What of a lease is in rows: the job's number, and its life as of the grant.
@@ -263,20 +264,21 @@ fn read(
                 Data::Gone => resource.data = Json::null(),
                 Data::Unreadable => {
                     let (pool, id) = (resource.pool.clone(), resource.id.clone());
-                    *whole = Whole::Damaged(Part::Resource(pool, id));
+                    *whole = Whole::Damaged(DamagedPart::Resource(pool, id));
                 }
             }
         }
         let Some((seq, life)) = job else { continue };
-        let damaged =
-            |id: Option<&str>, part| Whole::Damaged(Part::Job(seq, show::damaged(seq, id, part)));
+        let damaged = |id: Option<&str>, part| {
+            Whole::Damaged(DamagedPart::Job(seq, show::damaged(seq, id, part)))
+        };
         let mut row = match rows::job(conn, namespace, seq, true)? {
-            Found::Job(row) => *row,
-            Found::Gone => {
+            FoundJob::Job(row) => *row,
+            FoundJob::Gone => {
                 *whole = Whole::Gone;
                 continue;
             }
-            Found::Unreadable => {
+            FoundJob::Unreadable => {
                 *whole = damaged(None, "row");
                 continue;
             }

@@ -23,7 +23,7 @@ use crate::rows::{self, ARCHIVED, Data, JOBS, archived, is_damage, moment_number
 use crate::writer::class_number;
 
 /// A finished job that is on its way to the disk.
-struct Ended {
+struct EndedOnWay {
     batch: u64,
     namespace: Namespace,
     job: Archived,
@@ -43,7 +43,7 @@ pub(crate) struct Overlay {
     conn: Connection,
     ids: FinishedIds,
     namespaces: BTreeSet<Namespace>,
-    ended: HashMap<Seq, Ended>,
+    ended: HashMap<Seq, EndedOnWay>,
     /// Deleted, or alive again.
     gone: HashMap<Seq, u64>,
     data: HashMap<DataKey, (u64, Option<Json>)>,
@@ -115,7 +115,7 @@ impl Overlay {
             };
             let namespace = end.namespace.clone();
             self.restore(&namespace, end.id.as_str(), seq);
-            self.ended.insert(seq, Ended { batch, namespace, job });
+            self.ended.insert(seq, EndedOnWay { batch, namespace, job });
             self.layer(batch).ended.push(seq);
         }
         for (key, data) in &rows.data {
@@ -264,7 +264,7 @@ impl Overlay {
             let on_disk = self.noted(self.read_soonest(namespace, class, now, max));
             jobs = on_disk.unwrap_or_default();
         }
-        let wanted = |ended: &&Ended| {
+        let wanted = |ended: &&EndedOnWay| {
             ended.namespace == *namespace
                 && ended.job.until <= now
                 && Class::of(ended.job.state) == class

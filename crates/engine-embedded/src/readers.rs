@@ -14,12 +14,12 @@ use tokio::sync::oneshot;
 type Task = Box<dyn FnOnce(&Connection) + Send>;
 
 #[derive(Default)]
-struct Queue {
+struct Tasks {
     tasks: Mutex<(VecDeque<Task>, bool)>,
     changed: Condvar,
 }
 
-impl Queue {
+impl Tasks {
     fn next(&self) -> Option<Task> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -37,14 +37,14 @@ impl Queue {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Readers {
-    queue: Arc<Queue>,
+    queue: Arc<Tasks>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Readers {
     /// Starts one thread for each connection.
     pub(crate) fn start(connections: Vec<Connection>) -> std::io::Result<Self> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(Tasks::default());
         let mut threads = Vec::new();
         for conn in connections {
             let queue = queue.clone();

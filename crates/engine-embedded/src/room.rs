@@ -82,12 +82,12 @@ pub(crate) struct Room {
 
 /// The part of one call, until it is answered.
 #[derive(Debug)]
-pub(crate) struct Taken<'r> {
+pub(crate) struct TakenRoom<'r> {
     room: &'r Room,
     bytes: i64,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for TakenRoom<'_> {
     fn drop(&mut self) {
         self.room.pending.fetch_sub(self.bytes, Ordering::AcqRel);
     }
@@ -123,17 +123,17 @@ impl Room {
     }
 
     /// Takes the part of a request that makes the store grow; refuses it if there is no room.
-    pub(crate) fn admit(&self, request: &Request) -> Result<Option<Taken<'_>>, CallError> {
+    pub(crate) fn admit(&self, request: &Request) -> Result<Option<TakenRoom<'_>>, CallError> {
         match growth(request) {
             0 => Ok(None),
             bytes => self.take(signed(bytes)).map(Some),
         }
     }
 
-    fn take(&self, bytes: i64) -> Result<Taken<'_>, CallError> {
+    fn take(&self, bytes: i64) -> Result<TakenRoom<'_>, CallError> {
         self.pending.fetch_add(bytes, Ordering::AcqRel);
         // Given back at the refusal too.
-        let taken = Taken { room: self, bytes };
+        let taken = TakenRoom { room: self, bytes };
         if self.left.fetch_sub(bytes, Ordering::AcqRel) < bytes {
             self.left.fetch_add(bytes, Ordering::AcqRel);
             self.refusing.store(true, Ordering::Release);

@@ -297,7 +297,7 @@ pub(crate) fn errors(conn: &Connection, seq: Seq) -> rusqlite::Result<Vec<JobErr
 }
 
 /// What a read of one job found.
-pub(crate) enum Found {
+pub(crate) enum FoundJob {
     Job(Box<JobRow>),
     Gone,
     /// Nothing of it can be read.
@@ -310,7 +310,7 @@ pub(crate) fn job(
     namespace: &Namespace,
     seq: Seq,
     full: bool,
-) -> rusqlite::Result<Found> {
+) -> rusqlite::Result<FoundJob> {
     let sql = format!("SELECT {STORED} FROM {JOBS} WHERE life.seq = ?1 AND ns = ?2");
     let mut one = conn.prepare_cached(&sql)?;
     let found =
@@ -318,11 +318,11 @@ pub(crate) fn job(
     match found {
         Ok(Some(Some(mut found))) => {
             found.job.errors = errors(conn, seq)?;
-            Ok(Found::Job(Box::new(found)))
+            Ok(FoundJob::Job(Box::new(found)))
         }
-        Ok(Some(None)) => Ok(Found::Unreadable),
-        Ok(None) => Ok(Found::Gone),
-        Err(why) if is_damage(&why) => Ok(Found::Unreadable),
+        Ok(Some(None)) => Ok(FoundJob::Unreadable),
+        Ok(None) => Ok(FoundJob::Gone),
+        Err(why) if is_damage(&why) => Ok(FoundJob::Unreadable),
         Err(why) => Err(why),
     }
 }

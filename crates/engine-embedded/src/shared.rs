@@ -19,7 +19,7 @@ use crate::inbox::{Ask, Envelope, Inbox};
 use crate::options::{Fatal, Options};
 use crate::readers::Readers;
 use crate::room::Room;
-use crate::watch::{Look, Watch};
+use crate::watch::{LookWhen, Watch};
 
 /// Bytes of resources' data that are kept in memory.
 const DATA_BYTES: usize = 16 << 20;
@@ -127,7 +127,7 @@ impl Shared {
             _ => return Err(self.gone()),
         }
         drop(reached);
-        match self.look(Look::BeforeAnswer) {
+        match self.look(LookWhen::BeforeAnswer) {
             Ok(()) => Ok(read),
             Err(fatal) => {
                 let no = Fault::Unknown(fatal.to_string()).into();
@@ -190,7 +190,7 @@ impl Shared {
 
     /// Whether the files that are open are still those of the folder; if not, the engine must stop for
     /// what is answered here, and what would be answered must be refused before.
-    pub(crate) fn look(&self, when: Look) -> Result<(), Fatal> {
+    pub(crate) fn look(&self, when: LookWhen) -> Result<(), Fatal> {
         match &self.watch {
             Some(watch) => watch.look(when).map_err(Fatal::Moved),
             None => Ok(()),

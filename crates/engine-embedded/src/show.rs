@@ -19,7 +19,7 @@ use tenure_machine::{
 use crate::audit;
 use crate::batch::{PushedShown, SettledShown, Shown};
 use crate::damage::{UNREADABLE, job_name};
-use crate::rows::{self, Data, Found, JobRow, unreadable_part};
+use crate::rows::{self, Data, FoundJob, JobRow, unreadable_part};
 use crate::shared::Shared;
 
 /// A row that the machine wrote and that cannot be read again.
@@ -218,12 +218,12 @@ async fn job(
 ) -> Result<Option<JobView>, CallError> {
     let ns = namespace.clone();
     match shared.read(move |conn| rows::job(conn, &ns, seq, true)).await? {
-        Found::Job(row) => {
+        FoundJob::Job(row) => {
             let job = shown_row(shared, namespace, *row);
             view(job, state).map(Some).ok_or_else(|| unreadable(seq))
         }
-        Found::Gone => Ok(None),
-        Found::Unreadable => {
+        FoundJob::Gone => Ok(None),
+        FoundJob::Unreadable => {
             shared.damage.note(Some(namespace), seq, damaged(seq, None, "row"));
             Err(unreadable(seq))
         }
@@ -248,7 +248,7 @@ pub(crate) async fn pushed(
         let all = move |conn: &Connection| {
             wanted.iter().map(|seq| rows::job(conn, &ns, *seq, full)).collect()
         };
-        read = shared.read::<Vec<Found>>(all).await?;
+        read = shared.read::<Vec<FoundJob>>(all).await?;
     }
     let mut read = read.into_iter();
     let mut views = Vec::with_capacity(jobs.len());
@@ -256,9 +256,9 @@ pub(crate) async fn pushed(
         let (seq, stored, state) = match shown {
             Shown::Built(job, state) => (job.seq, Some(*job), state),
             Shown::Read(seq, state) => match read.next() {
-                Some(Found::Job(row)) => (seq, Some(shown_row(shared, namespace, *row)), state),
-                Some(Found::Unreadable) => return Err(unreadable(seq)),
-                Some(Found::Gone) | None => (seq, None, state),
+                Some(FoundJob::Job(row)) => (seq, Some(shown_row(shared, namespace, *row)), state),
+                Some(FoundJob::Unreadable) => return Err(unreadable(seq)),
+                Some(FoundJob::Gone) | None => (seq, None, state),
             },
         };
         let job = match (stored, known) {

@@ -16,7 +16,7 @@ use crate::disk::{refuse, send};
 use crate::options::Fatal;
 use crate::shared::Shared;
 use crate::synced::Synced;
-use crate::watch::Look;
+use crate::watch::LookWhen;
 
 /// A batch that is committed.
 pub(crate) struct Committed {
@@ -47,7 +47,9 @@ pub(crate) fn run(
         let done = match if commit.is_some() { log.sync_data() } else { Ok(()) } {
             // A look costs next to nothing beside a sync, so what was stored is never answered for
             // after its folder is gone.
-            Ok(()) => shared.look(if commit.is_some() { Look::Now } else { Look::BeforeAnswer }),
+            Ok(()) => {
+                shared.look(if commit.is_some() { LookWhen::Now } else { LookWhen::BeforeAnswer })
+            }
             Err(why) => Err(Fatal::Disk(format!("it cannot be synced: {why}"))),
         };
         match done {

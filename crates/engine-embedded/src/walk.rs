@@ -65,12 +65,12 @@ pub(crate) struct Walked {
     pub namespace: Option<String>,
 }
 
-trait Part: Sized {
+trait RowPart: Sized {
     const SQL: &'static str;
     fn read(row: &Row<'_>) -> rusqlite::Result<Self>;
 }
 
-impl Part for JobPart {
+impl RowPart for JobPart {
     const SQL: &'static str = "SELECT seq, id, queue, kind, shape, labels, sum FROM job
                                WHERE seq >= ?1 ORDER BY seq LIMIT ?2";
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -86,7 +86,7 @@ impl Part for JobPart {
     }
 }
 
-impl Part for LifePart {
+impl RowPart for LifePart {
     const SQL: &'static str = "SELECT seq, ns, state, until, class, bytes, life, sum FROM life
                                WHERE seq >= ?1 ORDER BY seq LIMIT ?2";
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -112,7 +112,7 @@ struct Rows<'c, P> {
     ended: bool,
 }
 
-impl<'c, P: Part> Rows<'c, P> {
+impl<'c, P: RowPart> Rows<'c, P> {
     fn new(conn: &'c Connection) -> Self {
         Rows { conn, portion: VecDeque::new(), from: 0, ended: false }
     }

@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// When to look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Look {
+pub(crate) enum LookWhen {
     /// In any case.
     Now,
     /// If a second has passed since the last look.
@@ -64,7 +64,7 @@ impl Watch {
     }
 
     /// Looks, if it is time to; says what was seen if a file is gone.
-    pub(crate) fn look(&self, when: Look) -> Result<(), String> {
+    pub(crate) fn look(&self, when: LookWhen) -> Result<(), String> {
         if let Some(seen) = self.gone.get() {
             return Err(seen.clone());
         }
@@ -72,11 +72,11 @@ impl Watch {
         let every = LOOK_EVERY.as_millis() as u64;
         let long_ago = |then: &AtomicU64| now.saturating_sub(then.load(Ordering::Relaxed)) >= every;
         let due = match when {
-            Look::Now => true,
-            Look::EverySecond => long_ago(&self.looked),
-            Look::BeforeAnswer => long_ago(&self.looked) || long_ago(&self.answered),
+            LookWhen::Now => true,
+            LookWhen::EverySecond => long_ago(&self.looked),
+            LookWhen::BeforeAnswer => long_ago(&self.looked) || long_ago(&self.answered),
         };
-        if when == Look::BeforeAnswer {
+        if when == LookWhen::BeforeAnswer {
             self.answered.store(now, Ordering::Relaxed);
         }
         if !due {
@@ -138,9 +138,9 @@ mod tests {
         let (here, other) = (file(&dir, "here"), file(&dir, "other"));
         let watch = Watch::over([here.clone()]).unwrap();
         fs::write(&here, "longer than before").unwrap();
-        assert_eq!(watch.look(Look::Now), Ok(()));
+        assert_eq!(watch.look(LookWhen::Now), Ok(()));
         fs::rename(&other, &here).unwrap();
-        let said = watch.look(Look::Now).unwrap_err();
+        let said = watch.look(LookWhen::Now).unwrap_err();
         assert!(said.contains("is another file"), "{said}");
     }
 
@@ -150,8 +150,8 @@ mod tests {
         let (here, away) = (file(&dir, "here"), dir.path().join("away"));
         let watch = Watch::over([here.clone()]).unwrap();
         fs::rename(&here, &away).unwrap();
-        assert!(watch.look(Look::Now).unwrap_err().contains("was removed or moved"));
+        assert!(watch.look(LookWhen::Now).unwrap_err().contains("was removed or moved"));
         fs::rename(&away, &here).unwrap();
-        assert!(watch.look(Look::EverySecond).is_err());
+        assert!(watch.look(LookWhen::EverySecond).is_err());
     }
 }

@@ -13,12 +13,12 @@ use crate::encode::OneCall;
 use crate::function::Function;
 
 /// A request that is answered here.
-pub(crate) trait Answer: Operation {
+pub(crate) trait Answerable: Operation {
     /// Answers it.
     fn answer(self, caller: Caller) -> impl Future<Output = Result<Self::Reply, CallError>> + Send;
 }
 
-impl<O: OneCall + Sync> Answer for O
+impl<O: OneCall + Sync> Answerable for O
 where
     O::Reply: FromWire<Wire: Send>,
 {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
-use tenure_core::copy::{Cursor, Head, Item, Page, Section};
+use tenure_core::copy::{CopiedPage, Cursor, Head, Item, Section};
 use tenure_core::names::Namespace;
 use tenure_engine::Fault;
 use tenure_engine::copy::{Begun, CopyError, Found, Mark, Source, Step, Target};
@@ -41,7 +41,7 @@ pub struct RedisCopy {
 }
 
 /// What a namespace is in a copy.
-enum Look {
+enum CopyState {
     From(Mark),
     Into(String),
     Dropping,
@@ -77,23 +77,23 @@ impl RedisCopy {
         Ok(all.into_iter().collect())
     }
 
-    async fn look(&self, namespace: &Namespace) -> Result<Look, CopyError> {
+    async fn look(&self, namespace: &Namespace) -> Result<CopyState, CopyError> {
         let look: LookReply = self.caller(namespace).reply(COPY_LOOK, &NoArgs {}).await?;
         let Some(frozen) = look.frozen.0 else {
             return Ok(match look.copied.0 {
-                Some(copy) => Look::Whole(copy),
-                None if look.empty => Look::Empty,
-                None => Look::Used,
+                Some(copy) => CopyState::Whole(copy),
+                None if look.empty => CopyState::Empty,
+                None => CopyState::Used,
             });
         };
         let (what, copy) = frozen.split_once(':').unwrap_or(("", ""));
         let copy = copy.to_owned();
         let to = look.to.0.unwrap_or_default();
         Ok(match what {
-            "from" => Look::From(Mark { copy, to, whole: look.whole }),
-            "into" => Look::Into(copy),
-            "drop" => Look::Dropping,
-            _ => Look::ByHand,
+            "from" => CopyState::From(Mark { copy, to, whole: look.whole }),
+            "into" => CopyState::Into(copy),
+            "drop" => CopyState::Dropping,
+            _ => CopyState::ByHand,
         })
     }
 
@@ -102,29 +102,29 @@ impl RedisCopy {
         let mut open = false;
         for namespace in self.all().await? {
             match (self.look(&namespace).await?, &mut mark) {
-                (Look::From(here), None) => mark = Some(here),
-                (Look::From(here), Some(mark)) if mark.copy == here.copy => {
+                (CopyState::From(here), None) => mark = Some(here),
+                (CopyState::From(here), Some(mark)) if mark.copy == here.copy => {
                     mark.whole &= here.whole;
                 }
-                (Look::From(_), Some(_)) => {
+                (CopyState::From(_), Some(_)) => {
                     return Err(CopyError::no(
                         format!("namespace {namespace:?} is frozen for another copy than others"),
                         "thaw the source first: tenure copy --thaw --from ADDRESS",
                     ));
                 }
-                (Look::Into(_) | Look::Dropping, _) => {
+                (CopyState::Into(_) | CopyState::Dropping, _) => {
                     return Err(CopyError::no(
                         format!("namespace {namespace:?} is an unfinished copy itself"),
                         "finish that copy, or give it up: tenure copy --thaw --to ADDRESS",
                     ));
                 }
-                (Look::ByHand, _) => {
+                (CopyState::ByHand, _) => {
                     return Err(CopyError::no(
                         format!("namespace {namespace:?} is frozen by hand"),
                         "thaw it as it was frozen: HDEL 'PREFIX{NAMESPACE}m' frozen",
                     ));
                 }
-                (Look::Whole(_) | Look::Empty | Look::Used, _) => open = true,
+                (CopyState::Whole(_) | CopyState::Empty | CopyState::Used, _) => open = true,
             }
         }
         // One that was never frozen, or that came since.
@@ -136,18 +136,18 @@ impl RedisCopy {
         for namespace in self.all().await? {
             let what = |what: &str| Some(format!("namespace {namespace:?} {what}"));
             match self.look(&namespace).await? {
-                Look::Dropping => return Ok(Found::Dropping),
-                Look::Into(copy) => match &part {
+                CopyState::Dropping => return Ok(Found::Dropping),
+                CopyState::Into(copy) => match &part {
                     Some(first) if *first != copy => other = what("is a part of another copy"),
                     _ => part = Some(copy),
                 },
-                Look::Whole(copy) => whole = Some(copy),
-                Look::From(mark) => {
+                CopyState::Whole(copy) => whole = Some(copy),
+                CopyState::From(mark) => {
                     other = what(&format!("is frozen, as the source of {}", mark.to));
                 }
-                Look::ByHand => other = what("is frozen by hand"),
-                Look::Used => other = other.or(what("has jobs, queues, limits or pools")),
-                Look::Empty => {}
+                CopyState::ByHand => other = what("is frozen by hand"),
+                CopyState::Used => other = other.or(what("has jobs, queues, limits or pools")),
+                CopyState::Empty => {}
             }
         }
         Ok(match (part, whole, other) {
@@ -163,7 +163,7 @@ impl RedisCopy {
         &self,
         namespace: &Namespace,
         cursor: &Cursor,
-    ) -> Result<Page, CopyError> {
+    ) -> Result<CopiedPage, CopyError> {
         let (section, after) = (cursor.section.as_str(), cursor.after.as_str());
         let args = pack(&OutArgs { section, after, max: ITEMS, bytes: BYTES });
         let caller = self.caller(namespace);
@@ -235,7 +235,7 @@ impl Source for RedisCopy {
     fn thaw(&self) -> Step<'_, ()> {
         Box::pin(async {
             for namespace in self.all().await? {
-                if let Look::From(_) = self.look(&namespace).await? {
+                if let CopyState::From(_) = self.look(&namespace).await? {
                     let caller = self.caller(&namespace);
                     caller.reply::<IgnoredAny>(COPY_THAW, &NoArgs {}).await?;
                 }
@@ -257,7 +257,7 @@ impl Source for RedisCopy {
         })
     }
 
-    fn page<'a>(&'a self, namespace: &'a Namespace, cursor: &'a Cursor) -> Step<'a, Page> {
+    fn page<'a>(&'a self, namespace: &'a Namespace, cursor: &'a Cursor) -> Step<'a, CopiedPage> {
         Box::pin(async {
             match cursor.section {
                 Section::Queues => self.section::<QueueCopied>(namespace, cursor).await,
@@ -316,7 +316,7 @@ impl Target for RedisCopy {
     fn open<'a>(&'a self, copy: &'a str) -> Step<'a, ()> {
         Box::pin(async move {
             for namespace in self.all().await? {
-                if let Look::Into(_) = self.look(&namespace).await? {
+                if let CopyState::Into(_) = self.look(&namespace).await? {
                     let caller = self.caller(&namespace);
                     caller.reply::<IgnoredAny>(COPY_OPEN, &CopyArgs { copy }).await?;
                 }
@@ -328,7 +328,7 @@ impl Target for RedisCopy {
     fn give_up(&self) -> Step<'_, ()> {
         Box::pin(async {
             for namespace in self.all().await? {
-                if let Look::Into(_) | Look::Dropping = self.look(&namespace).await? {
+                if let CopyState::Into(_) | CopyState::Dropping = self.look(&namespace).await? {
                     let caller = self.caller(&namespace);
                     caller.reply::<IgnoredAny>(COPY_DROP, &NoArgs {}).await?;
                     self.remove(&namespace).await?;

@@ -138,7 +138,7 @@ impl Engine for RedisEngine {
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
         let caller = self.shared.caller(namespace);
         let runtime = self.shared.runtime.clone();
-        Box::pin(Inside { runtime, call: Box::pin(answer(caller, request)) })
+        Box::pin(InRuntime { runtime, call: Box::pin(answer(caller, request)) })
     }
 
     fn health(&self) -> Health {
@@ -196,12 +196,12 @@ impl fmt::Debug for RedisEngine {
 }
 
 /// A call that finds the engine's runtime around it, whoever polls it.
-struct Inside {
+struct InRuntime {
     runtime: Handle,
     call: Pin<Box<dyn Future<Output = Result<Reply, CallError>> + Send>>,
 }
 
-impl Future for Inside {
+impl Future for InRuntime {
     type Output = Result<Reply, CallError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

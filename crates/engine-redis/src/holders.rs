@@ -13,7 +13,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Extend, ForceLease, Settle, Settled};
 use tenure_engine::{CallError, ids};
 
-use crate::answer::Answer;
+use crate::answer::Answerable;
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, ExtendedReply, SettleReply, extended, settled};
 use crate::encode::{ExtendArgs, ForceArgs, Knows, SettleArgs, pack};
@@ -82,7 +82,7 @@ fn tells_again(
 /// The epoch of a store of which only this is known: that it was before.
 const OF_BEFORE: &str = "0";
 
-impl Answer for Extend {
+impl Answerable for Extend {
     async fn answer(self, caller: Caller) -> Result<Extended, CallError> {
         extend(&caller, self).await
     }
@@ -112,7 +112,7 @@ async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, CallError> 
     extended(&extend, reply).map_err(malformed(EXTEND))
 }
 
-impl Answer for Settle {
+impl Answerable for Settle {
     async fn answer(self, caller: Caller) -> Result<Settled, CallError> {
         settle(&caller, self).await
     }
@@ -167,7 +167,7 @@ fn in_place(mut no: Refusal, places: &[usize]) -> Refusal {
     no
 }
 
-impl Answer for ForceLease {
+impl Answerable for ForceLease {
     async fn answer(self, caller: Caller) -> Result<(), CallError> {
         let head = heads(&caller, std::iter::once(self.lease.as_str())).await?.pop().flatten();
         let args = ForceArgs::of(&self.lease, head);

@@ -5,7 +5,7 @@ use tenure_core::requests::{GetJob, Patch, PatchJob, Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
 use tenure_engine::{CallError, Fault, ids};
 
-use crate::answer::Answer;
+use crate::answer::Answerable;
 use crate::call::{AskError, Caller, malformed};
 use crate::decode::{Answered, FromWire, PushReply, Stored, pushed_ids, pushed_jobs};
 use crate::encode::{
@@ -20,7 +20,7 @@ const PATCH_JOB: Function = Function::of::<PatchJob>();
 /// So often a body is read again that others change meanwhile.
 const READ_AGAIN_MAX: u32 = 10;
 
-impl Answer for Push {
+impl Answerable for Push {
     async fn answer(self, caller: Caller) -> Result<Pushed, CallError> {
         push(&caller, self).await
     }
@@ -52,7 +52,7 @@ async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, CallError> {
     }
 }
 
-impl Answer for PatchJob {
+impl Answerable for PatchJob {
     async fn answer(self, caller: Caller) -> Result<Box<JobView>, CallError> {
         patch_job(&caller, self).await
     }

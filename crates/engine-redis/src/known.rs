@@ -16,11 +16,11 @@ const LATELY_MIN: Duration = Duration::from_secs(60);
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Known {
-    state: Mutex<State>,
+    state: Mutex<KnownState>,
 }
 
 #[derive(Default)]
-struct State {
+struct KnownState {
     signer: Option<Arc<Signer>>,
     ttls: Option<Ttls>,
     epoch: Option<KnownEpoch>,
@@ -56,7 +56,7 @@ impl Ttls {
 }
 
 impl Known {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, KnownState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -18,7 +18,7 @@ use tenure_core::sentences::ValueRefusal;
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView};
 use tenure_engine::CallError;
 
-use crate::answer::Answer;
+use crate::answer::Answerable;
 use crate::call::{Caller, malformed};
 use crate::decode::{
     Answered, AuditReply, Blobs, Count, FromWire, LeasesReply, ListedJobs, Malformed, PageReply,
@@ -78,25 +78,25 @@ where
     Ok(Listed { items, next: after, partial: false })
 }
 
-impl Answer for ListQueues {
+impl Answerable for ListQueues {
     async fn answer(self, caller: Caller) -> Result<Listed<QueueView>, CallError> {
         page::<Self, _>(&caller, (None, self.page)).await
     }
 }
 
-impl Answer for ListLimits {
+impl Answerable for ListLimits {
     async fn answer(self, caller: Caller) -> Result<Listed<LimitView>, CallError> {
         page::<Self, _>(&caller, (None, self.page)).await
     }
 }
 
-impl Answer for ListPools {
+impl Answerable for ListPools {
     async fn answer(self, caller: Caller) -> Result<Listed<PoolView>, CallError> {
         page::<Self, _>(&caller, (None, self.page)).await
     }
 }
 
-impl Answer for ListResources {
+impl Answerable for ListResources {
     async fn answer(self, caller: Caller) -> Result<Listed<ResourceView>, CallError> {
         let mut listed = page::<Self, _>(&caller, (Some(self.pool.as_str()), self.page)).await?;
         listed.cut(|view| 512 + view.data.text().len(), |view| view.id.to_string());
@@ -104,13 +104,13 @@ impl Answer for ListResources {
     }
 }
 
-impl Answer for ListWorkers {
+impl Answerable for ListWorkers {
     async fn answer(self, caller: Caller) -> Result<Listed<WorkerView>, CallError> {
         page::<Self, _>(&caller, (None, self.page)).await
     }
 }
 
-impl Answer for ListLeases {
+impl Answerable for ListLeases {
     async fn answer(self, caller: Caller) -> Result<Listed<LeaseSummary>, CallError> {
         leases(&caller, self).await
     }
@@ -188,7 +188,7 @@ async fn look(
     Ok(looked)
 }
 
-impl Answer for ListJobs {
+impl Answerable for ListJobs {
     async fn answer(self, caller: Caller) -> Result<Listed<JobView>, CallError> {
         jobs(&caller, self).await
     }
@@ -243,13 +243,13 @@ async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobView>, CallEr
 /// and its limits, and takes up to 80 us then.
 const CHANGED_AT_ONCE: usize = 250;
 
-impl Answer for CancelJobs {
+impl Answerable for CancelJobs {
     async fn answer(self, caller: Caller) -> Result<DoneMany, CallError> {
         many(&caller, BulkChange::Cancel, self.filter, self.max).await
     }
 }
 
-impl Answer for RetryJobs {
+impl Answerable for RetryJobs {
     async fn answer(self, caller: Caller) -> Result<DoneMany, CallError> {
         many(&caller, BulkChange::Retry, self.filter, self.max).await
     }
@@ -294,7 +294,7 @@ struct PartArgs<'a> {
     after: Option<&'a str>,
 }
 
-impl Answer for GetStats {
+impl Answerable for GetStats {
     async fn answer(self, caller: Caller) -> Result<Stats, CallError> {
         get_stats(&caller).await
     }
@@ -318,7 +318,7 @@ async fn get_stats(caller: &Caller) -> Result<Stats, CallError> {
     }
 }
 
-impl Answer for Audit {
+impl Answerable for Audit {
     async fn answer(self, caller: Caller) -> Result<Audited, CallError> {
         audit(&caller).await
     }

@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tenure_core::sentences::{Row, StoredNote, rows};
+use tenure_core::sentences::{SentenceRow, StoredNote, rows};
 
 /// What one place in the library says. A part that is made elsewhere is `None`; `a or b` are two texts.
 #[derive(Debug)]
-struct Said {
+struct LuaSentence {
     place: String,
     code: String,
     details: Option<Vec<String>>,
@@ -146,7 +146,7 @@ fn of_table(text: &str) -> String {
     plain(&said).replace('\u{1}', "{").replace('\u{2}', "}")
 }
 
-fn said() -> Vec<Said> {
+fn said() -> Vec<LuaSentence> {
     let mut files = Vec::new();
     library(&Path::new(env!("CARGO_MANIFEST_DIR")).join("lua"), &mut files);
     let mut said = Vec::new();
@@ -166,7 +166,7 @@ fn said() -> Vec<Said> {
                 detail.and_then(|detail| texts(detail, before)),
                 hint.and_then(|hint| texts(hint, before)),
             );
-            said.push(Said { place, code: code.to_owned(), details, hints });
+            said.push(LuaSentence { place, code: code.to_owned(), details, hints });
         };
         for (before, members) in calls("T.refuse({") {
             let of = |name: &str| {
@@ -191,10 +191,10 @@ fn said() -> Vec<Said> {
 
 #[test]
 fn the_library_says_what_the_table_says() {
-    let rows: Vec<(&Row, String, String)> =
+    let rows: Vec<(&SentenceRow, String, String)> =
         rows().map(|row| (row, of_table(row.detail), of_table(row.hint))).collect();
     let mut compared = 0;
-    for Said { place, code, details, hints } in said() {
+    for LuaSentence { place, code, details, hints } in said() {
         // Never seen by a caller.
         if code == "stale_body" {
             continue;

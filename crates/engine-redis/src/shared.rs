@@ -17,7 +17,7 @@ use crate::call::Caller;
 use crate::encode::SpaceArg;
 use crate::link::Link;
 use crate::options::{Options, Time};
-use crate::waiting::{Denied, Signals, Space, keep_time};
+use crate::waiting::{DeniedChannel, Signals, Space, keep_time};
 
 /// A namespace of which nothing was asked and nothing is due for so long is forgotten here.
 const IDLE: Duration = Duration::from_secs(600);
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub runtime: Handle,
     pub signals: Signals,
     /// Whether this process may publish its notifications.
-    pub denied: Arc<Denied>,
+    pub denied: Arc<DeniedChannel>,
     /// A turn for each call that may be under way.
     pub turns: Semaphore,
     /// When this engine was opened.
@@ -63,7 +63,7 @@ pub(crate) struct Shared {
 
 /// What this process's watch shows, in µs, and how often a test had moved it.
 #[derive(Clone, Copy)]
-pub(crate) struct Watch {
+pub(crate) struct WatchReading {
     pub us: u64,
     pub moves: u64,
 }
@@ -171,9 +171,9 @@ impl Shared {
     }
 
     /// The same, for what is measured of a call; nothing while a test moves the clock.
-    pub(crate) fn watch_for_calls(&self) -> Option<Watch> {
+    pub(crate) fn watch_for_calls(&self) -> Option<WatchReading> {
         let moves = self.moves.load(Ordering::Acquire);
-        moves.is_multiple_of(2).then(|| Watch { us: self.watch(), moves })
+        moves.is_multiple_of(2).then(|| WatchReading { us: self.watch(), moves })
     }
 
     /// Now, for ids that are made here: nothing is decided by it.

@@ -6,7 +6,7 @@ use tenure_core::requests::SyncResources;
 use tenure_core::settings::Synced;
 use tenure_engine::{CallError, Fault};
 
-use crate::answer::Answer;
+use crate::answer::Answerable;
 use crate::call::Caller;
 use crate::decode::SyncedReply;
 use crate::encode::{SyncArgs, SyncBeginArgs, SyncEndArgs, SyncItemsArgs, new_resources};
@@ -17,7 +17,7 @@ const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Steps in which a set takes its place beyond which something is wrong.
 const STEPS_MAX: usize = 1_000_000;
 
-impl Answer for SyncResources {
+impl Answerable for SyncResources {
     async fn answer(self, caller: Caller) -> Result<Synced, CallError> {
         sync(&caller, self).await
     }

@@ -129,10 +129,10 @@ impl Address {
         }
         let scheme = scheme.to_ascii_lowercase();
         let kind = match scheme.as_str() {
-            "redis" | "valkey" => Kind::Single { tls: false },
-            "rediss" | "valkeys" => Kind::Single { tls: true },
-            "redis-sentinel" => Kind::Sentinel,
-            "redis-cluster" => Kind::Cluster,
+            "redis" | "valkey" => AddressKind::Single { tls: false },
+            "rediss" | "valkeys" => AddressKind::Single { tls: true },
+            "redis-sentinel" => AddressKind::Sentinel,
+            "redis-cluster" => AddressKind::Cluster,
             _ => return Err(AddressError::UnknownScheme),
         };
         let rest = rest.strip_prefix("//").ok_or("needs \"//\" and a host after its scheme");
@@ -229,13 +229,13 @@ pub enum AddressError {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AddressKind {
     Single { tls: bool },
     Sentinel,
     Cluster,
 }
 
-fn understood(scheme: &str, kind: Kind, rest: &str) -> Result<Address, &'static str> {
+fn understood(scheme: &str, kind: AddressKind, rest: &str) -> Result<Address, &'static str> {
     let (body, query) = rest.split_once('?').unwrap_or((rest, ""));
     if body.contains('#') || query.contains('#') {
         return Err("has a '#'; percent-encode it as %23");
@@ -250,32 +250,36 @@ fn understood(scheme: &str, kind: Kind, rest: &str) -> Result<Address, &'static 
     };
     let asked = parameters(query)?;
     let path = path.trim_end_matches('/');
-    let port = if kind == Kind::Sentinel { SENTINEL_PORT } else { SERVER_PORT };
+    let port = if kind == AddressKind::Sentinel { SENTINEL_PORT } else { SERVER_PORT };
     let mut hosts =
         hosts.split(',').map(|host| Endpoint::parse(host, port)).collect::<Result<Vec<_>, _>>()?;
     let (topology, db) = match kind {
-        Kind::Single { .. } if hosts.len() > 1 => {
+        AddressKind::Single { .. } if hosts.len() > 1 => {
             return Err("names more than one host; use redis-cluster or redis-sentinel for that");
         }
-        Kind::Single { .. } => (Topology::Single(hosts.swap_remove(0)), path),
-        Kind::Sentinel => {
+        AddressKind::Single { .. } => (Topology::Single(hosts.swap_remove(0)), path),
+        AddressKind::Sentinel => {
             let (master, db) = path.split_once('/').unwrap_or((path, ""));
             if master.is_empty() {
                 return Err("names no master; write /MASTER after the sentinels");
             }
             (Topology::Sentinel { sentinels: hosts, master: decoded(master)? }, db)
         }
-        Kind::Cluster if path.trim_start_matches('0').is_empty() => (Topology::Cluster(hosts), ""),
-        Kind::Cluster => return Err("names a database, and a cluster has only 0; leave it out"),
+        AddressKind::Cluster if path.trim_start_matches('0').is_empty() => {
+            (Topology::Cluster(hosts), "")
+        }
+        AddressKind::Cluster => {
+            return Err("names a database, and a cluster has only 0; leave it out");
+        }
     };
     let db = match db {
         "" => 0,
         number => number.parse().map_err(|_| "has a database that is not a number from 0 on")?,
     };
-    if kind != Kind::Sentinel && asked.sentinel_login != Login::default() {
+    if kind != AddressKind::Sentinel && asked.sentinel_login != Login::default() {
         return Err("has a parameter for sentinels, and is none of redis-sentinel; leave it out");
     }
-    let tls = asked.tls.unwrap_or(false) || kind == (Kind::Single { tls: true });
+    let tls = asked.tls.unwrap_or(false) || kind == (AddressKind::Single { tls: true });
     if asked.tls == Some(false) && tls {
         return Err("says both TLS and \"tls=false\"; leave the parameter out");
     }
@@ -317,7 +321,7 @@ fn login_of(text: &str) -> Result<Login, &'static str> {
 }
 
 #[derive(Default)]
-struct Asked {
+struct AskedOptions {
     prefix: Option<String>,
     forgets_never: bool,
     tls: Option<bool>,
@@ -325,8 +329,8 @@ struct Asked {
     sentinel_login: Login,
 }
 
-fn parameters(query: &str) -> Result<Asked, &'static str> {
-    let mut asked = Asked::default();
+fn parameters(query: &str) -> Result<AskedOptions, &'static str> {
+    let mut asked = AskedOptions::default();
     let mut seen = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').ok_or(PARAMETERS)?;

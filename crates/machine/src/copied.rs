@@ -10,7 +10,8 @@ use super::rows::{JobChange, JobContent, JobEnd, Kind, RowKey, Rows};
 use super::state::{NO_JOB, Seq};
 use super::stored::{StoredJob, StoredLease, StoredLife, StoredShape};
 use tenure_core::copy::{
-    Head, Holds, Item, Job, Key, Lease, Limit, Pool, Queue, Resource, Rest, Setting, Turn,
+    CopiedJob, CopiedKey, CopiedLease, CopiedLimit, CopiedPool, CopiedQueue, CopiedResource,
+    CopiedRest, CopiedSetting, CopiedTurn, Head, Holds, Item,
 };
 use tenure_core::job::{EndedJob, JobState};
 use tenure_core::names::{JobId, LimitName, Namespace, PoolName, QueueName, UniqueKey};
@@ -44,7 +45,7 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
     Some(Some(match kind {
         Kind::Queue => {
             let row: QueueRow = serde_json::from_str(value).ok()?;
-            Item::Queue(Queue {
+            Item::Queue(CopiedQueue {
                 name: QueueName::parse(key).ok()?,
                 settings: row.settings,
                 paused_until: row.paused_until.map(moment),
@@ -57,15 +58,15 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
                 // It starts again at V in any case.
                 return Some(None);
             }
-            Item::Turn(Turn { queue, priority: (-rank) as i8, group, own, v })
+            Item::Turn(CopiedTurn { queue, priority: (-rank) as i8, group, own, v })
         }
-        Kind::LimitSetting => Item::Setting(Setting {
+        Kind::LimitSetting => Item::Setting(CopiedSetting {
             name: LimitName::parse(key).ok()?,
             settings: serde_json::from_str(value).ok()?,
         }),
         Kind::Limit => {
             let row: LimitRow = serde_json::from_str(value).ok()?;
-            Item::Limit(Limit {
+            Item::Limit(CopiedLimit {
                 name: LimitName::parse(key).ok()?,
                 tat: moment(row.tat),
                 paused_until: row.paused_until.map(moment),
@@ -76,7 +77,12 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
         }
         Kind::Pool => {
             let PoolRow { settings, version, generation } = serde_json::from_str(value).ok()?;
-            Item::Pool(Pool { name: PoolName::parse(key).ok()?, settings, version, generation })
+            Item::Pool(CopiedPool {
+                name: PoolName::parse(key).ok()?,
+                settings,
+                version,
+                generation,
+            })
         }
         _ => return Some(None),
     }))
@@ -85,7 +91,7 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
 /// A resource's row, and its data, as a thing.
 pub fn resource(value: &str, data: Json) -> Option<Item> {
     let row: ResourceRow = serde_json::from_str(value).ok()?;
-    Some(Item::Resource(Box::new(Resource {
+    Some(Item::Resource(Box::new(CopiedResource {
         pool: row.pool,
         id: row.id,
         data,
@@ -124,7 +130,7 @@ pub fn lease_of_job(life: &[u8], frozen_at: Moment) -> Option<Option<Item>> {
 }
 
 fn lease_of(lease: StoredLease, has_job: bool, frozen_at: Moment) -> Item {
-    Item::Lease(Lease {
+    Item::Lease(CopiedLease {
         has_job,
         expires_at: frozen_at.plus(lease.ttl),
         limits: lease.limits.into_iter().map(|(name, weight, _)| (name, weight)).collect(),
@@ -141,7 +147,7 @@ pub fn key_of(stored: &StoredJob) -> Option<UniqueKey> {
 pub fn job(stored: StoredJob, kept: Option<(Moment, u32)>, holds: Option<Holds>) -> Option<Item> {
     let shape = StoredShape::decode(&stored.shape)?;
     let life = StoredLife::decode(&stored.life)?;
-    Some(Item::Job(Box::new(Job {
+    Some(Item::Job(Box::new(CopiedJob {
         id: stored.id,
         kind: stored.kind,
         payload: stored.payload.unwrap_or_default(),
@@ -213,7 +219,7 @@ impl<'a> CopiedRows<'a> {
     /// is not of this format.
     pub fn add(&mut self, item: Item, limit: impl FnOnce(&LimitName) -> Option<String>) -> bool {
         match item {
-            Item::Queue(Queue { name, settings, paused_until, since }) => {
+            Item::Queue(CopiedQueue { name, settings, paused_until, since }) => {
                 let paused_until = paused_until.map(Moment::us);
                 let row = QueueRow { settings, paused_until, since: since.us(), used_at: 0 };
                 self.put(Kind::Queue, name.as_str(), &row);
@@ -225,7 +231,7 @@ impl<'a> CopiedRows<'a> {
             // Leases end on their way.
             Item::Lease(_) => {}
             Item::Rest(rest) => return self.rest(&rest, limit),
-            Item::Turn(Turn { queue, priority, group, own, v }) => {
+            Item::Turn(CopiedTurn { queue, priority, group, own, v }) => {
                 let rank = super::order::rank_of(priority);
                 let key = match &group {
                     Some(group) => format!("{queue}/{rank}/{group}"),
@@ -233,12 +239,12 @@ impl<'a> CopiedRows<'a> {
                 };
                 self.put(Kind::Turn, key, &TurnRow { queue, rank, group, own, v });
             }
-            Item::Pool(Pool { name, settings, version, generation }) => {
+            Item::Pool(CopiedPool { name, settings, version, generation }) => {
                 self.put(Kind::Pool, name.as_str(), &PoolRow { settings, version, generation });
             }
             Item::Resource(resource) => self.resource(*resource),
             Item::Job(job) => self.job(*job),
-            Item::Key(Key { key, job, until, ended }) => {
+            Item::Key(CopiedKey { key, job, until, ended }) => {
                 let holds = Holds { by_job: false, until: Some(until) };
                 self.key(&key, NO_JOB, job, holds, ended.as_ref());
             }
@@ -246,7 +252,7 @@ impl<'a> CopiedRows<'a> {
         true
     }
 
-    fn limit(&mut self, limit: &Limit) {
+    fn limit(&mut self, limit: &CopiedLimit) {
         let numbered = limit.resting.iter().enumerate();
         let row = LimitRow {
             tat: limit.tat.us(),
@@ -259,7 +265,11 @@ impl<'a> CopiedRows<'a> {
         self.put(Kind::Limit, limit.name.as_str(), &row);
     }
 
-    fn rest(&mut self, rest: &Rest, limit: impl FnOnce(&LimitName) -> Option<String>) -> bool {
+    fn rest(
+        &mut self,
+        rest: &CopiedRest,
+        limit: impl FnOnce(&LimitName) -> Option<String>,
+    ) -> bool {
         let key = RowKey {
             namespace: self.namespace.clone(),
             kind: Kind::Limit,
@@ -284,7 +294,7 @@ impl<'a> CopiedRows<'a> {
         true
     }
 
-    fn resource(&mut self, resource: Resource) {
+    fn resource(&mut self, resource: CopiedResource) {
         let data = (self.namespace.clone(), resource.pool.clone(), resource.id.clone());
         self.rows.data.insert(data, Some(resource.data));
         let key = format!("{}/{}", resource.pool, resource.id);
@@ -319,7 +329,7 @@ impl<'a> CopiedRows<'a> {
         self.put(Kind::Key, key.as_str(), &KeyRow { seq, id, until, by_job: holds.by_job, ended });
     }
 
-    fn job(&mut self, job: Job) {
+    fn job(&mut self, job: CopiedJob) {
         let seq = self.last_seq.next();
         self.last_seq = seq;
         if let (Some(unique), Some(holds)) = (&job.unique, job.holds) {

@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// What a server did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct DrainReport {
     /// Requests that were answered, whatever the answer.
     pub answered: u64,
     /// Connections that were cut off since the drain took too long.
@@ -35,7 +35,11 @@ pub struct Report {
 /// [`Config::drain_max`](crate::Config::drain_max) is over. Dropping it cuts everything off.
 ///
 /// Whether it may listen there without a token is for [`may_listen`](crate::may_listen).
-pub async fn run(listener: TcpListener, deps: Deps, shutdown: impl Future<Output = ()>) -> Report {
+pub async fn run(
+    listener: TcpListener,
+    deps: Deps,
+    shutdown: impl Future<Output = ()>,
+) -> DrainReport {
     let here = match listener.local_addr() {
         Ok(here) => here,
         Err(why) => {
@@ -88,7 +92,7 @@ pub async fn run(listener: TcpListener, deps: Deps, shutdown: impl Future<Output
         tracing::warn!(cut, "connections were cut off: the drain took too long");
     }
     conns.shutdown().await;
-    Report { answered: traffic.answered(), cut }
+    DrainReport { answered: traffic.answered(), cut }
 }
 
 struct Server {

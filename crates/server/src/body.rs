@@ -16,7 +16,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ServerRefusal;
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::Held;
+use crate::budget::HeldBytes;
 use crate::config::Config;
 
 /// What a body is said to be.
@@ -159,7 +159,7 @@ impl Reading {
         &mut self,
         most: usize,
         config: &Config,
-        held: &mut Held,
+        held: &mut HeldBytes,
     ) -> Result<Bytes, BodyError> {
         self.at_most(most)?;
         let length = self.body.size_hint().lower();

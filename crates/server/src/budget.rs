@@ -49,8 +49,8 @@ impl Budget {
     }
 
     /// Takes so many bytes, or refuses.
-    pub(crate) fn take(self: &Arc<Self>, bytes: usize, rank: Rank) -> Result<Held, Refusal> {
-        let mut held = Held { budget: self.clone(), rank, bytes: 0 };
+    pub(crate) fn take(self: &Arc<Self>, bytes: usize, rank: Rank) -> Result<HeldBytes, Refusal> {
+        let mut held = HeldBytes { budget: self.clone(), rank, bytes: 0 };
         held.grow(bytes)?;
         Ok(held)
     }
@@ -64,13 +64,13 @@ impl Budget {
 
 /// A part of the budget, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldBytes {
     budget: Arc<Budget>,
     rank: Rank,
     bytes: usize,
 }
 
-impl Held {
+impl HeldBytes {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -79,8 +79,8 @@ impl Held {
     }
 
     /// A part of the same budget that has nothing yet.
-    pub(crate) fn another(&self) -> Held {
-        Held { budget: self.budget.clone(), rank: self.rank, bytes: 0 }
+    pub(crate) fn another(&self) -> HeldBytes {
+        HeldBytes { budget: self.budget.clone(), rank: self.rank, bytes: 0 }
     }
 
     /// Takes so many more, or refuses and keeps what it has.
@@ -119,7 +119,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.force(0);
     }
@@ -127,7 +127,7 @@ impl Drop for Held {
 
 struct Owned {
     bytes: Bytes,
-    _held: Held,
+    _held: HeldBytes,
 }
 
 impl AsRef<[u8]> for Owned {

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::io::Watched;
 use crate::problem;
 use crate::service::Service;
-use crate::traffic::{Line, Verdict};
+use crate::traffic::{ConnectionTraffic, SocketVerdict};
 
 /// What is told to all connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ pub(crate) enum Stage {
 }
 
 /// What was granted and never left is undone, also if the connection's task is cut off.
-struct Over(Arc<Line>);
+struct Over(Arc<ConnectionTraffic>);
 
 impl Drop for Over {
     fn drop(&mut self) {
@@ -47,7 +47,7 @@ pub(crate) async fn drive(
     mut stage: watch::Receiver<Stage>,
 ) {
     let config = service.deps.config;
-    let line = Arc::new(Line::new(service.traffic.clone()));
+    let line = Arc::new(ConnectionTraffic::new(service.traffic.clone()));
     let _over = Over(line.clone());
     let io = TokioIo::new(Watched::new(stream, line.clone()));
     let answers = {
@@ -69,7 +69,7 @@ pub(crate) async fn drive(
         .header_read_timeout(None)
         .max_buf_size(config.head_bytes_max)
         .serve_connection(io, answers);
-    let mut look = pin!(sleep_until(Instant::now() + Line::look_every(&config)));
+    let mut look = pin!(sleep_until(Instant::now() + ConnectionTraffic::look_every(&config)));
     let mut told = false;
     loop {
         tokio::select! {
@@ -84,9 +84,9 @@ pub(crate) async fn drive(
                 return;
             }
             () = &mut look => match line.look(&config, Instant::now()) {
-                Verdict::Well(next) => look.as_mut().reset(next),
-                Verdict::Over => return,
-                Verdict::SlowHead => {
+                SocketVerdict::Well(next) => look.as_mut().reset(next),
+                SocketVerdict::Over => return,
+                SocketVerdict::SlowHead => {
                     let stream = conn.into_parts().io.into_inner().into_stream();
                     last(stream, &slow_head(), 408, config.linger).await;
                     return;

@@ -9,13 +9,13 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::traffic::Line;
+use crate::traffic::ConnectionTraffic;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Watched {
     stream: TcpStream,
-    line: Arc<Line>,
+    line: Arc<ConnectionTraffic>,
     /// The status of an answer that was held back; nothing is written after it.
     bare: Option<u16>,
 }
@@ -30,7 +30,7 @@ fn bare(text: &[u8]) -> Option<u16> {
 }
 
 impl Watched {
-    pub(crate) fn new(stream: TcpStream, line: Arc<Line>) -> Self {
+    pub(crate) fn new(stream: TcpStream, line: Arc<ConnectionTraffic>) -> Self {
         Watched { stream, line, bare: None }
     }
 

@@ -28,7 +28,7 @@ mod target;
 mod traffic;
 mod undelivered;
 
-pub use accept::{Report, run};
+pub use accept::{DrainReport, run};
 pub use config::{Config, Deps};
 pub use listen::{ListenRefused, TOKEN_BYTES_MIN, may_listen};
 pub use openapi::document;

@@ -13,7 +13,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::budget::Held;
+use crate::budget::HeldBytes;
 use crate::traffic::Turn;
 
 /// Answers up to this are not counted: counting costs more than they do.
@@ -64,7 +64,7 @@ impl Out {
     }
 
     /// Gives this part of the budget back when the last byte has left.
-    pub(crate) fn holding(mut self, mut held: Held) -> Self {
+    pub(crate) fn holding(mut self, mut held: HeldBytes) -> Self {
         if self.counts > 0
             && let From::Whole(bytes) = &mut self.from
         {

@@ -18,7 +18,7 @@ use tenure_core::sentences::ServerRefusal;
 
 use crate::answer::{self, Expected};
 use crate::body::{self, BodyError, Media, Reading};
-use crate::budget::{Budget, Held, Rank};
+use crate::budget::{Budget, HeldBytes, Rank};
 use crate::config::Deps;
 use crate::gate;
 use crate::openapi;
@@ -141,8 +141,10 @@ impl Service {
         let mut held = self.budget.take(0, route.rank())?;
         if let Some(call) = self.lines(route, asked, head, reading, &namespace, &mut held).await? {
             return match call {
-                Lines::Answer(response) => Ok(response),
-                Lines::Ask(request) => self.ask(namespace, request.into(), held, turn).await,
+                NdjsonOutcome::Answer(response) => Ok(response),
+                NdjsonOutcome::Ask(request) => {
+                    self.ask(namespace, request.into(), held, turn).await
+                }
             };
         }
         let body = match reading {
@@ -187,7 +189,7 @@ impl Service {
         route: &Route,
         head: &Parts,
         reading: &mut Reading,
-        held: &mut Held,
+        held: &mut HeldBytes,
     ) -> Result<bytes::Bytes, Stop> {
         let most = match route.takes {
             Takes::Nothing => BODILESS_BYTES_MAX,
@@ -213,8 +215,8 @@ impl Service {
         head: &Parts,
         reading: &mut Option<Reading>,
         namespace: &Namespace,
-        held: &mut Held,
-    ) -> Result<Option<Lines>, Stop> {
+        held: &mut HeldBytes,
+    ) -> Result<Option<NdjsonOutcome>, Stop> {
         if !route.takes.lines() || body::media(&head.headers) != Media::Lines {
             return Ok(None);
         }
@@ -222,20 +224,20 @@ impl Service {
         if let Takes::JsonOrResources(_) = route.takes {
             let Some(reading) = reading else { return Ok(None) };
             let request = routes::sync_lines::read(asked, reading, &config, held).await?;
-            return Ok(Some(Lines::Ask(request.into())));
+            return Ok(Some(NdjsonOutcome::Ask(request.into())));
         }
         let Some(reading) = reading.take() else { return Ok(None) };
         let engine = self.deps.engine.clone();
         let held = self.budget.take(0, Rank::Ordinary)?;
         let answer = routes::push_lines::answer(engine, namespace.clone(), reading, held, config);
-        Ok(Some(Lines::Answer(answer)))
+        Ok(Some(NdjsonOutcome::Answer(answer)))
     }
 
     async fn ask(
         &self,
         namespace: Namespace,
         Call { request, one }: Call,
-        body: Held,
+        body: HeldBytes,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
         let engine = &self.deps.engine;
@@ -264,7 +266,7 @@ impl Service {
         &self,
         namespace: Namespace,
         request: Asking,
-        mut held: Held,
+        mut held: HeldBytes,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
         let engine = &self.deps.engine;
@@ -295,7 +297,7 @@ fn of_push(no: Refusal, one: bool) -> Refusal {
 }
 
 /// What NDJSON comes to.
-enum Lines {
+enum NdjsonOutcome {
     Answer(Response<Out>),
     Ask(Asking),
 }

@@ -70,7 +70,7 @@ struct Doing {
 
 /// One connection, as its stream, its requests and its driver see it.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ConnectionTraffic {
     traffic: Arc<Traffic>,
     doing: Mutex<Doing>,
     /// Grants whose answers have not left yet.
@@ -79,7 +79,7 @@ pub(crate) struct Line {
 
 /// What is to be done about a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum SocketVerdict {
     /// It is well; look again then.
     Well(Instant),
     /// Its next head comes too slowly: 408.
@@ -88,7 +88,7 @@ pub(crate) enum Verdict {
     Over,
 }
 
-impl Line {
+impl ConnectionTraffic {
     pub(crate) fn new(traffic: Arc<Traffic>) -> Self {
         let doing = Doing {
             request: false,
@@ -96,7 +96,7 @@ impl Line {
             idle_since: Instant::now(),
             stuck_since: None,
         };
-        Line { traffic, doing: Mutex::new(doing), undelivered: Mutex::default() }
+        ConnectionTraffic { traffic, doing: Mutex::new(doing), undelivered: Mutex::default() }
     }
 
     fn doing(&self) -> MutexGuard<'_, Doing> {
@@ -156,22 +156,22 @@ impl Line {
     }
 
     /// How it stands.
-    pub(crate) fn look(&self, config: &Config, now: Instant) -> Verdict {
+    pub(crate) fn look(&self, config: &Config, now: Instant) -> SocketVerdict {
         let doing = *self.doing();
         if let Some(since) = doing.stuck_since {
             // Also when the answer is made and only its last bytes are held up: what was granted
             // with it is undone no later.
             let end = since + config.write_pause_max;
-            return if now >= end { Verdict::Over } else { Verdict::Well(end) };
+            return if now >= end { SocketVerdict::Over } else { SocketVerdict::Well(end) };
         }
         if doing.request {
-            return Verdict::Well(now + config.write_pause_max);
+            return SocketVerdict::Well(now + config.write_pause_max);
         }
         match doing.head_since {
-            Some(since) if now >= since + config.head_max => Verdict::SlowHead,
-            Some(since) => Verdict::Well(since + config.head_max),
-            None if now >= doing.idle_since + config.idle_max => Verdict::Over,
-            None => Verdict::Well(now + Line::look_every(config)),
+            Some(since) if now >= since + config.head_max => SocketVerdict::SlowHead,
+            Some(since) => SocketVerdict::Well(since + config.head_max),
+            None if now >= doing.idle_since + config.idle_max => SocketVerdict::Over,
+            None => SocketVerdict::Well(now + ConnectionTraffic::look_every(config)),
         }
     }
 }
@@ -179,12 +179,12 @@ impl Line {
 /// One request while it is being answered. It ends with the last byte of its answer's body.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    line: Arc<Line>,
+    line: Arc<ConnectionTraffic>,
 }
 
 impl Turn {
     /// The connection.
-    pub(crate) fn line(&self) -> &Line {
+    pub(crate) fn line(&self) -> &ConnectionTraffic {
         &self.line
     }
 }
@@ -213,23 +213,23 @@ mod tests {
     #[test]
     fn a_connection_is_let_go_when_its_head_is_slow_or_nobody_uses_or_reads_it() {
         let config = Config::default();
-        let line = Arc::new(Line::new(Arc::new(Traffic::new())));
+        let line = Arc::new(ConnectionTraffic::new(Arc::new(Traffic::new())));
         let at = Instant::now();
-        assert!(matches!(line.look(&config, at), Verdict::Well(_)));
-        assert_eq!(line.look(&config, at + config.idle_max * 2), Verdict::Over);
+        assert!(matches!(line.look(&config, at), SocketVerdict::Well(_)));
+        assert_eq!(line.look(&config, at + config.idle_max * 2), SocketVerdict::Over);
         line.heard();
-        assert_eq!(line.look(&config, at + config.head_max * 2), Verdict::SlowHead);
+        assert_eq!(line.look(&config, at + config.head_max * 2), SocketVerdict::SlowHead);
         let turn = line.begin();
         line.heard();
-        assert!(matches!(line.look(&config, at + config.idle_max * 2), Verdict::Well(_)));
+        assert!(matches!(line.look(&config, at + config.idle_max * 2), SocketVerdict::Well(_)));
         line.wrote(false);
-        assert_eq!(line.look(&config, at + config.write_pause_max * 2), Verdict::Over);
+        assert_eq!(line.look(&config, at + config.write_pause_max * 2), SocketVerdict::Over);
         line.wrote(true);
-        assert!(matches!(line.look(&config, at + config.idle_max * 2), Verdict::Well(_)));
+        assert!(matches!(line.look(&config, at + config.idle_max * 2), SocketVerdict::Well(_)));
         line.wrote(false);
         let soon = at + config.write_pause_max / 2;
         assert!(
-            matches!(line.look(&config, soon), Verdict::Well(next) if next <= soon + config.write_pause_max)
+            matches!(line.look(&config, soon), SocketVerdict::Well(next) if next <= soon + config.write_pause_max)
         );
         line.wrote(true);
         assert!(!line.traffic.is_quiet(Duration::ZERO));

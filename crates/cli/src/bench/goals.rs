@@ -39,7 +39,7 @@ pub struct Goal {
 
 /// A goal, and what was measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Held {
+pub struct GoalHeld {
     /// The goal.
     #[serde(flatten)]
     pub goal: Goal,
@@ -77,7 +77,7 @@ impl Goals {
     }
 
     /// Holds what was measured against them.
-    pub fn hold(self, figures: &[Figure]) -> Vec<Held> {
+    pub fn hold(self, figures: &[Figure]) -> Vec<GoalHeld> {
         let of = |goal: &Goal| {
             let same = |one: &&Figure| one.scenario == goal.scenario && one.figure == goal.figure;
             figures.iter().find(same).map(|one| one.value)
@@ -88,14 +88,14 @@ impl Goals {
                 goal.at_least.is_none_or(|least| value >= least)
                     && goal.at_most.is_none_or(|most| value <= most)
             });
-            Held { goal, measured, ok }
+            GoalHeld { goal, measured, ok }
         };
         self.goals.into_iter().map(held).collect()
     }
 }
 
 /// For people.
-pub fn text(results: &[Held]) -> String {
+pub fn text(results: &[GoalHeld]) -> String {
     let mut table = Table::new(&["scenario", "figure", "goal", "measured", ""]);
     for result in results {
         let goal = &result.goal;

@@ -50,7 +50,7 @@ pub enum Jobs {
 
 /// The words that all jobs of a measurement share.
 #[derive(Clone, Debug)]
-struct Words {
+struct LoadNames {
     queue: QueueName,
     payload: Json,
     pool: PoolName,
@@ -71,10 +71,10 @@ pub const SITE: &str = "site";
 /// The pool of the jobs with three needs.
 pub const POOL: &str = "accounts";
 
-impl Words {
+impl LoadNames {
     fn new() -> Result<Self, Refusal> {
         let site = |n| LimitName::parse(&format!("{SITE}:{n}.example"));
-        Ok(Words {
+        Ok(LoadNames {
             queue: queue()?,
             payload: Json::parse(PAYLOAD).unwrap_or_default(),
             pool: PoolName::parse(POOL)?,
@@ -88,10 +88,10 @@ impl Words {
 }
 
 /// One caller.
-pub struct Caller {
+pub struct LoadCaller {
     engine: Arc<dyn Engine>,
     namespace: Namespace,
-    words: Words,
+    words: LoadNames,
     worker: Worker,
     name: String,
     jobs_made: u64,
@@ -100,16 +100,16 @@ pub struct Caller {
     pub calls_us: Histogram<u64>,
 }
 
-impl Caller {
+impl LoadCaller {
     /// A new one, unlike any other.
     pub fn new(engine: Arc<dyn Engine>) -> Result<Self, Failure> {
         let number = CALLERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
         let id = Some(WorkerId::parse(&name)?);
-        Ok(Caller {
+        Ok(LoadCaller {
             engine,
             namespace: Namespace::main(),
-            words: Words::new()?,
+            words: LoadNames::new()?,
             worker: Worker { id, ..Worker::default() },
             name,
             jobs_made: 0,
@@ -242,12 +242,13 @@ impl Done {
 pub async fn at_once<F>(
     engine: &Arc<dyn Engine>,
     callers: usize,
-    work: impl Fn(Caller, usize) -> F,
+    work: impl Fn(LoadCaller, usize) -> F,
 ) -> Result<Done, Failure>
 where
-    F: Future<Output = Result<(Caller, u64), Failure>> + Send + 'static,
+    F: Future<Output = Result<(LoadCaller, u64), Failure>> + Send + 'static,
 {
-    let made = (0..callers).map(|_| Caller::new(engine.clone())).collect::<Result<Vec<_>, _>>()?;
+    let made =
+        (0..callers).map(|_| LoadCaller::new(engine.clone())).collect::<Result<Vec<_>, _>>()?;
     let begun = Instant::now();
     let mut running = JoinSet::new();
     for (n, caller) in made.into_iter().enumerate() {

@@ -18,7 +18,7 @@ pub use self::args::BenchArgs;
 use self::args::{Other, Scenario, word};
 use self::goals::Goals;
 use self::scenario::Figure;
-use crate::child_processes::{ChildProcess, Words, unless_interrupted};
+use crate::child_processes::{ChildProcess, ProcessWords, unless_interrupted};
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 use crate::output::table::Table;
@@ -108,9 +108,9 @@ async fn apart(
         let mut process = match scratch {
             Some(scratch) => {
                 own.push("--part");
-                ChildProcess::start_on(scratch.url(), &own, Words::Answer(send))?
+                ChildProcess::start_on(scratch.url(), &own, ProcessWords::Answer(send))?
             }
-            None => ChildProcess::start(&own, Words::Answer(send))?,
+            None => ChildProcess::start(&own, ProcessWords::Answer(send))?,
         };
         let status = process.wait(SCENARIO_MAX).await;
         let mut text = String::new();

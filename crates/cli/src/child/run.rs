@@ -48,7 +48,7 @@ pub enum Streams {
 
 /// A guard that has nothing to guard yet. It is started before anything that it would have to clear
 /// away, so that there is no moment at which a killed `tenure` leaves something behind.
-pub struct Guard {
+pub struct GuardLink {
     process: Child,
     socket: UnixStream,
 }
@@ -65,7 +65,7 @@ pub struct Running {
     stderr: Option<(JoinHandle<()>, Tail)>,
 }
 
-impl Guard {
+impl GuardLink {
     /// Starts one.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Guard {
             // Not of our group: a signal of the terminal to this process must not end the guard too.
             call.process_group(0).stdin(Stdio::from(OwnedFd::from(theirs)));
             call.stdout(Stdio::null()).stderr(Stdio::null());
-            Ok(Guard { process: call.spawn()?, socket: ours })
+            Ok(GuardLink { process: call.spawn()?, socket: ours })
         };
         spawn().map_err(|error: io::Error| no_guard(&error))
     }
@@ -171,7 +171,7 @@ impl Guard {
             tell_gone.send_replace(true);
         });
         let suspended = Some(suspended);
-        let Guard { process, socket } = self;
+        let GuardLink { process, socket } = self;
         Ok(Running { _guard: process, socket, group, ended, gone, suspended, stderr })
     }
 }
@@ -332,7 +332,7 @@ mod tests {
         let command: Vec<OsString> = ["sh", "-c", script].map(OsString::from).to_vec();
         let payload = &environment.files.as_ref().unwrap().payload;
         let stdin = std::fs::File::open(payload).unwrap();
-        let guard = Guard::spawn().unwrap();
+        let guard = GuardLink::spawn().unwrap();
         guard.start(&command, &environment, Streams::Job(stdin), false).await.unwrap()
     }
 
@@ -387,7 +387,7 @@ mod tests {
             (file("plain", "#!/bin/sh\n", 0o600), 126),
             (file("script", "#!/no/such/interpreter\n", 0o700), 126),
         ] {
-            let guard = Guard::spawn().unwrap();
+            let guard = GuardLink::spawn().unwrap();
             let command = std::slice::from_ref(&program);
             let started = guard.start(command, &environment, Streams::Ours, false).await;
             assert_eq!(started.err().unwrap().code, code, "{program:?}");

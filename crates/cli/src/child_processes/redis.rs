@@ -10,7 +10,7 @@ use tenure_core::secret::Secret;
 use tokio::time::sleep;
 
 use super::server::free_port;
-use super::{ChildProcess, LOOK_EVERY, READY_MAX, Words};
+use super::{ChildProcess, LOOK_EVERY, ProcessWords, READY_MAX};
 use crate::exit::{Failure, UNAVAILABLE};
 
 /// What a server writes to its log when it can be asked.
@@ -33,7 +33,8 @@ impl ChildRedis {
         let args = ["--port", &number, "--bind", "127.0.0.1", "--dir", &dir, "--save", ""];
         let keep = ["--appendonly", "yes", "--appendfsync", "always"];
         let args = [&args[..], &keep].concat();
-        let process = ChildProcess::start_program(&program, &args, Words::File(log.clone()))?;
+        let process =
+            ChildProcess::start_program(&program, &args, ProcessWords::File(log.clone()))?;
         let mut redis = ChildRedis { process, port };
         let until = Instant::now() + READY_MAX;
         loop {

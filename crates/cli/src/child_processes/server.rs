@@ -15,7 +15,7 @@ use tenure_core::secret::Secret;
 use tenure_engine::{Engine, EngineExt};
 use tokio::time::sleep;
 
-use super::{ChildProcess, LOOK_EVERY, READY_MAX, Words};
+use super::{ChildProcess, LOOK_EVERY, ProcessWords, READY_MAX};
 use crate::exit::{Failure, NOT_STARTED, UNAVAILABLE};
 
 /// Where a server of ours has its state.
@@ -126,7 +126,7 @@ fn log(folder: &Path, port: u16) -> PathBuf {
 
 fn spawn(folder: &Path, store: &ServerStore, port: u16) -> Result<ChildProcess, Failure> {
     let listen = format!("127.0.0.1:{port}");
-    let (args, words) = (["serve", "--listen", &listen], Words::File(log(folder, port)));
+    let (args, words) = (["serve", "--listen", &listen], ProcessWords::File(log(folder, port)));
     match store {
         ServerStore::Redis(address) => ChildProcess::start_on(address, &args, words),
         ServerStore::Folder { durability } => {

@@ -7,7 +7,7 @@ mod show;
 
 use serde::Serialize;
 use tenure::url::StoreUrl;
-use tenure_engine::copy::{self, CopyError, Plan, Report, Source, Target};
+use tenure_engine::copy::{self, CopyError, CopyPlan, CopyReport, Source, Target};
 use tenure_engine_embedded::CopyFolder;
 use tenure_engine_redis::link::DEFAULT_PREFIX;
 use tenure_engine_redis::{RedisCopy, RedisEngine};
@@ -17,7 +17,7 @@ use crate::exit::{BUG, DISK, Failure, NO};
 use crate::output::{Output, printable};
 use crate::store::{not_opened, on_redis};
 
-use self::show::Show;
+use self::show::CopyShow;
 
 /// A store in the hands of a copy.
 enum Hands {
@@ -52,13 +52,13 @@ enum Side {
 }
 
 /// A store as it was said.
-struct Named {
+struct SaidStore {
     url: StoreUrl,
     /// Without a password.
     shown: String,
 }
 
-impl Named {
+impl SaidStore {
     fn parse(text: &str, side: Side) -> Result<Self, Failure> {
         let option = if side == Side::From { "--from" } else { "--to" };
         let usage = |why: String| Failure::usage(format!("{option}: {why}"));
@@ -82,7 +82,7 @@ impl Named {
                 prefix => format!("{address} (prefix {prefix})"),
             },
         };
-        Ok(Named { url, shown })
+        Ok(SaidStore { url, shown })
     }
 
     /// `make`: a folder that is not there is made.
@@ -103,7 +103,8 @@ impl Named {
 
 /// Copies, or undoes it.
 pub async fn run(out: Output, args: CopyArgs) -> Result<(), Failure> {
-    let named = |text: Option<String>, side| text.map(|text| Named::parse(&text, side)).transpose();
+    let named =
+        |text: Option<String>, side| text.map(|text| SaidStore::parse(&text, side)).transpose();
     let (from, to) = (named(args.from, Side::From)?, named(args.to, Side::To)?);
     match (from, to, args.thaw) {
         (Some(from), Some(to), false) => run_copy(out, &from, &to).await,
@@ -120,15 +121,15 @@ pub async fn run(out: Output, args: CopyArgs) -> Result<(), Failure> {
     }
 }
 
-async fn run_copy(out: Output, from: &Named, to: &Named) -> Result<(), Failure> {
+async fn run_copy(out: Output, from: &SaidStore, to: &SaidStore) -> Result<(), Failure> {
     if from.shown == to.shown {
         return Err(Failure::usage(format!("--from and --to are the same store: {}", from.shown)));
     }
     // The source first: that it is not there is no reason to make a target.
     let (source, target) = (from.open(false)?, to.open(true)?);
     let copy = tenure::ids::request_id().as_str().replacen("req_", "copy_", 1);
-    let plan = Plan { copy, from: from.shown.clone(), to: to.shown.clone() };
-    let mut show = Show::new(&plan);
+    let plan = CopyPlan { copy, from: from.shown.clone(), to: to.shown.clone() };
+    let mut show = CopyShow::new(&plan);
     let done = copy::copy(source.source(), target.target(), &plan, &mut show).await;
     show.end();
     if done.is_err() && show.paused {
@@ -148,8 +149,8 @@ async fn run_copy(out: Output, from: &Named, to: &Named) -> Result<(), Failure> 
     Ok(())
 }
 
-fn in_words(report: &Report) -> String {
-    let Report { from, to, moved, namespaces, .. } = report;
+fn in_words(report: &CopyReport) -> String {
+    let CopyReport { from, to, moved, namespaces, .. } = report;
     if report.already {
         return format!("{} was copied to {} already\n", printable(from), printable(to));
     }
@@ -177,7 +178,7 @@ struct Thawed<'a> {
     thawed: bool,
 }
 
-async fn thaw_source(out: Output, from: &Named, force: bool) -> Result<(), Failure> {
+async fn thaw_source(out: Output, from: &SaidStore, force: bool) -> Result<(), Failure> {
     let source = from.open(false)?;
     let mark = copy::thaw_source(source.source(), &from.shown, force).await.map_err(failure)?;
     let thawed = Thawed { store: &from.shown, thawed: mark.is_some() };
@@ -194,7 +195,7 @@ async fn thaw_source(out: Output, from: &Named, force: bool) -> Result<(), Failu
     Ok(())
 }
 
-async fn thaw_target(out: Output, to: &Named) -> Result<(), Failure> {
+async fn thaw_target(out: Output, to: &SaidStore) -> Result<(), Failure> {
     let target = to.open(false)?;
     let thawed = copy::thaw_target(target.target(), &to.shown).await.map_err(failure)?;
     out.answer(&Thawed { store: &to.shown, thawed }, |thawed| {
@@ -224,11 +225,11 @@ mod tests {
             ("redis://host?prefix=app:", "redis://host:6379 (prefix app:)"),
             ("file:/var/lib/t", "file:/var/lib/t"),
         ] {
-            let named = Named::parse(text, Side::From).map(|named| named.shown);
+            let named = SaidStore::parse(text, Side::From).map(|named| named.shown);
             assert_eq!(named.as_deref(), Ok(shown), "{text}");
         }
         for text in ["http://host", "memory:", "nothing"] {
-            let no = Named::parse(text, Side::To).err().map(|no| no.code);
+            let no = SaidStore::parse(text, Side::To).err().map(|no| no.code);
             assert_eq!(no, Some(crate::exit::USAGE), "{text}");
         }
     }

@@ -20,7 +20,7 @@ use crate::output::{Output, printable};
 use crate::store::on_redis;
 
 use self::facts::Facts;
-use self::rules::{Finding, Level};
+use self::rules::{Finding, Severity};
 
 /// How often the latency is measured; half of them are below what is said.
 const PINGS: usize = 20;
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const CHECK_WIDTH: usize = "persistence".len();
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct DoctorReport<'a> {
     ok: bool,
     store: String,
     findings: &'a [Finding],
@@ -61,8 +61,8 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
 
 fn tell(out: Output, link: &Link, facts: &[Facts], findings: &[Finding]) -> Result<(), Failure> {
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
-    let (wrong, notes) = (count(Level::Wrong), count(Level::Note));
-    let report = Report { ok: wrong == 0, store: link.address().to_string(), findings };
+    let (wrong, notes) = (count(Severity::Wrong), count(Severity::Note));
+    let report = DoctorReport { ok: wrong == 0, store: link.address().to_string(), findings };
     out.answer(&report, |report| {
         let mut text = format!("{}\n", printable(&report.store));
         let servers = facts.iter().map(|facts| Some(facts.server.as_str()));

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use crate::args::leases::{HoldArgs, LeaseArgs, LockArgs};
 use crate::child::environment::Environment;
 use crate::child::outcome::How;
-use crate::child::run::{GRACE, Guard, Running, Streams};
+use crate::child::run::{GRACE, GuardLink, Running, Streams};
 use crate::child::signals::Signals;
 use crate::child::terminal::Terminal;
 use crate::cmd::contact::Contact;
@@ -121,7 +121,7 @@ async fn run(
         Failure::new(DISK, format!("cannot write the lease file: {error}"))
             .hint("make room in the folder for temporary files, or name another with TMPDIR")
     };
-    let guard = Guard::spawn()?;
+    let guard = GuardLink::spawn()?;
     let folder = Environment::folder().map_err(disk)?;
     guard.watches(folder.path())?;
     let bonds = args.bonds;

@@ -35,7 +35,7 @@ use tenure_engine::{Clock, SystemClock};
 use crate::args::{Cli, Command, Global};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::store::Opened;
+use crate::store::OpenedStore;
 
 /// This machine's clock, for what people read and for nothing else.
 pub fn now() -> Moment {
@@ -55,7 +55,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Storeless(command) => storeless::run(out, command).await,
         command => {
             let Global { url, namespace, accept_loss, .. } = cli.global;
-            let opened = Opened::open(&url, namespace, accept_loss)?;
+            let opened = OpenedStore::open(&url, namespace, accept_loss)?;
             let ended = with_client(command, &opened.client, out).await;
             // That the store itself stopped is why the command failed, whatever it noticed of it.
             opened.close().await.map_or(ended, Err)

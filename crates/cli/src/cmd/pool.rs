@@ -57,7 +57,7 @@ async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Fai
             out.answer(&put.view, people)
         }
         PoolAction::Sync { name, file, id, force, format, version } => {
-            let how = pool_sync::How { file: &file, id: &id, format };
+            let how = pool_sync::SyncHow { file: &file, id: &id, format };
             pool_sync::run(client, out, name, how, force, version).await
         }
         PoolAction::Add { name, id, data, tags, slots } => {

@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// How the file is read.
 #[derive(Clone, Copy)]
-pub struct How<'a> {
+pub struct SyncHow<'a> {
     /// The file, or `-`.
     pub file: &'a Path,
     /// Which field is the id.
@@ -40,7 +40,7 @@ pub async fn run(
     client: &Client,
     out: Output,
     pool: PoolName,
-    how: How<'_>,
+    how: SyncHow<'_>,
     force: bool,
     version: Option<u64>,
 ) -> Result<(), Failure> {
@@ -71,7 +71,7 @@ fn people(synced: &Synced) -> String {
 }
 
 /// All resources of a file.
-fn read(bytes: &[u8], how: How<'_>) -> Result<Vec<NewResource>, Failure> {
+fn read(bytes: &[u8], how: SyncHow<'_>) -> Result<Vec<NewResource>, Failure> {
     // A byte order mark is what spreadsheets put in front.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match format(bytes, how)? {
@@ -82,7 +82,7 @@ fn read(bytes: &[u8], how: How<'_>) -> Result<Vec<NewResource>, Failure> {
 }
 
 /// As what to read it: as is said, else by the suffix, else by how it begins.
-fn format(bytes: &[u8], how: How<'_>) -> Result<Format, Failure> {
+fn format(bytes: &[u8], how: SyncHow<'_>) -> Result<Format, Failure> {
     let suffix = how.file.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
     let begins = bytes.trim_ascii_start().first();
     match (how.format, suffix.to_ascii_lowercase().as_str(), begins) {
@@ -121,10 +121,10 @@ fn array(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
 }
 
 fn ndjson(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
-    let one = |number: usize, line: decode::Line<'_>| {
+    let one = |number: usize, line: decode::LineRead<'_>| {
         let read = match line {
-            decode::Line::TooLong => Err(decode::line_too_long()),
-            decode::Line::Whole(line) => Document::parse(line)
+            decode::LineRead::TooLong => Err(decode::line_too_long()),
+            decode::LineRead::Whole(line) => Document::parse(line)
                 .map_err(Refusal::from)
                 .and_then(|document| resource(document.root(), id)),
         };
@@ -262,8 +262,8 @@ fn row_text(names: &[&str], row: &csv::StringRecord, id: &str) -> String {
 mod tests {
     use super::*;
 
-    fn how<'a>(file: &'a str, id: &'a str) -> How<'a> {
-        How { file: Path::new(file), id, format: None }
+    fn how<'a>(file: &'a str, id: &'a str) -> SyncHow<'a> {
+        SyncHow { file: Path::new(file), id, format: None }
     }
 
     fn shown(resources: &[NewResource]) -> Vec<String> {

@@ -34,7 +34,7 @@ pub enum Lines {
 
 /// A line, by its number from 1.
 type Numbered<T> = (usize, T);
-type Line = Numbered<Result<Vec<u8>, Refusal>>;
+type ReadLine = Numbered<Result<Vec<u8>, Refusal>>;
 
 /// Bytes asked of a file at once.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -84,7 +84,7 @@ fn not_all(bad: u64, good: u64) -> String {
 
 /// Lines that were read together.
 struct Batch {
-    lines: Vec<Line>,
+    lines: Vec<ReadLine>,
     /// Bytes of the file that they took.
     bytes: u64,
 }
@@ -166,10 +166,10 @@ impl Source {
     }
 }
 
-fn whole(line: decode::Line<'_>) -> Result<Vec<u8>, Refusal> {
+fn whole(line: decode::LineRead<'_>) -> Result<Vec<u8>, Refusal> {
     match line {
-        decode::Line::Whole(bytes) => Ok(bytes.to_vec()),
-        decode::Line::TooLong => Err(decode::line_too_long()),
+        decode::LineRead::Whole(bytes) => Ok(bytes.to_vec()),
+        decode::LineRead::TooLong => Err(decode::line_too_long()),
     }
 }
 
@@ -254,7 +254,7 @@ async fn store_all(
 
 /// The answer to one line, as the API writes it.
 #[derive(Serialize)]
-struct Stored<'a> {
+struct StoredLine<'a> {
     line: usize,
     id: &'a JobId,
     duplicate: bool,
@@ -294,7 +294,7 @@ impl Answers {
                 Ok(PushedId { id, duplicate, .. }) => {
                     self.good += 1;
                     match self.out.json {
-                        true => super::job::json(&Stored { line, id: &id, duplicate }),
+                        true => super::job::json(&StoredLine { line, id: &id, duplicate }),
                         false => id.to_string(),
                     }
                 }

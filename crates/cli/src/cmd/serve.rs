@@ -15,7 +15,7 @@ use tenure_engine_embedded::Fatal;
 use tenure_server::{Config, Deps, may_listen};
 use tokio::sync::watch;
 
-use self::store::Place;
+use self::store::ServePlace;
 use crate::args::serve::ServeArgs;
 use crate::child::signals::Signals;
 use crate::exit::{BUG, DENIED, Failure, UNAVAILABLE, by_signal};
@@ -27,7 +27,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Serves until a signal. `accept_loss`: a damaged folder is opened without what it lost.
 pub async fn run(args: ServeArgs, accept_loss: bool) -> Result<(), Failure> {
     let token = token()?;
-    let place = Place::of(&args)?;
+    let place = ServePlace::of(&args)?;
     let addresses = addresses(&args.listen)?;
     for at in &addresses {
         may_listen(*at, token.as_ref()).map_err(|no| Failure::usage(no.to_string()))?;

@@ -25,7 +25,7 @@ use crate::output::tell;
 const STRANGE: Duration = Duration::from_secs(5);
 
 /// What is to be done, apart from where.
-pub struct Plan {
+pub struct WorkPlan {
     /// In order.
     pub queues: Vec<QueueName>,
     /// Jobs at once.
@@ -44,7 +44,7 @@ pub struct Plan {
 pub async fn run(client: &Client, args: WorkArgs) -> Result<(), Failure> {
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let concurrency = args.concurrency.unwrap_or_else(cores);
-    let plan = Plan {
+    let plan = WorkPlan {
         queues: args.queues,
         concurrency: usize::try_from(concurrency).unwrap_or(ITEMS_MAX).clamp(1, ITEMS_MAX),
         strict: args.strict,
@@ -66,7 +66,7 @@ pub fn heartbeats(client: &Client) -> Result<Keeper, Failure> {
 /// Works to the end: the first signal drains, the second gives back what runs, now.
 pub async fn work(
     client: &Client,
-    plan: Plan,
+    plan: WorkPlan,
     cmd: Cmd,
     mut next_signal: impl AsyncFnMut() -> Signal,
 ) -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use tenure_core::time::Span;
 use crate::args::leases::BondArgs;
 use crate::child::environment::{Environment, JobFiles};
 use crate::child::outcome;
-use crate::child::run::{GRACE, Guard, Running, Streams};
+use crate::child::run::{GRACE, GuardLink, Running, Streams};
 use crate::exit::{DISK, Failure};
 use crate::output::tell;
 
@@ -57,7 +57,7 @@ impl Cmd {
             Failure::new(DISK, format!("cannot write the files of a job: {error}"))
                 .hint("make room in the folder for temporary files, or name another with TMPDIR")
         };
-        let guard = Guard::spawn()?;
+        let guard = GuardLink::spawn()?;
         let folder = Environment::folder().map_err(disk)?;
         guard.watches(folder.path())?;
         let whole = LeaseView { job: Some(job.view().clone()), ..job.lease().clone() };
@@ -76,7 +76,7 @@ impl Cmd {
         job: &Job,
         files: &JobFiles,
         running: &mut Running,
-    ) -> Result<End, Failure> {
+    ) -> Result<RunEnd, Failure> {
         let mut reported = Progress::default();
         let look = LOOK.min(self.ttl.std() / 5);
         let limit = || Some(job.hard_limit());
@@ -87,7 +87,7 @@ impl Cmd {
                     if !(self.bonds.leave_children && how == outcome::How::Code(0)) {
                         running.end_the_rest(limit).await?;
                     }
-                    return Ok(End::Itself(how));
+                    return Ok(RunEnd::Itself(how));
                 }
                 stop = job.stopped() => break stop,
                 () = tokio::time::sleep(look) => reported.report(job, files),
@@ -95,12 +95,12 @@ impl Cmd {
         };
         if stop == Stop::Shutdown {
             give_back(job, running).await?;
-            return Ok(End::GivenBack);
+            return Ok(RunEnd::GivenBack);
         }
         let how = running.stop(GRACE, limit).await?;
         match stop {
-            Stop::Cancelled => Ok(End::Itself(how)),
-            stop => Ok(End::Over(stop)),
+            Stop::Cancelled => Ok(RunEnd::Itself(how)),
+            stop => Ok(RunEnd::Over(stop)),
         }
     }
 }
@@ -122,12 +122,12 @@ impl Execute for Cmd {
             Err(failure) => return Executed { outcome: None, failure: Some(failure) },
         };
         let outcome = match ended {
-            End::Itself(how) => {
+            RunEnd::Itself(how) => {
                 let stderr = running.stderr().await;
                 Some(outcome::of_end(how, &stderr, &files))
             }
-            End::GivenBack => Some(SettleOutcome::released()),
-            End::Over(stop) => {
+            RunEnd::GivenBack => Some(SettleOutcome::released()),
+            RunEnd::Over(stop) => {
                 let why = match stop {
                     Stop::Deadline => "its time is over",
                     _ => "its lease was lost",
@@ -144,7 +144,7 @@ impl Execute for Cmd {
 }
 
 /// Why CMD is at its end.
-enum End {
+enum RunEnd {
     /// It ended, or was stopped because its job was called off: how it ended counts.
     Itself(outcome::How),
     /// It was stopped because `work` ends.

@@ -13,7 +13,7 @@ const SHOWN: usize = 10;
 
 /// A job as the store has it at the end.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stored {
+pub struct CheckedJob {
     /// Where it stands.
     pub state: JobState,
     /// The fence in its result.
@@ -61,7 +61,7 @@ struct Run {
 }
 
 /// Checks.
-pub fn check(notes: &[Note], stored: &BTreeMap<String, Stored>) -> Checked {
+pub fn check(notes: &[Note], stored: &BTreeMap<String, CheckedJob>) -> Checked {
     let mut checked = Checked::default();
     let runs = runs(notes, &mut checked);
     for (job, runs) in &runs {
@@ -116,7 +116,7 @@ fn no_overlap(what: &str, runs: &[Run], checked: &mut Checked) {
     }
 }
 
-fn limits(runs: &Runs, stored: &BTreeMap<String, Stored>, checked: &mut Checked) {
+fn limits(runs: &Runs, stored: &BTreeMap<String, CheckedJob>, checked: &mut Checked) {
     let mut by_limit: BTreeMap<&str, Vec<Run>> = BTreeMap::new();
     for (job, runs) in runs {
         if let Some(limit) = stored.get(job).and_then(|job| job.limit.as_deref()) {
@@ -129,7 +129,7 @@ fn limits(runs: &Runs, stored: &BTreeMap<String, Stored>, checked: &mut Checked)
     }
 }
 
-fn pushes(notes: &[Note], stored: &BTreeMap<String, Stored>, checked: &mut Checked) {
+fn pushes(notes: &[Note], stored: &BTreeMap<String, CheckedJob>, checked: &mut Checked) {
     for note in notes {
         if let Note::Pushed { job } = note {
             checked.pushed += 1;
@@ -140,7 +140,12 @@ fn pushes(notes: &[Note], stored: &BTreeMap<String, Stored>, checked: &mut Check
     }
 }
 
-fn settles(notes: &[Note], runs: &Runs, stored: &BTreeMap<String, Stored>, checked: &mut Checked) {
+fn settles(
+    notes: &[Note],
+    runs: &Runs,
+    stored: &BTreeMap<String, CheckedJob>,
+    checked: &mut Checked,
+) {
     let mut attempts: BTreeMap<&str, u32> = BTreeMap::new();
     for note in notes {
         let Note::Settled { job, fence, state } = note else { continue };
@@ -181,14 +186,14 @@ mod tests {
     fn settled(fence: u64, state: JobState) -> Note {
         Note::Settled { job: "j".to_owned(), fence: Fence::new(fence), state }
     }
-    fn stored(state: JobState, result: Option<u64>, attempt: u32) -> BTreeMap<String, Stored> {
+    fn stored(state: JobState, result: Option<u64>, attempt: u32) -> BTreeMap<String, CheckedJob> {
         let result = result.map(Fence::new);
-        let job = Stored { state, result, attempt, limit: Some("l:1".to_owned()) };
+        let job = CheckedJob { state, result, attempt, limit: Some("l:1".to_owned()) };
         [("j".to_owned(), job)].into()
     }
 
     /// A push, a failed run, and one that succeeds.
-    fn well() -> (Vec<Note>, BTreeMap<String, Stored>) {
+    fn well() -> (Vec<Note>, BTreeMap<String, CheckedJob>) {
         let notes = vec![
             Note::Pushed { job: "j".to_owned() },
             started(5, 10),
@@ -201,7 +206,7 @@ mod tests {
         (notes, stored(JobState::Succeeded, Some(9), 2))
     }
 
-    fn faults(notes: &[Note], stored: &BTreeMap<String, Stored>) -> String {
+    fn faults(notes: &[Note], stored: &BTreeMap<String, CheckedJob>) -> String {
         check(notes, stored).shown.join("; ")
     }
 
@@ -219,7 +224,7 @@ mod tests {
     #[test]
     fn every_fault_is_found() {
         let (notes, good) = well();
-        let says = |notes: &[Note], stored: &BTreeMap<String, Stored>, part: &str| {
+        let says = |notes: &[Note], stored: &BTreeMap<String, CheckedJob>, part: &str| {
             let faults = faults(notes, stored);
             assert!(faults.contains(part), "{part}: {faults}");
         };

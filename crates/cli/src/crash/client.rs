@@ -181,21 +181,21 @@ async fn work(client: Client, log: Arc<Log>, chance: Chance) -> Result<(), Failu
 }
 
 /// A run that is written down; its end too, when it is dropped.
-struct Running {
+struct RunNote {
     log: Arc<Log>,
     job: String,
     fence: Fence,
 }
 
-impl Running {
+impl RunNote {
     fn begin(log: Arc<Log>, job: &Job) -> Self {
         let (job, fence) = (job.id().to_string(), job.fence());
         log.write(&[Note::Started { job: job.clone(), fence, at_us: now_us() }]);
-        Running { log, job, fence }
+        RunNote { log, job, fence }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunNote {
     fn drop(&mut self) {
         let (job, fence) = (self.job.clone(), self.fence);
         self.log.write(&[Note::Ended { job, fence, at_us: now_us() }]);
@@ -208,7 +208,7 @@ async fn handle(
     fences: Fences,
     chance: Arc<Mutex<Chance>>,
 ) -> SettleOutcome {
-    let running = Running::begin(log, &job);
+    let running = RunNote::begin(log, &job);
     let fence = job.fence();
     fences.lock().unwrap_or_else(PoisonError::into_inner).insert(job.id().clone(), fence);
     let (takes, fails) = {

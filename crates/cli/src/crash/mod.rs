@@ -24,11 +24,11 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use self::chance::Chance;
-use self::check::{Checked, Stored};
+use self::check::{Checked, CheckedJob};
 use self::client::{FAMILY, POOL, Ran, Role};
 use crate::bench::say;
 use crate::child_processes::{
-    ChildProcess, ChildServer, ServerStore, Words, temporary_folder, unless_interrupted,
+    ChildProcess, ChildServer, ProcessWords, ServerStore, temporary_folder, unless_interrupted,
 };
 use crate::exit::{Failure, NO};
 use crate::output::Output;
@@ -68,7 +68,7 @@ pub struct CrashArgs {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct CrashAnswer<'a> {
     ok: bool,
     seed: u64,
     kills: u32,
@@ -122,7 +122,7 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
     let away_ms_max = longest.as_secs_f64() * 1_000.0;
     let kills = args.rounds;
     let ok = checked.faults == 0;
-    let answer = Answer { ok, seed, kills, away_ms_max, checked: &checked };
+    let answer = CrashAnswer { ok, seed, kills, away_ms_max, checked: &checked };
     out.answer(&answer, text)?;
     match ok {
         true => Ok(()),
@@ -131,7 +131,7 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
     }
 }
 
-fn text(answer: &Answer<'_>) -> String {
+fn text(answer: &CrashAnswer<'_>) -> String {
     let Checked { pushed, runs, settled, ran_again, shown, .. } = answer.checked;
     let mut text = format!(
         "{} under load, the server away for at most {:.0} ms\n{pushed} answered pushes, {runs} runs \
@@ -183,7 +183,7 @@ impl Load {
             let args = ["crash-client", "--server", &url, "--role", role.word()];
             let args = [&args[..], &["--log", &log, "--seed", &seed]].concat();
             logs.push(path);
-            ChildProcess::start(&args, Words::Answer(send.clone()))
+            ChildProcess::start(&args, ProcessWords::Answer(send.clone()))
         };
         let pushers = (0..OF_EACH).map(|n| start(Role::Push, n)).collect::<Result<_, _>>()?;
         let workers = (0..OF_EACH).map(|n| start(Role::Work, n)).collect::<Result<_, _>>()?;
@@ -253,7 +253,7 @@ fn ended_well(status: Option<std::process::ExitStatus>) -> Result<(), Failure> {
 }
 
 /// All jobs of the store.
-async fn stored(client: &Client) -> Result<BTreeMap<String, Stored>, Failure> {
+async fn stored(client: &Client) -> Result<BTreeMap<String, CheckedJob>, Failure> {
     let mut all = BTreeMap::new();
     let mut cursor = None;
     loop {
@@ -267,11 +267,16 @@ async fn stored(client: &Client) -> Result<BTreeMap<String, Stored>, Failure> {
     }
 }
 
-fn stored_job(job: &JobView) -> Stored {
+fn stored_job(job: &JobView) -> CheckedJob {
     let result = job.result.as_ref().and_then(|text| serde_json::from_str::<Ran>(text.text()).ok());
     let limit = job.needs.iter().find_map(|need| match need {
         Need::Limit { limit, .. } => Some(limit.to_string()),
         Need::Pool { .. } => None,
     });
-    Stored { state: job.state, result: result.map(|ran| ran.fence), attempt: job.attempt, limit }
+    CheckedJob {
+        state: job.state,
+        result: result.map(|ran| ran.fence),
+        attempt: job.attempt,
+        limit,
+    }
 }

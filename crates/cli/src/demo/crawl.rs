@@ -39,23 +39,23 @@ const QUARANTINE: Span = Span::from_s(1);
 
 /// The words that the demo uses.
 #[derive(Clone, Debug)]
-pub struct Words {
+pub struct DemoNames {
     /// The queue of the pages.
     pub queue: QueueName,
     /// The pool of the accounts.
     pub accounts: PoolName,
 }
 
-impl Words {
+impl DemoNames {
     /// They are always the same.
     pub fn new() -> Result<Self, Refusal> {
-        Ok(Words { queue: QueueName::parse("crawl")?, accounts: PoolName::parse("accounts")? })
+        Ok(DemoNames { queue: QueueName::parse("crawl")?, accounts: PoolName::parse("accounts")? })
     }
 }
 
 /// The payload of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Page {
+pub struct CrawlPage {
     /// The host.
     pub host: String,
     /// The page, host and path.
@@ -70,16 +70,16 @@ pub struct Got {
 }
 
 /// All pages, the first of each host, the second of each, and so on.
-pub fn pages() -> Vec<Page> {
+pub fn pages() -> Vec<CrawlPage> {
     let numbered =
         |n: usize| HOSTS.iter().filter(move |(_, pages)| n <= *pages).map(move |h| (h.0, n));
     let page =
-        |(host, n): (&str, usize)| Page { host: host.to_owned(), page: format!("{host}/{n}") };
+        |(host, n): (&str, usize)| CrawlPage { host: host.to_owned(), page: format!("{host}/{n}") };
     (1..=PAGES).flat_map(numbered).map(page).collect()
 }
 
 /// Sets the caps.
-pub async fn prepare(client: &Client, words: &Words) -> Result<(), Failure> {
+pub async fn prepare(client: &Client, words: &DemoNames) -> Result<(), Failure> {
     let settings =
         LimitSettings { concurrency: Some(PER_HOST), rate: Some(RATE), ..Default::default() };
     client.run(PutLimit { limit: LimitName::parse("site:*")?, settings }).await?;
@@ -96,7 +96,7 @@ pub async fn prepare(client: &Client, words: &Words) -> Result<(), Failure> {
 }
 
 /// The job of a page: its id is the page.
-fn job(words: &Words, page: &Page) -> Result<NewJob, Failure> {
+fn job(words: &DemoNames, page: &CrawlPage) -> Result<NewJob, Failure> {
     let mut job = NewJob::new(words.queue.clone());
     job.id = Some(JobId::parse(&page.page)?);
     job.payload = Json::of(page).map_err(Failure::bug)?;
@@ -113,7 +113,7 @@ fn job(words: &Words, page: &Page) -> Result<NewJob, Failure> {
 }
 
 /// Pushes all pages in one call.
-pub async fn push(client: &Client, words: &Words) -> Result<(), Failure> {
+pub async fn push(client: &Client, words: &DemoNames) -> Result<(), Failure> {
     let jobs = pages().iter().map(|page| job(words, page)).collect::<Result<Vec<_>, _>>()?;
     client.push_all(jobs).await?;
     Ok(())

@@ -19,7 +19,7 @@ pub enum Fetched {
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct FetchReply {
     fetch: u64,
 }
 
@@ -37,7 +37,7 @@ pub async fn fetch(site: SocketAddr, ask: &Fetch) -> io::Result<Fetched> {
     let broken = || io::Error::new(io::ErrorKind::InvalidData, "the site answered nonsense");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
     match head.split(' ').nth(1) {
-        Some("200") => serde_json::from_str::<Body>(body)
+        Some("200") => serde_json::from_str::<FetchReply>(body)
             .map(|body| Fetched::Page(body.fetch))
             .map_err(|_| broken()),
         Some("403") => Ok(Fetched::Banned),

@@ -11,7 +11,7 @@ use tenure_core::requests::{
 use tenure_core::settings::{ResourceState, ResourceView};
 use tenure_engine::{CallError, EngineExt};
 
-use super::crawl::Words;
+use super::crawl::DemoNames;
 
 /// A host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Account {
 
 /// One look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct DemoLook {
     /// By name.
     pub hosts: BTreeMap<String, Host>,
     /// By id.
@@ -61,7 +61,7 @@ pub struct Most {
 
 impl Most {
     /// Takes a look into account.
-    pub fn note(&mut self, look: &Look) {
+    pub fn note(&mut self, look: &DemoLook) {
         let host = look.hosts.values().map(|host| host.in_use).max().unwrap_or(0);
         let account = look.accounts.iter().map(|account| account.in_use).max().unwrap_or(0);
         self.host = self.host.max(host);
@@ -70,7 +70,7 @@ impl Most {
 }
 
 /// Looks once; nothing is repeated, since a server that is away is a part of the show.
-pub async fn look(client: &Client, words: &Words) -> Result<Look, CallError> {
+pub async fn look(client: &Client, words: &DemoNames) -> Result<DemoLook, CallError> {
     let (engine, namespace) = (client.engine(), client.namespace());
     let page = || Page { max: LIST_MAX, cursor: None };
     let pool = words.accounts.clone();
@@ -81,7 +81,7 @@ pub async fn look(client: &Client, words: &Words) -> Result<Look, CallError> {
         engine.run(namespace, ListWorkers { page: page() }),
         engine.run(namespace, succeeded(words, page(), false)),
     )?;
-    let mut look = Look::default();
+    let mut look = DemoLook::default();
     for (state, count) in stats.jobs {
         match state {
             JobState::Succeeded => look.done += count,
@@ -119,14 +119,14 @@ fn account(one: &ResourceView, names: &BTreeMap<String, String>) -> Account {
     Account { id: one.id.to_string(), state, in_use: one.in_use }
 }
 
-fn succeeded(words: &Words, page: Page, full: bool) -> ListJobs {
+fn succeeded(words: &DemoNames, page: Page, full: bool) -> ListJobs {
     let states = vec![JobState::Succeeded];
     let filter = JobFilter { queue: Some(words.queue.clone()), states, ..JobFilter::default() };
     ListJobs { filter, page, full }
 }
 
 /// All jobs that succeeded, with their results.
-pub async fn all_succeeded(client: &Client, words: &Words) -> Result<Vec<JobView>, CallError> {
+pub async fn all_succeeded(client: &Client, words: &DemoNames) -> Result<Vec<JobView>, CallError> {
     let mut jobs = Vec::new();
     let mut cursor = None;
     loop {

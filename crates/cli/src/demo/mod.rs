@@ -31,14 +31,16 @@ use tenure_core::requests::{Audit, ListLeases, ListWorkers};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use self::crawl::{Got, PAGES, Words};
-use self::look::{Look, Most, look};
+use self::crawl::{DemoNames, Got, PAGES};
+use self::look::{DemoLook, Most, look};
 use self::show::Show;
 use self::site::{Site, Temper};
-use self::store::{Place, Servers};
-use self::verdict::{Told, Verdict};
+use self::store::{DemoPlace, Servers};
+use self::verdict::{DemoRecords, DemoVerdict};
 use self::worker::{Accepted, SLOTS};
-use crate::child_processes::{ChildProcess, Words as Say, temporary_folder, unless_interrupted};
+use crate::child_processes::{
+    ChildProcess, ProcessWords as Say, temporary_folder, unless_interrupted,
+};
 use crate::exit::{Failure, NO, NOT_STARTED};
 use crate::output::Output;
 use crate::scratch;
@@ -76,7 +78,7 @@ pub struct DemoArgs {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct DemoAnswer<'a> {
     pages: usize,
     seconds: f64,
     servers: usize,
@@ -84,18 +86,18 @@ struct Answer<'a> {
     /// Answered while it was away.
     pages_meanwhile: u64,
     #[serde(flatten)]
-    verdict: &'a Verdict,
+    verdict: &'a DemoVerdict,
 }
 
 /// What happened at the site.
-enum Event {
+enum DemoEvent {
     WorkerKilled,
     Banned(String),
 }
 
 /// Runs the demo; exit 1 if a count does not hold.
 pub async fn run(out: Output, args: DemoArgs) -> Result<(), Failure> {
-    let place = Place::of(args.store.as_deref())?;
+    let place = DemoPlace::of(args.store.as_deref())?;
     let ended = unless_interrupted(show(out, &args, &place)).await;
     // All that wrote there has ended by now.
     scratch::left(ended, place.leave().await)
@@ -107,15 +109,15 @@ struct Stage {
     servers: Servers,
     site: Site,
     client: Client,
-    words: Words,
+    words: DemoNames,
     said: mpsc::UnboundedReceiver<String>,
-    events: mpsc::UnboundedReceiver<Event>,
+    events: mpsc::UnboundedReceiver<DemoEvent>,
     /// The process to be killed by the site, once it is armed; 0 before and after.
     trap: Arc<AtomicU32>,
     _folder: tempfile::TempDir,
 }
 
-async fn show(out: Output, args: &DemoArgs, place: &Place) -> Result<(), Failure> {
+async fn show(out: Output, args: &DemoArgs, place: &DemoPlace) -> Result<(), Failure> {
     let mut show = Show::new();
     let mut stage = Stage::set(&mut show, place).await?;
     let begun = Instant::now();
@@ -127,7 +129,7 @@ async fn show(out: Output, args: &DemoArgs, place: &Place) -> Result<(), Failure
     let verdict = verdict::judge(&crawl::pages(), &stage.site.seen(), &told);
     let server_away_ms = away.as_secs_f64() * 1_000.0;
     let servers = stage.servers.count();
-    let answer = Answer {
+    let answer = DemoAnswer {
         pages: PAGES,
         seconds,
         servers,
@@ -193,11 +195,11 @@ struct Killed {
 }
 
 impl Stage {
-    async fn set(show: &mut Show, place: &Place) -> Result<Self, Failure> {
+    async fn set(show: &mut Show, place: &DemoPlace) -> Result<Self, Failure> {
         let folder = temporary_folder(None)?;
         let servers = Servers::start(place, folder.path()).await?;
         let client = Client::new(servers.lasting().engine()?, Namespace::main());
-        let words = Words::new()?;
+        let words = DemoNames::new()?;
         let (send, events) = mpsc::unbounded_channel();
         let trap = Arc::new(AtomicU32::new(0));
         let site = Site::open(temper(send, trap.clone())).await.map_err(|error| {
@@ -230,8 +232,8 @@ impl Stage {
         loop {
             while let Ok(event) = self.events.try_recv() {
                 match event {
-                    Event::WorkerKilled => held = Some(self.worker_killed(show).await?),
-                    Event::Banned(account) => show.tell(&format!("the site banned {account}")),
+                    DemoEvent::WorkerKilled => held = Some(self.worker_killed(show).await?),
+                    DemoEvent::Banned(account) => show.tell(&format!("the site banned {account}")),
                 }
             }
             let done = self.site.seen().answered;
@@ -266,7 +268,7 @@ impl Stage {
         }
     }
 
-    fn late(&self, until: Instant, look: Option<&Look>) -> Result<(), Failure> {
+    fn late(&self, until: Instant, look: Option<&DemoLook>) -> Result<(), Failure> {
         if Instant::now() < until {
             return Ok(());
         }
@@ -316,11 +318,12 @@ impl Stage {
     }
 
     /// Lets the workers finish, and gathers what they and Tenure say.
-    async fn told(&mut self, held: Vec<String>, most: Most) -> Result<Told, Failure> {
+    async fn told(&mut self, held: Vec<String>, most: Most) -> Result<DemoRecords, Failure> {
         for worker in &mut self.workers {
             worker.finish(FINISH_MAX).await;
         }
-        let mut told = Told { held, most, killed: worker_name(VICTIM), ..Told::default() };
+        let mut told =
+            DemoRecords { held, most, killed: worker_name(VICTIM), ..DemoRecords::default() };
         while let Ok(Some(line)) = timeout(FINISH_MAX, self.said.recv()).await {
             if let Some(one) = Accepted::read(&line) {
                 told.accepted.entry(one.page).or_default().insert(one.fetch);
@@ -343,7 +346,7 @@ fn worker_name(n: usize) -> String {
 
 /// The site bans in the middle, and kills a worker that it has just answered once it is told to: so
 /// the worker dies between the answer and its settle.
-fn temper(send: mpsc::UnboundedSender<Event>, trap: Arc<AtomicU32>) -> Temper {
+fn temper(send: mpsc::UnboundedSender<DemoEvent>, trap: Arc<AtomicU32>) -> Temper {
     let killed = send.clone();
     Temper {
         ban_after: BAN_AFTER,
@@ -355,9 +358,9 @@ fn temper(send: mpsc::UnboundedSender<Event>, trap: Arc<AtomicU32>) -> Temper {
             if let (Ok(raw), true) = (i32::try_from(pid), pid != 0) {
                 // It is our child and not waited for yet, so the id is still its own.
                 let _ = kill(Pid::from_raw(raw), Signal::SIGKILL);
-                let _ = killed.send(Event::WorkerKilled);
+                let _ = killed.send(DemoEvent::WorkerKilled);
             }
         }),
-        banned: Box::new(move |account| drop(send.send(Event::Banned(account.to_owned())))),
+        banned: Box::new(move |account| drop(send.send(DemoEvent::Banned(account.to_owned())))),
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::crawl::{ACCOUNTS, HOSTS, PAGES, PER_HOST};
-use super::look::{Account, Look};
+use super::look::{Account, DemoLook};
 
 /// Between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ impl Show {
     }
 
     /// Draws a look.
-    pub fn draw(&mut self, look: &Look) {
+    pub fn draw(&mut self, look: &DemoLook) {
         if let Some(bars) = &self.bars {
             return bars.draw(look);
         }
@@ -97,7 +97,7 @@ impl Bars {
         Some(Bars { hosts: hosts.into(), accounts, all })
     }
 
-    fn draw(&self, look: &Look) {
+    fn draw(&self, look: &DemoLook) {
         for ((name, _), bar) in HOSTS.iter().zip(&self.hosts) {
             let host = look.hosts.get(*name).cloned().unwrap_or_default();
             bar.set_position(host.done);

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::witness::{End, Fetch, Witness};
+use super::witness::{Fetch, FetchEnd, Witness};
 
 /// Longest request head.
 const HEAD_MAX: usize = 8 * 1024;
@@ -36,11 +36,11 @@ pub struct Temper {
 /// The site; it is gone when this is dropped.
 pub struct Site {
     address: SocketAddr,
-    inner: Arc<Inner>,
+    inner: Arc<SiteInner>,
     accepting: JoinHandle<()>,
 }
 
-struct Inner {
+struct SiteInner {
     witness: Mutex<Witness>,
     banned: Mutex<Option<String>>,
     temper: Temper,
@@ -55,7 +55,8 @@ impl Site {
     pub async fn open(temper: Temper) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let inner = Arc::new(Inner { witness: Mutex::default(), banned: Mutex::default(), temper });
+        let inner =
+            Arc::new(SiteInner { witness: Mutex::default(), banned: Mutex::default(), temper });
         let site = inner.clone();
         let accepting = tokio::spawn(async move {
             loop {
@@ -85,7 +86,7 @@ impl Drop for Site {
     }
 }
 
-impl Inner {
+impl SiteInner {
     async fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
         let begun = Instant::now();
         let head = read_head(&mut stream).await?;
@@ -94,22 +95,22 @@ impl Inner {
         };
         let banned = self.is_banned(&fetch.account);
         let (page, worker) = (fetch.page.clone(), fetch.worker.clone());
-        let running = Running::begin(self, fetch);
+        let running = RunningSite::begin(self, fetch);
         let number = running.number;
         if banned {
-            running.end(End::Banned);
+            running.end(FetchEnd::Banned);
             return answer(&mut stream, "403 Forbidden", "{\"error\":\"banned\"}").await;
         }
         tokio::select! {
             () = sleep_until(begun + takes(&page)) => {}
             () = gone(&mut stream) => {
-                running.end(End::Gone);
+                running.end(FetchEnd::Gone);
                 return Ok(());
             }
         }
         // It is over when the site has done its work: who reads the answer may send the next request
         // before this task runs on.
-        running.end(End::Answered);
+        running.end(FetchEnd::Answered);
         let done = answer(&mut stream, "200 OK", &format!("{{\"fetch\":{number}}}")).await;
         (self.temper.served)(&worker);
         done
@@ -127,23 +128,23 @@ impl Inner {
 }
 
 /// A request that is counted until it is ended, or dropped.
-struct Running<'a> {
-    site: &'a Inner,
+struct RunningSite<'a> {
+    site: &'a SiteInner,
     number: u64,
 }
 
-impl<'a> Running<'a> {
-    fn begin(site: &'a Inner, fetch: Fetch) -> Self {
-        Running { number: lock(&site.witness).begin(fetch), site }
+impl<'a> RunningSite<'a> {
+    fn begin(site: &'a SiteInner, fetch: Fetch) -> Self {
+        RunningSite { number: lock(&site.witness).begin(fetch), site }
     }
-    fn end(self, end: End) {
+    fn end(self, end: FetchEnd) {
         lock(&self.site.witness).end(self.number, end);
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningSite<'_> {
     fn drop(&mut self) {
-        lock(&self.site.witness).end(self.number, End::Gone);
+        lock(&self.site.witness).end(self.number, FetchEnd::Gone);
     }
 }
 

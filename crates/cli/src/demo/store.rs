@@ -12,7 +12,7 @@ use crate::scratch::Scratch;
 const OWN: &str = "redis";
 
 /// Where state is.
-pub enum Place {
+pub enum DemoPlace {
     /// In a temporary folder.
     Folder,
     /// On a Redis that is started for the demo.
@@ -21,14 +21,14 @@ pub enum Place {
     Redis(Box<Scratch>),
 }
 
-impl Place {
+impl DemoPlace {
     /// What `--store` says.
     pub fn of(store: Option<&str>) -> Result<Self, Failure> {
         match store {
-            None => Ok(Place::Folder),
-            Some(OWN) => Ok(Place::ChildRedis),
+            None => Ok(DemoPlace::Folder),
+            Some(OWN) => Ok(DemoPlace::ChildRedis),
             Some(store) => Scratch::of(store, "demo")
-                .map(|scratch| Place::Redis(Box::new(scratch)))
+                .map(|scratch| DemoPlace::Redis(Box::new(scratch)))
                 .map_err(|no| no.hint("name a Redis (redis://HOST:6379), or write --store redis")),
         }
     }
@@ -36,8 +36,8 @@ impl Place {
     /// Removes what was written in another's Redis.
     pub async fn leave(&self) -> Result<(), Failure> {
         match self {
-            Place::Folder | Place::ChildRedis => Ok(()),
-            Place::Redis(scratch) => scratch.clear().await,
+            DemoPlace::Folder | DemoPlace::ChildRedis => Ok(()),
+            DemoPlace::Redis(scratch) => scratch.clear().await,
         }
     }
 }
@@ -50,15 +50,15 @@ pub struct Servers {
 
 impl Servers {
     /// Starts them; what they write is in `folder`.
-    pub async fn start(place: &Place, folder: &Path) -> Result<Self, Failure> {
+    pub async fn start(place: &DemoPlace, folder: &Path) -> Result<Self, Failure> {
         let mut redis = None;
         let (store, count) = match place {
-            Place::Folder => (ServerStore::folder("always"), 1),
-            Place::ChildRedis => {
+            DemoPlace::Folder => (ServerStore::folder("always"), 1),
+            DemoPlace::ChildRedis => {
                 let own = redis.insert(ChildRedis::start(folder).await?);
                 (ServerStore::Redis(own.url()), 2)
             }
-            Place::Redis(scratch) => {
+            DemoPlace::Redis(scratch) => {
                 // Servers would wait for it; who names one that is away should hear it at once.
                 scratch.reach().await?;
                 (ServerStore::Redis(scratch.url().clone()), 2)

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use tenure_core::count::counted;
 
-use super::crawl::{PER_HOST, Page};
+use super::crawl::{CrawlPage, PER_HOST};
 use super::look::Most;
 use super::witness::Witness;
 use crate::output::table::Table;
@@ -19,7 +19,7 @@ const SHOWN: usize = 12;
 
 /// What Tenure and the workers say.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct DemoRecords {
     /// By page: the fetch in the result of the job that succeeded.
     pub results: BTreeMap<String, u64>,
     /// By page: the fetches whose settle a worker was told to be accepted.
@@ -51,12 +51,12 @@ pub struct Count {
     pub holds: bool,
     /// How people read it.
     #[serde(skip)]
-    words: Words,
+    words: CountWords,
 }
 
 /// How a count is read out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Words {
+enum CountWords {
     /// The most at one time.
     AtOnce,
     /// Pages, of which the site and Tenure say this.
@@ -64,7 +64,7 @@ enum Words {
 }
 
 impl Count {
-    fn new(name: &'static str, words: Words, site: u64, tenure: u64, bound: u64) -> Self {
+    fn new(name: &'static str, words: CountWords, site: u64, tenure: u64, bound: u64) -> Self {
         let value = site.max(tenure);
         Count { name, site, tenure, value, bound, holds: value <= bound, words }
     }
@@ -73,12 +73,12 @@ impl Count {
     fn texts(&self) -> [String; 3] {
         let of_pages = |n| counted(n, "page", "pages");
         match self.words {
-            Words::AtOnce => [
+            CountWords::AtOnce => [
                 self.site.to_string(),
                 format!("{} seen in use", self.tenure),
                 format!("<= {}", self.bound),
             ],
-            Words::Pages { site, tenure } => [
+            CountWords::Pages { site, tenure } => [
                 format!("{} {site}", of_pages(self.site)),
                 format!("{} {tenure}", of_pages(self.tenure)),
                 self.bound.to_string(),
@@ -89,7 +89,7 @@ impl Count {
 
 /// The verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Verdict {
+pub struct DemoVerdict {
     /// Whether all counts hold.
     pub ok: bool,
     /// What must hold.
@@ -107,21 +107,24 @@ pub struct Verdict {
 }
 
 /// Judges.
-pub fn judge(pages: &[Page], seen: &Witness, told: &Told) -> Verdict {
-    let answered = |page: &&Page| seen.pages.get(&page.page).is_some_and(|p| !p.answers.is_empty());
+pub fn judge(pages: &[CrawlPage], seen: &Witness, told: &DemoRecords) -> DemoVerdict {
+    let answered =
+        |page: &&CrawlPage| seen.pages.get(&page.page).is_some_and(|p| !p.answers.is_empty());
     let unanswered = pages.len() - pages.iter().filter(answered).count();
     let lost: Vec<_> = pages.iter().filter(|p| !told.results.contains_key(&p.page)).collect();
     let twice = accepted_twice(told);
     let at_once = seen.fetched_at_once();
     let most = |name, site: u32, tenure, bound: u32| {
-        Count::new(name, Words::AtOnce, site.into(), tenure, bound.into())
+        Count::new(name, CountWords::AtOnce, site.into(), tenure, bound.into())
     };
     let none = |name, words, site: usize, tenure: usize| {
         Count::new(name, words, site as u64, tenure as u64, 0)
     };
-    let lost_words = Words::Pages { site: "never served", tenure: "without a succeeded job" };
-    let doubled_words =
-        Words::Pages { site: "fetched by two at one time", tenure: "with two accepted results" };
+    let lost_words = CountWords::Pages { site: "never served", tenure: "without a succeeded job" };
+    let doubled_words = CountWords::Pages {
+        site: "fetched by two at one time",
+        tenure: "with two accepted results",
+    };
     let (host, account) = (told.most.host, told.most.account.into());
     let counts = vec![
         most("most at once on one host", seen.most_on_a_host(), host, PER_HOST),
@@ -135,7 +138,7 @@ pub fn judge(pages: &[Page], seen: &Witness, told: &Told) -> Verdict {
         answers.iter().any(|a| a.worker == told.killed && told.results.get(page) != Some(&a.fetch))
     };
     let (taken_back, fetched_again) = again.into_iter().partition(by_the_killed);
-    Verdict {
+    DemoVerdict {
         ok: counts.iter().all(|count| count.holds) && told.faults.is_empty(),
         counts,
         taken_back,
@@ -148,7 +151,7 @@ pub fn judge(pages: &[Page], seen: &Witness, told: &Told) -> Verdict {
 
 /// Pages of which two different fetches were accepted: by what the workers were told, and by what
 /// the job has as its result now.
-fn accepted_twice(told: &Told) -> Vec<String> {
+fn accepted_twice(told: &DemoRecords) -> Vec<String> {
     let mut accepted = told.accepted.clone();
     for (page, fetch) in &told.results {
         accepted.entry(page.clone()).or_default().insert(*fetch);
@@ -156,7 +159,7 @@ fn accepted_twice(told: &Told) -> Vec<String> {
     accepted.into_iter().filter(|(_, all)| all.len() > 1).map(|(page, _)| page).collect()
 }
 
-impl Verdict {
+impl DemoVerdict {
     /// For people.
     pub fn text(&self) -> String {
         let mut table = Table::new(&["", "the site counted", "Tenure says", "must be", ""]);
@@ -193,7 +196,7 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::witness::{End, Fetch};
+    use super::super::witness::{Fetch, FetchEnd};
     use super::*;
 
     fn begin(seen: &mut Witness, page: &str, account: &str, worker: &str) -> u64 {
@@ -203,22 +206,22 @@ mod tests {
     }
 
     /// Two pages of two hosts, each fetched once and accepted.
-    fn well() -> (Vec<Page>, Witness, Told) {
-        let (mut seen, mut told) = (Witness::default(), Told::default());
+    fn well() -> (Vec<CrawlPage>, Witness, DemoRecords) {
+        let (mut seen, mut told) = (Witness::default(), DemoRecords::default());
         told.killed = "w2".to_owned();
         let mut pages = Vec::new();
         for page in ["a/1", "b/1"] {
             let fetch = begin(&mut seen, page, "ann", "w1");
-            seen.end(fetch, End::Answered);
+            seen.end(fetch, FetchEnd::Answered);
             told.results.insert(page.to_owned(), fetch);
             told.accepted.entry(page.to_owned()).or_default().insert(fetch);
             let host = page.split('/').next().unwrap().to_owned();
-            pages.push(Page { host, page: page.to_owned() });
+            pages.push(CrawlPage { host, page: page.to_owned() });
         }
         (pages, seen, told)
     }
 
-    fn broken(pages: &[Page], seen: &Witness, told: &Told) -> Vec<&'static str> {
+    fn broken(pages: &[CrawlPage], seen: &Witness, told: &DemoRecords) -> Vec<&'static str> {
         let verdict = judge(pages, seen, told);
         let broken: Vec<_> = verdict.counts.iter().filter(|c| !c.holds).map(|c| c.name).collect();
         assert_eq!(verdict.ok, broken.is_empty());
@@ -256,7 +259,7 @@ mod tests {
         assert_eq!(broken(&pages, &seen, &told), ["lost"]);
 
         let (mut pages, seen, mut told) = well();
-        pages.push(Page { host: "c".to_owned(), page: "c/1".to_owned() });
+        pages.push(CrawlPage { host: "c".to_owned(), page: "c/1".to_owned() });
         told.results.insert("c/1".to_owned(), 7);
         assert_eq!(broken(&pages, &seen, &told), ["lost"]);
 
@@ -318,7 +321,7 @@ mod tests {
         let (pages, mut seen, mut told) = well();
         for (page, worker) in [("a/1", "w2"), ("b/1", "w3")] {
             let fetch = begin(&mut seen, page, "ann", worker);
-            seen.end(fetch, End::Answered);
+            seen.end(fetch, FetchEnd::Answered);
         }
         told.held.push("a/1".to_owned());
         let verdict = judge(&pages, &seen, &told);

@@ -20,7 +20,7 @@ pub struct Fetch {
 
 /// How a request ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum FetchEnd {
     /// The page was served.
     Answered,
     /// The account is banned.
@@ -49,7 +49,7 @@ impl AtOnce {
 
 /// One answer of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Answer {
+pub struct PageAnswer {
     /// The number of the fetch.
     pub fetch: u64,
     /// Who got it.
@@ -58,11 +58,11 @@ pub struct Answer {
 
 /// What happened to a page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Page {
+pub struct PageWitness {
     /// Fetches of it at once.
     pub at_once: AtOnce,
     /// Its answers, in order.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<PageAnswer>,
     /// Requests whose client was gone before the answer.
     pub dropped: u32,
 }
@@ -75,7 +75,7 @@ pub struct Witness {
     hosts: BTreeMap<String, AtOnce>,
     accounts: BTreeMap<String, AtOnce>,
     /// By page.
-    pub pages: BTreeMap<String, Page>,
+    pub pages: BTreeMap<String, PageWitness>,
     /// Pages served.
     pub answered: u64,
     /// Requests that were answered with a ban, by account.
@@ -94,7 +94,7 @@ impl Witness {
     }
 
     /// A request ended. What did not begin, or ended before, is not counted again.
-    pub fn end(&mut self, number: u64, end: End) {
+    pub fn end(&mut self, number: u64, end: FetchEnd) {
         let Some(fetch) = self.running.remove(&number) else { return };
         let counts = [self.hosts.get_mut(&fetch.host), self.accounts.get_mut(&fetch.account)];
         for count in counts.into_iter().flatten() {
@@ -103,12 +103,12 @@ impl Witness {
         let page = self.pages.entry(fetch.page).or_default();
         page.at_once.end();
         match end {
-            End::Answered => {
+            FetchEnd::Answered => {
                 self.answered += 1;
-                page.answers.push(Answer { fetch: number, worker: fetch.worker });
+                page.answers.push(PageAnswer { fetch: number, worker: fetch.worker });
             }
-            End::Banned => *self.banned.entry(fetch.account).or_default() += 1,
-            End::Gone => page.dropped += 1,
+            FetchEnd::Banned => *self.banned.entry(fetch.account).or_default() += 1,
+            FetchEnd::Gone => page.dropped += 1,
         }
     }
 
@@ -128,7 +128,7 @@ impl Witness {
     pub fn served_again(&self) -> Vec<String> {
         self.pages_where(|page| page.answers.len() > 1)
     }
-    fn pages_where(&self, which: impl Fn(&Page) -> bool) -> Vec<String> {
+    fn pages_where(&self, which: impl Fn(&PageWitness) -> bool) -> Vec<String> {
         let pages = self.pages.iter().filter(|(_, page)| which(page));
         pages.map(|(name, _)| name.clone()).collect()
     }
@@ -154,7 +154,7 @@ mod tests {
         let second = seen.begin(fetch("a", "a/1", "ann"));
         let third = seen.begin(fetch("a", "a/2", "bob"));
         for number in [first, second, third] {
-            seen.end(number, End::Answered);
+            seen.end(number, FetchEnd::Answered);
         }
         assert_eq!(seen.most_on_a_host(), 3);
         assert_eq!(seen.most_with_an_account(), 2);
@@ -167,9 +167,9 @@ mod tests {
         let mut seen = Witness::default();
         for _ in 0..5 {
             let number = seen.begin(fetch("a", "a/1", "ann"));
-            seen.end(number, End::Gone);
+            seen.end(number, FetchEnd::Gone);
             // Whoever ends it twice does not make room for an overlap.
-            seen.end(number, End::Answered);
+            seen.end(number, FetchEnd::Answered);
         }
         assert_eq!((seen.most_on_a_host(), seen.most_with_an_account()), (1, 1));
         assert!(seen.fetched_at_once().is_empty() && seen.served_again().is_empty());
@@ -180,9 +180,9 @@ mod tests {
     fn a_request_that_is_dropped_counts_until_then() {
         let mut seen = Witness::default();
         let gone = seen.begin(fetch("a", "a/1", "ann"));
-        seen.end(gone, End::Gone);
+        seen.end(gone, FetchEnd::Gone);
         let next = seen.begin(fetch("a", "a/1", "ann"));
-        seen.end(next, End::Banned);
+        seen.end(next, FetchEnd::Banned);
         assert_eq!(seen.most_with_an_account(), 1);
         assert_eq!(seen.banned["ann"], 1);
     }

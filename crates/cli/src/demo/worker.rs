@@ -13,7 +13,7 @@ use tenure_core::lease::Verdict;
 use tenure_core::names::{JobId, Namespace};
 use tenure_core::time::Span;
 
-use super::crawl::{Got, Page, TTL, Words};
+use super::crawl::{CrawlPage, DemoNames, Got, TTL};
 use super::fetch::{Fetched, fetch};
 use super::witness::Fetch;
 use crate::child_processes;
@@ -68,7 +68,7 @@ pub async fn run(args: WorkerArgs) -> Result<(), Failure> {
     };
     let remote = Remote::open(&url, None).map_err(|error| Failure::usage(error.to_string()))?;
     let client = Client::new(Arc::new(remote), Namespace::main());
-    let words = Words::new()?;
+    let words = DemoNames::new()?;
     let fetches = Fetches::default();
     let worker = client.worker(vec![words.queue.clone()]).concurrency(SLOTS).ttl(TTL);
     let worker = worker.observe({
@@ -99,10 +99,10 @@ async fn crawl(
     job: Job,
     site: SocketAddr,
     name: Arc<str>,
-    words: Words,
+    words: DemoNames,
     fetches: Fetches,
 ) -> SettleOutcome {
-    let Ok(Page { host, page }) = job.payload() else {
+    let Ok(CrawlPage { host, page }) = job.payload() else {
         return SettleOutcome::failed_for_good("the payload is not a page");
     };
     let Some(account) = job.resource(&words.accounts) else {

@@ -4,13 +4,13 @@ use serde_json::Value;
 use tenure_core::refusal::Code;
 
 use super::request::{Framing, Sent};
-use super::wire::{Heard, Silence};
+use super::wire::{FuzzHeard, Silence};
 
 /// Codes of 503 that a healthy server may answer.
 const MEANT: [Code; 3] = [Code::Overloaded, Code::StoreFull, Code::Draining];
 
 /// What is wrong; `None` if all is as the contract says.
-pub fn fault(sent: &Sent, heard: &Result<Heard, Silence>) -> Option<String> {
+pub fn fault(sent: &Sent, heard: &Result<FuzzHeard, Silence>) -> Option<String> {
     let heard = match heard {
         Ok(heard) => heard,
         // Who says a wrong length may be cut off without a word, once the time for it is over.
@@ -29,7 +29,7 @@ pub fn fault(sent: &Sent, heard: &Result<Heard, Silence>) -> Option<String> {
     }
 }
 
-fn good(heard: &Heard) -> Option<String> {
+fn good(heard: &FuzzHeard) -> Option<String> {
     if heard.body.is_empty() {
         return None;
     }
@@ -45,7 +45,7 @@ fn good(heard: &Heard) -> Option<String> {
     wrong.then(|| "a good answer that is not JSON".to_owned())
 }
 
-fn problem(sent: &Sent, heard: &Heard) -> Option<String> {
+fn problem(sent: &Sent, heard: &FuzzHeard) -> Option<String> {
     let Ok(said) = serde_json::from_slice::<Value>(&heard.body) else {
         return Some(format!("status {} with a body that is not JSON", heard.status));
     };
@@ -90,9 +90,9 @@ mod tests {
         Sent { name, method, bytes: Vec::new(), framing }
     }
 
-    fn heard(status: u16, media: &str, body: &str) -> Result<Heard, Silence> {
+    fn heard(status: u16, media: &str, body: &str) -> Result<FuzzHeard, Silence> {
         let headers = vec![("content-type".to_owned(), media.to_owned())];
-        Ok(Heard { status, headers, body: body.as_bytes().to_vec() })
+        Ok(FuzzHeard { status, headers, body: body.as_bytes().to_vec() })
     }
 
     #[test]

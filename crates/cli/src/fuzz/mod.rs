@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use self::document::Document;
 use self::request::{Framing, NAMESPACES, Sent};
-use self::wire::{Heard, Silence, send};
+use self::wire::{FuzzHeard, Silence, send};
 use crate::bench::say;
 use crate::child_processes::{ChildServer, ServerStore, temporary_folder, unless_interrupted};
 use crate::crash::chance::Chance;
@@ -59,7 +59,7 @@ pub struct FuzzArgs {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Answer {
+struct FuzzAnswer {
     ok: bool,
     seed: u64,
     requests: u64,
@@ -72,14 +72,14 @@ struct Answer {
 
 /// What was found so far.
 #[derive(Default)]
-struct Found {
+struct FuzzFindings {
     statuses: BTreeMap<String, u64>,
     slowest: Duration,
     findings: usize,
     shown: Vec<String>,
 }
 
-impl Found {
+impl FuzzFindings {
     fn fault(&mut self, text: String) {
         self.findings += 1;
         if self.shown.len() < SHOWN {
@@ -87,7 +87,7 @@ impl Found {
         }
     }
 
-    fn count(&mut self, heard: &Result<Heard, Silence>, took: Duration) {
+    fn count(&mut self, heard: &Result<FuzzHeard, Silence>, took: Duration) {
         let word = match heard {
             Ok(heard) => heard.status.to_string(),
             Err(_) => "no answer".to_owned(),
@@ -117,10 +117,10 @@ async fn fuzz(out: Output, args: FuzzArgs) -> Result<(), Failure> {
         }
     };
     let document = Arc::new(Document::read(&get(&host, "/openapi.json", LATE).await?)?);
-    let found = Arc::new(Mutex::new(Found::default()));
+    let found = Arc::new(Mutex::new(FuzzFindings::default()));
     let mut callers = JoinSet::new();
     for n in 0..CALLERS {
-        let caller = Caller {
+        let caller = FuzzCaller {
             chance: Chance::of(seed.wrapping_add(n.wrapping_mul(0x9e37_79b9))),
             document: document.clone(),
             host: host.clone(),
@@ -145,7 +145,7 @@ async fn fuzz(out: Output, args: FuzzArgs) -> Result<(), Failure> {
     if let Some(peak) = peak.filter(|peak| *peak > PEAK_BYTES_MAX) {
         found.fault(format!("the server had {} MiB at its peak", peak >> 20));
     }
-    let answer = Answer {
+    let answer = FuzzAnswer {
         ok: found.findings == 0,
         seed,
         requests: args.requests,
@@ -163,7 +163,7 @@ async fn fuzz(out: Output, args: FuzzArgs) -> Result<(), Failure> {
     }
 }
 
-fn text(answer: &Answer) -> String {
+fn text(answer: &FuzzAnswer) -> String {
     let mut text = format!("{} requests\n", answer.requests);
     for (status, count) in &answer.statuses {
         text += &format!("{status:>10} {count}\n");
@@ -179,15 +179,15 @@ fn text(answer: &Answer) -> String {
 }
 
 /// One of those who ask at once.
-struct Caller {
+struct FuzzCaller {
     chance: Chance,
     document: Arc<Document>,
     host: String,
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<FuzzFindings>>,
     leases: Vec<String>,
 }
 
-impl Caller {
+impl FuzzCaller {
     async fn run(mut self, requests: u64) {
         for _ in 0..requests {
             let chance = &mut self.chance;
@@ -204,7 +204,7 @@ impl Caller {
         }
     }
 
-    async fn ask(&self, sent: &Sent) -> Option<Heard> {
+    async fn ask(&self, sent: &Sent) -> Option<FuzzHeard> {
         let begun = Instant::now();
         // A body that does not come is waited for; to wait as long would take all day.
         let most = if sent.framing == Framing::Cut { Duration::from_secs(1) } else { LATE };
@@ -222,7 +222,7 @@ impl Caller {
     }
 
     /// Leases are what later calls may name.
-    fn learn(&mut self, heard: &Heard) {
+    fn learn(&mut self, heard: &FuzzHeard) {
         if heard.status != 200 || !heard.body.starts_with(b"{\"leases\"") {
             return;
         }

@@ -13,7 +13,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// What came back.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Heard {
+pub struct FuzzHeard {
     /// The status.
     pub status: u16,
     /// Names in lower case.
@@ -22,7 +22,7 @@ pub struct Heard {
     pub body: Vec<u8>,
 }
 
-impl Heard {
+impl FuzzHeard {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str())
@@ -43,11 +43,11 @@ pub enum Silence {
 }
 
 /// One request on a connection of its own.
-pub async fn send(host: &str, sent: &Sent, most: Duration) -> Result<Heard, Silence> {
+pub async fn send(host: &str, sent: &Sent, most: Duration) -> Result<FuzzHeard, Silence> {
     timeout(most, exchange(host, sent)).await.unwrap_or(Err(Silence::Late))
 }
 
-async fn exchange(host: &str, sent: &Sent) -> Result<Heard, Silence> {
+async fn exchange(host: &str, sent: &Sent) -> Result<FuzzHeard, Silence> {
     let stream = TcpStream::connect(host).await;
     let stream = stream.map_err(|why| Silence::NotThere(why.to_string()))?;
     let (mut read, mut write) = stream.into_split();
@@ -69,7 +69,7 @@ async fn exchange(host: &str, sent: &Sent) -> Result<Heard, Silence> {
 async fn answer(
     read: &mut tokio::net::tcp::OwnedReadHalf,
     is_head: bool,
-) -> Result<Heard, Silence> {
+) -> Result<FuzzHeard, Silence> {
     let mut bytes = Vec::new();
     loop {
         if let Some(heard) = parse(&bytes, is_head)? {
@@ -94,7 +94,7 @@ async fn answer(
 
 /// The answer in these bytes, once it is whole. Of an interim answer the body is its own text, which
 /// is skipped.
-fn parse(bytes: &[u8], is_head: bool) -> Result<Option<(u16, Heard)>, Silence> {
+fn parse(bytes: &[u8], is_head: bool) -> Result<Option<(u16, FuzzHeard)>, Silence> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let not = |what: &str| Silence::NotHttp(what.to_owned());
     let head = std::str::from_utf8(&bytes[..end]).map_err(|_| not("a head that is not text"))?;
@@ -108,7 +108,7 @@ fn parse(bytes: &[u8], is_head: bool) -> Result<Option<(u16, Heard)>, Silence> {
     };
     let headers: Option<Vec<_>> = lines.map(header).collect();
     let headers = headers.ok_or_else(|| not("a header without a colon"))?;
-    let mut heard = Heard { status, headers, body: Vec::new() };
+    let mut heard = FuzzHeard { status, headers, body: Vec::new() };
     let rest = &bytes[end + 4..];
     if (100..200).contains(&status) {
         heard.body = bytes[..end + 4].to_vec();
@@ -118,11 +118,11 @@ fn parse(bytes: &[u8], is_head: bool) -> Result<Option<(u16, Heard)>, Silence> {
         return Ok(Some((status, heard)));
     }
     if heard.header("transfer-encoding") == Some("chunked") {
-        return Ok(unchunked(rest).map(|body| (status, Heard { body, ..heard })));
+        return Ok(unchunked(rest).map(|body| (status, FuzzHeard { body, ..heard })));
     }
     let length = heard.header("content-length").and_then(|text| text.parse::<usize>().ok());
     let length = length.ok_or_else(|| not("neither a length nor chunks"))?;
-    Ok(rest.get(..length).map(|body| (status, Heard { body: body.to_vec(), ..heard })))
+    Ok(rest.get(..length).map(|body| (status, FuzzHeard { body: body.to_vec(), ..heard })))
 }
 
 /// The body of chunks, once the last is here.

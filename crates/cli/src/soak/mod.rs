@@ -86,7 +86,7 @@ struct Sample {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Answer {
+struct SoakAnswer {
     ok: bool,
     seed: u64,
     pushed: u64,
@@ -146,7 +146,7 @@ async fn soak(out: Output, args: SoakArgs, scratch: Option<&Scratch>) -> Result<
 
     let every = SAMPLE_EVERY.min(duration / SAMPLES_MIN);
     let mut samples = Vec::new();
-    let look = Look {
+    let look = SoakLook {
         server: &server,
         engine: &*engine,
         folder: scratch.is_none().then(|| folder.path()),
@@ -178,7 +178,7 @@ async fn soak(out: Output, args: SoakArgs, scratch: Option<&Scratch>) -> Result<
         }
     }
     let count = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
-    let answer = Answer {
+    let answer = SoakAnswer {
         ok: faults.is_empty(),
         seed,
         pushed: count(&tally.pushed),
@@ -210,14 +210,14 @@ async fn prepare(engine: &dyn Engine) -> Result<(), Failure> {
 }
 
 /// How the server is looked at.
-struct Look<'a> {
+struct SoakLook<'a> {
     server: &'a ChildServer,
     engine: &'a dyn Engine,
     /// Its store, if that is a folder.
     folder: Option<&'a Path>,
 }
 
-impl Look<'_> {
+impl SoakLook<'_> {
     async fn sample(&self, begun: Instant, tally: &Tally) -> Result<Sample, Failure> {
         let store = match self.folder {
             Some(folder) => bytes_of(&folder.join("store")),
@@ -292,7 +292,7 @@ fn compared(level: &Level) -> String {
     )
 }
 
-fn text(answer: &Answer) -> String {
+fn text(answer: &SoakAnswer) -> String {
     let mut table = Table::new(&["seconds", "memory", "store", "jobs"]);
     for sample in &answer.samples {
         let (memory, store) = (mib(sample.memory as f64), mib(sample.store as f64));

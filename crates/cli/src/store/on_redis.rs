@@ -49,16 +49,16 @@ pub fn unreachable(why: LinkError) -> Failure {
 }
 
 /// The engine, for people: what it cannot reach is named by its address.
-pub struct Named {
+pub struct AddressedRedis {
     engine: RedisEngine,
     /// Without a password.
     shown: String,
 }
 
-impl Named {
+impl AddressedRedis {
     /// Opens it as [`open`] does.
     pub fn open(address: &Address) -> Result<Self, Failure> {
-        Ok(Named { engine: open(address)?, shown: address.to_string() })
+        Ok(AddressedRedis { engine: open(address)?, shown: address.to_string() })
     }
 
     /// Leaves nobody waiting in the Redis, as far as that goes within a moment.
@@ -67,7 +67,7 @@ impl Named {
     }
 }
 
-impl Engine for Named {
+impl Engine for AddressedRedis {
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
         let (call, shown) = (self.engine.call(namespace, request), self.shown.clone());
         Box::pin(async move { call.await.map_err(|why| named(&shown, why)) })

@@ -121,7 +121,7 @@ impl FromStr for Cursor {
 
 /// A part of a stream.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Page {
+pub struct CopiedPage {
     /// What it brings, all of one section.
     pub items: Vec<Item>,
     /// Where it goes on; `None` at the end of the namespace.
@@ -148,31 +148,31 @@ pub struct Head {
 /// One thing.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Item {
-    /// See [`Queue`].
-    Queue(Queue),
-    /// See [`Setting`].
-    Setting(Setting),
-    /// See [`Limit`].
-    Limit(Limit),
-    /// See [`Lease`].
-    Lease(Lease),
-    /// See [`Rest`].
-    Rest(Rest),
-    /// See [`Turn`].
-    Turn(Turn),
-    /// See [`Pool`].
-    Pool(Pool),
-    /// See [`Resource`].
-    Resource(Box<Resource>),
-    /// See [`Job`].
-    Job(Box<Job>),
-    /// See [`Key`].
-    Key(Key),
+    /// See [`CopiedQueue`].
+    Queue(CopiedQueue),
+    /// See [`CopiedSetting`].
+    Setting(CopiedSetting),
+    /// See [`CopiedLimit`].
+    Limit(CopiedLimit),
+    /// See [`CopiedLease`].
+    Lease(CopiedLease),
+    /// See [`CopiedRest`].
+    Rest(CopiedRest),
+    /// See [`CopiedTurn`].
+    Turn(CopiedTurn),
+    /// See [`CopiedPool`].
+    Pool(CopiedPool),
+    /// See [`CopiedResource`].
+    Resource(Box<CopiedResource>),
+    /// See [`CopiedJob`].
+    Job(Box<CopiedJob>),
+    /// See [`CopiedKey`].
+    Key(CopiedKey),
 }
 
 /// A queue that is shown. Those of finished jobs alone, which were deleted, are not here.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Queue {
+pub struct CopiedQueue {
     /// Its name.
     pub name: QueueName,
     /// Its defaults and shares.
@@ -185,7 +185,7 @@ pub struct Queue {
 
 /// What a limit or a template is set to.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Setting {
+pub struct CopiedSetting {
     /// Its name.
     pub name: LimitName,
     /// Its settings.
@@ -194,7 +194,7 @@ pub struct Setting {
 
 /// What a limit remembers beside who holds it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Limit {
+pub struct CopiedLimit {
     /// Its name.
     pub name: LimitName,
     /// Theoretical arrival time of its rate.
@@ -211,7 +211,7 @@ pub struct Limit {
 
 /// Permits of a limit that rest, beside what it remembers already.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Rest {
+pub struct CopiedRest {
     /// The limit.
     pub limit: LimitName,
     /// Until when.
@@ -222,7 +222,7 @@ pub struct Rest {
 
 /// A live lease: what it holds, and how long its holder may go on.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Lease {
+pub struct CopiedLease {
     /// Whether it holds a job.
     pub has_job: bool,
     /// When it runs out at the latest, since it cannot be extended any more; by the source's clock.
@@ -235,7 +235,7 @@ pub struct Lease {
 
 /// The virtual time of a group that is ahead of its priority's.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Turn {
+pub struct CopiedTurn {
     /// The queue.
     pub queue: QueueName,
     /// The priority.
@@ -250,7 +250,7 @@ pub struct Turn {
 
 /// A pool.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Pool {
+pub struct CopiedPool {
     /// Its name.
     pub name: PoolName,
     /// Its settings.
@@ -263,7 +263,7 @@ pub struct Pool {
 
 /// A resource with its data, which is secret.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Resource {
+pub struct CopiedResource {
     /// Its pool.
     pub pool: PoolName,
     /// Its id.
@@ -298,7 +298,7 @@ pub struct Resource {
 
 /// A job, whole.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Job {
+pub struct CopiedJob {
     /// Its id.
     pub id: JobId,
     /// What a worker dispatches on.
@@ -367,7 +367,7 @@ pub struct Job {
     pub errors: Vec<JobError>,
 }
 
-impl Job {
+impl CopiedJob {
     /// What is known of it when it is gone, if it is finished.
     pub fn ended_job(&self) -> Option<EndedJob> {
         let finished_at = self.finished_at.filter(|_| self.state.is_finished())?;
@@ -391,7 +391,7 @@ pub struct Holds {
 
 /// A unique key whose job is gone.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Key {
+pub struct CopiedKey {
     /// The key.
     pub key: UniqueKey,
     /// The job that took it.

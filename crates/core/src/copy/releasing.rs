@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::{Item, Job, Lease, Resource, Rest};
+use super::{CopiedJob, CopiedLease, CopiedResource, CopiedRest, Item};
 use crate::job::{JobState, retain_for};
 use crate::names::{LimitName, PoolName, ResourceId};
 use crate::settings::{LimitSettings, PoolSettings, ResourceState};
@@ -82,7 +82,7 @@ impl Releasing {
 
     /// A lease without a job always rests the gap, a job's `released` never; each rests the
     /// quarantine, since nobody gave it back.
-    fn rests(&self, lease: &Lease) -> Vec<Item> {
+    fn rests(&self, lease: &CopiedLease) -> Vec<Item> {
         let rest = |(limit, weight): &(LimitName, u32)| {
             let setting = self.setting(limit).filter(|setting| setting.concurrency.is_some())?;
             let gap = setting.gap.filter(|_| !lease.has_job).unwrap_or_default();
@@ -91,7 +91,7 @@ impl Releasing {
                 return None;
             }
             let until = lease.expires_at.plus(rest);
-            Some(Item::Rest(Rest { limit: limit.clone(), until, weight: *weight }))
+            Some(Item::Rest(CopiedRest { limit: limit.clone(), until, weight: *weight }))
         };
         lease.limits.iter().filter_map(rest).collect()
     }
@@ -101,7 +101,7 @@ impl Releasing {
         self.settings.get(limit).or_else(|| self.settings.get(&limit.template()?))
     }
 
-    fn rested(&self, mut resource: Resource) -> Resource {
+    fn rested(&self, mut resource: CopiedResource) -> CopiedResource {
         let key = (resource.pool.clone(), resource.id.clone());
         let (Some(free_at), Some(pool)) = (self.held.get(&key), self.pools.get(&resource.pool))
         else {
@@ -127,7 +127,7 @@ impl Releasing {
 
     /// Back to its old place, at once: the second that a second `released` in a row waits is over
     /// before anybody may be granted it.
-    fn released(&self, mut job: Job) -> Job {
+    fn released(&self, mut job: CopiedJob) -> CopiedJob {
         job.released += 1;
         job.wait = Span::ZERO;
         job.state = JobState::Ready;
@@ -147,7 +147,7 @@ impl Releasing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copy::{Holds, Pool, Setting};
+    use crate::copy::{CopiedPool, CopiedSetting, Holds};
     use crate::job::{Retry, Unique, Until};
     use crate::names::{JobId, QueueName, UniqueKey};
     use crate::secret::Json;
@@ -167,8 +167,8 @@ mod tests {
         ResourceId::parse(name).unwrap()
     }
 
-    fn resource(name: &str) -> Resource {
-        Resource {
+    fn resource(name: &str) -> CopiedResource {
+        CopiedResource {
             pool: pool("p"),
             id: id(name),
             data: Json::null(),
@@ -187,8 +187,8 @@ mod tests {
         }
     }
 
-    fn job(state: JobState) -> Job {
-        Job {
+    fn job(state: JobState) -> CopiedJob {
+        CopiedJob {
             id: JobId::parse("j").unwrap(),
             kind: String::new(),
             payload: Json::null(),
@@ -233,32 +233,33 @@ mod tests {
         let mut all = Releasing::new(NOW);
         let gap = |name: &str, gap| {
             let settings = LimitSettings { gap: Some(Span::from_s(gap)), ..capped() };
-            Item::Setting(Setting { name: limit(name), settings })
+            Item::Setting(CopiedSetting { name: limit(name), settings })
         };
         all.learn(gap("a", 5));
         let settings = LimitSettings { quarantine: Span::from_s(9), ..capped() };
-        all.learn(Item::Setting(Setting { name: limit("risky"), settings }));
+        all.learn(Item::Setting(CopiedSetting { name: limit("risky"), settings }));
         all.learn(gap("site:*", 7));
         let settings = PoolSettings {
             quarantine: Span::from_s(60),
             cooldown: Span::from_s(2),
             ..PoolSettings::default()
         };
-        all.learn(Item::Pool(Pool { name: pool("p"), settings, version: 0, generation: 0 }));
+        all.learn(Item::Pool(CopiedPool { name: pool("p"), settings, version: 0, generation: 0 }));
         all.learn(Item::Lease(lease(true, 10)));
         all.learn(Item::Lease(lease(false, 30)));
         all
     }
 
-    fn lease(has_job: bool, s: u64) -> Lease {
+    fn lease(has_job: bool, s: u64) -> CopiedLease {
         let limits = ["a", "site:x", "lock:z", "risky"].map(|name| (limit(name), 2)).to_vec();
-        Lease { has_job, expires_at: later(s), limits, resources: vec![(pool("p"), id("r"))] }
+        CopiedLease { has_job, expires_at: later(s), limits, resources: vec![(pool("p"), id("r"))] }
     }
 
     #[test]
     fn every_lease_rests_the_quarantine_and_one_without_a_job_the_gaps_too() {
         let all = releasing();
-        let rest = |name, s| Item::Rest(Rest { limit: limit(name), until: later(s), weight: 2 });
+        let rest =
+            |name, s| Item::Rest(CopiedRest { limit: limit(name), until: later(s), weight: 2 });
         assert_eq!(all.pass(Item::Lease(lease(true, 10))), [rest("risky", 19)]);
         let rests = [rest("a", 35), rest("site:x", 37), rest("risky", 39)];
         assert_eq!(all.pass(Item::Lease(lease(false, 30))), rests);
@@ -277,11 +278,12 @@ mod tests {
         assert_eq!(passed(resource("r")), rested);
         let free = resource("free");
         assert_eq!(passed(free.clone()), Some((free.state, free.until, None)));
-        let banned = Resource { state: ResourceState::Banned, ..resource("r") };
+        let banned = CopiedResource { state: ResourceState::Banned, ..resource("r") };
         assert_eq!(passed(banned), Some((ResourceState::Banned, Moment::ZERO, None)));
-        let longer = Resource { state: ResourceState::Cooling, until: later(99), ..resource("r") };
+        let longer =
+            CopiedResource { state: ResourceState::Cooling, until: later(99), ..resource("r") };
         assert_eq!(passed(longer), Some((ResourceState::Cooling, later(99), None)));
-        assert_eq!(passed(Resource { retiring: true, ..resource("r") }), None);
+        assert_eq!(passed(CopiedResource { retiring: true, ..resource("r") }), None);
     }
 
     #[test]
@@ -295,7 +297,7 @@ mod tests {
         assert_eq!((back.released, back.lost, back.ended), (1, 1, 0));
         let key = UniqueKey::parse("k").unwrap();
         let unique = Unique { key, until: Until::End, hold: None, on_conflict: Default::default() };
-        let called_off = Job {
+        let called_off = CopiedJob {
             cancel_requested: true,
             unique: Some(unique),
             holds: Some(Holds { by_job: true, until: None }),

@@ -210,7 +210,7 @@ impl<'d, 'p> Value<'d, 'p> {
     /// The fields of an object of this shape. A member that is none of them is refused.
     pub fn fields<const N: usize>(
         self,
-        shape: &'static Shape<N>,
+        shape: &'static ObjectShape<N>,
     ) -> Result<Fields<'d, 'p, N>, Refusal> {
         if self.node.kind() != Kind::Object {
             let what = shape.what.into();
@@ -229,7 +229,7 @@ impl<'d, 'p> Value<'d, 'p> {
 }
 
 /// What an object may have.
-pub(super) struct Shape<const N: usize> {
+pub(super) struct ObjectShape<const N: usize> {
     /// What it is, with its article.
     pub what: &'static str,
     /// All fields that can be given.
@@ -238,7 +238,7 @@ pub(super) struct Shape<const N: usize> {
     pub answered: &'static [&'static str],
 }
 
-impl<const N: usize> Shape<N> {
+impl<const N: usize> ObjectShape<N> {
     fn unknown(&self, key: &str, at: &At<'_>) -> Refusal {
         let (shown, what, fields) = (cut(key), self.what.into(), phrases(self.fields));
         let case = match self.answered.contains(&key) {
@@ -252,7 +252,7 @@ impl<const N: usize> Shape<N> {
 /// The fields of one object. `null` is absent.
 pub(super) struct Fields<'d, 'p, const N: usize> {
     pub at: At<'p>,
-    shape: &'static Shape<N>,
+    shape: &'static ObjectShape<N>,
     found: [Option<Node<'d>>; N],
 }
 

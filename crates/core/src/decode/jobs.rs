@@ -1,6 +1,6 @@
 //! Jobs as they are pushed and patched: one object, an array, or a line of NDJSON.
 
-use super::fields::{self, Fields, Shape, Value, document, is_empty};
+use super::fields::{self, Fields, ObjectShape, Value, document, is_empty};
 use super::needs::needs;
 use super::paths::job_path;
 use super::retry::retry;
@@ -36,7 +36,7 @@ const ANSWERED: &[&str] = &[
     "workers",
 ];
 
-static JOB: Shape<15> = Shape {
+static JOB: ObjectShape<15> = ObjectShape {
     what: "a job",
     fields: [
         "id",
@@ -57,7 +57,7 @@ static JOB: Shape<15> = Shape {
     ],
     answered: ANSWERED,
 };
-static PATCH: Shape<9> = Shape {
+static PATCH: ObjectShape<9> = ObjectShape {
     what: "a patch of a job",
     fields: [
         "run_at",
@@ -72,10 +72,13 @@ static PATCH: Shape<9> = Shape {
     ],
     answered: ANSWERED,
 };
-static UNIQUE: Shape<4> =
-    Shape { what: "a unique key", fields: ["key", "until", "for", "on_conflict"], answered: &[] };
-static RETRY_CALL: Shape<1> =
-    Shape { what: "a retry call", fields: ["finished_at"], answered: &[] };
+static UNIQUE: ObjectShape<4> = ObjectShape {
+    what: "a unique key",
+    fields: ["key", "until", "for", "on_conflict"],
+    answered: &[],
+};
+static RETRY_CALL: ObjectShape<1> =
+    ObjectShape { what: "a retry call", fields: ["finished_at"], answered: &[] };
 
 /// Whether a push was of one object, which is answered with one, or of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

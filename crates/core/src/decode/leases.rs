@@ -1,6 +1,6 @@
 //! Lease calls, and calls that keep leases alive.
 
-use super::fields::{Fields, Shape, Value, document};
+use super::fields::{Fields, ObjectShape, Value, document};
 use super::needs::needs;
 use super::words::Spans;
 use crate::bounds::{
@@ -15,17 +15,17 @@ use crate::requests::{Ask, Extend, Lease};
 use crate::sentences::BodyRefusal;
 use crate::time::Span;
 
-static LEASE: Shape<8> = Shape {
+static LEASE: ObjectShape<8> = ObjectShape {
     what: "a lease call",
     fields: ["queues", "needs", "max", "wait", "ttl", "worker", "request_id", "place"],
     answered: &[],
 };
-static WORKER: Shape<4> =
-    Shape { what: "a worker", fields: ["id", "host", "pid", "version"], answered: &[] };
-static EXTEND: Shape<2> =
-    Shape { what: "an extend call", fields: ["leases", "ttl"], answered: &[] };
-static EXTEND_ITEM: Shape<2> =
-    Shape { what: "a lease to extend", fields: ["lease", "progress"], answered: &[] };
+static WORKER: ObjectShape<4> =
+    ObjectShape { what: "a worker", fields: ["id", "host", "pid", "version"], answered: &[] };
+static EXTEND: ObjectShape<2> =
+    ObjectShape { what: "an extend call", fields: ["leases", "ttl"], answered: &[] };
+static EXTEND_ITEM: ObjectShape<2> =
+    ObjectShape { what: "a lease to extend", fields: ["lease", "progress"], answered: &[] };
 
 const TTL: Spans = Spans { min_us: TTL_US_MIN, max_us: TTL_US_MAX };
 const WAIT: Spans = Spans { min_us: 0, max_us: WAIT_US_MAX };

@@ -1,6 +1,6 @@
 //! Settings of limits, their pauses, and what work outside takes of them.
 
-use super::fields::{Shape, Value, document};
+use super::fields::{ObjectShape, Value, document};
 use super::needs::one_limit;
 use super::paths::limit_path;
 use super::queues::given;
@@ -15,7 +15,7 @@ use crate::requests::{
 };
 use crate::settings::LimitSettings;
 
-static LIMIT: Shape<4> = Shape {
+static LIMIT: ObjectShape<4> = ObjectShape {
     what: "a limit",
     fields: ["concurrency", "rate", "gap", "quarantine"],
     answered: &[
@@ -31,8 +31,8 @@ static LIMIT: Shape<4> = Shape {
         "line",
     ],
 };
-static OBSERVE: Shape<2> =
-    Shape { what: "an observation", fields: ["external", "for"], answered: &[] };
+static OBSERVE: ObjectShape<2> =
+    ObjectShape { what: "an observation", fields: ["external", "for"], answered: &[] };
 
 /// The body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap` and a
 /// `quarantine` need a `concurrency`.

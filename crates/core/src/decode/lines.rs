@@ -7,7 +7,7 @@ use crate::sentences::BodyRefusal;
 
 /// A line that has something in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Line<'a> {
+pub enum LineRead<'a> {
     /// The line, without its end.
     Whole(&'a [u8]),
     /// A line of more than 512 KiB, of which nothing is kept. It is told as soon as that is known.
@@ -42,7 +42,7 @@ impl Default for Lines {
 impl Lines {
     /// Takes the next line from the front of `chunk`, and its number. `None`: the chunk is used up,
     /// and what is left of it is held; go on with the next chunk.
-    pub fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<(usize, Line<'a>)> {
+    pub fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<(usize, LineRead<'a>)> {
         self.forget_told();
         loop {
             if chunk.is_empty() {
@@ -66,7 +66,7 @@ impl Lines {
             if length - returns > LINE_BYTES_MAX {
                 self.held = Vec::new();
                 self.dropping = end.is_none();
-                return Some((number, Line::TooLong));
+                return Some((number, LineRead::TooLong));
             }
             if end.is_none() {
                 self.held.extend_from_slice(piece);
@@ -77,7 +77,7 @@ impl Lines {
                 if line.trim_ascii().is_empty() {
                     continue;
                 }
-                return Some((number, Line::Whole(line)));
+                return Some((number, LineRead::Whole(line)));
             }
             self.held.extend_from_slice(piece);
             if self.held.trim_ascii().is_empty() {
@@ -85,18 +85,18 @@ impl Lines {
                 continue;
             }
             self.told = true;
-            return Some((number, Line::Whole(without_return(&self.held))));
+            return Some((number, LineRead::Whole(without_return(&self.held))));
         }
     }
 
     /// The last line, if the text did not end with a line end.
-    pub fn finish(&mut self) -> Option<(usize, Line<'_>)> {
+    pub fn finish(&mut self) -> Option<(usize, LineRead<'_>)> {
         self.forget_told();
         if self.dropping || self.held.trim_ascii().is_empty() {
             return None;
         }
         self.told = true;
-        Some((self.number, Line::Whole(without_return(&self.held))))
+        Some((self.number, LineRead::Whole(without_return(&self.held))))
     }
 
     fn forget_told(&mut self) {
@@ -119,9 +119,9 @@ mod tests {
     fn told(text: &[u8], size: usize) -> Vec<(usize, Option<Vec<u8>>)> {
         let mut lines = Lines::default();
         let mut all = Vec::new();
-        let keep = |(number, line): (usize, Line<'_>)| match line {
-            Line::Whole(line) => (number, Some(line.to_vec())),
-            Line::TooLong => (number, None),
+        let keep = |(number, line): (usize, LineRead<'_>)| match line {
+            LineRead::Whole(line) => (number, Some(line.to_vec())),
+            LineRead::TooLong => (number, None),
         };
         for mut chunk in text.chunks(size) {
             while let Some(line) = lines.next(&mut chunk) {

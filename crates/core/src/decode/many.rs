@@ -1,6 +1,6 @@
 //! Calls on all jobs that match a filter.
 
-use super::fields::{Shape, Value, document};
+use super::fields::{ObjectShape, Value, document};
 use super::jobs::kind;
 use super::query::{label, states};
 use crate::bounds::LIST_MAX;
@@ -8,7 +8,7 @@ use crate::names::QueueName;
 use crate::refusal::Refusal;
 use crate::requests::{CancelJobs, JobFilter, RetryJobs};
 
-static MANY: Shape<5> = Shape {
+static MANY: ObjectShape<5> = ObjectShape {
     what: "a call on many jobs",
     fields: ["queue", "state", "kind", "label", "max"],
     answered: &[],

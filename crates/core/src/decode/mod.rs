@@ -41,7 +41,7 @@ mod words;
 pub use jobs::*;
 pub use leases::*;
 pub use limits::*;
-pub use lines::{Line, Lines, line_too_long};
+pub use lines::{LineRead, Lines, line_too_long};
 pub use many::*;
 pub use nearest::nearest;
 pub use needs::{needs_distinct, one_need, one_need_of_json};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::fields::{Shape, Value};
+use super::fields::{ObjectShape, Value};
 use super::words::{integer, phrases};
 use crate::bounds::{COUNT_MAX, NEEDS_MAX};
 use crate::job::Need;
@@ -11,7 +11,7 @@ use crate::names::{LimitName, PoolName, ResourceId, Tag};
 use crate::refusal::Refusal;
 use crate::sentences::{BodyRefusal, NameRefusal, NeedRefusal, cut};
 
-static NEED: Shape<8> = Shape {
+static NEED: ObjectShape<8> = ObjectShape {
     what: "a need",
     fields: ["limit", "weight", "cost", "pool", "tag", "prefer", "id", "count"],
     answered: &[],
@@ -96,7 +96,7 @@ pub fn one_need(text: &str) -> Result<Need, Refusal> {
     let mut parts = text.split(',');
     // The first part is there, even of an empty text.
     let head = parts.next().unwrap_or_default();
-    let mut options = Options::read(text, parts)?;
+    let mut options = NeedOptions::read(text, parts)?;
     let need = match head.split_once(':') {
         Some(("limit", name)) => Need::Limit {
             limit: one_limit(name)?,
@@ -123,11 +123,11 @@ pub fn one_need(text: &str) -> Result<Need, Refusal> {
 }
 
 /// The `NAME=VALUE` parts of a need, taken one by one.
-struct Options<'t> {
+struct NeedOptions<'t> {
     left: Vec<(&'t str, &'t str)>,
 }
 
-impl<'t> Options<'t> {
+impl<'t> NeedOptions<'t> {
     fn read(text: &str, parts: impl Iterator<Item = &'t str>) -> Result<Self, Refusal> {
         let mut left: Vec<(&str, &str)> = Vec::new();
         for part in parts {
@@ -140,7 +140,7 @@ impl<'t> Options<'t> {
             }
             left.push((name, value));
         }
-        Ok(Options { left })
+        Ok(NeedOptions { left })
     }
 
     fn take(&mut self, name: &str) -> Option<Cow<'t, str>> {

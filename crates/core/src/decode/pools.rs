@@ -1,6 +1,6 @@
 //! Settings of pools.
 
-use super::fields::{Shape, Value, document};
+use super::fields::{ObjectShape, Value, document};
 use super::paths::pool_path;
 use super::queues::given;
 use super::rates::rate;
@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::requests::{PatchPool, PutPool};
 use crate::settings::{Pick, PoolSettings};
 
-static POOL: Shape<5> = Shape {
+static POOL: ObjectShape<5> = ObjectShape {
     what: "a pool",
     fields: ["quarantine", "cooldown", "rate", "max_uses", "pick"],
     answered: &["name", "available", "leased", "cooling", "banned", "waiting"],

@@ -1,6 +1,6 @@
 //! Settings of queues, and their pauses.
 
-use super::fields::{Shape, Value, document};
+use super::fields::{ObjectShape, Value, document};
 use super::needs::needs;
 use super::paths::queue_path;
 use super::retry::retry;
@@ -14,7 +14,7 @@ use crate::sentences::BodyRefusal;
 use crate::settings::QueueSettings;
 use std::collections::BTreeMap;
 
-static QUEUE: Shape<6> = Shape {
+static QUEUE: ObjectShape<6> = ObjectShape {
     what: "a queue",
     fields: ["needs", "retry", "timeout", "retain", "max_waiting", "shares"],
     answered: &["name", "paused", "paused_until", "counts", "oldest_ready_at", "workers"],

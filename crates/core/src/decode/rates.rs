@@ -1,13 +1,14 @@
 //! How many per period, of a limit or of each resource of a pool.
 
-use super::fields::{Shape, Value};
+use super::fields::{ObjectShape, Value};
 use super::words::Spans;
 use crate::bounds::COUNT_MAX;
 use crate::refusal::Refusal;
 use crate::sentences::LimitRefusal;
 use crate::settings::Rate;
 
-static RATE: Shape<3> = Shape { what: "a rate", fields: ["count", "per", "burst"], answered: &[] };
+static RATE: ObjectShape<3> =
+    ObjectShape { what: "a rate", fields: ["count", "per", "burst"], answered: &[] };
 
 /// The least number that a double does not tell from the next: what a rate multiplies stays below
 /// it, so that every engine counts the same.

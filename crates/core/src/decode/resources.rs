@@ -1,8 +1,8 @@
 //! Resources of a pool: whole sets, additions, and what is done to one. Their data is taken as it
 //! came, and no refusal repeats it.
 
-use super::fields::{self, Shape, Value, document, is_empty};
-use super::lines::{Line, Lines, line_too_long};
+use super::fields::{self, ObjectShape, Value, document, is_empty};
+use super::lines::{LineRead, Lines, line_too_long};
 use super::paths::{ResourcePath, pool_path, resource_path};
 use super::query::sync_query;
 use super::times::body_later;
@@ -17,14 +17,14 @@ use crate::settings::NewResource;
 
 const ANSWERED: &[&str] =
     &["state", "reason", "in_use", "until", "retiring", "holders", "uses", "last_used_at"];
-static RESOURCE: Shape<4> =
-    Shape { what: "a resource", fields: ["id", "data", "tags", "slots"], answered: ANSWERED };
-static PATCH: Shape<3> = Shape {
+static RESOURCE: ObjectShape<4> =
+    ObjectShape { what: "a resource", fields: ["id", "data", "tags", "slots"], answered: ANSWERED };
+static PATCH: ObjectShape<3> = ObjectShape {
     what: "a patch of a resource",
     fields: ["data", "tags", "slots"],
     answered: &["id", "state", "reason", "in_use", "until", "retiring", "holders", "uses"],
 };
-static BAN: Shape<1> = Shape { what: "a ban", fields: ["reason"], answered: &[] };
+static BAN: ObjectShape<1> = ObjectShape { what: "a ban", fields: ["reason"], answered: &[] };
 
 /// `PUT /v1/pools/{name}/resources` with an array, of any length, as the whole set.
 pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
@@ -88,10 +88,10 @@ pub fn resource_lines(body: &[u8]) -> Result<Vec<NewResource>, Refusal> {
     let mut lines = Lines::default();
     let mut resources = Vec::new();
     let mut rest = body;
-    let mut take = |number: usize, line: Line<'_>| {
+    let mut take = |number: usize, line: LineRead<'_>| {
         let resource = match line {
-            Line::Whole(line) => resource_line(line),
-            Line::TooLong => Err(line_too_long()),
+            LineRead::Whole(line) => resource_line(line),
+            LineRead::TooLong => Err(line_too_long()),
         };
         resources.push(resource.map_err(|no| no.on_line(number))?);
         Ok::<(), Refusal>(())

@@ -1,20 +1,23 @@
 //! What to do when a run fails or its holder dies. Given, it replaces the whole; absent members have
 //! their defaults.
 
-use super::fields::{Shape, Value};
+use super::fields::{ObjectShape, Value};
 use super::words::Spans;
 use crate::bounds::{COUNT_MAX, DELAYS_MAX};
 use crate::job::{Backoff, Retry};
 use crate::refusal::Refusal;
 use crate::time::Span;
 
-static RETRY: Shape<3> =
-    Shape { what: "a retry", fields: ["max_attempts", "max_lost", "backoff"], answered: &[] };
-static BACKOFF: Shape<5> =
-    Shape { what: "a backoff", fields: ["kind", "base", "max", "delays", "jitter"], answered: &[] };
+static RETRY: ObjectShape<3> =
+    ObjectShape { what: "a retry", fields: ["max_attempts", "max_lost", "backoff"], answered: &[] };
+static BACKOFF: ObjectShape<5> = ObjectShape {
+    what: "a backoff",
+    fields: ["kind", "base", "max", "delays", "jitter"],
+    answered: &[],
+};
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum BackoffKind {
     Exponential,
     Fixed,
     List,
@@ -33,23 +36,27 @@ pub(super) fn retry(value: Value<'_, '_>) -> Result<Retry, Refusal> {
 
 fn backoff(value: Value<'_, '_>) -> Result<Backoff, Refusal> {
     let fields = value.fields(&BACKOFF)?;
-    let kinds = [("exponential", Kind::Exponential), ("fixed", Kind::Fixed), ("list", Kind::List)];
+    let kinds = [
+        ("exponential", BackoffKind::Exponential),
+        ("fixed", BackoffKind::Fixed),
+        ("list", BackoffKind::List),
+    ];
     let kind = fields.take("kind", |v| v.one_of("a kind of backoff", &kinds))?;
     let jitter = fields.take("jitter", |v| v.boolean())?.unwrap_or(true);
     let span = |name, default: u64| {
         let given = fields.take(name, |v| v.span(Spans::ANY));
         given.map(|span| span.unwrap_or(Span::from_s(default)))
     };
-    match kind.unwrap_or(Kind::Exponential) {
-        Kind::Exponential => {
+    match kind.unwrap_or(BackoffKind::Exponential) {
+        BackoffKind::Exponential => {
             fields.none_of(&["delays"], "the kind \"exponential\"")?;
             Ok(Backoff::Exponential { base: span("base", 1)?, max: span("max", 3_600)?, jitter })
         }
-        Kind::Fixed => {
+        BackoffKind::Fixed => {
             fields.none_of(&["max", "delays"], "the kind \"fixed\"")?;
             Ok(Backoff::Fixed { base: span("base", 1)?, jitter })
         }
-        Kind::List => {
+        BackoffKind::List => {
             fields.none_of(&["base", "max"], "the kind \"list\"")?;
             let delays = fields.required("delays", "\"delays\": [\"1s\", \"10s\", \"1m\"]")?;
             let delays = delays.each(1..=DELAYS_MAX, |item| item.span(Spans::ANY))?;

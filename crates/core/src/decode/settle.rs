@@ -1,6 +1,6 @@
 //! How leases end: the items of a settle call, and the outcome file of a child process.
 
-use super::fields::{Fields, Shape, Value, document};
+use super::fields::{Fields, ObjectShape, Value, document};
 use super::jobs::new_job;
 use super::needs::one_limit;
 use super::times::later_required;
@@ -16,8 +16,9 @@ use crate::refusal::Refusal;
 use crate::requests::Settle;
 use crate::sentences::BodyRefusal;
 
-static SETTLE: Shape<1> = Shape { what: "a settle call", fields: ["settle"], answered: &[] };
-static ITEM: Shape<11> = Shape {
+static SETTLE: ObjectShape<1> =
+    ObjectShape { what: "a settle call", fields: ["settle"], answered: &[] };
+static ITEM: ObjectShape<11> = ObjectShape {
     what: "a settle item",
     fields: [
         "lease",
@@ -35,7 +36,7 @@ static ITEM: Shape<11> = Shape {
     answered: &["ok", "state", "run_at", "code", "pushed"],
 };
 /// The same without `lease`, which the command line knows and its child need not.
-static FILE_ITEM: Shape<10> = Shape {
+static FILE_ITEM: ObjectShape<10> = ObjectShape {
     what: "an outcome file",
     fields: [
         "outcome",
@@ -51,13 +52,16 @@ static FILE_ITEM: Shape<10> = Shape {
     ],
     answered: &[],
 };
-static RESOURCE: Shape<6> = Shape {
+static RESOURCE: ObjectShape<6> = ObjectShape {
     what: "a verdict on a resource",
     fields: ["pool", "id", "verdict", "for", "until", "reason"],
     answered: &[],
 };
-static LIMIT: Shape<3> =
-    Shape { what: "a verdict on a limit", fields: ["limit", "pause", "spent"], answered: &[] };
+static LIMIT: ObjectShape<3> = ObjectShape {
+    what: "a verdict on a limit",
+    fields: ["limit", "pause", "spent"],
+    answered: &[],
+};
 
 const SNOOZE: Spans = Spans { min_us: SNOOZE_US_MIN, max_us: SPAN_US_MAX };
 

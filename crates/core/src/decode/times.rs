@@ -1,12 +1,13 @@
 //! Two ways to name a moment, of which a body gives one; and bodies that say nothing.
 
-use super::fields::{Fields, Shape, Value, document, is_empty};
+use super::fields::{Fields, ObjectShape, Value, document, is_empty};
 use super::words::Spans;
 use crate::lease::Later;
 use crate::refusal::Refusal;
 
-static LATER: Shape<2> = Shape { what: "this call", fields: ["for", "until"], answered: &[] };
-static NOTHING: Shape<0> = Shape { what: "this call", fields: [], answered: &[] };
+static LATER: ObjectShape<2> =
+    ObjectShape { what: "this call", fields: ["for", "until"], answered: &[] };
+static NOTHING: ObjectShape<0> = ObjectShape { what: "this call", fields: [], answered: &[] };
 
 /// `for` or `until` of an object that has both fields; `None` if it gives neither.
 pub(super) fn later<const N: usize>(

@@ -15,7 +15,7 @@ type Wide<'a> = HashSet<Cow<'a, str>>;
 
 /// A key, and its length and first bytes in one number: two keys of different prints differ, which
 /// is what is found nearly always, without looking at the texts.
-struct Seen<'a> {
+struct SeenKey<'a> {
     print: u64,
     key: Cow<'a, str>,
 }
@@ -31,7 +31,7 @@ fn print(key: &str) -> u64 {
 /// The keys of all open objects.
 #[derive(Default)]
 pub(super) struct Keys<'a> {
-    seen: Vec<Seen<'a>>,
+    seen: Vec<SeenKey<'a>>,
     open: Vec<(usize, Option<Box<Wide<'a>>>)>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Keys<'a> {
         if self.seen[*base..].iter().any(|seen| seen.print == print && seen.key == key) {
             return Err(key);
         }
-        self.seen.push(Seen { print, key });
+        self.seen.push(SeenKey { print, key });
         if self.seen.len() - *base > NARROW_MAX {
             *wide = Some(Box::new(self.seen.drain(*base..).map(|seen| seen.key).collect()));
         }

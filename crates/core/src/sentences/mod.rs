@@ -40,7 +40,7 @@ pub(crate) use reasons::summary;
 pub use reasons::{WaitCause, Wanted};
 pub use server::ServerRefusal;
 pub use store::StoreRefusal;
-pub use table::Row;
+pub use table::SentenceRow;
 pub use values::ValueRefusal;
 
 /// A word or phrase that stands in the program, or was read from another process.
@@ -50,12 +50,12 @@ pub type Phrase = std::borrow::Cow<'static, str>;
 macro_rules! subjects {
     ($($type:ident)+) => {
         /// Every case of every refusal.
-        pub fn rows() -> impl Iterator<Item = &'static Row> {
+        pub fn rows() -> impl Iterator<Item = &'static SentenceRow> {
             [$($type::ROWS),+].into_iter().flatten()
         }
 
         #[cfg(test)]
-        fn readers() -> Vec<(&'static [Row], tests::Reader)> {
+        fn readers() -> Vec<(&'static [SentenceRow], tests::Reader)> {
             vec![$(($type::ROWS, tests::read::<$type>)),+]
         }
     };

@@ -4,7 +4,7 @@ use crate::refusal::Code;
 
 /// One case as the table writes it, for tests that compare other texts with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct SentenceRow {
     /// Its stable name: what another process says to mean this case.
     pub name: &'static str,
     /// Its code.
@@ -49,7 +49,7 @@ macro_rules! refusals {
 
         impl $type {
             /// The cases as the table writes them.
-            pub const ROWS: &'static [$crate::sentences::Row] = &[$($crate::sentences::Row {
+            pub const ROWS: &'static [$crate::sentences::SentenceRow] = &[$($crate::sentences::SentenceRow {
                 name: $name,
                 code: $crate::refusal::Code::$code,
                 detail: $detail,

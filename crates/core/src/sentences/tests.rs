@@ -91,9 +91,9 @@ fn parameters() -> BTreeMap<&'static str, Value> {
 }
 
 /// Every case once.
-fn samples() -> Vec<(&'static Row, Refusal)> {
+fn samples() -> Vec<(&'static SentenceRow, Refusal)> {
     let parameters = parameters();
-    let sample = |(row, read): (&'static Row, Reader)| {
+    let sample = |(row, read): (&'static SentenceRow, Reader)| {
         // What a case needs is what it cannot be read without.
         let mut case = Map::from_iter([("case".to_owned(), json!(row.name))]);
         loop {

@@ -26,7 +26,7 @@ use crate::options::{Location, Options};
 use crate::schema;
 use crate::start;
 use crate::synced;
-use crate::watch::{Look, Watch};
+use crate::watch::{LookWhen, Watch};
 
 /// Where the mark is in the table of small facts.
 const MARK: &str = "copy";
@@ -95,7 +95,7 @@ impl CopyFolder {
 
     /// What a step answers, unless the files that it wrote or read are not those of the folder any more.
     fn still_here<T>(&self, done: T) -> Result<T, CopyError> {
-        match self.watch.as_ref().map_or(Ok(()), |watch| watch.look(Look::Now)) {
+        match self.watch.as_ref().map_or(Ok(()), |watch| watch.look(LookWhen::Now)) {
             Ok(()) => Ok(done),
             Err(seen) => Err(CopyError::Disk(seen)),
         }

@@ -1,7 +1,7 @@
 //! A folder that is copied: its rows as things.
 
 use rusqlite::{Connection, Row, params};
-use tenure_core::copy::{Cursor, Head, Item, Page, Section};
+use tenure_core::copy::{CopiedPage, Cursor, Head, Item, Section};
 use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
 use tenure_core::secret::Json;
@@ -82,7 +82,7 @@ impl Source for CopyFolder {
         })
     }
 
-    fn page<'a>(&'a self, namespace: &'a Namespace, cursor: &'a Cursor) -> Step<'a, Page> {
+    fn page<'a>(&'a self, namespace: &'a Namespace, cursor: &'a Cursor) -> Step<'a, CopiedPage> {
         Box::pin(async {
             let frozen_at = match self.source_mark()? {
                 Some((_, frozen_at)) => frozen_at,
@@ -95,28 +95,28 @@ impl Source for CopyFolder {
                 }
             };
             let conn = self.conn();
-            let reader = Reader { folder: self, conn: &conn, ns: namespace.as_str() };
+            let reader = CopyReader { folder: self, conn: &conn, ns: namespace.as_str() };
             let (items, after) = reader.section(cursor, frozen_at)?;
             let next = match after {
                 Some(after) => Some(cursor.behind(after)),
                 None => cursor.next_section(),
             };
-            self.still_here(Page { items, next })
+            self.still_here(CopiedPage { items, next })
         })
     }
 }
 
 /// Things, and behind what the section goes on.
-type Part = (Vec<Item>, Option<String>);
+type PagePart = (Vec<Item>, Option<String>);
 
-struct Reader<'a> {
+struct CopyReader<'a> {
     folder: &'a CopyFolder,
     conn: &'a Connection,
     ns: &'a str,
 }
 
-impl Reader<'_> {
-    fn section(&self, cursor: &Cursor, frozen_at: Moment) -> Result<Part, CopyError> {
+impl CopyReader<'_> {
+    fn section(&self, cursor: &Cursor, frozen_at: Moment) -> Result<PagePart, CopyError> {
         let after = cursor.after.as_str();
         let plain = |kind: Kind| {
             self.rows(kind, after, |key, value| {
@@ -149,7 +149,7 @@ impl Reader<'_> {
         kind: Kind,
         after: &str,
         read: impl Fn(&str, &str) -> Result<Option<Item>, CopyError>,
-    ) -> Result<Part, CopyError> {
+    ) -> Result<PagePart, CopyError> {
         let broken = self.folder.broken();
         let mut all = self
             .conn
@@ -195,7 +195,7 @@ impl Reader<'_> {
         }
     }
 
-    fn leases(&self, after: &str, frozen_at: Moment) -> Result<Part, CopyError> {
+    fn leases(&self, after: &str, frozen_at: Moment) -> Result<PagePart, CopyError> {
         if let Some(after) = after.strip_prefix(ALONE) {
             let (items, last) = self.rows(Kind::Lease, after, |_, value| {
                 let item = copied::lease(value, frozen_at);
@@ -225,7 +225,7 @@ impl Reader<'_> {
         Ok((items, Some(more.unwrap_or_else(|| ALONE.to_owned()))))
     }
 
-    fn jobs(&self, after: &str) -> Result<Part, CopyError> {
+    fn jobs(&self, after: &str) -> Result<PagePart, CopyError> {
         let broken = self.folder.broken();
         let mut all = self
             .conn
@@ -310,6 +310,11 @@ impl Reader<'_> {
             return Ok(None);
         }
         let key = tenure_core::names::UniqueKey::parse(key).map_err(CopyError::from)?;
-        Ok(Some(Item::Key(tenure_core::copy::Key { key, job: held.job, until, ended: held.ended })))
+        Ok(Some(Item::Key(tenure_core::copy::CopiedKey {
+            key,
+            job: held.job,
+            until,
+            ended: held.ended,
+        })))
     }
 }

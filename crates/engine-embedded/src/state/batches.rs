@@ -6,7 +6,7 @@ use crate::batch::Batch;
 use crate::disk;
 use crate::inbox::Envelope;
 use crate::options::Fatal;
-use crate::watch::Look;
+use crate::watch::LookWhen;
 
 use super::{State, Waiting};
 
@@ -26,7 +26,7 @@ impl State {
         }
         if self.batch.rows.is_empty() && self.shared.durable() + 1 == self.batch.number {
             // All that these answers saw is durable.
-            match self.shared.look(Look::BeforeAnswer) {
+            match self.shared.look(LookWhen::BeforeAnswer) {
                 Ok(()) => disk::send(&self.shared, std::mem::take(&mut self.batch.answers)),
                 Err(fatal) => {
                     self.refuse(Vec::new());

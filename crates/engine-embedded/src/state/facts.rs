@@ -10,14 +10,14 @@ use tenure_machine::facts::Fact;
 
 /// What happened since the store was opened.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct FactCounts {
     granted: u64,
     blocked: u64,
     reserved: u64,
     ended: [u64; Outcome::ALL.len()],
 }
 
-impl Told {
+impl FactCounts {
     /// Takes what one step did.
     pub(super) fn take(&mut self, facts: &[(Namespace, Fact)]) {
         for (namespace, fact) in facts {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn every_fact_is_counted_under_its_own_name() {
-        let (namespace, mut told) = (Namespace::parse("a").unwrap(), Told::default());
+        let (namespace, mut told) = (Namespace::parse("a").unwrap(), FactCounts::default());
         let ended = Outcome::ALL.iter().zip(1..).flat_map(|(outcome, times)| {
             let fact =
                 Fact::Ended { fence: Fence::new(1), job: None, outcome: *outcome, state: None };

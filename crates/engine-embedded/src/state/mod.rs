@@ -18,12 +18,12 @@ use tenure_core::refusal::Refusal;
 use tenure_engine::CallError;
 use tenure_machine::{Command, Done, Machine, TakerId};
 
-use self::time::Seen;
+use self::time::SeenClock;
 use crate::batch::{Answer, Batch, Pending, Reply};
 use crate::inbox::{Ask, Envelope};
 use crate::overlay::Overlay;
 use crate::shared::Shared;
-use crate::watch::Look;
+use crate::watch::LookWhen;
 
 /// A batch of so many jobs is handed on although more is asked already, if the disk has room.
 const ROWS_ENOUGH: usize = 1_000;
@@ -43,8 +43,8 @@ pub(crate) struct State {
     waiting: HashMap<TakerId, Waiting>,
     /// Calls whose bounded work was not enough: they go on behind those that came meanwhile.
     again: Vec<Envelope>,
-    clock: Seen,
-    told: facts::Told,
+    clock: SeenClock,
+    told: facts::FactCounts,
     /// Finished jobs take too much, but none could go: not tried again before something changes.
     stuck: bool,
 }
@@ -64,8 +64,8 @@ impl State {
             batch: Batch { number: 1, ..Batch::default() },
             waiting: HashMap::new(),
             again: Vec::new(),
-            clock: Seen::default(),
-            told: facts::Told::default(),
+            clock: SeenClock::default(),
+            told: facts::FactCounts::default(),
             stuck: false,
         }
     }
@@ -79,7 +79,7 @@ impl State {
                 return Ended::Crashed;
             }
             // It wakes at least once a second, called or not.
-            if let Err(fatal) = shared.look(Look::EverySecond) {
+            if let Err(fatal) = shared.look(LookWhen::EverySecond) {
                 shared.stop_for(fatal);
             }
             if shared.fatal().is_some() {

@@ -34,7 +34,7 @@ impl State {
 
     /// Ticks once if something is due, or if the clock is not where it should be.
     pub(super) fn tick(&mut self) {
-        let look = Look::at(&*self.shared.clock);
+        let look = ClockLook::at(&*self.shared.clock);
         let now = look.wall;
         let leapt = self.clock.leapt(look);
         if leapt > Span::ZERO {
@@ -62,35 +62,35 @@ impl State {
 /// One look at both clocks. The wall clock was read between the two readings of the other: a thread that is stopped
 /// in between must not look like a leap.
 #[derive(Clone, Copy)]
-struct Look {
+struct ClockLook {
     before: Duration,
     wall: Moment,
     after: Duration,
 }
 
-impl Look {
+impl ClockLook {
     fn at(clock: &dyn Clock) -> Self {
         let before = clock.monotonic();
         let wall = clock.now();
-        Look { before, wall, after: clock.monotonic() }
+        ClockLook { before, wall, after: clock.monotonic() }
     }
 }
 
 /// What this engine saw of its clock. Starts at zero.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenClock {
     /// The look that the next ones are compared with; at most a second old as long as somebody looks.
-    base: Option<Look>,
+    base: Option<ClockLook>,
     /// The latest that the clock said since a step back was accepted.
     accepted: Moment,
     /// The latest that it ever said.
     top: Moment,
 }
 
-impl Seen {
+impl SeenClock {
     /// What the wall clock gained on the monotonic one, if that is a leap. NTP that slews gains less than a bound's worth
     /// in the second after which the looks are compared anew.
-    fn leapt(&mut self, look: Look) -> Span {
+    fn leapt(&mut self, look: ClockLook) -> Span {
         let Some(base) = self.base else {
             self.base = Some(look);
             return Span::ZERO;
@@ -132,9 +132,9 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn look(monotonic_ms: u64, wall_ms: u64) -> Look {
+    fn look(monotonic_ms: u64, wall_ms: u64) -> ClockLook {
         let at = Duration::from_millis(monotonic_ms);
-        Look { before: at, wall: Moment::from_us(1_000_000_000 + wall_ms * 1_000), after: at }
+        ClockLook { before: at, wall: Moment::from_us(1_000_000_000 + wall_ms * 1_000), after: at }
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
             ("a step back", vec![(0, 5_000), (10, 10)], 0),
             ("a step back that is mended", vec![(0, 5_000), (10, 10), (20, 5_020)], 5_000),
         ] {
-            let mut seen = Seen::default();
+            let mut seen = SeenClock::default();
             let leaps = looks.into_iter().map(|(mono, wall)| seen.leapt(look(mono, wall)));
             assert_eq!(leaps.max(), Some(Span::from_ms(leapt_ms)), "{what}");
         }
@@ -158,11 +158,11 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_stopped_between_two_readings_saw_no_leap() {
-        let mut seen = Seen::default();
-        let stopped = Look { after: Duration::from_millis(800), ..look(0, 800) };
+        let mut seen = SeenClock::default();
+        let stopped = ClockLook { after: Duration::from_millis(800), ..look(0, 800) };
         assert_eq!(seen.leapt(stopped), Span::ZERO);
         assert_eq!(seen.leapt(look(900, 900)), Span::ZERO);
-        let stopped = Look { before: Duration::from_millis(1_000), ..look(4_000, 4_000) };
+        let stopped = ClockLook { before: Duration::from_millis(1_000), ..look(4_000, 4_000) };
         assert_eq!(seen.leapt(stopped), Span::ZERO);
     }
 }

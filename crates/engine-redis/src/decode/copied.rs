@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tenure_core::copy::{
-    Cursor, Head, Holds, Item, Job, Key, Lease, Limit, Page, Pool, Queue, Resource, Setting, Turn,
+    CopiedJob, CopiedKey, CopiedLease, CopiedLimit, CopiedPage, CopiedPool, CopiedQueue,
+    CopiedResource, CopiedSetting, CopiedTurn, Cursor, Head, Holds, Item,
 };
 use tenure_core::lease::Fence;
 use tenure_core::names::{
@@ -13,7 +14,7 @@ use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
 use super::jobs::{EndedReply, NeedReply, RetryReply, State, UniqueReply, errors};
-use super::lenient::{Maybe, Table};
+use super::lenient::{LuaMap, Maybe};
 use super::resources::resource_state;
 use super::settings::{RateReply, limit_settings, pool_settings, queue_settings};
 use super::{Blobs, Malformed};
@@ -87,13 +88,13 @@ pub(crate) trait Copied: DeserializeOwned {
 
 impl<T: Copied> CopiedReply<T> {
     /// The page behind a cursor.
-    pub(crate) fn page(self, cursor: &Cursor, blobs: &Blobs) -> Result<Page, Malformed> {
+    pub(crate) fn page(self, cursor: &Cursor, blobs: &Blobs) -> Result<CopiedPage, Malformed> {
         let items = self.items.into_iter().map(|one| one.item(blobs));
         let next = match self.next.0 {
             Some(after) => Some(cursor.behind(after)),
             None => cursor.next_section(),
         };
-        Ok(Page { items: items.collect::<Result<_, _>>()?, next })
+        Ok(CopiedPage { items: items.collect::<Result<_, _>>()?, next })
     }
 }
 
@@ -116,7 +117,7 @@ pub(crate) struct QueueCopied {
     #[serde(default)]
     max_waiting: Maybe<u32>,
     #[serde(default)]
-    shares: Table<u32>,
+    shares: LuaMap<u32>,
     #[serde(default)]
     paused_until: Maybe<u64>,
     since: u64,
@@ -124,7 +125,7 @@ pub(crate) struct QueueCopied {
 
 impl Copied for QueueCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
-        Ok(Item::Queue(Queue {
+        Ok(Item::Queue(CopiedQueue {
             name: self.name,
             settings: queue_settings(
                 self.needs,
@@ -156,7 +157,7 @@ pub(crate) struct SettingCopied {
 impl Copied for SettingCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
         let settings = limit_settings(self.concurrency, self.rate, self.gap, self.quarantine);
-        Ok(Item::Setting(Setting { name: self.name, settings }))
+        Ok(Item::Setting(CopiedSetting { name: self.name, settings }))
     }
 }
 
@@ -178,7 +179,7 @@ pub(crate) struct LimitCopied {
 impl Copied for LimitCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
         let resting = self.resting.into_iter().map(|(at, weight)| (Moment::from_us(at), weight));
-        Ok(Item::Limit(Limit {
+        Ok(Item::Limit(CopiedLimit {
             name: self.name,
             tat: Moment::from_us(self.tat),
             paused_until: until(self.paused_until),
@@ -201,7 +202,7 @@ pub(crate) struct LeaseCopied {
 
 impl Copied for LeaseCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
-        Ok(Item::Lease(Lease {
+        Ok(Item::Lease(CopiedLease {
             has_job: self.has_job,
             expires_at: Moment::from_us(self.expires_at),
             limits: self.limits,
@@ -223,7 +224,7 @@ pub(crate) struct TurnCopied {
 impl Copied for TurnCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
         let TurnCopied { q: queue, pr: priority, g, own, v } = self;
-        Ok(Item::Turn(Turn { queue, priority, group: g.0, own, v }))
+        Ok(Item::Turn(CopiedTurn { queue, priority, group: g.0, own, v }))
     }
 }
 
@@ -248,7 +249,7 @@ pub(crate) struct PoolCopied {
 
 impl Copied for PoolCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
-        Ok(Item::Pool(Pool {
+        Ok(Item::Pool(CopiedPool {
             name: self.name,
             settings: pool_settings(
                 self.quarantine,
@@ -294,7 +295,7 @@ pub(crate) struct ResourceCopied {
 
 impl Copied for ResourceCopied {
     fn item(self, blobs: &Blobs) -> Result<Item, Malformed> {
-        Ok(Item::Resource(Box::new(Resource {
+        Ok(Item::Resource(Box::new(CopiedResource {
             data: blobs.json(self.data)?,
             pool: self.pool,
             id: self.id,
@@ -363,7 +364,7 @@ impl Copied for JobCopied {
         };
         let State(state) = self.st;
         let at = |at: Maybe<u64>| at.0.filter(|us| *us > 0).map(Moment::from_us);
-        Ok(Item::Job(Box::new(Job {
+        Ok(Item::Job(Box::new(CopiedJob {
             id: self.id,
             kind,
             payload,
@@ -415,7 +416,7 @@ pub(crate) struct KeyCopied {
 
 impl Copied for KeyCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
-        Ok(Item::Key(Key {
+        Ok(Item::Key(CopiedKey {
             key: self.key,
             job: self.id,
             until: Moment::from_us(self.till),

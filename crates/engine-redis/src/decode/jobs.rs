@@ -209,7 +209,7 @@ struct ErrorReply(u32, u64, String, String);
 
 /// What of a job is beside its row and its life.
 #[derive(Default)]
-struct Parts {
+struct StoredParts {
     result: Option<Json>,
     progress: Option<Json>,
     errors: Vec<JobError>,
@@ -227,7 +227,7 @@ fn view(
     (row, life, shape): (Row<'_>, Life, &Shape),
     state: JobState,
     lease: Option<String>,
-    parts: Parts,
+    parts: StoredParts,
     full: bool,
 ) -> Result<Shown, Malformed> {
     let body = read_body(row.body);
@@ -283,7 +283,7 @@ pub(super) fn first_run(
     let life = Life { started_at: Some(granted_at), ..Life::of_new(&row) };
     let id = blobs.lease_id(Named { job: Some(row.id), ..lease })?;
     let (shape, state) = (blobs.shape(shape)?, JobState::Running);
-    let job = view((row, life, shape), state, Some(id.clone()), Parts::default(), true)?;
+    let job = view((row, life, shape), state, Some(id.clone()), StoredParts::default(), true)?;
     Ok((whole(job)?, id))
 }
 
@@ -332,7 +332,7 @@ impl Stored {
             None => Life::of_new(&row),
         };
         let json = |number: Option<usize>| number.map(|number| blobs.json(number)).transpose();
-        let parts = Parts {
+        let parts = StoredParts {
             result: json(result.0.filter(|_| full))?,
             progress: json(progress.0)?,
             errors: self::errors(errors, blobs)?,

@@ -69,15 +69,15 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MaybeVisitor<T> {
 
 /// A map, or the empty list that an empty one comes as.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Table<V>(pub BTreeMap<String, V>);
+pub(crate) struct LuaMap<V>(pub BTreeMap<String, V>);
 
-impl<V> Default for Table<V> {
+impl<V> Default for LuaMap<V> {
     fn default() -> Self {
-        Table(BTreeMap::new())
+        LuaMap(BTreeMap::new())
     }
 }
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Table<V> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for LuaMap<V> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         d.deserialize_any(TableVisitor(PhantomData))
     }
@@ -86,7 +86,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Table<V> {
 struct TableVisitor<V>(PhantomData<V>);
 
 impl<'de, V: Deserialize<'de>> Visitor<'de> for TableVisitor<V> {
-    type Value = Table<V>;
+    type Value = LuaMap<V>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map")
@@ -96,11 +96,11 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for TableVisitor<V> {
         while let Some((key, value)) = map.next_entry()? {
             all.insert(key, value);
         }
-        Ok(Table(all))
+        Ok(LuaMap(all))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         match seq.next_element::<IgnoredAny>()? {
-            None => Ok(Table::default()),
+            None => Ok(LuaMap::default()),
             Some(_) => Err(A::Error::custom("a list where a map is meant")),
         }
     }
@@ -127,9 +127,9 @@ mod tests {
 
     #[test]
     fn an_empty_list_is_an_empty_map() {
-        assert_eq!(of::<Table<u64>>(&Vec::<u64>::new()), Some(Table::default()));
+        assert_eq!(of::<LuaMap<u64>>(&Vec::<u64>::new()), Some(LuaMap::default()));
         let one = BTreeMap::from([("a".to_owned(), 1u64)]);
-        assert_eq!(of::<Table<u64>>(&one), Some(Table(one)));
-        assert_eq!(of::<Table<u64>>(&[1u64]), None);
+        assert_eq!(of::<LuaMap<u64>>(&one), Some(LuaMap(one)));
+        assert_eq!(of::<LuaMap<u64>>(&[1u64]), None);
     }
 }

@@ -143,7 +143,7 @@ pub(super) struct Life {
 /// expiry, the lease, started at, wait, ended, lost, released, cancel, keeps place, settles, error,
 /// finished at, kept until, lane, has a unique key, undelivered.
 #[derive(Deserialize)]
-struct Fields(
+struct RowFields(
     State,
     IgnoredAny,
     u64,
@@ -212,7 +212,7 @@ impl Life {
     }
 
     fn packed(life: &[u8]) -> Result<Self, Malformed> {
-        let fields: Fields =
+        let fields: RowFields =
             rmp_serde::from_slice(life).map_err(|_| Malformed("the life of a job"))?;
         let some = |number: u64| (number > 0).then_some(number);
         let State(state) = fields.0;

@@ -10,7 +10,7 @@ use tenure_core::settings::{
 use tenure_core::time::{Moment, Span};
 
 use super::jobs::{NeedReply, RetryReply, moment, needs, span};
-use super::lenient::{Maybe, Table};
+use super::lenient::{LuaMap, Maybe};
 use super::{Blobs, FromWire, Malformed};
 use crate::lease_id::{ANONYMOUS, Held, Named};
 
@@ -59,7 +59,7 @@ pub(super) fn queue_settings(
     timeout: Maybe<u64>,
     retain: Maybe<u64>,
     max_waiting: Maybe<u32>,
-    shares: Table<u32>,
+    shares: LuaMap<u32>,
 ) -> Result<QueueSettings, Malformed> {
     let share = |(group, n): (String, u32)| Some((Group::parse(&group).ok()?, n));
     Ok(QueueSettings {
@@ -127,7 +127,7 @@ pub(crate) struct QueueReply {
     #[serde(default)]
     max_waiting: Maybe<u32>,
     #[serde(default)]
-    shares: Table<u32>,
+    shares: LuaMap<u32>,
     #[serde(default)]
     counts: CountsReply,
     #[serde(default)]

@@ -7,7 +7,7 @@ use tenure_core::requests::{Stats, WorkerView};
 use tenure_core::time::Moment;
 
 use super::jobs::{State, moment};
-use super::lenient::{Maybe, Table};
+use super::lenient::{LuaMap, Maybe};
 use super::words::spoken;
 use super::{Blobs, FromWire, Malformed};
 
@@ -50,7 +50,7 @@ impl FromWire for WorkerView {
 #[derive(Deserialize)]
 pub(crate) struct StatsReply {
     #[serde(default)]
-    queues: Vec<(QueueName, Table<u64>, Maybe<u64>)>,
+    queues: Vec<(QueueName, LuaMap<u64>, Maybe<u64>)>,
     #[serde(default)]
     leases: u64,
     #[serde(default)]

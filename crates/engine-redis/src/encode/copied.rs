@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use tenure_core::copy::{Cursor, Holds, Item, Job, Limit, Pool, Queue, Resource};
+use tenure_core::copy::{
+    CopiedJob, CopiedLimit, CopiedPool, CopiedQueue, CopiedResource, Cursor, Holds, Item,
+};
 use tenure_core::job::{JobState, Outcome};
 use tenure_core::lease::Fence;
 use tenure_core::names::{Group, Tag};
@@ -68,7 +70,7 @@ pub(crate) struct InArgs<'a> {
 
 impl<'a> InArgs<'a> {
     pub(crate) fn of(copy: &'a str, page: u64, items: &'a [Item], next: Option<&Cursor>) -> Self {
-        let mut shapes: Vec<&Job> = Vec::new();
+        let mut shapes: Vec<&CopiedJob> = Vec::new();
         let items: Vec<_> =
             items.iter().filter_map(|item| ItemArg::of(item, &mut shapes)).collect();
         InArgs {
@@ -176,7 +178,7 @@ pub(crate) struct ShapeArg<'a> {
 }
 
 impl<'a> ShapeArg<'a> {
-    fn of(job: &'a Job) -> Self {
+    fn of(job: &'a CopiedJob) -> Self {
         ShapeArg {
             qn: job.queue.as_str(),
             pr: job.priority,
@@ -193,8 +195,8 @@ impl<'a> ShapeArg<'a> {
 const SHAPES_COMPARED: usize = 16;
 
 /// The number of a job's shape, from 1.
-fn shape<'a>(job: &'a Job, shapes: &mut Vec<&'a Job>) -> usize {
-    let same = |other: &&Job| {
+fn shape<'a>(job: &'a CopiedJob, shapes: &mut Vec<&'a CopiedJob>) -> usize {
+    let same = |other: &&CopiedJob| {
         other.queue == job.queue
             && other.priority == job.priority
             && other.group == job.group
@@ -253,7 +255,7 @@ pub(crate) struct JobArg<'a> {
 }
 
 impl<'a> JobArg<'a> {
-    fn of(job: &'a Job, shapes: &mut Vec<&'a Job>) -> Self {
+    fn of(job: &'a CopiedJob, shapes: &mut Vec<&'a CopiedJob>) -> Self {
         let holds = |Holds { by_job, until }: Holds| (by_job, OrFalse(until.map(moment)));
         let id = job.id.as_str();
         JobArg {
@@ -353,7 +355,7 @@ impl<'a> ItemArg<'a> {
         .as_str()
     }
 
-    fn of(item: &'a Item, shapes: &mut Vec<&'a Job>) -> Option<Self> {
+    fn of(item: &'a Item, shapes: &mut Vec<&'a CopiedJob>) -> Option<Self> {
         Some(match item {
             Item::Queue(queue) => ItemArg::Queue(queue_arg(queue)),
             Item::Setting(setting) => {
@@ -395,7 +397,7 @@ impl<'a> ItemArg<'a> {
     }
 }
 
-fn queue_arg(queue: &Queue) -> QueueArg<'_> {
+fn queue_arg(queue: &CopiedQueue) -> QueueArg<'_> {
     let settings = &queue.settings;
     QueueArg {
         name: queue.name.as_str(),
@@ -410,7 +412,7 @@ fn queue_arg(queue: &Queue) -> QueueArg<'_> {
     }
 }
 
-fn limit_arg(limit: &Limit) -> LimitArg<'_> {
+fn limit_arg(limit: &CopiedLimit) -> LimitArg<'_> {
     LimitArg {
         name: limit.name.as_str(),
         tat: moment(limit.tat),
@@ -421,7 +423,7 @@ fn limit_arg(limit: &Limit) -> LimitArg<'_> {
     }
 }
 
-fn pool_arg(pool: &Pool) -> PoolArg<'_> {
+fn pool_arg(pool: &CopiedPool) -> PoolArg<'_> {
     PoolArg {
         settings: PoolArgs::of(pool.name.as_str(), &pool.settings),
         version: pool.version,
@@ -429,7 +431,7 @@ fn pool_arg(pool: &Pool) -> PoolArg<'_> {
     }
 }
 
-fn resource_arg(resource: &Resource) -> ResourceArg<'_> {
+fn resource_arg(resource: &CopiedResource) -> ResourceArg<'_> {
     ResourceArg {
         pool: resource.pool.as_str(),
         id: resource.id.as_str(),

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::error::LinkError;
 use super::node::{Node, Sending};
-use super::routes::{Found, Map, NOBODY, Nodes, SLOTS};
+use super::routes::{KnownMap, Map, NOBODY, Nodes, SLOTS};
 
 /// Between two looks at the least: a lost node makes many causes.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -29,26 +29,26 @@ pub(crate) async fn look(
     seeds: Vec<Endpoint>,
     nodes: Arc<Nodes>,
     every: Duration,
-    found: watch::Sender<Found>,
+    found: watch::Sender<KnownMap>,
 ) {
     let (mut last, mut turn) = (Vec::new(), 0);
     loop {
         turn += 1;
         let known = match &*found.borrow() {
-            Found::At(map) => map.nodes.clone(),
-            Found::Looking { .. } => Vec::new(),
+            KnownMap::At(map) => map.nodes.clone(),
+            KnownMap::Looking { .. } => Vec::new(),
         };
         match asked(&known, &seeds, &nodes, turn).await {
             Ok(ranges) if ranges != last => {
                 let map = map(&ranges, &nodes);
                 nodes.keep(&map.nodes);
-                found.send_replace(Found::At(Arc::new(map)));
+                found.send_replace(KnownMap::At(Arc::new(map)));
                 last = ranges;
             }
             // A node that one call was sent to and that has nothing after all.
             Ok(_) => nodes.keep(&known),
             Err(failed) => found.send_modify(|found| {
-                if let Found::Looking { why, .. } = found {
+                if let KnownMap::Looking { why, .. } = found {
                     *why = failed;
                 }
             }),

@@ -24,7 +24,7 @@ const FOREIGN: &str = "a reply belonged to another request, so the connection wa
 
 /// The times by which a connection is watched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch {
+pub(crate) struct PingTimes {
     /// Between two PINGs.
     pub ping_every: Duration,
     /// Within which one is answered.
@@ -34,7 +34,7 @@ pub(crate) struct Watch {
 }
 
 /// What callers see of a connection.
-enum State {
+enum LineState {
     /// It is being made; until then callers wait, later they are told why at once.
     Opening { until: Instant, why: Option<LinkError> },
     /// It is there.
@@ -43,7 +43,7 @@ enum State {
 
 /// A connection that is kept.
 pub(crate) struct Line {
-    state: watch::Receiver<State>,
+    state: watch::Receiver<LineState>,
     _task: Task,
 }
 
@@ -52,10 +52,10 @@ impl Line {
     pub fn start(
         dialer: SharedDialer,
         endpoint: Endpoint,
-        watch: Watch,
+        watch: PingTimes,
         lost: Arc<Notify>,
     ) -> Self {
-        let opening = State::Opening { until: Instant::now() + watch.patience, why: None };
+        let opening = LineState::Opening { until: Instant::now() + watch.patience, why: None };
         let (sender, state) = watch::channel(opening);
         let runtime = dialer.runtime.clone();
         let keeper = Keeper { dialer, endpoint, watch, lost, state: sender };
@@ -65,16 +65,16 @@ impl Line {
     /// The connection, if it is there.
     pub fn now(&self) -> Option<Requests> {
         match &*self.state.borrow() {
-            State::Up(requests) if requests.is_sound() => Some(requests.clone()),
-            State::Up(_) | State::Opening { .. } => None,
+            LineState::Up(requests) if requests.is_sound() => Some(requests.clone()),
+            LineState::Up(_) | LineState::Opening { .. } => None,
         }
     }
 
     /// Why it is not there; `None` if it is, or if it was never yet tried in full.
     pub fn why(&self) -> Option<LinkError> {
         match &*self.state.borrow() {
-            State::Up(_) => None,
-            State::Opening { why, .. } => why.clone(),
+            LineState::Up(_) => None,
+            LineState::Opening { why, .. } => why.clone(),
         }
     }
 
@@ -83,17 +83,17 @@ impl Line {
         let mut state = self.state.clone();
         loop {
             let until = match &*state.borrow_and_update() {
-                State::Up(requests) if requests.is_sound() => return Ok(requests.clone()),
+                LineState::Up(requests) if requests.is_sound() => return Ok(requests.clone()),
                 // It is being closed.
-                State::Up(_) => Instant::now() + PAUSE_MAX,
-                State::Opening { until, .. } => *until,
+                LineState::Up(_) => Instant::now() + PAUSE_MAX,
+                LineState::Opening { until, .. } => *until,
             };
             let over = until <= Instant::now();
             if over || !matches!(timeout_at(until, state.changed()).await, Ok(Ok(()))) {
                 return match &*state.borrow() {
-                    State::Up(requests) if requests.is_sound() => Ok(requests.clone()),
-                    State::Opening { why: Some(why), .. } => Err(why.clone()),
-                    State::Up(_) | State::Opening { why: None, .. } => {
+                    LineState::Up(requests) if requests.is_sound() => Ok(requests.clone()),
+                    LineState::Opening { why: Some(why), .. } => Err(why.clone()),
+                    LineState::Up(_) | LineState::Opening { why: None, .. } => {
                         Err(LinkError::Unavailable("there is no connection yet".to_owned()))
                     }
                 };
@@ -105,9 +105,9 @@ impl Line {
 struct Keeper {
     dialer: SharedDialer,
     endpoint: Endpoint,
-    watch: Watch,
+    watch: PingTimes,
     lost: Arc<Notify>,
-    state: watch::Sender<State>,
+    state: watch::Sender<LineState>,
 }
 
 impl Keeper {
@@ -116,13 +116,13 @@ impl Keeper {
         loop {
             match self.dialer.connect(&self.endpoint).await {
                 Ok(mut connection) => {
-                    self.state.send_replace(State::Up(connection.requests.clone()));
+                    self.state.send_replace(LineState::Up(connection.requests.clone()));
                     let since = Instant::now();
                     let why = self.watch_over(&mut connection).await;
                     // Callers must find the new state before they can find a dead connection.
                     let why = LinkError::Unavailable(format!("{}: {why}", self.endpoint));
                     let until = Instant::now() + self.watch.patience;
-                    self.state.send_replace(State::Opening { until, why: Some(why) });
+                    self.state.send_replace(LineState::Opening { until, why: Some(why) });
                     drop(connection);
                     self.lost.notify_one();
                     // A server that takes connections and ends them at once is not asked in a loop.
@@ -133,7 +133,7 @@ impl Keeper {
                 }
                 Err(failed) => {
                     self.state.send_modify(|state| {
-                        if let State::Opening { why, .. } = state {
+                        if let LineState::Opening { why, .. } = state {
                             *why = Some(failed);
                         }
                     });

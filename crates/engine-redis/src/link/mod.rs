@@ -46,10 +46,10 @@ const SCANNED: usize = 1_000;
 /// The link to the servers of an address. Clones are the same link; it ends with the last of them.
 #[derive(Clone)]
 pub struct Link {
-    inner: Arc<Inner>,
+    inner: Arc<LinkInner>,
 }
 
-struct Inner {
+struct LinkInner {
     address: Address,
     library: Library,
     within: Duration,
@@ -69,7 +69,7 @@ impl Link {
         let dialer = Arc::new(Dialer::new(&address, options.connect_within)?);
         let routes = Routes::start(&address, &options, dialer);
         let (library, within) = (options.library, options.answer_within);
-        Ok(Link { inner: Arc::new(Inner { address, library, within, routes }) })
+        Ok(Link { inner: Arc::new(LinkInner { address, library, within, routes }) })
     }
 
     /// Where it leads.

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::dial::SharedDialer;
 use super::error::LinkError;
-use super::line::{Line, Watch};
+use super::line::{Line, PingTimes};
 use super::nonce::{Nonce, Requests};
 use crate::library::{FINGERPRINT, Library};
 
@@ -49,7 +49,7 @@ impl Node {
         dialer: &SharedDialer,
         endpoint: Endpoint,
         connections: usize,
-        watch: Watch,
+        watch: PingTimes,
         lost: &Arc<Notify>,
     ) -> Self {
         let line = |_| Line::start(dialer.clone(), endpoint.clone(), watch, lost.clone());

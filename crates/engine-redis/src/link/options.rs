@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::line::Watch;
+use super::line::PingTimes;
 use crate::library::Library;
 
 /// How a link behaves.
@@ -43,8 +43,8 @@ impl LinkOptions {
         }
     }
 
-    pub(crate) fn watch(&self) -> Watch {
-        Watch {
+    pub(crate) fn watch(&self) -> PingTimes {
+        PingTimes {
             ping_every: self.ping_every,
             ping_within: self.ping_within,
             patience: self.patience,

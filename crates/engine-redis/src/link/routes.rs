@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::dial::{SharedDialer, Task};
 use super::error::LinkError;
-use super::line::Watch;
+use super::line::PingTimes;
 use super::node::{Node, Sending};
 use super::nonce::Nonce;
 use super::options::LinkOptions;
@@ -38,7 +38,7 @@ const BETWEEN: Duration = Duration::from_millis(25);
 pub(crate) struct Nodes {
     pub dialer: SharedDialer,
     connections: usize,
-    watch: Watch,
+    watch: PingTimes,
     /// Told when the map may be out of date.
     pub hint: Arc<Notify>,
     known: Mutex<HashMap<Endpoint, Arc<Node>>>,
@@ -88,7 +88,7 @@ impl Map {
 }
 
 /// What is known of the map.
-pub(crate) enum Found {
+pub(crate) enum KnownMap {
     /// Nothing yet; callers wait until then, later they are told why at once.
     Looking { until: Instant, why: LinkError },
     /// This.
@@ -97,7 +97,7 @@ pub(crate) enum Found {
 
 /// Who has what.
 pub(crate) struct Routes {
-    found: watch::Receiver<Found>,
+    found: watch::Receiver<KnownMap>,
     nodes: Arc<Nodes>,
     _look: Option<Task>,
 }
@@ -112,14 +112,14 @@ impl Routes {
             hint: Arc::new(Notify::new()),
             known: Mutex::default(),
         });
-        let looking = |what: &str| Found::Looking {
+        let looking = |what: &str| KnownMap::Looking {
             until: Instant::now() + options.patience,
             why: LinkError::Unavailable(what.to_owned()),
         };
         let every = options.look_every;
         let (found, look) = match address.topology() {
             Topology::Single(endpoint) => {
-                (watch::channel(Found::At(Arc::new(Map::one(nodes.at(endpoint))))).1, None)
+                (watch::channel(KnownMap::At(Arc::new(Map::one(nodes.at(endpoint))))).1, None)
             }
             Topology::Sentinel { sentinels, master } => {
                 let (found, seen) = watch::channel(looking("no sentinel has answered yet"));
@@ -141,8 +141,8 @@ impl Routes {
         let mut found = self.found.clone();
         loop {
             let (until, why) = match &*found.borrow_and_update() {
-                Found::At(map) => return Ok(map.clone()),
-                Found::Looking { until, why } => (*until, why.clone()),
+                KnownMap::At(map) => return Ok(map.clone()),
+                KnownMap::Looking { until, why } => (*until, why.clone()),
             };
             if until <= Instant::now() {
                 return Err(why);
@@ -180,14 +180,14 @@ impl Routes {
     }
 
     /// The times by which connections are watched.
-    pub fn watch(&self) -> Watch {
+    pub fn watch(&self) -> PingTimes {
         self.nodes.watch
     }
 
     /// Returns when the server there is no primary any more.
     pub async fn left(&self, endpoint: &Endpoint) {
         let mut found = self.found.clone();
-        let gone = |found: &Found| matches!(found, Found::At(map) if !map.has(endpoint));
+        let gone = |found: &KnownMap| matches!(found, KnownMap::At(map) if !map.has(endpoint));
         // Where nobody looks for changes there are none.
         if found.wait_for(gone).await.is_err() {
             std::future::pending::<()>().await;
@@ -197,8 +197,8 @@ impl Routes {
     /// Why some slot cannot be reached now.
     pub fn down(&self) -> Option<LinkError> {
         match &*self.found.borrow() {
-            Found::Looking { why, .. } => Some(why.clone()),
-            Found::At(map) => {
+            KnownMap::Looking { why, .. } => Some(why.clone()),
+            KnownMap::At(map) => {
                 let hole = || map.slots.as_ref().is_some_and(|slots| slots.contains(&NOBODY));
                 let down = map.nodes.iter().find_map(|node| node.down());
                 down.or_else(|| hole().then(nobody))

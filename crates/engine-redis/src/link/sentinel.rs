@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::dial::{Connection, Dialer};
 use super::error::{LinkError, after_sending};
 use super::node::{Node, Sending};
-use super::routes::{Found, Map, Nodes};
+use super::routes::{KnownMap, Map, Nodes};
 use super::subscription::next;
 
 /// Between two looks at the least.
@@ -30,7 +30,7 @@ const LOOKS_OF_ONE: usize = 5;
 const SWITCHED: &str = "+switch-master";
 
 /// What one sentinel says.
-struct Claim {
+struct PrimaryClaim {
     endpoint: Endpoint,
     /// Grows with each failover; the greater one is the later.
     epoch: u64,
@@ -59,7 +59,7 @@ struct Seeker {
     master: String,
     dialer: Dialer,
     nodes: Arc<Nodes>,
-    found: watch::Sender<Found>,
+    found: watch::Sender<KnownMap>,
     /// The place of the sentinel whose turn it is.
     turn: usize,
     attached: Option<Attached>,
@@ -75,7 +75,7 @@ pub(crate) async fn look(
     dialer: Dialer,
     nodes: Arc<Nodes>,
     every: Duration,
-    found: watch::Sender<Found>,
+    found: watch::Sender<KnownMap>,
 ) {
     let mut seeker = Seeker {
         sentinels,
@@ -114,7 +114,7 @@ impl Seeker {
 
     fn not_found(&self, failed: LinkError) {
         self.found.send_modify(|found| {
-            if let Found::Looking { why, .. } = found {
+            if let KnownMap::Looking { why, .. } = found {
                 *why = failed;
             }
         });
@@ -146,12 +146,12 @@ impl Seeker {
             self.epoch = claim.epoch;
             self.primary = Some(node.clone());
             self.nodes.keep(self.primary.as_slice());
-            self.found.send_replace(Found::At(Arc::new(Map::one(node))));
+            self.found.send_replace(KnownMap::At(Arc::new(Map::one(node))));
         }
         Ok(checked)
     }
 
-    async fn ask(&mut self) -> Result<Claim, LinkError> {
+    async fn ask(&mut self) -> Result<PrimaryClaim, LinkError> {
         if self.attached.as_ref().is_some_and(|attached| attached.looks >= LOOKS_OF_ONE) {
             self.move_on();
         }
@@ -236,7 +236,7 @@ async fn checked(node: &Node) -> Checked {
 }
 
 /// What `SENTINEL MASTER` answers: names and values in turn.
-fn claim(said: &Value) -> Option<Claim> {
+fn claim(said: &Value) -> Option<PrimaryClaim> {
     let Value::Array(said) = said else { return None };
     let field = |name: &str| {
         said.chunks_exact(2).find_map(|pair| match pair {
@@ -249,5 +249,5 @@ fn claim(said: &Value) -> Option<Claim> {
     let host = field("ip").filter(|host| !host.is_empty())?;
     let port = field("port")?.parse().ok().filter(|port| *port != 0)?;
     let epoch = field("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
-    Some(Claim { endpoint: Endpoint { host, port }, epoch })
+    Some(PrimaryClaim { endpoint: Endpoint { host, port }, epoch })
 }

@@ -18,12 +18,12 @@ pub(super) struct Given {
 }
 
 /// Undoes what nobody takes.
-pub(super) struct Guard {
+pub(super) struct UndoGuard {
     pub caller: Caller,
     pub receiver: Option<oneshot::Receiver<Result<Given, CallError>>>,
 }
 
-impl Drop for Guard {
+impl Drop for UndoGuard {
     fn drop(&mut self) {
         // After this, whoever sends sees that nobody receives; what was sent before is here.
         let Some(receiver) = &mut self.receiver else { return };

@@ -16,9 +16,9 @@ use tenure_engine::{CallError, Fault};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::given::{Given, Guard, undo};
+use super::given::{Given, UndoGuard, undo};
 use super::space::Waiter;
-use crate::answer::Answer;
+use crate::answer::Answerable;
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, LeasedReply, Views};
 use crate::encode::{DropWaitArgs, LeaseArgs, Wait, pack};
@@ -35,7 +35,7 @@ const SPREAD_MS: u64 = 40;
 
 const LEASE: Function = Function::of::<Lease>();
 
-impl Answer for Lease {
+impl Answerable for Lease {
     async fn answer(self, caller: Caller) -> Result<Leased, CallError> {
         lease(caller, self).await
     }
@@ -47,7 +47,7 @@ async fn lease(caller: Caller, lease: Lease) -> Result<Leased, CallError> {
         return Err(Refusal::from(StoreRefusal::Draining).into());
     }
     let (sender, receiver) = oneshot::channel();
-    let mut guard = Guard { caller: caller.clone(), receiver: Some(receiver) };
+    let mut guard = UndoGuard { caller: caller.clone(), receiver: Some(receiver) };
     let call = Call::new(caller, lease);
     let owing = call.caller.shared.owing();
     call.caller.shared.runtime.clone().spawn(async move {
@@ -68,7 +68,7 @@ fn gone() -> CallError {
 
 /// When a wait ends: by this process's own watch, or by a test's clock.
 #[derive(Clone, Copy)]
-enum End {
+enum WaitEnd {
     Real(Instant),
     Moved(Moment),
 }
@@ -88,7 +88,7 @@ struct Call {
     lease: Lease,
     number: u64,
     taker: String,
-    end: End,
+    end: WaitEnd,
 }
 
 /// A place among those who wait here, given back in any case.
@@ -122,8 +122,8 @@ impl Entered<'_> {
         loop {
             // An end that lies in a test's clock is looked at whenever that is moved.
             let end = match self.call.end {
-                End::Real(end) => end,
-                End::Moved(_) => Instant::now() + LOOK_EVERY,
+                WaitEnd::Real(end) => end,
+                WaitEnd::Moved(_) => Instant::now() + LOOK_EVERY,
             };
             let look = Instant::now() + LOOK_EVERY;
             tokio::select! {
@@ -139,7 +139,7 @@ impl Entered<'_> {
                         return Woken::Over;
                     }
                 }
-                () = sleep_until(end), if matches!(self.call.end, End::Real(_)) => {
+                () = sleep_until(end), if matches!(self.call.end, WaitEnd::Real(_)) => {
                     return Woken::Over;
                 }
                 () = sleep_until(look) => {
@@ -151,7 +151,7 @@ impl Entered<'_> {
                 }
             }
             // All who wait here were told to look.
-            if let End::Real(_) = self.call.end {
+            if let WaitEnd::Real(_) = self.call.end {
                 sleep(Duration::from_millis(self.call.number % SPREAD_MS)).await;
                 return Woken::Again;
             }
@@ -173,9 +173,9 @@ impl Call {
         let number = caller.shared.next_taker();
         let taker = format!("{}:{number}", caller.shared.proc);
         let end = match caller.shared.time {
-            Time::Server => End::Real(Instant::now() + lease.wait.std()),
+            Time::Server => WaitEnd::Real(Instant::now() + lease.wait.std()),
             Time::Testing | Time::TestingByHand => {
-                End::Moved(caller.shared.moved().plus(lease.wait))
+                WaitEnd::Moved(caller.shared.moved().plus(lease.wait))
             }
         };
         Call { caller, lease, number, taker, end }
@@ -183,10 +183,10 @@ impl Call {
 
     fn left(&self) -> u64 {
         match self.end {
-            End::Real(end) => {
+            WaitEnd::Real(end) => {
                 end.saturating_duration_since(Instant::now()).as_micros().try_into().unwrap_or(0)
             }
-            End::Moved(end) => end.since(self.caller.shared.moved()).us(),
+            WaitEnd::Moved(end) => end.since(self.caller.shared.moved()).us(),
         }
     }
 

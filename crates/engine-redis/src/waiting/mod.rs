@@ -13,7 +13,7 @@ mod space;
 mod testing;
 mod timer;
 
-pub(crate) use permissions::{Denied, keep_looking};
+pub(crate) use permissions::{DeniedChannel, keep_looking};
 pub(crate) use signals::Signals;
 pub(crate) use space::Space;
 pub(crate) use testing::{set_clock, settle_all};

@@ -19,12 +19,12 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// The channel to which this process may not publish, if there is one.
 #[derive(Default)]
-pub(crate) struct Denied {
+pub(crate) struct DeniedChannel {
     channel: Mutex<Option<String>>,
     told: Notify,
 }
 
-impl Denied {
+impl DeniedChannel {
     /// Set by the first look, and by each answer to a call whose notification was denied; cleared by the first
     /// look that finds it permitted.
     pub(crate) fn set(&self, channel: Option<String>) {
@@ -84,7 +84,7 @@ pub(crate) async fn keep_looking(shared: Weak<Shared>) {
             }
             Err(_) => true,
         };
-        let denied: Arc<Denied> = engine.denied.clone();
+        let denied: Arc<DeniedChannel> = engine.denied.clone();
         let mut closing = engine.closing();
         drop(engine);
         tokio::select! {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_is_denied_is_told_with_what_to_permit() {
-        let denied = Denied::default();
+        let denied = DeniedChannel::default();
         assert_eq!(denied.notice(), None);
         denied.set(Some("ours:{default}t:".to_owned()));
         let notice = denied.notice().expect("it is denied");

@@ -39,7 +39,7 @@ impl Seen {
 }
 
 /// What a tick tells: `(since, sure)`, both by the server's clock, in µs.
-pub(crate) type Told = (u64, u64);
+pub(crate) type SightTold = (u64, u64);
 
 /// See the module.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl Sight {
     }
 
     /// What a tick that leaves now, by this process's watch, can say; nothing before the first answer.
-    pub(crate) fn tell(&self, now: u64) -> Option<Told> {
+    pub(crate) fn tell(&self, now: u64) -> Option<SightTold> {
         let seen = (*self.lock())?.widened(now);
         let sure = u64::try_from(seen.low.saturating_add_unsigned(now)).unwrap_or_default();
         Some((seen.since, sure))

@@ -16,11 +16,11 @@ const BARRIER: &str = "=";
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Signals {
-    inside: Arc<Mutex<Inside>>,
+    inside: Arc<Mutex<SignalsState>>,
 }
 
 #[derive(Default)]
-struct Inside {
+struct SignalsState {
     subscription: Option<Subscription>,
     channels: HashMap<String, Weak<Space>>,
     /// The highest barrier that came, and who waits for one.
@@ -28,7 +28,7 @@ struct Inside {
 }
 
 impl Signals {
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, SignalsState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -92,7 +92,7 @@ impl Signals {
 
 /// Brings events to their namespaces until the engine closes.
 async fn bring(
-    inside: Arc<Mutex<Inside>>,
+    inside: Arc<Mutex<SignalsState>>,
     mut events: mpsc::Receiver<Event>,
     mut closing: watch::Receiver<bool>,
 ) {
@@ -147,7 +147,7 @@ fn told_time(space: &Space, text: &str) {
 }
 
 /// Names of waiting calls, a line each: the number of a call stands behind the name of its process.
-fn signalled(inside: &Inside, space: &Space, text: &str) {
+fn signalled(inside: &SignalsState, space: &Space, text: &str) {
     for line in text.lines() {
         if let Some(number) = line.strip_prefix(BARRIER) {
             if let Ok(number) = number.parse::<u64>() {

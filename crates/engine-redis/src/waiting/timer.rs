@@ -68,7 +68,7 @@ impl Sample {
 }
 
 #[derive(Default)]
-struct State {
+struct TimerState {
     sample: Option<Sample>,
     /// The next due moment, in the server's µs.
     due: Option<u64>,
@@ -89,12 +89,12 @@ struct State {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Timer {
-    state: Mutex<State>,
+    state: Mutex<TimerState>,
     changed: Notify,
 }
 
 impl Timer {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TimerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use tenure_core::time::Span;
 use tenure_engine::Engine;
-use tenure_engine::copy::{self, CopyError, Plan, Report, Source, Target, Told, Watch};
+use tenure_engine::copy::{
+    self, CopyError, CopyNews, CopyPlan, CopyReport, CopyWatch, Source, Target,
+};
 use tenure_engine_embedded::{CopyFolder, Embedded, Location, Options};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options as RedisOptions, RedisCopy, RedisEngine};
@@ -124,15 +126,15 @@ pub struct Watcher {
     pub waited: Option<Span>,
 }
 
-impl Watch for Watcher {
-    fn told(&mut self, what: &Told) -> Result<(), CopyError> {
-        if let Told::Moved { .. } = what {
+impl CopyWatch for Watcher {
+    fn told(&mut self, what: &CopyNews) -> Result<(), CopyError> {
+        if let CopyNews::Moved { .. } = what {
             self.pages += 1;
             if self.stop_after.is_some_and(|most| self.pages > most) {
                 return Err(CopyError::Stopped);
             }
         }
-        if let Told::Waits(long) = what {
+        if let CopyNews::Waits(long) = what {
             self.waited = Some(*long);
         }
         Ok(())
@@ -143,15 +145,19 @@ impl Watch for Watcher {
 }
 
 /// Copies one to the other, watched.
-pub async fn copied(from: &Store, to: &Store, watch: &mut Watcher) -> Result<Report, CopyError> {
+pub async fn copied(
+    from: &Store,
+    to: &Store,
+    watch: &mut Watcher,
+) -> Result<CopyReport, CopyError> {
     static COPIES: AtomicU64 = AtomicU64::new(0);
     let (source, target) = (from.hands(), to.hands());
     let number = COPIES.fetch_add(1, Ordering::Relaxed);
-    let plan = Plan { copy: format!("copy_{number}"), from: from.shown(), to: to.shown() };
+    let plan = CopyPlan { copy: format!("copy_{number}"), from: from.shown(), to: to.shown() };
     copy::copy(source.source(), target.target(), &plan, watch).await
 }
 
-pub async fn copy_all(from: &Store, to: &Store) -> Report {
+pub async fn copy_all(from: &Store, to: &Store) -> CopyReport {
     copied(from, to, &mut Watcher::default()).await.unwrap()
 }
 

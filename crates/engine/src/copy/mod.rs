@@ -9,11 +9,11 @@ mod run;
 use std::future::Future;
 use std::pin::Pin;
 
-use tenure_core::copy::{Cursor, Head, Item, Page};
+use tenure_core::copy::{CopiedPage, Cursor, Head, Item};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 
-pub use run::{Counts, Plan, Report, Told, Watch, copy, thaw_source, thaw_target};
+pub use run::{CopyNews, CopyPlan, CopyReport, CopyWatch, Counts, copy, thaw_source, thaw_target};
 
 use crate::fault::{CallError, Fault};
 
@@ -119,7 +119,7 @@ pub trait Source: Send + Sync {
     fn head<'a>(&'a self, namespace: &'a Namespace) -> Step<'a, Head>;
 
     /// A page of a namespace. The same cursor brings the same page as long as it is frozen.
-    fn page<'a>(&'a self, namespace: &'a Namespace, cursor: &'a Cursor) -> Step<'a, Page>;
+    fn page<'a>(&'a self, namespace: &'a Namespace, cursor: &'a Cursor) -> Step<'a, CopiedPage>;
 }
 
 /// A store that becomes a copy.

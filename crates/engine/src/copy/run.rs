@@ -15,7 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use serde::Serialize;
-use tenure_core::copy::{Cursor, Head, Item, Page, Releasing, Section};
+use tenure_core::copy::{CopiedPage, Cursor, Head, Item, Releasing, Section};
 use tenure_core::names::Namespace;
 use tenure_core::time::Span;
 
@@ -23,7 +23,7 @@ use super::{CopyError, Found, Mark, Source, Target};
 
 /// What is to be copied, in words.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct CopyPlan {
     /// A name for this copy that no other has, if it is to begin now.
     pub copy: String,
     /// The source, as it is shown.
@@ -34,7 +34,7 @@ pub struct Plan {
 
 /// What is told while it goes on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum CopyNews {
     /// The source was paused now, or is paused since an earlier try that is taken up.
     Paused {
         /// An earlier try is taken up.
@@ -56,9 +56,9 @@ pub enum Told {
 }
 
 /// Who is told, and who waits.
-pub trait Watch: Send {
+pub trait CopyWatch: Send {
     /// Something happened. An error stops the copy; it may be taken up again.
-    fn told(&mut self, what: &Told) -> Result<(), CopyError>;
+    fn told(&mut self, what: &CopyNews) -> Result<(), CopyError>;
     /// Returns after so long.
     fn wait(&mut self, long: Span) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
@@ -84,7 +84,7 @@ pub struct Counts {
 
 /// What a call did.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Report {
+pub struct CopyReport {
     /// The name of the copy.
     pub copy: String,
     /// The source, as it is shown.
@@ -119,7 +119,7 @@ impl Counts {
 }
 
 /// A namespace that is read: its numbers, and how its leases end.
-struct Read {
+struct ReadLeases {
     head: Head,
     releasing: Releasing,
 }
@@ -128,11 +128,11 @@ struct Read {
 pub async fn copy(
     source: &dyn Source,
     target: &dyn Target,
-    plan: &Plan,
-    watch: &mut dyn Watch,
-) -> Result<Report, CopyError> {
+    plan: &CopyPlan,
+    watch: &mut dyn CopyWatch,
+) -> Result<CopyReport, CopyError> {
     let (mark, known) = decide(source, target, plan).await?;
-    let mut report = Report {
+    let mut report = CopyReport {
         copy: mark.copy.clone(),
         from: plan.from.clone(),
         to: plan.to.clone(),
@@ -147,7 +147,7 @@ pub async fn copy(
         return Ok(report);
     }
     source.freeze(&mark).await?;
-    watch.told(&Told::Paused { again: known })?;
+    watch.told(&CopyNews::Paused { again: known })?;
     let mut done = BTreeSet::new();
     loop {
         // What was used for the first time while it was frozen is found by another look.
@@ -175,7 +175,7 @@ pub async fn copy(
 async fn decide(
     source: &dyn Source,
     target: &dyn Target,
-    plan: &Plan,
+    plan: &CopyPlan,
 ) -> Result<(Mark, bool), CopyError> {
     let (from, to) = (&plan.from, &plan.to);
     let found = target.found().await?;
@@ -232,7 +232,7 @@ async fn move_namespace(
     target: &dyn Target,
     copy: &str,
     namespace: &Namespace,
-    watch: &mut dyn Watch,
+    watch: &mut dyn CopyWatch,
     moved: &mut Counts,
 ) -> Result<(), CopyError> {
     let read = read_leases(source, namespace).await?;
@@ -244,7 +244,7 @@ async fn move_namespace(
     let mut next = Some(begun.next.unwrap_or(Cursor::of(Section::ALL[0])));
     let before = moved.jobs();
     while let Some(cursor) = next {
-        let Page { items, next: then } = source.page(namespace, &cursor).await?;
+        let CopiedPage { items, next: then } = source.page(namespace, &cursor).await?;
         let ends = items.iter().filter(|item| matches!(item, Item::Lease(_))).count();
         let items: Vec<Item> =
             items.into_iter().flat_map(|item| read.releasing.pass(item)).collect();
@@ -254,14 +254,14 @@ async fn move_namespace(
         number += 1;
         let jobs = moved.jobs() - before;
         let (section, of) = (cursor.section, read.head.jobs);
-        watch.told(&Told::Moved { namespace: namespace.clone(), section, jobs, of })?;
+        watch.told(&CopyNews::Moved { namespace: namespace.clone(), section, jobs, of })?;
         next = then;
     }
     Ok(())
 }
 
 /// Reads what decides how leases end: a small part of all, and read by every try anew.
-async fn read_leases(source: &dyn Source, namespace: &Namespace) -> Result<Read, CopyError> {
+async fn read_leases(source: &dyn Source, namespace: &Namespace) -> Result<ReadLeases, CopyError> {
     let head = source.head(namespace).await?;
     let mut releasing = Releasing::new(head.now);
     for section in [Section::Settings, Section::Leases, Section::Pools] {
@@ -272,7 +272,7 @@ async fn read_leases(source: &dyn Source, namespace: &Namespace) -> Result<Read,
             next = page.next;
         }
     }
-    Ok(Read { head, releasing })
+    Ok(ReadLeases { head, releasing })
 }
 
 /// Whoever holds something by a word of the source goes on with it until its lease runs out: nobody
@@ -280,16 +280,16 @@ async fn read_leases(source: &dyn Source, namespace: &Namespace) -> Result<Read,
 async fn wait_for_leases(
     source: &dyn Source,
     namespaces: &[Namespace],
-    watch: &mut dyn Watch,
+    watch: &mut dyn CopyWatch,
 ) -> Result<(), CopyError> {
     let mut longest = Span::ZERO;
     for namespace in namespaces {
-        let Read { head, releasing } = read_leases(source, namespace).await?;
+        let ReadLeases { head, releasing } = read_leases(source, namespace).await?;
         let last = releasing.last().max(head.recovers_until);
         longest = longest.max(last.map_or(Span::ZERO, |last| last.since(head.now)));
     }
     if longest > Span::ZERO {
-        watch.told(&Told::Waits(longest))?;
+        watch.told(&CopyNews::Waits(longest))?;
         watch.wait(longest).await;
     }
     Ok(())

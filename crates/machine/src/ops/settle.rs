@@ -39,7 +39,7 @@ pub struct SettledAs {
 }
 
 /// What a lease id means now.
-enum Known {
+enum KnownLease {
     Live(Fence),
     /// Settled before, with this outcome and answer.
     Past(Outcome, SettledAs),
@@ -66,26 +66,29 @@ impl Space {
         Ok(answers)
     }
 
-    fn known(&self, id: &str, archive: &dyn Archive) -> Known {
-        let Some((fence, seq)) = parse_lease_id(id) else { return Known::Lost };
+    fn known(&self, id: &str, archive: &dyn Archive) -> KnownLease {
+        let Some((fence, seq)) = parse_lease_id(id) else { return KnownLease::Lost };
         if self.leases.get(&fence).is_some_and(|lease| lease.seq == seq) {
-            return Known::Live(fence);
+            return KnownLease::Live(fence);
         }
         let answer = |past: &PastSettle| {
-            Known::Past(past.outcome, SettledAs { state: Some(past.state), run_at: past.run_at })
+            KnownLease::Past(
+                past.outcome,
+                SettledAs { state: Some(past.state), run_at: past.run_at },
+            )
         };
         if seq == NO_JOB {
             let nothing = SettledAs { state: None, run_at: None };
             return match self.stubs.get(&fence) {
                 Some(stub) if stub.outcome == Outcome::Released => {
-                    Known::Past(Outcome::Released, nothing)
+                    KnownLease::Past(Outcome::Released, nothing)
                 }
-                _ => Known::Lost,
+                _ => KnownLease::Lost,
             };
         }
         let find = |settles: &[PastSettle]| settles.iter().find(|s| s.fence == fence).map(answer);
         match self.job_by_seq(seq) {
-            Some(slot) => find(&self.jobs[slot].settles).unwrap_or(Known::Lost),
+            Some(slot) => find(&self.jobs[slot].settles).unwrap_or(KnownLease::Lost),
             // An earlier item of the same call may have ended it: then only its row says so.
             None => {
                 let row = self.out.rows.jobs.get(&seq);
@@ -93,7 +96,7 @@ impl Space {
                 let life = row.and_then(|change| change.life.clone());
                 life.or_else(|| archive.by_seq(&self.name, seq).map(|job| job.life))
                     .and_then(|life| find(&StoredLife::decode(&life)?.settles))
-                    .unwrap_or(Known::Lost)
+                    .unwrap_or(KnownLease::Lost)
             }
         }
     }
@@ -105,7 +108,7 @@ impl Space {
         now: Moment,
     ) -> Result<(), Refusal> {
         // A lost lease is answered in its item, and what it says of its needs no longer matters.
-        let Known::Live(fence) = self.known(&item.lease, archive) else { return Ok(()) };
+        let KnownLease::Live(fence) = self.known(&item.lease, archive) else { return Ok(()) };
         let Some(lease) = self.leases.get(&fence) else { return Ok(()) };
         if lease.job.is_none()
             && !matches!(item.ending, Ending::Succeeded { .. } | Ending::Released)
@@ -157,8 +160,8 @@ impl Space {
     ) -> Result<SettledOne, Refusal> {
         let outcome = item.ending.outcome();
         let fence = match self.known(&item.lease, archive) {
-            Known::Live(fence) => fence,
-            Known::Past(before, answer) => {
+            KnownLease::Live(fence) => fence,
+            KnownLease::Past(before, answer) => {
                 // Without a job both endings mean the same.
                 let same =
                     before == outcome || answer.state.is_none() && outcome == Outcome::Succeeded;
@@ -167,7 +170,7 @@ impl Space {
                 let result = if same { Ok(answer) } else { Err(Code::AlreadySettled) };
                 return Ok(SettledOne { lease: item.lease, result, pushed });
             }
-            Known::Lost => {
+            KnownLease::Lost => {
                 let result = Err(Code::LeaseLost);
                 return Ok(SettledOne { lease: item.lease, result, pushed: Vec::new() });
             }

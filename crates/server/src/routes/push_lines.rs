@@ -14,7 +14,7 @@ use hyper::Response;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX};
-use tenure_core::decode::{self, Line, Lines};
+use tenure_core::decode::{self, LineRead, Lines};
 use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::body::{BodyError, Piece, Reading};
-use crate::budget::Held;
+use crate::budget::HeldBytes;
 use crate::config::Config;
 use crate::out::{Out, Tied};
 use crate::problem;
@@ -38,7 +38,7 @@ pub(crate) fn answer(
     engine: Arc<dyn Engine>,
     namespace: Namespace,
     reading: Reading,
-    held: Held,
+    held: HeldBytes,
     config: Config,
 ) -> Response<Out> {
     let (answers, lines) = mpsc::channel(ANSWERS_MAX);
@@ -55,7 +55,7 @@ pub(crate) fn answer(
 }
 
 /// A line that was read.
-type Read = (usize, Result<NewJob, Refusal>);
+type NumberedJob = (usize, Result<NewJob, Refusal>);
 
 struct PushLines {
     engine: Arc<dyn Engine>,
@@ -63,9 +63,9 @@ struct PushLines {
     config: Config,
     answers: mpsc::Sender<Bytes>,
     /// What the lines of the group take of the budget.
-    held: Held,
+    held: HeldBytes,
     /// Lines that were read and not asked for yet.
-    group: Vec<Read>,
+    group: Vec<NumberedJob>,
     /// Bytes of these.
     bytes: usize,
     /// The last line that had something in it.
@@ -73,7 +73,7 @@ struct PushLines {
 }
 
 #[derive(Serialize)]
-struct Stored<'a> {
+struct StoredLine<'a> {
     line: usize,
     #[serde(flatten)]
     pushed: &'a PushedId,
@@ -124,14 +124,14 @@ impl PushLines {
         self.send().await
     }
 
-    fn take(&mut self, number: usize, line: Line<'_>) {
+    fn take(&mut self, number: usize, line: LineRead<'_>) {
         self.lines = number;
         let job = match line {
-            Line::Whole(line) => {
+            LineRead::Whole(line) => {
                 self.bytes += line.len();
                 decode::push_line(line)
             }
-            Line::TooLong => Err(decode::line_too_long()),
+            LineRead::TooLong => Err(decode::line_too_long()),
         };
         self.group.push((number, job));
     }
@@ -182,7 +182,7 @@ impl PushLines {
             match self.engine.run(&self.namespace, push).await {
                 Ok(Pushed::Ids(ids)) if ids.len() == tried => {
                     for ((number, _), pushed) in jobs.drain(..tried).zip(&ids) {
-                        let stored = Stored { line: number, pushed };
+                        let stored = StoredLine { line: number, pushed };
                         answers.push((number, serde_json::to_vec(&stored).unwrap_or_default()));
                     }
                     most = ITEMS_MAX;

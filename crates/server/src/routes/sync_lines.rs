@@ -3,7 +3,7 @@
 //! Nothing is asked of the engine before the last line was read: others see the old set or the new
 //! one. A bad line refuses the call.
 
-use tenure_core::decode::{self, Line, Lines};
+use tenure_core::decode::{self, LineRead, Lines};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::SyncResources;
 use tenure_core::settings::NewResource;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::Asked;
 use crate::body::{BodyError, Piece, Reading};
-use crate::budget::Held;
+use crate::budget::HeldBytes;
 use crate::config::Config;
 
 /// Reads the set.
@@ -19,7 +19,7 @@ pub(crate) async fn read(
     asked: Asked<'_>,
     reading: &mut Reading,
     config: &Config,
-    held: &mut Held,
+    held: &mut HeldBytes,
 ) -> Result<SyncResources, BodyError> {
     let request = decode::sync_resources_from_lines(asked.first(), asked.query, Vec::new());
     let mut request = request.map_err(BodyError::Refused)?;
@@ -40,10 +40,10 @@ pub(crate) async fn read(
     Ok(request)
 }
 
-fn one((number, line): (usize, Line<'_>)) -> Result<NewResource, Refusal> {
+fn one((number, line): (usize, LineRead<'_>)) -> Result<NewResource, Refusal> {
     let resource = match line {
-        Line::Whole(line) => decode::resource_line(line),
-        Line::TooLong => Err(decode::line_too_long()),
+        LineRead::Whole(line) => decode::resource_line(line),
+        LineRead::TooLong => Err(decode::line_too_long()),
     };
     resource.map_err(|no| no.on_line(number))
 }

@@ -13,7 +13,7 @@ use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_core::secret::Secret;
 use tenure_engine::EngineExt;
 use tenure_engine_embedded::{Embedded, Location, Options};
-use tenure_server::{Config, Deps, Report};
+use tenure_server::{Config, Deps, DrainReport};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -28,7 +28,7 @@ pub struct Server {
     pub engine: Arc<Embedded>,
     runtime: Runtime,
     stop: Option<oneshot::Sender<()>>,
-    running: Option<JoinHandle<Report>>,
+    running: Option<JoinHandle<DrainReport>>,
 }
 
 impl Server {
@@ -59,7 +59,7 @@ impl Server {
     }
 
     /// Waits for its end.
-    pub fn ended(&mut self) -> Report {
+    pub fn ended(&mut self) -> DrainReport {
         let running = self.running.take().unwrap();
         self.runtime
             .block_on(async { tokio::time::timeout(PATIENCE, running).await })

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::Handle;
-use super::table::{Pulse, Report, Stop, lock};
+use super::table::{PendingProgress, Pulse, Stop, lock};
 
 /// A lease that is extended until this is dropped. Dropping it gives nothing back.
 pub struct Held {
@@ -21,7 +21,7 @@ pub struct Held {
     key: u64,
     ttl: Duration,
     pulse: watch::Receiver<Pulse>,
-    report: Report,
+    report: PendingProgress,
     handle: Arc<Handle>,
 }
 
@@ -31,7 +31,7 @@ impl Held {
         key: u64,
         ttl: Duration,
         pulse: watch::Receiver<Pulse>,
-        report: Report,
+        report: PendingProgress,
         handle: Arc<Handle>,
     ) -> Self {
         Held { lease, key, ttl, pulse, report, handle }

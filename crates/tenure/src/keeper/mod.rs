@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 pub use self::held::Held;
 pub use self::table::Stop;
 pub(crate) use self::table::lock;
-use self::table::{Beats, Report, Table, Taken};
+use self::table::{Beats, PendingProgress, Table, Taken};
 use crate::asking::{is_engines, passes};
 use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
@@ -35,7 +35,7 @@ use crate::repeat::Backoff;
 /// A release that nobody waits for is tried for so long; then the lease runs out by itself.
 const RELEASE_MAX: Duration = Duration::from_secs(10);
 
-struct Inner {
+struct KeeperInner {
     engine: Arc<dyn Engine>,
     namespace: Namespace,
     table: Mutex<Table>,
@@ -46,7 +46,7 @@ struct Inner {
 
 /// What keeps the thread going: it ends with the last of these.
 struct Handle {
-    inner: Arc<Inner>,
+    inner: Arc<KeeperInner>,
 }
 
 impl Drop for Handle {
@@ -89,7 +89,7 @@ impl Keeper {
     }
 
     fn unstarted(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
-        let inner = Inner {
+        let inner = KeeperInner {
             engine,
             namespace,
             table: Mutex::default(),
@@ -141,7 +141,7 @@ impl Keeper {
     ) -> Result<Held, Stop> {
         let Some(id) = lease.lease.clone() else { return Err(Stop::Lost) };
         let inner = &self.handle.inner;
-        let report = Report::default();
+        let report = PendingProgress::default();
         let taken = Taken {
             lease: id.clone(),
             ttl: ttl.std(),
@@ -169,8 +169,8 @@ impl Keeper {
 }
 
 /// The loop of the thread.
-async fn keep(inner: Arc<Inner>) {
-    let mut beating: JoinSet<(Beats, Heard)> = JoinSet::new();
+async fn keep(inner: Arc<KeeperInner>) {
+    let mut beating: JoinSet<(Beats, HeartbeatAnswer)> = JoinSet::new();
     let mut releasing: JoinSet<()> = JoinSet::new();
     loop {
         let mut releases = std::mem::take(&mut *lock(&inner.releases));
@@ -205,11 +205,11 @@ async fn keep(inner: Arc<Inner>) {
     }
 }
 
-type Heard = Result<tenure_core::lease::Extended, CallError>;
+type HeartbeatAnswer = Result<tenure_core::lease::Extended, CallError>;
 
 /// One heartbeat call. A slow one is not waited for: the next is sent beside it when it is due, and
 /// whichever is answered counts.
-async fn beat(inner: Arc<Inner>, beats: Beats) -> (Beats, Heard) {
+async fn beat(inner: Arc<KeeperInner>, beats: Beats) -> (Beats, HeartbeatAnswer) {
     let extend = Extend { leases: beats.items(), ttl: None };
     let call = inner.engine.run(&inner.namespace, extend);
     let heard = timeout_at(beats.sent + beats.ttl, call).await;
@@ -219,7 +219,7 @@ async fn beat(inner: Arc<Inner>, beats: Beats) -> (Beats, Heard) {
     (beats, heard)
 }
 
-fn note(inner: &Inner, beats: Beats, heard: Heard) {
+fn note(inner: &KeeperInner, beats: Beats, heard: HeartbeatAnswer) {
     let mut table = lock(&inner.table);
     match heard {
         Ok(extended) => table.heard(&beats, &extended),
@@ -231,7 +231,7 @@ fn note(inner: &Inner, beats: Beats, heard: Heard) {
     }
 }
 
-async fn release(inner: Arc<Inner>, items: Vec<SettleItem>) {
+async fn release(inner: Arc<KeeperInner>, items: Vec<SettleItem>) {
     let until = Instant::now() + RELEASE_MAX;
     let mut backoff = Backoff::default();
     loop {

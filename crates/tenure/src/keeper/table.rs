@@ -85,7 +85,7 @@ impl Pulse {
 }
 
 /// A progress report that has not been told yet.
-pub type Report = Arc<Mutex<Option<Json>>>;
+pub type PendingProgress = Arc<Mutex<Option<Json>>>;
 
 struct Entry {
     key: u64,
@@ -97,7 +97,7 @@ struct Entry {
     /// An unsure lease that no extend confirms is given up then.
     unsure_until: Instant,
     pulse: watch::Sender<Pulse>,
-    report: Report,
+    report: PendingProgress,
 }
 
 impl Entry {
@@ -175,7 +175,11 @@ pub struct Table {
 
 impl Table {
     /// Takes a lease in. Says whether the keeper must be woken for it.
-    pub fn take(&mut self, taken: Taken, report: Report) -> (u64, watch::Receiver<Pulse>, bool) {
+    pub fn take(
+        &mut self,
+        taken: Taken,
+        report: PendingProgress,
+    ) -> (u64, watch::Receiver<Pulse>, bool) {
         self.keys += 1;
         let sure = taken.now < taken.asked + part(taken.ttl, FRESH);
         let (pulse, watched) = watch::channel(Pulse {

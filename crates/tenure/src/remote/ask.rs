@@ -18,7 +18,7 @@ use super::answer::{FromHttp, Reader, read};
 
 /// A request as HTTP carries it.
 #[derive(Debug)]
-pub struct Ask {
+pub struct HttpCall {
     /// The method.
     pub method: Method,
     /// Path and query, percent-encoded.
@@ -116,7 +116,7 @@ pub fn lines(items: &[impl Serialize]) -> Result<Option<Body>, Unsendable> {
     Ok(Some(Body { bytes: Bytes::from(lines), media: NDJSON }))
 }
 
-fn ask_for<O: OverHttp>(operation: &O, path: String) -> Result<Ask, Unsendable> {
+fn ask_for<O: OverHttp>(operation: &O, path: String) -> Result<HttpCall, Unsendable> {
     let mut query = Query { path, separator: '?' };
     operation.query(&mut query);
     let method = match O::SPEC.method {
@@ -126,7 +126,7 @@ fn ask_for<O: OverHttp>(operation: &O, path: String) -> Result<Ask, Unsendable> 
         HttpMethod::Patch => Method::PATCH,
         HttpMethod::Delete => Method::DELETE,
     };
-    Ok(Ask {
+    Ok(HttpCall {
         method,
         path: query.path,
         body: operation.body()?,
@@ -138,7 +138,7 @@ fn ask_for<O: OverHttp>(operation: &O, path: String) -> Result<Ask, Unsendable> 
 macro_rules! asks {
     ($($request:ident)*) => {
         /// What to send for a request.
-        pub fn ask(request: &Request) -> Result<Ask, Unsendable> {
+        pub fn ask(request: &Request) -> Result<HttpCall, Unsendable> {
             let path = request.path();
             match request { $(Request::$request(operation) => ask_for(operation, path)),* }
         }

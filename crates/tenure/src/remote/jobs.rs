@@ -25,7 +25,7 @@ impl OverHttp for ExplainJob {}
 impl OverHttp for Push {
     /// Always an array: one answer to read, and its status says no more than its items.
     fn body(&self) -> Result<Option<Body>, Unsendable> {
-        let jobs: Vec<Job<'_>> = self.jobs.iter().map(Job::from).collect();
+        let jobs: Vec<JobBody<'_>> = self.jobs.iter().map(JobBody::from).collect();
         json(&jobs)
     }
     fn minimal(&self) -> bool {
@@ -77,7 +77,7 @@ impl OverHttp for RetryJobs {
 
 /// A job, as it is pushed.
 #[derive(Serialize)]
-pub struct Job<'a> {
+pub struct JobBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a JobId>,
     queue: &'a QueueName,
@@ -113,14 +113,14 @@ fn is_zero(n: &i8) -> bool {
     *n == 0
 }
 
-impl<'a> From<&'a NewJob> for Job<'a> {
+impl<'a> From<&'a NewJob> for JobBody<'a> {
     fn from(job: &'a NewJob) -> Self {
         let (run_at, delay) = match job.when {
             When::Now => (None, None),
             When::At(at) => (Some(at), None),
             When::In(span) => (None, Some(span)),
         };
-        Job {
+        JobBody {
             id: job.id.as_ref(),
             queue: &job.queue,
             kind: &job.kind,

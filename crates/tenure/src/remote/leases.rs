@@ -11,7 +11,7 @@ use tenure_core::time::Span;
 
 use super::ask::{Body, OverHttp, Query, Unsendable, json};
 use super::body::Wait;
-use super::jobs::Job;
+use super::jobs::JobBody;
 
 impl OverHttp for ForceLease {}
 
@@ -150,7 +150,7 @@ struct SettleOne<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     limits: Vec<LimitBody<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    push: Vec<Job<'a>>,
+    push: Vec<JobBody<'a>>,
 }
 
 #[derive(Serialize)]
@@ -178,7 +178,7 @@ impl<'a> From<&'a SettleItem> for SettleOne<'a> {
         let mut one = SettleOne {
             lease: &item.lease,
             outcome: item.ending.outcome().as_str(),
-            push: item.push.iter().map(Job::from).collect(),
+            push: item.push.iter().map(JobBody::from).collect(),
             ..SettleOne::default()
         };
         match &item.ending {

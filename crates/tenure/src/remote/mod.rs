@@ -34,7 +34,7 @@ use tenure_core::secret::Secret;
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
 use tenure_tls::{HostName, Tls, TlsError};
 
-use self::ask::{Ask, Unsendable};
+use self::ask::{HttpCall, Unsendable};
 use self::wire::{NoAnswer, Wire};
 use crate::url::ServerUrl;
 
@@ -68,10 +68,10 @@ pub enum RemoteError {
 /// learns that the caller is gone and takes back what it would have granted.
 #[derive(Clone)]
 pub struct Remote {
-    inner: Arc<Inner>,
+    inner: Arc<RemoteInner>,
 }
 
-struct Inner {
+struct RemoteInner {
     wire: Wire,
     host: HeaderValue,
     token: Option<HeaderValue>,
@@ -93,7 +93,7 @@ impl Remote {
             false => None,
         };
         let wire = Wire::new(url.clone(), tls);
-        Ok(Remote { inner: Arc::new(Inner { wire, host, token, trouble: Mutex::default() }) })
+        Ok(Remote { inner: Arc::new(RemoteInner { wire, host, token, trouble: Mutex::default() }) })
     }
 
     /// The server.
@@ -123,11 +123,11 @@ fn patience(request: &Request) -> Duration {
     }
 }
 
-impl Inner {
+impl RemoteInner {
     fn http(
         &self,
         namespace: &Namespace,
-        ask: Ask,
+        ask: HttpCall,
     ) -> Result<hyper::Request<Full<Bytes>>, CallError> {
         let broken = |what: String| CallError::Fault(Fault::Broken(what));
         let path = match self.wire.url().prefix.as_str() {

@@ -90,7 +90,7 @@ pub fn identify(request: &mut Request) {
     }
 }
 
-async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> Answer {
+async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> EngineAnswer {
     let begun = Instant::now();
     let mut backoff = Backoff::default();
     // Why the outcome is unknown, once it was.
@@ -125,7 +125,7 @@ async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> Ans
     }
 }
 
-type Answer = Result<Reply, CallError>;
+type EngineAnswer = Result<Reply, CallError>;
 
 impl Engine for Repeat {
     fn call(&self, namespace: &Namespace, mut request: Request) -> CallFuture {

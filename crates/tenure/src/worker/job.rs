@@ -20,10 +20,10 @@ use crate::keeper::{Held, Stop};
 /// is dropped at its next await, at once or after the worker's grace.
 #[derive(Clone)]
 pub struct Job {
-    inner: Arc<Inner>,
+    inner: Arc<JobInner>,
 }
 
-struct Inner {
+struct JobInner {
     lease: LeaseView,
     job: JobView,
     held: Held,
@@ -38,7 +38,7 @@ impl Job {
         held: Held,
         phase: watch::Receiver<Phase>,
     ) -> Self {
-        Job { inner: Arc::new(Inner { lease, job, held, phase }) }
+        Job { inner: Arc::new(JobInner { lease, job, held, phase }) }
     }
 
     pub(super) fn held(&self) -> &Held {

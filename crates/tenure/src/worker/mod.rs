@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use self::execute::Handler;
 pub use self::execute::{Execute, Executed};
 pub use self::job::Job;
-use self::run::Shared;
+use self::run::WorkerContext;
 use self::settler::Settler;
 use self::slots::Slots;
 use self::take::{Asked, Taking};
@@ -290,7 +290,7 @@ impl Worker {
     /// As [`Worker::run`], or the first failure of an execution. Either way it takes no more jobs, and
     /// what ran was finished as when draining.
     pub async fn execute<E: Execute>(self, execute: E) -> Result<Worked, WorkError<E::Failure>> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkerContext {
             execute,
             client: self.client.clone(),
             keeper: self.client.keeper().map_err(WorkError::Call)?,

@@ -22,7 +22,7 @@ use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 
 /// What every job of a worker needs.
-pub struct Shared<E: Execute> {
+pub struct WorkerContext<E: Execute> {
     pub execute: E,
     pub client: Client,
     pub keeper: Keeper,
@@ -38,7 +38,7 @@ pub struct Shared<E: Execute> {
 /// Runs one granted job to its end. `asked` is when its lease call was first sent. It was counted as being
 /// at work before this was started, so that outcomes of jobs that came together are gathered.
 pub async fn run<E: Execute>(
-    shared: Arc<Shared<E>>,
+    shared: Arc<WorkerContext<E>>,
     mut lease: LeaseView,
     asked: Instant,
     (slot, working): (Slot, Working),
@@ -85,7 +85,12 @@ pub async fn run<E: Execute>(
 
 /// Delivers the outcome. One that the engine does not take is replaced: first by a failed attempt that
 /// says so, then the job is given back, so that it does not count as lost.
-async fn settle<E: Execute>(shared: &Shared<E>, job: &Job, outcome: SettleOutcome, slot: Slot) {
+async fn settle<E: Execute>(
+    shared: &WorkerContext<E>,
+    job: &Job,
+    outcome: SettleOutcome,
+    slot: Slot,
+) {
     let id = || job.id().clone();
     let mut slot = Some(slot);
     let mut outcome = outcome;

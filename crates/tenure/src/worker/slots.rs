@@ -14,17 +14,17 @@ use tokio::sync::Notify;
 #[derive(Clone)]
 pub struct Slots {
     all: usize,
-    inner: Arc<Inner>,
+    inner: Arc<SlotsInner>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct SlotsInner {
     taken: AtomicUsize,
     freed: Notify,
 }
 
 /// One slot, taken until this is dropped.
-pub struct Slot(Arc<Inner>);
+pub struct Slot(Arc<SlotsInner>);
 
 impl Drop for Slot {
     fn drop(&mut self) {

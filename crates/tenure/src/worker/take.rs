@@ -73,7 +73,7 @@ pub struct Taking {
     more_may_come: bool,
 }
 
-type LeaseCall = Pin<Box<dyn Future<Output = Asked> + Send>>;
+type AskFuture = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
 impl Taking {
     /// With the worker's queues; nothing is asked yet.
@@ -98,7 +98,7 @@ impl Taking {
         mut start: impl FnMut(&mut JoinSet<()>, &Asked, Vec<LeaseView>),
     ) -> Result<(), CallError> {
         let mut phase = worker.phase.subscribe();
-        let mut asking: Option<LeaseCall> = None;
+        let mut asking: Option<AskFuture> = None;
         let mut free_since = None;
         loop {
             while let Some(ended) = running.try_join_next() {
@@ -164,7 +164,7 @@ impl Taking {
         max: usize,
         runs: bool,
         mut phase: watch::Receiver<Phase>,
-    ) -> LeaseCall {
+    ) -> AskFuture {
         let wait = match worker.until {
             Until::Stopped => slice(worker.ttl),
             Until::Empty => until_empty::patience(worker.ttl, runs || self.more_may_come),

@@ -13,7 +13,7 @@ use tenure_engine::{Clock, Engine, EngineExt, SystemClock};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::super::load::{Caller, Jobs, histogram, queue, us};
+use super::super::load::{Jobs, LoadCaller, histogram, queue, us};
 use super::super::target::Place;
 use super::{Figures, Setup};
 use crate::exit::Failure;
@@ -46,7 +46,7 @@ pub async fn long_poll(setup: &Setup<'_>) -> Result<Figures, Failure> {
 
 async fn polls(engine: &Arc<dyn Engine>) -> Result<Histogram<u64>, Failure> {
     let mut waits_us = histogram()?;
-    let mut pusher = Caller::new(engine.clone())?;
+    let mut pusher = LoadCaller::new(engine.clone())?;
     for n in 0..POLLS {
         let poll = {
             let (engine, lease) = (engine.clone(), ask(n, 1)?);
@@ -83,7 +83,7 @@ fn ask(n: usize, max: usize) -> Result<Lease, Failure> {
 pub async fn delayed(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let target = setup.open(Place::Http).await?;
     let engine = target.engine();
-    let mut pusher = Caller::new(engine.clone())?;
+    let mut pusher = LoadCaller::new(engine.clone())?;
     let first = SystemClock.now().plus(AHEAD);
     let due = |n: u64| first.plus(Span::from_us(OVER.us() * n / DELAYED));
     let mut jobs = Vec::new();

@@ -9,7 +9,7 @@ use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tenure_core::time::Span;
 
-use super::super::load::{API, Caller, Done, Jobs, POOL, SITE, at_once, fill, lifecycle};
+use super::super::load::{API, Done, Jobs, LoadCaller, POOL, SITE, at_once, fill, lifecycle};
 use super::super::target::{Place, Target};
 use super::{Figures, Setup, median};
 use crate::exit::Failure;
@@ -158,7 +158,7 @@ async fn free_ones(setup: &Setup<'_>, before: u32) -> Result<Done, Failure> {
 async fn full(target: &Target) -> Result<LimitName, Failure> {
     let limit = LimitName::parse("full")?;
     put(target, &limit, 1).await?;
-    Caller::new(target.engine().clone())?.hold(&limit).await?;
+    LoadCaller::new(target.engine().clone())?.hold(&limit).await?;
     Ok(limit)
 }
 

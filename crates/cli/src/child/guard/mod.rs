@@ -26,7 +26,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgid, getpid};
 use rustix::process::{WaitOptions, wait};
 
-use self::wire::{Order, Said, Told};
+use self::wire::{GuardTold, Order, Said};
 use crate::child::signals::Signals;
 
 /// By this name it is started and seen in lists of processes. It is not `tenure`, so that who kills all
@@ -76,12 +76,12 @@ fn hear_no_signals() {
 /// What lives below the guard.
 #[derive(Default)]
 struct Brood {
-    state: Mutex<State>,
+    state: Mutex<GuardState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct GuardState {
     /// CMD, and its process group; as long as nobody has waited for it, nobody else can have its number.
     leader: Option<Pid>,
     /// Whether there may be anything: from the start of CMD until no child is left.
@@ -89,7 +89,7 @@ struct State {
 }
 
 impl Brood {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GuardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,16 +192,16 @@ impl Guard {
         loop {
             let signal = |number| Signal::try_from(number).ok();
             match wire::told(&self.socket) {
-                Ok(Some(Told::Folder(folder))) => self.folder = Some(folder),
-                Ok(Some(Told::Start(order, streams))) => self.start(order, streams),
-                Ok(Some(Told::Group(number))) => {
+                Ok(Some(GuardTold::Folder(folder))) => self.folder = Some(folder),
+                Ok(Some(GuardTold::Start(order, streams))) => self.start(order, streams),
+                Ok(Some(GuardTold::Group(number))) => {
                     signal(number).into_iter().for_each(|signal| self.brood.signal_group(signal));
                 }
-                Ok(Some(Told::All(number))) => {
+                Ok(Some(GuardTold::All(number))) => {
                     signal(number).into_iter().for_each(|signal| self.brood.signal_all(signal));
                 }
-                Ok(Some(Told::Kill)) => self.brood.kill(),
-                Ok(Some(Told::Bye)) => return,
+                Ok(Some(GuardTold::Kill)) => self.brood.kill(),
+                Ok(Some(GuardTold::Bye)) => return,
                 Ok(None) | Err(_) => return self.left_alone(),
             }
         }
@@ -237,7 +237,7 @@ impl Guard {
         call.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
         // Waited for by its number.
         let leader = i32::try_from(call.spawn()?.id()).map_err(io::Error::other)?;
-        *self.brood.state() = State { leader: Some(Pid::from_raw(leader)), alive: true };
+        *self.brood.state() = GuardState { leader: Some(Pid::from_raw(leader)), alive: true };
         Ok(leader)
     }
 

@@ -76,7 +76,7 @@ impl Order {
 
 /// What the guard is told.
 #[derive(Debug)]
-pub enum Told {
+pub enum GuardTold {
     /// This folder goes when nobody is left who could remove it.
     Folder(PathBuf),
     /// Start CMD, with these as its stdin, stdout and stderr.
@@ -140,7 +140,7 @@ fn head(tag: u8, bytes: usize) -> io::Result<[u8; HEAD_BYTES]> {
 }
 
 /// The next thing that the guard is told; `None` when `tenure` is gone.
-pub fn told(mut socket: &UnixStream) -> io::Result<Option<Told>> {
+pub fn told(mut socket: &UnixStream) -> io::Result<Option<GuardTold>> {
     let mut head = [0; HEAD_BYTES];
     let mut streams = Vec::new();
     let mut read = 0;
@@ -168,15 +168,15 @@ pub fn told(mut socket: &UnixStream) -> io::Result<Option<Told>> {
     let broken = || io::Error::from(io::ErrorKind::InvalidData);
     let signal = || bytes.as_slice().try_into().map(i32::from_le_bytes).map_err(|_| broken());
     Ok(Some(match tag {
-        b'f' => Told::Folder(OsString::from_vec(bytes).into()),
+        b'f' => GuardTold::Folder(OsString::from_vec(bytes).into()),
         b's' => {
             let streams = streams.try_into().map_err(|_| broken())?;
-            Told::Start(Order::parse(&bytes).ok_or_else(broken)?, streams)
+            GuardTold::Start(Order::parse(&bytes).ok_or_else(broken)?, streams)
         }
-        b'g' => Told::Group(signal()?),
-        b'a' => Told::All(signal()?),
-        b'k' => Told::Kill,
-        b'q' => Told::Bye,
+        b'g' => GuardTold::Group(signal()?),
+        b'a' => GuardTold::All(signal()?),
+        b'k' => GuardTold::Kill,
+        b'q' => GuardTold::Bye,
         _ => return Err(broken()),
     }))
 }
@@ -267,12 +267,14 @@ mod tests {
         tell_signal(&ours, true, 15).unwrap();
         tell_bye(&ours).unwrap();
         drop(ours);
-        assert!(matches!(told(&theirs), Ok(Some(Told::Folder(path))) if path == Path::new("/x")));
         assert!(
-            matches!(told(&theirs), Ok(Some(Told::Start(order, _))) if order == Order::default())
+            matches!(told(&theirs), Ok(Some(GuardTold::Folder(path))) if path == Path::new("/x"))
         );
-        assert!(matches!(told(&theirs), Ok(Some(Told::All(15)))));
-        assert!(matches!(told(&theirs), Ok(Some(Told::Bye))));
+        assert!(
+            matches!(told(&theirs), Ok(Some(GuardTold::Start(order, _))) if order == Order::default())
+        );
+        assert!(matches!(told(&theirs), Ok(Some(GuardTold::All(15)))));
+        assert!(matches!(told(&theirs), Ok(Some(GuardTold::Bye))));
         assert!(matches!(told(&theirs), Ok(None)));
         for said in [Said::Started(7), Said::Killed(9), Said::Ended(-1), Said::Gone] {
             assert_eq!(Said::parse(said.bytes()), Some(said));

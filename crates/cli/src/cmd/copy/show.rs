@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use tenure_core::copy::Section;
 use tenure_core::time::Span;
-use tenure_engine::copy::{CopyError, Plan, Told, Watch};
+use tenure_engine::copy::{CopyError, CopyNews, CopyPlan, CopyWatch};
 
 use crate::output::{printable, tell};
 
@@ -16,7 +16,7 @@ use crate::output::{printable, tell};
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.
-pub struct Show {
+pub struct CopyShow {
     from: String,
     /// The source was paused, so it stays so.
     pub paused: bool,
@@ -24,9 +24,9 @@ pub struct Show {
     line: Instant,
 }
 
-impl Show {
+impl CopyShow {
     /// A bar if stderr is a terminal.
-    pub fn new(plan: &Plan) -> Self {
+    pub fn new(plan: &CopyPlan) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(0);
             match ProgressStyle::with_template("{msg} {bar:30} {pos} of {len} jobs {per_sec} {eta}")
@@ -35,7 +35,7 @@ impl Show {
                 Err(_) => bar,
             }
         });
-        Show { from: plan.from.clone(), paused: false, bar, line: Instant::now() }
+        CopyShow { from: plan.from.clone(), paused: false, bar, line: Instant::now() }
     }
 
     /// Takes the bar away.
@@ -53,18 +53,18 @@ impl Show {
     }
 }
 
-impl Watch for Show {
-    fn told(&mut self, what: &Told) -> Result<(), CopyError> {
+impl CopyWatch for CopyShow {
+    fn told(&mut self, what: &CopyNews) -> Result<(), CopyError> {
         self.paused = true;
         match what {
-            Told::Paused { again: false } => self.say(&format!(
+            CopyNews::Paused { again: false } => self.say(&format!(
                 "{} is paused: nothing is served from it until it is thawed",
                 self.from
             )),
-            Told::Paused { again: true } => {
+            CopyNews::Paused { again: true } => {
                 self.say(&format!("{} is paused, and its copy is taken up", self.from));
             }
-            Told::Moved { namespace, section, jobs, of } => {
+            CopyNews::Moved { namespace, section, jobs, of } => {
                 let namespace = printable(namespace.as_str());
                 if let Some(bar) = &self.bar {
                     bar.set_message(format!("{namespace}: {}", section.as_str()));
@@ -75,7 +75,7 @@ impl Watch for Show {
                     self.say(&format!("namespace {namespace}: {jobs} of {of} jobs"));
                 }
             }
-            Told::Waits(long) => self.say(&format!(
+            CopyNews::Waits(long) => self.say(&format!(
                 "all is there; waiting {} until the last lease of the source has run out",
                 Span::from_ms(long.us().div_ceil(1_000))
             )),

@@ -20,11 +20,11 @@ pub struct Facts {
     /// Its host and port.
     pub server: String,
     /// `INFO everything`, or why it is not told.
-    pub info: Told,
+    pub info: RedisReply,
     /// `CONFIG GET` of [`SETTINGS`], as names and values in lines, or why it is not told.
-    pub settings: Told,
+    pub settings: RedisReply,
     /// `CLUSTER INFO` of a node of a cluster.
-    pub cluster: Option<Told>,
+    pub cluster: Option<RedisReply>,
     /// The node's own line of `CLUSTER NODES`; empty if it has none.
     pub myself: String,
     /// How functions are here.
@@ -36,7 +36,7 @@ pub struct Facts {
 }
 
 /// Lines of `name:value`, or the refusal.
-pub type Told = Result<String, String>;
+pub type RedisReply = Result<String, String>;
 
 /// The settings that are asked for.
 pub const SETTINGS: [&str; 3] =
@@ -54,13 +54,13 @@ pub enum Functions {
 }
 
 /// The value of a line.
-pub fn value<'a>(told: &'a Told, name: &str) -> Option<&'a str> {
+pub fn value<'a>(told: &'a RedisReply, name: &str) -> Option<&'a str> {
     let lines = told.as_ref().ok()?.lines();
     lines.filter_map(|line| line.split_once(':')).find(|(key, _)| *key == name).map(|(_, v)| v)
 }
 
 /// The number in a line.
-pub fn number(told: &Told, name: &str) -> Option<u64> {
+pub fn number(told: &RedisReply, name: &str) -> Option<u64> {
     value(told, name)?.parse().ok()
 }
 
@@ -201,21 +201,24 @@ pub async fn unheard(link: &Link, namespace: &str, within: Duration) -> Option<S
     })
 }
 
-type Answer = Result<Value, LinkError>;
+type ServerAnswer = Result<Value, LinkError>;
 
-async fn ask(link: &Link, cmd: &Cmd) -> Result<Vec<(String, Answer)>, LinkError> {
+async fn ask(link: &Link, cmd: &Cmd) -> Result<Vec<(String, ServerAnswer)>, LinkError> {
     let answers = link.command_all(cmd).await?;
     let server = |endpoint: Endpoint| endpoint.to_string();
     Ok(answers.into_iter().map(|(endpoint, answer)| (server(endpoint), answer)).collect())
 }
 
-async fn told(link: &Link, cmd: &Cmd) -> Result<Vec<(String, Result<Told, LinkError>)>, LinkError> {
+async fn told(
+    link: &Link,
+    cmd: &Cmd,
+) -> Result<Vec<(String, Result<RedisReply, LinkError>)>, LinkError> {
     let told = |answer| refusal(answer).map(|answer| answer.map(|value| text(&value)));
     Ok(ask(link, cmd).await?.into_iter().map(|(server, answer)| (server, told(answer))).collect())
 }
 
 /// What the server refuses is an answer here; that it cannot be reached, or wants a login, is none.
-fn refusal(answer: Answer) -> Result<Result<Value, String>, LinkError> {
+fn refusal(answer: ServerAnswer) -> Result<Result<Value, String>, LinkError> {
     match answer {
         Ok(value) => Ok(Ok(value)),
         Err(LinkError::Refused { code, message }) if code != "NOAUTH" => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tenure_engine_redis::link::{Address, Topology};
 
-use super::facts::{Facts, Functions, Told, number, value};
+use super::facts::{Facts, Functions, RedisReply, number, value};
 
 /// The oldest version that has what Tenure needs.
 const MAJOR_MIN: u64 = 7;
@@ -24,7 +24,7 @@ const SLOW: Duration = Duration::from_millis(2);
 /// How it stands with something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum Severity {
     /// Well.
     Ok,
     /// Worth knowing.
@@ -33,13 +33,13 @@ pub enum Level {
     Wrong,
 }
 
-impl Level {
+impl Severity {
     /// As it is written.
     pub fn as_str(self) -> &'static str {
         match self {
-            Level::Ok => "ok",
-            Level::Note => "note",
-            Level::Wrong => "WRONG",
+            Severity::Ok => "ok",
+            Severity::Note => "note",
+            Severity::Wrong => "WRONG",
         }
     }
 }
@@ -52,30 +52,30 @@ pub struct Finding {
     /// What was looked at; for programs, and never changed.
     pub check: &'static str,
     /// How it stands.
-    pub level: Level,
+    pub level: Severity,
     /// What was found.
     pub found: String,
     /// What to change; `None` if it is well.
     pub fix: Option<String>,
 }
 
-type Verdict = (Level, String, Option<String>);
+type RuleVerdict = (Severity, String, Option<String>);
 
-fn ok(found: impl Into<String>) -> Verdict {
-    (Level::Ok, found.into(), None)
+fn ok(found: impl Into<String>) -> RuleVerdict {
+    (Severity::Ok, found.into(), None)
 }
-fn note(found: impl Into<String>, fix: impl Into<String>) -> Verdict {
-    (Level::Note, found.into(), Some(fix.into()))
+fn note(found: impl Into<String>, fix: impl Into<String>) -> RuleVerdict {
+    (Severity::Note, found.into(), Some(fix.into()))
 }
-fn wrong(found: impl Into<String>, fix: impl Into<String>) -> Verdict {
-    (Level::Wrong, found.into(), Some(fix.into()))
+fn wrong(found: impl Into<String>, fix: impl Into<String>) -> RuleVerdict {
+    (Severity::Wrong, found.into(), Some(fix.into()))
 }
 
 /// Everything about one primary.
 pub fn examine(address: &Address, facts: &Facts) -> Vec<Finding> {
     let topology = address.topology();
     let mut all = Vec::new();
-    let mut say = |check, (level, found, fix): Verdict| {
+    let mut say = |check, (level, found, fix): RuleVerdict| {
         all.push(Finding { server: Some(facts.server.clone()), check, level, found, fix });
     };
     if let Err(why) = &facts.info {
@@ -113,7 +113,7 @@ pub fn listening(unheard: Option<String>) -> Finding {
     Finding { server: None, check: "subscribe", level, found, fix }
 }
 
-fn publish(address: &Address, unpublished: &[(String, String)]) -> Verdict {
+fn publish(address: &Address, unpublished: &[(String, String)]) -> RuleVerdict {
     if unpublished.is_empty() {
         return ok("notifications can be published");
     }
@@ -142,7 +142,7 @@ pub fn latency(pings: usize, median: Duration) -> Finding {
     Finding { server: None, check: "latency", level, found, fix }
 }
 
-fn version(info: &Told) -> Verdict {
+fn version(info: &RedisReply) -> RuleVerdict {
     // Valkey says under Redis's name which Redis it is compatible with.
     let (name, own) = match value(info, "valkey_version") {
         Some(version) => ("Valkey", version),
@@ -160,7 +160,7 @@ fn version(info: &Told) -> Verdict {
     }
 }
 
-fn role(topology: &Topology, info: &Told) -> Verdict {
+fn role(topology: &Topology, info: &RedisReply) -> RuleVerdict {
     let cluster = value(info, "cluster_enabled") == Some("1");
     if value(info, "role") == Some("slave") {
         return wrong(
@@ -179,7 +179,7 @@ fn role(topology: &Topology, info: &Told) -> Verdict {
     }
 }
 
-fn eviction(info: &Told) -> Verdict {
+fn eviction(info: &RedisReply) -> RuleVerdict {
     match value(info, "maxmemory_policy") {
         Some("noeviction") => ok("noeviction: a full server refuses new jobs and keeps the old"),
         policy => wrong(
@@ -192,7 +192,7 @@ fn eviction(info: &Told) -> Verdict {
     }
 }
 
-fn memory(info: &Told) -> Verdict {
+fn memory(info: &RedisReply) -> RuleVerdict {
     let used = number(info, "used_memory").unwrap_or(0);
     match number(info, "maxmemory").unwrap_or(0) {
         0 => note(
@@ -214,7 +214,7 @@ fn memory(info: &Told) -> Verdict {
     }
 }
 
-fn persistence(info: &Told, settings: &Told) -> Verdict {
+fn persistence(info: &RedisReply, settings: &RedisReply) -> RuleVerdict {
     const ALWAYS: &str =
         "CONFIG SET appendfsync always loses nothing, and costs a sync for each call";
     if value(info, "aof_enabled") != Some("1") {
@@ -253,7 +253,7 @@ fn persistence(info: &Told, settings: &Told) -> Verdict {
     }
 }
 
-fn disk(info: &Told) -> Verdict {
+fn disk(info: &RedisReply) -> RuleVerdict {
     let failed = |name| value(info, name).is_some_and(|status| status != "ok");
     if failed("aof_last_write_status") || failed("aof_last_bgrewrite_status") {
         return wrong("the last write of its log failed", "look into its log; is its disk full?");
@@ -267,7 +267,7 @@ fn disk(info: &Told) -> Verdict {
     ok("the last writes of its log and snapshot went well")
 }
 
-fn replicas(topology: &Topology, info: &Told, settings: &Told) -> Verdict {
+fn replicas(topology: &Topology, info: &RedisReply, settings: &RedisReply) -> RuleVerdict {
     let count = number(info, "connected_slaves").unwrap_or(0);
     let waits = number(settings, "min-replicas-to-write").unwrap_or(0);
     let promoted = !matches!(topology, Topology::Single(_));
@@ -292,7 +292,7 @@ fn replicas(topology: &Topology, info: &Told, settings: &Told) -> Verdict {
     }
 }
 
-fn slots(cluster: &Told, myself: &str) -> Verdict {
+fn slots(cluster: &RedisReply, myself: &str) -> RuleVerdict {
     let moving: Vec<_> =
         myself.split_whitespace().filter_map(|word| word.strip_prefix('[')).collect();
     if !moving.is_empty() {
@@ -327,7 +327,7 @@ fn slots(cluster: &Told, myself: &str) -> Verdict {
     }
 }
 
-fn functions(functions: &Functions) -> Verdict {
+fn functions(functions: &Functions) -> RuleVerdict {
     match functions {
         Functions::Loaded => ok("the library is loaded"),
         Functions::Loadable => ok("the library will be loaded when it is first called"),
@@ -339,7 +339,7 @@ fn functions(functions: &Functions) -> Verdict {
     }
 }
 
-fn clock(ahead_us: i64) -> Verdict {
+fn clock(ahead_us: i64) -> RuleVerdict {
     if ahead_us.unsigned_abs() <= CLOCK_OFF_US {
         return ok("agrees with this machine's");
     }

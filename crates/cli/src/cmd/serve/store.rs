@@ -16,7 +16,7 @@ use crate::exit::Failure;
 use crate::store::{not_opened, on_redis};
 
 /// Where state lives.
-pub enum Place {
+pub enum ServePlace {
     /// With this process alone.
     Own(Location),
     /// With all who use this Redis.
@@ -24,14 +24,14 @@ pub enum Place {
 }
 
 /// An engine that is open.
-pub enum Opened {
+pub enum ServedStore {
     /// With a thread and files of its own.
     Own(Arc<Embedded>),
     /// With nothing but connections.
     Redis(Arc<RedisEngine>),
 }
 
-impl Place {
+impl ServePlace {
     /// What `--store` says, and whether the other options go with it.
     pub fn of(args: &ServeArgs) -> Result<Self, Failure> {
         let wrong = |why: &str| {
@@ -39,11 +39,11 @@ impl Place {
                 .hint("use file:PATH for a folder, memory:, or redis://HOST:6379 and its kin")
         };
         match args.store.parse::<StoreUrl>() {
-            Ok(StoreUrl::Memory) => Ok(Place::Own(Location::Memory)),
-            Ok(StoreUrl::File(path)) => Ok(Place::Own(Location::Folder(path))),
+            Ok(StoreUrl::Memory) => Ok(ServePlace::Own(Location::Memory)),
+            Ok(StoreUrl::File(path)) => Ok(ServePlace::Own(Location::Folder(path))),
             Ok(StoreUrl::Redis(address)) => {
                 fits_redis(args)?;
-                Ok(Place::Redis(address))
+                Ok(ServePlace::Redis(address))
             }
             Ok(StoreUrl::Server(_)) => Err(wrong("this is the address of a server")),
             Err(why) => Err(wrong(&why.to_string())),
@@ -56,14 +56,14 @@ impl Place {
         args: &ServeArgs,
         accept_loss: bool,
         tell: watch::Sender<Option<Fatal>>,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<ServedStore, Failure> {
         let location = match self {
-            Place::Own(location) => location,
-            Place::Redis(address) => {
+            ServePlace::Own(location) => location,
+            ServePlace::Redis(address) => {
                 let ServeArgs { patience, retain_bytes, .. } = *args;
                 let usual = RedisOptions::new(address);
                 let options = RedisOptions { patience, retain_bytes, ..usual };
-                return Ok(Opened::Redis(Arc::new(on_redis::open_with(options)?)));
+                return Ok(ServedStore::Redis(Arc::new(on_redis::open_with(options)?)));
             }
         };
         let usual = Config::default();
@@ -87,7 +87,7 @@ impl Place {
         let opened = tokio::task::spawn_blocking(move || Embedded::open(options));
         let engine =
             opened.await.map_err(|why| Failure::bug(format!("opening panicked: {why}")))?;
-        engine.map(|engine| Opened::Own(Arc::new(engine))).map_err(|why| not_opened(&why))
+        engine.map(|engine| ServedStore::Own(Arc::new(engine))).map_err(|why| not_opened(&why))
     }
 }
 
@@ -106,18 +106,18 @@ fn fits_redis(args: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
-impl Opened {
+impl ServedStore {
     /// The engine.
     pub fn engine(&self) -> Arc<dyn Engine> {
         match self {
-            Opened::Own(engine) => engine.clone(),
-            Opened::Redis(engine) => engine.clone(),
+            ServedStore::Own(engine) => engine.clone(),
+            ServedStore::Redis(engine) => engine.clone(),
         }
     }
 
     /// Leaves nobody waiting in a store that others go on with.
     pub async fn leave(&self) {
-        if let Opened::Redis(engine) = self {
+        if let ServedStore::Redis(engine) = self {
             engine.close(on_redis::CLOSED_WITHIN).await;
         }
     }
@@ -125,8 +125,8 @@ impl Opened {
     /// Lets go of it. Blocks until all is written.
     pub fn close(self) {
         match self {
-            Opened::Own(engine) => engine.close(),
-            Opened::Redis(engine) => drop(engine),
+            ServedStore::Own(engine) => engine.close(),
+            ServedStore::Redis(engine) => drop(engine),
         }
     }
 }

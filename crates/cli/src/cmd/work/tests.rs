@@ -29,7 +29,7 @@ fn grants(leases: Vec<LeaseView>) -> Arc<Fake> {
 /// A work to be set up and run.
 struct Work {
     client: Client,
-    plan: Plan,
+    plan: WorkPlan,
     cmd: Cmd,
 }
 
@@ -45,7 +45,7 @@ fn shell(engine: &Arc<Fake>, script: &str) -> Work {
 }
 
 fn work_of(engine: &Arc<Fake>, command: Vec<OsString>, ttl: Span) -> Work {
-    let plan = Plan {
+    let plan = WorkPlan {
         queues: vec![QueueName::parse("q").unwrap()],
         concurrency: 2,
         strict: false,

@@ -9,7 +9,7 @@ const SETTINGS: &str =
     "appendfsync:always\nno-appendfsync-on-rewrite:no\nmin-replicas-to-write:0\n";
 const CLUSTER: &str = "cluster_state:ok\ncluster_slots_assigned:16384\ncluster_slots_ok:16384\n";
 
-fn told(text: &str, change: &str) -> Told {
+fn told(text: &str, change: &str) -> RedisReply {
     let name = change.split(':').next().unwrap_or_default();
     let lines = text.lines().map(|line| {
         let same = !name.is_empty() && line.split(':').next() == Some(name);
@@ -42,37 +42,37 @@ fn found(url: &str, facts: &Facts, check: &str) -> Finding {
 }
 
 #[track_caller]
-fn is(finding: &Finding, level: Level, part: &str) {
+fn is(finding: &Finding, level: Severity, part: &str) {
     assert_eq!(finding.level, level, "{finding:?}");
     assert!(finding.found.contains(part), "'{part}' is not in {finding:?}");
-    assert_eq!(finding.fix.is_none(), level == Level::Ok, "{finding:?}");
+    assert_eq!(finding.fix.is_none(), level == Severity::Ok, "{finding:?}");
 }
 
 #[test]
 fn a_server_with_which_all_is_well_has_nothing_to_change() {
     let address = "redis://host".parse().unwrap();
     for finding in examine(&address, &facts()) {
-        is(&finding, Level::Ok, "");
+        is(&finding, Severity::Ok, "");
     }
 }
 
 #[test]
 fn each_line_of_info_has_its_verdict() {
     for (change, check, level, part) in [
-        ("redis_version:6.2.14", "version", Level::Wrong, "Redis 6.2.14"),
-        ("redis_version:new", "version", Level::Note, "Redis new"),
-        ("redis_version:10.0.0", "version", Level::Ok, "Redis 10.0.0"),
-        ("valkey_version:8.1.0", "version", Level::Ok, "Valkey 8.1.0"),
-        ("role:slave", "role", Level::Wrong, "takes no writes"),
-        ("cluster_enabled:1", "role", Level::Wrong, "a node of a cluster"),
-        ("maxmemory_policy:allkeys-lru", "eviction", Level::Wrong, "allkeys-lru: a full server"),
-        ("maxmemory:0", "memory", Level::Note, "1 MiB in use, and no maxmemory"),
-        ("used_memory:10000000", "memory", Level::Wrong, "9 MiB of 10 MiB"),
-        ("aof_enabled:0", "persistence", Level::Wrong, "appendonly no"),
-        ("aof_last_write_status:err", "disk", Level::Wrong, "log failed"),
-        ("rdb_last_bgsave_status:err", "disk", Level::Wrong, "snapshot failed"),
-        ("connected_slaves:1", "replicas", Level::Note, "one: one that is promoted"),
-        ("connected_slaves:2", "replicas", Level::Note, "2: one that is promoted"),
+        ("redis_version:6.2.14", "version", Severity::Wrong, "Redis 6.2.14"),
+        ("redis_version:new", "version", Severity::Note, "Redis new"),
+        ("redis_version:10.0.0", "version", Severity::Ok, "Redis 10.0.0"),
+        ("valkey_version:8.1.0", "version", Severity::Ok, "Valkey 8.1.0"),
+        ("role:slave", "role", Severity::Wrong, "takes no writes"),
+        ("cluster_enabled:1", "role", Severity::Wrong, "a node of a cluster"),
+        ("maxmemory_policy:allkeys-lru", "eviction", Severity::Wrong, "allkeys-lru: a full server"),
+        ("maxmemory:0", "memory", Severity::Note, "1 MiB in use, and no maxmemory"),
+        ("used_memory:10000000", "memory", Severity::Wrong, "9 MiB of 10 MiB"),
+        ("aof_enabled:0", "persistence", Severity::Wrong, "appendonly no"),
+        ("aof_last_write_status:err", "disk", Severity::Wrong, "log failed"),
+        ("rdb_last_bgsave_status:err", "disk", Severity::Wrong, "snapshot failed"),
+        ("connected_slaves:1", "replicas", Severity::Note, "one: one that is promoted"),
+        ("connected_slaves:2", "replicas", Severity::Note, "2: one that is promoted"),
     ] {
         let facts = Facts { info: told(INFO, change), ..facts() };
         is(&found("redis://host", &facts, check), level, part);
@@ -82,23 +82,23 @@ fn each_line_of_info_has_its_verdict() {
 #[test]
 fn what_a_crash_may_lose_is_said_for_each_way_to_sync() {
     for (change, level, part) in [
-        ("appendfsync:always", Level::Ok, "loses nothing"),
-        ("appendfsync:everysec", Level::Note, "two seconds"),
-        ("appendfsync:no", Level::Wrong, "half a minute"),
-        ("no-appendfsync-on-rewrite:yes", Level::Wrong, "nothing is synced"),
+        ("appendfsync:always", Severity::Ok, "loses nothing"),
+        ("appendfsync:everysec", Severity::Note, "two seconds"),
+        ("appendfsync:no", Severity::Wrong, "half a minute"),
+        ("no-appendfsync-on-rewrite:yes", Severity::Wrong, "nothing is synced"),
     ] {
         let facts = Facts { settings: told(SETTINGS, change), ..facts() };
         is(&found("redis://host", &facts, "persistence"), level, part);
     }
     let facts = Facts { settings: Err("NOPERM no".to_owned()), ..facts() };
-    is(&found("redis://host", &facts, "persistence"), Level::Note, "not told (NOPERM no)");
+    is(&found("redis://host", &facts, "persistence"), Severity::Note, "not told (NOPERM no)");
 }
 
 #[test]
 fn whether_a_replica_can_be_promoted_depends_on_who_watches() {
     let none = facts();
-    is(&found("redis://host", &none, "replicas"), Level::Ok, "none");
-    is(&found("redis-sentinel://host/main", &none, "replicas"), Level::Note, "can take over");
+    is(&found("redis://host", &none, "replicas"), Severity::Ok, "none");
+    is(&found("redis-sentinel://host/main", &none, "replicas"), Severity::Note, "can take over");
     let mut one = Facts { info: told(INFO, "connected_slaves:1"), ..facts() };
     let fix = found("redis-sentinel://host/main", &one, "replicas").fix.unwrap();
     assert!(fix.contains("min-replicas-to-write 1"), "{fix}");
@@ -112,10 +112,10 @@ fn every_slot_has_to_be_covered_and_at_rest() {
     let own = "a 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-16383";
     let moving = format!("{own} [93->-b] [94-<-c]");
     for (change, myself, level, part) in [
-        ("", own, Level::Ok, "all are covered"),
-        ("", moving.as_str(), Level::Wrong, "slot 93, 94 is in migration"),
-        ("cluster_slots_ok:16000", own, Level::Wrong, "16384 are assigned and 16000 are well"),
-        ("cluster_state:fail", own, Level::Wrong, "state is 'fail'"),
+        ("", own, Severity::Ok, "all are covered"),
+        ("", moving.as_str(), Severity::Wrong, "slot 93, 94 is in migration"),
+        ("cluster_slots_ok:16000", own, Severity::Wrong, "16384 are assigned and 16000 are well"),
+        ("cluster_state:fail", own, Severity::Wrong, "state is 'fail'"),
     ] {
         let cluster = Some(told(CLUSTER, change));
         let facts = Facts { cluster, myself: myself.to_owned(), ..facts() };
@@ -126,9 +126,11 @@ fn every_slot_has_to_be_covered_and_at_rest() {
 #[test]
 fn functions_that_may_not_be_loaded_are_wrong_and_others_are_well() {
     let refused = Functions::Refused("NOPERM no".to_owned());
-    for (functions, level) in
-        [(Functions::Loaded, Level::Ok), (Functions::Loadable, Level::Ok), (refused, Level::Wrong)]
-    {
+    for (functions, level) in [
+        (Functions::Loaded, Severity::Ok),
+        (Functions::Loadable, Severity::Ok),
+        (refused, Severity::Wrong),
+    ] {
         let facts = Facts { functions, ..facts() };
         is(&found("redis://host", &facts, "functions"), level, "");
     }
@@ -137,34 +139,34 @@ fn functions_that_may_not_be_loaded_are_wrong_and_others_are_well() {
 #[test]
 fn a_clock_that_is_off_and_a_slow_way_are_noted() {
     for (ahead_us, level, part) in [
-        (1_000_000, Level::Ok, "agrees"),
-        (61_000_000, Level::Note, "61 s ahead of"),
-        (-2_000_000, Level::Note, "2 s behind"),
-        (i64::MIN, Level::Note, "behind"),
+        (1_000_000, Severity::Ok, "agrees"),
+        (61_000_000, Severity::Note, "61 s ahead of"),
+        (-2_000_000, Severity::Note, "2 s behind"),
+        (i64::MIN, Severity::Note, "behind"),
     ] {
         let facts = Facts { ahead_us, ..facts() };
         is(&found("redis://host", &facts, "clock"), level, part);
     }
-    is(&latency(20, Duration::from_micros(230)), Level::Ok, "0.23 ms");
-    is(&latency(20, Duration::from_millis(30)), Level::Note, "30.00 ms");
+    is(&latency(20, Duration::from_micros(230)), Severity::Ok, "0.23 ms");
+    is(&latency(20, Duration::from_millis(30)), Severity::Note, "30.00 ms");
 }
 
 #[test]
 fn a_server_that_tells_nothing_is_noted_and_the_rest_is_looked_at() {
     let facts = Facts { info: Err("NOPERM no".to_owned()), ..facts() };
-    is(&found("redis://host", &facts, "info"), Level::Note, "NOPERM no");
-    is(&found("redis://host", &facts, "clock"), Level::Ok, "");
+    is(&found("redis://host", &facts, "info"), Severity::Note, "NOPERM no");
+    is(&found("redis://host", &facts, "clock"), Severity::Ok, "");
 }
 
 #[test]
 fn what_may_not_be_published_or_heard_is_named_with_what_to_permit() {
     let denied = vec![("ours:{default}t:".to_owned(), "NOPERM no channel".to_owned())];
     let one = found("redis://h?prefix=ours:", &Facts { unpublished: denied, ..facts() }, "publish");
-    assert_eq!(one.level, Level::Wrong);
+    assert_eq!(one.level, Severity::Wrong);
     assert!(one.found.contains("\"ours:{default}t:\" (NOPERM no channel)"), "{}", one.found);
     assert_eq!(one.fix.as_deref(), Some("ACL SETUSER NAME +publish '&ours:*'"));
-    assert_eq!(found("redis://h", &facts(), "publish").level, Level::Ok);
+    assert_eq!(found("redis://h", &facts(), "publish").level, Severity::Ok);
     let deaf = listening(Some("t: NOPERM no".to_owned()));
-    assert!(deaf.level == Level::Wrong && deaf.found.contains("t: NOPERM no"), "{deaf:?}");
-    assert_eq!(listening(None).level, Level::Ok);
+    assert!(deaf.level == Severity::Wrong && deaf.found.contains("t: NOPERM no"), "{deaf:?}");
+    assert_eq!(listening(None).level, Severity::Ok);
 }
