@@ -78,7 +78,8 @@ pub enum Effect {
 pub enum Carries {
     /// Nothing. The answer shows no lease.
     Nothing,
-    /// Nothing, but the answer may show leases: the caller needs the key of the namespace to make their ids.
+    /// Nothing, but the caller asks for the key of the namespace if it does not know it yet: the answer may show leases,
+    /// whose ids only the key makes. (Some answers that show none are read in this way too; it costs one call, once.)
     Key,
     /// All that the process knows of the namespace, in case the store has forgotten it. The answer needs the key, and
     /// says whether this is still the store that it was.
