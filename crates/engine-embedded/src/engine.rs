@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
+use tenure_core::sentences::clock_behind;
 use tenure_core::time::Span;
 use tenure_engine::{CallFuture, Engine, Health};
 use tenure_machine::{Config, parse_lease_id};
@@ -205,9 +206,7 @@ impl Engine for Embedded {
         let behind = Span::from_us(self.shared.behind_us.load(Ordering::Relaxed));
         let degraded = match self.shared.fatal() {
             Some(fatal) => Some(fatal.to_string()),
-            None if behind > Span::ZERO => {
-                Some(format!("the clock is {behind} behind what it was: set it right"))
-            }
+            None if behind > Span::ZERO => Some(clock_behind("the clock", behind)),
             None => None,
         };
         Health { degraded, store: "embedded" }

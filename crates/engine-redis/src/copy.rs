@@ -10,6 +10,8 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use tenure_core::copy::{CopiedPage, Cursor, Head, Item, Section};
 use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::CopyRefusal;
 use tenure_engine::Fault;
 use tenure_engine::copy::{Begun, CopyError, Found, Mark, Source, Step, Target};
 
@@ -113,10 +115,9 @@ impl RedisCopy {
                     ));
                 }
                 (CopyState::Into(_) | CopyState::Dropping, _) => {
-                    return Err(CopyError::no(
-                        format!("namespace {namespace:?} is an unfinished copy itself"),
-                        "finish that copy, or give it up: tenure copy --thaw --to ADDRESS",
-                    ));
+                    let place = format!("namespace {namespace:?}").into();
+                    let address = "ADDRESS".into();
+                    return Err(Refusal::from(CopyRefusal::Unfinished { place, address }).into());
                 }
                 (CopyState::ByHand, _) => {
                     return Err(CopyError::no(

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Reply, Request};
+use tenure_core::sentences::clock_behind;
 use tenure_core::time::Span;
 use tenure_engine::ids;
 use tenure_engine::{CallError, CallFuture, Clock, Engine, Health};
@@ -145,10 +146,7 @@ impl Engine for RedisEngine {
         let behind = self.shared.spaces().iter().filter_map(|space| space.timer.behind()).max();
         let degraded = match (self.shared.link.down(), behind) {
             (Some(why), _) => Some(why.to_string()),
-            (None, Some(us)) => {
-                let behind = Span::from_us(us);
-                Some(format!("the clock of redis is {behind} behind what it was: set it right"))
-            }
+            (None, Some(us)) => Some(clock_behind("the clock of redis", Span::from_us(us))),
             (None, None) => None,
         };
         Health { degraded, store: "redis" }

@@ -210,7 +210,7 @@ fn failure(why: CopyError) -> Failure {
         CopyError::Fault(fault) => fault.into(),
         CopyError::Disk(why) => Failure::new(DISK, why)
             .hint("once the disk is well, the same command takes the copy up"),
-        CopyError::Stopped => Failure::new(BUG, "the copy was stopped"),
+        stopped @ CopyError::Stopped => Failure::new(BUG, stopped.to_string()),
     }
 }
 

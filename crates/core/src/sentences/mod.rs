@@ -9,6 +9,7 @@
 //! names in double quotes, no full stop at the end; a hint says what to do next. No parameter is a secret.
 
 mod bodies;
+mod copies;
 mod ends;
 mod jobs;
 mod leases;
@@ -27,6 +28,7 @@ mod tests;
 mod values;
 
 pub use bodies::BodyRefusal;
+pub use copies::CopyRefusal;
 pub use ends::StoredNote;
 pub use jobs::JobRefusal;
 pub use leases::LeaseRefusal;
@@ -39,7 +41,7 @@ pub use queues::QueueRefusal;
 pub(crate) use reasons::summary;
 pub use reasons::{WaitCause, Wanted};
 pub use server::ServerRefusal;
-pub use store::StoreRefusal;
+pub use store::{StoreRefusal, clock_behind};
 pub use table::SentenceRow;
 pub use values::ValueRefusal;
 
@@ -61,6 +63,6 @@ macro_rules! subjects {
     };
 }
 subjects! {
-    BodyRefusal JobRefusal LeaseRefusal LimitRefusal NameRefusal NeedRefusal PoolRefusal QueueRefusal ServerRefusal
-    StoreRefusal ValueRefusal
+    BodyRefusal CopyRefusal JobRefusal LeaseRefusal LimitRefusal NameRefusal NeedRefusal PoolRefusal QueueRefusal
+    ServerRefusal StoreRefusal ValueRefusal
 }

@@ -1,6 +1,7 @@
 //! Refusals that tell the state of the store or of the engine, and not of what was asked.
 
 use super::table::refusals;
+use crate::time::Span;
 
 refusals! {
     /// Why an engine takes nothing now, or nothing of this caller.
@@ -58,6 +59,11 @@ refusals! {
         Internal
         detail("the server has a bug, and could not answer")
         hint("send the same call again, with the same ids; report it if it stays so");
+}
+
+/// What the health of an engine says whose clock (`clock`: "the clock", "the clock of redis") was set back.
+pub fn clock_behind(clock: &str, behind: Span) -> String {
+    format!("{clock} is {behind} behind what it was: set it right")
 }
 
 /// When a full store may have room again: what ends or expires frees it, and that takes moments, not minutes.

@@ -24,6 +24,7 @@ where
 /// A parameter of each name.
 fn parameters() -> BTreeMap<&'static str, Value> {
     BTreeMap::from([
+        ("address", json!("ADDRESS")),
         ("advice", json!("write each key of an object once")),
         ("allowed", json!("GET, PUT")),
         ("because", json!("the outcome \"failed\"")),
@@ -39,6 +40,7 @@ fn parameters() -> BTreeMap<&'static str, Value> {
         ("fault", json!("the store cannot be reached: no route to it")),
         ("fields", json!(["id", "queue"])),
         ("form", json!("\"id\": \"a\"")),
+        ("frozen", json!("this namespace was copied to file:b")),
         ("given", json!(3)),
         ("held", json!(1)),
         ("holder", json!("j1")),
@@ -66,6 +68,7 @@ fn parameters() -> BTreeMap<&'static str, Value> {
         ("option", json!("weight")),
         ("other", json!("until")),
         ("outcome", json!("failed")),
+        ("page", json!(4)),
         ("path", json!("/v1/job")),
         ("per", json!("1s")),
         ("place", json!("http://127.0.0.1:7171")),
@@ -136,6 +139,10 @@ fn every_case_says_what_is_wrong_and_what_to_do() {
             for homely in [" is due", "be it ", "but for ", "so many", "nobody's"] {
                 assert!(!text.contains(homely), "{name}: {text:?}");
             }
+        }
+        for secret in ["payload", "data", "result", "token", "password"] {
+            let told = |text: &str| text.contains(&format!("{{{secret}"));
+            assert!(!told(row.detail) && !told(row.hint), "{name} tells a {secret}");
         }
         let first = detail.chars().next().expect("a first letter");
         assert!(!first.is_uppercase(), "{name}: {detail:?} begins with a capital");

@@ -15,6 +15,8 @@ use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::{CopyRefusal, Phrase};
 use tenure_core::time::Moment;
 use tenure_engine::copy::{CopyError, Mark};
 use tenure_engine::{Clock, SystemClock};
@@ -173,6 +175,11 @@ pub(crate) fn refuse_marked(conn: &Connection, folder: &Folder) -> Result<(), Op
 }
 
 impl CopyFolder {
+    /// What sentences call it.
+    fn place(&self) -> Phrase {
+        format!("the store in {:?}", self.folder.path()).into()
+    }
+
     /// The mark of a source, and when it was frozen.
     fn source_mark(&self) -> Result<Option<(Mark, Moment)>, CopyError> {
         match marked(&self.conn()).map_err(self.broken())? {
@@ -180,10 +187,10 @@ impl CopyFolder {
             Some(Ok(Marked::Source { copy, to, whole, frozen_at })) => {
                 Ok(Some((Mark { copy, to, whole }, Moment::from_us(frozen_at))))
             }
-            Some(Ok(Marked::Target { .. })) => Err(CopyError::no(
-                format!("the store in {:?} is an unfinished copy itself", self.folder.path()),
-                "finish that copy, or give it up: tenure copy --thaw --to 'file:PATH'",
-            )),
+            Some(Ok(Marked::Target { .. })) => {
+                let (place, address) = (self.place(), "'file:PATH'".into());
+                Err(Refusal::from(CopyRefusal::Unfinished { place, address }).into())
+            }
             Some(Err(_)) => Err(self.bad_row("its mark")),
         }
     }

@@ -4,7 +4,9 @@ use rusqlite::{Connection, Row, params};
 use tenure_core::copy::{CopiedPage, Cursor, Head, Item, Section};
 use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
 use tenure_core::secret::Json;
+use tenure_core::sentences::CopyRefusal;
 use tenure_core::time::Moment;
 use tenure_engine::copy::{CopyError, Mark, Source, Step};
 use tenure_machine::rows::Kind;
@@ -87,11 +89,8 @@ impl Source for CopyFolder {
             let frozen_at = match self.source_mark()? {
                 Some((_, frozen_at)) => frozen_at,
                 None => {
-                    let folder = self.folder.path();
-                    return Err(CopyError::no(
-                        format!("the store in {folder:?} is not frozen any more"),
-                        "somebody thawed it: start the copy again",
-                    ));
+                    let place = self.place();
+                    return Err(Refusal::from(CopyRefusal::NotFrozen { place }).into());
                 }
             };
             let conn = self.conn();

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension};
 use tenure_core::copy::{Cursor, Head, Item};
 use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::CopyRefusal;
 use tenure_engine::copy::{Begun, CopyError, Found, Step, Target};
 use tenure_machine::NO_JOB;
 use tenure_machine::copied::{self, CopiedRows};
@@ -41,10 +43,7 @@ fn something(conn: &Connection) -> rusqlite::Result<Option<String>> {
 
 impl CopyFolder {
     fn not_this(&self) -> CopyError {
-        CopyError::no(
-            format!("the store in {:?} is not a part of this copy any more", self.folder.path()),
-            "somebody gave it up: start the copy again",
-        )
+        Refusal::from(CopyRefusal::NotAPart { place: self.place() }).into()
     }
 
     /// How far the namespaces of this copy are.
@@ -87,10 +86,7 @@ impl CopyFolder {
         if there == page + 1 {
             return Ok(());
         } else if there != page {
-            return Err(CopyError::no(
-                format!("the target has {there} pages of this copy, and page {page} is sent"),
-                "another `tenure copy` writes to it too: let one of them finish",
-            ));
+            return Err(Refusal::from(CopyRefusal::PageOutOfTurn { there, page }).into());
         }
         let part = Part { pages: page + 1, next: next.map(|next| next.to_string()) };
         namespaces.insert(namespace.clone(), part);

@@ -41,7 +41,7 @@ local function must_be_this(args)
   local frozen, mark = T.copy_mark()
   if frozen ~= 'into:' .. args.copy then
     T.refuse({
-      code = 'wrong_state', detail = 'the target is not an unfinished part of this copy any more',
+      code = 'wrong_state', detail = 'the target is not a part of this copy any more',
       hint = 'somebody gave it up: start the copy again',
     })
   end

@@ -95,7 +95,7 @@ local function must_be_frozen()
   local frozen = T.copy_mark()
   if not frozen or sub(frozen, 1, 5) ~= 'from:' then
     T.refuse({
-      code = 'wrong_state', detail = 'this namespace is not frozen, so it cannot be copied',
+      code = 'wrong_state', detail = 'this namespace is not frozen any more',
       hint = 'somebody thawed it: start the copy again',
     })
   end
