@@ -1,6 +1,7 @@
 //! Parts of sentences that many cases have in common.
 
 use crate::decode::nearest;
+use crate::time::Moment;
 
 /// The beginning of a text that came from outside, short enough for a sentence.
 pub(crate) fn cut(text: &str) -> String {
@@ -23,4 +24,12 @@ pub(crate) fn listed<S: AsRef<str>>(names: &[S], word: &str) -> String {
         Some((last, before)) => format!("{} {word} {last}", before.join(", ")),
         None => "nothing".to_owned(),
     }
+}
+
+/// Why nothing of a limit or a pool is granted while a Redis that may have forgotten recovers.
+pub(crate) fn forgotten(name: &str, until: Moment) -> String {
+    format!(
+        "redis was started anew or replaced and may have forgotten who holds {name:?}: nothing of it is granted \
+         before {until}, while holders claim what they hold"
+    )
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::count::{self, counted};
 use crate::job::JobState;
 use crate::lease::{Reason, ReasonKind, RunningLease};
+use crate::sentences::phrases::forgotten;
 use crate::time::Moment;
 
 /// Makes the enum of causes; of each its kind and its sentence.
@@ -125,10 +126,11 @@ causes! {
 
     LimitForgotten "limit_forgotten" { name: String, until: Moment }
         Limit
-        detail(
-            "redis was started anew or replaced and may have forgotten who holds {name:?}: nothing of it is granted \
-             before {until}, while holders claim what they hold"
-        );
+        detail("{}", forgotten(name, *until));
+
+    PoolForgotten "pool_forgotten" { name: String, until: Moment }
+        Pool
+        detail("{}", forgotten(name, *until));
 
     Rate "rate" { name: String, until: Moment }
         Rate

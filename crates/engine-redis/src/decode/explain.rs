@@ -110,7 +110,10 @@ impl ReasonReply {
         let name = self.name.0.clone().unwrap_or_default();
         let at = moment(self.earliest).unwrap_or(Moment::MAX);
         if self.learns {
-            return WaitCause::LimitForgotten { name, until: at };
+            return match self.kind {
+                ReasonKind::Pool => WaitCause::PoolForgotten { name, until: at },
+                _ => WaitCause::LimitForgotten { name, until: at },
+            };
         }
         match &self.kind {
             ReasonKind::WaitingOn | ReasonKind::Other(_) => WaitCause::OtherJobs,

@@ -71,6 +71,11 @@ fn every_cause_has_one_sentence() {
             ),
         ),
         (
+            WaitCause::PoolForgotten { name: n(), until: at },
+            ReasonKind::Pool,
+            WaitCause::LimitForgotten { name: n(), until: at }.to_string(),
+        ),
+        (
             WaitCause::External { name: n(), taken: 2 },
             ReasonKind::External,
             "2 permits of \"n\" are taken by work outside".to_owned(),
