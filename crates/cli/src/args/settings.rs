@@ -11,7 +11,7 @@ use tenure_core::time::{Moment, Span};
 
 use crate::args::PageArgs;
 use crate::args::value::{
-    PerSpan, Setting, count, moment, parse_name, positive, rate, setting, span,
+    PerSpan, Setting, count, moment, parse_name, positive, rate, setting, span, timeout,
 };
 
 /// How long: for a while, or until a moment.
@@ -119,7 +119,7 @@ pub struct QueueSetArgs {
     #[arg(long, value_name = "JSON|none")]
     pub retry: Option<String>,
     /// Deadline of one run of jobs that state none.
-    #[arg(long, value_name = "D|none", value_parser = setting(span))]
+    #[arg(long, value_name = "D|none", value_parser = setting(timeout))]
     pub timeout: Option<Setting<Span>>,
     /// How long finished jobs that do not say it are kept.
     #[arg(long, value_name = "D|none", value_parser = setting(span))]

@@ -27,6 +27,14 @@ pub fn span(text: &str) -> Result<Span, String> {
     })
 }
 
+/// A timeout: in no time nothing can run.
+pub fn timeout(text: &str) -> Result<Span, String> {
+    match span(text)? {
+        Span::ZERO => Err("a timeout is more than 0s; none is without one".to_owned()),
+        some => Ok(some),
+    }
+}
+
 /// A moment: RFC 3339 with an offset.
 pub fn moment(text: &str) -> Result<Moment, String> {
     text.parse().map_err(|why| match why {
@@ -194,6 +202,12 @@ mod tests {
         assert!(ttl("999ms").is_err() && ttl("61m").is_err() && ttl("0s").is_err());
         assert_eq!(ttl_or_token("0s"), Ok(Span::ZERO));
         assert!(ttl_or_token("2h").is_err());
+    }
+
+    #[test]
+    fn a_timeout_is_more_than_nothing() {
+        assert_eq!(timeout("1ms"), Ok(Span::from_ms(1)));
+        assert!(timeout("0s").is_err() && timeout("x").is_err());
     }
 
     #[test]
