@@ -27,6 +27,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// The name of the type that a line at the margin begins.
 fn type_of(line: &str) -> Option<&str> {
+    if line.starts_with(char::is_whitespace) {
+        return None;
+    }
     let line = match line.strip_prefix("pub") {
         Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1,
         Some(rest) => rest,

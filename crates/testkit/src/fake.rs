@@ -244,11 +244,12 @@ pub fn needs_lease(id: &str) -> LeaseView {
     }
 }
 
-/// The same with the job `job-ID`, which has this payload.
+/// The same with the job `job-ID` of kind `k`, which has this payload.
 pub fn job_lease(id: &str, payload: &str) -> LeaseView {
     let name = JobId::parse(&format!("job-{id}")).expect("it is a name");
     let lease = Some(id.to_owned());
-    let job = JobView { id: name, payload: Json::parse(payload), lease, ..job(7) };
+    let (kind, payload) = ("k".to_owned(), Json::parse(payload));
+    let job = JobView { id: name, kind, payload, lease, ..job(7) };
     LeaseView { job: Some(job), ..needs_lease(id) }
 }
 
