@@ -50,7 +50,9 @@ async fn every_operation_is_sent_and_read_as_the_contract_says() {
         let reply = reply.unwrap_or_else(|error| panic!("{line}: {error}"));
         assert!(right(&reply), "{line}: {reply:?}");
     }
-    assert_eq!(names.len(), 48, "every operation has a row");
+    for spec in OPERATIONS {
+        assert!(names.contains(spec.name), "no row says what is sent for {}", spec.name);
+    }
 }
 
 #[tokio::test]

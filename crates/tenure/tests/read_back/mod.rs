@@ -54,7 +54,25 @@ pub fn read(asked: &Request, seen: &Seen) -> Option<Result<Request, Refusal>> {
         R::CoolResource(_) => decode::cool_resource(resource, body).map(R::from),
         R::BanResource(_) => decode::ban_resource(resource, body).map(R::from),
         R::ListWorkers(_) => decode::list_workers(&query).map(R::from),
-        _ => return None,
+        R::GetJob(_)
+        | R::DeleteJob(_)
+        | R::CancelJob(_)
+        | R::RunJobNow(_)
+        | R::ExplainJob(_)
+        | R::ForceLease(_)
+        | R::GetQueue(_)
+        | R::DeleteQueue(_)
+        | R::ResumeQueue(_)
+        | R::GetLimit(_)
+        | R::DeleteLimit(_)
+        | R::ResumeLimit(_)
+        | R::GetPool(_)
+        | R::DeletePool(_)
+        | R::GetResource(_)
+        | R::DeleteResource(_)
+        | R::RestoreResource(_)
+        | R::GetStats(_)
+        | R::Audit(_) => return None,
     })
 }
 
