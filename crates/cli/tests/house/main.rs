@@ -1,0 +1,45 @@
+//! Rules about the code as a whole, which no compiler checks: how it is named, and what an operation costs.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod contributing;
+mod type_names;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The root of the project.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// All files of production code, in Rust and in Lua, by their paths below the root. The suite, the histories and the
+/// fixtures are tests, wherever they are kept.
+fn production() -> Vec<String> {
+    let (root, mut found) = (root(), Vec::new());
+    files(&root.join("crates"), &mut found);
+    let tests = ["/tests/", "/tests.rs", "/histories/", "/conformance/", "/testkit/", "/examples/"];
+    let paths = found.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap());
+    let code = paths.filter(|path| {
+        let is_code = path.ends_with(".rs") || path.ends_with(".lua");
+        is_code && !tests.iter().any(|part| path.contains(part))
+    });
+    code.map(str::to_owned).collect()
+}
+
+/// All files below a folder.
+fn files(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files(&path, into),
+            false => into.push(path),
+        }
+    }
+}
+
+/// The text of a file without its tests.
+fn code(path: &str) -> String {
+    let text = fs::read_to_string(root().join(path)).unwrap();
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned()
+}
