@@ -1,7 +1,11 @@
 //! Refusals of bodies: no JSON, a wrong type, a field that is unknown, missing or excluded by another.
 
+use super::phrases::{MOMENT_FORM, SPAN_FORM};
 use super::table::refusals;
 use super::{Phrase, did_you_mean, listed};
+
+/// What to do with content that is too large.
+const KEEP_ELSEWHERE: &str = "keep large content elsewhere, and send where it is";
 
 refusals! {
     /// Why a body is not that of the call. `label` is what sentences call the place (`"priority"`, `item 3`); `noun` is
@@ -36,12 +40,12 @@ refusals! {
     LineTooLong "line_too_long" { most: usize }
         TooLarge
         detail("the line is longer than {most} bytes")
-        hint("keep large content elsewhere, and send where it is");
+        hint("{KEEP_ELSEWHERE}");
 
     ContentTooLong "content_too_long" { label: String, bytes: usize, most: usize }
         OutOfBounds
         detail("{label} has {bytes} bytes, and {most} is the most")
-        hint("keep large content elsewhere, and send where it is");
+        hint("{KEEP_ELSEWHERE}");
 
     NotAString "field_not_string" { label: String, noun: Phrase }
         InvalidField
@@ -56,14 +60,12 @@ refusals! {
     NotADuration "field_not_duration" { label: String, noun: Phrase }
         InvalidField
         detail("{label} must be a duration, not {noun}")
-        hint("write a duration as a string of whole numbers with units, largest first, such as \"5m\", \"90s\", \
-              \"2h30m\" or \"500ms\"");
+        hint("{SPAN_FORM}");
 
     NotAMoment "field_not_moment" { label: String, noun: Phrase }
         InvalidField
         detail("{label} must be a moment, not {noun}")
-        hint("write a moment as an RFC 3339 string with its offset, such as \"2026-12-01T09:55:00Z\" or \
-              \"2026-12-01T17:55:00+08:00\"");
+        hint("{MOMENT_FORM}");
 
     NotAWholeNumber "field_not_whole_number" { label: String, noun: Phrase, min: i64, max: i64 }
         InvalidField

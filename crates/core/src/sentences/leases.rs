@@ -7,6 +7,10 @@ use super::table::refusals;
 use crate::names::{LimitName, PoolName, ResourceId};
 use crate::time::Moment;
 
+/// What to do after a lock was lost.
+const CHECK_WORK: &str =
+    "check what was done under it: somebody else may have held the same meanwhile";
+
 refusals! {
     /// Why a lease is not granted, or not ended as a call wants it.
     LeaseRefusal:
@@ -55,12 +59,12 @@ refusals! {
     LockLost "lock_lost"
         LeaseLost
         detail("the lease was no longer held when it was given back")
-        hint("check what was done under it: somebody else may have held the same meanwhile");
+        hint("{CHECK_WORK}");
 
     LockSettledOtherwise "lock_settled_otherwise"
         AlreadySettled
         detail("the lease was no longer held when it was given back")
-        hint("check what was done under it: somebody else may have held the same meanwhile");
+        hint("{CHECK_WORK}");
 }
 
 /// A moment as text, or in microseconds since 1970, as the library inside Redis writes it.

@@ -3,6 +3,21 @@
 use super::Phrase;
 use super::table::refusals;
 
+/// What a name may be.
+const NAME_FORM: &str = "use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and ',', and without \
+                         a space at either end";
+
+/// What a unique key may be.
+const KEY_FORM: &str = "use 1 to 256 bytes of UTF-8 without control characters";
+
+/// What the namespace header may be.
+const NAMESPACE_FORM: &str =
+    "send one namespace of [a-z0-9][a-z0-9-]{0,62}, or leave the header out";
+
+/// What a limit's name may be.
+const LIMIT_FORM: &str = "a limit is \"family\" or \"family:key\"; the family is [a-z0-9._-]+, and \"family:*\" is \
+                          the template of its family";
+
 refusals! {
     /// Why a text is no name, id or key. `what` is the kind of name; `shown` is the beginning of the text.
     NameRefusal:
@@ -15,30 +30,27 @@ refusals! {
     Empty "name_empty" { what: Phrase }
         InvalidField
         detail("{what} \"\" is empty")
-        hint("use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and ',', and without a space at \
-              either end");
+        hint("{NAME_FORM}");
 
     SpaceAtEnd "name_space_at_end" { what: Phrase, shown: String }
         InvalidField
         detail("{what} {shown:?} begins or ends with a space")
-        hint("use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and ',', and without a space at \
-              either end");
+        hint("{NAME_FORM}");
 
     Contains "name_contains" { what: Phrase, shown: String, character: char }
         InvalidField
         detail("{what} {shown:?} contains {character:?}")
-        hint("use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and ',', and without a space at \
-              either end");
+        hint("{NAME_FORM}");
 
     KeyEmpty "key_empty" { what: Phrase }
         InvalidField
         detail("{what} \"\" is empty")
-        hint("use 1 to 256 bytes of UTF-8 without control characters");
+        hint("{KEY_FORM}");
 
     KeyContains "key_contains" { what: Phrase, shown: String, character: char }
         InvalidField
         detail("{what} {shown:?} contains {character:?}")
-        hint("use 1 to 256 bytes of UTF-8 without control characters");
+        hint("{KEY_FORM}");
 
     JobIdIsReference "job_id_is_reference" { shown: String }
         InvalidField
@@ -53,30 +65,27 @@ refusals! {
     NamespaceTwice "namespace_twice"
         InvalidField
         detail("the namespace header stands twice")
-        hint("send one namespace of [a-z0-9][a-z0-9-]{{0,62}}, or leave the header out");
+        hint("{NAMESPACE_FORM}");
 
     NamespaceNotAscii "namespace_not_ascii"
         InvalidField
         detail("the namespace is not plain ASCII")
-        hint("send one namespace of [a-z0-9][a-z0-9-]{{0,62}}, or leave the header out");
+        hint("{NAMESPACE_FORM}");
 
     LimitFamily "limit_name_family" { shown: String }
         InvalidField
         detail("limit name {shown:?} has no family of [a-z0-9._-]+")
-        hint("a limit is \"family\" or \"family:key\"; the family is [a-z0-9._-]+, and \"family:*\" is the template of \
-              its family");
+        hint("{LIMIT_FORM}");
 
     LimitKeyEmpty "limit_name_key_empty" { shown: String }
         InvalidField
         detail("limit name {shown:?} has an empty key")
-        hint("a limit is \"family\" or \"family:key\"; the family is [a-z0-9._-]+, and \"family:*\" is the template of \
-              its family");
+        hint("{LIMIT_FORM}");
 
     LimitStar "limit_name_star" { shown: String }
         InvalidField
         detail("limit name {shown:?} has a '*' beside other characters")
-        hint("a limit is \"family\" or \"family:key\"; the family is [a-z0-9._-]+, and \"family:*\" is the template of \
-              its family");
+        hint("{LIMIT_FORM}");
 
     LimitTemplate "limit_name_template" { shown: String, family: String }
         InvalidField

@@ -4,6 +4,10 @@ use super::table::refusals;
 use super::{Phrase, did_you_mean, listed};
 use crate::names::{LimitName, PoolName, ResourceId};
 
+/// How the command line writes a need.
+const NEED_FORM: &str = "write limit:NAME[,weight=N][,cost=N], or pool:NAME[#TAG][,prefer=ID][,id=ID][,count=N], or \
+                         JSON (for ids that contain a comma)";
+
 refusals! {
     /// Why a job or a caller cannot have a need.
     NeedRefusal:
@@ -52,20 +56,17 @@ refusals! {
     NotANeed "not_a_need" { shown: String }
         InvalidField
         detail("{shown:?} is not a need")
-        hint("write limit:NAME[,weight=N][,cost=N], or pool:NAME[#TAG][,prefer=ID][,id=ID][,count=N], or JSON (for \
-              ids that contain a comma)");
+        hint("{NEED_FORM}");
 
     OptionNotAPair "need_option_not_pair" { shown: String, option: String }
         InvalidField
         detail("in the need {shown:?}, {option:?} is not NAME=VALUE")
-        hint("write limit:NAME[,weight=N][,cost=N], or pool:NAME[#TAG][,prefer=ID][,id=ID][,count=N], or JSON (for \
-              ids that contain a comma)");
+        hint("{NEED_FORM}");
 
     OptionTwice "need_option_twice" { shown: String, option: String }
         InvalidField
         detail("in the need {shown:?}, {option:?} stands twice")
-        hint("write limit:NAME[,weight=N][,cost=N], or pool:NAME[#TAG][,prefer=ID][,id=ID][,count=N], or JSON (for \
-              ids that contain a comma)");
+        hint("{NEED_FORM}");
 
     OptionUnknown "need_option_unknown" { shown: String, kind: Phrase, known: Vec<Phrase> }
         UnknownField

@@ -33,3 +33,15 @@ pub(crate) fn forgotten(name: &str, until: Moment) -> String {
          before {until}, while holders claim what they hold"
     )
 }
+
+/// How a duration is written.
+pub(super) const SPAN_FORM: &str = "write a duration as a string of whole numbers with units, largest first, such as \
+                                    \"5m\", \"90s\", \"2h30m\" or \"500ms\"";
+
+/// How a moment is written.
+pub(super) const MOMENT_FORM: &str = "write a moment as an RFC 3339 string with its offset, such as \
+                                      \"2026-12-01T09:55:00Z\" or \"2026-12-01T17:55:00+08:00\"";
+
+/// What to do after a bug of ours.
+pub(super) const REPEAT_AND_REPORT: &str =
+    "send the same call again, with the same ids; report it if it stays so";

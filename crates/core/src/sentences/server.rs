@@ -1,6 +1,14 @@
 //! Refusals of the server itself, before and after an engine is asked; and of what cannot even be sent to one.
 
+use super::phrases::REPEAT_AND_REPORT;
 use super::table::refusals;
+
+/// How a request shows the token.
+const TOKEN_HEADER: &str =
+    "send the header \"Authorization: Bearer TOKEN\" with the server's TENURE_TOKEN";
+
+/// Where a client takes the token from.
+const TOKEN_SETTING: &str = "give the server's token in TENURE_TOKEN";
 
 refusals! {
     /// Why the server, or the way to it, takes a request not at all.
@@ -79,22 +87,22 @@ refusals! {
     TokenWrong "token_wrong"
         Unauthorized
         detail("the token is not the server's")
-        hint("send the header \"Authorization: Bearer TOKEN\" with the server's TENURE_TOKEN");
+        hint("{TOKEN_HEADER}");
 
     TokenMissing "token_missing"
         Unauthorized
         detail("the request shows no token")
-        hint("send the header \"Authorization: Bearer TOKEN\" with the server's TENURE_TOKEN");
+        hint("{TOKEN_HEADER}");
 
     TokenRefused "token_refused" { place: String, status: u16 }
         Unauthorized
         detail("{place} answered {status}")
-        hint("give the server's token in TENURE_TOKEN");
+        hint("{TOKEN_SETTING}");
 
     OriginRefused "origin_refused" { place: String, status: u16 }
         ForbiddenOrigin
         detail("{place} answered {status}")
-        hint("give the server's token in TENURE_TOKEN");
+        hint("{TOKEN_SETTING}");
 
     Overloaded "overloaded"
         Overloaded
@@ -106,5 +114,5 @@ refusals! {
     AnswerNotWritten "answer_not_written"
         Internal
         detail("the server has a bug, and could not write its answer")
-        hint("send the same call again, with the same ids; report it if it stays so");
+        hint("{REPEAT_AND_REPORT}");
 }

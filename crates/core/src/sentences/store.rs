@@ -1,7 +1,12 @@
 //! Refusals that tell the state of the store or of the engine, and not of what was asked.
 
+use super::phrases::REPEAT_AND_REPORT;
 use super::table::refusals;
 use crate::time::Span;
+
+/// What frees space in a folder.
+const MAKE_ROOM: &str = "cancel or delete jobs, let finished ones go sooner (\"retain\"), or free space on the disk; then \
+                         repeat the same call. What settles, cancels or deletes still works";
 
 refusals! {
     /// Why an engine takes nothing now, or nothing of this caller.
@@ -16,16 +21,14 @@ refusals! {
     DiskFull "store_disk_full"
         StoreFull
         detail("the disk of the store is full, and nothing of this call was stored")
-        hint("cancel or delete jobs, let finished ones go sooner (\"retain\"), or free space on the disk; then repeat \
-              the same call. What settles, cancels or deletes still works")
+        hint("{MAKE_ROOM}")
         retry_after_s(RETRY_S);
 
     FolderFull "store_folder_full" { most_bytes: u64 }
         StoreFull
         detail("the disk of the store is full, or its folder has reached {most_bytes} bytes (\"--max-bytes\"); nothing \
                 of this call was stored")
-        hint("cancel or delete jobs, let finished ones go sooner (\"retain\"), or free space on the disk; then repeat \
-              the same call. What settles, cancels or deletes still works")
+        hint("{MAKE_ROOM}")
         retry_after_s(RETRY_S);
 
     RedisFull "store_redis_full"
@@ -58,7 +61,7 @@ refusals! {
     EngineBroke "engine_broke"
         Internal
         detail("the server has a bug, and could not answer")
-        hint("send the same call again, with the same ids; report it if it stays so");
+        hint("{REPEAT_AND_REPORT}");
 }
 
 /// What the health of an engine says whose clock (`clock`: "the clock", "the clock of redis") was set back.

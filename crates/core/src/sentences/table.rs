@@ -9,9 +9,9 @@ pub struct SentenceRow {
     pub name: &'static str,
     /// Its code.
     pub code: Code,
-    /// What is wrong, with a `{}` for each parameter.
+    /// What is wrong, with a name in braces for each parameter.
     pub detail: &'static str,
-    /// What to do next, with a `{}` for each parameter.
+    /// What to do next, with a name in braces for each parameter, and for a text that several cases have in common.
     pub hint: &'static str,
 }
 

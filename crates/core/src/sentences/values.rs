@@ -1,7 +1,12 @@
 //! Refusals of values that come as text: durations, moments, numbers, words, parameters of a query.
 
+use super::phrases::{MOMENT_FORM, SPAN_FORM};
 use super::table::refusals;
 use super::{Phrase, did_you_mean, listed};
+
+/// How text is written in an address.
+const PERCENT_FORM: &str =
+    "write every byte that is not a letter, a digit or one of -._~ as %XX, in UTF-8";
 
 refusals! {
     /// Why a text is no value of its kind. `shown` is the beginning of the text.
@@ -10,8 +15,7 @@ refusals! {
     NotADuration "not_a_duration" { shown: String }
         InvalidField
         detail("{shown:?} is not a duration")
-        hint("write a duration as a string of whole numbers with units, largest first, such as \"5m\", \"90s\", \
-              \"2h30m\" or \"500ms\"");
+        hint("{SPAN_FORM}");
 
     DurationOutside "duration_outside" { shown: String, bounds: String }
         OutOfBounds
@@ -21,8 +25,7 @@ refusals! {
     NotAMoment "not_a_moment" { shown: String }
         InvalidField
         detail("{shown:?} is not a moment with an offset")
-        hint("write a moment as an RFC 3339 string with its offset, such as \"2026-12-01T09:55:00Z\" or \
-              \"2026-12-01T17:55:00+08:00\"");
+        hint("{MOMENT_FORM}");
 
     MomentTooFar "moment_too_far" { shown: String }
         OutOfBounds
@@ -82,10 +85,10 @@ refusals! {
     ParameterEncoding "parameter_encoding" { name: String }
         InvalidField
         detail("the query parameter {name:?} is not percent-encoded UTF-8")
-        hint("write every byte that is not a letter, a digit or one of -._~ as %XX, in UTF-8");
+        hint("{PERCENT_FORM}");
 
     PathEncoding "path_encoding" { name: String }
         InvalidField
         detail("{name:?} in the path is not percent-encoded UTF-8")
-        hint("write every byte that is not a letter, a digit or one of -._~ as %XX, in UTF-8");
+        hint("{PERCENT_FORM}");
 }
