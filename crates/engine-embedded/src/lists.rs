@@ -7,9 +7,7 @@ use rusqlite::{Connection, params};
 use tenure_core::bounds::{LIST_SCAN_MAX, PAGE_BYTES_FULL};
 use tenure_core::job::{JobState, JobView, shown_bytes};
 use tenure_core::names::Namespace;
-use tenure_core::refusal::Refusal;
 use tenure_core::requests::{BulkChange, DoneMany, JobFilter, ListJobs, Listed};
-use tenure_core::sentences::ValueRefusal;
 use tenure_engine::{CallError, Fault};
 use tenure_machine::{Command, Done, Seq, StoredJob};
 
@@ -135,21 +133,13 @@ fn look<T>(
     }
 }
 
-fn cursor_of(list: &ListJobs) -> Result<Seq, CallError> {
-    let Some(cursor) = &list.page.cursor else { return Ok(Seq::MAX) };
-    cursor.parse().map_err(|_| {
-        let no = Refusal::from(ValueRefusal::CursorOfAnother { cursor: cursor.clone() });
-        no.at("/query/cursor").into()
-    })
-}
-
 /// A page of jobs.
 pub(crate) async fn list(
     shared: &Shared,
     namespace: &Namespace,
     list: ListJobs,
 ) -> Result<Listed<JobView>, CallError> {
-    let mut before = cursor_of(&list)?;
+    let mut before = list.page.row()?.map_or(Seq::MAX, Seq::new);
     let ListJobs { filter, page, full } = list;
     let mut left = LIST_SCAN_MAX;
     let mut items = Vec::new();

@@ -8,7 +8,7 @@ use tenure_core::redact::redacted;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Audited, DoneMany, Listed, Pushed, PushedId, Settled, Stats};
 use tenure_core::secret::Json;
-use tenure_core::sentences::JobRefusal;
+use tenure_core::sentences::{JobRefusal, UNREADABLE_SUMMARY};
 use tenure_core::settings::ResourceView;
 use tenure_engine::{CallError, Fault};
 use tenure_machine::{
@@ -84,10 +84,7 @@ impl Show<Explained> for ExplainedAt {
         }
         let error = job(shared, namespace, at.seq, at.state).await?.and_then(|view| view.error);
         if error.is_some_and(|error| error.starts_with(UNREADABLE)) {
-            explained.summary =
-                "it failed because it is unreadable: what the store holds of it is not \
-                                 what was written; `tenure audit --deep` names what is damaged"
-                    .to_owned();
+            explained.summary = UNREADABLE_SUMMARY.to_owned();
         }
         Ok(explained)
     }
@@ -163,7 +160,7 @@ impl Show<Listed<ResourceView>> for WithoutData<Listed<ResourceView>> {
         let Listed { items, next, partial } = self.reply;
         let items = resources(shared, namespace, self.pool, items).await?;
         let mut listed = Listed { items, next, partial };
-        listed.cut(|view| 512 + view.data.text().len(), |view| view.id.to_string());
+        listed.cut_by_data();
         Ok(listed)
     }
 }

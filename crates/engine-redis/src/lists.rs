@@ -8,13 +8,11 @@ use serde::de::DeserializeOwned;
 use tenure_core::bounds::{ITEMS_MAX, LIST_MAX, LIST_SCAN_MAX, PAGE_BYTES_FULL};
 use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::LeaseSummary;
-use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
     Audit, Audited, BulkChange, CancelJobs, DoneMany, GetStats, JobFilter, ListJobs, ListLeases,
     ListLimits, ListPools, ListQueues, ListResources, ListWorkers, Listed, Operation, Page,
     RetryJobs, Stats, WorkerView,
 };
-use tenure_core::sentences::ValueRefusal;
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView};
 use tenure_engine::CallError;
 
@@ -99,7 +97,7 @@ impl Answerable for ListPools {
 impl Answerable for ListResources {
     async fn answer(self, caller: Caller) -> Result<Listed<ResourceView>, CallError> {
         let mut listed = page::<Self, _>(&caller, (Some(self.pool.as_str()), self.page)).await?;
-        listed.cut(|view| 512 + view.data.text().len(), |view| view.id.to_string());
+        listed.cut_by_data();
         Ok(listed)
     }
 }
@@ -123,14 +121,6 @@ async fn leases(caller: &Caller, list: ListLeases) -> Result<Listed<LeaseSummary
     let cursor = list.page.cursor.clone().filter(|cursor| cursor.parse::<u64>().is_ok());
     let page = Page { max: list.page.max, cursor };
     pages(caller, Function::of::<ListLeases>(), page, args, LeasesReply::view).await
-}
-
-fn cursor_of(page: &Page) -> Result<Option<u64>, CallError> {
-    let Some(cursor) = &page.cursor else { return Ok(None) };
-    cursor.parse().map(Some).map_err(|_| {
-        let no = Refusal::from(ValueRefusal::CursorOfAnother { cursor: cursor.clone() });
-        no.at("/query/cursor").into()
-    })
 }
 
 /// What one look at jobs found.
@@ -196,7 +186,7 @@ impl Answerable for ListJobs {
 
 /// A page of jobs.
 async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobView>, CallError> {
-    let mut before = cursor_of(&list.page)?;
+    let mut before = list.page.row()?;
     let mut left = LIST_SCAN_MAX;
     let mut items = Vec::new();
     let mut bytes = 0;

@@ -1,8 +1,14 @@
-//! Pages of a list. A cursor is the engine's own: nothing here looks into it.
+//! Pages of a list. A cursor is the engine's own; that of a list of jobs is a row number on every engine.
 
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{LIST_DEFAULT, PAGE_BYTES_FULL};
+use crate::refusal::Refusal;
+use crate::sentences::ValueRefusal;
+use crate::settings::ResourceView;
+
+/// Bytes of a resource in a page beside its data, about.
+const RESOURCE_BYTES: usize = 512;
 
 /// A page of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,6 +22,20 @@ pub struct Page {
 impl Default for Page {
     fn default() -> Self {
         Page { max: LIST_DEFAULT, cursor: None }
+    }
+}
+
+impl Page {
+    /// The row number behind which a page of jobs goes on; `None` for the first page.
+    ///
+    /// # Errors
+    /// A cursor that is no number is one of another list.
+    pub fn row(&self) -> Result<Option<u64>, Refusal> {
+        let Some(cursor) = &self.cursor else { return Ok(None) };
+        cursor.parse().map(Some).map_err(|_| {
+            let no = Refusal::from(ValueRefusal::CursorOfAnother { cursor: cursor.clone() });
+            no.at("/query/cursor")
+        })
     }
 }
 
@@ -33,7 +53,7 @@ pub struct Listed<T> {
 
 impl<T> Listed<T> {
     /// Ends the page behind the item that fills it, by its bytes; `next` then goes on behind that one.
-    pub fn cut(&mut self, bytes: impl Fn(&T) -> usize, cursor: impl Fn(&T) -> String) {
+    fn cut(&mut self, bytes: impl Fn(&T) -> usize, cursor: impl Fn(&T) -> String) {
         let mut sum = 0;
         let full = self.items.iter().position(|item| {
             sum += bytes(item);
@@ -45,6 +65,13 @@ impl<T> Listed<T> {
             self.items.truncate(last + 1);
             self.next = self.items.last().map(cursor);
         }
+    }
+}
+
+impl Listed<ResourceView> {
+    /// Ends a page of resources behind the one that fills it with its data.
+    pub fn cut_by_data(&mut self) {
+        self.cut(|view| RESOURCE_BYTES + view.data.text().len(), |view| view.id.to_string());
     }
 }
 

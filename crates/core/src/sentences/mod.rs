@@ -39,7 +39,7 @@ pub(crate) use phrases::{cut, did_you_mean, listed};
 pub use pools::PoolRefusal;
 pub use queues::QueueRefusal;
 pub(crate) use reasons::summary;
-pub use reasons::{WaitCause, Wanted};
+pub use reasons::{UNREADABLE_SUMMARY, WaitCause, Wanted};
 pub use server::ServerRefusal;
 pub use store::{StoreRefusal, clock_behind};
 pub use table::SentenceRow;

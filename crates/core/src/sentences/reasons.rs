@@ -264,6 +264,10 @@ impl From<WaitCause> for Reason {
     }
 }
 
+/// The summary of a job that failed because its store could not read it.
+pub const UNREADABLE_SUMMARY: &str = "it failed because it is unreadable: what the store holds of it is not what was written; \
+                                      `tenure audit --deep` names what is damaged";
+
 /// What a job's state comes to, in one sentence, without the state.
 pub(crate) fn summary(state: JobState, reasons: &[Reason], lease: Option<&RunningLease>) -> String {
     if state.is_finished() {
