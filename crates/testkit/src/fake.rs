@@ -56,6 +56,21 @@ impl Fake {
         })
     }
 
+    /// What it says to a call, which it remembers; for a script that leaves some calls to another engine.
+    pub fn says(&self, request: &Request) -> Says {
+        let says = {
+            let mut calls = lock(&self.calls);
+            let same = |(_, call): &&(Instant, Request)| call.spec().name == request.spec().name;
+            let before = calls.iter().filter(same).count();
+            calls.push((Instant::now(), request.clone()));
+            assert!(calls.len() < CALLS_MAX, "it is asked without end");
+            lock(&self.script)(request, before)
+        };
+        self.heard.notify_all();
+        self.changed.notify_waiters();
+        says
+    }
+
     /// Every call so far, with its moment.
     pub fn calls(&self) -> Vec<(Instant, Request)> {
         lock(&self.calls).clone()
@@ -119,16 +134,7 @@ impl Fake {
 
 impl Engine for Fake {
     fn call(&self, _: &Namespace, request: Request) -> CallFuture {
-        let says = {
-            let mut calls = lock(&self.calls);
-            let same = |(_, call): &&(Instant, Request)| call.spec().name == request.spec().name;
-            let before = calls.iter().filter(same).count();
-            calls.push((Instant::now(), request.clone()));
-            assert!(calls.len() < CALLS_MAX, "it is asked without end");
-            lock(&self.script)(&request, before)
-        };
-        self.heard.notify_all();
-        self.changed.notify_waiters();
+        let says = self.says(&request);
         Box::pin(async move {
             match says {
                 Says::Now(answer) => answer,

@@ -4,7 +4,6 @@ use super::*;
 use crate::args::leases::BondArgs;
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::pin::Pin;
 use std::time::Instant;
 use tenure_core::lease::{Ending, Extended, LeaseView, Leased};
 use tenure_core::names::Namespace;
@@ -167,20 +166,8 @@ fn beating(answer: fn(&str) -> Extended) -> Arc<Fake> {
     Fake::new(move |request, _| match request {
         Request::Extend(extend) => Says::Now(Ok(Reply::Extend(answer(&extend.leases[0].lease)))),
         Request::Settle(settle) => Says::Now(Ok(fake::settled(settle))),
-        other => {
-            let call = tenure_engine::Engine::call(&*inner, &Namespace::main(), other.clone());
-            Says::Now(futures_now(call))
-        }
+        other => inner.says(other),
     })
-}
-
-/// The fake's answers are there at once.
-fn futures_now<T>(mut future: Pin<Box<dyn Future<Output = T> + Send>>) -> T {
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    match future.as_mut().poll(&mut context) {
-        std::task::Poll::Ready(value) => value,
-        std::task::Poll::Pending => panic!("not there yet"),
-    }
 }
 
 fn command(script: &str) -> Vec<OsString> {
@@ -224,11 +211,7 @@ async fn a_refused_outcome_is_a_failure_that_says_so() {
             Says::Now(Err(no.into()))
         }
         Request::Settle(settle) => Says::Now(Ok(fake::settled(settle))),
-        other => Says::Now(futures_now(tenure_engine::Engine::call(
-            &*inner,
-            &Namespace::main(),
-            other.clone(),
-        ))),
+        other => inner.says(other),
     });
     shell(&engine, "true").run(never).await.unwrap();
     let error = "the outcome was refused: no pool 'x'; make it".to_owned();
