@@ -1,4 +1,4 @@
-//! A scratch part of somebody's Redis: a prefix of our own beneath his, which is emptied when we leave.
+//! A scratch part of a Redis that is in use: a prefix beneath its own, emptied when the command ends.
 //!
 //! `demo` and `bench` write there and nowhere else, so that they may be shown on a Redis that is in
 //! use. Only a SIGKILL of ours, or a Redis that is away, leaves it full.

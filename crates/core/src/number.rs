@@ -16,7 +16,7 @@ macro_rules! number {
             /// The greatest that there can be.
             pub const MAX: Self = $name(u64::MAX);
 
-            /// Of this number.
+            /// Makes one of its number.
             pub const fn new(number: u64) -> Self {
                 $name(number)
             }

@@ -80,8 +80,8 @@ pub fn settle(body: &[u8]) -> Result<Settle, Refusal> {
     Ok(Settle { settle })
 }
 
-/// A settle item without `lease`, as the outcome file of a child process has it: whoever settles says
-/// which lease it ends.
+/// A settle item without `lease`, as the outcome file of a child process has it: the caller that
+/// settles names the lease.
 pub fn settle_item_without_lease(body: &[u8]) -> Result<SettleItem, Refusal> {
     let document = document(body)?;
     settle_item(&Value::body(&document).fields(&FILE_ITEM)?, String::new())
