@@ -16,7 +16,7 @@ use crate::queue;
 pub async fn run(client: &Client, call: &Call) -> Result<(), Failed> {
     let over = Arc::new(AtomicBool::new(false));
     let done = Arc::new(AtomicU64::new(0));
-    let payload = Json::of(&Payload::new(0, 0, "free"));
+    let payload = Json::of(&Payload::new(0, 0, "free"))?;
     let begin = now_us();
     let mut tasks: JoinSet<Result<(), Failed>> = JoinSet::new();
     for _ in 0..call.flight {

@@ -16,7 +16,7 @@ const CALL: u64 = 1_000;
 const FLIGHT: usize = 4;
 
 fn job(payload: &Payload) -> Result<NewJob, Failed> {
-    Ok(NewJob { payload: Json::of(payload), ..NewJob::new(queue()?) })
+    Ok(NewJob { payload: Json::of(payload)?, ..NewJob::new(queue()?) })
 }
 
 async fn bulk(
