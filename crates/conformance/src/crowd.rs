@@ -45,7 +45,7 @@ pub(crate) async fn many_workers_run_each_job_once_and_never_more_than_the_cap(b
                         tokio::task::yield_now().await;
                         running.fetch_sub(1, Ordering::SeqCst);
                         let settle = vec![succeeded(&lease)];
-                        let settled = engine.run(&namespace, Settle { settle }).await;
+                        let settled = engine.run(&namespace, Settle::of(settle)).await;
                         assert!(settled.expect("answered").settled[0].ok);
                         let entry = (job_of(&lease).to_owned(), lease.fence);
                         done.lock().expect("no worker panicked").push(entry);
@@ -143,7 +143,7 @@ pub(crate) async fn a_lock_excludes_while_callers_come_and_go(b: &mut Bench) {
                     tokio::task::yield_now().await;
                     inside.fetch_sub(leased.leases.len(), Ordering::SeqCst);
                     let settle = leased.leases.iter().map(released).collect();
-                    engine.run(&namespace, Settle { settle }).await.expect("answered");
+                    engine.run(&namespace, Settle::of(settle)).await.expect("answered");
                 }
             })
         })

@@ -47,6 +47,7 @@ mod retention;
 mod retry;
 mod run_now;
 mod settle;
+mod settle_and_lease;
 mod sync;
 mod templates;
 mod time;

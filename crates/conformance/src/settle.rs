@@ -60,7 +60,7 @@ pub(crate) async fn settles_are_answered_in_their_order(b: &mut Bench) {
         snoozed(&leases[2], s(5)),
     ];
     let names: Vec<String> = settle.iter().map(|item| item.lease.clone()).collect();
-    let settled = b.ok(Settle { settle }).await.settled;
+    let settled = b.ok(Settle::of(settle)).await.settled;
     let said: Vec<_> = settled.iter().map(|one| one.lease.clone()).collect();
     assert_eq!(said, names);
     let codes: Vec<_> = settled.iter().map(|one| (one.ok, one.code)).collect();
@@ -74,7 +74,7 @@ pub(crate) async fn settles_are_answered_in_their_order(b: &mut Bench) {
 }
 
 pub(crate) async fn an_empty_settle_is_answered_empty(b: &mut Bench) {
-    assert!(b.ok(Settle { settle: vec![] }).await.settled.is_empty());
+    assert!(b.ok(Settle::of(vec![])).await.settled.is_empty());
 }
 
 pub(crate) async fn a_lease_without_a_job_takes_succeeded_or_released(b: &mut Bench) {
@@ -92,7 +92,7 @@ pub(crate) async fn a_lease_without_a_job_can_neither_fail_nor_snooze(b: &mut Be
     let lease = b.hold([need("lock:x")]).await;
     for item in [failed(&lease), failed_for_good(&lease), snoozed(&lease, s(5))] {
         let settle = vec![succeeded(&other), item];
-        b.refused(Code::InvalidField, Settle { settle }).await;
+        b.refused(Code::InvalidField, Settle::of(settle)).await;
     }
     b.lives(&lease).await;
     b.is("a", JobState::Running).await;
@@ -104,7 +104,7 @@ pub(crate) async fn a_snooze_until_now_is_refused_and_nothing_is_settled(b: &mut
     let leases = b.take_all("q", 2).await;
     let later = Later::Until(b.now().plus(ms(50)));
     let settle = vec![succeeded(&leases[0]), ending(&leases[1], Ending::Snoozed { later })];
-    let no = b.refused(Code::OutOfBounds, Settle { settle }).await;
+    let no = b.refused(Code::OutOfBounds, Settle::of(settle)).await;
     assert_eq!(no.index, Some(1), "the item is named");
     b.lives(&leases[0]).await;
     b.lives(&leases[1]).await;
@@ -144,7 +144,7 @@ pub(crate) async fn a_follow_up_that_is_refused_refuses_the_settle(b: &mut Bench
     let lease = b.take("q").await;
     let bad = job("next").id("bad").needs([need("nowhere")]);
     let settle = vec![succeeded(&lease).pushing(job("next").id("b")).pushing(bad)];
-    b.refused(Code::UnknownLimit, Settle { settle }).await;
+    b.refused(Code::UnknownLimit, Settle::of(settle)).await;
     b.no_job("b").await;
     b.is("a", JobState::Running).await;
     b.settle(succeeded(&lease)).await;
@@ -222,7 +222,7 @@ pub(crate) async fn a_follow_up_takes_the_id_of_a_job_that_went_in_the_same_call
     b.push_all(vec![job("q").id("a").retain(s(0)), job("q").id("b")]).await;
     let (a, last) = (b.take("q").await, b.take("q").await);
     let settle = vec![succeeded(&a), succeeded(&last).pushing(job("q").id("a").payload("2"))];
-    let settled = b.ok(Settle { settle }).await.settled;
+    let settled = b.ok(Settle::of(settle)).await.settled;
     assert!(settled.iter().all(|one| one.ok), "{settled:?}");
     assert!(!settled[1].pushed[0].duplicate);
     assert_eq!(b.is("a", JobState::Ready).await.payload, Some(json("2")));
@@ -236,7 +236,7 @@ pub(crate) async fn follow_ups_of_a_job_that_goes_with_its_end_are_stored_or_ref
     let lease = b.take("q").await;
     let bad = job("q").id("a").needs([need("nowhere")]);
     let settle = vec![succeeded(&lease).pushing(bad).pushing(job("next").id("b"))];
-    let no = b.refused(Code::UnknownLimit, Settle { settle }).await;
+    let no = b.refused(Code::UnknownLimit, Settle::of(settle)).await;
     assert_eq!(no.pointer.as_deref(), Some("/settle/0/push/0/needs/0/limit"));
     b.no_job("b").await;
     b.is("a", JobState::Running).await;

@@ -50,7 +50,7 @@ async fn caller(engine: Arc<Embedded>, load: Arc<Load>, n: usize) -> Result<Vec<
             })
             .collect();
         let done = settle.len();
-        engine.run(&namespace, Settle { settle }).await?;
+        engine.run(&namespace, Settle::of(settle)).await?;
         load.jobs.fetch_add(done as u64, Ordering::Relaxed);
         load.calls.fetch_add(3, Ordering::Relaxed);
         latencies.push(pushed.as_micros() as u64);

@@ -31,7 +31,9 @@ pub(crate) async fn call(
     let (there, ns) = (&shared, &namespace);
     Ok(match request {
         Request::Push(push) => Reply::Push(self::push(there, ns, push).await?),
-        Request::Settle(settle) => Reply::Settle(self::settle(there, ns, settle).await?),
+        Request::Settle(settle) => {
+            Reply::Settle(self::settle(shared.clone(), namespace, settle).await?)
+        }
         Request::Lease(lease) => {
             Reply::Lease(lease_call::lease(shared.clone(), namespace, lease).await?)
         }
@@ -85,14 +87,16 @@ async fn push(shared: &Shared, ns: &Namespace, mut push: Push) -> Result<Pushed,
     }
 }
 
-async fn settle(shared: &Shared, ns: &Namespace, mut settle: Settle) -> Result<Settled, CallError> {
+async fn settle(
+    shared: Arc<Shared>,
+    ns: Namespace,
+    mut settle: Settle,
+) -> Result<Settled, CallError> {
     let jobs = settle.settle.iter_mut().flat_map(|item| item.push.iter_mut());
     ids::fill_in(jobs, shared.clock.now())?;
-    match shared.ask(ns, Ask::Settle(settle)).await? {
-        Answer::Settled(items) => Show::<Settled>::show(items, shared, ns).await,
-        Answer::Done(Done::Request(Known::Settle(items))) => {
-            Show::<Settled>::show(items, shared, ns).await
-        }
-        _ => Err(broken("settle")),
+    if let Some(lease) = settle.lease.take() {
+        return lease_call::settle_and_lease(shared, ns, settle, lease).await;
     }
+    let answer = shared.ask(&ns, Ask::Settle(settle)).await?;
+    show::settled(&shared, &ns, answer).await
 }

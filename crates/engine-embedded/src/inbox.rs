@@ -20,6 +20,8 @@ pub(crate) enum Ask {
     Settle(Settle),
     /// It may wait, under this number.
     Lease(Box<Lease>, TakerId),
+    /// Settles, and the lease call right after them, with nothing in between; each has its own answer.
+    SettleAndLease(Settle, Box<Lease>, TakerId, Reply),
     /// The caller of a waiting call is gone.
     DropWait(TakerId),
     /// These leases were granted to a caller who was gone.

@@ -12,7 +12,7 @@ use tenure_core::lease::{
     Verdict,
 };
 use tenure_core::names::{Namespace, PoolName, ResourceId};
-use tenure_core::requests::{Lease, Request, Settle};
+use tenure_core::requests::{Lease, Request, Settle, Settled};
 use tenure_core::secret::Json;
 use tenure_engine::{CallError, Fault};
 use tenure_machine::facts::Grant;
@@ -24,10 +24,8 @@ use crate::bodies::Body;
 use crate::damage::UNREADABLE;
 use crate::inbox::Ask;
 use crate::rows::{self, Data, FoundJob};
-use crate::shared::Shared;
+use crate::shared::{Receiver, Shared};
 use crate::show;
-
-type Receiver = oneshot::Receiver<Result<Answer, CallError>>;
 
 /// Gives back what nobody takes.
 struct GiveBack {
@@ -66,8 +64,41 @@ pub(crate) async fn lease(
 ) -> Result<LeasedAnswer, CallError> {
     let taker = shared.next_taker();
     let receiver = shared.send(&namespace, Ask::Lease(Box::new(lease), taker))?;
-    let mut guard =
-        GiveBack { shared, namespace, taker, receiver: Some(receiver), fresh: Vec::new() };
+    taken(GiveBack { shared, namespace, taker, receiver: Some(receiver), fresh: Vec::new() }).await
+}
+
+/// Settles, and asks for leases in the same step. The settles are answered, and durable, whatever becomes of the rest.
+pub(crate) async fn settle_and_lease(
+    shared: Arc<Shared>,
+    namespace: Namespace,
+    settle: Settle,
+    lease: Box<Lease>,
+) -> Result<Settled, CallError> {
+    let taker = shared.next_taker();
+    let (reply, receiver) = oneshot::channel();
+    let settling = shared.send(&namespace, Ask::SettleAndLease(settle, lease, taker, reply))?;
+    let mut guard = GiveBack {
+        shared: shared.clone(),
+        namespace: namespace.clone(),
+        taker,
+        receiver: Some(receiver),
+        fresh: Vec::new(),
+    };
+    let answer = settling.await.unwrap_or_else(|_| Err(shared.gone()));
+    if answer.is_err() {
+        // Nothing was asked for.
+        guard.receiver = None;
+    }
+    let settled = show::settled(&shared, &namespace, answer?).await?;
+    let lease = match taken(guard).await {
+        Err(CallError::Refused(no)) => Err(no.below("/lease")),
+        leased => Ok(leased.map_err(CallError::after_a_part)?),
+    };
+    Ok(Settled { lease: Some(lease), ..settled })
+}
+
+/// The answer of a lease call that was made.
+async fn taken(mut guard: GiveBack) -> Result<LeasedAnswer, CallError> {
     let answer = match &mut guard.receiver {
         Some(receiver) => receiver.await,
         None => return Err(guard.shared.gone()),
@@ -133,7 +164,7 @@ async fn end_damaged(
         }
         settle.push(item);
     }
-    let settle = Command::Request(Request::Settle(Settle { settle }));
+    let settle = Command::Request(Request::Settle(Settle::of(settle)));
     shared.ask(namespace, Ask::Command(Box::new(settle))).await.map(drop)
 }
 

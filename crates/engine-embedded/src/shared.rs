@@ -21,6 +21,9 @@ use crate::readers::Readers;
 use crate::room::Room;
 use crate::watch::{LookWhen, Watch};
 
+/// Where an answer comes.
+pub(crate) type Receiver = oneshot::Receiver<Result<Answer, CallError>>;
+
 /// Bytes of resources' data that are kept in memory.
 const DATA_BYTES: usize = 16 << 20;
 
@@ -148,11 +151,7 @@ impl Shared {
     }
 
     /// Asks the state.
-    pub(crate) fn send(
-        &self,
-        namespace: &Namespace,
-        ask: Ask,
-    ) -> Result<oneshot::Receiver<Result<Answer, CallError>>, CallError> {
+    pub(crate) fn send(&self, namespace: &Namespace, ask: Ask) -> Result<Receiver, CallError> {
         let (reply, receiver) = oneshot::channel();
         let call = Envelope { namespace: namespace.clone(), ask, reply: Some(reply) };
         match self.inbox.put(call) {

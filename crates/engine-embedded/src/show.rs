@@ -12,12 +12,12 @@ use tenure_core::sentences::{JobRefusal, UNREADABLE_SUMMARY};
 use tenure_core::settings::ResourceView;
 use tenure_engine::{CallError, Fault};
 use tenure_machine::{
-    Compared, Elsewhere, ExplainedAt, JobAt, PushedOne, Seq, SettledOne, StoredJob, Totals,
-    WithoutData,
+    Compared, Done, Elsewhere, ExplainedAt, JobAt, Known, PushedOne, Seq, SettledOne, StoredJob,
+    Totals, WithoutData,
 };
 
 use crate::audit;
-use crate::batch::{PushedShown, SettledShown, Shown};
+use crate::batch::{Answer, PushedShown, SettledShown, Shown};
 use crate::damage::{UNREADABLE, job_name};
 use crate::rows::{self, Data, FoundJob, JobRow, unreadable_part};
 use crate::shared::Shared;
@@ -102,6 +102,21 @@ impl Show<Pushed> for Vec<PushedOne> {
     }
 }
 
+/// The reply to settles, of what the state answered.
+pub(crate) async fn settled(
+    shared: &Shared,
+    namespace: &Namespace,
+    answer: Answer,
+) -> Result<Settled, CallError> {
+    match answer {
+        Answer::Settled(items) => Show::<Settled>::show(items, shared, namespace).await,
+        Answer::Done(Done::Request(Known::Settle(items))) => {
+            Show::<Settled>::show(items, shared, namespace).await
+        }
+        _ => Err(Fault::Broken("a settle got another operation's answer".to_owned()).into()),
+    }
+}
+
 impl Show<Settled> for Vec<SettledOne> {
     async fn show(self, shared: &Shared, namespace: &Namespace) -> Result<Settled, CallError> {
         let plain = self.into_iter().map(|one| SettledShown {
@@ -137,7 +152,7 @@ impl Show<Settled> for Vec<SettledShown> {
                 },
             });
         }
-        Ok(Settled { settled })
+        Ok(Settled { settled, lease: None })
     }
 }
 

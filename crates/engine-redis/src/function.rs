@@ -46,6 +46,9 @@ pub(crate) const KEY: Function = Function::new("key").telling();
 pub(crate) const TICK: Function = Function::new("tick").telling();
 /// Leases that were granted to a caller who is gone.
 pub(crate) const UNDO: Function = Function::new("undo");
+/// Settles, and a lease call right after them.
+pub(crate) const SETTLE_AND_LEASE: Function =
+    Function::new("settle_and_lease").telling().showing_leases();
 /// A lease call that waits no more.
 pub(crate) const DROP_WAIT: Function = Function::new("drop_wait").showing_leases();
 /// A whole set of a pool in parts: its begin, a part, its end.
@@ -75,6 +78,7 @@ mod tests {
         KEY,
         TICK,
         UNDO,
+        SETTLE_AND_LEASE,
         DROP_WAIT,
         SYNC_BEGIN,
         SYNC_ITEMS,
@@ -129,6 +133,6 @@ mod tests {
             let looks = library[function.name].contains("T.look_at_run(args.kn");
             assert_eq!(function.tells, looks, "{}", function.name);
         }
-        assert_eq!(all.iter().filter(|function| function.tells).count(), 6);
+        assert_eq!(all.iter().filter(|function| function.tells).count(), 7);
     }
 }

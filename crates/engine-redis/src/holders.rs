@@ -12,13 +12,19 @@ use tenure_core::lease::Extended;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Extend, ForceLease, Settle, Settled};
 use tenure_engine::{CallError, ids};
+use tokio::sync::oneshot;
 
 use crate::answer::Answerable;
 use crate::call::{Caller, malformed};
-use crate::decode::{Answered, ExtendedReply, SettleReply, extended, settled};
-use crate::encode::{ExtendArgs, ForceArgs, Knows, SettleArgs, pack};
-use crate::function::Function;
+use crate::decode::{
+    Answered, ExtendedReply, LeasedReply, SettleReply, SettledAndLeased, extended, settled,
+};
+use crate::encode::{
+    ExtendArgs, ForceArgs, Knows, LeaseArgs, SettleAndLeaseArgs, SettleArgs, pack,
+};
+use crate::function::{Function, SETTLE_AND_LEASE};
 use crate::lease_id::{Claim, Head, Signer, unsigned_head};
+use crate::waiting::settle_and_lease;
 
 const EXTEND: Function = Function::of::<Extend>();
 const SETTLE: Function = Function::of::<Settle>();
@@ -113,45 +119,111 @@ async fn extend(caller: &Caller, extend: Extend) -> Result<Extended, CallError> 
 }
 
 impl Answerable for Settle {
-    async fn answer(self, caller: Caller) -> Result<Settled, CallError> {
-        settle(&caller, self).await
+    async fn answer(mut self, caller: Caller) -> Result<Settled, CallError> {
+        match self.lease.take() {
+            Some(lease) => settle_and_lease(caller, self, *lease).await,
+            None => settle(&caller, self).await,
+        }
     }
 }
 
-pub(crate) async fn settle(caller: &Caller, mut settle: Settle) -> Result<Settled, CallError> {
-    let jobs = settle.settle.iter_mut().flat_map(|item| item.push.iter_mut());
-    ids::fill_in(jobs, caller.shared.wall())?;
-    let heads = heads(caller, settle.settle.iter().map(|item| item.lease.as_str())).await?;
-    let (default, knows) = (Retry::default(), &caller.knows());
-    let (args, order) = SettleArgs::of(&settle.settle, &heads, &default, knows);
-    let answered = caller.ask::<SettleReply>(SETTLE, pack(&args)).await?;
-    let Answered { reply, blobs, recovers_until, now, .. } = answered;
-    let reply = reply.in_order(order.as_deref());
-    let id = |at: usize| settle.settle.get(at).map_or("", |item| item.lease.as_str());
-    let mut claimed = Vec::new();
-    let lost: Vec<_> = reply.lost().collect();
-    if let Some(knows) = tells_again(caller, &lost, &heads, recovers_until.is_some(), now) {
-        let claims = claims(caller, lost.into_iter().map(|at| (at, id(at)))).await?;
-        if !claims.is_empty() {
-            let items = claims.iter().filter_map(|(at, _)| settle.settle.get(*at).cloned());
-            let asked = Settle { settle: items.collect() };
-            let args = pack(&SettleArgs::claiming(&settle.settle, &claims, &default, &knows));
-            let places: Vec<usize> = claims.iter().map(|(at, _)| *at).collect();
-            let again = match caller.ask::<SettleReply>(SETTLE, args).await.map_err(Into::into) {
-                Err(CallError::Refused(no)) => return Err(in_place(no, &places).into()),
-                again => again?,
-            };
-            let again = settled(asked, again.reply, &again.blobs).map_err(malformed(SETTLE))?;
-            claimed = places.into_iter().zip(again).collect();
+pub(crate) async fn settle(caller: &Caller, settle: Settle) -> Result<Settled, CallError> {
+    Settling::of(caller, settle).await?.alone(caller).await
+}
+
+/// Settles on their way, and the leases that they name.
+pub(crate) struct Settling {
+    settle: Settle,
+    heads: Vec<Option<Head>>,
+}
+
+impl Settling {
+    pub(crate) async fn of(caller: &Caller, mut settle: Settle) -> Result<Self, CallError> {
+        let jobs = settle.settle.iter_mut().flat_map(|item| item.push.iter_mut());
+        ids::fill_in(jobs, caller.shared.wall())?;
+        let heads = heads(caller, settle.settle.iter().map(|item| item.lease.as_str())).await?;
+        Ok(Settling { settle, heads })
+    }
+
+    /// Makes them.
+    async fn alone(self, caller: &Caller) -> Result<Settled, CallError> {
+        let (default, knows) = (Retry::default(), &caller.knows());
+        let (args, order) = SettleArgs::of(&self.settle.settle, &self.heads, &default, knows);
+        let answered = caller.ask::<SettleReply>(SETTLE, pack(&args)).await?;
+        let (reply, beside) = answered.split(|reply| (reply, ()));
+        self.answered(caller, reply.in_order(order.as_deref()), &beside).await
+    }
+
+    /// Makes them and a lease call right after them, in one step. They are answered by `told`; what is returned is the
+    /// answer of the lease call.
+    pub(crate) async fn and_lease(
+        self,
+        caller: &Caller,
+        lease: LeaseArgs<'_>,
+        told: oneshot::Sender<Result<Settled, CallError>>,
+    ) -> Result<Answered<LeasedReply>, CallError> {
+        let (default, knows) = (Retry::default(), &caller.knows());
+        let (args, order) = SettleArgs::of(&self.settle.settle, &self.heads, &default, knows);
+        let args = pack(&SettleAndLeaseArgs::of(args, lease, knows));
+        let answer = caller.ask::<SettledAndLeased>(SETTLE_AND_LEASE, args).await;
+        match answer.map_err(CallError::from) {
+            Ok(answered) => {
+                let (reply, leased) = answered.split(|both| (both.settled, both.leased));
+                let reply = reply.in_order(order.as_deref());
+                let settled = self.answered(caller, reply, &leased).await;
+                // Whoever is gone needs no answer; the settles stand.
+                let _ = told.send(settled.map_err(CallError::after_a_part));
+                Ok(leased)
+            }
+            // Refused, it did nothing, and a full store refuses lease calls but no settles. They stand alone then; if
+            // they are refused too, that is what the caller is told.
+            Err(CallError::Refused(no)) => {
+                let _ = told.send(self.alone(caller).await);
+                Err(no.into())
+            }
+            Err(why) => {
+                let _ = told.send(Err(why.clone()));
+                Err(why)
+            }
         }
     }
-    let mut settled = settled(settle, reply, &blobs).map_err(malformed(SETTLE))?;
-    for (at, again) in claimed {
-        if let Some(one) = settled.get_mut(at) {
-            *one = again;
+
+    /// The answer to them, of a reply in their order. `beside`: what came with it.
+    async fn answered<R>(
+        self,
+        caller: &Caller,
+        reply: SettleReply,
+        beside: &Answered<R>,
+    ) -> Result<Settled, CallError> {
+        let Settling { settle, heads } = self;
+        let id = |at: usize| settle.settle.get(at).map_or("", |item| item.lease.as_str());
+        let (mut claimed, default) = (Vec::new(), Retry::default());
+        let lost: Vec<_> = reply.lost().collect();
+        let recovers = beside.recovers_until.is_some();
+        if let Some(knows) = tells_again(caller, &lost, &heads, recovers, beside.now) {
+            let claims = claims(caller, lost.into_iter().map(|at| (at, id(at)))).await?;
+            if !claims.is_empty() {
+                let items = claims.iter().filter_map(|(at, _)| settle.settle.get(*at).cloned());
+                let asked = Settle::of(items.collect());
+                let args = pack(&SettleArgs::claiming(&settle.settle, &claims, &default, &knows));
+                let places: Vec<usize> = claims.iter().map(|(at, _)| *at).collect();
+                let again = caller.ask::<SettleReply>(SETTLE, args).await;
+                let again = match again.map_err(Into::into) {
+                    Err(CallError::Refused(no)) => return Err(in_place(no, &places).into()),
+                    again => again?,
+                };
+                let again = settled(asked, again.reply, &again.blobs).map_err(malformed(SETTLE))?;
+                claimed = places.into_iter().zip(again).collect();
+            }
         }
+        let mut settled = settled(settle, reply, &beside.blobs).map_err(malformed(SETTLE))?;
+        for (at, again) in claimed {
+            if let Some(one) = settled.get_mut(at) {
+                *one = again;
+            }
+        }
+        Ok(Settled { settled, lease: None })
     }
-    Ok(Settled { settled })
 }
 
 /// A refusal of the second call, with the place in the first.

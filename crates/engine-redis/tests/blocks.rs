@@ -91,7 +91,7 @@ impl Store {
 
     async fn settle(&self, leases: &[LeaseView]) {
         let settle = leases.iter().map(succeeds).collect();
-        let settled = self.ok(Settle { settle }).await.settled;
+        let settled = self.ok(Settle::of(settle)).await.settled;
         assert!(settled.iter().all(|one| one.ok && one.state == Some(JobState::Succeeded)));
     }
 

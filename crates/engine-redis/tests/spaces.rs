@@ -77,7 +77,7 @@ async fn many_succeed(engine: &RedisEngine) {
     push(engine, (0..JOBS).map(|_| one()).collect()).await;
     let leased = ok(engine, asks("q", "w", JOBS)).await.leases;
     assert_eq!(leased.len(), JOBS);
-    ok(engine, Settle { settle: leased.iter().map(settles).collect() }).await;
+    ok(engine, Settle::of(leased.iter().map(settles).collect())).await;
 }
 async fn kept(engine: &RedisEngine) -> usize {
     let stats = ok(engine, GetStats).await;
@@ -164,7 +164,7 @@ async fn patience_is_what_the_operator_says() {
         ok(&engine, asks("big", "w", 1)).await;
         let leased = ok(&engine, asks("small", "w", 1)).await.leases;
         if !leased.is_empty() {
-            ok(&engine, Settle { settle: leased.iter().map(settles).collect() }).await;
+            ok(&engine, Settle::of(leased.iter().map(settles).collect())).await;
             pushed += 1;
             last = format!("small{pushed}");
             push(&engine, vec![small(&last)]).await;

@@ -31,6 +31,14 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// The same, of a call that has done a part of what it was to do: that nothing happened would be wrong.
+    pub fn after_a_part(self) -> Self {
+        match self {
+            CallError::Fault(Fault::Unavailable(why)) => Fault::Unknown(why).into(),
+            other => other,
+        }
+    }
+
     /// The code of a refusal.
     pub fn code(&self) -> Option<Code> {
         match self {

@@ -5,7 +5,7 @@ use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tenure_core::bounds::{PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::job::JobView;
-use tenure_core::lease::{Explained, Extended, Leased};
+use tenure_core::lease::{Explained, Extended, Leased, SettledLease};
 use tenure_core::requests::{
     Audited, DoneMany, Effect, Listed, PushAnswer, Pushed, Put, Reply, Request, Settled, Stats,
 };
@@ -165,8 +165,34 @@ impl<T: Serialize> Respond for Put<T> {
 
 impl Respond for Leased {
     fn respond(self, _: bool) -> Response<Out> {
-        lease::json(self)
+        written(lease::json(self))
     }
+}
+
+/// What a lease call in it was answered stands beside what was settled; its refusal is told, and does not undo them.
+impl Respond for Settled {
+    fn respond(self, _: bool) -> Response<Out> {
+        #[derive(Serialize)]
+        struct Settles {
+            settled: Vec<SettledLease>,
+        }
+        let Settled { settled, lease } = self;
+        let settles = serde_json::to_vec(&Settles { settled });
+        let beside = match lease {
+            None => return written(settles),
+            Some(Ok(leased)) => lease::json(leased),
+            Some(Err(no)) => lease::refused(&no),
+        };
+        written(settles.and_then(|settles| Ok(joined(settles, &beside?))))
+    }
+}
+
+/// One object with the members of two.
+fn joined(mut one: Vec<u8>, other: &[u8]) -> Vec<u8> {
+    one.pop();
+    one.push(b',');
+    one.extend_from_slice(other.get(1..).unwrap_or_default());
+    one
 }
 
 macro_rules! plain {
@@ -183,7 +209,6 @@ plain!(
     DoneMany,
     Explained,
     Extended,
-    Settled,
     QueueView,
     LimitView,
     PoolView,
@@ -205,12 +230,10 @@ tenure_core::each_operation!(responses);
 
 /// The answer of a lease call.
 mod lease {
-    use hyper::Response;
     use serde::Serialize;
     use tenure_core::lease::{Fence, Leased};
     use tenure_core::names::LimitName;
-
-    use crate::out::Out;
+    use tenure_core::refusal::{Problem, Refusal};
 
     /// A token that was granted and given back in one step has no more to show.
     #[derive(Serialize)]
@@ -226,15 +249,26 @@ mod lease {
     }
 
     /// As the contract shows it. Tokens come alone, one to a call.
-    pub(super) fn json(leased: Leased) -> Response<Out> {
+    pub(super) fn json(leased: Leased) -> serde_json::Result<Vec<u8>> {
         if leased.leases.iter().all(|lease| lease.lease.is_some()) {
             let Leased { leases, next_at, reasons } = leased;
             let shell = Leased { leases: Vec::new(), next_at, reasons };
             let shell = serde_json::to_string(&shell);
-            return super::written(shell.and_then(|shell| super::streamed(&shell, leases)));
+            return shell.and_then(|shell| super::streamed(&shell, leases));
         }
         let leases = leased.leases.iter();
         let leases = leases.map(|l| Token { lease: None, fence: l.fence, limits: &l.limits });
-        super::json(200, &Tokens { leases: leases.collect() })
+        serde_json::to_vec(&Tokens { leases: leases.collect() })
+    }
+
+    /// Nothing was granted, and why: where another answer of the same call is whole.
+    pub(super) fn refused(no: &Refusal) -> serde_json::Result<Vec<u8>> {
+        #[derive(Serialize)]
+        struct Refused<'a> {
+            #[serde(flatten)]
+            nothing: Leased,
+            refused: Problem<'a>,
+        }
+        serde_json::to_vec(&Refused { nothing: Leased::default(), refused: Problem::of(no) })
     }
 }

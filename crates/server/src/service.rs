@@ -13,7 +13,7 @@ use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX};
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{PushAnswer, Reply, Request as Asking};
+use tenure_core::requests::{PushAnswer, Reply, Request as Asking, Settle, Settled};
 use tenure_core::sentences::ServerRefusal;
 
 use crate::answer::{self, Expected};
@@ -244,11 +244,10 @@ impl Service {
         let is_push = matches!(request, Asking::Push(_));
         let expected = Expected::of(&request, body.bytes());
         let mut held = self.budget.take(expected.bytes, body.rank())?;
-        if let Asking::Lease(_) = request {
+        if let Asking::Lease(_) | Asking::Settle(Settle { lease: Some(_), .. }) = request {
             // It may wait for a minute, and holds nothing of the budget meanwhile.
-            held.force(0);
-            drop(body);
-            return self.lease(namespace, request, held, turn).await;
+            drop((held, body));
+            return self.lease(namespace, request, turn).await;
         }
         let reply = engine.call(&namespace, request).await.map_err(problem::of_error);
         let reply = reply.map_err(|no| if is_push { of_push(no, one) } else { no })?;
@@ -260,27 +259,36 @@ impl Service {
         Ok(response.map(|out| out.holding(held)))
     }
 
-    /// A lease call. What was granted and does not fit into the budget is undone at once, as if its
-    /// answer could not be written.
+    /// A lease call, alone or after settles. What was granted and does not fit into the budget is undone at once, as
+    /// if its answer could not be written; the settles are told all the same.
     async fn lease(
         &self,
         namespace: Namespace,
         request: Asking,
-        mut held: HeldBytes,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
         let engine = &self.deps.engine;
+        // A grant can be asked for later, also where the settles before it could not wait.
+        let mut held = self.budget.take(0, Rank::Ordinary)?;
         let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
         let written = Arc::new(AtomicBool::new(false));
         let grant = match &reply {
-            Reply::Lease(leased) => Undelivered::of(engine, &namespace, leased, &written),
+            Reply::Lease(leased) | Reply::Settle(Settled { lease: Some(Ok(leased)), .. }) => {
+                Undelivered::of(engine, &namespace, leased, &written)
+            }
+            _ => None,
+        };
+        let settled = match (&reply, &grant) {
+            (Reply::Settle(answer), Some(_)) => Some(answer.settled.clone()),
             _ => None,
         };
         let response = answer::reply(reply, false);
         let Some(grant) = grant else { return Ok(response.map(|out| out.holding(held))) };
         if let Err(no) = held.set(response.body().bytes()) {
             grant.undo();
-            return Err(no.into());
+            let Some(settled) = settled else { return Err(no.into()) };
+            let told = Settled { settled, lease: Some(Err(no.below("/lease"))) };
+            return Ok(answer::reply(Reply::Settle(told), false).map(|out| out.holding(held)));
         }
         turn.line().granted(grant);
         Ok(response.map(|out| out.holding(held).telling(written)))

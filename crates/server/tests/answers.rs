@@ -106,6 +106,39 @@ fn a_job_goes_through_its_life_over_http() {
 }
 
 #[test]
+fn a_settle_that_asks_is_answered_with_both() {
+    let server = Server::start();
+    let jobs = r#"[{"id": "a", "queue": "q"}, {"id": "b", "queue": "q"}]"#;
+    server.post("/v1/jobs", jobs).good();
+    let leased = server.post("/v1/leases", r#"{"queues": ["q"]}"#).good();
+    let mut lease = leased["leases"][0]["lease"].clone();
+    let both = |lease: &Value, call: Value| {
+        let settle = json!([{"lease": lease, "outcome": "succeeded"}]);
+        let body = json!({"settle": settle, "lease": call}).to_string();
+        let answer = server.post("/v1/leases/settle", &body).good();
+        assert_eq!(answer["settled"][0]["state"], "succeeded", "{answer}");
+        answer
+    };
+    let call = json!({"queues": ["q"], "request_id": "r1", "wait": "10s"});
+    let answer = both(&lease, call.clone());
+    assert_eq!(answer["leases"][0]["job"]["id"], "b");
+    assert_eq!((answer.get("next_at"), answer.get("refused")), (Some(&Value::Null), None));
+    assert_eq!(both(&lease, call), answer, "the same again");
+    lease = answer["leases"][0]["lease"].clone();
+    // What only the engine sees is told beside the settles.
+    let call = json!({"needs": [{"limit": "nope"}], "request_id": "r2", "wait": "10s"});
+    let answer = both(&lease, call);
+    assert_eq!(answer["leases"], json!([]));
+    let no = &answer["refused"];
+    assert_eq!((&no["code"], &no["status"]), (&json!("unknown_limit"), &json!(422)), "{answer}");
+    assert_eq!(no["pointer"], "/lease/needs/0/limit");
+    let answer = both(&lease, json!({"needs": [{"limit": "lock:x"}], "request_id": "r3"}));
+    assert_eq!(answer["leases"][0]["limits"], json!(["lock:x"]));
+    let answer = both(&lease, json!({"needs": [{"limit": "lock:x"}], "request_id": "r4"}));
+    assert_eq!(answer["reasons"][0]["kind"], "limit");
+}
+
+#[test]
 fn a_token_of_a_rate_is_no_lease() {
     let server = Server::start();
     server.put("/v1/limits/api", r#"{"rate": {"count": 1, "per": "1h"}}"#).good();

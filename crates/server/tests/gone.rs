@@ -46,6 +46,45 @@ fn a_waiting_call_is_answered_when_there_is_something() {
     assert_eq!(waits.answer().good()["leases"][0]["job"]["id"], "a");
 }
 
+#[test]
+fn a_caller_who_goes_away_after_settling_loses_nothing_but_its_wait() {
+    let server = Server::start();
+    server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
+    let leased = server.post("/v1/leases", r#"{"queues": ["q"]}"#).good();
+    let settle = json!([{"lease": leased["leases"][0]["lease"], "outcome": "succeeded"}]);
+    let call = json!({"queues": ["q"], "wait": "60s", "worker": "w", "request_id": "r"});
+    let mut waits = server.connect();
+    let body = json!({"settle": settle, "lease": call}).to_string();
+    waits.ask("POST", "/v1/leases/settle", &body);
+    until("it waits", || server.get("/v1/workers").text().contains("\"w\""));
+    assert_eq!(job(&server, "a")["state"], "succeeded");
+    drop(waits);
+    server.post("/v1/jobs", r#"{"id": "b", "queue": "q"}"#).good();
+    let leased = server.post("/v1/leases", r#"{"queues": ["q"], "wait": "10s"}"#).good();
+    assert_eq!(leased["leases"][0]["job"]["id"], "b", "{leased}");
+    let job = job(&server, "b");
+    assert_eq!((&job["attempt"], &job["lost"]), (&json!(1), &json!(0)));
+}
+
+#[test]
+fn a_grant_after_a_settle_is_undone_and_the_settle_stands() {
+    let server = large();
+    server.post("/v1/jobs", r#"{"id": "a", "queue": "other"}"#).good();
+    let leased = server.post("/v1/leases", r#"{"queues": ["other"]}"#).good();
+    let settle = json!([{"lease": leased["leases"][0]["lease"], "outcome": "succeeded"}]);
+    let call = json!({"queues": ["q"], "max": LARGE, "ttl": "1h", "request_id": "r"});
+    let body = json!({"settle": settle, "lease": call}).to_string();
+    let mut caller = server.connect_narrow();
+    caller.ask("POST", "/v1/leases/settle", &body);
+    until("they are granted", || is_ready(&server, 0));
+    until("they are undone", || is_ready(&server, LARGE));
+    drop(caller);
+    assert_eq!(job(&server, "a")["state"], "succeeded");
+    let again = server.post("/v1/leases/settle", &body).good();
+    assert_eq!(again["settled"][0]["ok"], true);
+    assert_eq!(again["leases"].as_array().unwrap().len() as u64, LARGE);
+}
+
 /// Jobs whose grant is one answer, and larger than what lies between two sockets of which one is narrow.
 const LARGE: u64 = 34;
 

@@ -11,6 +11,7 @@ use tenure_core::names::{JobRef, LimitName, Namespace, QueueName};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
     CancelJob, ExplainJob, GetJob, Lease, Operation, Push, PushAnswer, Pushed, PushedId, Settle,
+    Settled,
 };
 use tenure_engine::{CallError, Engine, EngineExt, Fault};
 
@@ -127,9 +128,28 @@ impl Client {
     /// As [`Client::run`]. A lease that is lost is no error: its item says so.
     pub async fn settle(&self, settle: Vec<SettleItem>) -> Result<Vec<SettledLease>, CallError> {
         let asked = settle.len();
-        let settled = self.run(Settle { settle }).await?.settled;
+        let settled = self.run(Settle::of(settle)).await?.settled;
         if settled.len() != asked {
             return Err(broken("a settle was answered with another number of leases"));
+        }
+        Ok(settled)
+    }
+
+    /// Ends leases, and asks for the next ones in the same call. The settles are done whatever becomes of the lease
+    /// call: [`Settled::lease`] has its answer, or its refusal. What is granted is yours to extend and settle.
+    ///
+    /// # Errors
+    /// As [`Client::run`]. A fault may come after the settles were done: the same call again answers them as the first
+    /// would have, and grants nothing twice under one request id. Dropping the future undoes no settle.
+    pub async fn settle_and_lease(
+        &self,
+        settle: Vec<SettleItem>,
+        lease: Lease,
+    ) -> Result<Settled, CallError> {
+        let asked = settle.len();
+        let settled = self.run(Settle { settle, lease: Some(Box::new(lease)) }).await?;
+        if settled.settled.len() != asked || settled.lease.is_none() {
+            return Err(broken("a settle with a lease call was answered in part"));
         }
         Ok(settled)
     }

@@ -86,7 +86,7 @@ impl Fake {
     /// What each call settled.
     pub fn settles(&self) -> Vec<Vec<SettleItem>> {
         let one = |(_, call)| match call {
-            Request::Settle(Settle { settle }) => Some(settle),
+            Request::Settle(Settle { settle, .. }) => Some(settle),
             _ => None,
         };
         self.calls().into_iter().filter_map(one).collect()
@@ -158,7 +158,10 @@ pub fn well(request: &Request) -> Says {
     match request {
         Request::Lease(lease) => Says::After(lease.wait.std(), Ok(Reply::Lease(Leased::default()))),
         Request::Extend(extend) => Says::Now(Ok(extended(extend, Moment::MAX))),
-        Request::Settle(settle) => Says::Now(Ok(settled(settle))),
+        Request::Settle(settle) => match &settle.lease {
+            Some(lease) => Says::After(lease.wait.std(), Ok(settled(settle))),
+            None => Says::Now(Ok(settled(settle))),
+        },
         Request::GetQueue(get) => Says::Now(Ok(counts(get, QueueCounts::default()))),
         _ => unavailable(),
     }
@@ -184,7 +187,9 @@ pub fn settled(settle: &Settle) -> Reply {
         code: None,
         pushed: Vec::new(),
     };
-    Reply::Settle(Settled { settled: settle.settle.iter().map(one).collect() })
+    let settled = settle.settle.iter().map(one).collect();
+    let lease = settle.lease.as_ref().map(|_| Ok(Leased::default()));
+    Reply::Settle(Settled { settled, lease })
 }
 
 /// A queue with so many jobs.

@@ -177,7 +177,7 @@ impl LoadCaller {
             limits: Vec::new(),
             push: Vec::new(),
         };
-        let settle = Settle { settle: leases.iter().map(item).collect() };
+        let settle = Settle::of(leases.iter().map(item).collect());
         let call = self.engine.run(&self.namespace, settle);
         let settled = timed(&mut self.calls_us, call).await?.settled;
         match settled.iter().all(|one| one.ok) {

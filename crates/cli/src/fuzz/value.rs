@@ -103,6 +103,8 @@ pub fn value(
                     // Without these nothing would come of most calls; with those only errors would.
                     "queues" | "leases" | "settle" | "lease" | "outcome" | "id" | "concurrency"
                     | "key" | "count" | "per" | "kind" => 85,
+                    // A settle that asks must have one.
+                    "request_id" => 70,
                     "needs" | "run_at" | "pool" | "rate" | "place" => 12,
                     "timeout" | "expires_at" | "retain" | "max_waiting" => 8,
                     _ => 35,

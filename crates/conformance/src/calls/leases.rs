@@ -116,7 +116,7 @@ impl Bench {
         item: SettleItem,
     ) -> impl Future<Output = SettledLease> + Send + use<> {
         let at = Location::caller();
-        let call = self.ok(Settle { settle: vec![item] });
+        let call = self.ok(Settle::of(vec![item]));
         async move {
             let mut settled = call.await.settled;
             assert_eq!(settled.len(), 1, "{at}: one item, one answer");

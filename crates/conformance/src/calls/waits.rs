@@ -3,7 +3,8 @@
 use std::future::Future;
 use std::panic::Location;
 
-use tenure_core::lease::{LeaseView, Leased};
+use tenure_core::lease::{LeaseView, Leased, SettleItem};
+use tenure_core::names::WorkerId;
 use tenure_core::requests::*;
 use tenure_engine::{CallError, EngineExt};
 use tokio::task::JoinHandle;
@@ -17,12 +18,7 @@ impl Bench {
     pub(crate) async fn waiting(&self, lease: Lease) -> Waiting {
         let id = lease.worker.id.clone().expect("a waiting worker has an id");
         let waiting = self.start(lease);
-        self.eventually("the waiting call is heard of", async || {
-            let page = Page { max: 1_000, cursor: None };
-            let workers = self.ok(ListWorkers { page }).await.items;
-            workers.iter().any(|worker| worker.id == id) || waiting.is_answered()
-        })
-        .await;
+        self.heard_of(&id, || waiting.is_answered()).await;
         waiting
     }
     /// Starts a call for needs alone that waits, and returns when `line` stand in the line of the
@@ -39,25 +35,45 @@ impl Bench {
     pub(crate) fn undo(&self, lease: &LeaseView) {
         self.engine().undo(&self.namespace, lease.lease.iter().cloned().collect());
     }
+    /// Starts a call that settles and then waits, and returns when the engine has heard of it. Its worker must be one
+    /// that nobody has heard of.
+    pub(crate) async fn waiting_after(
+        &self,
+        settle: Vec<SettleItem>,
+        lease: Lease,
+    ) -> Waiting<Settled> {
+        let id = lease.worker.id.clone().expect("a waiting worker has an id");
+        let waiting = self.start(Settle { settle, lease: Some(Box::new(lease)) });
+        self.heard_of(&id, || waiting.is_answered()).await;
+        waiting
+    }
+    async fn heard_of(&self, id: &WorkerId, is_answered: impl Fn() -> bool) {
+        self.eventually("the waiting call is heard of", async || {
+            let page = Page { max: 1_000, cursor: None };
+            let workers = self.ok(ListWorkers { page }).await.items;
+            workers.iter().any(|worker| worker.id == *id) || is_answered()
+        })
+        .await;
+    }
     /// Starts a call, and does not wait for anything.
-    pub(crate) fn start(&self, lease: Lease) -> Waiting {
-        let task = tokio::spawn(self.engine().run(&self.namespace, lease));
+    pub(crate) fn start<O: Operation>(&self, request: O) -> Waiting<O::Reply> {
+        let task = tokio::spawn(self.engine().run(&self.namespace, request));
         Waiting { task: Some(task) }
     }
 }
 
-/// A lease call that waits. Dropping it drops the call: its caller is gone.
-pub(crate) struct Waiting {
-    task: Option<JoinHandle<Result<Leased, CallError>>>,
+/// A call that waits for a lease. Dropping it drops the call: its caller is gone.
+pub(crate) struct Waiting<R = Leased> {
+    task: Option<JoinHandle<Result<R, CallError>>>,
 }
 
-impl Waiting {
+impl<R: Send + 'static> Waiting<R> {
     pub(crate) fn is_answered(&self) -> bool {
         self.task.as_ref().is_some_and(JoinHandle::is_finished)
     }
     /// Its answer, which must come without time passing.
     #[track_caller]
-    pub(crate) fn answer(mut self) -> impl Future<Output = Leased> + Send {
+    pub(crate) fn answer(mut self) -> impl Future<Output = R> + Send {
         let at = Location::caller();
         let task = self.task.take().expect("a waiting call is answered once");
         async move {
@@ -65,17 +81,6 @@ impl Waiting {
             let answer = answer.unwrap_or_else(|_| panic!("{at}: the waiting call has no answer"));
             let answer = answer.unwrap_or_else(|why| panic!("{at}: the waiting call ended: {why}"));
             answer.unwrap_or_else(|no| panic!("{at}: the waiting call failed: {no}"))
-        }
-    }
-    /// The one lease that it is answered with, without time passing.
-    #[track_caller]
-    pub(crate) fn lease(self) -> impl Future<Output = LeaseView> + Send {
-        let at = Location::caller();
-        let answer = self.answer();
-        async move {
-            let mut leased = answer.await;
-            assert_eq!(leased.leases.len(), 1, "{at}: one lease is granted: {leased:?}");
-            leased.leases.remove(0)
         }
     }
     /// The caller goes away.
@@ -87,7 +92,20 @@ impl Waiting {
         }
     }
 }
-impl Drop for Waiting {
+impl Waiting {
+    /// The one lease that it is answered with, without time passing.
+    #[track_caller]
+    pub(crate) fn lease(self) -> impl Future<Output = LeaseView> + Send {
+        let at = Location::caller();
+        let answer = self.answer();
+        async move {
+            let mut leased = answer.await;
+            assert_eq!(leased.leases.len(), 1, "{at}: one lease is granted: {leased:?}");
+            leased.leases.remove(0)
+        }
+    }
+}
+impl<R> Drop for Waiting<R> {
     fn drop(&mut self) {
         if let Some(task) = &self.task {
             task.abort();

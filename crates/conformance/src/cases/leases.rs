@@ -122,6 +122,29 @@ macro_rules! sentences_of_leases {
                 follow_ups_of_a_job_that_goes_with_its_end_are_stored_or_refused_together
                 a_settle_wakes_the_first_of_the_line
             }
+            settle_and_lease {
+                settles_and_a_lease_call_are_answered_together
+                a_settle_without_a_lease_call_is_answered_without_leases
+                no_settles_and_a_lease_call_are_a_lease_call
+                what_a_settle_frees_is_granted_in_the_same_call
+                what_a_settle_pushes_or_gives_back_is_granted_in_the_same_call
+                a_lock_that_is_given_back_is_granted_again_in_the_same_call
+                whoever_waited_before_goes_first
+                a_line_for_needs_is_not_jumped_by_settling
+                the_answer_comes_with_the_first_grant
+                a_wait_in_vain_ends_with_the_settles
+                needs_in_vain_are_told_why
+                settles_stand_when_their_caller_is_gone
+                the_same_call_again_answers_the_same_and_grants_nothing
+                a_repeat_does_not_get_what_it_settles
+                the_same_call_while_the_first_waits_takes_over
+                a_lease_call_that_is_refused_leaves_the_settles
+                settles_that_are_refused_ask_for_nothing
+                a_settle_that_comes_too_late_asks_all_the_same
+                a_token_is_taken_after_a_settle
+                an_engine_that_drains_settles_and_grants_nothing
+                many_are_settled_and_granted_in_one_call
+            }
             timeout {
                 a_run_that_takes_too_long_fails
                 the_last_run_that_takes_too_long_fails_for_good

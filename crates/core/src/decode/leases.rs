@@ -35,8 +35,19 @@ const ANONYMOUS: &str = "anonymous";
 /// The body of `POST /v1/leases`.
 pub fn lease(body: &[u8]) -> Result<Lease, Refusal> {
     let document = document(body)?;
-    let fields = Value::body(&document).fields(&LEASE)?;
-    let ask = ask(&fields)?;
+    lease_call(&Value::body(&document).fields(&LEASE)?)
+}
+
+/// The lease call that a settle carries. It must have a request id: a settle is a call that is repeated, and the repeat
+/// must be granted nothing more.
+pub(super) fn lease_of_settle(value: Value<'_, '_>) -> Result<Lease, Refusal> {
+    let fields = value.fields(&LEASE)?;
+    fields.required("request_id", "\"request_id\": \"r-1\"")?;
+    lease_call(&fields)
+}
+
+fn lease_call(fields: &Fields<'_, '_, 8>) -> Result<Lease, Refusal> {
+    let ask = ask(fields)?;
     let wait = fields.take("wait", |v| v.span(WAIT))?.unwrap_or_default();
     let ttl = fields.take("ttl", |v| ttl(v, &ask))?;
     Ok(Lease {

@@ -2,6 +2,7 @@
 
 use super::fields::{Fields, ObjectShape, Value, document};
 use super::jobs::new_job;
+use super::leases::lease_of_settle;
 use super::needs::one_limit;
 use super::times::later_required;
 use super::words::Spans;
@@ -16,8 +17,11 @@ use crate::refusal::Refusal;
 use crate::requests::Settle;
 use crate::sentences::BodyRefusal;
 
-static SETTLE: ObjectShape<1> =
-    ObjectShape { what: "a settle call", fields: ["settle"], answered: &[] };
+static SETTLE: ObjectShape<2> = ObjectShape {
+    what: "a settle call",
+    fields: ["settle", "lease"],
+    answered: &["settled", "leases", "next_at", "reasons", "refused"],
+};
 static ITEM: ObjectShape<11> = ObjectShape {
     what: "a settle item",
     fields: [
@@ -66,7 +70,7 @@ static LIMIT: ObjectShape<3> = ObjectShape {
 const SNOOZE: Spans = Spans { min_us: SNOOZE_US_MIN, max_us: SPAN_US_MAX };
 
 /// The body of `POST /v1/leases/settle`; no items are answered as none. One form error refuses the
-/// whole call.
+/// whole call, also if it is in the lease call that comes with them.
 pub fn settle(body: &[u8]) -> Result<Settle, Refusal> {
     let document = document(body)?;
     let fields = Value::body(&document).fields(&SETTLE)?;
@@ -77,7 +81,8 @@ pub fn settle(body: &[u8]) -> Result<Settle, Refusal> {
         let lease = fields.required("lease", "\"lease\": \"LEASE\"")?.string()?.into_owned();
         settle_item(&fields, lease)
     })?;
-    Ok(Settle { settle })
+    let lease = fields.take("lease", lease_of_settle)?.map(Box::new);
+    Ok(Settle { settle, lease })
 }
 
 /// A settle item without `lease`, as the outcome file of a child process has it: the caller that

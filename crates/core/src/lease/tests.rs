@@ -32,11 +32,11 @@ fn a_settle_that_was_refused_with_a_new_code_is_still_refused() {
 
 #[test]
 fn follow_up_jobs_are_read_back_with_their_settle() {
-    let text = r#"{"settled":[{"lease":"l","ok":true,"pushed":[{"id":"a","queue":"q",
+    let text = r#"{"lease":"l","ok":true,"pushed":[{"id":"a","queue":"q",
         "state":"ready","run_at":"2026-12-01T09:55:00.000000Z","result":{"n":1},
-        "created_at":"2026-12-01T09:55:00.000000Z","duplicate":true}]}]}"#;
-    let settled: crate::requests::Settled = serde_json::from_str(text).unwrap();
-    let pushed = &settled.settled[0].pushed[0];
+        "created_at":"2026-12-01T09:55:00.000000Z","duplicate":true}]}"#;
+    let settled: SettledLease = serde_json::from_str(text).unwrap();
+    let pushed = &settled.pushed[0];
     assert!(pushed.duplicate);
     assert_eq!(pushed.job.result.as_ref().map(Json::text), Some(r#"{"n":1}"#));
 }

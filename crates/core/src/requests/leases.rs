@@ -1,11 +1,9 @@
 //! Requests about leases: to get, keep, end and list them. They never hold what a lease grants.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Effect, Page};
+use super::{Answer, Effect, Page};
 use crate::bounds::TTL_US_DEFAULT;
 use crate::job::Need;
-use crate::lease::{ExtendItem, SettleItem, SettledLease, Worker};
+use crate::lease::{ExtendItem, Leased, SettleItem, SettledLease, Worker};
 use crate::names::{LimitName, PoolName, QueueName, RequestId};
 use crate::time::Span;
 
@@ -85,18 +83,35 @@ pub struct Extend {
     pub ttl: Option<Span>,
 }
 
-/// Ends leases.
+/// Ends leases, and may ask for the next ones in the same call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settle {
     /// At most 1,000.
     pub settle: Vec<SettleItem>,
+    /// A lease call that is made right after the settles, in the same step. Whatever becomes of it, the settles stand.
+    pub lease: Option<Box<Lease>>,
+}
+
+impl Settle {
+    /// Ends these leases, and asks for none.
+    pub fn of(settle: Vec<SettleItem>) -> Self {
+        Settle { settle, lease: None }
+    }
+
+    /// The lease call in it is known by its request id alone; the settles are known by their leases.
+    pub(super) fn effect(&self) -> Effect {
+        self.lease.as_ref().map_or(Effect::Sets, |lease| lease.effect())
+    }
 }
 
 /// The answer of a settle call, in its order.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settled {
-    /// One each.
+    /// One for each lease that was to be settled.
     pub settled: Vec<SettledLease>,
+    /// What the lease call in it was answered; `None` if there was none. A refusal is of that call alone, and its
+    /// pointer begins with `/lease`: the settles are done.
+    pub lease: Option<Answer<Leased>>,
 }
 
 /// Lists live leases.

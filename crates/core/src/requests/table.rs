@@ -247,7 +247,7 @@ operations! { $
 
     lease            Lease           => Leased,               Post   "/v1/leases",                                              Depends,                 lease Knowledge;
     extend           Extend          => Extended,             Post   "/v1/leases/extend",                                       Sets,                    extend Knowledge;
-    settle           Settle          => Settled,              Post   "/v1/leases/settle",                                       Sets,                    settle Knowledge;
+    settle           Settle          => Settled,              Post   "/v1/leases/settle",                                       Depends,                 settle Knowledge;
     list_leases      ListLeases      => Listed<LeaseSummary>, Get    "/v1/leases",                                              Reads,                   list_leases Key;
     force_lease      ForceLease      => (),                   Delete "/v1/leases/{id}" [lease],                                 Sets gone LeaseNotFound, force Key;
 

@@ -36,7 +36,13 @@ impl State {
         self.answer_step(namespace, reply, answer);
     }
 
-    pub(super) fn settle(&mut self, namespace: Namespace, settle: Settle, reply: Option<Reply>) {
+    /// Whether they are settled, and not refused.
+    pub(super) fn settle(
+        &mut self,
+        namespace: Namespace,
+        settle: Settle,
+        reply: Option<Reply>,
+    ) -> bool {
         let plain = settle.settle.iter().all(|item| item.push.is_empty());
         let done = self.apply(&namespace, Command::Request(Request::Settle(settle)));
         let answer = match done {
@@ -55,7 +61,9 @@ impl State {
             }
             other => other.map(Answer::Done),
         };
+        let is_done = answer.is_ok();
         self.answer_step(namespace, reply, answer);
+        is_done
     }
 
     /// What to show for jobs that wait.

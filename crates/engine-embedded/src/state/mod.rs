@@ -116,8 +116,13 @@ impl State {
                 self.answer_step(namespace, reply, done.map(Answer::Done));
             }
             Ask::Push(push) => self.push(namespace, push, reply),
-            Ask::Settle(settle) => self.settle(namespace, settle, reply),
+            Ask::Settle(settle) => drop(self.settle(namespace, settle, reply)),
             Ask::Lease(lease, taker) => self.lease(namespace, lease, taker, reply),
+            Ask::SettleAndLease(settle, lease, taker, of_lease) => {
+                if self.settle(namespace.clone(), settle, reply) {
+                    self.lease(namespace, lease, taker, Some(of_lease));
+                }
+            }
             Ask::DropWait(taker) => {
                 self.waiting.remove(&taker);
                 let _ = self.apply(&namespace, Command::DropWait(taker));

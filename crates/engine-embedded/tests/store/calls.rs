@@ -106,7 +106,7 @@ pub fn ending(lease: &LeaseView, ending: Ending) -> SettleItem {
     SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] }
 }
 pub async fn settle(engine: &Embedded, items: Vec<SettleItem>) -> Settled {
-    run(engine, Settle { settle: items }).await.unwrap()
+    run(engine, Settle::of(items)).await.unwrap()
 }
 pub fn done(lease: &LeaseView) -> SettleItem {
     ending(lease, Ending::Succeeded { result: Some(text("fine")) })

@@ -117,7 +117,7 @@ impl Story {
                     let at = usize::from(*which) % self.leases.len();
                     let lease = self.leases.swap_remove(at);
                     let item = ending(&lease, ending_of(*how));
-                    let _ = run(engine, Settle { settle: vec![item] }).await;
+                    let _ = run(engine, Settle::of(vec![item])).await;
                 }
             }
             Step::Cancel(n) => drop(run(engine, CancelJob { job: id_of(*n) }).await),

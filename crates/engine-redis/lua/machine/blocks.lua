@@ -332,6 +332,20 @@ function T.write_own(job)
   leave(job.seq, OWN)
 end
 
+-- Jobs that this call ended leave their spans now, and not only when they are written: what the same call does next
+-- looks at the order of expiries.
+function T.leave_spans()
+  for seq, job in pairs(db.jobs) do
+    if job and not job.new then
+      if job.deleted then
+        T.row_gone(seq)
+      elseif job.dirty then
+        T.write_own(job)
+      end
+    end
+  end
+end
+
 -- Each lease of a running span is one for itself: they are to be looked at one by one.
 function T.scatter(name, at)
   Z.rem('e', name)

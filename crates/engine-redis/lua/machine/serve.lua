@@ -71,8 +71,24 @@ local function signal_takers(queue, now)
     units = units - taker.most
     T.forget_taker(id)
     T.say(taker.proc, id)
+    db.signalled = db.signalled or {}
+    db.signalled[queue] = true
   end
   look_again(queue, now + LOOK_AGAIN_US)
+end
+
+-- Those of the queues of which this call has signalled no taker.
+function T.not_signalled(queues)
+  if not db.signalled then
+    return queues
+  end
+  local free = {}
+  for _, queue in ipairs(queues) do
+    if not db.signalled[queue] then
+      free[#free + 1] = queue
+    end
+  end
+  return free
 end
 
 -- What events have made due is opened, as far as bounded work goes; then who waits is told.

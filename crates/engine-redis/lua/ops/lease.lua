@@ -106,14 +106,15 @@ local function lease_jobs(args, now)
       return { leases = {}, over = true }
     end
   end
-  for _, queue in ipairs(queues) do
+  local free = args.wait > 0 and T.not_signalled(queues) or queues
+  for _, queue in ipairs(free) do
     T.unsignal(queue)
   end
   db.want = min(args.max, 512)
   local asker = { worker = args.worker and args.worker.id, ttl = args.ttl, request = args.rq }
-  local leases, tired, goes_on = T.take_jobs(queues, args.max, asker, args.bytes or 0, now)
+  local leases, tired, goes_on = T.take_jobs(free, args.max, asker, args.bytes or 0, now)
   -- What is still open is for the next who waits.
-  for _, queue in ipairs(queues) do
+  for _, queue in ipairs(free) do
     db.touched[queue] = true
   end
   if #leases > 0 then
@@ -182,12 +183,16 @@ local function lease_needs(args, now)
   return { leases = {}, next_at = T.next_change(), reasons = reasons }
 end
 
-T.op('lease', { 'write' }, function(args, now)
-  T.look_at_run(args.kn, now)
+function T.lease_call(args, now)
   if args.queues then
     return lease_jobs(args, now)
   end
   return lease_needs(args, now)
+end
+
+T.op('lease', { 'write' }, function(args, now)
+  T.look_at_run(args.kn, now)
+  return T.lease_call(args, now)
 end)
 
 -- drop_wait: {taker}. The wait is over, or its connection broke. Replies {next_at, reasons}.

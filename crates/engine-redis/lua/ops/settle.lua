@@ -178,8 +178,8 @@ local function items_of(runs, results)
   return items
 end
 
-T.op('settle', { 'write', 'allow-oom' }, function(args, now)
-  T.look_at_run(args.kn, now)
+-- `long`: none goes the short way, so that what comes after in the same call can read what became of them.
+local function settle(args, long, now)
   local items, left = args.items, nil
   if args.claims then
     -- What is claimed may end what others hold: nothing goes the short way then.
@@ -187,6 +187,9 @@ T.op('settle', { 'write', 'allow-oom' }, function(args, now)
     for _, item in ipairs(items) do
       T.reclaim(item.f, item.s, item.c, now)
     end
+  elseif long then
+    items = items or items_of(args.runs, args.results)
+    left = T.places(#items)
   elseif args.runs then
     local many
     left, many = T.settle_short(args.runs, args.results, args.ordered, now)
@@ -230,6 +233,24 @@ T.op('settle', { 'write', 'allow-oom' }, function(args, now)
     end
   end)
   return answers
+end
+
+T.op('settle', { 'write', 'allow-oom' }, function(args, now)
+  T.look_at_run(args.kn, now)
+  return settle(args, false, now)
+end)
+
+-- settle_and_lease: {settle, lease, kn}, the arguments of both. Settles, and then does as a lease call that comes next,
+-- except that one which may wait leaves to others what they were just signalled for. Replies {settled, leased}.
+T.op('settle_and_lease', { 'write' }, function(args, now)
+  T.look_at_run(args.kn, now)
+  -- A repeat is answered the leases of its request, which may be among those that it settles.
+  local request = args.lease.rq
+  local settled = settle(args.settle, request and db.get('rq', request), now)
+  T.leave_spans()
+  T.serve(now)
+  db.touched, db.units = {}, {}
+  return { settled = settled, leased = T.lease_call(args.lease, now) }
 end)
 
 -- force: {f, s, id}. As a reap, but counted nowhere.

@@ -101,6 +101,7 @@ local function fresh(prefix)
   db.want = 4
   db.touched = {}
   db.units = {}
+  db.signalled = nil
   db.sooner = nil
   db.said = {}
   db.blobs = nil

@@ -346,6 +346,13 @@ pub(crate) enum SettleReply {
     Each(Vec<SettledReply>),
 }
 
+/// What settles were answered, and the lease call after them.
+#[derive(Deserialize)]
+pub(crate) struct SettledAndLeased {
+    pub settled: SettleReply,
+    pub leased: LeasedReply,
+}
+
 impl SettleReply {
     /// In the order of the call, where they were sent in another: the place of each there.
     pub(crate) fn in_order(self, order: Option<&[usize]>) -> Self {

@@ -32,7 +32,8 @@ pub(crate) use copied::{
 };
 pub(crate) use jobs::{ListedJobs, PushReply, Stored, pushed_ids, pushed_jobs};
 pub(crate) use leases::{
-    ExtendedReply, LeasedReply, LeasesReply, SettleReply, Views, extended, settled,
+    ExtendedReply, LeasedReply, LeasesReply, SettleReply, SettledAndLeased, Views, extended,
+    settled,
 };
 pub(crate) use lenient::Maybe;
 pub(crate) use resources::SyncedReply;
@@ -68,6 +69,29 @@ pub(crate) struct Answered<R> {
     pub unsaid: bool,
     /// The channel of a notification of this very call that was denied.
     pub denied: Option<String>,
+}
+
+impl<R> Answered<R> {
+    /// The same answer with a part of its reply, and the other part.
+    pub(crate) fn split<A, B>(self, parts: impl FnOnce(R) -> (A, B)) -> (A, Answered<B>) {
+        let (first, reply) = parts(self.reply);
+        let Answered {
+            now, due, blobs, kid, recovers_until, epoch, counted, unsaid, denied, ..
+        } = self;
+        let second = Answered {
+            now,
+            due,
+            reply,
+            blobs,
+            kid,
+            recovers_until,
+            epoch,
+            counted,
+            unsaid,
+            denied,
+        };
+        (first, second)
+    }
 }
 
 /// What a call told as the epoch of the store, and which one it is.

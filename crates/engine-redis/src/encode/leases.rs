@@ -131,7 +131,9 @@ pub(crate) struct LeaseArgs<'a> {
     adds: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
-    kn: &'a Knows,
+    /// None in a call that says it for another part too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kn: Option<&'a Knows>,
 }
 
 impl<'a> LeaseArgs<'a> {
@@ -156,7 +158,7 @@ impl<'a> LeaseArgs<'a> {
             again: wait.again,
             adds: wait.had > 0,
             bytes: (wait.had > 0).then_some(wait.bytes),
-            kn: wait.knows,
+            kn: Some(wait.knows),
         }
     }
 }
@@ -309,7 +311,8 @@ pub(crate) enum SettleArgs<'a> {
         ordered: bool,
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         results: BTreeMap<usize, &'a str>,
-        kn: &'a Knows,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kn: Option<&'a Knows>,
     },
     /// Anything. `claims`: items claim what they are.
     Items {
@@ -318,7 +321,8 @@ pub(crate) enum SettleArgs<'a> {
         dr: RetryArg<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         claims: bool,
-        kn: &'a Knows,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kn: Option<&'a Knows>,
     },
 }
 
@@ -357,6 +361,7 @@ impl<'a> SettleArgs<'a> {
         default: &'a tenure_core::job::Retry,
         kn: &'a Knows,
     ) -> (Self, Option<Vec<usize>>) {
+        let kn = Some(kn);
         let name = |at: usize| named(heads.get(at).copied().flatten());
         let mut plain = Vec::with_capacity(items.len());
         let mut results = BTreeMap::new();
@@ -400,7 +405,30 @@ impl<'a> SettleArgs<'a> {
             Some(SettleArg { c: Some(ClaimArg(claim)), ..arg })
         };
         let items = all.iter().filter_map(arg).collect();
-        SettleArgs::Items { shapes: specs.args(), items, dr: RetryArg(default), claims: true, kn }
+        let (shapes, dr) = (specs.args(), RetryArg(default));
+        SettleArgs::Items { shapes, items, dr, claims: true, kn: Some(kn) }
+    }
+}
+
+/// Of `settle_and_lease`.
+#[derive(Serialize)]
+pub(crate) struct SettleAndLeaseArgs<'a> {
+    settle: SettleArgs<'a>,
+    lease: LeaseArgs<'a>,
+    kn: &'a Knows,
+}
+
+impl<'a> SettleAndLeaseArgs<'a> {
+    pub(crate) fn of(
+        mut settle: SettleArgs<'a>,
+        mut lease: LeaseArgs<'a>,
+        knows: &'a Knows,
+    ) -> Self {
+        match &mut settle {
+            SettleArgs::Plain { kn, .. } | SettleArgs::Items { kn, .. } => *kn = None,
+        }
+        lease.kn = None;
+        SettleAndLeaseArgs { settle, lease, kn: knows }
     }
 }
 

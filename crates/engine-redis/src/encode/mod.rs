@@ -19,8 +19,8 @@ pub(crate) use jobs::{
     ListJobsArgs, ManyArgs, NewBody, PatchJobArgs, PushArgs, content_bytes, letter,
 };
 pub(crate) use leases::{
-    DropWaitArgs, ExtendArgs, ForceArgs, KeyArgs, Knows, LeaseArgs, ListLeasesArgs, SettleArgs,
-    SpaceArg, TickArgs, UndoArgs, Wait,
+    DropWaitArgs, ExtendArgs, ForceArgs, KeyArgs, Knows, LeaseArgs, ListLeasesArgs,
+    SettleAndLeaseArgs, SettleArgs, SpaceArg, TickArgs, UndoArgs, Wait,
 };
 pub(crate) use resources::{SyncArgs, SyncBeginArgs, SyncEndArgs, SyncItemsArgs, new_resources};
 pub(crate) use settings::PageArgs;

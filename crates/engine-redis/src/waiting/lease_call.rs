@@ -8,22 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::lease::Leased;
-use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Ask, Lease, Settle};
-use tenure_core::sentences::StoreRefusal;
+use tenure_core::requests::{Ask, Lease, Settle, Settled};
 use tenure_core::time::{Moment, Span};
-use tenure_engine::{CallError, Fault};
+use tenure_engine::CallError;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::given::{Given, UndoGuard, undo};
 use super::space::Waiter;
-use crate::answer::Answerable;
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, LeasedReply, Views};
 use crate::encode::{DropWaitArgs, LeaseArgs, Wait, pack};
 use crate::function::{DROP_WAIT, Function};
-use crate::holders;
+use crate::holders::{self, Settling};
 use crate::options::Time;
 
 /// So often in a row a call is repeated whose bounded work was not enough.
@@ -34,37 +31,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const SPREAD_MS: u64 = 40;
 
 const LEASE: Function = Function::of::<Lease>();
-
-impl Answerable for Lease {
-    async fn answer(self, caller: Caller) -> Result<Leased, CallError> {
-        lease(caller, self).await
-    }
-}
-
-/// One lease call.
-async fn lease(caller: Caller, lease: Lease) -> Result<Leased, CallError> {
-    if caller.shared.is_draining() {
-        return Err(Refusal::from(StoreRefusal::Draining).into());
-    }
-    let (sender, receiver) = oneshot::channel();
-    let mut guard = UndoGuard { caller: caller.clone(), receiver: Some(receiver) };
-    let call = Call::new(caller, lease);
-    let owing = call.caller.shared.owing();
-    call.caller.shared.runtime.clone().spawn(async move {
-        let _owing = owing;
-        call.run(sender).await;
-    });
-    let answer = match &mut guard.receiver {
-        Some(receiver) => receiver.await,
-        None => return Err(gone()),
-    };
-    guard.receiver = None;
-    answer.unwrap_or_else(|_| Err(gone())).map(|given| given.answer)
-}
-
-fn gone() -> CallError {
-    Fault::Unavailable("the engine was closed".to_owned()).into()
-}
 
 /// When a wait ends: by this process's own watch, or by a test's clock.
 #[derive(Clone, Copy)]
@@ -83,12 +49,17 @@ enum Woken {
     Gone,
 }
 
-struct Call {
+/// Settles that are made with a lease call, and who is told of them.
+pub(super) type Settles = (Settling, oneshot::Sender<Result<Settled, CallError>>);
+
+pub(super) struct Call {
     caller: Caller,
     lease: Lease,
     number: u64,
     taker: String,
     end: WaitEnd,
+    /// Made in the first call of the store; none after it.
+    pub(super) settles: Option<Settles>,
 }
 
 /// A place among those who wait here, given back in any case.
@@ -169,7 +140,7 @@ async fn told(so: &mut watch::Receiver<bool>) {
 }
 
 impl Call {
-    fn new(caller: Caller, lease: Lease) -> Self {
+    pub(super) fn new(caller: Caller, lease: Lease) -> Self {
         let number = caller.shared.next_taker();
         let taker = format!("{}:{number}", caller.shared.proc);
         let end = match caller.shared.time {
@@ -178,7 +149,19 @@ impl Call {
                 WaitEnd::Moved(caller.shared.moved().plus(lease.wait))
             }
         };
-        Call { caller, lease, number, taker, end }
+        Call { caller, lease, number, taker, end, settles: None }
+    }
+
+    /// Makes the call in a task of its own.
+    pub(super) fn spawned(self) -> UndoGuard {
+        let (sender, receiver) = oneshot::channel();
+        let guard = UndoGuard { caller: self.caller.clone(), receiver: Some(receiver) };
+        let owing = self.caller.shared.owing();
+        self.caller.shared.runtime.clone().spawn(async move {
+            let _owing = owing;
+            self.run(sender).await;
+        });
+        guard
     }
 
     fn left(&self) -> u64 {
@@ -195,11 +178,12 @@ impl Call {
     }
 
     /// Makes the call and answers it.
-    async fn run(self, mut sender: oneshot::Sender<Result<Given, CallError>>) {
+    async fn run(mut self, mut sender: oneshot::Sender<Result<Given, CallError>>) {
+        let settles = self.settles.take();
         let given = if self.lease.wait == Span::ZERO {
-            self.once(&sender).await
+            self.once(settles, &sender).await
         } else {
-            self.waiting(&mut sender).await
+            self.waiting(settles, &mut sender).await
         };
         // Nobody is there any more: what was granted is undone.
         if let Err(Ok(given)) = sender.send(given) {
@@ -210,11 +194,12 @@ impl Call {
     /// A call that does not wait.
     async fn once(
         &self,
+        mut settles: Option<Settles>,
         sender: &oneshot::Sender<Result<Given, CallError>>,
     ) -> Result<Given, CallError> {
         let mut again = false;
         for _ in 0..MORE_MAX {
-            let reply = self.ask(0, again, (0, 0)).await?;
+            let reply = self.ask(settles.take(), 0, again, (0, 0)).await?;
             if reply.reply.has_leases() {
                 return self.filled(reply, sender).await;
             }
@@ -230,6 +215,7 @@ impl Call {
     /// A call that waits for its first grant.
     async fn waiting(
         &self,
+        mut settles: Option<Settles>,
         sender: &mut oneshot::Sender<Result<Given, CallError>>,
     ) -> Result<Given, CallError> {
         let shared = &self.caller.shared;
@@ -249,10 +235,10 @@ impl Call {
         loop {
             let left = self.left();
             // It waits for something until its end; at its end it gets what there is to be told.
-            if left == 0 {
+            if left == 0 && settles.is_none() {
                 return self.over().await;
             }
-            let reply = self.ask(left, again, (0, 0)).await?;
+            let reply = self.ask(settles.take(), left, again, (0, 0)).await?;
             again = true;
             let LeasedReply { waits, over, more: tired, .. } = &reply.reply;
             if reply.reply.has_leases() {
@@ -292,7 +278,8 @@ impl Call {
         };
         while more && given.answer.leases.len() < wanted && !sender.is_closed() {
             // What was granted so far is granted: a fault now only ends the filling.
-            let Ok(reply) = self.ask(0, true, (given.answer.leases.len(), bytes)).await else {
+            let Ok(reply) = self.ask(None, 0, true, (given.answer.leases.len(), bytes)).await
+            else {
                 return self.told_again(given).await;
             };
             (more, bytes) = (reply.reply.more, reply.reply.bytes);
@@ -311,15 +298,17 @@ impl Call {
         if self.lease.request_id.is_none() {
             return Ok(known);
         }
-        match self.ask(0, true, (0, 0)).await {
+        match self.ask(None, 0, true, (0, 0)).await {
             Ok(reply) if reply.reply.has_leases() => self.given(reply).await,
             _ => Ok(known),
         }
     }
 
-    /// `had`: how many leases the call was granted before, and their bytes.
+    /// `settles`: what is settled before it in the same call of the store. `had`: how many leases the call was granted
+    /// before, and their bytes.
     async fn ask(
         &self,
+        settles: Option<Settles>,
         left: u64,
         again: bool,
         (had, bytes): (usize, u64),
@@ -329,11 +318,15 @@ impl Call {
         self.caller.signer().await?;
         let knows = &self.caller.knows();
         let wait = Wait { left, taker: &self.taker, proc, again, had, bytes, knows };
-        let args = pack(&LeaseArgs::of(&self.lease, &wait));
+        let args = LeaseArgs::of(&self.lease, &wait);
         // Also what was asked for in vain: where all is lost, and this process comes first, it is the best
         // guess of what others were granted.
         self.caller.space.known.saw_ttl(self.lease.ttl.us());
-        Ok(self.caller.ask(LEASE, args).await?)
+        match settles {
+            // Ten thousand calls may wait here, and most of them settle nothing: their futures stay small.
+            Some((settling, told)) => Box::pin(settling.and_lease(&self.caller, args, told)).await,
+            None => Ok(self.caller.ask(LEASE, pack(&args)).await?),
+        }
     }
 
     /// Its caller is gone: nobody is told anything, and its place is kept for a while.
@@ -351,7 +344,7 @@ impl Call {
         // A tick may have ended the wait already; then only another call knows why it was in vain.
         let untold = matches!(self.lease.ask, Ask::Needs(_)) && reply.reply.reasons.is_empty();
         if untold && !self.caller.shared.is_draining() {
-            let reply = self.ask(0, true, (0, 0)).await?;
+            let reply = self.ask(None, 0, true, (0, 0)).await?;
             return self.given(reply).await;
         }
         self.given(reply).await
@@ -373,7 +366,7 @@ impl Call {
                 unreadable.len()
             );
             // Otherwise it would stand in everybody's way again, one ttl later.
-            holders::settle(&self.caller, Settle { settle: unreadable }).await?;
+            holders::settle(&self.caller, Settle::of(unreadable)).await?;
         }
         let answer = Leased { leases, next_at, reasons: reasons.map_err(malformed(LEASE))? };
         Ok(Given { answer, granted })

@@ -10,11 +10,13 @@ mod permissions;
 mod sight;
 mod signals;
 mod space;
+mod taking;
 mod testing;
 mod timer;
 
 pub(crate) use permissions::{DeniedChannel, keep_looking};
 pub(crate) use signals::Signals;
 pub(crate) use space::Space;
+pub(crate) use taking::settle_and_lease;
 pub(crate) use testing::{set_clock, settle_all};
 pub(crate) use timer::{keep_time, tick};

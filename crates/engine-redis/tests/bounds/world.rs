@@ -137,7 +137,7 @@ impl World {
             push: Vec::new(),
         };
         for some in leases.chunks(500) {
-            self.ok(Settle { settle: some.iter().map(ended).collect() }).await;
+            self.ok(Settle::of(some.iter().map(ended).collect())).await;
         }
     }
 

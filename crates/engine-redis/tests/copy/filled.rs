@@ -229,7 +229,7 @@ pub async fn fill(engine: &Arc<dyn Engine>, ns: &Namespace, seed: u64, jobs: u64
         let leases = lease_jobs(engine, ns, name, max).await;
         let settle = leases.iter().map(|lease| settling(&mut dice, lease)).collect::<Vec<_>>();
         if !settle.is_empty() {
-            engine.run(ns, Settle { settle }).await.unwrap();
+            engine.run(ns, Settle::of(settle)).await.unwrap();
         }
     }
     change(engine, ns, &mut dice).await;
@@ -294,7 +294,7 @@ async fn change(engine: &Arc<dyn Engine>, ns: &Namespace, dice: &mut Dice) {
 pub async fn give_back(engine: &Arc<dyn Engine>, ns: &Namespace, lease: String, ending: Ending) {
     let (resources, limits, push) = (Vec::new(), Vec::new(), Vec::new());
     let settle = vec![SettleItem { lease, ending, resources, limits, push }];
-    engine.run(ns, Settle { settle }).await.unwrap();
+    engine.run(ns, Settle::of(settle)).await.unwrap();
 }
 
 /// A queue that was deleted and has a finished job; a key whose job is gone.

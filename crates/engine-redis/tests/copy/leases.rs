@@ -116,7 +116,7 @@ async fn held(from: &Store, to: &Store) {
     let ending = Ending::Released;
     let lease = token.lease.clone().unwrap();
     let settle = vec![SettleItem { lease, ending, resources, limits, push }];
-    let settled = engine.run(&ns, Settle { settle }).await.unwrap();
+    let settled = engine.run(&ns, Settle::of(settle)).await.unwrap();
     assert!(!settled.settled[0].ok);
     // The lock and the order are as if it had given back: who ran is first again, but for what it held.
     let ask = Lease { worker: worker("w"), ..Lease::needs(needs(r#"[{"limit":"lock:l"}]"#)) };

@@ -117,7 +117,7 @@ async fn drained(engine: &Arc<dyn Engine>, ns: &Namespace) -> (Vec<String>, Fenc
             let lease = lease.lease.unwrap();
             let settle =
                 vec![tenure_core::lease::SettleItem { lease, ending, resources, limits, push }];
-            engine.run(ns, Settle { settle }).await.unwrap();
+            engine.run(ns, Settle::of(settle)).await.unwrap();
         }
     }
     (order, first)

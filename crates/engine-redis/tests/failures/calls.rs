@@ -115,7 +115,7 @@ pub fn settles(lease: &LeaseView) -> Settle {
         limits: Vec::new(),
         push: Vec::new(),
     };
-    Settle { settle: vec![item] }
+    Settle::of(vec![item])
 }
 pub async fn settle(engine: &RedisEngine, lease: &LeaseView) -> SettledLease {
     ok(engine, settles(lease)).await.settled.remove(0)

@@ -350,7 +350,7 @@ impl Client {
                     limits: Vec::new(),
                     push: Vec::new(),
                 };
-                let settled = self.call(Settle { settle: vec![item] }).await?.settled.remove(0);
+                let settled = self.call(Settle::of(vec![item])).await?.settled.remove(0);
                 Ok(match (settled.ok, settled.code) {
                     (true, _) => Answer::Settled { state: settled.state },
                     (false, Some(Code::AlreadySettled)) => Answer::AlreadySettled,

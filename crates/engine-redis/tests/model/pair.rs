@@ -8,7 +8,8 @@ use data_encoding::BASE64URL_NOPAD;
 use proptest::prelude::TestCaseError;
 use tenure_core::job::{self, NewJob, OnConflict, Retry, Unique, Until, When};
 use tenure_core::lease::{
-    Ending, ExtendItem, Fence, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
+    Ending, ExtendItem, Fence, Later, Leased, LimitVerdict, ResourceVerdict, SettleItem,
+    SettledLease, Verdict, Worker,
 };
 use tenure_core::names::{
     Group, JobId, JobRef, LimitName, Namespace, PoolName, QueueName, RequestId, ResourceId, Tag,
@@ -27,7 +28,7 @@ use tenure_testkit::TestClock;
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::runtime::Runtime;
 
-use crate::step::{Change, End, JOBS, Job, LimitSet, Need, Step};
+use crate::step::{Call, Change, End, JOBS, Job, LimitSet, Need, Step};
 
 /// The server of all programs, and the engine on it.
 pub struct Server {
@@ -314,7 +315,7 @@ impl Program<'_> {
                     leases.iter().partition(|(_, end)| pushes(end));
                 let all = first.into_iter().chain(last.into_iter().take(1));
                 let settle = all.filter_map(|(n, end)| self.settling(*n, end)).collect();
-                self.ask(Settle { settle }).await?;
+                self.ask(Settle::of(settle)).await?;
             }
             Step::Undo { lease } => {
                 if let Some(lease) = self.named(*lease) {
@@ -337,7 +338,27 @@ impl Program<'_> {
                     Some(SettleItem { ending, ..self.settling(n, &End::Succeeded)? })
                 };
                 let of_those = (*first..first + many).filter_map(item).collect();
-                self.ask(Settle { settle: of_those }).await?;
+                self.ask(Settle::of(of_those)).await?;
+            }
+            Step::SettleAndLease { leases, first, many, call, twice } => {
+                let pushes = |end: &End| matches!(end, End::Pushing { .. } | End::Again);
+                let (last, first_of): (Vec<_>, Vec<_>) =
+                    leases.iter().partition(|(_, end)| pushes(end));
+                let plain = |n| {
+                    let ending = Ending::Succeeded { result: None };
+                    Some(SettleItem { ending, ..self.settling(n, &End::Succeeded)? })
+                };
+                let mut settle: Vec<_> = (*first..first + many).filter_map(plain).collect();
+                let all = first_of.into_iter().chain(last.into_iter().take(1));
+                settle.extend(all.filter_map(|(n, end)| self.settling(*n, end)));
+                let lease = self.call(call);
+                for _ in 0..1 + usize::from(*twice) {
+                    let lease = Some(Box::new(lease.clone()));
+                    let answer = self.ask(Settle { settle: settle.clone(), lease }).await?;
+                    if let Some(Reply::Settle(Settled { lease: Some(Ok(leased)), .. })) = answer {
+                        self.granted(leased);
+                    }
+                }
             }
             Step::Force { lease } => {
                 if let Some(lease) = self.named(*lease) {
@@ -379,14 +400,32 @@ impl Program<'_> {
 
     async fn lease(&mut self, lease: Lease) -> Result<(), TestCaseError> {
         if let Some(Reply::Lease(leased)) = self.ask(lease).await? {
-            for granted in leased.leases {
-                if self.leases.len() == 16 {
-                    self.leases.remove(0);
-                }
-                self.leases.push(granted);
-            }
+            self.granted(leased);
         }
         Ok(())
+    }
+
+    fn granted(&mut self, leased: Leased) {
+        for granted in leased.leases {
+            if self.leases.len() == 16 {
+                self.leases.remove(0);
+            }
+            self.leases.push(granted);
+        }
+    }
+
+    fn call(&self, call: &Call) -> Lease {
+        let Call { queues, max, needs: alone, ttl_s, worker: w, request } = call;
+        let (lease, kind) = match alone {
+            Some(alone) => (Lease::needs(needs(alone)), "rh"),
+            None => (Lease::jobs(queues.iter().map(|n| queue(*n)).collect(), *max), "rq"),
+        };
+        Lease {
+            ttl: Span::from_s(*ttl_s),
+            worker: worker(*w),
+            request_id: request.map(|n| RequestId::parse(&format!("{kind}{n}")).expect("an id")),
+            ..lease
+        }
     }
 
     async fn set(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -644,6 +683,19 @@ fn fence_and_row(id: &str) -> Option<(Fence, Seq)> {
 /// What a call was answered, as text to compare.
 fn told(answer: &Result<Reply, CallError>) -> String {
     match answer {
+        // A follow-up that is granted in the same call is shown by the one engine as it was pushed and by the other as
+        // it runs.
+        Ok(Reply::Settle(Settled { settled, lease: Some(lease) })) => {
+            let settled = settled.iter().map(|one| {
+                let one = SettledLease { pushed: Vec::new(), ..one.clone() };
+                format!("{one:?}")
+            });
+            let lease = match lease {
+                Ok(leased) => format!("{leased:?}"),
+                Err(no) => told(&Err(no.clone().into())),
+            };
+            format!("{} and {lease}", settled.collect::<String>())
+        }
         Ok(reply) => format!("{reply:?}"),
         Err(CallError::Refused(no)) => format!(
             "refused: {} {:?} at {:?} index {:?} job {:?} retry {:?}",

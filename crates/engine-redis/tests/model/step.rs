@@ -40,6 +40,14 @@ pub enum Step {
         first: u8,
         many: u8,
     },
+    /// Such leases or others, and a lease call right after them; once more if `twice`.
+    SettleAndLease {
+        leases: Vec<(u8, End)>,
+        first: u8,
+        many: u8,
+        call: Call,
+        twice: bool,
+    },
     Force {
         lease: u8,
     },
@@ -157,6 +165,17 @@ pub struct Job {
     pub retain_ms: Option<u64>,
 }
 
+/// A lease call after settles: for jobs of these queues, or for needs.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub queues: Vec<u8>,
+    pub max: usize,
+    pub needs: Option<Vec<Need>>,
+    pub ttl_s: u64,
+    pub worker: u8,
+    pub request: Option<u8>,
+}
+
 #[derive(Clone, Debug)]
 pub enum Need {
     Limit { limit: u8, weight: u32, cost: u32 },
@@ -224,6 +243,23 @@ fn need() -> impl Strategy<Value = Need> {
 
 fn needs() -> impl Strategy<Value = Vec<Need>> {
     proptest::collection::vec(need(), 0..3)
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let queues = proptest::collection::vec(0u8..3, 1..3);
+    let max = prop_oneof![2 => 1usize..5, 1 => 5usize..14];
+    let alone = proptest::collection::vec(need(), 1..3);
+    let request = proptest::option::weighted(0.6, 0u8..3);
+    (queues, max, proptest::option::weighted(0.2, alone), 1u64..9, 0u8..3, request).prop_map(
+        |(queues, max, needs, ttl_s, worker, request)| Call {
+            queues,
+            max,
+            needs,
+            ttl_s,
+            worker,
+            request,
+        },
+    )
 }
 
 fn job() -> impl Strategy<Value = Job> {
@@ -306,6 +342,8 @@ pub fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(leases, ttl_s)| Step::Extend { leases, ttl_s }),
         12 => proptest::collection::vec((0u8..16, end()), 1..4).prop_map(|leases| Step::Settle { leases }),
         5 => (0u8..16, 1u8..9).prop_map(|(first, many)| Step::Finish { first, many }),
+        8 => (proptest::collection::vec((0u8..16, end()), 0..3), 0u8..16, 0u8..9, call(), proptest::bool::weighted(0.3))
+            .prop_map(|(leases, first, many, call, twice)| Step::SettleAndLease { leases, first, many, call, twice }),
         1 => (0u8..16).prop_map(|lease| Step::Force { lease }),
         1 => (0u8..16).prop_map(|lease| Step::Undo { lease }),
         3 => (0u8..3).prop_map(|worker| Step::Asks { worker }),

@@ -34,7 +34,7 @@ fn ended(failed: usize, succeeded: usize, now: Moment) -> (Store, [u64; 2]) {
         };
         let lease = granted.grants[0].lease.lease.clone().unwrap();
         let item = SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
-        let settle = Settle { settle: vec![item] };
+        let settle = Settle::of(vec![item]);
         machine.apply(&space, Command::Request(settle.into()), now, &store).unwrap();
         store.write(machine.drain().rows);
     }

@@ -67,7 +67,7 @@ impl World {
             let ending = Ending::Succeeded { result: None };
             let item =
                 SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
-            self.apply(Command::Request(Settle { settle: vec![item] }.into()));
+            self.apply(Command::Request(Settle::of(vec![item]).into()));
         }
     }
 
@@ -197,7 +197,7 @@ fn a_call_that_only_asks_makes_no_namespace() {
     let page = Page { max: 10, cursor: None };
     world.apply(Command::Request(GetStats.into()));
     world.apply(Command::Request(ListQueues { page }.into()));
-    let settle = Settle { settle: Vec::new() };
+    let settle = Settle::of(Vec::new());
     world.apply(Command::Request(settle.into()));
     let get = Command::Request(GetQueue { queue: queue() }.into());
     let no = world.machine.apply(&Namespace::main(), get, world.now, &world.store);

@@ -33,6 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (small, 1u8..4, span()).prop_map(|(queue, max, wait)| Step::Wait { queue, max, wait }),
         4 => (small, span(), any::<bool>()).prop_map(|(needs, wait, place)| Step::Call { needs, wait, place }),
         12 => (small, small).prop_map(|(lease, how)| Step::Settle { lease, how }),
+        4 => (small, small, small, 1u8..4, span()).prop_map(|(lease, how, queue, max, wait)| Step::SettleAndLease { lease, how, queue, max, wait }),
         2 => small.prop_map(|lease| Step::Extend { lease }),
         2 => small.prop_map(|lease| Step::Force { lease }),
         1 => small.prop_map(|lease| Step::Undo { lease }),

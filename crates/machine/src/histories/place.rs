@@ -83,7 +83,7 @@ impl Line {
     fn settle(&mut self, lease: String) {
         let ending = Ending::Succeeded { result: None };
         let item = SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
-        self.world.apply(Command::Request(Settle { settle: vec![item] }.into()));
+        self.world.apply(Command::Request(Settle::of(vec![item]).into()));
     }
 
     fn reasons(&mut self, id: &str) -> Vec<Reason> {

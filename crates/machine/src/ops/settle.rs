@@ -282,6 +282,7 @@ impl Space {
     }
 }
 
+/// The settles alone: the lease call that came with them is the engine's next command, since it may wait.
 impl Act for Settle {
     type Known = Vec<SettledOne>;
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {

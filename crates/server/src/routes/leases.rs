@@ -15,7 +15,7 @@ pub(super) static ROUTES: &[Route] = &[
     route!(Extend, "Keep leases alive", |asked| decode::extend(asked.body))
         .takes(Takes::Json("ExtendCall"))
         .answers(&[(200, "Extended")]),
-    route!(Settle, "End leases", |asked| decode::settle(asked.body))
+    route!(Settle, "End leases, and ask for the next ones", |asked| decode::settle(asked.body))
         .takes(Takes::Json("SettleCall"))
         .answers(&[(200, "Settled")]),
     route!(ForceLease, "Take a lease back by force", |asked| Ok(ForceLease {

@@ -88,7 +88,7 @@ pub(crate) const BODIES: &[(&str, Fields)] = &[
         ],
     ),
     ("ExtendCall", &[("leases", "ExtendItem[]"), ("ttl", "duration")]),
-    ("SettleCall", &[("settle", "SettleItem[]")]),
+    ("SettleCall", &[("settle", "SettleItem[]"), ("lease", "LeaseCall")]),
     ("QueueSettings", QUEUE_SETTINGS),
     ("LimitSettings", LIMIT_SETTINGS),
     ("PoolSettings", POOL_SETTINGS),

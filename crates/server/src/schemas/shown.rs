@@ -160,7 +160,16 @@ pub(super) const SHOWN: &[(&str, Fields)] = &[
         ],
     ),
     ("LimitVerdict", &[("limit", "name"), ("pause", "duration"), ("spent", "integer")]),
-    ("Settled", &[("settled", "SettledLease[]")]),
+    (
+        "Settled",
+        &[
+            ("settled", "SettledLease[]"),
+            ("leases", "Lease[]"),
+            ("next_at", "moment?"),
+            ("reasons", "Reason[]"),
+            ("refused", "Problem"),
+        ],
+    ),
     (
         "SettledLease",
         &[

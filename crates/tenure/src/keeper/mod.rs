@@ -235,7 +235,7 @@ async fn release(inner: Arc<KeeperInner>, items: Vec<SettleItem>) {
     let until = Instant::now() + RELEASE_MAX;
     let mut backoff = Backoff::default();
     loop {
-        let settle = Settle { settle: items.clone() };
+        let settle = Settle::of(items.clone());
         let done = timeout_at(until, inner.engine.run(&inner.namespace, settle)).await;
         match done {
             Ok(Err(error)) if passes(&error) => sleep(backoff.wait()).await,

@@ -77,12 +77,12 @@ async fn a_release_says_whether_it_was_still_held() {
         let fake = Fake::new(move |call, _| match call {
             Request::Lease(_) => got(1),
             Request::Settle(settle) => {
-                let Reply::Settle(Settled { mut settled }) = settled(settle) else {
+                let Reply::Settle(Settled { mut settled, .. }) = settled(settle) else {
                     unreachable!()
                 };
                 settled[0].ok = held;
                 settled[0].code = (!held).then_some(Code::LeaseLost);
-                Says::Now(Ok(Reply::Settle(Settled { settled })))
+                Says::Now(Ok(Reply::Settle(Settled { settled, lease: None })))
             }
             call => well(call),
         });

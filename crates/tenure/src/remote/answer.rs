@@ -6,13 +6,14 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tenure_core::job::JobView;
-use tenure_core::lease::{Explained, Extended, Leased};
+use tenure_core::lease::{Explained, Extended, LeaseView, Leased, Reason, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
     Audited, DoneMany, Effect, Listed, Operation, Pushed, Put, Reply, Settled, Stats,
 };
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
+use tenure_core::time::Moment;
 use tenure_engine::{CallError, Fault};
 
 use super::wire::Heard;
@@ -66,6 +67,27 @@ impl FromHttp for Pushed {
     }
 }
 
+impl FromHttp for Settled {
+    fn read(_: u16, body: &[u8]) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Body {
+            settled: Vec<SettledLease>,
+            refused: Option<Problem>,
+            leases: Option<Vec<LeaseView>>,
+            next_at: Option<Moment>,
+            #[serde(default)]
+            reasons: Vec<Reason>,
+        }
+        let Body { settled, refused, leases, next_at, reasons } = serde_json::from_slice(body)?;
+        let lease = match (refused, leases) {
+            (Some(problem), _) => Some(Err(problem.of_a_part())),
+            (None, Some(leases)) => Some(Ok(Leased { leases, next_at, reasons })),
+            (None, None) => None,
+        };
+        Ok(Settled { settled, lease })
+    }
+}
+
 macro_rules! plain {
     ($($reply:ty),* $(,)?) => {
         $(impl FromHttp for $reply {
@@ -81,7 +103,6 @@ plain!(
     Explained,
     Leased,
     Extended,
-    Settled,
     QueueView,
     LimitView,
     PoolView,
@@ -114,6 +135,25 @@ struct Problem {
     job: Option<String>,
 }
 
+impl Problem {
+    /// The refusal with this code.
+    fn refusal(self, code: Code) -> Refusal {
+        let detail = if self.detail.is_empty() { self.title } else { self.detail };
+        let mut refusal = Refusal::heard(code, detail, self.hint);
+        refusal.pointer = self.pointer;
+        refusal.index = self.index;
+        refusal.line = self.line;
+        refusal.job = self.job;
+        refusal
+    }
+
+    /// The refusal of a part of what was asked; of a code that is not known here as if the server broke.
+    fn of_a_part(self) -> Refusal {
+        let code = self.code.parse().unwrap_or(Code::Internal);
+        self.refusal(code)
+    }
+}
+
 /// What an answer means. `place` is the server, for the sentences.
 pub fn answer(
     heard: &Heard,
@@ -137,12 +177,7 @@ pub fn answer(
     let Ok(code) = problem.code.parse::<Code>() else {
         return Err(CallError::Fault(unnamed(status, &problem, effect, place)));
     };
-    let detail = if problem.detail.is_empty() { problem.title } else { problem.detail };
-    let mut refusal = Refusal::heard(code, detail, problem.hint);
-    refusal.pointer = problem.pointer;
-    refusal.index = problem.index;
-    refusal.line = problem.line;
-    refusal.job = problem.job;
+    let mut refusal = problem.refusal(code);
     refusal.retry_after_s = heard.retry_after_s;
     Err(match code {
         Code::Unauthorized | Code::ForbiddenOrigin => CallError::Fault(Fault::Denied(refusal)),

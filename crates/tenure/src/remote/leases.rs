@@ -29,7 +29,10 @@ impl OverHttp for Extend {
 
 impl OverHttp for Settle {
     fn body(&self) -> Result<Option<Body>, Unsendable> {
-        json(&SettleCall { settle: self.settle.iter().map(SettleOne::from).collect() })
+        json(&SettleCall {
+            settle: self.settle.iter().map(SettleOne::from).collect(),
+            lease: self.lease.as_deref().map(LeaseCall::from),
+        })
     }
 }
 
@@ -128,6 +131,8 @@ impl<'a> From<&'a Extend> for ExtendCall<'a> {
 #[derive(Serialize)]
 struct SettleCall<'a> {
     settle: Vec<SettleOne<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease: Option<LeaseCall<'a>>,
 }
 
 /// One lease to settle.

@@ -118,6 +118,9 @@ fn bearer(token: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
 fn patience(request: &Request) -> Duration {
     match request {
         Request::Lease(lease) => lease.wait.std().saturating_add(ANSWER_MAX),
+        Request::Settle(Settle { lease: Some(lease), .. }) => {
+            lease.wait.std().saturating_add(ANSWER_MAX)
+        }
         Request::SyncResources(_) | Request::ListJobs(_) | Request::Audit(_) => LONG_ANSWER_MAX,
         _ => ANSWER_MAX,
     }
@@ -223,7 +226,7 @@ impl Engine for Remote {
             push: Vec::new(),
         };
         for chunk in leases.chunks(ITEMS_MAX) {
-            let settle = Settle { settle: chunk.iter().cloned().map(released).collect() };
+            let settle = Settle::of(chunk.iter().cloned().map(released).collect());
             let (inner, namespace) = (self.inner.clone(), namespace.clone());
             runtime.spawn(async move { inner.call(namespace, settle.into()).await });
         }

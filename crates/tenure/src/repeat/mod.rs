@@ -12,7 +12,7 @@ use std::time::Duration;
 use tenure_core::bounds::REQUEST_US;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
-use tenure_core::requests::{Effect, Reply, Request};
+use tenure_core::requests::{Effect, Reply, Request, Settle};
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
 use tokio::time::{Instant, sleep};
 
@@ -85,6 +85,9 @@ pub fn identify(request: &mut Request) {
             for job in settle.settle.iter_mut().flat_map(|item| &mut item.push) {
                 job.id.get_or_insert_with(ids::job_id);
             }
+            if let Some(lease) = &mut settle.lease {
+                lease.request_id.get_or_insert_with(ids::request_id);
+            }
         }
         _ => {}
     }
@@ -130,9 +133,11 @@ type EngineAnswer = Result<Reply, CallError>;
 impl Engine for Repeat {
     fn call(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
         identify(&mut request);
-        if let Request::Lease(lease) = &mut request {
-            // Whoever calls here is in this process, and so is the store unless another serves it.
-            lease.local = true;
+        // Whoever calls here is in this process, and so is the store unless another serves it.
+        match &mut request {
+            Request::Lease(lease) => lease.local = true,
+            Request::Settle(Settle { lease: Some(lease), .. }) => lease.local = true,
+            _ => {}
         }
         match request.effect() {
             Effect::Reads | Effect::Adds => self.engine.call(namespace, request),

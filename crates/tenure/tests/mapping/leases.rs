@@ -60,7 +60,7 @@ pub(super) fn rows() -> Vec<Row> {
             R::Extend(_)
         ),
         row!(
-            Settle { settle: settles() },
+            Settle::of(settles()),
             "POST /v1/leases/settle",
             SETTLES,
             200,
@@ -71,6 +71,27 @@ pub(super) fn rows() -> Vec<Row> {
             ),
             R::Settle(settled) if settled.settled[0].pushed[0].job.id.as_str() == "j1"
                 && settled.settled[1].code == Some(tenure::Code::AlreadySettled)
+        ),
+        row!(
+            Settle { settle: vec![], lease: Some(Box::new(jobs_call())) },
+            "POST /v1/leases/settle",
+            r#"{"settle":[],"lease":{"queues":["größe b","b"],"max":3,"wait":"5s","ttl":"30s",
+                "worker":{"id":"w1","host":"h","pid":42},"request_id":"r1"}}"#,
+            200,
+            format!(r#"{{"settled":[],"leases":[{LEASE}],"next_at":null}}"#),
+            R::Settle(settled) if matches!(&settled.lease, Some(Ok(leased)) if leased.leases.len() == 1)
+        ),
+        row!(
+            Settle { settle: vec![], lease: Some(Box::new(needs_call())) },
+            "POST /v1/leases/settle",
+            r#"{"settle":[],"lease":{"needs":[{"limit":"site:a.b","weight":2,"cost":0}],"wait":"0s",
+                "ttl":"0s","request_id":"r2","place":"r1"}}"#,
+            200,
+            r#"{"settled":[],"leases":[],"next_at":null,"refused":{"type":"t","title":"T","status":422,
+                "code":"unknown_limit","detail":"d","hint":"h","pointer":"/lease/needs/0/limit"}}"#,
+            R::Settle(settled) if matches!(&settled.lease, Some(Err(no))
+                if no.code == tenure::Code::UnknownLimit && no.detail == "d"
+                    && no.pointer.as_deref() == Some("/lease/needs/0/limit"))
         ),
         row!(
             ListLeases {

@@ -132,7 +132,7 @@ async fn take_all(engine: &Arc<dyn Engine>, count: u64) -> Result<Histogram<u64>
             }));
         }
         let engine = engine.clone();
-        settling.spawn(async move { engine.run(&Namespace::main(), Settle { settle }).await });
+        settling.spawn(async move { engine.run(&Namespace::main(), Settle::of(settle)).await });
     }
     while let Some(done) = settling.join_next().await {
         done.map_err(Failure::bug)??;

@@ -5,6 +5,7 @@ use crate::bounds::ERROR_BYTES_MAX;
 use crate::decode::{settle, settle_item_without_lease};
 use crate::lease::{Ending, Later, Verdict};
 use crate::refusal::Code::*;
+use crate::requests::Ask;
 use crate::time::Span;
 
 #[test]
@@ -44,6 +45,60 @@ fn every_outcome_is_taken() {
     assert_eq!(l7.ending, failed("", Some(Span::ZERO), false));
     assert_eq!(l7.resources[0].verdict, Verdict::Ok);
     assert!(settle(br#"{"settle":[]}"#).unwrap().settle.is_empty());
+}
+
+#[test]
+fn a_lease_call_comes_with_a_settle() {
+    let call =
+        settle(br#"{"settle":[],"lease":{"queues":["a"],"max":5,"wait":"10s","request_id":"r"}}"#);
+    let lease = call.unwrap().lease.unwrap();
+    assert!(matches!(&lease.ask, Ask::Jobs { max: 5, .. }));
+    assert_eq!((lease.wait, lease.request_id.unwrap().as_str()), (Span::from_s(10), "r"));
+    assert_eq!(settle(br#"{"settle":[],"lease":null}"#).unwrap().lease, None);
+    let lease = |body: &str| format!(r#"{{"settle":[],"lease":{body}}}"#);
+    let wrong = r#"{"settle":[{"lease":"l"}],"lease":{}}"#;
+    refused(
+        vec![
+            row(lease("[]"), InvalidField, "/lease", "object"),
+            row(lease("1"), InvalidField, "/lease", "object"),
+            row(lease(r#"{"queues":["a"]}"#), InvalidField, "/lease/request_id", "\"r-1\""),
+            row(
+                lease(r#"{"queues":["a"],"request_id":null}"#),
+                InvalidField,
+                "/lease/request_id",
+                "add \"request_id\"",
+            ),
+            row(lease(r#"{"request_id":"r"}"#), InvalidField, "/lease/queues", "\"needs\""),
+            row(
+                lease(r#"{"queues":["a"],"request_id":"r","wait":"61s"}"#),
+                OutOfBounds,
+                "/lease/wait",
+                "at most \"1m\"",
+            ),
+            row(
+                lease(r#"{"queues":["a"],"needs":[{"limit":"a"}],"request_id":"r"}"#),
+                ConflictingFields,
+                "/lease/needs",
+                "not both",
+            ),
+            row(
+                lease(r#"{"needs":[{"limit":"a"},{"limit":"a"}],"request_id":"r"}"#),
+                DuplicateNeed,
+                "/lease/needs/1",
+                "once",
+            ),
+            row(
+                lease(r#"{"queues":["a"],"request_id":"r","que":1}"#),
+                UnknownField,
+                "/lease/que",
+                "\"queues\"",
+            ),
+            row(r#"{"lease":{"queues":["a"],"request_id":"r"}}"#, InvalidField, "/settle", "add"),
+            row(wrong, InvalidField, "/settle/0/outcome", "add"),
+            row(r#"{"settle":[],"leases":[]}"#, UnknownField, "/leases", "answered"),
+        ],
+        settle,
+    );
 }
 
 #[test]

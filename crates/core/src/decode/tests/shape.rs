@@ -38,6 +38,7 @@ const KEYS: &[&str] = &[
     "leases",
     "progress",
     "settle",
+    "request_id",
     "outcome",
     "result",
     "error",

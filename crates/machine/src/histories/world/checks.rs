@@ -184,7 +184,7 @@ impl World {
                 let ending = Ending::Succeeded { result: None };
                 let item =
                     SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
-                self.request(Settle { settle: vec![item] }.into()).map_err(|no| no.to_string())?;
+                self.request(Settle::of(vec![item]).into()).map_err(|no| no.to_string())?;
                 self.check()?;
             }
             if self.takers.is_empty() {

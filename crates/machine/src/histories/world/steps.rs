@@ -4,11 +4,11 @@ use super::World;
 use super::things::{LIMITS, needs, queue, resource};
 use crate::Command;
 use tenure_core::job::{OnConflict, Unique, Until, When};
-use tenure_core::lease::{Ending, ExtendItem, Later, SettleItem};
+use tenure_core::lease::{Ending, ExtendItem, Fence, Later, SettleItem};
 use tenure_core::names::{Group, LimitName, PoolName, RequestId, ResourceId, UniqueKey};
 use tenure_core::requests::{
     AddResources, Ask, BanResource, CancelJob, CoolResource, DeleteJob, DeleteLimit,
-    DeleteResource, Extend, ForceLease, Meant, ObserveLimit, Patch, PatchJob, PauseLimit,
+    DeleteResource, Extend, ForceLease, Lease, Meant, ObserveLimit, Patch, PatchJob, PauseLimit,
     PauseQueue, Push, PushAnswer, PutPool, RestoreResource, ResumeLimit, ResumeQueue, RetryJob,
     RunJobNow, Settle, SyncResources,
 };
@@ -55,6 +55,14 @@ pub(in crate::histories) enum Step {
     Settle {
         lease: u8,
         how: u8,
+    },
+    /// In one call, twice.
+    SettleAndLease {
+        lease: u8,
+        how: u8,
+        queue: u8,
+        max: u8,
+        wait: u32,
     },
     Extend {
         lease: u8,
@@ -212,26 +220,22 @@ impl World {
             }
             Step::Settle { lease, how } => {
                 let Some(lease) = self.lease_id(lease) else { return Ok(()) };
-                let ending = match how % 8 {
-                    0..=2 => Ending::Succeeded { result: None },
-                    3 => Ending::Failed { error: "no".to_owned(), retry_in: None, last: false },
-                    4 => Ending::Failed {
-                        error: "no".to_owned(),
-                        retry_in: Some(Span::ZERO),
-                        last: how & 8 > 0,
-                    },
-                    5 => Ending::Snoozed { later: Later::For(Span::from_ms(150)) },
-                    _ => Ending::Released,
-                };
-                let item = SettleItem {
-                    lease: lease.clone(),
-                    ending,
-                    resources: vec![],
-                    limits: vec![],
-                    push: vec![],
-                };
-                if self.request(Settle { settle: vec![item] }.into()).is_ok() {
-                    self.leases.retain(|other| *other != lease);
+                self.settle(&lease, how);
+            }
+            Step::SettleAndLease { lease, how, queue: q, max, wait } => {
+                let Some(lease) = self.lease_id(lease) else { return Ok(()) };
+                let queues = vec![queue(q)];
+                let mut call = self.new_lease(Ask::Jobs { queues, max: usize::from(max) }, how);
+                call.wait = Span::from_ms(u64::from(wait));
+                self.settle(&lease, how);
+                self.ask(call.clone());
+                let granted = self.granted_under(&call);
+                // Its repeat: settled leases are told as before, and nothing is granted twice.
+                self.settle(&lease, how);
+                self.ask(call.clone());
+                let again = self.granted_under(&call);
+                if !granted.is_empty() && granted != again {
+                    return Err(format!("{granted:?} were granted, and {again:?} to the repeat"));
                 }
             }
             Step::Extend { lease } => {
@@ -412,6 +416,37 @@ impl World {
             Step::Reopen => return self.reopen(),
         }
         Ok(())
+    }
+
+    fn settle(&mut self, lease: &str, how: u8) {
+        let ending = match how % 8 {
+            0..=2 => Ending::Succeeded { result: None },
+            3 => Ending::Failed { error: "no".to_owned(), retry_in: None, last: false },
+            4 => Ending::Failed {
+                error: "no".to_owned(),
+                retry_in: Some(Span::ZERO),
+                last: how & 8 > 0,
+            },
+            5 => Ending::Snoozed { later: Later::For(Span::from_ms(150)) },
+            _ => Ending::Released,
+        };
+        let item = SettleItem {
+            lease: lease.to_owned(),
+            ending,
+            resources: vec![],
+            limits: vec![],
+            push: vec![],
+        };
+        if self.request(Settle::of(vec![item]).into()).is_ok() {
+            self.leases.retain(|other| other != lease);
+        }
+    }
+
+    /// What a call was granted, as it is remembered for its repeats.
+    fn granted_under(&self, call: &Lease) -> Vec<Fence> {
+        let space = self.machine.spaces.get(&self.namespace);
+        let past = space.zip(call.request_id.as_ref()).and_then(|(s, id)| s.requests.get(id));
+        past.map_or_else(Vec::new, |past| past.fences.clone())
     }
 
     pub(super) fn resource(&self, n: u8) -> (PoolName, ResourceId) {

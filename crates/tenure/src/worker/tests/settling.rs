@@ -152,6 +152,7 @@ async fn a_lost_settle_is_told() {
                 code: Some(Code::LeaseLost),
                 pushed: Vec::new(),
             }],
+            lease: None,
         }))),
         call => well(call),
     });
