@@ -1,7 +1,7 @@
 // bee-queue, as its documentation recommends it: no events for a queue that nobody listens to, jobs
 // not kept in memory, finished ones removed, bulk by saveAll.
 import BeeQueue from 'bee-queue';
-import { Tally, dueInUs, nowUs, payload, readCall, ready, report, steady } from './gauge.mjs';
+import { Tally, dueInUs, nowUs, oneByOne, payload, readCall, ready, report, steady } from './gauge.mjs';
 
 const call = readCall();
 const works = call.role === 'drain' || call.role === 'listen';
@@ -30,6 +30,8 @@ if (call.role === 'push') {
     await saveAll(Array.from({ length: size }, (_, i) => queue.createJob(payload(n + i, nowUs()))));
   }
   report({ jobs: call.jobs, seconds: (nowUs() - begin) / 1e6 });
+} else if (call.role === 'push-single') {
+  await oneByOne(call, (data) => queue.createJob(data).save());
 } else if (call.role === 'later') {
   const begin = nowUs();
   const jobs = [];

@@ -1,7 +1,7 @@
 // BullMQ, as its documentation recommends it for throughput: one worker with a concurrency, finished
 // jobs removed.
 import { Queue, Worker } from 'bullmq';
-import { Tally, dueInUs, nowUs, payload, readCall, ready, report, steady } from './gauge.mjs';
+import { Tally, dueInUs, nowUs, oneByOne, payload, readCall, ready, report, steady } from './gauge.mjs';
 
 const call = readCall();
 const connection = { host: '127.0.0.1', port: call.port, maxRetriesPerRequest: null };
@@ -12,19 +12,12 @@ const NAME = 'bench';
 const FLIGHT = 64;
 
 async function push(queue) {
+  if (call.way !== 'bulk') return oneByOne({ ...call, flight: FLIGHT }, (data) => queue.add('job', data, options));
   const begin = nowUs();
-  if (call.way === 'bulk') {
-    for (let n = 0; n < call.jobs; n += 1000) {
-      const size = Math.min(1000, call.jobs - n);
-      const jobs = Array.from({ length: size }, (_, i) => ({ name: 'job', data: payload(n + i, nowUs()), opts: options }));
-      await queue.addBulk(jobs);
-    }
-  } else {
-    let n = 0;
-    const one = async () => {
-      while (n < call.jobs) await queue.add('job', payload(n++, nowUs()), options);
-    };
-    await Promise.all(Array.from({ length: FLIGHT }, one));
+  for (let n = 0; n < call.jobs; n += 1000) {
+    const size = Math.min(1000, call.jobs - n);
+    const jobs = Array.from({ length: size }, (_, i) => ({ name: 'job', data: payload(n + i, nowUs()), opts: options }));
+    await queue.addBulk(jobs);
   }
   report({ jobs: call.jobs, seconds: (nowUs() - begin) / 1e6 });
 }
@@ -69,6 +62,7 @@ if (call.role === 'drain' || call.role === 'listen') {
   const queue = new Queue(NAME, { connection });
   await queue.waitUntilReady();
   if (call.role === 'push') await push(queue);
+  else if (call.role === 'push-single') await oneByOne(call, (data) => queue.add('job', data, options));
   else if (call.role === 'later') await later(queue);
   else if (call.role === 'steady') {
     await steady(call, (data) => queue.add('job', data, options));

@@ -6,7 +6,7 @@ export const nowUs = () => Number(process.hrtime.bigint() / 1000n);
 /** How a program is called: PROGRAM ROLE PORT [--name value]… */
 export function readCall() {
   const [role, port, ...rest] = process.argv.slice(2);
-  const call = { role, port: Number(port), jobs: 1000, concurrency: 100, rate: 500, spread: 10, way: '' };
+  const call = { role, port: Number(port), jobs: 1000, concurrency: 100, rate: 500, spread: 10, flight: 16, way: '' };
   for (let i = 0; i < rest.length; i += 2) {
     const name = rest[i].slice(2);
     call[name] = name === 'way' ? rest[i + 1] : Number(rest[i + 1]);
@@ -21,6 +21,17 @@ export const dueInUs = (call, n) => 1_000_000 + Math.floor((n * call.spread * 1_
 export const payload = (n, t) => ({ n, t, k: 'free', pad: 'x'.repeat(48) });
 
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** Pushes each job by a call of its own, `flight` calls at once, and reports how long it took. */
+export async function oneByOne(call, push) {
+  const begin = nowUs();
+  let n = 0;
+  const one = async () => {
+    while (n < call.jobs) await push(payload(n++, nowUs()));
+  };
+  await Promise.all(Array.from({ length: call.flight }, one));
+  report({ jobs: call.jobs, seconds: (nowUs() - begin) / 1e6 });
+}
 
 /** Makes `rate` pushes a second; none waits for the one before. */
 export async function steady(call, push) {

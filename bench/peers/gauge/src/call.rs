@@ -11,6 +11,8 @@ pub enum Role {
     Push,
     /// Handle so many jobs that are there, `concurrency` at once.
     Drain,
+    /// Push so many jobs, each by a call of its own, `flight` calls at once.
+    Single,
     /// Push so many jobs, `rate` per second, each by itself.
     Steady,
     /// Push so many jobs that are due evenly spread over `spread` seconds, from 1 s from now on.
@@ -19,6 +21,8 @@ pub enum Role {
     Listen,
     /// Push so many jobs over `keys` keys of which each allows one at a time.
     PushKeyed,
+    /// The same, each of which needs a permit that all share and a resource too.
+    PushThree,
     /// Handle so many such jobs; count those that overlapped with another of their key.
     DrainKeyed,
     /// Push so many jobs that all need the same key, which allows one at a time.
@@ -38,11 +42,13 @@ impl FromStr for Role {
         Ok(match text {
             "push" => Role::Push,
             "drain" => Role::Drain,
+            "push-single" => Role::Single,
             "steady" => Role::Steady,
             "later" => Role::Later,
             "listen" => Role::Listen,
             "push-keyed" => Role::PushKeyed,
             "drain-keyed" => Role::DrainKeyed,
+            "push-three" => Role::PushThree,
             "push-blocked" => Role::PushBlocked,
             "push-free" => Role::PushFree,
             "drain-free" => Role::DrainFree,

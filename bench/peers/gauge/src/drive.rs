@@ -49,6 +49,14 @@ where
     Ok(())
 }
 
+/// Pushes each job by a call of its own, `flight` calls at once, and reports how long it took.
+pub async fn one_by_one<F>(call: &Call, push: impl Fn(Payload) -> F) -> Result<(), Failed>
+where
+    F: Future<Output = Result<(), Failed>> + Send + 'static,
+{
+    in_bulk(call.jobs, 1, call.flight, |n| push(Payload::new(n.start, now_us(), "free"))).await
+}
+
 /// Pushes one by one, so many per second; a push does not wait for the one before.
 pub async fn steadily<F>(call: &Call, push: impl Fn(Payload) -> F) -> Result<(), Failed>
 where

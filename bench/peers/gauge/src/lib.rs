@@ -10,7 +10,7 @@ mod report;
 mod tally;
 
 pub use call::{Call, Role};
-pub use drive::{in_bulk, steadily};
+pub use drive::{in_bulk, one_by_one, steadily};
 pub use report::{cpu_seconds, peak_rss_bytes, report};
 pub use tally::Tally;
 

@@ -17,7 +17,7 @@ needs: Linux; redis-server (or redis-check-rdb, which is the same program under 
        crates.io and the npm registry the first time. What is not there is skipped, with the reason.
 
   --only NAME,…       only these systems (see --list)
-  --workloads NAME,…  only these of: bulk, latency, delayed, keyed, blocked, lifecycle
+  --workloads NAME,…  only these of: bulk, single, latency, delayed, keyed, three, blocked, lifecycle
   --quick             a fifth of the jobs, one round: to see that it works, not for figures
   --rounds N          rounds of bulk, keyed, blocked and lifecycle, in turns; 3
   --aof               redis-server with appendonly yes, appendfsync everysec; it keeps nothing else

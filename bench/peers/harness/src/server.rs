@@ -73,6 +73,7 @@ impl Server {
         let mut command = Command::new(program);
         command.args(["--bind", "127.0.0.1", "--save", "", "--daemonize", "no"]);
         command.args(["--port", &port.to_string(), "--maxmemory-policy", "noeviction"]);
+        command.args(["--latency-monitor-threshold", "1"]);
         command.args(["--appendonly", if aof { "yes" } else { "no" }, "--appendfsync", "everysec"]);
         command.arg("--dir").arg(folder.path());
         command.arg("--logfile").arg(folder.path().join("log"));
@@ -117,6 +118,14 @@ impl Server {
             cpu_s: number(&cpu, "used_cpu_sys")? + number(&cpu, "used_cpu_user")?,
             memory: number(&memory, "used_memory")? as u64,
         })
+    }
+
+    /// Milliseconds of its longest command so far; 0 if none took one.
+    pub fn longest_ms(&mut self) -> Result<u64, Failed> {
+        let events: Vec<(String, u64, u64, u64)> =
+            redis::cmd("LATENCY").arg("LATEST").query(&mut self.link)?;
+        let commands = events.into_iter().filter(|(event, ..)| event.contains("command"));
+        Ok(commands.map(|(.., longest)| longest).max().unwrap_or(0))
     }
 }
 

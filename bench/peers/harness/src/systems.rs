@@ -42,15 +42,15 @@ pub struct System {
     pub note: &'static str,
 }
 
-const BASIC: &[&str] = &["bulk", "latency", "delayed"];
-const ALL: &[&str] = &["bulk", "latency", "delayed", "keyed", "blocked"];
+const BASIC: &[&str] = &["bulk", "single", "latency", "delayed"];
+const LIMITS: &[&str] = &["bulk", "single", "latency", "delayed", "keyed", "blocked"];
 const MANY: u64 = u64::MAX;
 
 const PLAIN: System = System {
     name: "",
     title: "",
     got: Got::Cargo { package: "peer-tenure", of: "tenure-engine-redis" },
-    can: ALL,
+    can: LIMITS,
     way: "",
     push_too: "",
     drain_max: MANY,
@@ -64,13 +64,14 @@ pub const SYSTEMS: &[System] = &[
     System {
         name: "tenure",
         title: "Tenure, `tenure::Worker`",
+        can: &["bulk", "single", "latency", "delayed", "keyed", "three", "blocked"],
         note: "Finished jobs are kept for an hour, the default. Heartbeats, handlers as tasks, panics caught.",
         ..PLAIN
     },
     System {
         name: "tenure-pipelined",
         title: "Tenure, own loop",
-        can: &["bulk", "latency", "delayed", "keyed", "blocked", "lifecycle"],
+        can: &["bulk", "latency", "delayed", "keyed", "three", "blocked", "lifecycle"],
         way: "pipelined",
         note: "A loop on the engine's calls that leases ahead while others are handled and \
                settled; no heartbeats.",
@@ -114,7 +115,7 @@ pub const SYSTEMS: &[System] = &[
         name: "oxana",
         title: "oxana",
         got: Got::Cargo { package: "peer-oxana", of: "oxana" },
-        can: ALL,
+        can: LIMITS,
         concurrency: 10,
         note: "Drained 10 at once, which is faster than 100. For latency and lateness it \
                looks for jobs every 5 ms, not every 10 s. A limit is a queue for each key.",

@@ -86,11 +86,47 @@ fn tables(results: &Results) -> Vec<Table> {
                 .collect(),
         },
         Table {
+            title: "One job a push",
+            head: vec![
+                "system",
+                "one caller, jobs/s",
+                "64 callers, jobs/s",
+                "Redis CPU, s per 100,000 (one caller, 64 callers)",
+            ],
+            rows: of(&["single_one_per_s"])
+                .into_iter()
+                .map(|row| {
+                    vec![
+                        name(row),
+                        rate(row, "single_one_per_s"),
+                        rate(row, "single_64_per_s"),
+                        format!(
+                            "{}, {}",
+                            number(row, "single_one_cpu_s", 1),
+                            number(row, "single_64_cpu_s", 1)
+                        ),
+                    ]
+                })
+                .collect(),
+        },
+        Table {
             title: "Latency and punctuality, ms (p50 / p99 / max)",
-            head: vec!["system", "push to handler at 500 jobs/s", "lateness of delayed jobs"],
+            head: vec![
+                "system",
+                "push to handler at 500 jobs/s",
+                "Redis CPU meanwhile, s per 100,000",
+                "lateness of delayed jobs",
+            ],
             rows: of(&["latency_p50_ms", "delayed_p50_ms"])
                 .into_iter()
-                .map(|row| vec![name(row), late(row, "latency"), late(row, "delayed")])
+                .map(|row| {
+                    vec![
+                        name(row),
+                        late(row, "latency"),
+                        number(row, "latency_cpu_s", 1),
+                        late(row, "delayed"),
+                    ]
+                })
                 .collect(),
         },
         Table {
@@ -100,6 +136,7 @@ fn tables(results: &Results) -> Vec<Table> {
                 "jobs/s over keys of one at a time",
                 "overlaps",
                 "bytes per waiting job",
+                "jobs/s with three needs",
                 "1,000 free jobs alone, s",
                 "behind 1,000 blocked ones, s",
             ],
@@ -111,8 +148,23 @@ fn tables(results: &Results) -> Vec<Table> {
                         rate(row, "keyed_per_s"),
                         number(row, "keyed_overlaps", 0),
                         number(row, "keyed_bytes_per_job", 0),
+                        rate(row, "three_per_s"),
                         number(row, "alone_s", 3),
                         number(row, "behind_s", 3),
+                    ]
+                })
+                .collect(),
+        },
+        Table {
+            title: "Longest call",
+            head: vec!["system", "ms of Redis (bulk, lifecycle, keyed, three)"],
+            rows: of(&["longest_call_ms"])
+                .into_iter()
+                .map(|row| {
+                    let longest = row.spread("longest_call_ms").map(|(_, _, longest)| longest);
+                    vec![
+                        name(row),
+                        longest.map_or_else(|| NONE.to_owned(), |ms| format!("{ms:.0}")),
                     ]
                 })
                 .collect(),

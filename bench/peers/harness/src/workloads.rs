@@ -10,7 +10,8 @@ use crate::server::Server;
 use crate::systems::System;
 
 /// In which order they are measured; the first part in rounds, one system after the other.
-pub const WORKLOADS: &[&str] = &["bulk", "lifecycle", "keyed", "blocked", "latency", "delayed"];
+pub const WORKLOADS: &[&str] =
+    &["bulk", "single", "lifecycle", "keyed", "three", "blocked", "latency", "delayed"];
 /// Of those a round is enough: they take their time and their percentiles are of many jobs.
 pub const ONCE: &[&str] = &["latency", "delayed"];
 
@@ -65,7 +66,9 @@ impl Measure<'_> {
         match workload {
             "bulk" => self.bulk(system, program, row),
             "lifecycle" => self.lifecycle(program, row),
-            "keyed" => self.keyed(system, program, row),
+            "single" => self.single(program, row),
+            "keyed" => self.keyed("keyed", system, program, row),
+            "three" => self.keyed("three", system, program, row),
             "blocked" => self.blocked(program, row),
             "latency" => self.latency(program, row),
             "delayed" => self.delayed(system, program, row),
@@ -116,6 +119,7 @@ impl Measure<'_> {
         if worked.get("settled").is_some_and(|settled| settled < drained as f64) {
             return Err(format!("drain: only {} jobs were settled", worked.need("settled")?).into());
         }
+        row.add("longest_call_ms", server.longest_ms()? as f64);
         row.add("drain_per_s", drained as f64 / worked.need("seconds")?);
         let drain_cpu = (empty.cpu_s - full.cpu_s) * part(drained);
         row.add("redis_drain_cpu_s", drain_cpu);
@@ -134,31 +138,56 @@ impl Measure<'_> {
         let lived = program.run("lifecycle", server.port, &options(&list), LONG)?;
         let after = server.used()?;
         let jobs = lived.need("jobs")?;
+        row.add("longest_call_ms", server.longest_ms()? as f64);
         row.add("lifecycle_per_s", jobs / lived.need("seconds")?);
         row.add("lifecycle_cpu_s", (after.cpu_s - before.cpu_s) * 100_000.0 / jobs.max(1.0));
         Ok(())
     }
 
-    /// Many keys of which each allows one job at a time.
-    fn keyed(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
+    /// Each job is pushed by a call of its own, by one caller and by 64.
+    fn single(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
+        let jobs = self.size.bulk / 10;
+        for (callers, flight) in [("one", 1), ("64", 64)] {
+            let mut server = self.server()?;
+            let before = server.used()?;
+            let list = options(&[("jobs", jobs), ("flight", flight)]);
+            let pushed = program.run("push-single", server.port, &list, LONG)?;
+            let after = server.used()?;
+            row.add(&format!("single_{callers}_per_s"), jobs as f64 / pushed.need("seconds")?);
+            let cpu = (after.cpu_s - before.cpu_s) * 100_000.0 / jobs as f64;
+            row.add(&format!("single_{callers}_cpu_s"), cpu);
+        }
+        Ok(())
+    }
+
+    /// Many keys of which each allows one job at a time; `three`: each job also needs a permit that all share and
+    /// a resource.
+    fn keyed(
+        &self,
+        name: &str,
+        system: &System,
+        program: &Program,
+        row: &mut Row,
+    ) -> Result<(), Failed> {
         let (jobs, keys) = self.size.keyed;
         let mut server = self.server()?;
         let list = [("jobs", jobs), ("keys", keys), ("concurrency", system.concurrency)];
         let before = server.used()?;
-        program.run("push-keyed", server.port, &options(&list), LONG)?;
+        program.run(&format!("push-{name}"), server.port, &options(&list), LONG)?;
         let full = server.used()?;
         let worked = program.run("drain-keyed", server.port, &options(&list), LONG)?;
         if worked.gave_up() {
             return Err(format!(
-                "keyed: only {} of {jobs} jobs were handled",
+                "{name}: only {} of {jobs} jobs were handled",
                 worked.need("jobs")?
             )
             .into());
         }
-        row.add("keyed_per_s", jobs as f64 / worked.need("seconds")?);
-        row.add("keyed_overlaps", worked.get("overlaps").unwrap_or(0.0));
+        row.add("longest_call_ms", server.longest_ms()? as f64);
+        row.add(&format!("{name}_per_s"), jobs as f64 / worked.need("seconds")?);
+        row.add(&format!("{name}_overlaps"), worked.get("overlaps").unwrap_or(0.0));
         row.add(
-            "keyed_bytes_per_job",
+            &format!("{name}_bytes_per_job"),
             full.memory.saturating_sub(before.memory) as f64 / jobs as f64,
         );
         Ok(())
@@ -186,14 +215,18 @@ impl Measure<'_> {
     /// 500 pushes a second, a worker that has nothing else to do.
     fn latency(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let jobs = 500 * self.size.seconds.0;
-        let server = self.server()?;
+        let mut server = self.server()?;
         let list = options(&[("jobs", jobs), ("rate", 500), ("concurrency", 100)]);
         let mut worker = program.start("listen", server.port, &list, LONG)?;
         worker.ready()?;
         // Its first call is on its way.
         std::thread::sleep(Duration::from_millis(500));
+        let before = server.used()?;
         program.run("steady", server.port, &list, LONG)?;
-        self.late(worker.figures()?, jobs, "latency", row)
+        let figures = worker.figures()?;
+        let after = server.used()?;
+        row.add("latency_cpu_s", (after.cpu_s - before.cpu_s) * 100_000.0 / jobs as f64);
+        self.late(figures, jobs, "latency", row)
     }
 
     /// Jobs that are due over ten seconds, a worker that has nothing else to do.

@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime};
 use apalis::prelude::*;
 use apalis_redis::{Config, RedisStorage};
 use futures::stream;
-use peers_gauge::{Call, Failed, Payload, Role, Tally, in_bulk, now_us, ready, report, steadily};
+use peers_gauge::{
+    Call, Failed, Payload, Role, Tally, in_bulk, now_us, one_by_one, ready, report, steadily,
+};
 
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -55,6 +57,13 @@ async fn main() -> Result<(), Failed> {
     let link = apalis_redis::connect(call.url()).await?;
     let config = Config::default().queue("bench").batch_size(call.concurrency.max(10));
     let storage = RedisStorage::<Payload>::new(link).with_config(config);
+    let push = |payload: Payload| {
+        let mut storage = storage.clone();
+        async move {
+            storage.push(payload).await?;
+            Ok(())
+        }
+    };
     match call.role {
         Role::Drain | Role::Listen => work(storage, &call).await,
         Role::Push => {
@@ -68,16 +77,8 @@ async fn main() -> Result<(), Failed> {
             })
             .await
         }
-        Role::Steady => {
-            steadily(&call, |payload| {
-                let mut storage = storage.clone();
-                async move {
-                    storage.push(payload).await?;
-                    Ok(())
-                }
-            })
-            .await
-        }
+        Role::Single => one_by_one(&call, push).await,
+        Role::Steady => steadily(&call, push).await,
         Role::Later => {
             let (begin, wall) = (now_us(), SystemTime::now());
             in_bulk(call.jobs, 1_000, 1, |numbers| {

@@ -7,7 +7,9 @@ use bullmq::options::{JobOptions, QueueOptions, RedisConnectionOptions, WorkerOp
 use bullmq::types::RemoveOnFinish;
 use bullmq::worker::CancellationToken;
 use bullmq::{BulkJob, Job, Queue, Worker};
-use peers_gauge::{Call, Failed, Payload, Role, Tally, in_bulk, now_us, ready, report, steadily};
+use peers_gauge::{
+    Call, Failed, Payload, Role, Tally, in_bulk, now_us, one_by_one, ready, report, steadily,
+};
 
 const QUEUE: &str = "bench";
 
@@ -69,6 +71,13 @@ async fn main() -> Result<(), Failed> {
     }
     let queue = Arc::new(queue(&call).await?);
     let begin = now_us();
+    let push = |payload: Payload| {
+        let queue = queue.clone();
+        async move {
+            queue.add("job", payload).options(forgotten()).await?;
+            Ok(())
+        }
+    };
     match call.role {
         Role::Push => {
             in_bulk(call.jobs, 1_000, 4, |numbers| {
@@ -85,16 +94,8 @@ async fn main() -> Result<(), Failed> {
             })
             .await
         }
-        Role::Steady => {
-            steadily(&call, |payload| {
-                let queue = queue.clone();
-                async move {
-                    queue.add("job", payload).options(forgotten()).await?;
-                    Ok(())
-                }
-            })
-            .await
-        }
+        Role::Single => one_by_one(&call, push).await,
+        Role::Steady => steadily(&call, push).await,
         Role::Later => {
             in_bulk(call.jobs, 1, 64, |n| {
                 // Whole milliseconds, as delays are; the moment is that of the delay asked for.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
 use oxana::Storage;
-use peers_gauge::{Call, Failed, Payload, Role, Tally, in_bulk, now_us, ready, report, steadily};
+use peers_gauge::{
+    Call, Failed, Payload, Role, Tally, in_bulk, now_us, one_by_one, ready, report, steadily,
+};
 use serde::{Deserialize, Serialize};
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -96,6 +98,13 @@ async fn main() -> Result<(), Failed> {
     let call = Call::read()?;
     let storage = Storage::builder().max_pool_size(120).build_from_redis_url(call.url())?;
     let begin = now_us();
+    let push = |payload: Payload| {
+        let storage = storage.clone();
+        async move {
+            storage.enqueue(Plain, BenchJob { payload }).await?;
+            Ok(())
+        }
+    };
     match call.role {
         Role::Drain | Role::Listen | Role::DrainKeyed | Role::DrainFree => {
             work(&storage, &call).await
@@ -130,16 +139,8 @@ async fn main() -> Result<(), Failed> {
             })
             .await
         }
-        Role::Steady => {
-            steadily(&call, |payload| {
-                let storage = storage.clone();
-                async move {
-                    storage.enqueue(Plain, BenchJob { payload }).await?;
-                    Ok(())
-                }
-            })
-            .await
-        }
+        Role::Single => one_by_one(&call, push).await,
+        Role::Steady => steadily(&call, push).await,
         Role::Later => {
             let wall = Utc::now();
             in_bulk(call.jobs, 1, 64, |n| {
@@ -154,6 +155,6 @@ async fn main() -> Result<(), Failed> {
             })
             .await
         }
-        Role::Lifecycle => Err("oxana cannot do this".into()),
+        Role::PushThree | Role::Lifecycle => Err("oxana cannot do this".into()),
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use peers_gauge::{Call, Failed, Payload, Role, Tally, in_bulk, now_us, ready, report, steadily};
+use peers_gauge::{
+    Call, Failed, Payload, Role, Tally, in_bulk, now_us, one_by_one, ready, report, steadily,
+};
 use sidekiq::{Processor, ProcessorConfig, RedisConnectionManager, RedisPool, Worker, WorkerOpts};
 
 const FLIGHT: usize = 64;
@@ -76,6 +78,7 @@ async fn main() -> Result<(), Failed> {
         Role::Push => {
             in_bulk(call.jobs, 1, FLIGHT, |n| push(Payload::new(n.start, now_us(), "free"))).await
         }
+        Role::Single => one_by_one(&call, push).await,
         Role::Steady => steadily(&call, push).await,
         Role::Later => {
             in_bulk(call.jobs, 1, FLIGHT, |n| {

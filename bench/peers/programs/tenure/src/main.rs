@@ -29,7 +29,8 @@ async fn main() -> Result<(), Failed> {
     match call.role {
         Role::Push | Role::PushFree => producer::push(&client, &call).await,
         Role::PushKeyed | Role::PushBlocked => producer::push_keyed(&client, &call).await,
-        Role::Steady => producer::steady(&client, &call).await,
+        Role::PushThree => producer::push_three(&client, &call).await,
+        Role::Single | Role::Steady => producer::one_by_one(&client, &call).await,
         Role::Later => producer::later(&client, &call).await,
         Role::Drain | Role::Listen | Role::DrainKeyed | Role::DrainFree => {
             worker::work(&client, &call).await

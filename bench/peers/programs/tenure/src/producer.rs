@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::time::SystemTime;
 
 use peers_gauge::{Call, Failed, Payload, Role, in_bulk, now_us, steadily};
-use tenure::core::requests::PutLimit;
-use tenure::core::settings::LimitSettings;
-use tenure::{Client, Json, LimitName, Moment, Need, NewJob, When};
+use tenure::core::requests::{AddResources, PutLimit, PutPool};
+use tenure::core::settings::{LimitSettings, NewResource, PoolSettings};
+use tenure::{Client, Json, LimitName, Moment, Need, NewJob, PoolName, ResourceId, When};
 
 use crate::queue;
 
@@ -14,6 +14,8 @@ use crate::queue;
 const CALL: u64 = 1_000;
 /// Bulk calls in flight.
 const FLIGHT: usize = 4;
+/// Resources of the pool that jobs with three needs share.
+const RESOURCES: usize = 200;
 
 fn job(payload: &Payload) -> Result<NewJob, Failed> {
     Ok(NewJob { payload: Json::of(payload)?, ..NewJob::new(queue()?) })
@@ -40,30 +42,62 @@ pub async fn push(client: &Client, call: &Call) -> Result<(), Failed> {
     bulk(client, call.jobs, |n| job(&Payload::new(n, now_us(), "free"))).await
 }
 
-/// In bulk; each needs a limit of its key, which allows one at a time.
-pub async fn push_keyed(client: &Client, call: &Call) -> Result<(), Failed> {
-    let settings = LimitSettings { concurrency: Some(1), ..LimitSettings::default() };
-    client.run(PutLimit { limit: LimitName::parse("site:*")?, settings }).await?;
+async fn set_limit(client: &Client, name: &str, concurrency: u32) -> Result<(), Failed> {
+    let settings = LimitSettings { concurrency: Some(concurrency), ..LimitSettings::default() };
+    client.run(PutLimit { limit: LimitName::parse(name)?, settings }).await?;
+    Ok(())
+}
+
+fn permit_of(name: &str) -> Result<Need, Failed> {
+    Ok(Need::Limit { limit: LimitName::parse(name)?, weight: 1, cost: 1 })
+}
+
+/// In bulk; each needs a permit of its key, of which there is one, and what all of them need.
+async fn push_with(client: &Client, call: &Call, all_need: &[Need]) -> Result<(), Failed> {
+    set_limit(client, "site:*", 1).await?;
     let keys = if call.role == Role::PushBlocked { 1 } else { call.keys.max(1) };
     bulk(client, call.jobs, |n| {
         let key = format!("k{}", n % keys);
-        let limit = LimitName::parse(&format!("site:{key}"))?;
-        let needs = Some(vec![Need::Limit { limit, weight: 1, cost: 1 }]);
-        Ok(NewJob { needs, ..job(&Payload::new(n, now_us(), &key))? })
+        let mut needs = vec![permit_of(&format!("site:{key}"))?];
+        needs.extend_from_slice(all_need);
+        Ok(NewJob { needs: Some(needs), ..job(&Payload::new(n, now_us(), &key))? })
     })
     .await
 }
 
-/// One by one, so many per second.
-pub async fn steady(client: &Client, call: &Call) -> Result<(), Failed> {
-    steadily(call, |payload| {
+/// In bulk; each needs a limit of its key, which allows one at a time.
+pub async fn push_keyed(client: &Client, call: &Call) -> Result<(), Failed> {
+    push_with(client, call, &[]).await
+}
+
+/// The same, with a limit that all share and a resource of a pool; there are more of both than are ever in use.
+pub async fn push_three(client: &Client, call: &Call) -> Result<(), Failed> {
+    set_limit(client, "all", 10_000).await?;
+    let pool = PoolName::parse("accounts")?;
+    client.run(PutPool { pool: pool.clone(), settings: PoolSettings::default() }).await?;
+    let resource = |n| {
+        let id = ResourceId::parse(&format!("account-{n}"))?;
+        Ok(NewResource { id, data: Json::default(), tags: Vec::new(), slots: 1 })
+    };
+    let resources = (0..RESOURCES).map(resource).collect::<Result<_, Failed>>()?;
+    client.run(AddResources { pool: pool.clone(), resources }).await?;
+    let account = Need::Pool { pool, tag: None, prefer: None, id: None, count: 1 };
+    push_with(client, call, &[permit_of("all")?, account]).await
+}
+
+/// Each by a call of its own: so many per second, or so many at once.
+pub async fn one_by_one(client: &Client, call: &Call) -> Result<(), Failed> {
+    let push = |payload: Payload| {
         let (client, job) = (client.clone(), job(&payload));
         async move {
             client.push(job?).await?;
             Ok(())
         }
-    })
-    .await
+    };
+    match call.role {
+        Role::Single => peers_gauge::one_by_one(call, push).await,
+        _ => steadily(call, push).await,
+    }
 }
 
 /// In bulk, due over some seconds.
