@@ -99,6 +99,11 @@ pub async fn give_back(client: &Client, leases: Vec<LeaseView>) {
         .filter(|id| seen.insert(id.clone()))
         .map(|lease| SettleOutcome::released().of(lease))
         .collect();
+    settle_back(client, items).await;
+}
+
+/// Settles leases that nobody works on, and waits until that is answered.
+pub(crate) async fn settle_back(client: &Client, items: Vec<SettleItem>) {
     if items.is_empty() {
         return;
     }

@@ -13,10 +13,10 @@ impl<E> Observer<E> {
     pub fn new(observe: impl Fn(&E) + Send + Sync + 'static) -> Self {
         Observer(Some(Arc::new(observe)))
     }
-    /// Reports one event.
-    pub fn tell(&self, event: &E) {
+    /// Reports one event, which is made only if somebody listens.
+    pub fn tell(&self, event: impl FnOnce() -> E) {
         if let Some(observe) = &self.0 {
-            observe(event);
+            observe(&event());
         }
     }
 }

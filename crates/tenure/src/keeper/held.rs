@@ -2,84 +2,83 @@
 //!
 //! It tells; it never stops the holder's work by itself.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tenure_core::bounds::PROGRESS_BYTES_MAX;
 use tenure_core::refusal::Refusal;
 use tenure_core::secret::Json;
 use tenure_core::sentences::LeaseRefusal;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::Handle;
-use super::table::{PendingProgress, Pulse, Stop, lock};
+use super::table::{Kept, Stop, Taken, lock};
 
 /// A lease that is extended until this is dropped. Dropping it gives nothing back.
 pub struct Held {
-    lease: String,
-    key: u64,
-    ttl: Duration,
-    pulse: watch::Receiver<Pulse>,
-    report: PendingProgress,
+    taken: Taken,
     handle: Arc<Handle>,
 }
 
 impl Held {
-    pub(super) fn new(
-        lease: String,
-        key: u64,
-        ttl: Duration,
-        pulse: watch::Receiver<Pulse>,
-        report: PendingProgress,
-        handle: Arc<Handle>,
-    ) -> Self {
-        Held { lease, key, ttl, pulse, report, handle }
+    pub(super) fn new(taken: Taken, handle: Arc<Handle>) -> Self {
+        Held { taken, handle }
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.taken.kept
     }
 
     /// The lease's id.
     pub fn lease(&self) -> &str {
-        &self.lease
+        &self.kept().lease
+    }
+
+    /// Whether it was ever known to be held: its answer was fresh, or an extend was answered since.
+    pub(crate) fn was_sure(&self) -> bool {
+        self.kept().pulse().sure
     }
 
     /// Until it is known to be held, or known not to be.
-    pub(super) async fn sure(&self) -> Result<(), Stop> {
-        let mut pulse = self.pulse.clone();
+    pub(crate) async fn sure(&self) -> Result<(), Stop> {
         loop {
-            let now = *pulse.borrow_and_update();
+            let mut changed = pin!(self.kept().changed());
+            changed.as_mut().enable();
+            let now = self.kept().pulse();
             match now.ended {
                 Some(stop) => return Err(stop),
                 None if now.sure => return Ok(()),
+                None if self.kept().is_let_go() => return Err(Stop::Lost),
                 None => {}
             }
-            if pulse.changed().await.is_err() {
-                return Err(Stop::Lost);
-            }
+            changed.await;
         }
     }
 
     /// Why the work must stop, if it must: as of now.
     pub fn stop(&self) -> Option<Stop> {
-        self.pulse.borrow().stop(self.ttl, Instant::now())
+        self.kept().pulse().stop(self.kept().ttl, Instant::now())
     }
 
     /// When the work must stop, and why. It has a timer of its own, so that it comes in time even
     /// if the keeper's thread does not. Needs a Tokio runtime with time enabled.
     pub async fn stopped(&self) -> Stop {
-        let mut pulse = self.pulse.clone();
+        let kept = self.kept();
         loop {
-            let now = *pulse.borrow_and_update();
-            if let Some(stop) = now.stop(self.ttl, Instant::now()) {
+            // Enabled before the look, so that no change between the two is missed.
+            let mut changed = pin!(kept.changed());
+            changed.as_mut().enable();
+            let now = kept.pulse();
+            if let Some(stop) = now.stop(kept.ttl, Instant::now()) {
                 return stop;
             }
+            if kept.is_let_go() {
+                // Nobody extends it any more.
+                return Stop::Lost;
+            }
             tokio::select! {
-                changed = pulse.changed() => {
-                    if changed.is_err() && pulse.borrow().ended.is_none() {
-                        // Nobody extends it any more.
-                        return Stop::Lost;
-                    }
-                }
-                () = sleep_until(now.stop_by(self.ttl)) => {}
+                () = changed => {}
+                () = sleep_until(now.stop_by(kept.ttl)) => {}
             }
         }
     }
@@ -87,13 +86,13 @@ impl Held {
     /// When the work must have stopped if no further heartbeat is answered: 0.8 of the ttl after
     /// the last one was sent, and never after the deadline of the run. Moves with every heartbeat.
     pub fn stop_by(&self) -> std::time::Instant {
-        self.pulse.borrow().stop_by(self.ttl).into_std()
+        self.kept().pulse().stop_by(self.kept().ttl).into_std()
     }
 
     /// When nothing of the work may run any more: 0.95 of the ttl after the last answered heartbeat
     /// was sent. What has not ended by then is to be killed.
     pub fn hard_limit(&self) -> std::time::Instant {
-        self.pulse.borrow().hard_limit(self.ttl).into_std()
+        self.kept().pulse().hard_limit(self.kept().ttl).into_std()
     }
 
     /// Reports progress with the next heartbeat; a later report replaces one that was not sent yet.
@@ -106,20 +105,28 @@ impl Held {
             let no = LeaseRefusal::ProgressTooLong { bytes: len, most: PROGRESS_BYTES_MAX };
             return Err(Refusal::from(no).at("/progress"));
         }
-        *lock(&self.report) = Some(progress);
+        *lock(&self.kept().report) = Some(progress);
         Ok(())
     }
 }
 
 impl Held {
-    /// Extends it no more, although somebody may still look at it.
-    pub(crate) fn let_go(&self) {
-        lock(&self.handle.inner.table).drop_lease(&self.lease, self.key);
+    /// Extends these no more, although somebody may still look at them. All are in the care of one
+    /// keeper.
+    pub(crate) fn let_go<'a>(all: impl IntoIterator<Item = &'a Held>) {
+        let mut all = all.into_iter().peekable();
+        let Some(handle) = all.peek().map(|held| held.handle.clone()) else { return };
+        let mut table = lock(&handle.inner.table);
+        for held in all {
+            table.let_go(&held.taken);
+        }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.let_go();
+        if !self.kept().is_let_go() {
+            lock(&self.handle.inner.table).let_go(&self.taken);
+        }
     }
 }

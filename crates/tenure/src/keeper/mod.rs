@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 pub use self::held::Held;
 pub use self::table::Stop;
 pub(crate) use self::table::lock;
-use self::table::{Beats, PendingProgress, Table, Taken};
+use self::table::{Beats, Granted, Table};
 use crate::asking::{is_engines, passes};
 use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
@@ -139,23 +139,35 @@ impl Keeper {
         ttl: Span,
         asked: std::time::Instant,
     ) -> Result<Held, Stop> {
-        let Some(id) = lease.lease.clone() else { return Err(Stop::Lost) };
+        let held = self.hold_all([lease], ttl, asked).pop().ok_or(Stop::Lost)?;
+        held.sure().await.map(|()| held)
+    }
+
+    /// Takes leases of one answer into care, in their order and without waiting: of those that were read
+    /// late nothing may be done before [`Held::sure`]. One without an id is left out.
+    pub(crate) fn hold_all<'a>(
+        &self,
+        leases: impl IntoIterator<Item = &'a LeaseView>,
+        ttl: Span,
+        asked: std::time::Instant,
+    ) -> Vec<Held> {
+        let granted =
+            Granted { ttl: ttl.std(), asked: Instant::from_std(asked), now: Instant::now() };
         let inner = &self.handle.inner;
-        let report = PendingProgress::default();
-        let taken = Taken {
-            lease: id.clone(),
-            ttl: ttl.std(),
-            asked: Instant::from_std(asked),
-            now: Instant::now(),
-            deadline: lease.deadline,
-            time: lease.deadline.map(|end| end.since(lease.granted_at)),
-        };
-        let (key, pulse, wake) = lock(&inner.table).take(taken, report.clone());
-        if wake {
+        let mut table = lock(&inner.table);
+        let mut held = Vec::new();
+        let mut wakes = false;
+        for lease in leases {
+            let Some(id) = lease.lease.clone() else { continue };
+            let (taken, wake) = table.take(id, lease, granted);
+            wakes |= wake;
+            held.push(Held::new(taken, self.handle.clone()));
+        }
+        drop(table);
+        if wakes {
             inner.wake.notify_one();
         }
-        let held = Held::new(id, key, ttl.std(), pulse, report, self.handle.clone());
-        held.sure().await.map(|()| held)
+        held
     }
 
     /// Gives a lease back without waiting for the answer: tried for ten seconds, then left to run

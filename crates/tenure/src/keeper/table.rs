@@ -3,15 +3,17 @@
 //! Pure bookkeeping on instants that it is given: it sends nothing, sleeps nowhere and reads no
 //! clock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::bounds::ITEMS_MAX;
-use tenure_core::lease::{ExtendItem, Extended};
+use tenure_core::lease::{ExtendItem, Extended, LeaseView};
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
 /// Parts of a ttl at which something happens, in hundredths: a heartbeat.
@@ -84,64 +86,92 @@ impl Pulse {
     }
 }
 
-/// A progress report that has not been told yet.
-pub type PendingProgress = Arc<Mutex<Option<Json>>>;
+/// One lease in care, as its holder and the keeper both see it.
+pub struct Kept {
+    pub lease: String,
+    /// The one that it was asked for with.
+    pub ttl: Duration,
+    pulse: Mutex<Pulse>,
+    /// The last progress report, until a heartbeat takes it along.
+    pub report: Mutex<Option<Json>>,
+    /// Nobody extends it any more. Never becomes false again.
+    let_go: AtomicBool,
+    changed: Notify,
+}
+
+impl Kept {
+    /// What is known of it now.
+    pub fn pulse(&self) -> Pulse {
+        *lock(&self.pulse)
+    }
+    /// Whether nobody extends it any more.
+    pub fn is_let_go(&self) -> bool {
+        self.let_go.load(Ordering::Acquire)
+    }
+    /// Completes at the next change; one that is only polled later misses what came before.
+    pub fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+    fn change(&self, how: impl FnOnce(&mut Pulse)) {
+        how(&mut lock(&self.pulse));
+        self.changed.notify_waiters();
+    }
+}
+
+/// A lease in the table, as its holder names it there.
+pub struct Taken {
+    pub kept: Arc<Kept>,
+    place: usize,
+}
 
 struct Entry {
-    key: u64,
-    ttl: Duration,
+    kept: Arc<Kept>,
     /// In the engine's time.
     deadline: Option<Moment>,
     /// The next heartbeat.
     next: Instant,
     /// An unsure lease that no extend confirms is given up then.
     unsure_until: Instant,
-    pulse: watch::Sender<Pulse>,
-    report: PendingProgress,
 }
 
 impl Entry {
     /// When something is to be done about it.
     fn due(&self) -> Instant {
-        let pulse = self.pulse.borrow();
+        let pulse = self.kept.pulse();
+        if pulse.ended.is_some() {
+            return self.next;
+        }
         let stop = match pulse.sure {
-            true => pulse.stop_by(self.ttl),
+            true => pulse.stop_by(self.kept.ttl),
             false => self.unsure_until,
         };
         self.next.min(stop)
     }
 }
 
-/// A lease as it is taken into the table.
-pub struct Taken {
-    /// Its id.
-    pub lease: String,
-    /// Its ttl.
+/// When leases that came with one answer were asked for, and read.
+#[derive(Clone, Copy)]
+pub struct Granted {
+    /// The ttl that they were asked for with.
     pub ttl: Duration,
     /// When the call was first sent under its request id.
     pub asked: Instant,
-    /// Now.
     pub now: Instant,
-    /// When the run must be over, in the engine's time.
-    pub deadline: Option<Moment>,
-    /// How long the run may take, from the grant.
-    pub time: Option<Span>,
 }
 
 /// One item of an extend call, and what must be known when its answer comes.
 pub struct Beat {
-    /// The lease.
-    pub lease: String,
-    key: u64,
+    place: usize,
+    kept: Arc<Kept>,
     /// What is reported along.
-    pub progress: Option<Json>,
+    progress: Option<Json>,
 }
 
 /// Heartbeats of one call.
 pub struct Beats {
     /// When they were sent.
     pub sent: Instant,
-    /// Which.
+    /// At most [`ITEMS_MAX`].
     pub beats: Vec<Beat>,
     /// The longest ttl among them: an answer is worth nothing after that.
     pub ttl: Duration,
@@ -150,8 +180,10 @@ pub struct Beats {
 impl Beats {
     /// As an extend call has them.
     pub fn items(&self) -> Vec<ExtendItem> {
-        let one =
-            |beat: &Beat| ExtendItem { lease: beat.lease.clone(), progress: beat.progress.clone() };
+        let one = |beat: &Beat| ExtendItem {
+            lease: beat.kept.lease.clone(),
+            progress: beat.progress.clone(),
+        };
         self.beats.iter().map(one).collect()
     }
 }
@@ -164,130 +196,168 @@ pub struct Plan {
     pub next: Option<Instant>,
 }
 
-/// The leases that are held.
+/// The leases that are held. A lease has a place by number, since a worker that handles jobs by the ten
+/// thousand a second takes and drops that many.
 #[derive(Default)]
 pub struct Table {
-    entries: HashMap<String, Entry>,
-    keys: u64,
+    entries: Vec<Option<Entry>>,
+    /// Places without an entry.
+    vacant: Vec<usize>,
     /// When the keeper looks again by itself.
     planned: Option<Instant>,
 }
 
 impl Table {
     /// Takes a lease in. Says whether the keeper must be woken for it.
-    pub fn take(
-        &mut self,
-        taken: Taken,
-        report: PendingProgress,
-    ) -> (u64, watch::Receiver<Pulse>, bool) {
-        self.keys += 1;
-        let sure = taken.now < taken.asked + part(taken.ttl, FRESH);
-        let (pulse, watched) = watch::channel(Pulse {
-            sent: taken.asked,
+    pub fn take(&mut self, lease: String, view: &LeaseView, granted: Granted) -> (Taken, bool) {
+        let Granted { ttl, asked, now } = granted;
+        let sure = now < asked + part(ttl, FRESH);
+        let time = view.deadline.map(|end| end.since(view.granted_at));
+        let pulse = Pulse {
+            sent: asked,
             sure,
             // By the own clock from the moment it was read; every answered extend corrects it.
-            deadline: taken.time.map(|time| taken.now + time.std()),
+            deadline: time.map(|time| now + time.std()),
             cancelled: false,
             ended: None,
+        };
+        let kept = Arc::new(Kept {
+            lease,
+            ttl,
+            pulse: Mutex::new(pulse),
+            report: Mutex::default(),
+            let_go: AtomicBool::new(false),
+            changed: Notify::new(),
         });
-        let next = if sure { taken.asked + part(taken.ttl, BEAT) } else { taken.now };
         let entry = Entry {
-            key: self.keys,
-            ttl: taken.ttl,
-            deadline: taken.deadline,
-            next,
-            unsure_until: taken.now + part(taken.ttl, STOP),
-            pulse,
-            report,
+            kept: kept.clone(),
+            deadline: view.deadline,
+            next: if sure { asked + part(ttl, BEAT) } else { now },
+            unsure_until: now + part(ttl, STOP),
         };
         let wake = self.planned.is_none_or(|planned| entry.due() < planned);
-        self.entries.insert(taken.lease, entry);
-        (self.keys, watched, wake)
+        let place = match self.vacant.pop() {
+            Some(place) => {
+                self.entries[place] = Some(entry);
+                place
+            }
+            None => {
+                self.entries.push(Some(entry));
+                self.entries.len() - 1
+            }
+        };
+        (Taken { kept, place }, wake)
+    }
+
+    fn entry(&self, place: usize, kept: &Arc<Kept>) -> Option<&Entry> {
+        self.entries.get(place)?.as_ref().filter(|entry| Arc::ptr_eq(&entry.kept, kept))
+    }
+
+    fn entry_mut(&mut self, place: usize, kept: &Arc<Kept>) -> Option<&mut Entry> {
+        self.entries.get_mut(place)?.as_mut().filter(|entry| Arc::ptr_eq(&entry.kept, kept))
     }
 
     /// Lets a lease go: it is not extended any more.
-    pub fn drop_lease(&mut self, lease: &str, key: u64) {
-        if self.entries.get(lease).is_some_and(|entry| entry.key == key) {
-            self.entries.remove(lease);
+    pub fn let_go(&mut self, taken: &Taken) {
+        self.vacate(taken.place, &taken.kept);
+    }
+
+    fn vacate(&mut self, place: usize, kept: &Arc<Kept>) {
+        if self.entry(place, kept).is_some() {
+            self.entries[place] = None;
+            self.vacant.push(place);
         }
+        if !kept.let_go.swap(true, Ordering::AcqRel) {
+            kept.changed.notify_waiters();
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().flatten()
     }
 
     /// What is due, and when to look again. What could not be kept ends here.
     pub fn plan(&mut self, now: Instant) -> Plan {
-        self.entries.retain(|_, entry| {
-            let pulse = *entry.pulse.borrow();
+        self.end_unkept(now);
+        let mut calls: Vec<Beats> = Vec::new();
+        if self.all().any(|entry| entry.next <= now) {
+            for (place, entry) in self.entries.iter_mut().enumerate() {
+                let Some(entry) = entry else { continue };
+                let ttl = entry.kept.ttl;
+                if entry.next > now + part(ttl, TOGETHER) {
+                    continue;
+                }
+                entry.next = now + part(ttl, BEAT);
+                let progress = lock(&entry.kept.report).take();
+                let beat = Beat { place, kept: entry.kept.clone(), progress };
+                match calls.last_mut().filter(|call| call.beats.len() < ITEMS_MAX) {
+                    Some(call) => {
+                        call.ttl = call.ttl.max(ttl);
+                        call.beats.push(beat);
+                    }
+                    None => calls.push(Beats { sent: now, beats: vec![beat], ttl }),
+                }
+            }
+        }
+        self.planned = self.all().map(Entry::due).min();
+        Plan { calls, next: self.planned }
+    }
+
+    fn end_unkept(&mut self, now: Instant) {
+        let mut over = Vec::new();
+        for (place, entry) in self.entries.iter().enumerate() {
+            let Some(entry) = entry else { continue };
+            let pulse = entry.kept.pulse();
             let unkept = !pulse.sure && entry.unsure_until <= now;
-            let stop = match pulse.stop(entry.ttl, now) {
+            let stop = match pulse.stop(entry.kept.ttl, now) {
                 Some(stop @ (Stop::Lost | Stop::Deadline)) => Some(stop),
                 _ if unkept => Some(Stop::Lost),
                 _ => None,
             };
+            if let Some(stop) = stop.filter(|_| pulse.ended.is_none()) {
+                entry.kept.change(|pulse| pulse.ended = Some(stop));
+            }
             // One whose deadline came is extended on while its holder stops, so that the engine
             // and nobody else ends it.
-            let over = stop == Some(Stop::Lost) || pulse.ended == Some(Stop::Lost);
-            if let Some(stop) = stop.filter(|_| pulse.ended.is_none()) {
-                entry.pulse.send_modify(|pulse| pulse.ended = Some(stop));
-            }
-            !over
-        });
-        let mut calls: Vec<Beats> = Vec::new();
-        if self.entries.values().any(|entry| entry.next <= now) {
-            for (lease, entry) in &mut self.entries {
-                if entry.next > now + part(entry.ttl, TOGETHER) {
-                    continue;
-                }
-                entry.next = now + part(entry.ttl, BEAT);
-                let progress = lock(&entry.report).take();
-                let beat = Beat { lease: lease.clone(), key: entry.key, progress };
-                match calls.last_mut().filter(|call| call.beats.len() < ITEMS_MAX) {
-                    Some(call) => {
-                        call.ttl = call.ttl.max(entry.ttl);
-                        call.beats.push(beat);
-                    }
-                    None => calls.push(Beats { sent: now, beats: vec![beat], ttl: entry.ttl }),
-                }
+            if stop == Some(Stop::Lost) || pulse.ended == Some(Stop::Lost) {
+                over.push((place, entry.kept.clone()));
             }
         }
-        let due = |entry: &Entry| match entry.pulse.borrow().ended {
-            Some(_) => entry.next,
-            None => entry.due(),
-        };
-        self.planned = self.entries.values().map(due).min();
-        Plan { calls, next: self.planned }
+        for (place, kept) in over {
+            self.vacate(place, &kept);
+        }
     }
 
     /// An extend call was answered.
     pub fn heard(&mut self, beats: &Beats, answer: &Extended) {
-        let keys: HashMap<&str, u64> =
-            beats.beats.iter().map(|beat| (beat.lease.as_str(), beat.key)).collect();
-        let mine = |table: &mut Self, lease: &str, change: &dyn Fn(&mut Pulse, &Entry)| {
-            if let Some(entry) = table.entries.get(lease)
-                && keys.get(lease) == Some(&entry.key)
-            {
-                entry.pulse.send_modify(|pulse| change(pulse, entry));
-            }
-        };
-        for extended in &answer.extended {
-            mine(self, &extended.lease, &|pulse, entry| {
-                pulse.sent = pulse.sent.max(beats.sent);
-                pulse.sure = true;
-                // The engine's time of the answer is `expires_at - ttl`, or later if its deadline
-                // cut the extension: either way the run is over no later than this.
-                if let (Some(end), Some(known)) = (entry.deadline, pulse.deadline) {
-                    let left = end.plus(span(entry.ttl)).since(extended.expires_at).std();
-                    pulse.deadline = Some(known.min(beats.sent + left));
+        let extended: HashMap<&str, Moment> =
+            answer.extended.iter().map(|one| (one.lease.as_str(), one.expires_at)).collect();
+        let cancel: HashSet<&str> = answer.cancel.iter().map(String::as_str).collect();
+        let lost: HashSet<&str> = answer.lost.iter().map(String::as_str).collect();
+        for beat in &beats.beats {
+            let Some(entry) = self.entry(beat.place, &beat.kept) else { continue };
+            let lease = beat.kept.lease.as_str();
+            let (ttl, deadline) = (entry.kept.ttl, entry.deadline);
+            let expires_at = extended.get(lease).copied();
+            let (cancelled, is_lost) = (cancel.contains(lease), lost.contains(lease));
+            beat.kept.change(|pulse| {
+                if let Some(expires_at) = expires_at {
+                    pulse.sent = pulse.sent.max(beats.sent);
+                    pulse.sure = true;
+                    // The engine's time of the answer is `expires_at - ttl`, or later if its deadline
+                    // cut the extension: either way the run is over no later than this.
+                    if let (Some(end), Some(known)) = (deadline, pulse.deadline) {
+                        let left = end.plus(span(ttl)).since(expires_at).std();
+                        pulse.deadline = Some(known.min(beats.sent + left));
+                    }
+                }
+                pulse.cancelled |= cancelled;
+                if is_lost {
+                    pulse.ended.get_or_insert(Stop::Lost);
                 }
             });
-        }
-        for lease in &answer.cancel {
-            mine(self, lease, &|pulse, _| pulse.cancelled = true);
-        }
-        for lease in &answer.lost {
-            mine(self, lease, &|pulse, _| {
-                pulse.ended.get_or_insert(Stop::Lost);
-            });
-            if let Some(key) = keys.get(lease.as_str()) {
-                self.drop_lease(lease, *key);
+            if is_lost {
+                self.vacate(beat.place, &beat.kept);
             }
         }
     }
@@ -296,17 +366,16 @@ impl Table {
     /// unless that was refused.
     pub fn failed(&mut self, beats: Beats, now: Instant, refused: bool) {
         for beat in beats.beats {
-            let Some(entry) = self.entries.get_mut(&beat.lease) else { continue };
-            if entry.key != beat.key {
-                continue;
-            }
+            let Some(entry) = self.entry_mut(beat.place, &beat.kept) else { continue };
             let reported = beat.progress.is_some();
             if let Some(progress) = beat.progress.filter(|_| !refused) {
-                lock(&entry.report).get_or_insert(progress);
+                lock(&beat.kept.report).get_or_insert(progress);
             }
             // A report that was refused must not cost the lease: at once again without it.
-            let again =
-                if refused && reported { Duration::ZERO } else { part(entry.ttl, BEAT_AGAIN) };
+            let again = match refused && reported {
+                true => Duration::ZERO,
+                false => part(entry.kept.ttl, BEAT_AGAIN),
+            };
             entry.next = entry.next.min(now + again);
         }
     }

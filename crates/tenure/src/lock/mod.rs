@@ -160,7 +160,7 @@ impl Lock {
                     let Answered { again, pause } =
                         asking.answered(granted.is_some(), wait, sent.elapsed());
                     if again {
-                        self.observer.tell(&LockEvent::Recovered);
+                        self.observer.tell(|| LockEvent::Recovered);
                     }
                     let over = left() == Some(Duration::ZERO);
                     if let Some(view) = granted {
@@ -178,7 +178,7 @@ impl Lock {
                         return Err(LockError::Busy(leased));
                     } else {
                         place.get_or_insert(id);
-                        self.observer.tell(&LockEvent::Waiting(leased));
+                        self.observer.tell(|| LockEvent::Waiting(leased));
                     }
                     pause
                 }
@@ -193,7 +193,7 @@ impl Lock {
                     if over {
                         return Err(error.into());
                     }
-                    self.observer.tell(&LockEvent::Trouble(error));
+                    self.observer.tell(|| LockEvent::Trouble(error));
                     pause
                 }
             };

@@ -1,18 +1,17 @@
 //! How one job is executed: the seam between the loop, which takes jobs, holds and settles them, and
 //! what is done with each.
 //!
-//! [`Worker::run`](super::Worker::run) executes jobs as tasks of this process, below; `tenure work`
+//! [`Worker::run`](super::Worker::run) executes jobs as futures in this process, below; `tenure work`
 //! executes them as processes.
 
-use std::any::Any;
 use std::convert::Infallible;
-use std::future::Future;
-use std::sync::Arc;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, sleep_until};
 
+use super::caught::{self, Panicked};
 use super::job::Job;
 use crate::keeper::Stop;
 use crate::outcome::SettleOutcome;
@@ -43,17 +42,17 @@ pub trait Execute: Send + Sync + 'static {
     fn execute(&self, job: Job) -> impl Future<Output = Executed<Self::Failure>> + Send;
 }
 
-/// Executes each job as a task that is dropped when it must stop.
+/// Executes each job as a future that is dropped when it must stop.
 pub struct Handler<H> {
-    handle: Arc<H>,
-    /// How long the task may take to end by itself before it is dropped.
+    handle: H,
+    /// How long the future may take to end by itself before it is dropped.
     grace: Duration,
 }
 
 impl<H> Handler<H> {
     /// Runs `handle` for each job.
     pub fn new(handle: H, grace: Duration) -> Self {
-        Handler { handle: Arc::new(handle), grace }
+        Handler { handle, grace }
     }
 }
 
@@ -66,16 +65,14 @@ where
     type Failure = Infallible;
 
     async fn execute(&self, job: Job) -> Executed<Infallible> {
-        // A task of its own: a panic ends the run and not the worker.
-        let mut task = tokio::spawn({
-            let (handle, job) = (self.handle.clone(), job.clone());
-            async move { handle(job).await.into() }
-        });
+        let told = job.clone();
+        // Called inside of the future, so that a panic of the call is one of the run.
+        let mut handling = pin!(Some(async { (self.handle)(told).await.into() }));
         let outcome = tokio::select! {
             biased;
-            done = &mut task => outcome(done),
+            done = poll_fn(|cx| caught::poll(handling.as_mut(), cx)) => Some(outcome(done)),
             stop = job.stopped() => {
-                let outcome = wind_up(&mut task, &job, self.grace).await;
+                let outcome = wind_up(handling.as_mut(), &job, self.grace).await;
                 match stop {
                     // It is held still, and nobody works on it any more.
                     Stop::Cancelled | Stop::Shutdown => {
@@ -91,9 +88,9 @@ where
 }
 
 /// Lets a handler that was told to stop finish within the grace, but never beyond the moment at
-/// which its lease could be somebody else's; then drops it, and waits until it is gone.
-async fn wind_up(
-    task: &mut JoinHandle<SettleOutcome>,
+/// which its lease could be somebody else's; then drops it.
+async fn wind_up<F: Future<Output = SettleOutcome>>(
+    mut handling: Pin<&mut Option<F>>,
     job: &Job,
     grace: Duration,
 ) -> Option<SettleOutcome> {
@@ -102,34 +99,17 @@ async fn wind_up(
         // The limit moves while the lease is extended, and stands still once it is lost.
         let until = grace.min(Instant::from_std(job.hard_limit()));
         if until <= Instant::now() {
-            task.abort();
-            return match task.await {
-                // It ended in the same moment.
-                Ok(outcome) => Some(outcome),
-                Err(gone) if gone.is_cancelled() => None,
-                Err(gone) => outcome(Err(gone)),
-            };
+            return caught::drop_in_place(handling).err().map(|panic| outcome(Err(panic)));
         }
         tokio::select! {
             biased;
-            done = &mut *task => return outcome(done),
+            done = poll_fn(|cx| caught::poll(handling.as_mut(), cx)) => return Some(outcome(done)),
             () = sleep_until(until) => {}
         }
     }
 }
 
-/// What a handler's end means; `None` if its runtime took it away.
-fn outcome(done: Result<SettleOutcome, JoinError>) -> Option<SettleOutcome> {
-    match done {
-        Ok(outcome) => Some(outcome),
-        Err(gone) => {
-            let panic = gone.try_into_panic().ok()?;
-            Some(SettleOutcome::failed(format!("the handler panicked: {}", message(&*panic))))
-        }
-    }
-}
-
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a text")
+/// What a handler's end means.
+fn outcome(done: Result<SettleOutcome, Panicked>) -> SettleOutcome {
+    done.unwrap_or_else(|panic| SettleOutcome::failed(format!("the handler panicked: {panic}")))
 }

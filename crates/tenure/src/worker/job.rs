@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::de::DeserializeOwned;
 use tenure_core::job::JobView;
@@ -11,8 +12,9 @@ use tenure_core::refusal::Refusal;
 use tenure_core::secret::Json;
 use tokio::sync::watch;
 
-use super::Phase;
+use super::{Event, Phase};
 use crate::keeper::{Held, Stop};
+use crate::observer::Observer;
 
 /// A job that this process holds, with all that was granted with it. Cheap to clone.
 ///
@@ -27,7 +29,15 @@ struct JobInner {
     lease: LeaseView,
     job: JobView,
     held: Held,
-    phase: watch::Receiver<Phase>,
+    around: Arc<Surroundings>,
+    /// Nobody is to be told any more that its run must stop: it was told, or the run is over.
+    told: AtomicBool,
+}
+
+/// What all jobs of a worker have in common.
+pub(super) struct Surroundings {
+    pub phase: watch::Receiver<Phase>,
+    pub observer: Observer<Event>,
 }
 
 impl Job {
@@ -36,13 +46,25 @@ impl Job {
         lease: LeaseView,
         job: JobView,
         held: Held,
-        phase: watch::Receiver<Phase>,
+        around: Arc<Surroundings>,
     ) -> Self {
-        Job { inner: Arc::new(JobInner { lease, job, held, phase }) }
+        let told = AtomicBool::new(false);
+        Job { inner: Arc::new(JobInner { lease, job, held, around, told }) }
     }
 
     pub(super) fn held(&self) -> &Held {
         &self.inner.held
+    }
+
+    /// Tells once that its run must stop, or could not start.
+    pub(super) fn tell_stopped(&self, stop: Stop) {
+        if !self.inner.told.swap(true, Ordering::Relaxed) {
+            self.inner.around.observer.tell(|| Event::Stopped { job: self.id().clone(), stop });
+        }
+    }
+    /// Its run is over: that it should stop is of no interest any more.
+    pub(super) fn run_is_over(&self) {
+        self.inner.told.store(true, Ordering::Relaxed);
     }
 
     /// Its id.
@@ -92,16 +114,18 @@ impl Job {
 
     /// When the work must stop, and why.
     pub async fn stopped(&self) -> Stop {
-        let mut phase = self.inner.phase.clone();
-        tokio::select! {
+        let mut phase = self.inner.around.phase.clone();
+        let stop = tokio::select! {
             stop = self.inner.held.stopped() => stop,
             // A worker that is gone has stopped, too.
             _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => Stop::Shutdown,
-        }
+        };
+        self.tell_stopped(stop);
+        stop
     }
     /// Completes when the worker was told to stop *now*: what still stops is not to take its time.
     pub async fn hurried(&self) {
-        let mut phase = self.inner.phase.clone();
+        let mut phase = self.inner.around.phase.clone();
         if phase.wait_for(|phase| *phase == Phase::Now).await.is_err() {
             // Nobody is left who could be in haste.
             std::future::pending().await
@@ -109,7 +133,7 @@ impl Job {
     }
     /// Why the work must stop, if it must: as of now.
     pub fn stop(&self) -> Option<Stop> {
-        let stopping = *self.inner.phase.borrow() >= Phase::Stopping;
+        let stopping = *self.inner.around.phase.borrow() >= Phase::Stopping;
         self.inner.held.stop().or(stopping.then_some(Stop::Shutdown))
     }
     /// See [`Held::stop_by`].

@@ -1,15 +1,18 @@
 //! Takes jobs from queues and runs a handler for each.
 //!
 //! It decides nothing about jobs: the engine grants and ends, the handler says how a run went. It
-//! never takes more than it has free slots, and never works on a lease that it does not surely
-//! hold.
+//! takes no more than it has slots for by the time at which they are here (`pace.rs`), and never works on a
+//! lease that it does not surely hold.
 
+mod caught;
 mod execute;
 mod job;
+mod pace;
 mod run;
 mod settler;
-mod slots;
+mod stages;
 mod take;
+mod work;
 
 use std::fmt;
 use std::future::Future;
@@ -18,22 +21,22 @@ use std::time::Duration;
 
 use tenure_core::bounds::TTL_US_DEFAULT;
 use tenure_core::job::JobState;
-use tenure_core::lease::LeaseView;
 use tenure_core::names::{JobId, QueueName};
 use tenure_core::refusal::Refusal;
 use tenure_core::time::Span;
 use tenure_engine::CallError;
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::execute::Handler;
 pub use self::execute::{Execute, Executed};
 pub use self::job::Job;
+use self::job::Surroundings;
 use self::run::WorkerContext;
 use self::settler::Settler;
-use self::slots::Slots;
-use self::take::{Asked, Taking};
+use self::stages::Stages;
+use self::take::Taking;
+use self::work::Work;
 use crate::client::Client;
 use crate::keeper::{Stop, lock};
 use crate::observer::Observer;
@@ -177,7 +180,7 @@ impl Stopper {
 /// What a worker did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Worked {
-    /// Jobs that were granted to it.
+    /// Jobs that were granted to it and not given back before they began.
     pub jobs: u64,
 }
 
@@ -213,7 +216,8 @@ impl Worker {
             phase: Arc::new(watch::Sender::new(Phase::Working)),
         }
     }
-    /// Jobs that run at once; at least 1.
+    /// Jobs that run at once; at least 1. With more than one, as many jobs of a backlog are held beside them as
+    /// end while a lease call is under way, at most as many again, and none for more than 20 ms.
     pub fn concurrency(mut self, jobs: usize) -> Self {
         self.concurrency = jobs.max(1);
         self
@@ -262,8 +266,8 @@ impl Worker {
         Stopper(self.phase.clone())
     }
 
-    /// Runs `handler` for one job after the other, `concurrency` at once, until it is stopped. Each
-    /// is a task on the caller's Tokio runtime; a panic in it is a failed attempt.
+    /// Runs `handler` for one job after the other, `concurrency` at once, until it is stopped. Slots
+    /// are tasks on the caller's Tokio runtime; a panic of a handler is a failed attempt.
     ///
     /// While the engine is away it is asked again and again, if it ever answered.
     ///
@@ -290,68 +294,50 @@ impl Worker {
     /// As [`Worker::run`], or the first failure of an execution. Either way it takes no more jobs, and
     /// what ran was finished as when draining.
     pub async fn execute<E: Execute>(self, execute: E) -> Result<Worked, WorkError<E::Failure>> {
-        let shared = Arc::new(WorkerContext {
+        let stages = Arc::new(Stages::new(self.concurrency));
+        let observer = self.observer.clone();
+        let context = Arc::new(WorkerContext {
             execute,
             client: self.client.clone(),
             keeper: self.client.keeper().map_err(WorkError::Call)?,
-            settler: Settler::start(self.client.clone()),
+            stages: stages.clone(),
+            settler: Settler { client: self.client.clone(), observer: observer.clone(), stages },
+            around: Arc::new(Surroundings {
+                phase: self.phase.subscribe(),
+                observer: observer.clone(),
+            }),
             phase: self.phase.subscribe(),
             stopper: self.stopper(),
-            observer: self.observer.clone(),
-            ttl: self.ttl,
+            observer,
             failure: Mutex::new(None),
         });
-        let mut running = JoinSet::new();
-        let slots = Slots::new(self.concurrency);
-        let start = |running: &mut JoinSet<()>, asked: &Asked, leases: Vec<LeaseView>| {
-            // All are at work before the first begins: it may end before the last has begun, and is not to be
-            // settled alone.
-            let at_work: Vec<_> =
-                leases.iter().map(|_| (slots.take(), shared.settler.working())).collect();
-            for (lease, at_work) in leases.into_iter().zip(at_work) {
-                running.spawn(run::run(shared.clone(), lease, asked.at, at_work));
-            }
-        };
-        let mut taking = Taking::of(&self);
-        let ended = taking.take(&self, &mut running, &slots, start).await;
-        self.drain(&mut running).await;
+        let mut work = Work::new(context.clone(), self.ttl);
+        let ended = Taking::of(&self).take(&self, &mut work).await;
+        work.give_back_waiting();
+        let jobs = work.jobs;
+        self.drain(work).await;
         ended.map_err(WorkError::Call)?;
-        let failure = lock(&shared.failure).take();
+        let failure = lock(&context.failure).take();
         match failure {
             Some(failure) => Err(WorkError::Execution(failure)),
-            None => Ok(Worked { jobs: taking.jobs }),
+            None => Ok(Worked { jobs }),
         }
     }
 
     /// Waits for what runs, then for what is told to stop.
-    async fn drain(&self, running: &mut JoinSet<()>) {
+    async fn drain<E: Execute>(&self, mut work: Work<E>) {
         let mut phase = self.phase.subscribe();
         let until = Instant::now() + self.drain_timeout;
         tokio::select! {
-            () = all_of(running) => return,
-            () = sleep_until(until) => self.observer.tell(&Event::DrainTimedOut),
+            () = work.finish() => return,
+            () = sleep_until(until) => self.observer.tell(|| Event::DrainTimedOut),
             _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => {}
         }
         self.stopper().raise(Phase::Stopping);
-        if timeout(self.grace + FAREWELL_MAX, all_of(running)).await.is_err() {
+        if timeout(self.grace + FAREWELL_MAX, work.finish()).await.is_err() {
             // A handler that cannot be dropped (it blocks) keeps its lease for as long as it runs.
-            running.detach_all();
+            tokio::spawn(async move { work.finish().await });
         }
-    }
-}
-
-async fn all_of(running: &mut JoinSet<()>) {
-    while let Some(ended) = running.join_next().await {
-        passed_on(ended);
-    }
-}
-
-/// Passes a panic on: one in an [`Execute`] or an observer is a bug that must not go unseen.
-fn passed_on(ended: Result<(), JoinError>) {
-    if let Err(gone) = ended
-        && let Ok(panic) = gone.try_into_panic()
-    {
-        std::panic::resume_unwind(panic);
     }
 }
 

@@ -1,123 +1,100 @@
-//! One job: held, executed, and settled.
+//! One slot: a task that runs one job, and then those that wait for a slot.
 
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use tenure_core::lease::LeaseView;
-use tenure_core::refusal::Code;
-use tenure_core::time::Span;
-use tenure_engine::CallError;
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::execute::{Execute, Executed};
-use super::job::Job;
-use super::settler::{Settler, Working};
-use super::slots::Slot;
-use super::{Event, NotSettled, Phase, Stopper};
+use super::job::{Job, Surroundings};
+use super::settler::{EndedRun, Settler};
+use super::stages::Stages;
+use super::{Event, Phase, Stopper};
 use crate::call_off::give_back;
 use crate::client::Client;
-use crate::keeper::{Keeper, lock};
+use crate::keeper::{Held, Keeper, Stop, lock};
 use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
+
+/// How long a slot goes on with jobs that never suspend before it lets other tasks of its thread go first.
+const YIELD_AFTER: Duration = Duration::from_micros(200);
 
 /// What every job of a worker needs.
 pub struct WorkerContext<E: Execute> {
     pub execute: E,
     pub client: Client,
     pub keeper: Keeper,
+    pub stages: Arc<Stages>,
     pub settler: Settler,
+    pub around: Arc<Surroundings>,
     pub phase: watch::Receiver<Phase>,
     pub stopper: Stopper,
     pub observer: Observer<Event>,
-    pub ttl: Span,
     /// The first reason why no job can be executed.
     pub failure: Mutex<Option<E::Failure>>,
 }
 
-/// Runs one granted job to its end. `asked` is when its lease call was first sent. It was counted as being
-/// at work before this was started, so that outcomes of jobs that came together are gathered.
-pub async fn run<E: Execute>(
-    shared: Arc<WorkerContext<E>>,
-    mut lease: LeaseView,
-    asked: Instant,
-    (slot, working): (Slot, Working),
-) {
-    let tell = |event: Event| shared.observer.tell(&event);
-    let Some(view) = lease.job.take() else {
-        // A lease without a job was not asked for: nobody can work on it.
-        return give_back(&shared.client, vec![lease]).await;
-    };
-    let id = view.id.clone();
-    let held = match shared.keeper.confirm(&lease, shared.ttl, asked.into_std()).await {
-        Ok(held) => held,
-        Err(stop) => {
-            tell(Event::Stopped { job: id, stop });
-            // Awaited: a process that ends does not wait for what the keeper gives back.
-            return give_back(&shared.client, vec![lease]).await;
+/// Runs a job that got a slot, and whatever waits for one when that is free.
+/// `began`: when it got it.
+pub async fn fill_slot<E: Execute>(context: Arc<WorkerContext<E>>, first: Job, mut began: Instant) {
+    let mut next = Some(first);
+    // Since when this task has not let others go first.
+    let mut alone_since = Instant::now();
+    while let Some(job) = next {
+        let mut suspended = false;
+        let outcome = {
+            let mut running = pin!(run(&context, &job));
+            poll_fn(|cx| {
+                let polled = running.as_mut().poll(cx);
+                suspended |= polled.is_pending();
+                polled
+            })
+            .await
+        };
+        job.run_is_over();
+        if outcome.is_none() {
+            Held::let_go([job.held()]);
         }
-    };
-    let job = Job::new(lease, view, held, shared.phase.clone());
-    tell(Event::Started { job: id.clone() });
-    let executed = {
-        let mut executing = pin!(shared.execute.execute(job.clone()));
-        tokio::select! {
-            biased;
-            executed = &mut executing => executed,
-            stop = job.stopped() => {
-                tell(Event::Stopped { job: id, stop });
-                executing.await
-            }
+        let said = outcome.map(|outcome| EndedRun::of(job, outcome));
+        let now = Instant::now();
+        // What waits when the worker stops is given back.
+        let takes = *context.phase.borrow() == Phase::Working;
+        next = context.stages.ended(said, now - began, now, takes);
+        began = now;
+        if suspended {
+            alone_since = now;
+        } else if next.is_some() && now - alone_since >= YIELD_AFTER {
+            yield_now().await;
+            alone_since = Instant::now();
         }
-    };
-    let Executed { outcome, failure } = executed;
-    if let Some(failure) = failure {
-        lock(&shared.failure).get_or_insert(failure);
-        // Before the job is given back: otherwise it would be granted to the call that waits here.
-        shared.stopper.drain();
     }
-    drop(working);
-    if let Some(outcome) = outcome {
-        settle(&shared, &job, outcome, slot).await;
-    }
-    job.held().let_go();
 }
 
-/// Delivers the outcome. One that the engine does not take is replaced: first by a failed attempt that
-/// says so, then the job is given back, so that it does not count as lost.
-async fn settle<E: Execute>(
-    shared: &WorkerContext<E>,
-    job: &Job,
-    outcome: SettleOutcome,
-    slot: Slot,
-) {
-    let id = || job.id().clone();
-    let mut slot = Some(slot);
-    let mut outcome = outcome;
-    let mut refusals = 0;
-    let done = loop {
-        let item = outcome.of(job.lease_id().to_owned());
-        match shared.settler.settle(item, slot.take()).await {
-            Err(CallError::Refused(no)) if no.code.status() < 500 && refusals < 2 => {
-                refusals += 1;
-                outcome = match refusals {
-                    1 => SettleOutcome::failed(format!(
-                        "the outcome was refused: {}; {}",
-                        no.detail, no.hint
-                    )),
-                    _ => SettleOutcome::released(),
-                };
-                shared.observer.tell(&Event::OutcomeRefused { job: id(), refusal: no });
-            }
-            done => break done,
-        }
-    };
-    shared.observer.tell(&match done {
-        Ok(settled) if settled.ok => Event::Settled { job: id(), state: settled.state },
-        Ok(settled) if settled.code == Some(Code::AlreadySettled) => {
-            Event::NotSettled { job: id(), why: NotSettled::Otherwise }
-        }
-        Ok(_) => Event::NotSettled { job: id(), why: NotSettled::Lost },
-        Err(error) => Event::NotSettled { job: id(), why: NotSettled::Call(error) },
-    });
+/// How the job's lease ends; `None` leaves that to the engine.
+async fn run<E: Execute>(context: &WorkerContext<E>, job: &Job) -> Option<SettleOutcome> {
+    if !job.held().was_sure()
+        && let Err(stop) = job.held().sure().await
+    {
+        job.tell_stopped(stop);
+        // Awaited: a process that ends does not wait for what the keeper gives back.
+        give_back(&context.client, vec![job.lease().clone()]).await;
+        return None;
+    }
+    // It may have waited for its slot.
+    if let Some(stop) = job.held().stop() {
+        job.tell_stopped(stop);
+        return (stop == Stop::Cancelled).then(SettleOutcome::released);
+    }
+    context.observer.tell(|| Event::Started { job: job.id().clone() });
+    let Executed { outcome, failure } = context.execute.execute(job.clone()).await;
+    if let Some(failure) = failure {
+        lock(&context.failure).get_or_insert(failure);
+        // Before the job is given back: otherwise it would be granted to the call that waits here.
+        context.stopper.drain();
+    }
+    outcome
 }

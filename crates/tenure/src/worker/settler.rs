@@ -1,116 +1,84 @@
-//! Gathers what the handlers say for a moment, and tells it in as few calls as possible.
+//! Delivers what handlers said, many in one call.
 //!
 //! One bad outcome must not cost the others: a call that is refused for one of its items is sent
-//! again without it. What could not be delivered is tried again for a minute.
+//! again without it. What could not be delivered is tried again for a minute. An outcome that the engine
+//! refuses is replaced: first by a failed attempt that says so, then the job is given back, so that it does
+//! not count as lost.
 
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX, REQUEST_US};
+use tenure_core::bounds::REQUEST_US;
 use tenure_core::lease::{Ending, SettleItem, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_engine::CallError;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
-use super::slots::Slot;
+use super::job::Job;
+use super::stages::Stages;
+use super::{Event, NotSettled};
 use crate::asking::{is_engines, passes};
-use crate::client::{Client, broken};
+use crate::client::Client;
+use crate::keeper::Held;
+use crate::observer::Observer;
+use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
 
-/// How long the first outcome of a call waits for others.
-const GATHER_MAX: Duration = Duration::from_millis(1);
 /// How long an outcome is tried to be delivered.
 const DELIVER_MAX: Duration = Duration::from_micros(REQUEST_US);
-/// What is gathered stays well below the largest body.
-const GATHER_BYTES: usize = BODY_BYTES_MAX / 2;
 
-struct Wanted {
-    item: SettleItem,
-    /// Freed when the outcome is sent.
-    slot: Option<Slot>,
-    tell: oneshot::Sender<Result<SettledLease, CallError>>,
+/// What was said of a job.
+pub struct EndedRun {
+    job: Job,
+    outcome: SettleOutcome,
+    /// How many outcomes of this job the engine has refused.
+    refusals: u8,
 }
 
-/// Takes outcomes from many handlers.
+impl EndedRun {
+    /// `outcome` is how its lease ends.
+    pub fn of(job: Job, outcome: SettleOutcome) -> Self {
+        EndedRun { job, outcome, refusals: 0 }
+    }
+
+    /// Roughly what it adds to a body.
+    pub fn bytes(&self) -> usize {
+        let said = match &self.outcome.ending {
+            Ending::Succeeded { result: Some(result) } => result.text().len(),
+            Ending::Failed { error, .. } => error.len(),
+            _ => 0,
+        };
+        said + self.outcome.push.iter().map(|job| job.payload.text().len()).sum::<usize>()
+    }
+
+    fn item(&self) -> SettleItem {
+        self.outcome.clone().of(self.job.lease_id().to_owned())
+    }
+
+    /// What is said instead, if the engine may take that.
+    fn instead(&mut self, no: &Refusal) -> bool {
+        if no.code.status() >= 500 || self.refusals == 2 {
+            return false;
+        }
+        self.refusals += 1;
+        self.outcome = match self.refusals {
+            1 => SettleOutcome::failed(format!(
+                "the outcome was refused: {}; {}",
+                no.detail, no.hint
+            )),
+            _ => SettleOutcome::released(),
+        };
+        true
+    }
+}
+
+/// Delivers outcomes. Cheap to clone.
 #[derive(Clone)]
 pub struct Settler {
-    send: mpsc::UnboundedSender<Wanted>,
-    working: Arc<AtomicUsize>,
-}
-
-/// A handler that is at work, of which an outcome may still come.
-pub struct Working(Arc<AtomicUsize>);
-
-impl Drop for Working {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Settler {
-    /// On the runtime of the caller; it ends with the last clone.
-    pub fn start(client: Client) -> Self {
-        let (send, wanted) = mpsc::unbounded_channel();
-        let working = Arc::new(AtomicUsize::new(0));
-        tokio::spawn(gather(client, wanted, working.clone()));
-        Settler { send, working }
-    }
-
-    /// Counts a handler as being at work, until what is returned is dropped.
-    pub fn working(&self) -> Working {
-        self.working.fetch_add(1, Ordering::Relaxed);
-        Working(self.working.clone())
-    }
-
-    /// Ends a lease, together with others that end now. `slot` is freed when this is sent.
-    pub async fn settle(
-        &self,
-        item: SettleItem,
-        slot: Option<Slot>,
-    ) -> Result<SettledLease, CallError> {
-        let (tell, told) = oneshot::channel();
-        let gone = || broken("settling ended before its worker");
-        self.send.send(Wanted { item, slot, tell }).map_err(|_| gone())?;
-        told.await.unwrap_or_else(|_| Err(gone()))
-    }
-}
-
-async fn gather(
-    client: Client,
-    mut wanted: mpsc::UnboundedReceiver<Wanted>,
-    working: Arc<AtomicUsize>,
-) {
-    while let Some(first) = wanted.recv().await {
-        let until = Instant::now() + GATHER_MAX;
-        let mut bytes = size(&first.item);
-        let mut batch = vec![first];
-        while batch.len() < ITEMS_MAX && bytes < GATHER_BYTES {
-            let next = match wanted.try_recv() {
-                Ok(next) => next,
-                // Nobody is left who could add something: waiting would be for nothing.
-                Err(_) if working.load(Ordering::Relaxed) == 0 => break,
-                Err(_) => match timeout_at(until, wanted.recv()).await {
-                    Ok(Some(next)) => next,
-                    _ => break,
-                },
-            };
-            bytes += size(&next.item);
-            batch.push(next);
-        }
-        tokio::spawn(deliver(client.clone(), batch));
-    }
-}
-
-/// Roughly what an item adds to a body.
-fn size(item: &SettleItem) -> usize {
-    let said = match &item.ending {
-        Ending::Succeeded { result: Some(result) } => result.text().len(),
-        Ending::Failed { error, .. } => error.len(),
-        _ => 0,
-    };
-    said + item.push.iter().map(|job| job.payload.text().len()).sum::<usize>()
+    pub client: Client,
+    pub observer: Observer<Event>,
+    pub stages: Arc<Stages>,
 }
 
 /// Whether the same outcome may be taken a little later. A follow-up job may find its queue full.
@@ -118,53 +86,86 @@ fn may_pass(error: &CallError) -> bool {
     passes(error) || error.code() == Some(Code::QueueFull)
 }
 
-async fn deliver(client: Client, mut batch: Vec<Wanted>) {
-    let until = Instant::now() + DELIVER_MAX;
-    let mut backoff = Backoff::default();
-    while !batch.is_empty() {
-        let items = batch.iter().map(|wanted| wanted.item.clone()).collect();
-        for wanted in &mut batch {
-            wanted.slot = None;
-        }
-        let error = match client.settle(items).await {
-            Ok(settled) => {
-                for (wanted, settled) in batch.into_iter().zip(settled) {
-                    // A handler's task that is gone does not care.
-                    let _ = wanted.tell.send(Ok(settled));
-                }
-                return;
-            }
-            Err(error) => error,
-        };
-        match error {
-            CallError::Refused(no) if batch.len() > 1 && !no_ones(&no) => {
-                // Whose fault it is is known, or is found by halving.
-                let apart = match no.index.filter(|at| *at < batch.len()) {
-                    Some(at) => vec![batch.remove(at)],
-                    None => batch.split_off(batch.len() / 2),
-                };
-                tokio::spawn(apart_from(client.clone(), apart));
-            }
-            error if may_pass(&error) && Instant::now() < until => sleep(backoff.wait()).await,
-            error => {
-                for wanted in batch {
-                    let _ = wanted.tell.send(Err(error.clone()));
-                }
-                return;
-            }
-        }
-    }
-}
-
 /// Whether a refusal is about the engine and not about an item.
 fn no_ones(no: &Refusal) -> bool {
     no.index.is_none() && is_engines(no.code)
 }
 
-/// The same for a part of a batch; boxed, since the two call each other.
-fn apart_from(
-    client: Client,
-    batch: Vec<Wanted>,
-) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(deliver(client, batch))
+impl Settler {
+    /// Delivers these, which are on their way until each of them is answered or given up.
+    pub async fn deliver(self, mut batch: Vec<EndedRun>) {
+        let mut until = Instant::now() + DELIVER_MAX;
+        let mut backoff = Backoff::default();
+        while !batch.is_empty() {
+            let items = batch.iter().map(EndedRun::item).collect();
+            let error = match self.client.settle(items).await {
+                Ok(settled) => return self.answered(batch, settled),
+                Err(error) => error,
+            };
+            match error {
+                CallError::Refused(no) if batch.len() > 1 && !no_ones(&no) => {
+                    // Whose fault it is is known, or is found by halving.
+                    let apart = match no.index.filter(|at| *at < batch.len()) {
+                        Some(at) => vec![batch.remove(at)],
+                        None => batch.split_off(batch.len() / 2),
+                    };
+                    tokio::join!(self.clone().part(apart), self.part(batch));
+                    return;
+                }
+                error if may_pass(&error) && Instant::now() < until => sleep(backoff.wait()).await,
+                error => {
+                    batch = self.refused(batch, &error);
+                    until = Instant::now() + DELIVER_MAX;
+                }
+            }
+        }
+    }
+
+    /// The same for a part of a batch; boxed, since the two call each other.
+    fn part(self, batch: Vec<EndedRun>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.deliver(batch))
+    }
+
+    fn answered(&self, batch: Vec<EndedRun>, settled: Vec<SettledLease>) {
+        for (EndedRun { job, .. }, settled) in batch.iter().zip(settled) {
+            let id = || job.id().clone();
+            self.observer.tell(|| match settled.code {
+                _ if settled.ok => Event::Settled { job: id(), state: settled.state },
+                Some(Code::AlreadySettled) => {
+                    Event::NotSettled { job: id(), why: NotSettled::Otherwise }
+                }
+                _ => Event::NotSettled { job: id(), why: NotSettled::Lost },
+            });
+        }
+        self.over(&batch);
+    }
+
+    /// What is said instead of outcomes that the engine did not take.
+    fn refused(&self, batch: Vec<EndedRun>, error: &CallError) -> Vec<EndedRun> {
+        let (mut again, mut over) = (Vec::new(), Vec::new());
+        for mut said in batch {
+            let job = said.job.clone();
+            let id = || job.id().clone();
+            match error {
+                CallError::Refused(no) if said.instead(no) => {
+                    let event = || Event::OutcomeRefused { job: id(), refusal: no.clone() };
+                    self.observer.tell(event);
+                    again.push(said);
+                }
+                error => {
+                    let why = || NotSettled::Call(error.clone());
+                    self.observer.tell(|| Event::NotSettled { job: id(), why: why() });
+                    over.push(said);
+                }
+            }
+        }
+        self.over(&over);
+        again
+    }
+
+    /// These are extended no more.
+    fn over(&self, batch: &[EndedRun]) {
+        Held::let_go(batch.iter().map(|said| said.job.held()));
+        self.stages.answered(batch.len());
+    }
 }

@@ -1,32 +1,31 @@
-//! Asks for jobs: as many as there are free slots, in slices, one call at a time. A busy worker waits a
-//! moment for more slots before it asks.
+//! Asks for jobs: as many as there is room for, in slices, one call at a time. A busy worker waits a
+//! moment for more room before it asks.
 //!
 //! It runs nothing; what was granted is handed on with the moment its call was first sent.
+//!
+//! Jobs are leased ahead of free slots only from a backlog, which no other worker could be given at that moment.
+//! A call that asks for nothing but those does not wait: what comes later is for a worker with a free slot.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use tenure_core::bounds::ITEMS_MAX;
 use tenure_core::lease::{LeaseView, Leased};
 use tenure_core::names::QueueName;
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
 use tenure_engine::CallError;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 
-use super::slots::Slots;
-use super::{Event, Order, Phase, Until, Worker, passed_on};
+use super::execute::Execute;
+use super::stages::GATHER_MAX;
+use super::work::{Work, poll_once};
+use super::{Event, Order, Phase, Until, Worker};
 use crate::asking::{Answered, Asking, slice};
 use crate::call_off;
 use crate::ids;
 use crate::until_empty;
-
-/// How long free slots of a busy worker wait for others to become free: a call for many jobs costs an
-/// engine little more than a call for one.
-const GATHER_MAX: Duration = Duration::from_millis(1);
 
 /// Returns when the worker takes no more.
 async fn ended(phase: &mut watch::Receiver<Phase>) {
@@ -41,30 +40,28 @@ pub struct Asked {
     /// When it was sent last.
     sent: Instant,
     wait: Span,
+    /// How many jobs were asked for.
+    max: usize,
     answer: Result<Leased, CallError>,
     /// Whether the queues are empty, if that was looked at.
     empty: Option<Result<bool, CallError>>,
 }
 
-/// Gives back what a call was granted in the moment of a stop, among what runs.
-fn return_granted(
-    worker: &Worker,
-    running: &mut JoinSet<()>,
-    call: impl Future<Output = Asked> + Send + 'static,
-) {
-    let client = worker.client.clone();
-    running.spawn(async move {
-        let granted = call.await.answer.map(|leased| leased.leases);
-        call_off::give_back(&client, granted.unwrap_or_default()).await;
-    });
+impl Asked {
+    /// What it was granted.
+    pub fn granted(self) -> Vec<LeaseView> {
+        self.answer.map(|leased| leased.leases).unwrap_or_default()
+    }
 }
 
 /// The loop that asks for jobs.
 pub struct Taking {
     queues: Vec<QueueName>,
-    /// Jobs that were granted so far.
-    pub jobs: u64,
     asking: Asking,
+    /// A call that is under way.
+    call: Option<AskFuture>,
+    /// When there was room for the jobs that are or will be asked for.
+    room_since: Option<Instant>,
     /// How long to hold back before the next call.
     pause: Duration,
     /// With [`Until::Empty`]: the queues are empty, and nothing runs here.
@@ -80,8 +77,9 @@ impl Taking {
     pub fn of(worker: &Worker) -> Self {
         Taking {
             queues: worker.queues.clone(),
-            jobs: 0,
             asking: Asking::new(),
+            call: None,
+            room_since: None,
             pause: Duration::ZERO,
             empty: false,
             more_may_come: false,
@@ -90,82 +88,94 @@ impl Taking {
 
     /// Until the worker is stopped or has nothing more to take. A call that still waits then is called
     /// off among what runs, which the worker waits for.
-    pub async fn take(
+    pub async fn take<E: Execute>(
         &mut self,
         worker: &Worker,
-        running: &mut JoinSet<()>,
-        slots: &Slots,
-        mut start: impl FnMut(&mut JoinSet<()>, &Asked, Vec<LeaseView>),
+        work: &mut Work<E>,
     ) -> Result<(), CallError> {
         let mut phase = worker.phase.subscribe();
-        let mut asking: Option<AskFuture> = None;
-        let mut free_since = None;
         loop {
-            while let Some(ended) = running.try_join_next() {
-                passed_on(ended);
+            let now = Instant::now();
+            let turn = work.turn(now);
+            let (gathers, answered) = self.ask(worker, work, now, turn.sent);
+            if *phase.borrow() == Phase::Working {
+                work.fill_slots(now);
             }
-            let mut free = slots.free(running.len()).min(ITEMS_MAX);
-            if let Some(max) = worker.max_jobs {
-                let left = max.saturating_sub(self.jobs);
-                free = free.min(usize::try_from(left).unwrap_or(usize::MAX));
-            }
-            let mut gathers = None;
-            if asking.is_none() && free > 0 && !self.empty {
-                let until = *free_since.get_or_insert_with(Instant::now) + GATHER_MAX;
-                if slots.none_works() || Instant::now() >= until {
-                    let off = worker.phase.subscribe();
-                    asking = Some(self.ask(worker, free, !running.is_empty(), off));
-                    free_since = None;
-                } else {
-                    gathers = Some(until);
-                }
-            }
-            if asking.is_none() && running.is_empty() {
+            if self.call.is_none() && work.is_idle() {
                 return Ok(());
             }
-            let answered = async {
-                match &mut asking {
-                    Some(call) => call.await,
-                    None => std::future::pending().await,
+            let answer = async {
+                match (answered, &mut self.call) {
+                    (Some(asked), _) => asked,
+                    (None, Some(call)) => call.await,
+                    (None, None) => std::future::pending().await,
                 }
             };
             tokio::select! {
                 // What was granted in the moment of a stop is read, not dropped.
                 biased;
-                asked = answered => {
-                    asking = None;
+                asked = answer => {
+                    self.call = None;
                     if *worker.phase.borrow() != Phase::Working {
                         // That a call failed changes nothing any more.
-                        return_granted(worker, running, std::future::ready(asked));
+                        work.give_back(std::future::ready(asked));
                         return Ok(());
                     }
-                    let leases = self.heard(worker, &asked)?;
-                    self.jobs += leases.len() as u64;
-                    start(running, &asked, leases);
+                    self.heard(worker, work, asked)?;
                 }
                 _ = phase.wait_for(|phase| *phase != Phase::Working) => {
-                    if let Some(asking) = asking {
+                    if let Some(call) = self.call.take() {
                         // It sees the phase too, and answers with nothing unless it was answered in
                         // this very moment.
-                        return_granted(worker, running, asking);
+                        work.give_back(call);
                     }
                     return Ok(());
                 }
-                () = slots.freed() => {}
-                Some(ended) = running.join_next() => passed_on(ended),
-                () = sleep_until(gathers.unwrap_or_else(Instant::now)), if gathers.is_some() => {}
+                () = work.event(earlier(turn.next, gathers)) => {}
             }
         }
     }
 
-    fn ask(
+    /// Asks if it is time for it; otherwise says when it will be. With outcomes that were just `sent` it is.
+    /// Also the answer, if it is here at once.
+    fn ask<E: Execute>(
         &mut self,
         worker: &Worker,
-        max: usize,
-        runs: bool,
-        mut phase: watch::Receiver<Phase>,
-    ) -> AskFuture {
+        work: &mut Work<E>,
+        now: Instant,
+        sent: bool,
+    ) -> (Option<Instant>, Option<Asked>) {
+        if self.call.is_some() || self.empty {
+            return (None, None);
+        }
+        // A later queue is served only while the earlier ones have nothing: with its jobs ahead that would be
+        // out of date.
+        let in_order = worker.order == Order::Strict && worker.queues.len() > 1;
+        let room = work.stages().room(!in_order);
+        let left = worker.max_jobs.map_or(u64::MAX, |max| max.saturating_sub(work.jobs));
+        let max = room.jobs.min(usize::try_from(left).unwrap_or(usize::MAX));
+        if max == 0 {
+            self.room_since = None;
+            return (None, None);
+        }
+        let until = *self.room_since.get_or_insert(now) + GATHER_MAX;
+        if !sent && now < until && !work.stages().asks_at_once(room) {
+            return (Some(until), None);
+        }
+        let mut call = self.new_call(worker, max, room.slots == 0, !work.is_idle());
+        // What has ended may free what the next jobs need.
+        work.send_outcomes();
+        // Sent before the jobs of the last one run, so that the engine works meanwhile.
+        let answered = poll_once(&mut call);
+        self.call = Some(call);
+        (None, answered)
+    }
+
+    /// A call for `max` jobs; `ahead`: none of them has a free slot.
+    fn new_call(&mut self, worker: &Worker, max: usize, ahead: bool, runs: bool) -> AskFuture {
+        let mut phase = worker.phase.subscribe();
         let wait = match worker.until {
+            _ if ahead => Span::ZERO,
             Until::Stopped => slice(worker.ttl),
             Until::Empty => until_empty::patience(worker.ttl, runs || self.more_may_come),
         };
@@ -188,6 +198,7 @@ impl Taking {
                 at: first_sent.unwrap_or(sent),
                 sent,
                 wait,
+                max,
                 answer: Ok(Leased::default()),
                 empty: None,
             };
@@ -208,29 +219,39 @@ impl Taking {
         })
     }
 
-    /// What was granted; notes how to go on.
-    fn heard(&mut self, worker: &Worker, asked: &Asked) -> Result<Vec<LeaseView>, CallError> {
+    /// Hands on what was granted; notes how to go on.
+    fn heard<E: Execute>(
+        &mut self,
+        worker: &Worker,
+        work: &mut Work<E>,
+        mut asked: Asked,
+    ) -> Result<(), CallError> {
         self.more_may_come = false;
-        let leased = match &asked.answer {
-            Ok(leased) => leased,
+        let room_since = self.room_since.take();
+        let leases = match &mut asked.answer {
+            Ok(leased) => std::mem::take(&mut leased.leases),
             Err(error) => {
-                self.trouble(worker, error, asked)?;
-                return Ok(Vec::new());
+                let error = error.clone();
+                return self.trouble(worker, &error, &asked);
             }
         };
-        let granted = !leased.leases.is_empty();
+        let now = Instant::now();
         let Answered { again, pause } =
-            self.asking.answered(granted, asked.wait, asked.sent.elapsed());
+            self.asking.answered(!leases.is_empty(), asked.wait, now - asked.sent);
         self.pause = pause;
         if again {
-            worker.observer.tell(&Event::Recovered);
+            worker.observer.tell(|| Event::Recovered);
         }
         match &asked.empty {
             Some(Ok(empty)) => (self.empty, self.more_may_come) = (*empty, !empty),
-            Some(Err(error)) => self.trouble(worker, error, asked)?,
+            Some(Err(error)) => self.trouble(worker, error, &asked)?,
             None => {}
         }
-        Ok(leased.leases.clone())
+        let scarce = leases.iter().any(|lease| !lease.resources.is_empty());
+        let filled = leases.len() >= asked.max;
+        work.stages().asked(filled, scarce, room_since.map_or(Duration::ZERO, |at| now - at));
+        work.arrived(leases, asked.at, now);
+        Ok(())
     }
 
     /// Holds back after what will pass; all else ends the worker.
@@ -244,7 +265,14 @@ impl Taking {
             return Err(error.clone());
         };
         self.pause = pause;
-        worker.observer.tell(&Event::Trouble(error.clone()));
+        worker.observer.tell(|| Event::Trouble(error.clone()));
         Ok(())
+    }
+}
+
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -7,6 +7,7 @@ use tenure_core::requests::Request;
 use super::*;
 use tenure_testkit::fake::{Fake, Says, granted, well};
 
+mod ahead;
 mod asking;
 mod ending;
 mod executing;

@@ -1,0 +1,219 @@
+//! Where each job of a worker is: it waits for a slot, has one, has ended, or its outcome is on its way.
+//!
+//! A slot is one handler that may be at work. It is free again as soon as its handler has ended: it takes the
+//! next job that waits here, and otherwise more are asked for, in the same step in which outcomes are sent. At
+//! most as many outcomes as there are slots wait for their answer. A worker with one slot waits for it, so that
+//! it never holds two jobs.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::job::Job;
+use super::pace::{AHEAD_MAX, Pace};
+use super::settler::EndedRun;
+
+/// How long the first outcome of a call waits for others, and a free slot of a busy worker for other slots: a
+/// call for many jobs costs an engine little more than a call for one.
+pub const GATHER_MAX: Duration = Duration::from_millis(1);
+/// What is gathered stays well below the largest body.
+const GATHER_BYTES: usize = BODY_BYTES_MAX / 2;
+
+/// A job without a slot.
+struct WaitingJob {
+    job: Job,
+    since: Instant,
+}
+
+struct StagesState {
+    waiting: VecDeque<WaitingJob>,
+    running: usize,
+    /// Outcomes that are gathered for the next call.
+    ended: Vec<EndedRun>,
+    ended_bytes: usize,
+    /// When the first of them came.
+    ended_since: Option<Instant>,
+    /// Outcomes that were sent and are not answered yet.
+    sent: usize,
+    pace: Pace,
+}
+
+/// How many more jobs may be asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// As many slots are free.
+    pub slots: usize,
+    /// So many jobs may be asked for, those that will wait for a slot included.
+    pub jobs: usize,
+}
+
+/// See the module.
+pub struct Stages {
+    slots: usize,
+    inside: Mutex<StagesState>,
+    /// Told when outcomes or free slots are to be looked at.
+    changed: Notify,
+}
+
+impl Stages {
+    /// For so many slots, at least one, of which none is taken.
+    pub fn new(slots: usize) -> Self {
+        let inside = StagesState {
+            waiting: VecDeque::new(),
+            running: 0,
+            ended: Vec::new(),
+            ended_bytes: 0,
+            ended_since: None,
+            sent: 0,
+            pace: Pace::new(slots),
+        };
+        Stages { slots, inside: Mutex::new(inside), changed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StagesState> {
+        crate::keeper::lock(&self.inside)
+    }
+
+    /// As many jobs are asked for, and outcomes sent, without waiting for more.
+    fn batch(&self) -> usize {
+        self.slots.min(ITEMS_MAX)
+    }
+
+    /// Jobs were granted; they wait for a slot.
+    pub fn arrived(&self, jobs: impl IntoIterator<Item = Job>, since: Instant) {
+        self.lock().waiting.extend(jobs.into_iter().map(|job| WaitingJob { job, since }));
+    }
+
+    /// Gives the free slots to those that have waited longest; what is returned runs now.
+    pub fn fill_slots(&self) -> Vec<Job> {
+        let mut inside = self.lock();
+        let free = self.slots.saturating_sub(inside.running).min(inside.waiting.len());
+        inside.running += free;
+        inside.waiting.drain(..free).map(|waiting| waiting.job).collect()
+    }
+
+    /// A run is over, `ran` after it got its slot; without an outcome if there is none to send. Its slot goes to
+    /// the job that is returned; with none, or if it `takes` no more, it is free.
+    pub fn ended(
+        &self,
+        said: Option<EndedRun>,
+        ran: Duration,
+        now: Instant,
+        takes: bool,
+    ) -> Option<Job> {
+        let mut inside = self.lock();
+        inside.pace.ran(ran);
+        // The first outcome starts the time for which others are waited for.
+        let mut tells = said.is_none() || inside.ended.is_empty();
+        if let Some(said) = said {
+            inside.ended_bytes += said.bytes();
+            inside.ended.push(said);
+            inside.ended_since.get_or_insert(now);
+        }
+        let next = if takes { inside.waiting.pop_front() } else { None };
+        if next.is_none() {
+            inside.running -= 1;
+        }
+        tells |= self.must_send(&inside);
+        drop(inside);
+        if tells {
+            self.changed.notify_one();
+        }
+        next.map(|waiting| waiting.job)
+    }
+
+    /// Whether nothing would be gained by waiting for another outcome.
+    fn must_send(&self, inside: &StagesState) -> bool {
+        let nobody_else = inside.running == 0 && inside.waiting.is_empty();
+        nobody_else || inside.ended.len() >= self.batch() || inside.ended_bytes >= GATHER_BYTES
+    }
+
+    /// When the outcomes that are gathered are to be sent; `now` if that is at once.
+    pub fn sends_at(&self, now: Instant) -> Option<Instant> {
+        let inside = self.lock();
+        let since = inside.ended_since?;
+        Some(if self.must_send(&inside) { now } else { since + GATHER_MAX })
+    }
+
+    /// The outcomes of the next call; they are on their way until [`Stages::answered`].
+    pub fn send(&self) -> Vec<EndedRun> {
+        let mut inside = self.lock();
+        let count = inside.ended.len().min(ITEMS_MAX);
+        let rest = inside.ended.split_off(count);
+        let said = std::mem::replace(&mut inside.ended, rest);
+        inside.ended_bytes = inside.ended.iter().map(EndedRun::bytes).sum();
+        if inside.ended.is_empty() {
+            inside.ended_since = None;
+        }
+        inside.sent += said.len();
+        said
+    }
+
+    /// So many outcomes are answered, or will never be.
+    pub fn answered(&self, outcomes: usize) {
+        self.lock().sent -= outcomes;
+        self.changed.notify_one();
+    }
+
+    /// Room for more jobs. `ahead`: also for as many as end while a call is under way.
+    pub fn room(&self, ahead: bool) -> Room {
+        let inside = self.lock();
+        let held = inside.waiting.len() + inside.running;
+        let unsettled = held + inside.ended.len() + inside.sent;
+        let taken = match self.slots {
+            1 => unsettled,
+            slots => held.max(unsettled.saturating_sub(slots)),
+        };
+        let ahead = if ahead { inside.pace.ahead() } else { 0 };
+        Room {
+            slots: self.slots.saturating_sub(taken),
+            jobs: self.slots.saturating_add(ahead).saturating_sub(taken).min(ITEMS_MAX),
+        }
+    }
+
+    /// Whether more jobs are asked for now and not a moment later, when there may be room for more.
+    pub fn asks_at_once(&self, room: Room) -> bool {
+        let inside = self.lock();
+        inside.running == 0 && inside.waiting.is_empty() || room.jobs >= self.batch()
+    }
+
+    /// A lease call was answered; see [`Pace::answered`].
+    pub fn asked(&self, filled: bool, scarce: bool, took: Duration) {
+        self.lock().pace.answered(filled, scarce, took);
+    }
+
+    /// When the job that waits longest has waited for too long.
+    pub fn late_at(&self) -> Option<Instant> {
+        self.lock().waiting.front().map(|first| first.since + AHEAD_MAX)
+    }
+
+    /// Takes away the jobs that have waited for too long, to be given back.
+    pub fn late(&self, now: Instant) -> Vec<Job> {
+        let mut inside = self.lock();
+        let late = inside.waiting.iter().take_while(|one| one.since + AHEAD_MAX <= now).count();
+        if late > 0 {
+            inside.pace.waited_too_long();
+        }
+        inside.waiting.drain(..late).map(|waiting| waiting.job).collect()
+    }
+
+    /// Takes away all jobs that wait.
+    pub fn all_waiting(&self) -> Vec<Job> {
+        self.lock().waiting.drain(..).map(|waiting| waiting.job).collect()
+    }
+
+    /// Whether no job is here, and no outcome of one.
+    pub fn is_empty(&self) -> bool {
+        let inside = self.lock();
+        inside.waiting.is_empty() && inside.running + inside.ended.len() + inside.sent == 0
+    }
+
+    /// Returns when there is something to look at since this was last awaited.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
