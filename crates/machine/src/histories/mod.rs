@@ -33,7 +33,6 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (small, 1u8..4, span()).prop_map(|(queue, max, wait)| Step::Wait { queue, max, wait }),
         4 => (small, span(), any::<bool>()).prop_map(|(needs, wait, place)| Step::Call { needs, wait, place }),
         12 => (small, small).prop_map(|(lease, how)| Step::Settle { lease, how }),
-        4 => (small, small, small, 1u8..4, span()).prop_map(|(lease, how, queue, max, wait)| Step::SettleAndLease { lease, how, queue, max, wait }),
         2 => small.prop_map(|lease| Step::Extend { lease }),
         2 => small.prop_map(|lease| Step::Force { lease }),
         1 => small.prop_map(|lease| Step::Undo { lease }),
@@ -62,6 +61,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (101u32..4_000).prop_map(|ms| Step::WallLeap { ms }),
         1 => (1u32..30_000).prop_map(|ms| Step::Back { ms }),
         1 => Just(Step::Reopen),
+        2 => (small, small, small, 1u8..4, span()).prop_map(|(lease, how, queue, max, wait)| Step::SettleAndLease { lease, how, queue, max, wait }),
     ]
 }
 
@@ -100,10 +100,11 @@ fn random_histories_keep_every_invariant() {
     }
 }
 
-/// Switches a mutant on for the histories of this thread.
+/// Switches a mutant on for the histories of this thread. They end with the first that finds it: one in a few hundred does,
+/// and which one hangs on the seed and on all steps there are.
 fn caught(mutant: Mutant) -> bool {
     ON.with(|on| on.set(Some(mutant)));
-    let found = std::panic::catch_unwind(|| run(400, 300, Some(7)).is_err()).unwrap_or(true);
+    let found = std::panic::catch_unwind(|| run(2_000, 300, Some(7)).is_err()).unwrap_or(true);
     ON.with(|on| on.set(None));
     found
 }
