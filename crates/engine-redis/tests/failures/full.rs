@@ -2,7 +2,7 @@
 
 use tenure_core::job::JobState;
 use tenure_core::refusal::Code;
-use tenure_core::requests::CancelJob;
+use tenure_core::requests::{CancelJob, Settle};
 use tenure_core::time::Span;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
@@ -15,9 +15,10 @@ async fn a_full_redis_refuses_what_needs_room_and_does_what_makes_room() {
     }
     let server = RedisServer::start(Aof::Off, &["--maxmemory-policy", "noeviction"]);
     let engine = open(&server.url());
-    for id in ["a", "b", "c", "d"] {
+    for id in ["z", "a", "b", "c", "d"] {
         push(&engine, job("q", id)).await;
     }
+    let asking = take(&engine, asks("q", "asking", Span::from_s(30))).await.expect("a job");
     let held = take(&engine, asks("q", "holder", Span::from_s(30))).await.expect("a job");
     let dies = take(&engine, asks("q", "dies", Span::from_s(1))).await.expect("a job");
     server.must(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -25,6 +26,12 @@ async fn a_full_redis_refuses_what_needs_room_and_does_what_makes_room() {
     assert_eq!(no.code(), Some(Code::StoreFull), "{no}");
     let no = answered(&engine, asks("q", "w", Span::from_s(5))).await.expect_err("nor for this");
     assert_eq!(no.code(), Some(Code::StoreFull), "{no}");
+    // A settle that asks for more is done; only what it asks for is refused.
+    let lease = Some(Box::new(asks("q", "w", Span::from_s(5))));
+    let both = ok(&engine, Settle { lease, ..settles(&asking) }).await;
+    assert!(both.settled[0].ok);
+    let no = both.lease.expect("a lease call was made").expect_err("nor here");
+    assert_eq!((no.code, no.pointer.as_deref()), (Code::StoreFull, Some("/lease")));
     assert!(lives(&engine, &held).await, "extend");
     assert!(settle(&engine, &held).await.ok, "settle");
     let cancel = CancelJob { job: tenure_core::names::JobRef::parse("c").expect("an id") };

@@ -9,7 +9,7 @@ use tenure_core::requests::{
 use tenure_core::time::Moment;
 
 use super::*;
-use tenure_testkit::fake::{Fake, Says, job, unavailable, unknown};
+use tenure_testkit::fake::{Fake, Says, job, unavailable, unknown, well};
 
 fn job_ref() -> JobRef {
     JobRef::parse("j1").unwrap()
@@ -49,6 +49,17 @@ async fn a_request_has_its_ids_before_it_is_sent_and_keeps_them() {
     ask(&fake, Lease::needs(Vec::new())).await.unwrap();
     assert_eq!(fake.leases()[0].1, fake.leases()[1].1);
     assert!(fake.leases()[0].1.request_id.is_some());
+
+    let fake = Fake::new(|call, before| match before {
+        0 => unknown(),
+        _ => well(call),
+    });
+    let lease = Some(Box::new(Lease::needs(Vec::new())));
+    ask(&fake, Settle { settle: Vec::new(), lease }).await.unwrap();
+    let calls = fake.calls();
+    assert_eq!((calls.len(), &calls[0].1), (2, &calls[1].1));
+    let Request::Settle(Settle { lease: Some(lease), .. }) = &calls[0].1 else { unreachable!() };
+    assert!(lease.request_id.is_some() && lease.local);
 }
 
 #[tokio::test(start_paused = true)]
