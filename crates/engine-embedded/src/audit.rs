@@ -45,11 +45,8 @@ pub(crate) async fn read_all(
 
 fn look(conn: &Connection, namespace: &Namespace) -> rusqlite::Result<DeepFindings> {
     let mut looked = DeepFindings::default();
-    // Rows are deleted meanwhile: what is compared is of one moment.
-    conn.execute_batch("BEGIN")?;
-    let done = look_all(conn, namespace, &mut looked);
-    conn.execute_batch("COMMIT")?;
-    done.map(|()| looked)
+    // Rows are deleted meanwhile; a read is of one moment.
+    look_all(conn, namespace, &mut looked).map(|()| looked)
 }
 
 fn look_all(

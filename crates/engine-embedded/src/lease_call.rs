@@ -209,7 +209,11 @@ async fn filled(
     let ns = namespace.clone();
     let changes = shared.data.changes();
     let looked: Vec<usize> = unread.iter().map(|(n, _)| *n).collect();
-    let read = shared.read(move |conn| read(conn, &ns, leases, unread)).await?;
+    let read = shared.readers.read(move |conn| read(conn, &ns, leases, unread)).await;
+    let ReadLeases { leases: read, as_granted } = read?;
+    if !as_granted {
+        shared.committed_is_durable().await?;
+    }
     let looked = looked.into_iter().filter_map(|n| read.get(n));
     for (lease, _) in looked.filter(|(_, whole)| matches!(whole, Whole::Yes)) {
         for resource in &lease.resources {
@@ -279,16 +283,26 @@ enum Whole {
 /// What of a lease is in rows: the job's number, and its life as of the grant.
 type Missing = (usize, Option<(Seq, Option<Vec<u8>>)>);
 
+/// Leases as they were read.
+struct ReadLeases {
+    leases: Vec<(LeaseView, Whole)>,
+    /// Nothing was seen that is newer than the grants, which are durable. While a job runs under the lease
+    /// that it was granted with, only its life and its progress change.
+    as_granted: bool,
+}
+
 fn read(
     conn: &Connection,
     namespace: &Namespace,
     leases: Vec<LeaseView>,
     unread: Vec<Missing>,
-) -> rusqlite::Result<Vec<(LeaseView, Whole)>> {
+) -> rusqlite::Result<ReadLeases> {
+    let mut as_granted = true;
     let mut leases: Vec<_> = leases.into_iter().map(|lease| (lease, Whole::Yes)).collect();
     for (n, job) in unread {
         let Some((lease, whole)) = leases.get_mut(n) else { continue };
         for resource in &mut lease.resources {
+            as_granted = false;
             let key = (namespace.as_str(), resource.pool.as_str(), resource.id.as_str());
             match rows::data(conn, key)? {
                 Data::Known(data) => resource.data = data,
@@ -306,6 +320,7 @@ fn read(
         let mut row = match rows::job(conn, namespace, seq, true)? {
             FoundJob::Job(row) => *row,
             FoundJob::Gone => {
+                as_granted = false;
                 *whole = Whole::Gone;
                 continue;
             }
@@ -326,6 +341,7 @@ fn read(
             // The job can be run without what it says of its past.
             _ => {}
         }
+        as_granted &= life.as_ref() == Some(&row.job.life);
         if let Some(life) = life {
             // The row may have moved on since; the holder is told what it was granted.
             row.job.life = life;
@@ -336,5 +352,5 @@ fn read(
             None => *whole = damaged(None, "row"),
         }
     }
-    Ok(leases)
+    Ok(ReadLeases { leases, as_granted })
 }

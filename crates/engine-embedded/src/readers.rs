@@ -2,6 +2,9 @@
 //!
 //! They read what is committed. A read that follows an answer sees at least what the answer saw,
 //! since answers leave after their commit.
+//!
+//! Each read is of one moment. It is also one look at the log: SQLite forgets the pages that it has read
+//! whenever a statement begins after another commit, and a lease call reads hundreds of rows.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -32,6 +35,15 @@ impl Tasks {
             tasks = self.changed.wait(tasks).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+fn of_one_moment<T>(
+    conn: &Connection,
+    read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    // Nothing is written, so it makes no difference that dropping it rolls back.
+    let moment = conn.unchecked_transaction()?;
+    read(&moment)
 }
 
 /// See the module.
@@ -67,7 +79,7 @@ impl Readers {
         let task: Task = Box::new(move |conn| {
             // Whoever asked may be gone; then nobody needs it.
             if !send.is_closed() {
-                let _ = send.send(read(conn));
+                let _ = send.send(of_one_moment(conn, read));
             }
         });
         {

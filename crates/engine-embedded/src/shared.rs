@@ -121,6 +121,11 @@ impl Shared {
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, CallError> {
         let read = self.readers.read(read).await?;
+        self.committed_is_durable().await.map(|()| read)
+    }
+
+    /// Waits until what is committed now is durable.
+    pub(crate) async fn committed_is_durable(&self) -> Result<(), CallError> {
         let seen = self.committed.load(Ordering::Acquire);
         let mut durable = self.durable.subscribe();
         // The sender is a field of this, so waiting ends by what is waited for.
@@ -130,14 +135,11 @@ impl Shared {
             _ => return Err(self.gone()),
         }
         drop(reached);
-        match self.look(LookWhen::BeforeAnswer) {
-            Ok(()) => Ok(read),
-            Err(fatal) => {
-                let no = Fault::Unknown(fatal.to_string()).into();
-                self.stop_for(fatal);
-                Err(no)
-            }
-        }
+        self.look(LookWhen::BeforeAnswer).map_err(|fatal| {
+            let no = Fault::Unknown(fatal.to_string()).into();
+            self.stop_for(fatal);
+            no
+        })
     }
 
     /// A number for a call that may wait.
