@@ -178,6 +178,7 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
     let mut conn = Connection::open_with_flags(folder.database(), flags).map_err(failed)?;
     // A store that is refused is left as it is, with its log.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
+    plan_once(&conn).map_err(failed)?;
     check_ours(&conn, folder)?;
     // A commit appends to the log, which is synced by us: see `sync`. SQLite still syncs around the
     // moves from the log into the store.
@@ -267,10 +268,17 @@ pub(crate) fn may_move_log(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }
 
+/// Statements are planned by their text alone, when they are prepared. Without this SQLite plans them again
+/// whenever other values are bound, to look those up in statistics that we never make.
+fn plan_once(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
 /// A connection that can only read.
 pub(crate) fn open_reader(folder: &Folder) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(folder.database(), flags)?;
+    plan_once(&conn)?;
     for (name, value) in [("temp_store", "MEMORY"), ("mmap_size", "0"), ("cache_size", "-8192")] {
         conn.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(no_rows)?;
     }
@@ -351,6 +359,29 @@ mod tests {
         check_ours(&conn, &folder).unwrap();
         migrate(&mut conn, &folder, steps, "1.0.0").unwrap();
         (dir, folder, conn)
+    }
+
+    #[test]
+    fn a_statement_is_planned_once_however_often_it_runs() {
+        use rusqlite::StatementStatus::RePrepare;
+
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options::new(Location::Folder(dir.path().join("s")));
+        let folder = Folder::open(&options.location).unwrap();
+        let writer = open_writer(&folder, &options).unwrap();
+        let reader = open_reader(&folder).unwrap();
+        for conn in [&writer, &reader] {
+            for sql in [
+                "SELECT n FROM job_error WHERE seq = ?1 ORDER BY n",
+                "SELECT id FROM life CROSS JOIN job ON job.seq = life.seq WHERE life.seq = ?1 AND ns = 'a'",
+            ] {
+                let mut one = conn.prepare(sql).unwrap();
+                for seq in 0..3 {
+                    assert!(!one.exists([seq]).unwrap());
+                }
+                assert_eq!(one.get_status(RePrepare), 0, "{sql}");
+            }
+        }
     }
 
     #[test]
