@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenure_core::sentences::StoreRefusal;
+use tenure_core::sentences::{FrozenFor, StoreRefusal};
 use tenure_engine::{CallError, Fault};
 use tokio::time::Instant;
 
@@ -281,24 +281,32 @@ fn parts(operation: &str, value: Value) -> Result<Vec<Vec<u8>>, CallError> {
 
 /// Whether the server did nothing and will soon be able to: a failover, a start, a slot on its way.
 fn is_between(why: &LinkError) -> bool {
-    if let LinkError::Refused { code, message } = why
-        && is_redirection(code)
-    {
-        return !message.contains(CLUSTER_SCHEME);
+    if let LinkError::Refused { code, message } = why {
+        if is_redirection(code) {
+            return !message.contains(CLUSTER_SCHEME);
+        } else if code == FROZEN {
+            return frozen_for(message) == FrozenFor::ByHand;
+        }
     }
     matches!(
         why.code(),
-        Some(
-            "TRYAGAIN"
-                | "LOADING"
-                | "CLUSTERDOWN"
-                | "READONLY"
-                | "MASTERDOWN"
-                | "BUSY"
-                | "TENURE_FROZEN"
-                | "TENURE_MOVING"
-        )
+        Some("TRYAGAIN" | "LOADING" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN" | "BUSY" | MOVING)
     )
+}
+
+/// The errors that are the library's own, by their codes. What follows a code are its parameters.
+const FROZEN: &str = "TENURE_FROZEN";
+pub(crate) const MOVING: &str = "TENURE_MOVING";
+const LAYOUT: &str = "TENURE_LAYOUT";
+
+/// The parameters of an error of the library; the server adds where in it that was.
+fn parameters(message: &str) -> impl Iterator<Item = &str> {
+    message.split(' ').take_while(|word| *word != "script:")
+}
+
+/// What the namespace is frozen for. Another word is that of another release, which an operator has to look at too.
+fn frozen_for(message: &str) -> FrozenFor {
+    parameters(message).next().and_then(FrozenFor::named).unwrap_or(FrozenFor::ByHand)
 }
 
 /// A node sends a call on to another. The link follows; what is left is a slot that moved on meanwhile,
@@ -327,15 +335,11 @@ pub(crate) fn told(operation: &str, why: LinkError) -> CallError {
              the primary, the sentinels or the cluster",
         ),
         "MOVED" | "ASK" if message.contains(CLUSTER_SCHEME) => unavailable(&message),
-        "MOVED" | "ASK" | "TRYAGAIN" | "TENURE_MOVING" => unavailable(
+        "MOVED" | "ASK" | "TRYAGAIN" | MOVING => unavailable(
             "the slot of this namespace is being moved to another node: ask again when it has \
              arrived",
         ),
-        // The library says it whole; the server adds where in it that was.
-        "TENURE_COPIED" => unavailable(message.split(" script: ").next().unwrap_or(&message)),
-        "TENURE_FROZEN" => unavailable(
-            "this namespace is frozen while its slot is moved: thaw it when the slot has arrived",
-        ),
+        FROZEN => Fault::Unavailable(frozen_for(&message).to_string()).into(),
         "BUSY" => unavailable(
             "redis is busy with a script of somebody else: end it, or wait until it has ended",
         ),
@@ -346,11 +350,15 @@ pub(crate) fn told(operation: &str, why: LinkError) -> CallError {
             "redis refuses to write because it has too few replicas: look at \
              \"min-replicas-to-write\"",
         ),
-        "TENURE_LAYOUT" => Fault::Unavailable(format!(
-            "another release of Tenure uses this namespace in another form ({message}): run one \
-             release, or use another prefix"
-        ))
-        .into(),
+        LAYOUT => {
+            let mut layouts = parameters(&message);
+            let (there, own) = (layouts.next().unwrap_or("?"), layouts.next().unwrap_or("?"));
+            Fault::Unavailable(format!(
+                "another release of Tenure uses this namespace in another form (layout {there}, and this release has \
+                 {own}): run one release, or use another prefix"
+            ))
+            .into()
+        }
         "NOPERM" | "NOAUTH" | "WRONGPASS" => {
             Fault::Denied(StoreRefusal::RedisDenies { message }.into()).into()
         }
@@ -379,7 +387,7 @@ mod tests {
 
     #[test]
     fn what_did_nothing_is_told_apart_from_what_may_have_happened() {
-        for code in ["LOADING", "READONLY", "CLUSTERDOWN", "TENURE_FROZEN", "TENURE_LAYOUT"] {
+        for code in ["LOADING", "READONLY", "CLUSTERDOWN", FROZEN, LAYOUT] {
             let told = told("push", refused(code));
             assert!(matches!(told, CallError::Fault(Fault::Unavailable(_))), "{code}");
         }
@@ -392,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_moved_on_is_tried_again_and_a_wrong_address_is_not() {
-        for code in ["MOVED", "ASK", "TRYAGAIN", "TENURE_MOVING"] {
+        for code in ["MOVED", "ASK", "TRYAGAIN", MOVING] {
             assert!(is_between(&refused(code)), "{code}");
             let told = told("push", refused(code));
             assert!(matches!(told, CallError::Fault(Fault::Unavailable(_))), "{code}");
@@ -402,6 +410,29 @@ mod tests {
         match told("push", wrong) {
             CallError::Fault(Fault::Unavailable(why)) => assert!(why.contains("redis-cluster://")),
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_parameters_of_an_error_make_its_sentence() {
+        let error = |code, told: &str| {
+            let message = format!("{told} script: tenure_1_push, on @user_function:12.");
+            LinkError::refused(code, message.trim())
+        };
+        for (why, between, says) in [
+            (error(FROZEN, "copied"), false, "tenure copy --thaw --from"),
+            (error(FROZEN, "unfinished"), false, "tenure copy --thaw --to"),
+            (error(FROZEN, "by_hand"), true, "thaw it when the slot has arrived"),
+            (error(MOVING, ""), true, "is being moved"),
+            (error(LAYOUT, "5 6"), false, "(layout 5, and this release has 6)"),
+        ] {
+            assert_eq!(is_between(&why), between, "{why:?}");
+            match told("push", why) {
+                CallError::Fault(Fault::Unavailable(told)) => {
+                    assert!(told.contains(says) && !told.contains("script"), "{told}");
+                }
+                other => panic!("{other:?}"),
+            }
         }
     }
 

@@ -23,6 +23,8 @@ mod lease_id;
 pub mod library;
 pub mod link;
 mod lists;
+#[cfg(test)]
+mod lua;
 mod options;
 #[cfg(test)]
 mod sentences;

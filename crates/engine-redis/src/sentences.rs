@@ -1,242 +1,160 @@
-//! Whether the English that the library still writes is that of `tenure_core::sentences`: every refusal in the Lua text
-//! is compared with the table, so that the two cannot drift apart.
+//! That the library writes no sentence: it names cases of `tenure_core::sentences`, findings and notes with their
+//! parameters, and each that it names is there.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
 
-use tenure_core::sentences::{SentenceRow, StoredNote, rows};
+use serde_json::{Map, Value, json};
+use tenure_core::sentences::{NamedRefusal, SentenceRow, StoredNote, rows};
 
-/// What one place in the library says. A part that is made elsewhere is `None`; `a or b` are two texts.
-#[derive(Debug)]
-struct LuaSentence {
+use crate::decode::{FINDINGS, THINGS};
+use crate::lua::{Literal, LuaFile, fields, files, literals_of};
+
+/// What the library refuses and no caller ever sees (`OwnCase` in `decode`).
+const OWN: &[&str] = &["stale_body"];
+
+/// A refusal in the library: where, the case, and the parameters that are given to it.
+struct NamedCase {
     place: String,
-    code: String,
-    details: Option<Vec<String>>,
-    hints: Option<Vec<String>>,
+    case: String,
+    given: Vec<String>,
 }
 
-fn library(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap();
-        if path.is_dir() {
-            library(&path, files);
-        } else if name.ends_with(".lua") {
-            files.push(path);
-        }
-    }
-}
-
-/// The text without comments.
-fn code(text: &str) -> String {
-    // A text may have "--" too, but before the name of an option.
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with("--"));
-    let lines = lines.map(|line| line.find("-- ").map_or(line, |at| &line[..at]));
-    lines.collect::<Vec<_>>().join(" ")
-}
-
-/// What stands between an opening bracket, which is before `text`, and its closing one.
-fn bracketed(text: &str) -> &str {
-    let (mut depth, mut quote, mut escaped) = (0, None, false);
-    for (at, c) in text.char_indices() {
-        match (quote, c) {
-            _ if escaped => escaped = false,
-            (Some(_), '\\') => escaped = true,
-            (Some(open), c) if open == c => quote = None,
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '(' | '{' | '[') => depth += 1,
-            (None, ')' | '}' | ']') if depth == 0 => return &text[..at],
-            (None, ')' | '}' | ']') => depth -= 1,
-            (None, _) => {}
-        }
-    }
-    panic!("a bracket is not closed: {text:.80}")
-}
-
-/// Splits at commas that stand in no bracket and no text.
-fn parts(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let length = match c {
-            '(' | '{' | '[' => bracketed(&rest[1..]).len() + 2,
-            '\'' | '"' => 1 + literal(&rest[1..], c).1,
-            _ => c.len_utf8(),
-        };
-        match c {
-            ',' => parts.push(String::new()),
-            _ => parts.last_mut().unwrap().push_str(&rest[..length]),
-        }
-        rest = &rest[length..];
-    }
-    parts.into_iter().map(|part| part.trim().to_owned()).collect()
-}
-
-/// A text up to its closing quote, without the marks that Rust turns into quotes, and its length.
-fn literal(text: &str, quote: char) -> (String, usize) {
-    let (mut said, mut chars) = (String::new(), text.char_indices());
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\\' => match chars.next().unwrap().1 {
-                '1'..='4' => {}
-                other => said.push(other),
-            },
-            c if c == quote => return (said, at + 1),
-            c => said.push(c),
-        }
-    }
-    panic!("a text is not closed: {text:.80}")
-}
-
-/// The texts that an expression can come to, with `{}` for what is not written there. `None` for a name alone.
-fn texts(expression: &str, file: &str) -> Option<Vec<String>> {
-    if expression.chars().all(|c| c.is_alphanumeric() || c == '_') {
-        let given = file.rsplit(&format!("local {expression} = ")).next()?;
-        let quote = given.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
-        return (given.len() < file.len()).then(|| vec![literal(&given[1..], quote).0]);
-    }
-    let (mut all, mut rest) = (vec![String::new()], expression);
-    while let Some(c) = rest.chars().next() {
-        let said = all.last_mut().unwrap();
-        let length = match c {
-            '\'' | '"' => {
-                let (text, length) = literal(&rest[1..], c);
-                said.push_str(&text);
-                length + 1
-            }
-            _ if rest.starts_with(" and ") => {
-                said.clear();
-                5
-            }
-            _ if rest.starts_with(" or ") => {
-                all.push(String::new());
-                4
-            }
-            c if c.is_whitespace() || c == '.' => 1,
-            _ => {
-                if !said.ends_with("{}") {
-                    said.push_str("{}");
-                }
-                match c {
-                    '(' | '[' => bracketed(&rest[1..]).len() + 2,
-                    _ => c.len_utf8(),
-                }
-            }
-        };
-        rest = &rest[length..];
-    }
-    Some(all.iter().map(|text| plain(text)).collect())
-}
-
-/// A text with `{}` for each parameter, however it is quoted.
-fn plain(text: &str) -> String {
-    text.replace("\"{}\"", "{}").replace("{}{}", "{}")
-}
-
-/// A text of the table in the same form.
-fn of_table(text: &str) -> String {
-    let text = text.replace("{{", "\u{1}").replace("}}", "\u{2}");
-    let mut pieces = text.split('{');
-    let mut said = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        said.push_str("{}");
-        said.push_str(piece.split_once('}').map_or("", |(_, after)| after));
-    }
-    plain(&said).replace('\u{1}', "{").replace('\u{2}', "}")
-}
-
-/// Whether a text is one of the table, where the parameter that begins it may be written out.
-fn fits(known: &str, said: &str) -> bool {
-    known == said
-        || known.strip_prefix("{}").is_some_and(|rest| !rest.is_empty() && said.ends_with(rest))
-}
-
-fn said() -> Vec<LuaSentence> {
-    let mut files = Vec::new();
-    library(&Path::new(env!("CARGO_MANIFEST_DIR")).join("lua"), &mut files);
-    let mut said = Vec::new();
-    for file in files {
-        let whole = code(&fs::read_to_string(&file).unwrap());
-        let calls = |start: &str| {
-            let at = whole.match_indices(start).map(|(at, start)| at + start.len());
-            at.map(|at| (&whole[..at], parts(bracketed(&whole[at..])))).collect::<Vec<_>>()
-        };
-        let mut say = |before: &str, code: &str, detail: Option<&str>, hint: Option<&str>| {
-            let Some(code) = code.strip_prefix('\'').and_then(|code| code.strip_suffix('\''))
-            else {
-                return;
-            };
-            let place = format!("{}: {code}", file.display());
-            let (details, hints) = (
-                detail.and_then(|detail| texts(detail, before)),
-                hint.and_then(|hint| texts(hint, before)),
-            );
-            said.push(LuaSentence { place, code: code.to_owned(), details, hints });
-        };
-        for (before, members) in calls("T.refuse({") {
-            let of = |name: &str| {
-                let named = members.iter().filter_map(|member| member.split_once(" = "));
-                named.filter(|(key, _)| *key == name).map(|(_, value)| value.trim()).next()
-            };
-            if let Some(code) = of("code") {
-                say(before, code, of("detail"), of("hint"));
+fn named_cases() -> Vec<NamedCase> {
+    let mut named = Vec::new();
+    for file in files() {
+        for (function, more) in [("T.refuse", &[][..]), ("T.wrong_state", &["job", "state"][..])] {
+            for (line, arguments) in file.calls(function) {
+                let place = format!("{}:{line}", file.name);
+                let cases = literals_of(arguments[0]);
+                // Only the function that names the state of a job is told the case.
+                assert_eq!(cases.is_empty(), arguments[0] == "case", "{place}");
+                let table = arguments.get(1).and_then(|told| fields(told)).unwrap_or_default();
+                let given: Vec<String> =
+                    table.iter().chain(more).map(|name| (*name).to_owned()).collect();
+                named.extend(cases.iter().map(|case| NamedCase {
+                    place: place.clone(),
+                    case: (*case).to_owned(),
+                    given: given.clone(),
+                }));
             }
         }
-        for (before, arguments) in calls(" no(") {
-            if let [code, _, detail, hint] = arguments.as_slice() {
-                say(before, code, Some(detail), Some(hint));
-            }
-        }
-        for (before, arguments) in calls("T.wrong_state(") {
-            say(before, "'wrong_state'", None, arguments.get(1).map(String::as_str));
-        }
     }
-    said
+    named
+}
+
+/// Whether a case can be read from values of some type under these names.
+fn reads(case: &str, given: &[String]) -> bool {
+    let values = [json!("a"), json!(1), json!("running"), json!("copied")];
+    let all = values.len().pow(u32::try_from(given.len()).unwrap());
+    (0..all).any(|mut way| {
+        let mut told = Map::from_iter([("case".to_owned(), json!(case))]);
+        for name in given {
+            told.insert(name.clone(), values[way % values.len()].clone());
+            way /= values.len();
+        }
+        serde_json::from_value::<NamedRefusal>(Value::Object(told)).is_ok()
+    })
 }
 
 #[test]
-fn the_library_says_what_the_table_says() {
-    let rows: Vec<(&SentenceRow, String, String)> =
-        rows().map(|row| (row, of_table(row.detail), of_table(row.hint))).collect();
-    let mut compared = 0;
-    for LuaSentence { place, code, details, hints } in said() {
-        // Never seen by a caller.
-        if code == "stale_body" {
+fn every_refusal_of_the_library_is_a_case_of_the_table_with_its_parameters() {
+    let named = named_cases();
+    assert!(named.len() > 45, "only {} refusals were found", named.len());
+    for NamedCase { place, case, given } in named {
+        if OWN.contains(&case.as_str()) {
+            assert!(given.is_empty(), "{place}: {case} has no parameters");
             continue;
         }
-        // A text that is put together from parts alone is compared by the suite.
-        let told = |text: &String| text.split(' ').filter(|word| !word.contains("{}")).count() > 2;
-        let details = details.filter(|details| details.iter().all(told));
-        let same = |texts: &Option<Vec<String>>, known: &String| {
-            texts.as_ref().is_none_or(|texts| texts.iter().any(|text| fits(known, text)))
-        };
-        let of_code = || rows.iter().filter(|(row, ..)| row.code.as_str() == code);
-        let both = of_code().any(|(_, detail, hint)| same(&details, detail) && same(&hints, hint));
-        assert!(both, "{place} is not in the table: {details:?}, {hints:?}");
-        for hint in hints.iter().flatten() {
-            assert!(
-                of_code().any(|(.., known)| fits(known, hint)),
-                "{place}: {hint:?} is not in the table"
-            );
-            compared += 1;
+        let row: Option<&SentenceRow> = rows().find(|row| row.name == case);
+        let row = row.unwrap_or_else(|| panic!("{place}: {case:?} is no case of the table"));
+        for name in &given {
+            assert!(row.parameters.contains(&name.as_str()), "{place}: {case} has no {name:?}");
         }
-        for detail in details.iter().flatten() {
-            let known = of_code().any(|(_, known, _)| fits(known, detail));
-            assert!(known, "{place}: {detail:?} is not in the table");
-            compared += 1;
-        }
+        assert!(reads(&case, &given), "{place}: {case} needs {:?}, not {given:?}", row.parameters);
     }
-    assert!(compared > 60, "only {compared} texts were found");
+}
+
+/// How many parameters a finding has, or a thing in one.
+fn parameters(rows: &[(&str, &str)], name: &str) -> Option<usize> {
+    let row = rows.iter().find(|(known, _)| *known == name);
+    row.map(|(_, text)| text.matches("{}").count())
+}
+
+fn of_audit() -> Vec<LuaFile> {
+    files().into_iter().filter(|file| file.name.contains("audit")).collect()
 }
 
 #[test]
-fn the_library_stores_the_notes_of_the_table() {
-    let mut files = Vec::new();
-    library(&Path::new(env!("CARGO_MANIFEST_DIR")).join("lua"), &mut files);
-    let texts: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+fn every_finding_of_the_audit_has_a_sentence_with_its_parameters() {
+    let mut found = BTreeSet::new();
+    for file in of_audit() {
+        for (line, arguments) in file.calls("A.check") {
+            let place = format!("{}:{line}", file.name);
+            let names = literals_of(arguments[1]);
+            assert!(!names.is_empty(), "{place}: a finding has a name that is written there");
+            for name in names {
+                let told = arguments.len() - 2;
+                assert_eq!(parameters(FINDINGS, name), Some(told), "{place}: {name}");
+                found.insert(name.to_owned());
+            }
+        }
+    }
+    let rows: BTreeSet<String> = FINDINGS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(found, rows);
+}
+
+#[test]
+fn every_thing_that_a_finding_names_has_a_phrase_with_its_parameters() {
+    let mut found = BTreeSet::new();
+    for file in of_audit() {
+        for (line, parts) in file.tables() {
+            let names = literals_of(parts[0]);
+            let all_literals = parts.iter().all(|part| literals_of(part).len() == 1);
+            if parts.len() > 1 && all_literals {
+                // A list of words.
+                continue;
+            }
+            let of = parameters(THINGS, names[0]);
+            // Sums that are compared stand with their name: the name, one sum, the other.
+            let told = parts.len() - 1;
+            assert!(
+                of == Some(told) || (of, told) == (Some(0), 2),
+                "{}:{line}: {parts:?}",
+                file.name
+            );
+            found.insert(names[0].to_owned());
+        }
+    }
+    let rows: BTreeSet<String> = THINGS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(found, rows);
+}
+
+#[test]
+fn the_library_names_every_note_that_it_stores() {
+    let files = files();
+    let tables: Vec<_> = files.iter().flat_map(LuaFile::tables).collect();
     for note in StoredNote::ALL {
-        let text = format!("'{note}'");
-        assert!(texts.iter().any(|lua| lua.contains(&text)), "no file of the library says {text}");
+        let name = serde_json::to_value(note).unwrap();
+        let quoted = format!("'{}'", name.as_str().unwrap());
+        let named = tables.iter().any(|(_, parts)| *parts == [quoted.as_str()]);
+        // A word that programs compare is stored as it is.
+        let is_word = !note.as_str().contains(' ');
+        assert!(named || is_word, "no file of the library stores {name}");
+    }
+}
+
+/// The rule that a test can hold: a sentence has words, and words have blanks between them. So no literal has one; the
+/// blank alone stands between the parts of an error (`TENURE_LAYOUT 5 6`) or of a cursor.
+#[test]
+fn the_library_writes_no_sentence() {
+    for file in files() {
+        for literal in file.literals() {
+            let Literal { line, text } = literal;
+            assert!(
+                text == " " || !text.contains(char::is_whitespace),
+                "{}:{line}: {text:?}",
+                file.name
+            );
+        }
     }
 }

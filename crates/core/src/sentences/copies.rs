@@ -1,5 +1,9 @@
 //! Refusals of a copy from one store to another, which both engines tell.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 use super::Phrase;
 use super::table::refusals;
 
@@ -7,12 +11,12 @@ refusals! {
     /// Why a copy cannot go on. `place` is what sentences call the store: a folder, or a namespace of a Redis.
     CopyRefusal:
 
-    NotFrozen "copy_source_not_frozen" { place: Phrase }
+    NotFrozen "copy_source_not_frozen" { #[serde(default = "this_namespace")] place: Phrase }
         WrongState
         detail("{place} is not frozen any more")
         hint("somebody thawed it: start the copy again");
 
-    NotAPart "copy_target_not_part" { place: Phrase }
+    NotAPart "copy_target_not_part" { #[serde(default = "the_target")] place: Phrase }
         WrongState
         detail("{place} is not a part of this copy any more")
         hint("somebody gave it up: start the copy again");
@@ -27,7 +31,7 @@ refusals! {
         detail("{place} is an unfinished copy itself")
         hint("finish that copy, or give it up: tenure copy --thaw --to {address}");
 
-    FrozenAlready "copy_source_frozen" { frozen: String }
+    FrozenAlready "copy_source_frozen" { frozen: FrozenFor }
         WrongState
         detail("{frozen}")
         hint("thaw it first; one that was frozen by hand is thawed by hand");
@@ -46,4 +50,53 @@ refusals! {
         WrongState
         detail("this namespace is no unfinished copy")
         hint("there is nothing to give up here");
+}
+
+/// What a Redis that says nothing of its place calls a namespace.
+fn this_namespace() -> Phrase {
+    "this namespace".into()
+}
+
+fn the_target() -> Phrase {
+    "the target".into()
+}
+
+/// What a namespace on Redis is frozen for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FrozenFor {
+    /// It is the source of a copy.
+    Copied,
+    /// It is the target of a copy that is not whole yet.
+    Unfinished,
+    /// An operator froze it.
+    ByHand,
+}
+
+impl FrozenFor {
+    /// By the name that the library inside Redis uses.
+    pub fn named(name: &str) -> Option<Self> {
+        let name: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
+            serde::de::IntoDeserializer::into_deserializer(name);
+        FrozenFor::deserialize(name).ok()
+    }
+}
+
+/// What a caller of such a namespace is told.
+impl fmt::Display for FrozenFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FrozenFor::Copied => {
+                "this namespace is frozen, because it was copied elsewhere or is being copied: use the copy, or thaw \
+                 this one: tenure copy --thaw --from ADDRESS"
+            }
+            FrozenFor::Unfinished => {
+                "this namespace is an unfinished copy: finish it by the same `tenure copy` as before, or give it up: \
+                 tenure copy --thaw --to ADDRESS"
+            }
+            FrozenFor::ByHand => {
+                "this namespace is frozen while its slot is moved: thaw it when the slot has arrived"
+            }
+        })
+    }
 }

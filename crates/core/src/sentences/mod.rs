@@ -28,7 +28,7 @@ mod tests;
 mod values;
 
 pub use bodies::BodyRefusal;
-pub use copies::CopyRefusal;
+pub use copies::{CopyRefusal, FrozenFor};
 pub use ends::StoredNote;
 pub use jobs::JobRefusal;
 pub use leases::LeaseRefusal;
@@ -48,9 +48,31 @@ pub use values::ValueRefusal;
 /// A word or phrase that stands in the program, or was read from another process.
 pub type Phrase = std::borrow::Cow<'static, str>;
 
-/// The table as one list, and how a test reads a case of any subject.
+/// A refusal that another process named by its case and its parameters.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Deserialize)]
+#[serde(from = "AnyCase")]
+pub struct NamedRefusal(pub crate::refusal::Refusal);
+
+/// The table as one list, how a case of any subject is read, and how a test reads one of each.
 macro_rules! subjects {
     ($($type:ident)+) => {
+        /// Any case.
+        #[derive(serde::Deserialize)]
+        #[serde(untagged, expecting = "a case of the table with its parameters")]
+        // Each variant has the name of what it holds.
+        #[allow(clippy::enum_variant_names)]
+        enum AnyCase {
+            $($type($type),)+
+        }
+
+        impl From<AnyCase> for NamedRefusal {
+            fn from(case: AnyCase) -> Self {
+                match case {
+                    $(AnyCase::$type(case) => NamedRefusal(case.into()),)+
+                }
+            }
+        }
+
         /// Every case of every refusal.
         pub fn rows() -> impl Iterator<Item = &'static SentenceRow> {
             [$($type::ROWS),+].into_iter().flatten()

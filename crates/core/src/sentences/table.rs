@@ -7,6 +7,8 @@ use crate::refusal::Code;
 pub struct SentenceRow {
     /// Its stable name: what another process says to mean this case.
     pub name: &'static str,
+    /// The names of its parameters.
+    pub parameters: &'static [&'static str],
     /// Its code.
     pub code: Code,
     /// What is wrong, with a name in braces for each parameter.
@@ -51,6 +53,7 @@ macro_rules! refusals {
             /// The cases as the table writes them.
             pub const ROWS: &'static [$crate::sentences::SentenceRow] = &[$($crate::sentences::SentenceRow {
                 name: $name,
+                parameters: &[$($(stringify!($field)),+)?],
                 code: $crate::refusal::Code::$code,
                 detail: $detail,
                 hint: $hint,

@@ -128,9 +128,9 @@ function T.end_run(job, fence, ending, now)
     end
   end
   if kind == 'lost' then
-    T.add_error(job, attempt, now, 'the holder stopped heartbeating', 'L')
+    T.add_error(job, attempt, now, { 'holder_stopped' }, 'L')
   elseif kind == 'unheard' then
-    T.add_error(job, attempt, now, 'the grant was never received', 'U')
+    T.add_error(job, attempt, now, { 'grant_never_received' }, 'U')
     -- A supervisor that restarts a worker under its old name looks the same, and must not hide a job that
     -- kills its workers: so many count as one that was lost.
     job.undelivered = (job.undelivered + 1) % B.UNDELIVERED_MAX
@@ -308,9 +308,9 @@ end
 function T.judge(r, verdict, now)
   if verdict[3] == 'c' then
     local till = verdict[4] and now + verdict[4] or verdict[5]
-    T.cool(r, till, 'cooled by its holder', now)
+    T.cool(r, till, { 'cooled_by_holder' }, now)
   elseif verdict[3] == 'b' then
-    T.ban(r, verdict[6] or 'banned by its holder', now)
+    T.ban(r, verdict[6] or { 'banned_by_holder' }, now)
   end
 end
 

@@ -277,10 +277,7 @@ function T.call(ask, now)
   local place = l.place or db.get('b', l.bundle).place
   local line = place and T.find_line(place.door, CALLERS)
   if line and line.waiting > B.LINE_MAX then
-    T.refuse({
-      code = 'line_full', detail = B.LINE_MAX .. ' callers wait for this need already',
-      hint = 'ask again later, or raise the limit', retry_after_s = 1,
-    })
+    T.refuse('lease_line_full', { most = B.LINE_MAX })
   end
   return nil, number, tired
 end

@@ -22,7 +22,7 @@ local function each_field(kind, at, act)
   while at.part < PARTS do
     local found = call('HSCAN', db.prefix .. kind .. ':' .. text(at.part), at.cursor, 'COUNT', 10)
     for i = 1, #found[2], 2 do
-      A.try(kind .. ' ' .. found[2][i], act, found[2][i], found[2][i + 1])
+      A.try({ 'record', found[2][i], kind }, act, found[2][i], found[2][i + 1])
     end
     A.spend(0.2)
     at.cursor = found[1]
@@ -42,7 +42,7 @@ local function each_name(key, at, act)
     local from = at.name and '(' .. at.name or '-'
     local found = call('ZRANGEBYLEX', db.prefix .. key, from, '+', 'LIMIT', 0, 100)
     for _, name in ipairs(found) do
-      A.try(key .. ' ' .. name, act, name)
+      A.try({ 'named', name, key }, act, name)
       at.name = name
       if A.cost >= PAGE then
         return false
@@ -69,9 +69,9 @@ end
 
 local function check_head()
   local space = db.space
-  A.check_set(space.pending, T.PENDING, 'what is pending', 'the namespace')
+  A.check_set(space.pending, T.PENDING, { 'pending_doors' }, { 'namespace' })
   for what in A.some(space.pending, T.PENDING) do
-    A.check(byte(what) == 98 or db.get('d', what), 'a door that is not there is pending')
+    A.check(byte(what) == 98 or db.get('d', what), 'pending_door_missing')
   end
   return true
 end
@@ -83,7 +83,7 @@ local function each_kept(set, class)
       local from = at.rank or 0
       local found = call('ZRANGE', db.prefix .. set, from, from + 9, 'WITHSCORES')
       for i = 1, #found, 2 do
-        A.try('finished jobs', A.kept, set, class, found[i], tonumber(found[i + 1]))
+        A.try({ 'finished_jobs' }, A.kept, set, class, found[i], tonumber(found[i + 1]))
         at.rank = from + (i + 1) / 2
         if A.cost >= PAGE then
           return false
@@ -104,7 +104,7 @@ local PARTS = {
       local from = at.rank or 0
       local found = call('ZRANGE', db.prefix .. 'e', from, from + 24, 'WITHSCORES')
       for i = 1, #found, 2 do
-        A.try('a lease', A.expiry, found[i], tonumber(found[i + 1]))
+        A.try({ 'some_lease' }, A.expiry, found[i], tonumber(found[i + 1]))
       end
       at.rank = from + #found / 2
       if #found < 50 then
@@ -140,7 +140,7 @@ local PARTS = {
     return each_field('bk', at, function(key, bundle)
       local b = db.get('b', tonumber(bundle))
       A.check(b and T.bundle_key(b.group, b.plain, b.suspect) == key,
-        'bundle %s is known by another key', bundle)
+        'other_key', { 'bundle', bundle })
       A.bundle(tonumber(bundle))
       A.add('bundle_keys', 'all', 1)
     end)
@@ -149,7 +149,7 @@ local PARTS = {
     return each_field('gn', at, function(name, group)
       local g = db.get('g', tonumber(group))
       A.check(g and T.group_key(g.queue, -g.priority, g.name) == name,
-        'group %s is known by another name', group)
+        'other_name', { 'group', group })
       A.group(tonumber(group))
     end)
   end,
@@ -166,7 +166,7 @@ local PARTS = {
   function(at)
     if not at.name then
       if db.get('q', CALLERS) then
-        A.try('queue @', A.queue, CALLERS)
+        A.try({ 'callers' }, A.queue, CALLERS)
       end
     end
     return each_name('ql', at, function(name)
@@ -234,50 +234,50 @@ PARTS[#PARTS + 1] = function()
     'waiting', 'blocked', 'scheduled', 'running', 'succeeded', 'failed', 'cancelled', 'rows_waiting',
   }) do
     local said = sum('said_' .. counted)
-    A.check_same(said, sum(counted), counted .. ' in all queues')
+    A.check_same(said, sum(counted), { 'in_all_queues', counted })
   end
   for _, same in ipairs({
-    { 'blocked jobs by doors', sum('blocked'), sum('at_doors') },
-    { 'who waits for pools', sum('said_pool_waiting'), sum('pool_waiting') },
-    { 'ids of jobs', ids, sum('rows') },
-    { 'jobs by shapes', sum('shape_rows'), sum('rows') },
-    { 'live jobs by shapes', sum('shape_live'), sum('live_of') },
-    { 'scheduled jobs and their timers', count('due'), sum('scheduled') },
-    { 'finished jobs that failed', sum('ordered1'), sum('finished1') },
-    { 'other finished jobs', sum('ordered2'), sum('finished2') },
-    { 'bytes of failed jobs', kept[1], sum('kept1') },
-    { 'bytes of other finished jobs', kept[2], sum('kept2') },
-    { 'leases', db.space.live, sum('leases') },
-    { 'leases without a job', count_fields('lf'), sum('tokens') },
-    { 'leases by holders', sum('holders'), sum('leases') },
-    { 'permits in use and held', sum('in_use'), sum('held') },
-    { 'resources held', sum('resources_held'), sum('resources') },
-    { 'resources by tags', sum('tags_said'), sum('tags') },
-    { 'free resources by tags', sum('tags_free_said'), sum('tags_free') },
+    { 'blocked_by_doors', sum('blocked'), sum('at_doors') },
+    { 'waiting_for_pools', sum('said_pool_waiting'), sum('pool_waiting') },
+    { 'ids_of_jobs', ids, sum('rows') },
+    { 'jobs_by_shapes', sum('shape_rows'), sum('rows') },
+    { 'live_jobs_by_shapes', sum('shape_live'), sum('live_of') },
+    { 'scheduled_timers', count('due'), sum('scheduled') },
+    { 'failed_in_order', sum('ordered1'), sum('finished1') },
+    { 'finished_in_order', sum('ordered2'), sum('finished2') },
+    { 'failed_bytes', kept[1], sum('kept1') },
+    { 'finished_bytes', kept[2], sum('kept2') },
+    { 'live_leases', db.space.live, sum('leases') },
+    { 'leases_without_job', count_fields('lf'), sum('tokens') },
+    { 'leases_by_holders', sum('holders'), sum('leases') },
+    { 'permits', sum('in_use'), sum('held') },
+    { 'held_resources', sum('resources_held'), sum('resources') },
+    { 'resources_by_tags', sum('tags_said'), sum('tags') },
+    { 'free_by_tags', sum('tags_free_said'), sum('tags_free') },
     { 'deadlines', count('dl'), sum('deadlines') },
-    { 'timers of doors', count('dt'), sum('timed_doors') },
-    { 'timers of limits', count('lt'), sum('timed_limits') },
-    { 'timers of resources', count('rt'), sum('timed_resources') },
-    { 'lines at doors', count_fields('dl'), sum('lines') },
-    { 'groups at doors', count_fields('dg'), sum('groups_at_doors') },
-    { 'lanes by bundles', sum('bundle_lanes'), sum('lanes') + sum('marked') },
+    { 'door_timers', count('dt'), sum('timed_doors') },
+    { 'limit_timers', count('lt'), sum('timed_limits') },
+    { 'resource_timers', count('rt'), sum('timed_resources') },
+    { 'lines_at_doors', count_fields('dl'), sum('lines') },
+    { 'groups_at_doors', count_fields('dg'), sum('groups_at_doors') },
+    { 'lanes_by_bundles', sum('bundle_lanes'), sum('lanes') + sum('marked') },
     { 'marks', count('mks'), sum('marked') },
-    { 'shapes by lanes', sum('lane_shapes'), sum('shapes_with_lane') },
-    { 'bundles by groups', sum('bundles'), sum('bundle_keys') },
+    { 'shapes_by_lanes', sum('lane_shapes'), sum('shapes_with_lane') },
+    { 'bundles_by_groups', sum('bundles'), sum('bundle_keys') },
     { 'turns', sum('turns_said'), sum('turns') },
-    { 'queues by name', count_fields('qn'), sum('queues') },
-    { 'limits by name', count_fields('L'), count('Ln') },
-    { 'pools by name', count_fields('p'), count('pn') },
+    { 'queues_by_name', count_fields('qn'), sum('queues') },
+    { 'limits_by_name', count_fields('L'), count('Ln') },
+    { 'pools_by_name', count_fields('p'), count('pn') },
     { 'workers', count('wn'), sum('workers') },
-    { 'timers of workers', count('we'), sum('workers') },
-    { 'calls that wait', count('wt'), sum('takers') + sum('callers') },
-    { 'users of limits and pools', sum('uses'), sum('uses_held') },
-    { 'unique keys that end', count('uke'), sum('keys_that_end') },
+    { 'worker_timers', count('we'), sum('workers') },
+    { 'waiting_calls', count('wt'), sum('takers') + sum('callers') },
+    { 'users_of_needs', sum('uses'), sum('uses_held') },
+    { 'keys_that_end', count('uke'), sum('keys_that_end') },
     { 'requests', count('rqe'), count_fields('rq') },
     { 'stubs', count('ste'), count_fields('st') },
     { 'places', count('ple'), count_fields('pl') },
   }) do
-    A.check_same(same[2], same[3], same[1])
+    A.check_same(same[2], same[3], { same[1] })
   end
   return true
 end

@@ -23,12 +23,7 @@ T.op('copy_begin', { 'write' }, function(args)
   elseif not frozen and M.get('m', 'copied') == args.copy then
     return { whole = true, pages = 0, next = false }
   elseif frozen or not T.is_untouched() then
-    T.refuse({
-      code = 'not_empty', detail = frozen and 'the target is frozen, or a part of another copy'
-        or 'the target holds something already',
-      hint = frozen and 'give it up first: tenure copy --thaw --to ADDRESS; or copy to another place'
-        or 'copy to an empty store, or under another prefix',
-    })
+    T.refuse(frozen and 'copy_target_taken' or 'copy_target_used')
   end
   local space = db.space
   space.fence, space.arrival = max(space.fence, args.fence), max(space.arrival, args.arrival)
@@ -40,10 +35,7 @@ end, true)
 local function must_be_this(args)
   local frozen, mark = T.copy_mark()
   if frozen ~= 'into:' .. args.copy then
-    T.refuse({
-      code = 'wrong_state', detail = 'the target is not a part of this copy any more',
-      hint = 'somebody gave it up: start the copy again',
-    })
+    T.refuse('copy_target_not_part')
   end
   return mark
 end
@@ -232,11 +224,7 @@ T.op('copy_in', { 'write' }, function(args, now)
   if mark[1] == args.page + 1 then
     return { pages = mark[1] }
   elseif mark[1] ~= args.page then
-    T.refuse({
-      code = 'wrong_state', detail = 'the target has ' .. text(mark[1]) .. ' pages of this copy, and page '
-        .. text(args.page) .. ' is sent',
-      hint = 'another `tenure copy` writes to it too: let one of them finish',
-    })
+    T.refuse('copy_page_out_of_turn', { there = mark[1], page = args.page })
   end
   local put = IN[args.section]
   for _, item in ipairs(args.items) do
@@ -260,10 +248,7 @@ T.op('copy_drop', { 'write', 'allow-oom' }, function()
   local frozen, mark = T.copy_mark()
   local what = frozen and sub(frozen, 1, 5)
   if what ~= 'into:' and what ~= 'drop:' then
-    T.refuse({
-      code = 'wrong_state', detail = 'this namespace is no unfinished copy',
-      hint = 'there is nothing to give up here',
-    })
+    T.refuse('copy_nothing_to_give_up')
   end
   T.set_copy_mark('drop:' .. sub(frozen, 6), mark)
   return true

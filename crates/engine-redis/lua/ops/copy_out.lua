@@ -17,17 +17,15 @@
 
 local META = 'm'
 
--- What who calls a frozen namespace is told.
-function T.frozen_words(frozen)
+-- What a frozen namespace is frozen for: 'copied' elsewhere, 'unfinished' as a copy, or 'by_hand'.
+function T.frozen_for(frozen)
   local what = sub(frozen, 1, 5)
   if what == 'from:' then
-    return 'TENURE_COPIED this namespace is frozen, because it was copied elsewhere or is being copied: use '
-      .. 'the copy, or thaw this one: tenure copy --thaw --from ADDRESS'
+    return 'copied'
   elseif what == 'into:' or what == 'drop:' then
-    return 'TENURE_COPIED this namespace is an unfinished copy: finish it by the same `tenure copy` as '
-      .. 'before, or give it up: tenure copy --thaw --to ADDRESS'
+    return 'unfinished'
   end
-  return 'TENURE_FROZEN this namespace is frozen while its slot is moved'
+  return 'by_hand'
 end
 
 -- The marks of a copy: what it is frozen for (or nil), and what belongs to that.
@@ -59,10 +57,7 @@ T.op('copy_look', { 'no-writes' }, function()
 end, true)
 
 local function frozen_else(frozen)
-  T.refuse({
-    code = 'wrong_state', detail = T.frozen_words(frozen):gsub('^%S+ ', ''),
-    hint = 'thaw it first; one that was frozen by hand is thawed by hand',
-  })
+  T.refuse('copy_source_frozen', { frozen = T.frozen_for(frozen) })
 end
 
 T.op('copy_freeze', { 'write', 'allow-oom' }, function(args, now)
@@ -94,10 +89,7 @@ end, true)
 local function must_be_frozen()
   local frozen = T.copy_mark()
   if not frozen or sub(frozen, 1, 5) ~= 'from:' then
-    T.refuse({
-      code = 'wrong_state', detail = 'this namespace is not frozen any more',
-      hint = 'somebody thawed it: start the copy again',
-    })
+    T.refuse('copy_source_not_frozen')
   end
 end
 
@@ -234,7 +226,7 @@ end
 -- The parts of the groups' names, each by a cursor that holds as long as this server runs: in
 -- another run a part is read anew, and what comes twice is the same.
 function OUT.turns(args)
-  local part, cursor, run = args.after:match('^(%d+) (%d+) (.*)$')
+  local part, cursor, run = args.after:match('^(%d+)%s(%d+)%s(.*)$')
   local this, items, looked = this_run(), {}, 0
   part = tonumber(part or 0)
   if run ~= this then

@@ -22,7 +22,7 @@ T.op('cancel', { 'write', 'allow-oom' }, function(args, now)
   if T.is_live(job) then
     cancel_live(job, now)
   elseif job.state ~= 'C' then
-    T.wrong_state(job, 'only a job that is not finished can be cancelled')
+    T.wrong_state('job_not_cancellable', job)
   end
   return T.show(job)
 end)
@@ -44,7 +44,7 @@ end)
 T.op('delete', { 'write', 'allow-oom' }, function(args, now)
   local job = T.must_name(args)
   if job.state == 'r' then
-    T.wrong_state(job, 'cancel it first; it can be deleted when its holder has stopped')
+    T.wrong_state('job_not_deletable', job)
   end
   if T.is_live(job) then
     T.stop_waiting(job, now)
@@ -69,25 +69,21 @@ end
 -- Why a finished job may not be retried: a refusal, or nil.
 local function check_retry(job, now)
   if job.state == 'S' then
-    T.wrong_state(job, 'push it again under another id to run it again')
+    T.wrong_state('job_succeeded', job)
   end
   local holder = job.unique and T.key_holder(job.unique[1])
   if holder and T.key_is_held(holder, now) and holder.seq ~= job.seq then
-    T.refuse({
-      code = 'unique_conflict', job = holder.id,
-      detail = 'job \3' .. holder.id .. '\3 holds the unique key \3' .. job.unique[1] .. '\3 by now',
-      hint = 'wait until that job is finished, or cancel it',
-    })
+    T.refuse('job_key_taken_meanwhile', { key = job.unique[1], holder = holder.id })
   end
 end
 
 T.op('retry', { 'write' }, function(args, now)
   local job = T.must_name(args)
   if T.is_live(job) then
-    T.wrong_state(job, 'only a failed or cancelled job can be retried')
+    T.wrong_state('job_not_retryable', job)
   end
   if args.finished_at and args.finished_at ~= job.finished_at then
-    T.wrong_state(job, 'it ended at another moment than "finished_at": look at it again')
+    T.wrong_state('job_ended_otherwise', job)
   end
   check_retry(job, now)
   retried(job, now)
@@ -119,7 +115,7 @@ end)
 T.op('run_now', { 'write', 'allow-oom' }, function(args, now)
   local job = T.must_name(args)
   if not T.is_live(job) then
-    T.wrong_state(job, 'retry it to run it again')
+    T.wrong_state('job_not_runnable', job)
   end
   if job.state == 's' then
     T.stop_waiting(job, now)
@@ -135,7 +131,7 @@ end)
 T.op('patch', { 'write' }, function(args, now)
   local job = T.must_name(args)
   if job.state == 'r' or not T.is_live(job) then
-    T.wrong_state(job, 'only a job that is neither running nor finished can be changed')
+    T.wrong_state('job_not_changeable', job)
   end
   local old = db.get('s', job.shape)
   local queue = T.find_queue(old.qn)
@@ -162,7 +158,7 @@ T.op('patch', { 'write' }, function(args, now)
   end
   if args.body then
     if args.was ~= T.body(job) then
-      T.refuse({ code = 'stale_body', detail = 'the job changed meanwhile', hint = 'look at it again' })
+      T.refuse('stale_body')
     end
     job.body, job.dirty_head = args.body, true
     job.bytes = args.n or job.bytes

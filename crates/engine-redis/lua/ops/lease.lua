@@ -21,10 +21,7 @@ local function check_tokens(args)
     end
   end
   if not ok then
-    T.refuse({
-      code = 'invalid_field', detail = 'a ttl of "0s" goes with needs that are only rates',
-      hint = 'give a ttl of "1s" to "1h", and settle the lease when done', pointer = '/ttl',
-    })
+    T.refuse('lease_ttl_needs_rates', nil, '/ttl')
   end
 end
 

@@ -11,10 +11,7 @@
 -- Settings are records 'ls', their names in order in 'lsn'.
 
 local function not_found(name)
-  T.refuse({
-    code = 'limit_not_found', detail = 'the limit \3' .. name .. '\3 is not set',
-    hint = 'set it first; list the limits to see those that are set or in use',
-  })
+  T.refuse('limit_not_set', { limit = name })
 end
 
 -- A limit that has a setting of its own, a template's, or is in use.
@@ -41,25 +38,13 @@ T.same_rate = same_rate
 -- Settings that bound nothing are refused, and a rest without a concurrency, which has no permits that could rest.
 local function check(s)
   if not (s.concurrency or s.rate or s.gap or s.quarantine) then
-    T.refuse({
-      code = 'invalid_field', pointer = '',
-      detail = 'a limit needs "concurrency", "rate" or "gap"',
-      hint = 'give at least one, such as {"concurrency": 1}; to forget a limit, delete it',
-    })
+    T.refuse('limit_without_bound', nil, '')
   end
   if s.gap and not s.concurrency then
-    T.refuse({
-      code = 'invalid_field', pointer = '/concurrency',
-      detail = 'a limit with a "gap" needs a "concurrency"',
-      hint = 'add "concurrency": 1; for a rate without a cap use "rate"',
-    })
+    T.refuse('limit_gap_alone', nil, '/concurrency')
   end
   if s.quarantine and not s.concurrency then
-    T.refuse({
-      code = 'invalid_field', pointer = '/concurrency',
-      detail = 'a limit with a "quarantine" needs a "concurrency"',
-      hint = 'add "concurrency": 1; a rate alone has no permits that could rest',
-    })
+    T.refuse('limit_quarantine_alone', nil, '/concurrency')
   end
 end
 
@@ -107,10 +92,7 @@ end)
 T.op('delete_limit', { 'write', 'allow-oom' }, function(args, now)
   local name = args.name
   if name == 'lock:*' then
-    T.refuse({
-      code = 'in_use', detail = 'the template "lock:*" is always there',
-      hint = 'set "lock:*" to change it, or "lock:NAME" for one lock alone',
-    })
+    T.refuse('limit_lock_template_stays')
   end
   local l = db.get('L', name)
   if l then

@@ -9,10 +9,7 @@
 -- ticks, a portion each.
 
 function T.pool_not_found(name)
-  T.refuse({
-    code = 'pool_not_found', detail = 'there is no pool \3' .. name .. '\3',
-    hint = 'make it first: set the pool, or sync its resources; list the pools to see those that are there',
-  })
+  T.refuse('pool_not_found', { pool = name })
 end
 
 -- The pool that a call names, or a refusal.
@@ -41,10 +38,7 @@ end
 function T.set_pool(name, settings, now)
   local p = T.pool_for(name)
   if T.is_going(p) then
-    T.refuse({
-      code = 'in_use', retry_after_s = 1, detail = 'pool \3' .. name .. '\3 is being deleted',
-      hint = 'it has many resources, and not all of them are gone yet: ask again in a moment',
-    })
+    T.refuse('pool_being_deleted', { pool = name })
   end
   local old = p.settings
   if not same(old, settings) then
@@ -203,14 +197,7 @@ T.op('delete_pool', { 'write', 'allow-oom' }, function(args, now)
   local name = args.name
   local p = T.pool_named(name)
   if p.leased > 0 then
-    local n, words = p.leased, { ' resources of pool \3', '\3 are held' }
-    if n == 1 then
-      words = { ' resource of pool \3', '\3 is held' }
-    end
-    T.refuse({
-      code = 'in_use', detail = text(n) .. words[1] .. name .. words[2],
-      hint = 'wait until their leases end, or end them by force; then delete it',
-    })
+    T.refuse('pool_held', { pool = name, held = p.leased })
   end
   if p.sync then
     T.end_sync(p, now)

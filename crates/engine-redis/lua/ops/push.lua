@@ -20,34 +20,22 @@ local function named(new, shapes)
   }
 end
 
--- Names and numbers in texts for people: Rust writes the quotes.
-local function quoted(name)
-  return '\3' .. name .. '\3'
-end
-
-local function no(code, pointer, detail, hint)
-  T.refuse({ code = code, pointer = pointer, detail = detail, hint = hint })
-end
-
 local function check_limit(need, at)
   local name, weight, cost = need[2], need[3], need[4]
   local settings = T.setting_of(name)
   if not settings then
     local template = T.template(name)
-    no('unknown_limit', at .. '/limit', 'the limit ' .. quoted(name) .. ' is not set',
-      template and 'set it, or the template ' .. quoted(template)
-        .. " for all of its family: tenure limit set '" .. template .. "' --concurrency 1"
-        or "set it first: tenure limit set '" .. name .. "' --concurrency 1")
+    if template then
+      T.refuse('need_limit_and_template_unknown', { limit = name, template = template }, at .. '/limit')
+    end
+    T.refuse('need_limit_unknown', { limit = name }, at .. '/limit')
   end
   local cap = settings.concurrency
   if cap and cap > 0 and weight > cap then
-    no('never_fits', at .. '/weight', 'a weight of ' .. text(weight) .. ' is above the concurrency '
-      .. text(cap) .. ' of ' .. quoted(name), 'ask for less weight, or raise the limit\'s concurrency')
+    T.refuse('need_weight_never_fits', { weight = weight, concurrency = cap, limit = name }, at .. '/weight')
   end
   if settings.rate and cost > settings.rate[3] then
-    no('never_fits', at .. '/cost', 'a cost of ' .. text(cost) .. ' is above the burst '
-      .. text(settings.rate[3]) .. ' of ' .. quoted(name),
-      "ask for less cost, or raise the rate's burst, which is 1 unless it is set")
+    T.refuse('need_cost_never_fits', { cost = cost, burst = settings.rate[3], limit = name }, at .. '/cost')
   end
 end
 
@@ -55,12 +43,10 @@ local function check_pool(need, at)
   local pool, id = need[2], need[5]
   local p = db.get('p', pool)
   if not p or not p.settings then
-    no('unknown_pool', at .. '/pool', 'there is no pool ' .. quoted(pool),
-      "make it first: tenure pool set '" .. pool .. "', or sync its resources")
+    T.refuse('need_pool_unknown', { pool = pool }, at .. '/pool')
   end
   if id and not T.resource(pool, id) then
-    no('unknown_resource', at .. '/id', 'the pool ' .. quoted(pool) .. ' has no resource ' .. quoted(id),
-      'add the resource first, or ask for a tag instead of an id')
+    T.refuse('need_resource_unknown', { pool = pool, resource = id }, at .. '/id')
   end
 end
 
@@ -71,11 +57,11 @@ function T.check_needs(needs, pointer)
   for index, need in ipairs(needs) do
     local name = need[1] .. need[2]
     if seen[name] then
-      local limit = need[1] == 'l'
-      no('duplicate_need', pointer .. '/' .. text(index - 1),
-        limit and 'the limit ' .. quoted(need[2]) .. ' is needed twice'
-          or 'the pool ' .. quoted(need[2]) .. ' is needed twice',
-        limit and 'name it once, with a "weight" or a "cost"' or 'name it once, with a "count"')
+      local at = pointer .. '/' .. text(index - 1)
+      if need[1] == 'l' then
+        T.refuse('need_limit_twice', { limit = need[2] }, at)
+      end
+      T.refuse('need_pool_twice', { pool = need[2] }, at)
     end
     seen[name] = true
   end
@@ -90,11 +76,7 @@ function T.check_needs(needs, pointer)
 end
 
 local function conflict(key, holder)
-  T.refuse({
-    code = 'unique_conflict', job = holder.id, pointer = '/unique/key',
-    detail = 'the unique key ' .. quoted(key) .. ' is held by job ' .. quoted(holder.id),
-    hint = 'wait for that job, cancel it, or push with "on_conflict": "keep" or "replace"',
-  })
+  T.refuse('job_key_taken', { key = key, holder = holder.id }, '/unique/key')
 end
 
 -- Checks the needs that a job would have, once for all that say the same.
@@ -167,12 +149,7 @@ local function check_room(name, more)
   local q = queue and db.get('q', queue)
   local most = q and T.queue_settings(queue).max_waiting
   if most and q.waiting + q.scheduled + more > most then
-    T.refuse({
-      code = 'queue_full', retry_after_s = 1,
-      detail = 'queue ' .. quoted(name) .. ' takes ' .. text(most) .. ' waiting jobs, and '
-        .. text(q.waiting + q.scheduled) .. ' wait',
-      hint = 'push again later, add workers, or raise the queue\'s "max_waiting"',
-    })
+    T.refuse('queue_full', { queue = name, most = most, waiting = q.waiting + q.scheduled })
   end
 end
 

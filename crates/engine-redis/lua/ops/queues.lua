@@ -13,10 +13,7 @@ local FIELDS = { 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' 
 local function named(name)
   local number = T.find_queue(name)
   if not number or db.see('q', number).hidden then
-    T.refuse({
-      code = 'queue_not_found', detail = 'there is no queue \3' .. name .. '\3',
-      hint = 'a queue is there from its first use; list the queues to see those that are there',
-    })
+    T.refuse('queue_not_found', { queue = name })
   end
   return number
 end
@@ -193,11 +190,7 @@ T.op('delete_queue', { 'write', 'allow-oom' }, function(args, now)
   local q = db.get('q', number)
   local unfinished = q.waiting + q.scheduled + q.running
   if unfinished > 0 then
-    T.refuse({
-      code = 'not_empty', hint = 'cancel its jobs, or wait until they are finished; then delete it',
-      detail = 'queue \3' .. args.name .. '\3 has ' .. text(unfinished)
-        .. (unfinished == 1 and ' unfinished job' or ' unfinished jobs'),
-    })
+    T.refuse('queue_not_empty', { queue = args.name, unfinished = unfinished })
   end
   -- Finished jobs are kept, and who waits for the queue goes on waiting, so what goes is what was set,
   -- not the entry that these still need.

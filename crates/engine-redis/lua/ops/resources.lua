@@ -13,11 +13,7 @@ local function named(pool, id)
   T.pool_named(pool)
   local r = T.resource(pool, id)
   if not r then
-    T.refuse({
-      code = 'resource_not_found',
-      detail = 'the pool \3' .. pool .. '\3 has no resource \3' .. id .. '\3',
-      hint = 'list the resources of the pool to see those that are there',
-    })
+    T.refuse('resource_not_found', { pool = pool, resource = id })
   end
   return r
 end
@@ -168,7 +164,7 @@ end)
 T.op('cool_resource', { 'write', 'allow-oom' }, function(args, now)
   local r = named(args.pool, args.id)
   T.lose_kept(r)
-  T.cool(r, args['for'] and now + args['for'] or args['until'], 'cooled by hand', now)
+  T.cool(r, args['for'] and now + args['for'] or args['until'], { 'cooled_by_hand' }, now)
   T.refresh_resource(r, now)
   return T.resource_view(r, now)
 end)

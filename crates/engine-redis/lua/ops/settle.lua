@@ -54,36 +54,21 @@ local function check_item(item, shapes, now)
     return
   end
   if lease.seq == 0 and item.o ~= 'S' and item.o ~= 'R' then
-    T.refuse({
-      code = 'invalid_field', pointer = '/outcome',
-      detail = 'a lease without a job cannot be settled as "' .. OUTCOME[item.o] .. '"',
-      hint = 'settle it as "released" or "succeeded"',
-    })
+    T.refuse('settle_outcome_needs_job', { outcome = OUTCOME[item.o] }, '/outcome')
   end
   if item.o == 'Z' and item['until'] and item['until'] - now < B.SNOOZE_US_MIN then
-    T.refuse({
-      code = 'out_of_bounds', pointer = '/until',
-      detail = 'a snooze until \1' .. text(item['until']) .. '\1 is less than 100 ms ahead',
-      hint = 'snooze for at least "100ms", or settle as "released"',
-    })
+    T.refuse('settle_snooze_too_near', { ['until'] = item['until'] }, '/until')
   end
   for n, verdict in ipairs(item.resources or {}) do
     if not holds_resource(lease, verdict[1], verdict[2]) then
-      T.refuse({
-        code = 'unknown_resource', pointer = '/resources/' .. text(n - 1),
-        detail = 'the lease does not hold \3' .. verdict[2] .. '\3 of pool \3' .. verdict[1] .. '\3',
-        hint = 'name resources that this lease holds, as its "resources" show them',
-      })
+      T.refuse('settle_resource_not_held', { pool = verdict[1], resource = verdict[2] },
+        '/resources/' .. text(n - 1))
     end
   end
   for n, verdict in ipairs(item.limits or {}) do
     local held = held_limit(lease, verdict[1])
     if not held and (verdict[3] or not T.setting_of(verdict[1])) then
-      T.refuse({
-        code = 'unknown_limit', pointer = '/limits/' .. text(n - 1) .. '/limit',
-        detail = 'the lease does not hold the limit \3' .. verdict[1] .. '\3',
-        hint = 'name limits that this lease holds, as its "limits" show them',
-      })
+      T.refuse('settle_limit_not_held', { limit = verdict[1] }, '/limits/' .. text(n - 1) .. '/limit')
     end
   end
   if item.push and #item.push > 0 then
@@ -257,10 +242,7 @@ end)
 T.op('force', { 'write', 'allow-oom' }, function(args, now)
   local lease, job = T.lease(args.f, args.s)
   if not lease then
-    T.refuse({
-      code = 'lease_not_found', detail = 'there is no live lease \3' .. args.id .. '\3',
-      hint = 'it was settled or taken back already; list the leases to see those that live',
-    })
+    T.refuse('lease_not_found', { lease = args.id })
   end
   T.end_lease(lease, job, { kind = 'forced' }, now)
   return true

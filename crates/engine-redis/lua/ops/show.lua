@@ -78,15 +78,9 @@ end
 
 function T.job_not_found(ref)
   if ref.key then
-    T.refuse({
-      code = 'job_not_found', detail = 'no job holds the unique key \3' .. ref.key .. '\3 now',
-      hint = 'push a job with that key, or name the job by its id',
-    })
+    T.refuse('job_key_not_held', { key = ref.key })
   end
-  T.refuse({
-    code = 'job_not_found', detail = 'there is no job \3' .. ref.id .. '\3',
-    hint = 'it was never pushed, or its "retain" is over; list the jobs to see those that are there',
-  })
+  T.refuse('job_not_found', { job = ref.id })
 end
 
 local WORD = {
@@ -94,9 +88,10 @@ local WORD = {
   C = 'cancelled',
 }
 
-function T.wrong_state(job, hint)
+-- Refuses what the state of a job does not permit.
+function T.wrong_state(case, job)
   local state = T.is_live(job) and T.state_of(job) or job.state
-  T.refuse({ code = 'wrong_state', detail = 'job \3' .. job.id .. '\3 is ' .. WORD[state], hint = hint })
+  T.refuse(case, { job = job.id, state = WORD[state] })
 end
 
 -- The job that a call names, or a refusal.

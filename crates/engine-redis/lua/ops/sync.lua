@@ -94,11 +94,7 @@ end
 local function check_version(p, version)
   local last = p and p.version or 0
   if version and version < last then
-    T.refuse({
-      code = 'stale_sync', pointer = '/query/version',
-      detail = 'version ' .. text(version) .. ' is below ' .. text(last) .. ', which was synced last',
-      hint = 'two masters sync this pool, or this one read an old set: read it again',
-    })
+    T.refuse('sync_older_version', { given = version, last = last }, '/query/version')
   end
 end
 
@@ -149,11 +145,7 @@ end
 local function staged(args)
   local s = db.get('sy', args.sync)
   if not s or s.pool ~= args.pool then
-    T.refuse({
-      code = 'stale_sync',
-      detail = 'there is no sync ' .. text(args.sync) .. ' of pool \3' .. args.pool .. '\3 any more',
-      hint = 'sync the whole set again; what was sent is kept for a minute after the last call',
-    })
+    T.refuse('sync_gone', { sync = args.sync, pool = args.pool })
   end
   return s
 end
@@ -178,18 +170,10 @@ end
 
 -- Refuses what may be the answer of a query that failed, unless it is meant.
 local function check_meant(pool, empty, there, retires)
-  local hint = 'a failed query must not retire what is used; if it is meant, say so with "force"'
   if empty then
-    T.refuse({
-      code = 'empty_set', detail = 'the set for pool \3' .. pool .. '\3 is empty', hint = hint,
-      pointer = '',
-    })
+    T.refuse('sync_empty_set', { pool = pool }, '')
   elseif retires * 2 > there then
-    T.refuse({
-      code = 'retires_most', hint = hint, pointer = '',
-      detail = 'it would retire ' .. text(retires) .. ' of ' .. text(there)
-        .. (there == 1 and ' resource' or ' resources'),
-    })
+    T.refuse('sync_retires_most', { retires = retires, there = there }, '')
   end
 end
 
@@ -353,10 +337,7 @@ end)
 T.op('sync_items', { 'write' }, function(args, now)
   local s = staged(args)
   if s.phase == 'apply' or s.phase == 'retire' or s.phase == 'done' then
-    T.refuse({
-      code = 'stale_sync', detail = 'sync ' .. text(args.sync) .. ' was ended already',
-      hint = 'sync the whole set again',
-    })
+    T.refuse('sync_ended', { sync = args.sync })
   end
   stage(args.sync, args.resources)
   -- What was counted counts anew.

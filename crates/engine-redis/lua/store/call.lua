@@ -117,7 +117,11 @@ local function fresh(prefix)
   db.texts = {}
 end
 
--- A refusal: nothing that the call did so far is kept.
-function T.refuse(no)
-  error({ no = no }, 0)
+-- A refusal: nothing that the call did so far is kept. `case` is the name of a case of `tenure_core::sentences`,
+-- `told` has its parameters; the sentence is made of them where the answer is read. `pointer` says where in the
+-- request it is.
+function T.refuse(case, told, pointer)
+  local why = told or {}
+  why.case = case
+  error({ no = { why = why, pointer = pointer } }, 0)
 end

@@ -42,7 +42,7 @@ function db.look_at_slot(meta)
 end
 
 function db.refuse_moving()
-  error({ err = 'TENURE_MOVING the slot of this namespace is on its way to another node' }, 0)
+  error({ err = 'TENURE_MOVING' }, 0)
 end
 
 -- A key that is emptied is gone, and a node that gives its slot away does not let it be made again: below the
@@ -68,11 +68,10 @@ function db.begin(meta, writes, copies)
   local raw, layout, frozen, kid, born, unsaid =
     unpack(call('HMGET', meta, 's', 'layout', 'frozen', 'kid', 'born', 'unsaid'))
   if layout and layout ~= LAYOUT then
-    error({ err = 'TENURE_LAYOUT this namespace has layout ' .. layout .. ', this library speaks '
-      .. LAYOUT }, 0)
+    error({ err = concat({ 'TENURE_LAYOUT', layout, LAYOUT }, ' ') }, 0)
   end
   if frozen and not copies then
-    error({ err = T.frozen_words(frozen) }, 0)
+    error({ err = concat({ 'TENURE_FROZEN', T.frozen_for(frozen) }, ' ') }, 0)
   end
   db.look_at_slot(meta)
   db.raw, db.kid, db.born, db.unsaid_at = raw, kid or nil, born or nil, tonumber(unsaid or '')

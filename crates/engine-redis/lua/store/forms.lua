@@ -223,7 +223,7 @@ local function check_form(kind, form, record)
       known = known or form[i] == name
     end
     if not known then
-      error('the form of ' .. kind .. ' has no field ' .. tostring(name))
+      error('form_without_field:' .. kind .. ':' .. tostring(name))
     end
   end
 end
@@ -252,7 +252,7 @@ function db.encode(kind, record)
   if TESTING then
     check_form(kind, form, record)
     if hot and cmsgpack.pack(hot(record)) ~= packed then
-      error('the two forms of ' .. kind .. ' differ')
+      error('forms_differ:' .. kind)
     end
   end
   return packed

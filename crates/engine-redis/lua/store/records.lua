@@ -36,7 +36,7 @@ end
 local function absent(kind, id)
   local key, field = home(kind, id)
   if TESTING and call('HGET', db.prefix .. key, field) then
-    error('a record of kind ' .. kind .. ' with a new number is there already')
+    error('new_record_is_there:' .. kind)
   end
   return keep_entry(kind, id, key, field, false)
 end
@@ -138,7 +138,7 @@ function db.write_records(out)
   end
   for _, entry in ipairs(db.seen) do
     if entry.value and not (entry.raw and same(entry.value, db.decode(entry.kind, entry.raw))) then
-      error('a record of kind ' .. entry.kind .. ' was changed by who only looks at it')
+      error('record_changed_by_look:' .. entry.kind)
     end
   end
 end
@@ -168,7 +168,7 @@ function M.get(key, field, new)
   elseif value == nil then
     value = call('HGET', db.prefix .. key, field)
     if new and value then
-      error('a field with a new number is there already: ' .. field)
+      error('new_field_is_there:' .. field)
     end
     map.now[field] = value
     db.held = db.held + 1

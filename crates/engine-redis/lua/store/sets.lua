@@ -155,7 +155,7 @@ local function known_head(key)
   if TESTING and known then
     local _, score = Z.first(key)
     if (score or LOWEST) ~= known then
-      error('the lowest score of ' .. key .. ' is remembered wrong')
+      error('lowest_score_is_wrong:' .. key)
     end
   end
   return known

@@ -13,7 +13,7 @@ use tenure_core::names::{
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
-use super::jobs::{EndedReply, NeedReply, RetryReply, State, UniqueReply, errors};
+use super::jobs::{EndedReply, NeedReply, Noted, RetryReply, State, UniqueReply, errors};
 use super::lenient::{LuaMap, Maybe};
 use super::resources::resource_state;
 use super::settings::{RateReply, limit_settings, pool_settings, queue_settings};
@@ -278,7 +278,7 @@ pub(crate) struct ResourceCopied {
     #[serde(default)]
     rest: u64,
     #[serde(default)]
-    reason: Maybe<String>,
+    reason: Maybe<Noted>,
     #[serde(default)]
     uses: u64,
     #[serde(default)]
@@ -304,7 +304,7 @@ impl Copied for ResourceCopied {
             state: resource_state(&self.state)?,
             until: Moment::from_us(self.till),
             rest: Span::from_us(self.rest),
-            reason: self.reason.0,
+            reason: self.reason.0.map(Noted::text),
             uses: self.uses,
             used: self.used,
             last_used_at: self.last_used_at.0.map(Moment::from_us),

@@ -10,6 +10,7 @@ use tenure_core::names::{
 };
 use tenure_core::requests::PushedId;
 use tenure_core::secret::Json;
+use tenure_core::sentences::StoredNote;
 use tenure_core::time::{Moment, Span};
 
 use super::lenient::Maybe;
@@ -203,9 +204,26 @@ pub(crate) struct Stored(
     Maybe<usize>,
 );
 
-/// One run that did not end well: `[attempt, at, error, "f" or "l"]`.
+/// A text that is stored with a job or a resource: a holder's own, or the name of the note that stands in its place.
 #[derive(Deserialize)]
-struct ErrorReply(u32, u64, String, String);
+#[serde(untagged, expecting = "a text, or the name of a note")]
+pub(super) enum Noted {
+    Text(String),
+    Note((StoredNote,)),
+}
+
+impl Noted {
+    pub(super) fn text(self) -> String {
+        match self {
+            Noted::Text(text) => text,
+            Noted::Note((note,)) => note.to_string(),
+        }
+    }
+}
+
+/// One run that did not end well: `[attempt, at, error, "F", "L" or "U"]`.
+#[derive(Deserialize)]
+struct ErrorReply(u32, u64, Noted, String);
 
 /// What of a job is beside its row and its life.
 #[derive(Default)]
@@ -295,7 +313,7 @@ pub(super) fn errors(number: Maybe<usize>, blobs: &Blobs) -> Result<Vec<JobError
     let read = |ErrorReply(attempt, at, error, outcome)| JobError {
         attempt,
         at: Moment::from_us(at),
-        error,
+        error: error.text(),
         outcome: match outcome.as_str() {
             "L" => Outcome::Lost,
             "U" => Outcome::Undelivered,

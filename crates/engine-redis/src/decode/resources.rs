@@ -6,7 +6,7 @@ use tenure_core::redact::redacted;
 use tenure_core::secret::Json;
 use tenure_core::settings::{ResourceState, ResourceView, Synced};
 
-use super::jobs::{UNREADABLE, moment};
+use super::jobs::{Noted, UNREADABLE, moment};
 use super::lenient::Maybe;
 use super::settings::{HolderReply, holders};
 use super::{Blobs, FromWire, Malformed};
@@ -22,7 +22,7 @@ pub(crate) struct ResourceReply {
     slots: u32,
     state: String,
     #[serde(default)]
-    reason: Maybe<String>,
+    reason: Maybe<Noted>,
     #[serde(default)]
     in_use: u32,
     #[serde(default)]
@@ -65,7 +65,7 @@ impl FromWire for ResourceView {
             tags: wire.tags,
             slots: wire.slots,
             state: resource_state(&wire.state)?,
-            reason: wire.reason.0.or(unread),
+            reason: wire.reason.0.map(Noted::text).or(unread),
             in_use: wire.in_use,
             until: moment(wire.until),
             retiring: wire.retiring,

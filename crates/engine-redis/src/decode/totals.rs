@@ -6,9 +6,9 @@ use tenure_core::names::{QueueName, WorkerId};
 use tenure_core::requests::{Stats, WorkerView};
 use tenure_core::time::Moment;
 
+use super::findings::Told;
 use super::jobs::{State, moment};
 use super::lenient::{LuaMap, Maybe};
-use super::words::spoken;
 use super::{Blobs, FromWire, Malformed};
 
 /// How many were changed.
@@ -89,7 +89,7 @@ pub(crate) struct AuditReply {
     #[serde(default)]
     pub checked: u64,
     #[serde(default)]
-    faults: Vec<String>,
+    faults: Vec<Told>,
     /// Where it goes on; only the library looks into it.
     #[serde(default)]
     pub next: Maybe<String>,
@@ -97,7 +97,7 @@ pub(crate) struct AuditReply {
 
 impl AuditReply {
     pub(crate) fn faults(&self) -> impl Iterator<Item = String> + '_ {
-        self.faults.iter().map(|fault| spoken(fault))
+        self.faults.iter().map(Told::to_string)
     }
 }
 

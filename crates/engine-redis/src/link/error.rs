@@ -58,7 +58,7 @@ impl From<&ServerError> for LinkError {
         let moving = message.contains("access a non local key");
         let code = match said.code() {
             _ if replica => "READONLY",
-            _ if moving => "TENURE_MOVING",
+            _ if moving => crate::call::MOVING,
             code => code,
         };
         LinkError::refused(code, message.trim())

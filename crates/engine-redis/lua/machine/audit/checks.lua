@@ -1,7 +1,8 @@
 -- What every part of the audit needs: findings, sums that go from page to page, sets looked into.
 --
--- It only reads. Findings are sentences; sums are added up over pages and compared at the end, if
--- nothing was written meanwhile.
+-- It only reads. A finding is a list: its name, and what it is about. What is named in it is a list as well, such as
+-- {'lane', 7}. The sentences are made of them in `src/decode/findings.rs`. Sums are added up over pages and compared at
+-- the end, if nothing was written meanwhile.
 
 local A = {}
 T.audit = A
@@ -19,11 +20,11 @@ function A.begin(sums)
   A.lines = {}
 end
 
--- One thing was checked; if it does not hold, it is said in a sentence.
-function A.check(holds, sentence, ...)
+-- One thing was checked; if it does not hold, that is a finding.
+function A.check(holds, finding, ...)
   A.checked = A.checked + 1
   if not holds and #A.faults < A.FAULTS then
-    A.faults[#A.faults + 1] = format(sentence, ...)
+    A.faults[#A.faults + 1] = { finding, ... }
   end
   return holds
 end
@@ -41,7 +42,7 @@ function A.try(what, act, ...)
     error(no, 0)
   end
   if not ok then
-    A.check(false, '%s: what it points to is not there (%s)', what, type(no) == 'string' and no or '?')
+    A.check(false, 'dangling', what, type(no) == 'string' and no or '?')
   end
 end
 
@@ -82,7 +83,7 @@ end
 
 -- That two sums are the same, unless something is missing in one.
 function A.check_same(said, are, name)
-  A.check(said == are or said == 'missed' or are == 'missed', '%s: %s are cached, %s are', name, said, are)
+  A.check(said == are or said == 'missed' or are == 'missed', 'sum_differs', name, said, are)
 end
 
 -- The sum of one thing, or nil if there were too many to keep them apart.
@@ -111,27 +112,25 @@ end
 -- That a set has as many as it says, in order.
 function A.check_set(set, key, what, name)
   local n = set.z and call('ZCARD', db.prefix .. key) or #set / 2
-  A.check(n == set.n, '%s of %s says %d and has %d', what, name, set.n, n)
+  A.check(n == set.n, 'set_size_differs', what, name, set.n, n)
   if set.z then
     return
   end
-  A.check(call('EXISTS', db.prefix .. key) == 0, '%s of %s is small and has a key', what, name)
+  A.check(call('EXISTS', db.prefix .. key) == 0, 'set_small_with_key', what, name)
   for i = 3, #set, 2 do
     local a, b = set[i - 2], set[i]
-    A.check(a < b or a == b and T.less(set[i - 1], set[i + 1]), '%s of %s is out of order', what, name)
+    A.check(a < b or a == b and T.less(set[i - 1], set[i + 1]), 'set_unordered', what, name)
   end
 end
 
 -- That a timer is set for a moment, or not at all.
 function A.check_timer(key, what, at, name)
   local set = Z.score(key, what)
-  A.check(set == at, 'the timer %s of %s is at %s, and should be at %s', key, name, tostring(set),
-    tostring(at))
+  A.check(set == at, 'timer_differs', key, name, set or false, at or false)
 end
 
 -- That a waiting call is looked at when its wait is over, or later while its process lives.
 function A.check_wait(taker, till, name)
   local at = Z.score('wt', taker)
-  A.check(at and at >= till, 'the wait of %s is looked at at %s, it is over at %d', name, tostring(at),
-    till)
+  A.check(at and at >= till, 'wait_differs', name, at or false, till)
 end

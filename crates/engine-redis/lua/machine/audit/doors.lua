@@ -34,9 +34,9 @@ local function check_entry(door, queue, entry, head, marked, name)
   local record = T.entry_record(entry)
   local place = record and record.place
   if A.check(place and place.door == door and not place.misfit and record.parked_key == head,
-    '%s: %s under %d is not parked there', name, entry, head) then
+    'not_parked_there', name, entry, head) then
     A.check(record.queue == queue and (record.marked or false) == marked,
-      '%s: %s stands in another line', name, entry)
+      'in_other_line', name, entry)
     return waiting_in(entry)
   end
   return 0
@@ -45,8 +45,8 @@ end
 -- The entries of a line: how many wait in them, and whether all were looked at.
 local function check_line(door, queue, line, name)
   local n, looked, order = 0, 0, T.line_order(door, queue)
-  A.check_set(line.marked, T.line_marks(door, queue), 'the marks', name)
-  A.check_set(line.order, order, 'the order', name)
+  A.check_set(line.marked, T.line_marks(door, queue), { 'marks' }, name)
+  A.check_set(line.order, order, { 'order' }, name)
   A.add('groups_at_doors', 'all', line.order.n)
   for entry, head in A.some(line.marked, T.line_marks(door, queue)) do
     looked = looked + 1
@@ -56,18 +56,18 @@ local function check_line(door, queue, line, name)
     local group = tonumber(sub(at, 37))
     local id = T.at_door_id(door, queue, group)
     local at_door = db.get('dg', id)
-    if A.check(at_door and at_door.entries.n > 0, '%s: group %d is in order and not there', name,
+    if A.check(at_door and at_door.entries.n > 0, 'group_in_order_only', name,
       group) then
       local g = db.get('g', group)
       local _, first = O.first(at_door.entries, T.at_door_entries(id))
       A.check(at_door.ordered == at
         and at == T.door_order(-g.priority, at_door.tag, first) .. ':' .. text(group),
-        '%s: group %d is out of order', name, group)
-      A.check_set(at_door.entries, T.at_door_entries(id), 'a group', name)
+        'group_unordered', name, group)
+      A.check_set(at_door.entries, T.at_door_entries(id), { 'group_entries' }, name)
       for entry, head in A.some(at_door.entries, T.at_door_entries(id)) do
         looked = looked + 1
         n = n + check_entry(door, queue, entry, head, false, name)
-        A.check(T.entry_group(entry) == group, '%s: %s is of another group', name, entry)
+        A.check(T.entry_group(entry) == group, 'of_other_group', name, entry)
       end
     end
     if looked >= A.MANY then
@@ -89,64 +89,64 @@ local function check_first(door, d, queue, line, name, now)
     -- Time opens a door by its timer, at the next tick.
     local by_timer = d.timer and d.timer <= now or timer and timer <= now
     A.check(fit ~= 'yes' or by_timer,
-      '%s: %s stands there and could be served; its timer is %s, now is %d, %d steps are left', name,
-      entry, tostring(d.timer), now, d.pass)
+      'could_be_served', name,
+      entry, d.timer or false, now, d.pass)
   end
 end
 
 function A.door(door, now)
   local d = db.get('d', door)
   local kind, of, tag, id = T.door_need(door)
-  local name = 'the door of ' .. (kind == 'l' and 'limit' or 'pool') .. ' \3' .. of .. '\3'
-    .. (tag and ' #' .. tag or id and ' =' .. id or '')
+  local name = kind == 'l' and { 'door_of_limit', of } or tag and { 'door_of_tag', tag, of }
+    or id and { 'door_of_resource', id, of } or { 'door_of_pool', of }
   A.spend(2)
   local pending = O.score(db.space.pending, T.PENDING, door) ~= nil
-  A.check(pending == (d.pending or false), '%s does not know whether it is pending', name)
+  A.check(pending == (d.pending or false), 'unsure_pending', name)
   A.check_timer('dt', door, d.timer, name)
   if kind == 'l' then
-    A.check(db.get('L', of), '%s: the limit is not there', name)
+    A.check(db.get('L', of), 'limit_missing', name)
   else
     local p = db.get('p', of)
-    A.check(p and O.score(p.doors, T.pool_doors_key(of), door), '%s: the pool does not know it', name)
+    A.check(p and O.score(p.doors, T.pool_doors_key(of), door), 'unknown_to_pool', name)
   end
-  A.check_set(d.lines, T.door_lines(door), 'the lines', name)
-  A.check_set(d.aside, T.door_aside(door), 'those put aside', name)
-  A.check(d.lines.n + d.aside.n > 0 or d.pending, '%s: nobody stands there', name)
+  A.check_set(d.lines, T.door_lines(door), { 'lines' }, name)
+  A.check_set(d.aside, T.door_aside(door), { 'entries_aside' }, name)
+  A.check(d.lines.n + d.aside.n > 0 or d.pending, 'door_empty', name)
   local aside = {}
   for member, round in A.some(d.aside, T.door_aside(door)) do
     local entry = T.entry_aside(member)
     local record = T.entry_record(entry)
     local place = record and record.place
-    A.check(round <= d.round, '%s: %s is put aside in a round that has not begun', name, entry)
-    if A.check(place and place.door == door and place.misfit, '%s: %s is not put aside there', name,
+    A.check(round <= d.round, 'aside_early', name, entry)
+    if A.check(place and place.door == door and place.misfit, 'not_aside', name,
       entry) then
       local queue = T.entry_queue(entry)
       aside[queue] = (aside[queue] or 0) + waiting_in(entry)
     end
   end
   local again = T.next_again(d, door) ~= nil
-  A.check(not again or d.pending, '%s: who is to be tried again is not', name)
+  A.check(not again or d.pending, 'again_not_pending', name)
   local whole_aside = d.aside.n <= A.MANY
   local busy = d.pending and (d.pass > 0 or again) or kind == 'l' and T.is_in_family(of)
   local sum = 0
   for member, queue in A.some(d.lines, T.door_lines(door)) do
     local line = T.find_line(door, queue)
-    if A.check(line and member == text(queue), '%s: the line of queue %s is not there', name,
+    if A.check(line and member == text(queue), 'line_missing', name,
       member) then
       A.spend(1)
       local n, whole = check_line(door, queue, line, name)
       n = n + (aside[queue] or 0)
       A.check(not (whole and whole_aside) or n == line.waiting,
-        '%s: %d of queue %d wait there, %d are cached', name, n, queue, line.waiting)
+        'line_sum_differs', name, n, queue, line.waiting)
       sum = sum + line.waiting
       A.add('at_doors', queue, line.waiting)
       if line.whole then
         local place = db.get('q', queue).place
-        A.check(place and place.door == door, '%s: queue %d is not held up there', name, queue)
+        A.check(place and place.door == door, 'not_held_up', name, queue)
       end
       if line.out then
         local record = T.entry_record(line.out)
-        A.check(record and record.out == door, '%s waits for %s, which is not out', name, line.out)
+        A.check(record and record.out == door, 'awaits_no_offer', name, line.out)
       elseif not busy and #A.faults == 0 then
         check_first(door, d, queue, line, name, now)
       end
@@ -161,5 +161,5 @@ function A.door(door, now)
     A.add('pool_waiting', of, d.waiting)
   end
   A.add('timed_doors', 'all', d.timer and 1 or 0)
-  A.check(d.waiting == sum or d.lines.n > A.MANY, '%s: %d wait, %d are cached', name, sum, d.waiting)
+  A.check(d.waiting == sum or d.lines.n > A.MANY, 'door_sum_differs', name, sum, d.waiting)
 end

@@ -18,36 +18,39 @@ local function holds(list, a, b)
   end
 end
 
--- A lease's name as it is written in a finding.
+-- A lease as a finding names it. Its id tells what it holds, and a finding is that something is not there.
 local function said(id)
   local fence, seq = T.parse_lease(id)
-  return '\4' .. text(fence) .. ':' .. text(seq) .. '\4'
+  if seq == 0 then
+    return { 'lease_alone', fence }
+  end
+  return { 'lease', fence, seq }
 end
 
 -- A member of the order of expiries: a lease, or those of a span.
 function A.expiry(member, expires_at)
   local names = T.leases_named(member)
-  A.check(names[1], 'a span expires that is not there')
+  A.check(names[1], 'expiring_range_missing')
   for _, name in ipairs(names) do
     A.lease(name, expires_at)
   end
 end
 
 function A.lease(id, expires_at)
-  local name = 'lease ' .. said(id)
+  local name = said(id)
   local lease, job = lease_of(id)
   A.spend(2)
-  if not A.check(lease, '%s expires and does not live', name) then
+  if not A.check(lease, 'expires_without_lease', name) then
     return
   end
-  A.check(lease.expires_at == expires_at, '%s ends at %d, its timer is at %d', name, lease.expires_at,
+  A.check(lease.expires_at == expires_at, 'expiry_differs', name, lease.expires_at,
     expires_at)
-  A.check(lease.fence <= db.space.fence, '%s is above the fence of the namespace', name)
+  A.check(lease.fence <= db.space.fence, 'fence_too_high', name)
   A.check_timer('dl', id, lease.deadline, name)
   for _, held in ipairs(lease.limits) do
     local l = db.get('L', held[1])
     A.check(l and O.score(l.holders, T.limit_holders(held[1]), id) == lease.fence,
-      '%s holds the limit \3%s\3, which does not know it', name, held[1])
+      'held_limit_unknowing', name, held[1])
     A.add('held', 'all', held[2])
   end
   for _, held in ipairs(lease.resources) do
@@ -55,11 +58,11 @@ function A.lease(id, expires_at)
     for _, holder in ipairs(r and r.holders or {}) do
       known = known or holder == id
     end
-    A.check(known, '%s holds \3%s\3 of pool \3%s\3, which does not know it', name, held[2], held[1])
+    A.check(known, 'held_resource_unknowing', name, held[2], held[1])
     A.add('resources', 'all', 1)
   end
   if job then
-    A.check(job.state == 'r', '%s holds a job that does not run', name)
+    A.check(job.state == 'r', 'holds_idle_job', name)
     db.jobs[job.seq] = nil
   else
     A.add('tokens', 'all', 1)
@@ -69,9 +72,9 @@ function A.lease(id, expires_at)
     for _, other in ipairs(past and T.leases_of_request(past) or {}) do
       known = known or other == id
     end
-    A.check(known, '%s: its request is not remembered', name)
+    A.check(known, 'request_forgotten', name)
   end
-  A.check(T.holding(lease.holder), '%s: nobody holds it', name)
+  A.check(T.holding(lease.holder), 'held_by_nobody', name)
   A.add('leases', lease.holder or '', 1)
   A.add('suspects', lease.holder or '', job and job.lost > 0 and 1 or 0)
   A.add('deadlines', 'all', lease.deadline and 1 or 0)
@@ -83,39 +86,39 @@ local STATES = { S = 'succeeded', F = 'failed', C = 'cancelled', s = 'scheduled'
 
 local function check_live(job, shape, name)
   local queue = shape.q
-  A.check(queue and db.get('q', queue), '%s: its queue is not there', name)
+  A.check(queue and db.get('q', queue), 'queue_missing', name)
   local id = T.pad(job.seq)
   A.check_timer('due', id, job.state == 's' and job.run_at or nil, name)
   A.check_timer('ex', id, job.state ~= 'r' and job.expires_at or nil, name)
   if job.state == 'w' then
     A.add('rows_waiting', queue, 1)
     local lane = job.lost > 0 and job.lane or shape.lane
-    if A.check(lane and db.get('l', lane), '%s is in no lane', name) then
+    if A.check(lane and db.get('l', lane), 'in_no_lane', name) then
       local standing = A.standing(lane)
-      A.check(not standing or standing[text(job.arrival) .. ':' .. text(job.seq)], '%s is in no line',
+      A.check(not standing or standing[text(job.arrival) .. ':' .. text(job.seq)], 'in_no_line',
         name)
     end
   elseif job.state == 'r' then
     local lease = job.lease
-    if A.check(lease, '%s runs under no lease', name) then
+    if A.check(lease, 'runs_without_lease', name) then
       A.check_timer('e', T.expires_as(lease.fence, job.seq), lease.expires_at, name)
     end
     A.add('running', queue, 1)
   else
     A.add('scheduled', queue, 1)
   end
-  A.check(job.state == 'r' or not job.lease, '%s has a lease and does not run', name)
+  A.check(job.state == 'r' or not job.lease, 'lease_without_run', name)
   local unique = job.unique
   if unique and (unique[2] == 'e' or not job.started_at) then
     local holder = T.key_holder(unique[1])
-    A.check(holder and holder.seq == job.seq and holder.by_job, '%s does not hold its unique key', name)
+    A.check(holder and holder.seq == job.seq and holder.by_job, 'key_not_held', name)
   end
   A.add('live_of', job.shape, 1)
 end
 
 local function check_finished(job, shape, name)
   local _, class = T.kept_class(job.state)
-  A.check(not job.lease, '%s is finished and has a lease', name)
+  A.check(not job.lease, 'finished_with_lease', name)
   A.add('kept' .. class, 'all', job.bytes)
   A.add('finished' .. class, 'all', 1)
   local queue = T.find_queue(shape.qn)
@@ -126,11 +129,11 @@ end
 
 local function check_job(seq)
   local job = T.job(seq)
-  local name = 'job \3' .. job.id .. '\3'
-  A.check(T.seq_of(job.id, job.b) == seq, '%s is not found by its id', name)
-  A.check(seq <= db.space.seq, '%s has a number that was not given', name)
+  local name = { 'job', job.id }
+  A.check(T.seq_of(job.id, job.b) == seq, 'not_found_by_id', name)
+  A.check(seq <= db.space.seq, 'number_not_given', name)
   local shape = db.get('s', job.shape)
-  if not A.check(shape, '%s: its shape is not there', name) then
+  if not A.check(shape, 'shape_missing', name) then
     return
   end
   A.add('rows_of', job.shape, 1)
@@ -144,7 +147,7 @@ end
 -- A member of the order of finished jobs: those that are meant by it. Their payloads are not read.
 function A.kept(set, class, member, at)
   local seqs = T.kept_seqs(member)
-  A.check(seqs[1], 'a span of finished jobs is forgotten that is not there')
+  A.check(seqs[1], 'kept_range_missing')
   for i, life in ipairs(T.read_lives(seqs)) do
     local state, kept_until = T.end_in_life(life)
     if kept_until == at and T.kept_class(state) == set then
@@ -157,18 +160,18 @@ end
 -- That a block's texts, its states and its spans go together.
 local function check_block(chunk, k, name)
   local index, texts = T.block_texts(chunk, k, 0, k.size - 1)
-  A.check(#index == k.size * 8 and #k.states == k.size, '%s: its block has %d rows', name, k.size)
-  A.check(call('STRLEN', db.prefix .. T.texts_key(chunk)) == #index + #texts, '%s: its texts are cut off', name)
+  A.check(#index == k.size * 8 and #k.states == k.size, 'block_rows_differ', name, k.size)
+  A.check(call('STRLEN', db.prefix .. T.texts_key(chunk)) == #index + #texts, 'texts_cut_off', name)
   local are = {}
   for at = 0, k.size - 1 do
     if not T.has_own_life(k, at) then
       local number = byte(k.states, at + 1)
       are[number] = (are[number] or 0) + 1
-      A.check(number == 0 or k.spans[number], '%s: row %d is in a span that is not there', name, at)
+      A.check(number == 0 or k.spans[number], 'range_missing', name, at)
     end
   end
   for number, span in ipairs(k.spans) do
-    A.check(not span or span[2] == are[number], '%s: a span of it has %d rows, it says %d', name,
+    A.check(not span or span[2] == are[number], 'range_rows_differ', name,
       are[number] or 0, span and span[2] or 0)
   end
 end
@@ -179,7 +182,7 @@ local ROWS = 32
 -- Some rows of a chunk from a place on, and with the first of them what is said of all: the place to go on
 -- from, or nil when it is done.
 function A.chunk(chunk, from)
-  local name = 'chunk ' .. text(chunk)
+  local name = { 'chunk', chunk }
   local first = chunk * T.CHUNK_ROWS
   local _, key = T.job_home(first)
   local rows, lives = {}, {}
@@ -198,22 +201,22 @@ function A.chunk(chunk, from)
     elseif not k or at >= k.size then
       rows[#rows + 1] = first + at
     end
-    A.check(not k or at >= k.size or T.has_own_life(k, at), '%s: row %d is written for itself and alike', name, at)
+    A.check(not k or at >= k.size or T.has_own_life(k, at), 'row_written_twice', name, at)
   end
   local n = #rows
   if not from then
     local c = db.get('c', chunk)
-    A.check(c and c.n == n, '%s has %d rows, it says %d', name, n, c and c.n or 0)
+    A.check(c and c.n == n, 'rows_differ', name, n, c and c.n or 0)
     local there = {}
     for _, seq in ipairs(rows) do
       there[seq] = true
     end
     for _, seq in ipairs(lives) do
-      A.check(there[seq], '%s: row %d has a life and is not there', name, seq)
+      A.check(there[seq], 'life_without_row', name, seq)
     end
     for _, part in ipairs({ 'r', 'p', 'e' }) do
       for _, field in ipairs(call('HKEYS', db.prefix .. key .. part)) do
-        A.check(there[first + tonumber(field)], '%s: row %s has a part and is not there', name, field)
+        A.check(there[first + tonumber(field)], 'part_without_row', name, field)
       end
     end
     A.add('rows', 'all', n)
@@ -223,7 +226,7 @@ function A.chunk(chunk, from)
   local piece = { unpack(rows, from, min(from + ROWS - 1, n)) }
   T.load_jobs(piece)
   for _, seq in ipairs(piece) do
-    A.try('job ' .. text(seq), check_job, seq)
+    A.try({ 'job_row', seq }, check_job, seq)
   end
   for _, seq in ipairs(piece) do
     db.jobs[seq] = nil
@@ -235,36 +238,36 @@ end
 -- ---- Limits ----
 
 function A.limit(limit)
-  local name = 'limit \3' .. limit .. '\3'
+  local name = { 'limit', limit }
   local l = db.get('L', limit)
   A.spend(2)
-  if not A.check(l, '%s has a name and is not there', name) then
+  if not A.check(l, 'known_by_name_only', name) then
     return
   end
-  A.check_set(l.holders, T.limit_holders(limit), 'the list of holders', name)
-  A.check_set(l.resting, T.limit_resting(limit), 'the list of what rests', name)
+  A.check_set(l.holders, T.limit_holders(limit), { 'holders' }, name)
+  A.check_set(l.resting, T.limit_resting(limit), { 'resting_permits' }, name)
   local sum = 0
   for id, fence in A.some(l.holders, T.limit_holders(limit)) do
     local lease, job = lease_of(id)
     local held = lease and holds(lease.limits, limit)
-    if A.check(held and lease.fence == fence, '%s: its holder %s does not hold it', name, said(id)) then
+    if A.check(held and lease.fence == fence, 'holder_holds_not', name, said(id)) then
       sum = sum + held[2]
     end
     if job then
       db.jobs[job.seq] = nil
     end
   end
-  A.check(l.in_use == sum or l.holders.n > A.MANY, '%s: %d in use is cached, %d is held', name,
+  A.check(l.in_use == sum or l.holders.n > A.MANY, 'in_use_differs', name,
     l.in_use, sum)
   sum = 0
   for member in A.some(l.resting, T.limit_resting(limit)) do
     sum = sum + tonumber(sub(member, find(member, ':', 1, true) + 1))
   end
-  A.check(l.resting_sum == sum or l.resting.n > A.MANY, '%s: resting permits differ', name)
+  A.check(l.resting_sum == sum or l.resting.n > A.MANY, 'resting_differs', name)
   A.check_timer('lt', limit, l.timer, name)
   if l.mark then
     local lane = db.get('l', l.mark.lane)
-    A.check(lane and lane.marked, '%s is kept for a lane that is not marked', name)
+    A.check(lane and lane.marked, 'kept_for_unmarked', name)
   end
   A.add('uses', 'all', l.uses)
   A.add('in_use', 'all', l.in_use)
@@ -276,42 +279,41 @@ end
 local function check_resource(p, pool, id, name, now)
   local r = T.resource(pool, id)
   A.spend(2)
-  if not A.check(r, '%s: its resource \3%s\3 is not there', name, id) then
+  if not A.check(r, 'resource_missing', name, id) then
     return
   end
-  name = 'resource \3' .. id .. '\3 of ' .. name
+  name = { 'resource', id, pool }
   for _, holder in ipairs(r.holders) do
     local lease, job = lease_of(holder)
-    A.check(lease and holds(lease.resources, pool, id), '%s: its holder %s does not hold it', name,
+    A.check(lease and holds(lease.resources, pool, id), 'holder_holds_not', name,
       said(holder))
     if job then
       db.jobs[job.seq] = nil
     end
   end
   -- Fewer slots than before evict nobody, they drain.
-  A.check(#r.holders <= r.slots or not r.free, '%s has more holders than slots', name)
+  A.check(#r.holders <= r.slots or not r.free, 'more_holders_than_slots', name)
   local free = r.state == 'a' and not r.retiring and not r.kept_for and #r.holders < r.slots
     and p.settings ~= nil
   local paced = r.paced_until > now or r.timer and r.timer <= now
-  A.check((r.free ~= nil) == free or paced, '%s is free: %s, in the sets: %s', name, tostring(free),
-    tostring(r.free))
+  A.check((r.free ~= nil) == free or paced, free and 'free_in_no_set' or 'free_by_mistake', name)
   A.check(O.score(p.free, T.pool_free(pool), id) == r.free,
-    '%s is in the wrong place of what is free', name)
+    'free_misplaced', name)
   for _, tag in ipairs(r.tags) do
     local known = T.tag_of(pool, tag)
     A.check(known and O.score(known.free, T.pool_tag(pool, tag), id) == r.free,
-      '%s is in the wrong place of its tag', name)
+      'tag_misplaced', name)
     A.add('tags', pool .. '\0' .. tag, 1)
     A.add('tags_free', 'all', r.free and 1 or 0)
   end
   A.check_timer('rt', pool .. '\0' .. id, r.timer, name)
-  A.check(M.get(T.data_home(pool, id)), '%s has no data', name)
+  A.check(M.get(T.data_home(pool, id)), 'data_missing', name)
   if r.kept_for then
     local kept = false
     for _, other in ipairs(p.mark and p.mark.lane == r.kept_for and p.mark.kept or {}) do
       kept = kept or other == id
     end
-    A.check(kept, '%s is kept for a lane that does not know it', name)
+    A.check(kept, 'kept_for_unknowing', name)
   end
   A.add('pool_ids', 'all', 1)
   A.add('pool_free', 'all', r.free and 1 or 0)
@@ -329,21 +331,21 @@ local OF_POOL = { 'ids', 'free', 'leased', 'cooling', 'banned', 'retiring' }
 function A.tag(of)
   local nul = find(of, '\0', 1, true)
   local pool, tag = sub(of, 1, nul - 1), sub(of, nul + 1)
-  local name = 'the tag \3' .. tag .. '\3 of pool \3' .. pool .. '\3'
+  local name = { 'tag', tag, pool }
   local known, there = T.tag_of(pool, tag), A.sums and A.sum_of('tags', of)
   A.spend(1)
-  A.check(known.n > 0, '%s is nobody\'s', name)
-  A.check(not there or there == known.n, '%s: %d have it, it says %d', name, there or 0, known.n)
-  A.check_set(known.free, T.pool_tag(pool, tag), 'what is free', name)
+  A.check(known.n > 0, 'tag_unused', name)
+  A.check(not there or there == known.n, 'tag_count_differs', name, there or 0, known.n)
+  A.check_set(known.free, T.pool_tag(pool, tag), { 'free_resources' }, name)
   A.add('tags_said', 'all', known.n)
   A.add('tags_free_said', 'all', known.free.n)
 end
 
 -- Some resources of a pool behind an id: the id to go on from, or nil when it is done.
 function A.pool(pool, after, now)
-  local name = 'pool \3' .. pool .. '\3'
+  local name = { 'pool', pool }
   local p = db.get('p', pool)
-  if not A.check(p, '%s has a name and is not there', name) then
+  if not A.check(p, 'known_by_name_only', name) then
     return nil
   end
   local most = 200
@@ -355,11 +357,11 @@ function A.pool(pool, after, now)
     return ids[most]
   end
   A.spend(2)
-  A.check_set(p.ids, T.pool_ids(pool), 'the list of resources', name)
-  A.check_set(p.free, T.pool_free(pool), 'what is free', name)
-  A.check_set(p.doors, T.pool_doors_key(pool), 'the list of doors', name)
+  A.check_set(p.ids, T.pool_ids(pool), { 'resources' }, name)
+  A.check_set(p.free, T.pool_free(pool), { 'free_resources' }, name)
+  A.check_set(p.doors, T.pool_doors_key(pool), { 'doors' }, name)
   for door in A.some(p.doors, T.pool_doors_key(pool)) do
-    A.check(db.get('d', door), '%s: a door of it is not there', name)
+    A.check(db.get('d', door), 'door_missing', name)
   end
   if A.sums then
     local cached = {
@@ -368,21 +370,21 @@ function A.pool(pool, after, now)
     }
     A.add('said_pool_waiting', 'all', p.waiting)
     local waiting = A.sum_of('pool_waiting', pool)
-    A.check(not waiting or waiting == p.waiting, '%s: %d wait at its doors, it says %d', name, waiting or 0,
+    A.check(not waiting or waiting == p.waiting, 'pool_waiting_differs', name, waiting or 0,
       p.waiting)
     for _, sum in ipairs(OF_POOL) do
       local are = A.total('pool_' .. sum)
-      A.check(are == cached[sum], '%s: %d %s are cached, %d are', name, cached[sum], sum, are)
+      A.check(are == cached[sum], 'count_differs', name, cached[sum], sum, are)
       -- The next pool begins anew.
       A.sums['pool_' .. sum], A.sums['pool_' .. sum .. '/'] = nil, nil
     end
   end
   if p.mark then
     local lane = db.get('l', p.mark.lane)
-    A.check(lane and lane.marked, '%s is kept for a lane that is not marked', name)
+    A.check(lane and lane.marked, 'kept_for_unmarked', name)
     for _, id in ipairs(p.mark.kept) do
       local r = T.resource(pool, id)
-      A.check(r and r.kept_for == p.mark.lane, '%s: \3%s\3 is not kept', name, id)
+      A.check(r and r.kept_for == p.mark.lane, 'not_kept', name, id)
     end
   end
   A.add('uses', 'all', p.uses)
