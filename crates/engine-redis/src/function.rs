@@ -1,4 +1,4 @@
-//! The functions of the library that this process calls: one for each operation, as the table of operations names it,
+//! The functions of the library that this process calls: one for each operation, under its name,
 //! and those that are no operation of anybody outside.
 //!
 //! A call names its function by one of these, so that what the call carries along and what reading its answer takes is
@@ -26,7 +26,7 @@ impl Function {
             Carries::Key => (false, true),
             Carries::Knowledge => (true, true),
         };
-        Function { name: O::SPEC.function, tells, shows_leases }
+        Function { name: O::NAME, tells, shows_leases }
     }
 
     const fn new(name: &'static str) -> Self {

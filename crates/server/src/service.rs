@@ -138,7 +138,7 @@ impl Service {
         }
         let names = routes::names(&names)?;
         let asked = Asked { names: &names, query: &query, body: &[] };
-        let mut held = self.budget.take(0, route.rank())?;
+        let mut held = self.budget.take(0, route.rank)?;
         if let Some(call) = self.lines(route, asked, head, reading, &namespace, &mut held).await? {
             return match call {
                 NdjsonOutcome::Answer(response) => Ok(response),

@@ -66,7 +66,7 @@ fn an_operation_is_in_one_file_of_each_row_and_in_no_other() {
         for path in &all {
             let words: &[&str] = match path.contains("/cli/src/args/") {
                 true => &[said],
-                false => &[&named, spec.name, spec.function],
+                false => &[&named, spec.name],
             };
             if has_word(&without_comments(path), words) {
                 found.insert(path);

@@ -9,8 +9,8 @@
 //!   brackets, in their order;
 //! - what a second sending of the same request does ([`Effect`]). `Depends` asks the request itself, by its method
 //!   `effect`. `gone` lists the refusals that mean, to a repeat, that the deletion was done;
-//! - the function of the Redis library, and what a call of it carries along ([`Carries`]). The names of ten functions
-//!   still differ from the operation's; a test below lists them.
+//! - what a call of its function of the Redis library carries along ([`Carries`]). That function has the operation's
+//!   name.
 
 use super::*;
 use crate::job::JobView;
@@ -32,9 +32,7 @@ pub struct Spec {
     pub effect: Option<Effect>,
     /// Refusals of a repeat that mean that the first sending, or somebody else, has already done the deletion.
     pub gone: &'static [Code],
-    /// The function of the Redis library that does it.
-    pub function: &'static str,
-    /// What a call of that function carries along.
+    /// What a call of its function of the Redis library carries along.
     pub carries: Carries,
 }
 
@@ -151,7 +149,7 @@ macro_rules! operations {
         $name:ident $request:ident => $reply:ty,
         $method:ident $path:literal $([$($field:ident)+])?,
         $effect:ident $(gone $($gone:ident)+)?,
-        $function:ident $carries:ident;
+        $carries:ident;
     )*) => {
         /// Any request.
         #[derive(Clone, PartialEq, Eq, Debug)]
@@ -209,7 +207,6 @@ macro_rules! operations {
                     path: $path,
                     effect: fixed_effect!($effect),
                     gone: &[$($(Code::$gone),+)?],
-                    function: stringify!($function),
                     carries: Carries::$carries,
                 };
                 fn wrap(reply: $reply) -> Reply { Reply::$request(reply) }
@@ -233,60 +230,60 @@ macro_rules! operations {
 }
 
 operations! { $
-    push             Push            => Pushed,               Post   "/v1/jobs",                                                Depends,                 push Nothing;
-    get_job          GetJob          => Box<JobView>,         Get    "/v1/jobs/{id}" [job],                                     Reads,                   get_job Key;
-    list_jobs        ListJobs        => Listed<JobView>,      Get    "/v1/jobs",                                                Reads,                   list_jobs Key;
-    patch_job        PatchJob        => Box<JobView>,         Patch  "/v1/jobs/{id}" [job],                                     Sets,                    patch Key;
-    delete_job       DeleteJob       => (),                   Delete "/v1/jobs/{id}" [job],                                     Sets gone JobNotFound,   delete Key;
-    cancel_job       CancelJob       => Box<JobView>,         Post   "/v1/jobs/{id}/cancel" [job],                              Sets,                    cancel Key;
-    retry_job        RetryJob        => Box<JobView>,         Post   "/v1/jobs/{id}/retry" [job],                               Depends,                 retry Key;
-    run_job_now      RunJobNow       => Box<JobView>,         Post   "/v1/jobs/{id}/run-now" [job],                             Sets,                    run_now Key;
-    cancel_jobs      CancelJobs      => DoneMany,             Post   "/v1/jobs/cancel",                                         Sets,                    cancel_many Key;
-    retry_jobs       RetryJobs       => DoneMany,             Post   "/v1/jobs/retry",                                          Adds,                    retry_many Key;
-    explain_job      ExplainJob      => Explained,            Get    "/v1/jobs/{id}/explain" [job],                             Reads,                   explain Key;
+    push             Push            => Pushed,               Post   "/v1/jobs",                                                Depends,                 Nothing;
+    get_job          GetJob          => Box<JobView>,         Get    "/v1/jobs/{id}" [job],                                     Reads,                   Key;
+    list_jobs        ListJobs        => Listed<JobView>,      Get    "/v1/jobs",                                                Reads,                   Key;
+    patch_job        PatchJob        => Box<JobView>,         Patch  "/v1/jobs/{id}" [job],                                     Sets,                    Key;
+    delete_job       DeleteJob       => (),                   Delete "/v1/jobs/{id}" [job],                                     Sets gone JobNotFound,   Key;
+    cancel_job       CancelJob       => Box<JobView>,         Post   "/v1/jobs/{id}/cancel" [job],                              Sets,                    Key;
+    retry_job        RetryJob        => Box<JobView>,         Post   "/v1/jobs/{id}/retry" [job],                               Depends,                 Key;
+    run_job_now      RunJobNow       => Box<JobView>,         Post   "/v1/jobs/{id}/run-now" [job],                             Sets,                    Key;
+    cancel_jobs      CancelJobs      => DoneMany,             Post   "/v1/jobs/cancel",                                         Sets,                    Key;
+    retry_jobs       RetryJobs       => DoneMany,             Post   "/v1/jobs/retry",                                          Adds,                    Key;
+    explain_job      ExplainJob      => Explained,            Get    "/v1/jobs/{id}/explain" [job],                             Reads,                   Key;
 
-    lease            Lease           => Leased,               Post   "/v1/leases",                                              Depends,                 lease Knowledge;
-    extend           Extend          => Extended,             Post   "/v1/leases/extend",                                       Sets,                    extend Knowledge;
-    settle           Settle          => Settled,              Post   "/v1/leases/settle",                                       Depends,                 settle Knowledge;
-    list_leases      ListLeases      => Listed<LeaseSummary>, Get    "/v1/leases",                                              Reads,                   list_leases Key;
-    force_lease      ForceLease      => (),                   Delete "/v1/leases/{id}" [lease],                                 Sets gone LeaseNotFound, force Key;
+    lease            Lease           => Leased,               Post   "/v1/leases",                                              Depends,                 Knowledge;
+    extend           Extend          => Extended,             Post   "/v1/leases/extend",                                       Sets,                    Knowledge;
+    settle           Settle          => Settled,              Post   "/v1/leases/settle",                                       Depends,                 Knowledge;
+    list_leases      ListLeases      => Listed<LeaseSummary>, Get    "/v1/leases",                                              Reads,                   Key;
+    force_lease      ForceLease      => (),                   Delete "/v1/leases/{id}" [lease],                                 Sets gone LeaseNotFound, Key;
 
-    list_queues      ListQueues      => Listed<QueueView>,    Get    "/v1/queues",                                              Reads,                   list_queues Nothing;
-    get_queue        GetQueue        => QueueView,            Get    "/v1/queues/{name}" [queue],                               Reads,                   get_queue Nothing;
-    put_queue        PutQueue        => Put<QueueView>,       Put    "/v1/queues/{name}" [queue],                               Sets,                    put_queue Key;
-    patch_queue      PatchQueue      => Put<QueueView>,       Patch  "/v1/queues/{name}" [queue],                               Sets,                    patch_queue Key;
-    delete_queue     DeleteQueue     => (),                   Delete "/v1/queues/{name}" [queue],                               Sets gone QueueNotFound, delete_queue Key;
-    pause_queue      PauseQueue      => QueueView,            Post   "/v1/queues/{name}/pause" [queue],                         Sets,                    pause_queue Key;
-    resume_queue     ResumeQueue     => QueueView,            Post   "/v1/queues/{name}/resume" [queue],                        Sets,                    resume_queue Key;
+    list_queues      ListQueues      => Listed<QueueView>,    Get    "/v1/queues",                                              Reads,                   Nothing;
+    get_queue        GetQueue        => QueueView,            Get    "/v1/queues/{name}" [queue],                               Reads,                   Nothing;
+    put_queue        PutQueue        => Put<QueueView>,       Put    "/v1/queues/{name}" [queue],                               Sets,                    Key;
+    patch_queue      PatchQueue      => Put<QueueView>,       Patch  "/v1/queues/{name}" [queue],                               Sets,                    Key;
+    delete_queue     DeleteQueue     => (),                   Delete "/v1/queues/{name}" [queue],                               Sets gone QueueNotFound, Key;
+    pause_queue      PauseQueue      => QueueView,            Post   "/v1/queues/{name}/pause" [queue],                         Sets,                    Key;
+    resume_queue     ResumeQueue     => QueueView,            Post   "/v1/queues/{name}/resume" [queue],                        Sets,                    Key;
 
-    list_limits      ListLimits      => Listed<LimitView>,    Get    "/v1/limits",                                              Reads,                   list_limits Key;
-    get_limit        GetLimit        => LimitView,            Get    "/v1/limits/{name}" [limit],                               Reads,                   get_limit Key;
-    put_limit        PutLimit        => Put<LimitView>,       Put    "/v1/limits/{name}" [limit],                               Sets,                    put_limit Key;
-    patch_limit      PatchLimit      => Put<LimitView>,       Patch  "/v1/limits/{name}" [limit],                               Sets,                    patch_limit Key;
-    delete_limit     DeleteLimit     => (),                   Delete "/v1/limits/{name}" [limit],                               Sets gone LimitNotFound, delete_limit Key;
-    pause_limit      PauseLimit      => LimitView,            Post   "/v1/limits/{name}/pause" [limit],                         Sets,                    pause_limit Key;
-    resume_limit     ResumeLimit     => LimitView,            Post   "/v1/limits/{name}/resume" [limit],                        Sets,                    resume_limit Key;
-    observe_limit    ObserveLimit    => LimitView,            Post   "/v1/limits/{name}/observe" [limit],                       Sets,                    observe_limit Key;
+    list_limits      ListLimits      => Listed<LimitView>,    Get    "/v1/limits",                                              Reads,                   Key;
+    get_limit        GetLimit        => LimitView,            Get    "/v1/limits/{name}" [limit],                               Reads,                   Key;
+    put_limit        PutLimit        => Put<LimitView>,       Put    "/v1/limits/{name}" [limit],                               Sets,                    Key;
+    patch_limit      PatchLimit      => Put<LimitView>,       Patch  "/v1/limits/{name}" [limit],                               Sets,                    Key;
+    delete_limit     DeleteLimit     => (),                   Delete "/v1/limits/{name}" [limit],                               Sets gone LimitNotFound, Key;
+    pause_limit      PauseLimit      => LimitView,            Post   "/v1/limits/{name}/pause" [limit],                         Sets,                    Key;
+    resume_limit     ResumeLimit     => LimitView,            Post   "/v1/limits/{name}/resume" [limit],                        Sets,                    Key;
+    observe_limit    ObserveLimit    => LimitView,            Post   "/v1/limits/{name}/observe" [limit],                       Sets,                    Key;
 
-    list_pools       ListPools       => Listed<PoolView>,     Get    "/v1/pools",                                               Reads,                   list_pools Key;
-    get_pool         GetPool         => PoolView,             Get    "/v1/pools/{name}" [pool],                                 Reads,                   get_pool Key;
-    put_pool         PutPool         => Put<PoolView>,        Put    "/v1/pools/{name}" [pool],                                 Sets,                    put_pool Key;
-    patch_pool       PatchPool       => Put<PoolView>,        Patch  "/v1/pools/{name}" [pool],                                 Sets,                    patch_pool Key;
-    delete_pool      DeletePool      => (),                   Delete "/v1/pools/{name}" [pool],                                 Sets gone PoolNotFound,  delete_pool Key;
+    list_pools       ListPools       => Listed<PoolView>,     Get    "/v1/pools",                                               Reads,                   Key;
+    get_pool         GetPool         => PoolView,             Get    "/v1/pools/{name}" [pool],                                 Reads,                   Key;
+    put_pool         PutPool         => Put<PoolView>,        Put    "/v1/pools/{name}" [pool],                                 Sets,                    Key;
+    patch_pool       PatchPool       => Put<PoolView>,        Patch  "/v1/pools/{name}" [pool],                                 Sets,                    Key;
+    delete_pool      DeletePool      => (),                   Delete "/v1/pools/{name}" [pool],                                 Sets gone PoolNotFound,  Key;
 
-    sync_resources   SyncResources   => Synced,               Put    "/v1/pools/{name}/resources" [pool],                       Sets,                    sync_resources Key;
-    add_resources    AddResources    => Vec<ResourceView>,    Post   "/v1/pools/{name}/resources" [pool],                       Sets,                    add_resources Key;
-    list_resources   ListResources   => Listed<ResourceView>, Get    "/v1/pools/{name}/resources" [pool],                       Reads,                   list_resources Key;
-    get_resource     GetResource     => ResourceView,         Get    "/v1/pools/{name}/resources/{id}" [pool resource],         Reads,                   get_resource Key;
-    patch_resource   PatchResource   => ResourceView,         Patch  "/v1/pools/{name}/resources/{id}" [pool resource],         Sets,                    patch_resource Key;
-    delete_resource  DeleteResource  => (),                   Delete "/v1/pools/{name}/resources/{id}" [pool resource],         Sets gone ResourceNotFound PoolNotFound, delete_resource Key;
-    cool_resource    CoolResource    => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/cool" [pool resource],    Sets,                    cool_resource Key;
-    ban_resource     BanResource     => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/ban" [pool resource],     Sets,                    ban_resource Key;
-    restore_resource RestoreResource => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/restore" [pool resource], Sets,                    restore_resource Key;
+    sync_resources   SyncResources   => Synced,               Put    "/v1/pools/{name}/resources" [pool],                       Sets,                    Key;
+    add_resources    AddResources    => Vec<ResourceView>,    Post   "/v1/pools/{name}/resources" [pool],                       Sets,                    Key;
+    list_resources   ListResources   => Listed<ResourceView>, Get    "/v1/pools/{name}/resources" [pool],                       Reads,                   Key;
+    get_resource     GetResource     => ResourceView,         Get    "/v1/pools/{name}/resources/{id}" [pool resource],         Reads,                   Key;
+    patch_resource   PatchResource   => ResourceView,         Patch  "/v1/pools/{name}/resources/{id}" [pool resource],         Sets,                    Key;
+    delete_resource  DeleteResource  => (),                   Delete "/v1/pools/{name}/resources/{id}" [pool resource],         Sets gone ResourceNotFound PoolNotFound, Key;
+    cool_resource    CoolResource    => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/cool" [pool resource],    Sets,                    Key;
+    ban_resource     BanResource     => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/ban" [pool resource],     Sets,                    Key;
+    restore_resource RestoreResource => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/restore" [pool resource], Sets,                    Key;
 
-    list_workers     ListWorkers     => Listed<WorkerView>,   Get    "/v1/workers",                                             Reads,                   list_workers Nothing;
-    get_stats        GetStats        => Stats,                Get    "/v1/stats",                                               Reads,                   stats Nothing;
-    audit            Audit           => Audited,              Get    "/v1/audit",                                               Reads,                   audit Nothing;
+    list_workers     ListWorkers     => Listed<WorkerView>,   Get    "/v1/workers",                                             Reads,                   Nothing;
+    get_stats        GetStats        => Stats,                Get    "/v1/stats",                                               Reads,                   Nothing;
+    audit            Audit           => Audited,              Get    "/v1/audit",                                               Reads,                   Nothing;
 }
 
 #[cfg(test)]
@@ -323,14 +320,12 @@ mod tests {
     }
 
     #[test]
-    fn no_two_rows_have_one_name_one_route_or_one_function() {
-        let (mut names, mut routes, mut functions) =
-            (HashSet::new(), HashSet::new(), HashSet::new());
+    fn no_two_rows_have_one_name_or_one_route() {
+        let (mut names, mut routes) = (HashSet::new(), HashSet::new());
         for spec in OPERATIONS {
             assert!(names.insert(spec.name), "{} stands twice", spec.name);
             let route = (format!("{:?}", spec.method), spec.path);
             assert!(routes.insert(route), "the route of {} stands twice", spec.name);
-            assert!(functions.insert(spec.function), "{} stands twice", spec.function);
             assert!(spec.path.starts_with("/v1/"), "{}", spec.path);
         }
     }
@@ -343,28 +338,6 @@ mod tests {
             let deletes = spec.method == HttpMethod::Delete;
             assert_eq!(deletes, !spec.gone.is_empty(), "{}", spec.name);
         }
-    }
-
-    #[test]
-    fn these_functions_of_redis_still_have_another_name() {
-        let differ: Vec<_> = OPERATIONS
-            .iter()
-            .filter(|spec| spec.name != spec.function)
-            .map(|spec| (spec.name, spec.function))
-            .collect();
-        let want = [
-            ("patch_job", "patch"),
-            ("delete_job", "delete"),
-            ("cancel_job", "cancel"),
-            ("retry_job", "retry"),
-            ("run_job_now", "run_now"),
-            ("cancel_jobs", "cancel_many"),
-            ("retry_jobs", "retry_many"),
-            ("explain_job", "explain"),
-            ("force_lease", "force"),
-            ("get_stats", "stats"),
-        ];
-        assert_eq!(differ, want);
     }
 
     #[test]

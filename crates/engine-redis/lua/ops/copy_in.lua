@@ -30,7 +30,7 @@ T.op('copy_begin', { 'write' }, function(args)
   space.used = max(space.used, args.used)
   T.set_copy_mark('into:' .. args.copy, { 0, false })
   return begun({})
-end, true)
+end, { copies = true })
 
 local function must_be_this(args)
   local frozen, mark = T.copy_mark()
@@ -232,7 +232,7 @@ T.op('copy_in', { 'write' }, function(args, now)
   end
   T.set_copy_mark('into:' .. args.copy, { args.page + 1, args.next })
   return { pages = args.page + 1 }
-end, true)
+end, { copies = true })
 
 T.op('copy_open', { 'write', 'allow-oom' }, function(args)
   if not T.copy_mark() and M.get('m', 'copied') == args.copy then
@@ -242,7 +242,7 @@ T.op('copy_open', { 'write', 'allow-oom' }, function(args)
   T.set_copy_mark(nil, nil)
   M.set('m', 'copied', args.copy)
   return true
-end, true)
+end, { copies = true })
 
 T.op('copy_drop', { 'write', 'allow-oom' }, function()
   local frozen, mark = T.copy_mark()
@@ -252,4 +252,4 @@ T.op('copy_drop', { 'write', 'allow-oom' }, function()
   end
   T.set_copy_mark('drop:' .. sub(frozen, 6), mark)
   return true
-end, true)
+end, { copies = true })

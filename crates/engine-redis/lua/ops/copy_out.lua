@@ -54,7 +54,7 @@ T.op('copy_look', { 'no-writes' }, function()
     to = not into and mark[1] or false, whole = not into and mark[2] or false,
     pages = into and mark[1] or 0, next = into and mark[2] or false,
   }
-end, true)
+end, { copies = true })
 
 local function frozen_else(frozen)
   T.refuse('copy_source_frozen', { frozen = T.frozen_for(frozen) })
@@ -73,7 +73,7 @@ T.op('copy_freeze', { 'write', 'allow-oom' }, function(args, now)
   end
   T.set_copy_mark('from:' .. args.copy, { args.to, args.whole or false })
   return { more = false }
-end, true)
+end, { copies = true })
 
 T.op('copy_thaw', { 'write', 'allow-oom' }, function()
   local frozen = T.copy_mark()
@@ -82,7 +82,7 @@ T.op('copy_thaw', { 'write', 'allow-oom' }, function()
   end
   T.set_copy_mark(nil, nil)
   return true
-end, true)
+end, { copies = true })
 
 -- ---- Reading ----
 
@@ -103,7 +103,7 @@ T.op('copy_head', { 'no-writes' }, function()
     fence = space.fence, arrival = space.arrival, used = space.used, jobs = jobs,
     learns = space.learns_until or false,
   }
-end, true)
+end, { copies = true })
 
 -- A page of the names of an ordered set behind `after`: what `show` makes of each, and the last name.
 local function by_name(key, args, show)
@@ -369,4 +369,4 @@ T.op('copy_out', { 'no-writes' }, function(args, now)
   must_be_frozen()
   local items, next_at = OUT[args.section](args, now)
   return { items = items, next = next_at or false }
-end, true)
+end, { copies = true })

@@ -1,4 +1,4 @@
--- explain: what a job waits for, exactly; a refused grant told in reasons. It only reads.
+-- explain_job: what a job waits for, exactly; a refused grant told in reasons. It only reads.
 --
 -- args: a reference, {id, b} or {key}. Replies {id, state, lease = {fence, seq, holder, since,
 -- expires_at, what it holds}, lost, run_at, reasons}. A reason is {kind, name, in_use, capacity, holders, position,
@@ -265,7 +265,7 @@ function T.reasons_of_caller(number, now)
   return reasons
 end
 
-T.op('explain', { 'no-writes' }, function(args, now)
+T.op('explain_job', { 'no-writes' }, function(args, now)
   local job = T.must_name(args)
   local reply = { id = job.id, state = job.state, lost = job.lost, run_at = job.run_at, reasons = {} }
   if job.state == 'r' then

@@ -17,7 +17,7 @@ local function cancel_live(job, now)
   end
 end
 
-T.op('cancel', { 'write', 'allow-oom' }, function(args, now)
+T.op('cancel_job', { 'write', 'allow-oom' }, function(args, now)
   local job = T.must_name(args)
   if T.is_live(job) then
     cancel_live(job, now)
@@ -28,7 +28,7 @@ T.op('cancel', { 'write', 'allow-oom' }, function(args, now)
 end)
 
 -- Those of these that live and were not asked to stop yet; how many.
-T.op('cancel_many', { 'write', 'allow-oom' }, function(args, now)
+T.op('cancel_jobs', { 'write', 'allow-oom' }, function(args, now)
   T.load_jobs(args.seqs)
   local done = 0
   for _, seq in ipairs(args.seqs) do
@@ -41,7 +41,7 @@ T.op('cancel_many', { 'write', 'allow-oom' }, function(args, now)
   return done
 end)
 
-T.op('delete', { 'write', 'allow-oom' }, function(args, now)
+T.op('delete_job', { 'write', 'allow-oom' }, function(args, now)
   local job = T.must_name(args)
   if job.state == 'r' then
     T.wrong_state('job_not_deletable', job)
@@ -77,7 +77,7 @@ local function check_retry(job, now)
   end
 end
 
-T.op('retry', { 'write' }, function(args, now)
+T.op('retry_job', { 'write' }, function(args, now)
   local job = T.must_name(args)
   if T.is_live(job) then
     T.wrong_state('job_not_retryable', job)
@@ -99,7 +99,7 @@ local function may_retry(job, now)
   return ok
 end
 
-T.op('retry_many', { 'write' }, function(args, now)
+T.op('retry_jobs', { 'write' }, function(args, now)
   T.load_jobs(args.seqs)
   local done = 0
   for _, seq in ipairs(args.seqs) do
@@ -112,7 +112,7 @@ T.op('retry_many', { 'write' }, function(args, now)
   return done
 end)
 
-T.op('run_now', { 'write', 'allow-oom' }, function(args, now)
+T.op('run_job_now', { 'write', 'allow-oom' }, function(args, now)
   local job = T.must_name(args)
   if not T.is_live(job) then
     T.wrong_state('job_not_runnable', job)
@@ -125,10 +125,10 @@ T.op('run_now', { 'write', 'allow-oom' }, function(args, now)
   return T.show(job)
 end)
 
--- patch: a reference and any of pr, g, needs, timeout, ex, at | dl | now, body with n and was. `false`
+-- patch_job: a reference and any of pr, g, needs, timeout, ex, at | dl | now, body with n and was. `false`
 -- resets. The job keeps its age in the order, unless the moment at which it may run is changed.
 -- Refusals: also stale_body, if the body is not `was` any more.
-T.op('patch', { 'write' }, function(args, now)
+T.op('patch_job', { 'write' }, function(args, now)
   local job = T.must_name(args)
   if job.state == 'r' or not T.is_live(job) then
     T.wrong_state('job_not_changeable', job)

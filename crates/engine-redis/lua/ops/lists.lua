@@ -3,7 +3,7 @@
 -- list_jobs     {queue, states, before, max, scan} -> {jobs, next, scanned, tail}: newest first
 -- list_leases   {queue, limit, pool, worker, after, max} -> {items, next}: by fence
 -- list_workers  {max, after} -> {items, next}: by id
--- stats         {max, after} -> {queues = {{name, counts, oldest ready}}, leases, next}: by name
+-- get_stats     {max, after} -> {queues = {{name, counts, oldest ready}}, leases, next}: by name
 -- `next` is sent back as `before` or `after`; a page may have fewer than `max` and a `next`, so that
 -- what one call looks at is bounded. No refusals. Cost: list_jobs a few commands for each 64 rows
 -- looked at; list_leases a read of all expiries (below) and one row each; the others a read each.
@@ -345,7 +345,7 @@ local function used_memory()
   return bytes and tonumber(bytes)
 end
 
-T.op('stats', { 'no-writes' }, function(args)
+T.op('get_stats', { 'no-writes' }, function(args)
   local page = T.page(args, T.names({ 'ql' }, args.after), function(name)
     local number = T.find_queue(name)
     return number and not db.see('q', number).hidden and number

@@ -238,8 +238,8 @@ T.op('settle_and_lease', { 'write' }, function(args, now)
   return { settled = settled, leased = T.lease_call(args.lease, now) }
 end)
 
--- force: {f, s, id}. As a reap, but counted nowhere.
-T.op('force', { 'write', 'allow-oom' }, function(args, now)
+-- force_lease: {f, s, id}. As a reap, but counted nowhere.
+T.op('force_lease', { 'write', 'allow-oom' }, function(args, now)
   local lease, job = T.lease(args.f, args.s)
   if not lease then
     T.refuse('lease_not_found', { lease = args.id })

@@ -43,7 +43,7 @@ T.op('tick', { 'write', 'allow-oom' }, function(args)
     reply.more = header.d ~= nil and header.d <= now
   end)
   return reply
-end)
+end, { ticks = true })
 
 -- Processes that have not ticked for long are forgotten.
 function T.forget_silent(now)

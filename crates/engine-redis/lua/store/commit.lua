@@ -201,13 +201,14 @@ end
 
 T.ops = {}
 
--- An operation: its name, its flags, what it does with its arguments at a moment. `copies`: it is of a copy,
--- so it works on a frozen namespace, and serves nobody.
-function T.op(name, flags, act, copies)
+-- An operation: its name, its flags, what it does with its arguments at a moment. `how.copies`: it is of a copy,
+-- so it works on a frozen namespace, and serves nobody. `how.ticks`: it does what is due, and says itself what is
+-- due next.
+function T.op(name, flags, act, how)
   local writes = flags[1] == 'write'
   T.ops[#T.ops + 1] = {
     name = name, flags = writes and { flags[2] } or flags, act = act, writes = writes,
-    copies = copies,
+    copies = how and how.copies, ticks = how and how.ticks,
   }
 end
 
@@ -245,7 +246,7 @@ function T.run(op, keys, argv)
     if db.shown then
       header.sh = db.shown.all
     end
-    if op.writes and op.name ~= 'tick' then
+    if op.writes and not op.ticks then
       if T.keeps_too_much() then
         -- Not at once: a namespace that is full would tick after every settle.
         T.sooner(now + B.SECOND_US)

@@ -14,10 +14,12 @@ pub(super) static ROUTES: &[Route] = &[
         .answers(&[(200, "Leases")]),
     route!(Extend, "Keep leases alive", |asked| decode::extend(asked.body))
         .takes(Takes::Json("ExtendCall"))
-        .answers(&[(200, "Extended")]),
+        .answers(&[(200, "Extended")])
+        .vital(),
     route!(Settle, "End leases, and ask for the next ones", |asked| decode::settle(asked.body))
         .takes(Takes::Json("SettleCall"))
-        .answers(&[(200, "Settled")]),
+        .answers(&[(200, "Settled")])
+        .vital(),
     route!(ForceLease, "Take a lease back by force", |asked| Ok(ForceLease {
         lease: decode::lease_path(asked.first())?
     })),

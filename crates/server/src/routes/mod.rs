@@ -128,6 +128,8 @@ pub(crate) struct Route {
     pub answers: &'static [(u16, &'static str)],
     /// What it does.
     pub does: Does,
+    /// Which part of the budget its calls may use.
+    pub rank: Rank,
 }
 
 /// A route of an operation: a summary for people, and how its request is read.
@@ -161,6 +163,7 @@ impl Route {
             takes: Takes::Nothing,
             answers,
             does: Does::Ask(read),
+            rank: Rank::Ordinary,
         }
     }
     const fn query(mut self, query: &'static [&'static str]) -> Self {
@@ -171,6 +174,11 @@ impl Route {
         self.takes = takes;
         self
     }
+    /// It keeps leases alive or ends them: its calls come first when memory is short.
+    const fn vital(mut self) -> Self {
+        self.rank = Rank::Vital;
+        self
+    }
     const fn answers(mut self, answers: &'static [(u16, &'static str)]) -> Self {
         self.answers = answers;
         self
@@ -179,14 +187,6 @@ impl Route {
     /// The names in its path, in their order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(name_of)
-    }
-
-    /// Which part of the budget its calls may use.
-    pub(crate) fn rank(&self) -> Rank {
-        match self.name {
-            "extend" | "settle" => Rank::Vital,
-            _ => Rank::Ordinary,
-        }
     }
 
     /// Whether it is answered to who shows no token.

@@ -6,6 +6,7 @@ use tenure_core::requests::{Audit, GetStats, HttpMethod, ListWorkers};
 use tenure_engine::Health;
 
 use super::{Does, PAGE, Route, Takes, route};
+use crate::budget::Rank;
 
 /// The contract that is spoken here.
 const CONTRACT: u32 = 1;
@@ -26,6 +27,7 @@ const fn own(
         takes: Takes::Nothing,
         answers,
         does,
+        rank: Rank::Ordinary,
     }
 }
 
