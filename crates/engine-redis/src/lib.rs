@@ -8,6 +8,7 @@
 //! Nothing here decides anything about jobs: the rules are in `lua/`, and `tenure-machine` says what
 //! they must be.
 
+mod alphabet;
 mod answer;
 mod bucket;
 mod call;

@@ -10,6 +10,8 @@ use data_encoding::HEXLOWER;
 use sha1::{Digest, Sha1};
 use tenure_core::bounds;
 
+use crate::alphabet::spelled;
+
 /// The version of the library. It is part of the library's and of every function's name, so that two
 /// releases run side by side on one server; it grows whenever a release changes the text.
 pub const VERSION: u32 = 1;
@@ -110,7 +112,7 @@ impl Library {
             // A chunk may have 200 locals: but for the store's own, a file keeps its to itself.
             let (open, close) =
                 if file.starts_with("store/") { ("", "") } else { ("do\n", "end\n") };
-            let _ = write!(body, "\n-- {file}\n{open}{}\n{close}", lua.trim_end());
+            let _ = write!(body, "\n-- {file}\n{open}{}\n{close}", spelled(lua.trim_end()));
         }
         let fingerprint = HEXLOWER.encode(&Sha1::digest(body.as_bytes()));
         let text = format!(

@@ -16,13 +16,14 @@ use tenure_core::requests::{
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView};
 use tenure_engine::CallError;
 
+use crate::alphabet::state;
 use crate::answer::Answerable;
 use crate::call::{Caller, malformed};
 use crate::decode::{
     Answered, AuditReply, Blobs, Count, FromWire, LeasesReply, ListedJobs, Malformed, PageReply,
     StatsReply, Stored,
 };
-use crate::encode::{ListJobsArgs, ListLeasesArgs, ManyArgs, Packed, PageArgs, letter, pack};
+use crate::encode::{ListJobsArgs, ListLeasesArgs, ManyArgs, Packed, PageArgs, pack};
 use crate::function::Function;
 
 const LIST_JOBS: Function = Function::of::<ListJobs>();
@@ -146,7 +147,7 @@ async fn look(
     let asked = if by_content { scan.min(LIST_MAX) } else { max };
     let args = ListJobsArgs {
         queue: filter.queue.as_ref().map(|queue| queue.as_str()),
-        states: filter.states.iter().map(|state| letter(*state)).collect(),
+        states: filter.states.iter().map(|state| state::letter(*state)).collect(),
         before,
         max: asked,
         scan: scan.min(LIST_MAX),

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct LuaFile {
     /// Its path below `lua/`.
     pub name: String,
-    code: String,
+    /// Its text without comments.
+    pub code: String,
 }
 
 /// A literal, without its quotes and with its escapes as they are written.

@@ -30,7 +30,7 @@ T.texts_key = texts_key
 -- The block that a row is in, its place there and its hash of rows; or nil.
 function T.block_of(seq)
   local chunk = floor(seq / ROWS)
-  local k = db.see('k', chunk)
+  local k = db.see(RECORD.block, chunk)
   local at = seq - chunk * ROWS
   if k and at < k.size then
     return k, at, chunk
@@ -46,9 +46,9 @@ end
 function T.new_block(shape, many, texts, now)
   local space = db.space
   local chunk = floor(space.seq / ROWS) + 1
-  db.put('c', chunk, { n = many })
+  db.put(RECORD.chunk, chunk, { n = many })
   Z.add('ch', chunk, text(chunk))
-  db.put('k', chunk, {
+  db.put(RECORD.block, chunk, {
     size = many, shape = shape, created = now, arrival = space.arrival + 1, states = rep('\0', many),
     spans = {},
   })
@@ -59,8 +59,8 @@ end
 
 -- A block of which no row is left.
 function T.drop_block(chunk)
-  if db.see('k', chunk) then
-    db.drop('k', chunk)
+  if db.see(RECORD.block, chunk) then
+    db.drop(RECORD.block, chunk)
     db.texts[texts_key(chunk)] = false
   end
 end
@@ -245,7 +245,7 @@ function T.leases_named(name)
     return { name }
   end
   local chunk, fence = struct.unpack('>I6I8', name, 2)
-  local k, names = db.see('k', chunk), {}
+  local k, names = db.see(RECORD.block, chunk), {}
   for number, span in ipairs(k and k.spans or {}) do
     if span and span[3] and span[4] == fence then
       for i, seq in ipairs(rows_in(chunk, k, number)) do
@@ -276,7 +276,7 @@ function T.kept_span(member)
     return nil
   end
   local chunk, number = struct.unpack('>I6I1', member)
-  local k = db.see('k', chunk)
+  local k = db.see(RECORD.block, chunk)
   return k and rows_in(chunk, k, number) or {}
 end
 
@@ -288,7 +288,7 @@ local function leave_span(k, chunk, number, n)
     return
   end
   if span[3] then
-    Z.rem('e', span_name(chunk, span[4]))
+    Z.rem(KEY.expiries, span_name(chunk, span[4]))
   else
     Z.rem('fo', kept_name(chunk, number))
   end
@@ -306,7 +306,7 @@ local function leave(seq, state)
   if not k or was == state then
     return
   end
-  k = db.get('k', chunk)
+  k = db.get(RECORD.block, chunk)
   k.states = sub(k.states, 1, at) .. char(state) .. sub(k.states, at + 2)
   if was > 0 and was < OWN then
     leave_span(k, chunk, was, 1)
@@ -327,7 +327,7 @@ end
 function T.write_own(job)
   local lease = job.lease
   if lease and T.running_span(nil, job.seq) then
-    Z.add('e', lease.expires_at, T.lease_id(lease.fence, lease.seq))
+    Z.add(KEY.expiries, lease.expires_at, T.lease_id(lease.fence, lease.seq))
   end
   leave(job.seq, OWN)
 end
@@ -348,12 +348,12 @@ end
 
 -- Each lease of a running span is one for itself: they are to be looked at one by one.
 function T.scatter(name, at)
-  Z.rem('e', name)
+  Z.rem(KEY.expiries, name)
   local seqs = {}
   for _, lease in ipairs(T.leases_named(name)) do
     local _, seq = T.parse_lease(lease)
     seqs[#seqs + 1] = seq
-    Z.add('e', at, lease)
+    Z.add(KEY.expiries, at, lease)
   end
   T.load_jobs(seqs)
   for _, seq in ipairs(seqs) do
@@ -375,11 +375,11 @@ end
 -- Grants so many of them, as there is room for: `tail` is what is the same for all of their lives, and the first
 -- gets this fence.
 function T.grant_span(chunk, at, n, tail, fence)
-  local k = db.get('k', chunk)
+  local k = db.get(RECORD.block, chunk)
   local number = free_number(k)
   k.states = sub(k.states, 1, at) .. rep(char(number), n) .. sub(k.states, at + n + 1)
   k.spans[number] = { fence - at, n, tail.packed, fence }
-  local expiries = Z.bulk('e').adds
+  local expiries = Z.bulk(KEY.expiries).adds
   expiries[#expiries + 1] = tail.score
   expiries[#expiries + 1] = span_name(chunk, fence)
 end
@@ -387,17 +387,17 @@ end
 -- What of a running span succeeded in one call: {chunk, number, n, low, high = the first and the last of their
 -- places, parts = {{place, how many, …}}}. Their bytes; nil if they are too few to stay together.
 function T.settle_span(its, granted_at, now, till)
-  local seen, n = db.see('k', its.chunk), its.n
+  local seen, n = db.see(RECORD.block, its.chunk), its.n
   local all = n == seen.spans[its.number][2]
   local done = all and its.number or n >= FEW and free_number(seen)
   if not done or n < FEW then
     return nil
   end
-  local k = db.get('k', its.chunk)
+  local k = db.get(RECORD.block, its.chunk)
   local base, _, _, fence = unpack(k.spans[its.number])
   local together = its.high - its.low + 1 == n
   if all then
-    Z.rem('e', span_name(its.chunk, fence))
+    Z.rem(KEY.expiries, span_name(its.chunk, fence))
   else
     if together then
       k.states = sub(k.states, 1, its.low) .. rep(char(done), n) .. sub(k.states, its.high + 2)

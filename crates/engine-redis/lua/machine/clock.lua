@@ -41,7 +41,7 @@ end
 
 local function cut_delay(member, clock)
   local job = T.job(tonumber(member))
-  if job and job.state == 's' and job.wait > 0 and job.run_at > clock + job.wait then
+  if job and job.state == STATE.scheduled and job.wait > 0 and job.run_at > clock + job.wait then
     job.run_at = clock + job.wait
     T.timer_set('due', job.run_at, member)
     T.dirty(job)
@@ -68,7 +68,7 @@ end
 
 local function cut_limit(name, clock)
   local settings = T.setting_of(name) or {}
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   if not l then
     return true
   end
@@ -77,12 +77,12 @@ local function cut_limit(name, clock)
   end
   local all = T.cut_rests(name, l, clock + T.longest_rest(settings))
   T.arm_limit(name)
-  T.door_due('l' .. name)
+  T.door_due(DOOR.limit .. name)
   return all
 end
 
 local function cut_timer(door, at, clock)
-  local d = db.get('d', door)
+  local d = db.get(RECORD.door, door)
   at = min(at, clock)
   T.timer_set('dt', at, door)
   if d then
@@ -110,10 +110,10 @@ end
 
 local PARTS = {
   function(step, clock)
-    return scan('e', step, function(name, at)
+    return scan(KEY.expiries, step, function(name, at)
       if not T.is_span(name) then
         cut_lease(name, clock)
-      elseif Z.score('e', name) then
+      elseif Z.score(KEY.expiries, name) then
         -- The leases of a span are one by one from now on.
         local names = T.leases_named(name)
         T.scatter(name, at)
@@ -151,7 +151,7 @@ local PARTS = {
         return 0, true
       end
     end
-    local ids = db.get('p', pool) and T.ids_after(pool, after, B.TICK_MAX) or {}
+    local ids = db.get(RECORD.pool, pool) and T.ids_after(pool, after, B.TICK_MAX) or {}
     for _, id in ipairs(ids) do
       local r = T.resource(pool, id)
       if r then

@@ -6,9 +6,11 @@
 -- extend although its worker was heard of late in its ttl: its grant was never received; every third
 -- in a row counts as lost), 'undelivered' (as if it had not been granted, but for the quarantine).
 
-local OUTCOME = {
-  succeeded = 'S', failed = 'F', timeout = 'F', snoozed = 'Z', released = 'R', unheard = 'R',
-  undelivered = 'R', lost = 'L', forced = 'L',
+-- What stands in a job's memory of its ends.
+local OUTCOME_OF = {
+  succeeded = OUTCOME.succeeded, failed = OUTCOME.failed, timeout = OUTCOME.failed, snoozed = OUTCOME.snoozed,
+  released = OUTCOME.released, unheard = OUTCOME.released, undelivered = OUTCOME.released, lost = OUTCOME.lost,
+  forced = OUTCOME.lost,
 }
 local UNCLEAN = { lost = true, timeout = true, forced = true, unheard = true, undelivered = true }
 local SETTLE = { succeeded = true, failed = true, snoozed = true, released = true }
@@ -16,7 +18,7 @@ local SETTLE = { succeeded = true, failed = true, snoozed = true, released = tru
 local BACK = { released = true, unheard = true, undelivered = true }
 
 local function remember_end(fence, how, now)
-  db.put('st', text(fence), how)
+  db.put(RECORD.stub, text(fence), how)
   T.timer_set('ste', now + B.STUB_US, text(fence))
 end
 
@@ -25,25 +27,25 @@ function T.end_lease(lease, job, ending, now)
   local name = T.lease_id(lease.fence, lease.seq)
   local kind = ending.kind
   db.space.live = db.space.live - 1
-  T.timer_clear('e', name)
+  T.timer_clear(KEY.expiries, name)
   if lease.deadline then
     T.timer_clear('dl', name)
   end
   T.return_needs(lease, name, ending, now)
   T.unhold(lease.holder, 1, job ~= nil and job.lost > 0)
   if not job then
-    db.drop('lf', text(lease.fence))
+    db.drop(RECORD.lease, text(lease.fence))
     if kind ~= 'undelivered' then
-      remember_end(lease.fence, SETTLE[kind] and 'R' or 'L', now)
+      remember_end(lease.fence, SETTLE[kind] and OUTCOME.released or OUTCOME.lost, now)
     end
     return nil
   end
   if T.learns(now) and not SETTLE[kind] then
     -- Nor is this one claimed again; a settle is remembered with the job.
-    remember_end(lease.fence, 'L', now)
+    remember_end(lease.fence, OUTCOME.lost, now)
   end
   job.lease = nil
-  local q = db.get('q', db.see('s', job.shape).q)
+  local q = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
   q.running = q.running - 1
   -- Nobody received the grant of its first run, so that has not begun. Where another took its key meanwhile it
   -- stays one that has begun: it has no claim to the key any more.
@@ -56,7 +58,7 @@ end
 -- The permits that a lease of this name holds come back; `gap` and `quarantine`: which rests they owe.
 function T.return_limits(limits, name, gap, quarantine, now)
   for _, held in ipairs(limits) do
-    O.rem(db.get('L', held[1]).holders, T.limit_holders(held[1]), name)
+    O.rem(db.get(RECORD.limit, held[1]).holders, T.limit_holders(held[1]), name)
     T.return_limit(held[1], held[2], gap, quarantine, now)
     T.drop_limit_if_idle(held[1])
   end
@@ -68,7 +70,7 @@ function T.return_needs(lease, name, ending, now)
   for _, held in ipairs(lease.resources) do
     local r = T.resource(held[1], held[2])
     if r then
-      local p = db.get('p', held[1])
+      local p = db.get(RECORD.pool, held[1])
       local cooldown = p.settings and p.settings.cooldown or 0
       local quarantine = UNCLEAN[ending.kind] and p.settings and p.settings.quarantine or 0
       local rest = max(cooldown, quarantine)
@@ -82,10 +84,10 @@ function T.return_needs(lease, name, ending, now)
 end
 
 function T.end_run(job, fence, ending, now)
-  local retry = db.get('s', job.shape).retry
+  local retry = db.get(RECORD.shape, job.shape).retry
   local kind = ending.kind
-  local outcome, settled = OUTCOME[kind], SETTLE[kind]
-  job.state, job.wait = 's', 0
+  local outcome, settled = OUTCOME_OF[kind], SETTLE[kind]
+  job.state, job.wait = STATE.scheduled, 0
   local attempt = job.ended + 1
   if settled or kind == 'timeout' then
     job.lost, job.undelivered = 0, 0
@@ -98,14 +100,14 @@ function T.end_run(job, fence, ending, now)
   wait, keeps = 0, false
   if kind == 'succeeded' then
     job.ended = job.ended + 1
-    finish, result = 'S', ending.result
+    finish, result = STATE.succeeded, ending.result
   elseif kind == 'failed' or kind == 'timeout' then
     job.ended = job.ended + 1
     why = kind == 'timeout' and 'timeout' or ending.error
-    T.add_error(job, attempt, now, why, 'F')
+    T.add_error(job, attempt, now, why, OUTCOME.failed)
     local spent = retry[1] > 0 and job.ended >= retry[1]
     if ending.last or spent then
-      finish = 'F'
+      finish = STATE.failed
     else
       wait = ending.retry_in or T.backoff(retry, job.id, job.ended)
       run_at = now + wait
@@ -121,31 +123,32 @@ function T.end_run(job, fence, ending, now)
   elseif kind == 'lost' or kind == 'unheard' then
     job.lost = job.lost + 1
     if retry[2] > 0 and job.lost >= retry[2] then
-      finish, why = 'F', 'poison'
+      finish, why = STATE.failed, 'poison'
     else
       wait, keeps = min(B.SECOND_US * 2 ^ min(job.lost, 32), B.SUSPECT_US_MAX), true
       run_at = now + wait
     end
   end
   if kind == 'lost' then
-    T.add_error(job, attempt, now, { 'holder_stopped' }, 'L')
+    T.add_error(job, attempt, now, { 'holder_stopped' }, OUTCOME.lost)
   elseif kind == 'unheard' then
-    T.add_error(job, attempt, now, { 'grant_never_received' }, 'U')
+    T.add_error(job, attempt, now, { 'grant_never_received' }, OUTCOME.undelivered)
     -- A supervisor that restarts a worker under its old name looks the same, and must not hide a job that
     -- kills its workers: so many count as one that was lost.
     job.undelivered = (job.undelivered + 1) % B.UNDELIVERED_MAX
   end
   -- A final failure stands against a cancel, and so does a success; every other end is one.
-  if job.cancel and not (finish == 'S' or finish == 'F' and outcome == 'F' and settled) then
-    finish, result, why = 'C', nil, nil
+  if job.cancel and not (finish == STATE.succeeded
+    or finish == STATE.failed and outcome == OUTCOME.failed and settled) then
+    finish, result, why = STATE.cancelled, nil, nil
   end
   local became
   if finish then
     became = { finish }
   elseif run_at and run_at > now then
-    became = { 's', run_at }
+    became = { STATE.scheduled, run_at }
   else
-    became = { 'w', job.run_at }
+    became = { STATE.ready, job.run_at }
   end
   if settled then
     local settles = job.settles
@@ -184,9 +187,9 @@ end
 
 -- The job waits for its `run_at`.
 function T.schedule(job)
-  job.state = 's'
+  job.state = STATE.scheduled
   T.timer_set('due', job.run_at, T.pad(job.seq))
-  local q = db.get('q', db.see('s', job.shape).q)
+  local q = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
   q.scheduled = q.scheduled + 1
   T.dirty(job)
 end
@@ -197,22 +200,22 @@ function T.make_ready(job, now)
     job.arrival = T.next_arrival()
   end
   local lane = T.lane_of_job(job)
-  job.keeps, job.wait, job.state = false, 0, 'w'
+  job.keeps, job.wait, job.state = false, 0, STATE.ready
   T.dirty(job)
   T.enter_lane(lane, job.arrival, job.seq, now)
 end
 
 -- Takes a job that is not running out of where it waits.
 function T.stop_waiting(job, now)
-  if job.state == 's' then
+  if job.state == STATE.scheduled then
     if Z.score('due', T.pad(job.seq)) then
       T.timer_clear('due', T.pad(job.seq))
-      local q = db.get('q', db.see('s', job.shape).q)
+      local q = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
       q.scheduled = q.scheduled - 1
     end
-  elseif job.state == 'w' then
+  elseif job.state == STATE.ready then
     local lane = T.lane_of_job(job)
-    job.state, job.lane = 's', nil
+    job.state, job.lane = STATE.scheduled, nil
     T.leave_lane(lane, job.arrival, job.seq, now)
   end
 end
@@ -240,7 +243,7 @@ end
 
 -- The set that orders finished jobs by when they go, and the number of its byte budget.
 function T.kept_class(state)
-  if state == 'F' then
+  if state == STATE.failed then
     return 'ff', 1
   end
   return 'fo', 2
@@ -248,21 +251,21 @@ end
 
 -- The job is finished: only its row knows it from now on.
 function T.finish(job, state, result, why, now)
-  local shape = db.get('s', job.shape)
+  local shape = db.get(RECORD.shape, job.shape)
   local retain = shape.retain
-    or (state == 'F' and B.RETAIN_FAILED_US or B.RETAIN_SUCCEEDED_US)
-  local q = db.get('q', shape.q)
+    or (state == STATE.failed and B.RETAIN_FAILED_US or B.RETAIN_SUCCEEDED_US)
+  local q = db.get(RECORD.queue, shape.q)
   q[COUNTED[state]] = q[COUNTED[state]] + 1
   q.used_at = max(q.used_at, now)
   T.forget_live(job)
   job.state, job.finished_at, job.kept_until = state, now, now + retain
   job.bytes = job.bytes + (result and #result or 0)
   if result then
-    T.set_job_part(job, 'r', result)
+    T.set_job_part(job, PART.result, result)
   end
   if why then
     job.error = why
-  elseif state == 'S' then
+  elseif state == STATE.succeeded then
     job.error = nil
   end
   local set, class = T.kept_class(state)
@@ -289,9 +292,9 @@ function T.unkeep_finished(job)
   T.timer_clear(set, T.kept_name(job.seq))
   local kept = db.space.kept
   kept[class] = max(kept[class] - job.bytes, 0)
-  local queue = T.find_queue(db.see('s', job.shape).qn)
+  local queue = T.find_queue(db.see(RECORD.shape, job.shape).qn)
   if queue then
-    local q = db.get('q', queue)
+    local q = db.get(RECORD.queue, queue)
     q[COUNTED[job.state]] = max(q[COUNTED[job.state]] - 1, 0)
     T.freed_queue(queue)
   end
@@ -306,10 +309,10 @@ end
 -- What the holder says of a resource it gives back, before it is given back: {pool, id, word, for,
 -- until, reason}.
 function T.judge(r, verdict, now)
-  if verdict[3] == 'c' then
+  if verdict[3] == VERDICT.cool then
     local till = verdict[4] and now + verdict[4] or verdict[5]
     T.cool(r, till, { 'cooled_by_holder' }, now)
-  elseif verdict[3] == 'b' then
+  elseif verdict[3] == VERDICT.ban then
     T.ban(r, verdict[6] or { 'banned_by_holder' }, now)
   end
 end
@@ -319,9 +322,9 @@ end
 function T.backoff(retry, id, attempt)
   local kind, a, b, jitter = retry[3], retry[4], retry[5], retry[6]
   local wait
-  if kind == 'e' then
+  if kind == BACKOFF.exponential then
     wait = a == 0 and 0 or min(a * 2 ^ min(attempt - 1, 62), b)
-  elseif kind == 'f' then
+  elseif kind == BACKOFF.fixed then
     wait = a
   else
     wait = a[min(attempt, #a)] or 0

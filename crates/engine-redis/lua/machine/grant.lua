@@ -6,18 +6,18 @@
 -- Whether the head of an open lane may go now; if not, its lane or its bundle stands at the door of the
 -- first need that it lacks.
 function T.may_go(lane, now)
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   local marked = l.marked
   for _, need in ipairs(l.needs) do
     local door = T.door_key(need)
     local fit
-    if not marked and db.get('d', door) and T.must_stand_behind(door, lane) then
+    if not marked and db.get(RECORD.door, door) and T.must_stand_behind(door, lane) then
       fit = 'no'
     else
       fit = T.need_fit(need, lane, now)
     end
     if fit ~= 'yes' then
-      local bundle, own = 'b' .. text(l.bundle), 'l' .. text(lane)
+      local bundle, own = ENTRY.bundle .. text(l.bundle), ENTRY.lane .. text(lane)
       T.clear_out(own)
       T.clear_out(bundle)
       local entry = T.is_plain(need) and not marked and bundle or own
@@ -37,12 +37,12 @@ local function try_lane(lane, now)
   if not T.may_go(lane, now) then
     return false
   end
-  local l = db.see('l', lane)
+  local l = db.see(RECORD.lane, lane)
   if l.out then
-    T.clear_out('l' .. text(lane))
+    T.clear_out(ENTRY.lane .. text(lane))
   end
-  if db.see('b', l.bundle).out then
-    T.clear_out('b' .. text(l.bundle))
+  if db.see(RECORD.bundle, l.bundle).out then
+    T.clear_out(ENTRY.bundle .. text(l.bundle))
   end
   return true
 end
@@ -54,14 +54,14 @@ end
 
 -- Whether a queue's own limit lets one more go; if not, the queue stands at that door.
 function T.queue_is_open(queue, now)
-  local q = db.get('q', queue)
+  local q = db.get(RECORD.queue, queue)
   if q.paused_until and q.paused_until > now or q.place then
     return false
   end
   if not q.limit then
     return true
   end
-  T.clear_out('q' .. text(queue))
+  T.clear_out(ENTRY.queue .. text(queue))
   if not T.setting_of(q.limit) then
     return true
   end
@@ -69,9 +69,9 @@ function T.queue_is_open(queue, now)
   if fit == 'yes' then
     return true
   elseif fit == 'no' then
-    T.park('q' .. text(queue), 'l' .. q.limit, now)
+    T.park(ENTRY.queue .. text(queue), DOOR.limit .. q.limit, now)
   else
-    T.park_misfit('q' .. text(queue), 'l' .. q.limit)
+    T.park_misfit(ENTRY.queue .. text(queue), DOOR.limit .. q.limit)
   end
   return false
 end
@@ -79,12 +79,12 @@ end
 function T.grant_head(lane, asker, now)
   local space = db.space
   local arrival, slot = T.head(lane)
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   if l.marked then
     T.drop_mark(lane, now)
   end
   local queue = l.queue
-  local q = db.get('q', queue)
+  local q = db.get(RECORD.queue, queue)
   space.fence = max(space.fence + 1, now)
   local fence = space.fence
   local is_caller = queue == CALLERS
@@ -94,7 +94,7 @@ function T.grant_head(lane, asker, now)
   local own = q.limit
   if own and T.setting_of(own) then
     for _, need in ipairs(l.needs) do
-      if need[1] == 'l' and need[2] == own then
+      if need[1] == NEED.limit and need[2] == own then
         own = nil
         break
       end
@@ -104,7 +104,7 @@ function T.grant_head(lane, asker, now)
     end
   end
   for _, need in ipairs(l.needs) do
-    if need[1] == 'l' then
+    if need[1] == NEED.limit then
       limits[#limits + 1] = { need[2], need[3], need[4] }
     else
       for _, id in ipairs(T.take_resources(need, lane, lease_id, now)) do
@@ -113,7 +113,7 @@ function T.grant_head(lane, asker, now)
     end
   end
   for _, held in ipairs(limits) do
-    O.add(db.get('L', held[1]).holders, T.limit_holders(held[1]), fence, lease_id)
+    O.add(db.get(RECORD.limit, held[1]).holders, T.limit_holders(held[1]), fence, lease_id)
     held[3] = T.take_limit(held[1], held[2], held[3], now)
   end
   T.book_turn(lane)
@@ -121,7 +121,7 @@ function T.grant_head(lane, asker, now)
   local job, deadline
   if not is_caller then
     job = T.job(slot)
-    local timeout = db.get('s', job.shape).timeout
+    local timeout = db.get(RECORD.shape, job.shape).timeout
     deadline = timeout and now + timeout
   end
   if deadline then
@@ -134,7 +134,7 @@ function T.grant_head(lane, asker, now)
   T.set_expiry(lease, T.expiry(asker.ttl, deadline, now))
   T.hold(asker.worker, 1, l.suspect)
   if is_caller then
-    db.put('lf', text(fence), lease)
+    db.put(RECORD.lease, text(fence), lease)
     T.leave_lane(lane, arrival, slot, now)
   else
     T.leave_lane(lane, arrival, slot, now)
@@ -146,13 +146,13 @@ end
 -- A job that waits nowhere any more runs under this lease, from its grant on.
 function T.run_job(job, lease, now)
   lease.begins = not job.started_at or nil
-  job.lease, job.state, job.started_at, job.lane = lease, 'r', lease.granted_at, nil
+  job.lease, job.state, job.started_at, job.lane = lease, STATE.running, lease.granted_at, nil
   if job.expires_at then
     T.timer_clear('ex', T.pad(job.seq))
   end
-  local q = db.get('q', db.see('s', job.shape).q)
+  local q = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
   q.running = q.running + 1
-  if job.unique and job.unique[2] == 's' then
+  if job.unique and job.unique[2] == UNTIL.start then
     T.drop_key(job.unique[1], job.seq, nil, now)
   end
   T.dirty(job)
@@ -168,7 +168,7 @@ local FEW = 16
 function T.take_jobs(queues, most, asker, bytes, now)
   local leases, steps, long = { n = 0, bytes = bytes }, B.TICK_MAX, B.TICK_MAX
   for _, queue in ipairs(queues) do
-    local q = db.get('q', queue)
+    local q = db.get(RECORD.queue, queue)
     while leases.n < most and leases.bytes < B.PAGE_BYTES_FULL and steps > 0 and long > 0 do
       -- What events have freed is opened first, so that order holds between what is open and what is
       -- about to be.
@@ -184,7 +184,7 @@ function T.take_jobs(queues, most, asker, bytes, now)
         if not lane then
           break
         end
-        local had, l = leases.n, db.get('l', lane)
+        local had, l = leases.n, db.get(RECORD.lane, lane)
         if #l.needs == 0 and not l.suspect and not (q.limit and T.setting_of(q.limit)) then
           T.grant_short(lane, most - had, asker, leases, now)
         end
@@ -211,7 +211,7 @@ end
 -- A grant under a request id is remembered in the same step, beside what the request was granted before.
 function T.remember_request(leases, asker, now)
   if asker.request and #leases > 0 then
-    local past = db.get('rq', asker.request) or { leases = '' }
+    local past = db.get(RECORD.request, asker.request) or { leases = '' }
     local names, runs = { past.leases }, {}
     for i, run in ipairs(past.runs or {}) do
       runs[i] = run
@@ -223,14 +223,14 @@ function T.remember_request(leases, asker, now)
         names[#names + 1] = lease.short and concat(lease.names) or T.lease_id(lease.fence, lease.seq)
       end
     end
-    db.put('rq', asker.request, { leases = concat(names), runs = runs[1] and runs })
+    db.put(RECORD.request, asker.request, { leases = concat(names), runs = runs[1] and runs })
     T.timer_set('rqe', now + B.REQUEST_US, asker.request)
   end
 end
 
 -- A request id is remembered for the life of its leases, and at least 60 s. How many leases it has.
 function T.tick_request(id, now)
-  local past = db.get('rq', id)
+  local past = db.get(RECORD.request, id)
   if not past then
     return 0
   end
@@ -247,11 +247,11 @@ function T.tick_request(id, now)
       end
     end
   end
-  looked, lives = looked + #names, lives or Z.any('e', names)
+  looked, lives = looked + #names, lives or Z.any(KEY.expiries, names)
   if lives then
     T.timer_set('rqe', now + B.REQUEST_US, id)
   else
-    db.drop('rq', id)
+    db.drop(RECORD.request, id)
   end
   return looked
 end
@@ -265,7 +265,7 @@ function T.find_queue(name)
 end
 
 local function new_queue(number, name, now)
-  return db.put('q', number, {
+  return db.put(RECORD.queue, number, {
     name = name, priorities = {}, scheduled = 0, waiting = 0, blocked = 0, running = 0,
     succeeded = 0, failed = 0, cancelled = 0, hidden = not name or nil, since = now, used_at = now,
   })
@@ -275,7 +275,7 @@ end
 function T.queue_for(name, now)
   local known = T.find_queue(name)
   if known then
-    local q = db.get('q', known)
+    local q = db.get(RECORD.queue, known)
     q.hidden, q.used_at = nil, max(q.used_at, now)
     return known
   end
@@ -283,7 +283,7 @@ function T.queue_for(name, now)
   M.put('qn:' .. shard(name), name, text(number))
   Z.add('ql', 0, name)
   local q = new_queue(number, name, now)
-  T.timer_set('hk', now + B.FORGET_US, 'q' .. text(number))
+  T.timer_set('hk', now + B.FORGET_US, TIDY.queue .. text(number))
   -- Longer names, and those with a '*' in them, make no name of a limit.
   if #name + 6 <= B.NAME_BYTES_MAX and (name == '*' or not find(name, '*', 1, true)) then
     q.limit = 'queue:' .. name
@@ -296,16 +296,16 @@ end
 -- The settings of a queue: {needs, retry, timeout, retain, max_waiting, shares}, each if it is set. They
 -- lie apart, since every call writes the queue's record and few read these.
 function T.queue_settings(queue)
-  local q = db.get('q', queue)
-  return q.set and db.get('qs', text(queue)) or {}
+  local q = db.get(RECORD.queue, queue)
+  return q.set and db.get(RECORD.queue_setting, text(queue)) or {}
 end
 
 function T.set_queue_settings(queue, settings)
-  db.put('qs', text(queue), settings)
-  db.get('q', queue).set = true
+  db.put(RECORD.queue_setting, text(queue), settings)
+  db.get(RECORD.queue, queue).set = true
 end
 
 -- The queue of callers: it has no name, so no job can be in it.
 function T.callers()
-  return db.get('q', CALLERS) or new_queue(CALLERS, nil, 0)
+  return db.get(RECORD.queue, CALLERS) or new_queue(CALLERS, nil, 0)
 end

@@ -29,7 +29,7 @@ function T.row_fields(n)
   local row = ROW[n]
   if not row then
     row = text(n)
-    ROW[n], LIFE[n] = row, row .. 'x'
+    ROW[n], LIFE[n] = row, row .. PART.life
   end
   return row, LIFE[n]
 end
@@ -57,7 +57,7 @@ function T.decode_job(seq, row, life)
   local job = {
     seq = seq, id = sub(row, HEAD + 1, after_id - 1), b = sub(row, after_id + 1, after_b - 1),
     shape = shape, created_at = created_at, arrival = arrival,
-    run_at = created_at, bytes = bytes, unique = unique, state = 'w', wait = 0, ended = 0,
+    run_at = created_at, bytes = bytes, unique = unique, state = STATE.ready, wait = 0, ended = 0,
     lost = 0, released = 0, undelivered = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
   }
   if life and not T.read_short_life(job, life) then
@@ -134,7 +134,7 @@ end
 -- A job's row and life as they are now, the life false while there is none.
 function T.written(j)
   local row = j.dirty_head and encode_row(j) or j.row
-  if j.dirty and not (j.new and j.state == 'w' and j.plain) then
+  if j.dirty and not (j.new and j.state == STATE.ready and j.plain) then
     -- Once all is done, what is shown is what is written.
     local life = j.packed or encode_life(j)
     if db.all_done then
@@ -176,7 +176,7 @@ function T.load_jobs(seqs)
   end
   for _, want in ipairs(order) do
     if want.block[1] then
-      T.load_block(want.chunk, db.see('k', want.chunk), want.block)
+      T.load_block(want.chunk, db.see(RECORD.block, want.chunk), want.block)
     end
     local found = want.seqs[1] and call('HMGET', db.prefix .. want.key, unpack(want.fields))
     for i, seq in ipairs(want.seqs) do
@@ -200,7 +200,7 @@ end
 
 function T.is_live(job)
   local state = job.state
-  return state == 'w' or state == 'r' or state == 's'
+  return state == STATE.ready or state == STATE.running or state == STATE.scheduled
 end
 
 -- A live job; or nil.
@@ -285,8 +285,8 @@ end
 
 -- The word for where a live job stands.
 function T.state_of(job)
-  if job.state == 'w' and T.is_blocked(T.lane_of_job(job)) then
-    return 'b'
+  if job.state == STATE.ready and T.is_blocked(T.lane_of_job(job)) then
+    return STATE.blocked
   end
   return job.state
 end
@@ -298,9 +298,9 @@ function T.new_row(id, b)
   space.seq = seq
   M.set(ids(b), id, text(seq))
   local chunk = floor(seq / CHUNK_ROWS)
-  local c = db.get('c', chunk)
+  local c = db.get(RECORD.chunk, chunk)
   if not c then
-    c = db.put('c', chunk, { n = 0 })
+    c = db.put(RECORD.chunk, chunk, { n = 0 })
     Z.add('ch', chunk, text(chunk))
   end
   c.n = c.n + 1
@@ -322,14 +322,14 @@ function T.delete_job(job)
   job.deleted = true
   M.drop(ids(job.b), job.id)
   local chunk = home(job.seq)
-  local c = db.get('c', chunk)
+  local c = db.get(RECORD.chunk, chunk)
   c.n = c.n - 1
   if c.n == 0 then
-    db.drop('c', chunk)
+    db.drop(RECORD.chunk, chunk)
     Z.rem('ch', text(chunk))
     T.drop_block(chunk)
   end
-  local shape = db.get('s', job.shape)
+  local shape = db.get(RECORD.shape, job.shape)
   shape.rows = shape.rows - 1
   T.drop_shape_if_idle(job.shape)
 end
@@ -346,13 +346,13 @@ function T.set_job_part(job, part, value)
 end
 
 function T.add_error(job, attempt, now, why, outcome)
-  local packed = T.job_part(job, 'e')
+  local packed = T.job_part(job, PART.errors)
   local errors = packed and cmsgpack.unpack(packed) or {}
   errors[#errors + 1] = { attempt, now, why, outcome }
   while #errors > B.ERRORS_KEPT do
     remove(errors, 1)
   end
-  T.set_job_part(job, 'e', cmsgpack.pack(errors))
+  T.set_job_part(job, PART.errors, cmsgpack.pack(errors))
 end
 
 function db.write_jobs(out)
@@ -360,12 +360,12 @@ function db.write_jobs(out)
     if job and (job.dirty or job.dirty_head or job.deleted) then
       local _, key, n = home(seq)
       if job.deleted then
-        for _, part in ipairs({ 'r', 'p', 'e' }) do
+        for _, part in ipairs({ PART.result, PART.progress, PART.errors }) do
           T.set_job_part(job, part, nil)
         end
         if not job.new then
           db.erase(out, key, n)
-          db.erase(out, key, n .. 'x')
+          db.erase(out, key, n .. PART.life)
           T.row_gone(seq)
         end
       else
@@ -374,7 +374,7 @@ function db.write_jobs(out)
           db.write(out, key, n, row)
         end
         if life and life ~= job.life then
-          db.write(out, key, n .. 'x', life)
+          db.write(out, key, n .. PART.life, life)
         end
         if not job.new and T.block_of(seq) then
           T.write_own(job)
@@ -387,7 +387,7 @@ end
 -- ---- Shapes ----
 
 local function class(need)
-  if need[1] == 'l' then
+  if need[1] == NEED.limit then
     return find(need[2], ':', 1, true) and 2 or 0
   end
   return need[5] and 3 or 1
@@ -412,19 +412,19 @@ end
 -- Each limit and pool has one user more.
 function T.use_needs(needs)
   for _, need in ipairs(needs) do
-    local used = need[1] == 'l' and T.limit_for(need[2]) or T.pool_for(need[2])
+    local used = need[1] == NEED.limit and T.limit_for(need[2]) or T.pool_for(need[2])
     used.uses = used.uses + 1
   end
 end
 
 function T.drop_needs(needs)
   for _, need in ipairs(needs) do
-    if need[1] == 'l' then
-      local l = db.get('L', need[2])
+    if need[1] == NEED.limit then
+      local l = db.get(RECORD.limit, need[2])
       l.uses = l.uses - 1
       T.drop_limit_if_idle(need[2])
     else
-      local p = db.get('p', need[2])
+      local p = db.get(RECORD.pool, need[2])
       p.uses = p.uses - 1
       T.drop_pool_if_idle(need[2])
     end
@@ -461,12 +461,12 @@ function T.shape_for(s, now)
   if not number then
     number = db.number()
     M.put(at, packed, text(number))
-    db.put('s', number, {
+    db.put(RECORD.shape, number, {
       qn = s.qn, pr = s.pr, g = s.g, needs = s.needs, retry = s.retry, timeout = s.timeout,
       retain = s.retain, live = 0, rows = 0,
     })
   end
-  local shape = db.get('s', number)
+  local shape = db.get(RECORD.shape, number)
   T.use_shape(shape, now)
   shape.rows = shape.rows + 1
   return number
@@ -483,7 +483,7 @@ end
 
 -- One live job less has a shape; rows of finished ones may have it still.
 function T.release_shape(number)
-  local shape = db.get('s', number)
+  local shape = db.get(RECORD.shape, number)
   shape.live = shape.live - 1
   if shape.live > 0 then
     return
@@ -491,7 +491,7 @@ function T.release_shape(number)
   local lane = shape.lane
   shape.lane = nil
   if lane then
-    local l = db.get('l', lane)
+    local l = db.get(RECORD.lane, lane)
     l.shapes = l.shapes - 1
     T.drop_lane_if_idle(lane)
   end
@@ -499,22 +499,22 @@ function T.release_shape(number)
 end
 
 function T.drop_shape_if_idle(number)
-  local shape = db.get('s', number)
+  local shape = db.get(RECORD.shape, number)
   if shape.rows == 0 then
     local packed = shape_key(shape)
     M.drop(shapes_by_key(packed, shape.needs), packed)
-    db.drop('s', number)
+    db.drop(RECORD.shape, number)
   end
 end
 
 -- The lane that a job stands in when it is ready.
 function T.lane_of_job(job)
-  local shape = db.get('s', job.shape)
+  local shape = db.get(RECORD.shape, job.shape)
   local suspect = job.lost > 0
   if not suspect and shape.lane then
     return shape.lane
   end
-  if suspect and job.lane and db.get('l', job.lane) then
+  if suspect and job.lane and db.get(RECORD.lane, job.lane) then
     return job.lane
   end
   local lane = T.lane_for({
@@ -524,7 +524,7 @@ function T.lane_of_job(job)
   if suspect then
     job.lane = lane
   else
-    local l = db.get('l', lane)
+    local l = db.get(RECORD.lane, lane)
     l.shapes = l.shapes + 1
     shape.lane = lane
   end

@@ -1,7 +1,7 @@
 -- Unique keys: {seq, id, till, by_job, ended}. Held by a job's life, or in any case until a moment, or both.
 
 function T.key_holder(key)
-  return db.get('uk', key)
+  return db.get(RECORD.unique_key, key)
 end
 
 -- Whether somebody holds it now.
@@ -10,17 +10,17 @@ function T.key_is_held(holder, now)
 end
 
 local function set_key(key, holder)
-  local old = db.get('uk', key)
+  local old = db.get(RECORD.unique_key, key)
   if old and old.till then
     T.timer_clear('uke', key)
   end
   if holder then
-    db.put('uk', key, holder)
+    db.put(RECORD.unique_key, key, holder)
     if holder.till then
       T.timer_set('uke', holder.till, key)
     end
   else
-    db.drop('uk', key)
+    db.drop(RECORD.unique_key, key)
   end
 end
 
@@ -36,7 +36,7 @@ end
 -- The job holds its key by its life no more. `ended`: what is known of it from now on, if it is finished,
 -- {queue, state, created_at, finished_at}; its row may go before the key's time is over.
 function T.drop_key(key, seq, ended, now)
-  local holder = db.get('uk', key)
+  local holder = db.get(RECORD.unique_key, key)
   if not holder or holder.seq ~= seq then
     return
   end
@@ -51,10 +51,10 @@ end
 -- another took it meanwhile. Whether that one did not.
 function T.retake_key(job, now)
   local unique = job.unique
-  if not unique or unique[2] ~= 's' then
+  if not unique or unique[2] ~= UNTIL.start then
     return true
   end
-  local holder = db.get('uk', unique[1])
+  local holder = db.get(RECORD.unique_key, unique[1])
   if holder and holder.seq == job.seq then
     -- Its time is not over, so it held the key all the while.
     holder.by_job = true
@@ -68,18 +68,18 @@ end
 
 -- The time of a key is over; its job may hold it still.
 function T.tick_key(key)
-  local holder = db.get('uk', key)
+  local holder = db.get(RECORD.unique_key, key)
   if holder then
     holder.till = nil
     if not holder.by_job then
-      db.drop('uk', key)
+      db.drop(RECORD.unique_key, key)
     end
   end
 end
 
 -- A job that is forgotten holds no key, whatever time was asked for.
 function T.forget_key(key, seq)
-  local holder = db.get('uk', key)
+  local holder = db.get(RECORD.unique_key, key)
   if holder and holder.seq == seq then
     set_key(key, nil)
   end

@@ -9,7 +9,7 @@
 -- The live lease of a name, or nil.
 function T.lease(fence, seq)
   if seq == 0 then
-    return db.get('lf', text(fence))
+    return db.get(RECORD.lease, text(fence))
   end
   local job = T.job(seq)
   local lease = job and job.lease
@@ -50,7 +50,7 @@ end
 
 function T.set_expiry(lease, at)
   lease.expires_at = at
-  T.timer_set('e', at, T.lease_id(lease.fence, lease.seq))
+  T.timer_set(KEY.expiries, at, T.lease_id(lease.fence, lease.seq))
 end
 
 -- Until when a lease lives that is granted or heard of now: never long beyond its deadline.
@@ -72,12 +72,12 @@ end
 
 -- What a holder holds: {leases, suspects}; one without a name is told apart by ''.
 function T.holding(holder)
-  return db.get('ho', holder or '')
+  return db.get(RECORD.holder, holder or '')
 end
 
 -- It holds so many more, all suspects or none.
 function T.hold(holder, n, suspect)
-  local held = T.holding(holder) or db.put('ho', holder or '', { leases = 0, suspects = 0 })
+  local held = T.holding(holder) or db.put(RECORD.holder, holder or '', { leases = 0, suspects = 0 })
   held.leases = held.leases + n
   held.suspects = held.suspects + (suspect and n or 0)
 end
@@ -87,7 +87,7 @@ function T.unhold(holder, n, suspect)
   held.leases = held.leases - n
   held.suspects = held.suspects - (suspect and n or 0)
   if held.leases == 0 then
-    db.drop('ho', holder or '')
+    db.drop(RECORD.holder, holder or '')
   end
 end
 
@@ -101,14 +101,14 @@ end
 -- A worker called.
 function T.see_worker(worker, queues, now)
   for _, queue in ipairs(queues) do
-    db.get('q', queue).asked_at = now
+    db.get(RECORD.queue, queue).asked_at = now
   end
   if not worker or not worker.id then
     return
   end
-  local w = db.get('w', worker.id)
+  local w = db.get(RECORD.worker, worker.id)
   if not w then
-    w = db.put('w', worker.id, { queues = {}, waiting = 0 })
+    w = db.put(RECORD.worker, worker.id, { queues = {}, waiting = 0 })
     Z.add('wn', 0, worker.id)
     T.timer_set('we', now + B.WORKER_US, worker.id)
   end
@@ -122,14 +122,14 @@ end
 
 -- A worker gave a sign of life by one of its leases.
 function T.hear_worker(id, now)
-  local w = id and db.get('w', id)
+  local w = id and db.get(RECORD.worker, id)
   if w then
     w.seen_at = now
   end
 end
 
 function T.tick_worker(id, now)
-  local w = db.get('w', id)
+  local w = db.get(RECORD.worker, id)
   if not w then
     return
   end
@@ -146,7 +146,7 @@ function T.tick_worker(id, now)
     for queue in pairs(w.queues) do
       Z.rem(T.workers_of(queue), id)
     end
-    db.drop('w', id)
+    db.drop(RECORD.worker, id)
     Z.rem('wn', id)
   end
 end

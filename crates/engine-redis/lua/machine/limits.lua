@@ -32,9 +32,9 @@ end
 
 -- The limit of this name, made if it is not there.
 function T.limit_for(name)
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   if not l then
-    l = db.put('L', name, {
+    l = db.put(RECORD.limit, name, {
       uses = 0, in_use = 0, holders = O.new(), resting = O.new(), resting_sum = 0, external = 0, tat = 0,
       touched_at = 0,
     })
@@ -45,7 +45,7 @@ end
 
 -- Whether anybody or anything points to a limit, or a permit is in use.
 local function is_held(name, l)
-  return l.uses > 0 or l.in_use > 0 or l.resting.n > 0 or l.mark or db.get('d', 'l' .. name)
+  return l.uses > 0 or l.in_use > 0 or l.resting.n > 0 or l.mark or db.get(RECORD.door, DOOR.limit .. name)
 end
 
 -- Whether nothing but an observation or a pause is left of a limit that nobody has set any more.
@@ -55,7 +55,7 @@ end
 
 -- Drops a limit that nobody needs and that remembers nothing.
 function T.drop_limit_if_idle(name)
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   if not l or is_held(name, l) then
     return
   end
@@ -67,7 +67,7 @@ function T.drop_limit_if_idle(name)
   if l.timer then
     T.timer_clear('lt', name)
   end
-  db.drop('L', name)
+  db.drop(RECORD.limit, name)
   Z.rem('Ln', name)
 end
 
@@ -83,7 +83,7 @@ local LOCK = { concurrency = 1 }
 
 -- The setting that holds for a name, and the template it comes from.
 function T.setting_of(name)
-  local own = db.see('ls', name)
+  local own = db.see(RECORD.limit_setting, name)
   if own then
     return own
   end
@@ -91,7 +91,7 @@ function T.setting_of(name)
   if not template then
     return nil
   end
-  local settings = db.see('ls', template)
+  local settings = db.see(RECORD.limit_setting, template)
   if settings then
     return settings, template
   elseif template == 'lock:*' then
@@ -105,7 +105,7 @@ function T.limit_fit(name, weight, cost, lane, now)
   if not settings then
     return 'never'
   end
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   local mark = l.mark
   local kept, kept_cost = 0, 0
   if mark and mark.lane ~= lane then
@@ -148,7 +148,7 @@ end
 -- Takes permits and tokens for a lease; what was booked.
 function T.take_limit(name, weight, cost, now)
   local settings = T.setting_of(name)
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   l.in_use = l.in_use + weight
   local rate = settings and settings.rate
   if rate then
@@ -169,7 +169,7 @@ end
 -- Gives permits back: at once, or after the longer of the rests that they owe (`gap`, `quarantine`: whether).
 function T.return_limit(name, weight, gap, quarantine, now)
   local settings = T.setting_of(name)
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   l.in_use = l.in_use - weight
   local rest = 0
   if settings and settings.concurrency then
@@ -182,7 +182,7 @@ function T.return_limit(name, weight, gap, quarantine, now)
     T.arm_limit(name)
     T.recheck_marks_of(name, now)
   end
-  T.door_due('l' .. name)
+  T.door_due(DOOR.limit .. name)
 end
 
 -- Corrects what a grant booked to what was spent.
@@ -192,19 +192,19 @@ function T.correct_cost(name, booked, spent, now)
   if not rate then
     return
   end
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   if spent >= booked then
     l.tat = l.tat + T.tokens(rate, spent) - T.tokens(rate, booked)
   else
     local back = T.tokens(rate, booked) - T.tokens(rate, spent)
     l.tat = max(max(l.tat - back, 0), min(now, l.tat))
   end
-  T.door_due('l' .. name)
+  T.door_due(DOOR.limit .. name)
 end
 
 -- Sets the limit's timer to the next moment at which time changes it.
 function T.arm_limit(name)
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   local _, next_at = O.first(l.resting, resting(name))
   local function sooner(at)
     next_at = next_at and min(next_at, at) or at
@@ -234,7 +234,7 @@ end
 
 -- Ends what time ends at a limit: rests, an observation, a pause.
 function T.tick_limit(name, now)
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   l.timer = nil
   for _ = 1, B.STEPS_MAX do
     local member, at = O.first(l.resting, resting(name))
@@ -254,7 +254,7 @@ function T.tick_limit(name, now)
     l.external, l.external_until, l.paused_until = 0, nil, nil
   end
   T.arm_limit(name)
-  T.door_due('l' .. name)
+  T.door_due(DOOR.limit .. name)
   T.drop_limit_if_idle(name)
 end
 
@@ -269,14 +269,14 @@ function T.setting_changed(name, now)
     if not O.score(families, FAMILIES, family) then
       O.add(families, FAMILIES, db.number(), family)
     end
-  elseif db.get('L', name) then
+  elseif db.get(RECORD.limit, name) then
     T.limit_setting_changed(name, now)
   end
 end
 
 function T.limit_setting_changed(name, now)
   local settings = T.setting_of(name)
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   local rate = settings and settings.rate
   if rate then
     l.tat = min(l.tat, now + T.tokens(rate, rate[3]))
@@ -284,8 +284,8 @@ function T.limit_setting_changed(name, now)
   -- A rest that has begun is not longer than the setting says from now on.
   T.cut_rests(name, l, now + T.longest_rest(settings))
   T.arm_limit(name)
-  local door = 'l' .. name
-  if db.get('d', door) then
+  local door = DOOR.limit .. name
+  if db.get(RECORD.door, door) then
     T.retry_misfits(door)
     T.door_due(door)
   end
@@ -321,7 +321,7 @@ function T.step_family()
   local name = call('ZRANGEBYLEX', db.prefix .. 'Ln', from, '+', 'LIMIT', 0, 1)[1]
   if name and sub(name, 1, #front[1]) == front[1] then
     front[2] = name
-    if db.get('L', name) then
+    if db.get(RECORD.limit, name) then
       T.limit_setting_changed(name, db.space.last)
     end
   else

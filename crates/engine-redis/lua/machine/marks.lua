@@ -27,7 +27,7 @@ function T.tick_marks(now)
   local space, fallen = db.space, {}
   local lanes = Z.lowest(MARKS) and some_marks(space.marks_at or 0) or {}
   for _, lane in ipairs(lanes) do
-    if db.get('mk', lane) and not T.may_reserve(lane, now) then
+    if db.get(RECORD.mark, lane) and not T.may_reserve(lane, now) then
       fallen[#fallen + 1] = lane
     end
   end
@@ -45,7 +45,7 @@ function T.tick_marks(now)
     end
     T.wait_on(entry, now + B.RESERVE_RETRY_US)
     local lane = T.entry_lane(entry)
-    if lane and not db.see('l', lane).marked and T.may_reserve(lane, now) and T.none_is_marked(lane) then
+    if lane and not db.see(RECORD.lane, lane).marked and T.may_reserve(lane, now) and T.none_is_marked(lane) then
       T.mark(lane, now)
     end
   end
@@ -53,19 +53,19 @@ end
 
 -- No need is closed by time, banned, unknown or never fits, and the queue's workers ask.
 function T.may_reserve(lane, now)
-  local l = db.get('l', lane)
-  local q = db.get('q', l.queue)
+  local l = db.get(RECORD.lane, lane)
+  local q = db.get(RECORD.queue, l.queue)
   local asked = q.asked_at and q.asked_at + B.ASKED_US >= now
   if q.paused_until or not (asked or l.queue == CALLERS or T.has_takers(l.queue)) then
     return false
   end
   for _, need in ipairs(l.needs) do
-    if need[1] == 'l' then
+    if need[1] == NEED.limit then
       local settings = T.setting_of(need[2])
       if not settings then
         return false
       end
-      local limit = db.get('L', need[2])
+      local limit = db.get(RECORD.limit, need[2])
       if limit.paused_until and limit.paused_until > now then
         return false
       end
@@ -79,14 +79,14 @@ function T.may_reserve(lane, now)
         return false
       end
     else
-      local p = db.get('p', need[2])
+      local p = db.get(RECORD.pool, need[2])
       if not p or not p.settings then
         return false
       end
       local count = need[6]
       if need[5] then
         local r = T.resource(need[2], need[5])
-        if not (r and r.state == 'a' and not r.retiring and r.paced_until <= now) then
+        if not (r and r.state == RESOURCE.available and not r.retiring and r.paced_until <= now) then
           return false
         end
       elseif need[3] then
@@ -103,8 +103,8 @@ function T.may_reserve(lane, now)
 end
 
 function T.none_is_marked(lane)
-  for _, need in ipairs(db.see('l', lane).needs) do
-    if db.get(need[1] == 'l' and 'L' or 'p', need[2]).mark then
+  for _, need in ipairs(db.see(RECORD.lane, lane).needs) do
+    if db.get(need[1] == NEED.limit and RECORD.limit or RECORD.pool, need[2]).mark then
       return false
     end
   end
@@ -117,28 +117,28 @@ function T.mark(lane, now)
     return
   end
   -- A lane that parked with its bundle stands for itself from now on.
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   local bundle = l.bundle
   if not l.place then
-    local place = db.get('b', bundle).place
+    local place = db.get(RECORD.bundle, bundle).place
     if not place or place.misfit then
       return
     end
     l.marked = true
-    T.park('l' .. text(lane), place.door, now)
+    T.park(ENTRY.lane .. text(lane), place.door, now)
     T.bundle_changed(bundle, now)
   else
     T.move_marked(lane, true)
   end
   T.own_bundle(lane)
   Z.add(MARKS, lane, text(lane))
-  db.put('mk', lane, { head = head, since = now })
+  db.put(RECORD.mark, lane, { head = head, since = now })
   T.sooner(now + B.SECOND_US)
   for _, need in ipairs(l.needs) do
-    if need[1] == 'l' then
-      db.get('L', need[2]).mark = { lane = lane, weight = need[3], cost = need[4] }
+    if need[1] == NEED.limit then
+      db.get(RECORD.limit, need[2]).mark = { lane = lane, weight = need[3], cost = need[4] }
     else
-      db.get('p', need[2]).mark = {
+      db.get(RECORD.pool, need[2]).mark = {
         lane = lane, tag = need[3], id = need[5], count = need[6], kept = {},
       }
       T.keep_free(need[2], now)
@@ -149,17 +149,17 @@ end
 
 -- A mark falls: what was kept is free for all, so its doors are due.
 function T.drop_mark(lane, now)
-  if not db.get('mk', lane) then
+  if not db.get(RECORD.mark, lane) then
     return
   end
-  db.drop('mk', lane)
+  db.drop(RECORD.mark, lane)
   Z.rem(MARKS, text(lane))
-  local needs = db.get('l', lane).needs
+  local needs = db.get(RECORD.lane, lane).needs
   for _, need in ipairs(needs) do
-    if need[1] == 'l' then
-      db.get('L', need[2]).mark = nil
+    if need[1] == NEED.limit then
+      db.get(RECORD.limit, need[2]).mark = nil
     else
-      local p = db.get('p', need[2])
+      local p = db.get(RECORD.pool, need[2])
       local kept = p.mark and p.mark.kept or {}
       p.mark = nil
       T.unkeep(need[2], kept, now)
@@ -172,8 +172,8 @@ end
 
 function T.need_doors_due(needs, now)
   for _, need in ipairs(needs) do
-    if need[1] == 'l' then
-      T.door_due('l' .. need[2])
+    if need[1] == NEED.limit then
+      T.door_due(DOOR.limit .. need[2])
     else
       T.all_pool_doors_due(need[2], now)
     end
@@ -182,7 +182,7 @@ end
 
 -- A changed setting may end the condition of a mark.
 function T.recheck_marks_of(limit, now)
-  local mark = db.get('L', limit).mark
+  local mark = db.get(RECORD.limit, limit).mark
   if mark and not T.may_reserve(mark.lane, now) then
     T.drop_mark(mark.lane, now)
   end
@@ -191,7 +191,7 @@ end
 -- A paused queue reserves nothing. Of very many marks, those that are not looked at here fall at a tick.
 function T.drop_marks_of_queue(queue, now)
   for _, lane in ipairs(some_marks(0)) do
-    if db.get('mk', lane) and db.see('l', lane).queue == queue then
+    if db.get(RECORD.mark, lane) and db.see(RECORD.lane, lane).queue == queue then
       T.drop_mark(lane, now)
     end
   end
@@ -199,7 +199,7 @@ end
 
 -- Whether a need fits now for a lane: a fit, and its moment.
 function T.need_fit(need, lane, now)
-  if need[1] == 'l' then
+  if need[1] == NEED.limit then
     return T.limit_fit(need[2], need[3], need[4], lane, now)
   end
   return T.pool_fit(need[2], need[3], need[5], need[6], lane)

@@ -8,17 +8,17 @@
 -- of what can never fit as the settings are.
 
 local function group_key(queue, rank, name)
-  return number_text(queue) .. ':' .. text(rank) .. ':' .. (name and 'g' .. name or '')
+  return number_text(queue) .. ':' .. text(rank) .. ':' .. (name and NAMED.group .. name or '')
 end
 
 function T.turns(queue, rank)
-  return db.get('q', queue).priorities[rank]
+  return db.get(RECORD.queue, queue).priorities[rank]
 end
 
 -- The priorities of a queue, highest first.
 local function ranks(queue)
   local all = {}
-  for rank in pairs(db.see('q', queue).priorities) do
+  for rank in pairs(db.see(RECORD.queue, queue).priorities) do
     all[#all + 1] = rank
   end
   sort(all)
@@ -49,7 +49,7 @@ T.bundle_open, T.group_open, T.turns_open, T.lane_line = bundle_open, group_open
 
 -- Plain needs (limits without a key, pools) park a whole bundle; others a lane.
 function T.is_plain(need)
-  if need[1] == 'l' then
+  if need[1] == NEED.limit then
     return not find(need[2], ':', 1, true)
   end
   return not need[5]
@@ -60,7 +60,7 @@ local function lane_key(key)
 end
 
 local function bundle_key(group, plain, suspect)
-  return text(group) .. (suspect and 's' or 'n') .. cmsgpack.pack(plain)
+  return text(group) .. (suspect and BUNDLE.suspect or BUNDLE.usual) .. cmsgpack.pack(plain)
 end
 T.lane_key, T.bundle_key = lane_key, bundle_key
 
@@ -73,7 +73,7 @@ end
 
 local function new_bundle(queue, group, plain, suspect)
   local bundle = db.number()
-  db.put('b', bundle, {
+  db.put(RECORD.bundle, bundle, {
     queue = queue, group = group, plain = plain, suspect = suspect, open = O.new(), waiting = 0,
     parked_key = 0, head = 0, since = 0, outs = O.new(), lanes = 0,
   })
@@ -100,13 +100,13 @@ function T.lane_for(key)
   if not bundle then
     bundle = new_bundle(key.queue, group, plain, key.suspect)
     M.put(bundles_by_key(sort_key), sort_key, text(bundle))
-    local g = db.get('g', group)
+    local g = db.get(RECORD.group, group)
     g.bundles = g.bundles + 1
   end
-  local b = db.get('b', bundle)
+  local b = db.get(RECORD.bundle, bundle)
   b.lanes = b.lanes + 1
   local lane = db.number()
-  db.put('l', lane, {
+  db.put(RECORD.lane, lane, {
     queue = key.queue, priority = key.priority, group = key.group, needs = key.needs,
     suspect = key.suspect, bundle = bundle, line = L.new(), parked_key = 0, head = 0, since = 0,
     shapes = 0,
@@ -123,7 +123,7 @@ end
 
 function T.group_for(key)
   local queue, rank = key.queue, -key.priority
-  local q = db.get('q', queue)
+  local q = db.get(RECORD.queue, queue)
   local turns = q.priorities[rank]
   if not turns then
     turns = T.new_turns()
@@ -133,14 +133,14 @@ function T.group_for(key)
   local known = M.get('gn:' .. shard(name), name, db.is_new(queue))
   if known then
     local group = tonumber(known)
-    if db.see('g', group).idle then
+    if db.see(RECORD.group, group).idle then
       O.rem(turns.idle, turns_idle(queue, rank), text(group))
-      db.get('g', group).idle = nil
+      db.get(RECORD.group, group).idle = nil
     end
     return group
   end
   local group = db.number()
-  db.put('g', group, {
+  db.put(RECORD.group, group, {
     queue = queue, priority = key.priority, name = key.group, own = turns.v, open = O.new(),
     bundles = 0,
   })
@@ -151,25 +151,25 @@ end
 
 -- Drops a lane that is empty and that no shape points to, and what it leaves empty above it.
 function T.drop_lane_if_idle(lane)
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   if l.shapes > 0 or l.line.n > 0 or l.out or l.place then
     return
   end
   local packed = lane_key(l)
   M.drop(lanes_by_key(packed, l.needs), packed)
-  db.drop('l', lane)
-  local b = db.get('b', l.bundle)
+  db.drop(RECORD.lane, lane)
+  local b = db.get(RECORD.bundle, l.bundle)
   b.lanes = b.lanes - 1
   T.drop_bundle_if_idle(l.bundle)
 end
 
 function T.drop_bundle_if_idle(bundle)
-  local b = db.get('b', bundle)
+  local b = db.get(RECORD.bundle, bundle)
   if b.lanes > 0 then
     return
   end
-  db.drop('b', bundle)
-  local g = db.get('g', b.group)
+  db.drop(RECORD.bundle, bundle)
+  local g = db.get(RECORD.group, b.group)
   local sort_key = bundle_key(b.group, b.plain, b.suspect)
   if tonumber(M.get(bundles_by_key(sort_key), sort_key)) == bundle then
     M.drop(bundles_by_key(sort_key), sort_key)
@@ -189,8 +189,8 @@ end
 -- A lane that reserves has a bundle of its own, since what is kept for it is kept from the others of
 -- its bundle; one that does no more goes back.
 function T.own_bundle(lane)
-  local shared = db.get('l', lane).bundle
-  local s = db.get('b', shared)
+  local shared = db.get(RECORD.lane, lane).bundle
+  local s = db.get(RECORD.bundle, shared)
   local own = new_bundle(s.queue, s.group, s.plain, s.suspect)
   -- The shared one may be empty now, and must be there to go back to.
   s.lanes = s.lanes + 1
@@ -198,23 +198,23 @@ function T.own_bundle(lane)
 end
 
 function T.shared_bundle(lane, now)
-  local own = db.get('b', db.see('l', lane).bundle)
+  local own = db.get(RECORD.bundle, db.see(RECORD.lane, lane).bundle)
   local sort_key = bundle_key(own.group, own.plain, own.suspect)
   local shared = tonumber(M.get(bundles_by_key(sort_key), sort_key))
   if shared then
     T.move_lane(lane, shared)
-    local s = db.get('b', shared)
+    local s = db.get(RECORD.bundle, shared)
     s.lanes = s.lanes - 1
     T.bundle_changed(shared, now)
   end
 end
 
 function T.move_lane(lane, to)
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   local from, queue, len = l.bundle, l.queue, l.line.n
   local open = not l.place
   if open then
-    local b = db.get('b', from)
+    local b = db.get(RECORD.bundle, from)
     if l.ordered then
       O.rem(b.open, bundle_open(from), text(lane))
       l.ordered = nil
@@ -227,9 +227,9 @@ function T.move_lane(lane, to)
     T.add_blocked(queue, b.place, -len)
   end
   l.bundle = to
-  local b = db.get('b', to)
+  local b = db.get(RECORD.bundle, to)
   b.lanes = b.lanes + 1
-  local f = db.get('b', from)
+  local f = db.get(RECORD.bundle, from)
   f.lanes = f.lanes - 1
   if open then
     b.waiting = b.waiting + len
@@ -238,7 +238,7 @@ function T.move_lane(lane, to)
     if l.out then
       O.add(b.outs, bundle_outs(to), lane, text(lane))
       if b.place then
-        T.clear_out('l' .. text(lane))
+        T.clear_out(ENTRY.lane .. text(lane))
       end
     end
   end
@@ -247,7 +247,7 @@ end
 
 -- An idle group is forgotten once its time is not above the priority's.
 function T.forget_idle_groups(queue, rank)
-  local q = db.get('q', queue)
+  local q = db.get(RECORD.queue, queue)
   local turns = q.priorities[rank]
   if not turns then
     return
@@ -259,9 +259,9 @@ function T.forget_idle_groups(queue, rank)
     end
     local group = tonumber(member)
     O.rem(turns.idle, turns_idle(queue, rank), member)
-    local name = group_key(queue, rank, db.see('g', group).name)
+    local name = group_key(queue, rank, db.see(RECORD.group, group).name)
     M.drop('gn:' .. shard(name), name)
-    db.drop('g', group)
+    db.drop(RECORD.group, group)
     turns.groups = turns.groups - 1
   end
   if turns.groups == 0 then
@@ -270,7 +270,7 @@ function T.forget_idle_groups(queue, rank)
   end
   local member, own = O.first(turns.idle, turns_idle(queue, rank))
   if member and own <= turns.v then
-    T.tidy_soon('g', queue)
+    T.tidy_soon(TIDY.groups, queue)
   end
 end
 
@@ -298,7 +298,7 @@ function T.forget_void_groups(queue)
     end
   end
   if left == 0 then
-    T.tidy_soon('g', queue)
+    T.tidy_soon(TIDY.groups, queue)
   end
 end
 
@@ -306,7 +306,7 @@ end
 
 -- Puts a job or a caller into a lane.
 function T.enter_lane(lane, arrival, slot, now)
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   L.insert(l.line, lane_line(lane), arrival, slot)
   T.add_len(l, 1)
   T.lane_changed(lane, now)
@@ -314,7 +314,7 @@ end
 
 -- Takes a job or a caller out of its lane.
 function T.leave_lane(lane, arrival, slot, now)
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   if L.remove(l.line, lane_line(lane), arrival, slot) then
     T.add_len(l, -1)
     T.lane_changed(lane, now)
@@ -324,14 +324,14 @@ end
 
 -- Adds to every sum that the lane's length is part of.
 function T.add_len(l, delta)
-  local q = db.get('q', l.queue)
+  local q = db.get(RECORD.queue, l.queue)
   q.waiting = q.waiting + delta
   local turns = q.priorities[-l.priority]
   turns.waiting = turns.waiting + delta
   if l.place then
     T.add_blocked(l.queue, l.place, delta)
   else
-    local b = db.get('b', l.bundle)
+    local b = db.get(RECORD.bundle, l.bundle)
     b.waiting = b.waiting + delta
     T.add_blocked(l.queue, b.place, delta)
   end
@@ -342,9 +342,9 @@ end
 
 function T.add_blocked(queue, place, delta)
   if place then
-    local q = db.get('q', queue)
+    local q = db.get(RECORD.queue, queue)
     q.blocked = q.blocked + delta
-    local door = db.get('d', place.door)
+    local door = db.get(RECORD.door, place.door)
     door.waiting = door.waiting + delta
     T.pool_waits(place.door, delta)
     local line = T.door_line(place.door, queue)
@@ -354,10 +354,10 @@ end
 
 -- Moves a lane between open, parked and misfit; the sums go with it.
 function T.place_lane(lane, place)
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   local old, len = l.place, l.line.n
   l.place = place
-  local b = db.get('b', l.bundle)
+  local b = db.get(RECORD.bundle, l.bundle)
   if not old and place then
     b.waiting = b.waiting - len
     T.add_blocked(l.queue, b.place, -len)
@@ -375,7 +375,7 @@ end
 
 -- Moves a bundle between open, parked and misfit; the sums go with it.
 function T.place_bundle(bundle, place)
-  local b = db.get('b', bundle)
+  local b = db.get(RECORD.bundle, bundle)
   local old, len = b.place, b.waiting
   b.place = place
   T.add_blocked(b.queue, old, -len)
@@ -387,7 +387,7 @@ end
 
 -- Carries a lane's head up into the order, if the lane is open.
 function T.order_lane(lane)
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   local key
   if not l.place then
     key = L.first(l.line, lane_line(lane))
@@ -395,13 +395,13 @@ function T.order_lane(lane)
   if l.ordered == key then
     return
   end
-  O.place(db.get('b', l.bundle).open, bundle_open(l.bundle), l.ordered, key, number_text(lane))
+  O.place(db.get(RECORD.bundle, l.bundle).open, bundle_open(l.bundle), l.ordered, key, number_text(lane))
   l.ordered = key
   T.order_bundle(l.bundle)
 end
 
 function T.order_bundle(bundle)
-  local b = db.get('b', bundle)
+  local b = db.get(RECORD.bundle, bundle)
   local key
   if not b.place then
     local _, first = O.first(b.open, bundle_open(bundle))
@@ -410,7 +410,7 @@ function T.order_bundle(bundle)
   if b.ordered == key then
     return
   end
-  O.place(db.get('g', b.group).open, group_open(b.group), b.ordered, key, number_text(bundle))
+  O.place(db.get(RECORD.group, b.group).open, group_open(b.group), b.ordered, key, number_text(bundle))
   b.ordered = key
   T.order_group(b.group)
 end
@@ -422,7 +422,7 @@ end
 T.turn_member = turn_member
 
 function T.order_group(group)
-  local g = db.get('g', group)
+  local g = db.get(RECORD.group, group)
   local queue, rank = g.queue, -g.priority
   local turns = T.turns(queue, rank)
   if not turns then
@@ -460,8 +460,8 @@ end
 
 -- Books so many grants in a row of a group; more than one only if no other group has an open lane.
 function T.book_turns(lane, n)
-  local group = db.get('b', db.see('l', lane).bundle).group
-  local g = db.get('g', group)
+  local group = db.get(RECORD.bundle, db.see(RECORD.lane, lane).bundle).group
+  local g = db.get(RECORD.group, group)
   local queue, rank = g.queue, -g.priority
   local turns = T.turns(queue, rank)
   if not turns then
@@ -486,12 +486,12 @@ end
 -- After so many heads of an open lane were granted in a row: books their turns, and carries the next
 -- head up.
 function T.heads_taken(lane, n, now)
-  local l = db.get('l', lane)
-  local b = db.get('b', l.bundle)
+  local l = db.get(RECORD.lane, lane)
+  local b = db.get(RECORD.bundle, l.bundle)
   local group = b.group
-  local g = db.get('g', group)
+  local g = db.get(RECORD.group, group)
   local queue = l.queue
-  local turns = db.get('q', queue).priorities[-g.priority]
+  local turns = db.get(RECORD.queue, queue).priorities[-g.priority]
   if turns.open.n > 1 or turns.idle.n > 0 or g.open.n > 1 or turns.open.z or g.open.z or b.out or l.out
     or l.marked then
     T.book_turns(lane, n)
@@ -534,13 +534,13 @@ function T.next_lane(queue, suspects)
     local first = suspects and O.first(turns.open, turns_open(queue, rank))
     if first then
       local group = tonumber(sub(first, 18))
-      local bundle = tonumber((O.first(db.see('g', group).open, group_open(group))))
-      return tonumber((O.first(db.see('b', bundle).open, bundle_open(bundle))))
+      local bundle = tonumber((O.first(db.see(RECORD.group, group).open, group_open(group))))
+      return tonumber((O.first(db.see(RECORD.bundle, bundle).open, bundle_open(bundle))))
     end
     for turn in O.each(turns.open, turns_open(queue, rank)) do
       local group = tonumber(sub(turn, 18))
-      for bundle in O.each(db.get('g', group).open, group_open(group)) do
-        local b = db.get('b', tonumber(bundle))
+      for bundle in O.each(db.get(RECORD.group, group).open, group_open(group)) do
+        local b = db.get(RECORD.bundle, tonumber(bundle))
         for lane in O.each(b.open, bundle_open(tonumber(bundle))) do
           if suspects or not b.suspect then
             return tonumber(lane)
@@ -557,15 +557,15 @@ end
 
 -- The head of a lane: its arrival and its slot; or nil.
 function T.head(lane)
-  return L.first(db.get('l', lane).line, lane_line(lane))
+  return L.first(db.get(RECORD.lane, lane).line, lane_line(lane))
 end
 
 function T.group_of(lane)
-  return db.get('b', db.see('l', lane).bundle).group
+  return db.get(RECORD.bundle, db.see(RECORD.lane, lane).bundle).group
 end
 
 -- Whether a waiting job is blocked.
 function T.is_blocked(lane)
-  local l = db.get('l', lane)
-  return (l.place or db.see('b', l.bundle).place or db.see('q', l.queue).place) ~= nil
+  local l = db.get(RECORD.lane, lane)
+  return (l.place or db.see(RECORD.bundle, l.bundle).place or db.see(RECORD.queue, l.queue).place) ~= nil
 end

@@ -36,16 +36,16 @@ end
 
 -- How many of a lane's jobs stand before an arrival. Tombstones are taken off as long as they are few.
 local function rank(lane, arrival)
-  local line, key = db.get('l', lane).line, T.lane_line(lane)
+  local line, key = db.get(RECORD.lane, lane).line, T.lane_line(lane)
   if not line.big then
     return L.rank(line, key, arrival, line.n)
   end
   local n = rank_in_list(line, key, arrival)
   if line.aside > 0 then
-    n = n + call('ZCOUNT', db.prefix .. key .. 'r', '-inf', '(' .. text(arrival))
+    n = n + call('ZCOUNT', db.prefix .. key .. LINE.aside, '-inf', '(' .. text(arrival))
   end
   if line.dead > 0 and line.dead <= B.ITEMS_MAX then
-    for _, dead in ipairs(call('HKEYS', db.prefix .. key .. 'x')) do
+    for _, dead in ipairs(call('HKEYS', db.prefix .. key .. LINE.gone)) do
       if tonumber(dead) < arrival then
         n = n - 1
       end
@@ -63,7 +63,7 @@ end
 local function run_len(run)
   local n = -#run.reserving
   for _, lane in ipairs(run.lanes) do
-    n = n + db.get('l', lane).line.n
+    n = n + db.get(RECORD.lane, lane).line.n
   end
   return n
 end
@@ -110,12 +110,12 @@ local function add_lane(line, lane, start, left)
     return nil
   end
   left.n = left.n - 1
-  local l, group = db.get('l', lane), T.group_of(lane)
+  local l, group = db.get(RECORD.lane, lane), T.group_of(lane)
   local at = -l.priority
   local name = run_name(at, group)
   local run = line.by[name]
   if not run then
-    local g, turns = db.get('g', group), T.turns(l.queue, at)
+    local g, turns = db.get(RECORD.group, group), T.turns(l.queue, at)
     run = {
       rank = at, group = group, start = start or max(g.own, turns and turns.v or 0),
       unit = T.turn_unit(l.queue, g), lanes = {}, reserving = {},
@@ -128,10 +128,10 @@ end
 
 local function add_entry(line, entry, start, left)
   local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
-  if kind == 'l' then
+  if kind == ENTRY.lane then
     return add_lane(line, number, start, left)
-  elseif kind == 'b' then
-    for lane in O.each(db.get('b', number).open, T.bundle_open(number)) do
+  elseif kind == ENTRY.bundle then
+    for lane in O.each(db.get(RECORD.bundle, number).open, T.bundle_open(number)) do
       if not add_lane(line, tonumber(lane), start, left) then
         return
       end
@@ -144,14 +144,14 @@ local function ready_line(queue, down_to, own, left)
   local line, ranks = new_line(), {}
   local own_group = own and T.group_of(own)
   local function add(group)
-    for bundle in O.each(db.get('g', group).open, T.group_open(group)) do
-      add_entry(line, 'b' .. bundle, nil, left)
+    for bundle in O.each(db.get(RECORD.group, group).open, T.group_open(group)) do
+      add_entry(line, ENTRY.bundle .. bundle, nil, left)
     end
   end
   if own_group then
     add(own_group)
   end
-  for at in pairs(db.see('q', queue).priorities) do
+  for at in pairs(db.see(RECORD.queue, queue).priorities) do
     if at <= down_to then
       ranks[#ranks + 1] = at
     end
@@ -181,7 +181,7 @@ local function door_line(door, queue, left)
   local line = new_line()
   for order in O.each(there.order, T.line_order(door, queue)) do
     local id = T.at_door_id(door, queue, tonumber(sub(order, 37)))
-    local at_door = db.get('dg', id)
+    local at_door = db.get(RECORD.door_group, id)
     for entry in O.each(at_door.entries, T.at_door_entries(id)) do
       if left.n == 0 then
         return line
@@ -211,7 +211,7 @@ local function ahead_in(line, lane, arrival)
     end
     n = n + 1
   end
-  local at, group = -db.get('l', lane).priority, T.group_of(lane)
+  local at, group = -db.get(RECORD.lane, lane).priority, T.group_of(lane)
   local own, known = line.by[run_name(at, group)], false
   for _, other in ipairs(own and own.lanes or {}) do
     known = known or other == lane
@@ -235,21 +235,21 @@ end
 
 -- How many jobs of its queue go before a ready one.
 function T.ahead_in_queue(lane, arrival)
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   return ahead_in(ready_line(l.queue, -l.priority, lane, { n = B.ITEMS_MAX }), lane, arrival)
 end
 
 local function entry_len(entry)
   local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
-  if kind == 'l' then
-    return db.get('l', number).line.n
+  if kind == ENTRY.lane then
+    return db.get(RECORD.lane, number).line.n
   end
-  return kind == 'b' and db.get('b', number).waiting or 0
+  return kind == ENTRY.bundle and db.get(RECORD.bundle, number).waiting or 0
 end
 
 -- Jobs of each queue that are put aside at a door: they are no part of its line.
 local function misfits_at(door)
-  local d, misfits, looked = db.get('d', door), {}, 0
+  local d, misfits, looked = db.get(RECORD.door, door), {}, 0
   if d.aside.n > 0 then
     for name in O.each(d.aside, T.door_aside(door)) do
       looked = looked + 1
@@ -266,7 +266,7 @@ end
 
 -- How many of a queue stand at a door, with those whom it has let out.
 local function standing_at(door, queue, misfits)
-  local line, q = T.find_line(door, queue), db.get('q', queue)
+  local line, q = T.find_line(door, queue), db.get(RECORD.queue, queue)
   local n = max(line.waiting - (misfits[queue] or 0), 0)
   if line.whole then
     n = n + q.waiting - q.blocked
@@ -276,7 +276,7 @@ end
 
 -- Callers before queues, and these by name.
 local function sooner(a, b)
-  a, b = db.get('q', a).name, db.get('q', b).name
+  a, b = db.get(RECORD.queue, a).name, db.get(RECORD.queue, b).name
   if not a or not b then
     return not a and b ~= nil
   end
@@ -285,7 +285,7 @@ end
 
 local function queues_at(door)
   local queues = {}
-  for _, queue in O.each(db.get('d', door).lines, T.door_lines(door)) do
+  for _, queue in O.each(db.get(RECORD.door, door).lines, T.door_lines(door)) do
     if #queues >= B.ITEMS_MAX then
       break
     end
@@ -296,7 +296,7 @@ end
 
 -- How many go before one that stands at a door, of all queues.
 function T.ahead_at_door(door, lane, arrival)
-  local own = db.get('l', lane).queue
+  local own = db.get(RECORD.lane, lane).queue
   local before = ahead_in(door_line(door, own, { n = B.ITEMS_MAX }), lane, arrival)
   local ahead, misfits = before, misfits_at(door)
   for _, queue in ipairs(queues_at(door)) do
@@ -314,7 +314,7 @@ end
 -- Up to so many of a lane's jobs, as {arrival, slot}, less the heads that reserve.
 local function first_of_lane(lane, most, reserving, found)
   local n = 0
-  for arrival, slot in L.each(db.get('l', lane).line, T.lane_line(lane)) do
+  for arrival, slot in L.each(db.get(RECORD.lane, lane).line, T.lane_line(lane)) do
     local reserves = false
     for _, head in ipairs(reserving) do
       reserves = reserves or head == arrival

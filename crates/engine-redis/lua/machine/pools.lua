@@ -16,7 +16,7 @@ end
 -- What is known of a tag: {n = how many resources have it, free = those of them that are}. It is a record of
 -- its own, since a pool may have as many tags as resources.
 local function tag_of(pool, tag)
-  return db.get('tg', pool .. '\0' .. tag)
+  return db.get(RECORD.tag, pool .. '\0' .. tag)
 end
 local function ids_key(pool)
   return 'pi:' .. pool
@@ -39,14 +39,14 @@ function T.data_home(pool, id)
 end
 
 function T.resource(pool, id)
-  return db.get('rs', key_of(pool, id))
+  return db.get(RECORD.resource, key_of(pool, id))
 end
 
 -- The pool of this name, made if it is not there; without settings it is only a name.
 function T.pool_for(name)
-  local p = db.get('p', name)
+  local p = db.get(RECORD.pool, name)
   if not p then
-    p = db.put('p', name, {
+    p = db.put(RECORD.pool, name, {
       uses = 0, ids = O.new(), free = O.new(), doors = O.new(), waiting = 0, version = 0,
       generation = 0, leased = 0, cooling = 0, banned = 0, draw = 0,
     })
@@ -56,19 +56,19 @@ function T.pool_for(name)
 end
 
 function T.drop_pool_if_idle(name)
-  local p = db.get('p', name)
+  local p = db.get(RECORD.pool, name)
   if not p or p.settings or p.uses > 0 or p.doors.n > 0 or p.ids.n > 0 then
     return
   end
-  db.drop('p', name)
+  db.drop(RECORD.pool, name)
   Z.rem('pn', name)
 end
 
 -- ---- What is free ----
 
 local function may_be_handed_out(r, now)
-  local p = db.get('p', r.pool)
-  return r.state == 'a' and not r.retiring and not r.kept_for and #r.holders < r.slots
+  local p = db.get(RECORD.pool, r.pool)
+  return r.state == RESOURCE.available and not r.retiring and not r.kept_for and #r.holders < r.slots
     and r.paced_until <= now and p.settings
 end
 
@@ -79,7 +79,7 @@ function T.refresh_resource(r, now)
     if T.keep_for_mark(r) then
       return
     end
-    local p = db.get('p', r.pool)
+    local p = db.get(RECORD.pool, r.pool)
     r.free = p.settings.pick == 'random' and T.draw(r.pool) or r.used
     O.add(p.free, free_key(r.pool), r.free, r.id)
     for _, tag in ipairs(r.tags) do
@@ -95,7 +95,7 @@ function T.leave_free(r)
     return
   end
   r.free = nil
-  local p = db.get('p', r.pool)
+  local p = db.get(RECORD.pool, r.pool)
   O.rem(p.free, free_key(r.pool), r.id)
   for _, tag in ipairs(r.tags) do
     O.rem(tag_of(r.pool, tag).free, tag_key(r.pool, tag), r.id)
@@ -105,7 +105,7 @@ end
 -- A number that no client can foresee is not needed here, only one that spreads: the head of a hash
 -- over a counter.
 function T.draw(pool)
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   p.draw = p.draw + 1
   return tonumber(sub(redis.sha1hex(pool .. ':' .. text(p.draw)), 1, 12), 16)
 end
@@ -126,7 +126,7 @@ end
 
 -- A resource that became free is kept for the lane that reserves, if that lacks one.
 function T.keep_for_mark(r)
-  local mark = db.get('p', r.pool).mark
+  local mark = db.get(RECORD.pool, r.pool).mark
   if not mark or #mark.kept >= mark.count or not matches(r, mark.tag, mark.id) then
     return false
   end
@@ -139,7 +139,7 @@ end
 -- Keeps what is free already for a lane that begins to reserve.
 function T.keep_free(pool, now)
   while true do
-    local mark = db.get('p', pool).mark
+    local mark = db.get(RECORD.pool, pool).mark
     if not mark or #mark.kept >= mark.count then
       return
     end
@@ -163,7 +163,7 @@ function T.unkeep(pool, kept, now)
 end
 
 function T.first_free(pool, tag, id)
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   if id then
     local r = T.resource(pool, id)
     return r and r.free and r or nil
@@ -179,7 +179,7 @@ function T.first_free(pool, tag, id)
 end
 
 local function count_free(pool, tag, id)
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   if id then
     return T.first_free(pool, tag, id) and 1 or 0
   elseif tag then
@@ -191,7 +191,7 @@ end
 
 -- Whether a need of a pool can be served now, what others reserve left alone.
 function T.pool_fit(pool, tag, id, count, lane)
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   if not p or not p.settings then
     return 'never'
   elseif T.learns(db.space.last) then
@@ -216,7 +216,7 @@ function T.take_resources(need, lane, lease, now)
     taken[#taken + 1] = r.id
     has[r.id] = true
   end
-  local mark = db.get('p', pool).mark
+  local mark = db.get(RECORD.pool, pool).mark
   if mark and mark.lane == lane then
     for _, one in ipairs(mark.kept) do
       kept[#kept + 1] = one
@@ -254,7 +254,7 @@ end
 function T.take_resource(r, lease, now)
   local space = db.space
   space.used = space.used + 1
-  local p = db.get('p', r.pool)
+  local p = db.get(RECORD.pool, r.pool)
   if #r.holders == 0 then
     p.leased = p.leased + 1
   end
@@ -267,7 +267,7 @@ function T.take_resource(r, lease, now)
     r.paced_until = T.rate_fits_at(rate, r.tat, 1, now)
   end
   if p.settings and p.settings.max_uses and r.uses >= p.settings.max_uses then
-    T.set_resource_state(r, 'b', 0, 0, 'max_uses')
+    T.set_resource_state(r, RESOURCE.banned, 0, 0, 'max_uses')
   end
   T.refresh_resource(r, now)
 end
@@ -285,7 +285,7 @@ function T.release_resource(r, lease, now)
   end
   remove(r.holders, at)
   if #r.holders == 0 then
-    local p = db.get('p', r.pool)
+    local p = db.get(RECORD.pool, r.pool)
     p.leased = p.leased - 1
     if r.retiring then
       T.remove_resource(r)
@@ -297,11 +297,11 @@ end
 
 -- Changes a resource's state; the pool's sums go with it.
 function T.set_resource_state(r, state, until_, rest, reason)
-  local p = db.get('p', r.pool)
+  local p = db.get(RECORD.pool, r.pool)
   local function sum(of, by)
-    if of == 'c' then
+    if of == RESOURCE.cooling then
       p.cooling = p.cooling + by
-    elseif of == 'b' then
+    elseif of == RESOURCE.banned then
       p.banned = p.banned + by
     end
   end
@@ -312,16 +312,16 @@ end
 
 -- Lets a resource rest until a moment, unless it rests longer or is banned.
 function T.cool(r, until_, reason, now)
-  if r.state == 'b' or (r.state == 'c' and r['until'] >= until_) or until_ <= now then
+  if r.state == RESOURCE.banned or (r.state == RESOURCE.cooling and r['until'] >= until_) or until_ <= now then
     return
   end
-  T.set_resource_state(r, 'c', until_, until_ - now, reason)
+  T.set_resource_state(r, RESOURCE.cooling, until_, until_ - now, reason)
   T.refresh_resource(r, now)
 end
 
 -- Hands a resource out no more.
 function T.ban(r, reason, now)
-  T.set_resource_state(r, 'b', 0, 0, reason)
+  T.set_resource_state(r, RESOURCE.banned, 0, 0, reason)
   T.lose_kept(r)
   T.refresh_resource(r, now)
 end
@@ -332,7 +332,7 @@ function T.lose_kept(r)
     return
   end
   r.kept_for = nil
-  local mark = db.get('p', r.pool).mark
+  local mark = db.get(RECORD.pool, r.pool).mark
   if mark then
     for i, id in ipairs(mark.kept) do
       if id == r.id then
@@ -348,7 +348,7 @@ local function untag(pool, tag)
   local known = tag_of(pool, tag)
   known.n = known.n - 1
   if known.n == 0 then
-    db.drop('tg', pool .. '\0' .. tag)
+    db.drop(RECORD.tag, pool .. '\0' .. tag)
   end
 end
 
@@ -356,11 +356,11 @@ end
 function T.remove_resource(r)
   T.leave_free(r)
   T.lose_kept(r)
-  T.set_resource_state(r, 'a', 0, 0, nil)
+  T.set_resource_state(r, RESOURCE.available, 0, 0, nil)
   if r.timer then
     T.timer_clear('rt', key_of(r.pool, r.id))
   end
-  local p = db.get('p', r.pool)
+  local p = db.get(RECORD.pool, r.pool)
   if r.retiring then
     p.retiring = p.retiring - 1
   end
@@ -368,7 +368,7 @@ function T.remove_resource(r)
   for _, tag in ipairs(r.tags) do
     untag(r.pool, tag)
   end
-  db.drop('rs', key_of(r.pool, r.id))
+  db.drop(RECORD.resource, key_of(r.pool, r.id))
   M.drop(T.data_home(r.pool, r.id))
   T.drop_pool_if_idle(r.pool)
 end
@@ -380,7 +380,7 @@ function T.retag(r, tags)
     untag(r.pool, tag)
   end
   for _, tag in ipairs(tags) do
-    local known = tag_of(r.pool, tag) or db.put('tg', r.pool .. '\0' .. tag, { n = 0, free = O.new() })
+    local known = tag_of(r.pool, tag) or db.put(RECORD.tag, r.pool .. '\0' .. tag, { n = 0, free = O.new() })
     known.n = known.n + 1
   end
   r.tags = tags
@@ -388,11 +388,11 @@ end
 
 -- Adds a resource that was not there.
 function T.add_resource(pool, id, tags, slots)
-  local r = db.put('rs', key_of(pool, id), {
-    pool = pool, id = id, tags = {}, slots = slots, state = 'a', ['until'] = 0, rest = 0, holders = {},
+  local r = db.put(RECORD.resource, key_of(pool, id), {
+    pool = pool, id = id, tags = {}, slots = slots, state = RESOURCE.available, ['until'] = 0, rest = 0, holders = {},
     uses = 0, used = 0, tat = 0, paced_until = 0, generation = 0,
   })
-  O.add(db.get('p', pool).ids, ids_key(pool), 0, id)
+  O.add(db.get(RECORD.pool, pool).ids, ids_key(pool), 0, id)
   T.retag(r, tags)
   return r
 end
@@ -400,7 +400,7 @@ end
 -- ---- Time ----
 
 function T.arm_resource(r, now)
-  local next_at = r.state == 'c' and r['until'] or nil
+  local next_at = r.state == RESOURCE.cooling and r['until'] or nil
   if r.paced_until > now then
     next_at = next_at and min(next_at, r.paced_until) or r.paced_until
   end
@@ -417,20 +417,20 @@ end
 
 -- Ends what time ends at a resource.
 function T.tick_resource(key, now)
-  local r = db.get('rs', key)
+  local r = db.get(RECORD.resource, key)
   if not r then
     return
   end
   r.timer = nil
-  if r.state == 'c' and r['until'] <= now then
-    T.set_resource_state(r, 'a', 0, 0, nil)
+  if r.state == RESOURCE.cooling and r['until'] <= now then
+    T.set_resource_state(r, RESOURCE.available, 0, 0, nil)
   end
   T.refresh_resource(r, now)
 end
 
 -- A resource's pace under the pool's settings as they are now.
 function T.repace(r, now)
-  local settings = db.get('p', r.pool).settings
+  local settings = db.get(RECORD.pool, r.pool).settings
   local rate = settings and settings.rate
   if rate then
     r.tat = min(r.tat, now + T.tokens(rate, rate[3]))

@@ -59,7 +59,7 @@ local function rivals(fence, job, limits, resources)
     beats(T.lease_id(job.lease.fence, job.seq))
   end
   for _, claimed in ipairs(limits) do
-    local settings, l = T.setting_of(claimed[1]), db.get('L', claimed[1])
+    local settings, l = T.setting_of(claimed[1]), db.get(RECORD.limit, claimed[1])
     if l and settings and settings.concurrency == 1 and l.holders.n <= RIVALS_MAX then
       for name in O.each(l.holders, T.limit_holders(claimed[1])) do
         if not beats(name) then
@@ -122,7 +122,7 @@ end
 function T.reclaim(fence, seq, claim, now)
   local space = db.space
   if not T.learns(now) or not may_be_forgotten(fence) or T.lease(fence, seq)
-    or db.get('st', text(fence)) then
+    or db.get(RECORD.stub, text(fence)) then
     return nil
   end
   local ttl, timeout, holder, digest = claim[1], claim[2], claim[3] or nil, claim[4]
@@ -163,7 +163,7 @@ function T.reclaim(fence, seq, claim, now)
     T.stop_waiting(job, now)
     T.run_job(job, lease, now)
   else
-    db.put('lf', text(fence), lease)
+    db.put(RECORD.lease, text(fence), lease)
   end
   return lease, job
 end

@@ -67,7 +67,7 @@ local function signal_takers(queue, now)
     if not id then
       break
     end
-    local taker = db.get('tk', id)
+    local taker = db.get(RECORD.waiting_call, id)
     units = units - taker.most
     T.forget_taker(id)
     T.say(taker.proc, id)
@@ -112,7 +112,7 @@ function T.serve(now)
   for _, queue in ipairs(queues) do
     if queue == CALLERS then
       T.offer_turns(now)
-    elseif db.get('q', queue) and T.has_takers(queue) then
+    elseif db.get(RECORD.queue, queue) and T.has_takers(queue) then
       if left <= 0 then
         look_again(queue, now)
       else

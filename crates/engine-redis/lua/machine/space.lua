@@ -123,7 +123,7 @@ end
 
 local function set_stamp(stamp)
   db.born = stamp
-  M.set('m', 'born', stamp)
+  M.set(KEY.meta, 'born', stamp)
 end
 
 local function run_name()

@@ -6,7 +6,7 @@
 -- (sight.lua).
 
 -- The ends of leases, ordered by moment.
-local ENDS = { 'e', 'dl' }
+local ENDS = { KEY.expiries, 'dl' }
 -- All other sets that are ordered by moment. A tick looks at the first of each.
 local TIMERS = {
   'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp',
@@ -19,7 +19,7 @@ local LEARNING = {
   'hk',
 }
 -- Those of them by which time alone may change what a lease call is answered.
-local CHANGES = { 'due', 'ex', 'e', 'dl', 'dt', 'lt', 'rt', 'qp' }
+local CHANGES = { 'due', 'ex', KEY.expiries, 'dl', 'dt', 'lt', 'rt', 'qp' }
 
 Z.watch(ENDS)
 Z.watch(TIMERS)
@@ -155,7 +155,7 @@ function T.tick_jobs(now)
   load_due('due', now, tonumber)
   each_due('due', now, function(member)
     local job = T.job(tonumber(member))
-    local q = db.get('q', db.see('s', job.shape).q)
+    local q = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
     q.scheduled = q.scheduled - 1
     T.make_ready(job, now)
   end)
@@ -163,17 +163,17 @@ function T.tick_jobs(now)
   each_due('ex', now, function(member)
     local job = T.job(tonumber(member))
     T.stop_waiting(job, now)
-    T.finish(job, 'C', nil, 'expired', now)
+    T.finish(job, STATE.cancelled, nil, 'expired', now)
   end)
 end
 
 -- The leases of spans that are due are looked at one by one: so many spans as have enough for a tick.
 local function scatter_due(sure)
-  if not Z.due('e', sure) then
+  if not Z.due(KEY.expiries, sure) then
     return
   end
   local due, n, looked = {}, 0, 0
-  for member, at in Z.each('e') do
+  for member, at in Z.each(KEY.expiries) do
     if at > sure or looked >= room() then
       break
     end
@@ -194,7 +194,7 @@ end
 -- never extended does not know of its lease. In the first half it may have asked once more before the job
 -- killed it.
 local function lost_end(lease)
-  local worker = lease.holder and db.get('w', lease.holder)
+  local worker = lease.holder and db.get(RECORD.worker, lease.holder)
   local half = lease.expires_at - floor(lease.ttl / 2)
   return not lease.extended and worker and worker.seen_at >= half and 'unheard' or 'lost'
 end
@@ -211,11 +211,11 @@ function T.tick_leases(now, sure)
     space.learns_until, space.gap = nil, nil
   end
   scatter_due(sure)
-  load_due('e', sure, seq_of_lease)
-  each_due('e', sure, function(name, at)
+  load_due(KEY.expiries, sure, seq_of_lease)
+  each_due(KEY.expiries, sure, function(name, at)
     if T.is_span(name) then
       -- For the next tick, which is due at once.
-      Z.add('e', at, name)
+      Z.add(KEY.expiries, at, name)
       return
     end
     local lease, job = T.lease(T.parse_lease(name))
@@ -255,14 +255,14 @@ function T.tick_doors(now)
     T.tick_resource(key, now)
   end)
   each_due('dt', now, function(door)
-    local d = db.get('d', door)
+    local d = db.get(RECORD.door, door)
     if d then
       d.timer = nil
       T.door_due(door)
     end
   end)
   each_due('qp', now, function(queue)
-    db.get('q', tonumber(queue)).paused_until = nil
+    db.get(RECORD.queue, tonumber(queue)).paused_until = nil
     db.touched[tonumber(queue)] = true
   end)
 end
@@ -287,7 +287,7 @@ function T.tick_memory(now)
   end)
   if not T.learns(now) then
     each_due('ste', now, function(fence)
-      db.drop('st', fence)
+      db.drop(RECORD.stub, fence)
     end)
   end
   each_due('sye', now, function(number)
@@ -314,9 +314,9 @@ function T.tick_tidy(now)
     local queue = member and tonumber(sub(member, 2))
     if not member then
       return
-    elseif not db.get('q', queue) then
+    elseif not db.get(RECORD.queue, queue) then
       -- It has gone meanwhile.
-    elseif byte(member) == 113 then
+    elseif byte(member) == TIDY_BYTE.queue then
       T.forget_unused_queue(queue, now)
     else
       T.forget_void_groups(queue)

@@ -19,19 +19,19 @@ function T.unit(queue, n)
 end
 
 function T.has_takers(queue)
-  return (db.get('q', queue).takers or 0) > 0
+  return (db.get(RECORD.queue, queue).takers or 0) > 0
 end
 
 local function count_takers(queues, by)
   for _, queue in ipairs(queues) do
-    local q = db.get('q', queue)
+    local q = db.get(RECORD.queue, queue)
     local n = (q.takers or 0) + by
     q.takers = n > 0 and n or nil
   end
 end
 
 local function count_waiting(worker, by)
-  local w = worker and db.get('w', worker)
+  local w = worker and db.get(RECORD.worker, worker)
   if w then
     w.waiting = max(w.waiting + by, 0)
   end
@@ -53,12 +53,12 @@ function T.wait_for_jobs(id, taker)
   count_takers(taker.queues, 1)
   count_waiting(taker.worker, 1)
   T.timer_set('wt', taker.till, id)
-  db.put('tk', id, taker)
+  db.put(RECORD.waiting_call, id, taker)
   T.name_wait(taker.request, id)
 end
 
 function T.forget_taker(id)
-  local taker = db.get('tk', id)
+  local taker = db.get(RECORD.waiting_call, id)
   if not taker then
     return false
   end
@@ -71,7 +71,7 @@ function T.forget_taker(id)
   end
   count_waiting(taker.worker, -1)
   T.timer_clear('wt', id)
-  db.drop('tk', id)
+  db.drop(RECORD.waiting_call, id)
   T.unname_wait(taker.request, id)
   return true
 end
@@ -97,14 +97,14 @@ function T.taken_over(args, kind)
     return true
   end
   if first and first ~= taker then
-    local other = db.get('tk', first)
+    local other = db.get(RECORD.waiting_call, first)
     if other then
       T.forget_taker(first)
       say(other.proc, first)
     end
     local number = T.caller_by_taker(first)
     if number then
-      say(db.get('ca', number).proc, first)
+      say(db.get(RECORD.caller, number).proc, first)
     end
   end
   return false
@@ -137,8 +137,8 @@ local function open_lanes(most)
   if turns then
     for turn in O.each(turns.open, T.turns_open(CALLERS, 0)) do
       local group = tonumber(sub(turn, 18))
-      for bundle in O.each(db.get('g', group).open, T.group_open(group)) do
-        local b = db.get('b', tonumber(bundle))
+      for bundle in O.each(db.get(RECORD.group, group).open, T.group_open(group)) do
+        local b = db.get(RECORD.bundle, tonumber(bundle))
         for lane, arrival in O.each(b.open, T.bundle_open(tonumber(bundle))) do
           lanes[#lanes + 1] = { tonumber(lane), arrival }
           if #lanes >= most then
@@ -155,8 +155,8 @@ local function open_lanes(most)
 end
 
 local function share_a_need(a, b)
-  for _, x in ipairs(db.see('l', a).needs) do
-    for _, y in ipairs(db.see('l', b).needs) do
+  for _, x in ipairs(db.see(RECORD.lane, a).needs) do
+    for _, y in ipairs(db.see(RECORD.lane, b).needs) do
       if x[1] == y[1] and x[2] == y[2] then
         return true
       end
@@ -170,12 +170,12 @@ function T.offer_turns(now)
   for _, open in ipairs(open_lanes(B.STEPS_MAX)) do
     local lane = open[1]
     for _ = 1, B.STEPS_MAX do
-      local l = db.get('l', lane)
+      local l = db.get(RECORD.lane, lane)
       local _, number = nil, nil
       if l and not l.place then
         _, number = T.head(lane)
       end
-      local caller = number and db.get('ca', number)
+      local caller = number and db.get(RECORD.caller, number)
       if not caller or caller.turn and caller.turn > now then
         break
       end
@@ -200,7 +200,7 @@ end
 
 -- A turn is over: who did not take it goes to the end of the line.
 function T.tick_turn(number, now)
-  local caller = db.get('ca', number)
+  local caller = db.get(RECORD.caller, number)
   if not caller or not caller.turn then
     return
   end
@@ -208,7 +208,7 @@ function T.tick_turn(number, now)
   local lane = caller.lane
   local _, first = T.head(lane)
   if first == number and not T.is_blocked(lane) then
-    local needs = db.get('l', lane).needs
+    local needs = db.get(RECORD.lane, lane).needs
     T.use_needs(needs)
     T.leave_lane(lane, caller.arrival, number, now)
     caller.arrival = T.next_arrival()
@@ -231,17 +231,17 @@ function T.call(ask, now)
   else
     number = T.caller_by_taker(ask.taker)
   end
-  if number and not T.same_needs(db.get('l', db.see('ca', number).lane).needs, ask.needs) then
+  if number and not T.same_needs(db.get(RECORD.lane, db.see(RECORD.caller, number).lane).needs, ask.needs) then
     T.leave_line(number, now)
     number = nil
   end
   if number then
     T.forget_wait(number)
   else
-    local kept = ask.place and db.get('pl', ask.place)
+    local kept = ask.place and db.get(RECORD.place, ask.place)
     if kept then
       T.timer_clear('ple', ask.place)
-      db.drop('pl', ask.place)
+      db.drop(RECORD.place, ask.place)
     end
     T.use_needs(ask.needs)
     if kept then
@@ -251,13 +251,13 @@ function T.call(ask, now)
     number = db.number()
     local lane = T.lane_for({ queue = CALLERS, priority = 0, needs = ask.needs, suspect = false })
     local arrival = same and kept.arrival or T.next_arrival()
-    db.put('ca', number, { lane = lane, arrival = arrival, since = same and kept.since or now })
+    db.put(RECORD.caller, number, { lane = lane, arrival = arrival, since = same and kept.since or now })
     if ask.place then
       M.put('cp:' .. shard(ask.place), ask.place, text(number))
     end
     T.enter_lane(lane, arrival, number, now)
   end
-  local caller = db.get('ca', number)
+  local caller = db.get(RECORD.caller, number)
   caller.taker, caller.proc, caller.worker, caller.ttl = ask.taker, ask.proc, ask.worker, ask.ttl
   caller.request, caller.place, caller.till = ask.request, ask.place, ask.till
   M.put('ct:' .. shard(ask.taker), ask.taker, text(number))
@@ -273,8 +273,8 @@ function T.call(ask, now)
     T.timer_clear('tu', text(number))
     caller.turn = nil
   end
-  local l = db.get('l', caller.lane)
-  local place = l.place or db.get('b', l.bundle).place
+  local l = db.get(RECORD.lane, caller.lane)
+  local place = l.place or db.get(RECORD.bundle, l.bundle).place
   local line = place and T.find_line(place.door, CALLERS)
   if line and line.waiting > B.LINE_MAX then
     T.refuse('lease_line_full', { most = B.LINE_MAX })
@@ -289,15 +289,15 @@ end
 -- Tries a caller who is the first of an open lane, unless an earlier lane that is open wants the same: the
 -- lease, or nil and whether the bounded work was not enough.
 function T.try_caller(number, now)
-  local caller = db.get('ca', number)
+  local caller = db.get(RECORD.caller, number)
   for _ = 1, B.TICK_MAX do
     if T.is_pending() then
       T.step_pending(now)
     else
       local lane = caller.lane
-      local l = db.get('l', lane)
+      local l = db.get(RECORD.lane, lane)
       local _, first = T.head(lane)
-      if first ~= number or l.place or db.see('b', l.bundle).place then
+      if first ~= number or l.place or db.see(RECORD.bundle, l.bundle).place then
         return nil
       end
       for _, open in ipairs(open_lanes(B.STEPS_MAX)) do
@@ -324,7 +324,7 @@ end
 
 -- The call that a caller waits by.
 function T.forget_wait(number)
-  local caller = db.get('ca', number)
+  local caller = db.get(RECORD.caller, number)
   M.drop('ct:' .. shard(caller.taker), caller.taker)
   T.unname_wait(caller.place, caller.taker)
   T.timer_clear('wt', caller.taker)
@@ -332,7 +332,7 @@ function T.forget_wait(number)
 end
 
 function T.forget_caller(number)
-  local caller = db.get('ca', number)
+  local caller = db.get(RECORD.caller, number)
   T.forget_wait(number)
   if caller.place then
     M.drop('cp:' .. shard(caller.place), caller.place)
@@ -340,27 +340,27 @@ function T.forget_caller(number)
   if caller.turn then
     T.timer_clear('tu', text(number))
   end
-  db.drop('ca', number)
+  db.drop(RECORD.caller, number)
 end
 
 -- A caller leaves the line; his place is kept for a while if he has a name for it.
 function T.leave_line(number, now)
-  local caller = db.get('ca', number)
-  local needs = db.get('l', caller.lane).needs
+  local caller = db.get(RECORD.caller, number)
+  local needs = db.get(RECORD.lane, caller.lane).needs
   T.leave_lane(caller.lane, caller.arrival, number, now)
   T.forget_caller(number)
   if caller.place then
     T.timer_set('ple', now + B.PLACE_US, caller.place)
-    db.put('pl', caller.place, { arrival = caller.arrival, since = caller.since, needs = needs })
+    db.put(RECORD.place, caller.place, { arrival = caller.arrival, since = caller.since, needs = needs })
   else
     T.drop_needs(needs)
   end
 end
 
 function T.tick_place(place)
-  local kept = db.get('pl', place)
+  local kept = db.get(RECORD.place, place)
   if kept then
-    db.drop('pl', place)
+    db.drop(RECORD.place, place)
     T.drop_needs(kept.needs)
   end
 end
@@ -369,7 +369,7 @@ end
 -- what was waited for; only who is silent is put out.
 function T.tick_wait(id, now)
   local number = T.caller_by_taker(id)
-  local call = db.get('tk', id) or number and db.get('ca', number)
+  local call = db.get(RECORD.waiting_call, id) or number and db.get(RECORD.caller, number)
   if not call then
     return
   end

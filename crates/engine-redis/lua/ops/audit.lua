@@ -71,7 +71,7 @@ local function check_head()
   local space = db.space
   A.check_set(space.pending, T.PENDING, { 'pending_doors' }, { 'namespace' })
   for what in A.some(space.pending, T.PENDING) do
-    A.check(byte(what) == 98 or db.get('d', what), 'pending_door_missing')
+    A.check(byte(what) == ENTRY_BYTE.bundle or db.get(RECORD.door, what), 'pending_door_missing')
   end
   return true
 end
@@ -102,7 +102,7 @@ local PARTS = {
   function(at)
     while true do
       local from = at.rank or 0
-      local found = call('ZRANGE', db.prefix .. 'e', from, from + 24, 'WITHSCORES')
+      local found = call('ZRANGE', db.prefix .. KEY.expiries, from, from + 24, 'WITHSCORES')
       for i = 1, #found, 2 do
         A.try({ 'some_lease' }, A.expiry, found[i], tonumber(found[i + 1]))
       end
@@ -138,7 +138,7 @@ local PARTS = {
   end,
   function(at)
     return each_field('bk', at, function(key, bundle)
-      local b = db.get('b', tonumber(bundle))
+      local b = db.get(RECORD.bundle, tonumber(bundle))
       A.check(b and T.bundle_key(b.group, b.plain, b.suspect) == key,
         'other_key', { 'bundle', bundle })
       A.bundle(tonumber(bundle))
@@ -147,7 +147,7 @@ local PARTS = {
   end,
   function(at)
     return each_field('gn', at, function(name, group)
-      local g = db.get('g', tonumber(group))
+      local g = db.get(RECORD.group, tonumber(group))
       A.check(g and T.group_key(g.queue, -g.priority, g.name) == name,
         'other_name', { 'group', group })
       A.group(tonumber(group))
@@ -159,13 +159,13 @@ local PARTS = {
     end)
   end,
   function(at, now)
-    return each_field('d', at, function(door)
+    return each_field(RECORD.door, at, function(door)
       A.door(door, now)
     end)
   end,
   function(at)
     if not at.name then
-      if db.get('q', CALLERS) then
+      if db.get(RECORD.queue, CALLERS) then
         A.try({ 'callers' }, A.queue, CALLERS)
       end
     end
@@ -195,28 +195,28 @@ local PARTS = {
     end
   end,
   function(at)
-    return each_field('tg', at, A.tag)
+    return each_field(RECORD.tag, at, A.tag)
   end,
   function(at)
-    return each_field('uk', at, A.key)
+    return each_field(RECORD.unique_key, at, A.key)
   end,
   function(at)
-    return each_field('rq', at, A.request)
+    return each_field(RECORD.request, at, A.request)
   end,
   function(at)
-    return each_field('st', at, A.stub)
+    return each_field(RECORD.stub, at, A.stub)
   end,
   function(at)
-    return each_field('pl', at, A.place)
+    return each_field(RECORD.place, at, A.place)
   end,
   function(at)
-    return each_field('tk', at, A.taker)
+    return each_field(RECORD.waiting_call, at, A.taker)
   end,
   function(at)
-    return each_field('w', at, A.worker)
+    return each_field(RECORD.worker, at, A.worker)
   end,
   function(at)
-    return each_field('ho', at, A.holder)
+    return each_field(RECORD.holder, at, A.holder)
   end,
 }
 
@@ -248,7 +248,7 @@ PARTS[#PARTS + 1] = function()
     { 'failed_bytes', kept[1], sum('kept1') },
     { 'finished_bytes', kept[2], sum('kept2') },
     { 'live_leases', db.space.live, sum('leases') },
-    { 'leases_without_job', count_fields('lf'), sum('tokens') },
+    { 'leases_without_job', count_fields(RECORD.lease), sum('tokens') },
     { 'leases_by_holders', sum('holders'), sum('leases') },
     { 'permits', sum('in_use'), sum('held') },
     { 'held_resources', sum('resources_held'), sum('resources') },
@@ -258,24 +258,24 @@ PARTS[#PARTS + 1] = function()
     { 'door_timers', count('dt'), sum('timed_doors') },
     { 'limit_timers', count('lt'), sum('timed_limits') },
     { 'resource_timers', count('rt'), sum('timed_resources') },
-    { 'lines_at_doors', count_fields('dl'), sum('lines') },
-    { 'groups_at_doors', count_fields('dg'), sum('groups_at_doors') },
+    { 'lines_at_doors', count_fields(RECORD.door_line), sum('lines') },
+    { 'groups_at_doors', count_fields(RECORD.door_group), sum('groups_at_doors') },
     { 'lanes_by_bundles', sum('bundle_lanes'), sum('lanes') + sum('marked') },
     { 'marks', count('mks'), sum('marked') },
     { 'shapes_by_lanes', sum('lane_shapes'), sum('shapes_with_lane') },
     { 'bundles_by_groups', sum('bundles'), sum('bundle_keys') },
     { 'turns', sum('turns_said'), sum('turns') },
     { 'queues_by_name', count_fields('qn'), sum('queues') },
-    { 'limits_by_name', count_fields('L'), count('Ln') },
-    { 'pools_by_name', count_fields('p'), count('pn') },
+    { 'limits_by_name', count_fields(RECORD.limit), count('Ln') },
+    { 'pools_by_name', count_fields(RECORD.pool), count('pn') },
     { 'workers', count('wn'), sum('workers') },
     { 'worker_timers', count('we'), sum('workers') },
     { 'waiting_calls', count('wt'), sum('takers') + sum('callers') },
     { 'users_of_needs', sum('uses'), sum('uses_held') },
     { 'keys_that_end', count('uke'), sum('keys_that_end') },
-    { 'requests', count('rqe'), count_fields('rq') },
-    { 'stubs', count('ste'), count_fields('st') },
-    { 'places', count('ple'), count_fields('pl') },
+    { 'requests', count('rqe'), count_fields(RECORD.request) },
+    { 'stubs', count('ste'), count_fields(RECORD.stub) },
+    { 'places', count('ple'), count_fields(RECORD.place) },
   }) do
     A.check_same(same[2], same[3], { same[1] })
   end

@@ -20,7 +20,7 @@ T.op('copy_begin', { 'write' }, function(args)
   local frozen, mark = T.copy_mark()
   if frozen == 'into:' .. args.copy then
     return begun(mark)
-  elseif not frozen and M.get('m', 'copied') == args.copy then
+  elseif not frozen and M.get(KEY.meta, 'copied') == args.copy then
     return { whole = true, pages = 0, next = false }
   elseif frozen or not T.is_untouched() then
     T.refuse(frozen and 'copy_target_taken' or 'copy_target_used')
@@ -46,7 +46,7 @@ local IN = {}
 
 function IN.queues(new, now)
   local number = T.queue_for(new.name, now)
-  local q, settings = db.get('q', number), {}
+  local q, settings = db.get(RECORD.queue, number), {}
   for _, field in ipairs({ 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' }) do
     settings[field] = new[field]
   end
@@ -62,7 +62,7 @@ function IN.queues(new, now)
 end
 
 function IN.settings(new)
-  db.put('ls', new.name, {
+  db.put(RECORD.limit_setting, new.name, {
     concurrency = new.concurrency, rate = new.rate, gap = new.gap, quarantine = new.quarantine,
   })
   Z.add('lsn', 0, new.name)
@@ -96,7 +96,7 @@ function IN.turns(new)
   if not queue then
     return
   end
-  local q, rank = db.get('q', queue), -new.pr
+  local q, rank = db.get(RECORD.queue, queue), -new.pr
   local turns = q.priorities[rank]
   if not turns then
     turns = T.new_turns()
@@ -109,7 +109,7 @@ function IN.turns(new)
     return
   end
   local group = db.number()
-  db.put('g', group, {
+  db.put(RECORD.group, group, {
     queue = queue, priority = new.pr, name = new.g, own = new.own, open = O.new(), bundles = 0, idle = true,
   })
   turns.groups = turns.groups + 1
@@ -127,7 +127,7 @@ function IN.pools(new)
 end
 
 function IN.resources(new, now)
-  local p = db.get('p', new.pool)
+  local p = db.get(RECORD.pool, new.pool)
   if not p or not p.settings or T.resource(new.pool, new.id) then
     return
   end
@@ -146,7 +146,7 @@ end
 
 local function hold_key(key, holder)
   local till = holder.till
-  db.put('uk', key, holder)
+  db.put(RECORD.unique_key, key, holder)
   if till then
     T.timer_set('uke', till, key)
   end
@@ -158,14 +158,14 @@ local FINISHED = { S = 'succeeded', F = 'failed', C = 'cancelled' }
 local function keep_finished(job, queue)
   local set, class = T.kept_class(job.state)
   T.timer_set(set, job.kept_until, T.kept_name(job.seq))
-  local kept, q = db.space.kept, db.get('q', queue)
+  local kept, q = db.space.kept, db.get(RECORD.queue, queue)
   kept[class] = kept[class] + job.bytes
   q[FINISHED[job.state]] = q[FINISHED[job.state]] + 1
 end
 
 -- A job that was pushed, is ready and has nothing unusual: its row says it all.
 local function is_plain(new)
-  return new.st == 'w' and new.at == new.cr and not (new.ex or new.u or new.sa or new.err or new.e or new.p)
+  return new.st == STATE.ready and new.at == new.cr and not (new.ex or new.u or new.sa or new.err or new.e or new.p)
     and new.n + new.l + new.rel + new.und + new.w == 0 and not (new.ca or new.kp)
 end
 
@@ -175,7 +175,7 @@ function IN.jobs(new, now, shapes)
   end
   local spec = shapes[new.sh]
   local known = T.find_queue(spec.qn)
-  local hidden = not known or db.get('q', known).hidden
+  local hidden = not known or db.get(RECORD.queue, known).hidden
   local number = T.shape_for(spec, now)
   local job = T.new_job({
     id = new.id, b = new.b, body = new.body, shape = number, created_at = new.cr, run_at = new.at,
@@ -197,15 +197,15 @@ function IN.jobs(new, now, shapes)
   end
   T.dirty(job)
   if FINISHED[job.state] then
-    local queue = db.get('s', number).q
+    local queue = db.get(RECORD.shape, number).q
     T.release_shape(number)
     -- A queue that was deleted stays so, whatever is kept of it.
-    db.get('q', queue).hidden = hidden or nil
+    db.get(RECORD.queue, queue).hidden = hidden or nil
     keep_finished(job, queue)
     return
   end
   T.watch_expiry(job)
-  if job.state == 's' then
+  if job.state == STATE.scheduled then
     T.schedule(job)
   else
     T.enter_lane(T.lane_of_job(job), job.arrival, job.seq, now)
@@ -213,7 +213,7 @@ function IN.jobs(new, now, shapes)
 end
 
 function IN.keys(new)
-  if not db.get('uk', new.key) then
+  if not db.get(RECORD.unique_key, new.key) then
     -- No job has the number 0.
     hold_key(new.key, { seq = 0, id = new.id, till = new.till, by_job = false, ended = new.ended })
   end
@@ -235,12 +235,12 @@ T.op('copy_in', { 'write' }, function(args, now)
 end, { copies = true })
 
 T.op('copy_open', { 'write', 'allow-oom' }, function(args)
-  if not T.copy_mark() and M.get('m', 'copied') == args.copy then
+  if not T.copy_mark() and M.get(KEY.meta, 'copied') == args.copy then
     return true
   end
   must_be_this(args)
   T.set_copy_mark(nil, nil)
-  M.set('m', 'copied', args.copy)
+  M.set(KEY.meta, 'copied', args.copy)
   return true
 end, { copies = true })
 

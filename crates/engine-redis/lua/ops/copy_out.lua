@@ -15,8 +15,6 @@
 -- copied elsewhere, 'into:ID' an unfinished copy, 'drop:ID' one that is given up, anything else somebody's
 -- own; `copy` what belongs to that; `copied` which copy it was before it was opened.
 
-local META = 'm'
-
 -- What a frozen namespace is frozen for: 'copied' elsewhere, 'unfinished' as a copy, or 'by_hand'.
 function T.frozen_for(frozen)
   local what = sub(frozen, 1, 5)
@@ -30,13 +28,13 @@ end
 
 -- The marks of a copy: what it is frozen for (or nil), and what belongs to that.
 function T.copy_mark()
-  local mark = M.get(META, 'copy')
-  return M.get(META, 'frozen'), mark and cmsgpack.unpack(mark) or {}
+  local mark = M.get(KEY.meta, 'copy')
+  return M.get(KEY.meta, 'frozen'), mark and cmsgpack.unpack(mark) or {}
 end
 
 function T.set_copy_mark(frozen, mark)
-  M.set(META, 'frozen', frozen)
-  M.set(META, 'copy', mark and cmsgpack.pack(mark))
+  M.set(KEY.meta, 'frozen', frozen)
+  M.set(KEY.meta, 'copy', mark and cmsgpack.pack(mark))
 end
 
 -- Whether nothing is there that a copy would meet: who only asked for work left nothing.
@@ -50,7 +48,7 @@ T.op('copy_look', { 'no-writes' }, function()
   local frozen, mark = T.copy_mark()
   local into = frozen and sub(frozen, 1, 5) == 'into:'
   return {
-    frozen = frozen or false, copied = M.get(META, 'copied') or false, empty = T.is_untouched(),
+    frozen = frozen or false, copied = M.get(KEY.meta, 'copied') or false, empty = T.is_untouched(),
     to = not into and mark[1] or false, whole = not into and mark[2] or false,
     pages = into and mark[1] or 0, next = into and mark[2] or false,
   }
@@ -132,7 +130,7 @@ local OUT = {}
 function OUT.queues(args)
   return by_name('ql', args, function(name)
     local number = T.find_queue(name)
-    local q = number and db.get('q', number)
+    local q = number and db.get(RECORD.queue, number)
     if not q or q.hidden then
       return nil
     end
@@ -146,7 +144,7 @@ end
 
 function OUT.settings(args)
   return by_name('lsn', args, function(name)
-    local s = db.get('ls', name)
+    local s = db.get(RECORD.limit_setting, name)
     return s and { name = name, concurrency = s.concurrency, rate = s.rate, gap = s.gap, quarantine = s.quarantine }
   end)
 end
@@ -171,7 +169,7 @@ end
 
 function OUT.limits(args, now)
   return by_name('Ln', args, function(name)
-    local l = db.get('L', name)
+    local l = db.get(RECORD.limit, name)
     if not l or l.tat <= now and not l.paused_until and l.resting.n == 0 and l.external == 0 then
       return nil
     end
@@ -201,7 +199,7 @@ function OUT.leases(args)
     }
   end
   local items = {}
-  local _, next_at = by_rank('e', args, function(member)
+  local _, next_at = by_rank(KEY.expiries, args, function(member)
     for _, name in ipairs(T.leases_named(member)) do
       items[#items + 1] = show(name)
     end
@@ -215,8 +213,8 @@ end
 
 -- What is ahead of its priority: any other group starts again at V in any case.
 local function turn_of(number)
-  local g = db.get('g', number)
-  local q = g and db.get('q', g.queue)
+  local g = db.get(RECORD.group, number)
+  local q = g and db.get(RECORD.queue, g.queue)
   local turns = q and q.priorities[-g.priority]
   if turns and q.name and g.own > turns.v then
     return { q = q.name, pr = g.priority, g = g.name, own = g.own, v = turns.v }
@@ -247,7 +245,7 @@ end
 
 function OUT.pools(args)
   return by_name('pn', args, function(name)
-    local p = db.get('p', name)
+    local p = db.get(RECORD.pool, name)
     local s = p and p.settings
     return s and {
       name = name, quarantine = s.quarantine, cooldown = s.cooldown, rate = s.rate, max_uses = s.max_uses,
@@ -274,7 +272,7 @@ function OUT.resources(args)
     end
     after = ''
   end
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   local ids = p and p.settings and T.ids_after(pool, after, args.max) or {}
   local items, bytes = {}, 0
   for _, id in ipairs(ids) do
@@ -311,8 +309,8 @@ local function show_job(job)
     ar = job.arrival, cr = job.created_at, at = job.run_at, sa = job.started_at, fa = job.finished_at,
     ku = T.is_live(job) and 0 or job.kept_until, ex = job.expires_at, w = job.wait, n = job.ended,
     l = job.lost, rel = job.released, und = job.undelivered, ca = job.cancel or false, kp = job.keeps or false, u = job.unique,
-    h = holds, by = job.bytes, err = job.error, r = parts and blob(T.job_part(job, 'r')),
-    p = parts and blob(T.job_part(job, 'p')), e = parts and blob(T.job_part(job, 'e')),
+    h = holds, by = job.bytes, err = job.error, r = parts and blob(T.job_part(job, PART.result)),
+    p = parts and blob(T.job_part(job, PART.progress)), e = parts and blob(T.job_part(job, PART.errors)),
   }
 end
 
@@ -352,7 +350,7 @@ end
 
 function OUT.keys(args)
   return by_rank('uke', args, function(key)
-    local holder = db.get('uk', key)
+    local holder = db.get(RECORD.unique_key, key)
     if not holder or not holder.till then
       return nil
     end

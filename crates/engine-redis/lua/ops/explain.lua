@@ -10,7 +10,7 @@
 -- When so many permits have rested; at most a thousand are looked at.
 local function rested_at(name, missing)
   local sum, looked = 0, 0
-  for member, at in O.each(db.get('L', name).resting, T.limit_resting(name)) do
+  for member, at in O.each(db.get(RECORD.limit, name).resting, T.limit_resting(name)) do
     looked = looked + 1
     if looked > B.ITEMS_MAX then
       return nil
@@ -25,11 +25,11 @@ end
 -- What is kept for a lane that waited longer.
 local function reserved(reason, lane, kept)
   reason.kind, reason.kept = 'reserved', kept
-  local l, _, slot = db.get('l', lane), T.head(lane)
+  local l, _, slot = db.get(RECORD.lane, lane), T.head(lane)
   if slot and l.queue ~= CALLERS then
     reason.for_job = T.job(slot).id
   end
-  local mark = db.get('mk', lane)
+  local mark = db.get(RECORD.mark, lane)
   reason.since = mark and mark.since or 0
   return reason
 end
@@ -40,7 +40,7 @@ local function explain_limit(name, weight, cost, lane, now)
   if not settings then
     return {}
   end
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   local used, cap, rate = l.in_use + l.resting_sum, settings.concurrency, settings.rate
   local holders, reasons = T.holders(O.each(l.holders, T.limit_holders(name))), {}
   local function add(kind, more)
@@ -94,7 +94,7 @@ end
 -- Why a pool cannot serve a need of a lane (or of nobody's) now.
 local function explain_pool(need, lane)
   local pool, tag, id, count = need[2], need[3], need[5], need[6]
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   local mark = p.mark
   if mark and mark.lane ~= lane and #mark.kept > 0 then
     return reserved({ name = pool }, mark.lane, mark.count)
@@ -145,7 +145,7 @@ local function explain_pool(need, lane)
 end
 
 local function explain_need(need, lane, now)
-  if need[1] == 'l' then
+  if need[1] == NEED.limit then
     return explain_limit(need[2], need[3], need[4], lane, now)
   end
   local reason = explain_pool(need, lane)
@@ -161,13 +161,13 @@ local function explain_door(place, lane, arrival, now)
   local kind, name = T.door_need(door)
   if place.misfit then
     local why = 'pool'
-    if kind == 'l' then
+    if kind == DOOR.limit then
       why = T.setting_of(name) and 'above' or 'unset'
     end
     return { { kind = 'never_fits', name = name, why = why } }
   end
   local reasons = {}
-  for _, need in ipairs(db.see('l', lane).needs) do
+  for _, need in ipairs(db.see(RECORD.lane, lane).needs) do
     if T.door_key(need) == door then
       reasons = explain_need(need, lane, now)
       break
@@ -183,7 +183,7 @@ end
 -- Why nobody takes a ready job of a queue: nobody asks, or all who ask are busy. Of those who ask the
 -- first thousand are looked at.
 local function explain_workers(queue, name, now)
-  local q = db.get('q', queue)
+  local q = db.get(RECORD.queue, queue)
   local function recent(at)
     return at and at + B.WORKER_US > now
   end
@@ -199,7 +199,7 @@ local function explain_workers(queue, name, now)
     if looked > B.ITEMS_MAX then
       return nil
     end
-    local w = db.get('w', id)
+    local w = db.get(RECORD.worker, id)
     if recent(w.queues[queue]) then
       asking = asking + 1
       if T.holding(id) and w.waiting == 0 then
@@ -214,8 +214,8 @@ end
 
 local function explain_waiting(job, now)
   local lane = T.lane_of_job(job)
-  local l, reasons = db.get('l', lane), {}
-  local q = db.get('q', l.queue)
+  local l, reasons = db.get(RECORD.lane, lane), {}
+  local q = db.get(RECORD.queue, l.queue)
   if q.paused_until and q.paused_until > now then
     reasons[1] = {
       kind = 'queue_paused', name = q.name,
@@ -229,7 +229,7 @@ local function explain_waiting(job, now)
       reasons[#reasons + 1] = reason
     end
   end
-  local place = l.place or db.get('b', l.bundle).place
+  local place = l.place or db.get(RECORD.bundle, l.bundle).place
   if place then
     for _, reason in ipairs(explain_door(place, lane, job.arrival, now)) do
       reasons[#reasons + 1] = reason
@@ -246,10 +246,10 @@ end
 
 -- Why a caller who waits for needs alone is not granted them now.
 function T.reasons_of_caller(number, now)
-  local caller = db.see('ca', number)
+  local caller = db.see(RECORD.caller, number)
   local lane, reasons = caller.lane, {}
-  local l = db.get('l', lane)
-  local place = l.place or db.get('b', l.bundle).place
+  local l = db.get(RECORD.lane, lane)
+  local place = l.place or db.get(RECORD.bundle, l.bundle).place
   for _, need in ipairs(l.needs) do
     if T.need_fit(need, nil, now) ~= 'yes' then
       for _, reason in ipairs(explain_need(need, nil, now)) do
@@ -268,15 +268,15 @@ end
 T.op('explain_job', { 'no-writes' }, function(args, now)
   local job = T.must_name(args)
   local reply = { id = job.id, state = job.state, lost = job.lost, run_at = job.run_at, reasons = {} }
-  if job.state == 'r' then
+  if job.state == STATE.running then
     local lease = job.lease
     reply.lease = {
       lease.fence, job.seq, lease.holder or 'anonymous', lease.granted_at, lease.expires_at,
       T.held_by(lease),
     }
-  elseif job.state == 's' then
+  elseif job.state == STATE.scheduled then
     reply.reasons[1] = { kind = 'scheduled', earliest = job.run_at }
-  elseif job.state == 'w' then
+  elseif job.state == STATE.ready then
     reply.state = T.state_of(job)
     reply.reasons = explain_waiting(job, now)
   end

@@ -40,7 +40,7 @@ T.op('extend', { 'write', 'allow-oom' }, function(args, now)
       T.lease_changed(job)
       if job then
         if item[3] then
-          T.set_job_part(job, 'p', item[3])
+          T.set_job_part(job, PART.progress, item[3])
         end
         if job.cancel then
           reply.cancel[#reply.cancel + 1] = index

@@ -8,10 +8,10 @@ function T.goes_with_its_end(job, item)
   if not job then
     return nil
   end
-  local shape = db.get('s', job.shape)
+  local shape = db.get(RECORD.shape, job.shape)
   local most = shape.retry[1]
-  local is_finished = job.cancel or item.o == 'S'
-    or item.o == 'F' and (item.last or most > 0 and job.ended + 1 >= most)
+  local is_finished = job.cancel or item.o == OUTCOME.succeeded
+    or item.o == OUTCOME.failed and (item.last or most > 0 and job.ended + 1 >= most)
   if is_finished and shape.retain == 0 then
     return { seq = job.seq, id = job.id }
   end
@@ -77,7 +77,7 @@ function T.push_after_end(follow_ups, shapes, job, default_retry, now)
   end
   put(before, follow_ups.done)
   if after[1] then
-    local known = { db.see('s', job.shape).qn, job.state, job.created_at, job.finished_at }
+    local known = { db.see(RECORD.shape, job.shape).qn, job.state, job.created_at, job.finished_at }
     for _, one in ipairs(follow_ups.done) do
       -- A duplicate of the job that goes now is shown as what is known of it.
       one.ended = one.seq == job.seq and known or nil

@@ -8,12 +8,12 @@ T.op('get_job', { 'no-writes' }, function(args)
 end)
 
 local function cancel_live(job, now)
-  if job.state == 'r' then
+  if job.state == STATE.running then
     job.cancel = true
     T.dirty(job)
   else
     T.stop_waiting(job, now)
-    T.finish(job, 'C', nil, nil, now)
+    T.finish(job, STATE.cancelled, nil, nil, now)
   end
 end
 
@@ -21,7 +21,7 @@ T.op('cancel_job', { 'write', 'allow-oom' }, function(args, now)
   local job = T.must_name(args)
   if T.is_live(job) then
     cancel_live(job, now)
-  elseif job.state ~= 'C' then
+  elseif job.state ~= STATE.cancelled then
     T.wrong_state('job_not_cancellable', job)
   end
   return T.show(job)
@@ -43,7 +43,7 @@ end)
 
 T.op('delete_job', { 'write', 'allow-oom' }, function(args, now)
   local job = T.must_name(args)
-  if job.state == 'r' then
+  if job.state == STATE.running then
     T.wrong_state('job_not_deletable', job)
   end
   if T.is_live(job) then
@@ -68,7 +68,7 @@ end
 
 -- Why a finished job may not be retried: a refusal, or nil.
 local function check_retry(job, now)
-  if job.state == 'S' then
+  if job.state == STATE.succeeded then
     T.wrong_state('job_succeeded', job)
   end
   local holder = job.unique and T.key_holder(job.unique[1])
@@ -117,7 +117,7 @@ T.op('run_job_now', { 'write', 'allow-oom' }, function(args, now)
   if not T.is_live(job) then
     T.wrong_state('job_not_runnable', job)
   end
-  if job.state == 's' then
+  if job.state == STATE.scheduled then
     T.stop_waiting(job, now)
     job.run_at = now
     T.make_ready(job, now)
@@ -130,10 +130,10 @@ end)
 -- Refusals: also stale_body, if the body is not `was` any more.
 T.op('patch_job', { 'write' }, function(args, now)
   local job = T.must_name(args)
-  if job.state == 'r' or not T.is_live(job) then
+  if job.state == STATE.running or not T.is_live(job) then
     T.wrong_state('job_not_changeable', job)
   end
-  local old = db.get('s', job.shape)
+  local old = db.get(RECORD.shape, job.shape)
   local queue = T.find_queue(old.qn)
   local settings = queue and T.queue_settings(queue) or {}
   local new = {
@@ -178,7 +178,7 @@ T.op('patch_job', { 'write' }, function(args, now)
   if not reshaped and not timed then
     return T.show(job)
   end
-  local waited = job.state == 'w'
+  local waited = job.state == STATE.ready
   T.stop_waiting(job, now)
   if reshaped then
     T.reshape(job, new, now)

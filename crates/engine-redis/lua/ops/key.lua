@@ -6,11 +6,11 @@
 
 T.op('key', { 'write', 'allow-oom' }, function(args, now)
   T.look_at_run(args.kn, now)
-  local key, kid = M.get('m', 'key'), M.get('m', 'kid')
+  local key, kid = M.get(KEY.meta, 'key'), M.get(KEY.meta, 'kid')
   if not key then
     key, kid = args.key, args.kid
-    M.put('m', 'key', key)
-    M.put('m', 'kid', kid)
+    M.put(KEY.meta, 'key', key)
+    M.put(KEY.meta, 'kid', kid)
     db.kid = kid
   end
   return { key = key, kid = kid }

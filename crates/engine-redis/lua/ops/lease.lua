@@ -15,7 +15,7 @@ local function check_tokens(args)
   end
   local ok = args.needs and #args.needs > 0
   for _, need in ipairs(args.needs or {}) do
-    local settings = need[1] == 'l' and T.setting_of(need[2])
+    local settings = need[1] == NEED.limit and T.setting_of(need[2])
     if not settings or not settings.rate or settings.concurrency then
       ok = false
     end
@@ -27,7 +27,7 @@ end
 
 -- A repeat gets those of its leases that live, and never a second grant.
 local function repeated(request)
-  local past = request and db.get('rq', request)
+  local past = request and db.get(RECORD.request, request)
   if not past then
     return nil
   end
@@ -51,7 +51,7 @@ local function was_repeated(request)
   if not request then
     return false
   end
-  local past = db.get('rq', request)
+  local past = db.get(RECORD.request, request)
   for looks, name in ipairs(past and T.leases_of_request(past) or {}) do
     local lease = T.lease(T.parse_lease(name))
     if lease then

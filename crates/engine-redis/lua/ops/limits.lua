@@ -19,7 +19,7 @@ local function is_known(name)
   if T.setting_of(name) then
     return true
   end
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   return l and (l.in_use > 0 or l.external > 0)
 end
 
@@ -54,11 +54,11 @@ local function put(name, given, now)
     quarantine = (given.quarantine or 0) > 0 and given.quarantine or nil,
   }
   check(s)
-  local old = db.get('ls', name)
+  local old = db.get(RECORD.limit_setting, name)
   if not (old and old.concurrency == s.concurrency and old.gap == s.gap
     and old.quarantine == s.quarantine
     and same_rate(old.rate, s.rate)) then
-    db.put('ls', name, s)
+    db.put(RECORD.limit_setting, name, s)
     if not old then
       Z.add('lsn', 0, name)
     end
@@ -75,7 +75,7 @@ end)
 -- as a put does.
 T.op('patch_limit', { 'write' }, function(args, now)
   local name = args.name
-  local old, given = db.get('ls', name), {}
+  local old, given = db.get(RECORD.limit_setting, name), {}
   if not old then
     old = name == 'lock:*' and T.setting_of(name) or {}
   end
@@ -94,12 +94,12 @@ T.op('delete_limit', { 'write', 'allow-oom' }, function(args, now)
   if name == 'lock:*' then
     T.refuse('limit_lock_template_stays')
   end
-  local l = db.get('L', name)
+  local l = db.get(RECORD.limit, name)
   if l then
     l.touched_at = now
   end
-  if db.get('ls', name) then
-    db.drop('ls', name)
+  if db.get(RECORD.limit_setting, name) then
+    db.drop(RECORD.limit_setting, name)
     Z.rem('lsn', name)
     T.setting_changed(name, now)
     return true
@@ -109,7 +109,7 @@ T.op('delete_limit', { 'write', 'allow-oom' }, function(args, now)
   -- An observation is all that is left of it.
   l.external, l.external_until = 0, nil
   T.arm_limit(name)
-  T.door_due('l' .. name)
+  T.door_due(DOOR.limit .. name)
   T.drop_limit_if_idle(name)
   return true
 end)
@@ -123,14 +123,14 @@ end)
 
 T.op('list_limits', { 'no-writes' }, function(args, now)
   return T.page(args, T.names({ 'lsn', 'Ln' }, args.after, 'lock:*'), function(name)
-    if name == 'lock:*' or db.get('ls', name) then
+    if name == 'lock:*' or db.get(RECORD.limit_setting, name) then
       return true
     end
-    local l = db.get('L', name)
+    local l = db.get(RECORD.limit, name)
     if not l then
       return nil
     end
-    local door = db.get('d', 'l' .. name)
+    local door = db.get(RECORD.door, DOOR.limit .. name)
     return l.in_use > 0 or l.resting_sum > 0 or l.external > 0 or l.paused_until
       or door and door.waiting > 0
   end, function(name)
@@ -157,11 +157,11 @@ end)
 
 T.op('resume_limit', { 'write', 'allow-oom' }, function(args, now)
   must_be_concrete(args.name)
-  local l = db.get('L', args.name)
+  local l = db.get(RECORD.limit, args.name)
   if l then
     l.paused_until = nil
     T.arm_limit(args.name)
-    T.door_due('l' .. args.name)
+    T.door_due(DOOR.limit .. args.name)
     T.drop_limit_if_idle(args.name)
   end
   return T.limit_view(args.name, true, now)
@@ -173,7 +173,7 @@ T.op('observe_limit', { 'write', 'allow-oom' }, function(args, now)
   l.external, l.touched_at = args.external, now
   l.external_until = args.hold and args.external > 0 and now + args.hold or nil
   T.arm_limit(args.name)
-  T.door_due('l' .. args.name)
+  T.door_due(DOOR.limit .. args.name)
   T.drop_limit_if_idle(args.name)
   return T.limit_view(args.name, true, now)
 end)

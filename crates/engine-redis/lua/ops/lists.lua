@@ -28,7 +28,7 @@ local function rows_below(chunk, before)
   local first = chunk * T.CHUNK_ROWS
   local _, key = T.job_home(first)
   local rows, size = {}, 0
-  local k = db.see('k', chunk)
+  local k = db.see(RECORD.block, chunk)
   if k then
     size = k.size
     for _, seq in ipairs(T.rows_of_block(chunk, k)) do
@@ -51,7 +51,7 @@ end
 
 -- A job's state as it is shown, if it is one that is asked for.
 local function wanted(job, args, states)
-  if args.queue and db.see('s', job.shape).qn ~= args.queue then
+  if args.queue and db.see(RECORD.shape, job.shape).qn ~= args.queue then
     return nil
   end
   local state = T.is_live(job) and T.state_of(job) or job.state
@@ -137,7 +137,7 @@ local function lowest(after, n)
     most = fences[n]
   end
   while true do
-    local found = call('ZRANGE', db.prefix .. 'e', from, from + B.ITEMS_MAX - 1)
+    local found = call('ZRANGE', db.prefix .. KEY.expiries, from, from + B.ITEMS_MAX - 1)
     for _, member in ipairs(found) do
       for _, name in ipairs(T.leases_named(member)) do
         local fence = fence_of(name)
@@ -164,7 +164,7 @@ end
 
 -- The same of those that hold a limit: these are in the order of fences.
 local function lowest_of_limit(limit, after, n)
-  local l, all = db.get('L', limit), {}
+  local l, all = db.get(RECORD.limit, limit), {}
   if not l then
     return all
   elseif l.holders.z then
@@ -181,7 +181,7 @@ end
 
 -- Up to n names in the order of expiry, from behind a moment and a name; those of a span stand together.
 local function next_to_expire(at, name, n)
-  local key = db.prefix .. 'e'
+  local key = db.prefix .. KEY.expiries
   local low, high = 0, call('ZCARD', key)
   local last = #name > 0 and T.expires_as(T.parse_lease(name)) or name
   local within = last ~= name and fence_of(name)
@@ -213,7 +213,7 @@ local function lease_view(name, args)
   if not lease or args.worker and holder ~= args.worker then
     return nil
   end
-  local queue = job and db.get('s', job.shape).qn
+  local queue = job and db.get(RECORD.shape, job.shape).qn
   if args.queue and queue ~= args.queue then
     return nil
   end
@@ -265,7 +265,7 @@ end
 
 T.op('list_leases', { 'no-writes' }, function(args)
   local after, at, behind = args.after, nil, nil
-  if after and sub(after, 1, 1) == 'x' then
+  if after and sub(after, 1, 1) == CURSOR.by_expiry then
     -- "x", the fence from which on, and the expiry, the fence and the row of the last looked at.
     local parts = {}
     for part in string.gmatch(after, '%d+') do
@@ -302,7 +302,7 @@ T.op('list_leases', { 'no-writes' }, function(args)
   if last and (more or #seen == n) then
     if by_expiry then
       local fence, seq = T.parse_lease(last)
-      local score = call('ZSCORE', db.prefix .. 'e', T.expires_as(T.parse_lease(last)))
+      local score = call('ZSCORE', db.prefix .. KEY.expiries, T.expires_as(T.parse_lease(last)))
       reply.next = format('x%d:%d:%d:%d', after, tonumber(score), fence, seq)
     else
       reply.next = text(fence_of(last))
@@ -318,7 +318,7 @@ T.op('list_workers', { 'no-writes' }, function(args, now)
     return at + B.WORKER_US > now
   end
   return T.page(args, T.names({ 'wn' }, args.after), function(id)
-    local w = db.get('w', id)
+    local w = db.get(RECORD.worker, id)
     return (recent(w.seen_at) or w.waiting > 0) and w
   end, function(id, w)
     local numbers, queues, held = {}, {}, T.holding(id)
@@ -329,7 +329,7 @@ T.op('list_workers', { 'no-writes' }, function(args, now)
     end
     sort(numbers)
     for _, queue in ipairs(numbers) do
-      local q = db.get('q', queue)
+      local q = db.get(RECORD.queue, queue)
       queues[#queues + 1] = q and q.name or nil
     end
     return {
@@ -348,9 +348,9 @@ end
 T.op('get_stats', { 'no-writes' }, function(args)
   local page = T.page(args, T.names({ 'ql' }, args.after), function(name)
     local number = T.find_queue(name)
-    return number and not db.see('q', number).hidden and number
+    return number and not db.see(RECORD.queue, number).hidden and number
   end, function(name, number)
-    local q = db.get('q', number)
+    local q = db.get(RECORD.queue, number)
     local blocked = q.place and q.waiting or q.blocked
     return { name, {
       s = q.scheduled, w = q.waiting - blocked, b = blocked, r = q.running, S = q.succeeded,

@@ -14,7 +14,7 @@ end
 
 -- The pool that a call names, or a refusal.
 function T.pool_named(name)
-  local p = db.get('p', name)
+  local p = db.get(RECORD.pool, name)
   if not p or not p.settings then
     T.pool_not_found(name)
   end
@@ -50,7 +50,7 @@ end
 
 -- The pool of a sync or an add, made if it is not there.
 function T.pool_made(name, now)
-  local p = db.get('p', name)
+  local p = db.get(RECORD.pool, name)
   if not p or not p.settings then
     local settings = {}
     for _, field in ipairs(FIELDS) do
@@ -58,7 +58,7 @@ function T.pool_made(name, now)
     end
     T.set_pool(name, settings, now)
   end
-  return db.get('p', name)
+  return db.get(RECORD.pool, name)
 end
 
 local function put(name, given, now)
@@ -75,7 +75,7 @@ T.op('put_pool', { 'write' }, function(args, now)
 end)
 
 T.op('patch_pool', { 'write' }, function(args, now)
-  local p, given = db.get('p', args.name), {}
+  local p, given = db.get(RECORD.pool, args.name), {}
   local old = p and p.settings or DEFAULTS
   for _, field in ipairs(FIELDS) do
     if args[field] == nil then
@@ -94,7 +94,7 @@ end)
 
 T.op('list_pools', { 'no-writes' }, function(args)
   return T.page(args, T.names({ 'pn' }, args.after), function(name)
-    local p = db.get('p', name)
+    local p = db.get(RECORD.pool, name)
     return p and p.settings and p or nil
   end, T.pool_view)
 end)
@@ -104,7 +104,7 @@ end)
 -- The ids of a pool's resources behind `after`, in order, at most `most`. Of a large pool it tells
 -- those that were stored before this call.
 function T.ids_after(name, after, most)
-  local p = db.get('p', name)
+  local p = db.get(RECORD.pool, name)
   if p.ids.z then
     local from = after ~= '' and '(' .. after or '-'
     return call('ZRANGEBYLEX', db.prefix .. T.pool_ids(name), from, '+', 'LIMIT', 0, most)
@@ -120,7 +120,7 @@ end
 
 -- All ids of a pool that is not large; nil if it is.
 function T.all_ids(name)
-  local p = db.get('p', name)
+  local p = db.get(RECORD.pool, name)
   if p.ids.n > B.ITEMS_MAX then
     return nil
   end
@@ -147,7 +147,7 @@ end
 -- A step {'paces', pool, the last id that was done}.
 function T.step_paces(step, now)
   local name = step[2]
-  local p = db.get('p', name)
+  local p = db.get(RECORD.pool, name)
   if not p or not p.settings then
     return true
   end
@@ -170,7 +170,7 @@ end
 
 -- Removes resources of a deleted pool: all, or a portion of many; whether all are gone.
 local function remove_some(name)
-  local p = db.get('p', name)
+  local p = db.get(RECORD.pool, name)
   -- It is not to be forgotten before its last word here.
   p.uses = p.uses + 1
   for _ = 1, p.ids.n > B.ITEMS_MAX and B.TICK_MAX or p.ids.n do
@@ -184,7 +184,7 @@ end
 -- A step {'pool', name}.
 function T.step_pool(step)
   local name = step[2]
-  if not T.is_going(db.get('p', name)) then
+  if not T.is_going(db.get(RECORD.pool, name)) then
     return true
   end
   local done = remove_some(name)

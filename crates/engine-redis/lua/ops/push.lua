@@ -41,7 +41,7 @@ end
 
 local function check_pool(need, at)
   local pool, id = need[2], need[5]
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   if not p or not p.settings then
     T.refuse('need_pool_unknown', { pool = pool }, at .. '/pool')
   end
@@ -58,7 +58,7 @@ function T.check_needs(needs, pointer)
     local name = need[1] .. need[2]
     if seen[name] then
       local at = pointer .. '/' .. text(index - 1)
-      if need[1] == 'l' then
+      if need[1] == NEED.limit then
         T.refuse('need_limit_twice', { limit = need[2] }, at)
       end
       T.refuse('need_pool_twice', { pool = need[2] }, at)
@@ -67,7 +67,7 @@ function T.check_needs(needs, pointer)
   end
   for index, need in ipairs(needs) do
     local at = pointer .. '/' .. text(index - 1)
-    if need[1] == 'l' then
+    if need[1] == NEED.limit then
       check_limit(need, at)
     else
       check_pool(need, at)
@@ -128,15 +128,15 @@ local function plan_one(job, seen_ids, seen_keys, now, goes)
     return { 'store', over }
   end
   there = not gone and T.job(holder.seq)
-  if on_conflict == 'k' then
+  if on_conflict == CONFLICT.keep then
     return { 'duplicate', holder.seq, holder.id }
-  elseif on_conflict == 'x' then
+  elseif on_conflict == CONFLICT.reject then
     conflict(key, holder)
   elseif not there then
     return { 'store', over }
-  elseif db.see('s', there.shape).qn ~= job.q then
+  elseif db.see(RECORD.shape, there.shape).qn ~= job.q then
     conflict(key, holder)
-  elseif there.state == 'r' then
+  elseif there.state == STATE.running then
     return { 'duplicate', holder.seq, holder.id }
   elseif T.is_live(there) then
     return { 'replace', holder.seq }
@@ -146,7 +146,7 @@ end
 
 local function check_room(name, more)
   local queue = T.find_queue(name)
-  local q = queue and db.get('q', queue)
+  local q = queue and db.get(RECORD.queue, queue)
   local most = q and T.queue_settings(queue).max_waiting
   if most and q.waiting + q.scheduled + more > most then
     T.refuse('queue_full', { queue = name, most = most, waiting = q.waiting + q.scheduled })
@@ -220,7 +220,7 @@ local function store_job(new, default_retry, now)
   local number = T.shape_for(T.shape_of(new.spec, default_retry), now)
   local job = T.new_job({
     id = new.id, b = new.b, body = new.body, shape = number, created_at = now,
-    run_at = moment(new, now), expires_at = new.ex, bytes = new.n, unique = new.u, state = 's',
+    run_at = moment(new, now), expires_at = new.ex, bytes = new.n, unique = new.u, state = STATE.scheduled,
   })
   -- Its row says all of a job that has nothing unusual.
   job.plain = not (new.ex or new.u) and job.run_at <= now
@@ -238,7 +238,7 @@ end
 -- The job that is there gets the new content, and its attempts start again; its id stays.
 local function replace_job(job, new, default_retry, now)
   local shape = T.shape_of(new.spec, default_retry)
-  local old = db.get('s', job.shape)
+  local old = db.get(RECORD.shape, job.shape)
   -- What `replace` does not name stays: retry, timeout and retain of the job that is there.
   shape.retry, shape.timeout, shape.retain = old.retry, old.timeout, old.retain
   T.stop_waiting(job, now)
@@ -266,7 +266,7 @@ end
 function T.reshape(job, shape, now)
   local old = job.shape
   job.shape = T.shape_for(shape, now)
-  local s = db.get('s', old)
+  local s = db.get(RECORD.shape, old)
   s.rows = s.rows - 1
   T.release_shape(old)
   T.drop_shape_if_idle(old)
@@ -277,15 +277,15 @@ end
 -- A finished job lives again: it waits nowhere yet. Its attempts start again, its errors are kept.
 function T.revive(job, now)
   T.unkeep_finished(job)
-  T.use_shape(db.get('s', job.shape), now)
-  job.state, job.arrival, job.run_at, job.started_at, job.finished_at = 's', 0, now, nil, nil
+  T.use_shape(db.get(RECORD.shape, job.shape), now)
+  job.state, job.arrival, job.run_at, job.started_at, job.finished_at = STATE.scheduled, 0, now, nil, nil
   if job.expires_at and job.expires_at <= now then
     job.expires_at = nil
   end
   job.wait, job.ended, job.lost, job.released, job.undelivered = 0, 0, 0, 0, 0
   job.cancel, job.keeps = false, false
   job.error, job.kept_until = nil, 0
-  T.set_job_part(job, 'r', nil)
+  T.set_job_part(job, PART.result, nil)
   T.dirty(job)
 end
 
@@ -331,8 +331,8 @@ function T.push_one(new, plan, done, default_retry, now)
     answer = { seq = first.seq, id = first.id, dup = true }
     -- What the same call stored a moment ago may be replaced as any other, and as any other never by a job
     -- of another queue.
-    local job = new.u and new.u[4] == 'r' and new.id ~= first.id and T.job(first.seq)
-    if job and db.see('s', job.shape).qn == new.q then
+    local job = new.u and new.u[4] == CONFLICT.replace and new.id ~= first.id and T.job(first.seq)
+    if job and db.see(RECORD.shape, job.shape).qn == new.q then
       replace_job(job, new, default_retry, now)
       answer.rep = true
     end
@@ -362,7 +362,7 @@ end
 
 -- Whether nobody asked for a queue within the last minute.
 function T.is_unasked(queue, now)
-  local asked = db.get('q', queue).asked_at
+  local asked = db.get(RECORD.queue, queue).asked_at
   return not asked or asked + B.WORKER_US <= now
 end
 

@@ -12,7 +12,7 @@ local FIELDS = { 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' 
 
 local function named(name)
   local number = T.find_queue(name)
-  if not number or db.see('q', number).hidden then
+  if not number or db.see(RECORD.queue, number).hidden then
     T.refuse('queue_not_found', { queue = name })
   end
   return number
@@ -22,7 +22,7 @@ end
 local function put(name, given, now)
   T.check_needs(given.needs or {}, '/needs')
   local number = T.find_queue(name)
-  local created = not number or db.see('q', number).hidden or false
+  local created = not number or db.see(RECORD.queue, number).hidden or false
   number = T.queue_for(name, now)
   local settings = {}
   for _, field in ipairs(FIELDS) do
@@ -56,7 +56,7 @@ end)
 T.op('list_queues', { 'no-writes' }, function(args, now)
   return T.page(args, T.names({ 'ql' }, args.after), function(name)
     local number = T.find_queue(name)
-    return number and not db.see('q', number).hidden and number or nil
+    return number and not db.see(RECORD.queue, number).hidden and number or nil
   end, function(_, number)
     return T.queue_view(number, now)
   end)
@@ -65,7 +65,7 @@ end)
 -- ---- Pause ----
 
 local function clear_pause(number)
-  local q = db.get('q', number)
+  local q = db.get(RECORD.queue, number)
   if q.paused_until then
     T.timer_clear('qp', text(number))
     q.paused_until = nil
@@ -74,7 +74,7 @@ end
 
 T.op('pause_queue', { 'write', 'allow-oom' }, function(args, now)
   local number = T.queue_for(args.name, now)
-  local q = db.get('q', number)
+  local q = db.get(RECORD.queue, number)
   local till = args['for'] and now + args['for'] or args['until'] or T.FOREVER
   -- The later moment holds.
   till = max(q.paused_until or 0, till)
@@ -99,18 +99,18 @@ end)
 -- ---- Delete ----
 
 local function forget_settings(number)
-  local q = db.get('q', number)
+  local q = db.get(RECORD.queue, number)
   if q.set then
     q.set = nil
-    db.drop('qs', text(number))
+    db.drop(RECORD.queue_setting, text(number))
   end
 end
 
 -- Takes a queue out of what is there; nothing points to it. Its number is never given again, so what a
 -- worker remembers of it means nothing.
 local function drop_queue(number)
-  local q = db.get('q', number)
-  local entry = 'q' .. text(number)
+  local q = db.get(RECORD.queue, number)
+  local entry = ENTRY.queue .. text(number)
   T.unsignal(number)
   if q.place then
     T.leave_door(entry)
@@ -118,11 +118,11 @@ local function drop_queue(number)
   T.clear_out(entry)
   M.drop('qn:' .. shard(q.name), q.name)
   Z.rem('ql', q.name)
-  db.drop('q', number)
-  Z.rem('hk', 'q' .. text(number))
+  db.drop(RECORD.queue, number)
+  Z.rem('hk', TIDY.queue .. text(number))
   db.touched[number] = nil
   if q.limit then
-    local l = db.get('L', q.limit)
+    local l = db.get(RECORD.limit, q.limit)
     l.uses = l.uses - 1
     T.drop_limit_if_idle(q.limit)
   end
@@ -131,7 +131,7 @@ end
 -- Whether a queue holds nothing: no job (a finished one that is kept counts), no caller that waits for it, no group
 -- whose time is still remembered.
 local function is_idle(number)
-  local q = db.get('q', number)
+  local q = db.get(RECORD.queue, number)
   for _ in pairs(q.priorities) do
     return false
   end
@@ -154,7 +154,7 @@ end
 
 -- Whether a queue was deleted and nobody needs it any more. (The queue of callers stays.)
 local function is_left_over(number)
-  return number ~= CALLERS and db.get('q', number).hidden and is_idle(number)
+  return number ~= CALLERS and db.get(RECORD.queue, number).hidden and is_idle(number)
 end
 
 -- A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
@@ -168,26 +168,26 @@ end
 -- more goes with the next tick; not at once, since the call that freed it may still name it.
 function T.freed_queue(number)
   if is_left_over(number) then
-    T.tidy_soon('q', number)
+    T.tidy_soon(TIDY.queue, number)
   end
 end
 
 -- A queue that holds nothing and that nobody has set is forgotten a day after its last use; otherwise every name that
 -- was ever pushed to would stay for ever.
 function T.forget_unused_queue(number, now)
-  local q = db.get('q', number)
+  local q = db.get(RECORD.queue, number)
   local ends = q.used_at + B.FORGET_US
   if is_idle(number) and (q.hidden or ends <= now and not q.paused_until and is_unset(number)) then
     forget_settings(number)
     drop_queue(number)
     return
   end
-  T.timer_set('hk', max(ends, now + B.FORGET_AGAIN_US), 'q' .. text(number))
+  T.timer_set('hk', max(ends, now + B.FORGET_AGAIN_US), TIDY.queue .. text(number))
 end
 
 T.op('delete_queue', { 'write', 'allow-oom' }, function(args, now)
   local number = named(args.name)
-  local q = db.get('q', number)
+  local q = db.get(RECORD.queue, number)
   local unfinished = q.waiting + q.scheduled + q.running
   if unfinished > 0 then
     T.refuse('queue_not_empty', { queue = args.name, unfinished = unfinished })

@@ -33,14 +33,14 @@ end
 -- It is named again, or was never absent.
 local function keep_on(r)
   if r.retiring then
-    local p = db.get('p', r.pool)
+    local p = db.get(RECORD.pool, r.pool)
     r.retiring, p.retiring = nil, (p.retiring or 0) - 1
   end
 end
 
 -- While a set is applied to the pool, what belongs to it is marked by the set's generation.
 local function belongs(r)
-  local p = db.get('p', r.pool)
+  local p = db.get(RECORD.pool, r.pool)
   if p.sync then
     r.generation = p.generation
   end
@@ -81,7 +81,7 @@ function T.retire(r, now)
     return true
   end
   if not r.retiring then
-    local p = db.get('p', r.pool)
+    local p = db.get(RECORD.pool, r.pool)
     r.retiring, p.retiring = true, (p.retiring or 0) + 1
   end
   T.lose_kept(r)
@@ -91,7 +91,7 @@ end
 
 -- What is said by hand while a set is applied came after that set: the set says no more of it.
 local function by_hand(pool, id, r)
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   if p.sync then
     T.unstage(p.sync, id)
     if r then
@@ -178,8 +178,8 @@ end)
 -- Available again; ends no lease. Its uses count anew, or `max_uses` would ban it at once.
 T.op('restore_resource', { 'write', 'allow-oom' }, function(args, now)
   local r = named(args.pool, args.id)
-  local most = db.get('p', args.pool).settings.max_uses
-  T.set_resource_state(r, 'a', 0, 0, nil)
+  local most = db.get(RECORD.pool, args.pool).settings.max_uses
+  T.set_resource_state(r, RESOURCE.available, 0, 0, nil)
   if most and r.uses >= most then
     r.uses = 0
   end

@@ -14,8 +14,8 @@ local function known(fence, seq)
     return 'live', lease, job
   end
   if seq == 0 then
-    if db.get('st', text(fence)) == 'R' then
-      return 'past', 'R'
+    if db.get(RECORD.stub, text(fence)) == OUTCOME.released then
+      return 'past', OUTCOME.released
     end
     return 'lost'
   end
@@ -28,7 +28,7 @@ local function known(fence, seq)
   return 'lost'
 end
 
-local OUTCOME = { S = 'succeeded', F = 'failed', Z = 'snoozed', R = 'released' }
+local WORDS = OUTCOME_WORDS
 
 local function held_limit(lease, name)
   for _, held in ipairs(lease.limits) do
@@ -53,10 +53,10 @@ local function check_item(item, shapes, now)
     -- A lost lease is answered in its item, and what it says of its needs no longer matters.
     return
   end
-  if lease.seq == 0 and item.o ~= 'S' and item.o ~= 'R' then
-    T.refuse('settle_outcome_needs_job', { outcome = OUTCOME[item.o] }, '/outcome')
+  if lease.seq == 0 and item.o ~= OUTCOME.succeeded and item.o ~= OUTCOME.released then
+    T.refuse('settle_outcome_needs_job', { outcome = WORDS[item.o] }, '/outcome')
   end
-  if item.o == 'Z' and item['until'] and item['until'] - now < B.SNOOZE_US_MIN then
+  if item.o == OUTCOME.snoozed and item['until'] and item['until'] - now < B.SNOOZE_US_MIN then
     T.refuse('settle_snooze_too_near', { ['until'] = item['until'] }, '/until')
   end
   for n, verdict in ipairs(item.resources or {}) do
@@ -77,11 +77,11 @@ local function check_item(item, shapes, now)
 end
 
 local function ending_of(item, now)
-  if item.o == 'S' then
+  if item.o == OUTCOME.succeeded then
     return { kind = 'succeeded', result = item.result }
-  elseif item.o == 'F' then
+  elseif item.o == OUTCOME.failed then
     return { kind = 'failed', error = item.error or '', retry_in = item.retry_in, last = item.last }
-  elseif item.o == 'Z' then
+  elseif item.o == OUTCOME.snoozed then
     return { kind = 'snoozed', at = item['until'] or now + item['for'], wait = item['for'] or 0 }
   end
   return { kind = 'released' }
@@ -94,7 +94,7 @@ local function settle_one(item, shapes, default_retry, now)
   elseif what == 'past' then
     local before, state = lease, job
     -- Without a job both endings mean the same.
-    if before == item.o or not state and item.o == 'S' then
+    if before == item.o or not state and item.o == OUTCOME.succeeded then
       return { ok = true, state = state, run_at = run_at, pushed = T.pushed_before(item.push, now) }
     end
     return { ok = false, code = 'already_settled' }
@@ -124,7 +124,7 @@ local function settle_one(item, shapes, default_retry, now)
   return { ok = true, state = became and became[1], run_at = became and became[2], pushed = pushed }
 end
 
-local SUCCEEDED = { ok = true, state = 'S' }
+local SUCCEEDED = { ok = true, state = STATE.succeeded }
 
 -- Settles those of the items that may go the short way; the places of the others.
 local function settle_some(items, now)
@@ -135,7 +135,7 @@ local function settle_some(items, now)
       return T.places(#items)
     end
     named[item.s] = item.s > 0
-    if item.o == 'S' and item.s > 0 and not item.resources and not item.limits then
+    if item.o == OUTCOME.succeeded and item.s > 0 and not item.resources and not item.limits then
       local n = #at + 1
       runs[n * 3 - 2], runs[n * 3 - 1], runs[n * 3] = item.f, item.s, 1
       results[n], at[n] = item.result, index
@@ -156,7 +156,7 @@ local function items_of(runs, results)
     for n = 0, runs[i + 2] - 1 do
       local place = #items + 1
       items[place] = {
-        f = runs[i] + n, s = runs[i + 1] + n, o = 'S', result = results and results[place] or nil,
+        f = runs[i] + n, s = runs[i + 1] + n, o = OUTCOME.succeeded, result = results and results[place] or nil,
       }
     end
   end
@@ -231,7 +231,7 @@ T.op('settle_and_lease', { 'write' }, function(args, now)
   T.look_at_run(args.kn, now)
   -- A repeat is answered the leases of its request, which may be among those that it settles.
   local request = args.lease.rq
-  local settled = settle(args.settle, request and db.get('rq', request), now)
+  local settled = settle(args.settle, request and db.get(RECORD.request, request), now)
   T.leave_spans()
   T.serve(now)
   db.touched, db.units = {}, {}
@@ -265,7 +265,7 @@ T.op('undo', { 'write', 'allow-oom' }, function(args, now)
     end
   end
   for request, names in pairs(undone) do
-    local past, others = db.get('rq', request), {}
+    local past, others = db.get(RECORD.request, request), {}
     for _, name in ipairs(past and T.leases_of_request(past) or {}) do
       if not names[name] then
         others[#others + 1] = name
@@ -274,7 +274,7 @@ T.op('undo', { 'write', 'allow-oom' }, function(args, now)
     if past and others[1] then
       past.leases, past.runs = concat(others), nil
     elseif past then
-      db.drop('rq', request)
+      db.drop(RECORD.request, request)
       T.timer_clear('rqe', request)
     end
   end

@@ -15,7 +15,7 @@ function T.blob(bytes)
 end
 
 local function shape_view(number)
-  local s = db.get('s', number)
+  local s = db.get(RECORD.shape, number)
   return {
     qn = s.qn, pr = s.pr, g = s.g, needs = s.needs, retry = s.retry, timeout = s.timeout,
     retain = s.retain,
@@ -49,7 +49,8 @@ function T.show(job)
   }
   if job.life or job.parts then
     -- Who lives has no result.
-    for at, part in pairs({ [6] = not T.is_live(job) and 'r' or nil, [7] = 'p', [8] = 'e' }) do
+    local parts = { [6] = not T.is_live(job) and PART.result or nil, [7] = PART.progress, [8] = PART.errors }
+    for at, part in pairs(parts) do
       local value = T.job_part(job, part)
       shown[at] = value and T.blob(value) or false
     end
@@ -83,15 +84,12 @@ function T.job_not_found(ref)
   T.refuse('job_not_found', { job = ref.id })
 end
 
-local WORD = {
-  s = 'scheduled', w = 'ready', b = 'blocked', r = 'running', S = 'succeeded', F = 'failed',
-  C = 'cancelled',
-}
+local WORDS = STATE_WORDS
 
 -- Refuses what the state of a job does not permit.
 function T.wrong_state(case, job)
   local state = T.is_live(job) and T.state_of(job) or job.state
-  T.refuse(case, { job = job.id, state = WORD[state] })
+  T.refuse(case, { job = job.id, state = WORDS[state] })
 end
 
 -- The job that a call names, or a refusal.

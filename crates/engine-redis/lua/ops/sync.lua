@@ -104,7 +104,7 @@ end
 
 local function begin(pool, version, now)
   local number = db.number()
-  db.put('sy', number, { pool = pool, version = version })
+  db.put(RECORD.sync, number, { pool = pool, version = version })
   keep_for_a_while(number, now)
   return number
 end
@@ -143,7 +143,7 @@ function T.step_staged(step)
 end
 
 local function staged(args)
-  local s = db.get('sy', args.sync)
+  local s = db.get(RECORD.sync, args.sync)
   if not s or s.pool ~= args.pool then
     T.refuse('sync_gone', { sync = args.sync, pool = args.pool })
   end
@@ -153,15 +153,15 @@ end
 -- The time of a staged set is over: it was applied, or its caller is gone.
 function T.tick_sync(member, now)
   local number = tonumber(member)
-  local s = db.get('sy', number)
+  local s = db.get(RECORD.sync, number)
   if not s then
     return
   end
-  local p = db.get('p', s.pool)
+  local p = db.get(RECORD.pool, s.pool)
   if p and p.sync == number then
     keep_for_a_while(number, now)
   else
-    db.drop('sy', number)
+    db.drop(RECORD.sync, number)
     T.go_on({ 'staged', number }, now)
   end
 end
@@ -228,7 +228,7 @@ end
 -- The pool hands out again.
 function T.end_sync(p, now)
   local number = p.sync
-  local s = db.get('sy', number)
+  local s = db.get(RECORD.sync, number)
   p.sync = nil
   s.phase, s.cursor = 'done', nil
   keep_for_a_while(number, now)
@@ -238,8 +238,8 @@ end
 -- A step {'sync', number}: a portion of what is left.
 function T.step_sync(step, now)
   local number = step[2]
-  local s = db.get('sy', number)
-  local p = s and db.get('p', s.pool)
+  local s = db.get(RECORD.sync, number)
+  local p = s and db.get(RECORD.pool, s.pool)
   if not p or p.sync ~= number then
     return true
   end
@@ -285,7 +285,7 @@ end
 
 -- A small set for a small pool, in one step; `ids` are those of the pool.
 local function sync_at_once(args, ids, now)
-  local named, live, there = {}, 0, live_in(db.get('p', args.pool))
+  local named, live, there = {}, 0, live_in(db.get(RECORD.pool, args.pool))
   for _, new in ipairs(args.resources) do
     if not named[new.id] and is_live(args.pool, new.id) then
       live = live + 1
@@ -311,7 +311,7 @@ local function sync_at_once(args, ids, now)
 end
 
 T.op('sync_resources', { 'write' }, function(args, now)
-  local p = db.get('p', args.pool)
+  local p = db.get(RECORD.pool, args.pool)
   check_version(p, args.version)
   if not args.meant and #args.resources == 0 then
     check_meant(args.pool, true)
@@ -324,13 +324,13 @@ T.op('sync_resources', { 'write' }, function(args, now)
   end
   -- The pool is large, or busy: the set is staged, and `sync_end` goes on with it.
   local number = begin(args.pool, args.version, now)
-  db.get('sy', number).meant = args.meant
+  db.get(RECORD.sync, number).meant = args.meant
   stage(number, args.resources)
-  return reply(number, db.get('sy', number))
+  return reply(number, db.get(RECORD.sync, number))
 end)
 
 T.op('sync_begin', { 'write' }, function(args, now)
-  check_version(db.get('p', args.pool), args.version)
+  check_version(db.get(RECORD.pool, args.pool), args.version)
   return { sync = begin(args.pool, args.version, now) }
 end)
 
@@ -369,7 +369,7 @@ T.op('sync_end', { 'write' }, function(args, now)
     return reply(number, s)
   end
   keep_for_a_while(number, now)
-  local p = db.get('p', s.pool)
+  local p = db.get(RECORD.pool, s.pool)
   if p and p.sync == number then
     T.carry_on(now, 'sync', number)
     return reply(number, s)

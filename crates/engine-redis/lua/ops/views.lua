@@ -121,7 +121,7 @@ end
 -- Since when the oldest ready job is ready: the least over the heads of open lanes, of which it looks at
 -- as many as a tick does of a kind.
 function T.oldest_ready(number)
-  local q = db.get('q', number)
+  local q = db.get(RECORD.queue, number)
   if q.place then
     return nil
   end
@@ -134,9 +134,9 @@ function T.oldest_ready(number)
     for _, rank in ipairs(ranks) do
       for turn in O.each(q.priorities[rank].open, T.turns_open(number, rank)) do
         local group = tonumber(sub(turn, 18))
-        for bundle in O.each(db.get('g', group).open, T.group_open(group)) do
+        for bundle in O.each(db.get(RECORD.group, group).open, T.group_open(group)) do
           bundle = tonumber(bundle)
-          for lane in O.each(db.get('b', bundle).open, T.bundle_open(bundle)) do
+          for lane in O.each(db.get(RECORD.bundle, bundle).open, T.bundle_open(bundle)) do
             local _, slot = T.head(tonumber(lane))
             slots[#slots + 1] = slot
             if #slots >= B.TICK_MAX then
@@ -168,7 +168,7 @@ end
 
 function T.queue_view(number, now)
   looked = looked + 1
-  local q = db.get('q', number)
+  local q = db.get(RECORD.queue, number)
   local s = T.queue_settings(number)
   local is_paused, till = paused(q.paused_until, now)
   local blocked = q.place and q.waiting or q.blocked
@@ -200,10 +200,10 @@ end
 
 local function waiter(queue, slot)
   if queue == CALLERS then
-    return { false, false, db.see('ca', slot).since }
+    return { false, false, db.see(RECORD.caller, slot).since }
   end
   local job = T.job(slot)
-  return { job.id, db.get('q', queue).name, job.run_at }
+  return { job.id, db.get(RECORD.queue, queue).name, job.run_at }
 end
 
 -- The first in line at a door.
@@ -224,14 +224,14 @@ function T.limit_view(name, line, now)
   if name == 'lock:*' or not T.is_template(name) then
     settings, template = T.setting_of(name)
   else
-    settings = db.get('ls', name)
+    settings = db.get(RECORD.limit_setting, name)
   end
   settings = settings or NOTHING
   if template == name then
     template = nil
   end
-  local l = db.get('L', name)
-  local door = db.get('d', 'l' .. name)
+  local l = db.get(RECORD.limit, name)
+  local door = db.get(RECORD.door, DOOR.limit .. name)
   local in_use, external, waiting, rests = 0, 0, door and door.waiting or 0, 0
   local till, holders = nil, {}
   if l then
@@ -243,7 +243,7 @@ function T.limit_view(name, line, now)
   -- A queue that its own limit holds up stands there as a whole, its jobs nowhere else.
   local family, key = T.limit_parts(name)
   local queue = family == 'queue' and key and T.find_queue(key)
-  local q = queue and db.get('q', queue)
+  local q = queue and db.get(RECORD.queue, queue)
   if q and q.place then
     waiting = waiting + q.waiting - q.blocked
   end
@@ -252,7 +252,7 @@ function T.limit_view(name, line, now)
     name = name, template = template, concurrency = cap, rate = settings.rate, gap = settings.gap,
     quarantine = settings.quarantine, in_use = in_use, resting = rests, external = external, waiting = waiting,
     over_limit = cap and max(in_use + external - cap, 0) or 0, paused_until = till, holders = holders,
-    line = line and door and line_at('l' .. name) or nil,
+    line = line and door and line_at(DOOR.limit .. name) or nil,
   }
 end
 
@@ -260,7 +260,7 @@ end
 
 function T.pool_view(name)
   looked = looked + 1
-  local p = db.get('p', name)
+  local p = db.get(RECORD.pool, name)
   local s = p.settings
   return {
     name = name, quarantine = s.quarantine, cooldown = s.cooldown, rate = s.rate,
@@ -272,9 +272,9 @@ end
 function T.resource_view(r, now)
   local data = M.get(T.data_home(r.pool, r.id))
   local state, till, reason = r.state, nil, r.reason
-  if state == 'a' and r.paced_until > now then
-    state, till, reason = 'c', r.paced_until, 'rate'
-  elseif state == 'c' then
+  if state == RESOURCE.available and r.paced_until > now then
+    state, till, reason = RESOURCE.cooling, r.paced_until, 'rate'
+  elseif state == RESOURCE.cooling then
     till = r['until']
   end
   if data then

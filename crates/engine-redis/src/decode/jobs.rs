@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 use tenure_core::job::{
-    Backoff, EndedJob, JobError, JobState, JobView, Need, NewJob, OnConflict, Outcome, PushedJob,
-    Retry, Unique, Until,
+    Backoff, EndedJob, JobError, JobState, JobView, Need, NewJob, Outcome, PushedJob, Retry, Unique,
 };
 use tenure_core::names::{
     Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
@@ -16,6 +15,7 @@ use tenure_core::time::{Moment, Span};
 use super::lenient::Maybe;
 use super::row::{Life, Row};
 use super::{Blobs, FromWire, Malformed};
+use crate::alphabet::{backoff, conflict, need, outcome, state, until};
 use crate::encode::read_body;
 use crate::lease_id::{ANONYMOUS, Named};
 
@@ -23,26 +23,11 @@ use crate::lease_id::{ANONYMOUS, Named};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct State(pub JobState);
 
-impl State {
-    pub(super) fn of(letter: &str) -> Option<State> {
-        Some(State(match letter {
-            "d" => JobState::Dependent,
-            "s" => JobState::Scheduled,
-            "w" => JobState::Ready,
-            "b" => JobState::Blocked,
-            "r" => JobState::Running,
-            "S" => JobState::Succeeded,
-            "F" => JobState::Failed,
-            "C" => JobState::Cancelled,
-            _ => return None,
-        }))
-    }
-}
-
 impl<'de> Deserialize<'de> for State {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let letter = std::borrow::Cow::<'de, str>::deserialize(d)?;
-        State::of(&letter).ok_or_else(|| serde::de::Error::custom("not a state"))
+        let state = state::read(&letter).ok_or_else(|| serde::de::Error::custom("not a state"));
+        state.map(State)
     }
 }
 
@@ -54,7 +39,7 @@ pub(super) fn span(of: Maybe<u64>) -> Option<Span> {
     of.0.map(Span::from_us)
 }
 
-/// A need: `["l", limit, weight, cost]` or `["p", pool, tag, prefer, id, count]`.
+/// A need: `[LIMIT, limit, weight, cost]` or `[POOL, pool, tag, prefer, id, count]`.
 pub(super) struct NeedReply(pub Need);
 
 impl<'de> Deserialize<'de> for NeedReply {
@@ -81,7 +66,7 @@ impl<'de> serde::de::Visitor<'de> for NeedVisitor {
             seq.next_element()?.ok_or_else(short)
         }
         let kind: String = next(&mut seq)?;
-        let need = if kind == "l" {
+        let need = if kind == need::limit {
             let limit: LimitName = next(&mut seq)?;
             Need::Limit { limit, weight: next(&mut seq)?, cost: next(&mut seq)? }
         } else {
@@ -115,13 +100,15 @@ impl RetryReply {
     pub(super) fn read(self) -> Result<Retry, Malformed> {
         let RetryReply(max_attempts, max_lost, kind, a, b, jitter) = self;
         let backoff = match (kind.as_str(), a) {
-            ("e", Waits::One(base)) => Backoff::Exponential {
+            (backoff::exponential, Waits::One(base)) => Backoff::Exponential {
                 base: Span::from_us(base),
                 max: Span::from_us(b.0.unwrap_or(base)),
                 jitter,
             },
-            ("f", Waits::One(base)) => Backoff::Fixed { base: Span::from_us(base), jitter },
-            ("l", Waits::Each(delays)) => {
+            (backoff::fixed, Waits::One(base)) => {
+                Backoff::Fixed { base: Span::from_us(base), jitter }
+            }
+            (backoff::list, Waits::Each(delays)) => {
                 Backoff::List { delays: delays.into_iter().map(Span::from_us).collect(), jitter }
             }
             _ => return Err(Malformed("a retry")),
@@ -137,13 +124,9 @@ impl UniqueReply {
     pub(super) fn read(self) -> Unique {
         Unique {
             key: self.0,
-            until: if self.1 == "s" { Until::Start } else { Until::End },
+            until: until::read(&self.1).unwrap_or_default(),
             hold: span(self.2),
-            on_conflict: match self.3.as_str() {
-                "r" => OnConflict::Replace,
-                "x" => OnConflict::Reject,
-                _ => OnConflict::Keep,
-            },
+            on_conflict: conflict::read(&self.3).unwrap_or_default(),
         }
     }
 }
@@ -221,7 +204,7 @@ impl Noted {
     }
 }
 
-/// One run that did not end well: `[attempt, at, error, "F", "L" or "U"]`.
+/// One run that did not end well: `[attempt, at, error, outcome]`.
 #[derive(Deserialize)]
 struct ErrorReply(u32, u64, Noted, String);
 
@@ -314,11 +297,7 @@ pub(super) fn errors(number: Maybe<usize>, blobs: &Blobs) -> Result<Vec<JobError
         attempt,
         at: Moment::from_us(at),
         error: error.text(),
-        outcome: match outcome.as_str() {
-            "L" => Outcome::Lost,
-            "U" => Outcome::Undelivered,
-            _ => Outcome::Failed,
-        },
+        outcome: outcome::read(&outcome).unwrap_or(Outcome::Failed),
     };
     Ok(errors.into_iter().map(read).collect())
 }

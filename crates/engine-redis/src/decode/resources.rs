@@ -10,6 +10,7 @@ use super::jobs::{Noted, UNREADABLE, moment};
 use super::lenient::Maybe;
 use super::settings::{HolderReply, holders};
 use super::{Blobs, FromWire, Malformed};
+use crate::alphabet::resource;
 
 /// A resource.
 #[derive(Deserialize)]
@@ -39,12 +40,7 @@ pub(crate) struct ResourceReply {
 
 /// A state by its letter.
 pub(super) fn resource_state(letter: &str) -> Result<ResourceState, Malformed> {
-    match letter {
-        "a" => Ok(ResourceState::Available),
-        "c" => Ok(ResourceState::Cooling),
-        "b" => Ok(ResourceState::Banned),
-        _ => Err(Malformed("the state of a resource")),
-    }
+    resource::read(letter).ok_or(Malformed("the state of a resource"))
 }
 
 impl FromWire for ResourceView {

@@ -7,9 +7,10 @@ use tenure_core::requests::{Stats, WorkerView};
 use tenure_core::time::Moment;
 
 use super::findings::Told;
-use super::jobs::{State, moment};
+use super::jobs::moment;
 use super::lenient::{LuaMap, Maybe};
 use super::{Blobs, FromWire, Malformed};
+use crate::alphabet::state;
 
 /// How many were changed.
 pub(crate) type Count = u64;
@@ -66,7 +67,7 @@ impl StatsReply {
             let mut by_state: std::collections::BTreeMap<JobState, u64> =
                 JobState::ALL.into_iter().map(|state| (state, 0)).collect();
             for (letter, n) in counts.0 {
-                let State(state) = State::of(&letter).ok_or(Malformed("the letter of a state"))?;
+                let state = state::read(&letter).ok_or(Malformed("the letter of a state"))?;
                 by_state.insert(state, n);
                 *stats.jobs.entry(state).or_default() += n;
             }

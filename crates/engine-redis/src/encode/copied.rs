@@ -6,16 +6,15 @@ use serde::{Serialize, Serializer};
 use tenure_core::copy::{
     CopiedJob, CopiedLimit, CopiedPool, CopiedQueue, CopiedResource, Cursor, Holds, Item,
 };
-use tenure_core::job::{JobState, Outcome};
+use tenure_core::job::JobState;
 use tenure_core::lease::Fence;
 use tenure_core::names::{Group, Tag};
-use tenure_core::settings::ResourceState;
 
 use super::body::body_of;
 use super::items::{NeedArg, OrFalse, RetryArg, UniqueArg, moment, needs, span};
-use super::jobs::letter;
 use super::leases::Knows;
 use super::settings::{LimitArgs, PoolArgs};
+use crate::alphabet::{outcome, resource, state};
 use crate::bucket::bucket;
 
 /// Of `copy_look`, `copy_thaw`, `copy_head`, `copy_drop`: nothing.
@@ -261,7 +260,11 @@ impl<'a> JobArg<'a> {
         JobArg {
             id,
             b: bucket(id).to_string(),
-            st: letter(if job.state == JobState::Blocked { JobState::Ready } else { job.state }),
+            st: state::letter(if job.state == JobState::Blocked {
+                JobState::Ready
+            } else {
+                job.state
+            }),
             sh: shape(job, shapes),
             body: body_of(&job.kind, &job.payload, &job.labels),
             ar: job.arrival,
@@ -288,11 +291,7 @@ impl<'a> JobArg<'a> {
                 .errors
                 .iter()
                 .map(|error| {
-                    let outcome = match error.outcome {
-                        Outcome::Lost => "L",
-                        Outcome::Undelivered => "U",
-                        _ => "F",
-                    };
+                    let outcome = outcome::letter(error.outcome);
                     (error.attempt, moment(error.at), error.error.as_str(), outcome)
                 })
                 .collect(),
@@ -382,7 +381,7 @@ impl<'a> ItemArg<'a> {
                 id: key.job.as_str(),
                 till: moment(key.until),
                 ended: key.ended.as_ref().map(|ended| {
-                    let state = letter(ended.state);
+                    let state = state::letter(ended.state);
                     (
                         ended.queue.as_str(),
                         state,
@@ -438,11 +437,7 @@ fn resource_arg(resource: &CopiedResource) -> ResourceArg<'_> {
         data: resource.data.text(),
         tags: &resource.tags,
         slots: resource.slots,
-        state: match resource.state {
-            ResourceState::Available => "a",
-            ResourceState::Cooling => "c",
-            ResourceState::Banned => "b",
-        },
+        state: resource::letter(resource.state),
         till: moment(resource.until),
         rest: span(resource.rest),
         reason: resource.reason.as_deref(),

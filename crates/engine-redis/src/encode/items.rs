@@ -1,12 +1,13 @@
 //! The parts that many calls share: needs, retries, unique keys, patches, moments to come.
 
 use serde::ser::{Serialize, SerializeSeq, SerializeTuple, Serializer};
-use tenure_core::job::{Backoff, Need, OnConflict, Retry, Unique, Until};
+use tenure_core::job::{Backoff, Need, Retry, Unique};
 use tenure_core::requests::Patch;
 use tenure_core::settings::Rate;
 use tenure_core::time::{Moment, Span};
 
 use super::FOREVER_US;
+use crate::alphabet::{backoff, conflict, need, until};
 
 /// A value inside of a list, where `false` stands for none.
 pub(super) struct OrFalse<T>(pub Option<T>);
@@ -28,16 +29,16 @@ pub(super) fn span(span: Span) -> u64 {
     span.us().min(FOREVER_US)
 }
 
-/// A need: `["l", limit, weight, cost]` or `["p", pool, tag, prefer, id, count]`.
+/// A need: `[LIMIT, limit, weight, cost]` or `[POOL, pool, tag, prefer, id, count]`.
 pub(super) struct NeedArg<'a>(&'a Need);
 
 impl Serialize for NeedArg<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Need::Limit { limit, weight, cost } => ("l", limit, weight, cost).serialize(s),
+            Need::Limit { limit, weight, cost } => (need::limit, limit, weight, cost).serialize(s),
             Need::Pool { pool, tag, prefer, id, count } => {
                 let (tag, prefer) = (OrFalse(tag.as_ref()), OrFalse(prefer.as_ref()));
-                ("p", pool, tag, prefer, OrFalse(id.as_ref()), count).serialize(s)
+                (need::pool, pool, tag, prefer, OrFalse(id.as_ref()), count).serialize(s)
             }
         }
     }
@@ -57,19 +58,19 @@ impl Serialize for RetryArg<'_> {
         all.serialize_element(&self.0.max_lost)?;
         let jitter = match &self.0.backoff {
             Backoff::Exponential { base, max, jitter } => {
-                all.serialize_element("e")?;
+                all.serialize_element(backoff::exponential)?;
                 all.serialize_element(&span(*base))?;
                 all.serialize_element(&span(*max))?;
                 jitter
             }
             Backoff::Fixed { base, jitter } => {
-                all.serialize_element("f")?;
+                all.serialize_element(backoff::fixed)?;
                 all.serialize_element(&span(*base))?;
                 all.serialize_element(&false)?;
                 jitter
             }
             Backoff::List { delays, jitter } => {
-                all.serialize_element("l")?;
+                all.serialize_element(backoff::list)?;
                 all.serialize_element(&Spans(delays))?;
                 all.serialize_element(&false)?;
                 jitter
@@ -97,15 +98,8 @@ pub(super) struct UniqueArg<'a>(pub &'a Unique);
 
 impl Serialize for UniqueArg<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let until = match self.0.until {
-            Until::End => "e",
-            Until::Start => "s",
-        };
-        let on_conflict = match self.0.on_conflict {
-            OnConflict::Keep => "k",
-            OnConflict::Replace => "r",
-            OnConflict::Reject => "x",
-        };
+        let until = until::letter(self.0.until);
+        let on_conflict = conflict::letter(self.0.on_conflict);
         (&self.0.key, until, OrFalse(self.0.hold.map(span)), on_conflict).serialize(s)
     }
 }

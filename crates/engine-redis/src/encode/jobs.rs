@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde::ser::{Serialize, SerializeTuple, Serializer};
-use tenure_core::job::{JobState, NewJob, Retry, When};
+use tenure_core::job::{NewJob, Retry, When};
 use tenure_core::names::JobRef;
 use tenure_core::requests::{
     CancelJob, DeleteJob, ExplainJob, GetJob, Patch, PatchJob, RetryJob, RunJobNow,
@@ -415,20 +415,6 @@ impl<'a> PatchJobArgs<'a> {
             n: body.map(|body| body.bytes),
             was: body.map(|body| body.was.as_str()),
         }
-    }
-}
-
-/// The letter of a state.
-pub(crate) const fn letter(state: JobState) -> &'static str {
-    match state {
-        JobState::Dependent => "d",
-        JobState::Scheduled => "s",
-        JobState::Ready => "w",
-        JobState::Blocked => "b",
-        JobState::Running => "r",
-        JobState::Succeeded => "S",
-        JobState::Failed => "F",
-        JobState::Cancelled => "C",
     }
 }
 

@@ -14,6 +14,7 @@ use tenure_core::time::Span;
 
 use super::items::{NeedArg, OrFalse, RetryArg, moment, needs, span};
 use super::jobs::{NewJobArg, SpecArg, Specs};
+use crate::alphabet::{outcome, verdict};
 use crate::lease_id::{Claim, Head, Held, unsigned_head};
 
 /// The highest number that the server's numbers hold exactly.
@@ -218,10 +219,10 @@ struct ResourceSaid<'a>(&'a ResourceVerdict);
 impl Serialize for ResourceSaid<'_> {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let (word, lasts, until, reason) = match &self.0.verdict {
-            Verdict::Ok => ("o", None, None, None),
-            Verdict::Cool(Later::For(lasts)) => ("c", Some(span(*lasts)), None, None),
-            Verdict::Cool(Later::Until(at)) => ("c", None, Some(moment(*at)), None),
-            Verdict::Ban { reason } => ("b", None, None, reason.as_deref()),
+            Verdict::Ok => (verdict::fine, None, None, None),
+            Verdict::Cool(Later::For(lasts)) => (verdict::cool, Some(span(*lasts)), None, None),
+            Verdict::Cool(Later::Until(at)) => (verdict::cool, None, Some(moment(*at)), None),
+            Verdict::Ban { reason } => (verdict::ban, None, None, reason.as_deref()),
         };
         let lasts = OrFalse(lasts);
         (&self.0.pool, &self.0.id, word, lasts, OrFalse(until), OrFalse(reason)).serialize(s)
@@ -277,23 +278,23 @@ impl<'a> SettleArg<'a> {
         };
         match &item.ending {
             Ending::Succeeded { result } => {
-                arg.o = "S";
+                arg.o = outcome::succeeded;
                 arg.result = result.as_ref().map(|result| result.text());
             }
             Ending::Failed { error, retry_in, last } => {
-                arg.o = "F";
+                arg.o = outcome::failed;
                 arg.error = Some(last_bytes(error));
                 arg.retry_in = retry_in.map(span);
                 arg.last = *last;
             }
             Ending::Snoozed { later } => {
-                arg.o = "Z";
+                arg.o = outcome::snoozed;
                 match later {
                     Later::For(lasts) => arg.snooze = Some(span(*lasts)),
                     Later::Until(at) => arg.until = Some(moment(*at)),
                 }
             }
-            Ending::Released => arg.o = "R",
+            Ending::Released => arg.o = outcome::released,
         }
         arg
     }

@@ -15,9 +15,7 @@ mod tests;
 
 pub(crate) use body::{body_of, read_body};
 pub(crate) use copied::{BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs};
-pub(crate) use jobs::{
-    ListJobsArgs, ManyArgs, NewBody, PatchJobArgs, PushArgs, content_bytes, letter,
-};
+pub(crate) use jobs::{ListJobsArgs, ManyArgs, NewBody, PatchJobArgs, PushArgs, content_bytes};
 pub(crate) use leases::{
     DropWaitArgs, ExtendArgs, ForceArgs, KeyArgs, Knows, LeaseArgs, ListLeasesArgs,
     SettleAndLeaseArgs, SettleArgs, SpaceArg, TickArgs, UndoArgs, Wait,

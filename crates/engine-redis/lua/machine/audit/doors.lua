@@ -16,17 +16,17 @@ function T.stands_at(door, entry, head)
     return O.score(line.marked, T.line_marks(door, queue), entry) == head
   end
   local id = T.at_door_id(door, queue, T.entry_group(entry))
-  local at_door = db.get('dg', id)
+  local at_door = db.get(RECORD.door_group, id)
   return at_door ~= nil and O.score(at_door.entries, T.at_door_entries(id), entry) == head
 end
 
 -- How many wait in an entry.
 local function waiting_in(entry)
   local record = T.entry_record(entry)
-  if byte(entry) == 108 then
+  if byte(entry) == ENTRY_BYTE.lane then
     return record.line.n
   end
-  return byte(entry) == 98 and record.waiting or 0
+  return byte(entry) == ENTRY_BYTE.bundle and record.waiting or 0
 end
 
 -- That an entry of a line is parked there under this head; how many wait in it.
@@ -55,10 +55,10 @@ local function check_line(door, queue, line, name)
   for at in A.some(line.order, order) do
     local group = tonumber(sub(at, 37))
     local id = T.at_door_id(door, queue, group)
-    local at_door = db.get('dg', id)
+    local at_door = db.get(RECORD.door_group, id)
     if A.check(at_door and at_door.entries.n > 0, 'group_in_order_only', name,
       group) then
-      local g = db.get('g', group)
+      local g = db.get(RECORD.group, group)
       local _, first = O.first(at_door.entries, T.at_door_entries(id))
       A.check(at_door.ordered == at
         and at == T.door_order(-g.priority, at_door.tag, first) .. ':' .. text(group),
@@ -79,13 +79,13 @@ end
 
 -- The invariant, for one line.
 local function check_first(door, d, queue, line, name, now)
-  local firsts = { line.whole and 'q' .. text(queue) or nil }
+  local firsts = { line.whole and ENTRY.queue .. text(queue) or nil }
   firsts[#firsts + 1] = T.line_marked(door, queue, line)
   firsts[#firsts + 1] = (T.line_first(door, queue, line))
   for _, entry in ipairs(firsts) do
     local fit = T.entry_fits(door, entry, now)
     local kind, limit = T.door_need(door)
-    local timer = kind == 'l' and db.get('L', limit).timer
+    local timer = kind == DOOR.limit and db.get(RECORD.limit, limit).timer
     -- Time opens a door by its timer, at the next tick.
     local by_timer = d.timer and d.timer <= now or timer and timer <= now
     A.check(fit ~= 'yes' or by_timer,
@@ -95,18 +95,18 @@ local function check_first(door, d, queue, line, name, now)
 end
 
 function A.door(door, now)
-  local d = db.get('d', door)
+  local d = db.get(RECORD.door, door)
   local kind, of, tag, id = T.door_need(door)
-  local name = kind == 'l' and { 'door_of_limit', of } or tag and { 'door_of_tag', tag, of }
+  local name = kind == DOOR.limit and { 'door_of_limit', of } or tag and { 'door_of_tag', tag, of }
     or id and { 'door_of_resource', id, of } or { 'door_of_pool', of }
   A.spend(2)
   local pending = O.score(db.space.pending, T.PENDING, door) ~= nil
   A.check(pending == (d.pending or false), 'unsure_pending', name)
   A.check_timer('dt', door, d.timer, name)
-  if kind == 'l' then
-    A.check(db.get('L', of), 'limit_missing', name)
+  if kind == DOOR.limit then
+    A.check(db.get(RECORD.limit, of), 'limit_missing', name)
   else
-    local p = db.get('p', of)
+    local p = db.get(RECORD.pool, of)
     A.check(p and O.score(p.doors, T.pool_doors_key(of), door), 'unknown_to_pool', name)
   end
   A.check_set(d.lines, T.door_lines(door), { 'lines' }, name)
@@ -127,7 +127,7 @@ function A.door(door, now)
   local again = T.next_again(d, door) ~= nil
   A.check(not again or d.pending, 'again_not_pending', name)
   local whole_aside = d.aside.n <= A.MANY
-  local busy = d.pending and (d.pass > 0 or again) or kind == 'l' and T.is_in_family(of)
+  local busy = d.pending and (d.pass > 0 or again) or kind == DOOR.limit and T.is_in_family(of)
   local sum = 0
   for member, queue in A.some(d.lines, T.door_lines(door)) do
     local line = T.find_line(door, queue)
@@ -141,7 +141,7 @@ function A.door(door, now)
       sum = sum + line.waiting
       A.add('at_doors', queue, line.waiting)
       if line.whole then
-        local place = db.get('q', queue).place
+        local place = db.get(RECORD.queue, queue).place
         A.check(place and place.door == door, 'not_held_up', name, queue)
       end
       if line.out then
@@ -157,7 +157,7 @@ function A.door(door, now)
     A.miss('groups_at_doors')
   end
   A.add('lines', 'all', d.lines.n)
-  if kind == 'p' then
+  if kind == DOOR.pool then
     A.add('pool_waiting', of, d.waiting)
   end
   A.add('timed_doors', 'all', d.timer and 1 or 0)

@@ -7,7 +7,7 @@ local A = T.audit
 
 function A.key(key)
   local name = { 'unique_key', key }
-  local holder = db.get('uk', key)
+  local holder = db.get(RECORD.unique_key, key)
   A.spend(2)
   A.check_timer('uke', key, holder.till, name)
   A.add('keys_that_end', 'all', holder.till and 1 or 0)
@@ -35,19 +35,19 @@ function A.stub(fence)
 end
 
 function A.place(place)
-  local kept = db.get('pl', place)
+  local kept = db.get(RECORD.place, place)
   A.spend(1)
   A.check(Z.score('ple', place), 'kept_for_ever', { 'place', place })
   A.add('uses_held', 'all', #kept.needs)
 end
 
 function A.taker(id)
-  local taker = db.get('tk', id)
+  local taker = db.get(RECORD.waiting_call, id)
   local name = { 'waiting_call', id }
   A.spend(2)
   A.check_wait(id, taker.till, name)
   for _, queue in ipairs(taker.queues) do
-    A.check(db.get('q', queue) and Z.score(T.takers_of(queue), id),
+    A.check(db.get(RECORD.queue, queue) and Z.score(T.takers_of(queue), id),
       'waits_unknown_to_queue', name)
   end
   A.add('takers', 'all', 1)
@@ -55,7 +55,7 @@ function A.taker(id)
 end
 
 function A.worker(id)
-  local w = db.get('w', id)
+  local w = db.get(RECORD.worker, id)
   local name = { 'worker', id }
   A.spend(2)
   A.check(Z.score('wn', id) and Z.score('we', id), 'in_no_list', name)
@@ -69,7 +69,7 @@ function A.worker(id)
 end
 
 function A.holder(id)
-  local held = db.get('ho', id)
+  local held = db.get(RECORD.holder, id)
   A.spend(1)
   local name = { 'holder', id }
   A.check(held.leases > 0, 'holds_nothing', name)

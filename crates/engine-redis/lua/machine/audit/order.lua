@@ -9,7 +9,7 @@ local LONG = 1000
 function A.standing(lane)
   local known = A.lines[lane]
   if known == nil then
-    local line = db.get('l', lane).line
+    local line = db.get(RECORD.lane, lane).line
     known = false
     if line.n <= LONG then
       known = {}
@@ -27,13 +27,13 @@ local function check_line(lane, l, name)
   local line, key = l.line, T.lane_line(lane)
   local n, count = line.n, 0
   if line.big then
-    local aside, dead = call('ZCARD', db.prefix .. key .. 'r'), call('HLEN', db.prefix .. key .. 'x')
+    local aside, dead = call('ZCARD', db.prefix .. key .. LINE.aside), call('HLEN', db.prefix .. key .. LINE.gone)
     local first, last = call('LINDEX', db.prefix .. key, 0), call('LINDEX', db.prefix .. key, -1)
     local long = 0
     if first then
       local arrival, _, many, pos = T.line_item(first)
       A.check(line.skip < many, 'run_overdrawn', name)
-      A.check(not M.get(key .. 'x', text(arrival + line.skip)), 'list_begins_gone', name)
+      A.check(not M.get(key .. LINE.gone, text(arrival + line.skip)), 'list_begins_gone', name)
       local latest, _, more, last_pos = T.line_item(last)
       A.check(latest + more - 1 <= line.last, 'list_ends_late', name)
       A.check(last_pos + more == line.pos, 'list_count_differs', name, last_pos + more,
@@ -46,7 +46,7 @@ local function check_line(lane, l, name)
     A.check(n > 0, 'empty_with_list', name)
   else
     A.check(#line.q == 2 * n, 'line_length_differs', name, #line.q / 2, n)
-    A.check(call('EXISTS', db.prefix .. key, db.prefix .. key .. 'r', db.prefix .. key .. 'x') == 0,
+    A.check(call('EXISTS', db.prefix .. key, db.prefix .. key .. LINE.aside, db.prefix .. key .. LINE.gone) == 0,
       'short_with_list', name)
   end
   if n > LONG then
@@ -63,7 +63,7 @@ local function check_line(lane, l, name)
   A.spend(count)
   if l.queue == CALLERS then
     for i, number in ipairs(seqs) do
-      local caller = db.get('ca', number)
+      local caller = db.get(RECORD.caller, number)
       if A.check(caller and caller.lane == lane and caller.arrival == standing[i],
         'caller_not_standing', name, number) then
         A.add('callers', 'all', 1)
@@ -85,7 +85,7 @@ local function check_line(lane, l, name)
     T.load_jobs(piece)
     for i, seq in ipairs(piece) do
       local job = T.job(seq)
-      local there = job and job.state == 'w' and job.arrival == standing[from + i - 1]
+      local there = job and job.state == STATE.ready and job.arrival == standing[from + i - 1]
       A.check(there, 'job_not_waiting', name, seq)
       db.jobs[seq] = nil
     end
@@ -96,7 +96,7 @@ end
 function A.check_place(entry, record, head, n, name)
   local place = record.place
   A.check(n > 0, 'empty_at_door', name)
-  local d = db.get('d', place.door)
+  local d = db.get(RECORD.door, place.door)
   if not A.check(d, 'at_missing_door', name) then
     return
   end
@@ -122,7 +122,7 @@ end
 -- A lane, and the key that leads to it.
 function A.lane(lane, packed)
   local name = { 'lane', lane }
-  local l = db.get('l', lane)
+  local l = db.get(RECORD.lane, lane)
   if not A.check(l, 'known_by_key_only', name) then
     return
   end
@@ -130,10 +130,10 @@ function A.lane(lane, packed)
   A.check(T.lane_key(l) == packed, 'other_key', name)
   check_line(lane, l, name)
   local head, n = T.head(lane), l.line.n
-  local b = db.get('b', l.bundle)
+  local b = db.get(RECORD.bundle, l.bundle)
   A.check(b, 'bundle_missing', name)
   if l.place then
-    A.check_place('l' .. text(lane), l, head, n, name)
+    A.check_place(ENTRY.lane .. text(lane), l, head, n, name)
     A.check(not l.ordered, 'parked_and_ordered', name)
     A.add('blocked', l.queue, n)
   else
@@ -141,8 +141,8 @@ function A.lane(lane, packed)
     A.check(not head or O.score(b.open, T.bundle_open(l.bundle), text(lane)) == head,
       'not_in_bundle', name)
   end
-  check_out('l' .. text(lane), l, name)
-  local mark = db.get('mk', lane)
+  check_out(ENTRY.lane .. text(lane), l, name)
+  local mark = db.get(RECORD.mark, lane)
   A.check((mark ~= nil) == (l.marked or false), 'unsure_marked', name)
   if l.marked then
     A.check(mark.head == head and Z.score('mks', text(lane)), 'marked_for_other_head', name)
@@ -157,7 +157,7 @@ end
 -- A bundle; one that is shared is known by its key.
 function A.bundle(bundle)
   local name = { 'bundle', bundle }
-  local b = db.get('b', bundle)
+  local b = db.get(RECORD.bundle, bundle)
   if not A.check(b, 'known_by_key_only', name) then
     return
   end
@@ -166,33 +166,33 @@ function A.bundle(bundle)
   A.check_set(b.outs, 'bx:' .. text(bundle), { 'offered_lanes' }, name)
   local n, first = 0, nil
   for member, head in A.some(b.open, T.bundle_open(bundle)) do
-    local l = db.get('l', tonumber(member))
+    local l = db.get(RECORD.lane, tonumber(member))
     A.check(l and l.bundle == bundle and not l.place and l.ordered == head,
       'lane_not_open', name, member)
     first, n = first or head, n + l.line.n
   end
   A.check(b.waiting == n or b.open.n > A.MANY, 'bundle_sum_differs', name, n, b.waiting)
   for member in A.some(b.outs, 'bx:' .. text(bundle)) do
-    local l = db.get('l', tonumber(member))
+    local l = db.get(RECORD.lane, tonumber(member))
     A.check(l and l.bundle == bundle and l.out, 'lane_not_offered', name, member)
   end
   if b.place then
-    A.check_place('b' .. text(bundle), b, first, b.open.n, name)
+    A.check_place(ENTRY.bundle .. text(bundle), b, first, b.open.n, name)
     A.check(not b.ordered, 'parked_and_ordered', name)
     A.add('blocked', b.queue, b.waiting)
   else
     A.check(b.ordered == first, 'ordered_by_other', name, b.ordered or false, first or false)
-    local open = db.get('g', b.group).open
+    local open = db.get(RECORD.group, b.group).open
     A.check(not first or O.score(open, T.group_open(b.group), text(bundle)) == first,
       'not_in_group', name)
   end
-  check_out('b' .. text(bundle), b, name)
+  check_out(ENTRY.bundle .. text(bundle), b, name)
   A.add('bundle_lanes', 'all', b.lanes)
 end
 
 function A.group(group)
   local name = { 'group', group }
-  local g = db.get('g', group)
+  local g = db.get(RECORD.group, group)
   if not A.check(g, 'known_by_name_only', name) then
     return
   end
@@ -200,7 +200,7 @@ function A.group(group)
   A.check_set(g.open, T.group_open(group), { 'order' }, name)
   local first
   for member, head in A.some(g.open, T.group_open(group)) do
-    local b = db.get('b', tonumber(member))
+    local b = db.get(RECORD.bundle, tonumber(member))
     A.check(b and b.group == group and not b.place and b.ordered == head,
       'bundle_not_open', name, member)
     first = first or head
@@ -224,7 +224,7 @@ function A.group(group)
 end
 
 function A.queue(number, known_as)
-  local q = db.get('q', number)
+  local q = db.get(RECORD.queue, number)
   local name = known_as and { 'queue', known_as } or { 'callers' }
   if not A.check(q, 'known_by_name_only', name) then
     return
@@ -242,7 +242,7 @@ function A.queue(number, known_as)
     A.check(turns.waiting > 0 or turns.v >= turns.top, 'virtual_time_behind', name,
       -rank, turns.v, turns.top)
     local idle, own = O.first(turns.idle, T.turns_idle(number, rank))
-    A.check(not idle or own > turns.v or Z.score('hk', 'g' .. text(number)),
+    A.check(not idle or own > turns.v or Z.score('hk', TIDY.groups .. text(number)),
       'groups_kept_for_nothing', name)
     if A.sums then
       local groups = A.sum_of('groups', text(number) .. ':' .. text(rank))
@@ -252,19 +252,19 @@ function A.queue(number, known_as)
   end
   if q.place then
     local line = T.find_line(q.place.door, number)
-    local d = db.get('d', q.place.door)
+    local d = db.get(RECORD.door, q.place.door)
     local known = line and line.whole
     if q.place.misfit then
-      local entry = 'q' .. text(number)
+      local entry = ENTRY.queue .. text(number)
       known = d and O.score(d.aside, T.door_aside(q.place.door), T.aside_name(entry))
     end
     A.check(known, 'unknown_to_door', name)
   end
-  check_out('q' .. text(number), q, name)
+  check_out(ENTRY.queue .. text(number), q, name)
   local till = q.paused_until
   A.check_timer('qp', text(number), till and till < T.FOREVER and till or nil, name)
   if q.limit then
-    A.check(db.get('L', q.limit), 'limit_missing', name)
+    A.check(db.get(RECORD.limit, q.limit), 'limit_missing', name)
     A.add('uses_held', 'all', 1)
   end
   local counts = {
@@ -292,7 +292,7 @@ end
 -- A shape, which many jobs may have.
 function A.shape(number, packed)
   local name = { 'shape', number }
-  local s = db.get('s', number)
+  local s = db.get(RECORD.shape, number)
   if not A.check(s, 'known_by_words_only', name) then
     return
   end
@@ -307,12 +307,12 @@ function A.shape(number, packed)
     A.check(not live or live == s.live, 'shape_live_differ', name, live or 0, s.live)
   end
   if s.lane then
-    A.check(db.get('l', s.lane), 'lane_missing', name)
+    A.check(db.get(RECORD.lane, s.lane), 'lane_missing', name)
     A.add('shapes_with_lane', 'all', 1)
   end
   A.check(not s.lane or s.live > 0, 'lane_without_job', name)
   if s.live > 0 then
-    local q = s.q and db.get('q', s.q)
+    local q = s.q and db.get(RECORD.queue, s.q)
     A.check(q and q.name == s.qn, 'queue_missing', name)
     A.add('uses_held', 'all', #s.needs)
   end

@@ -48,7 +48,7 @@ function A.lease(id, expires_at)
   A.check(lease.fence <= db.space.fence, 'fence_too_high', name)
   A.check_timer('dl', id, lease.deadline, name)
   for _, held in ipairs(lease.limits) do
-    local l = db.get('L', held[1])
+    local l = db.get(RECORD.limit, held[1])
     A.check(l and O.score(l.holders, T.limit_holders(held[1]), id) == lease.fence,
       'held_limit_unknowing', name, held[1])
     A.add('held', 'all', held[2])
@@ -62,13 +62,13 @@ function A.lease(id, expires_at)
     A.add('resources', 'all', 1)
   end
   if job then
-    A.check(job.state == 'r', 'holds_idle_job', name)
+    A.check(job.state == STATE.running, 'holds_idle_job', name)
     db.jobs[job.seq] = nil
   else
     A.add('tokens', 'all', 1)
   end
   if lease.request then
-    local past, known = db.get('rq', lease.request), false
+    local past, known = db.get(RECORD.request, lease.request), false
     for _, other in ipairs(past and T.leases_of_request(past) or {}) do
       known = known or other == id
     end
@@ -82,34 +82,34 @@ end
 
 -- ---- Jobs ----
 
-local STATES = { S = 'succeeded', F = 'failed', C = 'cancelled', s = 'scheduled', r = 'running' }
+local WORDS = STATE_WORDS
 
 local function check_live(job, shape, name)
   local queue = shape.q
-  A.check(queue and db.get('q', queue), 'queue_missing', name)
+  A.check(queue and db.get(RECORD.queue, queue), 'queue_missing', name)
   local id = T.pad(job.seq)
-  A.check_timer('due', id, job.state == 's' and job.run_at or nil, name)
-  A.check_timer('ex', id, job.state ~= 'r' and job.expires_at or nil, name)
-  if job.state == 'w' then
+  A.check_timer('due', id, job.state == STATE.scheduled and job.run_at or nil, name)
+  A.check_timer('ex', id, job.state ~= STATE.running and job.expires_at or nil, name)
+  if job.state == STATE.ready then
     A.add('rows_waiting', queue, 1)
     local lane = job.lost > 0 and job.lane or shape.lane
-    if A.check(lane and db.get('l', lane), 'in_no_lane', name) then
+    if A.check(lane and db.get(RECORD.lane, lane), 'in_no_lane', name) then
       local standing = A.standing(lane)
       A.check(not standing or standing[text(job.arrival) .. ':' .. text(job.seq)], 'in_no_line',
         name)
     end
-  elseif job.state == 'r' then
+  elseif job.state == STATE.running then
     local lease = job.lease
     if A.check(lease, 'runs_without_lease', name) then
-      A.check_timer('e', T.expires_as(lease.fence, job.seq), lease.expires_at, name)
+      A.check_timer(KEY.expiries, T.expires_as(lease.fence, job.seq), lease.expires_at, name)
     end
     A.add('running', queue, 1)
   else
     A.add('scheduled', queue, 1)
   end
-  A.check(job.state == 'r' or not job.lease, 'lease_without_run', name)
+  A.check(job.state == STATE.running or not job.lease, 'lease_without_run', name)
   local unique = job.unique
-  if unique and (unique[2] == 'e' or not job.started_at) then
+  if unique and (unique[2] == UNTIL.finish or not job.started_at) then
     local holder = T.key_holder(unique[1])
     A.check(holder and holder.seq == job.seq and holder.by_job, 'key_not_held', name)
   end
@@ -123,7 +123,7 @@ local function check_finished(job, shape, name)
   A.add('finished' .. class, 'all', 1)
   local queue = T.find_queue(shape.qn)
   if queue then
-    A.add(STATES[job.state], queue, 1)
+    A.add(WORDS[job.state], queue, 1)
   end
 end
 
@@ -132,7 +132,7 @@ local function check_job(seq)
   local name = { 'job', job.id }
   A.check(T.seq_of(job.id, job.b) == seq, 'not_found_by_id', name)
   A.check(seq <= db.space.seq, 'number_not_given', name)
-  local shape = db.get('s', job.shape)
+  local shape = db.get(RECORD.shape, job.shape)
   if not A.check(shape, 'shape_missing', name) then
     return
   end
@@ -186,7 +186,7 @@ function A.chunk(chunk, from)
   local first = chunk * T.CHUNK_ROWS
   local _, key = T.job_home(first)
   local rows, lives = {}, {}
-  local k = db.see('k', chunk)
+  local k = db.see(RECORD.block, chunk)
   if k then
     if not from then
       check_block(chunk, k, name)
@@ -205,7 +205,7 @@ function A.chunk(chunk, from)
   end
   local n = #rows
   if not from then
-    local c = db.get('c', chunk)
+    local c = db.get(RECORD.chunk, chunk)
     A.check(c and c.n == n, 'rows_differ', name, n, c and c.n or 0)
     local there = {}
     for _, seq in ipairs(rows) do
@@ -214,7 +214,7 @@ function A.chunk(chunk, from)
     for _, seq in ipairs(lives) do
       A.check(there[seq], 'life_without_row', name, seq)
     end
-    for _, part in ipairs({ 'r', 'p', 'e' }) do
+    for _, part in ipairs({ PART.result, PART.progress, PART.errors }) do
       for _, field in ipairs(call('HKEYS', db.prefix .. key .. part)) do
         A.check(there[first + tonumber(field)], 'part_without_row', name, field)
       end
@@ -239,7 +239,7 @@ end
 
 function A.limit(limit)
   local name = { 'limit', limit }
-  local l = db.get('L', limit)
+  local l = db.get(RECORD.limit, limit)
   A.spend(2)
   if not A.check(l, 'known_by_name_only', name) then
     return
@@ -266,7 +266,7 @@ function A.limit(limit)
   A.check(l.resting_sum == sum or l.resting.n > A.MANY, 'resting_differs', name)
   A.check_timer('lt', limit, l.timer, name)
   if l.mark then
-    local lane = db.get('l', l.mark.lane)
+    local lane = db.get(RECORD.lane, l.mark.lane)
     A.check(lane and lane.marked, 'kept_for_unmarked', name)
   end
   A.add('uses', 'all', l.uses)
@@ -293,7 +293,7 @@ local function check_resource(p, pool, id, name, now)
   end
   -- Fewer slots than before evict nobody, they drain.
   A.check(#r.holders <= r.slots or not r.free, 'more_holders_than_slots', name)
-  local free = r.state == 'a' and not r.retiring and not r.kept_for and #r.holders < r.slots
+  local free = r.state == RESOURCE.available and not r.retiring and not r.kept_for and #r.holders < r.slots
     and p.settings ~= nil
   local paced = r.paced_until > now or r.timer and r.timer <= now
   A.check((r.free ~= nil) == free or paced, free and 'free_in_no_set' or 'free_by_mistake', name)
@@ -318,8 +318,8 @@ local function check_resource(p, pool, id, name, now)
   A.add('pool_ids', 'all', 1)
   A.add('pool_free', 'all', r.free and 1 or 0)
   A.add('pool_leased', 'all', #r.holders > 0 and 1 or 0)
-  A.add('pool_cooling', 'all', r.state == 'c' and 1 or 0)
-  A.add('pool_banned', 'all', r.state == 'b' and 1 or 0)
+  A.add('pool_cooling', 'all', r.state == RESOURCE.cooling and 1 or 0)
+  A.add('pool_banned', 'all', r.state == RESOURCE.banned and 1 or 0)
   A.add('pool_retiring', 'all', r.retiring and 1 or 0)
   A.add('resources_held', 'all', #r.holders)
   A.add('timed_resources', 'all', r.timer and 1 or 0)
@@ -344,7 +344,7 @@ end
 -- Some resources of a pool behind an id: the id to go on from, or nil when it is done.
 function A.pool(pool, after, now)
   local name = { 'pool', pool }
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   if not A.check(p, 'known_by_name_only', name) then
     return nil
   end
@@ -361,7 +361,7 @@ function A.pool(pool, after, now)
   A.check_set(p.free, T.pool_free(pool), { 'free_resources' }, name)
   A.check_set(p.doors, T.pool_doors_key(pool), { 'doors' }, name)
   for door in A.some(p.doors, T.pool_doors_key(pool)) do
-    A.check(db.get('d', door), 'door_missing', name)
+    A.check(db.get(RECORD.door, door), 'door_missing', name)
   end
   if A.sums then
     local cached = {
@@ -380,7 +380,7 @@ function A.pool(pool, after, now)
     end
   end
   if p.mark then
-    local lane = db.get('l', p.mark.lane)
+    local lane = db.get(RECORD.lane, p.mark.lane)
     A.check(lane and lane.marked, 'kept_for_unmarked', name)
     for _, id in ipairs(p.mark.kept) do
       local r = T.resource(pool, id)

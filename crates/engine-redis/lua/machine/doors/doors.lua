@@ -11,24 +11,25 @@
 -- 'never' (as the settings are).
 
 function T.door_key(need)
-  if need[1] == 'l' then
-    return 'l' .. need[2]
+  if need[1] == NEED.limit then
+    return DOOR.limit .. need[2]
   end
   return T.pool_door(need[2], need[3], need[5])
 end
 
 function T.pool_door(pool, tag, id)
-  return 'p' .. pool .. '\0' .. (id and 'i' .. id or tag and 't' .. tag or '')
+  return DOOR.pool .. pool .. '\0' .. (id and POOL_DOOR.resource .. id or tag and POOL_DOOR.tag .. tag or '')
 end
 
 -- The limit or the pool of a door: 'l' and the name, or 'p' and the pool, tag, id.
 function T.door_need(door)
-  if byte(door) == 108 then
-    return 'l', sub(door, 2)
+  if byte(door) == DOOR_BYTE.limit then
+    return DOOR.limit, sub(door, 2)
   end
   local nul = find(door, '\0', 1, true)
   local which, rest = sub(door, nul + 1, nul + 1), sub(door, nul + 2)
-  return 'p', sub(door, 2, nul - 1), which == 't' and rest or false, which == 'i' and rest or false
+  return DOOR.pool, sub(door, 2, nul - 1), which == POOL_DOOR.tag and rest or false,
+    which == POOL_DOOR.resource and rest or false
 end
 
 function T.door_lines(door)
@@ -97,13 +98,13 @@ function T.next_again(d, door)
 end
 
 function T.door_for(door)
-  local d = db.get('d', door)
+  local d = db.get(RECORD.door, door)
   if d then
     return d
   end
-  d = db.put('d', door, { lines = O.new(), pass = 0, aside = O.new(), round = 0, waiting = 0 })
+  d = db.put(RECORD.door, door, { lines = O.new(), pass = 0, aside = O.new(), round = 0, waiting = 0 })
   local kind, name, tag, id = T.door_need(door)
-  if kind == 'l' then
+  if kind == DOOR.limit then
     T.limit_for(name)
   else
     T.pool_door_opened(name, tag, id, door)
@@ -113,16 +114,16 @@ end
 
 -- The line of a queue at a door, if it is there.
 function T.find_line(door, queue)
-  return db.get('dl', line_id(door, queue))
+  return db.get(RECORD.door_line, line_id(door, queue))
 end
 
 -- The same, made if it is not there.
 function T.door_line(door, queue)
   local id = line_id(door, queue)
-  local line = db.get('dl', id)
+  local line = db.get(RECORD.door_line, id)
   if not line then
-    line = db.put('dl', id, { marked = O.new(), order = O.new(), waiting = 0 })
-    O.add(db.get('d', door).lines, door_lines(door), queue, text(queue))
+    line = db.put(RECORD.door_line, id, { marked = O.new(), order = O.new(), waiting = 0 })
+    O.add(db.get(RECORD.door, door).lines, door_lines(door), queue, text(queue))
   end
   return line
 end
@@ -131,24 +132,24 @@ function T.drop_line_if_idle(door, queue)
   local line = T.find_line(door, queue)
   if line and not line.whole and line.marked.n == 0 and line.order.n == 0 and not line.out
     and line.waiting == 0 then
-    db.drop('dl', line_id(door, queue))
-    O.rem(db.get('d', door).lines, door_lines(door), text(queue))
+    db.drop(RECORD.door_line, line_id(door, queue))
+    O.rem(db.get(RECORD.door, door).lines, door_lines(door), text(queue))
   end
 end
 
 -- Drops what nobody stands at.
 function T.tidy_door(door, queue)
   T.drop_line_if_idle(door, queue)
-  local d = db.get('d', door)
+  local d = db.get(RECORD.door, door)
   if d.lines.n > 0 or d.aside.n > 0 or d.pending then
     return
   end
   if d.timer then
     T.timer_clear('dt', door)
   end
-  db.drop('d', door)
+  db.drop(RECORD.door, door)
   local kind, name, tag, id = T.door_need(door)
-  if kind == 'l' then
+  if kind == DOOR.limit then
     T.drop_limit_if_idle(name)
   else
     T.pool_door_closed(name, tag, id)
@@ -159,7 +160,7 @@ end
 -- This door may serve more than before: lengthens its pass to a whole lap from where it is. It never
 -- starts one again from the front, or the queues behind would be forgotten.
 function T.door_due(door)
-  local d = db.get('d', door)
+  local d = db.get(RECORD.door, door)
   if not d or d.lines.n == 0 and not T.next_again(d, door) then
     return
   end
@@ -173,7 +174,7 @@ end
 -- The settings behind a door changed: what could never fit may fit now. They are tried again one by
 -- one, as steps of what is pending.
 function T.retry_misfits(door)
-  local d = db.get('d', door)
+  local d = db.get(RECORD.door, door)
   if d.aside.n > 0 then
     d.round = d.round + 1
   end
@@ -182,7 +183,7 @@ end
 
 -- Lanes of a bundle that other doors opened are to stand with it: a step each.
 function T.outs_due(bundle)
-  local what = 'b' .. text(bundle)
+  local what = ENTRY.bundle .. text(bundle)
   if not O.score(db.space.pending, PENDING, what) then
     pend(what)
   end
@@ -191,8 +192,8 @@ end
 -- The doors of a pool, those of these tags and this id only if they are there.
 function T.pool_doors_due(pool, tags, id)
   T.door_due(T.pool_door(pool))
-  local p = db.get('p', pool)
-  if p.doors.n > (db.get('d', T.pool_door(pool)) and 1 or 0) then
+  local p = db.get(RECORD.pool, pool)
+  if p.doors.n > (db.get(RECORD.door, T.pool_door(pool)) and 1 or 0) then
     for _, tag in ipairs(tags) do
       T.door_due(T.pool_door(pool, tag))
     end
@@ -208,7 +209,7 @@ function T.entry_record(entry)
 end
 
 function T.entry_queue(entry)
-  if byte(entry) == 113 then
+  if byte(entry) == ENTRY_BYTE.queue then
     return tonumber(sub(entry, 2))
   end
   return T.entry_record(entry).queue
@@ -217,33 +218,33 @@ end
 -- The lane whose head is the first of an entry; or nil.
 function T.entry_lane(entry)
   local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
-  if kind == 'b' then
-    local lane = O.first(db.get('b', number).open, T.bundle_open(number))
+  if kind == ENTRY.bundle then
+    local lane = O.first(db.get(RECORD.bundle, number).open, T.bundle_open(number))
     return lane and tonumber(lane)
-  elseif kind == 'l' then
+  elseif kind == ENTRY.lane then
     return number
   end
 end
 
 function T.entry_group(entry)
   local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
-  if kind == 'b' then
-    return db.get('b', number).group
+  if kind == ENTRY.bundle then
+    return db.get(RECORD.bundle, number).group
   end
   return T.group_of(number)
 end
 
 function T.entry_head(entry)
   local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
-  if kind == 'b' then
-    local _, head = O.first(db.get('b', number).open, T.bundle_open(number))
+  if kind == ENTRY.bundle then
+    local _, head = O.first(db.get(RECORD.bundle, number).open, T.bundle_open(number))
     return head
-  elseif kind == 'l' then
+  elseif kind == ENTRY.lane then
     return (T.head(number))
   end
   return 0
 end
 
 function T.is_suspect(entry)
-  return byte(entry) ~= 113 and T.entry_record(entry).suspect
+  return byte(entry) ~= ENTRY_BYTE.queue and T.entry_record(entry).suspect
 end

@@ -24,13 +24,13 @@ function T.park(entry, door, now)
   local head = T.entry_head(entry) or 0
   T.insert_entry(door, entry, head)
   local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
-  if kind == 'b' then
+  if kind == ENTRY.bundle then
     T.place_bundle(number, { door = door })
     T.outs_stand_again(number)
-  elseif kind == 'l' then
+  elseif kind == ENTRY.lane then
     T.place_lane(number, { door = door })
   else
-    db.get('q', number).place = { door = door }
+    db.get(RECORD.queue, number).place = { door = door }
   end
   T.start_wait(entry, head, now)
   T.arm_door(door, T.entry_queue(entry), now)
@@ -42,25 +42,25 @@ function T.park_misfit(entry, door)
   T.put_aside(d, door, entry)
   local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
   local place = { door = door, misfit = true }
-  if kind == 'b' then
+  if kind == ENTRY.bundle then
     T.place_bundle(number, place)
     T.outs_stand_again(number)
-  elseif kind == 'l' then
+  elseif kind == ENTRY.lane then
     T.place_lane(number, place)
   else
-    db.get('q', number).place = place
+    db.get(RECORD.queue, number).place = place
   end
 end
 
 -- Lanes that other doors opened now stand with their bundle: those doors go on. Of many, who are left
 -- do so as steps of what is pending: until then their doors wait for lanes that nobody can try.
 function T.outs_stand_again(bundle)
-  local b = db.get('b', bundle)
+  local b = db.get(RECORD.bundle, bundle)
   for _ = 1, B.STEPS_MAX do
     if b.outs.n == 0 then
       return
     end
-    T.clear_out('l' .. O.first(b.outs, 'bx:' .. text(bundle)))
+    T.clear_out(ENTRY.lane .. O.first(b.outs, 'bx:' .. text(bundle)))
   end
   if b.outs.n > 0 then
     T.outs_due(bundle)
@@ -69,7 +69,7 @@ end
 
 -- Puts a group in its place in a queue's order at a door.
 local function reorder(door, queue, line, group, id, rank)
-  local at_door = db.get('dg', id)
+  local at_door = db.get(RECORD.door_group, id)
   if at_door.ordered then
     O.rem(line.order, line_order(door, queue), at_door.ordered)
     at_door.ordered = nil
@@ -79,7 +79,7 @@ local function reorder(door, queue, line, group, id, rank)
     at_door.ordered = T.door_order(rank, at_door.tag, arrival) .. ':' .. text(group)
     O.add(line.order, line_order(door, queue), 0, at_door.ordered)
   else
-    db.drop('dg', id)
+    db.drop(RECORD.door_group, id)
   end
 end
 
@@ -90,7 +90,7 @@ end
 
 function T.insert_entry(door, entry, head)
   local queue = T.entry_queue(entry)
-  if byte(entry) == 113 then
+  if byte(entry) == ENTRY_BYTE.queue then
     T.door_line(door, queue).whole = true
     return
   end
@@ -102,11 +102,11 @@ function T.insert_entry(door, entry, head)
     return
   end
   local group = T.entry_group(entry)
-  local g = db.get('g', group)
+  local g = db.get(RECORD.group, group)
   local rank = -g.priority
   local turns = T.turns(queue, rank)
   local id = at_door_id(door, queue, group)
-  local at_door = db.get('dg', id) or db.put('dg', id, { tag = 0, entries = O.new() })
+  local at_door = db.get(RECORD.door_group, id) or db.put(RECORD.door_group, id, { tag = 0, entries = O.new() })
   -- A group's time at a door is that of its last arrival there: what it is granted elsewhere does
   -- not move those who stand, since that would be no event of this door.
   at_door.tag = max(at_door.tag, g.own, turns and turns.v or 0)
@@ -120,7 +120,7 @@ function T.remove_entry(door, entry, head)
   if not line then
     return
   end
-  if byte(entry) == 113 then
+  if byte(entry) == ENTRY_BYTE.queue then
     line.whole = nil
     return
   end
@@ -130,10 +130,10 @@ function T.remove_entry(door, entry, head)
   end
   local group = T.entry_group(entry)
   local id = at_door_id(door, queue, group)
-  local at_door = db.get('dg', id)
+  local at_door = db.get(RECORD.door_group, id)
   if at_door then
     O.rem(at_door.entries, at_door_entries(id), entry)
-    reorder(door, queue, line, group, id, -db.see('g', group).priority)
+    reorder(door, queue, line, group, id, -db.see(RECORD.group, group).priority)
   end
 end
 
@@ -143,14 +143,14 @@ function T.line_first(door, queue, line)
   if order then
     local group = tonumber(sub(order, 37))
     local id = at_door_id(door, queue, group)
-    return O.first(db.get('dg', id).entries, at_door_entries(id)), sub(order, 1, 35), group
+    return O.first(db.get(RECORD.door_group, id).entries, at_door_entries(id)), sub(order, 1, 35), group
   end
 end
 
 -- The arrival of the first entry of a group in a line; or nil.
 function T.group_first(door, queue, group)
   local id = at_door_id(door, queue, group)
-  local at_door = db.get('dg', id)
+  local at_door = db.get(RECORD.door_group, id)
   if at_door then
     local _, arrival = O.first(at_door.entries, at_door_entries(id))
     return arrival
@@ -171,15 +171,15 @@ function T.unpark(entry)
   end
   local door = place.door
   if place.misfit then
-    T.take_from_aside(db.get('d', door), door, entry)
+    T.take_from_aside(db.get(RECORD.door, door), door, entry)
   else
     T.remove_entry(door, entry, record.parked_key)
   end
   T.stop_wait(entry)
   local kind, number = sub(entry, 1, 1), tonumber(sub(entry, 2))
-  if kind == 'b' then
+  if kind == ENTRY.bundle then
     T.place_bundle(number, nil)
-  elseif kind == 'l' then
+  elseif kind == ENTRY.lane then
     T.place_lane(number, nil)
   else
     record.place = nil
@@ -201,34 +201,34 @@ end
 -- What a lane's new head, new length or end means for where it stands.
 function T.lane_changed(lane, now)
   local head = T.head(lane)
-  local l = db.get('l', lane)
-  if l.marked and db.see('mk', lane).head ~= head then
+  local l = db.get(RECORD.lane, lane)
+  if l.marked and db.see(RECORD.mark, lane).head ~= head then
     T.drop_mark(lane, now)
   end
   if not l.place then
     T.order_lane(lane)
   elseif not head then
-    T.leave_door('l' .. text(lane))
+    T.leave_door(ENTRY.lane .. text(lane))
   elseif not l.place.misfit and head ~= l.parked_key then
-    T.rekey(l.place.door, 'l' .. text(lane), head, now)
+    T.rekey(l.place.door, ENTRY.lane .. text(lane), head, now)
   end
   if not head then
-    T.clear_out('l' .. text(lane))
+    T.clear_out(ENTRY.lane .. text(lane))
   end
   T.bundle_changed(l.bundle, now)
 end
 
 function T.bundle_changed(bundle, now)
-  local b = db.get('b', bundle)
+  local b = db.get(RECORD.bundle, bundle)
   local _, head = O.first(b.open, T.bundle_open(bundle))
   if not b.place then
     if not head then
-      T.clear_out('b' .. text(bundle))
+      T.clear_out(ENTRY.bundle .. text(bundle))
     end
   elseif not head then
-    T.leave_door('b' .. text(bundle))
+    T.leave_door(ENTRY.bundle .. text(bundle))
   elseif not b.place.misfit and head ~= b.parked_key then
-    T.rekey(b.place.door, 'b' .. text(bundle), head, now)
+    T.rekey(b.place.door, ENTRY.bundle .. text(bundle), head, now)
   end
 end
 
@@ -247,8 +247,8 @@ function T.clear_out(entry)
     return
   end
   record.out = nil
-  if byte(entry) == 108 then
-    O.rem(db.get('b', record.bundle).outs, 'bx:' .. text(record.bundle), sub(entry, 2))
+  if byte(entry) == ENTRY_BYTE.lane then
+    O.rem(db.get(RECORD.bundle, record.bundle).outs, 'bx:' .. text(record.bundle), sub(entry, 2))
   end
   local queue = T.entry_queue(entry)
   local line = T.find_line(door, queue)
@@ -264,18 +264,18 @@ end
 local IMPATIENT = 'imp'
 
 function T.start_wait(entry, head, now)
-  if byte(entry) == 113 then
+  if byte(entry) == ENTRY_BYTE.queue then
     return
   end
   T.stop_wait(entry)
   local record = T.entry_record(entry)
   -- The head may have stood elsewhere before, as a lane in a bundle or the other way.
   local other
-  if byte(entry) == 98 then
+  if byte(entry) == ENTRY_BYTE.bundle then
     local lane = T.entry_lane(entry)
-    other = lane and db.get('l', lane)
+    other = lane and db.get(RECORD.lane, lane)
   else
-    other = db.get('b', record.bundle)
+    other = db.get(RECORD.bundle, record.bundle)
   end
   local since = now
   if record.head == head and record.since > 0 then
@@ -290,7 +290,7 @@ end
 
 -- Takes an entry out of the list of those who lose patience; what is known of its head stays.
 function T.stop_wait(entry)
-  if byte(entry) == 113 then
+  if byte(entry) == ENTRY_BYTE.queue then
     return
   end
   local record = T.entry_record(entry)
@@ -303,7 +303,7 @@ end
 -- Tries an entry for a reservation later again.
 function T.wait_on(entry, try_at)
   T.stop_wait(entry)
-  if byte(entry) ~= 113 then
+  if byte(entry) ~= ENTRY_BYTE.queue then
     T.entry_record(entry).try_at = try_at
     T.timer_set(IMPATIENT, try_at, entry)
   end
@@ -311,8 +311,8 @@ end
 
 -- A lane that reserves is first at its door; one that does no more stands in its order again.
 function T.move_marked(lane, marked)
-  local l = db.get('l', lane)
-  local entry = 'l' .. text(lane)
+  local l = db.get(RECORD.lane, lane)
+  local entry = ENTRY.lane .. text(lane)
   if l.place and not l.place.misfit then
     T.remove_entry(l.place.door, entry, l.parked_key)
     l.marked = marked

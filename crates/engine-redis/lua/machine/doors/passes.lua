@@ -10,7 +10,7 @@ function T.first_entry(door, queue, now)
     return nil
   end
   if line.whole then
-    return 'q' .. text(queue)
+    return ENTRY.queue .. text(queue)
   end
   local marked = T.line_marked(door, queue, line)
   if marked and T.entry_fits(door, marked, now) == 'yes' then
@@ -21,7 +21,7 @@ end
 
 -- Whether a lane must stand behind others of its own queue at this door.
 function T.must_stand_behind(door, lane)
-  local queue = db.get('l', lane).queue
+  local queue = db.get(RECORD.lane, lane).queue
   local arrival = T.head(lane)
   if not arrival then
     return false
@@ -40,7 +40,7 @@ function T.must_stand_behind(door, lane)
   if of_own and of_own < arrival then
     return true
   end
-  local g = db.get('g', own)
+  local g = db.get(RECORD.group, own)
   local turns = T.turns(queue, -g.priority)
   return group ~= own
     and order < T.door_order(-g.priority, max(g.own, turns and turns.v or 0), arrival)
@@ -52,12 +52,12 @@ function T.entry_fits(door, entry, now)
   if not lane then
     local kind, name = T.door_need(door)
     -- Where its own limit is not set any more the queue is open.
-    if kind == 'l' and T.setting_of(name) then
+    if kind == DOOR.limit and T.setting_of(name) then
       return T.limit_fit(name, 1, 1, nil, now)
     end
     return 'yes'
   end
-  for _, need in ipairs(db.see('l', lane).needs) do
+  for _, need in ipairs(db.see(RECORD.lane, lane).needs) do
     if T.door_key(need) == door then
       return T.need_fit(need, lane, now)
     end
@@ -75,7 +75,7 @@ function T.arm_door(door, queue, now)
   end
   local firsts
   if line.whole then
-    firsts = { 'q' .. text(queue) }
+    firsts = { ENTRY.queue .. text(queue) }
   else
     firsts = { T.line_marked(door, queue, line) or T.line_first(door, queue, line) }
     if firsts[1] and line.marked.n > 0 then
@@ -96,7 +96,7 @@ function T.arm_door(door, queue, now)
 end
 
 function T.arm_door_at(door, at)
-  local d = db.get('d', door)
+  local d = db.get(RECORD.door, door)
   if not d.timer or at < d.timer then
     d.timer = at
     T.timer_set('dt', at, door)
@@ -106,9 +106,9 @@ end
 -- A step of a bundle that stands at a door while lanes of it are out for others.
 local function step_outs(what)
   local bundle = tonumber(sub(what, 2))
-  local b = db.get('b', bundle)
+  local b = db.get(RECORD.bundle, bundle)
   if b and b.place and b.outs.n > 0 then
-    T.clear_out('l' .. O.first(b.outs, 'bx:' .. text(bundle)))
+    T.clear_out(ENTRY.lane .. O.first(b.outs, 'bx:' .. text(bundle)))
   else
     O.rem(db.space.pending, T.PENDING, what)
   end
@@ -121,10 +121,10 @@ function T.step_pending(now)
   local door = O.first(pending, T.PENDING)
   if not door then
     return T.step_family()
-  elseif byte(door) == 98 then
+  elseif byte(door) == ENTRY_BYTE.bundle then
     return step_outs(door)
   end
-  local d = db.get('d', door)
+  local d = db.get(RECORD.door, door)
   local again = T.next_again(d, door)
   if again then
     T.unpark(again)
@@ -162,7 +162,7 @@ function T.step_pending(now)
   else
     T.unpark(entry)
     local record = T.entry_record(entry)
-    if byte(entry) == 108 and db.see('b', record.bundle).place then
+    if byte(entry) == ENTRY_BYTE.lane and db.see(RECORD.bundle, record.bundle).place then
       -- It lacks a plain need too, and stands there with its bundle: this door goes on to the next.
       T.bundle_changed(record.bundle, now)
       T.door_due(door)
@@ -173,8 +173,8 @@ function T.step_pending(now)
       T.door_due(door)
       return true
     end
-    if byte(entry) == 108 then
-      O.add(db.get('b', record.bundle).outs, 'bx:' .. text(record.bundle),
+    if byte(entry) == ENTRY_BYTE.lane then
+      O.add(db.get(RECORD.bundle, record.bundle).outs, 'bx:' .. text(record.bundle),
         tonumber(sub(entry, 2)), sub(entry, 2))
     end
     T.door_line(door, queue).out = entry

@@ -12,14 +12,14 @@ function T.pool_door_opened(pool, _, _, door)
 end
 
 function T.pool_door_closed(pool, tag, id)
-  O.rem(db.get('p', pool).doors, doors_key(pool), T.pool_door(pool, tag, id))
+  O.rem(db.get(RECORD.pool, pool).doors, doors_key(pool), T.pool_door(pool, tag, id))
 end
 
 -- So many more wait at a door, if it is a pool's.
 function T.pool_waits(door, delta)
-  if byte(door) == 112 then
+  if byte(door) == DOOR_BYTE.pool then
     local _, pool = T.door_need(door)
-    local p = db.get('p', pool)
+    local p = db.get(RECORD.pool, pool)
     p.waiting = p.waiting + delta
   end
 end
@@ -31,7 +31,7 @@ local TELL = { due = T.door_due, again = T.retry_misfits }
 -- Tells all doors of a pool. Many are told by ticks, a portion each, in a lap from where the last one is: if
 -- it began from the front again, those behind would be forgotten.
 local function tell_doors(pool, what, now)
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   if p.doors.n <= B.STEPS_MAX then
     local doors = {}
     for door in O.each(p.doors, doors_key(pool)) do
@@ -62,7 +62,7 @@ end
 -- it began from the front again}.
 function T.step_doors(step)
   local pool = step[2]
-  local p = db.get('p', pool)
+  local p = db.get(RECORD.pool, pool)
   if not p then
     return true
   elseif not p.doors.z then
@@ -75,7 +75,7 @@ function T.step_doors(step)
     if step[5] and T.less(step[4], door) then
       return true
     end
-    if db.get('d', door) then
+    if db.get(RECORD.door, door) then
       TELL[step[1]](door)
     end
     step[3] = door
