@@ -73,7 +73,7 @@ local function cut_limit(name, clock)
     return true
   end
   if settings.rate then
-    l.tat = min(l.tat, clock + T.tokens(settings.rate, settings.rate[3]))
+    l.tat = min(l.tat, clock + T.tokens(settings.rate, settings.rate[RATE_AT.burst]))
   end
   local all = T.cut_rests(name, l, clock + T.longest_rest(settings))
   T.arm_limit(name)

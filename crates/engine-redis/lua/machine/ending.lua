@@ -58,9 +58,9 @@ end
 -- The permits that a lease of this name holds come back; `gap` and `quarantine`: which rests they owe.
 function T.return_limits(limits, name, gap, quarantine, now)
   for _, held in ipairs(limits) do
-    O.rem(db.get(RECORD.limit, held[1]).holders, T.limit_holders(held[1]), name)
-    T.return_limit(held[1], held[2], gap, quarantine, now)
-    T.drop_limit_if_idle(held[1])
+    O.rem(db.get(RECORD.limit, held[PERMIT_AT.limit]).holders, T.limit_holders(held[PERMIT_AT.limit]), name)
+    T.return_limit(held[PERMIT_AT.limit], held[PERMIT_AT.weight], gap, quarantine, now)
+    T.drop_limit_if_idle(held[PERMIT_AT.limit])
   end
 end
 
@@ -68,9 +68,9 @@ function T.return_needs(lease, name, ending, now)
   local gap = lease.seq == 0 or not BACK[ending.kind]
   T.return_limits(lease.limits, name, gap, UNCLEAN[ending.kind], now)
   for _, held in ipairs(lease.resources) do
-    local r = T.resource(held[1], held[2])
+    local r = T.resource(held[HELD_AT.pool], held[HELD_AT.id])
     if r then
-      local p = db.get(RECORD.pool, held[1])
+      local p = db.get(RECORD.pool, held[HELD_AT.pool])
       local cooldown = p.settings and p.settings.cooldown or 0
       local quarantine = UNCLEAN[ending.kind] and p.settings and p.settings.quarantine or 0
       local rest = max(cooldown, quarantine)
@@ -105,7 +105,7 @@ function T.end_run(job, fence, ending, now)
     job.ended = job.ended + 1
     why = kind == 'timeout' and 'timeout' or ending.error
     T.add_error(job, attempt, now, why, OUTCOME.failed)
-    local spent = retry[1] > 0 and job.ended >= retry[1]
+    local spent = retry[RETRY_AT.max_attempts] > 0 and job.ended >= retry[RETRY_AT.max_attempts]
     if ending.last or spent then
       finish = STATE.failed
     else
@@ -122,7 +122,7 @@ function T.end_run(job, fence, ending, now)
     end
   elseif kind == 'lost' or kind == 'unheard' then
     job.lost = job.lost + 1
-    if retry[2] > 0 and job.lost >= retry[2] then
+    if retry[RETRY_AT.max_lost] > 0 and job.lost >= retry[RETRY_AT.max_lost] then
       finish, why = STATE.failed, 'poison'
     else
       wait, keeps = min(B.SECOND_US * 2 ^ min(job.lost, 32), B.SUSPECT_US_MAX), true
@@ -273,7 +273,7 @@ function T.finish(job, state, result, why, now)
   local kept = db.space.kept
   kept[class] = kept[class] + job.bytes
   if job.unique then
-    T.drop_key(job.unique[1], job.seq, { shape.qn, state, job.created_at, now }, now)
+    T.drop_key(job.unique[UNIQUE_AT.key], job.seq, { shape.qn, state, job.created_at, now }, now)
   end
   T.dirty(job)
 end
@@ -309,18 +309,20 @@ end
 -- What the holder says of a resource it gives back, before it is given back: {pool, id, word, for,
 -- until, reason}.
 function T.judge(r, verdict, now)
-  if verdict[3] == VERDICT.cool then
-    local till = verdict[4] and now + verdict[4] or verdict[5]
+  if verdict[VERDICT_AT.word] == VERDICT.cool then
+    local lasts = verdict[VERDICT_AT.lasts]
+    local till = lasts and now + lasts or verdict[VERDICT_AT.till]
     T.cool(r, till, { 'cooled_by_holder' }, now)
-  elseif verdict[3] == VERDICT.ban then
-    T.ban(r, verdict[6] or { 'banned_by_holder' }, now)
+  elseif verdict[VERDICT_AT.word] == VERDICT.ban then
+    T.ban(r, verdict[VERDICT_AT.reason] or { 'banned_by_holder' }, now)
   end
 end
 
 -- The wait after attempt `attempt` (from 1) failed. Jitter is no randomness: it is spread by the job's
 -- id and the attempt, so that a repeat comes to the same moment.
 function T.backoff(retry, id, attempt)
-  local kind, a, b, jitter = retry[3], retry[4], retry[5], retry[6]
+  local kind, jitter = retry[RETRY_AT.kind], retry[RETRY_AT.jitter]
+  local a, b = retry[RETRY_AT.base], retry[RETRY_AT.most]
   local wait
   if kind == BACKOFF.exponential then
     wait = a == 0 and 0 or min(a * 2 ^ min(attempt - 1, 62), b)

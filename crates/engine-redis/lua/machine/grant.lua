@@ -94,7 +94,7 @@ function T.grant_head(lane, asker, now)
   local own = q.limit
   if own and T.setting_of(own) then
     for _, need in ipairs(l.needs) do
-      if need[1] == NEED.limit and need[2] == own then
+      if need[NEED_AT.kind] == NEED.limit and need[NEED_AT.name] == own then
         own = nil
         break
       end
@@ -104,17 +104,18 @@ function T.grant_head(lane, asker, now)
     end
   end
   for _, need in ipairs(l.needs) do
-    if need[1] == NEED.limit then
-      limits[#limits + 1] = { need[2], need[3], need[4] }
+    if need[NEED_AT.kind] == NEED.limit then
+      limits[#limits + 1] = { need[NEED_AT.name], need[NEED_AT.weight], need[NEED_AT.cost] }
     else
       for _, id in ipairs(T.take_resources(need, lane, lease_id, now)) do
-        resources[#resources + 1] = { need[2], id }
+        resources[#resources + 1] = { need[NEED_AT.name], id }
       end
     end
   end
   for _, held in ipairs(limits) do
-    O.add(db.get(RECORD.limit, held[1]).holders, T.limit_holders(held[1]), fence, lease_id)
-    held[3] = T.take_limit(held[1], held[2], held[3], now)
+    local limit = held[PERMIT_AT.limit]
+    O.add(db.get(RECORD.limit, limit).holders, T.limit_holders(limit), fence, lease_id)
+    held[PERMIT_AT.cost] = T.take_limit(limit, held[PERMIT_AT.weight], held[PERMIT_AT.cost], now)
   end
   T.book_turn(lane)
   T.more_live(1, asker.ttl, now)
@@ -152,8 +153,8 @@ function T.run_job(job, lease, now)
   end
   local q = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
   q.running = q.running + 1
-  if job.unique and job.unique[2] == UNTIL.start then
-    T.drop_key(job.unique[1], job.seq, nil, now)
+  if job.unique and job.unique[UNIQUE_AT.ends] == UNTIL.start then
+    T.drop_key(job.unique[UNIQUE_AT.key], job.seq, nil, now)
   end
   T.dirty(job)
 end

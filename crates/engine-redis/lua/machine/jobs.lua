@@ -44,6 +44,38 @@ local function ids(b)
   return key
 end
 
+-- A moment, or a number of something, of which 0 says that there is none.
+local function some(number)
+  return number > 0 and number or nil
+end
+
+local function lease_in_life(seq, fields)
+  local lease = fields[LIFE_AT.lease]
+  return lease and {
+    fence = fields[LIFE_AT.fence], seq = seq, expires_at = fields[LIFE_AT.lease_expires_at],
+    holder = lease[LEASE_AT.holder] or nil, granted_at = lease[LEASE_AT.granted_at],
+    ttl = lease[LEASE_AT.ttl], deadline = lease[LEASE_AT.deadline] or nil,
+    limits = lease[LEASE_AT.limits], resources = lease[LEASE_AT.resources],
+    request = lease[LEASE_AT.request] or nil, extended = lease[LEASE_AT.extended],
+    again = lease[LEASE_AT.again], seen_at = lease[LEASE_AT.seen_at],
+    first = lease[LEASE_AT.first] or nil, begins = lease[LEASE_AT.begins],
+  } or nil
+end
+
+-- What a life says of a job, as `encode_life` writes it.
+local function read_life(job, fields)
+  job.state, job.arrival = fields[LIFE_AT.state], fields[LIFE_AT.arrival]
+  job.run_at, job.expires_at = fields[LIFE_AT.run_at], some(fields[LIFE_AT.expires_at])
+  job.bytes, job.lease = fields[LIFE_AT.bytes], lease_in_life(job.seq, fields)
+  job.started_at, job.wait = some(fields[LIFE_AT.started_at]), fields[LIFE_AT.wait]
+  job.ended, job.lost = fields[LIFE_AT.ended], fields[LIFE_AT.lost]
+  job.released, job.cancel = fields[LIFE_AT.released], fields[LIFE_AT.cancel]
+  job.keeps, job.settles = fields[LIFE_AT.keeps], fields[LIFE_AT.settles]
+  job.error, job.finished_at = fields[LIFE_AT.error] or nil, some(fields[LIFE_AT.finished_at])
+  job.kept_until, job.lane = fields[LIFE_AT.kept_until], some(fields[LIFE_AT.lane])
+  job.undelivered = fields[LIFE_AT.undelivered]
+end
+
 -- The life of a job that was just pushed and is ready is not written: its row says it all.
 function T.decode_job(seq, row, life)
   local shape, created_at, arrival, bytes = struct.unpack('>I4I7I6I4', row)
@@ -61,24 +93,7 @@ function T.decode_job(seq, row, life)
     lost = 0, released = 0, undelivered = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
   }
   if life and not T.read_short_life(job, life) then
-    local x = cmsgpack.unpack(life)
-    job.state, job.arrival, job.run_at = x[1], x[2], x[3]
-    job.expires_at = x[4] > 0 and x[4] or nil
-    job.bytes = x[5]
-    if x[9] then
-      local l = x[9]
-      job.lease = {
-        fence = x[7], seq = seq, expires_at = x[8], holder = l[1] or nil, granted_at = l[2],
-        ttl = l[3], deadline = l[4] or nil, limits = l[5], resources = l[6], request = l[7] or nil,
-        extended = l[8], again = l[9], seen_at = l[10],
-        first = l[11] or nil, begins = l[12],
-      }
-    end
-    job.started_at = x[10] > 0 and x[10] or nil
-    job.wait, job.ended, job.lost, job.released = x[11], x[12], x[13], x[14]
-    job.cancel, job.keeps, job.settles, job.error = x[15], x[16], x[17], x[18] or nil
-    job.finished_at, job.kept_until = x[19] > 0 and x[19] or nil, x[20]
-    job.lane, job.undelivered = x[21] > 0 and x[21] or nil, x[23]
+    read_life(job, cmsgpack.unpack(life))
   end
   return job
 end
@@ -90,8 +105,8 @@ function T.end_in_life(life)
   end
   local job = {}
   if not T.read_short_life(job, life) then
-    local x = cmsgpack.unpack(life)
-    return x[1], x[20]
+    local fields = cmsgpack.unpack(life)
+    return fields[LIFE_AT.state], fields[LIFE_AT.kept_until]
   end
   return job.state, job.kept_until
 end
@@ -255,8 +270,8 @@ end
 function T.known_ids(jobs)
   local by_part = {}
   for _, job in ipairs(jobs) do
-    local list = of_part(by_part, job[2])
-    list[#list + 1] = job[1]
+    local list = of_part(by_part, job[NEW_JOB_AT.b])
+    list[#list + 1] = job[NEW_JOB_AT.id]
   end
   local known = {}
   for part, list in pairs(by_part) do
@@ -387,10 +402,10 @@ end
 -- ---- Shapes ----
 
 local function class(need)
-  if need[1] == NEED.limit then
-    return find(need[2], ':', 1, true) and 2 or 0
+  if need[NEED_AT.kind] == NEED.limit then
+    return find(need[NEED_AT.name], ':', 1, true) and 2 or 0
   end
-  return need[5] and 3 or 1
+  return need[NEED_AT.id] and 3 or 1
 end
 
 -- Needs in the one fixed order: plain limits, pools, templated limits, ids; by name within each.
@@ -412,21 +427,22 @@ end
 -- Each limit and pool has one user more.
 function T.use_needs(needs)
   for _, need in ipairs(needs) do
-    local used = need[1] == NEED.limit and T.limit_for(need[2]) or T.pool_for(need[2])
+    local name = need[NEED_AT.name]
+    local used = need[NEED_AT.kind] == NEED.limit and T.limit_for(name) or T.pool_for(name)
     used.uses = used.uses + 1
   end
 end
 
 function T.drop_needs(needs)
   for _, need in ipairs(needs) do
-    if need[1] == NEED.limit then
-      local l = db.get(RECORD.limit, need[2])
+    if need[NEED_AT.kind] == NEED.limit then
+      local l = db.get(RECORD.limit, need[NEED_AT.name])
       l.uses = l.uses - 1
-      T.drop_limit_if_idle(need[2])
+      T.drop_limit_if_idle(need[NEED_AT.name])
     else
-      local p = db.get(RECORD.pool, need[2])
+      local p = db.get(RECORD.pool, need[NEED_AT.name])
       p.uses = p.uses - 1
-      T.drop_pool_if_idle(need[2])
+      T.drop_pool_if_idle(need[NEED_AT.name])
     end
   end
 end

@@ -28,8 +28,8 @@ end
 function T.take_key(job, now)
   local unique = job.unique
   if unique then
-    local till = unique[3] and now + unique[3] or nil
-    set_key(unique[1], { seq = job.seq, id = job.id, till = till, by_job = true })
+    local till = unique[UNIQUE_AT.hold] and now + unique[UNIQUE_AT.hold] or nil
+    set_key(unique[UNIQUE_AT.key], { seq = job.seq, id = job.id, till = till, by_job = true })
   end
 end
 
@@ -51,17 +51,17 @@ end
 -- another took it meanwhile. Whether that one did not.
 function T.retake_key(job, now)
   local unique = job.unique
-  if not unique or unique[2] ~= UNTIL.start then
+  if not unique or unique[UNIQUE_AT.ends] ~= UNTIL.start then
     return true
   end
-  local holder = db.get(RECORD.unique_key, unique[1])
+  local holder = db.get(RECORD.unique_key, unique[UNIQUE_AT.key])
   if holder and holder.seq == job.seq then
     -- Its time is not over, so it held the key all the while.
     holder.by_job = true
   elseif holder and T.key_is_held(holder, now) then
     return false
   else
-    set_key(unique[1], { seq = job.seq, id = job.id, by_job = true })
+    set_key(unique[UNIQUE_AT.key], { seq = job.seq, id = job.id, by_job = true })
   end
   return true
 end

@@ -18,7 +18,7 @@ T.limit_holders, T.limit_resting = holders, resting
 -- The time that `n` tokens of a rate take: one rounding per grant, not per token. Exact: n * per is
 -- below 2^53, as was checked when the rate was set.
 function T.tokens(rate, n)
-  local us, count = n * rate[2], max(rate[1], 1)
+  local us, count = n * rate[RATE_AT.per], max(rate[RATE_AT.count], 1)
   local whole = floor(us / count)
   -- The quotient is rounded to a double; the product is exact.
   local rest = us - whole * count
@@ -27,7 +27,7 @@ end
 
 -- When `n` tokens fit at the earliest; at or before `now` if they fit now.
 function T.rate_fits_at(rate, tat, n, now)
-  return max(max(tat, now) + T.tokens(rate, n) - T.tokens(rate, rate[3]), 0)
+  return max(max(tat, now) + T.tokens(rate, n) - T.tokens(rate, rate[RATE_AT.burst]), 0)
 end
 
 -- The limit of this name, made if it is not there.
@@ -115,7 +115,7 @@ function T.limit_fit(name, weight, cost, lane, now)
   if cap and cap > 0 and weight > cap then
     return 'never'
   end
-  if rate and cost > rate[3] then
+  if rate and cost > rate[RATE_AT.burst] then
     return 'never'
   end
   local at = 0
@@ -137,7 +137,7 @@ function T.limit_fit(name, weight, cost, lane, now)
     return 'no'
   end
   if rate and cost > 0 then
-    at = max(at, T.rate_fits_at(rate, l.tat, min(cost + kept_cost, rate[3]), now))
+    at = max(at, T.rate_fits_at(rate, l.tat, min(cost + kept_cost, rate[RATE_AT.burst]), now))
   end
   if at > now then
     return 'no', at
@@ -279,7 +279,7 @@ function T.limit_setting_changed(name, now)
   local l = db.get(RECORD.limit, name)
   local rate = settings and settings.rate
   if rate then
-    l.tat = min(l.tat, now + T.tokens(rate, rate[3]))
+    l.tat = min(l.tat, now + T.tokens(rate, rate[RATE_AT.burst]))
   end
   -- A rest that has begun is not longer than the setting says from now on.
   T.cut_rests(name, l, now + T.longest_rest(settings))

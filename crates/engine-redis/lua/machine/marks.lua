@@ -60,37 +60,37 @@ function T.may_reserve(lane, now)
     return false
   end
   for _, need in ipairs(l.needs) do
-    if need[1] == NEED.limit then
-      local settings = T.setting_of(need[2])
+    if need[NEED_AT.kind] == NEED.limit then
+      local settings = T.setting_of(need[NEED_AT.name])
       if not settings then
         return false
       end
-      local limit = db.get(RECORD.limit, need[2])
+      local limit = db.get(RECORD.limit, need[NEED_AT.name])
       if limit.paused_until and limit.paused_until > now then
         return false
       end
       -- What rests alone leaves no room: only time opens it, so it is not kept for anybody.
-      if settings.concurrency and limit.resting_sum + need[3] > settings.concurrency then
+      if settings.concurrency and limit.resting_sum + need[NEED_AT.weight] > settings.concurrency then
         return false
       end
       local rate = settings.rate
-      if rate and (need[4] > rate[3]
-        or need[4] > 0 and T.rate_fits_at(rate, limit.tat, need[4], now) > now) then
+      if rate and (need[NEED_AT.cost] > rate[RATE_AT.burst]
+        or need[NEED_AT.cost] > 0 and T.rate_fits_at(rate, limit.tat, need[NEED_AT.cost], now) > now) then
         return false
       end
     else
-      local p = db.get(RECORD.pool, need[2])
+      local p = db.get(RECORD.pool, need[NEED_AT.name])
       if not p or not p.settings then
         return false
       end
-      local count = need[6]
-      if need[5] then
-        local r = T.resource(need[2], need[5])
+      local count = need[NEED_AT.count]
+      if need[NEED_AT.id] then
+        local r = T.resource(need[NEED_AT.name], need[NEED_AT.id])
         if not (r and r.state == RESOURCE.available and not r.retiring and r.paced_until <= now) then
           return false
         end
-      elseif need[3] then
-        if T.tagged(need[2], need[3]) < count then
+      elseif need[NEED_AT.tag] then
+        if T.tagged(need[NEED_AT.name], need[NEED_AT.tag]) < count then
           return false
         end
       -- What is not banned or cooling may come: an exact count would scan the pool.
@@ -104,7 +104,7 @@ end
 
 function T.none_is_marked(lane)
   for _, need in ipairs(db.see(RECORD.lane, lane).needs) do
-    if db.get(need[1] == NEED.limit and RECORD.limit or RECORD.pool, need[2]).mark then
+    if db.get(need[NEED_AT.kind] == NEED.limit and RECORD.limit or RECORD.pool, need[NEED_AT.name]).mark then
       return false
     end
   end
@@ -135,13 +135,15 @@ function T.mark(lane, now)
   db.put(RECORD.mark, lane, { head = head, since = now })
   T.sooner(now + B.SECOND_US)
   for _, need in ipairs(l.needs) do
-    if need[1] == NEED.limit then
-      db.get(RECORD.limit, need[2]).mark = { lane = lane, weight = need[3], cost = need[4] }
-    else
-      db.get(RECORD.pool, need[2]).mark = {
-        lane = lane, tag = need[3], id = need[5], count = need[6], kept = {},
+    if need[NEED_AT.kind] == NEED.limit then
+      db.get(RECORD.limit, need[NEED_AT.name]).mark = {
+        lane = lane, weight = need[NEED_AT.weight], cost = need[NEED_AT.cost],
       }
-      T.keep_free(need[2], now)
+    else
+      db.get(RECORD.pool, need[NEED_AT.name]).mark = {
+        lane = lane, tag = need[NEED_AT.tag], id = need[NEED_AT.id], count = need[NEED_AT.count], kept = {},
+      }
+      T.keep_free(need[NEED_AT.name], now)
     end
   end
   T.need_doors_due(l.needs, now)
@@ -156,13 +158,13 @@ function T.drop_mark(lane, now)
   Z.rem(MARKS, text(lane))
   local needs = db.get(RECORD.lane, lane).needs
   for _, need in ipairs(needs) do
-    if need[1] == NEED.limit then
-      db.get(RECORD.limit, need[2]).mark = nil
+    if need[NEED_AT.kind] == NEED.limit then
+      db.get(RECORD.limit, need[NEED_AT.name]).mark = nil
     else
-      local p = db.get(RECORD.pool, need[2])
+      local p = db.get(RECORD.pool, need[NEED_AT.name])
       local kept = p.mark and p.mark.kept or {}
       p.mark = nil
-      T.unkeep(need[2], kept, now)
+      T.unkeep(need[NEED_AT.name], kept, now)
     end
   end
   T.move_marked(lane, nil)
@@ -172,10 +174,10 @@ end
 
 function T.need_doors_due(needs, now)
   for _, need in ipairs(needs) do
-    if need[1] == NEED.limit then
-      T.door_due(DOOR.limit .. need[2])
+    if need[NEED_AT.kind] == NEED.limit then
+      T.door_due(DOOR.limit .. need[NEED_AT.name])
     else
-      T.all_pool_doors_due(need[2], now)
+      T.all_pool_doors_due(need[NEED_AT.name], now)
     end
   end
 end
@@ -199,8 +201,8 @@ end
 
 -- Whether a need fits now for a lane: a fit, and its moment.
 function T.need_fit(need, lane, now)
-  if need[1] == NEED.limit then
-    return T.limit_fit(need[2], need[3], need[4], lane, now)
+  if need[NEED_AT.kind] == NEED.limit then
+    return T.limit_fit(need[NEED_AT.name], need[NEED_AT.weight], need[NEED_AT.cost], lane, now)
   end
-  return T.pool_fit(need[2], need[3], need[5], need[6], lane)
+  return T.pool_fit(need[NEED_AT.name], need[NEED_AT.tag], need[NEED_AT.id], need[NEED_AT.count], lane)
 end

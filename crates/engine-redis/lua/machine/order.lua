@@ -49,10 +49,10 @@ T.bundle_open, T.group_open, T.turns_open, T.lane_line = bundle_open, group_open
 
 -- Plain needs (limits without a key, pools) park a whole bundle; others a lane.
 function T.is_plain(need)
-  if need[1] == NEED.limit then
-    return not find(need[2], ':', 1, true)
+  if need[NEED_AT.kind] == NEED.limit then
+    return not find(need[NEED_AT.name], ':', 1, true)
   end
-  return not need[5]
+  return not need[NEED_AT.id]
 end
 
 local function lane_key(key)

@@ -209,7 +209,8 @@ end
 
 -- Takes resources for a lease; the fit was checked in the same step. Their ids.
 function T.take_resources(need, lane, lease, now)
-  local pool, tag, prefer, id, count = need[2], need[3], need[4], need[5], need[6]
+  local pool, tag, prefer = need[NEED_AT.name], need[NEED_AT.tag], need[NEED_AT.prefer]
+  local id, count = need[NEED_AT.id], need[NEED_AT.count]
   local taken, has, kept = {}, {}, {}
   local function take(r)
     T.take_resource(r, lease, now)
@@ -433,7 +434,7 @@ function T.repace(r, now)
   local settings = db.get(RECORD.pool, r.pool).settings
   local rate = settings and settings.rate
   if rate then
-    r.tat = min(r.tat, now + T.tokens(rate, rate[3]))
+    r.tat = min(r.tat, now + T.tokens(rate, rate[RATE_AT.burst]))
     r.paced_until = T.rate_fits_at(rate, r.tat, 1, now)
   else
     r.paced_until = 0

@@ -59,9 +59,10 @@ local function rivals(fence, job, limits, resources)
     beats(T.lease_id(job.lease.fence, job.seq))
   end
   for _, claimed in ipairs(limits) do
-    local settings, l = T.setting_of(claimed[1]), db.get(RECORD.limit, claimed[1])
+    local limit = claimed[PERMIT_AT.limit]
+    local settings, l = T.setting_of(limit), db.get(RECORD.limit, limit)
     if l and settings and settings.concurrency == 1 and l.holders.n <= RIVALS_MAX then
-      for name in O.each(l.holders, T.limit_holders(claimed[1])) do
+      for name in O.each(l.holders, T.limit_holders(limit)) do
         if not beats(name) then
           return nil
         end
@@ -69,7 +70,7 @@ local function rivals(fence, job, limits, resources)
     end
   end
   for _, claimed in ipairs(resources) do
-    local r = T.resource(claimed[1], claimed[2])
+    local r = T.resource(claimed[HELD_AT.pool], claimed[HELD_AT.id])
     if not r then
       -- Nobody can be granted it, but it may come back with the next sync.
       return nil
@@ -99,12 +100,13 @@ end
 -- Everything that it says is in use again, be it beyond a cap.
 local function take_again(lease, name, now)
   for _, held in ipairs(lease.limits) do
-    O.add(T.limit_for(held[1]).holders, T.limit_holders(held[1]), lease.fence, name)
+    local limit = held[PERMIT_AT.limit]
+    O.add(T.limit_for(limit).holders, T.limit_holders(limit), lease.fence, name)
     -- What it booked of a rate was forgotten too. It was booked at its grant.
-    T.take_limit(held[1], held[2], held[3], lease.granted_at)
+    T.take_limit(limit, held[PERMIT_AT.weight], held[PERMIT_AT.cost], lease.granted_at)
   end
   for _, held in ipairs(lease.resources) do
-    local r = T.resource(held[1], held[2])
+    local r = T.resource(held[HELD_AT.pool], held[HELD_AT.id])
     T.lose_kept(r)
     T.take_resource(r, name, now)
   end

@@ -157,7 +157,7 @@ end
 local function share_a_need(a, b)
   for _, x in ipairs(db.see(RECORD.lane, a).needs) do
     for _, y in ipairs(db.see(RECORD.lane, b).needs) do
-      if x[1] == y[1] and x[2] == y[2] then
+      if x[NEED_AT.kind] == y[NEED_AT.kind] and x[NEED_AT.name] == y[NEED_AT.name] then
         return true
       end
     end

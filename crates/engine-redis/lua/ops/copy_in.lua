@@ -191,7 +191,7 @@ function IN.jobs(new, now, shapes)
   end
   if new.h then
     local ended = FINISHED[job.state] and { spec.qn, job.state, job.created_at, job.finished_at }
-    hold_key(new.u[1], {
+    hold_key(new.u[UNIQUE_AT.key], {
       seq = job.seq, id = job.id, till = new.h[2] or nil, by_job = new.h[1], ended = ended or nil,
     })
   end

@@ -192,7 +192,7 @@ function OUT.leases(args)
     end
     local limits = {}
     for i, held in ipairs(lease.limits) do
-      limits[i] = { held[1], held[2] }
+      limits[i] = { held[PERMIT_AT.limit], held[PERMIT_AT.weight] }
     end
     return {
       has_job = lease.seq > 0, expires_at = lease.expires_at, limits = limits, resources = lease.resources,
@@ -298,7 +298,7 @@ end
 local function show_job(job)
   local holds
   if job.unique then
-    local holder = T.key_holder(job.unique[1])
+    local holder = T.key_holder(job.unique[UNIQUE_AT.key])
     if holder and holder.seq == job.seq then
       holds = { holder.by_job or false, holder.till or false }
     end

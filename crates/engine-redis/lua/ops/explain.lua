@@ -71,7 +71,7 @@ local function explain_limit(name, weight, cost, lane, now)
   end
   if rate and cost > 0 then
     local kept = mark and mark.cost or 0
-    local at = T.rate_fits_at(rate, l.tat, min(cost + kept, rate[3]), now)
+    local at = T.rate_fits_at(rate, l.tat, min(cost + kept, rate[RATE_AT.burst]), now)
     if at > now then
       add('rate', { earliest = at })
     end
@@ -93,7 +93,7 @@ end
 
 -- Why a pool cannot serve a need of a lane (or of nobody's) now.
 local function explain_pool(need, lane)
-  local pool, tag, id, count = need[2], need[3], need[5], need[6]
+  local pool, tag, id, count = need[NEED_AT.name], need[NEED_AT.tag], need[NEED_AT.id], need[NEED_AT.count]
   local p = db.get(RECORD.pool, pool)
   local mark = p.mark
   if mark and mark.lane ~= lane and #mark.kept > 0 then
@@ -145,8 +145,8 @@ local function explain_pool(need, lane)
 end
 
 local function explain_need(need, lane, now)
-  if need[1] == NEED.limit then
-    return explain_limit(need[2], need[3], need[4], lane, now)
+  if need[NEED_AT.kind] == NEED.limit then
+    return explain_limit(need[NEED_AT.name], need[NEED_AT.weight], need[NEED_AT.cost], lane, now)
   end
   local reason = explain_pool(need, lane)
   local learns = T.learns(now)

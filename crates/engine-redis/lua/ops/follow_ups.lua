@@ -9,7 +9,7 @@ function T.goes_with_its_end(job, item)
     return nil
   end
   local shape = db.get(RECORD.shape, job.shape)
-  local most = shape.retry[1]
+  local most = shape.retry[RETRY_AT.max_attempts]
   local is_finished = job.cancel or item.o == OUTCOME.succeeded
     or item.o == OUTCOME.failed and (item.last or most > 0 and job.ended + 1 >= most)
   if is_finished and shape.retain == 0 then
@@ -21,7 +21,7 @@ end
 local function split(jobs, goes)
   local before, after = { at = {} }, { at = {} }
   for place, job in ipairs(jobs) do
-    local part = goes and job[1] == goes.id and after or before
+    local part = goes and job[NEW_JOB_AT.id] == goes.id and after or before
     part[#part + 1], part.at[#part.at + 1] = job, place
   end
   return before, after
@@ -92,10 +92,10 @@ end
 function T.pushed_before(jobs, now)
   local done = {}
   for _, job in ipairs(jobs or {}) do
-    local seq = T.seq_of(job[1], job[2])
+    local seq = T.seq_of(job[NEW_JOB_AT.id], job[NEW_JOB_AT.b])
     local there = seq and T.job(seq)
     if there and (T.is_live(there) or there.kept_until > now) then
-      done[#done + 1] = { seq = seq, id = job[1], dup = true }
+      done[#done + 1] = { seq = seq, id = job[NEW_JOB_AT.id], dup = true }
     end
   end
   return done

@@ -54,7 +54,7 @@ T.op('delete_job', { 'write', 'allow-oom' }, function(args, now)
     T.forget_finished(job)
   end
   if job.unique then
-    T.forget_key(job.unique[1], job.seq)
+    T.forget_key(job.unique[UNIQUE_AT.key], job.seq)
   end
   return true
 end)
@@ -71,9 +71,9 @@ local function check_retry(job, now)
   if job.state == STATE.succeeded then
     T.wrong_state('job_succeeded', job)
   end
-  local holder = job.unique and T.key_holder(job.unique[1])
+  local holder = job.unique and T.key_holder(job.unique[UNIQUE_AT.key])
   if holder and T.key_is_held(holder, now) and holder.seq ~= job.seq then
-    T.refuse('job_key_taken_meanwhile', { key = job.unique[1], holder = holder.id })
+    T.refuse('job_key_taken_meanwhile', { key = job.unique[UNIQUE_AT.key], holder = holder.id })
   end
 end
 

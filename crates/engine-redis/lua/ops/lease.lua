@@ -15,7 +15,7 @@ local function check_tokens(args)
   end
   local ok = args.needs and #args.needs > 0
   for _, need in ipairs(args.needs or {}) do
-    local settings = need[1] == NEED.limit and T.setting_of(need[2])
+    local settings = need[NEED_AT.kind] == NEED.limit and T.setting_of(need[NEED_AT.name])
     if not settings or not settings.rate or settings.concurrency then
       ok = false
     end

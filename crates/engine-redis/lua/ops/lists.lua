@@ -219,11 +219,11 @@ local function lease_view(name, args)
   end
   local limits, of_limit, of_pool = {}, not args.limit, not args.pool
   for i, held in ipairs(lease.limits) do
-    limits[i] = held[1]
-    of_limit = of_limit or held[1] == args.limit
+    limits[i] = held[PERMIT_AT.limit]
+    of_limit = of_limit or held[PERMIT_AT.limit] == args.limit
   end
   for _, held in ipairs(lease.resources) do
-    of_pool = of_pool or held[1] == args.pool
+    of_pool = of_pool or held[HELD_AT.pool] == args.pool
   end
   return of_limit and of_pool and {
     fence = lease.fence, seq = lease.seq, holder = holder, granted_at = lease.granted_at,

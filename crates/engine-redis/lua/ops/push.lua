@@ -12,16 +12,17 @@
 
 -- A job as it came, with names.
 local function named(new, shapes)
-  local more = new[6] or {}
-  local spec = shapes[new[5]]
+  local more = new[NEW_JOB_AT.more] or {}
+  local spec = shapes[new[NEW_JOB_AT.shape]]
   return {
-    id = new[1], b = new[2], body = new[3], n = new[4], spec = spec, q = spec.q,
+    id = new[NEW_JOB_AT.id], b = new[NEW_JOB_AT.b], body = new[NEW_JOB_AT.body], n = new[NEW_JOB_AT.bytes],
+    spec = spec, q = spec.q,
     at = more.at, dl = more.dl, ex = more.ex, u = more.u,
   }
 end
 
 local function check_limit(need, at)
-  local name, weight, cost = need[2], need[3], need[4]
+  local name, weight, cost = need[NEED_AT.name], need[NEED_AT.weight], need[NEED_AT.cost]
   local settings = T.setting_of(name)
   if not settings then
     local template = T.template(name)
@@ -34,13 +35,14 @@ local function check_limit(need, at)
   if cap and cap > 0 and weight > cap then
     T.refuse('need_weight_never_fits', { weight = weight, concurrency = cap, limit = name }, at .. '/weight')
   end
-  if settings.rate and cost > settings.rate[3] then
-    T.refuse('need_cost_never_fits', { cost = cost, burst = settings.rate[3], limit = name }, at .. '/cost')
+  local burst = settings.rate and settings.rate[RATE_AT.burst]
+  if burst and cost > burst then
+    T.refuse('need_cost_never_fits', { cost = cost, burst = burst, limit = name }, at .. '/cost')
   end
 end
 
 local function check_pool(need, at)
-  local pool, id = need[2], need[5]
+  local pool, id = need[NEED_AT.name], need[NEED_AT.id]
   local p = db.get(RECORD.pool, pool)
   if not p or not p.settings then
     T.refuse('need_pool_unknown', { pool = pool }, at .. '/pool')
@@ -55,19 +57,19 @@ end
 function T.check_needs(needs, pointer)
   local seen = {}
   for index, need in ipairs(needs) do
-    local name = need[1] .. need[2]
+    local name = need[NEED_AT.kind] .. need[NEED_AT.name]
     if seen[name] then
       local at = pointer .. '/' .. text(index - 1)
-      if need[1] == NEED.limit then
-        T.refuse('need_limit_twice', { limit = need[2] }, at)
+      if need[NEED_AT.kind] == NEED.limit then
+        T.refuse('need_limit_twice', { limit = need[NEED_AT.name] }, at)
       end
-      T.refuse('need_pool_twice', { pool = need[2] }, at)
+      T.refuse('need_pool_twice', { pool = need[NEED_AT.name] }, at)
     end
     seen[name] = true
   end
   for index, need in ipairs(needs) do
     local at = pointer .. '/' .. text(index - 1)
-    if need[1] == NEED.limit then
+    if need[NEED_AT.kind] == NEED.limit then
       check_limit(need, at)
     else
       check_pool(need, at)
@@ -118,7 +120,7 @@ local function plan_one(job, seen_ids, seen_keys, now, goes)
   if not unique then
     return { 'store', over }
   end
-  local key, on_conflict = unique[1], unique[4]
+  local key, on_conflict = unique[UNIQUE_AT.key], unique[UNIQUE_AT.on_conflict]
   if seen_keys[key] then
     return { 'earlier', seen_keys[key] }
   end
@@ -179,10 +181,10 @@ function T.plan_push(jobs, shapes, fresh, now, goes)
   local known, takes_any = fresh and {} or T.known_ids(jobs), {}
   for index, new in ipairs(jobs) do
     local plan, queue
-    local id = new[1]
-    if not new[6] and not known[id] and not seen_ids[id] then
+    local id = new[NEW_JOB_AT.id]
+    if not new[NEW_JOB_AT.more] and not known[id] and not seen_ids[id] then
       seen_ids[id] = index
-      local spec = shapes[new[5]]
+      local spec = shapes[new[NEW_JOB_AT.shape]]
       if not spec.checked then
         T.at_item(index, T.check_spec, spec)
       end
@@ -194,7 +196,7 @@ function T.plan_push(jobs, shapes, fresh, now, goes)
         seen_ids[job.id] = index
       end
       if job.u and plan[1] ~= 'duplicate' and plan[1] ~= 'earlier' then
-        seen_keys[job.u[1]] = index
+        seen_keys[job.u[UNIQUE_AT.key]] = index
       end
     end
     if plan[1] == 'store' then
@@ -296,7 +298,7 @@ function T.push(jobs, shapes, plans, default_retry, shown, now)
   while from <= #jobs do
     -- What is stored and has nothing unusual goes the short way, as many as stand side by side.
     local to = from
-    while not shown and to <= #jobs and plans[to] == STORE and not jobs[to][6] do
+    while not shown and to <= #jobs and plans[to] == STORE and not jobs[to][NEW_JOB_AT.more] do
       to = to + 1
     end
     if to > from then
@@ -304,7 +306,7 @@ function T.push(jobs, shapes, plans, default_retry, shown, now)
       -- All of a call are told by the first.
       for index = from, to - from == #jobs and #shapes == 1 and from or to - 1 do
         local new = jobs[index]
-        done[index] = { id = new[1], unasked = shapes[new[5]].unasked or nil }
+        done[index] = { id = new[NEW_JOB_AT.id], unasked = shapes[new[NEW_JOB_AT.shape]].unasked or nil }
       end
       from = to
     else
@@ -331,7 +333,8 @@ function T.push_one(new, plan, done, default_retry, now)
     answer = { seq = first.seq, id = first.id, dup = true }
     -- What the same call stored a moment ago may be replaced as any other, and as any other never by a job
     -- of another queue.
-    local job = new.u and new.u[4] == CONFLICT.replace and new.id ~= first.id and T.job(first.seq)
+    local replaces = new.u and new.u[UNIQUE_AT.on_conflict] == CONFLICT.replace
+    local job = replaces and new.id ~= first.id and T.job(first.seq)
     if job and db.see(RECORD.shape, job.shape).qn == new.q then
       replace_job(job, new, default_retry, now)
       answer.rep = true
@@ -345,7 +348,7 @@ function T.push_one(new, plan, done, default_retry, now)
     answer = { seq = job.seq, id = job.id, dup = true, rep = true }
   end
   answer.unasked = T.is_unasked(queue, now) or nil
-  answer.key = new.u and new.u[1]
+  answer.key = new.u and new.u[UNIQUE_AT.key]
   return answer
 end
 

@@ -32,7 +32,7 @@ local WORDS = OUTCOME_WORDS
 
 local function held_limit(lease, name)
   for _, held in ipairs(lease.limits) do
-    if held[1] == name then
+    if held[PERMIT_AT.limit] == name then
       return held
     end
   end
@@ -40,7 +40,7 @@ end
 
 local function holds_resource(lease, pool, id)
   for _, held in ipairs(lease.resources) do
-    if held[1] == pool and held[2] == id then
+    if held[HELD_AT.pool] == pool and held[HELD_AT.id] == id then
       return true
     end
   end
@@ -60,15 +60,16 @@ local function check_item(item, shapes, now)
     T.refuse('settle_snooze_too_near', { ['until'] = item['until'] }, '/until')
   end
   for n, verdict in ipairs(item.resources or {}) do
-    if not holds_resource(lease, verdict[1], verdict[2]) then
-      T.refuse('settle_resource_not_held', { pool = verdict[1], resource = verdict[2] },
+    local pool, id = verdict[VERDICT_AT.pool], verdict[VERDICT_AT.id]
+    if not holds_resource(lease, pool, id) then
+      T.refuse('settle_resource_not_held', { pool = pool, resource = id },
         '/resources/' .. text(n - 1))
     end
   end
   for n, verdict in ipairs(item.limits or {}) do
-    local held = held_limit(lease, verdict[1])
-    if not held and (verdict[3] or not T.setting_of(verdict[1])) then
-      T.refuse('settle_limit_not_held', { limit = verdict[1] }, '/limits/' .. text(n - 1) .. '/limit')
+    local limit = verdict[LIMIT_VERDICT_AT.limit]
+    if not held_limit(lease, limit) and (verdict[LIMIT_VERDICT_AT.spent] or not T.setting_of(limit)) then
+      T.refuse('settle_limit_not_held', { limit = limit }, '/limits/' .. text(n - 1) .. '/limit')
     end
   end
   if item.push and #item.push > 0 then
@@ -108,15 +109,16 @@ local function settle_one(item, shapes, default_retry, now)
   end
   T.hear_worker(lease.holder, now)
   for _, verdict in ipairs(item.resources or {}) do
-    T.judge(T.resource(verdict[1], verdict[2]), verdict, now)
+    T.judge(T.resource(verdict[VERDICT_AT.pool], verdict[VERDICT_AT.id]), verdict, now)
   end
   for _, verdict in ipairs(item.limits or {}) do
-    local held = held_limit(lease, verdict[1])
-    if verdict[3] and held then
-      T.correct_cost(verdict[1], held[3], verdict[3], now)
+    local limit, spent = verdict[LIMIT_VERDICT_AT.limit], verdict[LIMIT_VERDICT_AT.spent]
+    local held = held_limit(lease, limit)
+    if spent and held then
+      T.correct_cost(limit, held[PERMIT_AT.cost], spent, now)
     end
-    if verdict[2] then
-      T.pause_limit_until(verdict[1], now + verdict[2], now)
+    if verdict[LIMIT_VERDICT_AT.pause] then
+      T.pause_limit_until(limit, now + verdict[LIMIT_VERDICT_AT.pause], now)
     end
   end
   local became = T.end_lease(lease, job, ending_of(item, now), now)

@@ -63,12 +63,13 @@ end
 function T.show_grant(lease)
   local limits, resources = {}, {}
   for i, held in ipairs(lease.limits) do
-    limits[i] = held[1]
+    limits[i] = held[PERMIT_AT.limit]
   end
   for i, held in ipairs(lease.resources) do
-    local r = T.resource(held[1], held[2])
-    local data = M.get(T.data_home(held[1], held[2]))
-    resources[i] = { held[1], held[2], r and r.tags or {}, data and T.blob(data) or false }
+    local pool, id = held[HELD_AT.pool], held[HELD_AT.id]
+    local r = T.resource(pool, id)
+    local data = M.get(T.data_home(pool, id))
+    resources[i] = { pool, id, r and r.tags or {}, data and T.blob(data) or false }
   end
   return {
     lease.fence, lease.seq, lease.granted_at, lease.expires_at, lease.deadline or false,

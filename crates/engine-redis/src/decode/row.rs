@@ -91,30 +91,36 @@ pub(super) struct LifeLease {
     pub held: Held,
 }
 
-/// A lease's fields in their order: holder, granted at, ttl, deadline, limits, resources, request,
-/// extended, answered again, seen at, its first ttl if that was another, and whether its job had never run.
+/// A lease's fields in their order, as `alphabet` names them. `first` is its first ttl if that was another, and
+/// `begins` whether its job had never run.
 #[derive(Deserialize)]
-struct LeaseFields(
-    Maybe<String>,
-    u64,
-    u64,
-    Maybe<u64>,
-    Vec<(String, u64, u64)>,
-    Vec<(String, String)>,
-    IgnoredAny,
-    IgnoredAny,
-    IgnoredAny,
-    IgnoredAny,
-    #[serde(default)] Maybe<u64>,
-    #[serde(default)] IgnoredAny,
-);
+struct LeaseFields {
+    holder: Maybe<String>,
+    granted_at: u64,
+    ttl: u64,
+    deadline: Maybe<u64>,
+    limits: Vec<(String, u64, u64)>,
+    resources: Vec<(String, String)>,
+    #[serde(rename = "request")]
+    _request: IgnoredAny,
+    #[serde(rename = "extended")]
+    _extended: IgnoredAny,
+    #[serde(rename = "again")]
+    _again: IgnoredAny,
+    #[serde(rename = "seen_at")]
+    _seen_at: IgnoredAny,
+    #[serde(default)]
+    first: Maybe<u64>,
+    #[serde(default, rename = "begins")]
+    _begins: IgnoredAny,
+}
 
 impl LeaseFields {
     fn read(self, fence: u64) -> LifeLease {
-        let LeaseFields(holder, granted_at, ttl, deadline, limits, resources, ..) = self;
-        let timeout = deadline.0.map_or(0, |deadline| deadline.saturating_sub(granted_at));
-        let held = Held(self.10.0.unwrap_or(ttl), timeout, limits, resources);
-        LifeLease { fence, holder: holder.0, held }
+        let LeaseFields { granted_at, ttl, .. } = self;
+        let timeout = self.deadline.0.map_or(0, |deadline| deadline.saturating_sub(granted_at));
+        let held = Held(self.first.0.unwrap_or(ttl), timeout, self.limits, self.resources);
+        LifeLease { fence, holder: self.holder.0, held }
     }
 }
 
@@ -139,35 +145,45 @@ pub(super) struct Life {
     pub error: Option<String>,
 }
 
-/// Its fields in their order: state, arrival, run at, expires at, bytes, shape, fence, the lease's
-/// expiry, the lease, started at, wait, ended, lost, released, cancel, keeps place, settles, error,
-/// finished at, kept until, lane, has a unique key, undelivered.
+/// Its fields in their order, as `alphabet` names them.
 #[derive(Deserialize)]
-struct RowFields(
-    State,
-    IgnoredAny,
-    u64,
-    u64,
-    IgnoredAny,
-    IgnoredAny,
-    u64,
-    IgnoredAny,
-    Maybe<LeaseFields>,
-    u64,
-    IgnoredAny,
-    u32,
-    u32,
-    IgnoredAny,
-    bool,
-    IgnoredAny,
-    IgnoredAny,
-    Maybe<String>,
-    u64,
-    IgnoredAny,
-    IgnoredAny,
-    IgnoredAny,
-    IgnoredAny,
-);
+struct LifeFields {
+    state: State,
+    #[serde(rename = "arrival")]
+    _arrival: IgnoredAny,
+    run_at: u64,
+    expires_at: u64,
+    #[serde(rename = "bytes")]
+    _bytes: IgnoredAny,
+    #[serde(rename = "shape")]
+    _shape: IgnoredAny,
+    fence: u64,
+    #[serde(rename = "lease_expires_at")]
+    _lease_expires_at: IgnoredAny,
+    lease: Maybe<LeaseFields>,
+    started_at: u64,
+    #[serde(rename = "wait")]
+    _wait: IgnoredAny,
+    ended: u32,
+    lost: u32,
+    #[serde(rename = "released")]
+    _released: IgnoredAny,
+    cancel: bool,
+    #[serde(rename = "keeps")]
+    _keeps: IgnoredAny,
+    #[serde(rename = "settles")]
+    _settles: IgnoredAny,
+    error: Maybe<String>,
+    finished_at: u64,
+    #[serde(rename = "kept_until")]
+    _kept_until: IgnoredAny,
+    #[serde(rename = "lane")]
+    _lane: IgnoredAny,
+    #[serde(rename = "has_key")]
+    _has_key: IgnoredAny,
+    #[serde(rename = "undelivered")]
+    _undelivered: IgnoredAny,
+}
 
 /// What the life of a job begins with that went the short way. Then come its arrival (6 bytes), fence (8),
 /// row number (6) and bytes (4), its shape (4), and of one that runs its expiry, its grant, its deadline or
@@ -212,24 +228,20 @@ impl Life {
     }
 
     fn packed(life: &[u8]) -> Result<Self, Malformed> {
-        let fields: RowFields =
+        let life: LifeFields =
             rmp_serde::from_slice(life).map_err(|_| Malformed("the life of a job"))?;
         let some = |number: u64| (number > 0).then_some(number);
-        let State(state) = fields.0;
+        let lease = life.lease.0.filter(|_| life.state.0 == JobState::Running);
         Ok(Life {
-            run_at: fields.2,
-            expires_at: some(fields.3),
-            started_at: some(fields.9),
-            finished_at: some(fields.18),
-            lease: fields
-                .8
-                .0
-                .filter(|_| state == JobState::Running)
-                .map(|lease| lease.read(fields.6)),
-            ended: fields.11,
-            lost: fields.12,
-            cancel: fields.14,
-            error: fields.17.0,
+            run_at: life.run_at,
+            expires_at: some(life.expires_at),
+            started_at: some(life.started_at),
+            finished_at: some(life.finished_at),
+            lease: lease.map(|lease| lease.read(life.fence)),
+            ended: life.ended,
+            lost: life.lost,
+            cancel: life.cancel,
+            error: life.error.0,
         })
     }
 
@@ -270,6 +282,45 @@ mod tests {
         let unique = row(&lines);
         let read = Row::read(&unique).unwrap();
         assert_eq!((read.unique.unwrap().key.as_str(), read.body), ("k", &b"body"[..]));
+    }
+
+    /// Takes the names of a struct's fields, and reads nothing.
+    struct Names(Vec<&'static str>);
+
+    impl<'de> serde::Deserializer<'de> for &mut Names {
+        type Error = serde::de::value::Error;
+
+        fn deserialize_struct<V: serde::de::Visitor<'de>>(
+            self,
+            _: &'static str,
+            fields: &'static [&'static str],
+            _: V,
+        ) -> Result<V::Value, Self::Error> {
+            self.0 = fields.to_vec();
+            Err(serde::de::Error::custom("only names"))
+        }
+        fn deserialize_any<V: serde::de::Visitor<'de>>(
+            self,
+            _: V,
+        ) -> Result<V::Value, Self::Error> {
+            Err(serde::de::Error::custom("no struct"))
+        }
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+            unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+
+    fn names_of<T: for<'de> Deserialize<'de>>() -> Vec<&'static str> {
+        let mut names = Names(Vec::new());
+        assert!(T::deserialize(&mut names).is_err());
+        names.0
+    }
+
+    #[test]
+    fn a_life_is_read_in_the_order_of_its_fields() {
+        assert_eq!(names_of::<LifeFields>(), crate::alphabet::fields("LIFE"));
+        assert_eq!(names_of::<LeaseFields>(), crate::alphabet::fields("LEASE"));
     }
 
     #[test]

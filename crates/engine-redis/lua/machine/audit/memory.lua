@@ -15,7 +15,7 @@ function A.key(key)
   local job = T.job(holder.seq)
   if job then
     A.check(job.id == holder.id, 'key_of_other_job', name)
-    A.check(not holder.by_job or T.is_live(job) and job.unique and job.unique[1] == key,
+    A.check(not holder.by_job or T.is_live(job) and job.unique and job.unique[UNIQUE_AT.key] == key,
       'key_not_held_by_job', name)
     db.jobs[holder.seq] = nil
   else

@@ -10,9 +10,17 @@ local function lease_of(name)
   return T.lease(T.parse_lease(name))
 end
 
-local function holds(list, a, b)
-  for _, held in ipairs(list) do
-    if held[1] == a and (not b or held[2] == b) then
+local function holds_limit(lease, limit)
+  for _, held in ipairs(lease.limits) do
+    if held[PERMIT_AT.limit] == limit then
+      return held
+    end
+  end
+end
+
+local function holds_resource(lease, pool, id)
+  for _, held in ipairs(lease.resources) do
+    if held[HELD_AT.pool] == pool and held[HELD_AT.id] == id then
       return held
     end
   end
@@ -48,17 +56,19 @@ function A.lease(id, expires_at)
   A.check(lease.fence <= db.space.fence, 'fence_too_high', name)
   A.check_timer('dl', id, lease.deadline, name)
   for _, held in ipairs(lease.limits) do
-    local l = db.get(RECORD.limit, held[1])
-    A.check(l and O.score(l.holders, T.limit_holders(held[1]), id) == lease.fence,
-      'held_limit_unknowing', name, held[1])
-    A.add('held', 'all', held[2])
+    local limit = held[PERMIT_AT.limit]
+    local l = db.get(RECORD.limit, limit)
+    A.check(l and O.score(l.holders, T.limit_holders(limit), id) == lease.fence, 'held_limit_unknowing', name,
+      limit)
+    A.add('held', 'all', held[PERMIT_AT.weight])
   end
   for _, held in ipairs(lease.resources) do
-    local r, known = T.resource(held[1], held[2]), false
+    local pool, of_pool = held[HELD_AT.pool], held[HELD_AT.id]
+    local r, known = T.resource(pool, of_pool), false
     for _, holder in ipairs(r and r.holders or {}) do
       known = known or holder == id
     end
-    A.check(known, 'held_resource_unknowing', name, held[2], held[1])
+    A.check(known, 'held_resource_unknowing', name, of_pool, pool)
     A.add('resources', 'all', 1)
   end
   if job then
@@ -109,8 +119,8 @@ local function check_live(job, shape, name)
   end
   A.check(job.state == STATE.running or not job.lease, 'lease_without_run', name)
   local unique = job.unique
-  if unique and (unique[2] == UNTIL.finish or not job.started_at) then
-    local holder = T.key_holder(unique[1])
+  if unique and (unique[UNIQUE_AT.ends] == UNTIL.finish or not job.started_at) then
+    local holder = T.key_holder(unique[UNIQUE_AT.key])
     A.check(holder and holder.seq == job.seq and holder.by_job, 'key_not_held', name)
   end
   A.add('live_of', job.shape, 1)
@@ -249,9 +259,9 @@ function A.limit(limit)
   local sum = 0
   for id, fence in A.some(l.holders, T.limit_holders(limit)) do
     local lease, job = lease_of(id)
-    local held = lease and holds(lease.limits, limit)
+    local held = lease and holds_limit(lease, limit)
     if A.check(held and lease.fence == fence, 'holder_holds_not', name, said(id)) then
-      sum = sum + held[2]
+      sum = sum + held[PERMIT_AT.weight]
     end
     if job then
       db.jobs[job.seq] = nil
@@ -285,7 +295,7 @@ local function check_resource(p, pool, id, name, now)
   name = { 'resource', id, pool }
   for _, holder in ipairs(r.holders) do
     local lease, job = lease_of(holder)
-    A.check(lease and holds(lease.resources, pool, id), 'holder_holds_not', name,
+    A.check(lease and holds_resource(lease, pool, id), 'holder_holds_not', name,
       said(holder))
     if job then
       db.jobs[job.seq] = nil

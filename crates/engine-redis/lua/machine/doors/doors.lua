@@ -11,10 +11,10 @@
 -- 'never' (as the settings are).
 
 function T.door_key(need)
-  if need[1] == NEED.limit then
-    return DOOR.limit .. need[2]
+  if need[NEED_AT.kind] == NEED.limit then
+    return DOOR.limit .. need[NEED_AT.name]
   end
-  return T.pool_door(need[2], need[3], need[5])
+  return T.pool_door(need[NEED_AT.name], need[NEED_AT.tag], need[NEED_AT.id])
 end
 
 function T.pool_door(pool, tag, id)

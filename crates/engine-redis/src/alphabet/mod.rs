@@ -1,0 +1,224 @@
+//! The letters by which the store and the library's answers say what something is: states, outcomes, kinds of needs, of
+//! records, of keys. Each is written here, and nowhere else.
+//!
+//! The Lua says `STATE.ready`, and gets the letter when the library is put together ([`spelled`]), so that a name costs
+//! nothing in the server. Rust says `state::ready`, or asks the type that the letters stand for. The same holds for the
+//! places of fields in a list ([`positions`]): `need[NEED_AT.name]`. A change of a letter or of a place that is stored
+//! is a change of the layout.
+
+mod positions;
+mod spelling;
+#[cfg(test)]
+mod tests;
+
+use tenure_core::job::{JobState, OnConflict, Outcome, Until};
+use tenure_core::settings::ResourceState;
+
+#[cfg(test)]
+pub(crate) use positions::fields;
+pub(crate) use spelling::spelled;
+
+/// A name in a table of letters, and its letter.
+type Row = (&'static str, &'static str);
+
+/// Makes the tables: for Lua, for Rust by name, and between the letters and a type whose values they stand for.
+macro_rules! alphabet {
+    ($(
+        $(#[$about:meta])*
+        $table:ident $module:ident $(($type:ident))? {
+            $($name:ident $letter:literal $($value:ident)?,)+
+        }
+    )+) => {
+        /// Each table as the Lua names it, with its rows.
+        const TABLES: &[(&str, &[Row])] = &[$((stringify!($table), &[$((stringify!($name), $letter)),+])),+];
+
+        $(
+            $(#[$about])*
+            // Named as the Lua names them; the letters of one table are no more than the Lua needs.
+            #[allow(non_upper_case_globals, dead_code, unused_imports)]
+            pub(crate) mod $module {
+                use super::*;
+                $(pub(crate) const $name: &str = $letter;)+
+                typed! { $(($type))? $($name $($value)?,)+ }
+            }
+        )+
+    };
+}
+
+/// The functions of a table that stands for a type.
+macro_rules! typed {
+    (($type:ident) $($name:ident $value:ident,)+) => {
+        /// The letter of a value.
+        pub(crate) const fn letter(value: $type) -> &'static str {
+            match value {
+                $($type::$value => $name,)+
+            }
+        }
+
+        /// The value of a letter.
+        pub(crate) fn read(letter: &str) -> Option<$type> {
+            match letter {
+                $($name => Some($type::$value),)+
+                _ => None,
+            }
+        }
+    };
+    ($($name:ident,)+) => {};
+}
+
+alphabet! {
+    /// The state of a job.
+    STATE state (JobState) {
+        dependent "d" Dependent,
+        scheduled "s" Scheduled,
+        ready "w" Ready,
+        blocked "b" Blocked,
+        running "r" Running,
+        succeeded "S" Succeeded,
+        failed "F" Failed,
+        cancelled "C" Cancelled,
+    }
+
+    /// How a run ended, or a lease without a job.
+    OUTCOME outcome (Outcome) {
+        succeeded "S" Succeeded,
+        failed "F" Failed,
+        snoozed "Z" Snoozed,
+        released "R" Released,
+        lost "L" Lost,
+        undelivered "U" Undelivered,
+    }
+
+    /// The state of a resource.
+    RESOURCE resource (ResourceState) {
+        available "a" Available,
+        cooling "c" Cooling,
+        banned "b" Banned,
+    }
+
+    /// What a settle says of a resource.
+    VERDICT verdict {
+        fine "o",
+        cool "c",
+        ban "b",
+    }
+
+    /// The kind of a need.
+    NEED need {
+        limit "l",
+        pool "p",
+    }
+
+    /// What a door begins with: what is lacked there.
+    DOOR door {
+        limit "l",
+        pool "p",
+    }
+
+    /// What follows the name of the pool in a door for some of it.
+    POOL_DOOR pool_door {
+        tag "t",
+        resource "i",
+    }
+
+    /// What an entry of a door or of an order begins with. It is the kind of its record as well.
+    ENTRY entry {
+        bundle "b",
+        lane "l",
+        queue "q",
+    }
+
+    /// What is to be looked at by a tick because it may be needed no more.
+    TIDY tidy {
+        queue "q",
+        groups "g",
+    }
+
+    /// What a push does whose unique key is held.
+    CONFLICT conflict (OnConflict) {
+        keep "k" Keep,
+        replace "r" Replace,
+        reject "x" Reject,
+    }
+
+    /// Until when a job holds its unique key.
+    UNTIL until (Until) {
+        start "s" Start,
+        finish "e" End,
+    }
+
+    /// How the wait after a failed attempt grows.
+    BACKOFF backoff {
+        exponential "e",
+        fixed "f",
+        list "l",
+    }
+
+    /// What of a job lies beside its row: in a hash of its own, or, its life, in a field.
+    PART part {
+        result "r",
+        progress "p",
+        errors "e",
+        life "x",
+    }
+
+    /// What of a long line lies beside its list.
+    LINE line {
+        aside "r",
+        gone "x",
+    }
+
+    /// Which of its bundles a group has two of: one of usual lanes, one of suspects.
+    BUNDLE bundle {
+        usual "n",
+        suspect "s",
+    }
+
+    /// What stands before the name of a group, where it has one.
+    NAMED named {
+        group "g",
+    }
+
+    /// What a cursor begins with that says by which order it goes on.
+    CURSOR cursor {
+        by_expiry "x",
+    }
+
+    /// Keys of one letter.
+    KEY key {
+        meta "m",
+        expiries "e",
+    }
+
+    /// The kinds of records.
+    RECORD record {
+        space "m",
+        queue "q",
+        queue_setting "qs",
+        group "g",
+        bundle "b",
+        lane "l",
+        mark "mk",
+        shape "s",
+        chunk "c",
+        block "k",
+        lease "lf",
+        stub "st",
+        request "rq",
+        unique_key "uk",
+        holder "ho",
+        worker "w",
+        waiting_call "tk",
+        caller "ca",
+        place "pl",
+        limit "L",
+        limit_setting "ls",
+        pool "p",
+        resource "rs",
+        tag "tg",
+        sync "sy",
+        door "d",
+        door_line "dl",
+        door_group "dg",
+    }
+}

@@ -1,0 +1,55 @@
+//! Where in a list of the store, or of a call, each field is, from 1 on.
+//!
+//! The Lua says `need[NEED_AT.name]`. Rust reads such a list by the order of a type; a test compares the two where the
+//! list is stored.
+
+/// The names of a list's fields, each with its place.
+type Places = &'static [(&'static str, usize)];
+
+macro_rules! positions {
+    ($($(#[$about:meta])* $list:ident { $($name:ident $at:literal,)+ })+) => {
+        pub(super) const POSITIONS: &[(&str, Places)] =
+            &[$((stringify!($list), &[$((stringify!($name), $at)),+])),+];
+    };
+}
+
+positions! {
+    // A need of a limit or of a pool.
+    NEED { kind 1, name 2, weight 3, cost 4, tag 3, prefer 4, id 5, count 6, }
+    // What a lease holds of a limit, with what it booked of its rate; and of a pool.
+    PERMIT { limit 1, weight 2, cost 3, }
+    HELD { pool 1, id 2, }
+    UNIQUE { key 1, ends 2, hold 3, on_conflict 4, }
+    RATE { count 1, per 2, burst 3, }
+    // `base` and `most` are of exponential waits; others have one wait, or a list of them, in the place of `base`.
+    RETRY { max_attempts 1, max_lost 2, kind 3, base 4, most 5, jitter 6, }
+    // What a settle says of a resource, and of a limit.
+    VERDICT { pool 1, id 2, word 3, lasts 4, till 5, reason 6, }
+    LIMIT_VERDICT { limit 1, pause 2, spent 3, }
+    // A job as a push brings it.
+    NEW_JOB { id 1, b 2, body 3, bytes 4, shape 5, more 6, }
+    // The life of a job, and in it what of its lease is beside the fence and the expiry.
+    LIFE {
+        state 1, arrival 2, run_at 3, expires_at 4, bytes 5, shape 6, fence 7, lease_expires_at 8, lease 9,
+        started_at 10, wait 11, ended 12, lost 13, released 14, cancel 15, keeps 16, settles 17, error 18,
+        finished_at 19, kept_until 20, lane 21, has_key 22, undelivered 23,
+    }
+    LEASE {
+        holder 1, granted_at 2, ttl 3, deadline 4, limits 5, resources 6, request 7, extended 8, again 9, seen_at 10,
+        first 11, begins 12,
+    }
+}
+
+/// The place of a field.
+pub(super) fn position(list: &str, name: &str) -> Option<usize> {
+    let (_, places) = POSITIONS.iter().find(|(known, _)| *known == list)?;
+    places.iter().find(|(known, _)| *known == name).map(|(_, at)| *at)
+}
+
+/// The fields of a stored list in their order, each once.
+#[cfg(test)]
+pub(crate) fn fields(list: &str) -> Vec<&'static str> {
+    let (_, places) = POSITIONS.iter().find(|(known, _)| *known == list).expect("a list");
+    assert!(places.iter().map(|(_, at)| *at).eq(1..=places.len()), "{list}");
+    places.iter().map(|(name, _)| *name).collect()
+}
