@@ -90,6 +90,15 @@ fn given_back(fake: &Fake) -> BTreeSet<String> {
     all.filter(|(_, outcome)| *outcome == "released").map(|(lease, _)| lease).collect()
 }
 
+/// Looks each millisecond; panics after a minute.
+async fn until(there: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !there() {
+        assert!(begun.elapsed() < s(60), "what was waited for did not come");
+        sleep(ms(1)).await;
+    }
+}
+
 /// Handlers of the first `fast` jobs end at once, those of all others when they are told.
 fn handler(
     seen: &Arc<Seen>,
@@ -176,9 +185,7 @@ async fn with_jobs_ahead(
     let work = set(worker(fake).concurrency(4));
     let run = tokio::spawn(work.run(handler(seen, 40, go)));
     // All slots have a slow one.
-    while seen.began().len() < 44 {
-        sleep(ms(1)).await;
-    }
+    until(|| seen.began().len() >= 44).await;
     run
 }
 
@@ -203,9 +210,7 @@ async fn what_has_waited_ahead_for_20_ms_is_given_back_and_counts_nowhere() {
     let (seen, go) = (Arc::new(Seen::default()), Arc::new(Notify::new()));
     let run = with_jobs_ahead(&fake, &seen, &go, |work| work.max_jobs(60)).await;
     let begun = Instant::now();
-    while given_back(&fake).is_empty() {
-        sleep(ms(1)).await;
-    }
+    until(|| !given_back(&fake).is_empty()).await;
     assert!(begun.elapsed() <= ms(24), "{:?}", begun.elapsed());
     sleep(s(1)).await;
     let asked = fake.leases().len();
@@ -237,9 +242,7 @@ async fn a_job_that_never_began_has_spent_nothing_of_its_rates() {
     });
     let (seen, go) = (Arc::new(Seen::default()), Arc::new(Notify::new()));
     let run = with_jobs_ahead(&fake, &seen, &go, |work| work).await;
-    while given_back(&fake).is_empty() {
-        sleep(ms(1)).await;
-    }
+    until(|| !given_back(&fake).is_empty()).await;
     for item in fake.settled() {
         let spent: Vec<_> = item.limits.iter().map(|verdict| verdict.spent).collect();
         match item.ending {
@@ -264,9 +267,7 @@ async fn a_drain_gives_back_what_waits_ahead_and_finishes_what_runs() {
     // What was asked for ahead of these is here.
     sleep(ms(5)).await;
     stopper.unwrap().drain();
-    while given_back(&fake).is_empty() {
-        sleep(ms(1)).await;
-    }
+    until(|| !given_back(&fake).is_empty()).await;
     assert_eq!(seen.began().len(), 44);
     go.notify_waiters();
     assert_eq!(run.await.unwrap(), Ok(Worked { jobs: 44 }));
