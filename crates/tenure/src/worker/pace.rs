@@ -30,14 +30,13 @@ impl Mean {
 }
 
 /// As many as end in `slots` slots during a call, at most one for each slot. A worker with one slot holds one
-/// job and never two. Of a call that is longer than [`AHEAD_MAX`] only that much counts: what is leased for the
-/// rest of it would be given back.
+/// job and never two. Jobs that begin together end together, so one that is ahead may wait for a whole run: nothing
+/// is ahead of runs of which two do not fit into [`AHEAD_MAX`], since it would often be given back.
 fn ahead(slots: usize, call: Duration, run: Duration) -> usize {
-    if slots <= 1 {
+    if slots <= 1 || run > AHEAD_MAX / 2 {
         return 0;
     }
-    let call = call.min(AHEAD_MAX).as_nanos();
-    let ended = (slots as u128 * call).checked_div(run.as_nanos());
+    let ended = (slots as u128 * call.as_nanos()).checked_div(run.as_nanos());
     ended.and_then(|ended| usize::try_from(ended).ok()).map_or(slots, |ended| ended.min(slots))
 }
 
@@ -110,14 +109,14 @@ mod tests {
             (100, ms(1), us(1), 100),
             (100, ms(1), ms(1), 100),
             (100, ms(1), ms(10), 10),
-            (100, ms(1), ms(101), 0),
+            (100, ms(1), ms(11), 0),
+            (100, ms(1_000), ms(50), 0),
             (100, ms(1), ms(1_000), 0),
             (100, us(0), ms(1), 0),
             (2, ms(1), ms(1), 2),
             (2, ms(1), ms(2), 1),
             (2, ms(1), ms(3), 0),
-            // A call of a second would be a job that waits ahead for a second.
-            (100, ms(1_000), ms(200), 10),
+            (100, ms(1_000), ms(10), 100),
             (1, ms(1), us(1), 0),
             (0, ms(1), us(1), 0),
             (usize::MAX, ms(20), us(0), usize::MAX),
