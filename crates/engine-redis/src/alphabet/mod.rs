@@ -19,7 +19,7 @@ pub(crate) use positions::fields;
 pub(crate) use spelling::spelled;
 
 /// A name in a table of letters, and its letter.
-type Row = (&'static str, &'static str);
+type Letter = (&'static str, &'static str);
 
 /// Makes the tables: for Lua, for Rust by name, and between the letters and a type whose values they stand for.
 macro_rules! alphabet {
@@ -30,7 +30,7 @@ macro_rules! alphabet {
         }
     )+) => {
         /// Each table as the Lua names it, with its rows.
-        const TABLES: &[(&str, &[Row])] = &[$((stringify!($table), &[$((stringify!($name), $letter)),+])),+];
+        const TABLES: &[(&str, &[Letter])] = &[$((stringify!($table), &[$((stringify!($name), $letter)),+])),+];
 
         $(
             $(#[$about])*
