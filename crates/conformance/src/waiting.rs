@@ -111,6 +111,24 @@ pub(crate) async fn a_second_call_for_needs_takes_the_place_over(b: &mut Bench) 
     assert!(!other.is_answered(), "the place is the first one's");
 }
 
+pub(crate) async fn a_second_call_that_does_not_wait_ends_the_first(b: &mut Bench) {
+    let first = b.waiting(b.ask("q").request("r1").wait(s(60))).await;
+    assert!(b.ok(b.ask("q").request("r1")).await.leases.is_empty());
+    assert!(first.answer().await.leases.is_empty(), "answered at once with an empty list");
+    b.push(job("q").id("a")).await;
+    b.is("a", JobState::Ready).await;
+}
+
+pub(crate) async fn a_second_call_for_needs_that_does_not_wait_ends_the_first(b: &mut Bench) {
+    let held = b.hold([need("lock:x")]).await;
+    let call = || b.ask_needs([need("lock:x")]).request("r1");
+    let first = b.waiting(call().wait(s(60))).await;
+    assert!(b.ok(call()).await.leases.is_empty());
+    assert!(first.answer().await.leases.is_empty(), "answered at once with an empty list");
+    b.settle(released(&held)).await;
+    b.in_use("lock:x", 0).await;
+}
+
 pub(crate) async fn a_caller_who_is_gone_gets_nothing(b: &mut Bench) {
     let gone = b.waiting(b.ask("q").by("gone").wait(s(60))).await;
     gone.hang_up().await;

@@ -105,6 +105,22 @@ impl Caller {
         }
     }
 
+    /// What a message carries of the answer to a call.
+    pub(crate) async fn carried<R: DeserializeOwned>(
+        &self,
+        function: Function,
+        parts: Vec<Vec<u8>>,
+    ) -> Result<Answered<R>, CallError> {
+        match decode::read(function.name, parts)? {
+            Ok(mut answered) => {
+                let kid = answered.kid.as_deref();
+                answered.blobs.signer = self.signs(function, kid).await?;
+                Ok(answered)
+            }
+            Err(_) => Err(Fault::Broken("a message carries a refusal".to_owned()).into()),
+        }
+    }
+
     /// As [`Caller::ask`], for a reply that needs nothing beside it.
     pub(crate) async fn reply<R: DeserializeOwned>(
         &self,
@@ -424,7 +440,7 @@ mod tests {
             (error(FROZEN, "unfinished"), false, "tenure copy --thaw --to"),
             (error(FROZEN, "by_hand"), true, "thaw it when the slot has arrived"),
             (error(MOVING, ""), true, "is being moved"),
-            (error(LAYOUT, "5 6"), false, "(layout 5, and this release has 6)"),
+            (error(LAYOUT, "6 7"), false, "(layout 6, and this release has 7)"),
         ] {
             assert_eq!(is_between(&why), between, "{why:?}");
             match told("push", why) {

@@ -16,7 +16,7 @@ use crate::alphabet::spelled;
 /// releases run side by side on one server; it grows whenever a release changes the text.
 pub const VERSION: u32 = 1;
 /// The layout of what is stored. Releases run side by side on one layout only.
-pub const LAYOUT: u32 = 6;
+pub const LAYOUT: u32 = 7;
 
 /// The files of the library, in the order in which they are put together. They are one chunk of Lua:
 /// a file sees the locals of those above it.
@@ -44,6 +44,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/grant.lua", include_str!("../lua/machine/grant.lua")),
     ("machine/ending.lua", include_str!("../lua/machine/ending.lua")),
     ("machine/waiting.lua", include_str!("../lua/machine/waiting.lua")),
+    ("machine/parcels.lua", include_str!("../lua/machine/parcels.lua")),
     ("machine/serve.lua", include_str!("../lua/machine/serve.lua")),
     ("machine/place.lua", include_str!("../lua/machine/place.lua")),
     ("machine/blocks.lua", include_str!("../lua/machine/blocks.lua")),

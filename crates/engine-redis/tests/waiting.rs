@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tenure_core::job::{NewJob, When};
+use tenure_core::job::{Need, NewJob, When};
 use tenure_core::lease::Leased;
 use tenure_core::names::{JobId, LimitName, Namespace, QueueName, WorkerId};
 use tenure_core::requests::{GetJob, Lease, ListWorkers, Page, Push, PushAnswer, PutLimit, Settle};
-use tenure_core::settings::LimitSettings;
+use tenure_core::secret::Json;
+use tenure_core::settings::{LimitSettings, Rate};
 use tenure_core::time::Span;
 use tenure_engine::{CallError, Engine, EngineExt};
 use tenure_engine_redis::link::Address;
@@ -38,6 +39,17 @@ fn asks(worker: &str, wait: Span) -> Lease {
     lease.worker.id = Some(WorkerId::parse(worker).expect("an id"));
     lease.wait = wait;
     lease
+}
+/// How many workers were heard of.
+async fn workers(engine: &RedisEngine) -> usize {
+    let page = Page { max: 1_000, cursor: None };
+    engine.run(&ns(), ListWorkers { page }).await.expect("workers are listed").items.len()
+}
+/// How many parcels were sent.
+fn sent(server: &RedisServer) -> u64 {
+    let numbers = server.must(&["HVALS", "tenure:{default}pg"]);
+    let of = |text: &str| text.bytes().take(6).fold(0, |all, byte| all << 8 | u64::from(byte));
+    numbers.list().iter().map(|one| of(&one.text())).sum()
 }
 type Waiting = JoinHandle<Result<Leased, CallError>>;
 
@@ -117,7 +129,7 @@ async fn a_job_is_handed_out_when_it_is_due_whoever_pushed_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_push_among_many_who_wait_wakes_one() {
+async fn one_push_is_granted_to_those_who_have_waited_longest() {
     if !wanted() {
         return;
     }
@@ -140,8 +152,12 @@ async fn one_push_among_many_who_wait_wakes_one() {
     .await;
     let ticks = 4 * 6 * (begin.elapsed().as_millis() as u64 / 300 + 2);
     let all = calls(&server, "fcall");
-    // The push, ten that find a job, and at most twelve that find none.
-    assert!(all <= 1 + 10 + 12 + ticks, "{all} calls for one push of ten jobs");
+    // The push grants all ten, each to one: nobody asks.
+    assert!(all <= 1 + ticks, "{all} calls for one push of ten jobs");
+    assert!(
+        calls_waiting[..10].iter().all(JoinHandle::is_finished),
+        "in the order in which they came"
+    );
     assert_eq!(calls_waiting.iter().filter(|call| call.is_finished()).count(), 10);
     nodes.iter().for_each(|node| node.drain());
     let mut with = 0;
@@ -149,6 +165,73 @@ async fn one_push_among_many_who_wait_wakes_one() {
         with += answer(call).await.leases.len();
     }
     assert_eq!(with, 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_burst_is_shared_among_those_who_wait() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let (engine, here) = (open(&server), open(&server));
+    let mut calls_waiting = Vec::new();
+    for n in 0..4 {
+        let mut lease = asks(&format!("w{n}"), Span::from_s(60));
+        lease.ask = Lease::jobs(vec![QueueName::parse("q").expect("a name")], 100).ask;
+        calls_waiting.push(tokio::spawn(here.run(&ns(), lease)));
+        eventually("it is heard of", async || workers(&here).await == n + 1).await;
+    }
+    push(&engine, (0..18).map(|n| job(&format!("j{n}"))).collect()).await;
+    let mut shares = Vec::new();
+    for call in calls_waiting {
+        shares.push(answer(call).await.leases.len());
+    }
+    assert_eq!(shares, [5, 5, 4, 4], "rounded up, of what is left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_long_for_a_message_is_fetched() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let (here, there) = (open(&server), open(&server));
+    let call = waiting(&here, "w", Span::from_s(60)).await;
+    let payload = Json::of(&"x".repeat(100_000)).expect("it is JSON");
+    push(&there, vec![NewJob { payload: payload.clone(), ..job("long") }]).await;
+    let leased = answer(call).await;
+    let seen = leased.leases[0].job.as_ref().expect("a job");
+    assert_eq!((seen.id.as_str(), seen.attempt), ("long", 1));
+    assert_eq!(seen.payload.as_ref().map(Json::text), Some(payload.text()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_costs_nothing_if_nobody_begins_it_is_granted_unasked() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let (here, there) = (open(&server), open(&server));
+    let rate = Some(Rate { count: 100, per: Span::from_s(1), burst: 100 });
+    let (concurrency, gap) = (Some(9), Some(Span::from_ms(1)));
+    let of = LimitSettings::default();
+    let rows = [
+        ("counts", LimitSettings { concurrency, ..of.clone() }, 1),
+        ("rate", LimitSettings { rate, ..of.clone() }, 0),
+        ("gap", LimitSettings { concurrency, gap, ..of.clone() }, 0),
+        ("quarantine", LimitSettings { concurrency, quarantine: Span::from_ms(1), ..of }, 0),
+    ];
+    for (name, settings, parcels) in rows {
+        let limit = LimitName::parse(name).expect("a name");
+        let set = PutLimit { limit: limit.clone(), settings };
+        here.run(&ns(), set).await.expect("it is set");
+        let before = sent(&server);
+        let call = waiting(&here, name, Span::from_s(60)).await;
+        let needs = vec![Need::Limit { limit, weight: 1, cost: 1 }];
+        push(&there, vec![NewJob { needs: Some(needs), ..job(name) }]).await;
+        assert_eq!(id_of(&answer(call).await), Some(name));
+        assert_eq!(sent(&server) - before, parcels, "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -171,6 +171,8 @@ macro_rules! sentences_of_leases {
                 a_lost_job_wakes_a_waiting_worker
                 a_second_call_under_one_request_takes_over
                 a_second_call_for_needs_takes_the_place_over
+                a_second_call_that_does_not_wait_ends_the_first
+                a_second_call_for_needs_that_does_not_wait_ends_the_first
                 a_caller_who_is_gone_gets_nothing
                 many_callers_who_are_gone_poison_nothing
                 a_caller_of_needs_who_is_gone_holds_nothing

@@ -1,7 +1,7 @@
 -- The grant: a lane's head gets its turn, its permits, its tokens, its resources and its lease in one
 -- step, or nothing at all and its lane stands in the line of the first need that it lacks.
 --
--- Who asks is {worker = id or nil, ttl, request = id or nil}.
+-- Who asks is {worker = id or nil, ttl, request = id or nil, away = the call waits elsewhere (machine/parcels)}.
 
 -- Whether the head of an open lane may go now; if not, its lane or its bundle stands at the door of the
 -- first need that it lacks.
@@ -172,8 +172,10 @@ function T.take_jobs(queues, most, asker, bytes, now)
     local q = db.get(RECORD.queue, queue)
     while leases.n < most and leases.bytes < B.PAGE_BYTES_FULL and steps > 0 and long > 0 do
       -- What events have freed is opened first, so that order holds between what is open and what is
-      -- about to be.
-      if T.is_pending() then
+      -- about to be. For calls that are away that is done between grants.
+      if asker.away and T.is_pending() then
+        return leases, false, false
+      elseif T.is_pending() then
         steps = steps - 1
         T.step_pending(now)
       else
@@ -184,6 +186,9 @@ function T.take_jobs(queues, most, asker, bytes, now)
         local lane = T.next_lane(queue, not held or held.suspects == 0)
         if not lane then
           break
+        end
+        if asker.away and not T.goes_unasked(lane, q) then
+          return leases, false, false
         end
         local had, l = leases.n, db.get(RECORD.lane, lane)
         if #l.needs == 0 and not l.suspect and not (q.limit and T.setting_of(q.limit)) then
@@ -209,8 +214,9 @@ function T.take_jobs(queues, most, asker, bytes, now)
   return leases, steps == 0, long <= 0
 end
 
--- A grant under a request id is remembered in the same step, beside what the request was granted before.
-function T.remember_request(leases, asker, now)
+-- A grant under a request id is remembered in the same step, beside what the request was granted before. `taker` and
+-- `number`: the call that waited for it, and the parcel that brings it.
+function T.remember_request(leases, asker, now, taker, number)
   if asker.request and #leases > 0 then
     local past = db.get(RECORD.request, asker.request) or { leases = '' }
     local names, runs = { past.leases }, {}
@@ -224,7 +230,9 @@ function T.remember_request(leases, asker, now)
         names[#names + 1] = lease.short and concat(lease.names) or T.lease_id(lease.fence, lease.seq)
       end
     end
-    db.put(RECORD.request, asker.request, { leases = concat(names), runs = runs[1] and runs })
+    db.put(RECORD.request, asker.request, {
+      leases = concat(names), runs = runs[1] and runs, taker = taker or past.taker, number = number or past.number,
+    })
     T.timer_set('rqe', now + B.REQUEST_US, asker.request)
   end
 end

@@ -172,6 +172,8 @@ function T.load_jobs(seqs)
     local there = db.jobs[seq] == nil and db.found[seq]
     if there then
       db.jobs[seq] = T.decode_job(seq, there[1], there[2])
+    elseif db.jobs[seq] == nil and db.pushed[seq] then
+      db.jobs[seq] = T.decode_job(seq, db.pushed[seq])
     elseif db.jobs[seq] == nil then
       local chunk, key, n, x = home(seq)
       local want = chunks[chunk]

@@ -1,8 +1,8 @@
--- The end of a call: what events made due is opened, and who waits for what opened is told.
+-- The end of a call: what events made due is opened, and who waits for what opened is granted it or told.
 --
--- What opens signals as many takers as it has units for, and the queue is looked at again soon. All of it is
--- bounded: doors that are left are stepped, and queues that are left are looked at, by the next tick. Nothing
--- is granted here.
+-- What opens is granted to calls that wait (machine/parcels); what cannot be granted so signals as many of them as it
+-- has units for, and the queue is looked at again soon. All of it is bounded: doors that are left are stepped, and
+-- queues that are left are looked at, by the next tick.
 
 local LOOK_AGAIN_US = 20000
 -- Queues that are looked at again at a moment, in `m` itself while they are few.
@@ -59,6 +59,13 @@ function T.tick_signalled(now)
   end
 end
 
+-- What is open in a queue is for those who wait for it, when they ask or at the next tick.
+function T.leave_to_waiting(queue)
+  db.left[queue] = true
+  db.signalled = db.signalled or {}
+  db.signalled[queue] = true
+end
+
 -- Signals takers of a queue in which something may go, one for each unit.
 local function signal_takers(queue, now)
   local units = db.units[queue] or 1
@@ -70,11 +77,48 @@ local function signal_takers(queue, now)
     local taker = db.get(RECORD.waiting_call, id)
     units = units - taker.most
     T.forget_taker(id)
-    T.say(taker.proc, id)
-    db.signalled = db.signalled or {}
-    db.signalled[queue] = true
+    T.tell(taker.proc, id)
+    T.leave_to_waiting(queue)
   end
   look_again(queue, now + LOOK_AGAIN_US)
+end
+
+-- What events have made due is opened, in so many steps at most; whether all of it is.
+local function open_pending(most, now)
+  for _ = 1, min(most, db.steps) do
+    if not T.is_pending() then
+      return true
+    end
+    db.steps = db.steps - 1
+    T.step_pending(now)
+  end
+  if T.is_pending() then
+    T.sooner(now)
+    return false
+  end
+  return true
+end
+
+-- Grants what may go in a queue to those who wait for it, or signals them.
+local function serve_takers(queue, now)
+  while T.has_takers(queue) and not db.left[queue] do
+    -- What is about to be opened may come before what is open.
+    if not open_pending(db.steps, now) or db.steps <= 0 then
+      T.leave_to_waiting(queue)
+      look_again(queue, now)
+      return
+    end
+    local open, looks = next_may_go(queue, now)
+    if not open then
+      return
+    end
+    local granted = T.grant_to_waiting(queue, now)
+    if not granted then
+      signal_takers(queue, now)
+      return
+    end
+    db.steps = db.steps - looks - granted
+  end
 end
 
 -- Those of the queues of which this call has signalled no taker.
@@ -91,37 +135,39 @@ function T.not_signalled(queues)
   return free
 end
 
--- What events have made due is opened, as far as bounded work goes; then who waits is told.
-function T.serve(now)
-  for _ = 1, B.STEPS_MAX do
-    if not T.is_pending() then
-      break
-    end
-    T.step_pending(now)
-  end
-  if T.is_pending() then
-    T.sooner(now)
-  end
-  -- To look may touch others.
+-- The queues that were touched since this was last asked, in order.
+local function newly_touched()
   local queues = {}
   for queue in pairs(db.touched) do
     queues[#queues + 1] = queue
+    db.opened[queue] = true
   end
-  sort(queues)
-  local left = B.TICK_MAX
-  for _, queue in ipairs(queues) do
-    if queue == CALLERS then
-      T.offer_turns(now)
-    elseif db.get(RECORD.queue, queue) and T.has_takers(queue) then
-      if left <= 0 then
-        look_again(queue, now)
-      else
-        local open, looks = next_may_go(queue, now)
-        left = left - looks
-        if open then
-          signal_takers(queue, now)
-        end
+  if queues[1] then
+    db.touched = {}
+    sort(queues)
+  end
+  return queues
+end
+
+-- What events have made due is opened, as far as bounded work goes; then who waits is granted it or told.
+function T.serve(now)
+  db.steps, db.opened, db.left = B.TICK_MAX, {}, {}
+  open_pending(B.STEPS_MAX, now)
+  -- To open and to grant may touch others.
+  for _ = 1, B.STEPS_MAX do
+    local queues = newly_touched()
+    if #queues == 0 then
+      return
+    end
+    for _, queue in ipairs(queues) do
+      if queue == CALLERS then
+        T.offer_turns(now)
+      elseif db.get(RECORD.queue, queue) then
+        serve_takers(queue, now)
       end
     end
+  end
+  for _, queue in ipairs(newly_touched()) do
+    look_again(queue, now)
   end
 end

@@ -30,7 +30,7 @@ local function read_rows(seqs, from, to)
       found = call('HMGET', db.prefix .. key, unpack(fields))
     end
     for at = 1, n do
-      all[done + at] = found and found[at] or false
+      all[done + at] = found and found[at] or at % 2 == 1 and db.pushed[seqs[from + (at - 1) / 2]] or false
     end
     if places[1] then
       for i, row in ipairs(T.block_rows(chunk, k, places)) do

@@ -40,6 +40,8 @@ local function store_flat(spec, words, flat, now)
   local number, lane = more_of_shape(spec, words, many, now)
   local first_arrival, first_seq = space.arrival + 1, space.seq + 1
   local head = struct.pack('>I4I7', number, now)
+  -- Who waits may be granted them in this very call.
+  local pushed = T.has_takers(db.see('l', lane).queue) and db.pushed or {}
   local last_b, ids, n_ids, puts, n_puts, ends
   for i = 1, many do
     local at, arrival, seq = i * 4 - 3, first_arrival + i - 1, first_seq + i - 1
@@ -63,7 +65,8 @@ local function store_flat(spec, words, flat, now)
     ids[n_ids + 1], ids[n_ids + 2] = flat[at], text(seq)
     n_ids = n_ids + 2
     puts[n_puts + 1] = T.row_fields(seq - ends + T.CHUNK_ROWS - 1)
-    puts[n_puts + 2] = head .. struct.pack('>I6I4', arrival, flat[at + 2]) .. flat[at + 3]
+    local row = head .. struct.pack('>I6I4', arrival, flat[at + 2]) .. flat[at + 3]
+    puts[n_puts + 2], pushed[seq] = row, row
     n_puts = n_puts + 2
   end
   space.seq = first_seq + many - 1

@@ -1,12 +1,14 @@
 -- Calls that wait: takers of queues, and callers who stand in line for needs alone.
 --
--- A taker is a lease call that waits now, registered for its queues. What opens signals as many takers
--- as it has units for; the signal is a hint, and who is signalled asks again. A caller stands in a lane
--- of the queue `CALLERS`; when his lane opens he has a turn of one second to ask again. Nothing is
--- granted here.
+-- A taker is a lease call that waits now, registered for its queues. What opens is granted to takers
+-- (machine/parcels), or signals as many of them as it has units for; the signal is a hint, and who is signalled asks
+-- again. A caller stands in a lane of the queue `CALLERS`; when his lane opens he has a turn of one second to ask
+-- again. Nothing is granted here.
 
 local TURN_US = 1000000
 local SILENT_US = 3000000
+-- A process that could not end the wait of its call has given it up after so long.
+local LEFT_US = 10000000
 
 local function takers(queue)
   return 'tq:' .. text(queue)
@@ -37,13 +39,18 @@ local function count_waiting(worker, by)
   end
 end
 
--- Tells a process that a call of it should be repeated.
-local function say(proc, taker)
-  db.said[#db.said + 1] = { db.prefix .. 'w:' .. proc, taker }
+-- Where a process listens.
+function T.channel_of(proc)
+  return db.prefix .. 'w:' .. proc
 end
-T.say = say
 
--- A lease call for jobs waits: {queues, most, worker, proc, till}.
+-- Tells a process something; the name of a call alone, that it should be repeated.
+local function tell(proc, what)
+  db.said[#db.said + 1] = { T.channel_of(proc), what }
+end
+T.tell = tell
+
+-- A lease call for jobs waits: {queues, most, worker, proc, ttl, till, request}.
 function T.wait_for_jobs(id, taker)
   T.forget_taker(id)
   local order = db.number()
@@ -57,6 +64,7 @@ function T.wait_for_jobs(id, taker)
   T.name_wait(taker.request, id)
 end
 
+-- Whether a call has waited; then it waits no more.
 function T.forget_taker(id)
   local taker = db.get(RECORD.waiting_call, id)
   if not taker then
@@ -76,36 +84,34 @@ function T.forget_taker(id)
   return true
 end
 
--- The same request that comes by another call takes the waiting one's place over: the first is told,
--- and finds that it is over when it asks again. Whether this call is one that is over.
-function T.taken_over(args, kind)
+-- The call under its request id that waits is over, since another waits in its place: its process is told, and the
+-- call finds this when it asks again.
+local function give_way(id, proc, now)
+  db.put(RECORD.waiting_call, id, { queues = {}, over = true, proc = proc, till = now })
+  T.timer_set('wt', now, id)
+  tell(proc, id)
+end
+
+-- The same request that comes by another call takes the waiting one's place over. Whether this call is one whose
+-- place was taken.
+function T.taken_over(args, kind, now)
   local taker = args.taker
   if not taker then
     return false
   end
-  T.forget_taker(taker)
-  local name = args.place or args.rq
-  if kind == 'jobs' then
-    name = args.rq
-  end
-  if not name then
-    return false
-  end
-  local at = 'wr:' .. shard(name)
-  local first = M.get(at, name)
-  if args.again and first and first ~= taker then
-    return true
-  end
-  if first and first ~= taker then
-    local other = db.get(RECORD.waiting_call, first)
-    if other then
-      T.forget_taker(first)
-      say(other.proc, first)
+  local own = db.get(RECORD.waiting_call, taker)
+  if own then
+    T.forget_taker(taker)
+    if own.over then
+      return true
     end
-    local number = T.caller_by_taker(first)
-    if number then
-      say(db.get(RECORD.caller, number).proc, first)
-    end
+  end
+  local name = kind == 'jobs' and args.rq or args.place or args.rq
+  local first = name and M.get('wr:' .. shard(name), name)
+  local other = first and first ~= taker and db.get(RECORD.waiting_call, first)
+  if other then
+    T.forget_taker(first)
+    give_way(first, other.proc, now)
   end
   return false
 end
@@ -186,7 +192,7 @@ function T.offer_turns(now)
       else
         caller.turn = now + TURN_US
         T.timer_set('tu', caller.turn, text(number))
-        say(caller.proc, caller.taker)
+        tell(caller.proc, caller.taker)
         break
       end
     end
@@ -231,13 +237,18 @@ function T.call(ask, now)
   else
     number = T.caller_by_taker(ask.taker)
   end
-  if number and not T.same_needs(db.get(RECORD.lane, db.see(RECORD.caller, number).lane).needs, ask.needs) then
+  local before = number and db.see(RECORD.caller, number)
+  local first, proc = before and before.taker, before and before.proc
+  if number and not T.same_needs(db.get(RECORD.lane, before.lane).needs, ask.needs) then
     T.leave_line(number, now)
     number = nil
-  end
-  if number then
+  elseif number then
     T.forget_wait(number)
-  else
+  end
+  if first and first ~= ask.taker then
+    give_way(first, proc, now)
+  end
+  if not number then
     local kept = ask.place and db.get(RECORD.place, ask.place)
     if kept then
       T.timer_clear('ple', ask.place)
@@ -366,14 +377,14 @@ function T.tick_place(place)
 end
 
 -- The wait of a call is over, by the store's clock. Its process ends it by itself, and tells its caller
--- what was waited for; only who is silent is put out.
+-- what was waited for; only who is silent is put out, and a call that its process has forgotten.
 function T.tick_wait(id, now)
   local number = T.caller_by_taker(id)
   local call = db.get(RECORD.waiting_call, id) or number and db.get(RECORD.caller, number)
   if not call then
     return
   end
-  if not T.is_silent(call.proc, now) then
+  if not T.is_silent(call.proc, now) and call.till + LEFT_US > now then
     T.timer_set('wt', now + B.SECOND_US, id)
   elseif not T.forget_taker(id) then
     T.leave_line(number, now)

@@ -1,12 +1,13 @@
 -- lease: asks for jobs of queues, or for needs alone.
 --
 -- args: {queues, max} or {needs}; kn = what the caller knows (T.look_at_run); wait, ttl (us), worker, rq
--- (request id), place, taker, proc, adds (the call was granted some and goes on), bytes (of those). Replies {leases,
--- runs (of grants that went the short way, each with how many of `leases` stand before it), next_at, reasons, waits,
--- more, over}. `waits`: the call is registered, and is repeated when its process is signalled; `more`: its
--- bounded work was not enough, it is repeated at once, and as one that adds if it was granted some; `over`: the
--- same request waits by another call now, and this one is answered with nothing. Cost: about fifteen commands,
--- and for each grant that went the long way four; at most 256 go the long way.
+-- (request id), place, taker, proc, read (how many parcels the process has read), adds (the call was granted some and
+-- goes on), bytes (of those). Replies {leases, runs (of grants that went the short way, each with how many of `leases`
+-- stand before it), next_at, reasons, waits, more, over, parcel}. `waits`: the call is registered; it is sent what it is
+-- granted, or repeated when its process is signalled; `more`: its bounded work was not enough, it is repeated at
+-- once, and as one that adds if it was granted some; `over`: the same request waits by another call now, and this one
+-- is answered with nothing; `parcel`: the grant was sent under this number. Cost: about fifteen commands, and for each
+-- grant that went the long way four; at most 256 go the long way.
 
 -- `ttl: 0s` leaves no lease, so it goes only with needs that leave nothing to give back.
 local function check_tokens(args)
@@ -25,24 +26,25 @@ local function check_tokens(args)
   end
 end
 
--- A repeat gets those of its leases that live, and never a second grant.
-local function repeated(request)
+-- A repeat gets those of its leases that live, and never a second grant; and the number of the parcel that was sent to
+-- this very call, which is no repeat of another's.
+local function repeated(request, taker)
   local past = request and db.get(RECORD.request, request)
   if not past then
     return nil
   end
-  local leases = {}
+  local leases, sent = {}, taker and past.taker == taker
   for _, name in ipairs(T.leases_of_request(past)) do
     local lease, job = T.lease(T.parse_lease(name))
     if lease then
-      if not lease.again then
+      if not lease.again and not sent then
         lease.again = true
         T.lease_changed(job)
       end
       leases[#leases + 1] = lease
     end
   end
-  return leases
+  return leases, sent and past.number or nil
 end
 
 -- Whether what a request was granted so far was answered to a repeat of it, or may have been, since none of it is
@@ -64,19 +66,12 @@ local function was_repeated(request)
 end
 
 -- The reply: what is granted is shown once all that the call does is done.
-local function shown(leases)
-  local all, runs = {}, {}
+local function shown(leases, parcel)
+  local reply = { parcel = parcel }
   T.later(function()
-    for _, lease in ipairs(leases) do
-      if lease.short then
-        -- Where it stands among the others, and the run.
-        runs[#runs + 1] = { #all, T.show_short(lease) }
-      else
-        all[#all + 1] = T.show_grant(lease)
-      end
-    end
+    T.show_grants(leases, reply)
   end)
-  return { leases = all, runs = runs, holder = leases[1] and leases[1].holder }
+  return reply
 end
 
 local function lease_jobs(args, now)
@@ -95,11 +90,11 @@ local function lease_jobs(args, now)
       return shown({})
     end
   else
-    local again = repeated(args.rq)
+    local again, parcel = repeated(args.rq, args.taker)
     if again then
-      return shown(again)
+      return shown(again, parcel)
     end
-    if T.taken_over(args, 'jobs') then
+    if T.taken_over(args, 'jobs', now) then
       return { leases = {}, over = true }
     end
   end
@@ -130,9 +125,10 @@ local function lease_jobs(args, now)
   end
   if args.wait > 0 and args.taker then
     T.wait_for_jobs(args.taker, {
-      queues = queues, most = args.max, worker = asker.worker, proc = args.proc, till = now + args.wait,
-      request = args.rq,
+      queues = queues, most = args.max, worker = asker.worker, proc = args.proc, ttl = args.ttl,
+      till = now + args.wait, request = args.rq,
     })
+    T.hear_process(args.proc, args.read, now)
     return { leases = {}, waits = true }
   end
   return { leases = {}, next_at = T.next_change() }
@@ -146,7 +142,7 @@ local function lease_needs(args, now)
     return shown(again)
   end
   check_tokens(args)
-  if T.taken_over(args, 'needs') then
+  if T.taken_over(args, 'needs', now) then
     return { leases = {}, over = true }
   end
   local needs = T.held(args.needs)
@@ -192,12 +188,16 @@ T.op('lease', { 'write' }, function(args, now)
   return T.lease_call(args, now)
 end)
 
--- drop_wait: {taker}. The wait is over, or its connection broke. Replies {next_at, reasons}.
+-- drop_wait: {taker, rq}. The wait is over, or its connection broke. Replies {next_at, reasons}, and what the call was
+-- granted before it heard of that, as `lease` does.
 T.op('drop_wait', { 'write', 'allow-oom' }, function(args, now)
   local reply = {}
   if not T.forget_taker(args.taker) then
     local number = T.caller_by_taker(args.taker)
-    if number then
+    local past = args.rq and db.see(RECORD.request, args.rq)
+    if past and past.taker == args.taker then
+      reply = shown(repeated(args.rq, args.taker))
+    elseif number then
       reply.reasons = T.reasons_of_caller(number, now)
       T.leave_line(number, now)
     end

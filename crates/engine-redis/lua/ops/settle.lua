@@ -236,7 +236,7 @@ T.op('settle_and_lease', { 'write' }, function(args, now)
   local settled = settle(args.settle, request and db.get(RECORD.request, request), now)
   T.leave_spans()
   T.serve(now)
-  db.touched, db.units = {}, {}
+  db.units = {}
   return { settled = settled, leased = T.lease_call(args.lease, now) }
 end)
 

@@ -78,6 +78,21 @@ function T.show_grant(lease)
   }
 end
 
+-- Puts grants into a reply to a lease call.
+function T.show_grants(leases, reply)
+  local all, runs = {}, {}
+  for _, lease in ipairs(leases) do
+    if lease.short then
+      -- Where it stands among the others, and the run.
+      runs[#runs + 1] = { #all, T.show_short(lease) }
+    else
+      all[#all + 1] = T.show_grant(lease)
+    end
+  end
+  reply.leases, reply.runs, reply.holder = all, runs, leases[1] and leases[1].holder
+  return reply
+end
+
 function T.job_not_found(ref)
   if ref.key then
     T.refuse('job_key_not_held', { key = ref.key })

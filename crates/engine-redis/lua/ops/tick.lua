@@ -1,7 +1,8 @@
 -- tick: what time does, and who does it at the due moment.
 --
--- args: {proc, waiters, kn = what the caller knows (T.look_at_run), sight = what the caller can say of the server's
--- clock (machine/sight.lua)}. Replies {more, claim, behind}, or {claim, absent} for a namespace that is not there.
+-- args: {proc, waiters, read = how many parcels the process has read, kn = what the caller knows (T.look_at_run), sight = what the caller can say of the server's
+-- clock (machine/sight.lua)}. Replies {more, claim, behind, sent = how many parcels it was sent}, or {claim, absent} for
+-- a namespace that is not there.
 --
 -- One process has the claim and ticks when something is due; the others tick a little later, if the
 -- claim did not move. A process is alive as long as it ticks. Works when the store is full.
@@ -28,6 +29,9 @@ T.op('tick', { 'write', 'allow-oom' }, function(args)
     end
   end
   local reply = { claim = space.claim and space.claim[1] == args.proc or false }
+  if args.waiters > 0 then
+    reply.sent = T.hear_process(args.proc, args.read, now)
+  end
   if space.behind > 0 then
     reply.behind = space.behind
   end
@@ -53,5 +57,6 @@ function T.forget_silent(now)
       return
     end
     Z.rem('pr', proc)
+    T.forget_process(proc)
   end
 end

@@ -100,10 +100,13 @@ local function fresh(prefix)
   db.space = nil
   db.want = 4
   db.touched = {}
+  db.opened, db.left, db.steps = nil, nil, 0
   db.units = {}
   db.signalled = nil
   db.sooner = nil
   db.said = {}
+  db.listens = {}
+  db.pushed = {}
   db.blobs = nil
   db.laters = {}
   db.all_done = false

@@ -217,6 +217,17 @@ function T.later(act)
   db.laters[#db.laters + 1] = act
 end
 
+-- The parts of an answer with what `show` replies, apart from the answer of the call itself.
+function T.aside(show, now)
+  local blobs, shown = db.blobs, db.shown
+  db.blobs, db.shown = nil, nil
+  local header = { t = now, r = show(), k = db.kid, l = T.learns(now) }
+  header.sh = db.shown and db.shown.all
+  local parts = { cmsgpack.pack(header), unpack(db.blobs or {}) }
+  db.blobs, db.shown = blobs, shown
+  return parts
+end
+
 -- One call of an operation: {header, blobs…, nonce}. The last argument is the nonce of the call: by it the
 -- caller knows that an answer is its own, and that all of it came.
 function T.run(op, keys, argv)

@@ -37,7 +37,7 @@ local FORMS = {
   w = { 'host', 'v', 'pid', 'v', 'version', 'v', 'seen_at', 'v', 'queues', 'v', 'waiting', 'v' },
   c = { 'n', 'v' },
   k = { 'size', 'v', 'shape', 'v', 'created', 'v', 'arrival', 'v', 'states', 'v', 'spans', 'v' },
-  rq = { 'leases', 'v', 'runs', 'v' },
+  rq = { 'leases', 'v', 'runs', 'v', 'taker', 'v', 'number', 'v' },
 }
 
 local IN, OUT = {}, {}
@@ -204,7 +204,7 @@ function HOT.k(r)
 end
 
 function HOT.rq(r)
-  return { r.leases, r.runs or false }
+  return { r.leases, r.runs or false, r.taker or false, r.number or false }
 end
 
 function HOT.L(r)

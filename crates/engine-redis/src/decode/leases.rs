@@ -68,6 +68,9 @@ pub(crate) struct LeasedReply {
     /// With `more`, of a call that was granted some: the bytes of all that it was granted.
     #[serde(default)]
     pub bytes: u64,
+    /// It was sent to this very call under this number.
+    #[serde(default)]
+    pub parcel: Maybe<u64>,
 }
 
 /// Grants of one moment, of jobs that were never granted before: `[granted_at, expires_at, deadline,

@@ -120,4 +120,6 @@ pub(crate) struct TickReply {
     pub claim: bool,
     /// The clock is behind what was seen, in µs.
     pub behind: Maybe<u64>,
+    /// How many parcels this process was sent.
+    pub sent: Maybe<u64>,
 }

@@ -99,6 +99,8 @@ pub(crate) struct Wait<'a> {
     pub taker: &'a str,
     /// This process.
     pub proc: &'a str,
+    /// How many parcels this process has read.
+    pub read: u64,
     /// The call was made before, under the same name.
     pub again: bool,
     /// How many leases it was granted before: it goes on with those that are left.
@@ -121,11 +123,12 @@ pub(crate) struct LeaseArgs<'a> {
     ttl: u64,
     worker: WorkerArg<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rq: Option<&'a RequestId>,
+    rq: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<&'a RequestId>,
     taker: &'a str,
     proc: &'a str,
+    read: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     again: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -135,6 +138,14 @@ pub(crate) struct LeaseArgs<'a> {
     /// None in a call that says it for another part too.
     #[serde(skip_serializing_if = "Option::is_none")]
     kn: Option<&'a Knows>,
+}
+
+/// The request id of a call. One for jobs that has none is told again by its own name: what it is granted while it
+/// waits is remembered under that.
+fn request<'a>(lease: &'a Lease, taker: &'a str) -> Option<&'a str> {
+    let waits_for_jobs = matches!(lease.ask, Ask::Jobs { .. }) && lease.wait > Span::ZERO;
+    let named = lease.request_id.as_ref().map(RequestId::as_str);
+    named.or(waits_for_jobs.then_some(taker))
 }
 
 impl<'a> LeaseArgs<'a> {
@@ -152,10 +163,11 @@ impl<'a> LeaseArgs<'a> {
             wait: wait.left,
             ttl: span(lease.ttl),
             worker: WorkerArg::of(&lease.worker),
-            rq: lease.request_id.as_ref(),
+            rq: request(lease, wait.taker),
             place: lease.place.as_ref(),
             taker: wait.taker,
             proc: wait.proc,
+            read: wait.read,
             again: wait.again,
             adds: wait.had > 0,
             bytes: (wait.had > 0).then_some(wait.bytes),
@@ -167,7 +179,15 @@ impl<'a> LeaseArgs<'a> {
 /// Of `drop_wait`.
 #[derive(Serialize)]
 pub(crate) struct DropWaitArgs<'a> {
-    pub taker: &'a str,
+    taker: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rq: Option<&'a str>,
+}
+
+impl<'a> DropWaitArgs<'a> {
+    pub(crate) fn of(lease: &'a Lease, taker: &'a str) -> Self {
+        DropWaitArgs { taker, rq: request(lease, taker) }
+    }
 }
 
 /// A lease, what its holder reports, and what it claims if the store knows nothing of it.
@@ -496,6 +516,8 @@ impl<'a> ListLeasesArgs<'a> {
 pub(crate) struct TickArgs<'a> {
     pub proc: &'a str,
     pub waiters: usize,
+    /// How many parcels this process has read.
+    pub read: u64,
     pub kn: &'a Knows,
     /// `(since, sure)`, as `lua/machine/sight.lua` has it.
     #[serde(skip_serializing_if = "Option::is_none")]

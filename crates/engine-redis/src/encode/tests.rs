@@ -92,14 +92,28 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
     lease.request_id = Some(RequestId::parse("r").unwrap());
     let (kid, epoch) = (Some("k".to_owned()), Some("5-a".into()));
     let knows = Knows { never: true, kid, ttl: 9, epoch, age: 3 };
-    let wait =
-        Wait { left: 7, taker: "p:1", proc: "p", again: true, had: 0, bytes: 0, knows: &knows };
+    let wait = Wait {
+        left: 7,
+        taker: "p:1",
+        proc: "p",
+        read: 2,
+        again: true,
+        had: 0,
+        bytes: 0,
+        knows: &knows,
+    };
     assert_eq!(
         sent(&LeaseArgs::of(&lease, &wait)),
         json!({
             "queues": ["q"], "max": 5, "wait": 7, "ttl": 30_000_000, "worker": {"id": "w"},
-            "rq": "r", "taker": "p:1", "proc": "p", "again": true, "kn": [true, "k", 9, "5-a", 3],
+            "rq": "r", "taker": "p:1", "proc": "p", "read": 2, "again": true, "kn": [true, "k", 9, "5-a", 3],
         })
+    );
+    lease.request_id = None;
+    let nameless = sent(&LeaseArgs::of(&lease, &wait));
+    assert_eq!(
+        nameless["rq"], "p:1",
+        "what it is granted while it waits is remembered under its own name"
     );
     let need = tenure_core::job::Need::Limit {
         limit: LimitName::parse("lock:a").unwrap(),
@@ -111,7 +125,7 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
         sent(&LeaseArgs::of(&Lease::needs(vec![need]), &wait)),
         json!({
             "needs": [["l", "lock:a", 1, 0]], "wait": 7, "ttl": 30_000_000, "worker": {},
-            "taker": "p:1", "proc": "p", "kn": [false, false, 0, false, 0],
+            "taker": "p:1", "proc": "p", "read": 2, "kn": [false, false, 0, false, 0],
         })
     );
 }

@@ -4,7 +4,9 @@ use tenure_core::lease::Leased;
 use tenure_engine::CallError;
 use tokio::sync::oneshot;
 
+use super::parcels::Parcel;
 use crate::call::Caller;
+use crate::decode::{self, LeasedReply};
 use crate::encode::UndoArgs;
 use crate::function::UNDO;
 
@@ -45,4 +47,14 @@ pub(super) fn undo(caller: &Caller, leases: Vec<Name>) {
         // A hint: the leases end with their ttl if it is lost.
         let _ = caller.reply::<serde::de::IgnoredAny>(UNDO, &UndoArgs { leases }).await;
     });
+}
+
+/// Undoes what a parcel brings for which nobody waits any more, unless its call was answered that otherwise.
+pub(super) fn give_back(caller: &Caller, parcel: Parcel) {
+    if caller.space.parcels.was_fetched(parcel.number) {
+        return;
+    }
+    if let Ok(Ok(answered)) = decode::read::<LeasedReply>(UNDO.name, parcel.parts) {
+        undo(caller, answered.reply.names(&answered.blobs).unwrap_or_default());
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A task of its own makes it, so that an answer that is on its way is never lost with its caller: if
 //! the caller is gone, the wait ends, and what was granted is undone at once. Who is signalled asks
-//! again under the same name; one signal wakes one call.
+//! again under the same name; one signal wakes one call. Who is sent what it was granted asks nobody.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use tenure_engine::CallError;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::given::{Given, UndoGuard, undo};
+use super::given::{Given, UndoGuard, give_back, undo};
+use super::parcels::Parcel;
 use super::space::Waiter;
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, LeasedReply, Views};
@@ -43,6 +44,8 @@ enum WaitEnd {
 enum Woken {
     /// It is to ask again.
     Again,
+    /// It was granted this.
+    Granted(Parcel),
     /// Its time is over.
     Over,
     /// Its caller is gone.
@@ -75,7 +78,9 @@ struct Entered<'a> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         self.acted();
-        self.call.caller.space.leave(self.call.number);
+        if let Some(parcel) = self.call.caller.space.leave(self.call.number) {
+            give_back(&self.call.caller, parcel);
+        }
     }
 }
 
@@ -102,7 +107,7 @@ impl Entered<'_> {
                 () = sender.closed() => return Woken::Gone,
                 () = self.waiter.signal.notified() => {
                     self.acting = self.call.caller.space.acts(&self.waiter);
-                    return Woken::Again;
+                    return self.waiter.parcel().map_or(Woken::Again, Woken::Granted);
                 }
                 () = told(&mut self.draining) => return Woken::Over,
                 changed = self.stirred.changed() => {
@@ -256,6 +261,12 @@ impl Call {
             }
             match place.wait(sender).await {
                 Woken::Again => {}
+                Woken::Granted(parcel) => {
+                    // What cannot be read is answered to a repeat as well.
+                    if let Ok(reply) = self.caller.carried(LEASE, parcel.parts).await {
+                        return self.filled(reply, sender).await;
+                    }
+                }
                 Woken::Over => return self.over().await,
                 Woken::Gone => return self.gone().await,
             }
@@ -317,7 +328,8 @@ impl Call {
         // Before anything is granted: without the key nobody could be told what.
         self.caller.signer().await?;
         let knows = &self.caller.knows();
-        let wait = Wait { left, taker: &self.taker, proc, again, had, bytes, knows };
+        let read = self.caller.space.parcels.read();
+        let wait = Wait { left, taker: &self.taker, proc, read, again, had, bytes, knows };
         let args = LeaseArgs::of(&self.lease, &wait);
         // Also what was asked for in vain: where all is lost, and this process comes first, it is the best
         // guess of what others were granted.
@@ -331,7 +343,7 @@ impl Call {
 
     /// Its caller is gone: nobody is told anything, and its place is kept for a while.
     async fn gone(&self) -> Result<Given, CallError> {
-        let args = DropWaitArgs { taker: &self.taker };
+        let args = DropWaitArgs::of(&self.lease, &self.taker);
         let reply = self.caller.ask::<LeasedReply>(DROP_WAIT, pack(&args)).await?;
         self.given(reply).await
     }
@@ -339,7 +351,7 @@ impl Call {
     /// The wait ended without a grant: its place is kept for a while, and it is told what it waited
     /// for and when that may change.
     async fn over(&self) -> Result<Given, CallError> {
-        let args = DropWaitArgs { taker: &self.taker };
+        let args = DropWaitArgs::of(&self.lease, &self.taker);
         let reply = self.caller.ask::<LeasedReply>(DROP_WAIT, pack(&args)).await?;
         // A tick may have ended the wait already; then only another call knows why it was in vain.
         let untold = matches!(self.lease.ask, Ask::Needs(_)) && reply.reply.reasons.is_empty();
@@ -353,6 +365,9 @@ impl Call {
     /// What the call is answered.
     async fn given(&self, reply: Answered<LeasedReply>) -> Result<Given, CallError> {
         let Answered { mut reply, blobs, .. } = reply;
+        if let Some(number) = reply.parcel.0 {
+            self.caller.space.parcels.fetched(number);
+        }
         let granted = reply.names(&blobs).map_err(malformed(LEASE))?;
         let next_at = reply.next_at.0.map(Moment::from_us);
         let reasons = std::mem::take(&mut reply.reasons).into_iter();

@@ -1,11 +1,13 @@
 //! Who waits in this process, and what wakes them: signals that other processes publish, the moments
 //! at which something is due, and the ends of their own waits.
 //!
-//! A signal is a hint: whoever is woken asks again, and the library decides. Nothing is granted here.
+//! A signal is a hint: whoever is woken asks again, and the library decides. What comes as a parcel was granted there.
+//! Nothing is granted here.
 
 mod alarm;
 mod given;
 mod lease_call;
+mod parcels;
 mod permissions;
 mod sight;
 mod signals;

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{mpsc, watch};
 
+use super::given::give_back;
+use super::parcels::{MARK, Parcel};
 use super::space::Space;
+use crate::call::Caller;
 use crate::link::{Event, LinkError, Subscription};
 use crate::shared::Shared;
 
@@ -33,7 +36,7 @@ impl Signals {
     }
 
     /// Listens for a namespace from now on. Does nothing if it does already.
-    pub(crate) fn follow(&self, shared: &Shared, space: &Arc<Space>) {
+    pub(crate) fn follow(&self, shared: &Arc<Shared>, space: &Arc<Space>) {
         let mut inside = self.lock();
         if inside.channels.contains_key(&space.times) {
             return;
@@ -41,7 +44,8 @@ impl Signals {
         if inside.subscription.is_none() {
             let (subscription, events) = shared.link.listen();
             inside.subscription = Some(subscription);
-            shared.runtime.spawn(bring(self.inside.clone(), events, shared.closing()));
+            let of = Arc::downgrade(shared);
+            shared.runtime.spawn(bring(self.inside.clone(), of, events, shared.closing()));
         }
         for channel in [&space.times, &space.signals] {
             inside.channels.insert(channel.clone(), Arc::downgrade(space));
@@ -93,6 +97,7 @@ impl Signals {
 /// Brings events to their namespaces until the engine closes.
 async fn bring(
     inside: Arc<Mutex<SignalsState>>,
+    shared: Weak<Shared>,
     mut events: mpsc::Receiver<Event>,
     mut closing: watch::Receiver<bool>,
 ) {
@@ -112,6 +117,16 @@ async fn bring(
                 let Some(space) = inside.channels.get(&channel).and_then(Weak::upgrade) else {
                     continue;
                 };
+                if payload.first() == Some(&MARK) {
+                    let Some(parcel) = Parcel::read(&payload) else { continue };
+                    // Its call has ended since.
+                    if let Some(parcel) = space.deliver(parcel)
+                        && let Some(shared) = shared.upgrade()
+                    {
+                        give_back(&Caller { shared, space }, parcel);
+                    }
+                    continue;
+                }
                 let Ok(text) = std::str::from_utf8(&payload) else { continue };
                 if channel == space.times {
                     told_time(&space, text);

@@ -9,6 +9,7 @@ use tenure_core::names::Namespace;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::parcels::{Parcel, Parcels};
 use super::sight::Sight;
 use super::timer::Timer;
 use crate::known::Known;
@@ -39,6 +40,8 @@ pub(crate) struct Space {
     pub said: AtomicBool,
     /// Until when notifications here are known to be denied to some process. Moves on with each answer that says so.
     unsaid: Mutex<Option<Instant>>,
+    /// What the store sent to calls that wait here.
+    pub parcels: Parcels,
     waiters: Mutex<HashMap<u64, Arc<Waiter>>>,
     last_call: Mutex<Instant>,
     /// Grows when messages may have been missed, or a test moved the clock.
@@ -54,6 +57,15 @@ pub(crate) struct Waiter {
     pub signal: Notify,
     /// A signal came, and nobody acted upon it yet.
     pending: AtomicBool,
+    /// What it was granted.
+    parcel: Mutex<Option<Parcel>>,
+}
+
+impl Waiter {
+    /// What it was granted, once.
+    pub(super) fn parcel(&self) -> Option<Parcel> {
+        self.parcel.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 impl Space {
@@ -70,6 +82,7 @@ impl Space {
             known: Known::default(),
             said: AtomicBool::new(false),
             unsaid: Mutex::default(),
+            parcels: Parcels::default(),
             waiters: Mutex::default(),
             last_call: Mutex::new(Instant::now()),
             stirred: watch::Sender::new(0),
@@ -100,7 +113,11 @@ impl Space {
 
     /// A call begins that may wait; from now on it can be signalled.
     pub(crate) fn enter(&self, taker: u64) -> Arc<Waiter> {
-        let waiter = Arc::new(Waiter { signal: Notify::new(), pending: AtomicBool::new(false) });
+        let waiter = Arc::new(Waiter {
+            signal: Notify::new(),
+            pending: AtomicBool::new(false),
+            parcel: Mutex::default(),
+        });
         let mut waiters = self.waiters();
         waiters.insert(taker, waiter.clone());
         let first = waiters.len() == 1;
@@ -111,23 +128,41 @@ impl Space {
         waiter
     }
 
-    /// It ended.
-    pub(crate) fn leave(&self, taker: u64) {
-        let waiter = self.waiters().remove(&taker);
-        if waiter.is_some_and(|waiter| waiter.pending.swap(false, Ordering::AcqRel)) {
+    /// It ended. What it was granted and did not look at is for nobody.
+    pub(super) fn leave(&self, taker: u64) -> Option<Parcel> {
+        let waiter = self.waiters().remove(&taker)?;
+        if waiter.pending.swap(false, Ordering::AcqRel) {
             self.acted();
         }
+        waiter.parcel()
     }
 
     /// A waiting call of this process was signalled.
     pub(crate) fn signal(&self, taker: u64) {
-        let waiters = self.waiters();
-        if let Some(waiter) = waiters.get(&taker) {
-            if !waiter.pending.swap(true, Ordering::AcqRel) {
-                self.busy.send_modify(|busy| *busy += 1);
-            }
-            waiter.signal.notify_one();
+        if let Some(waiter) = self.waiters().get(&taker) {
+            self.wake(waiter);
         }
+    }
+
+    /// A waiting call of this process was granted something. What is for nobody is handed back.
+    pub(super) fn deliver(&self, parcel: Parcel) -> Option<Parcel> {
+        if self.parcels.came(parcel.number) {
+            self.stir();
+        }
+        let waiters = self.waiters();
+        let Some(waiter) = waiters.get(&parcel.taker) else { return Some(parcel) };
+        if !parcel.parts.is_empty() {
+            *waiter.parcel.lock().unwrap_or_else(PoisonError::into_inner) = Some(parcel);
+        }
+        self.wake(waiter);
+        None
+    }
+
+    fn wake(&self, waiter: &Waiter) {
+        if !waiter.pending.swap(true, Ordering::AcqRel) {
+            self.busy.send_modify(|busy| *busy += 1);
+        }
+        waiter.signal.notify_one();
     }
 
     /// The waiter acts upon its signal from now on; whether there was one. Who got `true` says

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tenure_core::bounds::PULSE_US;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::alarm::alarm;
 use super::space::Space;
@@ -30,6 +30,8 @@ const PULSE: Duration = Duration::from_micros(PULSE_US);
 const FIRST_AFTER: Duration = Duration::from_millis(100);
 /// Between two ticks at least so much, unless one was not enough.
 const APART: Duration = Duration::from_millis(1);
+/// A parcel that was sent before a tick comes within so long after its answer, or is lost.
+const COMES_WITHIN: Duration = Duration::from_millis(50);
 /// So many ticks at once where one was not enough; then a pause.
 const AT_ONCE_MAX: u32 = 64;
 /// Pauses after ticks that failed: the first, and the longest.
@@ -222,10 +224,15 @@ pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallErr
     timer.begin();
     let kn = &caller.knows();
     let sight = caller.space.sight.tell(caller.shared.watch());
-    let args = TickArgs { proc: &caller.shared.proc, waiters: caller.space.waiting(), kn, sight };
+    let read = caller.space.parcels.read();
+    let waiters = caller.space.waiting();
+    let args = TickArgs { proc: &caller.shared.proc, waiters, read, kn, sight };
     match caller.ask::<TickReply>(TICK, pack(&args)).await {
         Ok(answered) => {
             timer.ticked(answered.due, answered.reply);
+            if let Some(sent) = answered.reply.sent.0 {
+                heard_sent(caller, sent);
+            }
             Ok(answered.reply.more)
         }
         Err(why) => {
@@ -233,6 +240,22 @@ pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallErr
             Err(why.into())
         }
     }
+}
+
+/// The store has sent so many parcels to this process. What is on its way comes within a moment; for what does not,
+/// whoever waits here asks again.
+fn heard_sent(caller: &Caller, sent: u64) {
+    let parcels = &caller.space.parcels;
+    if !parcels.misses(sent) || caller.shared.time != Time::Server {
+        return;
+    }
+    let space = caller.space.clone();
+    caller.shared.runtime.spawn(async move {
+        sleep(COMES_WITHIN).await;
+        if space.parcels.gives_up(sent) {
+            space.stir();
+        }
+    });
 }
 
 /// Ticks for a namespace as long as the engine lives and the namespace is in use.

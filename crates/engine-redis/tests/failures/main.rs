@@ -11,6 +11,7 @@ mod full;
 mod kill;
 mod leap;
 mod lost_all;
+mod parcels;
 mod partition;
 #[path = "../link/proxy.rs"]
 #[expect(dead_code, reason = "the link's own tests use more of it")]

@@ -19,6 +19,8 @@ pub enum Passing {
     All,
     /// What is open passes nothing any more, also not later; what comes new passes.
     NewOnly,
+    /// On one connection nothing passes any more, also not later: the one to the server that has this port there.
+    AllBut(u16),
     /// None do.
     Nothing,
 }
@@ -99,11 +101,12 @@ async fn accept(
         pipes.spawn(async move {
             let Ok(far) = TcpStream::connect(there).await else { return };
             let (near_in, near_out) = near.into_split();
+            let Ok(port) = far.local_addr().map(|address| address.port()) else { return };
             let (far_in, far_out) = far.into_split();
             // One side that ends ends the other: a server that dies is seen through the proxy.
             tokio::select! {
-                () = pipe(near_in, far_out, passing.clone(), number, None) => {}
-                () = pipe(far_in, near_out, passing, number, Some(spoils)) => {}
+                () = pipe(near_in, far_out, passing.clone(), (number, port), None) => {}
+                () = pipe(far_in, near_out, passing, (number, port), Some(spoils)) => {}
                 _ = cuts.changed() => {}
             }
         });
@@ -114,13 +117,14 @@ async fn pipe(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut passing: watch::Receiver<(Passing, usize)>,
-    number: usize,
+    (number, port): (usize, u16),
     spoils: Option<Arc<watch::Sender<Spoiling>>>,
 ) {
     let mut bytes = vec![0; 64 * 1024];
     let open = |(passing, taken): &(Passing, usize)| match passing {
         Passing::All => true,
         Passing::NewOnly => number > *taken,
+        Passing::AllBut(one) => port != *one,
         Passing::Nothing => false,
     };
     let mut told = spoils.as_ref().map(|spoils| spoils.subscribe());

@@ -1,0 +1,134 @@
+-- Parcels: what a step grants to a call that waits, sent to its process.
+--
+-- Whoever makes a job ready grants it in that very step to the call that has waited longest, if the job needs nothing or
+-- only limits of concurrency: a process that died a moment ago keeps a job and some permits for one ttl, as one
+-- that dies with an answer on its way does. Tokens of rates and resources would be spent for nobody, and a suspect would
+-- find nobody to blame: those are signalled (machine/serve), and granted to who asks again.
+--
+-- The grant is remembered under the call's request id, and the message is only a copy of it. What is lost, late or
+-- too long is no loss: parcels are numbered for each process, a process hears by its ticks how many were sent, and asks
+-- again under the same id. A process that has ended without a word hears nothing, which the server knows mostly.
+
+-- A longer one is fetched. (Resources have data that no message may carry; they are never granted so.)
+local BYTES_MAX = 65536
+-- So many that were sent and not yet read may carry what they bring: the server keeps them in memory.
+local UNREAD_MAX = 64
+-- The processes that may be sent parcels, each with how many it was sent and how many of them it has read.
+local PROCESSES = 'pg'
+
+local function numbers_of(proc)
+  local known = M.get(PROCESSES, proc)
+  if known then
+    return struct.unpack('>I6I6', known)
+  end
+end
+
+local function note(proc, sent, read)
+  M.put(PROCESSES, proc, struct.pack('>I6I6', sent, read))
+end
+
+-- A process says how many parcels it has read; how many it was sent.
+function T.hear_process(proc, read, now)
+  local sent, known = numbers_of(proc)
+  if not sent then
+    -- It is forgotten with those that have not ticked for long.
+    Z.add('pr', now, proc)
+    sent = 0
+    note(proc, 0, 0)
+  elseif read > known and read <= sent then
+    note(proc, sent, read)
+  end
+  return sent
+end
+
+function T.forget_process(proc)
+  M.drop(PROCESSES, proc)
+end
+
+-- Whether somebody listens for a process. A hint that saves a ttl: one that stands still is heard of too.
+local function listens(proc)
+  local known = db.listens[proc]
+  if known == nil then
+    known = false
+    -- In a cluster the count is that of one node.
+    if not db.clustered and M.get(PROCESSES, proc) then
+      local heard = redis.pcall('PUBSUB', 'NUMSUB', T.channel_of(proc))
+      known = type(heard) == 'table' and not heard.err and heard[2] > 0
+    end
+    db.listens[proc] = known
+  end
+  return known
+end
+
+-- Whether a limit only counts what runs: nothing of it is spent by a run that nobody began.
+local function only_counts(limit)
+  local setting = T.setting_of(limit)
+  return not setting or not setting.rate and max(setting.gap or 0, setting.quarantine or 0) == 0
+end
+
+-- Whether the head of an open lane may be granted to a call that is not here.
+function T.goes_unasked(lane, q)
+  local l = db.see(RECORD.lane, lane)
+  if l.suspect or l.marked or q.limit and not only_counts(q.limit) then
+    return false
+  end
+  for _, need in ipairs(l.needs) do
+    if need[NEED_AT.kind] ~= NEED.limit or not only_counts(need[NEED_AT.name]) then
+      return false
+    end
+  end
+  return true
+end
+
+-- The parts of an answer, each behind its length.
+local function framed(parts)
+  local all = {}
+  for _, part in ipairs(parts) do
+    all[#all + 1] = struct.pack('>I4', #part)
+    all[#all + 1] = part
+  end
+  return concat(all)
+end
+
+-- Sends the copy of a grant once all is served: what a repeat of the call would be answered.
+local function send(taker, id, leases, number, is_carried, now)
+  T.later(function()
+    local parts = is_carried and T.aside(function()
+      return T.show_grants(leases, {})
+    end, now)
+    local content = parts and framed(parts) or ''
+    if #content > BYTES_MAX then
+      content = ''
+    end
+    T.tell(taker.proc, '+' .. text(number) .. ' ' .. id .. '\n' .. content)
+  end)
+end
+
+-- Grants what may go in a queue to the call that has waited for it longest, at most its share of what waits. How many;
+-- nil if nobody can be granted anything so, and who waits is to be signalled.
+function T.grant_to_waiting(queue, now)
+  local id = Z.first(T.takers_of(queue))
+  local taker = id and db.get(RECORD.waiting_call, id)
+  if not taker or not listens(taker.proc) then
+    return nil
+  end
+  local q, open = db.see(RECORD.queue, queue), {}
+  for _, of in ipairs(taker.queues) do
+    -- In the others nothing has changed, so nothing may go.
+    if db.opened[of] then
+      open[#open + 1] = of
+    end
+  end
+  local share = floor((q.waiting + q.takers - 1) / q.takers)
+  local asker = { worker = taker.worker, ttl = taker.ttl, request = taker.request, away = true }
+  local leases = T.take_jobs(open, max(min(taker.most, share), 1), asker, 0, now)
+  if leases.n == 0 then
+    return nil
+  end
+  T.forget_taker(id)
+  local sent, read = numbers_of(taker.proc)
+  note(taker.proc, sent + 1, read)
+  T.remember_request(leases, asker, now, id, sent + 1)
+  send(taker, id, leases, sent + 1, sent - read < UNREAD_MAX, now)
+  return leases.n
+end
