@@ -41,6 +41,24 @@ function T.leases_of_request(past)
   return names
 end
 
+-- What a lease holds of a limit, or nil.
+function T.held_limit(lease, limit)
+  for _, held in ipairs(lease.limits) do
+    if held[PERMIT_AT.limit] == limit then
+      return held
+    end
+  end
+end
+
+-- What it holds of a pool under this id, or nil.
+function T.held_resource(lease, pool, id)
+  for _, held in ipairs(lease.resources) do
+    if held[HELD_AT.pool] == pool and held[HELD_AT.id] == id then
+      return held
+    end
+  end
+end
+
 -- It changed.
 function T.lease_changed(job)
   if job then

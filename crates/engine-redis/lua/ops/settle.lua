@@ -30,23 +30,6 @@ end
 
 local WORDS = OUTCOME_WORDS
 
-local function held_limit(lease, name)
-  for _, held in ipairs(lease.limits) do
-    if held[PERMIT_AT.limit] == name then
-      return held
-    end
-  end
-end
-
-local function holds_resource(lease, pool, id)
-  for _, held in ipairs(lease.resources) do
-    if held[HELD_AT.pool] == pool and held[HELD_AT.id] == id then
-      return true
-    end
-  end
-  return false
-end
-
 local function check_item(item, shapes, now)
   local what, lease, job = known(item.f, item.s)
   if what ~= 'live' then
@@ -61,14 +44,14 @@ local function check_item(item, shapes, now)
   end
   for n, verdict in ipairs(item.resources or {}) do
     local pool, id = verdict[VERDICT_AT.pool], verdict[VERDICT_AT.id]
-    if not holds_resource(lease, pool, id) then
+    if not T.held_resource(lease, pool, id) then
       T.refuse('settle_resource_not_held', { pool = pool, resource = id },
         '/resources/' .. text(n - 1))
     end
   end
   for n, verdict in ipairs(item.limits or {}) do
     local limit = verdict[LIMIT_VERDICT_AT.limit]
-    if not held_limit(lease, limit) and (verdict[LIMIT_VERDICT_AT.spent] or not T.setting_of(limit)) then
+    if not T.held_limit(lease, limit) and (verdict[LIMIT_VERDICT_AT.spent] or not T.setting_of(limit)) then
       T.refuse('settle_limit_not_held', { limit = limit }, '/limits/' .. text(n - 1) .. '/limit')
     end
   end
@@ -113,7 +96,7 @@ local function settle_one(item, shapes, default_retry, now)
   end
   for _, verdict in ipairs(item.limits or {}) do
     local limit, spent = verdict[LIMIT_VERDICT_AT.limit], verdict[LIMIT_VERDICT_AT.spent]
-    local held = held_limit(lease, limit)
+    local held = T.held_limit(lease, limit)
     if spent and held then
       T.correct_cost(limit, held[PERMIT_AT.cost], spent, now)
     end

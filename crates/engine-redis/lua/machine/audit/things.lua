@@ -10,22 +10,6 @@ local function lease_of(name)
   return T.lease(T.parse_lease(name))
 end
 
-local function holds_limit(lease, limit)
-  for _, held in ipairs(lease.limits) do
-    if held[PERMIT_AT.limit] == limit then
-      return held
-    end
-  end
-end
-
-local function holds_resource(lease, pool, id)
-  for _, held in ipairs(lease.resources) do
-    if held[HELD_AT.pool] == pool and held[HELD_AT.id] == id then
-      return held
-    end
-  end
-end
-
 -- A lease as a finding names it. Its id tells what it holds, and a finding is that something is not there.
 local function said(id)
   local fence, seq = T.parse_lease(id)
@@ -259,7 +243,7 @@ function A.limit(limit)
   local sum = 0
   for id, fence in A.some(l.holders, T.limit_holders(limit)) do
     local lease, job = lease_of(id)
-    local held = lease and holds_limit(lease, limit)
+    local held = lease and T.held_limit(lease, limit)
     if A.check(held and lease.fence == fence, 'holder_holds_not', name, said(id)) then
       sum = sum + held[PERMIT_AT.weight]
     end
@@ -295,7 +279,7 @@ local function check_resource(p, pool, id, name, now)
   name = { 'resource', id, pool }
   for _, holder in ipairs(r.holders) do
     local lease, job = lease_of(holder)
-    A.check(lease and holds_resource(lease, pool, id), 'holder_holds_not', name,
+    A.check(lease and T.held_resource(lease, pool, id), 'holder_holds_not', name,
       said(holder))
     if job then
       db.jobs[job.seq] = nil
