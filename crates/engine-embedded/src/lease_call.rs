@@ -90,11 +90,7 @@ pub(crate) async fn settle_and_lease(
         guard.receiver = None;
     }
     let settled = show::settled(&shared, &namespace, answer?).await?;
-    let lease = match taken(guard).await {
-        Err(CallError::Refused(no)) => Err(no.below("/lease")),
-        leased => Ok(leased.map_err(CallError::after_a_part)?),
-    };
-    Ok(Settled { lease: Some(lease), ..settled })
+    CallError::after_settles(settled, taken(guard).await)
 }
 
 /// The answer of a lease call that was made.

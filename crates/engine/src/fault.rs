@@ -1,6 +1,8 @@
 //! How a call can end without an answer. A "no" is not here: it is a [`Refusal`].
 
+use tenure_core::lease::Leased;
 use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::Settled;
 
 /// A call that was not answered.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -37,6 +39,19 @@ impl CallError {
             CallError::Fault(Fault::Unavailable(why)) => Fault::Unknown(why).into(),
             other => other,
         }
+    }
+
+    /// The answer to a settle that carried a lease call, once the settles are answered: a refusal of the lease call
+    /// stands in its place, since the settles hold all the same.
+    pub fn after_settles(
+        settled: Settled,
+        leased: Result<Leased, CallError>,
+    ) -> Result<Settled, CallError> {
+        let lease = match leased {
+            Err(CallError::Refused(no)) => Err(no.below("/lease")),
+            leased => Ok(leased.map_err(CallError::after_a_part)?),
+        };
+        Ok(Settled { lease: Some(lease), ..settled })
     }
 
     /// The code of a refusal.

@@ -34,7 +34,7 @@ pub(crate) async fn settle_and_lease(
 ) -> Result<Settled, CallError> {
     if let Err(no) = refuse_if_draining(&caller) {
         let settled = holders::settle(&caller, settle).await?;
-        return Ok(Settled { lease: Some(Err(no.below("/lease"))), ..settled });
+        return CallError::after_settles(settled, Err(no.into()));
     }
     let settling = Settling::of(&caller, settle).await?;
     let (told, settled) = oneshot::channel();
@@ -42,11 +42,7 @@ pub(crate) async fn settle_and_lease(
     call.settles = Some((settling, told));
     let guard = call.spawned();
     let settled = settled.await.unwrap_or_else(|_| Err(gone()))?;
-    let lease = match taken(guard).await {
-        Err(CallError::Refused(no)) => Err(no.below("/lease")),
-        leased => Ok(leased.map_err(CallError::after_a_part)?),
-    };
-    Ok(Settled { lease: Some(lease), ..settled })
+    CallError::after_settles(settled, taken(guard).await)
 }
 
 fn refuse_if_draining(caller: &Caller) -> Result<(), Refusal> {
