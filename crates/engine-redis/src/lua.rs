@@ -73,15 +73,8 @@ pub(crate) fn files() -> Vec<LuaFile> {
 
 impl LuaFile {
     pub(crate) fn literals(&self) -> Vec<Literal<'_>> {
-        let (mut found, mut at) = (Vec::new(), 0);
-        while let Some(to) = self.code[at..].find(['\'', '"']) {
-            at += to;
-            let end = at + literal_end(&self.code[at..]);
-            let line = self.line(at);
-            found.push(Literal { line, text: &self.code[at + 1..end - 1] });
-            at = end;
-        }
-        found
+        let placed = |(at, text)| Literal { line: self.line(at), text };
+        placed_literals(&self.code).into_iter().map(placed).collect()
     }
 
     /// The calls of a function, each with its line and its arguments; `name` is as the code writes it.
@@ -162,16 +155,21 @@ pub(crate) fn fields(table: &str) -> Option<Vec<&str>> {
     Some(names)
 }
 
-/// The literals of an expression.
-pub(crate) fn literals_of(expression: &str) -> Vec<&str> {
+/// The literals of code, each with the place of its opening quote.
+fn placed_literals(code: &str) -> Vec<(usize, &str)> {
     let (mut found, mut at) = (Vec::new(), 0);
-    while let Some(to) = expression[at..].find(['\'', '"']) {
+    while let Some(to) = code[at..].find(['\'', '"']) {
         at += to;
-        let end = at + literal_end(&expression[at..]);
-        found.push(&expression[at + 1..end - 1]);
+        let end = at + literal_end(&code[at..]);
+        found.push((at, &code[at + 1..end - 1]));
         at = end;
     }
     found
+}
+
+/// The literals of an expression.
+pub(crate) fn literals_of(expression: &str) -> Vec<&str> {
+    placed_literals(expression).into_iter().map(|(_, text)| text).collect()
 }
 
 #[test]
