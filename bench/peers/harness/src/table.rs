@@ -46,10 +46,12 @@ fn late(row: &Row, what: &str) -> String {
 
 fn tables(results: &Results) -> Vec<Table> {
     let has = |row: &&Row, name: &str| row.figures.contains_key(name);
-    let of = |names: &[&str]| -> Vec<&Row> {
-        results.rows.iter().filter(|row| names.iter().any(|name| has(row, name))).collect()
-    };
     let name = |row: &Row| format!("{} {}", row.title, row.version).trim_end().to_owned();
+    // A row for each system that has one of these figures: its name, then its cells.
+    let rows = |names: &[&str], cells: &dyn Fn(&Row) -> Vec<String>| -> Vec<Vec<String>> {
+        let of = results.rows.iter().filter(|row| names.iter().any(|name| has(row, name)));
+        of.map(|row| [vec![name(row)], cells(row)].concat()).collect()
+    };
     let mut tables = vec![
         Table {
             title: "Throughput and cost",
@@ -62,28 +64,24 @@ fn tables(results: &Results) -> Vec<Table> {
                 "bytes per waiting job",
                 "worker RSS, MB",
             ],
-            rows: of(&["push_per_s"])
-                .into_iter()
-                .map(|row| {
-                    vec![
-                        name(row),
-                        rate(row, "push_per_s"),
-                        rate(row, "drain_per_s"),
-                        format!(
-                            "{} + {}",
-                            number(row, "redis_push_cpu_s", 2),
-                            number(row, "redis_drain_cpu_s", 2)
-                        ),
-                        format!(
-                            "{} + {}",
-                            number(row, "client_push_cpu_s", 2),
-                            number(row, "worker_cpu_s", 2)
-                        ),
-                        number(row, "bytes_per_job", 0),
-                        number(row, "worker_rss_mb", 0),
-                    ]
-                })
-                .collect(),
+            rows: rows(&["push_per_s"], &|row| {
+                vec![
+                    rate(row, "push_per_s"),
+                    rate(row, "drain_per_s"),
+                    format!(
+                        "{} + {}",
+                        number(row, "redis_push_cpu_s", 2),
+                        number(row, "redis_drain_cpu_s", 2)
+                    ),
+                    format!(
+                        "{} + {}",
+                        number(row, "client_push_cpu_s", 2),
+                        number(row, "worker_cpu_s", 2)
+                    ),
+                    number(row, "bytes_per_job", 0),
+                    number(row, "worker_rss_mb", 0),
+                ]
+            }),
         },
         Table {
             title: "One job a push",
@@ -93,21 +91,17 @@ fn tables(results: &Results) -> Vec<Table> {
                 "64 callers, jobs/s",
                 "Redis CPU, s per 100,000 (one caller, 64 callers)",
             ],
-            rows: of(&["single_one_per_s"])
-                .into_iter()
-                .map(|row| {
-                    vec![
-                        name(row),
-                        rate(row, "single_one_per_s"),
-                        rate(row, "single_64_per_s"),
-                        format!(
-                            "{}, {}",
-                            number(row, "single_one_cpu_s", 1),
-                            number(row, "single_64_cpu_s", 1)
-                        ),
-                    ]
-                })
-                .collect(),
+            rows: rows(&["single_one_per_s"], &|row| {
+                vec![
+                    rate(row, "single_one_per_s"),
+                    rate(row, "single_64_per_s"),
+                    format!(
+                        "{}, {}",
+                        number(row, "single_one_cpu_s", 1),
+                        number(row, "single_64_cpu_s", 1)
+                    ),
+                ]
+            }),
         },
         Table {
             title: "Latency and punctuality, ms (p50 / p99 / max)",
@@ -117,17 +111,9 @@ fn tables(results: &Results) -> Vec<Table> {
                 "Redis CPU meanwhile, s per 100,000",
                 "lateness of delayed jobs",
             ],
-            rows: of(&["latency_p50_ms", "delayed_p50_ms"])
-                .into_iter()
-                .map(|row| {
-                    vec![
-                        name(row),
-                        late(row, "latency"),
-                        number(row, "latency_cpu_s", 1),
-                        late(row, "delayed"),
-                    ]
-                })
-                .collect(),
+            rows: rows(&["latency_p50_ms", "delayed_p50_ms"], &|row| {
+                vec![late(row, "latency"), number(row, "latency_cpu_s", 1), late(row, "delayed")]
+            }),
         },
         Table {
             title: "Limits",
@@ -140,44 +126,31 @@ fn tables(results: &Results) -> Vec<Table> {
                 "1,000 free jobs alone, s",
                 "behind 1,000 blocked ones, s",
             ],
-            rows: of(&["keyed_per_s", "alone_s"])
-                .into_iter()
-                .map(|row| {
-                    vec![
-                        name(row),
-                        rate(row, "keyed_per_s"),
-                        number(row, "keyed_overlaps", 0),
-                        number(row, "keyed_bytes_per_job", 0),
-                        rate(row, "three_per_s"),
-                        number(row, "alone_s", 3),
-                        number(row, "behind_s", 3),
-                    ]
-                })
-                .collect(),
+            rows: rows(&["keyed_per_s", "alone_s"], &|row| {
+                vec![
+                    rate(row, "keyed_per_s"),
+                    number(row, "keyed_overlaps", 0),
+                    number(row, "keyed_bytes_per_job", 0),
+                    rate(row, "three_per_s"),
+                    number(row, "alone_s", 3),
+                    number(row, "behind_s", 3),
+                ]
+            }),
         },
         Table {
             title: "Longest call",
             head: vec!["system", "ms of Redis (bulk, lifecycle, keyed, three)"],
-            rows: of(&["longest_call_ms"])
-                .into_iter()
-                .map(|row| {
-                    let longest = row.spread("longest_call_ms").map(|(_, _, longest)| longest);
-                    vec![
-                        name(row),
-                        longest.map_or_else(|| NONE.to_owned(), |ms| format!("{ms:.0}")),
-                    ]
-                })
-                .collect(),
+            rows: rows(&["longest_call_ms"], &|row| {
+                let longest = row.spread("longest_call_ms").map(|(_, _, longest)| longest);
+                vec![longest.map_or_else(|| NONE.to_owned(), |ms| format!("{ms:.0}"))]
+            }),
         },
         Table {
             title: "Push, lease and settle at batch 100, 16 calls in flight, over a backlog",
             head: vec!["system", "lifecycles/s", "Redis CPU, s per 100,000"],
-            rows: of(&["lifecycle_per_s"])
-                .into_iter()
-                .map(|row| {
-                    vec![name(row), rate(row, "lifecycle_per_s"), number(row, "lifecycle_cpu_s", 2)]
-                })
-                .collect(),
+            rows: rows(&["lifecycle_per_s"], &|row| {
+                vec![rate(row, "lifecycle_per_s"), number(row, "lifecycle_cpu_s", 2)]
+            }),
         },
     ];
     tables.retain(|table| !table.rows.is_empty());
