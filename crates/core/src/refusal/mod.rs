@@ -50,7 +50,8 @@ impl Refusal {
             retry_after_s: None,
         }
     }
-    /// A refusal that another process made and told as text: a server over HTTP. Nothing else may use it: a sentence of our own is a case of [`sentences`](crate::sentences).
+    /// A refusal that another process made and told as text: a server over HTTP. Nothing else may use it, because a
+    /// sentence of our own is a case of [`sentences`](crate::sentences).
     pub fn heard(code: Code, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Refusal::made(code, detail.into(), hint.into())
     }
