@@ -12,6 +12,7 @@ use tenure_core::requests::{Reply, Request};
 use tenure_core::sentences::clock_behind;
 use tenure_core::time::Span;
 use tenure_engine::ids;
+use tenure_engine::joining::{Joining, MakesCalls};
 use tenure_engine::{CallError, CallFuture, Clock, Engine, Health};
 use tokio::runtime::Handle;
 
@@ -35,6 +36,17 @@ const TOLD_WITHIN: Duration = Duration::from_secs(10);
 /// runs.
 pub struct RedisEngine {
     shared: Arc<Shared>,
+    joining: Joining<Calling>,
+}
+
+/// Calls made by the engine itself, one by one.
+#[derive(Clone)]
+struct Calling(Arc<Shared>);
+
+impl MakesCalls for Calling {
+    fn make(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        Box::pin(answer(self.0.caller(namespace), request))
+    }
 }
 
 impl RedisEngine {
@@ -49,7 +61,8 @@ impl RedisEngine {
         if shared.time == Time::Server {
             shared.runtime.spawn(waiting::keep_looking(Arc::downgrade(&shared)));
         }
-        Ok(RedisEngine { shared })
+        let joining = Joining::new(Calling(shared.clone()));
+        Ok(RedisEngine { shared, joining })
     }
 
     /// The link to the servers, for what is not about jobs: to look at them, to take a library out.
@@ -137,9 +150,8 @@ impl RedisEngine {
 
 impl Engine for RedisEngine {
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        let caller = self.shared.caller(namespace);
         let runtime = self.shared.runtime.clone();
-        Box::pin(InRuntime { runtime, call: Box::pin(answer(caller, request)) })
+        Box::pin(InRuntime { runtime, call: self.joining.call(namespace, request) })
     }
 
     fn health(&self) -> Health {
@@ -196,7 +208,7 @@ impl fmt::Debug for RedisEngine {
 /// A call that finds the engine's runtime around it, whoever polls it.
 struct InRuntime {
     runtime: Handle,
-    call: Pin<Box<dyn Future<Output = Result<Reply, CallError>> + Send>>,
+    call: CallFuture,
 }
 
 impl Future for InRuntime {

@@ -8,6 +8,7 @@ mod clock;
 pub mod copy;
 mod fault;
 pub mod ids;
+pub mod joining;
 mod last_leap;
 pub mod redis_address;
 
