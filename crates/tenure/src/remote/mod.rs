@@ -31,6 +31,7 @@ use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Reply, Request, Settle};
 use tenure_core::secret::Secret;
+use tenure_engine::joining::{Joining, MakesCalls};
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
 use tenure_tls::{HostName, Tls, TlsError};
 
@@ -69,6 +70,7 @@ pub enum RemoteError {
 #[derive(Clone)]
 pub struct Remote {
     inner: Arc<RemoteInner>,
+    joining: Joining<HttpSender>,
 }
 
 struct RemoteInner {
@@ -93,7 +95,8 @@ impl Remote {
             false => None,
         };
         let wire = Wire::new(url.clone(), tls);
-        Ok(Remote { inner: Arc::new(RemoteInner { wire, host, token, trouble: Mutex::default() }) })
+        let inner = Arc::new(RemoteInner { wire, host, token, trouble: Mutex::default() });
+        Ok(Remote { joining: Joining::new(HttpSender(inner.clone())), inner })
     }
 
     /// The server.
@@ -199,11 +202,20 @@ impl RemoteInner {
     }
 }
 
+/// Sends calls one by one.
+#[derive(Clone)]
+struct HttpSender(Arc<RemoteInner>);
+
+impl MakesCalls for HttpSender {
+    fn make(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        let (inner, namespace) = (self.0.clone(), namespace.clone());
+        Box::pin(async move { inner.call(namespace, request).await })
+    }
+}
+
 impl Engine for Remote {
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        let inner = self.inner.clone();
-        let namespace = namespace.clone();
-        Box::pin(async move { inner.call(namespace, request).await })
+        self.joining.call(namespace, request)
     }
 
     /// Degraded while the last call got no answer.
