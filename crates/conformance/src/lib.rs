@@ -13,6 +13,7 @@ mod run;
 mod words;
 
 mod all_or_nothing;
+mod at_once;
 mod audit;
 mod cancel;
 mod crowd;

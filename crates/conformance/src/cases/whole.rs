@@ -14,6 +14,17 @@ macro_rules! sentences_of_whole {
                 everything_returns_in_one_step
                 opposite_orders_of_needs_do_not_deadlock
             }
+            at_once {
+                a_bad_push_harms_no_other
+                pushes_that_are_repeated_at_once_are_the_same_jobs
+                pushes_at_once_show_each_its_own_job
+                of_pushes_at_once_one_takes_the_key
+                pushes_at_once_fill_a_queue_to_its_bound
+                a_push_that_is_given_up_harms_no_other
+                a_bad_settle_harms_no_other
+                of_settles_at_once_one_ends_the_lease
+                extends_at_once_are_answered_apart
+            }
             audit {
                 an_audit_checks_what_there_is
                 an_audit_changes_nothing
