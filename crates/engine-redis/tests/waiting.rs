@@ -216,9 +216,9 @@ async fn only_what_costs_nothing_if_nobody_begins_it_is_granted_unasked() {
     let (concurrency, gap) = (Some(9), Some(Span::from_ms(1)));
     let of = LimitSettings::default();
     let rows = [
-        ("counts", LimitSettings { concurrency, ..of.clone() }, 1),
-        ("rate", LimitSettings { rate, ..of.clone() }, 0),
-        ("gap", LimitSettings { concurrency, gap, ..of.clone() }, 0),
+        ("counts", LimitSettings { concurrency, ..of }, 1),
+        ("rate", LimitSettings { rate, ..of }, 0),
+        ("gap", LimitSettings { concurrency, gap, ..of }, 0),
         ("quarantine", LimitSettings { concurrency, quarantine: Span::from_ms(1), ..of }, 0),
     ];
     for (name, settings, parcels) in rows {

@@ -8,7 +8,7 @@ use tenure_core::job::JobState;
 use tenure_core::lease::Leased;
 use tenure_core::requests::{Lease, ListWorkers, Page};
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Engine as _, EngineExt as _};
+use tenure_engine::{CallError, EngineExt as _};
 use tenure_engine_redis::RedisEngine;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use tokio::task::JoinHandle;
@@ -128,10 +128,11 @@ async fn what_comes_too_late_for_its_caller_is_given_back() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let proxy = Proxy::to(server.port()).await;
-    let (here, other) = (open(&format!("redis://127.0.0.1:{}", proxy.port)), open(&server.url()));
+    let here = open(&format!("redis://127.0.0.1:{}", proxy.port));
     let call = waits(&here, "gone", TTL).await;
-    // The caller goes while its job is on its way, and the process cannot say so at once.
+    // The caller goes while what it was granted is on its way.
     proxy.pass(Passing::AllBut(listening_port(&server)));
+    let other = open(&server.url());
     push(&other, job("q", "a")).await;
     assert_eq!(see(&other, "a").await.state, JobState::Running);
     call.abort();

@@ -42,7 +42,7 @@ fn answer(request: Request) -> Result<Reply, CallError> {
         Request::Push(push) => {
             if let Some(at) = push.jobs.iter().position(|job| job.kind == "bad") {
                 let no = Refusal::heard(Code::UnknownLimit, "d", "h").item(at);
-                return Err(no.at(&format!("/{at}/needs/0/limit")).into());
+                return Err(no.at(format!("/{at}/needs/0/limit")).into());
             }
             if push.jobs.iter().any(|job| job.kind == "full") {
                 return Err(Refusal::heard(Code::StoreFull, "d", "h").into());
