@@ -440,7 +440,7 @@ mod tests {
             (error(FROZEN, "unfinished"), false, "tenure copy --thaw --to"),
             (error(FROZEN, "by_hand"), true, "thaw it when the slot has arrived"),
             (error(MOVING, ""), true, "is being moved"),
-            (error(LAYOUT, "6 7"), false, "(layout 6, and this release has 7)"),
+            (error(LAYOUT, "7 8"), false, "(layout 7, and this release has 8)"),
         ] {
             assert_eq!(is_between(&why), between, "{why:?}");
             match told("push", why) {

@@ -51,6 +51,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/short_way.lua", include_str!("../lua/machine/short_way.lua")),
     ("machine/short_push.lua", include_str!("../lua/machine/short_push.lua")),
     ("machine/short_grant.lua", include_str!("../lua/machine/short_grant.lua")),
+    ("machine/short_keyed.lua", include_str!("../lua/machine/short_keyed.lua")),
     ("machine/short_settle.lua", include_str!("../lua/machine/short_settle.lua")),
     ("machine/clock.lua", include_str!("../lua/machine/clock.lua")),
     ("machine/sight.lua", include_str!("../lua/machine/sight.lua")),

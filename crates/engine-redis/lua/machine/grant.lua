@@ -161,6 +161,8 @@ end
 
 -- A turn of fewer jobs that go the short way costs as much as one that goes the long way.
 local FEW = 16
+-- So many that need a keyed limit and go the short way cost as much.
+local KEYED = 4
 
 -- Takes up to `most` jobs of these queues, in their order, fewer if they bring more bytes than one answer
 -- carries, of which `bytes` were granted before; the leases, whether the bounded work was not enough, and whether
@@ -193,6 +195,8 @@ function T.take_jobs(queues, most, asker, bytes, now)
         local had, l = leases.n, db.get(RECORD.lane, lane)
         if #l.needs == 0 and not l.suspect and not (q.limit and T.setting_of(q.limit)) then
           T.grant_short(lane, most - had, asker, leases, now)
+        elseif #l.needs == 1 and not (q.limit and T.setting_of(q.limit)) then
+          T.grant_keyed(lane, most - had, asker, leases, now)
         end
         if leases.n == had then
           if not try_lane(lane, now) then
@@ -205,8 +209,8 @@ function T.take_jobs(queues, most, asker, bytes, now)
               leases.bytes = leases.bytes + T.job(lease.seq).bytes
             end
           end
-        elseif leases.n - had < FEW then
-          long = long - 1
+        elseif #l.needs > 0 or leases.n - had < FEW then
+          long = long - max(floor((leases.n - had) / KEYED), 1)
         end
       end
     end

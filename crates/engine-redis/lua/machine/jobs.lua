@@ -449,16 +449,9 @@ function T.drop_needs(needs)
   end
 end
 
-local function shape_key(s)
-  return cmsgpack.pack({
-    s.qn, s.pr, s.g or false, s.needs, short_retry(s.retry), s.timeout or false, s.retain or false,
-  })
-end
-
 local function shapes_by_key(packed, needs)
   return 'sk:' .. shard_of_needs(needs, packed)
 end
-T.shape_key = shape_key
 
 -- What a new job's shape is: its own words, else its queue's, else the defaults.
 function T.shape_of(job, default_retry)
@@ -473,14 +466,14 @@ end
 
 -- The number of a shape, made if it is not there; one live job more has it.
 function T.shape_for(s, now)
-  local packed = shape_key(s)
+  local packed = T.shape_words(s)
   local at = shapes_by_key(packed, s.needs)
   local number = tonumber(M.get(at, packed))
   if not number then
     number = db.number()
     M.put(at, packed, text(number))
     db.put(RECORD.shape, number, {
-      qn = s.qn, pr = s.pr, g = s.g, needs = s.needs, retry = s.retry, timeout = s.timeout,
+      words = packed, qn = s.qn, pr = s.pr, g = s.g, needs = s.needs, retry = s.retry, timeout = s.timeout,
       retain = s.retain, live = 0, rows = 0,
     })
   end
@@ -519,8 +512,7 @@ end
 function T.drop_shape_if_idle(number)
   local shape = db.get(RECORD.shape, number)
   if shape.rows == 0 then
-    local packed = shape_key(shape)
-    M.drop(shapes_by_key(packed, shape.needs), packed)
+    M.drop(shapes_by_key(shape.words, shape.needs), shape.words)
     db.drop(RECORD.shape, number)
   end
 end

@@ -55,14 +55,10 @@ function T.is_plain(need)
   return not need[NEED_AT.id]
 end
 
-local function lane_key(key)
-  return cmsgpack.pack({ key.queue, key.priority, key.group or false, key.needs, key.suspect or false })
-end
-
 local function bundle_key(group, plain, suspect)
   return text(group) .. (suspect and BUNDLE.suspect or BUNDLE.usual) .. cmsgpack.pack(plain)
 end
-T.lane_key, T.bundle_key = lane_key, bundle_key
+T.bundle_key = bundle_key
 
 local function lanes_by_key(packed, needs)
   return 'lk:' .. shard_of_needs(needs, packed)
@@ -83,7 +79,7 @@ end
 -- The lane of this key, made if it is not there.
 -- key: {queue, priority, group, needs, suspect}
 function T.lane_for(key)
-  local packed = lane_key(key)
+  local packed = T.lane_words(key)
   local known = M.get(lanes_by_key(packed, key.needs), packed, db.is_new(key.queue))
   if known then
     return tonumber(known)
@@ -107,7 +103,7 @@ function T.lane_for(key)
   b.lanes = b.lanes + 1
   local lane = db.number()
   db.put(RECORD.lane, lane, {
-    queue = key.queue, priority = key.priority, group = key.group, needs = key.needs,
+    words = packed, queue = key.queue, priority = key.priority, group = key.group, needs = key.needs,
     suspect = key.suspect, bundle = bundle, line = L.new(), parked_key = 0, head = 0, since = 0,
     shapes = 0,
   })
@@ -155,8 +151,7 @@ function T.drop_lane_if_idle(lane)
   if l.shapes > 0 or l.line.n > 0 or l.out or l.place then
     return
   end
-  local packed = lane_key(l)
-  M.drop(lanes_by_key(packed, l.needs), packed)
+  M.drop(lanes_by_key(l.words, l.needs), l.words)
   db.drop(RECORD.lane, lane)
   local b = db.get(RECORD.bundle, l.bundle)
   b.lanes = b.lanes - 1
@@ -487,23 +482,37 @@ end
 -- head up.
 function T.heads_taken(lane, n, now)
   local l = db.get(RECORD.lane, lane)
-  local b = db.get(RECORD.bundle, l.bundle)
-  local group = b.group
-  local g = db.get(RECORD.group, group)
-  local queue = l.queue
-  local turns = db.get(RECORD.queue, queue).priorities[-g.priority]
-  if turns.open.n > 1 or turns.idle.n > 0 or g.open.n > 1 or turns.open.z or g.open.z or b.out or l.out
-    or l.marked then
+  if l.out or l.marked or not T.stands_alone(l.bundle) then
     T.book_turns(lane, n)
     T.lane_changed(lane, now)
     T.drop_lane_if_idle(lane)
     return
   end
-  -- The only bundle of the only group: its place on the levels above does not change. The same in fewer
-  -- steps.
-  local head, open, at, first = L.first(l.line, lane_line(lane)), b.open, bundle_open(l.bundle), nil
-  O.place(open, at, l.ordered, head, number_text(lane))
+  local head = L.first(l.line, lane_line(lane))
+  O.place(db.get(RECORD.bundle, l.bundle).open, bundle_open(l.bundle), l.ordered, head, number_text(lane))
   l.ordered = head
+  T.alone_taken(l.bundle, n)
+  if not head then
+    T.drop_lane_if_idle(lane)
+  end
+end
+
+-- Whether a bundle with an open lane is the only open one of the only group of its priority: then its place on the
+-- levels above does not change when heads of its lanes are granted.
+function T.stands_alone(bundle)
+  local b = db.see(RECORD.bundle, bundle)
+  local g = db.see(RECORD.group, b.group)
+  local turns = db.see(RECORD.queue, b.queue).priorities[-g.priority]
+  return turns.open.n == 1 and turns.idle.n == 0 and g.open.n == 1 and not (turns.open.z or g.open.z or b.out)
+end
+
+-- Books the turns of so many heads of the lanes of such a bundle, which are in their order again.
+function T.alone_taken(bundle, n)
+  local b = db.get(RECORD.bundle, bundle)
+  local group, queue = b.group, b.queue
+  local g = db.get(RECORD.group, group)
+  local turns = db.get(RECORD.queue, queue).priorities[-g.priority]
+  local open, at, first = b.open, bundle_open(bundle), nil
   if open.n == 1 and not open.z then
     first = open[1]
   else
@@ -520,9 +529,6 @@ function T.heads_taken(lane, n, now)
     db.touched[queue] = true
   else
     g.open, turns.open = O.new(), O.new()
-  end
-  if not head then
-    T.drop_lane_if_idle(lane)
   end
 end
 

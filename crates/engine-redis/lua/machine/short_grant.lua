@@ -11,7 +11,7 @@ local HEADS_MAX = 256
 
 -- Rows and lives of from..to of `seqs`, one after the other; of what is in a block and is not as it was pushed no
 -- row. (What is found to go the long way is handed to T.load_jobs in db.found: it is read once.)
-local function read_rows(seqs, from, to)
+function T.read_rows(seqs, from, to)
   local all, done = {}, 0
   while from <= to do
     local chunk, key, first, k, last = T.side_by_side(seqs, from, min(to, from + 399))
@@ -41,8 +41,9 @@ local function read_rows(seqs, from, to)
   end
   return all
 end
+local read_rows = T.read_rows
 
-local function new_run(leases, shape, tail, asker, limits, now)
+function T.new_run(leases, shape, tail, asker, limits, now)
   local run = {
     short = true, n = 0, names = {}, rows = {}, shape = shape, granted_at = now, limits = limits,
     expires_at = tail.expires_at, deadline = tail.deadline, holder = asker.worker,
@@ -50,22 +51,29 @@ local function new_run(leases, shape, tail, asker, limits, now)
   leases[#leases + 1] = run
   return run
 end
+local new_run = T.new_run
 
--- So many heads of an open lane were granted.
-local function took(lane, n, asker, now)
+-- So many heads of an open lane, or of some of its bundle, were granted; `book` carries up what comes next.
+function T.took(lane, n, asker, now, book)
   T.more_live(n, asker.ttl, now)
   T.hold(asker.worker, n, false)
-  local l = db.get('l', lane)
+  local l = db.see('l', lane)
   local q, b = db.get('q', l.queue), db.get('b', l.bundle)
   local queue, rank = l.queue, -l.priority
   local turns = q.priorities[rank]
   q.waiting, b.waiting, turns.waiting = q.waiting - n, b.waiting - n, turns.waiting - n
   q.running = q.running + n
-  L.take(l.line, T.lane_line(lane), n)
-  T.heads_taken(lane, n, now)
+  book()
   if turns.waiting == 0 then
     T.void_turns(queue, rank)
   end
+end
+
+local function took(lane, n, asker, now)
+  T.took(lane, n, asker, now, function()
+    L.take(db.get('l', lane).line, T.lane_line(lane), n)
+    T.heads_taken(lane, n, now)
+  end)
 end
 
 -- How many heads of an open lane come before those of the other lanes: those whose arrival is below this; nil if
@@ -293,12 +301,19 @@ end
 -- row, limits}. The names are one blob, each a fence (8 bytes) and a row number (6); their rows are blobs one
 -- after the other. Of rows of a block, which have one fence and one number after the other, the blob of names is
 -- the first name and when they were pushed (7); for rows there are two, the index and the texts. Their lives
--- follow from that.
+-- follow from that. Of a keyed run `shape` is a list, of each its own, and each holds the limits that this needs.
 function T.show_short(run)
   local names = run.fence and struct.pack('>I8I6I7', run.fence, run.seq, run.created) or concat(run.names)
+  local shape = run.shapes
+  if not shape then
+    shape = T.shape_number(run.shape)
+  else
+    for i = 1, run.n do
+      shape[i] = T.shape_number(shape[i])
+    end
+  end
   local shown = {
-    run.granted_at, run.expires_at, run.deadline or false, T.shape_number(run.shape), run.n,
-    T.blob(names), 0, run.limits or {},
+    run.granted_at, run.expires_at, run.deadline or false, shape, run.n, T.blob(names), 0, run.limits or {},
   }
   local rows, blobs = run.rows, db.blobs
   local n = #blobs

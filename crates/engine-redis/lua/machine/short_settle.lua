@@ -3,27 +3,37 @@
 local home = T.job_home
 local LIFE = T.SHORT_LIFE
 local RUNNING, SUCCEEDED = LIFE.running, LIFE.succeeded
-local NAME_AT, BYTES_AT, TAIL_AT = LIFE.name_at, LIFE.bytes_at, LIFE.tail_at
+local NAME_AT, BYTES_AT, TAIL_AT, COMMON_AT = LIFE.name_at, LIFE.bytes_at, LIFE.tail_at, LIFE.common_at
 
--- What jobs have in common whose lives end alike: when they were granted, who holds them; and its class, what
--- those of a shape have.
-local function rest_of(tail, rests, classes, now)
-  local rest = rests[tail]
-  if rest then
-    return rest
+-- What jobs have in common that were granted alike, whatever their shapes: when, and who holds them.
+local function rest_of(common, rests)
+  local rest = rests[common]
+  if not rest then
+    rest = T.read_common(common)
+    rest.n = 0
+    rests[common] = rest
   end
-  rest = T.read_tail(tail)
-  rest.n = 0
-  rests[tail] = rest
-  local class = classes[rest.shape]
-  if not class then
-    local shape = db.get('s', rest.shape)
-    class = { n = 0, shape = shape, till = now + (shape.retain or B.RETAIN_SUCCEEDED_US), rows = {} }
-    classes[rest.shape] = class
-  end
-  rest.class = class
-  rest.done = struct.pack('>I4I7I7I7', rest.shape, rest.granted_at, now, class.till)
   return rest
+end
+
+-- What jobs of a shape have in common, as it stands in their lives.
+local function class_of(words, classes, now)
+  local class = classes[words]
+  if not class then
+    local number = struct.unpack('>I4', words)
+    local shape = db.get('s', number)
+    class = { n = 0, number = number, shape = shape, till = now + (shape.retain or B.RETAIN_SUCCEEDED_US) }
+    classes[words] = class
+  end
+  return class
+end
+
+-- What follows the shape in the lives of those that were granted alike and are kept alike.
+local function done_of(rest, till, now)
+  if rest.till ~= till then
+    rest.till, rest.done = till, struct.pack('>I7I7I7', rest.granted_at, now, till)
+  end
+  return rest.done
 end
 
 -- Puts leases to the others of their span that are settled: so many, with one fence and one row number after the
@@ -102,10 +112,11 @@ function T.settle_short(runs, results, ordered, now)
   local space, rests, classes = db.space, {}, {}
   local kept = 0
   for _, its in pairs(spans) do
-    local rest = rest_of(its.tail, rests, classes, now)
-    local bytes = T.settle_span(its, rest.granted_at, now, rest.class.till)
+    local rest = rest_of(sub(its.tail, 5), rests)
+    local class = class_of(sub(its.tail, 1, 4), classes, now)
+    local bytes = T.settle_span(its, rest.granted_at, now, class.till)
     if bytes then
-      kept, rest.n = kept + bytes, rest.n + its.n
+      kept, rest.n, class.n = kept + bytes, rest.n + its.n, class.n + its.n
     else
       for _, part in ipairs(its.parts) do
         one_by_one(part[4], part[5], part[2], part[3])
@@ -118,12 +129,15 @@ function T.settle_short(runs, results, ordered, now)
     names[at], seqs[at] = struct.pack('>I8I6', fence_of[i], seq_of[i]), seq_of[i]
   end
   local lives = T.read_lives(seqs)
-  local gone, n_gone = {}, 0
+  local gone, n_gone, rows_till = {}, 0, {}
   local puts, ends, block
   for at, i in ipairs(rows) do
     local life, name, seq = lives[at], names[at], seqs[at]
     if life and sub(life, NAME_AT, BYTES_AT - 1) == name and sub(life, 1, 1) == RUNNING then
-      local rest = rest_of(sub(life, TAIL_AT), rests, classes, now)
+      local rest = rest_of(sub(life, COMMON_AT), rests)
+      local words = sub(life, TAIL_AT, COMMON_AT - 1)
+      local class = class_of(words, classes, now)
+      local till = class.till
       if not ends or seq > ends or seq <= ends - T.CHUNK_ROWS then
         local chunk, key = home(seq)
         ends = chunk * T.CHUNK_ROWS + T.CHUNK_ROWS - 1
@@ -138,9 +152,10 @@ function T.settle_short(runs, results, ordered, now)
         bytes = bytes + #result
         local _, key, field = home(seq)
         M.set(key .. 'r', field, result)
-        puts[n_puts + 2] = SUCCEEDED .. sub(life, 2, BYTES_AT - 1) .. struct.pack('>I4', bytes) .. rest.done
+        puts[n_puts + 2] = SUCCEEDED .. sub(life, 2, BYTES_AT - 1) .. struct.pack('>I4', bytes) .. words
+          .. done_of(rest, till, now)
       else
-        puts[n_puts + 2] = SUCCEEDED .. sub(life, 2, TAIL_AT - 1) .. rest.done
+        puts[n_puts + 2] = SUCCEEDED .. sub(life, 2, COMMON_AT - 1) .. done_of(rest, till, now)
       end
       kept = kept + bytes
       n_gone = n_gone + 1
@@ -151,11 +166,19 @@ function T.settle_short(runs, results, ordered, now)
       if rest.deadline then
         T.timer_clear('dl', name)
       end
-      if rest.limits then
+      if rest.as_needed then
+        for _, need in ipairs(class.shape.needs) do
+          T.return_permit(need[2], need[3], name, true, false, now)
+        end
+      elseif rest.limits then
         T.return_limits(rest.limits, name, true, false, now)
       end
-      rest.n = rest.n + 1
-      local ended = rest.class.rows
+      rest.n, class.n = rest.n + 1, class.n + 1
+      local ended = rows_till[till]
+      if not ended then
+        ended = {}
+        rows_till[till] = ended
+      end
       ended[#ended + 1] = sub(name, 9)
     else
       left[#left + 1] = i
@@ -169,25 +192,24 @@ function T.settle_short(runs, results, ordered, now)
   sort(left)
   space.kept[2] = space.kept[2] + kept
   for _, rest in pairs(rests) do
-    rest.class.n = rest.class.n + rest.n
     if rest.n > 0 then
       T.hear_worker(rest.holder, now)
       T.unhold(rest.holder, rest.n, false)
     end
   end
-  for number, class in pairs(classes) do
+  for till, ended in pairs(rows_till) do
+    Z.add('fo', till, concat(ended))
+    T.sooner(till)
+  end
+  for _, class in pairs(classes) do
     if class.n > 0 then
       local q = db.get('q', class.shape.q)
       q.running, q.succeeded = q.running - class.n, q.succeeded + class.n
       q.used_at = max(q.used_at, now)
       space.live = space.live - class.n
-      if class.rows[1] then
-        Z.add('fo', class.till, concat(class.rows))
-        T.sooner(class.till)
-      end
       -- The last goes the long way, and takes with it what nobody needs any more.
       class.shape.live = class.shape.live - class.n + 1
-      T.release_shape(number)
+      T.release_shape(class.number)
     end
   end
   return left, place - 1

@@ -33,17 +33,25 @@ end
 --
 -- Running: '\1', arrival (6 bytes), fence (8), row number (6), bytes (4), then what is the same for all of
 -- a call: shape (4), expiry, grant, deadline or 0 (7 each), ttl (5), the lengths of the holder's name and of
--- the limits (2 each; 0 if there are none), the name, the limits ({{limit, weight, cost}, …}, packed), the
--- request id or nothing.
+-- the limits (2 each; 0 if there are none, 65535 if they are those that its shape needs, with nothing booked of a
+-- rate), the name, the limits ({{limit, weight, cost}, …}, packed) or nothing, the request id or nothing.
 -- Succeeded: '\2', arrival, fence, row number, bytes; shape, grant, end, kept until.
 -- All else is as in a job that was just pushed. Any other life is a packed array, and begins with neither.
 
 local RUNNING, SUCCEEDED = '\1', '\2'
 -- Where the fence and row number, the bytes, and what is the same for all begin.
 local TAIL_AT = 26
+local AS_NEEDED = 65535
 T.SHORT_LIFE = {
-  running = RUNNING, succeeded = SUCCEEDED, name_at = 8, bytes_at = 22, tail_at = TAIL_AT,
+  running = RUNNING, succeeded = SUCCEEDED, name_at = 8, bytes_at = 22, tail_at = TAIL_AT, common_at = TAIL_AT + 4,
 }
+
+-- What is the same for all grants of a call that end at one moment and hold such limits: what follows the shape.
+function T.common_tail(expires_at, deadline, asker, limits, now)
+  local holder, held = asker.worker or '', type(limits) == 'table' and cmsgpack.pack(limits) or ''
+  return struct.pack('>I7I7I7I5I2I2', expires_at, now, deadline or 0, asker.ttl, #holder,
+    limits == 'as_needed' and AS_NEEDED or #held) .. holder .. held .. (asker.request or '')
+end
 
 -- The life of a row of a span (machine/blocks), as if it were written for itself.
 function T.short_life(arrival, fence, seq, bytes, shape, span)
@@ -60,24 +68,33 @@ function T.tail_of(shape, number, asker, limits, now)
   local deadline = timeout and now + timeout
   local expires_at = T.expiry(asker.ttl, deadline, now)
   T.sooner(expires_at)
-  local holder, held = asker.worker or '', limits and cmsgpack.pack(limits) or ''
   return {
     deadline = deadline, expires_at = expires_at, score = text(expires_at),
-    packed = shape
-      .. struct.pack('>I7I7I7I5I2I2', expires_at, now, deadline or 0, asker.ttl, #holder, #held)
-      .. holder .. held .. (asker.request or ''),
+    packed = shape .. T.common_tail(expires_at, deadline, asker, limits, now),
   }
 end
 
-function T.read_tail(tail)
-  local shape, expires_at, granted_at, deadline, ttl, n, m, at = struct.unpack('>I4I7I7I7I5I2I2', tail)
+-- The limits that a lease of a shape holds which holds what its shape needs, and nothing of a rate.
+function T.as_needed(shape)
+  local limits = {}
+  for i, need in ipairs(db.see('s', shape).needs) do
+    limits[i] = { need[2], need[3], 0 }
+  end
+  return limits
+end
+
+-- What follows the shape in such a life; `as_needed`: the limits are those that the shape needs.
+function T.read_common(common)
+  local expires_at, granted_at, deadline, ttl, n, m, at = struct.unpack('>I7I7I7I5I2I2', common)
+  local as_needed = m == AS_NEEDED
+  m = as_needed and 0 or m
   local request = at + n + m
   return {
-    shape = shape, expires_at = expires_at, granted_at = granted_at,
+    expires_at = expires_at, granted_at = granted_at,
     deadline = deadline > 0 and deadline or nil, ttl = ttl,
-    holder = n > 0 and sub(tail, at, at + n - 1) or nil,
-    limits = m > 0 and cmsgpack.unpack(sub(tail, at + n, request - 1)) or nil,
-    request = request <= #tail and sub(tail, request) or nil,
+    holder = n > 0 and sub(common, at, at + n - 1) or nil,
+    limits = m > 0 and cmsgpack.unpack(sub(common, at + n, request - 1)) or nil,
+    request = request <= #common and sub(common, request) or nil, as_needed = as_needed,
   }
 end
 
@@ -90,12 +107,13 @@ function T.read_short_life(job, life)
   local arrival, fence, seq, bytes = struct.unpack('>I6I8I6I4', life, 2)
   job.arrival, job.bytes = arrival, bytes
   if kind == RUNNING then
-    local rest = T.read_tail(sub(life, TAIL_AT))
+    local rest = T.read_common(sub(life, TAIL_AT + 4))
+    local limits = rest.as_needed and T.as_needed((struct.unpack('>I4', life, TAIL_AT))) or rest.limits
     job.state, job.started_at = 'r', rest.granted_at
     job.lease = {
       fence = fence, seq = seq, expires_at = rest.expires_at, holder = rest.holder,
       granted_at = rest.granted_at, ttl = rest.ttl, deadline = rest.deadline,
-      limits = rest.limits or {}, resources = {},
+      limits = limits or {}, resources = {},
       request = rest.request, extended = false, again = false, seen_at = rest.granted_at,
       begins = true,
     }

@@ -14,15 +14,7 @@ function T.blob(bytes)
   return #blobs
 end
 
-local function shape_view(number)
-  local s = db.get(RECORD.shape, number)
-  return {
-    qn = s.qn, pr = s.pr, g = s.g, needs = s.needs, retry = s.retry, timeout = s.timeout,
-    retain = s.retain,
-  }
-end
-
--- A shape, shown once in a reply: its number there.
+-- A shape, shown once in a reply, by its words: its number there.
 local function shape_number(number)
   local shown = db.shown
   if not shown then
@@ -32,7 +24,7 @@ local function shape_number(number)
   local at = shown.of[number]
   if not at then
     at = #shown.all + 1
-    shown.all[at] = shape_view(number)
+    shown.all[at] = T.blob(db.see(RECORD.shape, number).words)
     shown.of[number] = at
   end
   return at

@@ -1,10 +1,14 @@
--- The forms in which records are kept: arrays, field by field in a fixed order.
+-- The forms in which records are kept: arrays, field by field in a fixed order; and texts, for those that a grant of
+-- a keyed limit writes.
 --
 -- A record with its names in it costs three times as much to read and to write, and the records of a
 -- queue are read and written by every call. A kind without a form is kept with its names. A change of a
 -- form is a change of the layout.
+--
+-- A lane and a shape carry their `words`: the packed text under which they are found, which says all of them that
+-- never changes. So that part is packed once in their life, and is copied ever after. Their fields are read from it.
 
--- Kinds of fields: v a value (nil is kept as false), o an ordered set, l a line, p priorities, r a retry.
+-- Kinds of fields: v a value (nil is kept as false), o an ordered set, l a line, p priorities.
 local FORMS = {
   m = { 'version', 'v', 'last', 'v', 'pulse', 'v', 'deaf_at', 'v', 'behind', 'v', 'fence', 'v',
     'arrival', 'v', 'seq', 'v',
@@ -21,11 +25,8 @@ local FORMS = {
   b = { 'queue', 'v', 'group', 'v', 'plain', 'v', 'suspect', 'v', 'open', 'o', 'waiting', 'v',
     'parked_key', 'v', 'head', 'v', 'since', 'v', 'outs', 'o', 'lanes', 'v', 'place', 'v', 'ordered', 'v',
     'out', 'v', 'try_at', 'v' },
-  l = { 'queue', 'v', 'priority', 'v', 'group', 'v', 'needs', 'v', 'suspect', 'v', 'bundle', 'v',
-    'line', 'l', 'parked_key', 'v', 'head', 'v', 'since', 'v', 'shapes', 'v', 'place', 'v', 'ordered', 'v',
-    'out', 'v', 'try_at', 'v', 'marked', 'v' },
-  s = { 'qn', 'v', 'pr', 'v', 'g', 'v', 'needs', 'v', 'retry', 'r', 'timeout', 'v', 'retain', 'v',
-    'live', 'v', 'rows', 'v', 'q', 'v', 'lane', 'v' },
+  l = { 'words', 'v', 'bundle', 'v', 'line', 'l', 'parked_key', 'v', 'head', 'v', 'since', 'v', 'shapes', 'v',
+    'place', 'v', 'ordered', 'v', 'out', 'v', 'try_at', 'v', 'marked', 'v' },
   L = { 'uses', 'v', 'in_use', 'v', 'holders', 'o', 'resting', 'o', 'resting_sum', 'v', 'external', 'v',
     'external_until', 'v', 'tat', 'v', 'paused_until', 'v', 'mark', 'v', 'timer', 'v',
     'touched_at', 'v' },
@@ -77,7 +78,7 @@ function IN.o(flat)
   return flat
 end
 
--- A short line is its flat array, of an even length; a long one has seven numbers.
+-- A short line is its text; a long one has seven numbers.
 function OUT.l(line)
   if line.big then
     return { line.n, line.last, line.aside, line.dead, line.skip, line.pos, 0 }
@@ -85,14 +86,16 @@ function OUT.l(line)
   return line.q
 end
 
-function IN.l(flat)
-  if #flat == 7 then
-    return {
-      n = flat[1], big = true, last = flat[2], aside = flat[3], dead = flat[4], skip = flat[5],
-      pos = flat[6],
-    }
+-- What stands in a short line takes so many bytes: its arrival and its slot.
+local STANDING = 12
+
+function IN.l(line)
+  if type(line) == 'string' then
+    return { n = #line / STANDING, q = line }
   end
-  return { n = #flat / 2, q = flat }
+  return {
+    n = line[1], big = true, last = line[2], aside = line[3], dead = line[4], skip = line[5], pos = line[6],
+  }
 end
 
 function OUT.p(priorities)
@@ -119,7 +122,8 @@ end
 -- The retry of most shapes is not written. It stays this one, whatever the default becomes: it is of the layout.
 local USUAL_RETRY = { 20, 3, 'e', 1000000, 3600000000, true }
 
-function OUT.r(retry)
+-- The retry of a shape as its words say it.
+local function short_retry(retry)
   for i = 1, 6 do
     if retry[i] ~= USUAL_RETRY[i] then
       return retry
@@ -127,11 +131,6 @@ function OUT.r(retry)
   end
   return false
 end
-
-function IN.r(retry)
-  return retry or USUAL_RETRY
-end
-local short_retry = OUT.r
 
 -- The same by hand for the records that nearly every call writes: a third of the time. Tests compare both.
 local HOT = {}
@@ -172,16 +171,8 @@ end
 
 function HOT.l(r)
   return {
-    r.queue, r.priority, r.group or false, r.needs, r.suspect or false, r.bundle, OUT.l(r.line),
-    r.parked_key, r.head, r.since, r.shapes, r.place or false, r.ordered or false, r.out or false,
-    r.try_at or false, r.marked or false,
-  }
-end
-
-function HOT.s(r)
-  return {
-    r.qn, r.pr, r.g or false, r.needs, short_retry(r.retry), r.timeout or false, r.retain or false, r.live, r.rows,
-    r.q or false, r.lane or false,
+    r.words, r.bundle, OUT.l(r.line), r.parked_key, r.head, r.since, r.shapes, r.place or false, r.ordered or false,
+    r.out or false, r.try_at or false, r.marked or false,
   }
 end
 
@@ -215,29 +206,119 @@ function HOT.L(r)
   }
 end
 
--- A field that no form names would be lost without a word.
-local function check_form(kind, form, record)
-  for name in pairs(record) do
-    local known = false
-    for i = 1, #form, 2 do
-      known = known or form[i] == name
-    end
-    if not known then
-      error('form_without_field:' .. kind .. ':' .. tostring(name))
-    end
+-- ---- Records as texts ----
+
+-- What such a text begins with. No array does.
+local TEXT = '\1'
+
+-- A record as its text, by kind; nil if it is not as most of its kind are, and has to be an array.
+local TO_TEXT, FROM_TEXT = {}, {}
+
+-- A lane that is open, or empty, and has a short line.
+function TO_TEXT.l(r)
+  local line = r.line
+  if line.big or r.place or r.out or r.try_at or r.marked then
+    return nil
   end
+  return TEXT
+    .. struct.pack('>I6I6I6I7I4I6I2', r.bundle, r.parked_key, r.head, r.since, r.shapes, r.ordered or 0, #line.q)
+    .. line.q .. r.words
 end
 
--- A record as bytes.
-function db.encode(kind, record)
-  local form = FORMS[kind]
-  if not form then
-    return cmsgpack.pack(record)
+function FROM_TEXT.l(text)
+  local bundle, parked_key, head, since, shapes, ordered, n, at = struct.unpack('>I6I6I6I7I4I6I2', text, 2)
+  return {
+    words = sub(text, at + n), bundle = bundle, line = IN.l(sub(text, at, at + n - 1)), parked_key = parked_key,
+    head = head, since = since, shapes = shapes, ordered = ordered > 0 and ordered or nil,
+  }
+end
+
+function TO_TEXT.s(r)
+  return TEXT .. struct.pack('>I6I6I6I6', r.live, r.rows, r.q or 0, r.lane or 0) .. r.words
+end
+
+function FROM_TEXT.s(text)
+  local live, rows, q, lane, at = struct.unpack('>I6I6I6I6', text, 2)
+  return { words = sub(text, at), live = live, rows = rows, q = q > 0 and q or nil, lane = lane > 0 and lane or nil }
+end
+
+-- A limit of which permits are in use, and nothing else is known: the names of those who hold it, whose fences are
+-- their order.
+function TO_TEXT.L(r)
+  local holders = r.holders
+  if holders.z or r.resting.n > 0 or r.external > 0 or r.external_until or r.tat > 0 or r.touched_at > 0
+    or r.paused_until or r.mark or r.timer then
+    return nil
   end
-  local hot = HOT[kind]
-  if hot and not TESTING then
-    return cmsgpack.pack(hot(record))
+  local names = holders[2] or ''
+  for i = 4, #holders, 2 do
+    names = names .. holders[i]
   end
+  return TEXT .. struct.pack('>I4I6', r.uses, r.in_use) .. names
+end
+
+-- The bytes of a lease's name, which begins with its fence (machine/leases).
+local HELD_BY = 14
+
+function FROM_TEXT.L(text)
+  local uses, in_use, at = struct.unpack('>I4I6', text, 2)
+  local holders = { n = (#text - at + 1) / HELD_BY }
+  for i = 1, holders.n do
+    local from = at + (i - 1) * HELD_BY
+    holders[i * 2 - 1], holders[i * 2] = struct.unpack('>I8', text, from), sub(text, from, from + HELD_BY - 1)
+  end
+  return {
+    uses = uses, in_use = in_use, holders = holders, resting = { n = 0 }, resting_sum = 0, external = 0, tat = 0,
+    touched_at = 0,
+  }
+end
+
+-- What of a record its words say.
+local SAID = {}
+
+function SAID.l(r)
+  local said = cmsgpack.unpack(r.words)
+  r.queue, r.priority, r.group, r.needs, r.suspect =
+    said[1], said[2], IN.v(said[3]), said[4], IN.v(said[5])
+end
+
+function SAID.s(r)
+  local said = cmsgpack.unpack(r.words)
+  r.qn, r.pr, r.g, r.needs, r.retry, r.timeout, r.retain =
+    said[1], said[2], IN.v(said[3]), said[4], said[5] or USUAL_RETRY, IN.v(said[6]), IN.v(said[7])
+end
+
+-- The words of a lane and of a shape.
+function T.lane_words(l)
+  return cmsgpack.pack({ l.queue, l.priority, l.group or false, l.needs, l.suspect or false })
+end
+
+function T.shape_words(s)
+  return cmsgpack.pack({
+    s.qn, s.pr, s.g or false, s.needs, short_retry(s.retry), s.timeout or false, s.retain or false,
+  })
+end
+
+-- Whether two values say the same; what is not there and `false` do. (Their bytes may differ: the order of a
+-- map's fields is not kept.)
+local function same(a, b)
+  if type(a) ~= 'table' or type(b) ~= 'table' then
+    return (a or false) == (b or false)
+  end
+  for key, value in pairs(a) do
+    if not same(value, b[key]) then
+      return false
+    end
+  end
+  for key, value in pairs(b) do
+    if a[key] == nil and value ~= false then
+      return false
+    end
+  end
+  return true
+end
+
+local function flat_of(form, record)
   local flat = {}
   for i = 1, #form, 2 do
     local value, how = record[form[i]], form[i + 1]
@@ -248,10 +329,29 @@ function db.encode(kind, record)
     end
     flat[(i + 1) / 2] = value
   end
-  local packed = cmsgpack.pack(flat)
-  if TESTING then
-    check_form(kind, form, record)
-    if hot and cmsgpack.pack(hot(record)) ~= packed then
+  return flat
+end
+
+local function encode(kind, record)
+  local to_text = TO_TEXT[kind]
+  local packed = to_text and to_text(record)
+  if packed then
+    return packed
+  end
+  local hot, form = HOT[kind], FORMS[kind]
+  return cmsgpack.pack(hot and hot(record) or form and flat_of(form, record) or record)
+end
+
+-- A record as bytes.
+function db.encode(kind, record)
+  local packed = encode(kind, record)
+  if TESTING and (FORMS[kind] or TO_TEXT[kind]) then
+    -- A field that no form names would be lost without a word.
+    if not same(record, db.decode(kind, packed)) then
+      error('form_says_less:' .. kind)
+    end
+    local hot = HOT[kind]
+    if hot and cmsgpack.pack(hot(record)) ~= cmsgpack.pack(flat_of(FORMS[kind], record)) then
       error('forms_differ:' .. kind)
     end
   end
@@ -260,19 +360,26 @@ end
 
 -- Bytes as a record.
 function db.decode(kind, bytes)
-  local form = FORMS[kind]
-  local flat = cmsgpack.unpack(bytes)
-  if not form then
-    return flat
-  end
-  local record = {}
-  for i = 1, #form, 2 do
-    local value, how = flat[(i + 1) / 2], form[i + 1]
-    if how ~= 'v' then
-      record[form[i]] = IN[how](value)
-    elseif value ~= false then
-      record[form[i]] = value
+  local form, record = FORMS[kind], nil
+  if FROM_TEXT[kind] and sub(bytes, 1, 1) == TEXT then
+    record = FROM_TEXT[kind](bytes)
+  else
+    local flat = cmsgpack.unpack(bytes)
+    if not form then
+      return flat
     end
+    record = {}
+    for i = 1, #form, 2 do
+      local value, how = flat[(i + 1) / 2], form[i + 1]
+      if how ~= 'v' then
+        record[form[i]] = IN[how](value)
+      elseif value ~= false then
+        record[form[i]] = value
+      end
+    end
+  end
+  if SAID[kind] then
+    SAID[kind](record)
   end
   return record
 end

@@ -1,16 +1,28 @@
 -- The line of a lane: who stands in it, by arrival.
 --
--- Up to four stand in the lane's own record. A longer line is a list in order of arrival, since that
+-- A short line is a text in the lane's own record: of each its arrival and its slot, six bytes each. A longer line is a list in order of arrival, since that
 -- is how nearly all come and go; who comes out of order (released, reaped, moved) stands in a small
 -- ordered set beside it, and who leaves from the middle leaves a tombstone. Those who came one after the
 -- other with one number after the other are one item of the list, a run. It never compares anything but
 -- arrivals, which are unique in a namespace.
 --
--- A line: {n, q = {arrival, slot, …}} or {n, big = true, last = the list's last arrival,
+-- A line: {n, q = that text} or {n, big = true, last = the list's last arrival,
 -- aside = how many stand in the set, dead = how many tombstones, skip = how many of the list's first run are
 -- gone, pos = how many have been put into the list}.
 
-local SHORT = 4
+-- More make a list: the text is written anew by every change. (In the library of tests a line is long sooner, since
+-- its programs are small.)
+local SHORT = TESTING and 4 or 64
+
+local function standing(arrival, slot)
+  return struct.pack('>I6I6', arrival, slot)
+end
+
+-- Who stands at a place of such a text: arrival and slot.
+local function stands_at(q, at)
+  local arrival, slot = struct.unpack('>I6I6', q, at)
+  return arrival, slot
+end
 
 local function list(key)
   local l = db.lists[key]
@@ -72,7 +84,7 @@ local function pop(line, key, n)
 end
 
 function L.new()
-  return { n = 0, q = {} }
+  return { n = 0, q = '' }
 end
 
 -- So many of a list are asked for together whether they are gone.
@@ -122,7 +134,10 @@ end
 -- The first: its arrival and its slot; or nil.
 function L.first(line, key)
   if not line.big then
-    return line.q[1], line.q[2]
+    if line.n == 0 then
+      return nil
+    end
+    return stands_at(line.q, 1)
   end
   local arrival, slot = head(line, key)
   if line.aside > 0 then
@@ -162,14 +177,15 @@ local function spill(line, key)
   local q = line.q
   line.big, line.last, line.aside, line.dead, line.q = true, 0, 0, 0, nil
   line.skip, line.pos = 0, 0
-  for i = 1, #q, 2 do
-    push_run(line, key, q[i], q[i + 1], 1)
+  for at = 1, #q, STANDING do
+    local arrival, slot = stands_at(q, at)
+    push_run(line, key, arrival, slot, 1)
   end
 end
 
 -- A line of which nothing is left is short again.
 local function shorten(line)
-  line.big, line.last, line.aside, line.dead, line.q = nil, nil, nil, nil, {}
+  line.big, line.last, line.aside, line.dead, line.q = nil, nil, nil, nil, ''
   line.skip, line.pos = nil, nil
 end
 
@@ -194,12 +210,11 @@ function L.insert(line, key, arrival, slot)
   if not line.big then
     local q = line.q
     if line.n <= SHORT then
-      local i = #q - 1
-      while i > 0 and arrival < q[i] do
-        q[i + 2], q[i + 3] = q[i], q[i + 1]
-        i = i - 2
+      local n = #q
+      while n > 0 and arrival < stands_at(q, n - STANDING + 1) do
+        n = n - STANDING
       end
-      q[i + 2], q[i + 3] = arrival, slot
+      line.q = sub(q, 1, n) .. standing(arrival, slot) .. sub(q, n + 1)
       return
     end
     spill(line, key)
@@ -216,10 +231,9 @@ end
 function L.remove(line, key, arrival, slot)
   if not line.big then
     local q = line.q
-    for i = 1, #q, 2 do
-      if q[i] == arrival then
-        remove(q, i)
-        remove(q, i)
+    for at = 1, #q, STANDING do
+      if stands_at(q, at) == arrival then
+        line.q = sub(q, 1, at - 1) .. sub(q, at + STANDING)
         line.n = line.n - 1
         return true
       end
@@ -278,9 +292,38 @@ function L.heads(line, key, n)
   return arrivals, slots
 end
 
+-- Of the first two of a line the arrival and the slot of the first and the arrival of the second, or nil if there is
+-- none; nothing of a line in which some stand aside or have left.
+function L.two(line, key)
+  local n = line.n
+  if n == 0 then
+    return nil
+  elseif not line.big then
+    local arrival, slot = stands_at(line.q, 1)
+    return arrival, slot, n > 1 and stands_at(line.q, STANDING + 1) or nil
+  elseif line.aside > 0 or line.dead > 0 then
+    return nil
+  end
+  if not db.lists[key] then
+    list(key).step = 2
+  end
+  local arrival, slot, left = head(line, key)
+  if left > 1 then
+    return arrival, slot, arrival + 1
+  elseif n == 1 then
+    return arrival, slot
+  end
+  local l = list(key)
+  return arrival, slot, (T.line_item(item_at(key, l, l.at + 1)))
+end
+
 -- Takes out the first n.
 function L.take(line, key, n)
-  if line.big and line.aside == 0 and line.dead == 0 then
+  if not line.big then
+    line.n, line.q = line.n - n, sub(line.q, n * STANDING + 1)
+    return
+  end
+  if line.aside == 0 and line.dead == 0 then
     line.n = line.n - n
     while n > 0 do
       local _, _, run = head(line, key)
@@ -313,10 +356,12 @@ end
 -- Walks in order: for arrival, slot in L.each(line, key) do. The line must not change meanwhile.
 function L.each(line, key)
   if not line.big then
-    local q, i = line.q, -1
+    local q, at = line.q, 1 - STANDING
     return function()
-      i = i + 2
-      return q[i], q[i + 1]
+      at = at + STANDING
+      if at < #q then
+        return stands_at(q, at)
+      end
     end
   end
   local aside = Z.each(key .. 'r')

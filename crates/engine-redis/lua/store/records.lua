@@ -102,25 +102,6 @@ function db.number()
   return space.number
 end
 
--- Whether two values say the same; what is not there and `false` do. (Their bytes may differ: the order of a
--- map's fields is not kept.)
-local function same(a, b)
-  if type(a) ~= 'table' or type(b) ~= 'table' then
-    return (a or false) == (b or false)
-  end
-  for key, value in pairs(a) do
-    if not same(value, b[key]) then
-      return false
-    end
-  end
-  for key, value in pairs(b) do
-    if a[key] == nil and value ~= false then
-      return false
-    end
-  end
-  return true
-end
-
 -- The changes of the records that this call used, by key.
 function db.write_records(out)
   for i = 1, #used do

@@ -131,24 +131,28 @@ impl UniqueReply {
     }
 }
 
-/// What many jobs have in common, as a reply brings it once.
+/// What many jobs have in common, as the store has it and a reply brings it once: `[queue, priority, group, needs, retry,
+/// timeout, retain]`, packed. A retry that is not written is the usual one.
 #[derive(Deserialize)]
-pub(super) struct ShapeReply {
-    qn: QueueName,
-    #[serde(default)]
-    pr: i8,
-    #[serde(default)]
-    g: Maybe<Group>,
-    #[serde(default)]
-    needs: Vec<NeedReply>,
-    retry: RetryReply,
-    #[serde(default)]
-    timeout: Maybe<u64>,
-    #[serde(default)]
-    retain: Maybe<u64>,
+struct ShapeWords(
+    QueueName,
+    i8,
+    Maybe<Group>,
+    Vec<NeedReply>,
+    Maybe<RetryReply>,
+    Maybe<u64>,
+    Maybe<u64>,
+);
+
+/// The retry that the words of a shape leave out (`USUAL_RETRY` in `lua/store/forms.lua`). It is of the layout: it stays
+/// what it is, whatever the default becomes.
+fn usual_retry() -> Retry {
+    let (base, max) = (Span::from_us(1_000_000), Span::from_us(3_600_000_000));
+    let backoff = Backoff::Exponential { base, max, jitter: true };
+    Retry { max_attempts: 20, max_lost: 3, backoff }
 }
 
-/// See [`ShapeReply`].
+/// See [`ShapeWords`].
 pub(super) struct Shape {
     pub(super) queue: QueueName,
     pub(super) priority: i8,
@@ -159,17 +163,28 @@ pub(super) struct Shape {
     pub(super) retain: Option<Span>,
 }
 
-impl ShapeReply {
-    pub(super) fn read(self) -> Result<Shape, Malformed> {
+impl Shape {
+    pub(super) fn read(words: &[u8]) -> Result<Self, Malformed> {
+        let ShapeWords(queue, priority, group, wanted, retry, timeout, retain) =
+            rmp_serde::from_slice(words).map_err(|_| Malformed("the shape of a job"))?;
         Ok(Shape {
-            queue: self.qn,
-            priority: self.pr,
-            group: self.g.0,
-            needs: needs(self.needs),
-            retry: self.retry.read()?,
-            timeout: span(self.timeout),
-            retain: span(self.retain),
+            queue,
+            priority,
+            group: group.0,
+            needs: needs(wanted),
+            retry: retry.0.map_or_else(|| Ok(usual_retry()), RetryReply::read)?,
+            timeout: span(timeout),
+            retain: span(retain),
         })
+    }
+
+    /// The limits that it needs, each with its weight, as a lease holds them that booked nothing of a rate.
+    pub(super) fn limits_needed(&self) -> Vec<(LimitName, u64, u64)> {
+        let limits = self.needs.iter().filter_map(|need| match need {
+            Need::Limit { limit, weight, .. } => Some((limit.clone(), u64::from(*weight), 0)),
+            Need::Pool { .. } => None,
+        });
+        limits.collect()
     }
 }
 
@@ -324,8 +339,9 @@ impl Stored {
     fn shown(self, blobs: &Blobs, full: bool) -> Result<Shown, Malformed> {
         let Stored(seq, State(state), row, life, shape, result, progress, errors) = self;
         let row = Row::read(blobs.get(row)?)?;
+        let shape = blobs.shape(shape)?;
         let life = match life.0 {
-            Some(number) => Life::read(blobs.get(number)?, &row)?,
+            Some(number) => Life::read(blobs.get(number)?, &row, shape)?,
             None => Life::of_new(&row),
         };
         let json = |number: Option<usize>| number.map(|number| blobs.json(number)).transpose();
@@ -340,7 +356,7 @@ impl Stored {
             blobs.lease_id(Named { fence: lease.fence, seq, holder, job, held: &lease.held })
         });
         let lease = lease.transpose()?;
-        view((row, life, blobs.shape(shape)?), state, lease, parts, full)
+        view((row, life, shape), state, lease, parts, full)
     }
 
     /// The body as it is stored, to be compared when it is changed.

@@ -1,5 +1,7 @@
 //! Leases in replies: granted, extended, settled, listed.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use tenure_core::job::JobState;
 use tenure_core::lease::{
@@ -77,7 +79,16 @@ pub(crate) struct LeasedReply {
 /// shape, how many, their names, the first row, limits]`. The names are one text, the rows one after the
 /// other; the limits with weight and booked cost.
 #[derive(Deserialize)]
-struct RunReply(u64, u64, Maybe<u64>, usize, usize, usize, usize, Vec<(LimitName, u64, u64)>);
+struct RunReply(u64, u64, Maybe<u64>, Shapes, usize, usize, usize, Vec<(LimitName, u64, u64)>);
+
+/// The shape of all jobs of a run, or that of each. In the second case each lease holds the limits that its shape needs,
+/// with nothing booked of a rate.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "the number of a shape, or of each")]
+enum Shapes {
+    All(usize),
+    Each(Vec<usize>),
+}
 
 /// A fence, eight bytes, and a row number, six.
 const NAME_BYTES: usize = 14;
@@ -131,12 +142,24 @@ impl RunReply {
         all: &mut Views,
     ) -> Result<(), Malformed> {
         let timeout = self.2.0.map_or(0, |deadline| deadline.saturating_sub(self.0));
-        let limits =
-            self.7.iter().map(|(limit, weight, cost)| (limit.as_str().to_owned(), *weight, *cost));
-        let held = Held(ttl, timeout, limits.collect(), Vec::new());
-        for (fence, seq, row) in self.each(blobs)? {
+        let holds = |limits: &[(LimitName, u64, u64)]| {
+            let limits =
+                limits.iter().map(|(name, weight, cost)| (name.to_string(), *weight, *cost));
+            Held(ttl, timeout, limits.collect(), Vec::new())
+        };
+        let (mut limits, mut held) = (Cow::Borrowed(&self.7), holds(&self.7));
+        for (at, (fence, seq, row)) in self.each(blobs)?.into_iter().enumerate() {
+            let shape = match &self.3 {
+                Shapes::All(shape) => *shape,
+                Shapes::Each(shapes) => {
+                    let shape = *shapes.get(at).ok_or(Malformed("the shape of a lease"))?;
+                    limits = Cow::Owned(blobs.shape(shape)?.limits_needed());
+                    held = holds(&limits);
+                    shape
+                }
+            };
             let lease = Named { fence, seq, holder, job: None, held: &held };
-            let run = row.and_then(|row| first_run(blobs, self.3, row, lease, self.0));
+            let run = row.and_then(|row| first_run(blobs, shape, row, lease, self.0));
             let Ok((job, id)) = run else {
                 all.unreadable.push(unreadable_job(blobs.lease_id(lease)?));
                 continue;
@@ -150,7 +173,7 @@ impl RunReply {
                 deadline: self.2.0.map(Moment::from_us),
                 job: Some(job),
                 resources: Vec::new(),
-                limits: self.7.iter().map(|(limit, ..)| limit.clone()).collect(),
+                limits: limits.iter().map(|(limit, ..)| limit.clone()).collect(),
             });
         }
         Ok(())

@@ -23,7 +23,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::sentences::NamedRefusal;
 use tenure_engine::Fault;
 
-use jobs::{Shape, ShapeReply};
+use jobs::Shape;
 
 use crate::lease_id::{Named, Signer};
 
@@ -189,7 +189,7 @@ struct Envelope<R> {
     #[serde(default)]
     x: Maybe<String>,
     #[serde(default)]
-    sh: Vec<ShapeReply>,
+    sh: Vec<usize>,
     r: Option<R>,
     #[serde(default)]
     no: Maybe<No>,
@@ -250,9 +250,9 @@ pub(crate) fn read<R: DeserializeOwned>(
     let Some(reply) = envelope.r else {
         return Err(malformed(operation, Malformed("its reply")));
     };
-    let shapes = envelope.sh.into_iter().map(ShapeReply::read).collect::<Result<_, _>>();
-    let shapes = shapes.map_err(|wrong| malformed(operation, wrong))?;
-    let blobs = Blobs { texts: parts, shapes, signer: None };
+    let mut blobs = Blobs { texts: parts, shapes: Vec::new(), signer: None };
+    let shapes = envelope.sh.into_iter().map(|words| Shape::read(blobs.get(words)?));
+    blobs.shapes = shapes.collect::<Result<_, _>>().map_err(|wrong| malformed(operation, wrong))?;
     let (kid, recovers_until, epoch) = (envelope.k.0, envelope.l.0, envelope.b.0);
     Ok(Ok(Answered {
         now: envelope.t,

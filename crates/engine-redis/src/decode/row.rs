@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use tenure_core::job::{JobState, Unique};
 
 use super::Malformed;
-use super::jobs::{State, UniqueReply};
+use super::jobs::{Shape, State, UniqueReply};
 use super::lenient::Maybe;
 use crate::lease_id::Held;
 
@@ -188,15 +188,17 @@ struct LifeFields {
 /// What the life of a job begins with that went the short way. Then come its arrival (6 bytes), fence (8),
 /// row number (6) and bytes (4), its shape (4), and of one that runs its expiry, its grant, its deadline or
 /// 0 (7 each), its ttl (5), the lengths of its holder's name and of its limits (2 each), that name and those
-/// limits; of one that succeeded its grant and its end.
+/// limits, unless they are those that its shape needs; of one that succeeded its grant and its end.
 const SHORT_RUNNING: u8 = 1;
 const SHORT_SUCCEEDED: u8 = 2;
+/// Stands for the length of limits that are those which its shape needs.
+const AS_NEEDED: usize = 65_535;
 
 impl Life {
     /// The life of the job of this row.
-    pub(super) fn read(life: &[u8], row: &Row<'_>) -> Result<Self, Malformed> {
+    pub(super) fn read(life: &[u8], row: &Row<'_>, shape: &Shape) -> Result<Self, Malformed> {
         match life.first() {
-            Some(&SHORT_RUNNING) => Life::short_running(life, row),
+            Some(&SHORT_RUNNING) => Life::short_running(life, row, shape),
             Some(&SHORT_SUCCEEDED) => Ok(Life {
                 ended: 1,
                 started_at: Some(number(life, 29..36)?),
@@ -207,15 +209,22 @@ impl Life {
         }
     }
 
-    fn short_running(life: &[u8], row: &Row<'_>) -> Result<Self, Malformed> {
+    fn short_running(life: &[u8], row: &Row<'_>, shape: &Shape) -> Result<Self, Malformed> {
         let granted_at = number(life, 36..43)?;
         let timeout = number(life, 43..50)?.saturating_sub(granted_at);
         let length = |at| number(life, at).map(|n| usize::try_from(n).unwrap_or(0));
         let (name, limits) = (length(55..57)?, length(57..59)?);
         let named = life.get(59..59 + name);
-        let limits = match life.get(59 + name..59 + name + limits).ok_or(SHORT)? {
-            [] => Vec::new(),
-            packed => rmp_serde::from_slice(packed).map_err(|_| SHORT)?,
+        let limits = match limits {
+            0 => Vec::new(),
+            AS_NEEDED => {
+                let needed = shape.limits_needed().into_iter();
+                needed.map(|(name, weight, cost)| (name.to_string(), weight, cost)).collect()
+            }
+            _ => {
+                let packed = life.get(59 + name..59 + name + limits).ok_or(SHORT)?;
+                rmp_serde::from_slice(packed).map_err(|_| SHORT)?
+            }
         };
         let held = Held(number(life, 50..55)?, timeout, limits, Vec::new());
         let holder = named.and_then(|name| std::str::from_utf8(name).ok()).ok_or(SHORT)?;

@@ -28,7 +28,7 @@ use tenure_testkit::TestClock;
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::runtime::Runtime;
 
-use crate::step::{Call, Change, End, JOBS, Job, LimitSet, Need, Step};
+use crate::step::{Call, Change, End, JOBS, Job, KEYED, LimitSet, Need, Step};
 
 /// The server of all programs, and the engine on it.
 pub struct Server {
@@ -39,7 +39,8 @@ pub struct Server {
 }
 
 /// Names of limits: plain ones, keyed ones of a family, a lock, and the template of the family.
-const LIMITS: [&str; 7] = ["a", "b", "site:x", "site:y", "lock:z", "c", "site:*"];
+const LIMITS: [&str; 9] =
+    ["a", "b", "site:x", "site:y", "lock:z", "c", "site:*", "site:v", "site:w"];
 
 fn ms(ms: u64) -> Span {
     Span::from_ms(ms)
@@ -272,6 +273,23 @@ impl Program<'_> {
                     id: Some(id((first + n) % JOBS)),
                     retain: retain_ms.map(ms),
                     ..NewJob::new(queue(*q))
+                };
+                let jobs = (0..*many).map(job).collect();
+                self.ask(Push { jobs, answer: PushAnswer::Ids }).await?;
+            }
+            Step::Keyed { first, many, queue: q, from, weight, retain_ms } => {
+                let job = |n| {
+                    let key = KEYED[usize::from(from + n) % KEYED.len()];
+                    NewJob {
+                        id: Some(id((first + n) % JOBS)),
+                        needs: Some(vec![need(&Need::Limit {
+                            limit: key,
+                            weight: *weight,
+                            cost: 1,
+                        })]),
+                        retain: retain_ms.map(ms),
+                        ..NewJob::new(queue(*q))
+                    }
                 };
                 let jobs = (0..*many).map(job).collect();
                 self.ask(Push { jobs, answer: PushAnswer::Ids }).await?;

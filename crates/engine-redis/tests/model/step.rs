@@ -15,6 +15,15 @@ pub enum Step {
         queue: u8,
         retain_ms: Option<u64>,
     },
+    /// Jobs of which each needs one keyed limit: the next of [`KEYED`] from one on.
+    Keyed {
+        first: u8,
+        many: u8,
+        queue: u8,
+        from: u8,
+        weight: u32,
+        retain_ms: Option<u64>,
+    },
     Lease {
         queues: Vec<u8>,
         max: usize,
@@ -232,9 +241,17 @@ pub enum LimitSet {
 /// Queues, jobs and so on that programs speak of.
 pub const JOBS: u8 = 24;
 
+/// The limits that have a key.
+pub const KEYED: [u8; 5] = [2, 3, 4, 7, 8];
+
+/// Any limit; the sixth is a template, which nothing needs.
+fn limit() -> impl Strategy<Value = u8> {
+    prop_oneof![6 => 0u8..6, 2 => 7u8..9]
+}
+
 fn need() -> impl Strategy<Value = Need> {
     prop_oneof![
-        6 => (0u8..6, 1u32..3, 0u32..3).prop_map(|(limit, weight, cost)| Need::Limit { limit, weight, cost }),
+        6 => (limit(), 1u32..3, 0u32..3).prop_map(|(limit, weight, cost)| Need::Limit { limit, weight, cost }),
         2 => (0u8..2, 1u32..3).prop_map(|(pool, count)| Need::Any { pool, count }),
         1 => (0u8..2, 0u8..2).prop_map(|(pool, tag)| Need::Tag { pool, tag }),
         1 => (0u8..2, 0u8..4).prop_map(|(pool, resource)| Need::Id { pool, resource }),
@@ -299,8 +316,8 @@ fn end() -> impl Strategy<Value = End> {
         1 => (100u64..4_000).prop_map(|ms| End::Snoozed { ms }),
         2 => Just(End::Released),
         1 => (1u64..4_000).prop_map(|ms| End::Cooling { ms }),
-        1 => (0u8..6, 1u64..3_000).prop_map(|(limit, ms)| End::Pausing { limit, ms }),
-        1 => (0u8..6, 0u32..4).prop_map(|(limit, cost)| End::Spent { limit, cost }),
+        1 => (limit(), 1u64..3_000).prop_map(|(limit, ms)| End::Pausing { limit, ms }),
+        1 => (limit(), 0u32..4).prop_map(|(limit, cost)| End::Spent { limit, cost }),
         1 => (0..JOBS).prop_map(|job| End::Pushing { job }),
         1 => Just(End::Again),
     ]
@@ -334,6 +351,10 @@ pub fn step() -> impl Strategy<Value = Step> {
         14 => proptest::collection::vec(job(), 1..4).prop_map(|jobs| Step::Push { jobs }),
         5 => (0..JOBS, 2u8..14, 0u8..3, proptest::option::weighted(0.3, 0u64..9_000)).prop_map(
             |(first, many, queue, retain_ms)| Step::Bulk { first, many, queue, retain_ms }),
+        7 => (0..JOBS, 2u8..14, 0u8..3, 0u8..5, prop_oneof![5 => Just(1u32), 1 => Just(2)],
+            proptest::option::weighted(0.2, 0u64..9_000)).prop_map(
+            |(first, many, queue, from, weight, retain_ms)|
+                Step::Keyed { first, many, queue, from, weight, retain_ms }),
         12 => (some(0..3, 3), prop_oneof![2 => 1usize..5, 1 => 5usize..14], 1u64..9, 0u8..3, request()).prop_map(
             |(queues, max, ttl_s, worker, request)| Step::Lease { queues, max, ttl_s, worker, request }),
         4 => (proptest::collection::vec(need(), 1..3), 1u64..9, 0u8..3, request()).prop_map(
@@ -359,11 +380,11 @@ pub fn step() -> impl Strategy<Value = Step> {
     ];
     let maybe_ms = || proptest::option::of(1u64..4_000);
     let settings = prop_oneof![
-        4 => (0u8..7, limit_set()).prop_map(|(limit, set)| Step::Limit { limit, set }),
-        1 => (0u8..7).prop_map(|limit| Step::DropLimit { limit }),
-        1 => (0u8..6, 1u64..4_000).prop_map(|(limit, ms)| Step::PauseLimit { limit, ms }),
-        1 => (0u8..6).prop_map(|limit| Step::ResumeLimit { limit }),
-        1 => (0u8..6, 0u32..3, 1u64..4_000)
+        4 => (0u8..9, limit_set()).prop_map(|(limit, set)| Step::Limit { limit, set }),
+        1 => (0u8..9).prop_map(|limit| Step::DropLimit { limit }),
+        1 => (limit(), 1u64..4_000).prop_map(|(limit, ms)| Step::PauseLimit { limit, ms }),
+        1 => limit().prop_map(|limit| Step::ResumeLimit { limit }),
+        1 => (limit(), 0u32..3, 1u64..4_000)
             .prop_map(|(limit, external, ms)| Step::Observe { limit, external, ms }),
         3 => (0u8..2, prop_oneof![2 => Just(0u64), 1 => 1u64..2_000], prop_oneof![Just(0u64), 1u64..2_000],
             proptest::option::weighted(0.2, 1u32..4), proptest::bool::weighted(0.2)).prop_map(

@@ -45,7 +45,7 @@ local function check_line(lane, l, name)
       n, line.aside, line.dead, long, aside, dead)
     A.check(n > 0, 'empty_with_list', name)
   else
-    A.check(#line.q == 2 * n, 'line_length_differs', name, #line.q / 2, n)
+    A.check(#line.q == 12 * n, 'line_length_differs', name, #line.q / 12, n)
     A.check(call('EXISTS', db.prefix .. key, db.prefix .. key .. LINE.aside, db.prefix .. key .. LINE.gone) == 0,
       'short_with_list', name)
   end
@@ -127,7 +127,7 @@ function A.lane(lane, packed)
     return
   end
   A.spend(2)
-  A.check(T.lane_key(l) == packed, 'other_key', name)
+  A.check(l.words == packed and T.lane_words(l) == packed, 'other_key', name)
   check_line(lane, l, name)
   local head, n = T.head(lane), l.line.n
   local b = db.get(RECORD.bundle, l.bundle)
@@ -297,7 +297,7 @@ function A.shape(number, packed)
     return
   end
   A.spend(1)
-  A.check(T.shape_key(s) == packed, 'other_words', name)
+  A.check(s.words == packed and T.shape_words(s) == packed, 'other_words', name)
   A.check(s.live <= s.rows and s.rows > 0, 'more_live_than_jobs', name, s.live, s.rows)
   A.add('shape_live', 'all', s.live)
   A.add('shape_rows', 'all', s.rows)
