@@ -58,14 +58,8 @@ end
 -- The permits that a lease of this name holds come back; `gap` and `quarantine`: which rests they owe.
 function T.return_limits(limits, name, gap, quarantine, now)
   for _, held in ipairs(limits) do
-    T.return_permit(held[PERMIT_AT.limit], held[PERMIT_AT.weight], name, gap, quarantine, now)
+    T.return_permits(held[PERMIT_AT.limit], held[PERMIT_AT.weight], name, gap, quarantine, now)
   end
-end
-
-function T.return_permit(limit, weight, name, gap, quarantine, now)
-  O.rem(db.get(RECORD.limit, limit).holders, T.limit_holders(limit), name)
-  T.return_limit(limit, weight, gap, quarantine, now)
-  T.drop_limit_if_idle(limit)
 end
 
 function T.return_needs(lease, name, ending, now)

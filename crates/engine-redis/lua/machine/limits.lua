@@ -87,10 +87,11 @@ function T.setting_of(name)
   if own then
     return own
   end
-  local template = T.template(name)
-  if not template then
+  local colon = find(name, ':', 1, true)
+  if not colon then
     return nil
   end
+  local template = sub(name, 1, colon) .. '*'
   local settings = db.see(RECORD.limit_setting, template)
   if settings then
     return settings, template
@@ -166,10 +167,12 @@ function T.longest_rest(settings)
   return max(settings.gap or 0, settings.quarantine or 0)
 end
 
--- Gives permits back: at once, or after the longer of the rests that they owe (`gap`, `quarantine`: whether).
-function T.return_limit(name, weight, gap, quarantine, now)
+-- Gives the permits of a lease back: at once, or after the longer of the rests that they owe (`gap`, `quarantine`:
+-- whether).
+function T.return_permits(name, weight, lease, gap, quarantine, now)
   local settings = T.setting_of(name)
   local l = db.get(RECORD.limit, name)
+  O.rem(l.holders, l.holders.z and holders(name), lease)
   l.in_use = l.in_use - weight
   local rest = 0
   if settings and settings.concurrency then
@@ -183,6 +186,9 @@ function T.return_limit(name, weight, gap, quarantine, now)
     T.recheck_marks_of(name, now)
   end
   T.door_due(DOOR.limit .. name)
+  if l.uses == 0 then
+    T.drop_limit_if_idle(name)
+  end
 end
 
 -- Corrects what a grant booked to what was spent.

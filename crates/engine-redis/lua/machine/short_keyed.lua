@@ -6,45 +6,52 @@
 
 local RUNNING = T.SHORT_LIFE.running
 
--- The keyed limit that is the only need of a lane, if that is a limit of concurrency alone and nothing but permits in
--- use is known of it: the need and the cap. This is what *keyed* means.
-local function keyed_need(l)
+-- The settings of limits, looked up once for all of a family that have none of their own.
+local function family_settings()
+  local family, settings
+  return function(name)
+    local own = db.see(RECORD.limit_setting, name)
+    if own then
+      return own
+    elseif not family or sub(name, 1, #family) ~= family then
+      family, settings = sub(name, 1, find(name, ':', 1, true)), T.setting_of(name)
+    end
+    return settings
+  end
+end
+
+-- The need of a lane whose only need is a keyed limit of concurrency alone, of which nothing is known but permits in
+-- use; and the cap and the record of that limit. This is what *keyed* means.
+local function keyed_need(l, setting_of)
   local need = l.needs[1]
   if not need or l.needs[2] or l.out or l.marked or l.suspect or need[NEED_AT.kind] ~= NEED.limit or T.is_plain(need) then
     return nil
   end
   local name = need[NEED_AT.name]
-  local settings = T.setting_of(name)
+  local settings, limit = setting_of(name), db.see(RECORD.limit, name)
   local cap = settings and settings.concurrency
-  if cap and not settings.rate and not db.see(RECORD.door, DOOR.limit .. name) then
-    return need, cap
+  if cap and not settings.rate and not limit.paused_until and not limit.mark
+    and not db.see(RECORD.door, DOOR.limit .. name) then
+    return need, cap, limit
   end
 end
 
--- Up to so many lanes of a bundle that may go now, from its first on, as they would go one after the other: {lane, its
--- record, its need, the record of the limit, the arrival that comes next or false, …}, and the rows of their heads.
-local function lanes_that_go(open, at, most)
-  local found, seqs, n, taken = {}, {}, 0, {}
-  local next_least, each = T.FOREVER, O.each(open, at)
-  while n < most do
-    local member, arrival = each()
-    -- A second head of a lane from which one went has its turn before this one.
-    if not member or arrival > next_least then
-      break
-    end
-    local lane = tonumber(member)
+-- Of these lanes, which are the first of a bundle, those that may go now one after the other: {lane, its record, its
+-- need, the record of the limit, the arrival that comes next or false, …}; the rows of their heads; how many they are.
+-- `going`: what is known of those that went before.
+local function lanes_that_go(members, going)
+  local found, seqs, n, taken, next_least, setting_of = {}, {}, 0, {}, going.next_least, going.setting_of
+  for i = 1, #members do
+    local lane = tonumber(members[i])
     local l = db.see(RECORD.lane, lane)
-    local need, cap = keyed_need(l)
-    if not need then
-      break
-    end
-    local name = need[NEED_AT.name]
-    local limit = db.see(RECORD.limit, name)
-    if taken[limit] or limit.paused_until or limit.mark
+    local need, cap, limit = keyed_need(l, setting_of)
+    -- A second head of a lane from which one went has its turn before one that arrived later.
+    if not need or l.ordered > next_least or taken[limit]
       or limit.in_use + limit.resting_sum + limit.external + need[NEED_AT.weight] > cap then
       break
     end
-    local _, seq, next_arrival = L.two(l.line, T.lane_line(lane))
+    local line = l.line
+    local _, seq, next_arrival = L.two(line, line.big and T.lane_line(lane))
     if not seq then
       break
     end
@@ -56,25 +63,30 @@ local function lanes_that_go(open, at, most)
     end
     n = n + 1
     seqs[n] = seq
-    local i = n * 4
-    found[i - 3], found[i - 2], found[i - 1], found[i] = lane, need, limit, next_arrival or false
+    local at = n * 5
+    found[at - 4], found[at - 3], found[at - 2], found[at - 1], found[at] = lane, l, need, limit, next_arrival or false
   end
+  going.next_least = next_least
   return found, seqs, n
 end
 
+-- So many heads are read at first, and four times as many each time that all of them went: what is read beyond the last
+-- that is granted is read in vain.
+local HEADS_FIRST = TESTING and 2 or 32
+
 -- Grants the heads of lanes of this one's bundle, as long as each needs a keyed limit and nothing else stands in its
--- way; how many. What is not so is left for the long way, and so is a bundle that is not alone.
-function T.grant_keyed(lane, most, asker, leases, now)
-  local l = db.see(RECORD.lane, lane)
-  if not keyed_need(l) or T.learns(now) then
-    return 0
-  end
-  local bundle = l.bundle
-  if l.queue == CALLERS or not T.stands_alone(bundle) then
+-- way; how many. At most so many lanes are looked at.
+local function walk(lane, most, going, asker, leases, now)
+  local bundle = db.see(RECORD.lane, lane).bundle
+  if bundle ~= going.bundle or not T.stands_alone(bundle) then
     return 0
   end
   local open, at = db.see(RECORD.bundle, bundle).open, T.bundle_open(bundle)
-  local found, seqs, n = lanes_that_go(open, at, most)
+  local members, as_stored = O.front(open, at, going.passed, most)
+  if tonumber(members[1]) ~= lane then
+    return 0
+  end
+  local found, seqs, n = lanes_that_go(members, going)
   local rows = T.read_rows(seqs, 1, n)
   local space = db.space
   local fence = max(space.fence + 1, now)
@@ -95,9 +107,9 @@ function T.grant_keyed(lane, most, asker, leases, now)
       break
     end
     local name = struct.pack('>I8I6', fence, seq)
-    local place = i * 4
-    local its, need, limit = found[place - 3], found[place - 2], found[place - 1]
-    local record = db.get(RECORD.lane, its)
+    local place = i * 5
+    local its, record, need, limit = found[place - 4], found[place - 3], found[place - 2], found[place - 1]
+    db.get(RECORD.lane, its)
     db.get(RECORD.limit, need[NEED_AT.name])
     O.add(limit.holders, T.limit_holders(need[NEED_AT.name]), fence, name)
     limit.in_use = limit.in_use + need[NEED_AT.weight]
@@ -122,7 +134,7 @@ function T.grant_keyed(lane, most, asker, leases, now)
     granted = granted + 1
     run.names[granted], run.rows[granted], run.shapes[granted] = name, row, shape
     leases.bytes = leases.bytes + struct.unpack('>I4', row, 18)
-    L.take(record.line, T.lane_line(its), 1)
+    L.take(record.line, record.line.big and T.lane_line(its), 1)
     local next_arrival = found[place] or nil
     O.place(open, at, record.ordered, next_arrival, number_text(its))
     record.ordered = next_arrival
@@ -133,6 +145,10 @@ function T.grant_keyed(lane, most, asker, leases, now)
   if granted == 0 then
     return 0
   end
+  if as_stored then
+    going.passed = going.passed + granted
+    Z.passed(at, going.passed)
+  end
   run.n, leases.n, space.fence = granted, leases.n + granted, fence - 1
   T.sooner(expires_at)
   T.took(lane, granted, asker, now, function()
@@ -142,4 +158,23 @@ function T.grant_keyed(lane, most, asker, leases, now)
     T.drop_lane_if_idle(empty)
   end
   return granted
+end
+
+-- The same in steps, from a lane on that is the next of its queue; what is not so is left for the long way.
+function T.grant_keyed(lane, most, asker, leases, now)
+  local l = db.see(RECORD.lane, lane)
+  local queue = l.queue
+  local going = { bundle = l.bundle, next_least = T.FOREVER, passed = 0, setting_of = family_settings() }
+  local _, head = L.first(l.line, T.lane_line(lane))
+  if queue == CALLERS or T.learns(now) or db.found[head] or not keyed_need(l, going.setting_of) then
+    return
+  end
+  local step, had = HEADS_FIRST, leases.n
+  while lane and leases.n - had < most do
+    local looks = min(most + had - leases.n, step)
+    local granted = walk(lane, looks, going, asker, leases, now)
+    lane = granted == looks and T.next_lane(queue, true)
+    -- No more than may still go, if they are as long as those before: they come with their payloads.
+    step = min(step * 4, floor((B.PAGE_BYTES_FULL - leases.bytes) * leases.n / max(leases.bytes, 1)) + 1)
+  end
 end

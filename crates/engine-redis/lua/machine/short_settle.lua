@@ -100,10 +100,16 @@ function T.settle_short(runs, results, ordered, now)
       fence_of[first + i], seq_of[first + i] = fence + i, seq + i
     end
   end
+  -- Most are in no block: the hash of which that is known.
+  local unblocked
   for i = 1, #runs, 3 do
     local fence, seq, many = runs[i], runs[i + 1], runs[i + 2]
+    local chunk = floor(seq / T.CHUNK_ROWS)
     if seq == 0 then
       left[#left + 1] = place
+    elseif many == 1 and (chunk == unblocked or not db.see('k', chunk)) then
+      unblocked = chunk
+      rows[#rows + 1], fence_of[place], seq_of[place] = place, fence, seq
     elseif results and results[place] or not add_to_span(spans, fence, seq, many, place) then
       one_by_one(fence, seq, many, place)
     end
@@ -168,7 +174,7 @@ function T.settle_short(runs, results, ordered, now)
       end
       if rest.as_needed then
         for _, need in ipairs(class.shape.needs) do
-          T.return_permit(need[2], need[3], name, true, false, now)
+          T.return_permits(need[2], need[3], name, true, false, now)
         end
       elseif rest.limits then
         T.return_limits(rest.limits, name, true, false, now)
@@ -201,15 +207,24 @@ function T.settle_short(runs, results, ordered, now)
     Z.add('fo', till, concat(ended))
     T.sooner(till)
   end
+  local queue, q
   for _, class in pairs(classes) do
-    if class.n > 0 then
-      local q = db.get('q', class.shape.q)
-      q.running, q.succeeded = q.running - class.n, q.succeeded + class.n
-      q.used_at = max(q.used_at, now)
-      space.live = space.live - class.n
-      -- The last goes the long way, and takes with it what nobody needs any more.
-      class.shape.live = class.shape.live - class.n + 1
-      T.release_shape(class.number)
+    local n, shape = class.n, class.shape
+    if n > 0 then
+      if shape.q ~= queue then
+        queue = shape.q
+        q = db.get('q', queue)
+        q.used_at = max(q.used_at, now)
+      end
+      q.running, q.succeeded = q.running - n, q.succeeded + n
+      space.live = space.live - n
+      if shape.live > n then
+        shape.live = shape.live - n
+      else
+        -- The last goes the long way, and takes with it what nobody needs any more.
+        shape.live = 1
+        T.release_shape(class.number)
+      end
     end
   end
   return left, place - 1

@@ -20,17 +20,17 @@ local CALLERS = 0
 local function globals()
   return {
     cmsgpack = cmsgpack, struct = struct, ipairs = ipairs, pairs = pairs, tonumber = tonumber,
-    unpack = unpack, error = error, pcall = pcall, type = type,
+    unpack = unpack, error = error, pcall = pcall, type = type, next = next,
   }
 end
-local call, ipairs, pairs, tonumber, unpack, error, pcall, type, cmsgpack, struct
+local call, ipairs, pairs, next, tonumber, unpack, error, pcall, type, cmsgpack, struct
 local floor, abs, max, min, format, sub, byte, char, rep, find, insert, remove, concat, sort
 
 local function bind()
   local all = globals()
   call, cmsgpack, struct = redis.call, all.cmsgpack, all.struct
   ipairs, pairs, tonumber, unpack = all.ipairs, all.pairs, all.tonumber, all.unpack
-  error, pcall, type = all.error, all.pcall, all.type
+  error, pcall, type, next = all.error, all.pcall, all.type, all.next
   floor, abs, max, min = math.floor, math.abs, math.max, math.min
   format, sub, byte, find = string.format, string.sub, string.byte, string.find
   char, rep = string.char, string.rep

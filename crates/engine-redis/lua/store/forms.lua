@@ -246,13 +246,15 @@ end
 -- their order.
 function TO_TEXT.L(r)
   local holders = r.holders
-  if holders.z or r.resting.n > 0 or r.external > 0 or r.external_until or r.tat > 0 or r.touched_at > 0
-    or r.paused_until or r.mark or r.timer then
+  if holders.z or r.resting_sum > 0 or r.external > 0 or r.tat > 0 or r.touched_at > 0 or r.paused_until or r.mark
+    or r.timer then
     return nil
   end
   local names = holders[2] or ''
-  for i = 4, #holders, 2 do
-    names = names .. holders[i]
+  if holders.n > 1 then
+    for i = 4, #holders, 2 do
+      names = names .. holders[i]
+    end
   end
   return TEXT .. struct.pack('>I4I6', r.uses, r.in_use) .. names
 end

@@ -1,7 +1,8 @@
 -- Ordered sets inside a record (`O`): a flat array there while they are small, a key of their own (`Z`) once they grow.
 -- Their length is always known.
 
-local INLINE = 16
+-- (In the library of tests a set is large sooner, since its programs are small.)
+local INLINE = TESTING and 3 or 16
 
 -- `set` is the record's field: {score, member, …, n = count} while small, {z = true, n = count} else.
 -- `key` is where it lies when it is large; it is the owner's alone.
@@ -111,6 +112,23 @@ function O.rem(set, key, member)
     end
   end
   return false
+end
+
+-- Up to so many of the members behind the first `passed`, in order, and whether they come as `Z.front` has them;
+-- otherwise they are the first as the set is now.
+function O.front(set, key, passed, n)
+  local members = set.z and Z.front(key, passed, n)
+  if members then
+    return members, true
+  end
+  members = {}
+  for member in O.each(set, key) do
+    members[#members + 1] = member
+    if #members >= n then
+      break
+    end
+  end
+  return members, false
 end
 
 -- Walks in order: for member, score in O.each(set, key) do. The set must not change meanwhile.

@@ -106,12 +106,19 @@ end
 function db.write_records(out)
   for i = 1, #used do
     local entry = used[i]
-    local value = entry.value
-    local raw = value and db.encode(entry.kind, value)
+    local value, to_text = entry.value, TO_TEXT[entry.kind]
+    local raw = value and (to_text and not TESTING and to_text(value) or db.encode(entry.kind, value))
     if raw ~= entry.raw then
       entry.raw = raw
       if raw then
-        db.write(out, entry.key, entry.field, raw)
+        local w = out(entry.key)
+        local puts = w.puts
+        if puts then
+          local n = #puts
+          puts[n + 1], puts[n + 2] = entry.field, raw
+        else
+          w.puts = { entry.field, raw }
+        end
       else
         db.erase(out, entry.key, entry.field)
       end

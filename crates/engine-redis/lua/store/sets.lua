@@ -29,6 +29,9 @@ end
 
 local LOWEST = 1 / 0
 
+-- So many are read of a set at first, and four times as many each time that this was not enough.
+local FIRST_READ = 4
+
 local function zset_of(key)
   local z = db.zsets[key]
   if not z then
@@ -38,7 +41,7 @@ local function zset_of(key)
     -- only written to. placed: the score under which a member is in `extra`.
     -- low: no score in `loose` is below.
     z = {
-      base = {}, at = 1, read = 0, step = db.want, done = false, extra = {}, put = {}, loose = {},
+      base = {}, at = 1, read = 0, step = FIRST_READ, done = false, extra = {}, put = {}, loose = {},
       low = LOWEST, placed = {},
     }
     db.zsets[key] = z
@@ -218,6 +221,22 @@ local function unplace(z, member)
   if score then
     remove(z.extra, place(z.extra, score, member))
     z.placed[member] = nil
+  end
+end
+
+-- Up to so many of the members behind the first `passed`, in the order in which they are stored; nil if this call has
+-- changed more than those. They come without their scores, which cost more than they do.
+function Z.front(key, passed, n)
+  if passed > 0 or next(zset(key).put) == nil then
+    return call('ZRANGE', db.prefix .. key, passed, passed + n - 1)
+  end
+end
+
+-- The first n as they are stored were changed by this call, so they are not read again.
+function Z.passed(key, n)
+  local z = zset(key)
+  if n > z.read then
+    z.base, z.at, z.read = {}, 1, n
   end
 end
 

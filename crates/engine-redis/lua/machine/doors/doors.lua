@@ -160,7 +160,7 @@ end
 -- This door may serve more than before: lengthens its pass to a whole lap from where it is. It never
 -- starts one again from the front, or the queues behind would be forgotten.
 function T.door_due(door)
-  local d = db.get(RECORD.door, door)
+  local d = db.see(RECORD.door, door) and db.get(RECORD.door, door)
   if not d or d.lines.n == 0 and not T.next_again(d, door) then
     return
   end
