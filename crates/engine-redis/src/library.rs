@@ -16,7 +16,7 @@ use crate::alphabet::spelled;
 /// releases run side by side on one server; it grows whenever a release changes the text.
 pub const VERSION: u32 = 1;
 /// The layout of what is stored. Releases run side by side on one layout only.
-pub const LAYOUT: u32 = 7;
+pub const LAYOUT: u32 = 8;
 
 /// The files of the library, in the order in which they are put together. They are one chunk of Lua:
 /// a file sees the locals of those above it.

@@ -61,7 +61,7 @@ local function listens(proc)
 end
 
 -- Whether a limit only counts what runs: nothing of it is spent by a run that nobody began.
-local function only_counts(limit)
+function T.only_counts(limit)
   local setting = T.setting_of(limit)
   return not setting or not setting.rate and max(setting.gap or 0, setting.quarantine or 0) == 0
 end
@@ -69,11 +69,11 @@ end
 -- Whether the head of an open lane may be granted to a call that is not here.
 function T.goes_unasked(lane, q)
   local l = db.see(RECORD.lane, lane)
-  if l.suspect or l.marked or q.limit and not only_counts(q.limit) then
+  if l.suspect or l.marked or q.limit and not T.only_counts(q.limit) then
     return false
   end
   for _, need in ipairs(l.needs) do
-    if need[NEED_AT.kind] ~= NEED.limit or not only_counts(need[NEED_AT.name]) then
+    if need[NEED_AT.kind] ~= NEED.limit or not T.only_counts(need[NEED_AT.name]) then
       return false
     end
   end

@@ -304,13 +304,10 @@ end
 -- follow from that. Of a keyed run `shape` is a list, of each its own, and each holds the limits that this needs.
 function T.show_short(run)
   local names = run.fence and struct.pack('>I8I6I7', run.fence, run.seq, run.created) or concat(run.names)
-  local shape = run.shapes
-  if not shape then
-    shape = T.shape_number(run.shape)
-  else
-    for i = 1, run.n do
-      shape[i] = T.shape_number(shape[i])
-    end
+  local shapes = run.shapes
+  local shape = shapes and {} or T.shape_number(run.shape)
+  for i = 1, shapes and run.n or 0 do
+    shape[i] = T.shape_number(shapes[i])
   end
   local shown = {
     run.granted_at, run.expires_at, run.deadline or false, shape, run.n, T.blob(names), 0, run.limits or {},

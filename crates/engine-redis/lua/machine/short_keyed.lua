@@ -22,16 +22,16 @@ end
 
 -- The need of a lane whose only need is a keyed limit of concurrency alone, of which nothing is known but permits in
 -- use; and the cap and the record of that limit. This is what *keyed* means.
-local function keyed_need(l, setting_of)
+local function keyed_need(l, going)
   local need = l.needs[1]
   if not need or l.needs[2] or l.out or l.marked or l.suspect or need[NEED_AT.kind] ~= NEED.limit or T.is_plain(need) then
     return nil
   end
   local name = need[NEED_AT.name]
-  local settings, limit = setting_of(name), db.see(RECORD.limit, name)
+  local settings, limit = going.setting_of(name), db.see(RECORD.limit, name)
   local cap = settings and settings.concurrency
   if cap and not settings.rate and not limit.paused_until and not limit.mark
-    and not db.see(RECORD.door, DOOR.limit .. name) then
+    and not db.see(RECORD.door, DOOR.limit .. name) and (not going.away or T.only_counts(name)) then
     return need, cap, limit
   end
 end
@@ -40,11 +40,11 @@ end
 -- need, the record of the limit, the arrival that comes next or false, …}; the rows of their heads; how many they are.
 -- `going`: what is known of those that went before.
 local function lanes_that_go(members, going)
-  local found, seqs, n, taken, next_least, setting_of = {}, {}, 0, {}, going.next_least, going.setting_of
+  local found, seqs, n, taken, next_least = {}, {}, 0, {}, going.next_least
   for i = 1, #members do
     local lane = tonumber(members[i])
     local l = db.see(RECORD.lane, lane)
-    local need, cap, limit = keyed_need(l, setting_of)
+    local need, cap, limit = keyed_need(l, going)
     -- A second head of a lane from which one went has its turn before one that arrived later.
     if not need or l.ordered > next_least or taken[limit]
       or limit.in_use + limit.resting_sum + limit.external + need[NEED_AT.weight] > cap then
@@ -164,9 +164,11 @@ end
 function T.grant_keyed(lane, most, asker, leases, now)
   local l = db.see(RECORD.lane, lane)
   local queue = l.queue
-  local going = { bundle = l.bundle, next_least = T.FOREVER, passed = 0, setting_of = family_settings() }
+  local going = {
+    bundle = l.bundle, next_least = T.FOREVER, passed = 0, setting_of = family_settings(), away = asker.away,
+  }
   local _, head = L.first(l.line, T.lane_line(lane))
-  if queue == CALLERS or T.learns(now) or db.found[head] or not keyed_need(l, going.setting_of) then
+  if queue == CALLERS or T.learns(now) or db.found[head] or not keyed_need(l, going) then
     return
   end
   local step, had = HEADS_FIRST, leases.n
