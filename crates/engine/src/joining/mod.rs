@@ -56,14 +56,14 @@ struct LineKey {
     runtime: Id,
 }
 
-type Answer = Result<Reply, CallError>;
+type CallAnswer = Result<Reply, CallError>;
 
 /// How a call leaves.
 enum Entered {
     /// At once, made by its own caller.
     Alone(Request),
     /// With others, which bring its answer.
-    Gathers(oneshot::Receiver<Answer>),
+    Gathers(oneshot::Receiver<CallAnswer>),
 }
 
 /// Calls of one key. It is there while a call of them is under way.
@@ -80,7 +80,7 @@ struct Gathered {
     /// Hashes of what it names.
     names: Vec<u64>,
     since: Instant,
-    told: oneshot::Sender<Answer>,
+    told: oneshot::Sender<CallAnswer>,
 }
 
 impl CallLine {
@@ -125,8 +125,8 @@ impl<M: MakesCalls> Joining<M> {
             let key = LineKey { namespace, verb, runtime: runtime.id() };
             match joining.enter(&key, request, size, names) {
                 Entered::Alone(request) => {
-                    let turn = Turn { joining, key, runtime };
-                    turn.joining.makes.make(&turn.key.namespace, request).await
+                    let call = UnderWay { joining, key, runtime };
+                    call.joining.makes.make(&call.key.namespace, request).await
                 }
                 Entered::Gathers(answer) => joining.gathered(key, runtime, answer).await,
             }
@@ -155,8 +155,8 @@ impl<M: MakesCalls> Joining<M> {
         &self,
         key: LineKey,
         runtime: Handle,
-        mut answer: oneshot::Receiver<Answer>,
-    ) -> Answer {
+        mut answer: oneshot::Receiver<CallAnswer>,
+    ) -> CallAnswer {
         let answer = match timeout(GATHERS_MAX, &mut answer).await {
             Ok(answer) => answer,
             Err(_) => {
@@ -187,12 +187,12 @@ impl<M: MakesCalls> Joining<M> {
 
     /// Sends what was taken, in a task of its own: a caller that goes away takes no other's call with it.
     fn send(&self, key: &LineKey, runtime: &Handle, taken: Vec<Gathered>) {
-        let turn = Turn { joining: self.clone(), key: key.clone(), runtime: runtime.clone() };
+        let call = UnderWay { joining: self.clone(), key: key.clone(), runtime: runtime.clone() };
         runtime.spawn(async move {
-            turn.joining.clone().together(turn.key.namespace.clone(), taken).await;
+            call.joining.clone().together(call.key.namespace.clone(), taken).await;
             // Those that were answered run first, so that what they call next leaves with the next call.
             yield_now().await;
-            drop(turn);
+            drop(call);
         });
     }
 
@@ -280,13 +280,13 @@ fn tell_all(taken: Vec<Gathered>, why: &CallError) {
 }
 
 /// A call under way. When it ends, answered or given up, what has gathered leaves.
-struct Turn<M: MakesCalls> {
+struct UnderWay<M: MakesCalls> {
     joining: Joining<M>,
     key: LineKey,
     runtime: Handle,
 }
 
-impl<M: MakesCalls> Drop for Turn<M> {
+impl<M: MakesCalls> Drop for UnderWay<M> {
     fn drop(&mut self) {
         let taken = {
             let mut lines = self.joining.lock();

@@ -16,14 +16,14 @@ use super::*;
 
 /// Notes each call as it is made, and answers it when there is a permit.
 #[derive(Clone)]
-struct Store(Arc<Noted>);
+struct NotingStore(Arc<Noted>);
 
 struct Noted {
     made: Mutex<Vec<Request>>,
     answers: Semaphore,
 }
 
-impl MakesCalls for Store {
+impl MakesCalls for NotingStore {
     fn make(&self, _: &Namespace, request: Request) -> CallFuture {
         let noted = self.0.clone();
         Box::pin(async move {
@@ -84,14 +84,14 @@ fn answer(request: Request) -> Result<Reply, CallError> {
 }
 
 struct Scene {
-    store: Store,
-    joining: Joining<Store>,
+    store: NotingStore,
+    joining: Joining<NotingStore>,
 }
 
 impl Scene {
     fn new() -> Self {
         let noted = Noted { made: Mutex::default(), answers: Semaphore::new(0) };
-        let store = Store(Arc::new(noted));
+        let store = NotingStore(Arc::new(noted));
         Scene { joining: Joining::new(store.clone()), store }
     }
 
