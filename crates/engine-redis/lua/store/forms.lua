@@ -208,17 +208,22 @@ end
 
 -- ---- Records as texts ----
 
--- What such a text begins with. No array does.
-local TEXT = '\1'
+-- What such a text begins with, and one that leaves out more. No array begins with either.
+local TEXT, BRIEF = '\1', '\2'
 
 -- A record as its text, by kind; nil if it is not as most of its kind are, and has to be an array.
 local TO_TEXT, FROM_TEXT = {}, {}
 
--- A lane that is open, or empty, and has a short line.
+-- A lane that is open, or empty, and has a short line. One that never stood at a door, and is ordered by its first, is
+-- so brief that Redis keeps it in a compact hash.
 function TO_TEXT.l(r)
   local line = r.line
   if line.big or r.place or r.out or r.try_at or r.marked then
     return nil
+  end
+  local first = line.n > 0 and struct.unpack('>I6', line.q) or nil
+  if r.head == 0 and r.since == 0 and r.parked_key == 0 and r.ordered == first and r.shapes < 65536 then
+    return BRIEF .. struct.pack('>I6I2I2', r.bundle, r.shapes, #line.q) .. line.q .. r.words
   end
   return TEXT
     .. struct.pack('>I6I6I6I7I4I6I2', r.bundle, r.parked_key, r.head, r.since, r.shapes, r.ordered or 0, #line.q)
@@ -226,6 +231,13 @@ function TO_TEXT.l(r)
 end
 
 function FROM_TEXT.l(text)
+  if sub(text, 1, 1) == BRIEF then
+    local bundle, shapes, n, at = struct.unpack('>I6I2I2', text, 2)
+    return {
+      words = sub(text, at + n), bundle = bundle, line = IN.l(sub(text, at, at + n - 1)), parked_key = 0, head = 0,
+      since = 0, shapes = shapes, ordered = n > 0 and struct.unpack('>I6', text, at) or nil,
+    }
+  end
   local bundle, parked_key, head, since, shapes, ordered, n, at = struct.unpack('>I6I6I6I7I4I6I2', text, 2)
   return {
     words = sub(text, at + n), bundle = bundle, line = IN.l(sub(text, at, at + n - 1)), parked_key = parked_key,
@@ -234,11 +246,11 @@ function FROM_TEXT.l(text)
 end
 
 function TO_TEXT.s(r)
-  return TEXT .. struct.pack('>I6I6I6I6', r.live, r.rows, r.q or 0, r.lane or 0) .. r.words
+  return TEXT .. struct.pack('>I4I4I6I6', r.live, r.rows, r.q or 0, r.lane or 0) .. r.words
 end
 
 function FROM_TEXT.s(text)
-  local live, rows, q, lane, at = struct.unpack('>I6I6I6I6', text, 2)
+  local live, rows, q, lane, at = struct.unpack('>I4I4I6I6', text, 2)
   return { words = sub(text, at), live = live, rows = rows, q = q > 0 and q or nil, lane = lane > 0 and lane or nil }
 end
 
@@ -363,7 +375,7 @@ end
 -- Bytes as a record.
 function db.decode(kind, bytes)
   local form, record = FORMS[kind], nil
-  if FROM_TEXT[kind] and sub(bytes, 1, 1) == TEXT then
+  if FROM_TEXT[kind] and byte(bytes) <= 2 then
     record = FROM_TEXT[kind](bytes)
   else
     local flat = cmsgpack.unpack(bytes)
