@@ -41,7 +41,20 @@ pub async fn lease_unless(
     off: impl Future<Output = ()>,
 ) -> Result<Leased, CallError> {
     lease.request_id.get_or_insert_with(ids::request_id);
-    let mut first = Box::pin(client.lease(lease.clone()));
+    answer_unless(client, client.lease(lease.clone()), lease, off).await
+}
+
+/// The same for `first`, which makes the lease call `lease` in a way of its own; it has a request id.
+///
+/// # Errors
+/// Those of `first`.
+pub async fn answer_unless(
+    client: &Client,
+    first: impl Future<Output = Result<Leased, CallError>>,
+    lease: Lease,
+    off: impl Future<Output = ()>,
+) -> Result<Leased, CallError> {
+    let mut first = Box::pin(first);
     tokio::select! {
         biased;
         answer = &mut first => return answer,

@@ -71,6 +71,36 @@ impl Fake {
         says
     }
 
+    /// The same of a call as it comes: settles and a lease call that are one are asked for as the two that they are,
+    /// and answered together, the lease call only if the settles are.
+    fn answers(&self, request: Request) -> Says {
+        let Request::Settle(Settle { settle, lease: Some(lease) }) = request else {
+            return self.says(&request);
+        };
+        let (took, settled) = match self.says(&Request::Settle(Settle::of(settle))) {
+            Says::Now(answer) => (Duration::ZERO, answer),
+            Says::After(took, answer) => (took, answer),
+            Says::Never => return Says::Never,
+        };
+        let settled = match settled {
+            Ok(Reply::Settle(Settled { settled, .. })) => settled,
+            answer => return Says::After(took, answer),
+        };
+        let (waited, leased) = match self.says(&Request::Lease(*lease)) {
+            Says::Now(answer) => (Duration::ZERO, answer),
+            Says::After(waited, answer) => (waited, answer),
+            Says::Never => return Says::Never,
+        };
+        let both = match leased {
+            Ok(Reply::Lease(leased)) => Ok(Ok(leased)),
+            Err(CallError::Refused(no)) => Ok(Err(no.below("/lease"))),
+            Ok(_) => Err(Fault::Broken("a lease call was answered otherwise".to_owned()).into()),
+            Err(why) => Err(why.after_a_part()),
+        };
+        let both = both.map(|lease| Reply::Settle(Settled { settled, lease: Some(lease) }));
+        Says::After(took.max(waited), both)
+    }
+
     /// Every call so far, with its moment.
     pub fn calls(&self) -> Vec<(Instant, Request)> {
         lock(&self.calls).clone()
@@ -134,7 +164,7 @@ impl Fake {
 
 impl Engine for Fake {
     fn call(&self, _: &Namespace, request: Request) -> CallFuture {
-        let says = self.says(&request);
+        let says = self.answers(request);
         Box::pin(async move {
             match says {
                 Says::Now(answer) => answer,
@@ -158,10 +188,7 @@ pub fn well(request: &Request) -> Says {
     match request {
         Request::Lease(lease) => Says::After(lease.wait.std(), Ok(Reply::Lease(Leased::default()))),
         Request::Extend(extend) => Says::Now(Ok(extended(extend, Moment::MAX))),
-        Request::Settle(settle) => match &settle.lease {
-            Some(lease) => Says::After(lease.wait.std(), Ok(settled(settle))),
-            None => Says::Now(Ok(settled(settle))),
-        },
+        Request::Settle(settle) => Says::Now(Ok(settled(settle))),
         Request::GetQueue(get) => Says::Now(Ok(counts(get, QueueCounts::default()))),
         _ => unavailable(),
     }
@@ -188,8 +215,7 @@ pub fn settled(settle: &Settle) -> Reply {
         pushed: Vec::new(),
     };
     let settled = settle.settle.iter().map(one).collect();
-    let lease = settle.lease.as_ref().map(|_| Ok(Leased::default()));
-    Reply::Settle(Settled { settled, lease })
+    Reply::Settle(Settled { settled, lease: None })
 }
 
 /// A queue with so many jobs.

@@ -50,16 +50,15 @@ async fn a_request_has_its_ids_before_it_is_sent_and_keeps_them() {
     assert_eq!(fake.leases()[0].1, fake.leases()[1].1);
     assert!(fake.leases()[0].1.request_id.is_some());
 
-    let fake = Fake::new(|call, before| match before {
-        0 => unknown(),
+    let fake = Fake::new(|call, before| match (call, before) {
+        (Request::Lease(_), 0) => unknown(),
         _ => well(call),
     });
     let lease = Some(Box::new(Lease::needs(Vec::new())));
     ask(&fake, Settle { settle: Vec::new(), lease }).await.unwrap();
-    let calls = fake.calls();
-    assert_eq!((calls.len(), &calls[0].1), (2, &calls[1].1));
-    let Request::Settle(Settle { lease: Some(lease), .. }) = &calls[0].1 else { unreachable!() };
-    assert!(lease.request_id.is_some() && lease.local);
+    let leases = fake.leases();
+    assert_eq!((fake.settles().len(), leases.len(), &leases[0].1), (2, 2, &leases[1].1));
+    assert!(leases[0].1.request_id.is_some() && leases[0].1.local);
 }
 
 #[tokio::test(start_paused = true)]

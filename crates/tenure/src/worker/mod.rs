@@ -294,21 +294,17 @@ impl Worker {
     /// As [`Worker::run`], or the first failure of an execution. Either way it takes no more jobs, and
     /// what ran was finished as when draining.
     pub async fn execute<E: Execute>(self, execute: E) -> Result<Worked, WorkError<E::Failure>> {
-        let stages = Arc::new(Stages::new(self.concurrency));
-        let observer = self.observer.clone();
+        let around =
+            Surroundings { phase: self.phase.subscribe(), observer: self.observer.clone() };
         let context = Arc::new(WorkerContext {
             execute,
-            client: self.client.clone(),
             keeper: self.client.keeper().map_err(WorkError::Call)?,
-            stages: stages.clone(),
-            settler: Settler { client: self.client.clone(), observer: observer.clone(), stages },
-            around: Arc::new(Surroundings {
-                phase: self.phase.subscribe(),
-                observer: observer.clone(),
-            }),
-            phase: self.phase.subscribe(),
+            settler: Settler {
+                client: self.client.clone(),
+                stages: Arc::new(Stages::new(self.concurrency)),
+                around: Arc::new(around),
+            },
             stopper: self.stopper(),
-            observer,
             failure: Mutex::new(None),
         });
         let mut work = Work::new(context.clone(), self.ttl);

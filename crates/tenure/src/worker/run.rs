@@ -5,19 +5,15 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::execute::{Execute, Executed};
-use super::job::{Job, Surroundings};
+use super::job::Job;
 use super::settler::{EndedRun, Settler};
-use super::stages::Stages;
 use super::{Event, Phase, Stopper};
 use crate::call_off::give_back;
-use crate::client::Client;
 use crate::keeper::{Held, Keeper, Stop, lock};
-use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 
 /// How long a slot goes on with jobs that never suspend before it lets other tasks of its thread go first.
@@ -26,14 +22,9 @@ const YIELD_AFTER: Duration = Duration::from_micros(200);
 /// What every job of a worker needs.
 pub struct WorkerContext<E: Execute> {
     pub execute: E,
-    pub client: Client,
     pub keeper: Keeper,
-    pub stages: Arc<Stages>,
     pub settler: Settler,
-    pub around: Arc<Surroundings>,
-    pub phase: watch::Receiver<Phase>,
     pub stopper: Stopper,
-    pub observer: Observer<Event>,
     /// The first reason why no job can be executed.
     pub failure: Mutex<Option<E::Failure>>,
 }
@@ -62,8 +53,8 @@ pub async fn fill_slot<E: Execute>(context: Arc<WorkerContext<E>>, first: Job, m
         let said = outcome.map(|outcome| EndedRun::of(job, outcome));
         let now = Instant::now();
         // What waits when the worker stops is given back.
-        let takes = *context.phase.borrow() == Phase::Working;
-        next = context.stages.ended(said, now - began, now, takes);
+        let takes = *context.settler.around.phase.borrow() == Phase::Working;
+        next = context.settler.stages.ended(said, now - began, now, takes);
         began = now;
         if suspended {
             alone_since = now;
@@ -81,7 +72,7 @@ async fn run<E: Execute>(context: &WorkerContext<E>, job: &Job) -> Option<Settle
     {
         job.tell_stopped(stop);
         // Awaited: a process that ends does not wait for what the keeper gives back.
-        give_back(&context.client, vec![job.lease().clone()]).await;
+        give_back(&context.settler.client, vec![job.lease().clone()]).await;
         return None;
     }
     // It may have waited for its slot.
@@ -89,7 +80,7 @@ async fn run<E: Execute>(context: &WorkerContext<E>, job: &Job) -> Option<Settle
         job.tell_stopped(stop);
         return (stop == Stop::Cancelled).then(SettleOutcome::released);
     }
-    context.observer.tell(|| Event::Started { job: job.id().clone() });
+    context.settler.around.observer.tell(|| Event::Started { job: job.id().clone() });
     let Executed { outcome, failure } = context.execute.execute(job.clone()).await;
     if let Some(failure) = failure {
         lock(&context.failure).get_or_insert(failure);

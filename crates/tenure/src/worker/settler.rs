@@ -3,25 +3,25 @@
 //! One bad outcome must not cost the others: a call that is refused for one of its items is sent
 //! again without it. What could not be delivered is tried again for a minute. An outcome that the engine
 //! refuses is replaced: first by a failed attempt that says so, then the job is given back, so that it does
-//! not count as lost.
+//! not count as lost. Outcomes that ride with a lease call, and are not answered by it, are sent again alone.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::bounds::REQUEST_US;
-use tenure_core::lease::{Ending, SettleItem, SettledLease};
+use tenure_core::lease::{Ending, Leased, SettleItem, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::Lease;
 use tenure_engine::CallError;
 use tokio::time::{Instant, sleep};
 
-use super::job::Job;
+use super::job::{Job, Surroundings};
 use super::stages::Stages;
 use super::{Event, NotSettled};
 use crate::asking::{is_engines, passes};
 use crate::client::Client;
 use crate::keeper::Held;
-use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
 
@@ -77,8 +77,8 @@ impl EndedRun {
 #[derive(Clone)]
 pub struct Settler {
     pub client: Client,
-    pub observer: Observer<Event>,
     pub stages: Arc<Stages>,
+    pub around: Arc<Surroundings>,
 }
 
 /// Whether the same outcome may be taken a little later. A follow-up job may find its queue full.
@@ -129,7 +129,7 @@ impl Settler {
     fn answered(&self, batch: Vec<EndedRun>, settled: Vec<SettledLease>) {
         for (EndedRun { job, .. }, settled) in batch.iter().zip(settled) {
             let id = || job.id().clone();
-            self.observer.tell(|| match settled.code {
+            self.around.observer.tell(|| match settled.code {
                 _ if settled.ok => Event::Settled { job: id(), state: settled.state },
                 Some(Code::AlreadySettled) => {
                     Event::NotSettled { job: id(), why: NotSettled::Otherwise }
@@ -149,12 +149,12 @@ impl Settler {
             match error {
                 CallError::Refused(no) if said.instead(no) => {
                     let event = || Event::OutcomeRefused { job: id(), refusal: no.clone() };
-                    self.observer.tell(event);
+                    self.around.observer.tell(event);
                     again.push(said);
                 }
                 error => {
                     let why = || NotSettled::Call(error.clone());
-                    self.observer.tell(|| Event::NotSettled { job: id(), why: why() });
+                    self.around.observer.tell(|| Event::NotSettled { job: id(), why: why() });
                     over.push(said);
                 }
             }
@@ -167,5 +167,49 @@ impl Settler {
     fn over(&self, batch: &[EndedRun]) {
         Held::let_go(batch.iter().map(|said| said.job.held()));
         self.stages.answered(batch.len());
+    }
+}
+
+/// Outcomes that are sent in one call with the next lease call. Dropped without an answer they are sent again, alone.
+pub struct Riding {
+    settler: Settler,
+    batch: Vec<EndedRun>,
+}
+
+impl Riding {
+    pub fn of(settler: Settler, batch: Vec<EndedRun>) -> Self {
+        Riding { settler, batch }
+    }
+
+    /// Makes both; the answer of the lease call.
+    pub async fn and_lease(mut self, lease: Lease) -> Result<Leased, CallError> {
+        let client = self.settler.client.clone();
+        let items = self.batch.iter().map(EndedRun::item).collect();
+        match client.settle_and_lease(items, lease.clone()).await {
+            Ok(both) => {
+                self.settler.answered(std::mem::take(&mut self.batch), both.settled);
+                both.lease.transpose().map(Option::unwrap_or_default).map_err(CallError::Refused)
+            }
+            Err(CallError::Refused(no)) if !no_ones(&no) => {
+                // One of the outcomes was refused, or what is asked for; each is told in an answer of its own.
+                drop(self);
+                client.lease(lease).await
+            }
+            Err(why) => Err(why),
+        }
+    }
+}
+
+impl Drop for Riding {
+    fn drop(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() {
+            return;
+        }
+        if let Some(batch) = self.settler.stages.came_back(batch)
+            && tokio::runtime::Handle::try_current().is_ok()
+        {
+            tokio::spawn(self.settler.clone().deliver(batch));
+        }
     }
 }

@@ -39,6 +39,10 @@ struct StagesState {
     ended_since: Option<Instant>,
     /// Outcomes that were sent and are not answered yet.
     sent: usize,
+    /// Those of them that are to be sent again.
+    back: Vec<Vec<EndedRun>>,
+    /// Nobody sends anything any more.
+    closed: bool,
     pace: Pace,
 }
 
@@ -69,6 +73,8 @@ impl Stages {
             ended_bytes: 0,
             ended_since: None,
             sent: 0,
+            back: Vec::new(),
+            closed: false,
             pace: Pace::new(slots),
         };
         Stages { slots, inside: Mutex::new(inside), changed: Notify::new() }
@@ -159,11 +165,35 @@ impl Stages {
         self.changed.notify_one();
     }
 
-    /// Room for more jobs. `ahead`: also for as many as end while a call is under way.
-    pub fn room(&self, ahead: bool) -> Room {
+    /// Outcomes that rode with another call were not answered by it. They are handed back if nobody sends them.
+    pub fn came_back(&self, outcomes: Vec<EndedRun>) -> Option<Vec<EndedRun>> {
+        let mut inside = self.lock();
+        if inside.closed {
+            return Some(outcomes);
+        }
+        inside.back.push(outcomes);
+        drop(inside);
+        self.changed.notify_one();
+        None
+    }
+
+    /// Those that came back, a batch each.
+    pub fn send_again(&self) -> Vec<Vec<EndedRun>> {
+        std::mem::take(&mut self.lock().back)
+    }
+
+    /// Nothing is sent any more after this.
+    pub fn close(&self) {
+        self.lock().closed = true;
+    }
+
+    /// Room for more jobs. `ahead`: also for as many as end while a call is under way. `rides`: the outcomes that are
+    /// gathered are sent in the very call that asks for these jobs, before it is granted any.
+    pub fn room(&self, ahead: bool, rides: bool) -> Room {
         let inside = self.lock();
         let held = inside.waiting.len() + inside.running;
-        let unsettled = held + inside.ended.len() + inside.sent;
+        let gathered = if rides { 0 } else { inside.ended.len() };
+        let unsettled = held + gathered + inside.sent;
         let taken = match self.slots {
             1 => unsettled,
             slots => held.max(unsettled.saturating_sub(slots)),

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::execute::Execute;
+use super::settler::Riding;
 use super::stages::GATHER_MAX;
 use super::work::{Work, poll_once};
 use super::{Event, Order, Phase, Until, Worker};
@@ -70,6 +71,9 @@ pub struct Taking {
     more_may_come: bool,
 }
 
+/// A call with which outcomes ride waits for so long at most: that they are settled is told when it is answered.
+const RIDE_MAX: Span = Span::from_ms(500);
+
 type AskFuture = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
 impl Taking {
@@ -97,7 +101,11 @@ impl Taking {
         loop {
             let now = Instant::now();
             let turn = work.turn(now);
-            let (gathers, answered) = self.ask(worker, work, now, turn.sent);
+            let (gathers, answered) = self.ask(worker, work, now, turn.sends);
+            if turn.sends {
+                // What did not ride with a lease call.
+                work.send_outcomes();
+            }
             if *phase.borrow() == Phase::Working {
                 work.fill_slots(now);
             }
@@ -123,7 +131,7 @@ impl Taking {
                     }
                     self.heard(worker, work, asked)?;
                 }
-                _ = phase.wait_for(|phase| *phase != Phase::Working) => {
+                () = ended(&mut phase) => {
                     if let Some(call) = self.call.take() {
                         // It sees the phase too, and answers with nothing unless it was answered in
                         // this very moment.
@@ -136,14 +144,14 @@ impl Taking {
         }
     }
 
-    /// Asks if it is time for it; otherwise says when it will be. With outcomes that were just `sent` it is.
-    /// Also the answer, if it is here at once.
+    /// Asks if it is time for it; otherwise says when it will be. If it `sends` outcomes it is. Those that are gathered
+    /// ride with the call. Also the answer, if it is here at once.
     fn ask<E: Execute>(
         &mut self,
         worker: &Worker,
         work: &mut Work<E>,
         now: Instant,
-        sent: bool,
+        sends: bool,
     ) -> (Option<Instant>, Option<Asked>) {
         if self.call.is_some() || self.empty {
             return (None, None);
@@ -151,7 +159,9 @@ impl Taking {
         // A later queue is served only while the earlier ones have nothing: with its jobs ahead that would be
         // out of date.
         let in_order = worker.order == Order::Strict && worker.queues.len() > 1;
-        let room = work.stages().room(!in_order);
+        // Outcomes do not wait for a call that holds back.
+        let rides = self.pause.is_zero();
+        let room = work.stages().room(!in_order, rides);
         let left = worker.max_jobs.map_or(u64::MAX, |max| max.saturating_sub(work.jobs));
         let max = room.jobs.min(usize::try_from(left).unwrap_or(usize::MAX));
         if max == 0 {
@@ -159,12 +169,13 @@ impl Taking {
             return (None, None);
         }
         let until = *self.room_since.get_or_insert(now) + GATHER_MAX;
-        if !sent && now < until && !work.stages().asks_at_once(room) {
+        if !sends && now < until && !work.stages().asks_at_once(room) {
             return (Some(until), None);
         }
-        let mut call = self.new_call(worker, max, room.slots == 0, !work.is_idle());
+        let runs = !work.is_idle();
         // What has ended may free what the next jobs need.
-        work.send_outcomes();
+        let riding = if rides { work.rides() } else { None };
+        let mut call = self.new_call(worker, max, room.slots == 0, runs, riding);
         // Sent before the jobs of the last one run, so that the engine works meanwhile.
         let answered = poll_once(&mut call);
         self.call = Some(call);
@@ -172,13 +183,21 @@ impl Taking {
     }
 
     /// A call for `max` jobs; `ahead`: none of them has a free slot.
-    fn new_call(&mut self, worker: &Worker, max: usize, ahead: bool, runs: bool) -> AskFuture {
+    fn new_call(
+        &mut self,
+        worker: &Worker,
+        max: usize,
+        ahead: bool,
+        runs: bool,
+        riding: Option<Riding>,
+    ) -> AskFuture {
         let mut phase = worker.phase.subscribe();
         let wait = match worker.until {
             _ if ahead => Span::ZERO,
             Until::Stopped => slice(worker.ttl),
             Until::Empty => until_empty::patience(worker.ttl, runs || self.more_may_come),
         };
+        let wait = if riding.is_some() { wait.min(RIDE_MAX) } else { wait };
         // What runs when the call is made may push more before its answer is here.
         let looks = worker.until == Until::Empty && !runs;
         let queues = self.queues.clone();
@@ -209,7 +228,14 @@ impl Taking {
                 }
             }
             let sent = Instant::now();
-            let answer = call_off::lease_unless(&client, lease, ended(&mut phase)).await;
+            let off = ended(&mut phase);
+            let answer = match riding {
+                Some(riding) => {
+                    let both = riding.and_lease(lease.clone());
+                    call_off::answer_unless(&client, both, lease, off).await
+                }
+                None => call_off::lease_unless(&client, lease, off).await,
+            };
             let mut asked = Asked { answer, ..nothing(sent) };
             let looks = looks && *phase.borrow() == Phase::Working;
             if looks && asked.answer.as_ref().is_ok_and(|leased| leased.leases.is_empty()) {

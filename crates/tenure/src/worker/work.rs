@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::execute::Execute;
 use super::job::Job;
 use super::run::{WorkerContext, fill_slot};
+use super::settler::{EndedRun, Riding};
 use super::stages::Stages;
 use super::take::Asked;
 use crate::call_off::{give_back, settle_back};
@@ -43,8 +44,8 @@ pub struct Work<E: Execute> {
 
 /// What a turn did.
 pub struct Turn {
-    /// Outcomes were sent.
-    pub sent: bool,
+    /// Outcomes are to be sent.
+    pub sends: bool,
     /// When something is due again.
     pub next: Option<Instant>,
 }
@@ -58,7 +59,7 @@ impl<E: Execute> Work<E> {
 
     /// Where the jobs are.
     pub fn stages(&self) -> &Stages {
-        &self.context.stages
+        &self.context.settler.stages
     }
 
     /// Whether nothing runs, waits or is on its way.
@@ -66,7 +67,7 @@ impl<E: Execute> Work<E> {
         self.tasks.is_empty() && self.deliveries.0.is_empty() && self.stages().is_empty()
     }
 
-    /// Does what is due: ends tasks, sends outcomes, gives back what has waited for too long.
+    /// Does what is due but to send outcomes: ends tasks, gives back what has waited for too long.
     pub fn turn(&mut self, now: Instant) -> Turn {
         while let Some(ended) = self.tasks.try_join_next() {
             passed_on(ended);
@@ -74,15 +75,28 @@ impl<E: Execute> Work<E> {
         while let Some(ended) = self.deliveries.0.try_join_next() {
             passed_on(ended);
         }
-        let stages = self.context.stages.clone();
-        self.give_back_unrun(stages.late(now));
-        let mut sent = false;
-        if stages.sends_at(now).is_some_and(|at| at <= now) {
-            self.send_outcomes();
-            sent = true;
+        for batch in self.stages().send_again() {
+            self.deliveries.0.spawn(self.context.settler.clone().deliver(batch));
         }
-        let next = [stages.sends_at(now), stages.late_at()].into_iter().flatten().min();
-        Turn { sent, next }
+        let late = self.stages().late(now);
+        self.give_back_unrun(late);
+        let sends_at = self.stages().sends_at(now);
+        let sends = sends_at.is_some_and(|at| at <= now);
+        let next = [sends_at.filter(|_| !sends), self.stages().late_at()];
+        Turn { sends, next: next.into_iter().flatten().min() }
+    }
+
+    /// The outcomes that are gathered, to be sent with a lease call; what is beyond one call is sent now.
+    pub fn rides(&mut self) -> Option<Riding> {
+        let mut said = self.stages().send();
+        loop {
+            let more = self.stages().send();
+            if more.is_empty() {
+                break;
+            }
+            self.deliver(std::mem::replace(&mut said, more));
+        }
+        (!said.is_empty()).then(|| Riding::of(self.context.settler.clone(), said))
     }
 
     /// Sends the outcomes that are gathered.
@@ -92,12 +106,16 @@ impl<E: Execute> Work<E> {
             if said.is_empty() {
                 return;
             }
-            let mut call: Pin<Box<dyn Future<Output = ()> + Send>> =
-                Box::pin(self.context.settler.clone().deliver(said));
-            // Sent in this very moment, before what is asked for next.
-            if poll_once(&mut call).is_none() {
-                self.deliveries.0.spawn(call);
-            }
+            self.deliver(said);
+        }
+    }
+
+    fn deliver(&mut self, said: Vec<EndedRun>) {
+        let mut call: Pin<Box<dyn Future<Output = ()> + Send>> =
+            Box::pin(self.context.settler.clone().deliver(said));
+        // Sent in this very moment, before what is asked for next.
+        if poll_once(&mut call).is_none() {
+            self.deliveries.0.spawn(call);
         }
     }
 
@@ -111,14 +129,14 @@ impl<E: Execute> Work<E> {
         let (mut leases, strange): (Vec<LeaseView>, Vec<LeaseView>) =
             leases.into_iter().partition(|lease| lease.lease.is_some() && lease.job.is_some());
         if !strange.is_empty() {
-            let client = self.context.client.clone();
+            let client = self.context.settler.client.clone();
             self.tasks.spawn(async move { give_back(&client, strange).await });
         }
         let held = self.context.keeper.hold_all(&leases, self.ttl, asked.into_std());
         let jobs = leases.iter_mut().map(|lease| lease.job.take()).collect::<Vec<_>>();
         let whole = leases.into_iter().zip(jobs).zip(held);
         let jobs = whole.filter_map(|((lease, job), held)| {
-            Some(Job::new(lease, job?, held, self.context.around.clone()))
+            Some(Job::new(lease, job?, held, self.context.settler.around.clone()))
         });
         self.stages().arrived(jobs, now);
     }
@@ -142,7 +160,7 @@ impl<E: Execute> Work<E> {
             return;
         }
         self.jobs -= jobs.len() as u64;
-        let client = self.context.client.clone();
+        let client = self.context.settler.client.clone();
         self.tasks.spawn(async move {
             let items = jobs.iter().map(unrun).collect();
             settle_back(&client, items).await;
@@ -153,7 +171,7 @@ impl<E: Execute> Work<E> {
 
     /// Gives back what a call is granted in the moment of a stop, among what runs.
     pub fn give_back(&mut self, call: impl Future<Output = Asked> + Send + 'static) {
-        let client = self.context.client.clone();
+        let client = self.context.settler.client.clone();
         self.tasks.spawn(async move {
             give_back(&client, call.await.granted()).await;
         });
@@ -162,7 +180,7 @@ impl<E: Execute> Work<E> {
     /// Returns when there may be something to do: at `until`, or before.
     pub async fn event(&mut self, until: Option<Instant>) {
         tokio::select! {
-            () = self.context.stages.changed() => {}
+            () = self.context.settler.stages.changed() => {}
             Some(ended) = self.tasks.join_next() => passed_on(ended),
             Some(ended) = self.deliveries.0.join_next() => passed_on(ended),
             () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {}
@@ -173,6 +191,9 @@ impl<E: Execute> Work<E> {
     pub async fn finish(&mut self) {
         loop {
             let turn = self.turn(Instant::now());
+            if turn.sends {
+                self.send_outcomes();
+            }
             if self.is_idle() {
                 return;
             }
@@ -184,6 +205,12 @@ impl<E: Execute> Work<E> {
 impl<E: Execute> Drop for Work<E> {
     fn drop(&mut self) {
         // A worker that is dropped sends what was said all the same.
+        self.stages().close();
+        for batch in self.stages().send_again() {
+            if tokio::runtime::Handle::try_current().is_ok() {
+                tokio::spawn(self.context.settler.clone().deliver(batch));
+            }
+        }
         while tokio::runtime::Handle::try_current().is_ok() {
             let said = self.stages().send();
             if said.is_empty() {
