@@ -109,7 +109,7 @@ fn a_lease_call_says_who_asks_and_which_call_it_is() {
             "rq": "r", "taker": "p:1", "proc": "p", "read": 2, "again": true, "kn": [true, "k", 9, "5-a", 3],
         })
     );
-    lease.request_id = None;
+    (lease.request_id, lease.wait) = (None, Span::from_s(1));
     let nameless = sent(&LeaseArgs::of(&lease, &wait));
     assert_eq!(
         nameless["rq"], "p:1",
