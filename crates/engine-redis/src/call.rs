@@ -96,9 +96,7 @@ impl Caller {
         match decode::read(function.name, parts)? {
             Ok(mut answered) => {
                 self.heard(function, &mut answered, on_way);
-                let kid = answered.kid.as_deref();
-                answered.blobs.signer = self.signs(function, kid).await?;
-                Ok(answered)
+                Ok(self.signed(function, answered).await?)
             }
             Err(Denied::No(no)) => Err(CallError::Refused(no).into()),
             Err(Denied::StaleBody) => Err(AskError::StaleBody),
@@ -112,13 +110,19 @@ impl Caller {
         parts: Vec<Vec<u8>>,
     ) -> Result<Answered<R>, CallError> {
         match decode::read(function.name, parts)? {
-            Ok(mut answered) => {
-                let kid = answered.kid.as_deref();
-                answered.blobs.signer = self.signs(function, kid).await?;
-                Ok(answered)
-            }
+            Ok(answered) => self.signed(function, answered).await,
             Err(_) => Err(Fault::Broken("a message carries a refusal".to_owned()).into()),
         }
+    }
+
+    /// An answer with who signs the leases that it shows.
+    async fn signed<R>(
+        &self,
+        function: Function,
+        mut answered: Answered<R>,
+    ) -> Result<Answered<R>, CallError> {
+        answered.blobs.signer = self.signs(function, answered.kid.as_deref()).await?;
+        Ok(answered)
     }
 
     /// As [`Caller::ask`], for a reply that needs nothing beside it.

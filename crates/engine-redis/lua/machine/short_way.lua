@@ -41,9 +41,11 @@ end
 local RUNNING, SUCCEEDED = '\1', '\2'
 -- Where the fence and row number, the bytes, and what is the same for all begin.
 local TAIL_AT = 26
+-- Where what follows the shape begins.
+local COMMON_AT = TAIL_AT + 4
 local AS_NEEDED = 65535
 T.SHORT_LIFE = {
-  running = RUNNING, succeeded = SUCCEEDED, name_at = 8, bytes_at = 22, tail_at = TAIL_AT, common_at = TAIL_AT + 4,
+  running = RUNNING, succeeded = SUCCEEDED, name_at = 8, bytes_at = 22, tail_at = TAIL_AT, common_at = COMMON_AT,
 }
 
 -- What is the same for all grants of a call that end at one moment and hold such limits: what follows the shape.
@@ -107,7 +109,7 @@ function T.read_short_life(job, life)
   local arrival, fence, seq, bytes = struct.unpack('>I6I8I6I4', life, 2)
   job.arrival, job.bytes = arrival, bytes
   if kind == RUNNING then
-    local rest = T.read_common(sub(life, TAIL_AT + 4))
+    local rest = T.read_common(sub(life, COMMON_AT))
     local limits = rest.as_needed and T.as_needed((struct.unpack('>I4', life, TAIL_AT))) or rest.limits
     job.state, job.started_at = 'r', rest.granted_at
     job.lease = {

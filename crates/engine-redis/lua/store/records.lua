@@ -111,14 +111,7 @@ function db.write_records(out)
     if raw ~= entry.raw then
       entry.raw = raw
       if raw then
-        local w = out(entry.key)
-        local puts = w.puts
-        if puts then
-          local n = #puts
-          puts[n + 1], puts[n + 2] = entry.field, raw
-        else
-          w.puts = { entry.field, raw }
-        end
+        db.write(out, entry.key, entry.field, raw)
       else
         db.erase(out, entry.key, entry.field)
       end

@@ -341,18 +341,22 @@ impl Call {
         }
     }
 
+    /// The store is told that it waits no more.
+    async fn drop_wait(&self) -> Result<Answered<LeasedReply>, CallError> {
+        let args = DropWaitArgs::of(&self.lease, &self.taker);
+        Ok(self.caller.ask(DROP_WAIT, pack(&args)).await?)
+    }
+
     /// Its caller is gone: nobody is told anything, and its place is kept for a while.
     async fn gone(&self) -> Result<Given, CallError> {
-        let args = DropWaitArgs::of(&self.lease, &self.taker);
-        let reply = self.caller.ask::<LeasedReply>(DROP_WAIT, pack(&args)).await?;
+        let reply = self.drop_wait().await?;
         self.given(reply).await
     }
 
     /// The wait ended without a grant: its place is kept for a while, and it is told what it waited
     /// for and when that may change.
     async fn over(&self) -> Result<Given, CallError> {
-        let args = DropWaitArgs::of(&self.lease, &self.taker);
-        let reply = self.caller.ask::<LeasedReply>(DROP_WAIT, pack(&args)).await?;
+        let reply = self.drop_wait().await?;
         // A tick may have ended the wait already; then only another call knows why it was in vain.
         let untold = matches!(self.lease.ask, Ask::Needs(_)) && reply.reply.reasons.is_empty();
         if untold && !self.caller.shared.is_draining() {

@@ -146,7 +146,7 @@ impl Stages {
     }
 
     /// The outcomes of the next call; they are on their way until [`Stages::answered`].
-    pub fn send(&self) -> Vec<EndedRun> {
+    fn send(&self) -> Vec<EndedRun> {
         let mut inside = self.lock();
         let count = inside.ended.len().min(ITEMS_MAX);
         let rest = inside.ended.split_off(count);
@@ -157,6 +157,11 @@ impl Stages {
         }
         inside.sent += said.len();
         said
+    }
+
+    /// The outcomes of all calls that carry what is gathered.
+    pub fn send_all(&self) -> Vec<Vec<EndedRun>> {
+        std::iter::from_fn(|| Some(self.send()).filter(|said| !said.is_empty())).collect()
     }
 
     /// So many outcomes are answered, or will never be.

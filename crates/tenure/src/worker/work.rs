@@ -88,24 +88,17 @@ impl<E: Execute> Work<E> {
 
     /// The outcomes that are gathered, to be sent with a lease call; what is beyond one call is sent now.
     pub fn rides(&mut self) -> Option<Riding> {
-        let mut said = self.stages().send();
-        loop {
-            let more = self.stages().send();
-            if more.is_empty() {
-                break;
-            }
-            self.deliver(std::mem::replace(&mut said, more));
+        let mut batches = self.stages().send_all();
+        let said = batches.pop()?;
+        for said in batches {
+            self.deliver(said);
         }
-        (!said.is_empty()).then(|| Riding::of(self.context.settler.clone(), said))
+        Some(Riding::of(self.context.settler.clone(), said))
     }
 
     /// Sends the outcomes that are gathered.
     pub fn send_outcomes(&mut self) {
-        loop {
-            let said = self.stages().send();
-            if said.is_empty() {
-                return;
-            }
+        for said in self.stages().send_all() {
             self.deliver(said);
         }
     }
@@ -206,17 +199,10 @@ impl<E: Execute> Drop for Work<E> {
     fn drop(&mut self) {
         // A worker that is dropped sends what was said all the same.
         self.stages().close();
-        for batch in self.stages().send_again() {
-            if tokio::runtime::Handle::try_current().is_ok() {
-                tokio::spawn(self.context.settler.clone().deliver(batch));
+        if tokio::runtime::Handle::try_current().is_ok() {
+            for said in self.stages().send_again().into_iter().chain(self.stages().send_all()) {
+                tokio::spawn(self.context.settler.clone().deliver(said));
             }
-        }
-        while tokio::runtime::Handle::try_current().is_ok() {
-            let said = self.stages().send();
-            if said.is_empty() {
-                return;
-            }
-            tokio::spawn(self.context.settler.clone().deliver(said));
         }
     }
 }
