@@ -49,8 +49,10 @@ pub(crate) const UNDO: Function = Function::new("undo");
 /// Settles, and a lease call right after them.
 pub(crate) const SETTLE_AND_LEASE: Function =
     Function::new("settle_and_lease").telling().showing_leases();
-/// A lease call that waits no more.
+/// A lease call whose time to wait is over.
 pub(crate) const DROP_WAIT: Function = Function::new("drop_wait").showing_leases();
+/// Lease calls whose callers are gone.
+pub(crate) const LEAVE: Function = Function::new("leave");
 /// A whole set of a pool in parts: its begin, a part, its end.
 pub(crate) const SYNC_BEGIN: Function = Function::new("sync_begin").showing_leases();
 pub(crate) const SYNC_ITEMS: Function = Function::new("sync_items").showing_leases();
@@ -80,6 +82,7 @@ mod tests {
         UNDO,
         SETTLE_AND_LEASE,
         DROP_WAIT,
+        LEAVE,
         SYNC_BEGIN,
         SYNC_ITEMS,
         SYNC_END,

@@ -1,10 +1,15 @@
 //! What an engine is opened with.
 
+use std::time::Duration;
+
 use tenure_core::time::Span;
 
 use crate::encode::SpaceArg;
 use crate::library::Library;
 use crate::link::{Address, LinkOptions};
+
+/// A test waits so long for a server that stalls.
+const STALL_MAX: Duration = Duration::from_secs(20);
 
 /// By which clock the server decides, and who makes time pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,9 +61,15 @@ impl Options {
         }
     }
 
-    /// For tests that move the clock.
+    /// For tests that move the clock. What they test are rules, so a machine with other work, or a disk that stalls,
+    /// takes no connection from them.
     pub fn testing(address: Address) -> Self {
-        Options { time: Time::Testing, ..Options::new(address) }
+        let link = LinkOptions {
+            answer_within: STALL_MAX,
+            ping_within: STALL_MAX,
+            ..LinkOptions::default()
+        };
+        Options { time: Time::Testing, link, ..Options::new(address) }
     }
 
     /// What is said of the namespaces, if anything is.

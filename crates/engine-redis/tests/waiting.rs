@@ -295,6 +295,37 @@ async fn who_is_gone_holds_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn those_who_go_together_leave_in_few_calls() {
+    const MANY: u64 = 500;
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let engine = open(&server);
+    // Notifications come from now on: when they begin, all who wait ask once more.
+    let first = waiting(&engine, "first", Span::from_s(30)).await;
+    push(&engine, vec![job("first")]).await;
+    assert_eq!(id_of(&answer(first).await), Some("first"));
+    let waits = || server.must(&["ZCARD", "tenure:{default}wt"]).text().parse().unwrap_or(0u64);
+    let call = |n| tokio::spawn(engine.run(&ns(), asks(&format!("w{n}"), Span::from_s(60))));
+    let crowd: Vec<_> = (0..MANY).map(call).collect();
+    eventually("all wait", async || waits() == MANY).await;
+    server.must(&["CONFIG", "RESETSTAT"]);
+    // It answers the first of them when all are gone.
+    server.must(&["CLIENT", "PAUSE", "500"]);
+    for call in crowd {
+        call.abort();
+    }
+    eventually("none of them waits", async || waits() == 0).await;
+    // Ticks among them.
+    let told = calls(&server, "fcall");
+    assert!(told < MANY / 10, "{told} calls");
+    push(&engine, vec![job("j")]).await;
+    let next = engine.run(&ns(), asks("next", Span::ZERO)).await.expect("it is answered");
+    assert_eq!(id_of(&next), Some("j"), "and nothing is granted to them");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_comes_back_finds_its_waiters() {
     if !wanted() {
         return;

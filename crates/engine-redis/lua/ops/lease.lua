@@ -188,20 +188,46 @@ T.op('lease', { 'write' }, function(args, now)
   return T.lease_call(args, now)
 end)
 
--- drop_wait: {taker, rq}. The wait is over, or its connection broke. Replies {next_at, reasons}, and what the call was
--- granted before it heard of that, as `lease` does.
+-- A call waits no more: what it was granted before it heard of that, or the number by which it stands in line.
+local function end_wait(taker, request)
+  if T.forget_taker(taker) then
+    return nil, nil
+  end
+  local past = request and db.see(RECORD.request, request)
+  if past and past.taker == taker then
+    return past, nil
+  end
+  return nil, T.caller_by_taker(taker)
+end
+
+-- drop_wait: {taker, rq}. The time of the wait is over. Replies {next_at, reasons}, and what the call was granted
+-- before it heard of that, as `lease` does.
 T.op('drop_wait', { 'write', 'allow-oom' }, function(args, now)
   local reply = {}
-  if not T.forget_taker(args.taker) then
-    local number = T.caller_by_taker(args.taker)
-    local past = args.rq and db.see(RECORD.request, args.rq)
-    if past and past.taker == args.taker then
-      reply = shown(repeated(args.rq, args.taker))
-    elseif number then
-      reply.reasons = T.reasons_of_caller(number, now)
-      T.leave_line(number, now)
-    end
+  local past, number = end_wait(args.taker, args.rq)
+  if past then
+    reply = shown(repeated(args.rq, args.taker))
+  elseif number then
+    reply.reasons = T.reasons_of_caller(number, now)
+    T.leave_line(number, now)
   end
   reply.next_at = T.next_change()
   return reply
+end)
+
+-- leave: {calls = {{taker, rq or false}}}. Their callers are gone: the calls wait no more, and what they were granted
+-- is undone.
+T.op('leave', { 'write', 'allow-oom' }, function(args, now)
+  local granted = {}
+  for _, call in ipairs(args.calls) do
+    local past, number = end_wait(call[1], call[2])
+    for _, name in ipairs(past and T.leases_of_request(past) or {}) do
+      granted[#granted + 1] = { T.parse_lease(name) }
+    end
+    if number then
+      T.leave_line(number, now)
+    end
+  end
+  T.undo(granted, now)
+  return true
 end)

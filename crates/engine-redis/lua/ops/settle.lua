@@ -233,12 +233,12 @@ T.op('force_lease', { 'write', 'allow-oom' }, function(args, now)
   return true
 end)
 
--- undo: {leases = {{fence, seq}}}. The caller was gone when its grant was made: it is undone, and counts
--- nowhere. A lease that was extended since, or answered to a repeat of its call, is left alone: the first
--- answer was lost, but somebody holds it, and two must not.
-T.op('undo', { 'write', 'allow-oom' }, function(args, now)
+-- The callers of these were gone when they were granted: {{fence, seq}}. They are undone, and count nowhere. A lease
+-- that was extended since, or answered to a repeat of its call, is left alone: the first answer was lost, but somebody
+-- holds it, and two must not.
+function T.undo(leases, now)
   local undone = {}
-  for _, item in ipairs(args.leases) do
+  for _, item in ipairs(leases) do
     local lease, job = T.lease(item[1], item[2])
     if lease and not lease.extended and not lease.again then
       if lease.request then
@@ -263,5 +263,10 @@ T.op('undo', { 'write', 'allow-oom' }, function(args, now)
       T.timer_clear('rqe', request)
     end
   end
+end
+
+-- undo: {leases = {{fence, seq}}}.
+T.op('undo', { 'write', 'allow-oom' }, function(args, now)
+  T.undo(args.leases, now)
   return true
 end)

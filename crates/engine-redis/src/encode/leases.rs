@@ -190,6 +190,22 @@ impl<'a> DropWaitArgs<'a> {
     }
 }
 
+/// A lease call whose caller is gone: its own name, and the request id under which it is granted something.
+#[derive(Serialize)]
+pub(crate) struct LeftCall(String, OrFalse<String>);
+
+impl LeftCall {
+    pub(crate) fn of(lease: &Lease, taker: &str) -> Self {
+        LeftCall(taker.to_owned(), OrFalse(request(lease, taker).map(str::to_owned)))
+    }
+}
+
+/// Of `leave`.
+#[derive(Serialize)]
+pub(crate) struct LeaveArgs {
+    pub calls: Vec<LeftCall>,
+}
+
 /// A lease, what its holder reports, and what it claims if the store knows nothing of it.
 struct Kept<'a>((u64, u64), &'a ExtendItem, Option<ClaimArg<'a>>);
 

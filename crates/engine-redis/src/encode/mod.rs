@@ -17,8 +17,8 @@ pub(crate) use body::{body_of, read_body};
 pub(crate) use copied::{BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs};
 pub(crate) use jobs::{ListJobsArgs, ManyArgs, NewBody, PatchJobArgs, PushArgs, content_bytes};
 pub(crate) use leases::{
-    DropWaitArgs, ExtendArgs, ForceArgs, KeyArgs, Knows, LeaseArgs, ListLeasesArgs,
-    SettleAndLeaseArgs, SettleArgs, SpaceArg, TickArgs, UndoArgs, Wait,
+    DropWaitArgs, ExtendArgs, ForceArgs, KeyArgs, Knows, LeaseArgs, LeaveArgs, LeftCall,
+    ListLeasesArgs, SettleAndLeaseArgs, SettleArgs, SpaceArg, TickArgs, UndoArgs, Wait,
 };
 pub(crate) use resources::{SyncArgs, SyncBeginArgs, SyncEndArgs, SyncItemsArgs, new_resources};
 pub(crate) use settings::PageArgs;

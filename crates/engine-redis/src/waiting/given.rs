@@ -1,7 +1,7 @@
 //! What a lease call was granted, and that it is undone if nobody takes it.
 
 use tenure_core::lease::Leased;
-use tenure_engine::CallError;
+use tenure_engine::{CallError, Fault};
 use tokio::sync::oneshot;
 
 use super::parcels::Parcel;
@@ -57,4 +57,9 @@ pub(super) fn give_back(caller: &Caller, parcel: Parcel) {
     if let Ok(Ok(answered)) = decode::read::<LeasedReply>(UNDO.name, parcel.parts) {
         undo(caller, answered.reply.names(&answered.blobs).unwrap_or_default());
     }
+}
+
+/// What a call is answered whose task has ended without an answer.
+pub(super) fn gone() -> CallError {
+    Fault::Unavailable("the engine was closed".to_owned()).into()
 }

@@ -14,12 +14,13 @@ use tenure_engine::CallError;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::given::{Given, UndoGuard, give_back, undo};
+use super::given::{Given, UndoGuard, give_back, gone, undo};
+use super::leaving::leave;
 use super::parcels::Parcel;
 use super::space::Waiter;
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, LeasedReply, Views};
-use crate::encode::{DropWaitArgs, LeaseArgs, Wait, pack};
+use crate::encode::{DropWaitArgs, LeaseArgs, LeftCall, Wait, pack};
 use crate::function::{DROP_WAIT, Function};
 use crate::holders::{self, Settling};
 use crate::options::Time;
@@ -214,7 +215,8 @@ impl Call {
             again = true;
         }
         // It may stand in a line by now.
-        self.gone().await
+        let reply = self.drop_wait().await?;
+        self.given(reply).await
     }
 
     /// A call that waits for its first grant.
@@ -268,7 +270,11 @@ impl Call {
                     }
                 }
                 Woken::Over => return self.over().await,
-                Woken::Gone => return self.gone().await,
+                Woken::Gone => {
+                    // Nobody is told anything.
+                    leave(&self.caller, LeftCall::of(&self.lease, &self.taker)).await;
+                    return Err(gone());
+                }
             }
         }
     }
@@ -345,12 +351,6 @@ impl Call {
     async fn drop_wait(&self) -> Result<Answered<LeasedReply>, CallError> {
         let args = DropWaitArgs::of(&self.lease, &self.taker);
         Ok(self.caller.ask(DROP_WAIT, pack(&args)).await?)
-    }
-
-    /// Its caller is gone: nobody is told anything, and its place is kept for a while.
-    async fn gone(&self) -> Result<Given, CallError> {
-        let reply = self.drop_wait().await?;
-        self.given(reply).await
     }
 
     /// The wait ended without a grant: its place is kept for a while, and it is told what it waited

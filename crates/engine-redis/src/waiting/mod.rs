@@ -7,6 +7,7 @@
 mod alarm;
 mod given;
 mod lease_call;
+mod leaving;
 mod parcels;
 mod permissions;
 mod sight;

@@ -9,6 +9,7 @@ use tenure_core::names::Namespace;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::leaving::Leaving;
 use super::parcels::{Parcel, Parcels};
 use super::sight::Sight;
 use super::timer::Timer;
@@ -42,6 +43,8 @@ pub(crate) struct Space {
     unsaid: Mutex<Option<Instant>>,
     /// What the store sent to calls that wait here.
     pub parcels: Parcels,
+    /// Calls that waited here, and whose callers are gone.
+    pub(super) leaving: Leaving,
     waiters: Mutex<HashMap<u64, Arc<Waiter>>>,
     last_call: Mutex<Instant>,
     /// Grows when messages may have been missed, or a test moved the clock.
@@ -83,6 +86,7 @@ impl Space {
             said: AtomicBool::new(false),
             unsaid: Mutex::default(),
             parcels: Parcels::default(),
+            leaving: Leaving::default(),
             waiters: Mutex::default(),
             last_call: Mutex::new(Instant::now()),
             stirred: watch::Sender::new(0),

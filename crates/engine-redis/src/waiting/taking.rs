@@ -5,10 +5,10 @@ use tenure_core::lease::Leased;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Lease, Settle, Settled};
 use tenure_core::sentences::StoreRefusal;
-use tenure_engine::{CallError, Fault};
+use tenure_engine::CallError;
 use tokio::sync::oneshot;
 
-use super::given::UndoGuard;
+use super::given::{UndoGuard, gone};
 use super::lease_call::Call;
 use crate::answer::Answerable;
 use crate::call::Caller;
@@ -60,8 +60,4 @@ async fn taken(mut guard: UndoGuard) -> Result<Leased, CallError> {
     };
     guard.receiver = None;
     answer.unwrap_or_else(|_| Err(gone())).map(|given| given.answer)
-}
-
-fn gone() -> CallError {
-    Fault::Unavailable("the engine was closed".to_owned()).into()
 }
