@@ -64,6 +64,16 @@ async fn waiting(engine: &RedisEngine, worker: &str, wait: Span) -> Waiting {
     .await;
     call
 }
+/// Returns when notifications come to this process: before, it is sent no parcel, and when they begin, all who wait ask
+/// once more.
+async fn hears(server: &RedisServer, engine: &RedisEngine) {
+    let channels = || server.must(&["PUBSUB", "CHANNELS", "tenure:{default}w:*"]).list().len();
+    let before = channels();
+    let call = waiting(engine, &format!("first-{before}"), Span::from_s(30)).await;
+    eventually("it has subscribed", async || channels() > before).await;
+    push(engine, vec![job(&format!("first-{before}"))]).await;
+    assert_eq!(answer(call).await.leases.len(), 1);
+}
 async fn eventually(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let begin = Instant::now();
     while !so().await {
@@ -136,6 +146,9 @@ async fn one_push_is_granted_to_those_who_have_waited_longest() {
     let server = RedisServer::start(Aof::Off, &[]);
     // A hundred nodes on five connections; who pushes is one more.
     let (engine, nodes) = (open(&server), [(); 5].map(|()| open(&server)));
+    for node in &nodes {
+        hears(&server, node).await;
+    }
     let mut calls_waiting = Vec::new();
     for n in 0..100 {
         let node = &nodes[n % nodes.len()];
@@ -174,12 +187,14 @@ async fn a_burst_is_shared_among_those_who_wait() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let (engine, here) = (open(&server), open(&server));
+    hears(&server, &here).await;
+    let heard_of = workers(&here).await;
     let mut calls_waiting = Vec::new();
     for n in 0..4 {
         let mut lease = asks(&format!("w{n}"), Span::from_s(60));
         lease.ask = Lease::jobs(vec![QueueName::parse("q").expect("a name")], 100).ask;
         calls_waiting.push(tokio::spawn(here.run(&ns(), lease)));
-        eventually("it is heard of", async || workers(&here).await == n + 1).await;
+        eventually("it is heard of", async || workers(&here).await == heard_of + n + 1).await;
     }
     push(&engine, (0..18).map(|n| job(&format!("j{n}"))).collect()).await;
     let mut shares = Vec::new();
@@ -212,6 +227,7 @@ async fn only_what_costs_nothing_if_nobody_begins_it_is_granted_unasked() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let (here, there) = (open(&server), open(&server));
+    hears(&server, &here).await;
     let rate = Some(Rate { count: 100, per: Span::from_s(1), burst: 100 });
     let (concurrency, gap) = (Some(9), Some(Span::from_ms(1)));
     let of = LimitSettings::default();
@@ -302,10 +318,7 @@ async fn those_who_go_together_leave_in_few_calls() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let engine = open(&server);
-    // Notifications come from now on: when they begin, all who wait ask once more.
-    let first = waiting(&engine, "first", Span::from_s(30)).await;
-    push(&engine, vec![job("first")]).await;
-    assert_eq!(id_of(&answer(first).await), Some("first"));
+    hears(&server, &engine).await;
     let waits = || server.must(&["ZCARD", "tenure:{default}wt"]).text().parse().unwrap_or(0u64);
     let call = |n| tokio::spawn(engine.run(&ns(), asks(&format!("w{n}"), Span::from_s(60))));
     let crowd: Vec<_> = (0..MANY).map(call).collect();

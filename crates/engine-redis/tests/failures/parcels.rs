@@ -49,6 +49,14 @@ fn sent(server: &RedisServer) -> u64 {
     numbers.list().iter().map(|one| of(&one.text())).sum()
 }
 
+/// So many processes listen: before, they are sent no parcel.
+async fn listen(server: &RedisServer, many: usize) {
+    eventually("they listen", async || {
+        server.must(&["PUBSUB", "CHANNELS", "tenure:{default}w:*"]).list().len() == many
+    })
+    .await;
+}
+
 /// The port of the one connection that listens.
 fn listening_port(server: &RedisServer) -> u16 {
     let list = server.must(&["CLIENT", "LIST", "TYPE", "pubsub"]).text();
@@ -65,6 +73,7 @@ async fn a_message_that_does_not_come_costs_a_moment() {
     let proxy = Proxy::to(server.port()).await;
     let here = open(&format!("redis://127.0.0.1:{}", proxy.port));
     let call = waits(&here, "w", TTL).await;
+    listen(&server, 1).await;
     proxy.pass(Passing::AllBut(listening_port(&server)));
     let other = open(&server.url());
     let begin = Instant::now();
@@ -89,6 +98,7 @@ async fn a_process_that_has_ended_is_granted_nothing() {
     let (dead, other) = (open(&format!("redis://127.0.0.1:{}", proxy.port)), open(&server.url()));
     let _first = waits(&dead, "dead", TTL).await;
     let next = waits(&other, "next", TTL).await;
+    listen(&server, 2).await;
     proxy.pass(Passing::Nothing);
     proxy.cut();
     eventually("the server has seen it", async || {
@@ -111,6 +121,7 @@ async fn a_process_that_stands_still_keeps_a_job_for_one_ttl() {
     let proxy = Proxy::to(server.port()).await;
     let (still, other) = (open(&format!("redis://127.0.0.1:{}", proxy.port)), open(&server.url()));
     let _first = waits(&still, "still", ttl).await;
+    listen(&server, 1).await;
     proxy.pass(Passing::Nothing);
     let begin = Instant::now();
     push(&other, job("q", "a")).await;
@@ -130,6 +141,7 @@ async fn what_comes_too_late_for_its_caller_is_given_back() {
     let proxy = Proxy::to(server.port()).await;
     let here = open(&format!("redis://127.0.0.1:{}", proxy.port));
     let call = waits(&here, "gone", TTL).await;
+    listen(&server, 1).await;
     // The caller goes while what it was granted is on its way.
     proxy.pass(Passing::AllBut(listening_port(&server)));
     let other = open(&server.url());
