@@ -9,7 +9,7 @@ use crate::library::Library;
 use crate::link::{Address, LinkOptions};
 
 /// A test waits so long for a server that stalls.
-const STALL_MAX: Duration = Duration::from_secs(20);
+const STALL_MAX: Duration = Duration::from_secs(10);
 
 /// By which clock the server decides, and who makes time pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -66,6 +66,8 @@ impl Options {
     pub fn testing(address: Address) -> Self {
         let link = LinkOptions {
             answer_within: STALL_MAX,
+            connect_within: STALL_MAX,
+            patience: STALL_MAX,
             ping_within: STALL_MAX,
             ..LinkOptions::default()
         };

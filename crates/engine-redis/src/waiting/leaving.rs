@@ -13,18 +13,18 @@ const TOGETHER_MAX: usize = 128;
 /// Those of one namespace of which the store is still to be told.
 #[derive(Default)]
 pub(crate) struct Leaving {
-    state: Mutex<State>,
+    state: Mutex<LeftCalls>,
 }
 
 #[derive(Default)]
-struct State {
+struct LeftCalls {
     calls: Vec<LeftCall>,
     /// Somebody tells of them, until none is left.
     telling: bool,
 }
 
 impl Leaving {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LeftCalls> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
