@@ -128,7 +128,8 @@ pub(crate) async fn a_clock_that_steps_back_a_little_stops_nothing(b: &mut Bench
     b.pass(s(16)).await;
     b.take_job("q", "a").await;
     b.lives(&before).await;
-    assert_eq!(b.engine().health().degraded, None);
+    // On a slow machine a node that no call of this sentence needed may be connected only now.
+    b.eventually("nothing is said any more", async || b.engine().health().degraded.is_none()).await;
 }
 
 pub(crate) async fn a_clock_that_steps_back_far_is_accepted_once(b: &mut Bench) {

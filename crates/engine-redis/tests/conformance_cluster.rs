@@ -27,18 +27,9 @@ static CLUSTER: Mutex<Option<RedisCluster>> = Mutex::new(None);
 static OPENED: AtomicUsize = AtomicUsize::new(0);
 static CLOSED: AtomicUsize = AtomicUsize::new(0);
 
-/// A cluster of which no primary is taken for dead because the machine has other work: no sentence kills one.
-fn unhurried() -> RedisCluster {
-    let cluster = RedisCluster::start(PRIMARIES);
-    for primary in 0..PRIMARIES {
-        cluster.server(primary).must(&["CONFIG", "SET", "cluster-node-timeout", "60000"]);
-    }
-    cluster
-}
-
 fn cluster_url() -> String {
     let mut cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
-    cluster.get_or_insert_with(unhurried).url()
+    cluster.get_or_insert_with(|| RedisCluster::start(PRIMARIES)).url()
 }
 
 /// The engine, with every namespace of a sentence under another name.

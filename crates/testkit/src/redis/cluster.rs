@@ -13,6 +13,11 @@ const SLOTS: u16 = 16_384;
 const KEYS_PER_STEP: &str = "100";
 /// Milliseconds that one MIGRATE may take.
 const STEP_MS: &str = "10000";
+/// Until they know each other, nodes talk twice in this time; in milliseconds.
+const JOIN_MS: &str = "1000";
+/// Later a node that is silent for so long is taken for dead: a machine with other work, and half of its processors
+/// elsewhere, does not end a cluster. One that is killed is missed at once by who calls it, whatever this says.
+const PATIENCE_MS: &str = "15000";
 
 /// A running cluster; its servers end when it is dropped.
 #[derive(Debug)]
@@ -48,6 +53,9 @@ impl RedisCluster {
         let ids = servers.iter().map(|server| server.must(&["CLUSTER", "MYID"]).text()).collect();
         let cluster = RedisCluster { servers, ids };
         cluster.join();
+        for server in &cluster.servers {
+            server.must(&["CONFIG", "SET", "cluster-node-timeout", PATIENCE_MS]);
+        }
         cluster
     }
 
@@ -192,6 +200,6 @@ fn start_one(aof: Aof) -> RedisServer {
     // By default the bus has the port 10,000 above, which nobody asked for.
     let bus = process::free_port().to_string();
     let words =
-        ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port", &bus];
+        ["--cluster-enabled", "yes", "--cluster-node-timeout", JOIN_MS, "--cluster-port", &bus];
     RedisServer::start(aof, &words)
 }
