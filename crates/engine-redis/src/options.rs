@@ -8,7 +8,7 @@ use crate::encode::SpaceArg;
 use crate::library::Library;
 use crate::link::{Address, LinkOptions};
 
-/// A test waits so long for a server that stalls.
+/// How long a test waits for a server that stalls.
 const STALL_MAX: Duration = Duration::from_secs(10);
 
 /// By which clock the server decides, and who makes time pass.
@@ -61,8 +61,8 @@ impl Options {
         }
     }
 
-    /// For tests that move the clock. What they test are rules, so a machine with other work, or a disk that stalls,
-    /// takes no connection from them.
+    /// For tests that move the clock. They test rules, so a machine with other work, or a disk that stalls, takes no
+    /// connection from them.
     pub fn testing(address: Address) -> Self {
         let link = LinkOptions {
             answer_within: STALL_MAX,

@@ -1,5 +1,8 @@
 //! Calls that wait, by the clock of the server: what wakes them, how soon, and how few ask in vain.
 
+#[path = "failures/listening.rs"]
+mod listening;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +18,8 @@ use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use tokio::task::JoinHandle;
+
+use crate::listening::{listening, sent};
 
 /// No wait of a test is longer.
 const PROMPT: Duration = Duration::from_secs(20);
@@ -45,12 +50,6 @@ async fn workers(engine: &RedisEngine) -> usize {
     let page = Page { max: 1_000, cursor: None };
     engine.run(&ns(), ListWorkers { page }).await.expect("workers are listed").items.len()
 }
-/// How many parcels were sent.
-fn sent(server: &RedisServer) -> u64 {
-    let numbers = server.must(&["HVALS", "tenure:{default}pg"]);
-    let of = |text: &str| text.bytes().take(6).fold(0, |all, byte| all << 8 | u64::from(byte));
-    numbers.list().iter().map(|one| of(&one.text())).sum()
-}
 type Waiting = JoinHandle<Result<Leased, CallError>>;
 
 /// Starts a call that waits, and returns when the server has heard of it.
@@ -64,13 +63,11 @@ async fn waiting(engine: &RedisEngine, worker: &str, wait: Span) -> Waiting {
     .await;
     call
 }
-/// Returns when notifications come to this process: before, it is sent no parcel, and when they begin, all who wait ask
-/// once more.
+/// Returns when notifications come to this process. When they begin, every call that waits asks once more.
 async fn hears(server: &RedisServer, engine: &RedisEngine) {
-    let channels = || server.must(&["PUBSUB", "CHANNELS", "tenure:{default}w:*"]).list().len();
-    let before = channels();
+    let before = listening(server);
     let call = waiting(engine, &format!("first-{before}"), Span::from_s(30)).await;
-    eventually("it has subscribed", async || channels() > before).await;
+    eventually("it has subscribed", async || listening(server) > before).await;
     push(engine, vec![job(&format!("first-{before}"))]).await;
     assert_eq!(answer(call).await.leases.len(), 1);
 }

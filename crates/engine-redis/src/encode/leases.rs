@@ -200,7 +200,7 @@ impl LeftCall {
     }
 }
 
-/// Of `leave`.
+/// The arguments of `leave`, for one call of it.
 #[derive(Serialize)]
 pub(crate) struct LeaveArgs {
     pub calls: Vec<LeftCall>,

@@ -59,7 +59,7 @@ pub(super) fn give_back(caller: &Caller, parcel: Parcel) {
     }
 }
 
-/// What a call is answered whose task has ended without an answer.
+/// The answer to a call whose task has ended without one.
 pub(super) fn gone() -> CallError {
     Fault::Unavailable("the engine was closed".to_owned()).into()
 }

@@ -271,7 +271,6 @@ impl Call {
                 }
                 Woken::Over => return self.over().await,
                 Woken::Gone => {
-                    // Nobody is told anything.
                     leave(&self.caller, LeftCall::of(&self.lease, &self.taker)).await;
                     return Err(gone());
                 }
@@ -347,7 +346,7 @@ impl Call {
         }
     }
 
-    /// The store is told that it waits no more.
+    /// Ends the wait in the store. The answer has what the call was granted before, if anything.
     async fn drop_wait(&self) -> Result<Answered<LeasedReply>, CallError> {
         let args = DropWaitArgs::of(&self.lease, &self.taker);
         Ok(self.caller.ask(DROP_WAIT, pack(&args)).await?)

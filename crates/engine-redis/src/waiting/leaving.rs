@@ -1,5 +1,5 @@
 //! Lease calls whose callers are gone. Ten thousand may go at the same time, with the client that made them: those that
-//! go while the store is told of others are told together.
+//! go while a call to the store names others leave together, in the next one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,10 +7,10 @@ use crate::call::Caller;
 use crate::encode::{LeaveArgs, LeftCall};
 use crate::function::LEAVE;
 
-/// One call of the store carries so many: it keeps Redis for some milliseconds at most.
+/// The most that one call of the store names: it keeps Redis for some milliseconds at most.
 const TOGETHER_MAX: usize = 128;
 
-/// Those of one namespace of which the store is still to be told.
+/// Those of one namespace that have not left the store yet.
 #[derive(Default)]
 pub(crate) struct Leaving {
     state: Mutex<LeftCalls>,
@@ -19,8 +19,8 @@ pub(crate) struct Leaving {
 #[derive(Default)]
 struct LeftCalls {
     calls: Vec<LeftCall>,
-    /// Somebody tells of them, until none is left.
-    telling: bool,
+    /// A task sends them, until none is left.
+    sending: bool,
 }
 
 impl Leaving {
@@ -28,20 +28,20 @@ impl Leaving {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more. Whether nobody tells of it so far: then the caller does, by [`Leaving::next`].
+    /// Adds one. True if no task sends them yet: then the caller does, by [`Leaving::next`].
     fn add(&self, call: LeftCall) -> bool {
         let mut state = self.lock();
         state.calls.push(call);
-        !std::mem::replace(&mut state.telling, true)
+        !std::mem::replace(&mut state.sending, true)
     }
 
-    /// Those that are told of next; or none, and then nobody tells of any.
+    /// Those of the next call; or none, and then no task sends any.
     fn next(&self) -> Option<Vec<LeftCall>> {
         let mut state = self.lock();
         let many = state.calls.len().min(TOGETHER_MAX);
         let calls: Vec<_> = state.calls.drain(..many).collect();
-        state.telling = many > 0;
-        state.telling.then_some(calls)
+        state.sending = many > 0;
+        state.sending.then_some(calls)
     }
 }
 
@@ -53,8 +53,8 @@ pub(super) async fn leave(caller: &Caller, call: LeftCall) {
         return;
     }
     while let Some(calls) = leaving.next() {
-        // A hint: a wait that the store was not told of ends there ten seconds after its own end, and what it is
-        // granted until then is given back by who looks for its call.
+        // A hint: if this call is lost, the waits end in the store ten seconds after their own ends, and this process
+        // gives back the parcels that come until then.
         let _ = caller.reply::<serde::de::IgnoredAny>(LEAVE, &LeaveArgs { calls }).await;
     }
 }

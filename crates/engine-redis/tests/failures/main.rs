@@ -10,6 +10,7 @@ mod first_comers;
 mod full;
 mod kill;
 mod leap;
+mod listening;
 mod lost_all;
 mod parcels;
 mod partition;

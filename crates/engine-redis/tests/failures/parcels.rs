@@ -14,6 +14,7 @@ use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use tokio::task::JoinHandle;
 
 use crate::calls::*;
+use crate::listening::{listening, sent};
 use crate::proxy::{Passing, Proxy};
 
 /// Far longer than any of it takes.
@@ -42,19 +43,9 @@ async fn granted(call: JoinHandle<Result<Leased, CallError>>) -> String {
     leased.leases[0].job.as_ref().expect("a job").id.to_string()
 }
 
-/// How many parcels were sent to processes that are known.
-fn sent(server: &RedisServer) -> u64 {
-    let numbers = server.must(&["HVALS", "tenure:{default}pg"]);
-    let of = |text: &str| text.bytes().take(6).fold(0, |all, byte| all << 8 | u64::from(byte));
-    numbers.list().iter().map(|one| of(&one.text())).sum()
-}
-
-/// So many processes listen: before, they are sent no parcel.
+/// Returns when this many processes listen.
 async fn listen(server: &RedisServer, many: usize) {
-    eventually("they listen", async || {
-        server.must(&["PUBSUB", "CHANNELS", "tenure:{default}w:*"]).list().len() == many
-    })
-    .await;
+    eventually("they listen", async || listening(server) == many).await;
 }
 
 /// The port of the one connection that listens.

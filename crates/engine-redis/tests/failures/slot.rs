@@ -113,8 +113,8 @@ async fn a_slot_that_moves_while_calls_run_tears_nothing_apart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_needs_only_what_is_there_goes_on_while_its_slot_moves() {
     let Some(Nodes { cluster, engine, meta, slot }) = Nodes::start() else { return };
-    // Once the library's memory is gone, as it is after a call that was refused, it looks for blocks of jobs, and of a
-    // key that is nowhere the node cannot say so: a namespace without any is told to ask again.
+    // With an empty memory, as after a call that was refused, the library looks for blocks of jobs. Where the namespace
+    // has none, the node cannot tell whether their key has moved, and refuses the call.
     let many = (0..200).map(|n| job("many", &format!("m{n}"))).collect();
     ok(&engine, Push { jobs: many, answer: PushAnswer::Ids }).await;
     let mut leases = Vec::new();
@@ -126,7 +126,7 @@ async fn what_needs_only_what_is_there_goes_on_while_its_slot_moves() {
     }
     let from = cluster.owner(slot);
     let moving = cluster.begin_move(slot, from, 1 - from);
-    // Nothing has left yet: nobody loses his lease because of the move, whatever the library still has in memory.
+    // Nothing has left yet: no lease is lost because of the move, whatever the library still has in memory.
     let library = Library::release();
     for anew in [false, true] {
         if anew {

@@ -15,8 +15,8 @@ const KEYS_PER_STEP: &str = "100";
 const STEP_MS: &str = "10000";
 /// Until they know each other, nodes talk twice in this time; in milliseconds.
 const JOIN_MS: &str = "1000";
-/// Later a node that is silent for so long is taken for dead: a machine with other work, and half of its processors
-/// elsewhere, does not end a cluster. One that is killed is missed at once by who calls it, whatever this says.
+/// Later a node that is silent for this long is taken for dead, in milliseconds: a machine with other work does not end
+/// a cluster. A caller misses a killed node at once, whatever this says.
 const PATIENCE_MS: &str = "15000";
 
 /// A running cluster; its servers end when it is dropped.
