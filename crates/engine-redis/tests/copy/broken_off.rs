@@ -2,10 +2,14 @@
 
 use tenure_core::copy::{Cursor, Section};
 use tenure_core::names::Namespace;
-use tenure_engine::copy::{CopyError, Found, Source, Target, thaw_source, thaw_target};
+use tenure_engine::Fault;
+use tenure_engine::copy::{
+    self, CopyError, CopyPlan, Found, Source, Target, thaw_source, thaw_target,
+};
 use tenure_engine_embedded::OpenError;
 use tenure_testkit::redis::wanted;
 
+use crate::away::Away;
 use crate::filled::fill;
 use crate::stores::{Store, Watcher, copied, copy_all};
 use crate::world::{is_sound, same, world};
@@ -42,6 +46,45 @@ async fn a_copy_that_is_killed_after_any_page_is_taken_up() {
         is_sound(&opened.engine(), &Namespace::main()).await;
         same(&before, &world(&opened.engine(), &Namespace::main()).await, "taken up");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_away_now_and_then_is_copied_all_the_same() {
+    if !wanted() {
+        return;
+    }
+    for (from, to) in [(Store::folder(), Store::redis()), (Store::redis(), Store::folder())] {
+        let before = filled(&from).await;
+        let mut watch = Watcher::default();
+        let (report, jobs) = {
+            let (from_hands, to_hands) = (from.hands(), to.hands());
+            // Not the first steps: who names a wrong store is told so at once.
+            let source = Away::from(from_hands.source(), 7);
+            let target = Away::from(to_hands.target(), 11);
+            let plan = CopyPlan { copy: "copy_away".into(), from: from.shown(), to: to.shown() };
+            let report = copy::copy(&source, &target, &plan, &mut watch).await.unwrap();
+            (report, from_hands.source().head(&Namespace::main()).await.unwrap().jobs)
+        };
+        assert!(watch.away > 3, "{}", watch.away);
+        assert!(!report.resumed && !report.already, "{report:?}");
+        assert_eq!(report.moved.unfinished + report.moved.finished, jobs, "{report:?}");
+        let opened = to.open();
+        is_sound(&opened.engine(), &Namespace::main()).await;
+        same(&before, &world(&opened.engine(), &Namespace::main()).await, "away now and then");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_reached_is_told_at_once() {
+    let (from, to) = (Store::folder(), Store::folder());
+    filled(&from).await;
+    let (from_hands, to_hands) = (from.hands(), to.hands());
+    let mut watch = Watcher::default();
+    let target = Away::from(to_hands.target(), 1);
+    let plan = CopyPlan { copy: "copy_nowhere".into(), from: from.shown(), to: to.shown() };
+    let no = copy::copy(from_hands.source(), &target, &plan, &mut watch).await.unwrap_err();
+    assert!(matches!(no, CopyError::Fault(Fault::Unavailable(_))), "{no:?}");
+    assert_eq!(watch.away, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

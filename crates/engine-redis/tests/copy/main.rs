@@ -4,6 +4,7 @@
 // A test that cannot even open its stores is to fail loudly.
 #![allow(clippy::unwrap_used)]
 
+mod away;
 mod broken_off;
 mod filled;
 mod keys;

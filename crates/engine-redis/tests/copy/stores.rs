@@ -56,7 +56,10 @@ impl Store {
     }
 
     fn link(&self) -> RedisEngine {
-        RedisEngine::open(RedisOptions::new(Address::parse(&self.shown()).unwrap())).unwrap()
+        let address = Address::parse(&self.shown()).unwrap();
+        // As patient as a test that moves the clock, by the server's clock.
+        let link = RedisOptions::testing(address.clone()).link;
+        RedisEngine::open(RedisOptions { link, ..RedisOptions::new(address) }).unwrap()
     }
 
     /// The engine on it.
@@ -124,6 +127,8 @@ pub struct Watcher {
     pub stop_after: Option<u64>,
     pub pages: u64,
     pub waited: Option<Span>,
+    /// How often a store was away.
+    pub away: u64,
 }
 
 impl CopyWatch for Watcher {
@@ -137,6 +142,7 @@ impl CopyWatch for Watcher {
         if let CopyNews::Waits(long) = what {
             self.waited = Some(*long);
         }
+        self.away += u64::from(matches!(what, CopyNews::Away(_)));
         Ok(())
     }
     fn wait(&mut self, long: Span) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -8,9 +8,10 @@
 //! 6. Say at the source that it is done.
 //!
 //! Broken off anywhere, the same call goes on where it was. Until 5. nobody can be granted anything by
-//! either store, so nothing is held twice.
+//! either store, so nothing is held twice. A store that is away for a moment breaks a copy off too; then it
+//! is taken up by itself, from 1. on, since a store that was started anew may have forgotten its mark.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -20,6 +21,12 @@ use tenure_core::names::Namespace;
 use tenure_core::time::Span;
 
 use super::{CopyError, Found, Mark, Source, Target};
+use crate::fault::Fault;
+
+/// Between two tries, when a store cannot be reached.
+const PAUSE: Span = Span::from_ms(250);
+/// So many tries that bring no page end the copy: half a minute.
+const TRIES: u32 = 120;
 
 /// What is to be copied, in words.
 #[derive(Clone, Debug)]
@@ -53,6 +60,8 @@ pub enum CopyNews {
     },
     /// All is there; it waits so long for leases of the source to run out.
     Waits(Span),
+    /// A store cannot be reached, or did not answer: the copy is taken up in a moment.
+    Away(Fault),
 }
 
 /// Who is told, and who waits.
@@ -113,6 +122,16 @@ impl Counts {
             _ => {}
         }
     }
+    fn add_all(&mut self, more: &Counts) {
+        let Counts { queues, limits, pools, resources, unfinished, finished, released } = more;
+        self.queues += queues;
+        self.limits += limits;
+        self.pools += pools;
+        self.resources += resources;
+        self.unfinished += unfinished;
+        self.finished += finished;
+        self.released += released;
+    }
     fn jobs(&self) -> u64 {
         self.unfinished + self.finished
     }
@@ -124,6 +143,34 @@ struct ReadLeases {
     releasing: Releasing,
 }
 
+/// A page that was sent, and whose answer is not there yet.
+struct SentPage {
+    namespace: Namespace,
+    number: u64,
+    counts: Counts,
+}
+
+/// How far a call is, over all of its tries.
+#[derive(Default)]
+struct Course {
+    /// Whether the first try found an earlier call's copy; `None` until one is about to freeze the source.
+    resumed: Option<bool>,
+    /// The source is frozen, and that was told.
+    paused: bool,
+    /// What was moved, by namespace.
+    moved: BTreeMap<Namespace, Counts>,
+    sent: Option<SentPage>,
+    /// Tries since the last page.
+    tries: u32,
+}
+
+impl Course {
+    fn has_moved(&mut self, page: SentPage) {
+        self.moved.entry(page.namespace).or_default().add_all(&page.counts);
+        self.tries = 0;
+    }
+}
+
 /// Copies a store, or takes up a copy that broke off.
 pub async fn copy(
     source: &dyn Source,
@@ -131,43 +178,80 @@ pub async fn copy(
     plan: &CopyPlan,
     watch: &mut dyn CopyWatch,
 ) -> Result<CopyReport, CopyError> {
+    let mut course = Course::default();
+    loop {
+        match go_on(source, target, plan, watch, &mut course).await {
+            Err(CopyError::Fault(why @ (Fault::Unavailable(_) | Fault::Unknown(_))))
+                if course.resumed.is_some() && course.tries < TRIES =>
+            {
+                course.tries += 1;
+                watch.told(&CopyNews::Away(why))?;
+                watch.wait(PAUSE).await;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+/// One try.
+async fn go_on(
+    source: &dyn Source,
+    target: &dyn Target,
+    plan: &CopyPlan,
+    watch: &mut dyn CopyWatch,
+    course: &mut Course,
+) -> Result<CopyReport, CopyError> {
     let (mark, known) = decide(source, target, plan).await?;
     let mut report = CopyReport {
         copy: mark.copy.clone(),
         from: plan.from.clone(),
         to: plan.to.clone(),
-        resumed: known,
-        already: false,
+        resumed: course.resumed.unwrap_or(known),
+        // Else it was this call that ended it, and its last answer was lost.
+        already: mark.whole && course.resumed.is_none(),
         namespaces: Vec::new(),
         moved: Counts::default(),
     };
-    if mark.whole {
-        report.already = true;
-        report.namespaces = source.namespaces().await?;
-        return Ok(report);
+    if !mark.whole {
+        // It may be frozen from here on, whatever the answer says.
+        course.resumed = Some(report.resumed);
+        source.freeze(&mark).await?;
+        if !course.paused {
+            course.paused = true;
+            watch.told(&CopyNews::Paused { again: report.resumed })?;
+        }
+        let all = move_all(source, target, &mark, watch, course).await?;
+        wait_for_leases(source, &all, watch).await?;
+        target.open(&mark.copy).await?;
+        source.freeze(&Mark { whole: true, ..mark }).await?;
     }
-    source.freeze(&mark).await?;
-    watch.told(&CopyNews::Paused { again: known })?;
+    report.namespaces = source.namespaces().await?;
+    course.moved.values().for_each(|of_one| report.moved.add_all(of_one));
+    Ok(report)
+}
+
+/// Moves all namespaces of a frozen source, and names them.
+async fn move_all(
+    source: &dyn Source,
+    target: &dyn Target,
+    mark: &Mark,
+    watch: &mut dyn CopyWatch,
+    course: &mut Course,
+) -> Result<Vec<Namespace>, CopyError> {
     let mut done = BTreeSet::new();
     loop {
         // What was used for the first time while it was frozen is found by another look.
         let all = source.namespaces().await?;
         let new: Vec<Namespace> = all.iter().filter(|ns| !done.contains(*ns)).cloned().collect();
         if new.is_empty() {
-            report.namespaces = all;
-            break;
+            return Ok(all);
         }
-        source.freeze(&mark).await?;
+        source.freeze(mark).await?;
         for namespace in new {
-            move_namespace(source, target, &mark.copy, &namespace, watch, &mut report.moved)
-                .await?;
+            move_namespace(source, target, &mark.copy, &namespace, watch, course).await?;
             done.insert(namespace);
         }
     }
-    wait_for_leases(source, &report.namespaces, watch).await?;
-    target.open(&mark.copy).await?;
-    source.freeze(&Mark { whole: true, ..mark }).await?;
-    Ok(report)
 }
 
 /// Refuses what must not be copied, before anything is changed; the mark of this copy, and whether it
@@ -233,26 +317,32 @@ async fn move_namespace(
     copy: &str,
     namespace: &Namespace,
     watch: &mut dyn CopyWatch,
-    moved: &mut Counts,
+    course: &mut Course,
 ) -> Result<(), CopyError> {
     let read = read_leases(source, namespace).await?;
     let begun = target.begin(copy, namespace, &read.head).await?;
+    if let Some(sent) = course.sent.take_if(|sent| sent.namespace == *namespace)
+        && begun.pages > sent.number
+    {
+        course.has_moved(sent);
+    }
     if begun.whole || begun.pages > 0 && begun.next.is_none() {
         return Ok(());
     }
     let mut number = begun.pages;
     let mut next = Some(begun.next.unwrap_or(Cursor::of(Section::ALL[0])));
-    let before = moved.jobs();
     while let Some(cursor) = next {
         let CopiedPage { items, next: then } = source.page(namespace, &cursor).await?;
         let ends = items.iter().filter(|item| matches!(item, Item::Lease(_))).count();
         let items: Vec<Item> =
             items.into_iter().flat_map(|item| read.releasing.pass(item)).collect();
-        items.iter().for_each(|item| moved.add(item));
-        moved.released += ends as u64;
+        let mut counts = Counts { released: ends as u64, ..Counts::default() };
+        items.iter().for_each(|item| counts.add(item));
+        course.sent = Some(SentPage { namespace: namespace.clone(), number, counts });
         target.put(copy, namespace, number, items, then.clone()).await?;
+        course.sent.take().into_iter().for_each(|page| course.has_moved(page));
         number += 1;
-        let jobs = moved.jobs() - before;
+        let jobs = course.moved.get(namespace).map_or(0, Counts::jobs);
         let (section, of) = (cursor.section, read.head.jobs);
         watch.told(&CopyNews::Moved { namespace: namespace.clone(), section, jobs, of })?;
         next = then;

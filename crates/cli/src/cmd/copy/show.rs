@@ -45,6 +45,15 @@ impl CopyShow {
         }
     }
 
+    /// Whether another line that comes now and then may come.
+    fn is_due(&mut self) -> bool {
+        let due = self.line.elapsed() >= LINE_EVERY;
+        if due {
+            self.line = Instant::now();
+        }
+        due
+    }
+
     fn say(&self, sentence: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| tell(sentence)),
@@ -70,11 +79,12 @@ impl CopyWatch for CopyShow {
                     bar.set_message(format!("{namespace}: {}", section.as_str()));
                     bar.set_length(*of);
                     bar.set_position(*jobs);
-                } else if *section == Section::Jobs && self.line.elapsed() >= LINE_EVERY {
-                    self.line = Instant::now();
+                } else if *section == Section::Jobs && self.is_due() {
                     self.say(&format!("namespace {namespace}: {jobs} of {of} jobs"));
                 }
             }
+            CopyNews::Away(why) if self.is_due() => self.say(&format!("{why}; trying again")),
+            CopyNews::Away(_) => {}
             CopyNews::Waits(long) => self.say(&format!(
                 "all is there; waiting {} until the last lease of the source has run out",
                 Span::from_ms(long.us().div_ceil(1_000))
