@@ -16,7 +16,7 @@ use crate::alphabet::spelled;
 /// releases run side by side on one server; it grows whenever a release changes the text.
 pub const VERSION: u32 = 1;
 /// The layout of what is stored. Releases run side by side on one layout only.
-pub const LAYOUT: u32 = 8;
+pub const LAYOUT: u32 = 9;
 
 /// The files of the library, in the order in which they are put together. They are one chunk of Lua:
 /// a file sees the locals of those above it.
@@ -27,6 +27,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("store/sets.lua", include_str!("../lua/store/sets.lua")),
     ("store/inner_sets.lua", include_str!("../lua/store/inner_sets.lua")),
     ("store/lines.lua", include_str!("../lua/store/lines.lua")),
+    ("store/direct.lua", include_str!("../lua/store/direct.lua")),
     ("store/commit.lua", include_str!("../lua/store/commit.lua")),
     ("machine/space.lua", include_str!("../lua/machine/space.lua")),
     ("machine/order.lua", include_str!("../lua/machine/order.lua")),
@@ -53,6 +54,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/short_grant.lua", include_str!("../lua/machine/short_grant.lua")),
     ("machine/short_keyed.lua", include_str!("../lua/machine/short_keyed.lua")),
     ("machine/short_settle.lua", include_str!("../lua/machine/short_settle.lua")),
+    ("machine/direct.lua", include_str!("../lua/machine/direct.lua")),
     ("machine/clock.lua", include_str!("../lua/machine/clock.lua")),
     ("machine/sight.lua", include_str!("../lua/machine/sight.lua")),
     ("machine/tick.lua", include_str!("../lua/machine/tick.lua")),

@@ -13,7 +13,7 @@
 -- nothing else here knows what a life says.
 
 local ROWS = T.CHUNK_ROWS
-local OWN, GONE = 254, 255
+local AS_PUSHED, OWN, GONE = 0, 254, 255
 -- Fewer rows go one by one. (The library of tests makes blocks of two, since its programs are small.)
 local FEW = TESTING and 2 or 8
 -- Spans of a block; beyond them rows go one by one, or the record would grow too long to be written each time.
@@ -27,10 +27,17 @@ local function texts_key(chunk)
 end
 T.texts_key = texts_key
 
+-- The block that a hash of rows begins with; or nil. The record of the hash says whether there is one: in a slot that
+-- leaves its node nothing can be looked for that may be nowhere.
+function T.block_in(chunk)
+  local rows = db.see(RECORD.chunk, chunk)
+  return rows and rows.block and db.see(RECORD.block, chunk) or nil
+end
+
 -- The block that a row is in, its place there and its hash of rows; or nil.
 function T.block_of(seq)
   local chunk = floor(seq / ROWS)
-  local k = db.see(RECORD.block, chunk)
+  local k = T.block_in(chunk)
   local at = seq - chunk * ROWS
   if k and at < k.size then
     return k, at, chunk
@@ -46,7 +53,7 @@ end
 function T.new_block(shape, many, texts, now)
   local space = db.space
   local chunk = floor(space.seq / ROWS) + 1
-  db.put(RECORD.chunk, chunk, { n = many })
+  db.put(RECORD.chunk, chunk, { n = many, block = true })
   Z.add('ch', chunk, text(chunk))
   db.put(RECORD.block, chunk, {
     size = many, shape = shape, created = now, arrival = space.arrival + 1, states = rep('\0', many),
@@ -59,7 +66,7 @@ end
 
 -- A block of which no row is left.
 function T.drop_block(chunk)
-  if db.see(RECORD.block, chunk) then
+  if T.block_in(chunk) then
     db.drop(RECORD.block, chunk)
     db.texts[texts_key(chunk)] = false
   end
@@ -104,7 +111,7 @@ local function reader(chunk, k, from, to)
     end
     local ends, to_here = struct.unpack('>I4I4', index, (at - skip) * 8 + 1)
     local bytes = to_here - sum
-    return struct.pack('>I4I7I6I4', k.shape, k.created, k.arrival + at, bytes)
+    return T.row_head(k.shape, k.created, k.arrival + at, bytes)
       .. sub(texts, starts - start + 1, ends - start), bytes
   end
 end
@@ -135,11 +142,11 @@ end
 -- The life of a row that has none of its own, as it would be written; false if it waits as it was pushed.
 local function life_of(k, chunk, at, bytes)
   local state = byte(k.states, at + 1)
-  if state == 0 then
+  if state == AS_PUSHED then
     return false
   end
   local span = k.spans[state]
-  return T.short_life(k.arrival + at, span[1] + at, chunk * ROWS + at, bytes, k.shape, span)
+  return T.short_life(k.arrival + at, span[SPAN_AT.base] + at, chunk * ROWS + at, bytes, k.shape, span)
 end
 
 -- The lives of rows at these places that have none of their own.
@@ -218,7 +225,7 @@ function T.running_span(fence, seq)
   local k, at, chunk = T.block_of(seq)
   local number = k and byte(k.states, at + 1)
   local span = k and k.spans[number]
-  if span and span[3] and (not fence or span[1] + at == fence) then
+  if span and span[SPAN_AT.tail] and (not fence or span[SPAN_AT.base] + at == fence) then
     return span, k, at, chunk, number
   end
 end
@@ -226,7 +233,7 @@ end
 -- The name under which a lease expires: its own, or that of its span.
 function T.expires_as(fence, seq)
   local span, _, _, chunk = T.running_span(fence, seq)
-  return span and span_name(chunk, span[4]) or T.lease_id(fence, seq)
+  return span and span_name(chunk, span[SPAN_AT.fence]) or T.lease_id(fence, seq)
 end
 
 local function rows_in(chunk, k, number)
@@ -245,11 +252,11 @@ function T.leases_named(name)
     return { name }
   end
   local chunk, fence = struct.unpack('>I6I8', name, 2)
-  local k, names = db.see(RECORD.block, chunk), {}
+  local k, names = T.block_in(chunk), {}
   for number, span in ipairs(k and k.spans or {}) do
-    if span and span[3] and span[4] == fence then
+    if span and span[SPAN_AT.tail] and span[SPAN_AT.fence] == fence then
       for i, seq in ipairs(rows_in(chunk, k, number)) do
-        names[i] = T.lease_id(span[1] + seq - chunk * ROWS, seq)
+        names[i] = T.lease_id(span[SPAN_AT.base] + seq - chunk * ROWS, seq)
       end
     end
   end
@@ -276,19 +283,19 @@ function T.kept_span(member)
     return nil
   end
   local chunk, number = struct.unpack('>I6I1', member)
-  local k = db.see(RECORD.block, chunk)
+  local k = T.block_in(chunk)
   return k and rows_in(chunk, k, number) or {}
 end
 
 -- So many rows leave a span; whether it is empty now.
 local function leave_span(k, chunk, number, n)
   local span = k.spans[number]
-  span[2] = span[2] - n
-  if span[2] > 0 then
+  span[SPAN_AT.rows] = span[SPAN_AT.rows] - n
+  if span[SPAN_AT.rows] > 0 then
     return
   end
-  if span[3] then
-    Z.rem(KEY.expiries, span_name(chunk, span[4]))
+  if span[SPAN_AT.tail] then
+    Z.rem(KEY.expiries, span_name(chunk, span[SPAN_AT.fence]))
   else
     Z.rem('fo', kept_name(chunk, number))
   end
@@ -318,6 +325,10 @@ function T.own_life(seq)
 end
 function T.row_gone(seq)
   leave(seq, GONE)
+end
+-- Whether a row waits as it was pushed.
+function T.is_as_pushed(k, at)
+  return byte(k.states, at + 1) == AS_PUSHED
 end
 function T.has_own_life(k, at)
   return byte(k.states, at + 1) >= OWN
@@ -387,8 +398,8 @@ end
 -- What of a running span succeeded in one call: {chunk, number, n, low, high = the first and the last of their
 -- places, parts = {{place, how many, …}}}. Their bytes; nil if they are too few to stay together.
 function T.settle_span(its, granted_at, now, till)
-  local seen, n = db.see(RECORD.block, its.chunk), its.n
-  local all = n == seen.spans[its.number][2]
+  local seen, n = T.block_in(its.chunk), its.n
+  local all = n == seen.spans[its.number][SPAN_AT.rows]
   local done = all and its.number or n >= FEW and free_number(seen)
   if not done or n < FEW then
     return nil

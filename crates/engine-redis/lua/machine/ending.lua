@@ -242,9 +242,9 @@ end
 -- The set that orders finished jobs by when they go, and the number of its byte budget.
 function T.kept_class(state)
   if state == STATE.failed then
-    return 'ff', 1
+    return 'ff', KEPT_AT.failed
   end
-  return 'fo', 2
+  return 'fo', KEPT_AT.others
 end
 
 -- The job is finished: only its row knows it from now on.
@@ -281,7 +281,7 @@ function T.forget_live(job)
   if job.expires_at then
     T.timer_clear('ex', T.pad(job.seq))
   end
-  T.release_shape(job.shape)
+  T.release_shape(job.shape, 1)
 end
 
 -- A finished job is not kept as one any more: it goes, or lives again.

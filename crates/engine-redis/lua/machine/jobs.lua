@@ -131,10 +131,15 @@ function T.lease_array(l)
   }
 end
 
+-- The numbers that a row begins with.
+function T.row_head(shape, created_at, arrival, bytes)
+  return struct.pack('>I4I7I6I4', shape, created_at, arrival, bytes)
+end
+
 -- The row of a job as it is written: 21 bytes of numbers; its id, its bucket and the length of its
 -- unique key, each on a line; that key, packed, if it has one; its body.
 function T.row_of(shape, created_at, arrival, bytes, id, b, unique, body)
-  local numbers = struct.pack('>I4I7I6I4', shape, created_at, arrival, bytes)
+  local numbers = T.row_head(shape, created_at, arrival, bytes)
   if not unique then
     return numbers .. id .. '\n' .. b .. '\n\n' .. body
   end
@@ -193,7 +198,7 @@ function T.load_jobs(seqs)
   end
   for _, want in ipairs(order) do
     if want.block[1] then
-      T.load_block(want.chunk, db.see(RECORD.block, want.chunk), want.block)
+      T.load_block(want.chunk, T.block_in(want.chunk), want.block)
     end
     local found = want.seqs[1] and call('HMGET', db.prefix .. want.key, unpack(want.fields))
     for i, seq in ipairs(want.seqs) do
@@ -342,9 +347,9 @@ function T.delete_job(job)
   local c = db.get(RECORD.chunk, chunk)
   c.n = c.n - 1
   if c.n == 0 then
+    T.drop_block(chunk)
     db.drop(RECORD.chunk, chunk)
     Z.rem('ch', text(chunk))
-    T.drop_block(chunk)
   end
   local shape = db.get(RECORD.shape, job.shape)
   shape.rows = shape.rows - 1
@@ -453,10 +458,13 @@ local function shapes_by_key(packed, needs)
   return 'sk:' .. shard_of_needs(needs, packed)
 end
 
--- What a new job's shape is: its own words, else its queue's, else the defaults.
-function T.shape_of(job, default_retry)
-  local queue = T.find_queue(job.q)
-  local settings = queue and T.queue_settings(queue) or {}
+-- The shape of a new job: by its own words, otherwise its queue's, otherwise the defaults. `settings`: those of its queue,
+-- where they are known.
+function T.shape_of(job, default_retry, settings)
+  if not settings then
+    local queue = T.find_queue(job.q)
+    settings = queue and T.queue_settings(queue) or {}
+  end
   return {
     qn = job.q, pr = job.pr or 0, g = job.g, needs = job.needs or settings.needs or {},
     retry = job.retry or settings.retry or default_retry,
@@ -464,14 +472,18 @@ function T.shape_of(job, default_retry)
   }
 end
 
+-- The number of the shape that says such words; or nil.
+function T.find_shape(words, needs)
+  return tonumber(M.get(shapes_by_key(words, needs), words))
+end
+
 -- The number of a shape, made if it is not there; one live job more has it.
 function T.shape_for(s, now)
   local packed = T.shape_words(s)
-  local at = shapes_by_key(packed, s.needs)
-  local number = tonumber(M.get(at, packed))
+  local number = T.find_shape(packed, s.needs)
   if not number then
     number = db.number()
-    M.put(at, packed, text(number))
+    M.put(shapes_by_key(packed, s.needs), packed, text(number))
     db.put(RECORD.shape, number, {
       words = packed, qn = s.qn, pr = s.pr, g = s.g, needs = s.needs, retry = s.retry, timeout = s.timeout,
       retain = s.retain, live = 0, rows = 0,
@@ -492,13 +504,13 @@ function T.use_shape(shape, now)
   shape.live = shape.live + 1
 end
 
--- One live job less has a shape; rows of finished ones may have it still.
-function T.release_shape(number)
-  local shape = db.get(RECORD.shape, number)
-  shape.live = shape.live - 1
-  if shape.live > 0 then
-    return
-  end
+-- Whether a shape keeps its lane while no job of it lives: one without needs costs nobody anything, and a queue whose
+-- jobs come one at a time would make it anew for each.
+function T.keeps_lane(shape)
+  return not shape.g and not shape.needs[1] and shape.rows > 0
+end
+
+local function drop_lane_of(shape)
   local lane = shape.lane
   shape.lane = nil
   if lane then
@@ -506,12 +518,26 @@ function T.release_shape(number)
     l.shapes = l.shapes - 1
     T.drop_lane_if_idle(lane)
   end
+end
+
+-- A shape has fewer live jobs, by this many; rows of finished ones may have it still.
+function T.release_shape(number, many)
+  local shape = db.get(RECORD.shape, number)
+  shape.live = shape.live - many
+  if shape.live > 0 or T.keeps_lane(shape) then
+    return
+  end
+  drop_lane_of(shape)
   T.drop_needs(T.held(shape.needs))
 end
 
 function T.drop_shape_if_idle(number)
   local shape = db.get(RECORD.shape, number)
   if shape.rows == 0 then
+    if shape.lane then
+      drop_lane_of(shape)
+      T.freed_queue(shape.q)
+    end
     M.drop(shapes_by_key(shape.words, shape.needs), shape.words)
     db.drop(RECORD.shape, number)
   end

@@ -519,9 +519,12 @@ function T.alone_taken(bundle, n)
     local _, key = O.first(open, at)
     first = key
   end
-  turns.v = max(g.own, turns.v) + (n - 1) * T.turn_unit(queue, g)
-  g.own = turns.v + T.turn_unit(queue, g)
-  turns.top = max(turns.top, g.own)
+  -- Where nobody is left to wait, all times are void.
+  if turns.waiting > 0 then
+    turns.v = max(g.own, turns.v) + (n - 1) * T.turn_unit(queue, g)
+    g.own = turns.v + T.turn_unit(queue, g)
+    turns.top = max(turns.top, g.own)
+  end
   b.ordered, g.ordered, g.ordered_own = first, first, first and g.own
   if first then
     g.open[1] = first

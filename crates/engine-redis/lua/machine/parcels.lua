@@ -14,7 +14,9 @@ local BYTES_MAX = 65536
 -- So many that were sent and not yet read may carry what they bring: the server keeps them in memory.
 local UNREAD_MAX = 64
 -- The processes that may be sent parcels, each with how many it was sent and how many of them it has read.
-local PROCESSES = 'pg'
+local PROCESSES = KEY.processes
+-- How many parcels a process has read is written only when it is this many more.
+local READ_STEP = UNREAD_MAX / 4
 
 local function numbers_of(proc)
   local known = M.get(PROCESSES, proc)
@@ -35,7 +37,7 @@ function T.hear_process(proc, read, now)
     Z.add('pr', now, proc)
     sent = 0
     note(proc, 0, 0)
-  elseif read > known and read <= sent then
+  elseif read - known >= READ_STEP and read <= sent then
     note(proc, sent, read)
   end
   return sent
@@ -46,15 +48,19 @@ function T.forget_process(proc)
 end
 
 -- Whether somebody listens for a process. A hint that saves a ttl: one that stands still is heard of too.
+function T.is_heard(proc)
+  -- In a cluster the count is that of one node.
+  if db.clustered or not M.get(PROCESSES, proc) then
+    return false
+  end
+  local heard = redis.pcall('PUBSUB', 'NUMSUB', T.channel_of(proc))
+  return type(heard) == 'table' and not heard.err and heard[2] > 0
+end
+
 local function listens(proc)
   local known = db.listens[proc]
   if known == nil then
-    known = false
-    -- In a cluster the count is that of one node.
-    if not db.clustered and M.get(PROCESSES, proc) then
-      local heard = redis.pcall('PUBSUB', 'NUMSUB', T.channel_of(proc))
-      known = type(heard) == 'table' and not heard.err and heard[2] > 0
-    end
+    known = T.is_heard(proc)
     db.listens[proc] = known
   end
   return known
@@ -104,6 +110,15 @@ local function send(taker, id, leases, number, is_carried, now)
   end)
 end
 
+-- Sends a call that waits no more what it was granted.
+function T.send_parcel(id, taker, leases, asker, now)
+  T.forget_taker(id)
+  local sent, read = numbers_of(taker.proc)
+  note(taker.proc, sent + 1, read)
+  T.remember_request(leases, asker, now, id, sent + 1)
+  send(taker, id, leases, sent + 1, sent - read < UNREAD_MAX, now)
+end
+
 -- Grants what may go in a queue to the call that has waited for it longest, at most its share of what waits. How many;
 -- nil if nobody can be granted anything so, and who waits is to be signalled.
 function T.grant_to_waiting(queue, now)
@@ -125,10 +140,6 @@ function T.grant_to_waiting(queue, now)
   if leases.n == 0 then
     return nil
   end
-  T.forget_taker(id)
-  local sent, read = numbers_of(taker.proc)
-  note(taker.proc, sent + 1, read)
-  T.remember_request(leases, asker, now, id, sent + 1)
-  send(taker, id, leases, sent + 1, sent - read < UNREAD_MAX, now)
+  T.send_parcel(id, taker, leases, asker, now)
   return leases.n
 end

@@ -29,7 +29,7 @@ local function claimed_job(fence, seq, digest)
     return nil
   end
   for _, past in ipairs(job.settles) do
-    if past[1] >= fence then
+    if past[SETTLED_AT.fence] >= fence then
       return nil
     end
   end

@@ -1,7 +1,7 @@
 -- The short way of jobs that are granted: heads of a lane without needs, many in one call; and the head of a lane
 -- that needs only limits.
 
-local home, RUNNING = T.job_home, T.SHORT_LIFE.running
+local home = T.job_home
 
 -- So many heads of a lane are looked at first, and four times as many each time that all of them go one way:
 -- what is read beyond the last that is granted is read in vain.
@@ -18,7 +18,7 @@ function T.read_rows(seqs, from, to)
     local fields, n, places, at_places = {}, 0, {}, {}
     for i = from, last do
       local at = seqs[i] - first
-      if k and at < k.size and byte(k.states, at + 1) == 0 then
+      if k and at < k.size and T.is_as_pushed(k, at) then
         places[#places + 1], at_places[#at_places + 1] = at, done + n + 1
       end
       local row, life = T.row_fields(at)
@@ -57,8 +57,8 @@ local new_run = T.new_run
 function T.took(lane, n, asker, now, book)
   T.more_live(n, asker.ttl, now)
   T.hold(asker.worker, n, false)
-  local l = db.see('l', lane)
-  local q, b = db.get('q', l.queue), db.get('b', l.bundle)
+  local l = db.see(RECORD.lane, lane)
+  local q, b = db.get(RECORD.queue, l.queue), db.get(RECORD.bundle, l.bundle)
   local queue, rank = l.queue, -l.priority
   local turns = q.priorities[rank]
   q.waiting, b.waiting, turns.waiting = q.waiting - n, b.waiting - n, turns.waiting - n
@@ -71,7 +71,7 @@ end
 
 local function took(lane, n, asker, now)
   T.took(lane, n, asker, now, function()
-    L.take(db.get('l', lane).line, T.lane_line(lane), n)
+    L.take(db.get(RECORD.lane, lane).line, T.lane_line(lane), n)
     T.heads_taken(lane, n, now)
   end)
 end
@@ -79,8 +79,8 @@ end
 -- How many heads of an open lane come before those of the other lanes: those whose arrival is below this; nil if
 -- there are no others, false if nothing goes the short way here.
 local function ahead_of_others(l, b)
-  local g = db.get('g', b.group)
-  local turns = db.get('q', l.queue).priorities[-g.priority]
+  local g = db.get(RECORD.group, b.group)
+  local turns = db.get(RECORD.queue, l.queue).priorities[-g.priority]
   if turns.open.n > 1 or l.out or b.out or l.marked then
     return false
   end
@@ -137,8 +137,8 @@ end
 -- Grants heads of a lane that has no needs, as many as are wanted and as stay in turn; none of them was
 -- ever granted, delayed or unique. Puts a run of leases into `leases` for each shape in a row.
 function T.grant_short(lane, most, asker, leases, now)
-  local l = db.get('l', lane)
-  local before = ahead_of_others(l, db.get('b', l.bundle))
+  local l = db.get(RECORD.lane, lane)
+  local before = ahead_of_others(l, db.get(RECORD.bundle, l.bundle))
   if before == false then
     return
   end
@@ -157,7 +157,7 @@ function T.grant_short(lane, most, asker, leases, now)
   local arrivals, seqs, many = nil, nil, 0
   local space = db.space
   local fence = max(space.fence + 1, now)
-  local expiries = Z.bulk('e').adds
+  local expiries = Z.bulk(KEY.expiries).adds
   local n_expiries = #expiries
   local granted, tails, shape, tail, chunk, puts, n_puts, run = 0, {}, nil, nil, nil, nil, nil, nil
   local rows, from, to, step, block = nil, 1, 0, db.ahead or HEADS_FIRST, nil
@@ -202,11 +202,11 @@ function T.grant_short(lane, most, asker, leases, now)
       chunk = its_chunk
       local _, key = home(seq)
       puts = T.row_puts(key)
-      n_puts, block = #puts, db.see('k', chunk)
+      n_puts, block = #puts, T.block_in(chunk)
     end
     local _, x = T.row_fields(seq - chunk * T.CHUNK_ROWS)
     puts[n_puts + 1] = x
-    puts[n_puts + 2] = RUNNING .. struct.pack('>I6', arrival) .. name .. sub(row, 18, 21) .. tail.packed
+    puts[n_puts + 2] = T.running_life(row, name, tail.packed)
     n_puts = n_puts + 2
     if block then
       T.own_life(seq)
@@ -231,18 +231,18 @@ end
 -- Grants the head of a lane of which it was found that it may go, and that needs nothing but limits, if it
 -- was never granted, delayed or unique; whether it did.
 function T.grant_held(lane, asker, leases, now)
-  local l = db.get('l', lane)
-  local q = db.see('q', l.queue)
+  local l = db.get(RECORD.lane, lane)
+  local q = db.see(RECORD.queue, l.queue)
   if l.suspect or l.marked or l.queue == CALLERS or q.limit and T.setting_of(q.limit) then
     return false
   end
   for _, need in ipairs(l.needs) do
-    if need[1] ~= 'l' then
+    if need[NEED_AT.kind] ~= NEED.limit then
       return false
     end
   end
-  local arrivals, seqs = L.heads(l.line, T.lane_line(lane), 1)
-  local arrival, seq = arrivals[1], seqs[1]
+  local _, seqs = L.heads(l.line, T.lane_line(lane), 1)
+  local seq = seqs[1]
   if db.found[seq] then
     return false
   end
@@ -258,9 +258,9 @@ function T.grant_held(lane, asker, leases, now)
   local name = struct.pack('>I8I6', fence, seq)
   local limits = {}
   for i, need in ipairs(l.needs) do
-    local limit = need[2]
-    O.add(db.get('L', limit).holders, T.limit_holders(limit), fence, name)
-    limits[i] = { limit, need[3], T.take_limit(limit, need[3], need[4], now) }
+    local limit, weight = need[NEED_AT.name], need[NEED_AT.weight]
+    O.add(db.get(RECORD.limit, limit).holders, T.limit_holders(limit), fence, name)
+    limits[i] = { limit, weight, T.take_limit(limit, weight, need[NEED_AT.cost], now) }
   end
   local shape = sub(row, 1, 4)
   local number = struct.unpack('>I4', shape)
@@ -268,9 +268,9 @@ function T.grant_held(lane, asker, leases, now)
   local _, key, _, x = home(seq)
   local puts = T.row_puts(key)
   puts[#puts + 1] = x
-  puts[#puts + 1] = RUNNING .. struct.pack('>I6', arrival) .. name .. sub(row, 18, 21) .. tail.packed
+  puts[#puts + 1] = T.running_life(row, name, tail.packed)
   T.own_life(seq)
-  local expiries = Z.bulk('e').adds
+  local expiries = Z.bulk(KEY.expiries).adds
   expiries[#expiries + 1] = tail.score
   expiries[#expiries + 1] = name
   if tail.deadline then

@@ -4,7 +4,6 @@
 -- It does what the long way does, lane by lane, and leaves the same state. Their rows are read side by side, and what
 -- their lives have in common is made once: a life names no limits, since they are those that its shape needs.
 
-local RUNNING = T.SHORT_LIFE.running
 
 -- The settings of limits, looked up once for all of a family that have none of their own.
 local function family_settings()
@@ -122,8 +121,7 @@ local function walk(lane, most, going, asker, leases, now)
     end
     local _, x = T.row_fields(seq - chunk * T.CHUNK_ROWS)
     puts[n_puts + 1] = x
-    -- Its arrival and its bytes stand in its row.
-    puts[n_puts + 2] = RUNNING .. sub(row, 12, 17) .. name .. sub(row, 18, 21) .. words .. in_common
+    puts[n_puts + 2] = T.running_life(row, name, words .. in_common)
     n_puts = n_puts + 2
     expiries[n_expiries + 1], expiries[n_expiries + 2] = score, name
     n_expiries = n_expiries + 2

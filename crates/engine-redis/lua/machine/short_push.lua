@@ -9,7 +9,7 @@ local home = T.job_home
 local function more_of_shape(spec, words, many, now)
   -- The first of a shape goes the long way to its lane.
   local number = T.shape_for(words, now)
-  local shape = db.get('s', number)
+  local shape = db.get(RECORD.shape, number)
   shape.live, shape.rows = shape.live + many - 1, shape.rows + many - 1
   local lane = shape.lane or T.lane_of_job({ shape = number, lost = 0 })
   spec.unasked = T.is_unasked(shape.q, now)
@@ -18,13 +18,13 @@ end
 
 -- So many stand in line now, one after the other: the arrival and the row of the first.
 local function stand_in_line(lane, arrival, seq, many, now)
-  local space, l = db.space, db.get('l', lane)
+  local space, l = db.space, db.get(RECORD.lane, lane)
   local had = l.line.n
   L.append(l.line, T.lane_line(lane), arrival, seq, many)
   space.arrival = arrival + many - 1
   T.add_len(l, many)
   T.unit(l.queue, many)
-  db.get('q', l.queue).used_at = now
+  db.get(RECORD.queue, l.queue).used_at = now
   if had == 0 then
     T.lane_changed(lane, now)
   elseif T.has_takers(l.queue) then
@@ -41,7 +41,7 @@ local function store_flat(spec, words, flat, now)
   local first_arrival, first_seq = space.arrival + 1, space.seq + 1
   local head = struct.pack('>I4I7', number, now)
   -- Who waits may be granted them in this very call.
-  local pushed = T.has_takers(db.see('l', lane).queue) and db.pushed or {}
+  local pushed = T.has_takers(db.see(RECORD.lane, lane).queue) and db.pushed or {}
   local last_b, ids, n_ids, puts, n_puts, ends
   for i = 1, many do
     local at, arrival, seq = i * 4 - 3, first_arrival + i - 1, first_seq + i - 1
@@ -50,9 +50,9 @@ local function store_flat(spec, words, flat, now)
       ends = chunk * T.CHUNK_ROWS + T.CHUNK_ROWS - 1
       puts = T.row_puts(key)
       n_puts = #puts
-      local c = db.get('c', chunk)
+      local c = db.get(RECORD.chunk, chunk)
       if not c then
-        c = db.put('c', chunk, { n = 0 })
+        c = db.put(RECORD.chunk, chunk, { n = 0 })
         Z.add('ch', chunk, text(chunk))
       end
       c.n = c.n + min(ends, first_seq + many - 1) - seq + 1
@@ -142,11 +142,12 @@ end
 function T.store_plain(jobs, shapes, from, to, default_retry, now)
   local at = from
   while at <= to do
-    local shape, flat, n = jobs[at][5], {}, 0
-    while at <= to and jobs[at][5] == shape do
+    local shape, flat, n = jobs[at][NEW_JOB_AT.shape], {}, 0
+    while at <= to and jobs[at][NEW_JOB_AT.shape] == shape do
       local new = jobs[at]
-      flat[n + 1], flat[n + 2], flat[n + 3] = new[1], new[2], new[4]
-      flat[n + 4] = new[1] .. '\n' .. new[2] .. '\n\n' .. new[3]
+      local id, b = new[NEW_JOB_AT.id], new[NEW_JOB_AT.b]
+      flat[n + 1], flat[n + 2], flat[n + 3] = id, b, new[NEW_JOB_AT.bytes]
+      flat[n + 4] = id .. '\n' .. b .. '\n\n' .. new[NEW_JOB_AT.body]
       n, at = n + 4, at + 1
     end
     local spec = shapes[shape]

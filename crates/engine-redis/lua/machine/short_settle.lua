@@ -16,13 +16,18 @@ local function rest_of(common, rests)
   return rest
 end
 
+-- Until when a job of a shape that succeeds now is kept.
+function T.kept_until(shape, now)
+  return now + (shape.retain or B.RETAIN_SUCCEEDED_US)
+end
+
 -- What jobs of a shape have in common, as it stands in their lives.
 local function class_of(words, classes, now)
   local class = classes[words]
   if not class then
     local number = struct.unpack('>I4', words)
-    local shape = db.get('s', number)
-    class = { n = 0, number = number, shape = shape, till = now + (shape.retain or B.RETAIN_SUCCEEDED_US) }
+    local shape = db.get(RECORD.shape, number)
+    class = { n = 0, number = number, shape = shape, till = T.kept_until(shape, now) }
     classes[words] = class
   end
   return class
@@ -36,6 +41,26 @@ local function done_of(rest, till, now)
   return rest.done
 end
 
+-- The life of a job that ran under `life` and succeeded: `done` is when it was granted, ended and goes. And its bytes.
+function T.succeeded_life(life, result, done)
+  local bytes = struct.unpack('>I4', life, BYTES_AT)
+  if not result then
+    return SUCCEEDED .. sub(life, 2, COMMON_AT - 1) .. done, bytes
+  end
+  bytes = bytes + #result
+  return SUCCEEDED .. sub(life, 2, BYTES_AT - 1) .. struct.pack('>I4', bytes) .. sub(life, TAIL_AT, COMMON_AT - 1) .. done,
+    bytes
+end
+
+-- This many running jobs of a shape have succeeded.
+function T.count_succeeded(shape, number, many, now)
+  local q = db.get(RECORD.queue, shape.q)
+  q.used_at = max(q.used_at, now)
+  q.running, q.succeeded = q.running - many, q.succeeded + many
+  db.space.live = db.space.live - many
+  T.release_shape(number, many)
+end
+
 -- Puts leases to the others of their span that are settled: so many, with one fence and one row number after the
 -- other, of which the first stands at this place of the call. Whether all of them are in one.
 local function add_to_span(spans, fence, seq, many, place)
@@ -46,7 +71,7 @@ local function add_to_span(spans, fence, seq, many, place)
   end
   local its = spans[span]
   if not its then
-    its = { chunk = chunk, number = number, tail = span[3], n = 0, low = at, high = at, parts = {} }
+    its = { chunk = chunk, number = number, tail = span[SPAN_AT.tail], n = 0, low = at, high = at, parts = {} }
     spans[span] = its
   end
   its.n, its.low, its.high = its.n + many, min(its.low, at), max(its.high, at + many - 1)
@@ -107,7 +132,7 @@ function T.settle_short(runs, results, ordered, now)
     local chunk = floor(seq / T.CHUNK_ROWS)
     if seq == 0 then
       left[#left + 1] = place
-    elseif many == 1 and (chunk == unblocked or not db.see('k', chunk)) then
+    elseif many == 1 and (chunk == unblocked or not T.block_in(chunk)) then
       unblocked = chunk
       rows[#rows + 1], fence_of[place], seq_of[place] = place, fence, seq
     elseif results and results[place] or not add_to_span(spans, fence, seq, many, place) then
@@ -147,22 +172,17 @@ function T.settle_short(runs, results, ordered, now)
       if not ends or seq > ends or seq <= ends - T.CHUNK_ROWS then
         local chunk, key = home(seq)
         ends = chunk * T.CHUNK_ROWS + T.CHUNK_ROWS - 1
-        puts, block = T.row_puts(key), db.see('k', chunk)
+        puts, block = T.row_puts(key), T.block_in(chunk)
       end
       local _, x = T.row_fields(seq - ends + T.CHUNK_ROWS - 1)
       local n_puts = #puts
       puts[n_puts + 1] = x
-      local bytes = struct.unpack('>I4', life, BYTES_AT)
-      local result = results and results[i]
+      local result, bytes = results and results[i], nil
       if result then
-        bytes = bytes + #result
         local _, key, field = home(seq)
-        M.set(key .. 'r', field, result)
-        puts[n_puts + 2] = SUCCEEDED .. sub(life, 2, BYTES_AT - 1) .. struct.pack('>I4', bytes) .. words
-          .. done_of(rest, till, now)
-      else
-        puts[n_puts + 2] = SUCCEEDED .. sub(life, 2, COMMON_AT - 1) .. done_of(rest, till, now)
+        M.set(key .. PART.result, field, result)
       end
+      puts[n_puts + 2], bytes = T.succeeded_life(life, result, done_of(rest, till, now))
       kept = kept + bytes
       n_gone = n_gone + 1
       gone[n_gone] = name
@@ -174,7 +194,7 @@ function T.settle_short(runs, results, ordered, now)
       end
       if rest.as_needed then
         for _, need in ipairs(class.shape.needs) do
-          T.return_permits(need[2], need[3], name, true, false, now)
+          T.return_permits(need[NEED_AT.name], need[NEED_AT.weight], name, true, false, now)
         end
       elseif rest.limits then
         T.return_limits(rest.limits, name, true, false, now)
@@ -191,12 +211,12 @@ function T.settle_short(runs, results, ordered, now)
     end
   end
   -- Only now: what leaves a span may have touched the order of expiries.
-  local rems = Z.bulk('e').rems
+  local rems = Z.bulk(KEY.expiries).rems
   for i = 1, n_gone do
     rems[#rems + 1] = gone[i]
   end
   sort(left)
-  space.kept[2] = space.kept[2] + kept
+  space.kept[KEPT_AT.others] = space.kept[KEPT_AT.others] + kept
   for _, rest in pairs(rests) do
     if rest.n > 0 then
       T.hear_worker(rest.holder, now)
@@ -207,24 +227,9 @@ function T.settle_short(runs, results, ordered, now)
     Z.add('fo', till, concat(ended))
     T.sooner(till)
   end
-  local queue, q
   for _, class in pairs(classes) do
-    local n, shape = class.n, class.shape
-    if n > 0 then
-      if shape.q ~= queue then
-        queue = shape.q
-        q = db.get('q', queue)
-        q.used_at = max(q.used_at, now)
-      end
-      q.running, q.succeeded = q.running - n, q.succeeded + n
-      space.live = space.live - n
-      if shape.live > n then
-        shape.live = shape.live - n
-      else
-        -- The last goes the long way, and takes with it what nobody needs any more.
-        shape.live = 1
-        T.release_shape(class.number)
-      end
+    if class.n > 0 then
+      T.count_succeeded(class.shape, class.number, class.n, now)
     end
   end
   return left, place - 1

@@ -55,18 +55,25 @@ function T.common_tail(expires_at, deadline, asker, limits, now)
     limits == 'as_needed' and AS_NEEDED or #held) .. holder .. held .. (asker.request or '')
 end
 
+-- The life of a row that is granted under this name: its arrival and its bytes are those of the row. `tail` is the same
+-- for all that a call grants alike.
+function T.running_life(row, name, tail)
+  return RUNNING .. sub(row, 12, 17) .. name .. sub(row, 18, 21) .. tail
+end
+
 -- The life of a row of a span (machine/blocks), as if it were written for itself.
 function T.short_life(arrival, fence, seq, bytes, shape, span)
   local numbers = struct.pack('>I6I8I6I4', arrival, fence, seq, bytes)
-  if span[3] then
-    return RUNNING .. numbers .. span[3]
+  if span[SPAN_AT.tail] then
+    return RUNNING .. numbers .. span[SPAN_AT.tail]
   end
-  return SUCCEEDED .. numbers .. struct.pack('>I4I7I7I7', shape, span[4], span[5], span[6])
+  return SUCCEEDED .. numbers .. struct.pack('>I4I7I7I7', shape,
+    span[SPAN_AT.granted_at], span[SPAN_AT.finished_at], span[SPAN_AT.kept_until])
 end
 
 -- What is the same for all grants of a shape in a call: `shape` as it stands in a row.
 function T.tail_of(shape, number, asker, limits, now)
-  local timeout = db.see('s', number).timeout
+  local timeout = db.see(RECORD.shape, number).timeout
   local deadline = timeout and now + timeout
   local expires_at = T.expiry(asker.ttl, deadline, now)
   T.sooner(expires_at)
@@ -79,8 +86,8 @@ end
 -- The limits that a lease of a shape holds which holds what its shape needs, and nothing of a rate.
 function T.as_needed(shape)
   local limits = {}
-  for i, need in ipairs(db.see('s', shape).needs) do
-    limits[i] = { need[2], need[3], 0 }
+  for i, need in ipairs(db.see(RECORD.shape, shape).needs) do
+    limits[i] = { need[NEED_AT.name], need[NEED_AT.weight], 0 }
   end
   return limits
 end
@@ -111,7 +118,7 @@ function T.read_short_life(job, life)
   if kind == RUNNING then
     local rest = T.read_common(sub(life, COMMON_AT))
     local limits = rest.as_needed and T.as_needed((struct.unpack('>I4', life, TAIL_AT))) or rest.limits
-    job.state, job.started_at = 'r', rest.granted_at
+    job.state, job.started_at = STATE.running, rest.granted_at
     job.lease = {
       fence = fence, seq = seq, expires_at = rest.expires_at, holder = rest.holder,
       granted_at = rest.granted_at, ttl = rest.ttl, deadline = rest.deadline,
@@ -121,7 +128,8 @@ function T.read_short_life(job, life)
     }
   else
     local _, granted_at, finished_at, kept_until = struct.unpack('>I4I7I7I7', life, TAIL_AT)
-    job.state, job.ended, job.settles = 'S', 1, { { fence, 'S', 'S', false } }
+    job.state, job.ended = STATE.succeeded, 1
+    job.settles = { { fence, OUTCOME.succeeded, STATE.succeeded, false } }
     job.started_at, job.finished_at, job.kept_until = granted_at, finished_at, kept_until
   end
   return true
@@ -139,7 +147,7 @@ function T.side_by_side(seqs, from, to)
     end
     last = last + 1
   end
-  return chunk, key, first, db.see('k', chunk), last
+  return chunk, key, first, T.block_in(chunk), last
 end
 
 -- The lives of jobs, in their order; false where there is none.

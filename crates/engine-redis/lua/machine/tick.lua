@@ -44,7 +44,7 @@ end
 -- Whether finished jobs take more than their byte budget.
 function T.keeps_too_much()
   local space = db.space
-  return space.kept[1] + space.kept[2] > space.retain_bytes
+  return space.kept[KEPT_AT.failed] + space.kept[KEPT_AT.others] > space.retain_bytes
 end
 
 -- When the next tick is due; or nil. `late`: a lease can be reaped this long (us) after its end by the clock, since
@@ -378,12 +378,12 @@ function T.purge(now)
   forget('ff', now, T.FOREVER)
   forget('fo', now, T.FOREVER)
   local kept, half = space.kept, floor(space.retain_bytes / 2)
-  local over = kept[1] + kept[2] - space.retain_bytes
+  local over = kept[KEPT_AT.failed] + kept[KEPT_AT.others] - space.retain_bytes
   if over <= 0 then
     return
   end
-  if kept[1] > half then
-    forget('ff', T.FOREVER, min(over, kept[1] - half))
+  if kept[KEPT_AT.failed] > half then
+    forget('ff', T.FOREVER, min(over, kept[KEPT_AT.failed] - half))
   else
     forget('fo', T.FOREVER, over)
   end

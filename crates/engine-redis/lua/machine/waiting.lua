@@ -107,13 +107,18 @@ function T.taken_over(args, kind, now)
     end
   end
   local name = kind == 'jobs' and args.rq or args.place or args.rq
-  local first = name and M.get('wr:' .. shard(name), name)
+  local first = name and T.first_wait(name)
   local other = first and first ~= taker and db.get(RECORD.waiting_call, first)
   if other then
     T.forget_taker(first)
     give_way(first, other.proc, now)
   end
   return false
+end
+
+-- The call that waits by a request id; or nil.
+function T.first_wait(name)
+  return M.get('wr:' .. shard(name), name)
 end
 
 -- Who waits by a request id: told apart when it comes again.
@@ -124,7 +129,7 @@ function T.name_wait(name, taker)
 end
 
 function T.unname_wait(name, taker)
-  if name and M.get('wr:' .. shard(name), name) == taker then
+  if name and T.first_wait(name) == taker then
     M.drop('wr:' .. shard(name), name)
   end
 end

@@ -198,7 +198,7 @@ function IN.jobs(new, now, shapes)
   T.dirty(job)
   if FINISHED[job.state] then
     local queue = db.get(RECORD.shape, number).q
-    T.release_shape(number)
+    T.release_shape(number, 1)
     -- A queue that was deleted stays so, whatever is kept of it.
     db.get(RECORD.queue, queue).hidden = hidden or nil
     keep_finished(job, queue)

@@ -74,6 +74,16 @@ local function shown(leases, parcel)
   return reply
 end
 
+-- The call waits for jobs of these queues from now on.
+function T.begin_wait(args, queues, now)
+  T.wait_for_jobs(args.taker, {
+    queues = queues, most = args.max, worker = args.worker and args.worker.id, proc = args.proc, ttl = args.ttl,
+    till = now + args.wait, request = args.rq,
+  })
+  T.hear_process(args.proc, args.read, now)
+  return { leases = {}, waits = true }
+end
+
 local function lease_jobs(args, now)
   check_tokens(args)
   local queues, seen = {}, {}
@@ -124,12 +134,7 @@ local function lease_jobs(args, now)
     return shown({})
   end
   if args.wait > 0 and args.taker then
-    T.wait_for_jobs(args.taker, {
-      queues = queues, most = args.max, worker = asker.worker, proc = args.proc, ttl = args.ttl,
-      till = now + args.wait, request = args.rq,
-    })
-    T.hear_process(args.proc, args.read, now)
-    return { leases = {}, waits = true }
+    return T.begin_wait(args, queues, now)
   end
   return { leases = {}, next_at = T.next_change() }
 end
@@ -186,7 +191,7 @@ end
 T.op('lease', { 'write' }, function(args, now)
   T.look_at_run(args.kn, now)
   return T.lease_call(args, now)
-end)
+end, { directly = T.lease_directly })
 
 -- A call waits no more: what it was granted before it heard of that, or the number by which it stands in line.
 local function end_wait(taker, request)

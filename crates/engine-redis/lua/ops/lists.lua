@@ -28,7 +28,7 @@ local function rows_below(chunk, before)
   local first = chunk * T.CHUNK_ROWS
   local _, key = T.job_home(first)
   local rows, size = {}, 0
-  local k = db.see(RECORD.block, chunk)
+  local k = T.block_in(chunk)
   if k then
     size = k.size
     for _, seq in ipairs(T.rows_of_block(chunk, k)) do

@@ -270,7 +270,7 @@ function T.reshape(job, shape, now)
   job.shape = T.shape_for(shape, now)
   local s = db.get(RECORD.shape, old)
   s.rows = s.rows - 1
-  T.release_shape(old)
+  T.release_shape(old, 1)
   T.drop_shape_if_idle(old)
   job.dirty_head = true
   T.dirty(job)
@@ -415,4 +415,4 @@ T.op('push', { 'write' }, function(args, now)
     return { n = #jobs, unasked = done[1].unasked }
   end
   return done
-end)
+end, { directly = T.push_directly })

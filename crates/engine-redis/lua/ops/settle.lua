@@ -21,8 +21,8 @@ local function known(fence, seq)
   end
   job = T.job(seq)
   for _, past in ipairs(job and job.settles or {}) do
-    if past[1] == fence then
-      return 'past', past[2], past[3], past[4] or nil
+    if past[SETTLED_AT.fence] == fence then
+      return 'past', past[SETTLED_AT.outcome], past[SETTLED_AT.state], past[SETTLED_AT.run_at] or nil
     end
   end
   return 'lost'
@@ -208,7 +208,7 @@ end
 T.op('settle', { 'write', 'allow-oom' }, function(args, now)
   T.look_at_run(args.kn, now)
   return settle(args, false, now)
-end)
+end, { directly = T.settle_directly })
 
 -- settle_and_lease: {settle, lease, kn}, the arguments of both. Settles, and then does as a lease call that comes next,
 -- except that one which may wait leaves to others what they were just signalled for. Replies {settled, leased}.
@@ -221,7 +221,7 @@ T.op('settle_and_lease', { 'write' }, function(args, now)
   T.serve(now)
   db.units = {}
   return { settled = settled, leased = T.lease_call(args.lease, now) }
-end)
+end, { directly = T.settle_and_lease_directly })
 
 -- force_lease: {f, s, id}. As a reap, but counted nowhere.
 T.op('force_lease', { 'write', 'allow-oom' }, function(args, now)

@@ -118,6 +118,7 @@ local function fresh(prefix)
   db.ahead = nil
   db.denied = nil
   db.texts = {}
+  db.direct = false
 end
 
 -- A refusal: nothing that the call did so far is kept. `case` is the name of a case of `tenure_core::sentences`,

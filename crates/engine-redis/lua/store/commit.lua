@@ -25,18 +25,22 @@ end
 -- needs is there, and else finds that out above the line. The node that takes it in answers for a key that has
 -- not come yet as if there were none, so nothing is done there. A command for two keys, one of them nowhere, is
 -- refused by both for just as long; for one key, nowhere, only by the one that gives away.
+
+-- Whether the slot of a namespace is on its way, as far as the namespace's own key can tell.
+function db.slot_moves(meta, prefix)
+  local seen = redis.pcall('EXISTS', meta, prefix .. 'nowhere')
+  return type(seen) == 'table' and seen.err ~= nil
+end
+
 function db.look_at_slot(meta)
   if db.clustered == nil then
     db.clustered = find(call('INFO', 'cluster'), 'cluster_enabled:1', 1, true) ~= nil
   end
-  if db.clustered then
-    local seen = redis.pcall('EXISTS', meta, db.prefix .. 'nowhere')
-    if type(seen) == 'table' and seen.err then
-      seen = redis.pcall('EXISTS', db.prefix .. 'nowhere')
-      db.leaving = type(seen) == 'table' and seen.err ~= nil
-      if not db.leaving then
-        db.refuse_moving()
-      end
+  if db.clustered and db.slot_moves(meta, db.prefix) then
+    local seen = redis.pcall('EXISTS', db.prefix .. 'nowhere')
+    db.leaving = type(seen) == 'table' and seen.err ~= nil
+    if not db.leaving then
+      db.refuse_moving()
     end
   end
 end
@@ -59,14 +63,10 @@ local function look_at_emptied(order)
   end
 end
 
--- Starts a call on the namespace whose key `m` this is.
-function db.begin(meta, writes, copies)
-  if not floor then
-    bind()
-  end
+-- Starts a call on the namespace whose key `m` this is; `head`: what that says of the namespace.
+function db.begin(meta, head, writes, copies)
   fresh(sub(meta, 1, -2))
-  local raw, layout, frozen, kid, born, unsaid =
-    unpack(call('HMGET', meta, 's', 'layout', 'frozen', 'kid', 'born', 'unsaid'))
+  local raw, layout, frozen, kid, born, unsaid = unpack(head)
   if layout and layout ~= LAYOUT then
     error({ err = concat({ 'TENURE_LAYOUT', layout, LAYOUT }, ' ') }, 0)
   end
@@ -203,17 +203,20 @@ T.ops = {}
 
 -- An operation: its name, its flags, what it does with its arguments at a moment. `how.copies`: it is of a copy,
 -- so it works on a frozen namespace, and serves nobody. `how.ticks`: it does what is due, and says itself what is
--- due next.
+-- due next. `how.directly`: its direct way; its reply, or nil where that way cannot be gone.
 function T.op(name, flags, act, how)
   local writes = flags[1] == 'write'
   T.ops[#T.ops + 1] = {
     name = name, flags = writes and { flags[2] } or flags, act = act, writes = writes,
-    copies = how and how.copies, ticks = how and how.ticks,
+    copies = how and how.copies, ticks = how and how.ticks, directly = how and how.directly,
   }
 end
 
--- Does something with the reply once all is served.
+-- Does something with the reply once all is served. (A direct call serves nobody else.)
 function T.later(act)
+  if db.direct then
+    return act()
+  end
   db.laters[#db.laters + 1] = act
 end
 
@@ -228,13 +231,62 @@ function T.aside(show, now)
   return parts
 end
 
--- One call of an operation: {header, blobs…, nonce}. The last argument is the nonce of the call: by it the
--- caller knows that an answer is its own, and that all of it came.
+-- A call that wrote says when the next tick is due.
+local function say_what_comes(header, now)
+  if T.keeps_too_much() then
+    -- Not at once: a namespace that is full would tick after every settle.
+    T.sooner(now + B.SECOND_US)
+  end
+  header.d = db.sooner
+  T.tell_sooner(db.sooner)
+end
+
+-- The answer of a call: {header, blobs…, nonce}.
+local function answer_of(header, argv)
+  header.u, header.x = is_unsaid() or nil, db.denied
+  local answer = { cmsgpack.pack(header) }
+  for i, blob in ipairs(db.blobs or {}) do
+    answer[i + 1] = blob
+  end
+  answer[#answer + 1] = argv[#argv]
+  return answer
+end
+
+-- The answer of a call that could go the direct way; or nil.
+local function directly(op, meta, head, args, argv)
+  local raw, layout, frozen, kid, born, unsaid = unpack(head)
+  if layout ~= LAYOUT or frozen or #argv > 2 and argv[#argv - 1] ~= ''
+    or not db.begin_direct(sub(meta, 1, -2), raw, kid, born, unsaid) then
+    return nil
+  end
+  local reply = T.is_calm() and op.directly(args, argv)
+  if not reply then
+    db.leave_direct()
+    return nil
+  end
+  local now = db.space.last
+  local header = { t = now, r = reply, k = db.kid }
+  say_what_comes(header, now)
+  db.end_direct()
+  publish_all()
+  return answer_of(header, argv)
+end
+
+-- One call of an operation. The last argument is the nonce of the call: by it the caller knows that an answer is its
+-- own, and that all of it came.
 function T.run(op, keys, argv)
-  db.begin(keys[1], op.writes, op.copies)
+  if not floor then
+    bind()
+  end
+  local head = call('HMGET', keys[1], 's', 'layout', 'frozen', 'kid', 'born', 'unsaid')
+  local args = cmsgpack.unpack(argv[1])
+  local done = op.directly and directly(op, keys[1], head, args, argv)
+  if done then
+    return done
+  end
+  db.begin(keys[1], head, op.writes, op.copies)
   local header = {}
   local ok, result = pcall(function()
-    local args = cmsgpack.unpack(argv[1])
     db.beside = argv
     local now = T.advance()
     if op.writes and not op.copies then
@@ -258,12 +310,7 @@ function T.run(op, keys, argv)
       header.sh = db.shown.all
     end
     if op.writes and not op.ticks then
-      if T.keeps_too_much() then
-        -- Not at once: a namespace that is full would tick after every settle.
-        T.sooner(now + B.SECOND_US)
-      end
-      header.d = db.sooner
-      T.tell_sooner(db.sooner)
+      say_what_comes(header, now)
     end
   end)
   if not ok then
@@ -279,11 +326,5 @@ function T.run(op, keys, argv)
     -- What was said to a namespace that is not there is not known to it.
     header.s = nil
   end
-  header.u, header.x = is_unsaid() or nil, db.denied
-  local answer = { cmsgpack.pack(header) }
-  for i, blob in ipairs(db.blobs or {}) do
-    answer[i + 1] = blob
-  end
-  answer[#answer + 1] = argv[#argv]
-  return answer
+  return answer_of(header, argv)
 end

@@ -1,5 +1,5 @@
--- The forms in which records are kept: arrays, field by field in a fixed order; and texts, for those that a grant of
--- a keyed limit writes.
+-- The forms in which records are kept: arrays, field by field in a fixed order; and texts, for those that most calls
+-- write.
 --
 -- A record with its names in it costs three times as much to read and to write, and the records of a
 -- queue are read and written by every call. A kind without a form is kept with its names. A change of a
@@ -8,18 +8,8 @@
 -- A lane and a shape carry their `words`: the packed text under which they are found, which says all of them that
 -- never changes. So that part is packed once in their life, and is copied ever after. Their fields are read from it.
 
--- Kinds of fields: v a value (nil is kept as false), o an ordered set, l a line, p priorities.
+-- Kinds of fields: v a value (nil is kept as false), o an ordered set, l a line.
 local FORMS = {
-  m = { 'version', 'v', 'last', 'v', 'pulse', 'v', 'deaf_at', 'v', 'behind', 'v', 'fence', 'v',
-    'arrival', 'v', 'seq', 'v',
-    'used', 'v', 'number', 'v', 'settings', 'v', 'live', 'v', 'pending', 'o', 'families', 'o', 'kept', 'v',
-    'patience', 'v', 'retain_bytes', 'v', 'next_due', 'v', 'signalled', 'o', 'claim', 'v',
-    'steps', 'v', 'run', 'v', 'learns_until', 'v', 'ttl_max', 'v',
-    'ttl_since', 'v', 'ttl_before', 'v', 'forgot_after', 'v', 'gap', 'v', 'family', 'v', 'marks_at', 'v' },
-  q = { 'name', 'v', 'priorities', 'p', 'scheduled', 'v', 'waiting', 'v', 'blocked', 'v', 'running', 'v',
-    'succeeded', 'v', 'failed', 'v', 'cancelled', 'v', 'hidden', 'v', 'since', 'v', 'asked_at', 'v',
-    'limit', 'v', 'place', 'v', 'out', 'v', 'paused_until', 'v', 'set', 'v', 'takers', 'v',
-    'used_at', 'v' },
   g = { 'queue', 'v', 'priority', 'v', 'name', 'v', 'own', 'v', 'open', 'o', 'bundles', 'v', 'idle', 'v',
     'ordered', 'v', 'ordered_own', 'v' },
   b = { 'queue', 'v', 'group', 'v', 'plain', 'v', 'suspect', 'v', 'open', 'o', 'waiting', 'v',
@@ -34,11 +24,9 @@ local FORMS = {
     'pending', 'v', 'timer', 'v' },
   dl = { 'marked', 'o', 'order', 'o', 'waiting', 'v', 'whole', 'v', 'out', 'v' },
   dg = { 'tag', 'v', 'entries', 'o', 'ordered', 'v' },
-  ho = { 'leases', 'v', 'suspects', 'v' },
-  w = { 'host', 'v', 'pid', 'v', 'version', 'v', 'seen_at', 'v', 'queues', 'v', 'waiting', 'v' },
-  c = { 'n', 'v' },
   k = { 'size', 'v', 'shape', 'v', 'created', 'v', 'arrival', 'v', 'states', 'v', 'spans', 'v' },
   rq = { 'leases', 'v', 'runs', 'v', 'taker', 'v', 'number', 'v' },
+  tk = { 'queues', 'v', 'most', 'v', 'worker', 'v', 'proc', 'v', 'ttl', 'v', 'till', 'v', 'request', 'v', 'over', 'v' },
 }
 
 local IN, OUT = {}, {}
@@ -135,25 +123,6 @@ end
 -- The same by hand for the records that nearly every call writes: a third of the time. Tests compare both.
 local HOT = {}
 
-function HOT.m(r)
-  return {
-    r.version, r.last, r.pulse, r.deaf_at, r.behind, r.fence, r.arrival, r.seq, r.used, r.number,
-    r.settings, r.live, OUT.o(r.pending), OUT.o(r.families), r.kept, r.patience, r.retain_bytes, r.next_due,
-    OUT.o(r.signalled), r.claim or false, r.steps or false, r.run or false, r.learns_until or false, r.ttl_max,
-    r.ttl_since or false, r.ttl_before or false, r.forgot_after or false, r.gap or false,
-    r.family or false, r.marks_at or false,
-  }
-end
-
-function HOT.q(r)
-  return {
-    r.name or false, OUT.p(r.priorities), r.scheduled, r.waiting, r.blocked, r.running, r.succeeded,
-    r.failed, r.cancelled, r.hidden or false, r.since, r.asked_at or false, r.limit or false,
-    r.place or false, r.out or false, r.paused_until or false, r.set or false, r.takers or false,
-    r.used_at,
-  }
-end
-
 function HOT.g(r)
   return {
     r.queue, r.priority, r.name or false, r.own, OUT.o(r.open), r.bundles, r.idle or false,
@@ -176,26 +145,18 @@ function HOT.l(r)
   }
 end
 
-function HOT.w(r)
-  return {
-    r.host or false, r.pid or false, r.version or false, r.seen_at, r.queues, r.waiting,
-  }
-end
-
-function HOT.ho(r)
-  return { r.leases, r.suspects }
-end
-
-function HOT.c(r)
-  return { r.n }
-end
-
 function HOT.k(r)
   return { r.size, r.shape, r.created, r.arrival, r.states, r.spans }
 end
 
 function HOT.rq(r)
   return { r.leases, r.runs or false, r.taker or false, r.number or false }
+end
+
+function HOT.tk(r)
+  return {
+    r.queues, r.most or false, r.worker or false, r.proc, r.ttl or false, r.till, r.request or false, r.over or false,
+  }
 end
 
 function HOT.L(r)
@@ -213,6 +174,112 @@ local TEXT, BRIEF = '\1', '\2'
 
 -- A record as its text, by kind; nil if it is not as most of its kind are, and has to be an array.
 local TO_TEXT, FROM_TEXT = {}, {}
+
+-- The namespace and its queues: the numbers that nearly every call changes, and behind them, packed, what few do.
+local HEAD, REST = {}, {}
+local SPACE_NUMBERS, QUEUE_NUMBERS = '>I6I7I8I6I6I6I6I7I7I6I7I6I7I7', '>I6I6I6I6I6I6I6I7I7I7I3'
+
+function HEAD.m(r)
+  local kept = r.kept
+  return TEXT .. struct.pack(SPACE_NUMBERS, r.version, r.last, r.fence, r.arrival, r.seq, r.number,
+    r.live, kept[KEPT_AT.failed], kept[KEPT_AT.others], r.ttl_max, r.ttl_since, r.ttl_before, r.next_due, r.pulse)
+end
+
+function REST.m(r)
+  return cmsgpack.pack({
+    r.deaf_at, r.behind, r.used, r.settings, OUT.o(r.pending), OUT.o(r.families), r.patience, r.retain_bytes,
+    OUT.o(r.signalled), r.claim or false, r.steps or false, r.run or false, r.learns_until or false,
+    r.forgot_after or false, r.gap or false, r.family or false, r.marks_at or false,
+  })
+end
+
+function FROM_TEXT.m(text)
+  local r, kept, at = {}, {}, nil
+  r.version, r.last, r.fence, r.arrival, r.seq, r.number, r.live, kept[KEPT_AT.failed], kept[KEPT_AT.others],
+    r.ttl_max, r.ttl_since, r.ttl_before, r.next_due, r.pulse, at = struct.unpack(SPACE_NUMBERS, text, 2)
+  local rest = cmsgpack.unpack(sub(text, at))
+  r.kept, r.deaf_at, r.behind, r.used, r.settings = kept, rest[1], rest[2], rest[3], rest[4]
+  r.pending, r.families, r.patience, r.retain_bytes = IN.o(rest[5]), IN.o(rest[6]), rest[7], rest[8]
+  r.signalled, r.claim, r.steps = IN.o(rest[9]), IN.v(rest[10]), IN.v(rest[11])
+  r.run, r.learns_until, r.forgot_after = IN.v(rest[12]), IN.v(rest[13]), IN.v(rest[14])
+  r.gap, r.family, r.marks_at = IN.v(rest[15]), IN.v(rest[16]), IN.v(rest[17])
+  return r
+end
+
+-- (0 is no moment at which nobody asked: it is written one higher.)
+function HEAD.q(r)
+  return TEXT .. struct.pack(QUEUE_NUMBERS, r.scheduled, r.waiting, r.blocked, r.running, r.succeeded,
+    r.failed, r.cancelled, r.since, r.asked_at and r.asked_at + 1 or 0, r.used_at, r.takers or 0)
+end
+
+function REST.q(r)
+  return cmsgpack.pack({
+    r.name or false, OUT.p(r.priorities), r.hidden or false, r.limit or false, r.place or false, r.out or false,
+    r.paused_until or false, r.set or false,
+  })
+end
+
+function FROM_TEXT.q(text)
+  local r, at = {}, nil
+  r.scheduled, r.waiting, r.blocked, r.running, r.succeeded, r.failed, r.cancelled, r.since, r.asked_at, r.used_at,
+    r.takers, at = struct.unpack(QUEUE_NUMBERS, text, 2)
+  r.asked_at, r.takers = r.asked_at > 0 and r.asked_at - 1 or nil, r.takers > 0 and r.takers or nil
+  local rest = cmsgpack.unpack(sub(text, at))
+  r.name, r.priorities, r.hidden, r.limit = IN.v(rest[1]), IN.p(rest[2]), IN.v(rest[3]), IN.v(rest[4])
+  r.place, r.out, r.paused_until, r.set = IN.v(rest[5]), IN.v(rest[6]), IN.v(rest[7]), IN.v(rest[8])
+  return r
+end
+
+function TO_TEXT.m(r)
+  return HEAD.m(r) .. REST.m(r)
+end
+
+function TO_TEXT.q(r)
+  return HEAD.q(r) .. REST.q(r)
+end
+
+-- A worker: who it is stands last, behind the queues that it asked for, each with its last moment.
+function TO_TEXT.w(r)
+  local queues, n = '', 0
+  for queue, at in pairs(r.queues) do
+    queues, n = queues .. struct.pack('>I6I7', queue, at), n + 1
+  end
+  return TEXT .. struct.pack('>I7I4I2', r.seen_at, r.waiting, n) .. queues
+    .. cmsgpack.pack({ r.host or false, r.pid or false, r.version or false })
+end
+
+function FROM_TEXT.w(text)
+  local seen_at, waiting, n, at = struct.unpack('>I7I4I2', text, 2)
+  local queues = {}
+  for _ = 1, n do
+    local queue, moment
+    queue, moment, at = struct.unpack('>I6I7', text, at)
+    queues[queue] = moment
+  end
+  local who = cmsgpack.unpack(sub(text, at))
+  return {
+    seen_at = seen_at, waiting = waiting, queues = queues, host = IN.v(who[1]), pid = IN.v(who[2]),
+    version = IN.v(who[3]),
+  }
+end
+
+function TO_TEXT.ho(r)
+  return TEXT .. struct.pack('>I6I6', r.leases, r.suspects)
+end
+
+function FROM_TEXT.ho(text)
+  local leases, suspects = struct.unpack('>I6I6', text, 2)
+  return { leases = leases, suspects = suspects }
+end
+
+function TO_TEXT.c(r)
+  return TEXT .. struct.pack('>I2B', r.n, r.block and 1 or 0)
+end
+
+function FROM_TEXT.c(text)
+  local n, block = struct.unpack('>I2B', text, 2)
+  return { n = n, block = block == 1 or nil }
+end
 
 -- A lane that is open, or empty, and has a short line. One that never stood at a door, and is ordered by its first, is
 -- so brief that Redis keeps it in a compact hash.
@@ -356,9 +423,10 @@ local function encode(kind, record)
   return cmsgpack.pack(hot and hot(record) or form and flat_of(form, record) or record)
 end
 
--- A record as bytes.
-function db.encode(kind, record)
-  local packed = encode(kind, record)
+-- A record as bytes. `brief`: its bytes before, of which nothing but the numbers changed that it begins with.
+function db.encode(kind, record, brief)
+  local head = brief and HEAD[kind] and HEAD[kind](record)
+  local packed = head and head .. sub(brief, #head + 1) or encode(kind, record)
   if TESTING and (FORMS[kind] or TO_TEXT[kind]) then
     -- A field that no form names would be lost without a word.
     if not same(record, db.decode(kind, packed)) then

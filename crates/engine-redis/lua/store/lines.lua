@@ -87,6 +87,11 @@ function L.new()
   return { n = 0, q = '' }
 end
 
+-- Whether one more makes a list of a short line.
+function L.is_full(line)
+  return not line.big and line.n == SHORT
+end
+
 -- So many of a list are asked for together whether they are gone.
 local ASKED = 256
 
@@ -168,8 +173,13 @@ end
 
 -- Puts a run at the end of the list.
 local function push_run(line, key, arrival, slot, many)
-  local push = list(key).push
-  push[#push + 1] = item_of(arrival, slot, many, line.pos)
+  local item = item_of(arrival, slot, many, line.pos)
+  if db.direct then
+    call('RPUSH', db.prefix .. key, item)
+  else
+    local push = list(key).push
+    push[#push + 1] = item
+  end
   line.last, line.pos = arrival + many - 1, line.pos + many
 end
 

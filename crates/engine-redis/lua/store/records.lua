@@ -102,19 +102,17 @@ function db.number()
   return space.number
 end
 
--- The changes of the records that this call used, by key.
-function db.write_records(out)
+-- Calls `write` for each record that this call changed, with its entry, and its bytes or false. `briefly`: records that
+-- begin with numbers changed in no more than these.
+function db.changed_records(write, briefly)
   for i = 1, #used do
     local entry = used[i]
     local value, to_text = entry.value, TO_TEXT[entry.kind]
-    local raw = value and (to_text and not TESTING and to_text(value) or db.encode(entry.kind, value))
+    local at_once = to_text and not (TESTING or briefly)
+    local raw = value and (at_once and to_text(value) or db.encode(entry.kind, value, briefly and entry.raw))
     if raw ~= entry.raw then
       entry.raw = raw
-      if raw then
-        db.write(out, entry.key, entry.field, raw)
-      else
-        db.erase(out, entry.key, entry.field)
-      end
+      write(entry, raw)
     end
   end
   for _, entry in ipairs(db.seen) do
@@ -124,17 +122,33 @@ function db.write_records(out)
   end
 end
 
+-- The same, by key.
+function db.write_records(out)
+  db.changed_records(function(entry, raw)
+    if raw then
+      db.write(out, entry.key, entry.field, raw)
+    else
+      db.erase(out, entry.key, entry.field)
+    end
+  end)
+end
+
 -- ---- Maps: text to text ----
 
--- Of the maps only those are kept that have an entry for a name in use, not for every job or call.
-local KEPT_MAPS = { qn = true, sk = true, lk = true, bk = true, gn = true }
+-- Of the maps only those are kept that have an entry for a name in use, not for every job or call. No other key begins
+-- as theirs do.
+local KEPT_MAPS = { qn = true, sk = true, lk = true, bk = true, gn = true, [KEY.processes] = true }
+
+local function is_kept(key)
+  return KEPT_MAPS[sub(key, 1, 2)]
+end
 
 local function map_of(key)
   local map = db.maps[key] or db.loose_maps[key]
   if not map then
     -- now: what a field has, as far as it is known; was: what it had before this call changed it.
     map = { now = {}, was = {} }
-    local maps = byte(key, 3) == 58 and KEPT_MAPS[sub(key, 1, 2)] and db.maps or db.loose_maps
+    local maps = is_kept(key) and db.maps or db.loose_maps
     maps[key] = map
   end
   return map
@@ -142,6 +156,9 @@ end
 
 -- What a map has under a field, or nil. `new`: the field has a new number in it, so it is not looked for.
 function M.get(key, field, new)
+  if db.direct and not is_kept(key) then
+    return call('HGET', db.prefix .. key, field) or nil
+  end
   local map = map_of(key)
   local value = map.now[field]
   if value == nil and new and not TESTING then
@@ -181,16 +198,30 @@ local function change(key, field, value, was)
 end
 
 function M.put(key, field, value)
+  if db.direct then
+    call('HSET', db.prefix .. key, field, value)
+    if is_kept(key) then
+      map_of(key).now[field] = value
+    end
+    return
+  end
   M.get(key, field)
   change(key, field, value, map_of(key).now[field])
 end
 
 -- Sets or drops a field whose value before does not matter: it is not read.
 function M.set(key, field, value)
+  if db.direct then
+    return M.put(key, field, value)
+  end
   change(key, field, value or false, 0)
 end
 
 function M.drop(key, field)
+  if db.direct then
+    call('HDEL', db.prefix .. key, field)
+    return
+  end
   M.get(key, field)
   change(key, field, false, map_of(key).now[field])
 end

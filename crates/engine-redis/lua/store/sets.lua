@@ -127,6 +127,10 @@ end
 
 -- The first: member, score; or nil.
 function Z.first(key)
+  if db.direct then
+    local found = call('ZRANGE', db.prefix .. key, '0', '0', 'WITHSCORES')
+    return found[1], tonumber(found[2])
+  end
   local z = zset(key)
   local i = next_base(key, z, z.at)
   z.at = i or #z.base + 1
@@ -242,6 +246,14 @@ end
 
 -- Puts a member in, or moves it.
 function Z.add(key, score, member)
+  if db.direct then
+    call('ZADD', db.prefix .. key, text(score), member)
+    local known = db.heads[key]
+    if known and score < known then
+      db.heads[key] = score
+    end
+    return
+  end
   local z = zset(key)
   unplace(z, member)
   z.put[member] = score
@@ -262,6 +274,11 @@ function Z.bulk(key)
 end
 
 function Z.rem(key, member)
+  if db.direct then
+    call('ZREM', db.prefix .. key, member)
+    db.heads[key] = nil
+    return
+  end
   local z = zset(key)
   unplace(z, member)
   z.put[member] = false

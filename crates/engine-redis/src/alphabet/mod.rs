@@ -188,6 +188,7 @@ alphabet! {
     KEY key {
         meta "m",
         expiries "e",
+        processes "pg",
     }
 
     /// The kinds of records.

@@ -28,6 +28,12 @@ positions! {
     LIMIT_VERDICT { limit 1, pause 2, spent 3, }
     // A job as a push brings it.
     NEW_JOB { id 1, b 2, body 3, bytes 4, shape 5, more 6, }
+    // The rows of a block that were granted together, in what they have in common; and those that succeeded together.
+    SPAN { base 1, rows 2, tail 3, fence 4, granted_at 4, finished_at 5, kept_until 6, }
+    // How a run of a job was settled.
+    SETTLED { fence 1, outcome 2, state 3, run_at 4, }
+    // The bytes of finished jobs that are kept.
+    KEPT { failed 1, others 2, }
     // The life of a job, and in it what of its lease is beside the fence and the expiry.
     LIFE {
         state 1, arrival 2, run_at 3, expires_at 4, bytes 5, shape 6, fence 7, lease_expires_at 8, lease 9,

@@ -310,8 +310,8 @@ function A.shape(number, packed)
     A.check(db.get(RECORD.lane, s.lane), 'lane_missing', name)
     A.add('shapes_with_lane', 'all', 1)
   end
-  A.check(not s.lane or s.live > 0, 'lane_without_job', name)
-  if s.live > 0 then
+  A.check(not s.lane or s.live > 0 or T.keeps_lane(s), 'lane_without_job', name)
+  if s.live > 0 or s.lane then
     local q = s.q and db.get(RECORD.queue, s.q)
     A.check(q and q.name == s.qn, 'queue_missing', name)
     A.add('uses_held', 'all', #s.needs)

@@ -165,8 +165,8 @@ local function check_block(chunk, k, name)
     end
   end
   for number, span in ipairs(k.spans) do
-    A.check(not span or span[2] == are[number], 'range_rows_differ', name,
-      are[number] or 0, span and span[2] or 0)
+    A.check(not span or span[SPAN_AT.rows] == are[number], 'range_rows_differ', name,
+      are[number] or 0, span and span[SPAN_AT.rows] or 0)
   end
 end
 
@@ -180,7 +180,7 @@ function A.chunk(chunk, from)
   local first = chunk * T.CHUNK_ROWS
   local _, key = T.job_home(first)
   local rows, lives = {}, {}
-  local k = db.see(RECORD.block, chunk)
+  local k = T.block_in(chunk)
   if k then
     if not from then
       check_block(chunk, k, name)
