@@ -166,10 +166,11 @@ impl Engine for RedisEngine {
 
     fn notice(&self) -> Option<String> {
         let clock = || self.shared.last_leap.notice("the clock of redis");
+        let channels = self.shared.link.channels();
         let notices = [
             self.recovery().or_else(clock),
-            self.shared.denied.notice(),
-            self.shared.signals.refused(),
+            self.shared.denied.notice(channels),
+            self.shared.signals.refused(channels),
         ];
         let notices: Vec<String> = notices.into_iter().flatten().collect();
         (!notices.is_empty()).then(|| notices.join("; "))

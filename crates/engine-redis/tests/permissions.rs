@@ -12,7 +12,7 @@ use tenure_core::time::Span;
 use tenure_engine::{CallError, Engine, EngineExt};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisCluster, RedisServer, wanted};
 use tokio::task::JoinHandle;
 
 /// No wait of a test is longer.
@@ -74,41 +74,48 @@ async fn granted(call: JoinHandle<Result<Leased, CallError>>) -> String {
     leased[0].job.as_ref().expect("a job").id.to_string()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_notification_that_is_denied_fails_no_call() {
-    if !wanted() {
-        return;
-    }
-    let server = RedisServer::start(Aof::Off, &[]);
-    let free = open(&server.url());
-    for (name, rules, mended) in
-        [("nowhere", &["resetchannels"][..], "&*"), ("mute", &["&*", "-publish"], "+publish")]
-    {
-        let quiet = open(&user(&server, name, rules));
-        let call = waits(&server, &free).await;
-        push(&quiet, name).await;
-        assert_eq!(granted(call).await, name);
-        // It is told with the channel, before and after the first call that met it.
-        eventually("it is told", || quiet.notice().is_some()).await;
-        let notice = quiet.notice().expect("it is told");
-        assert!(notice.contains("tenure:{default}") && notice.contains("+publish"), "{notice}");
-        assert!(quiet.health().degraded.is_none(), "it works");
-        assert_eq!(free.notice(), None, "this one is permitted");
-        server.must(&["ACL", "SETUSER", name, mended, "&*"]);
-        eventually("it is permitted", || quiet.notice().is_none()).await;
+/// A server alone, and a cluster of one node: what the commands begin with by which it publishes and listens.
+async fn each(test: impl AsyncFn(&RedisServer, &str)) {
+    if wanted() {
+        test(&RedisServer::start(Aof::Off, &[]), "").await;
+        test(RedisCluster::start(1).server(0), "s").await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_notification_that_is_denied_fails_no_call() {
+    each(async |server, s| {
+        let free = open(&server.url());
+        let (mute, right) = (format!("-{s}publish"), format!("+{s}publish"));
+        for (name, rules, mended) in
+            [("nowhere", &["resetchannels"][..], "&*"), ("mute", &["&*", &mute], right.as_str())]
+        {
+            let quiet = open(&user(server, name, rules));
+            let call = waits(server, &free).await;
+            push(&quiet, name).await;
+            assert_eq!(granted(call).await, name);
+            // It is told with the channel, before and after the first call that met it.
+            let is_told = |why: String| why.contains("tenure:{default}") && why.contains(&right);
+            eventually("it is told", || quiet.notice().is_some_and(is_told)).await;
+            assert!(quiet.health().degraded.is_none(), "it works");
+            assert_eq!(free.notice(), None, "this one is permitted");
+            server.must(&["ACL", "SETUSER", name, mended, "&*"]);
+            eventually("it is permitted", || quiet.notice().is_none()).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_listen_finds_its_jobs_all_the_same() {
-    if !wanted() {
-        return;
-    }
-    let server = RedisServer::start(Aof::Off, &[]);
-    let free = open(&server.url());
-    let deaf = open(&user(&server, "deaf", &["&*", "-subscribe"]));
-    let call = waits(&server, &deaf).await;
-    push(&free, "job").await;
-    assert_eq!(granted(call).await, "job");
-    eventually("it is told", || deaf.notice().is_some_and(|why| why.contains("+subscribe"))).await;
+    each(async |server, s| {
+        let free = open(&server.url());
+        let deaf = open(&user(server, "deaf", &["&*", &format!("-{s}subscribe")]));
+        let call = waits(server, &deaf).await;
+        push(&free, "job").await;
+        assert_eq!(granted(call).await, "job");
+        let right = format!("+{s}subscribe");
+        eventually("it is told", || deaf.notice().is_some_and(|why| why.contains(&right))).await;
+    })
+    .await;
 }

@@ -19,7 +19,7 @@ use tenure_engine_redis::{Options, RedisEngine};
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use tokio::task::JoinHandle;
 
-use crate::listening::{listening, sent};
+use crate::listening::{Store, listening, sent};
 
 /// No wait of a test is longer.
 const PROMPT: Duration = Duration::from_secs(20);
@@ -28,7 +28,10 @@ fn ns() -> Namespace {
     Namespace::main()
 }
 fn open(server: &RedisServer) -> Arc<RedisEngine> {
-    let address = Address::parse(&server.url()).expect("the address of the fixture is one");
+    open_at(&server.url())
+}
+fn open_at(url: &str) -> Arc<RedisEngine> {
+    let address = Address::parse(url).expect("the address of the fixture is one");
     Arc::new(RedisEngine::open(Options::new(address)).expect("an engine can be opened"))
 }
 fn job(id: &str) -> NewJob {
@@ -95,22 +98,20 @@ fn calls(server: &RedisServer, command: &str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_push_by_another_process_wakes_a_waiting_call_at_once() {
-    if !wanted() {
-        return;
+    for store in Store::each() {
+        let (here, there) = (open_at(&store.url()), open_at(&store.url()));
+        let mut best = Duration::MAX;
+        for n in 0..10 {
+            let call = waiting(&here, &format!("w{n}"), Span::from_s(30)).await;
+            let begin = Instant::now();
+            push(&there, vec![job(&format!("j{n}"))]).await;
+            let leased = answer(call).await;
+            best = best.min(begin.elapsed());
+            assert_eq!(id_of(&leased), Some(format!("j{n}").as_str()));
+        }
+        // Others build beside this test: the best of them tells an event from a poll.
+        assert!(best < Duration::from_millis(20), "{best:?}");
     }
-    let server = RedisServer::start(Aof::Off, &[]);
-    let (here, there) = (open(&server), open(&server));
-    let mut best = Duration::MAX;
-    for n in 0..10 {
-        let call = waiting(&here, &format!("w{n}"), Span::from_s(30)).await;
-        let begin = Instant::now();
-        push(&there, vec![job(&format!("j{n}"))]).await;
-        let leased = answer(call).await;
-        best = best.min(begin.elapsed());
-        assert_eq!(id_of(&leased), Some(format!("j{n}").as_str()));
-    }
-    // Others build beside this test: the best of them tells an event from a poll.
-    assert!(best < Duration::from_millis(20), "{best:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,113 +138,109 @@ async fn a_job_is_handed_out_when_it_is_due_whoever_pushed_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_push_is_granted_to_those_who_have_waited_longest() {
-    if !wanted() {
-        return;
+    for store in Store::each() {
+        let server = store.node();
+        // A hundred nodes on five connections; who pushes is one more.
+        let (engine, nodes) = (open_at(&store.url()), [(); 5].map(|()| open_at(&store.url())));
+        for node in &nodes {
+            hears(server, node).await;
+        }
+        let mut calls_waiting = Vec::new();
+        for n in 0..100 {
+            let node = &nodes[n % nodes.len()];
+            calls_waiting.push(waiting(node, &format!("w{n}"), Span::from_s(60)).await);
+        }
+        // Ticks go on meanwhile; leases are what is counted.
+        let of_queue = |n: usize| (0..n).map(|n| job(&format!("j{n}"))).collect::<Vec<_>>();
+        server.must(&["CONFIG", "RESETSTAT"]);
+        let (begin, before) = (Instant::now(), sent(server));
+        push(&engine, of_queue(10)).await;
+        eventually("ten are answered", async || {
+            calls_waiting.iter().filter(|call| call.is_finished()).count() == 10
+        })
+        .await;
+        let ticks = 4 * 6 * (begin.elapsed().as_millis() as u64 / 300 + 2);
+        let all = calls(server, "fcall");
+        // The push grants all ten, each to one: nobody asks.
+        assert!(all <= 1 + ticks, "{all} calls for one push of ten jobs");
+        assert_eq!(sent(server) - before, 10);
+        assert!(
+            calls_waiting[..10].iter().all(JoinHandle::is_finished),
+            "in the order in which they came"
+        );
+        assert_eq!(calls_waiting.iter().filter(|call| call.is_finished()).count(), 10);
+        nodes.iter().for_each(|node| node.drain());
+        let mut with = 0;
+        for call in calls_waiting {
+            with += answer(call).await.leases.len();
+        }
+        assert_eq!(with, 10);
     }
-    let server = RedisServer::start(Aof::Off, &[]);
-    // A hundred nodes on five connections; who pushes is one more.
-    let (engine, nodes) = (open(&server), [(); 5].map(|()| open(&server)));
-    for node in &nodes {
-        hears(&server, node).await;
-    }
-    let mut calls_waiting = Vec::new();
-    for n in 0..100 {
-        let node = &nodes[n % nodes.len()];
-        calls_waiting.push(waiting(node, &format!("w{n}"), Span::from_s(60)).await);
-    }
-    // Ticks go on meanwhile; leases are what is counted.
-    let of_queue = |n: usize| (0..n).map(|n| job(&format!("j{n}"))).collect::<Vec<_>>();
-    server.must(&["CONFIG", "RESETSTAT"]);
-    let begin = Instant::now();
-    push(&engine, of_queue(10)).await;
-    eventually("ten are answered", async || {
-        calls_waiting.iter().filter(|call| call.is_finished()).count() == 10
-    })
-    .await;
-    let ticks = 4 * 6 * (begin.elapsed().as_millis() as u64 / 300 + 2);
-    let all = calls(&server, "fcall");
-    // The push grants all ten, each to one: nobody asks.
-    assert!(all <= 1 + ticks, "{all} calls for one push of ten jobs");
-    assert!(
-        calls_waiting[..10].iter().all(JoinHandle::is_finished),
-        "in the order in which they came"
-    );
-    assert_eq!(calls_waiting.iter().filter(|call| call.is_finished()).count(), 10);
-    nodes.iter().for_each(|node| node.drain());
-    let mut with = 0;
-    for call in calls_waiting {
-        with += answer(call).await.leases.len();
-    }
-    assert_eq!(with, 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_is_shared_among_those_who_wait() {
-    if !wanted() {
-        return;
+    for store in Store::each() {
+        let server = store.node();
+        let (engine, here) = (open_at(&store.url()), open_at(&store.url()));
+        hears(server, &here).await;
+        let heard_of = workers(&here).await;
+        let mut calls_waiting = Vec::new();
+        for n in 0..4 {
+            let mut lease = asks(&format!("w{n}"), Span::from_s(60));
+            lease.ask = Lease::jobs(vec![QueueName::parse("q").expect("a name")], 100).ask;
+            calls_waiting.push(tokio::spawn(here.run(&ns(), lease)));
+            eventually("it is heard of", async || workers(&here).await == heard_of + n + 1).await;
+        }
+        push(&engine, (0..18).map(|n| job(&format!("j{n}"))).collect()).await;
+        let mut shares = Vec::new();
+        for call in calls_waiting {
+            shares.push(answer(call).await.leases.len());
+        }
+        assert_eq!(shares, [5, 5, 4, 4], "rounded up, of what is left");
     }
-    let server = RedisServer::start(Aof::Off, &[]);
-    let (engine, here) = (open(&server), open(&server));
-    hears(&server, &here).await;
-    let heard_of = workers(&here).await;
-    let mut calls_waiting = Vec::new();
-    for n in 0..4 {
-        let mut lease = asks(&format!("w{n}"), Span::from_s(60));
-        lease.ask = Lease::jobs(vec![QueueName::parse("q").expect("a name")], 100).ask;
-        calls_waiting.push(tokio::spawn(here.run(&ns(), lease)));
-        eventually("it is heard of", async || workers(&here).await == heard_of + n + 1).await;
-    }
-    push(&engine, (0..18).map(|n| job(&format!("j{n}"))).collect()).await;
-    let mut shares = Vec::new();
-    for call in calls_waiting {
-        shares.push(answer(call).await.leases.len());
-    }
-    assert_eq!(shares, [5, 5, 4, 4], "rounded up, of what is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_long_for_a_message_is_fetched() {
-    if !wanted() {
-        return;
+    for store in Store::each() {
+        let (here, there) = (open_at(&store.url()), open_at(&store.url()));
+        let call = waiting(&here, "w", Span::from_s(60)).await;
+        let payload = Json::of(&"x".repeat(100_000)).expect("it is JSON");
+        push(&there, vec![NewJob { payload: payload.clone(), ..job("long") }]).await;
+        let leased = answer(call).await;
+        let seen = leased.leases[0].job.as_ref().expect("a job");
+        assert_eq!((seen.id.as_str(), seen.attempt), ("long", 1));
+        assert_eq!(seen.payload.as_ref().map(Json::text), Some(payload.text()));
     }
-    let server = RedisServer::start(Aof::Off, &[]);
-    let (here, there) = (open(&server), open(&server));
-    let call = waiting(&here, "w", Span::from_s(60)).await;
-    let payload = Json::of(&"x".repeat(100_000)).expect("it is JSON");
-    push(&there, vec![NewJob { payload: payload.clone(), ..job("long") }]).await;
-    let leased = answer(call).await;
-    let seen = leased.leases[0].job.as_ref().expect("a job");
-    assert_eq!((seen.id.as_str(), seen.attempt), ("long", 1));
-    assert_eq!(seen.payload.as_ref().map(Json::text), Some(payload.text()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_costs_nothing_if_nobody_begins_it_is_granted_unasked() {
-    if !wanted() {
-        return;
-    }
-    let server = RedisServer::start(Aof::Off, &[]);
-    let (here, there) = (open(&server), open(&server));
-    hears(&server, &here).await;
-    let rate = Some(Rate { count: 100, per: Span::from_s(1), burst: 100 });
-    let (concurrency, gap) = (Some(9), Some(Span::from_ms(1)));
-    let of = LimitSettings::default();
-    let rows = [
-        ("counts", LimitSettings { concurrency, ..of }, 1),
-        ("rate", LimitSettings { rate, ..of }, 0),
-        ("gap", LimitSettings { concurrency, gap, ..of }, 0),
-        ("quarantine", LimitSettings { concurrency, quarantine: Span::from_ms(1), ..of }, 0),
-    ];
-    for (name, settings, parcels) in rows {
-        let limit = LimitName::parse(name).expect("a name");
-        let set = PutLimit { limit: limit.clone(), settings };
-        here.run(&ns(), set).await.expect("it is set");
-        let before = sent(&server);
-        let call = waiting(&here, name, Span::from_s(60)).await;
-        let needs = vec![Need::Limit { limit, weight: 1, cost: 1 }];
-        push(&there, vec![NewJob { needs: Some(needs), ..job(name) }]).await;
-        assert_eq!(id_of(&answer(call).await), Some(name));
-        assert_eq!(sent(&server) - before, parcels, "{name}");
+    for store in Store::each() {
+        let server = store.node();
+        let (here, there) = (open_at(&store.url()), open_at(&store.url()));
+        hears(server, &here).await;
+        let rate = Some(Rate { count: 100, per: Span::from_s(1), burst: 100 });
+        let (concurrency, gap) = (Some(9), Some(Span::from_ms(1)));
+        let of = LimitSettings::default();
+        let rows = [
+            ("counts", LimitSettings { concurrency, ..of }, 1),
+            ("rate", LimitSettings { rate, ..of }, 0),
+            ("gap", LimitSettings { concurrency, gap, ..of }, 0),
+            ("quarantine", LimitSettings { concurrency, quarantine: Span::from_ms(1), ..of }, 0),
+        ];
+        for (name, settings, parcels) in rows {
+            let limit = LimitName::parse(name).expect("a name");
+            let set = PutLimit { limit: limit.clone(), settings };
+            here.run(&ns(), set).await.expect("it is set");
+            let before = sent(server);
+            let call = waiting(&here, name, Span::from_s(60)).await;
+            let needs = vec![Need::Limit { limit, weight: 1, cost: 1 }];
+            push(&there, vec![NewJob { needs: Some(needs), ..job(name) }]).await;
+            assert_eq!(id_of(&answer(call).await), Some(name));
+            assert_eq!(sent(server) - before, parcels, "{name}");
+        }
     }
 }
 

@@ -49,12 +49,10 @@ end
 
 -- Whether somebody listens for a process. A hint that saves a ttl: one that stands still is heard of too.
 function T.is_heard(proc)
-  -- In a cluster the count is that of one node.
-  if db.clustered or not M.get(PROCESSES, proc) then
+  if not M.get(PROCESSES, proc) then
     return false
   end
-  local heard = redis.pcall('PUBSUB', 'NUMSUB', T.channel_of(proc))
-  return type(heard) == 'table' and not heard.err and heard[2] > 0
+  return db.is_heard(T.channel_of(proc))
 end
 
 local function listens(proc)

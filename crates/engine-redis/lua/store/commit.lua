@@ -111,11 +111,25 @@ local function is_unsaid()
   return at and abs(db.space.last - at) < UNSAID_US
 end
 
+-- On a cluster a channel lies in the slot of its namespace, as every key of it does: it is published, heard and counted
+-- at the node that owns the slot. An ordinary channel is heard at every node there, and no node can count who listens.
+-- Processes make the same choice (src/link/channels).
+
+local function publish(channel, message)
+  return redis.pcall(db.clustered and 'SPUBLISH' or 'PUBLISH', channel, message)
+end
+
+-- Whether somebody listens to a channel.
+function db.is_heard(channel)
+  local heard = redis.pcall('PUBSUB', db.clustered and 'SHARDNUMSUB' or 'NUMSUB', channel)
+  return type(heard) == 'table' and not heard.err and heard[2] > 0
+end
+
 -- Notifications are hints, and all is written by now: one that an ACL denies must not fail the call. Processes
 -- that wait for it hear of it by their next answer.
 local function publish_all()
   for _, said in ipairs(db.said) do
-    local done = redis.pcall('PUBLISH', said[1], said[2])
+    local done = publish(said[1], said[2])
     if type(done) == 'table' and done.err then
       db.denied = said[1]
     end

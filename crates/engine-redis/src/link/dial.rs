@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{MultiplexedConnection, PubSub};
-use redis::{AsyncConnectionConfig, RedisConnectionInfo, Value};
+use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, Value};
 use tenure_engine::redis_address::{Address, Endpoint, Login};
 use tenure_tls::{HostName, Tls};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -36,8 +36,11 @@ impl Drop for Task {
     }
 }
 
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// A connection of bytes, with TLS or without.
+pub(crate) type AnyStream = Box<dyn Stream>;
 
 /// An open connection. Requests share it; when it is dropped, they end without their answers.
 pub(crate) struct Connection {
@@ -110,7 +113,8 @@ impl Dialer {
         .await
     }
 
-    async fn in_time<T>(
+    /// What takes too long ends.
+    pub async fn in_time<T>(
         &self,
         endpoint: &Endpoint,
         dialing: impl Future<Output = Result<T, LinkError>>,
@@ -120,7 +124,8 @@ impl Dialer {
             .unwrap_or_else(|_| Err(lost(endpoint, "it did not answer in time")))
     }
 
-    async fn stream(&self, endpoint: &Endpoint) -> Result<Box<dyn Stream>, LinkError> {
+    /// A connection that nothing was said on.
+    pub async fn stream(&self, endpoint: &Endpoint) -> Result<AnyStream, LinkError> {
         let why = |why: std::io::Error| lost(endpoint, &why.to_string());
         let stream =
             TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(why)?;
@@ -133,15 +138,22 @@ impl Dialer {
         Ok(Box::new(tls.connect(name, stream).await.map_err(why)?))
     }
 
+    /// The login, if the address has one.
+    pub fn auth(&self) -> Option<Cmd> {
+        let password = self.login.password.as_ref()?;
+        let mut auth = redis::cmd("AUTH");
+        if let Some(user) = &self.login.user {
+            auth.arg(user);
+        }
+        auth.arg(password.reveal());
+        Some(auth)
+    }
+
     async fn greet(&self, endpoint: &Endpoint, requests: &mut Requests) -> Result<(), LinkError> {
         let mut pipe = redis::pipe();
         let mut matters = Vec::new();
-        if let Some(password) = &self.login.password {
-            let auth = pipe.cmd("AUTH");
-            if let Some(user) = &self.login.user {
-                auth.arg(user);
-            }
-            auth.arg(password.reveal());
+        if let Some(auth) = self.auth() {
+            pipe.add_command(auth);
             matters.push(true);
         }
         if self.db != 0 {

@@ -10,8 +10,10 @@
 //! the primary only when a connection is made. Here each primary is a [`node`] with the same watched
 //! connections in every topology, and only the question which primary has what differs.
 
+mod channels;
 mod cluster;
 mod dial;
+mod ear;
 mod error;
 mod frames;
 mod line;
@@ -25,6 +27,7 @@ mod subscription;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use channels::Channels;
 pub use error::{LinkError, OpenError};
 pub use options::LinkOptions;
 pub use redis::{Cmd, Value, cmd};

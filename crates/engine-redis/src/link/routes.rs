@@ -5,7 +5,7 @@
 //! once, and the map is looked at anew beside it.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::channels::Channels;
 use super::dial::{SharedDialer, Task};
 use super::error::LinkError;
 use super::line::PingTimes;
@@ -76,12 +77,8 @@ impl Map {
         Map { nodes: vec![node], slots: None }
     }
 
-    /// Whether the server there is one of the primaries.
-    pub fn has(&self, endpoint: &Endpoint) -> bool {
-        self.nodes.iter().any(|node| node.endpoint == *endpoint)
-    }
-
-    fn primary(&self, slot: usize) -> Option<&Arc<Node>> {
+    /// The primary that has the slot.
+    pub fn primary(&self, slot: usize) -> Option<&Arc<Node>> {
         let place = self.slots.as_ref().map_or(0, |slots| slots[slot]);
         self.nodes.get(usize::from(place))
     }
@@ -99,6 +96,9 @@ pub(crate) enum KnownMap {
 pub(crate) struct Routes {
     found: watch::Receiver<KnownMap>,
     nodes: Arc<Nodes>,
+    topology: Topology,
+    /// Whether channels lie in slots. Starts as the address says; on a single server it is set to what that says.
+    is_sharded: AtomicBool,
     _look: Option<Task>,
 }
 
@@ -134,7 +134,9 @@ impl Routes {
                 (seen, Some(Task(dialer.runtime.spawn(look))))
             }
         };
-        Routes { found, nodes, _look: look }
+        let topology = address.topology().clone();
+        let is_sharded = AtomicBool::new(matches!(topology, Topology::Cluster(_)));
+        Routes { found, nodes, topology, is_sharded, _look: look }
     }
 
     async fn map(&self) -> Result<Arc<Map>, LinkError> {
@@ -159,14 +161,43 @@ impl Routes {
         Ok(self.map().await?.nodes.clone())
     }
 
-    /// A primary to listen to: one that is connected if there is one, another for each process.
-    pub async fn somewhere(&self) -> Result<Endpoint, LinkError> {
-        let nodes = self.all().await?;
-        let turn = RandomState::new().build_hasher().finish() as usize % nodes.len().max(1);
-        let (early, late) = nodes.split_at(turn);
-        let mut order = late.iter().chain(early);
-        let up = order.clone().find(|node| node.down().is_none());
-        up.or_else(|| order.next()).map(|node| node.endpoint.clone()).ok_or_else(nobody)
+    /// Shows the map, and each that takes its place.
+    pub fn maps(&self) -> watch::Receiver<KnownMap> {
+        self.found.clone()
+    }
+
+    /// How channels are heard, as far as it is known.
+    pub fn channels(&self) -> Channels {
+        if self.is_sharded.load(Ordering::Relaxed) { Channels::Sharded } else { Channels::Ordinary }
+    }
+
+    /// Whether only the server can say how channels are heard: a single one may be a whole cluster.
+    pub fn may_be_either(&self) -> bool {
+        matches!(self.topology, Topology::Single(_))
+    }
+
+    /// The server said how channels are heard.
+    pub fn learn_channels(&self, channels: Channels) {
+        self.is_sharded.store(channels == Channels::Sharded, Ordering::Relaxed);
+    }
+
+    /// The slot that a node says it has not, and the node that has it; `None` if it said something else. An error
+    /// where the address names one server alone.
+    pub fn moved(
+        &self,
+        said: &LinkError,
+        from: &Endpoint,
+    ) -> Result<Option<(usize, Endpoint)>, LinkError> {
+        let LinkError::Refused { code, message } = said else { return Ok(None) };
+        if code != "MOVED" {
+            return Ok(None);
+        }
+        if !matches!(self.topology, Topology::Cluster(_)) {
+            return Err(of_a_cluster(code));
+        }
+        self.nodes.hint.notify_one();
+        let slot = message.split_whitespace().next().and_then(|slot| slot.parse().ok());
+        Ok(slot.zip(elsewhere(message, from)))
     }
 
     /// How connections to the primaries are made.
@@ -182,16 +213,6 @@ impl Routes {
     /// The times by which connections are watched.
     pub fn watch(&self) -> PingTimes {
         self.nodes.watch
-    }
-
-    /// Returns when the server there is no primary any more.
-    pub async fn left(&self, endpoint: &Endpoint) {
-        let mut found = self.found.clone();
-        let gone = |found: &KnownMap| matches!(found, KnownMap::At(map) if !map.has(endpoint));
-        // Where nobody looks for changes there are none.
-        if found.wait_for(gone).await.is_err() {
-            std::future::pending::<()>().await;
-        }
     }
 
     /// Why some slot cannot be reached now.
@@ -236,10 +257,7 @@ impl Routes {
             match code.as_str() {
                 _ if hops == HOPS_MAX => return answer,
                 "MOVED" | "ASK" if !is_cluster => {
-                    return Err(LinkError::refused(
-                        code,
-                        "the server is a node of a cluster; write redis-cluster:// in its address",
-                    ));
+                    return Err(of_a_cluster(code));
                 }
                 "MOVED" | "ASK" => {
                     let Some(there) = elsewhere(message, &node.endpoint) else {
@@ -256,10 +274,17 @@ impl Routes {
     }
 }
 
-fn nobody() -> LinkError {
+pub(crate) fn nobody() -> LinkError {
     LinkError::refused(
         "CLUSTERDOWN",
         "no primary of the cluster has the slot of this namespace now",
+    )
+}
+
+fn of_a_cluster(code: &str) -> LinkError {
+    LinkError::refused(
+        code,
+        "the server is a node of a cluster; write redis-cluster:// in its address",
     )
 }
 
@@ -269,6 +294,17 @@ fn elsewhere(message: &str, from: &Endpoint) -> Option<Endpoint> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let host = if host.is_empty() { &from.host } else { host };
     Some(Endpoint { host: host.to_owned(), port: port.parse().ok()? })
+}
+
+/// What the slot of a whole key, or of a channel, is computed from: the namespace in it.
+pub(crate) fn hash_tag(key: &str) -> &str {
+    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
+    tag.filter(|tag| !tag.is_empty()).unwrap_or(key)
+}
+
+/// The slot of a whole key, or of a channel.
+pub(crate) fn slot_of(key: &str) -> usize {
+    slot(hash_tag(key))
 }
 
 /// The slot of all keys of a namespace: its name is their hash tag.
@@ -287,6 +323,20 @@ mod tests {
         // The first is in the cluster's specification, the others are what CLUSTER KEYSLOT answers.
         for (name, there) in [("123456789", 0x31C3), ("foo", 12_182), ("default", 5_718)] {
             assert_eq!(slot(name), there, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_key_or_channel_lies_in_the_slot_of_its_first_hash_tag() {
+        for (key, tag) in [
+            ("tenure:{default}w:a", "default"),
+            ("{a}{b}", "a"),
+            ("no tag", "no tag"),
+            ("{}x", "{}x"),
+            ("{x", "{x"),
+            ("x}{y}", "y"),
+        ] {
+            assert_eq!(hash_tag(key), tag);
         }
     }
 

@@ -4,11 +4,14 @@
 //! A sentinel is believed when the server that it names says itself that it is a primary. It never
 //! touches a call: while there is no primary, calls go to the last one and learn there that it is gone.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::Value;
+use futures_core::Stream as _;
 use redis::aio::PubSubStream;
+use redis::{Msg, Value};
 use tenure_engine::redis_address::Endpoint;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -17,7 +20,6 @@ use super::dial::{Connection, Dialer};
 use super::error::{LinkError, after_sending};
 use super::node::{Node, Sending};
 use super::routes::{KnownMap, Map, Nodes};
-use super::subscription::next;
 
 /// Between two looks at the least.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -207,6 +209,11 @@ async fn attach(dialer: &Dialer, sentinel: &Endpoint) -> Result<Attached, LinkEr
     }
     let connection = dialer.connect(sentinel).await?;
     Ok(Attached { connection, news, _subscribed: subscribed, looks: 0 })
+}
+
+/// The next message; `None` when the connection is gone.
+async fn next(stream: &mut PubSubStream) -> Option<Msg> {
+    poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx)).await
 }
 
 fn silent(sentinel: &Endpoint) -> LinkError {

@@ -1,29 +1,28 @@
-//! Messages that the servers publish: one connection for a whole process, kept by a task of its own.
+//! Messages that the servers publish, for a whole process: one connection ([`super::ear`]) at each node that has a
+//! channel which is wanted here. On a single server that is one connection for all.
 //!
 //! A message is a hint. It may be lost at any time, and when it may have been, that is said, so that
 //! whoever waits looks once for himself. Nothing is ever counted on a message alone.
 
-use std::collections::BTreeSet;
-use std::future::poll_fn;
-use std::pin::Pin;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_core::Stream;
-use redis::Msg;
-use redis::aio::{PubSubSink, PubSubStream};
 use tenure_engine::redis_address::Endpoint;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::Link;
 use super::dial::Task;
-use super::error::{LinkError, described};
+use super::ear::{Ear, Heard, MovedSlot};
+use super::error::LinkError;
+use super::routes::{KnownMap, nobody, slot_of};
 
 /// Events that may wait for the reader; what comes when there are more is dropped, and a gap is told.
 const WAITING_MAX: usize = 1024;
-/// Pauses between tries to connect.
-const PAUSE_MIN: Duration = Duration::from_millis(25);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Two nodes that each call the other the owner of a slot are asked no more often than this.
+const BETWEEN_MOVES: Duration = Duration::from_millis(25);
 
 /// What a subscription tells.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub enum Event {
     },
     /// Messages may have been missed: look for yourself. From now on they come.
     Gap {
-        /// Of this channel, which is new; `None`: of any.
+        /// Of this channel, which is heard from now on, for the first time or again; `None`: of any.
         channel: Option<String>,
     },
 }
@@ -56,7 +55,7 @@ impl std::fmt::Debug for Event {
 /// The channels that a process listens to. Dropping it ends the listening.
 pub struct Subscription {
     wanted: watch::Sender<BTreeSet<String>>,
-    down: watch::Receiver<Option<LinkError>>,
+    ears: Arc<Ears>,
     _task: Task,
 }
 
@@ -72,185 +71,181 @@ impl Subscription {
         self.wanted.send_if_modified(|wanted| wanted.remove(channel));
     }
 
-    /// Why no messages come now; `None` if they do. Never waits.
+    /// Why the messages of some channel do not come now; `None` if all come. Never waits.
     pub fn down(&self) -> Option<LinkError> {
-        self.down.borrow().clone()
+        let ears = self.ears.lock();
+        if let Some(why) = &ears.nowhere {
+            return Some(why.clone());
+        }
+        if let Some(why) = ears.at.values().find_map(|ear| ear.heard.why()) {
+            return Some(why);
+        }
+        let wanted = self.wanted.borrow();
+        wanted.iter().any(|channel| !ears.hear(channel)).then(not_yet)
     }
+
+    /// Whether the messages of this channel come now. Never waits.
+    pub fn hears(&self, channel: &str) -> bool {
+        self.ears.lock().hear(channel)
+    }
+}
+
+/// Why nothing is heard at first.
+pub(super) fn not_yet() -> LinkError {
+    LinkError::Unavailable("it does not listen yet".to_owned())
 }
 
 impl Link {
-    /// Begins to listen, to no channel yet: on the primary, in a cluster on any of them, since what
-    /// one node is told to publish all nodes publish.
+    /// Begins to listen, to no channel yet.
     pub fn listen(&self) -> (Subscription, mpsc::Receiver<Event>) {
         let (wanted, seen) = watch::channel(BTreeSet::new());
-        let not_yet = LinkError::Unavailable("it does not listen yet".to_owned());
-        let (state, down) = watch::channel(Some(not_yet));
         let (events, receiver) = mpsc::channel(WAITING_MAX);
-        let listener = Listener { link: self.clone(), wanted: seen, state, events };
-        let task = Task(self.inner.routes.runtime().spawn(listener.run()));
-        (Subscription { wanted, down, _task: task }, receiver)
+        let ears = Arc::new(Ears::default());
+        let (tell, moves) = mpsc::unbounded_channel();
+        let listener =
+            Listener { link: self.clone(), wanted: seen, ears: ears.clone(), events, tell };
+        let task = Task(self.inner.routes.runtime().spawn(listener.run(moves)));
+        (Subscription { wanted, ears, _task: task }, receiver)
     }
 }
 
+/// The nodes that are listened to.
+struct Ears {
+    state: Mutex<EarsState>,
+}
+
+struct EarsState {
+    at: BTreeMap<Endpoint, KeptEar>,
+    /// Why some channel is listened to nowhere: nobody is known to have its slot.
+    nowhere: Option<LinkError>,
+}
+
+struct KeptEar {
+    wanted: watch::Sender<BTreeSet<String>>,
+    heard: Arc<Heard>,
+    _task: Task,
+}
+
+impl Default for Ears {
+    fn default() -> Self {
+        let state = EarsState { at: BTreeMap::new(), nowhere: Some(not_yet()) };
+        Ears { state: Mutex::new(state) }
+    }
+}
+
+impl Ears {
+    fn lock(&self) -> MutexGuard<'_, EarsState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EarsState {
+    fn hear(&self, channel: &str) -> bool {
+        self.at.values().any(|ear| ear.heard.has(channel))
+    }
+}
+
+/// Sees to it that each channel is listened to at the node that has it.
 struct Listener {
     link: Link,
     wanted: watch::Receiver<BTreeSet<String>>,
-    state: watch::Sender<Option<LinkError>>,
+    ears: Arc<Ears>,
     events: mpsc::Sender<Event>,
+    tell: mpsc::UnboundedSender<MovedSlot>,
 }
 
 impl Listener {
-    async fn run(mut self) {
-        let mut pause = PAUSE_MIN;
-        while !self.events.is_closed() {
-            let since = Instant::now();
-            let why = self.once().await;
-            self.state.send_replace(Some(why));
-            if since.elapsed() > 2 * PAUSE_MAX {
-                pause = PAUSE_MIN;
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
-        }
-    }
-
-    /// One connection, from its beginning to its end; answers why it ended.
-    async fn once(&mut self) -> LinkError {
-        let routes = &self.link.inner.routes;
-        let endpoint = match routes.somewhere().await {
-            Ok(endpoint) => endpoint,
-            Err(why) => return why,
-        };
-        let (sink, stream) = match routes.dialer().listen(&endpoint).await {
-            Ok(connection) => connection.split(),
-            Err(why) => return why,
-        };
-        let within = routes.watch().ping_within;
-        let at = endpoint.clone();
-        let mut wire = Wire { sink, within, endpoint: at, live: BTreeSet::new() };
-        self.wanted.mark_changed();
-        let wanted = self.wanted.borrow_and_update().clone();
-        if let Err(why) = wire.follow(&wanted).await {
-            return why;
-        }
-        // Told before any message of this connection; a reader that is gone ends the listening.
-        if self.events.send(Event::Gap { channel: None }).await.is_err() {
-            return wire.lost("nobody reads");
-        }
-        let mut forward = Task(routes.runtime().spawn(forward(stream, self.events.clone())));
-        self.state.send_replace(None);
-        let mut ticks = interval(routes.watch().ping_every);
-        ticks.reset();
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    async fn run(mut self, mut moves: mpsc::UnboundedReceiver<MovedSlot>) {
+        let mut maps = self.link.inner.routes.maps();
+        // Where a slot is by the word of a node, which is newer than the map.
+        let mut moved: HashMap<usize, Endpoint> = HashMap::new();
+        let mut moved_at: Option<Instant> = None;
         loop {
+            self.plan(&mut maps, &moved);
             tokio::select! {
-                _ = &mut forward.0 => return wire.lost("the connection was closed"),
+                () = self.events.closed() => {
+                    self.ears.lock().at.clear();
+                    return;
+                }
                 changed = self.wanted.changed() => {
                     if changed.is_err() {
-                        return wire.lost("nobody listens");
-                    }
-                    let wanted = self.wanted.borrow_and_update().clone();
-                    match wire.follow(&wanted).await {
-                        Err(why) => return why,
-                        Ok(new) => for channel in new {
-                            let gap = Event::Gap { channel: Some(channel) };
-                            if self.events.send(gap).await.is_err() {
-                                return wire.lost("nobody reads");
-                            }
-                        },
+                        return;
                     }
                 }
-                _ = ticks.tick() => if let Err(why) = wire.ping().await {
-                    return why;
-                },
-                () = routes.left(&endpoint) => return wire.lost("it is no primary any more"),
+                // If the next map is older than the word of the node, the node will say it again.
+                () = changed(&mut maps) => moved.clear(),
+                Some(MovedSlot { slot, to }) = moves.recv() => {
+                    if moved_at.is_some_and(|at| at.elapsed() < BETWEEN_MOVES) {
+                        sleep(BETWEEN_MOVES).await;
+                    }
+                    moved_at = Some(Instant::now());
+                    moved.insert(slot, to);
+                }
             }
         }
     }
-}
 
-/// One connection for messages.
-struct Wire {
-    sink: PubSubSink,
-    within: Duration,
-    endpoint: Endpoint,
-    live: BTreeSet<String>,
-}
+    /// Listens to what is wanted at the nodes that have it, and at no others.
+    fn plan(&mut self, maps: &mut watch::Receiver<KnownMap>, moved: &HashMap<usize, Endpoint>) {
+        let wanted = self.wanted.borrow_and_update().clone();
+        let mut places: BTreeMap<Endpoint, BTreeSet<String>> = BTreeMap::new();
+        let mut nowhere = None;
+        match &*maps.borrow_and_update() {
+            KnownMap::Looking { why, .. } => nowhere = Some(why.clone()),
+            KnownMap::At(map) => {
+                if let (None, [node]) = (&map.slots, map.nodes.as_slice()) {
+                    // Also while nothing is wanted: then the first channel is heard sooner.
+                    places.entry(node.endpoint.clone()).or_default();
+                }
+                for channel in wanted {
+                    let slot = slot_of(&channel);
+                    let known = || map.primary(slot).map(|node| &node.endpoint);
+                    match moved.get(&slot).or_else(known) {
+                        Some(there) => {
+                            places.entry(there.clone()).or_default().insert(channel);
+                        }
+                        None => nowhere = Some(nobody()),
+                    }
+                }
+            }
+        }
+        let mut ears = self.ears.lock();
+        ears.nowhere = nowhere;
+        // First: after a failover the old node is a replica that hears the new one's messages too.
+        ears.at.retain(|endpoint, _| places.contains_key(endpoint));
+        for (endpoint, channels) in places {
+            match ears.at.entry(endpoint) {
+                // Told also if nothing has changed: the node may have refused a channel that it has after all.
+                Entry::Occupied(ear) => {
+                    ear.get().wanted.send_replace(channels);
+                }
+                Entry::Vacant(free) => {
+                    let ear = self.start(free.key().clone(), channels);
+                    free.insert(ear);
+                }
+            }
+        }
+    }
 
-impl Wire {
-    /// Listens to what is wanted and to nothing else; answers what is new.
-    async fn follow(&mut self, wanted: &BTreeSet<String>) -> Result<Vec<String>, LinkError> {
-        let new: Vec<String> = wanted.difference(&self.live).cloned().collect();
-        let old: Vec<String> = self.live.difference(wanted).cloned().collect();
-        let done = async {
-            if !new.is_empty() {
-                self.sink.subscribe(&new).await?;
-            }
-            if !old.is_empty() {
-                self.sink.unsubscribe(&old).await?;
-            }
-            Ok(())
+    fn start(&self, endpoint: Endpoint, channels: BTreeSet<String>) -> KeptEar {
+        let (wanted, seen) = watch::channel(channels);
+        let heard = Arc::new(Heard::default());
+        let ear = Ear {
+            link: self.link.clone(),
+            endpoint,
+            wanted: seen,
+            heard: heard.clone(),
+            moves: self.tell.clone(),
+            events: self.events.clone(),
         };
-        let done = timeout(self.within, done).await;
-        self.judged(done)?;
-        self.live.clone_from(wanted);
-        Ok(new)
-    }
-
-    async fn ping(&mut self) -> Result<(), LinkError> {
-        let done = timeout(self.within, self.sink.ping::<redis::Value>()).await;
-        self.judged(done.map(|done| done.map(|_| ())))
-    }
-
-    fn judged<E>(&self, done: Result<redis::RedisResult<()>, E>) -> Result<(), LinkError> {
-        match done {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(why)) => match redis::ServerError::try_from(why) {
-                Ok(said) => Err(LinkError::from(&said)),
-                Err(why) => Err(self.lost(&described(&why))),
-            },
-            Err(_) => Err(self.lost("nothing comes over the connection any more")),
-        }
-    }
-
-    fn lost(&self, why: &str) -> LinkError {
-        LinkError::Unavailable(format!("{}: {why}", self.endpoint))
+        let task = Task(self.link.inner.routes.runtime().spawn(ear.run()));
+        KeptEar { wanted, heard, _task: task }
     }
 }
 
-/// Hands on what comes. It never waits for the reader: a reader who is behind is told of a gap when
-/// he has room, and loses what came between.
-async fn forward(mut stream: PubSubStream, events: mpsc::Sender<Event>) {
-    let mut owed = false;
-    loop {
-        tokio::select! {
-            room = events.reserve(), if owed => match room {
-                Ok(room) => {
-                    room.send(Event::Gap { channel: None });
-                    owed = false;
-                }
-                Err(_) => return,
-            },
-            message = next(&mut stream) => {
-                let Some(message) = message else { return };
-                if owed {
-                    continue;
-                }
-                let event = Event::Message {
-                    channel: message.get_channel_name().to_owned(),
-                    payload: message.get_payload_bytes().to_vec(),
-                };
-                match events.try_send(event) {
-                    Ok(()) => {}
-                    Err(mpsc::error::TrySendError::Full(_)) => owed = true,
-                    Err(mpsc::error::TrySendError::Closed(_)) => return,
-                }
-            }
-        }
+/// Returns when there is another map. Where nobody looks for changes there are none.
+async fn changed(maps: &mut watch::Receiver<KnownMap>) {
+    if maps.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
-}
-
-/// The next message; `None` when the connection is gone.
-pub(crate) async fn next(stream: &mut PubSubStream) -> Option<Msg> {
-    poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx)).await
 }

@@ -120,7 +120,8 @@ impl Entered<'_> {
                     return Woken::Over;
                 }
                 () = sleep_until(look) => {
-                    let misses = shared.signals.is_down() || self.call.caller.space.misses_signals();
+                    let space = &self.call.caller.space;
+                    let misses = shared.signals.miss(space) || space.misses_signals();
                     if shared.time == Time::Server && misses {
                         return Woken::Again;
                     }

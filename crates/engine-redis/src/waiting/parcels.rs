@@ -4,13 +4,15 @@
 //! it asks again. Parcels of a process are numbered, so one that was lost is missed: by the next that comes, or by a
 //! tick, which tells how many were sent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How a message begins that is a parcel.
 pub(super) const MARK: u8 = b'+';
 /// Numbers of parcels whose calls were answered otherwise are remembered for so many parcels more.
 const FETCHED_FOR: u64 = 4_096;
+/// A parcel that comes twice comes within so many others.
+const TWICE_WITHIN: u64 = 1_024;
 
 /// One that came: `+NUMBER PROCESS:CALL`, a line's end, and the parts of an answer, each behind its length in four bytes.
 pub(super) struct Parcel {
@@ -51,6 +53,19 @@ struct Read {
     read: u64,
     /// What these bring was answered to their calls otherwise.
     fetched: BTreeSet<u64>,
+    /// The calls for which the last of them came.
+    lately: BTreeMap<u64, u64>,
+}
+
+/// How a parcel stands to those before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Came {
+    /// It is the next.
+    Next,
+    /// Some before it are missing.
+    Early,
+    /// It came before: while the listening moves from one node to another, both may bring it.
+    Again,
 }
 
 impl Parcels {
@@ -63,14 +78,19 @@ impl Parcels {
         self.lock().read
     }
 
-    /// One came; whether some before it are missing.
-    pub(super) fn came(&self, number: u64) -> bool {
+    /// One came for this call. A call is granted something once, so its parcel is known by both numbers, also where a
+    /// store has forgotten all and counts anew.
+    pub(super) fn came(&self, number: u64, taker: u64) -> Came {
         let mut state = self.lock();
+        if state.lately.insert(number, taker) == Some(taker) {
+            return Came::Again;
+        }
         let misses = number > state.read + 1;
         // The first that is sent anew is of a store that has forgotten all.
         state.read = if number == 1 { 1 } else { state.read.max(number) };
         state.fetched = state.fetched.split_off(&number.saturating_sub(FETCHED_FOR));
-        misses
+        state.lately = state.lately.split_off(&number.saturating_sub(TWICE_WITHIN));
+        if misses { Came::Early } else { Came::Next }
     }
 
     /// The call that waited for one was answered what it brings by the store itself.
@@ -123,21 +143,39 @@ mod tests {
     #[test]
     fn what_is_lost_is_missed_by_the_next_and_by_what_a_tick_tells() {
         let parcels = Parcels::default();
-        assert!(!parcels.came(1) && !parcels.came(2));
-        assert!(parcels.came(4), "the third is missing");
+        let came = |number| parcels.came(number, 100 + number);
+        assert_eq!((came(1), came(2)), (Came::Next, Came::Next));
+        assert_eq!(came(4), Came::Early, "the third is missing");
         assert!(!parcels.misses(4) && parcels.misses(5));
         assert!(parcels.gives_up(5) && !parcels.gives_up(5));
-        assert!(!parcels.came(5), "late, and given up");
-        assert!(!parcels.came(6));
-        assert!(!parcels.came(1) && parcels.misses(2), "of a store that has forgotten all");
+        assert_eq!(came(5), Came::Next, "late, and given up");
+        assert_eq!(came(6), Came::Next);
+        assert_eq!(parcels.came(1, 200), Came::Next, "of a store that has forgotten all");
+        assert!(parcels.misses(2));
+    }
+
+    #[test]
+    fn what_comes_twice_is_known_and_changes_nothing() {
+        let parcels = Parcels::default();
+        for number in 1..=3 {
+            assert_eq!(parcels.came(number, 10 * number), Came::Next);
+        }
+        for number in 1..=3 {
+            assert_eq!(parcels.came(number, 10 * number), Came::Again);
+        }
+        assert_eq!(parcels.read(), 3);
+        assert_eq!(parcels.came(1, 40), Came::Next, "the same number for another call");
+        parcels.came(TWICE_WITHIN + 4, 50);
+        assert!(parcels.lock().lately.len() < 4, "nothing is remembered for ever");
     }
 
     #[test]
     fn what_was_answered_otherwise_is_known_when_its_parcel_comes() {
         let parcels = Parcels::default();
         parcels.fetched(1);
-        assert!(!parcels.came(1) && parcels.was_fetched(1) && !parcels.was_fetched(2));
-        parcels.came(FETCHED_FOR + 2);
+        assert_eq!(parcels.came(1, 1), Came::Next);
+        assert!(parcels.was_fetched(1) && !parcels.was_fetched(2));
+        parcels.came(FETCHED_FOR + 2, 2);
         assert!(!parcels.was_fetched(1), "nothing is remembered for ever");
     }
 }

@@ -11,7 +11,7 @@ use tenure_core::names::Namespace;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::link::{LinkError, cmd};
+use crate::link::{Channels, LinkError};
 use crate::shared::Shared;
 
 /// Between two looks while it is denied, or while nobody answers.
@@ -40,12 +40,13 @@ impl DeniedChannel {
     }
 
     /// What is denied, and what to permit; `None` if nothing is.
-    pub(crate) fn notice(&self) -> Option<String> {
+    pub(crate) fn notice(&self, channels: Channels) -> Option<String> {
         let channel = self.channel()?;
         let prefix = channel.split('{').next().unwrap_or_default();
         Some(format!(
             "redis does not permit this process to publish to {channel:?}: waiting calls find new work only by \
-             looking, up to a second later; permit it (ACL SETUSER NAME +publish &{prefix}*)"
+             looking, up to a second later; permit it (ACL SETUSER NAME {} &{prefix}*)",
+            channels.right_to_publish()
         ))
     }
 }
@@ -53,10 +54,8 @@ impl DeniedChannel {
 /// Whether one of these channels is denied; an error if nobody said so or otherwise.
 async fn look(shared: &Shared, channels: &[String]) -> Result<Option<String>, LinkError> {
     for channel in channels {
-        let mut publish = cmd("PUBLISH");
-        // No process takes an empty text for anything.
-        publish.arg(channel).arg("");
-        match shared.link.command(Namespace::main().as_str(), &publish).await {
+        // Any namespace's channel is published where that lies. No process takes an empty text for anything.
+        match shared.link.publish(channel, "").await {
             Err(LinkError::Refused { code, .. }) if code == "NOPERM" => {
                 return Ok(Some(channel.clone()));
             }
@@ -102,14 +101,15 @@ mod tests {
     #[test]
     fn what_is_denied_is_told_with_what_to_permit() {
         let denied = DeniedChannel::default();
-        assert_eq!(denied.notice(), None);
+        assert_eq!(denied.notice(Channels::Ordinary), None);
         denied.set(Some("ours:{default}t:".to_owned()));
-        let notice = denied.notice().expect("it is denied");
-        assert!(
-            notice.contains("\"ours:{default}t:\"") && notice.contains("+publish &ours:*"),
-            "{notice}"
-        );
+        for (channels, right) in
+            [(Channels::Ordinary, "+publish &ours:*"), (Channels::Sharded, "+spublish &ours:*")]
+        {
+            let notice = denied.notice(channels).expect("it is denied");
+            assert!(notice.contains("\"ours:{default}t:\"") && notice.contains(right), "{notice}");
+        }
         denied.set(None);
-        assert_eq!(denied.notice(), None);
+        assert_eq!(denied.notice(Channels::Ordinary), None);
     }
 }

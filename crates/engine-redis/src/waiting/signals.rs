@@ -1,4 +1,4 @@
-//! What other processes publish, brought to those who wait for it: one connection for all namespaces,
+//! What other processes publish, brought to those who wait for it: one subscription for all namespaces,
 //! made when the first of them needs it.
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use super::given::give_back;
 use super::parcels::{MARK, Parcel};
 use super::space::Space;
 use crate::call::Caller;
-use crate::link::{Event, LinkError, Subscription};
+use crate::link::{Channels, Event, LinkError, Subscription};
 use crate::shared::Shared;
 
 /// A name that a test publishes to itself, to know that all that was published before has come.
@@ -66,18 +66,21 @@ impl Signals {
         }
     }
 
-    /// Whether no signals come now.
-    pub(crate) fn is_down(&self) -> bool {
-        self.lock().subscription.as_ref().is_none_or(|listening| listening.down().is_some())
+    /// Whether no signals of this namespace come now.
+    pub(crate) fn miss(&self, space: &Space) -> bool {
+        let inside = self.lock();
+        let Some(listening) = &inside.subscription else { return true };
+        !listening.hears(&space.signals) || !listening.hears(&space.times)
     }
 
     /// Why the server lets this process listen to nothing, with what to permit; `None` if that is not so.
-    pub(crate) fn refused(&self) -> Option<String> {
+    pub(crate) fn refused(&self, channels: Channels) -> Option<String> {
         match self.lock().subscription.as_ref()?.down()? {
             LinkError::Refused { code, message } if code == "NOPERM" => Some(format!(
                 "redis does not permit this process to listen ({message}): waiting calls find new work only by \
-                 looking, up to a second later; permit it (ACL SETUSER NAME +subscribe +unsubscribe +ping, and \
-                 the channels of Tenure, &PREFIX*)"
+                 looking, up to a second later; permit it (ACL SETUSER NAME {}, and the channels of Tenure, \
+                 &PREFIX*)",
+                channels.rights_to_listen()
             )),
             _ => None,
         }

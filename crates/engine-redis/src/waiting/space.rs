@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::leaving::Leaving;
-use super::parcels::{Parcel, Parcels};
+use super::parcels::{Came, Parcel, Parcels};
 use super::sight::Sight;
 use super::timer::Timer;
 use crate::known::Known;
@@ -150,12 +150,16 @@ impl Space {
 
     /// A waiting call of this process was granted something. What is for nobody is handed back.
     pub(super) fn deliver(&self, parcel: Parcel) -> Option<Parcel> {
-        if self.parcels.came(parcel.number) {
+        let came = self.parcels.came(parcel.number, parcel.taker);
+        if came == Came::Early {
             self.stir();
         }
         let waiters = self.waiters();
-        let Some(waiter) = waiters.get(&parcel.taker) else { return Some(parcel) };
-        if !parcel.parts.is_empty() {
+        let Some(waiter) = waiters.get(&parcel.taker) else {
+            // What came before was taken: given back now, it would be taken from its holder.
+            return (came != Came::Again).then_some(parcel);
+        };
+        if came != Came::Again && !parcel.parts.is_empty() {
             *waiter.parcel.lock().unwrap_or_else(PoisonError::into_inner) = Some(parcel);
         }
         self.wake(waiter);

@@ -112,9 +112,9 @@ async fn barrier(caller: &Caller) -> Result<(), CallError> {
     let number = caller.shared.next_taker();
     let mut came = caller.shared.signals.barriers();
     loop {
-        let mut publish = cmd("PUBLISH");
-        publish.arg(caller.space.signals.as_str()).arg(Signals::barrier_text(number));
-        plain(caller, &publish).await?;
+        let barrier = Signals::barrier_text(number);
+        let published = caller.shared.link.publish(&caller.space.signals, &barrier).await;
+        published.map_err(|why| Fault::Unavailable(why.to_string()))?;
         // Until the listening has begun nobody gets what is published.
         let heard = came.wait_for(|highest| *highest >= number);
         if timeout(PUBLISHED_AGAIN, heard).await.is_ok() {

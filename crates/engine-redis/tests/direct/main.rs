@@ -11,7 +11,8 @@ mod step;
 
 use std::cell::Cell;
 
-use pair::Pair;
+use pair::{Pair, Store};
+use tenure_testkit::redis::{Aof, RedisCluster, RedisServer, wanted};
 
 /// How many programs `./test` plays.
 const PROGRAMS: u32 = 60;
@@ -20,23 +21,37 @@ const STEPS: usize = 120;
 /// At least this many calls are to go the direct way, of some 200 that do.
 const DIRECT_AT_LEAST: u64 = 50;
 
-#[test]
-fn the_direct_way_leaves_what_the_usual_way_leaves() {
-    if !tenure_testkit::redis::wanted() {
-        return;
-    }
-    let server = pair::start();
+/// Plays programs, of which some calls are to go the direct way, and some are to be granted to a call that waits.
+fn play(store: Store<'_>, programs: u32) {
     let program = proptest::collection::vec(step::step(), 1..STEPS);
-    let direct = Cell::new(0);
-    programs::play_programs(PROGRAMS, 2_000, program, |steps| {
-        let mut pair = Pair::begin(&server);
+    let (direct, parcels) = (Cell::new(0), Cell::new(0));
+    programs::play_programs(programs, 2_000, program, |steps| {
+        let mut pair = Pair::begin(store);
         for step in &steps {
             pair.take(step)?;
         }
         direct.set(direct.get() + pair.gone_directly());
+        parcels.set(parcels.get() + pair.parcels);
         Ok(())
     });
-    let direct = direct.get();
-    eprintln!("{direct} calls went the direct way");
+    let (direct, parcels) = (direct.get(), parcels.get());
+    eprintln!("{direct} calls went the direct way, {parcels} parcels came");
     assert!(direct >= DIRECT_AT_LEAST, "only {direct} calls went the direct way");
+    assert!(parcels > 0, "no call that waited was granted anything");
+}
+
+#[test]
+fn the_direct_way_leaves_what_the_usual_way_leaves() {
+    if wanted() {
+        let server = RedisServer::start(Aof::Off, &[]);
+        play(Store::alone(&server), PROGRAMS);
+    }
+}
+
+#[test]
+fn it_does_so_in_a_cluster_too() {
+    if wanted() {
+        let cluster = RedisCluster::start(1);
+        play(Store::clustered(cluster.server(0)), PROGRAMS);
+    }
 }

@@ -7,7 +7,7 @@ use proptest::test_runner::TestCaseError;
 use redis::{Connection, Value};
 use serde_json::{Value as Json, json};
 use tenure_engine_redis::library::Library;
-use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::redis::RedisServer;
 
 use crate::step::{Asked, Odd, Step};
 
@@ -40,10 +40,28 @@ return all
 const END: &[u8] = b"end";
 
 /// A server with the library of tests.
-pub fn start() -> RedisServer {
-    let server = RedisServer::start(Aof::Off, &[]);
-    server.must(&["FUNCTION", "LOAD", Library::testing().text()]);
-    server
+#[derive(Clone, Copy)]
+pub struct Store<'a> {
+    server: &'a RedisServer,
+    subscribe: &'static str,
+    publish: &'static str,
+}
+
+impl<'a> Store<'a> {
+    /// A server alone.
+    pub fn alone(server: &'a RedisServer) -> Self {
+        Store { server, subscribe: "SUBSCRIBE", publish: "PUBLISH" }.loaded()
+    }
+
+    /// The only node of a cluster.
+    pub fn clustered(server: &'a RedisServer) -> Self {
+        Store { server, subscribe: "SSUBSCRIBE", publish: "SPUBLISH" }.loaded()
+    }
+
+    fn loaded(self) -> Self {
+        self.server.must(&["FUNCTION", "LOAD", Library::testing().text()]);
+        self
+    }
 }
 
 /// The name of the function of an operation.
@@ -69,15 +87,17 @@ fn bytes(value: &Value) -> Vec<u8> {
 /// The answer of one side: its parts without the nonce, or the error.
 type Answer = Result<Vec<Vec<u8>>, String>;
 
-struct Side {
+struct Side<'a> {
     prefix: &'static str,
+    store: Store<'a>,
     commands: Connection,
     messages: Connection,
 }
 
-impl Side {
-    fn begin(server: &RedisServer, prefix: &'static str) -> Self {
-        let mut side = Side { prefix, commands: connect(server), messages: connect(server) };
+impl<'a> Side<'a> {
+    fn begin(store: Store<'a>, prefix: &'static str) -> Self {
+        let (commands, messages) = (connect(store.server), connect(store.server));
+        let mut side = Side { prefix, store, commands, messages };
         let keys: Vec<String> =
             redis::cmd("KEYS").arg(format!("{prefix}*")).query(&mut side.commands).expect("keys");
         for key in keys {
@@ -125,7 +145,9 @@ impl Side {
         for process in PROCESSES {
             let channel = format!("{}w:{process}", self.prefix);
             self.messages
-                .send_packed_command(&redis::cmd("SUBSCRIBE").arg(channel).get_packed_command())
+                .send_packed_command(
+                    &redis::cmd(self.store.subscribe).arg(channel).get_packed_command(),
+                )
                 .expect("it subscribes");
             self.messages.recv_response().expect("it has subscribed");
         }
@@ -134,7 +156,11 @@ impl Side {
     /// The messages to a process since it was last asked.
     fn heard(&mut self, process: &str) -> Vec<Vec<u8>> {
         let channel = format!("{}w:{process}", self.prefix);
-        redis::cmd("PUBLISH").arg(channel).arg(END).exec(&mut self.commands).expect("it is sent");
+        redis::cmd(self.store.publish)
+            .arg(channel)
+            .arg(END)
+            .exec(&mut self.commands)
+            .expect("it is sent");
         let mut all = Vec::new();
         loop {
             let message = match self.messages.recv_response().expect("a message") {
@@ -175,9 +201,9 @@ fn held(kind: &[u8], value: &Value) -> Vec<Vec<u8>> {
 /// A waiting call: its name, and its request id.
 type Waits = (String, String);
 
-pub struct Pair {
-    direct: Side,
-    usual: Side,
+pub struct Pair<'a> {
+    direct: Side<'a>,
+    usual: Side<'a>,
     now: u64,
     jobs: u64,
     calls: u64,
@@ -185,24 +211,27 @@ pub struct Pair {
     held: VecDeque<(u64, u64)>,
     waits: Vec<Waits>,
     read: [u64; 2],
+    /// How many parcels came to either of them.
+    pub parcels: u64,
     /// The store as the replies tell of it.
     stamp: Json,
 }
 
-impl Pair {
-    pub fn begin(server: &RedisServer) -> Self {
+impl<'a> Pair<'a> {
+    pub fn begin(store: Store<'a>) -> Self {
         let mut pair = Pair {
-            direct: Side::begin(server, "tenure:{a}"),
-            usual: Side::begin(server, "tenure:{b}"),
+            direct: Side::begin(store, "tenure:{a}"),
+            usual: Side::begin(store, "tenure:{b}"),
             now: BEGIN,
             jobs: 0,
             calls: 0,
             held: VecDeque::new(),
             waits: Vec::new(),
             read: [0; 2],
+            parcels: 0,
             stamp: json!(false),
         };
-        server.must(&["SET", &format!("{}{USUAL}", pair.usual.prefix), "1"]);
+        store.server.must(&["SET", &format!("{}{USUAL}", pair.usual.prefix), "1"]);
         pair.set_clock();
         pair.direct.listen();
         pair.usual.listen();
@@ -317,6 +346,7 @@ impl Pair {
                 else {
                     continue;
                 };
+                self.parcels += 1;
                 self.read[at] = number.parse().expect("the number of a parcel");
                 let (mut parts, mut rest) = (Vec::new(), &message[end + 1..]);
                 while let Some((length, after)) = rest.split_first_chunk::<4>() {

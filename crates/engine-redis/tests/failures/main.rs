@@ -10,8 +10,10 @@ mod first_comers;
 mod full;
 mod kill;
 mod leap;
+#[expect(dead_code, reason = "the tests of waiting calls use more of it")]
 mod listening;
 mod lost_all;
+mod moved;
 mod parcels;
 mod partition;
 #[path = "../link/proxy.rs"]

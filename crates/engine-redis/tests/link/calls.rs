@@ -71,11 +71,11 @@ pub fn message(channel: &str, text: &str) -> Event {
     Event::Message { channel: channel.to_owned(), payload: text.as_bytes().to_vec() }
 }
 
-/// Waits until somebody listens to the channel at one of the servers.
-pub async fn heard(servers: &[&RedisServer], channel: &str) {
-    let ears = |server: &&RedisServer| {
+/// Waits until somebody listens to the channel at the server.
+pub async fn heard(server: &RedisServer, channel: &str) {
+    until("somebody listens", || {
         let said = server.must(&["PUBSUB", "NUMSUB", channel]);
         said.list().get(1).is_some_and(|ears| ears.text() != "0")
-    };
-    until("somebody listens", || servers.iter().any(ears)).await;
+    })
+    .await;
 }

@@ -7,7 +7,7 @@ use tenure_engine_redis::link::{Value, cmd};
 use tenure_testkit::redis::{RedisCluster, wanted};
 use tokio::time::timeout;
 
-use crate::calls::{heard, link, message, next_message, touch, until, until_it_works};
+use crate::calls::{link, touch, until, until_it_works};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_namespace_finds_its_primary_and_each_gets_the_library() {
@@ -80,22 +80,4 @@ async fn every_namespace_finds_its_primary_and_each_gets_the_library() {
     until_it_works(&link, "n-0").await;
     until_it_works(&link, &other).await;
     until("all is well", || link.down().is_none()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_one_node_publishes_reaches_who_listens_at_another() {
-    if !wanted() {
-        return;
-    }
-    let cluster = RedisCluster::start(3);
-    let link = link(&cluster.url());
-    until_it_works(&link, "default").await;
-    let (listening, mut events) = link.listen();
-    listening.subscribe("news");
-    let servers: Vec<_> = (0..3).map(|number| cluster.server(number)).collect();
-    heard(&servers, "news").await;
-    for number in ["0", "1", "2"] {
-        cluster.server(number.parse().unwrap()).must(&["PUBLISH", "news", number]);
-        assert_eq!(next_message(&mut events).await, message("news", number));
-    }
 }

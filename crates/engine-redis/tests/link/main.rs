@@ -9,5 +9,6 @@ mod foreign;
 mod proxy;
 mod secrets;
 mod sentinel;
+mod sharded;
 mod single;
 mod subscription;

@@ -18,7 +18,7 @@ async fn after_a_failover_calls_and_messages_come_from_the_new_primary() {
     until_it_works(&link, "default").await;
     let (listening, mut events) = link.listen();
     listening.subscribe("news");
-    heard(&[servers.primary()], "news").await;
+    heard(servers.primary(), "news").await;
     while next(&mut events).await != (Event::Gap { channel: None }) {}
     let old = servers.kill_primary();
     // Until there is a new one, calls are told so and never freeze.

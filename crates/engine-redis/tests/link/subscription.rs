@@ -94,7 +94,7 @@ async fn who_reads_too_slowly_is_told_of_a_gap_and_loses_only_what_came_between(
     let link = link(&server.url());
     let (listening, mut events) = link.listen();
     listening.subscribe("a");
-    heard(&[&server], "a").await;
+    heard(&server, "a").await;
     // Far more than is kept for a reader who does not read.
     let flood = "for i = 1, 100000 do redis.call('PUBLISH', 'a', i) end";
     server.must(&["EVAL", flood, "0"]);
