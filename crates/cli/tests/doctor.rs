@@ -170,6 +170,32 @@ fn who_does_not_answer_is_69_a_wrong_password_77_and_no_redis_2() {
 }
 
 #[test]
+fn in_a_cluster_the_commands_of_a_cluster_are_what_to_permit() {
+    if !wanted() {
+        return;
+    }
+    let cluster = RedisCluster::start_with(2, Aof::Always);
+    let each = |rules: &[&str]| {
+        (0..2).for_each(|node| {
+            cluster.server(node).must(&[&["ACL", "SETUSER", "u"], rules].concat());
+        });
+    };
+    each(&["on", ">pw", "~*", "&*", "+@all", "-spublish", "-ssubscribe"]);
+    let url = format!("redis-cluster://u:pw@127.0.0.1:{}", cluster.server(0).port());
+    let (code, report) = doctor(&url);
+    // Either node is asked to publish, and the one that has the namespace is listened to.
+    assert_eq!((code, levels(&report, "publish")), (1, vec!["wrong", "wrong"]), "{report}");
+    assert_eq!(levels(&report, "subscribe"), ["wrong"], "{report}");
+    let fixes = report.to_string();
+    assert!(fixes.contains("+spublish '&tenure:*'"), "{report}");
+    assert!(fixes.contains("+ssubscribe +sunsubscribe +ping"), "{report}");
+    // What nobody needs in a cluster may be denied.
+    each(&["+spublish", "+ssubscribe", "-publish", "-subscribe"]);
+    let (code, report) = doctor(&url);
+    assert_eq!(code, 0, "{report}");
+}
+
+#[test]
 fn a_user_who_may_not_publish_or_listen_is_told_what_to_permit() {
     if !wanted() {
         return;

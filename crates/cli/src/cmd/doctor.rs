@@ -54,7 +54,7 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
     let latency = latency(&link, namespace).await.map_err(on_redis::unreachable)?;
     let mut findings: Vec<Finding> =
         facts.iter().flat_map(|facts| rules::examine(link.address(), facts)).collect();
-    findings.push(rules::listening(unheard));
+    findings.push(rules::listening(unheard, link.channels()));
     findings.push(rules::latency(PINGS, latency));
     tell(out, &link, &facts, &findings)
 }

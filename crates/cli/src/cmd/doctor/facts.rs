@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{Clock, SystemClock};
-use tenure_engine_redis::link::{Cmd, Endpoint, Link, LinkError, Value, cmd};
+use tenure_engine_redis::link::{Channels, Cmd, Endpoint, Link, LinkError, Value, cmd};
 use tokio::time::timeout;
 
 /// Nothing but a name: that it can be loaded is all that it is for.
@@ -29,6 +29,8 @@ pub struct Facts {
     pub myself: String,
     /// How functions are here.
     pub functions: Functions,
+    /// How notifications are published and heard.
+    pub channels: Channels,
     /// The channels of the namespace to which we may not publish, each with the server's reason.
     pub unpublished: Vec<(String, String)>,
     /// How far its clock is ahead of ours, in µs, beyond what the way there explains.
@@ -67,13 +69,22 @@ pub fn number(told: &RedisReply, name: &str) -> Option<u64> {
 /// Asks every primary. Fails if one cannot be reached; a refusal is no failure.
 pub async fn gather(link: &Link, namespace: &str) -> Result<Vec<Facts>, LinkError> {
     let mut all = Vec::new();
+    let channels = link.ask_channels(namespace).await;
     for (server, info) in told(link, cmd("INFO").arg("everything")).await? {
         let (info, settings) = (info?, Ok(String::new()));
         let (cluster, myself) = (None, String::new());
         let (functions, unpublished, ahead_us) = (Functions::Loadable, Vec::new(), 0);
-        let facts =
-            Facts { server, info, settings, cluster, myself, functions, unpublished, ahead_us };
-        all.push(facts);
+        all.push(Facts {
+            server,
+            info,
+            settings,
+            cluster,
+            myself,
+            functions,
+            channels,
+            unpublished,
+            ahead_us,
+        });
     }
     settings(link, &mut all).await?;
     cluster(link, &mut all).await?;
@@ -177,9 +188,14 @@ fn channels(link: &Link, namespace: &str) -> [String; 2] {
 async fn unpublished(link: &Link, namespace: &str, all: &mut [Facts]) -> Result<(), LinkError> {
     for channel in channels(link, namespace) {
         // No process takes an empty text for anything.
-        for (server, answer) in ask(link, cmd("PUBLISH").arg(&channel).arg("")).await? {
-            if let (Some(facts), Err(why)) = (of(all, &server), refusal(answer)?) {
-                facts.unpublished.push((channel.clone(), why));
+        let mut publish = cmd(link.channels().publish());
+        publish.arg(&channel).arg("");
+        for (server, answer) in ask(link, &publish).await? {
+            match (of(all, &server), refusal(answer)?) {
+                // The right is looked at before the slot: this node would publish what is its own.
+                (Some(_), Err(why)) if why.starts_with("MOVED ") => {}
+                (Some(facts), Err(why)) => facts.unpublished.push((channel.clone(), why)),
+                _ => {}
             }
         }
     }
@@ -191,8 +207,11 @@ pub async fn unheard(link: &Link, namespace: &str, within: Duration) -> Option<S
     let (subscription, mut events) = link.listen();
     let [channel, _] = channels(link, namespace);
     subscription.subscribe(&channel);
-    // The first gap says that it listens; each try that fails is told otherwise.
-    if let Ok(Some(_)) = timeout(within, events.recv()).await {
+    // A gap is told when a channel is heard, and on a single server also when there is a connection.
+    let heard = async { while !subscription.hears(&channel) && events.recv().await.is_some() {} };
+    // Each try that fails is told otherwise.
+    let _ = timeout(within, heard).await;
+    if subscription.hears(&channel) {
         return None;
     }
     subscription.down().map(|why| match why {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tenure_engine_redis::link::{Address, Topology};
+use tenure_engine_redis::link::{Address, Channels, Topology};
 
 use super::facts::{Facts, Functions, RedisReply, number, value};
 
@@ -94,37 +94,40 @@ pub fn examine(address: &Address, facts: &Facts) -> Vec<Finding> {
         say("slots", slots(cluster, &facts.myself));
     }
     say("functions", functions(&facts.functions));
-    say("publish", publish(address, &facts.unpublished));
+    say("publish", publish(address, facts));
     say("clock", clock(facts.ahead_us));
     all
 }
 
 /// Whether notifications can be heard.
-pub fn listening(unheard: Option<String>) -> Finding {
+pub fn listening(unheard: Option<String>, channels: Channels) -> Finding {
     let (level, found, fix) = match unheard {
         None => ok("the channels of the namespace can be listened to"),
         Some(why) => wrong(
             format!(
                 "this user may not listen ({why}): waiting calls find new work up to a second late"
             ),
-            "ACL SETUSER NAME +subscribe +unsubscribe +ping, and & with the prefix of Tenure's keys and a *",
+            format!(
+                "ACL SETUSER NAME {}, and & with the prefix of Tenure's keys and a *",
+                channels.rights_to_listen()
+            ),
         ),
     };
     Finding { server: None, check: "subscribe", level, found, fix }
 }
 
-fn publish(address: &Address, unpublished: &[(String, String)]) -> RuleVerdict {
-    if unpublished.is_empty() {
+fn publish(address: &Address, facts: &Facts) -> RuleVerdict {
+    if facts.unpublished.is_empty() {
         return ok("notifications can be published");
     }
     let channels: Vec<String> =
-        unpublished.iter().map(|(channel, why)| format!("{channel:?} ({why})")).collect();
+        facts.unpublished.iter().map(|(channel, why)| format!("{channel:?} ({why})")).collect();
     wrong(
         format!(
             "this user may not publish to {}: waiting calls find new work up to a second late",
             channels.join(" and ")
         ),
-        format!("ACL SETUSER NAME +publish '&{}*'", address.prefix()),
+        format!("ACL SETUSER NAME {} '&{}*'", facts.channels.right_to_publish(), address.prefix()),
     )
 }
 

@@ -30,6 +30,7 @@ fn facts() -> Facts {
         cluster: None,
         myself: String::new(),
         functions: Functions::Loaded,
+        channels: Channels::Ordinary,
         unpublished: Vec::new(),
         ahead_us: 0,
     }
@@ -160,13 +161,20 @@ fn a_server_that_tells_nothing_is_noted_and_the_rest_is_looked_at() {
 
 #[test]
 fn what_may_not_be_published_or_heard_is_named_with_what_to_permit() {
-    let denied = vec![("ours:{default}t:".to_owned(), "NOPERM no channel".to_owned())];
-    let one = found("redis://h?prefix=ours:", &Facts { unpublished: denied, ..facts() }, "publish");
-    assert_eq!(one.level, Severity::Wrong);
-    assert!(one.found.contains("\"ours:{default}t:\" (NOPERM no channel)"), "{}", one.found);
-    assert_eq!(one.fix.as_deref(), Some("ACL SETUSER NAME +publish '&ours:*'"));
+    for (channels, publish, listen) in [
+        (Channels::Ordinary, "+publish", "+subscribe +unsubscribe"),
+        (Channels::Sharded, "+spublish", "+ssubscribe +sunsubscribe"),
+    ] {
+        let unpublished = vec![("ours:{default}t:".to_owned(), "NOPERM no channel".to_owned())];
+        let denied = Facts { unpublished, channels, ..facts() };
+        let one = found("redis://h?prefix=ours:", &denied, "publish");
+        assert_eq!(one.level, Severity::Wrong);
+        assert!(one.found.contains("\"ours:{default}t:\" (NOPERM no channel)"), "{}", one.found);
+        assert_eq!(one.fix, Some(format!("ACL SETUSER NAME {publish} '&ours:*'")));
+        let deaf = listening(Some("t: NOPERM no".to_owned()), channels);
+        assert!(deaf.level == Severity::Wrong && deaf.found.contains("t: NOPERM no"), "{deaf:?}");
+        assert!(deaf.fix.is_some_and(|fix| fix.contains(&format!("{listen} +ping"))));
+        assert_eq!(listening(None, channels).level, Severity::Ok);
+    }
     assert_eq!(found("redis://h", &facts(), "publish").level, Severity::Ok);
-    let deaf = listening(Some("t: NOPERM no".to_owned()));
-    assert!(deaf.level == Severity::Wrong && deaf.found.contains("t: NOPERM no"), "{deaf:?}");
-    assert_eq!(listening(None).level, Severity::Ok);
 }
