@@ -22,6 +22,10 @@ local function keep_entry(kind, id, key, field, raw)
     kind = kind, key = key, field = field, raw = raw, value = raw and db.decode(kind, raw) or false,
     call = 0,
   }
+  if TESTING and raw and #db.encode(kind, entry.value) ~= #raw then
+    -- Something else wrote it: another release, whose layout should be another.
+    error('form_is_another:' .. kind)
+  end
   of_kind[id] = entry
   db.held = db.held + 1
   return entry
