@@ -50,18 +50,8 @@ local function grant(number, name, row, id, taker, now)
   return T.running_life(row, name, tail.packed)
 end
 
--- One job alone of those that may be a block: its id, its part of the ids, its bytes, and its text.
-local function one_pushed(args, argv)
-  local blocks = args.blocks
-  if not blocks or blocks[2] or blocks[1][1][2] then
-    return nil
-  end
-  local texts = argv[2]
-  return blocks[1][1][1], blocks[1][2][1], struct.unpack('>I4', texts, 5), sub(texts, 9)
-end
-
 function T.push_directly(args, argv)
-  local id, b, bytes, content = one_pushed(args, argv)
+  local id, b, bytes, content = T.pushed_alone(args.blocks, argv[2])
   if not id then
     return nil
   end
@@ -98,12 +88,12 @@ function T.push_directly(args, argv)
   T.use_shape(shape, now)
   shape.rows = shape.rows + 1
   q.used_at = max(q.used_at, now)
-  local row = T.row_head(number, now, arrival, bytes) .. content
+  local row, life = T.row_head(number, now, arrival, bytes) .. content, false
   key = db.prefix .. key
   if taker then
     local fence = max(space.fence + 1, now)
     space.fence, q.running = fence, q.running + 1
-    local life = grant(number, T.lease_id(fence, seq), row, taker_id, taker, now)
+    life = grant(number, T.lease_id(fence, seq), row, taker_id, taker, now)
     call('HSET', key, row_field, row, life_field, life)
   else
     db.write_whole()
@@ -111,7 +101,12 @@ function T.push_directly(args, argv)
     T.add_len(lane, 1)
     call('HSET', key, row_field, row)
   end
-  return { n = 1, unasked = T.is_unasked(queue, now) or nil }
+  local unasked = T.is_unasked(queue, now) or nil
+  if args.whole then
+    local state = life and STATE.running or T.is_blocked(shape.lane) and STATE.blocked or STATE.ready
+    return { { seq = seq, id = id, unasked = unasked, job = T.show_stored(seq, state, row, life, number) } }
+  end
+  return { n = 1, unasked = unasked }
 end
 
 -- ---- Settle ----

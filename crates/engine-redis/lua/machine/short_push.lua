@@ -109,6 +109,14 @@ local function store_texts(spec, words, came, texts, now)
   store_flat(spec, words, flat, now)
 end
 
+-- A job that came alone with its text beside the arguments: its id, its part of the ids, its bytes, and its text; nil if
+-- there are more of them.
+function T.pushed_alone(blocks, texts)
+  if blocks and not blocks[2] and not blocks[1][1][2] then
+    return blocks[1][1][1], blocks[1][2][1], struct.unpack('>I4', texts, 5), sub(texts, 9)
+  end
+end
+
 -- Stores jobs of one shape that came with texts beside the arguments, as {{ids, parts}, …}.
 function T.store_blocks(spec, blocks, default_retry, now)
   local words = T.shape_of(spec, default_retry)

@@ -2,10 +2,10 @@
 --
 -- args: {shapes, jobs, dr = default retry, whole, fresh = no job of it was ever sent before}. A job is
 -- {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u}. Or {blocks, spec, dr,
--- fresh}: jobs of one shape with nothing unusual, each with an id of its own, as they may be blocks: for each
+-- whole, fresh}: jobs of one shape with nothing unusual, each with an id of its own, as they may be blocks: for each
 -- {ids, parts}, `parts` being {b, how many of the ids in a row lie there, …}, and beside the arguments their
 -- texts with an index (machine/blocks). If one of them is there already nothing is stored, and the reply is
--- {known = true}: they are to be sent as jobs. Replies one
+-- {known = true}: they are to be sent as jobs. With `whole` it is one job. Replies one
 -- {seq, id, dup, rep, unasked, job, ended} each, or {unasked} if all were stored one after the other.
 -- Refusals: unknown names and what never fits, unique_conflict, queue_full. Cost: about twenty commands
 -- for a call of any length, and, but for `fresh`, a read for each job.
@@ -388,6 +388,13 @@ local function push_blocks(args, now)
   return { n = many, unasked = spec.unasked or nil }
 end
 
+-- A job that came alone with its text, as one of `jobs`.
+local function as_job(args)
+  local id, b, bytes, content = T.pushed_alone(args.blocks, db.beside[2])
+  -- Two ends of lines stand behind the part of the ids, and one behind the id.
+  return { id, b, sub(content, #id + #b + 4), bytes, 1 }
+end
+
 -- Whether all were stored: then one answer is that of all.
 local function all_stored(plans)
   for _, plan in ipairs(plans) do
@@ -399,19 +406,22 @@ local function all_stored(plans)
 end
 
 T.op('push', { 'write' }, function(args, now)
-  if args.blocks then
+  if args.blocks and not args.whole then
     return push_blocks(args, now)
   end
-  local jobs = args.jobs
-  local plans = T.plan_push(jobs, args.shapes, args.fresh, now)
-  local done = T.push(jobs, args.shapes, plans, args.dr, args.whole, now)
+  local jobs, shapes = args.jobs, args.shapes
+  if args.blocks then
+    jobs, shapes = { as_job(args) }, { args.spec }
+  end
+  local plans = T.plan_push(jobs, shapes, args.fresh, now)
+  local done = T.push(jobs, shapes, plans, args.dr, args.whole, now)
   if args.whole then
     T.later(function()
       for _, one in ipairs(done) do
         T.show_pushed(one)
       end
     end)
-  elseif #args.shapes == 1 and all_stored(plans) then
+  elseif #shapes == 1 and all_stored(plans) then
     return { n = #jobs, unasked = done[1].unasked }
   end
   return done

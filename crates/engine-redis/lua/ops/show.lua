@@ -32,13 +32,16 @@ end
 T.shape_number = shape_number
 
 -- A job: {seq, state, row, life, shape, result, progress, errors}; all but the first two and the shape
--- are blobs. A job without a life has none of the last three.
+-- are blobs. One that is only stored has none of the last three.
+function T.show_stored(seq, state, row, life, shape)
+  return { seq, state, T.blob(row), life and T.blob(life), shape_number(shape), false, false, false }
+end
+
+-- The same of any job.
 function T.show(job)
   local row, life = T.written(job)
   local state = T.is_live(job) and T.state_of(job) or job.state
-  local shown = {
-    job.seq, state, T.blob(row), life and T.blob(life), shape_number(job.shape), false, false, false,
-  }
+  local shown = T.show_stored(job.seq, state, row, life, job.shape)
   if job.life or job.parts then
     -- Who lives has no result.
     local parts = { [6] = not T.is_live(job) and PART.result or nil, [7] = PART.progress, [8] = PART.errors }

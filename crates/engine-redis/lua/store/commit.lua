@@ -243,7 +243,7 @@ end
 
 -- The answer of a call: {header, blobs…, nonce}.
 local function answer_of(header, argv)
-  header.u, header.x = is_unsaid() or nil, db.denied
+  header.u, header.x, header.sh = is_unsaid() or nil, db.denied, db.shown and db.shown.all
   local answer = { cmsgpack.pack(header) }
   for i, blob in ipairs(db.blobs or {}) do
     answer[i + 1] = blob
@@ -305,9 +305,6 @@ function T.run(op, keys, argv)
     db.all_done = true
     for _, later in ipairs(db.laters) do
       later(header)
-    end
-    if db.shown then
-      header.sh = db.shown.all
     end
     if op.writes and not op.ticks then
       say_what_comes(header, now)
