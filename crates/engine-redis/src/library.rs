@@ -24,6 +24,7 @@ pub const VERSION: u32 = 1;
 const FRAGMENTS: &[(&str, &str)] = &[
     ("store/call.lua", include_str!("../lua/store/call.lua")),
     ("store/forms.lua", include_str!("../lua/store/forms.lua")),
+    ("store/texts.lua", include_str!("../lua/store/texts.lua")),
     ("store/records.lua", include_str!("../lua/store/records.lua")),
     ("store/sets.lua", include_str!("../lua/store/sets.lua")),
     ("store/inner_sets.lua", include_str!("../lua/store/inner_sets.lua")),

@@ -95,7 +95,7 @@ end
 -- is done; 'later' if only another call can go on, since this one reads what was stored before it.
 
 local function scan(key, step, act)
-  local found = call('ZSCAN', db.prefix .. key, step[4] ~= '' and step[4] or '0', 'COUNT', B.TICK_MAX)
+  local found = call('ZSCAN', db.prefix .. key, step[BACK_STEP_AT.cursor] ~= '' and step[BACK_STEP_AT.cursor] or '0', 'COUNT', B.TICK_MAX)
   local n = 0
   for i = 1, #found[2], 2 do
     if n >= B.ITEMS_MAX then
@@ -104,7 +104,7 @@ local function scan(key, step, act)
     end
     n = n + (act(found[2][i], tonumber(found[2][i + 1])) or 1)
   end
-  step[4] = found[1]
+  step[BACK_STEP_AT.cursor] = found[1]
   return n, found[1] == '0'
 end
 
@@ -130,19 +130,19 @@ local PARTS = {
     end)
   end,
   function(step, clock)
-    local from = step[4] ~= '' and '(' .. step[4] or '-'
+    local from = step[BACK_STEP_AT.cursor] ~= '' and '(' .. step[BACK_STEP_AT.cursor] or '-'
     local names = call('ZRANGEBYLEX', db.prefix .. 'Ln', from, '+', 'LIMIT', 0, B.TICK_MAX)
     for n, name in ipairs(names) do
       if not cut_limit(name, clock) then
         return n, 'later'
       end
-      step[4] = name
+      step[BACK_STEP_AT.cursor] = name
     end
     return #names, #names < B.TICK_MAX
   end,
   -- Behind a pool and an id in it: pool by pool.
   function(step, clock)
-    local at = step[4]
+    local at = step[BACK_STEP_AT.cursor]
     local pool, after = at and at[1], at and at[2]
     if not pool then
       local from = after and '(' .. after or '-'
@@ -160,7 +160,7 @@ local PARTS = {
       end
       after = id
     end
-    step[4] = #ids >= B.TICK_MAX and { pool, after } or { false, pool }
+    step[BACK_STEP_AT.cursor] = #ids >= B.TICK_MAX and { pool, after } or { false, pool }
     return #ids + 1, false
   end,
   function(step, clock)
@@ -173,21 +173,21 @@ local PARTS = {
 -- Does about so much of it; whether all is done.
 local function back_some(step, left)
   local run = db.space.run or false
-  if step[5] ~= run then
+  if step[BACK_STEP_AT.run] ~= run then
     -- A cursor of another run means nothing here: the part begins anew, what was cut stays as it is.
-    step[4], step[5] = '', run
+    step[BACK_STEP_AT.cursor], step[BACK_STEP_AT.run] = '', run
   end
   while left > 0 do
-    if step[4] == '' and step[3] == 4 then
-      step[4] = { false, false }
+    if step[BACK_STEP_AT.cursor] == '' and step[BACK_STEP_AT.part] == 4 then
+      step[BACK_STEP_AT.cursor] = { false, false }
     end
-    local n, done = PARTS[step[3]](step, step[2])
+    local n, done = PARTS[step[BACK_STEP_AT.part]](step, step[BACK_STEP_AT.clock])
     left = left - n
     if done == 'later' then
       return false
     elseif done then
-      step[3], step[4] = step[3] + 1, ''
-      if step[3] > #PARTS then
+      step[BACK_STEP_AT.part], step[BACK_STEP_AT.cursor] = step[BACK_STEP_AT.part] + 1, ''
+      if step[BACK_STEP_AT.part] > #PARTS then
         return true
       end
     end

@@ -250,8 +250,8 @@ function T.tick_request(id, now)
   -- Who has a life of his own expires by his name: to look there reads no row. Of the others their block tells.
   local names, lives, looked = T.lease_names(past.leases), false, 0
   for _, run in ipairs(past.runs or {}) do
-    for i = 0, run[3] - 1 do
-      local fence, seq = run[1] + i, run[2] + i
+    for i = 0, run[RUN_AT.many] - 1 do
+      local fence, seq = run[RUN_AT.fence] + i, run[RUN_AT.seq] + i
       local k, at = T.block_of(seq)
       if k and not T.has_own_life(k, at) then
         looked, lives = looked + 1, lives or T.is_live_lease(fence, seq)

@@ -32,8 +32,8 @@ end
 function T.leases_of_request(past)
   local names = T.lease_names(past.leases)
   for _, run in ipairs(past.runs or {}) do
-    for i = 0, run[3] - 1 do
-      names[#names + 1] = T.lease_id(run[1] + i, run[2] + i)
+    for i = 0, run[RUN_AT.many] - 1 do
+      names[#names + 1] = T.lease_id(run[RUN_AT.fence] + i, run[RUN_AT.seq] + i)
     end
   end
   -- In the order in which they were granted.

@@ -304,7 +304,7 @@ end
 function T.is_in_family(name)
   local template, space = T.template(name), db.space
   local family = template and sub(template, 1, -2)
-  return family ~= nil and (space.family and space.family[1] == family
+  return family ~= nil and (space.family and space.family[FAMILY_AT.name] == family
     or O.score(space.families, FAMILIES, family) ~= nil)
 end
 
@@ -323,10 +323,10 @@ function T.step_family()
   end
   -- Names of the family sort together, from "family:" on. What this call made itself may be missed:
   -- it was made under the new setting.
-  local from = front[2] == '' and '[' .. front[1] or '(' .. front[2]
+  local from = front[FAMILY_AT.at] == '' and '[' .. front[FAMILY_AT.name] or '(' .. front[FAMILY_AT.at]
   local name = call('ZRANGEBYLEX', db.prefix .. 'Ln', from, '+', 'LIMIT', 0, 1)[1]
-  if name and sub(name, 1, #front[1]) == front[1] then
-    front[2] = name
+  if name and sub(name, 1, #front[FAMILY_AT.name]) == front[FAMILY_AT.name] then
+    front[FAMILY_AT.at] = name
     if db.get(RECORD.limit, name) then
       T.limit_setting_changed(name, db.space.last)
     end

@@ -116,7 +116,7 @@ end
 local function may_be_forgotten(fence)
   local space = db.space
   local gap = space.gap
-  return fence > (space.forgot_after or 0) or gap ~= nil and fence > gap[1] and fence < gap[2]
+  return fence > (space.forgot_after or 0) or gap ~= nil and fence > gap[GAP_AT.fence] and fence < gap[GAP_AT.till]
 end
 
 -- Makes a forgotten lease again, and its job, if it may be: the lease and the job; or nil. A lease that
@@ -127,8 +127,8 @@ function T.reclaim(fence, seq, claim, now)
     or db.get(RECORD.stub, text(fence)) then
     return nil
   end
-  local ttl, timeout, holder, digest = claim[1], claim[2], claim[3] or nil, claim[4]
-  local limits, resources = claim[5], claim[6]
+  local ttl, timeout, holder, digest = claim[CLAIM_AT.ttl], claim[CLAIM_AT.timeout], claim[CLAIM_AT.holder] or nil, claim[CLAIM_AT.digest]
+  local limits, resources = claim[CLAIM_AT.limits], claim[CLAIM_AT.resources]
   local job
   if seq > 0 then
     job = digest and claimed_job(fence, seq, digest)

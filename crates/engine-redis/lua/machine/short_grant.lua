@@ -314,7 +314,7 @@ function T.show_short(run)
   }
   local rows, blobs = run.rows, db.blobs
   local n = #blobs
-  shown[7] = n + 1
+  shown[SHOWN_RUN_AT.rows] = n + 1
   if run.fence then
     blobs[n + 1], blobs[n + 2] = run.index, run.texts
     return shown

@@ -75,7 +75,7 @@ local function add_to_span(spans, fence, seq, many, place)
     spans[span] = its
   end
   its.n, its.low, its.high = its.n + many, min(its.low, at), max(its.high, at + many - 1)
-  its.parts[#its.parts + 1] = { at, many, place, fence, seq }
+  its.parts[#its.parts + 1] = { fence, seq, many, place }
   return true
 end
 
@@ -150,7 +150,7 @@ function T.settle_short(runs, results, ordered, now)
       kept, rest.n, class.n = kept + bytes, rest.n + its.n, class.n + its.n
     else
       for _, part in ipairs(its.parts) do
-        one_by_one(part[4], part[5], part[2], part[3])
+        one_by_one(unpack(part))
       end
     end
   end

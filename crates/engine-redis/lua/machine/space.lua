@@ -22,11 +22,11 @@ function T.hear_settings(packed)
     return nil
   end
   local space, said = db.space, cmsgpack.unpack(packed)
-  if db.raw and not said[3] then
+  if db.raw and not said[SPACE_SAID_AT.first] then
     return nil
   end
-  space.patience = said[1] or space.patience
-  space.retain_bytes = said[2] or space.retain_bytes
+  space.patience = said[SPACE_SAID_AT.patience] or space.patience
+  space.retain_bytes = said[SPACE_SAID_AT.retain_bytes] or space.retain_bytes
   return true
 end
 
@@ -194,7 +194,7 @@ function T.look_at_run(knows, now)
   end
   space.run = this
   knows = knows or { false, false, 0 }
-  local never, kid, longest, told, age = knows[1], knows[2], knows[3], knows[4], knows[5]
+  local never, kid, longest, told, age = knows[KNOWS_AT.never], knows[KNOWS_AT.kid], knows[KNOWS_AT.longest], knows[KNOWS_AT.stamp], knows[KNOWS_AT.age]
   local lost, missed = kid and kid ~= db.kid, false
   if told ~= nil and told ~= db.born then
     missed = told
@@ -226,7 +226,7 @@ end
 function T.is_as_known(knows)
   local space = db.space
   return space.run == this_run() and knows
-    and (not knows[2] or knows[2] == db.kid) and (knows[4] == nil or knows[4] == db.born)
+    and (not knows[KNOWS_AT.kid] or knows[KNOWS_AT.kid] == db.kid) and (knows[KNOWS_AT.stamp] == nil or knows[KNOWS_AT.stamp] == db.born)
 end
 
 -- Until when the namespace learns, or nil.

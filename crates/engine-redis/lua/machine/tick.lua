@@ -186,7 +186,7 @@ local function scatter_due(sure)
     if n >= room() then
       return
     end
-    n = n + T.scatter(item[1], item[2])
+    n = n + T.scatter(unpack(item))
   end
 end
 
@@ -206,7 +206,7 @@ function T.tick_leases(now, sure)
     T.sooner(space.learns_until)
     return
   end
-  if space.learns_until or space.gap and now > space.gap[2] + B.TTL_US_MAX then
+  if space.learns_until or space.gap and now > space.gap[GAP_AT.till] + B.TTL_US_MAX then
     -- It has learnt: from now on ends of what was claimed are forgotten. Or nothing of before can live.
     space.learns_until, space.gap = nil, nil
   end

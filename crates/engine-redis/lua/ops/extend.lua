@@ -9,16 +9,16 @@ T.op('extend', { 'write', 'allow-oom' }, function(args, now)
   local reply, longest = { ok = {}, lost = {}, cancel = {} }, 0
   local seqs = {}
   for _, item in ipairs(args.leases) do
-    if item[2] > 0 then
-      seqs[#seqs + 1] = item[2]
+    if item[EXTEND_AT.seq] > 0 then
+      seqs[#seqs + 1] = item[EXTEND_AT.seq]
     end
   end
   T.load_jobs(seqs)
   local deaf_at = db.space.deaf_at
   for index, item in ipairs(args.leases) do
-    local lease, job = T.lease(item[1], item[2])
-    if not lease and item[4] then
-      lease, job = T.reclaim(item[1], item[2], item[4], now)
+    local lease, job = T.lease(item[EXTEND_AT.fence], item[EXTEND_AT.seq])
+    if not lease and item[EXTEND_AT.claim] then
+      lease, job = T.reclaim(item[EXTEND_AT.fence], item[EXTEND_AT.seq], item[EXTEND_AT.claim], now)
     end
     if not lease then
       reply.lost[#reply.lost + 1] = index
@@ -39,8 +39,8 @@ T.op('extend', { 'write', 'allow-oom' }, function(args, now)
       T.hear_worker(lease.holder, now)
       T.lease_changed(job)
       if job then
-        if item[3] then
-          T.set_job_part(job, PART.progress, item[3])
+        if item[EXTEND_AT.progress] then
+          T.set_job_part(job, PART.progress, item[EXTEND_AT.progress])
         end
         if job.cancel then
           reply.cancel[#reply.cancel + 1] = index

@@ -187,9 +187,9 @@ local function next_to_expire(at, name, n)
   local within = last ~= name and fence_of(name)
   while low < high do
     local mid = floor((low + high) / 2)
-    local item = call('ZRANGE', key, mid, mid, 'WITHSCORES')
-    local score = tonumber(item[2])
-    if score < at or score == at and not T.less(last, item[1]) and not (within and item[1] == last) then
+    local member, scored = unpack(call('ZRANGE', key, mid, mid, 'WITHSCORES'))
+    local score = tonumber(scored)
+    if score < at or score == at and not T.less(last, member) and not (within and member == last) then
       low = mid + 1
     else
       high = mid

@@ -146,18 +146,18 @@ end
 
 -- A step {'paces', pool, the last id that was done}.
 function T.step_paces(step, now)
-  local name = step[2]
+  local name = step[STEP_AT.of]
   local p = db.get(RECORD.pool, name)
   if not p or not p.settings then
     return true
   end
-  local ids = T.ids_after(name, step[3], B.TICK_MAX)
+  local ids = T.ids_after(name, step[STEP_AT.at], B.TICK_MAX)
   for _, id in ipairs(ids) do
     local r = T.resource(name, id)
     if r then
       T.repace(r, now)
     end
-    step[3] = id
+    step[STEP_AT.at] = id
   end
   if p.ids.z and #ids == B.TICK_MAX then
     return false
@@ -183,7 +183,7 @@ end
 
 -- A step {'pool', name}.
 function T.step_pool(step)
-  local name = step[2]
+  local name = step[STEP_AT.of]
   if not T.is_going(db.get(RECORD.pool, name)) then
     return true
   end

@@ -192,14 +192,14 @@ function T.plan_push(jobs, shapes, fresh, now, goes)
     else
       local job = named(new, shapes)
       plan, queue = T.at_item(index, plan_one, job, seen_ids, seen_keys, now, goes), job.q
-      if plan[1] == 'store' then
+      if plan[PLAN_AT.what] == 'store' then
         seen_ids[job.id] = index
       end
-      if job.u and plan[1] ~= 'duplicate' and plan[1] ~= 'earlier' then
+      if job.u and plan[PLAN_AT.what] ~= 'duplicate' and plan[PLAN_AT.what] ~= 'earlier' then
         seen_keys[job.u[UNIQUE_AT.key]] = index
       end
     end
-    if plan[1] == 'store' then
+    if plan[PLAN_AT.what] == 'store' then
       local more = (waiting[queue] or 0) + 1
       waiting[queue] = more
       if more == 1 then
@@ -320,16 +320,16 @@ end
 function T.push_one(new, plan, done, default_retry, now)
   local queue = T.queue_for(new.q, now)
   local answer
-  if plan[1] == 'store' then
-    if plan[2] then
-      T.forget_finished(T.job(plan[2]))
+  if plan[PLAN_AT.what] == 'store' then
+    if plan[PLAN_AT.of] then
+      T.forget_finished(T.job(plan[PLAN_AT.of]))
     end
     local job = store_job(new, default_retry, now)
     answer = { seq = job.seq, id = job.id }
-  elseif plan[1] == 'duplicate' then
-    answer = { seq = plan[2], id = plan[3], dup = true }
-  elseif plan[1] == 'earlier' then
-    local first = done[plan[2]]
+  elseif plan[PLAN_AT.what] == 'duplicate' then
+    answer = { seq = plan[PLAN_AT.of], id = plan[PLAN_AT.id], dup = true }
+  elseif plan[PLAN_AT.what] == 'earlier' then
+    local first = done[plan[PLAN_AT.of]]
     answer = { seq = first.seq, id = first.id, dup = true }
     -- What the same call stored a moment ago may be replaced as any other, and as any other never by a job
     -- of another queue.
@@ -340,8 +340,8 @@ function T.push_one(new, plan, done, default_retry, now)
       answer.rep = true
     end
   else
-    local job = T.job(plan[2])
-    if plan[1] == 'revive' then
+    local job = T.job(plan[PLAN_AT.of])
+    if plan[PLAN_AT.what] == 'revive' then
       T.revive(job, now)
     end
     replace_job(job, new, default_retry, now)
@@ -398,7 +398,7 @@ end
 -- Whether all were stored: then one answer is that of all.
 local function all_stored(plans)
   for _, plan in ipairs(plans) do
-    if plan[1] ~= 'store' then
+    if plan[PLAN_AT.what] ~= 'store' then
       return false
     end
   end

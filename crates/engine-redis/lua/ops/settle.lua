@@ -239,12 +239,12 @@ end)
 function T.undo(leases, now)
   local undone = {}
   for _, item in ipairs(leases) do
-    local lease, job = T.lease(item[1], item[2])
+    local lease, job = T.lease(item[RUN_AT.fence], item[RUN_AT.seq])
     if lease and not lease.extended and not lease.again then
       if lease.request then
         local names = undone[lease.request] or {}
         undone[lease.request] = names
-        names[T.lease_id(item[1], item[2])] = true
+        names[T.lease_id(item[RUN_AT.fence], item[RUN_AT.seq])] = true
       end
       T.end_lease(lease, job, { kind = 'undelivered' }, now)
     end

@@ -44,7 +44,10 @@ function T.show(job)
   local shown = T.show_stored(job.seq, state, row, life, job.shape)
   if job.life or job.parts then
     -- Who lives has no result.
-    local parts = { [6] = not T.is_live(job) and PART.result or nil, [7] = PART.progress, [8] = PART.errors }
+    local parts = {
+      [SHOWN_AT.result] = not T.is_live(job) and PART.result or nil, [SHOWN_AT.progress] = PART.progress,
+      [SHOWN_AT.errors] = PART.errors,
+    }
     for at, part in pairs(parts) do
       local value = T.job_part(job, part)
       shown[at] = value and T.blob(value) or false

@@ -35,7 +35,7 @@ end
 -- The step of this kind for this, if it is there.
 function T.step_of(kind, what)
   for _, step in ipairs(db.space.steps or {}) do
-    if step[1] == kind and step[2] == what then
+    if step[STEP_AT.kind] == kind and step[STEP_AT.of] == what then
       return step
     end
   end
@@ -48,7 +48,7 @@ function T.go_on(step, now)
   space.steps = steps
   T.sooner(now)
   for i, other in ipairs(steps) do
-    if other[1] == step[1] and other[2] == step[2] then
+    if other[STEP_AT.kind] == step[STEP_AT.kind] and other[STEP_AT.of] == step[STEP_AT.of] then
       steps[i] = step
       return
     end
@@ -57,15 +57,15 @@ function T.go_on(step, now)
 end
 
 local function step_once(step, now)
-  if step[1] == 'sync' then
+  if step[STEP_AT.kind] == 'sync' then
     return T.step_sync(step, now)
-  elseif step[1] == 'paces' then
+  elseif step[STEP_AT.kind] == 'paces' then
     return T.step_paces(step, now)
-  elseif step[1] == 'pool' then
+  elseif step[STEP_AT.kind] == 'pool' then
     return T.step_pool(step, now)
-  elseif step[1] == 'due' or step[1] == 'again' then
+  elseif step[STEP_AT.kind] == 'due' or step[STEP_AT.kind] == 'again' then
     return T.step_doors(step)
-  elseif step[1] == 'back' then
+  elseif step[STEP_AT.kind] == 'back' then
     return T.step_back(step)
   end
   return T.step_staged(step)
@@ -75,7 +75,7 @@ end
 function T.carry_on(now, kind, what)
   local space = db.space
   for i, step in ipairs(space.steps or {}) do
-    if not kind or step[1] == kind and step[2] == what then
+    if not kind or step[STEP_AT.kind] == kind and step[STEP_AT.of] == what then
       if step_once(step, now) then
         remove(space.steps, i)
         if #space.steps == 0 then
@@ -127,7 +127,7 @@ end
 
 -- A step {'staged', number}: drops some of a staged set whose time is over.
 function T.step_staged(step)
-  local number = step[2]
+  local number = step[STEP_AT.of]
   local ids = {}
   for id in Z.each(staged_ids(number)) do
     ids[#ids + 1] = id
@@ -237,7 +237,7 @@ end
 
 -- A step {'sync', number}: a portion of what is left.
 function T.step_sync(step, now)
-  local number = step[2]
+  local number = step[STEP_AT.of]
   local s = db.get(RECORD.sync, number)
   local p = s and db.get(RECORD.pool, s.pool)
   if not p or p.sync ~= number then

@@ -13,7 +13,7 @@ T.op('tick', { 'write', 'allow-oom' }, function(args)
   -- Processes tick whatever namespace they were asked about. One that is not there is not made by that, unless the
   -- caller knows that it was: then it was lost, and the loss is remembered.
   local knows = args.kn or {}
-  if not db.raw and not knows[2] and not knows[4] then
+  if not db.raw and not knows[KNOWS_AT.kid] and not knows[KNOWS_AT.stamp] then
     db.nothing = true
     return { claim = false, absent = true }
   end
@@ -24,11 +24,11 @@ T.op('tick', { 'write', 'allow-oom' }, function(args)
     Z.add('pr', now, args.proc)
     T.forget_silent(now)
     local claim = space.claim
-    if not claim or claim[1] == args.proc or claim[2] <= now then
+    if not claim or claim[TICKER_AT.proc] == args.proc or claim[TICKER_AT.till] <= now then
       space.claim = { args.proc, now + CLAIM_US }
     end
   end
-  local reply = { claim = space.claim and space.claim[1] == args.proc or false }
+  local reply = { claim = space.claim and space.claim[TICKER_AT.proc] == args.proc or false }
   if args.waiters > 0 then
     reply.sent = T.hear_process(args.proc, args.read, now)
   end

@@ -111,7 +111,7 @@ local function ask_for_dead(key, l, at, arrival, left)
       arrival, _, left = T.line_item(item)
     end
   end
-  M.fill(key .. 'x', fields)
+  M.fill(key .. LINE.gone, fields)
   return last
 end
 
@@ -127,10 +127,10 @@ local function bury(line, key)
       asked = ask_for_dead(key, l, l.at, arrival, left)
     end
     local field = text(arrival)
-    if not M.get(key .. 'x', field) then
+    if not M.get(key .. LINE.gone, field) then
       return
     end
-    M.drop(key .. 'x', field)
+    M.drop(key .. LINE.gone, field)
     line.dead = line.dead - 1
     pop(line, key, 1)
   end
@@ -146,7 +146,7 @@ function L.first(line, key)
   end
   local arrival, slot = head(line, key)
   if line.aside > 0 then
-    local member, score = Z.first(key .. 'r')
+    local member, score = Z.first(key .. LINE.aside)
     if not arrival or score < arrival then
       return score, tonumber(member)
     end
@@ -162,7 +162,7 @@ function L.front(line, key)
   end
   local arrival, slot, many = head(line, key)
   if arrival and line.aside > 0 then
-    local _, other = Z.first(key .. 'r')
+    local _, other = Z.first(key .. LINE.aside)
     if other < arrival then
       return nil
     end
@@ -232,7 +232,7 @@ function L.insert(line, key, arrival, slot)
   if arrival > line.last then
     push_run(line, key, arrival, slot, 1)
   else
-    Z.add(key .. 'r', arrival, text(slot))
+    Z.add(key .. LINE.aside, arrival, text(slot))
     line.aside = line.aside + 1
   end
 end
@@ -251,8 +251,8 @@ function L.remove(line, key, arrival, slot)
     return false
   end
   line.n = line.n - 1
-  if line.aside > 0 and Z.score(key .. 'r', text(slot)) == arrival then
-    Z.rem(key .. 'r', text(slot))
+  if line.aside > 0 and Z.score(key .. LINE.aside, text(slot)) == arrival then
+    Z.rem(key .. LINE.aside, text(slot))
     line.aside = line.aside - 1
   elseif line.n == 0 then
     line.dead = line.dead + 1
@@ -260,7 +260,7 @@ function L.remove(line, key, arrival, slot)
     pop(line, key, 1)
     bury(line, key)
   else
-    M.put(key .. 'x', text(arrival), '1')
+    M.put(key .. LINE.gone, text(arrival), '1')
     line.dead = line.dead + 1
   end
   if line.n == 0 then
@@ -268,7 +268,7 @@ function L.remove(line, key, arrival, slot)
     db.lists[key] = {
       base = {}, at = 1, read = 0, step = 0, done = true, push = {}, first = 1, gone = true,
     }
-    db.loose_maps[key .. 'x'] = nil
+    db.loose_maps[key .. LINE.gone] = nil
     shorten(line)
   end
   return true
@@ -374,7 +374,7 @@ function L.each(line, key)
       end
     end
   end
-  local aside = Z.each(key .. 'r')
+  local aside = Z.each(key .. LINE.aside)
   local member, score = aside()
   local l = list(key)
   local at, asked = l.at, 0
@@ -396,7 +396,7 @@ function L.each(line, key)
           next_arrival, next_slot, left = T.line_item(item)
         end
       end
-      if line.dead == 0 or not M.get(key .. 'x', text(arrival)) then
+      if line.dead == 0 or not M.get(key .. LINE.gone, text(arrival)) then
         return arrival, slot
       end
     end
@@ -422,7 +422,7 @@ function db.write_lists(out)
   for key, l in pairs(db.lists) do
     local popped = l.at - 1
     if l.gone then
-      out(key).gone, out(key .. 'x').gone = true, true
+      out(key).gone, out(key .. LINE.gone).gone = true, true
     end
     if popped > 0 or l.first <= #l.push then
       local w = out(key)

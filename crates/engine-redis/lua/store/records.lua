@@ -4,7 +4,7 @@
 -- hashes of 512; names are spread over the parts of their kind.
 local function home(kind, id)
   if type(id) == 'number' then
-    if kind == 'c' or kind == 'k' or kind == 'mk' then
+    if kind == RECORD.chunk or kind == RECORD.block or kind == RECORD.mark then
       return format('%s:%d', kind, floor(id / 512)), text(id)
     end
     return 'r:' .. number_text(floor(id / 512)), number_text(id)
@@ -67,7 +67,7 @@ function db.see(kind, id)
 end
 
 -- Kinds whose numbers are not those of `db.number`.
-local OTHER_NUMBERS = { c = true, k = true }
+local OTHER_NUMBERS = { [RECORD.chunk] = true, [RECORD.block] = true }
 
 -- Whether a number was given in this call: then nothing is stored that has to do with it.
 function db.is_new(number)

@@ -44,7 +44,7 @@ local function tell_doors(pool, what, now)
   end
   local step = T.step_of(what, pool)
   if step then
-    step[4], step[5] = step[3], false
+    step[DOORS_STEP_AT.ends_with], step[DOORS_STEP_AT.again] = step[DOORS_STEP_AT.told], false
   else
     T.go_on({ what, pool, '', '', false }, now)
   end
@@ -61,30 +61,30 @@ end
 -- A step {'due' or 'again', pool, the last door that was told, the one with which the lap ends or '', whether
 -- it began from the front again}.
 function T.step_doors(step)
-  local pool = step[2]
+  local pool = step[DOORS_STEP_AT.pool]
   local p = db.get(RECORD.pool, pool)
   if not p then
     return true
   elseif not p.doors.z then
-    tell_doors(pool, step[1])
+    tell_doors(pool, step[DOORS_STEP_AT.kind])
     return true
   end
-  local from = step[3] ~= '' and '(' .. step[3] or '-'
+  local from = step[DOORS_STEP_AT.told] ~= '' and '(' .. step[DOORS_STEP_AT.told] or '-'
   local doors = call('ZRANGEBYLEX', db.prefix .. doors_key(pool), from, '+', 'LIMIT', 0, B.TICK_MAX)
   for _, door in ipairs(doors) do
-    if step[5] and T.less(step[4], door) then
+    if step[DOORS_STEP_AT.again] and T.less(step[DOORS_STEP_AT.ends_with], door) then
       return true
     end
     if db.get(RECORD.door, door) then
-      TELL[step[1]](door)
+      TELL[step[DOORS_STEP_AT.kind]](door)
     end
-    step[3] = door
+    step[DOORS_STEP_AT.told] = door
   end
   if #doors < B.TICK_MAX then
-    if step[5] or step[4] == '' then
+    if step[DOORS_STEP_AT.again] or step[DOORS_STEP_AT.ends_with] == '' then
       return true
     end
-    step[3], step[5] = '', true
+    step[DOORS_STEP_AT.told], step[DOORS_STEP_AT.again] = '', true
   end
   return false
 end
