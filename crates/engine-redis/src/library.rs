@@ -157,7 +157,7 @@ fn constants(name: &str, testing: bool) -> String {
     let mut lua = format!(
         "-- This text is generated; its sources are in crates/engine-redis/lua.\nlocal NAME = \
          '{name}'\nlocal LAYOUT = '{LAYOUT}'\nlocal TESTING = \
-         {testing}\nlocal B = {{\n"
+         {testing}\nlocal BOUND = {{\n"
     );
     for (bound, value) in BOUNDS {
         let _ = writeln!(lua, "  {bound} = {value},");

@@ -21,65 +21,76 @@ local QUEUE_REST = form('name', { 'priorities', 'priorities' }, 'hidden', 'limit
 local WORKER_REST = form('host', 'pid', 'version')
 local SPACE_NUMBERS, QUEUE_NUMBERS = '>I6I7I8I6I6I6I6I7I7I6I7I6I7I7', '>I6I6I6I6I6I6I6I7I7I7I3'
 
-HEAD[RECORD.space] = function(r)
-  local kept = r.kept
-  return TEXT .. struct.pack(SPACE_NUMBERS, r.version, r.last, r.fence, r.arrival, r.seq, r.number,
-    r.live, kept[KEPT_AT.failed], kept[KEPT_AT.others], r.ttl_max, r.ttl_since, r.ttl_before, r.next_due, r.pulse)
+HEAD[RECORD.space] = function(record)
+  local kept = record.kept
+  return TEXT .. struct.pack(SPACE_NUMBERS, record.version, record.last, record.fence, record.arrival, record.seq,
+    record.number,
+    record.live, kept[KEPT_AT.failed], kept[KEPT_AT.others], record.ttl_max, record.ttl_since, record.ttl_before,
+    record.next_due, record.pulse)
 end
 
-REST[RECORD.space] = function(r)
+REST[RECORD.space] = function(record)
   return cmsgpack.pack({
-    r.deaf_at, r.behind, r.used, r.settings, OUT.set(r.pending), OUT.set(r.families), r.patience, r.retain_bytes,
-    OUT.set(r.signalled), r.claim or false, r.steps or false, r.run or false, r.learns_until or false,
-    r.forgot_after or false, r.gap or false, r.family or false, r.marks_at or false,
+    record.deaf_at, record.behind, record.used, record.settings, OUT.set(record.pending), OUT.set(record.families),
+    record.patience, record.retain_bytes,
+    OUT.set(record.signalled), record.claim or false, record.steps or false, record.run or false, record.learns_until
+      or false,
+    record.forgot_after or false, record.gap or false, record.family or false, record.marks_at or false,
   })
 end
 
 FROM_TEXT[RECORD.space] = function(text)
-  local r, kept, at = {}, {}, nil
-  r.version, r.last, r.fence, r.arrival, r.seq, r.number, r.live, kept[KEPT_AT.failed], kept[KEPT_AT.others],
-    r.ttl_max, r.ttl_since, r.ttl_before, r.next_due, r.pulse, at = struct.unpack(SPACE_NUMBERS, text, 2)
-  r.kept = kept
-  return read_fields(SPACE_REST, cmsgpack.unpack(sub(text, at)), r)
+  local resource, kept, at = {}, {}, nil
+  resource.version, resource.last, resource.fence, resource.arrival, resource.seq, resource.number, resource.live,
+    kept[KEPT_AT.failed], kept[KEPT_AT.others],
+    resource.ttl_max, resource.ttl_since, resource.ttl_before, resource.next_due, resource.pulse,
+    at = struct.unpack(SPACE_NUMBERS, text, 2)
+  resource.kept = kept
+  return read_fields(SPACE_REST, cmsgpack.unpack(sub(text, at)), resource)
 end
 
 -- (0 is no moment at which nobody asked: it is written one higher.)
-HEAD[RECORD.queue] = function(r)
-  return TEXT .. struct.pack(QUEUE_NUMBERS, r.scheduled, r.waiting, r.blocked, r.running, r.succeeded,
-    r.failed, r.cancelled, r.since, r.asked_at and r.asked_at + 1 or 0, r.used_at, r.takers or 0)
+HEAD[RECORD.queue] = function(record)
+  return TEXT .. struct.pack(QUEUE_NUMBERS, record.scheduled, record.waiting, record.blocked, record.running,
+    record.succeeded,
+    record.failed, record.cancelled, record.since, record.asked_at and record.asked_at + 1 or 0, record.used_at,
+    record.takers or 0)
 end
 
-REST[RECORD.queue] = function(r)
+REST[RECORD.queue] = function(record)
   return cmsgpack.pack({
-    r.name or false, OUT.priorities(r.priorities), r.hidden or false, r.limit or false, r.place or false,
-    r.out or false, r.paused_until or false, r.set or false,
+    record.name or false, OUT.priorities(record.priorities), record.hidden or false, record.limit or false,
+    record.place or false,
+    record.out or false, record.paused_until or false, record.set or false,
   })
 end
 
 FROM_TEXT[RECORD.queue] = function(text)
-  local r, at = {}, nil
-  r.scheduled, r.waiting, r.blocked, r.running, r.succeeded, r.failed, r.cancelled, r.since, r.asked_at, r.used_at,
-    r.takers, at = struct.unpack(QUEUE_NUMBERS, text, 2)
-  r.asked_at, r.takers = r.asked_at > 0 and r.asked_at - 1 or nil, r.takers > 0 and r.takers or nil
-  return read_fields(QUEUE_REST, cmsgpack.unpack(sub(text, at)), r)
+  local resource, at = {}, nil
+  resource.scheduled, resource.waiting, resource.blocked, resource.running, resource.succeeded, resource.failed,
+    resource.cancelled, resource.since, resource.asked_at, resource.used_at,
+    resource.takers, at = struct.unpack(QUEUE_NUMBERS, text, 2)
+  resource.asked_at, resource.takers = resource.asked_at > 0 and resource.asked_at - 1 or nil, resource.takers > 0
+    and resource.takers or nil
+  return read_fields(QUEUE_REST, cmsgpack.unpack(sub(text, at)), resource)
 end
 
-TO_TEXT[RECORD.space] = function(r)
-  return HEAD[RECORD.space](r) .. REST[RECORD.space](r)
+TO_TEXT[RECORD.space] = function(record)
+  return HEAD[RECORD.space](record) .. REST[RECORD.space](record)
 end
 
-TO_TEXT[RECORD.queue] = function(r)
-  return HEAD[RECORD.queue](r) .. REST[RECORD.queue](r)
+TO_TEXT[RECORD.queue] = function(record)
+  return HEAD[RECORD.queue](record) .. REST[RECORD.queue](record)
 end
 
 -- A worker: who it is stands last, behind the queues that it asked for, each with its last moment.
-TO_TEXT[RECORD.worker] = function(r)
+TO_TEXT[RECORD.worker] = function(record)
   local queues, n = '', 0
-  for queue, at in pairs(r.queues) do
+  for queue, at in pairs(record.queues) do
     queues, n = queues .. struct.pack('>I6I7', queue, at), n + 1
   end
-  return TEXT .. struct.pack('>I7I4I2', r.seen_at, r.waiting, n) .. queues
-    .. cmsgpack.pack({ r.host or false, r.pid or false, r.version or false })
+  return TEXT .. struct.pack('>I7I4I2', record.seen_at, record.waiting, n) .. queues
+    .. cmsgpack.pack({ record.host or false, record.pid or false, record.version or false })
 end
 
 FROM_TEXT[RECORD.worker] = function(text)
@@ -90,12 +101,12 @@ FROM_TEXT[RECORD.worker] = function(text)
     queue, moment, at = struct.unpack('>I6I7', text, at)
     queues[queue] = moment
   end
-  local r = { seen_at = seen_at, waiting = waiting, queues = queues }
-  return read_fields(WORKER_REST, cmsgpack.unpack(sub(text, at)), r)
+  local resource = { seen_at = seen_at, waiting = waiting, queues = queues }
+  return read_fields(WORKER_REST, cmsgpack.unpack(sub(text, at)), resource)
 end
 
-TO_TEXT[RECORD.holder] = function(r)
-  return TEXT .. struct.pack('>I6I6', r.leases, r.suspects)
+TO_TEXT[RECORD.holder] = function(record)
+  return TEXT .. struct.pack('>I6I6', record.leases, record.suspects)
 end
 
 FROM_TEXT[RECORD.holder] = function(text)
@@ -103,8 +114,8 @@ FROM_TEXT[RECORD.holder] = function(text)
   return { leases = leases, suspects = suspects }
 end
 
-TO_TEXT[RECORD.chunk] = function(r)
-  return TEXT .. struct.pack('>I2B', r.n, r.block and 1 or 0)
+TO_TEXT[RECORD.chunk] = function(record)
+  return TEXT .. struct.pack('>I2B', record.n, record.block and 1 or 0)
 end
 
 FROM_TEXT[RECORD.chunk] = function(text)
@@ -114,18 +125,20 @@ end
 
 -- A lane that is open, or empty, and has a short line. One that never stood at a door, and is ordered by its first, is
 -- so brief that Redis keeps it in a compact hash.
-TO_TEXT[RECORD.lane] = function(r)
-  local line = r.line
-  if line.big or r.place or r.out or r.try_at or r.marked then
+TO_TEXT[RECORD.lane] = function(record)
+  local line = record.line
+  if line.big or record.place or record.out or record.try_at or record.marked then
     return nil
   end
   local first = line.n > 0 and struct.unpack('>I6', line.q) or nil
-  if r.head == 0 and r.since == 0 and r.parked_key == 0 and r.ordered == first and r.shapes < 65536 then
-    return BRIEF .. struct.pack('>I6I2I2', r.bundle, r.shapes, #line.q) .. line.q .. r.words
+  if record.head == 0 and record.since == 0 and record.parked_key == 0 and record.ordered == first
+    and record.shapes < 65536 then
+    return BRIEF .. struct.pack('>I6I2I2', record.bundle, record.shapes, #line.q) .. line.q .. record.words
   end
   return TEXT
-    .. struct.pack('>I6I6I6I7I4I6I2', r.bundle, r.parked_key, r.head, r.since, r.shapes, r.ordered or 0, #line.q)
-    .. line.q .. r.words
+    .. struct.pack('>I6I6I6I7I4I6I2', record.bundle, record.parked_key, record.head, record.since, record.shapes,
+      record.ordered or 0, #line.q)
+    .. line.q .. record.words
 end
 
 FROM_TEXT[RECORD.lane] = function(text)
@@ -143,8 +156,8 @@ FROM_TEXT[RECORD.lane] = function(text)
   }
 end
 
-TO_TEXT[RECORD.shape] = function(r)
-  return TEXT .. struct.pack('>I4I4I6I6', r.live, r.rows, r.q or 0, r.lane or 0) .. r.words
+TO_TEXT[RECORD.shape] = function(record)
+  return TEXT .. struct.pack('>I4I4I6I6', record.live, record.rows, record.q or 0, record.lane or 0) .. record.words
 end
 
 FROM_TEXT[RECORD.shape] = function(text)
@@ -154,10 +167,11 @@ end
 
 -- A limit of which permits are in use, and nothing else is known: the names of those who hold it, whose fences are
 -- their order.
-TO_TEXT[RECORD.limit] = function(r)
-  local holders = r.holders
-  if holders.z or r.resting_sum > 0 or r.external > 0 or r.tat > 0 or r.touched_at > 0 or r.paused_until or r.mark
-    or r.timer then
+TO_TEXT[RECORD.limit] = function(record)
+  local holders = record.holders
+  if holders.z or record.resting_sum > 0 or record.external > 0 or record.tat > 0 or record.touched_at > 0
+    or record.paused_until or record.mark
+    or record.timer then
     return nil
   end
   local names = holders[2] or ''
@@ -166,7 +180,7 @@ TO_TEXT[RECORD.limit] = function(r)
       names = names .. holders[i]
     end
   end
-  return TEXT .. struct.pack('>I4I6', r.uses, r.in_use) .. names
+  return TEXT .. struct.pack('>I4I6', record.uses, record.in_use) .. names
 end
 
 -- The bytes of a lease's name, which begins with its fence (machine/leases).
@@ -201,41 +215,43 @@ end
 -- What of a record its words say.
 local SAID = {}
 local LANE_WORDS = form('queue', 'priority', 'group', 'needs', 'suspect')
-local SHAPE_WORDS = form('qn', 'pr', 'g', 'needs', 'retry', 'timeout', 'retain')
+local SHAPE_WORDS = form('qn', 'pr', 'group', 'needs', 'retry', 'timeout', 'retain')
 
-SAID[RECORD.lane] = function(r)
-  read_fields(LANE_WORDS, cmsgpack.unpack(r.words), r)
+SAID[RECORD.lane] = function(record)
+  read_fields(LANE_WORDS, cmsgpack.unpack(record.words), record)
 end
 
-SAID[RECORD.shape] = function(r)
-  read_fields(SHAPE_WORDS, cmsgpack.unpack(r.words), r)
-  r.retry = r.retry or USUAL_RETRY
+SAID[RECORD.shape] = function(record)
+  read_fields(SHAPE_WORDS, cmsgpack.unpack(record.words), record)
+  record.retry = record.retry or USUAL_RETRY
 end
 
 -- The words of a lane and of a shape.
-function T.lane_words(l)
-  return cmsgpack.pack({ l.queue, l.priority, l.group or false, l.needs, l.suspect or false })
+function lib.lane_words(lane_record)
+  return cmsgpack.pack({ lane_record.queue, lane_record.priority, lane_record.group or false, lane_record.needs,
+    lane_record.suspect or false })
 end
 
-function T.shape_words(s)
+function lib.shape_words(shape)
   return cmsgpack.pack({
-    s.qn, s.pr, s.g or false, s.needs, short_retry(s.retry), s.timeout or false, s.retain or false,
+    shape.qn, shape.pr, shape.group or false, shape.needs, short_retry(shape.retry), shape.timeout or false, shape.retain
+      or false,
   })
 end
 
 -- Whether two values say the same; what is not there and `false` do. (Their bytes may differ: the order of a
 -- map's fields is not kept.)
-local function same(a, b)
-  if type(a) ~= 'table' or type(b) ~= 'table' then
-    return (a or false) == (b or false)
+local function same(one, other)
+  if type(one) ~= 'table' or type(other) ~= 'table' then
+    return (one or false) == (other or false)
   end
-  for key, value in pairs(a) do
-    if not same(value, b[key]) then
+  for key, value in pairs(one) do
+    if not same(value, other[key]) then
       return false
     end
   end
-  for key, value in pairs(b) do
-    if a[key] == nil and value ~= false then
+  for key, value in pairs(other) do
+    if one[key] == nil and value ~= false then
       return false
     end
   end

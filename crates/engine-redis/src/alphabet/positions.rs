@@ -30,6 +30,8 @@ positions! {
     NEW_JOB { id 1, b 2, body 3, bytes 4, shape 5, more 6, }
     // The rows of a block that were granted together, in what they have in common; and those that succeeded together.
     SPAN { base 1, rows 2, tail 3, fence 4, granted_at 4, finished_at 5, kept_until 6, }
+    // Some of a span's rows that a call settles: the place of the first in its block and in the call, and its lease.
+    SPAN_PART { at 1, many 2, place 3, fence 4, seq 5, }
     // How a run of a job was settled.
     SETTLED { fence 1, outcome 2, state 3, run_at 4, }
     // The bytes of finished jobs that are kept.
