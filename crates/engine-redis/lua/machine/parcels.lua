@@ -18,11 +18,15 @@ local PROCESSES = KEY.processes
 -- How many parcels a process has read is written only when it is this many more.
 local READ_STEP = UNREAD_MAX / 4
 
-local function numbers_of(proc)
-  local known = maps.get(PROCESSES, proc)
-  if known then
-    return struct.unpack('>I6I6', known)
+-- How many a process was sent and has read, as they are kept; nothing for one that may be sent none.
+function lib.parcels_in(kept)
+  if kept then
+    return struct.unpack('>I6I6', kept)
   end
+end
+
+local function numbers_of(proc)
+  return lib.parcels_in(maps.get(PROCESSES, proc))
 end
 
 local function note(proc, sent, read)

@@ -99,6 +99,7 @@ end
 -- The parts of the audit, in order; sums that a part compares were added up by those above it.
 local PARTS = {
   check_head,
+  audit.processes,
   function(at)
     while true do
       local from = at.rank or 0

@@ -68,6 +68,21 @@ function audit.worker(id)
   audit.add('workers', 'all', 1)
 end
 
+-- The processes that may be sent parcels are among those that tick.
+function audit.processes()
+  local kept = call('HGETALL', db.prefix .. KEY.processes)
+  for i = 1, #kept, 2 do
+    local name = { 'process', kept[i] }
+    audit.try(name, function()
+      local sent, read = lib.parcels_in(kept[i + 1])
+      audit.check(sets.score('pr', kept[i]), 'in_no_list', name)
+      audit.check(read <= sent, 'parcels_unsent', name, read, sent)
+    end)
+    audit.spend(1)
+  end
+  return true
+end
+
 function audit.holder(id)
   local held = db.get(RECORD.holder, id)
   audit.spend(1)
