@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn the_parameters_of_an_error_make_its_sentence() {
         let error = |code, told: &str| {
-            let message = format!("{told} script: tenure_1_push, on @user_function:12.");
+            let message = format!("{told} script: tenure_9_1_push, on @user_function:12.");
             LinkError::refused(code, message.trim())
         };
         for (why, between, says) in [

@@ -111,7 +111,7 @@ mod tests {
     /// The functions that the library registers, each with its text.
     fn of_library() -> BTreeMap<String, String> {
         let library = crate::library::Library::release();
-        let functions = library.text().split("\nT.op('").skip(1);
+        let functions = library.text().split("\nlib.op('").skip(1);
         let named = functions.map(|function| {
             let (name, rest) = function.split_once('\'').expect("a name");
             (name.to_owned(), rest.split("\nend").next().expect("a function").to_owned())
@@ -133,7 +133,7 @@ mod tests {
         let library = of_library();
         let all = all();
         for function in &all {
-            let looks = library[function.name].contains("T.look_at_run(args.kn");
+            let looks = library[function.name].contains("lib.look_at_run(args.kn");
             assert_eq!(function.tells, looks, "{}", function.name);
         }
         assert_eq!(all.iter().filter(|function| function.tells).count(), 7);

@@ -12,17 +12,19 @@ use tenure_core::bounds;
 
 use crate::alphabet::spelled;
 
-/// The version of the library. It is part of the library's and of every function's name, so that two
-/// releases run side by side on one server; it grows whenever a release changes the text.
-pub const VERSION: u32 = 1;
-/// The layout of what is stored. Releases run side by side on one layout only.
+/// The layout of what is stored. Two releases work in one namespace only if they have the same; one of another is
+/// refused (`TENURE_LAYOUT`). Whoever raises it keeps a namespace of the new one in `tests/layout`.
 pub const LAYOUT: u32 = 9;
+/// The version of the library among those of its layout. Both are part of the library's and of every function's name,
+/// so that two releases lie side by side on one server; it grows whenever a release changes the text.
+pub const VERSION: u32 = 1;
 
 /// The files of the library, in the order in which they are put together. They are one chunk of Lua:
 /// a file sees the locals of those above it.
 const FRAGMENTS: &[(&str, &str)] = &[
     ("store/call.lua", include_str!("../lua/store/call.lua")),
     ("store/forms.lua", include_str!("../lua/store/forms.lua")),
+    ("store/texts.lua", include_str!("../lua/store/texts.lua")),
     ("store/records.lua", include_str!("../lua/store/records.lua")),
     ("store/sets.lua", include_str!("../lua/store/sets.lua")),
     ("store/inner_sets.lua", include_str!("../lua/store/inner_sets.lua")),
@@ -98,15 +100,15 @@ pub struct Library {
 }
 
 impl Library {
-    /// What users run: `tenure_1`, by the clock of the server.
+    /// What users run, by the clock of the server: `tenure_`, the layout, `_` and the version.
     pub fn release() -> Self {
-        Self::made(format!("tenure_{VERSION}"), false)
+        Self::made(format!("tenure_{LAYOUT}_{VERSION}"), false)
     }
 
-    /// What model tests run: `tenure_1t`, whose clock is a key of the namespace. It has other names,
+    /// What model tests run: the same name and a `t`, whose clock is a key of the namespace. It has other names,
     /// so a server that has both cannot take the one for the other.
     pub fn testing() -> Self {
-        Self::made(format!("tenure_{VERSION}t"), true)
+        Self::made(format!("tenure_{LAYOUT}_{VERSION}t"), true)
     }
 
     fn made(name: String, testing: bool) -> Self {
@@ -154,8 +156,8 @@ impl Library {
 fn constants(name: &str, testing: bool) -> String {
     let mut lua = format!(
         "-- This text is generated; its sources are in crates/engine-redis/lua.\nlocal NAME = \
-         '{name}'\nlocal VERSION = {VERSION}\nlocal LAYOUT = '{LAYOUT}'\nlocal TESTING = \
-         {testing}\nlocal B = {{\n"
+         '{name}'\nlocal LAYOUT = '{LAYOUT}'\nlocal TESTING = \
+         {testing}\nlocal BOUND = {{\n"
     );
     for (bound, value) in BOUNDS {
         let _ = writeln!(lua, "  {bound} = {value},");
@@ -215,9 +217,9 @@ mod tests {
     #[test]
     fn what_users_run_cannot_read_its_clock_from_a_key() {
         let (release, testing) = (Library::release(), Library::testing());
-        assert!(release.text().starts_with("#!lua name=tenure_1\n"));
+        assert!(release.text().starts_with(&format!("#!lua name=tenure_{LAYOUT}_{VERSION}\n")));
         assert!(release.text().contains("\nlocal TESTING = false\n"));
-        assert!(testing.text().starts_with("#!lua name=tenure_1t\n"));
+        assert!(testing.text().starts_with(&format!("#!lua name=tenure_{LAYOUT}_{VERSION}t\n")));
         assert!(testing.text().contains("\nlocal TESTING = true\n"));
         // The switch is set in one place, and no other line sets it.
         for library in [&release, &testing] {
@@ -228,8 +230,8 @@ mod tests {
             });
             assert_eq!(set.count(), 1, "{}", library.name());
         }
-        assert_eq!(release.function("push"), "tenure_1_push");
-        assert_eq!(testing.function("push"), "tenure_1t_push");
+        assert_eq!(release.function("push"), format!("{}_push", release.name()));
+        assert_eq!(testing.function("push"), format!("{}_push", testing.name()));
     }
 
     #[test]

@@ -175,12 +175,12 @@ pub(crate) fn literals_of(expression: &str) -> Vec<&str> {
 #[test]
 fn code_is_read_without_its_comments() {
     let code = without_comments(
-        "-- a 'b'\nT.refuse('x--y', { a = f(1, 2), ['until'] = c }, '/a') -- no\n",
+        "-- a 'b'\nlib.refuse('x--y', { a = f(1, 2), ['until'] = c }, '/a') -- no\n",
     );
     let file = LuaFile { name: "a.lua".to_owned(), code };
     let literals: Vec<_> = file.literals().iter().map(|literal| literal.text).collect();
     assert_eq!(literals, ["x--y", "until", "/a"]);
-    let calls = file.calls("T.refuse");
+    let calls = file.calls("lib.refuse");
     assert_eq!(calls, [(2, vec!["'x--y'", "{ a = f(1, 2), ['until'] = c }", "'/a'"])]);
     assert_eq!(fields(calls[0].1[1]), Some(vec!["a", "until"]));
     assert_eq!(literals_of("a and 'b' or 'c'"), ["b", "c"]);

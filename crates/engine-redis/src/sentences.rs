@@ -23,7 +23,9 @@ struct NamedCase {
 fn named_cases() -> Vec<NamedCase> {
     let mut named = Vec::new();
     for file in files() {
-        for (function, more) in [("T.refuse", &[][..]), ("T.wrong_state", &["job", "state"][..])] {
+        for (function, more) in
+            [("lib.refuse", &[][..]), ("lib.wrong_state", &["job", "state"][..])]
+        {
             for (line, arguments) in file.calls(function) {
                 let place = format!("{}:{line}", file.name);
                 let cases = literals_of(arguments[0]);
@@ -101,7 +103,7 @@ fn of_audit() -> Vec<LuaFile> {
 fn every_finding_of_the_audit_has_a_sentence_with_its_parameters() {
     let mut found = BTreeSet::new();
     for file in of_audit() {
-        for (line, arguments) in file.calls("A.check") {
+        for (line, arguments) in file.calls("audit.check") {
             let place = format!("{}:{line}", file.name);
             let names = literals_of(arguments[1]);
             assert!(!names.is_empty(), "{place}: a finding has a name that is written there");

@@ -8,7 +8,8 @@ use tenure_core::job::{JobState, Need, NewJob};
 use tenure_core::lease::{Ending, LeaseView, ReasonKind, SettleItem};
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, WorkerId};
 use tenure_core::requests::{
-    ExplainJob, GetQueue, GetStats, Lease, Operation, Push, PushAnswer, PutLimit, Settle,
+    Audit, ExplainJob, GetQueue, GetStats, Lease, ListWorkers, Operation, Page, Push, PushAnswer,
+    PutLimit, Settle,
 };
 use tenure_core::secret::Json;
 use tenure_core::settings::LimitSettings;
@@ -252,4 +253,31 @@ async fn a_process_that_only_asks_makes_no_namespace() {
     push(&engine, vec![job("q", "a")]).await;
     engine.testing_tick(&ns()).await.expect("it ticks");
     assert_eq!(server.must(&["EXISTS", "tenure:{default}m"]).text(), "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_knows_the_processes_that_may_be_sent_parcels() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let engine = open(options(&server));
+    let worker = tenure_core::lease::Worker { id: WorkerId::parse("w").ok(), ..Default::default() };
+    let lease = Lease { worker, wait: Span::from_s(30), ..Lease::jobs(vec![queue("q")], 1) };
+    let waits = tokio::spawn(engine.run(&ns(), lease));
+    eventually("its process may be sent parcels", async || {
+        let page = Page { max: 10, cursor: None };
+        ok(&engine, ListWorkers { page }).await.items.len() == 1
+            && server.must(&["HLEN", "tenure:{default}pg"]).text() == "1"
+    })
+    .await;
+    assert!(ok(&engine, Audit::default()).await.ok);
+    // It does not tick, and has read one more than it was sent.
+    server.must(&["HSET", "tenure:{default}pg", "ghost", "000000000001"]);
+    let audit = ok(&engine, Audit::default()).await;
+    let told = audit.faults.join("\n");
+    for fault in ["the process \"ghost\" is in no list", "the process \"ghost\" has read"] {
+        assert!(!audit.ok && told.contains(fault), "{told}");
+    }
+    waits.abort();
 }

@@ -12,7 +12,7 @@
 -- base and its place. A span that runs expires under one name. Whoever changes a single row gives it a life of its own;
 -- nothing else here knows what a life says.
 
-local ROWS = T.CHUNK_ROWS
+local ROWS = lib.CHUNK_ROWS
 local AS_PUSHED, OWN, GONE = 0, 254, 255
 -- Fewer rows go one by one. (The library of tests makes blocks of two, since its programs are small.)
 local FEW = TESTING and 2 or 8
@@ -20,41 +20,41 @@ local FEW = TESTING and 2 or 8
 local SPANS_MAX = 48
 -- Bytes of a block's texts: who lives long in it keeps them all.
 local BYTES_MAX = 65536
-T.FEW, T.BLOCK_BYTES = FEW, BYTES_MAX
+lib.FEW, lib.BLOCK_BYTES = FEW, BYTES_MAX
 
 local function texts_key(chunk)
   return format('jb:%d', chunk)
 end
-T.texts_key = texts_key
+lib.texts_key = texts_key
 
 -- The block that a hash of rows begins with; or nil. The record of the hash says whether there is one: in a slot that
 -- leaves its node nothing can be looked for that may be nowhere.
-function T.block_in(chunk)
+function lib.block_in(chunk)
   local rows = db.see(RECORD.chunk, chunk)
   return rows and rows.block and db.see(RECORD.block, chunk) or nil
 end
 
 -- The block that a row is in, its place there and its hash of rows; or nil.
-function T.block_of(seq)
+function lib.block_of(seq)
   local chunk = floor(seq / ROWS)
-  local k = T.block_in(chunk)
+  local block = lib.block_in(chunk)
   local at = seq - chunk * ROWS
-  if k and at < k.size then
-    return k, at, chunk
+  if block and at < block.size then
+    return block, at, chunk
   end
 end
 
 -- Whether so many jobs of a shape with such texts may be a block.
-function T.may_be_block(shape, many, bytes)
+function lib.may_be_block(shape, many, bytes)
   return many >= FEW and many <= ROWS and bytes <= BYTES_MAX and #shape.needs == 0 and not shape.timeout
 end
 
 -- Makes a block of texts with their index: jobs of a shape that arrive now. Its first row.
-function T.new_block(shape, many, texts, now)
+function lib.new_block(shape, many, texts, now)
   local space = db.space
   local chunk = floor(space.seq / ROWS) + 1
   db.put(RECORD.chunk, chunk, { n = many, block = true })
-  Z.add('ch', chunk, text(chunk))
+  sets.add('ch', chunk, text(chunk))
   db.put(RECORD.block, chunk, {
     size = many, shape = shape, created = now, arrival = space.arrival + 1, states = rep('\0', many),
     spans = {},
@@ -65,8 +65,8 @@ function T.new_block(shape, many, texts, now)
 end
 
 -- A block of which no row is left.
-function T.drop_block(chunk)
-  if T.block_in(chunk) then
+function lib.drop_block(chunk)
+  if lib.block_in(chunk) then
     db.drop(RECORD.block, chunk)
     db.texts[texts_key(chunk)] = false
   end
@@ -92,16 +92,16 @@ local function part(chunk, from, to)
 end
 
 -- The index of rows from..to of a block, from the one before the first on, and their texts one after the other.
-function T.block_texts(chunk, k, from, to)
+function lib.block_texts(chunk, block, from, to)
   local index = part(chunk, max(from - 1, 0) * 8, to * 8 + 7)
   local starts = from > 0 and struct.unpack('>I4', index) or 0
   local ends = struct.unpack('>I4', index, #index - 7)
-  return index, part(chunk, k.size * 8 + starts, k.size * 8 + ends - 1)
+  return index, part(chunk, block.size * 8 + starts, block.size * 8 + ends - 1)
 end
 
 -- What reads the rows of such texts one by one: for a place, its row and its bytes.
-local function reader(chunk, k, from, to)
-  local index, texts = T.block_texts(chunk, k, from, to)
+local function reader(chunk, block, from, to)
+  local index, texts = lib.block_texts(chunk, block, from, to)
   local skip = from > 0 and from - 1 or 0
   local start = from > 0 and struct.unpack('>I4', index) or 0
   return function(at)
@@ -111,7 +111,7 @@ local function reader(chunk, k, from, to)
     end
     local ends, to_here = struct.unpack('>I4I4', index, (at - skip) * 8 + 1)
     local bytes = to_here - sum
-    return T.row_head(k.shape, k.created, k.arrival + at, bytes)
+    return lib.row_head(block.shape, block.created, block.arrival + at, bytes)
       .. sub(texts, starts - start + 1, ends - start), bytes
   end
 end
@@ -122,8 +122,8 @@ local function ends_of(places)
 end
 
 -- The rows of a block at these places, as they were pushed.
-function T.block_rows(chunk, k, places)
-  local row_at, rows = reader(chunk, k, ends_of(places)), {}
+function lib.block_rows(chunk, block, places)
+  local row_at, rows = reader(chunk, block, ends_of(places)), {}
   for i, at in ipairs(places) do
     rows[i] = row_at(at)
   end
@@ -140,39 +140,39 @@ local function sums(chunk, low, high)
 end
 
 -- The life of a row that has none of its own, as it would be written; false if it waits as it was pushed.
-local function life_of(k, chunk, at, bytes)
-  local state = byte(k.states, at + 1)
+local function life_of(block, chunk, at, bytes)
+  local state = byte(block.states, at + 1)
   if state == AS_PUSHED then
     return false
   end
-  local span = k.spans[state]
-  return T.short_life(k.arrival + at, span[SPAN_AT.base] + at, chunk * ROWS + at, bytes, k.shape, span)
+  local span = block.spans[state]
+  return lib.short_life(block.arrival + at, span[SPAN_AT.base] + at, chunk * ROWS + at, bytes, block.shape, span)
 end
 
 -- The lives of rows at these places that have none of their own.
-function T.block_lives(chunk, k, places)
+function lib.block_lives(chunk, block, places)
   local lives = {}
   local sum_to = sums(chunk, ends_of(places))
   for i, at in ipairs(places) do
-    lives[i] = life_of(k, chunk, at, sum_to(at) - sum_to(at - 1))
+    lives[i] = life_of(block, chunk, at, sum_to(at) - sum_to(at - 1))
   end
   return lives
 end
 
 -- Reads jobs of a block into what the call knows.
-function T.load_block(chunk, k, seqs)
+function lib.load_block(chunk, block, seqs)
   local first = chunk * ROWS
-  local _, key = T.job_home(first)
+  local _, key = lib.job_home(first)
   local places, fields, own = {}, {}, {}
   for _, seq in ipairs(seqs) do
     local at = seq - first
-    local state = byte(k.states, at + 1)
+    local state = byte(block.states, at + 1)
     if state == GONE then
       db.jobs[seq] = false
     else
       places[#places + 1] = at
       if state == OWN then
-        fields[#fields + 1], fields[#fields + 2] = T.row_fields(at)
+        fields[#fields + 1], fields[#fields + 2] = lib.row_fields(at)
         own[at] = #fields
       end
     end
@@ -181,7 +181,7 @@ function T.load_block(chunk, k, seqs)
     return
   end
   local found = #fields > 0 and call('HMGET', db.prefix .. key, unpack(fields))
-  local row_at = reader(chunk, k, ends_of(places))
+  local row_at = reader(chunk, block, ends_of(places))
   for _, at in ipairs(places) do
     local row, bytes = row_at(at)
     local life
@@ -189,17 +189,17 @@ function T.load_block(chunk, k, seqs)
       -- What was pushed anew has a row of its own too.
       row, life = found[own[at] - 1] or row, found[own[at]]
     else
-      life = life_of(k, chunk, at, bytes)
+      life = life_of(block, chunk, at, bytes)
     end
-    db.jobs[first + at] = T.decode_job(first + at, row, life)
+    db.jobs[first + at] = lib.decode_job(first + at, row, life)
   end
 end
 
 -- The rows of a block that are there.
-function T.rows_of_block(chunk, k)
+function lib.rows_of_block(chunk, block)
   local rows = {}
-  for at = 0, k.size - 1 do
-    if byte(k.states, at + 1) ~= GONE then
+  for at = 0, block.size - 1 do
+    if byte(block.states, at + 1) ~= GONE then
       rows[#rows + 1] = chunk * ROWS + at
     end
   end
@@ -215,31 +215,31 @@ local function span_name(chunk, fence)
   return '\255' .. struct.pack('>I6I8', chunk, fence)
 end
 
-function T.is_span(name)
+function lib.is_span(name)
   return #name == SPAN_NAME
 end
 
 -- The running span of which a row has this fence, whatever it is if none is said: itself, its block, the row's
 -- place there, the hash of rows, its number; or nil.
-function T.running_span(fence, seq)
-  local k, at, chunk = T.block_of(seq)
-  local number = k and byte(k.states, at + 1)
-  local span = k and k.spans[number]
+function lib.running_span(fence, seq)
+  local block, at, chunk = lib.block_of(seq)
+  local number = block and byte(block.states, at + 1)
+  local span = block and block.spans[number]
   if span and span[SPAN_AT.tail] and (not fence or span[SPAN_AT.base] + at == fence) then
-    return span, k, at, chunk, number
+    return span, block, at, chunk, number
   end
 end
 
 -- The name under which a lease expires: its own, or that of its span.
-function T.expires_as(fence, seq)
-  local span, _, _, chunk = T.running_span(fence, seq)
-  return span and span_name(chunk, span[SPAN_AT.fence]) or T.lease_id(fence, seq)
+function lib.expires_as(fence, seq)
+  local span, _, _, chunk = lib.running_span(fence, seq)
+  return span and span_name(chunk, span[SPAN_AT.fence]) or lib.lease_id(fence, seq)
 end
 
-local function rows_in(chunk, k, number)
+local function rows_in(chunk, block, number)
   local rows = {}
-  for at = 0, k.size - 1 do
-    if byte(k.states, at + 1) == number then
+  for at = 0, block.size - 1 do
+    if byte(block.states, at + 1) == number then
       rows[#rows + 1] = chunk * ROWS + at
     end
   end
@@ -247,16 +247,16 @@ local function rows_in(chunk, k, number)
 end
 
 -- The names of the leases of a name in `e`: its own, or those of a span.
-function T.leases_named(name)
-  if not T.is_span(name) then
+function lib.leases_named(name)
+  if not lib.is_span(name) then
     return { name }
   end
   local chunk, fence = struct.unpack('>I6I8', name, 2)
-  local k, names = T.block_in(chunk), {}
-  for number, span in ipairs(k and k.spans or {}) do
+  local block, names = lib.block_in(chunk), {}
+  for number, span in ipairs(block and block.spans or {}) do
     if span and span[SPAN_AT.tail] and span[SPAN_AT.fence] == fence then
-      for i, seq in ipairs(rows_in(chunk, k, number)) do
-        names[i] = T.lease_id(span[SPAN_AT.base] + seq - chunk * ROWS, seq)
+      for i, seq in ipairs(rows_in(chunk, block, number)) do
+        names[i] = lib.lease_id(span[SPAN_AT.base] + seq - chunk * ROWS, seq)
       end
     end
   end
@@ -264,9 +264,9 @@ function T.leases_named(name)
 end
 
 -- The number that a new span gets; or nil.
-local function free_number(k)
+local function free_number(block)
   for number = 1, SPANS_MAX do
-    if not k.spans[number] then
+    if not block.spans[number] then
       return number
     end
   end
@@ -278,28 +278,28 @@ local function kept_name(chunk, number)
 end
 
 -- The rows of a span by its name in the order of finished jobs; nil if it is no such name.
-function T.kept_span(member)
+function lib.kept_span(member)
   if #member ~= 7 then
     return nil
   end
   local chunk, number = struct.unpack('>I6I1', member)
-  local k = T.block_in(chunk)
-  return k and rows_in(chunk, k, number) or {}
+  local block = lib.block_in(chunk)
+  return block and rows_in(chunk, block, number) or {}
 end
 
 -- So many rows leave a span; whether it is empty now.
-local function leave_span(k, chunk, number, n)
-  local span = k.spans[number]
+local function leave_span(block, chunk, number, n)
+  local span = block.spans[number]
   span[SPAN_AT.rows] = span[SPAN_AT.rows] - n
   if span[SPAN_AT.rows] > 0 then
     return
   end
   if span[SPAN_AT.tail] then
-    Z.rem(KEY.expiries, span_name(chunk, span[SPAN_AT.fence]))
+    sets.rem(KEY.expiries, span_name(chunk, span[SPAN_AT.fence]))
   else
-    Z.rem('fo', kept_name(chunk, number))
+    sets.rem('fo', kept_name(chunk, number))
   end
-  local spans = k.spans
+  local spans = block.spans
   spans[number] = false
   while #spans > 0 and not spans[#spans] do
     spans[#spans] = nil
@@ -308,127 +308,128 @@ end
 
 -- A row has a life of its own from now on, or has gone.
 local function leave(seq, state)
-  local k, at, chunk = T.block_of(seq)
-  local was = k and byte(k.states, at + 1)
-  if not k or was == state then
+  local block, at, chunk = lib.block_of(seq)
+  local was = block and byte(block.states, at + 1)
+  if not block or was == state then
     return
   end
-  k = db.get(RECORD.block, chunk)
-  k.states = sub(k.states, 1, at) .. char(state) .. sub(k.states, at + 2)
+  block = db.get(RECORD.block, chunk)
+  block.states = sub(block.states, 1, at) .. char(state) .. sub(block.states, at + 2)
   if was > 0 and was < OWN then
-    leave_span(k, chunk, was, 1)
+    leave_span(block, chunk, was, 1)
   end
 end
 
-function T.own_life(seq)
+function lib.own_life(seq)
   leave(seq, OWN)
 end
-function T.row_gone(seq)
+function lib.row_gone(seq)
   leave(seq, GONE)
 end
 -- Whether a row waits as it was pushed.
-function T.is_as_pushed(k, at)
-  return byte(k.states, at + 1) == AS_PUSHED
+function lib.is_as_pushed(block, at)
+  return byte(block.states, at + 1) == AS_PUSHED
 end
-function T.has_own_life(k, at)
-  return byte(k.states, at + 1) >= OWN
+function lib.has_own_life(block, at)
+  return byte(block.states, at + 1) >= OWN
 end
 
 -- A job of a block is written for itself: its lease expires for itself too.
-function T.write_own(job)
+function lib.write_own(job)
   local lease = job.lease
-  if lease and T.running_span(nil, job.seq) then
-    Z.add(KEY.expiries, lease.expires_at, T.lease_id(lease.fence, lease.seq))
+  if lease and lib.running_span(nil, job.seq) then
+    sets.add(KEY.expiries, lease.expires_at, lib.lease_id(lease.fence, lease.seq))
   end
   leave(job.seq, OWN)
 end
 
 -- Jobs that this call ended leave their spans now, and not only when they are written: what the same call does next
 -- looks at the order of expiries.
-function T.leave_spans()
+function lib.leave_spans()
   for seq, job in pairs(db.jobs) do
     if job and not job.new then
       if job.deleted then
-        T.row_gone(seq)
+        lib.row_gone(seq)
       elseif job.dirty then
-        T.write_own(job)
+        lib.write_own(job)
       end
     end
   end
 end
 
 -- Each lease of a running span is one for itself: they are to be looked at one by one.
-function T.scatter(name, at)
-  Z.rem(KEY.expiries, name)
+function lib.scatter(name, at)
+  sets.rem(KEY.expiries, name)
   local seqs = {}
-  for _, lease in ipairs(T.leases_named(name)) do
-    local _, seq = T.parse_lease(lease)
+  for _, lease in ipairs(lib.leases_named(name)) do
+    local _, seq = lib.parse_lease(lease)
     seqs[#seqs + 1] = seq
-    Z.add(KEY.expiries, at, lease)
+    sets.add(KEY.expiries, at, lease)
   end
-  T.load_jobs(seqs)
+  lib.load_jobs(seqs)
   for _, seq in ipairs(seqs) do
-    T.dirty(T.job(seq))
+    lib.dirty(lib.job(seq))
   end
   return #seqs
 end
 
 -- How many rows of a block, up to `most`, wait from one on as they were pushed, and can be granted together.
-function T.span_room(k, at, most)
-  local n = min(most, k.size - at)
-  local other = find(k.states, '[^%z]', at + 1)
+function lib.span_room(block, at, most)
+  local n = min(most, block.size - at)
+  local other = find(block.states, '[^%z]', at + 1)
   if other then
     n = min(n, other - 1 - at)
   end
-  return n >= FEW and free_number(k) and n or 0
+  return n >= FEW and free_number(block) and n or 0
 end
 
 -- Grants so many of them, as there is room for: `tail` is what is the same for all of their lives, and the first
 -- gets this fence.
-function T.grant_span(chunk, at, n, tail, fence)
-  local k = db.get(RECORD.block, chunk)
-  local number = free_number(k)
-  k.states = sub(k.states, 1, at) .. rep(char(number), n) .. sub(k.states, at + n + 1)
-  k.spans[number] = { fence - at, n, tail.packed, fence }
-  local expiries = Z.bulk(KEY.expiries).adds
+function lib.grant_span(chunk, at, n, tail, fence)
+  local block = db.get(RECORD.block, chunk)
+  local number = free_number(block)
+  block.states = sub(block.states, 1, at) .. rep(char(number), n) .. sub(block.states, at + n + 1)
+  block.spans[number] = { fence - at, n, tail.packed, fence }
+  local expiries = sets.bulk(KEY.expiries).adds
   expiries[#expiries + 1] = tail.score
   expiries[#expiries + 1] = span_name(chunk, fence)
 end
 
 -- What of a running span succeeded in one call: {chunk, number, n, low, high = the first and the last of their
 -- places, parts = {{place, how many, …}}}. Their bytes; nil if they are too few to stay together.
-function T.settle_span(its, granted_at, now, till)
-  local seen, n = T.block_in(its.chunk), its.n
+function lib.settle_span(its, granted_at, now, till)
+  local seen, n = lib.block_in(its.chunk), its.n
   local all = n == seen.spans[its.number][SPAN_AT.rows]
   local done = all and its.number or n >= FEW and free_number(seen)
   if not done or n < FEW then
     return nil
   end
-  local k = db.get(RECORD.block, its.chunk)
-  local base, _, _, fence = unpack(k.spans[its.number])
+  local block = db.get(RECORD.block, its.chunk)
+  local base, _, _, fence = unpack(block.spans[its.number])
   local together = its.high - its.low + 1 == n
   if all then
-    Z.rem(KEY.expiries, span_name(its.chunk, fence))
+    sets.rem(KEY.expiries, span_name(its.chunk, fence))
   else
     if together then
-      k.states = sub(k.states, 1, its.low) .. rep(char(done), n) .. sub(k.states, its.high + 2)
+      block.states = sub(block.states, 1, its.low) .. rep(char(done), n) .. sub(block.states, its.high + 2)
     else
-      local states = { byte(k.states, 1, -1) }
+      local states = { byte(block.states, 1, -1) }
       for _, of in ipairs(its.parts) do
-        for at = of[1], of[1] + of[2] - 1 do
+        for at = of[SPAN_PART_AT.at], of[SPAN_PART_AT.at] + of[SPAN_PART_AT.many] - 1 do
           states[at + 1] = done
         end
       end
-      k.states = char(unpack(states))
+      block.states = char(unpack(states))
     end
-    leave_span(k, its.chunk, its.number, n)
+    leave_span(block, its.chunk, its.number, n)
   end
-  k.spans[done] = { base, n, false, granted_at, now, till }
-  Z.add('fo', till, kept_name(its.chunk, done))
-  T.sooner(till)
+  block.spans[done] = { base, n, false, granted_at, now, till }
+  sets.add('fo', till, kept_name(its.chunk, done))
+  lib.sooner(till)
   local sum_to, bytes = sums(its.chunk, its.low, its.high), 0
   for _, of in ipairs(together and { { its.low, n } } or its.parts) do
-    bytes = bytes + sum_to(of[1] + of[2] - 1) - sum_to(of[1] - 1)
+    local at = of[SPAN_PART_AT.at]
+    bytes = bytes + sum_to(at + of[SPAN_PART_AT.many] - 1) - sum_to(at - 1)
   end
   return bytes
 end

@@ -4,89 +4,89 @@
 -- is may have to be looked at for that, so of much a call does a portion, and ticks go on with it: until then
 -- what was not reached ends later than it should, and never sooner.
 
-function T.look_at_clock()
+function lib.look_at_clock()
   local space, clock = db.space, db.clock
   local behind = max(space.last - clock, 0)
-  if behind > B.CLOCK_BEHIND_ACCEPT_US then
+  if behind > BOUND.CLOCK_BEHIND_ACCEPT_US then
     space.behind = 0
-    T.set_back(clock)
-  elseif behind > B.CLOCK_BEHIND_LOUD_US then
+    lib.set_back(clock)
+  elseif behind > BOUND.CLOCK_BEHIND_LOUD_US then
     space.behind = behind
   else
     space.behind = 0
   end
-  return T.advance()
+  return lib.advance()
 end
 
 local function cut_lease(name, clock)
-  local lease, job = T.lease(T.parse_lease(name))
+  local lease, job = lib.lease(lib.parse_lease(name))
   -- What was granted before the clock that is accepted ends within its ttl from then.
   if not lease or max(lease.granted_at, lease.seen_at) <= clock and lease.expires_at <= clock + lease.ttl then
     return
   end
   local most = clock + lease.ttl
   if lease.expires_at > most then
-    T.set_expiry(lease, most)
+    lib.set_expiry(lease, most)
   end
   if lease.deadline then
     local longest = clock + lease.deadline - lease.granted_at
     if lease.deadline > longest then
       lease.deadline = longest
-      T.timer_set('dl', longest, name)
+      lib.timer_set('dl', longest, name)
     end
   end
   lease.granted_at, lease.seen_at = min(lease.granted_at, clock), min(lease.seen_at, clock)
-  T.lease_changed(job)
+  lib.lease_changed(job)
 end
 
 local function cut_delay(member, clock)
-  local job = T.job(tonumber(member))
+  local job = lib.job(tonumber(member))
   if job and job.state == STATE.scheduled and job.wait > 0 and job.run_at > clock + job.wait then
     job.run_at = clock + job.wait
-    T.timer_set('due', job.run_at, member)
-    T.dirty(job)
+    lib.timer_set('due', job.run_at, member)
+    lib.dirty(job)
   end
 end
 
 -- Some of what rests at a limit; whether that was all.
-function T.cut_rests(name, l, longest)
-  local key, rests, most = T.limit_resting(name), {}, B.TICK_MAX
-  if l.resting.z then
+function lib.cut_rests(name, limit_record, longest)
+  local key, rests, most = lib.limit_resting(name), {}, BOUND.TICK_MAX
+  if limit_record.resting.z then
     rests = call('ZRANGEBYSCORE', db.prefix .. key, '(' .. text(longest), '+inf', 'LIMIT', 0, most)
   else
-    for member, at in O.each(l.resting, key) do
+    for member, at in inner.each(limit_record.resting, key) do
       if at > longest then
         rests[#rests + 1] = member
       end
     end
   end
   for _, member in ipairs(rests) do
-    O.move(l.resting, key, longest, member)
+    inner.move(limit_record.resting, key, longest, member)
   end
   return #rests < most
 end
 
 local function cut_limit(name, clock)
-  local settings = T.setting_of(name) or {}
-  local l = db.get(RECORD.limit, name)
-  if not l then
+  local settings = lib.setting_of(name) or {}
+  local limit_record = db.get(RECORD.limit, name)
+  if not limit_record then
     return true
   end
   if settings.rate then
-    l.tat = min(l.tat, clock + T.tokens(settings.rate, settings.rate[RATE_AT.burst]))
+    limit_record.tat = min(limit_record.tat, clock + lib.tokens(settings.rate, settings.rate[RATE_AT.burst]))
   end
-  local all = T.cut_rests(name, l, clock + T.longest_rest(settings))
-  T.arm_limit(name)
-  T.door_due(DOOR.limit .. name)
+  local all = lib.cut_rests(name, limit_record, clock + lib.longest_rest(settings))
+  lib.arm_limit(name)
+  lib.door_due(DOOR.limit .. name)
   return all
 end
 
 local function cut_timer(door, at, clock)
-  local d = db.get(RECORD.door, door)
+  local door_record = db.get(RECORD.door, door)
   at = min(at, clock)
-  T.timer_set('dt', at, door)
-  if d then
-    d.timer = at
+  lib.timer_set('dt', at, door)
+  if door_record then
+    door_record.timer = at
   end
 end
 
@@ -95,28 +95,29 @@ end
 -- is done; 'later' if only another call can go on, since this one reads what was stored before it.
 
 local function scan(key, step, act)
-  local found = call('ZSCAN', db.prefix .. key, step[4] ~= '' and step[4] or '0', 'COUNT', B.TICK_MAX)
+  local found = call('ZSCAN', db.prefix .. key, step[BACK_STEP_AT.cursor] ~= '' and step[BACK_STEP_AT.cursor] or '0',
+    'COUNT', BOUND.TICK_MAX)
   local n = 0
   for i = 1, #found[2], 2 do
-    if n >= B.ITEMS_MAX then
+    if n >= BOUND.ITEMS_MAX then
       -- The same place again: what was cut is found cut.
       return n, 'later'
     end
     n = n + (act(found[2][i], tonumber(found[2][i + 1])) or 1)
   end
-  step[4] = found[1]
+  step[BACK_STEP_AT.cursor] = found[1]
   return n, found[1] == '0'
 end
 
 local PARTS = {
   function(step, clock)
     return scan(KEY.expiries, step, function(name, at)
-      if not T.is_span(name) then
+      if not lib.is_span(name) then
         cut_lease(name, clock)
-      elseif Z.score(KEY.expiries, name) then
+      elseif sets.score(KEY.expiries, name) then
         -- The leases of a span are one by one from now on.
-        local names = T.leases_named(name)
-        T.scatter(name, at)
+        local names = lib.leases_named(name)
+        lib.scatter(name, at)
         for _, one in ipairs(names) do
           cut_lease(one, clock)
         end
@@ -130,19 +131,19 @@ local PARTS = {
     end)
   end,
   function(step, clock)
-    local from = step[4] ~= '' and '(' .. step[4] or '-'
-    local names = call('ZRANGEBYLEX', db.prefix .. 'Ln', from, '+', 'LIMIT', 0, B.TICK_MAX)
+    local from = step[BACK_STEP_AT.cursor] ~= '' and '(' .. step[BACK_STEP_AT.cursor] or '-'
+    local names = call('ZRANGEBYLEX', db.prefix .. 'Ln', from, '+', 'LIMIT', 0, BOUND.TICK_MAX)
     for n, name in ipairs(names) do
       if not cut_limit(name, clock) then
         return n, 'later'
       end
-      step[4] = name
+      step[BACK_STEP_AT.cursor] = name
     end
-    return #names, #names < B.TICK_MAX
+    return #names, #names < BOUND.TICK_MAX
   end,
   -- Behind a pool and an id in it: pool by pool.
   function(step, clock)
-    local at = step[4]
+    local at = step[BACK_STEP_AT.cursor]
     local pool, after = at and at[1], at and at[2]
     if not pool then
       local from = after and '(' .. after or '-'
@@ -151,16 +152,16 @@ local PARTS = {
         return 0, true
       end
     end
-    local ids = db.get(RECORD.pool, pool) and T.ids_after(pool, after, B.TICK_MAX) or {}
+    local ids = db.get(RECORD.pool, pool) and lib.ids_after(pool, after, BOUND.TICK_MAX) or {}
     for _, id in ipairs(ids) do
-      local r = T.resource(pool, id)
-      if r then
-        r['until'] = min(r['until'], clock + r.rest)
-        T.repace(r, clock)
+      local resource = lib.resource(pool, id)
+      if resource then
+        resource['until'] = min(resource['until'], clock + resource.rest)
+        lib.repace(resource, clock)
       end
       after = id
     end
-    step[4] = #ids >= B.TICK_MAX and { pool, after } or { false, pool }
+    step[BACK_STEP_AT.cursor] = #ids >= BOUND.TICK_MAX and { pool, after } or { false, pool }
     return #ids + 1, false
   end,
   function(step, clock)
@@ -173,21 +174,21 @@ local PARTS = {
 -- Does about so much of it; whether all is done.
 local function back_some(step, left)
   local run = db.space.run or false
-  if step[5] ~= run then
+  if step[BACK_STEP_AT.run] ~= run then
     -- A cursor of another run means nothing here: the part begins anew, what was cut stays as it is.
-    step[4], step[5] = '', run
+    step[BACK_STEP_AT.cursor], step[BACK_STEP_AT.run] = '', run
   end
   while left > 0 do
-    if step[4] == '' and step[3] == 4 then
-      step[4] = { false, false }
+    if step[BACK_STEP_AT.cursor] == '' and step[BACK_STEP_AT.part] == 4 then
+      step[BACK_STEP_AT.cursor] = { false, false }
     end
-    local n, done = PARTS[step[3]](step, step[2])
+    local n, done = PARTS[step[BACK_STEP_AT.part]](step, step[BACK_STEP_AT.clock])
     left = left - n
     if done == 'later' then
       return false
     elseif done then
-      step[3], step[4] = step[3] + 1, ''
-      if step[3] > #PARTS then
+      step[BACK_STEP_AT.part], step[BACK_STEP_AT.cursor] = step[BACK_STEP_AT.part] + 1, ''
+      if step[BACK_STEP_AT.part] > #PARTS then
         return true
       end
     end
@@ -195,16 +196,16 @@ local function back_some(step, left)
   return false
 end
 
-function T.step_back(step)
-  return back_some(step, B.TICK_MAX)
+function lib.step_back(step)
+  return back_some(step, BOUND.TICK_MAX)
 end
 
 -- The clock is accepted although it is behind.
-function T.set_back(clock)
+function lib.set_back(clock)
   local space = db.space
   space.last, space.deaf_at, space.pulse = clock, clock, clock
   local step = { 'back', clock, 1, '', space.run or false }
-  if not back_some(step, B.ITEMS_MAX) then
-    T.go_on(step, clock)
+  if not back_some(step, BOUND.ITEMS_MAX) then
+    lib.go_on(step, clock)
   end
 end

@@ -6,28 +6,29 @@
 -- shape and its lane are there; it is granted only where nothing else waits in its queue, so that neither turns nor
 -- order change by it.
 
-local LIFE = T.SHORT_LIFE
+local LIFE = lib.SHORT_LIFE
 
 -- Whether any call may go the direct way in this namespace: nothing is due to be opened or to be looked at again, and
 -- nothing is to be learnt.
-function T.is_calm()
+function lib.is_calm()
   local space = db.space
-  return not T.is_pending() and space.signalled.n == 0 and not space.learns_until
+  return not lib.is_pending() and space.signalled.n == 0 and not space.learns_until
 end
 
 -- Whether nothing waits in a queue, and nothing keeps a job of it from those who ask.
-local function is_free(q)
-  return q.waiting == 0 and not (q.hidden or q.paused_until or q.place or q.out)
-    and not (q.limit and T.setting_of(q.limit))
+local function is_free(queue_record)
+  return queue_record.waiting == 0
+    and not (queue_record.hidden or queue_record.paused_until or queue_record.place or queue_record.out)
+    and not (queue_record.limit and lib.setting_of(queue_record.limit))
 end
 
 -- ---- Push ----
 
 -- The first call that waits for a queue, if it can be sent what it is granted: its name, and it.
 local function first_taker(queue)
-  local id = Z.first(T.takers_of(queue))
+  local id = sets.first(lib.takers_of(queue))
   local taker = id and db.get(RECORD.waiting_call, id)
-  if taker and T.is_heard(taker.proc)
+  if taker and lib.is_heard(taker.proc)
     and not (taker.request and db.get(RECORD.request, taker.request)) then
     return id, taker
   end
@@ -36,88 +37,83 @@ end
 -- Grants the new row to a call that waits: its life.
 local function grant(number, name, row, id, taker, now)
   local asker = { worker = taker.worker, ttl = taker.ttl, request = taker.request }
-  local tail = T.tail_of(sub(row, 1, 4), number, asker, nil, now)
-  T.timer_set(KEY.expiries, tail.expires_at, name)
+  local tail = lib.tail_of(sub(row, 1, 4), number, asker, nil, now)
+  lib.timer_set(KEY.expiries, tail.expires_at, name)
   if tail.deadline then
-    T.timer_set('dl', tail.deadline, name)
+    lib.timer_set('dl', tail.deadline, name)
   end
-  T.more_live(1, asker.ttl, now)
-  T.hold(asker.worker, 1, false)
+  lib.more_live(1, asker.ttl, now)
+  lib.hold(asker.worker, 1, false)
   local leases = { n = 1 }
-  local run = T.new_run(leases, number, tail, asker, nil, now)
+  local run = lib.new_run(leases, number, tail, asker, nil, now)
   run.n, run.names[1], run.rows[1] = 1, name, row
-  T.send_parcel(id, taker, leases, asker, now)
-  return T.running_life(row, name, tail.packed)
+  lib.send_parcel(id, taker, leases, asker, now)
+  return lib.running_life(row, name, tail.packed)
 end
 
--- One job alone of those that may be a block: its id, its part of the ids, its bytes, and its text.
-local function one_pushed(args, argv)
-  local blocks = args.blocks
-  if not blocks or blocks[2] or blocks[1][1][2] then
-    return nil
-  end
-  local texts = argv[2]
-  return blocks[1][1][1], blocks[1][2][1], struct.unpack('>I4', texts, 5), sub(texts, 9)
-end
-
-function T.push_directly(args, argv)
-  local id, b, bytes, content = one_pushed(args, argv)
+function lib.push_directly(args, argv)
+  local id, b, bytes, content = lib.pushed_alone(args.blocks, argv[2])
   if not id then
     return nil
   end
   local spec = args.spec
-  local queue = T.find_queue(spec.q)
-  local q = queue and db.get(RECORD.queue, queue)
-  local settings = q and T.queue_settings(queue)
-  if not q or settings.max_waiting then
+  local queue = lib.find_queue(spec.q)
+  local queue_record = queue and db.get(RECORD.queue, queue)
+  local settings = queue_record and lib.queue_settings(queue)
+  if not queue_record or settings.max_waiting then
     return nil
   end
-  local wanted = T.shape_of(spec, args.dr, settings)
-  local number = not wanted.needs[1] and T.find_shape(T.shape_words(wanted), wanted.needs)
+  local wanted = lib.shape_of(spec, args.dr, settings)
+  local number = not wanted.needs[1] and lib.find_shape(lib.shape_words(wanted), wanted.needs)
   local shape = number and db.get(RECORD.shape, number)
   local space = db.space
-  local chunk, key, row_field, life_field = T.job_home(space.seq + 1)
-  if not shape or not shape.lane or not db.see(RECORD.chunk, chunk) or not args.fresh and T.seq_of(id, b) then
+  local chunk, key, row_field, life_field = lib.job_home(space.seq + 1)
+  if not shape or not shape.lane or not db.see(RECORD.chunk, chunk) or not args.fresh and lib.seq_of(id, b) then
     return nil
   end
   local taker_id, taker, lane
-  if q.takers then
+  if queue_record.takers then
     taker_id, taker = first_taker(queue)
-    if not taker or not is_free(q) then
+    if not taker or not is_free(queue_record) then
       return nil
     end
   else
     lane = db.get(RECORD.lane, shape.lane)
-    if q.hidden or lane.line.n == 0 or lane.place or L.is_full(lane.line) then
+    if queue_record.hidden or lane.line.n == 0 or lane.place or lines.is_full(lane.line) then
       return nil
     end
   end
 
   local now = db.write_direct()
-  local seq, arrival = T.new_row(id, b), T.next_arrival()
-  T.use_shape(shape, now)
+  local seq, arrival = lib.new_row(id, b), lib.next_arrival()
+  lib.use_shape(shape, now)
   shape.rows = shape.rows + 1
-  q.used_at = max(q.used_at, now)
-  local row = T.row_head(number, now, arrival, bytes) .. content
+  queue_record.used_at = max(queue_record.used_at, now)
+  local row, life = lib.row_head(number, now, arrival, bytes) .. content, false
   key = db.prefix .. key
   if taker then
     local fence = max(space.fence + 1, now)
-    space.fence, q.running = fence, q.running + 1
-    local life = grant(number, T.lease_id(fence, seq), row, taker_id, taker, now)
+    space.fence, queue_record.running = fence, queue_record.running + 1
+    life = grant(number, lib.lease_id(fence, seq), row, taker_id, taker, now)
     call('HSET', key, row_field, row, life_field, life)
   else
     db.write_whole()
-    L.append(lane.line, T.lane_line(shape.lane), arrival, seq, 1)
-    T.add_len(lane, 1)
+    lines.append(lane.line, lib.lane_line(shape.lane), arrival, seq, 1)
+    lib.add_len(lane, 1)
     call('HSET', key, row_field, row)
   end
-  return { n = 1, unasked = T.is_unasked(queue, now) or nil }
+  local unasked = lib.is_unasked(queue, now) or nil
+  if args.whole then
+    local state = life and STATE.running or lib.is_blocked(shape.lane) and STATE.blocked or STATE.ready
+    return { { seq = seq, id = id, unasked = unasked, job = lib.show_stored(seq, state, row, life, number) } }
+  end
+  return { n = 1, unasked = unasked }
 end
 
 -- ---- Settle ----
 
--- The one lease that a settle ends as succeeded, if its job went the short way: {name, seq, life, rest = the part of its
--- life that others of its grant have too, shape, number = of the shape, result}.
+-- The one lease that a settle ends as succeeded, if its job went the short way: {name, seq, life, rest = the part of
+-- its life that others of its grant have too, shape, number = of the shape, result}.
 local function one_settled(args)
   local runs = args.runs
   if not runs or #runs ~= 3 or args.claims then
@@ -127,17 +123,17 @@ local function one_settled(args)
   if many > 1 or seq == 0 then
     return nil
   end
-  local chunk, key, _, life_field = T.job_home(seq)
-  if T.block_in(chunk) then
+  local chunk, key, _, life_field = lib.job_home(seq)
+  if lib.block_in(chunk) then
     return nil
   end
-  local name, life = T.lease_id(fence, seq), call('HGET', db.prefix .. key, life_field)
+  local name, life = lib.lease_id(fence, seq), call('HGET', db.prefix .. key, life_field)
   if not life or sub(life, LIFE.name_at, LIFE.bytes_at - 1) ~= name or sub(life, 1, 1) ~= LIFE.running then
     return nil
   end
-  local rest, number = T.read_common(sub(life, LIFE.common_at)), struct.unpack('>I4', life, LIFE.tail_at)
+  local rest, number = lib.read_common(sub(life, LIFE.common_at)), struct.unpack('>I4', life, LIFE.tail_at)
   local shape = db.get(RECORD.shape, number)
-  if rest.as_needed or rest.limits or shape.live == 1 and not T.keeps_lane(shape) then
+  if rest.as_needed or rest.limits or shape.live == 1 and not lib.keeps_lane(shape) then
     return nil
   end
   return {
@@ -148,27 +144,27 @@ end
 
 local function settle_one(one, now)
   local rest, result = one.rest, one.result
-  local till = T.kept_until(one.shape, now)
-  local _, key, row_field, life_field = T.job_home(one.seq)
-  local life, bytes = T.succeeded_life(one.life, result, struct.pack('>I7I7I7', rest.granted_at, now, till))
+  local till = lib.kept_until(one.shape, now)
+  local _, key, row_field, life_field = lib.job_home(one.seq)
+  local life, bytes = lib.succeeded_life(one.life, result, struct.pack('>I7I7I7', rest.granted_at, now, till))
   call('HSET', db.prefix .. key, life_field, life)
   if result then
-    M.set(key .. PART.result, row_field, result)
+    maps.set(key .. PART.result, row_field, result)
   end
-  T.timer_clear(KEY.expiries, one.name)
+  lib.timer_clear(KEY.expiries, one.name)
   if rest.deadline then
-    T.timer_clear('dl', one.name)
+    lib.timer_clear('dl', one.name)
   end
-  T.timer_set('fo', till, sub(one.name, 9))
+  lib.timer_set('fo', till, sub(one.name, 9))
   local kept = db.space.kept
   kept[KEPT_AT.others] = kept[KEPT_AT.others] + bytes
-  T.hear_worker(rest.holder, now)
-  T.unhold(rest.holder, 1, false)
-  T.count_succeeded(one.shape, one.number, 1, now)
+  lib.hear_worker(rest.holder, now)
+  lib.unhold(rest.holder, 1, false)
+  lib.count_succeeded(one.shape, one.number, 1, now)
 end
 
-function T.settle_directly(args)
-  local one = T.is_as_known(args.kn) and one_settled(args)
+function lib.settle_directly(args)
+  local one = lib.is_as_known(args.kn) and one_settled(args)
   if one then
     settle_one(one, db.write_direct())
     return { all = 1 }
@@ -184,12 +180,12 @@ local function free_queues(args)
     return nil
   end
   local request = args.rq
-  if request and (db.get(RECORD.request, request) or T.first_wait(request)) then
+  if request and (db.get(RECORD.request, request) or lib.first_wait(request)) then
     return nil
   end
   local queues = {}
   for i, name in ipairs(args.queues) do
-    local queue = T.find_queue(name)
+    local queue = lib.find_queue(name)
     if not queue or not is_free(db.get(RECORD.queue, queue)) then
       return nil
     end
@@ -205,22 +201,22 @@ end
 
 local function wait(args, queues, now)
   for _, queue in ipairs(queues) do
-    local q = db.get(RECORD.queue, queue)
-    q.used_at = max(q.used_at, now)
+    local queue_record = db.get(RECORD.queue, queue)
+    queue_record.used_at = max(queue_record.used_at, now)
   end
-  T.see_worker(args.worker, queues, now)
-  return T.begin_wait(args, queues, now)
+  lib.see_worker(args.worker, queues, now)
+  return lib.begin_wait(args, queues, now)
 end
 
-function T.lease_directly(args)
-  local queues = T.is_as_known(args.kn) and free_queues(args)
+function lib.lease_directly(args)
+  local queues = lib.is_as_known(args.kn) and free_queues(args)
   if queues then
     return wait(args, queues, db.write_direct())
   end
 end
 
-function T.settle_and_lease_directly(args)
-  local one = T.is_as_known(args.kn) and one_settled(args.settle)
+function lib.settle_and_lease_directly(args)
+  local one = lib.is_as_known(args.kn) and one_settled(args.settle)
   local queues = one and free_queues(args.lease)
   if queues then
     local now = db.write_direct()

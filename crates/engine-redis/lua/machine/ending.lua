@@ -19,20 +19,20 @@ local BACK = { released = true, unheard = true, undelivered = true }
 
 local function remember_end(fence, how, now)
   db.put(RECORD.stub, text(fence), how)
-  T.timer_set('ste', now + B.STUB_US, text(fence))
+  lib.timer_set('ste', now + BOUND.STUB_US, text(fence))
 end
 
 -- Ends a live lease. What it held returns, its job goes on: {state, run_at} of the job, or nil.
-function T.end_lease(lease, job, ending, now)
-  local name = T.lease_id(lease.fence, lease.seq)
+function lib.end_lease(lease, job, ending, now)
+  local name = lib.lease_id(lease.fence, lease.seq)
   local kind = ending.kind
   db.space.live = db.space.live - 1
-  T.timer_clear(KEY.expiries, name)
+  lib.timer_clear(KEY.expiries, name)
   if lease.deadline then
-    T.timer_clear('dl', name)
+    lib.timer_clear('dl', name)
   end
-  T.return_needs(lease, name, ending, now)
-  T.unhold(lease.holder, 1, job ~= nil and job.lost > 0)
+  lib.return_needs(lease, name, ending, now)
+  lib.unhold(lease.holder, 1, job ~= nil and job.lost > 0)
   if not job then
     db.drop(RECORD.lease, text(lease.fence))
     if kind ~= 'undelivered' then
@@ -40,48 +40,48 @@ function T.end_lease(lease, job, ending, now)
     end
     return nil
   end
-  if T.learns(now) and not SETTLE[kind] then
+  if lib.learns(now) and not SETTLE[kind] then
     -- Nor is this one claimed again; a settle is remembered with the job.
     remember_end(lease.fence, OUTCOME.lost, now)
   end
   job.lease = nil
-  local q = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
-  q.running = q.running - 1
+  local queue_record = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
+  queue_record.running = queue_record.running - 1
   -- Nobody received the grant of its first run, so that has not begun. Where another took its key meanwhile it
   -- stays one that has begun: it has no claim to the key any more.
-  if lease.begins and (kind == 'unheard' or kind == 'undelivered') and T.retake_key(job, now) then
+  if lease.begins and (kind == 'unheard' or kind == 'undelivered') and lib.retake_key(job, now) then
     job.started_at = nil
   end
-  return T.end_run(job, lease.fence, ending, now)
+  return lib.end_run(job, lease.fence, ending, now)
 end
 
 -- The permits that a lease of this name holds come back; `gap` and `quarantine`: which rests they owe.
-function T.return_limits(limits, name, gap, quarantine, now)
+function lib.return_limits(limits, name, gap, quarantine, now)
   for _, held in ipairs(limits) do
-    T.return_permits(held[PERMIT_AT.limit], held[PERMIT_AT.weight], name, gap, quarantine, now)
+    lib.return_permits(held[PERMIT_AT.limit], held[PERMIT_AT.weight], name, gap, quarantine, now)
   end
 end
 
-function T.return_needs(lease, name, ending, now)
+function lib.return_needs(lease, name, ending, now)
   local gap = lease.seq == 0 or not BACK[ending.kind]
-  T.return_limits(lease.limits, name, gap, UNCLEAN[ending.kind], now)
+  lib.return_limits(lease.limits, name, gap, UNCLEAN[ending.kind], now)
   for _, held in ipairs(lease.resources) do
-    local r = T.resource(held[HELD_AT.pool], held[HELD_AT.id])
-    if r then
-      local p = db.get(RECORD.pool, held[HELD_AT.pool])
-      local cooldown = p.settings and p.settings.cooldown or 0
-      local quarantine = UNCLEAN[ending.kind] and p.settings and p.settings.quarantine or 0
+    local resource = lib.resource(held[HELD_AT.pool], held[HELD_AT.id])
+    if resource then
+      local pool_record = db.get(RECORD.pool, held[HELD_AT.pool])
+      local cooldown = pool_record.settings and pool_record.settings.cooldown or 0
+      local quarantine = UNCLEAN[ending.kind] and pool_record.settings and pool_record.settings.quarantine or 0
       local rest = max(cooldown, quarantine)
       if rest > 0 then
         local why = UNCLEAN[ending.kind] and quarantine >= cooldown and 'quarantine' or 'cooldown'
-        T.cool(r, now + rest, why, now)
+        lib.cool(resource, now + rest, why, now)
       end
-      T.release_resource(r, name, now)
+      lib.release_resource(resource, name, now)
     end
   end
 end
 
-function T.end_run(job, fence, ending, now)
+function lib.end_run(job, fence, ending, now)
   local retry = db.get(RECORD.shape, job.shape).retry
   local kind = ending.kind
   local outcome, settled = OUTCOME_OF[kind], SETTLE[kind]
@@ -102,20 +102,20 @@ function T.end_run(job, fence, ending, now)
   elseif kind == 'failed' or kind == 'timeout' then
     job.ended = job.ended + 1
     why = kind == 'timeout' and 'timeout' or ending.error
-    T.add_error(job, attempt, now, why, OUTCOME.failed)
+    lib.add_error(job, attempt, now, why, OUTCOME.failed)
     local spent = retry[RETRY_AT.max_attempts] > 0 and job.ended >= retry[RETRY_AT.max_attempts]
     if ending.last or spent then
       finish = STATE.failed
     else
-      wait = ending.retry_in or T.backoff(retry, job.id, job.ended)
+      wait = ending.retry_in or lib.backoff(retry, job.id, job.ended)
       run_at = now + wait
     end
   elseif kind == 'snoozed' then
     run_at, wait = ending.at, ending.wait
-  elseif kind == 'released' or kind == 'unheard' and job.undelivered + 1 < B.UNDELIVERED_MAX then
+  elseif kind == 'released' or kind == 'unheard' and job.undelivered + 1 < BOUND.UNDELIVERED_MAX then
     job.released = job.released + 1
     if job.released >= 2 then
-      wait, keeps = B.RELEASE_AGAIN_US, true
+      wait, keeps = BOUND.RELEASE_AGAIN_US, true
       run_at = now + wait
     end
   elseif kind == 'lost' or kind == 'unheard' then
@@ -123,17 +123,17 @@ function T.end_run(job, fence, ending, now)
     if retry[RETRY_AT.max_lost] > 0 and job.lost >= retry[RETRY_AT.max_lost] then
       finish, why = STATE.failed, 'poison'
     else
-      wait, keeps = min(B.SECOND_US * 2 ^ min(job.lost, 32), B.SUSPECT_US_MAX), true
+      wait, keeps = min(BOUND.SECOND_US * 2 ^ min(job.lost, 32), BOUND.SUSPECT_US_MAX), true
       run_at = now + wait
     end
   end
   if kind == 'lost' then
-    T.add_error(job, attempt, now, { 'holder_stopped' }, OUTCOME.lost)
+    lib.add_error(job, attempt, now, { 'holder_stopped' }, OUTCOME.lost)
   elseif kind == 'unheard' then
-    T.add_error(job, attempt, now, { 'grant_never_received' }, OUTCOME.undelivered)
+    lib.add_error(job, attempt, now, { 'grant_never_received' }, OUTCOME.undelivered)
     -- A supervisor that restarts a worker under its old name looks the same, and must not hide a job that
     -- kills its workers: so many count as one that was lost.
-    job.undelivered = (job.undelivered + 1) % B.UNDELIVERED_MAX
+    job.undelivered = (job.undelivered + 1) % BOUND.UNDELIVERED_MAX
   end
   -- A final failure stands against a cancel, and so does a success; every other end is one.
   if job.cancel and not (finish == STATE.succeeded
@@ -150,85 +150,85 @@ function T.end_run(job, fence, ending, now)
   end
   if settled then
     local settles = job.settles
-    if #settles == B.SETTLES_KEPT then
+    if #settles == BOUND.SETTLES_KEPT then
       remove(settles, 1)
     end
     settles[#settles + 1] = { fence, outcome, became[1], became[2] or false }
   end
   if finish then
-    T.finish(job, finish, result, why, now)
+    lib.finish(job, finish, result, why, now)
   elseif run_at then
     job.run_at, job.wait, job.keeps = run_at, wait, keeps
     if why then
       job.error = why
     end
-    T.watch_expiry(job)
+    lib.watch_expiry(job)
     if run_at > now then
-      T.schedule(job)
+      lib.schedule(job)
     else
-      T.make_ready(job, now)
+      lib.make_ready(job, now)
     end
   else
     job.keeps = true
-    T.watch_expiry(job)
-    T.make_ready(job, now)
+    lib.watch_expiry(job)
+    lib.make_ready(job, now)
   end
   return became
 end
 
 -- An unfinished job that is not running may expire.
-function T.watch_expiry(job)
+function lib.watch_expiry(job)
   if job.expires_at then
-    T.timer_set('ex', job.expires_at, T.pad(job.seq))
+    lib.timer_set('ex', job.expires_at, lib.pad(job.seq))
   end
 end
 
 -- The job waits for its `run_at`.
-function T.schedule(job)
+function lib.schedule(job)
   job.state = STATE.scheduled
-  T.timer_set('due', job.run_at, T.pad(job.seq))
-  local q = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
-  q.scheduled = q.scheduled + 1
-  T.dirty(job)
+  lib.timer_set('due', job.run_at, lib.pad(job.seq))
+  local queue_record = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
+  queue_record.scheduled = queue_record.scheduled + 1
+  lib.dirty(job)
 end
 
 -- The job stands in its lane: at its old place if it keeps it, else as the last to arrive.
-function T.make_ready(job, now)
+function lib.make_ready(job, now)
   if not (job.keeps and job.arrival > 0) then
-    job.arrival = T.next_arrival()
+    job.arrival = lib.next_arrival()
   end
-  local lane = T.lane_of_job(job)
+  local lane = lib.lane_of_job(job)
   job.keeps, job.wait, job.state = false, 0, STATE.ready
-  T.dirty(job)
-  T.enter_lane(lane, job.arrival, job.seq, now)
+  lib.dirty(job)
+  lib.enter_lane(lane, job.arrival, job.seq, now)
 end
 
 -- Takes a job that is not running out of where it waits.
-function T.stop_waiting(job, now)
+function lib.stop_waiting(job, now)
   if job.state == STATE.scheduled then
-    if Z.score('due', T.pad(job.seq)) then
-      T.timer_clear('due', T.pad(job.seq))
-      local q = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
-      q.scheduled = q.scheduled - 1
+    if sets.score('due', lib.pad(job.seq)) then
+      lib.timer_clear('due', lib.pad(job.seq))
+      local queue_record = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
+      queue_record.scheduled = queue_record.scheduled - 1
     end
   elseif job.state == STATE.ready then
-    local lane = T.lane_of_job(job)
+    local lane = lib.lane_of_job(job)
     job.state, job.lane = STATE.scheduled, nil
-    T.leave_lane(lane, job.arrival, job.seq, now)
+    lib.leave_lane(lane, job.arrival, job.seq, now)
   end
 end
 
 local COUNTED = { S = 'succeeded', F = 'failed', C = 'cancelled' }
 
 -- Finished jobs are ordered by when they go. A member of the order is the number of a row, 6 bytes, or those
--- of many that ended in one call, or the name of a span. Who lives again, or is forgotten before, may still be named there: only
--- who is finished and kept until that very moment is meant.
-function T.kept_name(seq)
+-- of many that ended in one call, or the name of a span. Who lives again, or is forgotten before, may still be named
+-- there: only who is finished and kept until that very moment is meant.
+function lib.kept_name(seq)
   return struct.pack('>I6', seq)
 end
 
-function T.kept_seqs(member)
-  local seqs = T.kept_span(member)
+function lib.kept_seqs(member)
+  local seqs = lib.kept_span(member)
   if seqs then
     return seqs
   end
@@ -240,7 +240,7 @@ function T.kept_seqs(member)
 end
 
 -- The set that orders finished jobs by when they go, and the number of its byte budget.
-function T.kept_class(state)
+function lib.kept_class(state)
   if state == STATE.failed then
     return 'ff', KEPT_AT.failed
   end
@@ -248,86 +248,86 @@ function T.kept_class(state)
 end
 
 -- The job is finished: only its row knows it from now on.
-function T.finish(job, state, result, why, now)
+function lib.finish(job, state, result, why, now)
   local shape = db.get(RECORD.shape, job.shape)
   local retain = shape.retain
-    or (state == STATE.failed and B.RETAIN_FAILED_US or B.RETAIN_SUCCEEDED_US)
-  local q = db.get(RECORD.queue, shape.q)
-  q[COUNTED[state]] = q[COUNTED[state]] + 1
-  q.used_at = max(q.used_at, now)
-  T.forget_live(job)
+    or (state == STATE.failed and BOUND.RETAIN_FAILED_US or BOUND.RETAIN_SUCCEEDED_US)
+  local queue_record = db.get(RECORD.queue, shape.q)
+  queue_record[COUNTED[state]] = queue_record[COUNTED[state]] + 1
+  queue_record.used_at = max(queue_record.used_at, now)
+  lib.forget_live(job)
   job.state, job.finished_at, job.kept_until = state, now, now + retain
   job.bytes = job.bytes + (result and #result or 0)
   if result then
-    T.set_job_part(job, PART.result, result)
+    lib.set_job_part(job, PART.result, result)
   end
   if why then
     job.error = why
   elseif state == STATE.succeeded then
     job.error = nil
   end
-  local set, class = T.kept_class(state)
-  T.timer_set(set, job.kept_until, T.kept_name(job.seq))
+  local set, class = lib.kept_class(state)
+  lib.timer_set(set, job.kept_until, lib.kept_name(job.seq))
   local kept = db.space.kept
   kept[class] = kept[class] + job.bytes
   if job.unique then
-    T.drop_key(job.unique[UNIQUE_AT.key], job.seq, { shape.qn, state, job.created_at, now }, now)
+    lib.drop_key(job.unique[UNIQUE_AT.key], job.seq, { shape.qn, state, job.created_at, now }, now)
   end
-  T.dirty(job)
+  lib.dirty(job)
 end
 
 -- Takes a job out of what is kept of live ones, but its lane, which it has left.
-function T.forget_live(job)
+function lib.forget_live(job)
   if job.expires_at then
-    T.timer_clear('ex', T.pad(job.seq))
+    lib.timer_clear('ex', lib.pad(job.seq))
   end
-  T.release_shape(job.shape, 1)
+  lib.release_shape(job.shape, 1)
 end
 
 -- A finished job is not kept as one any more: it goes, or lives again.
-function T.unkeep_finished(job)
-  local set, class = T.kept_class(job.state)
-  T.timer_clear(set, T.kept_name(job.seq))
+function lib.unkeep_finished(job)
+  local set, class = lib.kept_class(job.state)
+  lib.timer_clear(set, lib.kept_name(job.seq))
   local kept = db.space.kept
   kept[class] = max(kept[class] - job.bytes, 0)
-  local queue = T.find_queue(db.see(RECORD.shape, job.shape).qn)
+  local queue = lib.find_queue(db.see(RECORD.shape, job.shape).qn)
   if queue then
-    local q = db.get(RECORD.queue, queue)
-    q[COUNTED[job.state]] = max(q[COUNTED[job.state]] - 1, 0)
-    T.freed_queue(queue)
+    local queue_record = db.get(RECORD.queue, queue)
+    queue_record[COUNTED[job.state]] = max(queue_record[COUNTED[job.state]] - 1, 0)
+    lib.freed_queue(queue)
   end
 end
 
 -- A finished job goes for good.
-function T.forget_finished(job)
-  T.unkeep_finished(job)
-  T.delete_job(job)
+function lib.forget_finished(job)
+  lib.unkeep_finished(job)
+  lib.delete_job(job)
 end
 
 -- What the holder says of a resource it gives back, before it is given back: {pool, id, word, for,
 -- until, reason}.
-function T.judge(r, verdict, now)
+function lib.judge(resource, verdict, now)
   if verdict[VERDICT_AT.word] == VERDICT.cool then
     local lasts = verdict[VERDICT_AT.lasts]
     local till = lasts and now + lasts or verdict[VERDICT_AT.till]
-    T.cool(r, till, { 'cooled_by_holder' }, now)
+    lib.cool(resource, till, { 'cooled_by_holder' }, now)
   elseif verdict[VERDICT_AT.word] == VERDICT.ban then
-    T.ban(r, verdict[VERDICT_AT.reason] or { 'banned_by_holder' }, now)
+    lib.ban(resource, verdict[VERDICT_AT.reason] or { 'banned_by_holder' }, now)
   end
 end
 
 -- The wait after attempt `attempt` (from 1) failed. Jitter is no randomness: it is spread by the job's
 -- id and the attempt, so that a repeat comes to the same moment.
-function T.backoff(retry, id, attempt)
+function lib.backoff(retry, id, attempt)
   local kind, jitter = retry[RETRY_AT.kind], retry[RETRY_AT.jitter]
-  local a, b = retry[RETRY_AT.base], retry[RETRY_AT.most]
+  local base, b = retry[RETRY_AT.base], retry[RETRY_AT.most]
   local wait
   if kind == BACKOFF.exponential then
-    wait = a == 0 and 0 or min(a * 2 ^ min(attempt - 1, 62), b)
+    wait = base == 0 and 0 or min(base * 2 ^ min(attempt - 1, 62), b)
   elseif kind == BACKOFF.fixed then
-    wait = a
+    wait = base
   else
-    wait = a[min(attempt, #a)] or 0
+    wait = base[min(attempt, #base)] or 0
   end
   if not jitter then
     return wait

@@ -19,13 +19,13 @@ local function home(seq)
   if chunk ~= known_chunk then
     known_chunk, known_key = chunk, format('j:%d', chunk)
   end
-  local row, life = T.row_fields(seq - chunk * CHUNK_ROWS)
+  local row, life = lib.row_fields(seq - chunk * CHUNK_ROWS)
   return chunk, known_key, row, life
 end
-T.job_home, T.CHUNK_ROWS = home, CHUNK_ROWS
+lib.job_home, lib.CHUNK_ROWS = home, CHUNK_ROWS
 
 -- The fields of the row with this place in its hash, and of its life.
-function T.row_fields(n)
+function lib.row_fields(n)
   local row = ROW[n]
   if not row then
     row = text(n)
@@ -77,7 +77,7 @@ local function read_life(job, fields)
 end
 
 -- The life of a job that was just pushed and is ready is not written: its row says it all.
-function T.decode_job(seq, row, life)
+function lib.decode_job(seq, row, life)
   local shape, created_at, arrival, bytes = struct.unpack('>I4I7I6I4', row)
   local after_id = find(row, '\n', HEAD + 1, true)
   local after_b = find(row, '\n', after_id + 1, true)
@@ -92,54 +92,55 @@ function T.decode_job(seq, row, life)
     run_at = created_at, bytes = bytes, unique = unique, state = STATE.ready, wait = 0, ended = 0,
     lost = 0, released = 0, undelivered = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
   }
-  if life and not T.read_short_life(job, life) then
+  if life and not lib.read_short_life(job, life) then
     read_life(job, cmsgpack.unpack(life))
   end
   return job
 end
 
 -- The state of a finished job and until when it is kept, by its life; a state that is not finished, or none.
-function T.end_in_life(life)
+function lib.end_in_life(life)
   if not life then
     return nil
   end
   local job = {}
-  if not T.read_short_life(job, life) then
+  if not lib.read_short_life(job, life) then
     local fields = cmsgpack.unpack(life)
     return fields[LIFE_AT.state], fields[LIFE_AT.kept_until]
   end
   return job.state, job.kept_until
 end
 
-local function encode_life(j)
-  local l = j.lease
+local function encode_life(job)
+  local lease = job.lease
   return cmsgpack.pack({
-    j.state, j.arrival, j.run_at, j.expires_at or 0, j.bytes, j.shape, l and l.fence or 0,
-    l and l.expires_at or 0, l and T.lease_array(l) or false, j.started_at or 0, j.wait, j.ended,
-    j.lost, j.released, j.cancel or false, j.keeps or false, j.settles, j.error or false,
-    j.finished_at or 0, j.kept_until or 0, j.lane or 0, j.unique ~= nil,
-    j.undelivered,
+    job.state, job.arrival, job.run_at, job.expires_at or 0, job.bytes, job.shape, lease and lease.fence or 0,
+    lease and lease.expires_at or 0, lease and lib.lease_array(lease) or false, job.started_at or 0, job.wait,
+    job.ended,
+    job.lost, job.released, job.cancel or false, job.keeps or false, job.settles, job.error or false,
+    job.finished_at or 0, job.kept_until or 0, job.lane or 0, job.unique ~= nil,
+    job.undelivered,
   })
 end
 
 -- What of a lease is beside its fence and its expiry.
-function T.lease_array(l)
+function lib.lease_array(lease)
   return {
-    l.holder or false, l.granted_at, l.ttl, l.deadline or false, l.limits, l.resources,
-    l.request or false, l.extended or false, l.again or false, l.seen_at, l.first or false,
-    l.begins or false,
+    lease.holder or false, lease.granted_at, lease.ttl, lease.deadline or false, lease.limits, lease.resources,
+    lease.request or false, lease.extended or false, lease.again or false, lease.seen_at, lease.first or false,
+    lease.begins or false,
   }
 end
 
 -- The numbers that a row begins with.
-function T.row_head(shape, created_at, arrival, bytes)
+function lib.row_head(shape, created_at, arrival, bytes)
   return struct.pack('>I4I7I6I4', shape, created_at, arrival, bytes)
 end
 
 -- The row of a job as it is written: 21 bytes of numbers; its id, its bucket and the length of its
 -- unique key, each on a line; that key, packed, if it has one; its body.
-function T.row_of(shape, created_at, arrival, bytes, id, b, unique, body)
-  local numbers = T.row_head(shape, created_at, arrival, bytes)
+function lib.row_of(shape, created_at, arrival, bytes, id, b, unique, body)
+  local numbers = lib.row_head(shape, created_at, arrival, bytes)
   if not unique then
     return numbers .. id .. '\n' .. b .. '\n\n' .. body
   end
@@ -147,38 +148,38 @@ function T.row_of(shape, created_at, arrival, bytes, id, b, unique, body)
   return numbers .. id .. '\n' .. b .. '\n' .. text(#packed) .. '\n' .. packed .. body
 end
 
-local function encode_row(j)
-  return T.row_of(j.shape, j.created_at, j.arrival, j.bytes, j.id, j.b, j.unique, T.body(j))
+local function encode_row(job)
+  return lib.row_of(job.shape, job.created_at, job.arrival, job.bytes, job.id, job.b, job.unique, lib.body(job))
 end
 
 -- A job's row and life as they are now, the life false while there is none.
-function T.written(j)
-  local row = j.dirty_head and encode_row(j) or j.row
-  if j.dirty and not (j.new and j.state == STATE.ready and j.plain) then
+function lib.written(job)
+  local row = job.dirty_head and encode_row(job) or job.row
+  if job.dirty and not (job.new and job.state == STATE.ready and job.plain) then
     -- Once all is done, what is shown is what is written.
-    local life = j.packed or encode_life(j)
+    local life = job.packed or encode_life(job)
     if db.all_done then
-      j.packed = life
+      job.packed = life
     end
     return row, life
   end
-  return row, j.life or false
+  return row, job.life or false
 end
 
 -- The body of a job: what Rust made of kind, payload and labels.
-function T.body(j)
-  return j.body or sub(j.row, j.body_at)
+function lib.body(job)
+  return job.body or sub(job.row, job.body_at)
 end
 
 -- Reads rows that will be asked for, a call for each hash.
-function T.load_jobs(seqs)
+function lib.load_jobs(seqs)
   local chunks, order = {}, {}
   for _, seq in ipairs(seqs) do
     local there = db.jobs[seq] == nil and db.found[seq]
     if there then
-      db.jobs[seq] = T.decode_job(seq, there[1], there[2])
+      db.jobs[seq] = lib.decode_job(seq, there[1], there[2])
     elseif db.jobs[seq] == nil and db.pushed[seq] then
-      db.jobs[seq] = T.decode_job(seq, db.pushed[seq])
+      db.jobs[seq] = lib.decode_job(seq, db.pushed[seq])
     elseif db.jobs[seq] == nil then
       local chunk, key, n, x = home(seq)
       local want = chunks[chunk]
@@ -187,7 +188,7 @@ function T.load_jobs(seqs)
         chunks[chunk] = want
         order[#order + 1] = want
       end
-      if T.block_of(seq) then
+      if lib.block_of(seq) then
         want.block[#want.block + 1] = seq
       else
         want.seqs[#want.seqs + 1] = seq
@@ -198,21 +199,21 @@ function T.load_jobs(seqs)
   end
   for _, want in ipairs(order) do
     if want.block[1] then
-      T.load_block(want.chunk, T.block_in(want.chunk), want.block)
+      lib.load_block(want.chunk, lib.block_in(want.chunk), want.block)
     end
     local found = want.seqs[1] and call('HMGET', db.prefix .. want.key, unpack(want.fields))
     for i, seq in ipairs(want.seqs) do
       local row = found[i * 2 - 1]
-      db.jobs[seq] = row and T.decode_job(seq, row, found[i * 2]) or false
+      db.jobs[seq] = row and lib.decode_job(seq, row, found[i * 2]) or false
     end
   end
 end
 
 -- The row of a job, live or finished; or nil.
-function T.job(seq)
+function lib.job(seq)
   local job = db.jobs[seq]
   if job == nil then
-    T.load_jobs({ seq })
+    lib.load_jobs({ seq })
     job = db.jobs[seq]
   end
   if job and not job.deleted then
@@ -220,22 +221,22 @@ function T.job(seq)
   end
 end
 
-function T.is_live(job)
+function lib.is_live(job)
   local state = job.state
   return state == STATE.ready or state == STATE.running or state == STATE.scheduled
 end
 
 -- A live job; or nil.
-function T.live(seq)
-  local job = T.job(seq)
-  if job and T.is_live(job) then
+function lib.live(seq)
+  local job = lib.job(seq)
+  if job and lib.is_live(job) then
     return job
   end
 end
 
 -- The row number of an id, live or finished; or nil.
-function T.seq_of(id, b)
-  local seq = M.get(ids(b), id)
+function lib.seq_of(id, b)
+  local seq = maps.get(ids(b), id)
   return seq and tonumber(seq)
 end
 
@@ -250,7 +251,7 @@ local function of_part(by_part, part)
 end
 
 -- Whether one of these jobs is there already. `blocks` are {ids, parts}, as a push brings them.
-function T.is_one_known(blocks)
+function lib.is_one_known(blocks)
   local by_part = {}
   for _, came in ipairs(blocks) do
     local all, parts, nth = came[1], came[2], 0
@@ -274,7 +275,7 @@ function T.is_one_known(blocks)
 end
 
 -- Which of these ids are there already: id -> number. `jobs` are {id, b, …}.
-function T.known_ids(jobs)
+function lib.known_ids(jobs)
   local by_part = {}
   for _, job in ipairs(jobs) do
     local list = of_part(by_part, job[NEW_JOB_AT.b])
@@ -283,55 +284,55 @@ function T.known_ids(jobs)
   local known = {}
   for part, list in pairs(by_part) do
     local key = ids(part)
-    M.fill(key, list)
+    maps.fill(key, list)
     for _, id in ipairs(list) do
-      known[id] = M.get(key, id)
+      known[id] = maps.get(key, id)
     end
   end
   return known
 end
 
 -- What a path names: {id, b} or {key}. The job; or nil.
-function T.named(ref)
+function lib.named(ref)
   if ref.key then
-    local holder = T.key_holder(ref.key)
-    return holder and T.job(holder.seq)
+    local holder = lib.key_holder(ref.key)
+    return holder and lib.job(holder.seq)
   end
-  local seq = T.seq_of(ref.id, ref.b)
-  return seq and T.job(seq)
+  local seq = lib.seq_of(ref.id, ref.b)
+  return seq and lib.job(seq)
 end
 
-function T.dirty(job)
+function lib.dirty(job)
   job.dirty = true
 end
 
 -- The word for where a live job stands.
-function T.state_of(job)
-  if job.state == STATE.ready and T.is_blocked(T.lane_of_job(job)) then
+function lib.state_of(job)
+  if job.state == STATE.ready and lib.is_blocked(lib.lane_of_job(job)) then
     return STATE.blocked
   end
   return job.state
 end
 
 -- The number of a new row, with its id in the index.
-function T.new_row(id, b)
+function lib.new_row(id, b)
   local space = db.space
   local seq = space.seq + 1
   space.seq = seq
-  M.set(ids(b), id, text(seq))
+  maps.set(ids(b), id, text(seq))
   local chunk = floor(seq / CHUNK_ROWS)
-  local c = db.get(RECORD.chunk, chunk)
-  if not c then
-    c = db.put(RECORD.chunk, chunk, { n = 0 })
-    Z.add('ch', chunk, text(chunk))
+  local chunk_record = db.get(RECORD.chunk, chunk)
+  if not chunk_record then
+    chunk_record = db.put(RECORD.chunk, chunk, { n = 0 })
+    sets.add('ch', chunk, text(chunk))
   end
-  c.n = c.n + 1
+  chunk_record.n = chunk_record.n + 1
   return seq
 end
 
 -- A new job's row; it stands nowhere yet.
-function T.new_job(job)
-  job.seq = T.new_row(job.id, job.b)
+function lib.new_job(job)
+  job.seq = lib.new_row(job.id, job.b)
   job.new, job.dirty_head = true, true
   job.wait, job.ended, job.lost, job.released, job.undelivered, job.settles = 0, 0, 0, 0, 0, {}
   job.arrival = 0
@@ -340,41 +341,41 @@ function T.new_job(job)
 end
 
 -- A job's row goes for good.
-function T.delete_job(job)
+function lib.delete_job(job)
   job.deleted = true
-  M.drop(ids(job.b), job.id)
+  maps.drop(ids(job.b), job.id)
   local chunk = home(job.seq)
-  local c = db.get(RECORD.chunk, chunk)
-  c.n = c.n - 1
-  if c.n == 0 then
-    T.drop_block(chunk)
+  local chunk_record = db.get(RECORD.chunk, chunk)
+  chunk_record.n = chunk_record.n - 1
+  if chunk_record.n == 0 then
+    lib.drop_block(chunk)
     db.drop(RECORD.chunk, chunk)
-    Z.rem('ch', text(chunk))
+    sets.rem('ch', text(chunk))
   end
   local shape = db.get(RECORD.shape, job.shape)
   shape.rows = shape.rows - 1
-  T.drop_shape_if_idle(job.shape)
+  lib.drop_shape_if_idle(job.shape)
 end
 
 -- Something that is kept beside a job's row: 'r' its result, 'p' its progress, 'e' its errors.
-function T.job_part(job, part)
+function lib.job_part(job, part)
   local _, key, n = home(job.seq)
-  return M.get(key .. part, n)
+  return maps.get(key .. part, n)
 end
-function T.set_job_part(job, part, value)
+function lib.set_job_part(job, part, value)
   local _, key, n = home(job.seq)
   job.parts = true
-  M.set(key .. part, n, value)
+  maps.set(key .. part, n, value)
 end
 
-function T.add_error(job, attempt, now, why, outcome)
-  local packed = T.job_part(job, PART.errors)
+function lib.add_error(job, attempt, now, why, outcome)
+  local packed = lib.job_part(job, PART.errors)
   local errors = packed and cmsgpack.unpack(packed) or {}
   errors[#errors + 1] = { attempt, now, why, outcome }
-  while #errors > B.ERRORS_KEPT do
+  while #errors > BOUND.ERRORS_KEPT do
     remove(errors, 1)
   end
-  T.set_job_part(job, PART.errors, cmsgpack.pack(errors))
+  lib.set_job_part(job, PART.errors, cmsgpack.pack(errors))
 end
 
 function db.write_jobs(out)
@@ -383,23 +384,23 @@ function db.write_jobs(out)
       local _, key, n = home(seq)
       if job.deleted then
         for _, part in ipairs({ PART.result, PART.progress, PART.errors }) do
-          T.set_job_part(job, part, nil)
+          lib.set_job_part(job, part, nil)
         end
         if not job.new then
           db.erase(out, key, n)
           db.erase(out, key, n .. PART.life)
-          T.row_gone(seq)
+          lib.row_gone(seq)
         end
       else
-        local row, life = T.written(job)
+        local row, life = lib.written(job)
         if job.dirty_head then
           db.write(out, key, n, row)
         end
         if life and life ~= job.life then
           db.write(out, key, n .. PART.life, life)
         end
-        if not job.new and T.block_of(seq) then
-          T.write_own(job)
+        if not job.new and lib.block_of(seq) then
+          lib.write_own(job)
         end
       end
     end
@@ -416,7 +417,7 @@ local function class(need)
 end
 
 -- Needs in the one fixed order: plain limits, pools, templated limits, ids; by name within each.
-function T.held(needs)
+function lib.held(needs)
   if #needs < 2 then
     return needs
   end
@@ -424,32 +425,32 @@ function T.held(needs)
   for i, need in ipairs(needs) do
     held[i] = need
   end
-  sort(held, function(a, b)
-    local x, y = class(a), class(b)
-    return x < y or (x == y and a[2] < b[2])
+  sort(held, function(one, other)
+    local x, y = class(one), class(other)
+    return x < y or (x == y and one[2] < other[2])
   end)
   return held
 end
 
 -- Each limit and pool has one user more.
-function T.use_needs(needs)
+function lib.use_needs(needs)
   for _, need in ipairs(needs) do
     local name = need[NEED_AT.name]
-    local used = need[NEED_AT.kind] == NEED.limit and T.limit_for(name) or T.pool_for(name)
+    local used = need[NEED_AT.kind] == NEED.limit and lib.limit_for(name) or lib.pool_for(name)
     used.uses = used.uses + 1
   end
 end
 
-function T.drop_needs(needs)
+function lib.drop_needs(needs)
   for _, need in ipairs(needs) do
     if need[NEED_AT.kind] == NEED.limit then
-      local l = db.get(RECORD.limit, need[NEED_AT.name])
-      l.uses = l.uses - 1
-      T.drop_limit_if_idle(need[NEED_AT.name])
+      local limit_record = db.get(RECORD.limit, need[NEED_AT.name])
+      limit_record.uses = limit_record.uses - 1
+      lib.drop_limit_if_idle(need[NEED_AT.name])
     else
-      local p = db.get(RECORD.pool, need[NEED_AT.name])
-      p.uses = p.uses - 1
-      T.drop_pool_if_idle(need[NEED_AT.name])
+      local pool_record = db.get(RECORD.pool, need[NEED_AT.name])
+      pool_record.uses = pool_record.uses - 1
+      lib.drop_pool_if_idle(need[NEED_AT.name])
     end
   end
 end
@@ -458,93 +459,94 @@ local function shapes_by_key(packed, needs)
   return 'sk:' .. shard_of_needs(needs, packed)
 end
 
--- The shape of a new job: by its own words, otherwise its queue's, otherwise the defaults. `settings`: those of its queue,
--- where they are known.
-function T.shape_of(job, default_retry, settings)
+-- The shape of a new job: by its own words, otherwise its queue's, otherwise the defaults. `settings`: those of its
+-- queue, where they are known.
+function lib.shape_of(job, default_retry, settings)
   if not settings then
-    local queue = T.find_queue(job.q)
-    settings = queue and T.queue_settings(queue) or {}
+    local queue = lib.find_queue(job.q)
+    settings = queue and lib.queue_settings(queue) or {}
   end
   return {
-    qn = job.q, pr = job.pr or 0, g = job.g, needs = job.needs or settings.needs or {},
+    qn = job.q, pr = job.pr or 0, group = job.g, needs = job.needs or settings.needs or {},
     retry = job.retry or settings.retry or default_retry,
     timeout = job.timeout or settings.timeout, retain = job.retain or settings.retain,
   }
 end
 
 -- The number of the shape that says such words; or nil.
-function T.find_shape(words, needs)
-  return tonumber(M.get(shapes_by_key(words, needs), words))
+function lib.find_shape(words, needs)
+  return tonumber(maps.get(shapes_by_key(words, needs), words))
 end
 
 -- The number of a shape, made if it is not there; one live job more has it.
-function T.shape_for(s, now)
-  local packed = T.shape_words(s)
-  local number = T.find_shape(packed, s.needs)
+function lib.shape_for(shape_record, now)
+  local packed = lib.shape_words(shape_record)
+  local number = lib.find_shape(packed, shape_record.needs)
   if not number then
     number = db.number()
-    M.put(shapes_by_key(packed, s.needs), packed, text(number))
+    maps.put(shapes_by_key(packed, shape_record.needs), packed, text(number))
     db.put(RECORD.shape, number, {
-      words = packed, qn = s.qn, pr = s.pr, g = s.g, needs = s.needs, retry = s.retry, timeout = s.timeout,
-      retain = s.retain, live = 0, rows = 0,
+      words = packed, qn = shape_record.qn, pr = shape_record.pr, group = shape_record.group, needs = shape_record.needs,
+      retry = shape_record.retry, timeout = shape_record.timeout,
+      retain = shape_record.retain, live = 0, rows = 0,
     })
   end
   local shape = db.get(RECORD.shape, number)
-  T.use_shape(shape, now)
+  lib.use_shape(shape, now)
   shape.rows = shape.rows + 1
   return number
 end
 
 -- One live job more has a shape.
-function T.use_shape(shape, now)
+function lib.use_shape(shape, now)
   if shape.live == 0 then
-    shape.q = T.queue_for(shape.qn, now)
-    T.use_needs(shape.needs)
+    shape.q = lib.queue_for(shape.qn, now)
+    lib.use_needs(shape.needs)
   end
   shape.live = shape.live + 1
 end
 
 -- Whether a shape keeps its lane while no job of it lives: one without needs costs nobody anything, and a queue whose
 -- jobs come one at a time would make it anew for each.
-function T.keeps_lane(shape)
-  return not shape.g and not shape.needs[1] and shape.rows > 0
+function lib.keeps_lane(shape)
+  return not shape.group and not shape.needs[1] and shape.rows > 0
 end
 
 local function drop_lane_of(shape)
   local lane = shape.lane
   shape.lane = nil
   if lane then
-    local l = db.get(RECORD.lane, lane)
-    l.shapes = l.shapes - 1
-    T.drop_lane_if_idle(lane)
+    local lane_record = db.get(RECORD.lane, lane)
+    lane_record.shapes = lane_record.shapes - 1
+    lib.drop_lane_if_idle(lane)
   end
 end
 
 -- A shape has fewer live jobs, by this many; rows of finished ones may have it still.
-function T.release_shape(number, many)
+function lib.release_shape(number, many)
   local shape = db.get(RECORD.shape, number)
   shape.live = shape.live - many
-  if shape.live > 0 or T.keeps_lane(shape) then
+  if shape.live > 0 or lib.keeps_lane(shape) then
     return
   end
   drop_lane_of(shape)
-  T.drop_needs(T.held(shape.needs))
+  lib.drop_needs(lib.held(shape.needs))
 end
 
-function T.drop_shape_if_idle(number)
+function lib.drop_shape_if_idle(number)
   local shape = db.get(RECORD.shape, number)
   if shape.rows == 0 then
     if shape.lane then
       drop_lane_of(shape)
-      T.freed_queue(shape.q)
+      lib.freed_queue(shape.q)
     end
-    M.drop(shapes_by_key(shape.words, shape.needs), shape.words)
+    maps.drop(shapes_by_key(shape.words, shape.needs), shape.words)
     db.drop(RECORD.shape, number)
   end
 end
 
 -- The lane that a job stands in when it is ready.
-function T.lane_of_job(job)
+function lib.lane_of_job(job)
   local shape = db.get(RECORD.shape, job.shape)
   local suspect = job.lost > 0
   if not suspect and shape.lane then
@@ -553,15 +555,15 @@ function T.lane_of_job(job)
   if suspect and job.lane and db.get(RECORD.lane, job.lane) then
     return job.lane
   end
-  local lane = T.lane_for({
-    queue = shape.q, priority = shape.pr, group = shape.g, needs = T.held(shape.needs),
+  local lane = lib.lane_for({
+    queue = shape.q, priority = shape.pr, group = shape.group, needs = lib.held(shape.needs),
     suspect = suspect,
   })
   if suspect then
     job.lane = lane
   else
-    local l = db.get(RECORD.lane, lane)
-    l.shapes = l.shapes + 1
+    local lane_record = db.get(RECORD.lane, lane)
+    lane_record.shapes = lane_record.shapes + 1
     shape.lane = lane
   end
   return lane

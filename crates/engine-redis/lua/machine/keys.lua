@@ -1,23 +1,23 @@
 -- Unique keys: {seq, id, till, by_job, ended}. Held by a job's life, or in any case until a moment, or both.
 
-function T.key_holder(key)
+function lib.key_holder(key)
   return db.get(RECORD.unique_key, key)
 end
 
 -- Whether somebody holds it now.
-function T.key_is_held(holder, now)
+function lib.key_is_held(holder, now)
   return holder.by_job or (holder.till and holder.till > now)
 end
 
 local function set_key(key, holder)
   local old = db.get(RECORD.unique_key, key)
   if old and old.till then
-    T.timer_clear('uke', key)
+    lib.timer_clear('uke', key)
   end
   if holder then
     db.put(RECORD.unique_key, key, holder)
     if holder.till then
-      T.timer_set('uke', holder.till, key)
+      lib.timer_set('uke', holder.till, key)
     end
   else
     db.drop(RECORD.unique_key, key)
@@ -25,7 +25,7 @@ local function set_key(key, holder)
 end
 
 -- A job takes a key that nobody holds.
-function T.take_key(job, now)
+function lib.take_key(job, now)
   local unique = job.unique
   if unique then
     local till = unique[UNIQUE_AT.hold] and now + unique[UNIQUE_AT.hold] or nil
@@ -35,7 +35,7 @@ end
 
 -- The job holds its key by its life no more. `ended`: what is known of it from now on, if it is finished,
 -- {queue, state, created_at, finished_at}; its row may go before the key's time is over.
-function T.drop_key(key, seq, ended, now)
+function lib.drop_key(key, seq, ended, now)
   local holder = db.get(RECORD.unique_key, key)
   if not holder or holder.seq ~= seq then
     return
@@ -49,7 +49,7 @@ end
 
 -- The first run of a job is taken back since nobody heard of it: a key until its start is its own again, unless
 -- another took it meanwhile. Whether that one did not.
-function T.retake_key(job, now)
+function lib.retake_key(job, now)
   local unique = job.unique
   if not unique or unique[UNIQUE_AT.ends] ~= UNTIL.start then
     return true
@@ -58,7 +58,7 @@ function T.retake_key(job, now)
   if holder and holder.seq == job.seq then
     -- Its time is not over, so it held the key all the while.
     holder.by_job = true
-  elseif holder and T.key_is_held(holder, now) then
+  elseif holder and lib.key_is_held(holder, now) then
     return false
   else
     set_key(unique[UNIQUE_AT.key], { seq = job.seq, id = job.id, by_job = true })
@@ -67,7 +67,7 @@ function T.retake_key(job, now)
 end
 
 -- The time of a key is over; its job may hold it still.
-function T.tick_key(key)
+function lib.tick_key(key)
   local holder = db.get(RECORD.unique_key, key)
   if holder then
     holder.till = nil
@@ -78,7 +78,7 @@ function T.tick_key(key)
 end
 
 -- A job that is forgotten holds no key, whatever time was asked for.
-function T.forget_key(key, seq)
+function lib.forget_key(key, seq)
   local holder = db.get(RECORD.unique_key, key)
   if holder and holder.seq == seq then
     set_key(key, nil)

@@ -10,12 +10,12 @@ local MARKS = 'mks'
 local function some_marks(behind)
   local key, lanes = db.prefix .. MARKS, {}
   local function read(from, to)
-    for _, lane in ipairs(call('ZRANGEBYSCORE', key, from, to, 'LIMIT', 0, B.TICK_MAX - #lanes)) do
+    for _, lane in ipairs(call('ZRANGEBYSCORE', key, from, to, 'LIMIT', 0, BOUND.TICK_MAX - #lanes)) do
       lanes[#lanes + 1] = tonumber(lane)
     end
   end
   read('(' .. text(behind), '+inf')
-  if #lanes < B.TICK_MAX and behind > 0 then
+  if #lanes < BOUND.TICK_MAX and behind > 0 then
     read('-inf', text(behind))
   end
   return lanes
@@ -23,45 +23,45 @@ end
 
 -- Tries those who waited longest, at most 8; the others at the next tick. Whether what is marked may go on
 -- reserving is looked at in turn.
-function T.tick_marks(now)
+function lib.tick_marks(now)
   local space, fallen = db.space, {}
-  local lanes = Z.lowest(MARKS) and some_marks(space.marks_at or 0) or {}
+  local lanes = sets.lowest(MARKS) and some_marks(space.marks_at or 0) or {}
   for _, lane in ipairs(lanes) do
-    if db.get(RECORD.mark, lane) and not T.may_reserve(lane, now) then
+    if db.get(RECORD.mark, lane) and not lib.may_reserve(lane, now) then
       fallen[#fallen + 1] = lane
     end
   end
-  space.marks_at = #lanes == B.TICK_MAX and lanes[#lanes] or nil
+  space.marks_at = #lanes == BOUND.TICK_MAX and lanes[#lanes] or nil
   for _, lane in ipairs(fallen) do
-    T.drop_mark(lane, now)
+    lib.drop_mark(lane, now)
   end
-  if Z.lowest(MARKS) then
-    T.sooner(now + B.SECOND_US)
+  if sets.lowest(MARKS) then
+    lib.sooner(now + BOUND.SECOND_US)
   end
-  for _ = 1, B.MARKS_MAX do
-    local entry = Z.due('imp', now)
+  for _ = 1, BOUND.MARKS_MAX do
+    local entry = sets.due('imp', now)
     if not entry then
       return
     end
-    T.wait_on(entry, now + B.RESERVE_RETRY_US)
-    local lane = T.entry_lane(entry)
-    if lane and not db.see(RECORD.lane, lane).marked and T.may_reserve(lane, now) and T.none_is_marked(lane) then
-      T.mark(lane, now)
+    lib.wait_on(entry, now + BOUND.RESERVE_RETRY_US)
+    local lane = lib.entry_lane(entry)
+    if lane and not db.see(RECORD.lane, lane).marked and lib.may_reserve(lane, now) and lib.none_is_marked(lane) then
+      lib.mark(lane, now)
     end
   end
 end
 
 -- No need is closed by time, banned, unknown or never fits, and the queue's workers ask.
-function T.may_reserve(lane, now)
-  local l = db.get(RECORD.lane, lane)
-  local q = db.get(RECORD.queue, l.queue)
-  local asked = q.asked_at and q.asked_at + B.ASKED_US >= now
-  if q.paused_until or not (asked or l.queue == CALLERS or T.has_takers(l.queue)) then
+function lib.may_reserve(lane, now)
+  local lane_record = db.get(RECORD.lane, lane)
+  local queue_record = db.get(RECORD.queue, lane_record.queue)
+  local asked = queue_record.asked_at and queue_record.asked_at + BOUND.ASKED_US >= now
+  if queue_record.paused_until or not (asked or lane_record.queue == CALLERS or lib.has_takers(lane_record.queue)) then
     return false
   end
-  for _, need in ipairs(l.needs) do
+  for _, need in ipairs(lane_record.needs) do
     if need[NEED_AT.kind] == NEED.limit then
-      local settings = T.setting_of(need[NEED_AT.name])
+      local settings = lib.setting_of(need[NEED_AT.name])
       if not settings then
         return false
       end
@@ -75,26 +75,27 @@ function T.may_reserve(lane, now)
       end
       local rate = settings.rate
       if rate and (need[NEED_AT.cost] > rate[RATE_AT.burst]
-        or need[NEED_AT.cost] > 0 and T.rate_fits_at(rate, limit.tat, need[NEED_AT.cost], now) > now) then
+        or need[NEED_AT.cost] > 0 and lib.rate_fits_at(rate, limit.tat, need[NEED_AT.cost], now) > now) then
         return false
       end
     else
-      local p = db.get(RECORD.pool, need[NEED_AT.name])
-      if not p or not p.settings then
+      local pool_record = db.get(RECORD.pool, need[NEED_AT.name])
+      if not pool_record or not pool_record.settings then
         return false
       end
       local count = need[NEED_AT.count]
       if need[NEED_AT.id] then
-        local r = T.resource(need[NEED_AT.name], need[NEED_AT.id])
-        if not (r and r.state == RESOURCE.available and not r.retiring and r.paced_until <= now) then
+        local resource = lib.resource(need[NEED_AT.name], need[NEED_AT.id])
+        if not (resource and resource.state == RESOURCE.available and not resource.retiring
+          and resource.paced_until <= now) then
           return false
         end
       elseif need[NEED_AT.tag] then
-        if T.tagged(need[NEED_AT.name], need[NEED_AT.tag]) < count then
+        if lib.tagged(need[NEED_AT.name], need[NEED_AT.tag]) < count then
           return false
         end
       -- What is not banned or cooling may come: an exact count would scan the pool.
-      elseif p.ids.n < p.banned + p.cooling + count then
+      elseif pool_record.ids.n < pool_record.banned + pool_record.cooling + count then
         return false
       end
     end
@@ -102,7 +103,7 @@ function T.may_reserve(lane, now)
   return true
 end
 
-function T.none_is_marked(lane)
+function lib.none_is_marked(lane)
   for _, need in ipairs(db.see(RECORD.lane, lane).needs) do
     if db.get(need[NEED_AT.kind] == NEED.limit and RECORD.limit or RECORD.pool, need[NEED_AT.name]).mark then
       return false
@@ -111,30 +112,30 @@ function T.none_is_marked(lane)
   return true
 end
 
-function T.mark(lane, now)
-  local head = T.head(lane)
+function lib.mark(lane, now)
+  local head = lib.head(lane)
   if not head then
     return
   end
   -- A lane that parked with its bundle stands for itself from now on.
-  local l = db.get(RECORD.lane, lane)
-  local bundle = l.bundle
-  if not l.place then
+  local lane_record = db.get(RECORD.lane, lane)
+  local bundle = lane_record.bundle
+  if not lane_record.place then
     local place = db.get(RECORD.bundle, bundle).place
     if not place or place.misfit then
       return
     end
-    l.marked = true
-    T.park(ENTRY.lane .. text(lane), place.door, now)
-    T.bundle_changed(bundle, now)
+    lane_record.marked = true
+    lib.park(ENTRY.lane .. text(lane), place.door, now)
+    lib.bundle_changed(bundle, now)
   else
-    T.move_marked(lane, true)
+    lib.move_marked(lane, true)
   end
-  T.own_bundle(lane)
-  Z.add(MARKS, lane, text(lane))
+  lib.own_bundle(lane)
+  sets.add(MARKS, lane, text(lane))
   db.put(RECORD.mark, lane, { head = head, since = now })
-  T.sooner(now + B.SECOND_US)
-  for _, need in ipairs(l.needs) do
+  lib.sooner(now + BOUND.SECOND_US)
+  for _, need in ipairs(lane_record.needs) do
     if need[NEED_AT.kind] == NEED.limit then
       db.get(RECORD.limit, need[NEED_AT.name]).mark = {
         lane = lane, weight = need[NEED_AT.weight], cost = need[NEED_AT.cost],
@@ -143,66 +144,66 @@ function T.mark(lane, now)
       db.get(RECORD.pool, need[NEED_AT.name]).mark = {
         lane = lane, tag = need[NEED_AT.tag], id = need[NEED_AT.id], count = need[NEED_AT.count], kept = {},
       }
-      T.keep_free(need[NEED_AT.name], now)
+      lib.keep_free(need[NEED_AT.name], now)
     end
   end
-  T.need_doors_due(l.needs, now)
+  lib.need_doors_due(lane_record.needs, now)
 end
 
 -- A mark falls: what was kept is free for all, so its doors are due.
-function T.drop_mark(lane, now)
+function lib.drop_mark(lane, now)
   if not db.get(RECORD.mark, lane) then
     return
   end
   db.drop(RECORD.mark, lane)
-  Z.rem(MARKS, text(lane))
+  sets.rem(MARKS, text(lane))
   local needs = db.get(RECORD.lane, lane).needs
   for _, need in ipairs(needs) do
     if need[NEED_AT.kind] == NEED.limit then
       db.get(RECORD.limit, need[NEED_AT.name]).mark = nil
     else
-      local p = db.get(RECORD.pool, need[NEED_AT.name])
-      local kept = p.mark and p.mark.kept or {}
-      p.mark = nil
-      T.unkeep(need[NEED_AT.name], kept, now)
+      local pool_record = db.get(RECORD.pool, need[NEED_AT.name])
+      local kept = pool_record.mark and pool_record.mark.kept or {}
+      pool_record.mark = nil
+      lib.unkeep(need[NEED_AT.name], kept, now)
     end
   end
-  T.move_marked(lane, nil)
-  T.shared_bundle(lane, now)
-  T.need_doors_due(needs, now)
+  lib.move_marked(lane, nil)
+  lib.shared_bundle(lane, now)
+  lib.need_doors_due(needs, now)
 end
 
-function T.need_doors_due(needs, now)
+function lib.need_doors_due(needs, now)
   for _, need in ipairs(needs) do
     if need[NEED_AT.kind] == NEED.limit then
-      T.door_due(DOOR.limit .. need[NEED_AT.name])
+      lib.door_due(DOOR.limit .. need[NEED_AT.name])
     else
-      T.all_pool_doors_due(need[NEED_AT.name], now)
+      lib.all_pool_doors_due(need[NEED_AT.name], now)
     end
   end
 end
 
 -- A changed setting may end the condition of a mark.
-function T.recheck_marks_of(limit, now)
+function lib.recheck_marks_of(limit, now)
   local mark = db.get(RECORD.limit, limit).mark
-  if mark and not T.may_reserve(mark.lane, now) then
-    T.drop_mark(mark.lane, now)
+  if mark and not lib.may_reserve(mark.lane, now) then
+    lib.drop_mark(mark.lane, now)
   end
 end
 
 -- A paused queue reserves nothing. Of very many marks, those that are not looked at here fall at a tick.
-function T.drop_marks_of_queue(queue, now)
+function lib.drop_marks_of_queue(queue, now)
   for _, lane in ipairs(some_marks(0)) do
     if db.get(RECORD.mark, lane) and db.see(RECORD.lane, lane).queue == queue then
-      T.drop_mark(lane, now)
+      lib.drop_mark(lane, now)
     end
   end
 end
 
 -- Whether a need fits now for a lane: a fit, and its moment.
-function T.need_fit(need, lane, now)
+function lib.need_fit(need, lane, now)
   if need[NEED_AT.kind] == NEED.limit then
-    return T.limit_fit(need[NEED_AT.name], need[NEED_AT.weight], need[NEED_AT.cost], lane, now)
+    return lib.limit_fit(need[NEED_AT.name], need[NEED_AT.weight], need[NEED_AT.cost], lane, now)
   end
-  return T.pool_fit(need[NEED_AT.name], need[NEED_AT.tag], need[NEED_AT.id], need[NEED_AT.count], lane)
+  return lib.pool_fit(need[NEED_AT.name], need[NEED_AT.tag], need[NEED_AT.id], need[NEED_AT.count], lane)
 end

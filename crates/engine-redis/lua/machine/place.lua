@@ -19,12 +19,12 @@ local function rank_in_list(line, key, arrival)
   if high == 0 then
     return 0
   end
-  local _, _, _, gone = T.line_item(call('LINDEX', db.prefix .. key, 0))
+  local _, _, _, gone = lib.line_item(call('LINDEX', db.prefix .. key, 0))
   gone = gone + line.skip
   local before = gone
   while low < high do
     local mid = floor((low + high) / 2)
-    local first, _, many, pos = T.line_item(call('LINDEX', db.prefix .. key, mid))
+    local first, _, many, pos = lib.line_item(call('LINDEX', db.prefix .. key, mid))
     if first < arrival then
       low, before = mid + 1, pos + min(many, arrival - first)
     else
@@ -36,15 +36,15 @@ end
 
 -- How many of a lane's jobs stand before an arrival. Tombstones are taken off as long as they are few.
 local function rank(lane, arrival)
-  local line, key = db.get(RECORD.lane, lane).line, T.lane_line(lane)
+  local line, key = db.get(RECORD.lane, lane).line, lib.lane_line(lane)
   if not line.big then
-    return L.rank(line, key, arrival, line.n)
+    return lines.rank(line, key, arrival, line.n)
   end
   local n = rank_in_list(line, key, arrival)
   if line.aside > 0 then
     n = n + call('ZCOUNT', db.prefix .. key .. LINE.aside, '-inf', '(' .. text(arrival))
   end
-  if line.dead > 0 and line.dead <= B.ITEMS_MAX then
+  if line.dead > 0 and line.dead <= BOUND.ITEMS_MAX then
     for _, dead in ipairs(call('HKEYS', db.prefix .. key .. LINE.gone)) do
       if tonumber(dead) < arrival then
         n = n - 1
@@ -110,15 +110,15 @@ local function add_lane(line, lane, start, left)
     return nil
   end
   left.n = left.n - 1
-  local l, group = db.get(RECORD.lane, lane), T.group_of(lane)
-  local at = -l.priority
+  local lane_record, group = db.get(RECORD.lane, lane), lib.group_of(lane)
+  local at = -lane_record.priority
   local name = run_name(at, group)
   local run = line.by[name]
   if not run then
-    local g, turns = db.get(RECORD.group, group), T.turns(l.queue, at)
+    local group_record, turns = db.get(RECORD.group, group), lib.turns(lane_record.queue, at)
     run = {
-      rank = at, group = group, start = start or max(g.own, turns and turns.v or 0),
-      unit = T.turn_unit(l.queue, g), lanes = {}, reserving = {},
+      rank = at, group = group, start = start or max(group_record.own, turns and turns.v or 0),
+      unit = lib.turn_unit(lane_record.queue, group_record), lanes = {}, reserving = {},
     }
     line.by[name], line.runs[#line.runs + 1] = run, run
   end
@@ -131,7 +131,7 @@ local function add_entry(line, entry, start, left)
   if kind == ENTRY.lane then
     return add_lane(line, number, start, left)
   elseif kind == ENTRY.bundle then
-    for lane in O.each(db.get(RECORD.bundle, number).open, T.bundle_open(number)) do
+    for lane in inner.each(db.get(RECORD.bundle, number).open, lib.bundle_open(number)) do
       if not add_lane(line, tonumber(lane), start, left) then
         return
       end
@@ -142,9 +142,9 @@ end
 -- The ready order of a queue down to a priority; the group of the lane `own` is counted first.
 local function ready_line(queue, down_to, own, left)
   local line, ranks = new_line(), {}
-  local own_group = own and T.group_of(own)
+  local own_group = own and lib.group_of(own)
   local function add(group)
-    for bundle in O.each(db.get(RECORD.group, group).open, T.group_open(group)) do
+    for bundle in inner.each(db.get(RECORD.group, group).open, lib.group_open(group)) do
       add_entry(line, ENTRY.bundle .. bundle, nil, left)
     end
   end
@@ -158,7 +158,7 @@ local function ready_line(queue, down_to, own, left)
   end
   sort(ranks)
   for _, at in ipairs(ranks) do
-    for turn in O.each(T.turns(queue, at).open, T.turns_open(queue, at)) do
+    for turn in inner.each(lib.turns(queue, at).open, lib.turns_open(queue, at)) do
       local group = tonumber(sub(turn, 18))
       if left.n == 0 then
         return line
@@ -172,24 +172,24 @@ end
 
 -- What stands at a door of one queue, and what the door has let out to be tried next.
 local function door_line(door, queue, left)
-  local there = T.find_line(door, queue)
+  local there = lib.find_line(door, queue)
   if not there then
     return new_line()
   elseif there.whole then
     return ready_line(queue, 1000, nil, left)
   end
   local line = new_line()
-  for order in O.each(there.order, T.line_order(door, queue)) do
-    local id = T.at_door_id(door, queue, tonumber(sub(order, 37)))
+  for order in inner.each(there.order, lib.line_order(door, queue)) do
+    local id = lib.at_door_id(door, queue, tonumber(sub(order, 37)))
     local at_door = db.get(RECORD.door_group, id)
-    for entry in O.each(at_door.entries, T.at_door_entries(id)) do
+    for entry in inner.each(at_door.entries, lib.at_door_entries(id)) do
       if left.n == 0 then
         return line
       end
       add_entry(line, entry, at_door.tag, left)
     end
   end
-  for entry, arrival in O.each(there.marked, T.line_marks(door, queue)) do
+  for entry, arrival in inner.each(there.marked, lib.line_marks(door, queue)) do
     local run = add_entry(line, entry, nil, left)
     if run then
       run.reserving[#run.reserving + 1] = arrival
@@ -211,7 +211,7 @@ local function ahead_in(line, lane, arrival)
     end
     n = n + 1
   end
-  local at, group = -db.get(RECORD.lane, lane).priority, T.group_of(lane)
+  local at, group = -db.get(RECORD.lane, lane).priority, lib.group_of(lane)
   local own, known = line.by[run_name(at, group)], false
   for _, other in ipairs(own and own.lanes or {}) do
     known = known or other == lane
@@ -234,9 +234,9 @@ local function ahead_in(line, lane, arrival)
 end
 
 -- How many jobs of its queue go before a ready one.
-function T.ahead_in_queue(lane, arrival)
-  local l = db.get(RECORD.lane, lane)
-  return ahead_in(ready_line(l.queue, -l.priority, lane, { n = B.ITEMS_MAX }), lane, arrival)
+function lib.ahead_in_queue(lane, arrival)
+  local lane_record = db.get(RECORD.lane, lane)
+  return ahead_in(ready_line(lane_record.queue, -lane_record.priority, lane, { n = BOUND.ITEMS_MAX }), lane, arrival)
 end
 
 local function entry_len(entry)
@@ -249,15 +249,15 @@ end
 
 -- Jobs of each queue that are put aside at a door: they are no part of its line.
 local function misfits_at(door)
-  local d, misfits, looked = db.get(RECORD.door, door), {}, 0
-  if d.aside.n > 0 then
-    for name in O.each(d.aside, T.door_aside(door)) do
+  local door_record, misfits, looked = db.get(RECORD.door, door), {}, 0
+  if door_record.aside.n > 0 then
+    for name in inner.each(door_record.aside, lib.door_aside(door)) do
       looked = looked + 1
-      if looked > B.ITEMS_MAX then
+      if looked > BOUND.ITEMS_MAX then
         break
       end
-      local entry = T.entry_aside(name)
-      local queue = T.entry_queue(entry)
+      local entry = lib.entry_aside(name)
+      local queue = lib.entry_queue(entry)
       misfits[queue] = (misfits[queue] or 0) + entry_len(entry)
     end
   end
@@ -266,10 +266,10 @@ end
 
 -- How many of a queue stand at a door, with those whom it has let out.
 local function standing_at(door, queue, misfits)
-  local line, q = T.find_line(door, queue), db.get(RECORD.queue, queue)
+  local line, queue_record = lib.find_line(door, queue), db.get(RECORD.queue, queue)
   local n = max(line.waiting - (misfits[queue] or 0), 0)
   if line.whole then
-    n = n + q.waiting - q.blocked
+    n = n + queue_record.waiting - queue_record.blocked
   end
   return line.out and n + entry_len(line.out) or n
 end
@@ -280,13 +280,13 @@ local function sooner(a, b)
   if not a or not b then
     return not a and b ~= nil
   end
-  return T.less(a, b)
+  return lib.less(a, b)
 end
 
 local function queues_at(door)
   local queues = {}
-  for _, queue in O.each(db.get(RECORD.door, door).lines, T.door_lines(door)) do
-    if #queues >= B.ITEMS_MAX then
+  for _, queue in inner.each(db.get(RECORD.door, door).lines, lib.door_lines(door)) do
+    if #queues >= BOUND.ITEMS_MAX then
       break
     end
     queues[#queues + 1] = queue
@@ -295,9 +295,9 @@ local function queues_at(door)
 end
 
 -- How many go before one that stands at a door, of all queues.
-function T.ahead_at_door(door, lane, arrival)
+function lib.ahead_at_door(door, lane, arrival)
   local own = db.get(RECORD.lane, lane).queue
-  local before = ahead_in(door_line(door, own, { n = B.ITEMS_MAX }), lane, arrival)
+  local before = ahead_in(door_line(door, own, { n = BOUND.ITEMS_MAX }), lane, arrival)
   local ahead, misfits = before, misfits_at(door)
   for _, queue in ipairs(queues_at(door)) do
     if queue ~= own then
@@ -314,7 +314,7 @@ end
 -- Up to so many of a lane's jobs, as {arrival, slot}, less the heads that reserve.
 local function first_of_lane(lane, most, reserving, found)
   local n = 0
-  for arrival, slot in L.each(db.get(RECORD.lane, lane).line, T.lane_line(lane)) do
+  for arrival, slot in lines.each(db.get(RECORD.lane, lane).line, lib.lane_line(lane)) do
     local reserves = false
     for _, head in ipairs(reserving) do
       reserves = reserves or head == arrival
@@ -329,52 +329,52 @@ local function first_of_lane(lane, most, reserving, found)
   end
 end
 
-local function by_first(a, b)
-  return a[1] < b[1]
+local function by_first(one, other)
+  return one[1] < other[1]
 end
 
 -- Lanes by their heads, at most so many.
 local function lanes_in_order(lanes, most)
   local heads, sorted = {}, {}
   for i, lane in ipairs(lanes) do
-    heads[i] = { T.head(lane) or T.FOREVER, lane }
+    heads[i] = { lib.head(lane) or lib.FOREVER, lane }
   end
   sort(heads, by_first)
   for i = 1, min(#heads, most) do
     sorted[i] = heads[i][2]
   end
-  return sorted, heads[1] and heads[1][1] or T.FOREVER
+  return sorted, heads[1] and heads[1][1] or lib.FOREVER
 end
 
 -- The first of one queue's line, in order.
 local function first_of(line)
   local first, runs = {}, {}
   for _, head in ipairs(line.reserving) do
-    local arrival, slot = T.head(head[2])
+    local arrival, slot = lib.head(head[2])
     first[#first + 1] = { -1000, 0, arrival, slot }
   end
   for _, run in ipairs(line.runs) do
     if run_len(run) > 0 then
-      local lanes, head = lanes_in_order(run.lanes, B.LINE_SHOWN + #run.reserving)
+      local lanes, head = lanes_in_order(run.lanes, BOUND.LINE_SHOWN + #run.reserving)
       runs[#runs + 1] = { run.rank, run.start, head, run, lanes }
     end
   end
-  local function before(a, b)
+  local function before(one, other)
     for i = 1, 3 do
-      if a[i] ~= b[i] then
-        return a[i] < b[i]
+      if one[i] ~= other[i] then
+        return one[i] < other[i]
       end
     end
     return false
   end
   sort(runs, before)
-  for i = 1, min(#runs, B.LINE_SHOWN) do
+  for i = 1, min(#runs, BOUND.LINE_SHOWN) do
     local run, jobs = runs[i][4], {}
     for _, lane in ipairs(runs[i][5]) do
-      first_of_lane(lane, B.LINE_SHOWN, run.reserving, jobs)
+      first_of_lane(lane, BOUND.LINE_SHOWN, run.reserving, jobs)
     end
     sort(jobs, by_first)
-    for k = 1, min(#jobs, B.LINE_SHOWN) do
+    for k = 1, min(#jobs, BOUND.LINE_SHOWN) do
       first[#first + 1] = { run.rank, run.start + (k - 1) * run.unit, jobs[k][1], jobs[k][2] }
     end
   end
@@ -383,17 +383,17 @@ local function first_of(line)
 end
 
 -- The first in line at a door: {queue, job or caller}.
-function T.first_at(door)
-  local left, lines, queues, first = { n = B.ITEMS_MAX }, {}, queues_at(door), {}
+function lib.first_at(door)
+  local left, lines, queues, first = { n = BOUND.ITEMS_MAX }, {}, queues_at(door), {}
   sort(queues, sooner)
-  for i = 1, min(#queues, B.LINE_SHOWN) do
+  for i = 1, min(#queues, BOUND.LINE_SHOWN) do
     lines[i] = first_of(door_line(door, queues[i], left))
   end
-  for k = 1, B.LINE_SHOWN do
+  for k = 1, BOUND.LINE_SHOWN do
     for i, line in ipairs(lines) do
       if line[k] then
         first[#first + 1] = { queues[i], line[k][4] }
-        if #first >= B.LINE_SHOWN then
+        if #first >= BOUND.LINE_SHOWN then
           return first
         end
       end

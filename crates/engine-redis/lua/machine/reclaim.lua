@@ -14,7 +14,7 @@ local RIVALS_MAX = 256
 
 -- What the id of a lease tells beside its name, its holder and its job: what never changes in its life.
 -- (A clock that was set back moves a grant and its deadline alike.)
-function T.held_by(lease)
+function lib.held_by(lease)
   return {
     lease.first or lease.ttl, lease.deadline and lease.deadline - lease.granted_at or 0, lease.limits,
     lease.resources,
@@ -23,9 +23,9 @@ end
 
 -- The job that a forgotten lease ran, if it can go on under it; or nil.
 local function claimed_job(fence, seq, digest)
-  local job = T.job(seq)
+  local job = lib.job(seq)
   -- The number may be another job's by now: numbers were forgotten too.
-  if not job or not T.is_live(job) or sub(redis.sha1hex(job.id), 1, #digest) ~= digest then
+  if not job or not lib.is_live(job) or sub(redis.sha1hex(job.id), 1, #digest) ~= digest then
     return nil
   end
   for _, past in ipairs(job.settles) do
@@ -46,7 +46,7 @@ local function rivals(fence, job, limits, resources)
   local names, known = {}, {}
   -- Whether this one stands against another; then the other is noted.
   local function beats(name)
-    if T.parse_lease(name) >= fence then
+    if lib.parse_lease(name) >= fence then
       return false
     end
     if not known[name] then
@@ -56,13 +56,13 @@ local function rivals(fence, job, limits, resources)
     return true
   end
   if job and job.lease then
-    beats(T.lease_id(job.lease.fence, job.seq))
+    beats(lib.lease_id(job.lease.fence, job.seq))
   end
   for _, claimed in ipairs(limits) do
     local limit = claimed[PERMIT_AT.limit]
-    local settings, l = T.setting_of(limit), db.get(RECORD.limit, limit)
-    if l and settings and settings.concurrency == 1 and l.holders.n <= RIVALS_MAX then
-      for name in O.each(l.holders, T.limit_holders(limit)) do
+    local settings, limit_record = lib.setting_of(limit), db.get(RECORD.limit, limit)
+    if limit_record and settings and settings.concurrency == 1 and limit_record.holders.n <= RIVALS_MAX then
+      for name in inner.each(limit_record.holders, lib.limit_holders(limit)) do
         if not beats(name) then
           return nil
         end
@@ -70,21 +70,21 @@ local function rivals(fence, job, limits, resources)
     end
   end
   for _, claimed in ipairs(resources) do
-    local r = T.resource(claimed[HELD_AT.pool], claimed[HELD_AT.id])
-    if not r then
+    local resource = lib.resource(claimed[HELD_AT.pool], claimed[HELD_AT.id])
+    if not resource then
       -- Nobody can be granted it, but it may come back with the next sync.
       return nil
     end
     local left = {}
-    for _, name in ipairs(r.holders) do
+    for _, name in ipairs(resource.holders) do
       if not known[name] then
         left[#left + 1] = name
       end
     end
-    while #left >= r.slots do
+    while #left >= resource.slots do
       local lowest = 1
       for i = 2, #left do
-        if T.parse_lease(left[i]) < T.parse_lease(left[lowest]) then
+        if lib.parse_lease(left[i]) < lib.parse_lease(left[lowest]) then
           lowest = i
         end
       end
@@ -101,14 +101,14 @@ end
 local function take_again(lease, name, now)
   for _, held in ipairs(lease.limits) do
     local limit = held[PERMIT_AT.limit]
-    O.add(T.limit_for(limit).holders, T.limit_holders(limit), lease.fence, name)
+    inner.add(lib.limit_for(limit).holders, lib.limit_holders(limit), lease.fence, name)
     -- What it booked of a rate was forgotten too. It was booked at its grant.
-    T.take_limit(limit, held[PERMIT_AT.weight], held[PERMIT_AT.cost], lease.granted_at)
+    lib.take_limit(limit, held[PERMIT_AT.weight], held[PERMIT_AT.cost], lease.granted_at)
   end
   for _, held in ipairs(lease.resources) do
-    local r = T.resource(held[HELD_AT.pool], held[HELD_AT.id])
-    T.lose_kept(r)
-    T.take_resource(r, name, now)
+    local resource = lib.resource(held[HELD_AT.pool], held[HELD_AT.id])
+    lib.lose_kept(resource)
+    lib.take_resource(resource, name, now)
   end
 end
 
@@ -116,19 +116,20 @@ end
 local function may_be_forgotten(fence)
   local space = db.space
   local gap = space.gap
-  return fence > (space.forgot_after or 0) or gap ~= nil and fence > gap[1] and fence < gap[2]
+  return fence > (space.forgot_after or 0) or gap ~= nil and fence > gap[GAP_AT.fence] and fence < gap[GAP_AT.till]
 end
 
 -- Makes a forgotten lease again, and its job, if it may be: the lease and the job; or nil. A lease that
 -- lives, or whose end is remembered, is left as it is.
-function T.reclaim(fence, seq, claim, now)
+function lib.reclaim(fence, seq, claim, now)
   local space = db.space
-  if not T.learns(now) or not may_be_forgotten(fence) or T.lease(fence, seq)
+  if not lib.learns(now) or not may_be_forgotten(fence) or lib.lease(fence, seq)
     or db.get(RECORD.stub, text(fence)) then
     return nil
   end
-  local ttl, timeout, holder, digest = claim[1], claim[2], claim[3] or nil, claim[4]
-  local limits, resources = claim[5], claim[6]
+  local ttl, timeout, holder, digest = claim[CLAIM_AT.ttl], claim[CLAIM_AT.timeout], claim[CLAIM_AT.holder] or nil,
+    claim[CLAIM_AT.digest]
+  local limits, resources = claim[CLAIM_AT.limits], claim[CLAIM_AT.resources]
   local job
   if seq > 0 then
     job = digest and claimed_job(fence, seq, digest)
@@ -147,23 +148,23 @@ function T.reclaim(fence, seq, claim, now)
     fence = fence, seq = seq, holder = holder, granted_at = granted_at, ttl = ttl, deadline = deadline,
     limits = limits, resources = resources, extended = true, seen_at = max(now, space.deaf_at + 1),
   }
-  local name = T.lease_id(fence, seq)
+  local name = lib.lease_id(fence, seq)
   -- First it takes and then the others give back: what nobody holds for a moment may be forgotten.
   take_again(lease, name, now)
   for _, other in ipairs(others) do
-    local lease_of_other, job_of_other = T.lease(T.parse_lease(other))
-    T.end_lease(lease_of_other, job_of_other, { kind = 'forced' }, now)
+    local lease_of_other, job_of_other = lib.lease(lib.parse_lease(other))
+    lib.end_lease(lease_of_other, job_of_other, { kind = 'forced' }, now)
   end
   space.fence = max(space.fence, fence)
-  T.more_live(1, ttl, now)
-  T.hold(holder, 1, job ~= nil and job.lost > 0)
+  lib.more_live(1, ttl, now)
+  lib.hold(holder, 1, job ~= nil and job.lost > 0)
   if deadline then
-    T.timer_set('dl', deadline, name)
+    lib.timer_set('dl', deadline, name)
   end
-  T.set_expiry(lease, T.expiry(ttl, deadline, now))
+  lib.set_expiry(lease, lib.expiry(ttl, deadline, now))
   if job then
-    T.stop_waiting(job, now)
-    T.run_job(job, lease, now)
+    lib.stop_waiting(job, now)
+    lib.run_job(job, lease, now)
   else
     db.put(RECORD.lease, text(fence), lease)
   end

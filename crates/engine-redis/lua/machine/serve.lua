@@ -11,56 +11,56 @@ local SIGNALLED = 'sig'
 -- Whether the next of a queue may go now, and at how many it looked; what may not stands at its door.
 -- Bounded: what is left is looked at again.
 local function next_may_go(queue, now)
-  for looks = 1, B.STEPS_MAX do
-    if not T.queue_is_open(queue, now) then
+  for looks = 1, BOUND.STEPS_MAX do
+    if not lib.queue_is_open(queue, now) then
       return false, looks
     end
-    local lane = T.next_lane(queue, true)
+    local lane = lib.next_lane(queue, true)
     if not lane then
       return false, looks
-    elseif T.may_go(lane, now) then
+    elseif lib.may_go(lane, now) then
       return true, looks
     end
   end
-  return true, B.STEPS_MAX
+  return true, BOUND.STEPS_MAX
 end
 
 -- A queue is looked at again then: a signal may be lost, or there was too much to look at.
 local function look_again(queue, at)
   local set, member = db.space.signalled, text(queue)
-  O.place(set, SIGNALLED, O.score(set, SIGNALLED, member), at, member)
-  T.sooner(at)
+  inner.place(set, SIGNALLED, inner.score(set, SIGNALLED, member), at, member)
+  lib.sooner(at)
 end
 
 -- It need not be looked at again: somebody asks for it.
-function T.unsignal(queue)
+function lib.unsignal(queue)
   local set, member = db.space.signalled, text(queue)
   if set.n > 0 then
-    O.rem_known(set, SIGNALLED, member)
+    inner.rem_known(set, SIGNALLED, member)
   end
 end
 
 -- When the next of them is looked at again; or nil.
-function T.next_signalled()
-  local _, at = O.first(db.space.signalled, SIGNALLED)
+function lib.next_signalled()
+  local _, at = inner.first(db.space.signalled, SIGNALLED)
   return at
 end
 
 -- Those whose moment has come are looked at by this call, at most so many.
-function T.tick_signalled(now)
+function lib.tick_signalled(now)
   local set = db.space.signalled
-  for _ = 1, B.TICK_MAX do
-    local member, at = O.first(set, SIGNALLED)
+  for _ = 1, BOUND.TICK_MAX do
+    local member, at = inner.first(set, SIGNALLED)
     if not member or at > now then
       return
     end
-    O.rem(set, SIGNALLED, member)
+    inner.rem(set, SIGNALLED, member)
     db.touched[tonumber(member)] = true
   end
 end
 
 -- What is open in a queue is for those who wait for it, when they ask or at the next tick.
-function T.leave_to_waiting(queue)
+function lib.leave_to_waiting(queue)
   db.left[queue] = true
   db.signalled = db.signalled or {}
   db.signalled[queue] = true
@@ -70,15 +70,15 @@ end
 local function signal_takers(queue, now)
   local units = db.units[queue] or 1
   while units > 0 do
-    local id = Z.first(T.takers_of(queue))
+    local id = sets.first(lib.takers_of(queue))
     if not id then
       break
     end
     local taker = db.get(RECORD.waiting_call, id)
     units = units - taker.most
-    T.forget_taker(id)
-    T.tell(taker.proc, id)
-    T.leave_to_waiting(queue)
+    lib.forget_taker(id)
+    lib.tell(taker.proc, id)
+    lib.leave_to_waiting(queue)
   end
   look_again(queue, now + LOOK_AGAIN_US)
 end
@@ -86,14 +86,14 @@ end
 -- What events have made due is opened, in so many steps at most; whether all of it is.
 local function open_pending(most, now)
   for _ = 1, min(most, db.steps) do
-    if not T.is_pending() then
+    if not lib.is_pending() then
       return true
     end
     db.steps = db.steps - 1
-    T.step_pending(now)
+    lib.step_pending(now)
   end
-  if T.is_pending() then
-    T.sooner(now)
+  if lib.is_pending() then
+    lib.sooner(now)
     return false
   end
   return true
@@ -101,10 +101,10 @@ end
 
 -- Grants what may go in a queue to those who wait for it, or signals them.
 local function serve_takers(queue, now)
-  while T.has_takers(queue) and not db.left[queue] do
+  while lib.has_takers(queue) and not db.left[queue] do
     -- What is about to be opened may come before what is open.
     if not open_pending(db.steps, now) or db.steps <= 0 then
-      T.leave_to_waiting(queue)
+      lib.leave_to_waiting(queue)
       look_again(queue, now)
       return
     end
@@ -112,7 +112,7 @@ local function serve_takers(queue, now)
     if not open then
       return
     end
-    local granted = T.grant_to_waiting(queue, now)
+    local granted = lib.grant_to_waiting(queue, now)
     if not granted then
       signal_takers(queue, now)
       return
@@ -122,7 +122,7 @@ local function serve_takers(queue, now)
 end
 
 -- Those of the queues of which this call has signalled no taker.
-function T.not_signalled(queues)
+function lib.not_signalled(queues)
   if not db.signalled then
     return queues
   end
@@ -150,18 +150,18 @@ local function newly_touched()
 end
 
 -- What events have made due is opened, as far as bounded work goes; then who waits is granted it or told.
-function T.serve(now)
-  db.steps, db.opened, db.left = B.TICK_MAX, {}, {}
-  open_pending(B.STEPS_MAX, now)
+function lib.serve(now)
+  db.steps, db.opened, db.left = BOUND.TICK_MAX, {}, {}
+  open_pending(BOUND.STEPS_MAX, now)
   -- To open and to grant may touch others.
-  for _ = 1, B.STEPS_MAX do
+  for _ = 1, BOUND.STEPS_MAX do
     local queues = newly_touched()
     if #queues == 0 then
       return
     end
     for _, queue in ipairs(queues) do
       if queue == CALLERS then
-        T.offer_turns(now)
+        lib.offer_turns(now)
       elseif db.get(RECORD.queue, queue) then
         serve_takers(queue, now)
       end

@@ -1,7 +1,7 @@
 -- The short way of jobs that are granted: heads of a lane without needs, many in one call; and the head of a lane
 -- that needs only limits.
 
-local home = T.job_home
+local home = lib.job_home
 
 -- So many heads of a lane are looked at first, and four times as many each time that all of them go one way:
 -- what is read beyond the last that is granted is read in vain.
@@ -10,18 +10,18 @@ local HEADS_FIRST = 16
 local HEADS_MAX = 256
 
 -- Rows and lives of from..to of `seqs`, one after the other; of what is in a block and is not as it was pushed no
--- row. (What is found to go the long way is handed to T.load_jobs in db.found: it is read once.)
-function T.read_rows(seqs, from, to)
+-- row. (What is found to go the long way is handed to lib.load_jobs in db.found: it is read once.)
+function lib.read_rows(seqs, from, to)
   local all, done = {}, 0
   while from <= to do
-    local chunk, key, first, k, last = T.side_by_side(seqs, from, min(to, from + 399))
+    local chunk, key, first, block, last = lib.side_by_side(seqs, from, min(to, from + 399))
     local fields, n, places, at_places = {}, 0, {}, {}
     for i = from, last do
       local at = seqs[i] - first
-      if k and at < k.size and T.is_as_pushed(k, at) then
+      if block and at < block.size and lib.is_as_pushed(block, at) then
         places[#places + 1], at_places[#at_places + 1] = at, done + n + 1
       end
-      local row, life = T.row_fields(at)
+      local row, life = lib.row_fields(at)
       fields[n + 1], fields[n + 2] = row, life
       n = n + 2
     end
@@ -33,7 +33,7 @@ function T.read_rows(seqs, from, to)
       all[done + at] = found and found[at] or at % 2 == 1 and db.pushed[seqs[from + (at - 1) / 2]] or false
     end
     if places[1] then
-      for i, row in ipairs(T.block_rows(chunk, k, places)) do
+      for i, row in ipairs(lib.block_rows(chunk, block, places)) do
         all[at_places[i]], all[at_places[i] + 1] = row, false
       end
     end
@@ -41,9 +41,9 @@ function T.read_rows(seqs, from, to)
   end
   return all
 end
-local read_rows = T.read_rows
+local read_rows = lib.read_rows
 
-function T.new_run(leases, shape, tail, asker, limits, now)
+function lib.new_run(leases, shape, tail, asker, limits, now)
   local run = {
     short = true, n = 0, names = {}, rows = {}, shape = shape, granted_at = now, limits = limits,
     expires_at = tail.expires_at, deadline = tail.deadline, holder = asker.worker,
@@ -51,50 +51,51 @@ function T.new_run(leases, shape, tail, asker, limits, now)
   leases[#leases + 1] = run
   return run
 end
-local new_run = T.new_run
+local new_run = lib.new_run
 
 -- So many heads of an open lane, or of some of its bundle, were granted; `book` carries up what comes next.
-function T.took(lane, n, asker, now, book)
-  T.more_live(n, asker.ttl, now)
-  T.hold(asker.worker, n, false)
-  local l = db.see(RECORD.lane, lane)
-  local q, b = db.get(RECORD.queue, l.queue), db.get(RECORD.bundle, l.bundle)
-  local queue, rank = l.queue, -l.priority
-  local turns = q.priorities[rank]
-  q.waiting, b.waiting, turns.waiting = q.waiting - n, b.waiting - n, turns.waiting - n
-  q.running = q.running + n
+function lib.took(lane, n, asker, now, book)
+  lib.more_live(n, asker.ttl, now)
+  lib.hold(asker.worker, n, false)
+  local lane_record = db.see(RECORD.lane, lane)
+  local queue_record, bundle_record = db.get(RECORD.queue, lane_record.queue), db.get(RECORD.bundle, lane_record.bundle)
+  local queue, rank = lane_record.queue, -lane_record.priority
+  local turns = queue_record.priorities[rank]
+  queue_record.waiting, bundle_record.waiting, turns.waiting = queue_record.waiting - n, bundle_record.waiting - n,
+    turns.waiting - n
+  queue_record.running = queue_record.running + n
   book()
   if turns.waiting == 0 then
-    T.void_turns(queue, rank)
+    lib.void_turns(queue, rank)
   end
 end
 
 local function took(lane, n, asker, now)
-  T.took(lane, n, asker, now, function()
-    L.take(db.get(RECORD.lane, lane).line, T.lane_line(lane), n)
-    T.heads_taken(lane, n, now)
+  lib.took(lane, n, asker, now, function()
+    lines.take(db.get(RECORD.lane, lane).line, lib.lane_line(lane), n)
+    lib.heads_taken(lane, n, now)
   end)
 end
 
 -- How many heads of an open lane come before those of the other lanes: those whose arrival is below this; nil if
 -- there are no others, false if nothing goes the short way here.
-local function ahead_of_others(l, b)
-  local g = db.get(RECORD.group, b.group)
-  local turns = db.get(RECORD.queue, l.queue).priorities[-g.priority]
-  if turns.open.n > 1 or l.out or b.out or l.marked then
+local function ahead_of_others(lane_record, bundle_record)
+  local group_record = db.get(RECORD.group, bundle_record.group)
+  local turns = db.get(RECORD.queue, lane_record.queue).priorities[-group_record.priority]
+  if turns.open.n > 1 or lane_record.out or bundle_record.out or lane_record.marked then
     return false
   end
-  if b.open.n > 1 or g.open.n > 1 then
-    local before = T.second(b.open, T.bundle_open(l.bundle))
-    local other = T.second(g.open, T.group_open(b.group))
+  if bundle_record.open.n > 1 or group_record.open.n > 1 then
+    local before = lib.second(bundle_record.open, lib.bundle_open(lane_record.bundle))
+    local other = lib.second(group_record.open, lib.group_open(bundle_record.group))
     return before and other and min(before, other) or before or other
   end
   return nil
 end
 
 -- Grants rows of a block that stand together at the head of a lane; how many.
-local function grant_together(lane, l, most, before, asker, leases, now)
-  local arrival, seq, many = L.front(l.line, T.lane_line(lane))
+local function grant_together(lane, lane_record, most, before, asker, leases, now)
+  local arrival, seq, many = lines.front(lane_record.line, lib.lane_line(lane))
   if not arrival then
     return 0
   end
@@ -102,19 +103,19 @@ local function grant_together(lane, l, most, before, asker, leases, now)
   if before then
     many = min(many, before - arrival)
   end
-  local k, at, chunk = T.block_of(seq)
-  local n = k and T.span_room(k, at, many) or 0
+  local block, at, chunk = lib.block_of(seq)
+  local n = block and lib.span_room(block, at, many) or 0
   if n == 0 then
     return 0
   end
   local space = db.space
   local fence = max(space.fence + 1, now)
-  local tail = T.tail_of(struct.pack('>I4', k.shape), k.shape, asker, nil, now)
-  T.grant_span(chunk, at, n, tail, fence)
+  local tail = lib.tail_of(struct.pack('>I4', block.shape), block.shape, asker, nil, now)
+  lib.grant_span(chunk, at, n, tail, fence)
   space.fence = fence + n - 1
-  local run = new_run(leases, k.shape, tail, asker, nil, now)
-  run.n, run.fence, run.seq, run.created = n, fence, seq, k.created
-  run.index, run.texts = T.block_texts(chunk, k, at, at + n - 1)
+  local run = new_run(leases, block.shape, tail, asker, nil, now)
+  run.n, run.fence, run.seq, run.created = n, fence, seq, block.created
+  run.index, run.texts = lib.block_texts(chunk, block, at, at + n - 1)
   leases.bytes = leases.bytes + #run.texts
   return n
 end
@@ -136,20 +137,20 @@ end
 
 -- Grants heads of a lane that has no needs, as many as are wanted and as stay in turn; none of them was
 -- ever granted, delayed or unique. Puts a run of leases into `leases` for each shape in a row.
-function T.grant_short(lane, most, asker, leases, now)
-  local l = db.get(RECORD.lane, lane)
-  local before = ahead_of_others(l, db.get(RECORD.bundle, l.bundle))
+function lib.grant_short(lane, most, asker, leases, now)
+  local lane_record = db.get(RECORD.lane, lane)
+  local before = ahead_of_others(lane_record, db.get(RECORD.bundle, lane_record.bundle))
   if before == false then
     return
   end
-  local together = grant_together(lane, l, most, before, asker, leases, now)
+  local together = grant_together(lane, lane_record, most, before, asker, leases, now)
   if together > 0 then
     leases.n = leases.n + together
     took(lane, together, asker, now)
     return
   end
-  local line, line_key = l.line, T.lane_line(lane)
-  local _, head = L.first(line, line_key)
+  local line, line_key = lane_record.line, lib.lane_line(lane)
+  local _, head = lines.first(line, line_key)
   if db.found[head] then
     -- It is known already that this one goes the long way.
     return
@@ -157,7 +158,7 @@ function T.grant_short(lane, most, asker, leases, now)
   local arrivals, seqs, many = nil, nil, 0
   local space = db.space
   local fence = max(space.fence + 1, now)
-  local expiries = Z.bulk(KEY.expiries).adds
+  local expiries = sets.bulk(KEY.expiries).adds
   local n_expiries = #expiries
   local granted, tails, shape, tail, chunk, puts, n_puts, run = 0, {}, nil, nil, nil, nil, nil, nil
   local rows, from, to, step, block = nil, 1, 0, db.ahead or HEADS_FIRST, nil
@@ -165,8 +166,9 @@ function T.grant_short(lane, most, asker, leases, now)
     if i > to then
       -- As many heads as are read, and no more: a lane whose heads go the long way is looked at for each of them.
       -- And no more than may still go, if they are as long as those before: they come with their payloads.
-      local go = granted > 0 and floor((B.PAGE_BYTES_FULL - leases.bytes) * granted / max(leases.bytes, 1)) + 1 or step
-      arrivals, seqs = L.heads(line, line_key, min(most, to + min(step, go)))
+      local go = granted > 0 and floor((BOUND.PAGE_BYTES_FULL - leases.bytes) * granted / max(leases.bytes, 1)) + 1
+        or step
+      arrivals, seqs = lines.heads(line, line_key, min(most, to + min(step, go)))
       many = #seqs
       if i > many then
         break
@@ -175,7 +177,7 @@ function T.grant_short(lane, most, asker, leases, now)
       rows = read_rows(seqs, from, to)
     end
     local arrival, seq = arrivals[i], seqs[i]
-    if before and arrival > before or leases.bytes >= B.PAGE_BYTES_FULL then
+    if before and arrival > before or leases.bytes >= BOUND.PAGE_BYTES_FULL then
       break
     end
     local at = (i - from) * 2
@@ -190,31 +192,31 @@ function T.grant_short(lane, most, asker, leases, now)
       shape, tail = its, tails[its]
       local number = struct.unpack('>I4', its)
       if not tail then
-        tail = T.tail_of(its, number, asker, nil, now)
+        tail = lib.tail_of(its, number, asker, nil, now)
         tails[its] = tail
       end
       run = new_run(leases, number, tail, asker, nil, now)
     end
     local name = struct.pack('>I8I6', fence, seq)
     fence = fence + 1
-    local its_chunk = floor(seq / T.CHUNK_ROWS)
+    local its_chunk = floor(seq / lib.CHUNK_ROWS)
     if its_chunk ~= chunk then
       chunk = its_chunk
       local _, key = home(seq)
-      puts = T.row_puts(key)
-      n_puts, block = #puts, T.block_in(chunk)
+      puts = lib.row_puts(key)
+      n_puts, block = #puts, lib.block_in(chunk)
     end
-    local _, x = T.row_fields(seq - chunk * T.CHUNK_ROWS)
+    local _, x = lib.row_fields(seq - chunk * lib.CHUNK_ROWS)
     puts[n_puts + 1] = x
-    puts[n_puts + 2] = T.running_life(row, name, tail.packed)
+    puts[n_puts + 2] = lib.running_life(row, name, tail.packed)
     n_puts = n_puts + 2
     if block then
-      T.own_life(seq)
+      lib.own_life(seq)
     end
     expiries[n_expiries + 1], expiries[n_expiries + 2] = tail.score, name
     n_expiries = n_expiries + 2
     if tail.deadline then
-      T.timer_set('dl', tail.deadline, name)
+      lib.timer_set('dl', tail.deadline, name)
     end
     local n = run.n + 1
     run.n, run.names[n], run.rows[n] = n, name, row
@@ -230,18 +232,19 @@ end
 
 -- Grants the head of a lane of which it was found that it may go, and that needs nothing but limits, if it
 -- was never granted, delayed or unique; whether it did.
-function T.grant_held(lane, asker, leases, now)
-  local l = db.get(RECORD.lane, lane)
-  local q = db.see(RECORD.queue, l.queue)
-  if l.suspect or l.marked or l.queue == CALLERS or q.limit and T.setting_of(q.limit) then
+function lib.grant_held(lane, asker, leases, now)
+  local lane_record = db.get(RECORD.lane, lane)
+  local queue_record = db.see(RECORD.queue, lane_record.queue)
+  if lane_record.suspect or lane_record.marked or lane_record.queue == CALLERS or queue_record.limit
+    and lib.setting_of(queue_record.limit) then
     return false
   end
-  for _, need in ipairs(l.needs) do
+  for _, need in ipairs(lane_record.needs) do
     if need[NEED_AT.kind] ~= NEED.limit then
       return false
     end
   end
-  local _, seqs = L.heads(l.line, T.lane_line(lane), 1)
+  local _, seqs = lines.heads(lane_record.line, lib.lane_line(lane), 1)
   local seq = seqs[1]
   if db.found[seq] then
     return false
@@ -257,24 +260,24 @@ function T.grant_held(lane, asker, leases, now)
   space.fence = fence
   local name = struct.pack('>I8I6', fence, seq)
   local limits = {}
-  for i, need in ipairs(l.needs) do
+  for i, need in ipairs(lane_record.needs) do
     local limit, weight = need[NEED_AT.name], need[NEED_AT.weight]
-    O.add(db.get(RECORD.limit, limit).holders, T.limit_holders(limit), fence, name)
-    limits[i] = { limit, weight, T.take_limit(limit, weight, need[NEED_AT.cost], now) }
+    inner.add(db.get(RECORD.limit, limit).holders, lib.limit_holders(limit), fence, name)
+    limits[i] = { limit, weight, lib.take_limit(limit, weight, need[NEED_AT.cost], now) }
   end
   local shape = sub(row, 1, 4)
   local number = struct.unpack('>I4', shape)
-  local tail = T.tail_of(shape, number, asker, limits, now)
+  local tail = lib.tail_of(shape, number, asker, limits, now)
   local _, key, _, x = home(seq)
-  local puts = T.row_puts(key)
+  local puts = lib.row_puts(key)
   puts[#puts + 1] = x
-  puts[#puts + 1] = T.running_life(row, name, tail.packed)
-  T.own_life(seq)
-  local expiries = Z.bulk(KEY.expiries).adds
+  puts[#puts + 1] = lib.running_life(row, name, tail.packed)
+  lib.own_life(seq)
+  local expiries = sets.bulk(KEY.expiries).adds
   expiries[#expiries + 1] = tail.score
   expiries[#expiries + 1] = name
   if tail.deadline then
-    T.timer_set('dl', tail.deadline, name)
+    lib.timer_set('dl', tail.deadline, name)
   end
   local run = new_run(leases, number, tail, asker, limits, now)
   run.n, run.names[1], run.rows[1] = 1, name, row
@@ -284,12 +287,12 @@ function T.grant_held(lane, asker, leases, now)
 end
 
 -- The score of the second of a set; or nil.
-function T.second(set, key)
+function lib.second(set, key)
   if set.n < 2 then
     return nil
   end
   local n = 0
-  for _, score in O.each(set, key) do
+  for _, score in inner.each(set, key) do
     n = n + 1
     if n == 2 then
       return score
@@ -302,19 +305,19 @@ end
 -- after the other. Of rows of a block, which have one fence and one number after the other, the blob of names is
 -- the first name and when they were pushed (7); for rows there are two, the index and the texts. Their lives
 -- follow from that. Of a keyed run `shape` is a list, of each its own, and each holds the limits that this needs.
-function T.show_short(run)
+function lib.show_short(run)
   local names = run.fence and struct.pack('>I8I6I7', run.fence, run.seq, run.created) or concat(run.names)
   local shapes = run.shapes
-  local shape = shapes and {} or T.shape_number(run.shape)
+  local shape = shapes and {} or lib.shape_number(run.shape)
   for i = 1, shapes and run.n or 0 do
-    shape[i] = T.shape_number(shapes[i])
+    shape[i] = lib.shape_number(shapes[i])
   end
   local shown = {
-    run.granted_at, run.expires_at, run.deadline or false, shape, run.n, T.blob(names), 0, run.limits or {},
+    run.granted_at, run.expires_at, run.deadline or false, shape, run.n, lib.blob(names), 0, run.limits or {},
   }
   local rows, blobs = run.rows, db.blobs
   local n = #blobs
-  shown[7] = n + 1
+  shown[SHOWN_RUN_AT.rows] = n + 1
   if run.fence then
     blobs[n + 1], blobs[n + 2] = run.index, run.texts
     return shown

@@ -3,33 +3,33 @@
 -- Those that may be a block become one; of others the parts of ids and of rows that lie together are gathered,
 -- and each command takes many.
 
-local home = T.job_home
+local home = lib.job_home
 
 -- One shape has so many more jobs: its number, its lane.
 local function more_of_shape(spec, words, many, now)
   -- The first of a shape goes the long way to its lane.
-  local number = T.shape_for(words, now)
+  local number = lib.shape_for(words, now)
   local shape = db.get(RECORD.shape, number)
   shape.live, shape.rows = shape.live + many - 1, shape.rows + many - 1
-  local lane = shape.lane or T.lane_of_job({ shape = number, lost = 0 })
-  spec.unasked = T.is_unasked(shape.q, now)
+  local lane = shape.lane or lib.lane_of_job({ shape = number, lost = 0 })
+  spec.unasked = lib.is_unasked(shape.q, now)
   return number, lane
 end
 
 -- So many stand in line now, one after the other: the arrival and the row of the first.
 local function stand_in_line(lane, arrival, seq, many, now)
-  local space, l = db.space, db.get(RECORD.lane, lane)
-  local had = l.line.n
-  L.append(l.line, T.lane_line(lane), arrival, seq, many)
+  local space, lane_record = db.space, db.get(RECORD.lane, lane)
+  local had = lane_record.line.n
+  lines.append(lane_record.line, lib.lane_line(lane), arrival, seq, many)
   space.arrival = arrival + many - 1
-  T.add_len(l, many)
-  T.unit(l.queue, many)
-  db.get(RECORD.queue, l.queue).used_at = now
+  lib.add_len(lane_record, many)
+  lib.unit(lane_record.queue, many)
+  db.get(RECORD.queue, lane_record.queue).used_at = now
   if had == 0 then
-    T.lane_changed(lane, now)
-  elseif T.has_takers(l.queue) then
+    lib.lane_changed(lane, now)
+  elseif lib.has_takers(lane_record.queue) then
     -- Its head is as it was, but there is more for those who wait.
-    db.touched[l.queue] = true
+    db.touched[lane_record.queue] = true
   end
 end
 
@@ -41,30 +41,30 @@ local function store_flat(spec, words, flat, now)
   local first_arrival, first_seq = space.arrival + 1, space.seq + 1
   local head = struct.pack('>I4I7', number, now)
   -- Who waits may be granted them in this very call.
-  local pushed = T.has_takers(db.see(RECORD.lane, lane).queue) and db.pushed or {}
+  local pushed = lib.has_takers(db.see(RECORD.lane, lane).queue) and db.pushed or {}
   local last_b, ids, n_ids, puts, n_puts, ends
   for i = 1, many do
     local at, arrival, seq = i * 4 - 3, first_arrival + i - 1, first_seq + i - 1
     if not ends or seq > ends then
       local chunk, key = home(seq)
-      ends = chunk * T.CHUNK_ROWS + T.CHUNK_ROWS - 1
-      puts = T.row_puts(key)
+      ends = chunk * lib.CHUNK_ROWS + lib.CHUNK_ROWS - 1
+      puts = lib.row_puts(key)
       n_puts = #puts
-      local c = db.get(RECORD.chunk, chunk)
-      if not c then
-        c = db.put(RECORD.chunk, chunk, { n = 0 })
-        Z.add('ch', chunk, text(chunk))
+      local chunk_record = db.get(RECORD.chunk, chunk)
+      if not chunk_record then
+        chunk_record = db.put(RECORD.chunk, chunk, { n = 0 })
+        sets.add('ch', chunk, text(chunk))
       end
-      c.n = c.n + min(ends, first_seq + many - 1) - seq + 1
+      chunk_record.n = chunk_record.n + min(ends, first_seq + many - 1) - seq + 1
     end
     local b = flat[at + 1]
     if b ~= last_b then
-      last_b, ids = b, T.row_puts('i:' .. b)
+      last_b, ids = b, lib.row_puts('i:' .. b)
       n_ids = #ids
     end
     ids[n_ids + 1], ids[n_ids + 2] = flat[at], text(seq)
     n_ids = n_ids + 2
-    puts[n_puts + 1] = T.row_fields(seq - ends + T.CHUNK_ROWS - 1)
+    puts[n_puts + 1] = lib.row_fields(seq - ends + lib.CHUNK_ROWS - 1)
     local row = head .. struct.pack('>I6I4', arrival, flat[at + 2]) .. flat[at + 3]
     puts[n_puts + 2], pushed[seq] = row, row
     n_puts = n_puts + 2
@@ -78,9 +78,9 @@ end
 local function store_block(spec, words, ids, parts, texts, now)
   local many, arrival = #ids, db.space.arrival + 1
   local number, lane = more_of_shape(spec, words, many, now)
-  local first, nth = T.new_block(number, many, texts, now), 0
+  local first, nth = lib.new_block(number, many, texts, now), 0
   for i = 1, #parts, 2 do
-    local puts = T.row_puts('i:' .. parts[i])
+    local puts = lib.row_puts('i:' .. parts[i])
     local n = #puts
     for _ = 1, parts[i + 1] do
       puts[n + 1], puts[n + 2] = ids[nth + 1], text(first + nth)
@@ -94,7 +94,7 @@ end
 local function store_texts(spec, words, came, texts, now)
   local ids, parts = came[1], came[2]
   local many = #ids
-  if T.may_be_block(words, many, #texts) then
+  if lib.may_be_block(words, many, #texts) then
     return store_block(spec, words, ids, parts, texts, now)
   end
   local flat, n, nth, starts, sum = {}, 0, 0, 0, 0
@@ -109,9 +109,17 @@ local function store_texts(spec, words, came, texts, now)
   store_flat(spec, words, flat, now)
 end
 
+-- A job that came alone with its text beside the arguments: its id, its part of the ids, its bytes, and its text; nil
+-- if there are more of them.
+function lib.pushed_alone(blocks, texts)
+  if blocks and not blocks[2] and not blocks[1][1][2] then
+    return blocks[1][1][1], blocks[1][2][1], struct.unpack('>I4', texts, 5), sub(texts, 9)
+  end
+end
+
 -- Stores jobs of one shape that came with texts beside the arguments, as {{ids, parts}, …}.
-function T.store_blocks(spec, blocks, default_retry, now)
-  local words = T.shape_of(spec, default_retry)
+function lib.store_blocks(spec, blocks, default_retry, now)
+  local words = lib.shape_of(spec, default_retry)
   for i, came in ipairs(blocks) do
     store_texts(spec, words, came, db.beside[i + 1], now)
   end
@@ -122,8 +130,8 @@ end
 local function as_block(flat, from)
   local ids, parts, index, texts, n, starts, sum = {}, {}, {}, {}, 0, 0, 0
   local at = from
-  while at < #flat and n < T.CHUNK_ROWS
-    and (n == 0 or starts + #flat[at + 3] + 8 * (n + 1) <= T.BLOCK_BYTES) do
+  while at < #flat and n < lib.CHUNK_ROWS
+    and (n == 0 or starts + #flat[at + 3] + 8 * (n + 1) <= lib.BLOCK_BYTES) do
     n = n + 1
     starts, sum = starts + #flat[at + 3], sum + flat[at + 2]
     ids[n], texts[n], index[n] = flat[at], flat[at + 3], struct.pack('>I4I4', starts, sum)
@@ -139,7 +147,7 @@ local function as_block(flat, from)
 end
 
 -- Stores jobs[from..to], all planned to be stored and without anything unusual.
-function T.store_plain(jobs, shapes, from, to, default_retry, now)
+function lib.store_plain(jobs, shapes, from, to, default_retry, now)
   local at = from
   while at <= to do
     local shape, flat, n = jobs[at][NEW_JOB_AT.shape], {}, 0
@@ -151,8 +159,8 @@ function T.store_plain(jobs, shapes, from, to, default_retry, now)
       n, at = n + 4, at + 1
     end
     local spec = shapes[shape]
-    local words = T.shape_of(spec, default_retry)
-    if n < 4 * T.FEW then
+    local words = lib.shape_of(spec, default_retry)
+    if n < 4 * lib.FEW then
       store_flat(spec, words, flat, now)
     else
       local next_at = 1

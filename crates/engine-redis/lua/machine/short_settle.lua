@@ -1,7 +1,7 @@
 -- The short way of jobs that are settled: as succeeded, many in one call.
 
-local home = T.job_home
-local LIFE = T.SHORT_LIFE
+local home = lib.job_home
+local LIFE = lib.SHORT_LIFE
 local RUNNING, SUCCEEDED = LIFE.running, LIFE.succeeded
 local NAME_AT, BYTES_AT, TAIL_AT, COMMON_AT = LIFE.name_at, LIFE.bytes_at, LIFE.tail_at, LIFE.common_at
 
@@ -9,7 +9,7 @@ local NAME_AT, BYTES_AT, TAIL_AT, COMMON_AT = LIFE.name_at, LIFE.bytes_at, LIFE.
 local function rest_of(common, rests)
   local rest = rests[common]
   if not rest then
-    rest = T.read_common(common)
+    rest = lib.read_common(common)
     rest.n = 0
     rests[common] = rest
   end
@@ -17,8 +17,8 @@ local function rest_of(common, rests)
 end
 
 -- Until when a job of a shape that succeeds now is kept.
-function T.kept_until(shape, now)
-  return now + (shape.retain or B.RETAIN_SUCCEEDED_US)
+function lib.kept_until(shape, now)
+  return now + (shape.retain or BOUND.RETAIN_SUCCEEDED_US)
 end
 
 -- What jobs of a shape have in common, as it stands in their lives.
@@ -27,7 +27,7 @@ local function class_of(words, classes, now)
   if not class then
     local number = struct.unpack('>I4', words)
     local shape = db.get(RECORD.shape, number)
-    class = { n = 0, number = number, shape = shape, till = T.kept_until(shape, now) }
+    class = { n = 0, number = number, shape = shape, till = lib.kept_until(shape, now) }
     classes[words] = class
   end
   return class
@@ -42,31 +42,32 @@ local function done_of(rest, till, now)
 end
 
 -- The life of a job that ran under `life` and succeeded: `done` is when it was granted, ended and goes. And its bytes.
-function T.succeeded_life(life, result, done)
+function lib.succeeded_life(life, result, done)
   local bytes = struct.unpack('>I4', life, BYTES_AT)
   if not result then
     return SUCCEEDED .. sub(life, 2, COMMON_AT - 1) .. done, bytes
   end
   bytes = bytes + #result
-  return SUCCEEDED .. sub(life, 2, BYTES_AT - 1) .. struct.pack('>I4', bytes) .. sub(life, TAIL_AT, COMMON_AT - 1) .. done,
+  return SUCCEEDED .. sub(life, 2, BYTES_AT - 1) .. struct.pack('>I4', bytes) .. sub(life, TAIL_AT, COMMON_AT - 1)
+    .. done,
     bytes
 end
 
 -- This many running jobs of a shape have succeeded.
-function T.count_succeeded(shape, number, many, now)
-  local q = db.get(RECORD.queue, shape.q)
-  q.used_at = max(q.used_at, now)
-  q.running, q.succeeded = q.running - many, q.succeeded + many
+function lib.count_succeeded(shape, number, many, now)
+  local queue_record = db.get(RECORD.queue, shape.q)
+  queue_record.used_at = max(queue_record.used_at, now)
+  queue_record.running, queue_record.succeeded = queue_record.running - many, queue_record.succeeded + many
   db.space.live = db.space.live - many
-  T.release_shape(number, many)
+  lib.release_shape(number, many)
 end
 
 -- Puts leases to the others of their span that are settled: so many, with one fence and one row number after the
 -- other, of which the first stands at this place of the call. Whether all of them are in one.
 local function add_to_span(spans, fence, seq, many, place)
-  local span, k, at, chunk, number = T.running_span(fence, seq)
+  local span, block, at, chunk, number = lib.running_span(fence, seq)
   if not span
-    or many > 1 and sub(k.states, at + 1, at + many) ~= rep(char(number), many) then
+    or many > 1 and sub(block.states, at + 1, at + many) ~= rep(char(number), many) then
     return false
   end
   local its = spans[span]
@@ -80,7 +81,7 @@ local function add_to_span(spans, fence, seq, many, place)
 end
 
 -- All places of so many.
-function T.places(many)
+function lib.places(many)
   local all = {}
   for place = 1, many do
     all[place] = place
@@ -107,7 +108,7 @@ end
 -- row number after the other, …}, `results` the results of some by their place. The places of those that are left
 -- for the long way, and how many there were. `ordered`: the runs are, by their fences, and none has a part of
 -- another.
-function T.settle_short(runs, results, ordered, now)
+function lib.settle_short(runs, results, ordered, now)
   local left, names, seqs = {}, {}, {}
   -- A lease that is named twice sees what was done before it in this call: rows that are written the
   -- short way are not read again, so all go the long way.
@@ -116,7 +117,7 @@ function T.settle_short(runs, results, ordered, now)
     for i = 3, #runs, 3 do
       many = many + runs[i]
     end
-    return T.places(many), many
+    return lib.places(many), many
   end
   local rows, fence_of, seq_of, spans, place = {}, {}, {}, {}, 1
   local function one_by_one(fence, seq, many, first)
@@ -129,10 +130,10 @@ function T.settle_short(runs, results, ordered, now)
   local unblocked
   for i = 1, #runs, 3 do
     local fence, seq, many = runs[i], runs[i + 1], runs[i + 2]
-    local chunk = floor(seq / T.CHUNK_ROWS)
+    local chunk = floor(seq / lib.CHUNK_ROWS)
     if seq == 0 then
       left[#left + 1] = place
-    elseif many == 1 and (chunk == unblocked or not T.block_in(chunk)) then
+    elseif many == 1 and (chunk == unblocked or not lib.block_in(chunk)) then
       unblocked = chunk
       rows[#rows + 1], fence_of[place], seq_of[place] = place, fence, seq
     elseif results and results[place] or not add_to_span(spans, fence, seq, many, place) then
@@ -145,12 +146,12 @@ function T.settle_short(runs, results, ordered, now)
   for _, its in pairs(spans) do
     local rest = rest_of(sub(its.tail, 5), rests)
     local class = class_of(sub(its.tail, 1, 4), classes, now)
-    local bytes = T.settle_span(its, rest.granted_at, now, class.till)
+    local bytes = lib.settle_span(its, rest.granted_at, now, class.till)
     if bytes then
       kept, rest.n, class.n = kept + bytes, rest.n + its.n, class.n + its.n
     else
       for _, part in ipairs(its.parts) do
-        one_by_one(part[4], part[5], part[2], part[3])
+        one_by_one(part[SPAN_PART_AT.fence], part[SPAN_PART_AT.seq], part[SPAN_PART_AT.many], part[SPAN_PART_AT.place])
       end
     end
   end
@@ -159,7 +160,7 @@ function T.settle_short(runs, results, ordered, now)
   for at, i in ipairs(rows) do
     names[at], seqs[at] = struct.pack('>I8I6', fence_of[i], seq_of[i]), seq_of[i]
   end
-  local lives = T.read_lives(seqs)
+  local lives = lib.read_lives(seqs)
   local gone, n_gone, rows_till = {}, 0, {}
   local puts, ends, block
   for at, i in ipairs(rows) do
@@ -169,35 +170,35 @@ function T.settle_short(runs, results, ordered, now)
       local words = sub(life, TAIL_AT, COMMON_AT - 1)
       local class = class_of(words, classes, now)
       local till = class.till
-      if not ends or seq > ends or seq <= ends - T.CHUNK_ROWS then
+      if not ends or seq > ends or seq <= ends - lib.CHUNK_ROWS then
         local chunk, key = home(seq)
-        ends = chunk * T.CHUNK_ROWS + T.CHUNK_ROWS - 1
-        puts, block = T.row_puts(key), T.block_in(chunk)
+        ends = chunk * lib.CHUNK_ROWS + lib.CHUNK_ROWS - 1
+        puts, block = lib.row_puts(key), lib.block_in(chunk)
       end
-      local _, x = T.row_fields(seq - ends + T.CHUNK_ROWS - 1)
+      local _, x = lib.row_fields(seq - ends + lib.CHUNK_ROWS - 1)
       local n_puts = #puts
       puts[n_puts + 1] = x
       local result, bytes = results and results[i], nil
       if result then
         local _, key, field = home(seq)
-        M.set(key .. PART.result, field, result)
+        maps.set(key .. PART.result, field, result)
       end
-      puts[n_puts + 2], bytes = T.succeeded_life(life, result, done_of(rest, till, now))
+      puts[n_puts + 2], bytes = lib.succeeded_life(life, result, done_of(rest, till, now))
       kept = kept + bytes
       n_gone = n_gone + 1
       gone[n_gone] = name
       if block then
-        T.own_life(seq)
+        lib.own_life(seq)
       end
       if rest.deadline then
-        T.timer_clear('dl', name)
+        lib.timer_clear('dl', name)
       end
       if rest.as_needed then
         for _, need in ipairs(class.shape.needs) do
-          T.return_permits(need[NEED_AT.name], need[NEED_AT.weight], name, true, false, now)
+          lib.return_permits(need[NEED_AT.name], need[NEED_AT.weight], name, true, false, now)
         end
       elseif rest.limits then
-        T.return_limits(rest.limits, name, true, false, now)
+        lib.return_limits(rest.limits, name, true, false, now)
       end
       rest.n, class.n = rest.n + 1, class.n + 1
       local ended = rows_till[till]
@@ -211,7 +212,7 @@ function T.settle_short(runs, results, ordered, now)
     end
   end
   -- Only now: what leaves a span may have touched the order of expiries.
-  local rems = Z.bulk(KEY.expiries).rems
+  local rems = sets.bulk(KEY.expiries).rems
   for i = 1, n_gone do
     rems[#rems + 1] = gone[i]
   end
@@ -219,17 +220,17 @@ function T.settle_short(runs, results, ordered, now)
   space.kept[KEPT_AT.others] = space.kept[KEPT_AT.others] + kept
   for _, rest in pairs(rests) do
     if rest.n > 0 then
-      T.hear_worker(rest.holder, now)
-      T.unhold(rest.holder, rest.n, false)
+      lib.hear_worker(rest.holder, now)
+      lib.unhold(rest.holder, rest.n, false)
     end
   end
   for till, ended in pairs(rows_till) do
-    Z.add('fo', till, concat(ended))
-    T.sooner(till)
+    sets.add('fo', till, concat(ended))
+    lib.sooner(till)
   end
   for _, class in pairs(classes) do
     if class.n > 0 then
-      T.count_succeeded(class.shape, class.number, class.n, now)
+      lib.count_succeeded(class.shape, class.number, class.n, now)
     end
   end
   return left, place - 1

@@ -6,7 +6,7 @@
 -- that they write, and the lives of its jobs. The steps are in short_push, short_grant and short_settle.
 
 -- Rows that the short way writes, by key: {field, value, …}.
-function T.row_puts(key)
+function lib.row_puts(key)
   local puts = db.rows[key]
   if not puts then
     puts = {}
@@ -17,10 +17,10 @@ end
 
 function db.write_rows(out)
   for key, rows in pairs(db.rows) do
-    local w = out(key)
-    local puts = w.puts
+    local writes = out(key)
+    local puts = writes.puts
     if not puts then
-      w.puts = rows
+      writes.puts = rows
     else
       for i = 1, #rows do
         puts[#puts + 1] = rows[i]
@@ -44,12 +44,12 @@ local TAIL_AT = 26
 -- Where what follows the shape begins.
 local COMMON_AT = TAIL_AT + 4
 local AS_NEEDED = 65535
-T.SHORT_LIFE = {
+lib.SHORT_LIFE = {
   running = RUNNING, succeeded = SUCCEEDED, name_at = 8, bytes_at = 22, tail_at = TAIL_AT, common_at = COMMON_AT,
 }
 
 -- What is the same for all grants of a call that end at one moment and hold such limits: what follows the shape.
-function T.common_tail(expires_at, deadline, asker, limits, now)
+function lib.common_tail(expires_at, deadline, asker, limits, now)
   local holder, held = asker.worker or '', type(limits) == 'table' and cmsgpack.pack(limits) or ''
   return struct.pack('>I7I7I7I5I2I2', expires_at, now, deadline or 0, asker.ttl, #holder,
     limits == 'as_needed' and AS_NEEDED or #held) .. holder .. held .. (asker.request or '')
@@ -57,12 +57,12 @@ end
 
 -- The life of a row that is granted under this name: its arrival and its bytes are those of the row. `tail` is the same
 -- for all that a call grants alike.
-function T.running_life(row, name, tail)
+function lib.running_life(row, name, tail)
   return RUNNING .. sub(row, 12, 17) .. name .. sub(row, 18, 21) .. tail
 end
 
 -- The life of a row of a span (machine/blocks), as if it were written for itself.
-function T.short_life(arrival, fence, seq, bytes, shape, span)
+function lib.short_life(arrival, fence, seq, bytes, shape, span)
   local numbers = struct.pack('>I6I8I6I4', arrival, fence, seq, bytes)
   if span[SPAN_AT.tail] then
     return RUNNING .. numbers .. span[SPAN_AT.tail]
@@ -72,19 +72,19 @@ function T.short_life(arrival, fence, seq, bytes, shape, span)
 end
 
 -- What is the same for all grants of a shape in a call: `shape` as it stands in a row.
-function T.tail_of(shape, number, asker, limits, now)
+function lib.tail_of(shape, number, asker, limits, now)
   local timeout = db.see(RECORD.shape, number).timeout
   local deadline = timeout and now + timeout
-  local expires_at = T.expiry(asker.ttl, deadline, now)
-  T.sooner(expires_at)
+  local expires_at = lib.expiry(asker.ttl, deadline, now)
+  lib.sooner(expires_at)
   return {
     deadline = deadline, expires_at = expires_at, score = text(expires_at),
-    packed = shape .. T.common_tail(expires_at, deadline, asker, limits, now),
+    packed = shape .. lib.common_tail(expires_at, deadline, asker, limits, now),
   }
 end
 
 -- The limits that a lease of a shape holds which holds what its shape needs, and nothing of a rate.
-function T.as_needed(shape)
+function lib.as_needed(shape)
   local limits = {}
   for i, need in ipairs(db.see(RECORD.shape, shape).needs) do
     limits[i] = { need[NEED_AT.name], need[NEED_AT.weight], 0 }
@@ -93,7 +93,7 @@ function T.as_needed(shape)
 end
 
 -- What follows the shape in such a life; `as_needed`: the limits are those that the shape needs.
-function T.read_common(common)
+function lib.read_common(common)
   local expires_at, granted_at, deadline, ttl, n, m, at = struct.unpack('>I7I7I7I5I2I2', common)
   local as_needed = m == AS_NEEDED
   m = as_needed and 0 or m
@@ -108,7 +108,7 @@ function T.read_common(common)
 end
 
 -- Puts what such a life says into a job; whether it is one.
-function T.read_short_life(job, life)
+function lib.read_short_life(job, life)
   local kind = sub(life, 1, 1)
   if kind ~= RUNNING and kind ~= SUCCEEDED then
     return false
@@ -116,8 +116,8 @@ function T.read_short_life(job, life)
   local arrival, fence, seq, bytes = struct.unpack('>I6I8I6I4', life, 2)
   job.arrival, job.bytes = arrival, bytes
   if kind == RUNNING then
-    local rest = T.read_common(sub(life, COMMON_AT))
-    local limits = rest.as_needed and T.as_needed((struct.unpack('>I4', life, TAIL_AT))) or rest.limits
+    local rest = lib.read_common(sub(life, COMMON_AT))
+    local limits = rest.as_needed and lib.as_needed((struct.unpack('>I4', life, TAIL_AT))) or rest.limits
     job.state, job.started_at = STATE.running, rest.granted_at
     job.lease = {
       fence = fence, seq = seq, expires_at = rest.expires_at, holder = rest.holder,
@@ -137,31 +137,31 @@ end
 
 -- Rows of one hash that stand side by side from a place of `seqs` on: its chunk, its key, the number of its first
 -- row, its block or nil, and the last place, `to` at most.
-function T.side_by_side(seqs, from, to)
-  local chunk, key = T.job_home(seqs[from])
-  local first, last = chunk * T.CHUNK_ROWS, from
+function lib.side_by_side(seqs, from, to)
+  local chunk, key = lib.job_home(seqs[from])
+  local first, last = chunk * lib.CHUNK_ROWS, from
   while last < to do
     local at = seqs[last + 1] - first
-    if at < 0 or at >= T.CHUNK_ROWS then
+    if at < 0 or at >= lib.CHUNK_ROWS then
       break
     end
     last = last + 1
   end
-  return chunk, key, first, T.block_in(chunk), last
+  return chunk, key, first, lib.block_in(chunk), last
 end
 
 -- The lives of jobs, in their order; false where there is none.
-function T.read_lives(seqs)
+function lib.read_lives(seqs)
   local found, from, many = {}, 1, #seqs
   while from <= many do
-    local chunk, key, first, k, last = T.side_by_side(seqs, from, many)
+    local chunk, key, first, block, last = lib.side_by_side(seqs, from, many)
     local fields, places, at_places = {}, {}, {}
     for i = from, last do
       local at = seqs[i] - first
-      if k and at < k.size and not T.has_own_life(k, at) then
+      if block and at < block.size and not lib.has_own_life(block, at) then
         places[#places + 1], at_places[#at_places + 1] = at, i
       end
-      local _, x = T.row_fields(at)
+      local _, x = lib.row_fields(at)
       fields[i - from + 1] = x
     end
     if #places < #fields then
@@ -171,7 +171,7 @@ function T.read_lives(seqs)
       end
     end
     if places[1] then
-      for i, life in ipairs(T.block_lives(chunk, k, places)) do
+      for i, life in ipairs(lib.block_lives(chunk, block, places)) do
         found[at_places[i]] = life
       end
     end

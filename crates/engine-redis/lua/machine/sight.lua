@@ -13,34 +13,35 @@
 
 -- Whether another process ticked within DEAF_US; `own` is the last call of this one.
 local function others_tick(own, now)
-  local from = now - B.DEAF_US
+  local from = now - BOUND.DEAF_US
   local recent = call('ZCOUNT', db.prefix .. 'pr', '(' .. text(from), '+inf')
   return recent > (own > from and 1 or 0)
 end
 
 -- The moment up to which leases may be reaped by this tick; or nil, if it can vouch for nothing. Sets the pulse.
-function T.look_at_pulse(sight, proc, now)
+function lib.look_at_pulse(sight, proc, now)
   local space = db.space
   if space.live == 0 then
     space.pulse = now
     return now
   end
-  local vouches = sight and sight[1] <= space.pulse
-  local own = proc and Z.score('pr', proc) or 0
-  if now - space.pulse > B.DEAF_US or not vouches and not others_tick(own, now) then
+  local vouches = sight and sight[SIGHT_AT.since] <= space.pulse
+  local own = proc and sets.score('pr', proc) or 0
+  if now - space.pulse > BOUND.DEAF_US or not vouches and not others_tick(own, now) then
     -- Has this process watched from its first look until now? A gap of more than DEAF_US between two of its ticks would
     -- have moved the pulse past its first look, so only the time since its last call remains to be checked.
     -- (A first look from before the clock was set back is a moment that is still to come.)
-    local watched = sight and not vouches and sight[1] <= now and now - max(sight[1], own) <= B.DEAF_US
-      and sight[2] + B.LEAP_US >= now
-    space.deaf_at, space.pulse = max(space.deaf_at, watched and sight[1] or now), now
+    local watched = sight and not vouches and sight[SIGHT_AT.since] <= now
+      and now - max(sight[SIGHT_AT.since], own) <= BOUND.DEAF_US
+      and sight[SIGHT_AT.sure] + BOUND.LEAP_US >= now
+    space.deaf_at, space.pulse = max(space.deaf_at, watched and sight[SIGHT_AT.since] or now), now
     return now
   end
   if not vouches then
     return nil
   end
   -- A call that was on its way for a moment is no leap.
-  local sure = sight[2] + B.LEAP_US >= now and now or sight[2]
+  local sure = sight[SIGHT_AT.sure] + BOUND.LEAP_US >= now and now or sight[SIGHT_AT.sure]
   space.pulse = max(space.pulse, sure)
   return space.pulse
 end

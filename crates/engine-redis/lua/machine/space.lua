@@ -1,14 +1,14 @@
 -- The namespace's own record, time, and what a call says to the processes that wait.
 
 -- A namespace that knows nothing yet.
-function T.new_space()
+function lib.new_space()
   return {
     version = 0, last = 0, pulse = 0, deaf_at = 0, behind = 0,
     fence = 0, arrival = 0, seq = 0, used = 0, number = 0,
-    settings = 0, live = 0, pending = O.new(), families = O.new(), kept = { 0, 0 },
+    settings = 0, live = 0, pending = inner.new(), families = inner.new(), kept = { 0, 0 },
     ttl_max = 0, ttl_since = 0, ttl_before = 0,
-    patience = B.PATIENCE_US_DEFAULT, retain_bytes = 1073741824, next_due = 0,
-    signalled = O.new(),
+    patience = BOUND.PATIENCE_US_DEFAULT, retain_bytes = 1073741824, next_due = 0,
+    signalled = inner.new(),
   }
 end
 
@@ -17,44 +17,44 @@ end
 -- for the very call that it comes with. It counts once for each process, since the last process that was
 -- started has the say; and in a namespace that is made by this call, also where the store lost an earlier one
 -- of that name. What is not said is left as it is. Answers whether it counted.
-function T.hear_settings(packed)
+function lib.hear_settings(packed)
   if packed == '' then
     return nil
   end
   local space, said = db.space, cmsgpack.unpack(packed)
-  if db.raw and not said[3] then
+  if db.raw and not said[SPACE_SAID_AT.first] then
     return nil
   end
-  space.patience = said[1] or space.patience
-  space.retain_bytes = said[2] or space.retain_bytes
+  space.patience = said[SPACE_SAID_AT.patience] or space.patience
+  space.retain_bytes = said[SPACE_SAID_AT.retain_bytes] or space.retain_bytes
   return true
 end
 
 -- The engine's clock, in microseconds. A test's library reads a key instead.
-function T.clock()
+function lib.clock()
   if TESTING then
     return tonumber(call('GET', db.prefix .. 'now') or '0')
   end
-  local t = call('TIME')
-  return tonumber(t[1]) * 1000000 + tonumber(t[2])
+  local time = call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
 -- The moment of a call: the engine's clock, but never before what was seen.
-function T.advance()
+function lib.advance()
   local space = db.space
   space.last = max(space.last, db.clock)
   return space.last
 end
 
 -- Something will happen at this moment: who ticks must know it if it is the soonest.
-function T.sooner(at)
+function lib.sooner(at)
   if not db.sooner or at < db.sooner then
     db.sooner = at
   end
 end
 
 -- Who ticks is told of a moment that is sooner than what it knows: who set it may be gone by then.
-function T.tell_sooner(at)
+function lib.tell_sooner(at)
   local space = db.space
   if at and space.claim and (space.next_due == 0 or at < space.next_due) then
     space.next_due = at
@@ -63,16 +63,16 @@ function T.tell_sooner(at)
 end
 
 -- Timers are ordered sets by moment. Setting one makes the next due moment known.
-function T.timer_set(key, at, what)
-  Z.add(key, at, what)
-  T.sooner(at)
+function lib.timer_set(key, at, what)
+  sets.add(key, at, what)
+  lib.sooner(at)
 end
 
-function T.timer_clear(key, what)
-  Z.rem(key, what)
+function lib.timer_clear(key, what)
+  sets.rem(key, what)
 end
 
-function T.next_arrival()
+function lib.next_arrival()
   local space = db.space
   space.arrival = space.arrival + 1
   return space.arrival
@@ -96,7 +96,7 @@ local TTL_KEPT_US = 60000000
 -- A lease of this ttl was granted, or kept alive. The longest one lately is remembered in two parts: since
 -- a moment, and for the time before it. Each such time is at least as long as the longest ttl of both, so a
 -- ttl is forgotten only when no lease that was given it can live.
-function T.note_ttl(ttl, now)
+function lib.note_ttl(ttl, now)
   local space = db.space
   local since = space.ttl_since or 0
   local length = max(space.ttl_max, space.ttl_before or 0, TTL_KEPT_US)
@@ -123,7 +123,7 @@ end
 
 local function set_stamp(stamp)
   db.born = stamp
-  M.set(KEY.meta, 'born', stamp)
+  maps.set(KEY.meta, 'born', stamp)
 end
 
 local function run_name()
@@ -146,7 +146,7 @@ local function begin_gap(now)
 end
 
 -- The namespace is written for the first time; or for the first time by a release that stamps it.
-function T.be_born(now)
+function lib.be_born(now)
   set_stamp(text(now) .. (db.raw and '+' or '-') .. run_name())
   if not db.raw then
     db.space.run = this_run()
@@ -181,7 +181,7 @@ end
 -- the longest ttl that it saw itself, and the longest of all is learnt. Its answer tells the stamp that is
 -- there, beside the one that was told, and from then on it knows this one. Who comes when all that it knew is
 -- over makes nothing learn. Who knows that all was lost and of no ttl knew of others, who may have had one.
-function T.look_at_run(knows, now)
+function lib.look_at_run(knows, now)
   local space = db.space
   local this = this_run()
   local other = space.run and space.run ~= this
@@ -194,12 +194,13 @@ function T.look_at_run(knows, now)
   end
   space.run = this
   knows = knows or { false, false, 0 }
-  local never, kid, longest, told, age = knows[1], knows[2], knows[3], knows[4], knows[5]
+  local never, kid, longest, told, age = knows[KNOWS_AT.never], knows[KNOWS_AT.kid], knows[KNOWS_AT.longest],
+    knows[KNOWS_AT.stamp], knows[KNOWS_AT.age]
   local lost, missed = kid and kid ~= db.kid, false
   if told ~= nil and told ~= db.born then
     missed = told
     lost = lost or told and birth_of(told) ~= birth_of(db.born)
-    T.later(function(header)
+    lib.later(function(header)
       header.b = { told, db.born }
     end)
   end
@@ -208,7 +209,7 @@ function T.look_at_run(knows, now)
   end
   longest = max(longest, space.ttl_max, space.ttl_before or 0)
   if lost and longest == 0 then
-    longest = B.TTL_US_DEFAULT
+    longest = BOUND.TTL_US_DEFAULT
   end
   local till = (other and now or last_known(told, age, now)) + longest
   if till <= now then
@@ -219,18 +220,19 @@ function T.look_at_run(knows, now)
   local known = space.fence
   space.forgot_after = space.learns_until and min(space.forgot_after or 0, known) or known
   space.learns_until = max(space.learns_until or 0, till)
-  T.sooner(space.learns_until)
+  lib.sooner(space.learns_until)
 end
 
 -- Whether looking would find nothing new: the caller knows this store, and the server is the one that wrote last.
-function T.is_as_known(knows)
+function lib.is_as_known(knows)
   local space = db.space
   return space.run == this_run() and knows
-    and (not knows[2] or knows[2] == db.kid) and (knows[4] == nil or knows[4] == db.born)
+    and (not knows[KNOWS_AT.kid] or knows[KNOWS_AT.kid] == db.kid)
+      and (knows[KNOWS_AT.stamp] == nil or knows[KNOWS_AT.stamp] == db.born)
 end
 
 -- Until when the namespace learns, or nil.
-function T.learns(now)
+function lib.learns(now)
   local till = db.space.learns_until
   return till and till > now and till or nil
 end
@@ -238,12 +240,12 @@ end
 local LEASE_BYTES = 14
 
 -- A lease is named by its fence and its job's row number, 0 without a job: bytes that sort as they do.
-function T.lease_id(fence, seq)
+function lib.lease_id(fence, seq)
   return struct.pack('>I8I6', fence, seq)
 end
 
 -- The names of many leases, one after the other in one text.
-function T.lease_names(joined)
+function lib.lease_names(joined)
   local names = {}
   for at = 1, #joined, LEASE_BYTES do
     names[#names + 1] = sub(joined, at, at + LEASE_BYTES - 1)
@@ -251,7 +253,7 @@ function T.lease_names(joined)
   return names
 end
 
-function T.parse_lease(id)
+function lib.parse_lease(id)
   local fence, seq = struct.unpack('>I8I6', id)
   return fence, seq
 end

@@ -21,14 +21,14 @@ local LEARNING = {
 -- Those of them by which time alone may change what a lease call is answered.
 local CHANGES = { 'due', 'ex', KEY.expiries, 'dl', 'dt', 'lt', 'rt', 'qp' }
 
-Z.watch(ENDS)
-Z.watch(TIMERS)
-Z.watch({ 'mks' })
+sets.watch(ENDS)
+sets.watch(TIMERS)
+sets.watch({ 'mks' })
 
-local function soonest(sets)
+local function soonest(keys)
   local first
-  for _, key in ipairs(sets) do
-    local at = Z.lowest(key)
+  for _, key in ipairs(keys) do
+    local at = sets.lowest(key)
     if at and (not first or at < first) then
       first = at
     end
@@ -37,25 +37,25 @@ local function soonest(sets)
 end
 
 -- The soonest moment at which time alone may change what a lease call is answered; or nil.
-function T.next_change()
+function lib.next_change()
   return soonest(CHANGES)
 end
 
 -- Whether finished jobs take more than their byte budget.
-function T.keeps_too_much()
+function lib.keeps_too_much()
   local space = db.space
   return space.kept[KEPT_AT.failed] + space.kept[KEPT_AT.others] > space.retain_bytes
 end
 
 -- When the next tick is due; or nil. `late`: a lease can be reaped this long (us) after its end by the clock, since
 -- the clock is not trusted further; false, not at all.
-function T.next_due(late)
+function lib.next_due(late)
   local space = db.space
-  if T.is_pending() or space.steps then
+  if lib.is_pending() or space.steps then
     return space.last
   end
   -- What was due while the namespace learns is due when it has learnt.
-  local learns = T.learns(space.last)
+  local learns = lib.learns(space.last)
   local due = soonest(learns and LEARNING or TIMERS)
   local function sooner(at)
     due = due and min(due, at) or at
@@ -69,50 +69,50 @@ function T.next_due(late)
   end
   if space.live > 0 then
     -- A process that vouches for nothing yet ticks as often: a gap between its ticks would count as deafness.
-    sooner(late and space.pulse + B.PULSE_US or min(space.pulse + B.DEAF_US + 1, space.last + B.PULSE_US))
+    sooner(late and space.pulse + BOUND.PULSE_US or min(space.pulse + BOUND.DEAF_US + 1, space.last + BOUND.PULSE_US))
   end
-  if Z.lowest('mks') then
-    sooner(space.last + B.SECOND_US)
+  if sets.lowest('mks') then
+    sooner(space.last + BOUND.SECOND_US)
   end
-  local again = T.next_signalled()
+  local again = lib.next_signalled()
   if again then
     sooner(again)
   end
-  if T.keeps_too_much() then
+  if lib.keeps_too_much() then
     sooner(space.last)
   end
   return due
 end
 
--- One tick of a process with this sight. Returns now, and `late` as for T.next_due.
-function T.tick(sight, proc)
-  local now = T.look_at_clock()
-  local sure = T.look_at_pulse(sight, proc, now)
-  db.tick_left = B.TICK_MAX
-  T.tick_jobs(now)
+-- One tick of a process with this sight. Returns now, and `late` as for lib.next_due.
+function lib.tick(sight, proc)
+  local now = lib.look_at_clock()
+  local sure = lib.look_at_pulse(sight, proc, now)
+  db.tick_left = BOUND.TICK_MAX
+  lib.tick_jobs(now)
   if sure then
-    T.tick_leases(now, sure)
+    lib.tick_leases(now, sure)
   end
-  T.tick_doors(now)
-  T.tick_waits(now)
-  T.tick_marks(now)
-  T.tick_memory(now)
-  T.purge(now)
-  T.tick_tidy(now)
-  T.carry_on(now)
+  lib.tick_doors(now)
+  lib.tick_waits(now)
+  lib.tick_marks(now)
+  lib.tick_memory(now)
+  lib.purge(now)
+  lib.tick_tidy(now)
+  lib.carry_on(now)
   return now, sure and now - sure
 end
 
 -- How much a tick may still do: TICK_MAX of all sets together, and some of each set in any case, so that a
 -- flood of one holds no other up. (TICK_MAX of each kept the server busy for a fifth of a second.)
 local function room()
-  return max(db.tick_left, B.STEPS_MAX)
+  return max(db.tick_left, BOUND.STEPS_MAX)
 end
 
 -- Does something for all of a set that is due, bounded, until `act` says that it was enough.
 local function each_due(key, now, act)
   for _ = 1, room() do
-    local member, at = Z.take_due(key, now)
+    local member, at = sets.take_due(key, now)
     if not member then
       return
     end
@@ -125,11 +125,11 @@ end
 
 -- Reads ahead the jobs of the first of a set that is due.
 local function load_due(key, now, seq_of)
-  if not Z.due(key, now) then
+  if not sets.due(key, now) then
     return
   end
   local seqs = {}
-  for member, at in Z.each(key) do
+  for member, at in sets.each(key) do
     if at > now or #seqs >= room() then
       break
     end
@@ -139,46 +139,46 @@ local function load_due(key, now, seq_of)
     end
   end
   if #seqs > 1 then
-    T.load_jobs(seqs)
+    lib.load_jobs(seqs)
   end
 end
 
 local function seq_of_lease(name)
-  if T.is_span(name) then
+  if lib.is_span(name) then
     return 0
   end
-  local _, seq = T.parse_lease(name)
+  local _, seq = lib.parse_lease(name)
   return seq
 end
 
-function T.tick_jobs(now)
+function lib.tick_jobs(now)
   load_due('due', now, tonumber)
   each_due('due', now, function(member)
-    local job = T.job(tonumber(member))
-    local q = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
-    q.scheduled = q.scheduled - 1
-    T.make_ready(job, now)
+    local job = lib.job(tonumber(member))
+    local queue_record = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
+    queue_record.scheduled = queue_record.scheduled - 1
+    lib.make_ready(job, now)
   end)
   load_due('ex', now, tonumber)
   each_due('ex', now, function(member)
-    local job = T.job(tonumber(member))
-    T.stop_waiting(job, now)
-    T.finish(job, STATE.cancelled, nil, 'expired', now)
+    local job = lib.job(tonumber(member))
+    lib.stop_waiting(job, now)
+    lib.finish(job, STATE.cancelled, nil, 'expired', now)
   end)
 end
 
 -- The leases of spans that are due are looked at one by one: so many spans as have enough for a tick.
 local function scatter_due(sure)
-  if not Z.due(KEY.expiries, sure) then
+  if not sets.due(KEY.expiries, sure) then
     return
   end
   local due, n, looked = {}, 0, 0
-  for member, at in Z.each(KEY.expiries) do
+  for member, at in sets.each(KEY.expiries) do
     if at > sure or looked >= room() then
       break
     end
     looked = looked + 1
-    if T.is_span(member) then
+    if lib.is_span(member) then
       due[#due + 1] = { member, at }
     end
   end
@@ -186,7 +186,7 @@ local function scatter_due(sure)
     if n >= room() then
       return
     end
-    n = n + T.scatter(item[1], item[2])
+    n = n + lib.scatter(unpack(item))
   end
 end
 
@@ -200,25 +200,25 @@ local function lost_end(lease)
 end
 
 -- Reaps what is due by `sure`, at `now`.
-function T.tick_leases(now, sure)
+function lib.tick_leases(now, sure)
   local space = db.space
-  if T.learns(now) then
-    T.sooner(space.learns_until)
+  if lib.learns(now) then
+    lib.sooner(space.learns_until)
     return
   end
-  if space.learns_until or space.gap and now > space.gap[2] + B.TTL_US_MAX then
+  if space.learns_until or space.gap and now > space.gap[GAP_AT.till] + BOUND.TTL_US_MAX then
     -- It has learnt: from now on ends of what was claimed are forgotten. Or nothing of before can live.
     space.learns_until, space.gap = nil, nil
   end
   scatter_due(sure)
   load_due(KEY.expiries, sure, seq_of_lease)
   each_due(KEY.expiries, sure, function(name, at)
-    if T.is_span(name) then
+    if lib.is_span(name) then
       -- For the next tick, which is due at once.
-      Z.add(KEY.expiries, at, name)
+      sets.add(KEY.expiries, at, name)
       return
     end
-    local lease, job = T.lease(T.parse_lease(name))
+    local lease, job = lib.lease(lib.parse_lease(name))
     if not lease then
       return
     end
@@ -226,8 +226,8 @@ function T.tick_leases(now, sure)
     local quiet = lease.seen_at <= space.deaf_at and space.deaf_at > 0
     local grace = space.deaf_at + lease.ttl
     if quiet and grace > at and grace > sure then
-      T.set_expiry(lease, grace)
-      T.lease_changed(job)
+      lib.set_expiry(lease, grace)
+      lib.lease_changed(job)
       return
     end
     local ending
@@ -236,29 +236,29 @@ function T.tick_leases(now, sure)
     else
       ending = { kind = lost_end(lease) }
     end
-    T.end_lease(lease, job, ending, now)
+    lib.end_lease(lease, job, ending, now)
   end)
   load_due('dl', sure, seq_of_lease)
   each_due('dl', sure, function(name)
-    local lease, job = T.lease(T.parse_lease(name))
+    local lease, job = lib.lease(lib.parse_lease(name))
     if lease then
-      T.end_lease(lease, job, { kind = 'timeout' }, now)
+      lib.end_lease(lease, job, { kind = 'timeout' }, now)
     end
   end)
 end
 
-function T.tick_doors(now)
+function lib.tick_doors(now)
   each_due('lt', now, function(name)
-    T.tick_limit(name, now)
+    lib.tick_limit(name, now)
   end)
   each_due('rt', now, function(key)
-    T.tick_resource(key, now)
+    lib.tick_resource(key, now)
   end)
   each_due('dt', now, function(door)
-    local d = db.get(RECORD.door, door)
-    if d then
-      d.timer = nil
-      T.door_due(door)
+    local door_record = db.get(RECORD.door, door)
+    if door_record then
+      door_record.timer = nil
+      lib.door_due(door)
     end
   end)
   each_due('qp', now, function(queue)
@@ -267,34 +267,34 @@ function T.tick_doors(now)
   end)
 end
 
-function T.tick_waits(now)
+function lib.tick_waits(now)
   each_due('wt', now, function(taker)
-    T.tick_wait(taker, now)
+    lib.tick_wait(taker, now)
   end)
   each_due('tu', now, function(number)
-    T.tick_turn(tonumber(number), now)
+    lib.tick_turn(tonumber(number), now)
   end)
-  each_due('ple', now, T.tick_place)
-  T.tick_signalled(now)
+  each_due('ple', now, lib.tick_place)
+  lib.tick_signalled(now)
 end
 
-function T.tick_memory(now)
-  each_due('uke', now, T.tick_key)
+function lib.tick_memory(now)
+  each_due('uke', now, lib.tick_key)
   local leases = 0
   each_due('rqe', now, function(id)
-    leases = leases + T.tick_request(id, now)
-    return leases >= B.LIST_SCAN_MAX and 'enough'
+    leases = leases + lib.tick_request(id, now)
+    return leases >= BOUND.LIST_SCAN_MAX and 'enough'
   end)
-  if not T.learns(now) then
+  if not lib.learns(now) then
     each_due('ste', now, function(fence)
       db.drop(RECORD.stub, fence)
     end)
   end
   each_due('sye', now, function(number)
-    T.tick_sync(number, now)
+    lib.tick_sync(number, now)
   end)
   each_due('we', now, function(id)
-    T.tick_worker(id, now)
+    lib.tick_worker(id, now)
   end)
 end
 
@@ -304,23 +304,23 @@ end
 -- its number, whether anybody still needs it.
 
 -- As soon as somebody ticks.
-function T.tidy_soon(what, queue)
-  T.timer_set('hk', db.space.last, what .. text(queue))
+function lib.tidy_soon(what, queue)
+  lib.timer_set('hk', db.space.last, what .. text(queue))
 end
 
-function T.tick_tidy(now)
-  for _ = 1, B.STEPS_MAX do
-    local member = Z.take_due('hk', now)
+function lib.tick_tidy(now)
+  for _ = 1, BOUND.STEPS_MAX do
+    local member = sets.take_due('hk', now)
     local queue = member and tonumber(sub(member, 2))
     if not member then
       return
     elseif not db.get(RECORD.queue, queue) then
       -- It has gone meanwhile.
     elseif byte(member) == TIDY_BYTE.queue then
-      T.forget_unused_queue(queue, now)
+      lib.forget_unused_queue(queue, now)
     else
-      T.forget_void_groups(queue)
-      T.drop_hidden_queue_if_idle(queue)
+      lib.forget_void_groups(queue)
+      lib.drop_hidden_queue_if_idle(queue)
       -- It may have forgotten as much as a tick may of anything.
       return
     end
@@ -330,43 +330,43 @@ end
 -- Forgets finished jobs of a member of their order, at most so many, and no more than until `over` bytes
 -- have gone; what is left of it stands there again. How many it looked at, and what is still over.
 local function forget_kept(set, member, at, most, over)
-  local span = T.kept_span(member)
-  local seqs, n = span or T.kept_seqs(sub(member, 1, most * 6)), 0
+  local span = lib.kept_span(member)
+  local seqs, n = span or lib.kept_seqs(sub(member, 1, most * 6)), 0
   local total = #seqs
   for i = total, most + 1, -1 do
     seqs[i] = nil
   end
-  T.load_jobs(seqs)
+  lib.load_jobs(seqs)
   for _, seq in ipairs(seqs) do
     if over <= 0 then
       break
     end
     n = n + 1
-    local job = T.job(seq)
-    if job and job.kept_until == at and T.kept_class(job.state) == set then
+    local job = lib.job(seq)
+    if job and job.kept_until == at and lib.kept_class(job.state) == set then
       over = over - job.bytes
-      T.forget_finished(job)
+      lib.forget_finished(job)
     end
   end
   if span then
     -- Who has gone is in the span no more.
     if n < total then
-      Z.add(set, at, member)
+      sets.add(set, at, member)
     end
   elseif n * 6 < #member then
-    Z.add(set, at, sub(member, n * 6 + 1))
+    sets.add(set, at, sub(member, n * 6 + 1))
   end
   return n, over
 end
 
 -- Finished jobs whose time is over go; and, beyond the byte budget, what would go soonest: failed jobs
 -- own half of it, so that an hour of successes does not evict yesterday's failures.
-function T.purge(now)
+function lib.purge(now)
   local space = db.space
   local function forget(set, till, over)
-    local left = B.TICK_MAX
+    local left = BOUND.TICK_MAX
     while left > 0 and over > 0 do
-      local member, at = Z.take_due(set, till)
+      local member, at = sets.take_due(set, till)
       if not member then
         return
       end
@@ -375,16 +375,16 @@ function T.purge(now)
       left = left - n
     end
   end
-  forget('ff', now, T.FOREVER)
-  forget('fo', now, T.FOREVER)
+  forget('ff', now, lib.FOREVER)
+  forget('fo', now, lib.FOREVER)
   local kept, half = space.kept, floor(space.retain_bytes / 2)
   local over = kept[KEPT_AT.failed] + kept[KEPT_AT.others] - space.retain_bytes
   if over <= 0 then
     return
   end
   if kept[KEPT_AT.failed] > half then
-    forget('ff', T.FOREVER, min(over, kept[KEPT_AT.failed] - half))
+    forget('ff', lib.FOREVER, min(over, kept[KEPT_AT.failed] - half))
   else
-    forget('fo', T.FOREVER, over)
+    forget('fo', lib.FOREVER, over)
   end
 end

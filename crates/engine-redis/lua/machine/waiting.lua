@@ -13,74 +13,74 @@ local LEFT_US = 10000000
 local function takers(queue)
   return 'tq:' .. text(queue)
 end
-T.takers_of = takers
+lib.takers_of = takers
 
 -- So much opened for a queue.
-function T.unit(queue, n)
+function lib.unit(queue, n)
   db.units[queue] = (db.units[queue] or 0) + n
 end
 
-function T.has_takers(queue)
+function lib.has_takers(queue)
   return (db.get(RECORD.queue, queue).takers or 0) > 0
 end
 
 local function count_takers(queues, by)
   for _, queue in ipairs(queues) do
-    local q = db.get(RECORD.queue, queue)
-    local n = (q.takers or 0) + by
-    q.takers = n > 0 and n or nil
+    local queue_record = db.get(RECORD.queue, queue)
+    local n = (queue_record.takers or 0) + by
+    queue_record.takers = n > 0 and n or nil
   end
 end
 
 local function count_waiting(worker, by)
-  local w = worker and db.get(RECORD.worker, worker)
-  if w then
-    w.waiting = max(w.waiting + by, 0)
+  local worker_record = worker and db.get(RECORD.worker, worker)
+  if worker_record then
+    worker_record.waiting = max(worker_record.waiting + by, 0)
   end
 end
 
 -- Where a process listens.
-function T.channel_of(proc)
+function lib.channel_of(proc)
   return db.prefix .. 'w:' .. proc
 end
 
 -- Tells a process something; the name of a call alone, that it should be repeated.
 local function tell(proc, what)
-  db.said[#db.said + 1] = { T.channel_of(proc), what }
+  db.said[#db.said + 1] = { lib.channel_of(proc), what }
 end
-T.tell = tell
+lib.tell = tell
 
 -- A lease call for jobs waits: {queues, most, worker, proc, ttl, till, request}.
-function T.wait_for_jobs(id, taker)
-  T.forget_taker(id)
+function lib.wait_for_jobs(id, taker)
+  lib.forget_taker(id)
   local order = db.number()
   for _, queue in ipairs(taker.queues) do
-    Z.add(takers(queue), order, id)
+    sets.add(takers(queue), order, id)
   end
   count_takers(taker.queues, 1)
   count_waiting(taker.worker, 1)
-  T.timer_set('wt', taker.till, id)
+  lib.timer_set('wt', taker.till, id)
   db.put(RECORD.waiting_call, id, taker)
-  T.name_wait(taker.request, id)
+  lib.name_wait(taker.request, id)
 end
 
 -- Whether a call has waited; then it waits no more.
-function T.forget_taker(id)
+function lib.forget_taker(id)
   local taker = db.get(RECORD.waiting_call, id)
   if not taker then
     return false
   end
   for _, queue in ipairs(taker.queues) do
-    Z.rem(takers(queue), id)
+    sets.rem(takers(queue), id)
   end
   count_takers(taker.queues, -1)
   for _, queue in ipairs(taker.queues) do
-    T.freed_queue(queue)
+    lib.freed_queue(queue)
   end
   count_waiting(taker.worker, -1)
-  T.timer_clear('wt', id)
+  lib.timer_clear('wt', id)
   db.drop(RECORD.waiting_call, id)
-  T.unname_wait(taker.request, id)
+  lib.unname_wait(taker.request, id)
   return true
 end
 
@@ -88,49 +88,49 @@ end
 -- call finds this when it asks again.
 local function give_way(id, proc, now)
   db.put(RECORD.waiting_call, id, { queues = {}, over = true, proc = proc, till = now })
-  T.timer_set('wt', now, id)
+  lib.timer_set('wt', now, id)
   tell(proc, id)
 end
 
 -- The same request that comes by another call takes the waiting one's place over. Whether this call is one whose
 -- place was taken.
-function T.taken_over(args, kind, now)
+function lib.taken_over(args, kind, now)
   local taker = args.taker
   if not taker then
     return false
   end
   local own = db.get(RECORD.waiting_call, taker)
   if own then
-    T.forget_taker(taker)
+    lib.forget_taker(taker)
     if own.over then
       return true
     end
   end
   local name = kind == 'jobs' and args.rq or args.place or args.rq
-  local first = name and T.first_wait(name)
+  local first = name and lib.first_wait(name)
   local other = first and first ~= taker and db.get(RECORD.waiting_call, first)
   if other then
-    T.forget_taker(first)
+    lib.forget_taker(first)
     give_way(first, other.proc, now)
   end
   return false
 end
 
 -- The call that waits by a request id; or nil.
-function T.first_wait(name)
-  return M.get('wr:' .. shard(name), name)
+function lib.first_wait(name)
+  return maps.get('wr:' .. shard(name), name)
 end
 
 -- Who waits by a request id: told apart when it comes again.
-function T.name_wait(name, taker)
+function lib.name_wait(name, taker)
   if name then
-    M.put('wr:' .. shard(name), name, taker)
+    maps.put('wr:' .. shard(name), name, taker)
   end
 end
 
-function T.unname_wait(name, taker)
-  if name and T.first_wait(name) == taker then
-    M.drop('wr:' .. shard(name), name)
+function lib.unname_wait(name, taker)
+  if name and lib.first_wait(name) == taker then
+    maps.drop('wr:' .. shard(name), name)
   end
 end
 
@@ -138,19 +138,19 @@ end
 -- A caller: {taker, proc, lane, arrival, worker, ttl, request, place, since, till, turn}
 
 local function caller_of(place)
-  return tonumber(M.get('cp:' .. shard(place), place))
+  return tonumber(maps.get('cp:' .. shard(place), place))
 end
 
 -- The lanes that are open in the callers' queue, in order, at most so many.
 local function open_lanes(most)
   local lanes = {}
-  local turns = T.callers().priorities[0]
+  local turns = lib.callers().priorities[0]
   if turns then
-    for turn in O.each(turns.open, T.turns_open(CALLERS, 0)) do
+    for turn in inner.each(turns.open, lib.turns_open(CALLERS, 0)) do
       local group = tonumber(sub(turn, 18))
-      for bundle in O.each(db.get(RECORD.group, group).open, T.group_open(group)) do
-        local b = db.get(RECORD.bundle, tonumber(bundle))
-        for lane, arrival in O.each(b.open, T.bundle_open(tonumber(bundle))) do
+      for bundle in inner.each(db.get(RECORD.group, group).open, lib.group_open(group)) do
+        local bundle_record = db.get(RECORD.bundle, tonumber(bundle))
+        for lane, arrival in inner.each(bundle_record.open, lib.bundle_open(tonumber(bundle))) do
           lanes[#lanes + 1] = { tonumber(lane), arrival }
           if #lanes >= most then
             return lanes
@@ -159,16 +159,17 @@ local function open_lanes(most)
       end
     end
   end
-  sort(lanes, function(a, b)
-    return a[2] < b[2]
+  sort(lanes, function(one, other)
+    return one[2] < other[2]
   end)
   return lanes
 end
 
 local function share_a_need(a, b)
-  for _, x in ipairs(db.see(RECORD.lane, a).needs) do
-    for _, y in ipairs(db.see(RECORD.lane, b).needs) do
-      if x[NEED_AT.kind] == y[NEED_AT.kind] and x[NEED_AT.name] == y[NEED_AT.name] then
+  for _, lane_record in ipairs(db.see(RECORD.lane, a).needs) do
+    for _, its_lane in ipairs(db.see(RECORD.lane, b).needs) do
+      if lane_record[NEED_AT.kind] == its_lane[NEED_AT.kind]
+        and lane_record[NEED_AT.name] == its_lane[NEED_AT.name] then
         return true
       end
     end
@@ -177,26 +178,26 @@ local function share_a_need(a, b)
 end
 
 -- The first of each open lane has a turn; who is silent is skipped.
-function T.offer_turns(now)
-  for _, open in ipairs(open_lanes(B.STEPS_MAX)) do
+function lib.offer_turns(now)
+  for _, open in ipairs(open_lanes(BOUND.STEPS_MAX)) do
     local lane = open[1]
-    for _ = 1, B.STEPS_MAX do
-      local l = db.get(RECORD.lane, lane)
+    for _ = 1, BOUND.STEPS_MAX do
+      local lane_record = db.get(RECORD.lane, lane)
       local _, number = nil, nil
-      if l and not l.place then
-        _, number = T.head(lane)
+      if lane_record and not lane_record.place then
+        _, number = lib.head(lane)
       end
       local caller = number and db.get(RECORD.caller, number)
       if not caller or caller.turn and caller.turn > now then
         break
       end
-      if not T.may_go(lane, now) then
+      if not lib.may_go(lane, now) then
         break
-      elseif T.is_silent(caller.proc, now) then
-        T.leave_line(number, now)
+      elseif lib.is_silent(caller.proc, now) then
+        lib.leave_line(number, now)
       else
         caller.turn = now + TURN_US
-        T.timer_set('tu', caller.turn, text(number))
+        lib.timer_set('tu', caller.turn, text(number))
         tell(caller.proc, caller.taker)
         break
       end
@@ -204,28 +205,28 @@ function T.offer_turns(now)
   end
 end
 
-function T.is_silent(proc, now)
-  local seen = Z.score('pr', proc)
+function lib.is_silent(proc, now)
+  local seen = sets.score('pr', proc)
   return not seen or seen + SILENT_US < now
 end
 
 -- A turn is over: who did not take it goes to the end of the line.
-function T.tick_turn(number, now)
+function lib.tick_turn(number, now)
   local caller = db.get(RECORD.caller, number)
   if not caller or not caller.turn then
     return
   end
   caller.turn = nil
   local lane = caller.lane
-  local _, first = T.head(lane)
-  if first == number and not T.is_blocked(lane) then
+  local _, first = lib.head(lane)
+  if first == number and not lib.is_blocked(lane) then
     local needs = db.get(RECORD.lane, lane).needs
-    T.use_needs(needs)
-    T.leave_lane(lane, caller.arrival, number, now)
-    caller.arrival = T.next_arrival()
-    caller.lane = T.lane_for({ queue = CALLERS, priority = 0, needs = needs, suspect = false })
-    T.enter_lane(caller.lane, caller.arrival, number, now)
-    T.drop_needs(needs)
+    lib.use_needs(needs)
+    lib.leave_lane(lane, caller.arrival, number, now)
+    caller.arrival = lib.next_arrival()
+    caller.lane = lib.lane_for({ queue = CALLERS, priority = 0, needs = needs, suspect = false })
+    lib.enter_lane(caller.lane, caller.arrival, number, now)
+    lib.drop_needs(needs)
     db.touched[CALLERS] = true
   end
 end
@@ -233,22 +234,22 @@ end
 -- A caller asks, and stands in line if he may not go: the lease, or nil, his number, and whether the bounded
 -- work was not enough to tell.
 -- ask: {taker, proc, worker, ttl, request, place, till, needs (in order)}
-function T.call(ask, now)
-  T.callers()
+function lib.call(ask, now)
+  lib.callers()
   -- Without a name of its own it is told again by its call.
   local number
   if ask.place then
     number = caller_of(ask.place)
   else
-    number = T.caller_by_taker(ask.taker)
+    number = lib.caller_by_taker(ask.taker)
   end
   local before = number and db.see(RECORD.caller, number)
   local first, proc = before and before.taker, before and before.proc
-  if number and not T.same_needs(db.get(RECORD.lane, before.lane).needs, ask.needs) then
-    T.leave_line(number, now)
+  if number and not lib.same_needs(db.get(RECORD.lane, before.lane).needs, ask.needs) then
+    lib.leave_line(number, now)
     number = nil
   elseif number then
-    T.forget_wait(number)
+    lib.forget_wait(number)
   end
   if first and first ~= ask.taker then
     give_way(first, proc, now)
@@ -256,67 +257,67 @@ function T.call(ask, now)
   if not number then
     local kept = ask.place and db.get(RECORD.place, ask.place)
     if kept then
-      T.timer_clear('ple', ask.place)
+      lib.timer_clear('ple', ask.place)
       db.drop(RECORD.place, ask.place)
     end
-    T.use_needs(ask.needs)
+    lib.use_needs(ask.needs)
     if kept then
-      T.drop_needs(kept.needs)
+      lib.drop_needs(kept.needs)
     end
-    local same = kept and T.same_needs(kept.needs, ask.needs)
+    local same = kept and lib.same_needs(kept.needs, ask.needs)
     number = db.number()
-    local lane = T.lane_for({ queue = CALLERS, priority = 0, needs = ask.needs, suspect = false })
-    local arrival = same and kept.arrival or T.next_arrival()
+    local lane = lib.lane_for({ queue = CALLERS, priority = 0, needs = ask.needs, suspect = false })
+    local arrival = same and kept.arrival or lib.next_arrival()
     db.put(RECORD.caller, number, { lane = lane, arrival = arrival, since = same and kept.since or now })
     if ask.place then
-      M.put('cp:' .. shard(ask.place), ask.place, text(number))
+      maps.put('cp:' .. shard(ask.place), ask.place, text(number))
     end
-    T.enter_lane(lane, arrival, number, now)
+    lib.enter_lane(lane, arrival, number, now)
   end
   local caller = db.get(RECORD.caller, number)
   caller.taker, caller.proc, caller.worker, caller.ttl = ask.taker, ask.proc, ask.worker, ask.ttl
   caller.request, caller.place, caller.till = ask.request, ask.place, ask.till
-  M.put('ct:' .. shard(ask.taker), ask.taker, text(number))
-  T.name_wait(ask.place, ask.taker)
+  maps.put('ct:' .. shard(ask.taker), ask.taker, text(number))
+  lib.name_wait(ask.place, ask.taker)
   count_waiting(ask.worker, 1)
-  T.timer_set('wt', ask.till, ask.taker)
-  local lease, tired = T.try_caller(number, now)
+  lib.timer_set('wt', ask.till, ask.taker)
+  local lease, tired = lib.try_caller(number, now)
   if lease then
     return lease
   end
   -- His turn is over: he took it.
   if caller.turn then
-    T.timer_clear('tu', text(number))
+    lib.timer_clear('tu', text(number))
     caller.turn = nil
   end
-  local l = db.get(RECORD.lane, caller.lane)
-  local place = l.place or db.get(RECORD.bundle, l.bundle).place
-  local line = place and T.find_line(place.door, CALLERS)
-  if line and line.waiting > B.LINE_MAX then
-    T.refuse('lease_line_full', { most = B.LINE_MAX })
+  local lane_record = db.get(RECORD.lane, caller.lane)
+  local place = lane_record.place or db.get(RECORD.bundle, lane_record.bundle).place
+  local line = place and lib.find_line(place.door, CALLERS)
+  if line and line.waiting > BOUND.LINE_MAX then
+    lib.refuse('lease_line_full', { most = BOUND.LINE_MAX })
   end
   return nil, number, tired
 end
 
-function T.same_needs(a, b)
+function lib.same_needs(a, b)
   return cmsgpack.pack(a) == cmsgpack.pack(b)
 end
 
 -- Tries a caller who is the first of an open lane, unless an earlier lane that is open wants the same: the
 -- lease, or nil and whether the bounded work was not enough.
-function T.try_caller(number, now)
+function lib.try_caller(number, now)
   local caller = db.get(RECORD.caller, number)
-  for _ = 1, B.TICK_MAX do
-    if T.is_pending() then
-      T.step_pending(now)
+  for _ = 1, BOUND.TICK_MAX do
+    if lib.is_pending() then
+      lib.step_pending(now)
     else
       local lane = caller.lane
-      local l = db.get(RECORD.lane, lane)
-      local _, first = T.head(lane)
-      if first ~= number or l.place or db.see(RECORD.bundle, l.bundle).place then
+      local lane_record = db.get(RECORD.lane, lane)
+      local _, first = lib.head(lane)
+      if first ~= number or lane_record.place or db.see(RECORD.bundle, lane_record.bundle).place then
         return nil
       end
-      for _, open in ipairs(open_lanes(B.STEPS_MAX)) do
+      for _, open in ipairs(open_lanes(BOUND.STEPS_MAX)) do
         if open[1] == lane then
           break
         elseif share_a_need(open[1], lane) then
@@ -324,11 +325,11 @@ function T.try_caller(number, now)
           return nil
         end
       end
-      local needs = l.needs
-      local lease = T.try_lane(lane, caller, now)
+      local needs = lane_record.needs
+      local lease = lib.try_lane(lane, caller, now)
       if lease then
-        T.forget_caller(number)
-        T.drop_needs(needs)
+        lib.forget_caller(number)
+        lib.drop_needs(needs)
         -- The next in line may go too.
         db.touched[CALLERS] = true
         return lease
@@ -339,64 +340,64 @@ function T.try_caller(number, now)
 end
 
 -- The call that a caller waits by.
-function T.forget_wait(number)
+function lib.forget_wait(number)
   local caller = db.get(RECORD.caller, number)
-  M.drop('ct:' .. shard(caller.taker), caller.taker)
-  T.unname_wait(caller.place, caller.taker)
-  T.timer_clear('wt', caller.taker)
+  maps.drop('ct:' .. shard(caller.taker), caller.taker)
+  lib.unname_wait(caller.place, caller.taker)
+  lib.timer_clear('wt', caller.taker)
   count_waiting(caller.worker, -1)
 end
 
-function T.forget_caller(number)
+function lib.forget_caller(number)
   local caller = db.get(RECORD.caller, number)
-  T.forget_wait(number)
+  lib.forget_wait(number)
   if caller.place then
-    M.drop('cp:' .. shard(caller.place), caller.place)
+    maps.drop('cp:' .. shard(caller.place), caller.place)
   end
   if caller.turn then
-    T.timer_clear('tu', text(number))
+    lib.timer_clear('tu', text(number))
   end
   db.drop(RECORD.caller, number)
 end
 
 -- A caller leaves the line; his place is kept for a while if he has a name for it.
-function T.leave_line(number, now)
+function lib.leave_line(number, now)
   local caller = db.get(RECORD.caller, number)
   local needs = db.get(RECORD.lane, caller.lane).needs
-  T.leave_lane(caller.lane, caller.arrival, number, now)
-  T.forget_caller(number)
+  lib.leave_lane(caller.lane, caller.arrival, number, now)
+  lib.forget_caller(number)
   if caller.place then
-    T.timer_set('ple', now + B.PLACE_US, caller.place)
+    lib.timer_set('ple', now + BOUND.PLACE_US, caller.place)
     db.put(RECORD.place, caller.place, { arrival = caller.arrival, since = caller.since, needs = needs })
   else
-    T.drop_needs(needs)
+    lib.drop_needs(needs)
   end
 end
 
-function T.tick_place(place)
+function lib.tick_place(place)
   local kept = db.get(RECORD.place, place)
   if kept then
     db.drop(RECORD.place, place)
-    T.drop_needs(kept.needs)
+    lib.drop_needs(kept.needs)
   end
 end
 
 -- The wait of a call is over, by the store's clock. Its process ends it by itself, and tells its caller
 -- what was waited for; only who is silent is put out, and a call that its process has forgotten.
-function T.tick_wait(id, now)
-  local number = T.caller_by_taker(id)
+function lib.tick_wait(id, now)
+  local number = lib.caller_by_taker(id)
   local call = db.get(RECORD.waiting_call, id) or number and db.get(RECORD.caller, number)
   if not call then
     return
   end
-  if not T.is_silent(call.proc, now) and call.till + LEFT_US > now then
-    T.timer_set('wt', now + B.SECOND_US, id)
-  elseif not T.forget_taker(id) then
-    T.leave_line(number, now)
+  if not lib.is_silent(call.proc, now) and call.till + LEFT_US > now then
+    lib.timer_set('wt', now + BOUND.SECOND_US, id)
+  elseif not lib.forget_taker(id) then
+    lib.leave_line(number, now)
   end
 end
 
 -- The caller who waits by this call; or nil.
-function T.caller_by_taker(taker)
-  return tonumber(M.get('ct:' .. shard(taker), taker))
+function lib.caller_by_taker(taker)
+  return tonumber(maps.get('ct:' .. shard(taker), taker))
 end

@@ -12,7 +12,7 @@
 -- record, which every call that writes changes by its moment. So a fault is never one of two halves
 -- that were read at different times; what a busy namespace hides, a quiet moment shows.
 
-local A = T.audit
+local audit = lib.audit
 -- What a page may cost before it ends; each is a few commands.
 local PAGE = 50
 
@@ -22,14 +22,14 @@ local function each_field(kind, at, act)
   while at.part < PARTS do
     local found = call('HSCAN', db.prefix .. kind .. ':' .. text(at.part), at.cursor, 'COUNT', 10)
     for i = 1, #found[2], 2 do
-      A.try({ 'record', found[2][i], kind }, act, found[2][i], found[2][i + 1])
+      audit.try({ 'record', found[2][i], kind }, act, found[2][i], found[2][i + 1])
     end
-    A.spend(0.2)
+    audit.spend(0.2)
     at.cursor = found[1]
     if at.cursor == '0' then
       at.part = at.part + 1
     end
-    if A.cost >= PAGE then
+    if audit.cost >= PAGE then
       return at.part == PARTS
     end
   end
@@ -42,9 +42,9 @@ local function each_name(key, at, act)
     local from = at.name and '(' .. at.name or '-'
     local found = call('ZRANGEBYLEX', db.prefix .. key, from, '+', 'LIMIT', 0, 100)
     for _, name in ipairs(found) do
-      A.try({ 'named', name, key }, act, name)
+      audit.try({ 'named', name, key }, act, name)
       at.name = name
-      if A.cost >= PAGE then
+      if audit.cost >= PAGE then
         return false
       end
     end
@@ -69,9 +69,9 @@ end
 
 local function check_head()
   local space = db.space
-  A.check_set(space.pending, T.PENDING, { 'pending_doors' }, { 'namespace' })
-  for what in A.some(space.pending, T.PENDING) do
-    A.check(byte(what) == ENTRY_BYTE.bundle or db.get(RECORD.door, what), 'pending_door_missing')
+  audit.check_set(space.pending, lib.PENDING, { 'pending_doors' }, { 'namespace' })
+  for what in audit.some(space.pending, lib.PENDING) do
+    audit.check(byte(what) == ENTRY_BYTE.bundle or db.get(RECORD.door, what), 'pending_door_missing')
   end
   return true
 end
@@ -83,9 +83,9 @@ local function each_kept(set, class)
       local from = at.rank or 0
       local found = call('ZRANGE', db.prefix .. set, from, from + 9, 'WITHSCORES')
       for i = 1, #found, 2 do
-        A.try({ 'finished_jobs' }, A.kept, set, class, found[i], tonumber(found[i + 1]))
+        audit.try({ 'finished_jobs' }, audit.kept, set, class, found[i], tonumber(found[i + 1]))
         at.rank = from + (i + 1) / 2
-        if A.cost >= PAGE then
+        if audit.cost >= PAGE then
           return false
         end
       end
@@ -99,17 +99,18 @@ end
 -- The parts of the audit, in order; sums that a part compares were added up by those above it.
 local PARTS = {
   check_head,
+  audit.processes,
   function(at)
     while true do
       local from = at.rank or 0
       local found = call('ZRANGE', db.prefix .. KEY.expiries, from, from + 24, 'WITHSCORES')
       for i = 1, #found, 2 do
-        A.try({ 'some_lease' }, A.expiry, found[i], tonumber(found[i + 1]))
+        audit.try({ 'some_lease' }, audit.expiry, found[i], tonumber(found[i + 1]))
       end
       at.rank = from + #found / 2
       if #found < 50 then
         return true
-      elseif A.cost >= PAGE then
+      elseif audit.cost >= PAGE then
         return false
       end
     end
@@ -123,8 +124,8 @@ local PARTS = {
           return true
         end
       end
-      at.row = A.chunk(tonumber(at.chunk), at.row)
-      if A.cost >= PAGE then
+      at.row = audit.chunk(tonumber(at.chunk), at.row)
+      if audit.cost >= PAGE then
         return false
       end
     end
@@ -133,49 +134,50 @@ local PARTS = {
   each_kept('fo', 2),
   function(at)
     return each_field('lk', at, function(packed, lane)
-      A.lane(tonumber(lane), packed)
+      audit.lane(tonumber(lane), packed)
     end)
   end,
   function(at)
     return each_field('bk', at, function(key, bundle)
-      local b = db.get(RECORD.bundle, tonumber(bundle))
-      A.check(b and T.bundle_key(b.group, b.plain, b.suspect) == key,
+      local bundle_record = db.get(RECORD.bundle, tonumber(bundle))
+      audit.check(bundle_record
+        and lib.bundle_key(bundle_record.group, bundle_record.plain, bundle_record.suspect) == key,
         'other_key', { 'bundle', bundle })
-      A.bundle(tonumber(bundle))
-      A.add('bundle_keys', 'all', 1)
+      audit.bundle(tonumber(bundle))
+      audit.add('bundle_keys', 'all', 1)
     end)
   end,
   function(at)
     return each_field('gn', at, function(name, group)
-      local g = db.get(RECORD.group, tonumber(group))
-      A.check(g and T.group_key(g.queue, -g.priority, g.name) == name,
+      local group_record = db.get(RECORD.group, tonumber(group))
+      audit.check(group_record and lib.group_key(group_record.queue, -group_record.priority, group_record.name) == name,
         'other_name', { 'group', group })
-      A.group(tonumber(group))
+      audit.group(tonumber(group))
     end)
   end,
   function(at)
     return each_field('sk', at, function(packed, shape)
-      A.shape(tonumber(shape), packed)
+      audit.shape(tonumber(shape), packed)
     end)
   end,
   function(at, now)
     return each_field(RECORD.door, at, function(door)
-      A.door(door, now)
+      audit.door(door, now)
     end)
   end,
   function(at)
     if not at.name then
       if db.get(RECORD.queue, CALLERS) then
-        A.try({ 'callers' }, A.queue, CALLERS)
+        audit.try({ 'callers' }, audit.queue, CALLERS)
       end
     end
     return each_name('ql', at, function(name)
-      A.queue(T.find_queue(name) or -1, name)
-      A.add('queues', 'all', 1)
+      audit.queue(lib.find_queue(name) or -1, name)
+      audit.add('queues', 'all', 1)
     end)
   end,
   function(at)
-    return each_name('Ln', at, A.limit)
+    return each_name('Ln', at, audit.limit)
   end,
   function(at, now)
     while true do
@@ -188,44 +190,44 @@ local PARTS = {
         end
       end
       at.name = name
-      at.id = A.pool(name, at.id or '', now)
-      if A.cost >= PAGE then
+      at.id = audit.pool(name, at.id or '', now)
+      if audit.cost >= PAGE then
         return false
       end
     end
   end,
   function(at)
-    return each_field(RECORD.tag, at, A.tag)
+    return each_field(RECORD.tag, at, audit.tag)
   end,
   function(at)
-    return each_field(RECORD.unique_key, at, A.key)
+    return each_field(RECORD.unique_key, at, audit.key)
   end,
   function(at)
-    return each_field(RECORD.request, at, A.request)
+    return each_field(RECORD.request, at, audit.request)
   end,
   function(at)
-    return each_field(RECORD.stub, at, A.stub)
+    return each_field(RECORD.stub, at, audit.stub)
   end,
   function(at)
-    return each_field(RECORD.place, at, A.place)
+    return each_field(RECORD.place, at, audit.place)
   end,
   function(at)
-    return each_field(RECORD.waiting_call, at, A.taker)
+    return each_field(RECORD.waiting_call, at, audit.taker)
   end,
   function(at)
-    return each_field(RECORD.worker, at, A.worker)
+    return each_field(RECORD.worker, at, audit.worker)
   end,
   function(at)
-    return each_field(RECORD.holder, at, A.holder)
+    return each_field(RECORD.holder, at, audit.holder)
   end,
 }
 
 -- The sums of a namespace, when all its things were added up and nothing changed meanwhile.
 PARTS[#PARTS + 1] = function()
-  if not A.sums then
+  if not audit.sums then
     return true
   end
-  local sum, kept = A.total, db.space.kept
+  local sum, kept = audit.total, db.space.kept
   local ids = 0
   for b = 0, 255 do
     ids = ids + call('HLEN', db.prefix .. 'i:' .. text(b))
@@ -234,7 +236,7 @@ PARTS[#PARTS + 1] = function()
     'waiting', 'blocked', 'scheduled', 'running', 'succeeded', 'failed', 'cancelled', 'rows_waiting',
   }) do
     local said = sum('said_' .. counted)
-    A.check_same(said, sum(counted), { 'in_all_queues', counted })
+    audit.check_same(said, sum(counted), { 'in_all_queues', counted })
   end
   for _, same in ipairs({
     { 'blocked_by_doors', sum('blocked'), sum('at_doors') },
@@ -277,30 +279,30 @@ PARTS[#PARTS + 1] = function()
     { 'stubs', count('ste'), count_fields(RECORD.stub) },
     { 'places', count('ple'), count_fields(RECORD.place) },
   }) do
-    A.check_same(same[2], same[3], { same[1] })
+    audit.check_same(same[2], same[3], { same[1] })
   end
   return true
 end
 
-T.op('audit', { 'no-writes' }, function(args, now)
+lib.op('audit', { 'no-writes' }, function(args, now)
   local stamp = redis.sha1hex(db.raw or '')
   local at = args.after and cjson.decode(args.after)
     or { part = 1, stamp = stamp, sums = {}, here = {} }
   local same = at.stamp == stamp
-  A.begin(same and at.sums or nil)
+  audit.begin(same and at.sums or nil)
   while at.part <= #PARTS do
     if not PARTS[at.part](at.here, now) then
       break
     end
     at.part, at.here = at.part + 1, {}
-    if A.cost >= PAGE then
+    if audit.cost >= PAGE then
       break
     end
   end
-  local reply = { checked = A.checked, faults = A.faults }
+  local reply = { checked = audit.checked, faults = audit.faults }
   if at.part <= #PARTS then
     -- What was once written between two pages is not added up any more.
-    at.stamp, at.sums = same and stamp or '', A.sums
+    at.stamp, at.sums = same and stamp or '', audit.sums
     reply.next = cjson.encode(at)
   end
   return reply

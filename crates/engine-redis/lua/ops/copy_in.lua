@@ -16,26 +16,26 @@ local function begun(mark)
   return { whole = false, pages = mark[1] or 0, next = mark[2] or false }
 end
 
-T.op('copy_begin', { 'write' }, function(args)
-  local frozen, mark = T.copy_mark()
+lib.op('copy_begin', { 'write' }, function(args)
+  local frozen, mark = lib.copy_mark()
   if frozen == 'into:' .. args.copy then
     return begun(mark)
-  elseif not frozen and M.get(KEY.meta, 'copied') == args.copy then
+  elseif not frozen and maps.get(KEY.meta, 'copied') == args.copy then
     return { whole = true, pages = 0, next = false }
-  elseif frozen or not T.is_untouched() then
-    T.refuse(frozen and 'copy_target_taken' or 'copy_target_used')
+  elseif frozen or not lib.is_untouched() then
+    lib.refuse(frozen and 'copy_target_taken' or 'copy_target_used')
   end
   local space = db.space
   space.fence, space.arrival = max(space.fence, args.fence), max(space.arrival, args.arrival)
   space.used = max(space.used, args.used)
-  T.set_copy_mark('into:' .. args.copy, { 0, false })
+  lib.set_copy_mark('into:' .. args.copy, { 0, false })
   return begun({})
 end, { copies = true })
 
 local function must_be_this(args)
-  local frozen, mark = T.copy_mark()
+  local frozen, mark = lib.copy_mark()
   if frozen ~= 'into:' .. args.copy then
-    T.refuse('copy_target_not_part')
+    lib.refuse('copy_target_not_part')
   end
   return mark
 end
@@ -45,18 +45,18 @@ end
 local IN = {}
 
 function IN.queues(new, now)
-  local number = T.queue_for(new.name, now)
-  local q, settings = db.get(RECORD.queue, number), {}
+  local number = lib.queue_for(new.name, now)
+  local queue_record, settings = db.get(RECORD.queue, number), {}
   for _, field in ipairs({ 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' }) do
     settings[field] = new[field]
   end
-  T.set_queue_settings(number, settings)
-  q.since = new.since
+  lib.set_queue_settings(number, settings)
+  queue_record.since = new.since
   local till = new.paused_until
   if till and till > now then
-    q.paused_until = till
-    if till < T.FOREVER then
-      T.timer_set('qp', till, text(number))
+    queue_record.paused_until = till
+    if till < lib.FOREVER then
+      lib.timer_set('qp', till, text(number))
     end
   end
 end
@@ -65,90 +65,91 @@ function IN.settings(new)
   db.put(RECORD.limit_setting, new.name, {
     concurrency = new.concurrency, rate = new.rate, gap = new.gap, quarantine = new.quarantine,
   })
-  Z.add('lsn', 0, new.name)
+  sets.add('lsn', 0, new.name)
 end
 
-local function rest(name, l, at, weight)
-  O.add(l.resting, T.limit_resting(name), at, text(db.number()) .. ':' .. text(weight))
-  l.resting_sum = l.resting_sum + weight
+local function rest(name, limit_record, at, weight)
+  inner.add(limit_record.resting, lib.limit_resting(name), at, text(db.number()) .. ':' .. text(weight))
+  limit_record.resting_sum = limit_record.resting_sum + weight
 end
 
 function IN.limits(new)
-  local l = T.limit_for(new.name)
-  l.tat, l.paused_until = new.tat, new.paused_until
-  l.external, l.external_until, l.touched_at = new.external, new.external_until, db.space.last
+  local limit_record = lib.limit_for(new.name)
+  limit_record.tat, limit_record.paused_until = new.tat, new.paused_until
+  limit_record.external, limit_record.external_until, limit_record.touched_at = new.external, new.external_until,
+    db.space.last
   for _, one in ipairs(new.resting) do
-    rest(new.name, l, one[1], one[2])
+    rest(new.name, limit_record, one[1], one[2])
   end
-  T.arm_limit(new.name)
-  T.drop_limit_if_idle(new.name)
+  lib.arm_limit(new.name)
+  lib.drop_limit_if_idle(new.name)
 end
 
 function IN.leases(new)
-  local l = T.limit_for(new.name)
-  rest(new.name, l, new.at, new.weight)
-  T.arm_limit(new.name)
+  local limit_record = lib.limit_for(new.name)
+  rest(new.name, limit_record, new.at, new.weight)
+  lib.arm_limit(new.name)
 end
 
 -- The group is idle until a job of it comes.
 function IN.turns(new)
-  local queue = T.find_queue(new.q)
+  local queue = lib.find_queue(new.q)
   if not queue then
     return
   end
-  local q, rank = db.get(RECORD.queue, queue), -new.pr
-  local turns = q.priorities[rank]
+  local queue_record, rank = db.get(RECORD.queue, queue), -new.pr
+  local turns = queue_record.priorities[rank]
   if not turns then
-    turns = T.new_turns()
-    q.priorities[rank] = turns
+    turns = lib.new_turns()
+    queue_record.priorities[rank] = turns
   end
   turns.v, turns.top = max(turns.v, new.v), max(turns.top, new.v, new.own)
-  local name = T.group_key(queue, rank, new.g)
+  local name = lib.group_key(queue, rank, new.g)
   local at = 'gn:' .. shard(name)
-  if M.get(at, name) then
+  if maps.get(at, name) then
     return
   end
   local group = db.number()
   db.put(RECORD.group, group, {
-    queue = queue, priority = new.pr, name = new.g, own = new.own, open = O.new(), bundles = 0, idle = true,
+    queue = queue, priority = new.pr, name = new.g, own = new.own, open = inner.new(), bundles = 0, idle = true,
   })
   turns.groups = turns.groups + 1
-  M.put(at, name, text(group))
-  O.add(turns.idle, T.turns_idle(queue, rank), new.own, text(group))
+  maps.put(at, name, text(group))
+  inner.add(turns.idle, lib.turns_idle(queue, rank), new.own, text(group))
 end
 
 function IN.pools(new)
-  local p = T.pool_for(new.name)
-  p.settings = {
+  local pool_record = lib.pool_for(new.name)
+  pool_record.settings = {
     quarantine = new.quarantine, cooldown = new.cooldown, rate = new.rate, max_uses = new.max_uses,
     pick = new.pick,
   }
-  p.version, p.generation = new.version, new.generation
+  pool_record.version, pool_record.generation = new.version, new.generation
 end
 
 function IN.resources(new, now)
-  local p = db.get(RECORD.pool, new.pool)
-  if not p or not p.settings or T.resource(new.pool, new.id) then
+  local pool_record = db.get(RECORD.pool, new.pool)
+  if not pool_record or not pool_record.settings or lib.resource(new.pool, new.id) then
     return
   end
-  local r = T.add_resource(new.pool, new.id, new.tags, new.slots)
-  local key, field = T.data_home(new.pool, new.id)
-  M.put(key, field, new.data)
-  T.set_resource_state(r, new.state, new.till, new.rest, new.reason)
-  r.uses, r.used, r.last_used_at, r.tat = new.uses, new.used, new.last_used_at, new.tat
-  r.generation = new.generation
-  local rate = p.settings.rate
+  local resource = lib.add_resource(new.pool, new.id, new.tags, new.slots)
+  local key, field = lib.data_home(new.pool, new.id)
+  maps.put(key, field, new.data)
+  lib.set_resource_state(resource, new.state, new.till, new.rest, new.reason)
+  resource.uses, resource.used, resource.last_used_at, resource.tat = new.uses, new.used, new.last_used_at, new.tat
+  resource.generation = new.generation
+  local rate = pool_record.settings.rate
   if rate then
-    r.paced_until = T.rate_fits_at(rate, r.tat, 1, now)
+    resource.paced_until = lib.rate_fits_at(rate, resource.tat, 1, now)
   end
-  T.refresh_resource(r, now)
+  lib.refresh_resource(resource, now)
 end
 
 local function hold_key(key, holder)
   local till = holder.till
   db.put(RECORD.unique_key, key, holder)
   if till then
-    T.timer_set('uke', till, key)
+    lib.timer_set('uke', till, key)
   end
 end
 
@@ -156,11 +157,11 @@ local FINISHED = { S = 'succeeded', F = 'failed', C = 'cancelled' }
 
 -- What of a job that is kept stands beside its row.
 local function keep_finished(job, queue)
-  local set, class = T.kept_class(job.state)
-  T.timer_set(set, job.kept_until, T.kept_name(job.seq))
-  local kept, q = db.space.kept, db.get(RECORD.queue, queue)
+  local set, class = lib.kept_class(job.state)
+  lib.timer_set(set, job.kept_until, lib.kept_name(job.seq))
+  local kept, queue_record = db.space.kept, db.get(RECORD.queue, queue)
   kept[class] = kept[class] + job.bytes
-  q[FINISHED[job.state]] = q[FINISHED[job.state]] + 1
+  queue_record[FINISHED[job.state]] = queue_record[FINISHED[job.state]] + 1
 end
 
 -- A job that was pushed, is ready and has nothing unusual: its row says it all.
@@ -170,14 +171,14 @@ local function is_plain(new)
 end
 
 function IN.jobs(new, now, shapes)
-  if T.seq_of(new.id, new.b) then
+  if lib.seq_of(new.id, new.b) then
     return
   end
   local spec = shapes[new.sh]
-  local known = T.find_queue(spec.qn)
+  local known = lib.find_queue(spec.qn)
   local hidden = not known or db.get(RECORD.queue, known).hidden
-  local number = T.shape_for(spec, now)
-  local job = T.new_job({
+  local number = lib.shape_for(spec, now)
+  local job = lib.new_job({
     id = new.id, b = new.b, body = new.body, shape = number, created_at = new.cr, run_at = new.at,
     expires_at = new.ex, bytes = new.by, unique = new.u, state = new.st,
   })
@@ -187,7 +188,7 @@ function IN.jobs(new, now, shapes)
   job.cancel, job.keeps, job.error = new.ca, new.kp, new.err
   job.plain = is_plain(new)
   for part, value in pairs({ r = new.r, p = new.p, e = new.e and cmsgpack.pack(new.e) }) do
-    T.set_job_part(job, part, value)
+    lib.set_job_part(job, part, value)
   end
   if new.h then
     local ended = FINISHED[job.state] and { spec.qn, job.state, job.created_at, job.finished_at }
@@ -195,20 +196,20 @@ function IN.jobs(new, now, shapes)
       seq = job.seq, id = job.id, till = new.h[2] or nil, by_job = new.h[1], ended = ended or nil,
     })
   end
-  T.dirty(job)
+  lib.dirty(job)
   if FINISHED[job.state] then
     local queue = db.get(RECORD.shape, number).q
-    T.release_shape(number, 1)
+    lib.release_shape(number, 1)
     -- A queue that was deleted stays so, whatever is kept of it.
     db.get(RECORD.queue, queue).hidden = hidden or nil
     keep_finished(job, queue)
     return
   end
-  T.watch_expiry(job)
+  lib.watch_expiry(job)
   if job.state == STATE.scheduled then
-    T.schedule(job)
+    lib.schedule(job)
   else
-    T.enter_lane(T.lane_of_job(job), job.arrival, job.seq, now)
+    lib.enter_lane(lib.lane_of_job(job), job.arrival, job.seq, now)
   end
 end
 
@@ -219,37 +220,37 @@ function IN.keys(new)
   end
 end
 
-T.op('copy_in', { 'write' }, function(args, now)
+lib.op('copy_in', { 'write' }, function(args, now)
   local mark = must_be_this(args)
   if mark[1] == args.page + 1 then
     return { pages = mark[1] }
   elseif mark[1] ~= args.page then
-    T.refuse('copy_page_out_of_turn', { there = mark[1], page = args.page })
+    lib.refuse('copy_page_out_of_turn', { there = mark[1], page = args.page })
   end
   local put = IN[args.section]
   for _, item in ipairs(args.items) do
     put(item, now, args.shapes)
   end
-  T.set_copy_mark('into:' .. args.copy, { args.page + 1, args.next })
+  lib.set_copy_mark('into:' .. args.copy, { args.page + 1, args.next })
   return { pages = args.page + 1 }
 end, { copies = true })
 
-T.op('copy_open', { 'write', 'allow-oom' }, function(args)
-  if not T.copy_mark() and M.get(KEY.meta, 'copied') == args.copy then
+lib.op('copy_open', { 'write', 'allow-oom' }, function(args)
+  if not lib.copy_mark() and maps.get(KEY.meta, 'copied') == args.copy then
     return true
   end
   must_be_this(args)
-  T.set_copy_mark(nil, nil)
-  M.set(KEY.meta, 'copied', args.copy)
+  lib.set_copy_mark(nil, nil)
+  maps.set(KEY.meta, 'copied', args.copy)
   return true
 end, { copies = true })
 
-T.op('copy_drop', { 'write', 'allow-oom' }, function()
-  local frozen, mark = T.copy_mark()
+lib.op('copy_drop', { 'write', 'allow-oom' }, function()
+  local frozen, mark = lib.copy_mark()
   local what = frozen and sub(frozen, 1, 5)
   if what ~= 'into:' and what ~= 'drop:' then
-    T.refuse('copy_nothing_to_give_up')
+    lib.refuse('copy_nothing_to_give_up')
   end
-  T.set_copy_mark('drop:' .. sub(frozen, 6), mark)
+  lib.set_copy_mark('drop:' .. sub(frozen, 6), mark)
   return true
 end, { copies = true })

@@ -16,7 +16,7 @@
 -- own; `copy` what belongs to that; `copied` which copy it was before it was opened.
 
 -- What a frozen namespace is frozen for: 'copied' elsewhere, 'unfinished' as a copy, or 'by_hand'.
-function T.frozen_for(frozen)
+function lib.frozen_for(frozen)
   local what = sub(frozen, 1, 5)
   if what == 'from:' then
     return 'copied'
@@ -27,71 +27,71 @@ function T.frozen_for(frozen)
 end
 
 -- The marks of a copy: what it is frozen for (or nil), and what belongs to that.
-function T.copy_mark()
-  local mark = M.get(KEY.meta, 'copy')
-  return M.get(KEY.meta, 'frozen'), mark and cmsgpack.unpack(mark) or {}
+function lib.copy_mark()
+  local mark = maps.get(KEY.meta, 'copy')
+  return maps.get(KEY.meta, 'frozen'), mark and cmsgpack.unpack(mark) or {}
 end
 
-function T.set_copy_mark(frozen, mark)
-  M.set(KEY.meta, 'frozen', frozen)
-  M.set(KEY.meta, 'copy', mark and cmsgpack.pack(mark))
+function lib.set_copy_mark(frozen, mark)
+  maps.set(KEY.meta, 'frozen', frozen)
+  maps.set(KEY.meta, 'copy', mark and cmsgpack.pack(mark))
 end
 
 -- Whether nothing is there that a copy would meet: who only asked for work left nothing.
-function T.is_untouched()
+function lib.is_untouched()
   local space, p = db.space, db.prefix
   return space.seq == 0 and space.live == 0
     and call('EXISTS', p .. 'ql', p .. 'lsn', p .. 'Ln', p .. 'pn', p .. 'uke') == 0
 end
 
-T.op('copy_look', { 'no-writes' }, function()
-  local frozen, mark = T.copy_mark()
+lib.op('copy_look', { 'no-writes' }, function()
+  local frozen, mark = lib.copy_mark()
   local into = frozen and sub(frozen, 1, 5) == 'into:'
   return {
-    frozen = frozen or false, copied = M.get(KEY.meta, 'copied') or false, empty = T.is_untouched(),
+    frozen = frozen or false, copied = maps.get(KEY.meta, 'copied') or false, empty = lib.is_untouched(),
     to = not into and mark[1] or false, whole = not into and mark[2] or false,
     pages = into and mark[1] or 0, next = into and mark[2] or false,
   }
 end, { copies = true })
 
 local function frozen_else(frozen)
-  T.refuse('copy_source_frozen', { frozen = T.frozen_for(frozen) })
+  lib.refuse('copy_source_frozen', { frozen = lib.frozen_for(frozen) })
 end
 
-T.op('copy_freeze', { 'write', 'allow-oom' }, function(args, now)
-  local frozen = T.copy_mark()
+lib.op('copy_freeze', { 'write', 'allow-oom' }, function(args, now)
+  local frozen = lib.copy_mark()
   if frozen and frozen ~= 'from:' .. args.copy then
     frozen_else(frozen)
   end
   -- Who forgot its last writes may have forgotten leases: they count as held.
-  T.look_at_run(args.kn, now)
+  lib.look_at_run(args.kn, now)
   if not frozen and db.space.steps then
-    T.carry_on(now)
+    lib.carry_on(now)
     return { more = true }
   end
-  T.set_copy_mark('from:' .. args.copy, { args.to, args.whole or false })
+  lib.set_copy_mark('from:' .. args.copy, { args.to, args.whole or false })
   return { more = false }
 end, { copies = true })
 
-T.op('copy_thaw', { 'write', 'allow-oom' }, function()
-  local frozen = T.copy_mark()
+lib.op('copy_thaw', { 'write', 'allow-oom' }, function()
+  local frozen = lib.copy_mark()
   if frozen and sub(frozen, 1, 5) ~= 'from:' then
     frozen_else(frozen)
   end
-  T.set_copy_mark(nil, nil)
+  lib.set_copy_mark(nil, nil)
   return true
 end, { copies = true })
 
 -- ---- Reading ----
 
 local function must_be_frozen()
-  local frozen = T.copy_mark()
+  local frozen = lib.copy_mark()
   if not frozen or sub(frozen, 1, 5) ~= 'from:' then
-    T.refuse('copy_source_not_frozen')
+    lib.refuse('copy_source_not_frozen')
   end
 end
 
-T.op('copy_head', { 'no-writes' }, function()
+lib.op('copy_head', { 'no-writes' }, function()
   must_be_frozen()
   local space, jobs = db.space, 0
   for b = 0, 255 do
@@ -129,60 +129,64 @@ local OUT = {}
 
 function OUT.queues(args)
   return by_name('ql', args, function(name)
-    local number = T.find_queue(name)
-    local q = number and db.get(RECORD.queue, number)
-    if not q or q.hidden then
+    local number = lib.find_queue(name)
+    local queue_record = number and db.get(RECORD.queue, number)
+    if not queue_record or queue_record.hidden then
       return nil
     end
-    local s = T.queue_settings(number)
+    local settings = lib.queue_settings(number)
     return {
-      name = name, needs = s.needs, retry = s.retry, timeout = s.timeout, retain = s.retain,
-      max_waiting = s.max_waiting, shares = s.shares, paused_until = q.paused_until, since = q.since,
+      name = name, needs = settings.needs, retry = settings.retry, timeout = settings.timeout, retain = settings.retain,
+      max_waiting = settings.max_waiting, shares = settings.shares, paused_until = queue_record.paused_until,
+      since = queue_record.since,
     }
   end)
 end
 
 function OUT.settings(args)
   return by_name('lsn', args, function(name)
-    local s = db.get(RECORD.limit_setting, name)
-    return s and { name = name, concurrency = s.concurrency, rate = s.rate, gap = s.gap, quarantine = s.quarantine }
+    local setting = db.get(RECORD.limit_setting, name)
+    return setting and { name = name, concurrency = setting.concurrency, rate = setting.rate, gap = setting.gap,
+      quarantine = setting.quarantine }
   end)
 end
 
 -- What rests at a limit. Of very many the last rest as long as the longest.
-local function resting(name, l)
+local function resting(name, limit_record)
   local rests, sum = {}, 0
-  for member, at in O.each(l.resting, T.limit_resting(name)) do
+  for member, at in inner.each(limit_record.resting, lib.limit_resting(name)) do
     local weight = tonumber(sub(member, find(member, ':', 1, true) + 1))
     rests[#rests + 1] = { at, weight }
     sum = sum + weight
-    if #rests == B.ITEMS_MAX then
+    if #rests == BOUND.ITEMS_MAX then
       break
     end
   end
-  if sum < l.resting_sum then
-    local last = call('ZRANGE', db.prefix .. T.limit_resting(name), -1, -1, 'WITHSCORES')
-    rests[#rests + 1] = { tonumber(last[2]), l.resting_sum - sum }
+  if sum < limit_record.resting_sum then
+    local last = call('ZRANGE', db.prefix .. lib.limit_resting(name), -1, -1, 'WITHSCORES')
+    rests[#rests + 1] = { tonumber(last[2]), limit_record.resting_sum - sum }
   end
   return rests
 end
 
 function OUT.limits(args, now)
   return by_name('Ln', args, function(name)
-    local l = db.get(RECORD.limit, name)
-    if not l or l.tat <= now and not l.paused_until and l.resting.n == 0 and l.external == 0 then
+    local limit_record = db.get(RECORD.limit, name)
+    if not limit_record or limit_record.tat <= now and not limit_record.paused_until and limit_record.resting.n == 0
+      and limit_record.external == 0 then
       return nil
     end
     return {
-      name = name, tat = l.tat, paused_until = l.paused_until, resting = resting(name, l),
-      external = l.external, external_until = l.external_until,
+      name = name, tat = limit_record.tat, paused_until = limit_record.paused_until,
+      resting = resting(name, limit_record),
+      external = limit_record.external, external_until = limit_record.external_until,
     }
   end)
 end
 
 function OUT.leases(args)
   local function show(name)
-    local lease, job = T.lease(T.parse_lease(name))
+    local lease, job = lib.lease(lib.parse_lease(name))
     if not lease then
       return nil
     end
@@ -200,7 +204,7 @@ function OUT.leases(args)
   end
   local items = {}
   local _, next_at = by_rank(KEY.expiries, args, function(member)
-    for _, name in ipairs(T.leases_named(member)) do
+    for _, name in ipairs(lib.leases_named(member)) do
       items[#items + 1] = show(name)
     end
   end)
@@ -213,11 +217,12 @@ end
 
 -- What is ahead of its priority: any other group starts again at V in any case.
 local function turn_of(number)
-  local g = db.get(RECORD.group, number)
-  local q = g and db.get(RECORD.queue, g.queue)
-  local turns = q and q.priorities[-g.priority]
-  if turns and q.name and g.own > turns.v then
-    return { q = q.name, pr = g.priority, g = g.name, own = g.own, v = turns.v }
+  local group_record = db.get(RECORD.group, number)
+  local queue_record = group_record and db.get(RECORD.queue, group_record.queue)
+  local turns = queue_record and queue_record.priorities[-group_record.priority]
+  if turns and queue_record.name and group_record.own > turns.v then
+    return { q = queue_record.name, pr = group_record.priority, g = group_record.name, own = group_record.own,
+      v = turns.v }
   end
 end
 
@@ -245,20 +250,24 @@ end
 
 function OUT.pools(args)
   return by_name('pn', args, function(name)
-    local p = db.get(RECORD.pool, name)
-    local s = p and p.settings
-    return s and {
-      name = name, quarantine = s.quarantine, cooldown = s.cooldown, rate = s.rate, max_uses = s.max_uses,
-      pick = s.pick, version = p.version, generation = p.generation,
+    local pool_record = db.get(RECORD.pool, name)
+    local settings = pool_record and pool_record.settings
+    return settings and {
+      name = name, quarantine = settings.quarantine, cooldown = settings.cooldown, rate = settings.rate,
+      max_uses = settings.max_uses,
+      pick = settings.pick, version = pool_record.version, generation = pool_record.generation,
     }
   end)
 end
 
-local function show_resource(r, data)
+local function show_resource(resource, data)
   return {
-    pool = r.pool, id = r.id, data = T.blob(data), tags = r.tags, slots = r.slots, state = r.state,
-    till = r['until'], rest = r.rest, reason = r.reason, uses = r.uses, used = r.used,
-    last_used_at = r.last_used_at, tat = r.tat, retiring = r.retiring or false, generation = r.generation,
+    pool = resource.pool, id = resource.id, data = lib.blob(data), tags = resource.tags, slots = resource.slots,
+    state = resource.state,
+    till = resource['until'], rest = resource.rest, reason = resource.reason, uses = resource.uses,
+    used = resource.used,
+    last_used_at = resource.last_used_at, tat = resource.tat, retiring = resource.retiring or false,
+    generation = resource.generation,
   }
 end
 
@@ -272,13 +281,13 @@ function OUT.resources(args)
     end
     after = ''
   end
-  local p = db.get(RECORD.pool, pool)
-  local ids = p and p.settings and T.ids_after(pool, after, args.max) or {}
+  local pool_record = db.get(RECORD.pool, pool)
+  local ids = pool_record and pool_record.settings and lib.ids_after(pool, after, args.max) or {}
   local items, bytes = {}, 0
   for _, id in ipairs(ids) do
-    local r = T.resource(pool, id)
-    local data = M.get(T.data_home(pool, id)) or 'null'
-    items[#items + 1], bytes = show_resource(r, data), bytes + #data
+    local resource = lib.resource(pool, id)
+    local data = maps.get(lib.data_home(pool, id)) or 'null'
+    items[#items + 1], bytes = show_resource(resource, data), bytes + #data
     after = id
     if #items == args.max or bytes >= args.bytes then
       return items, pool .. '\n' .. after
@@ -292,25 +301,26 @@ end
 local ROWS, LOOKED_MAX = 16, 2048
 
 local function blob(bytes)
-  return bytes and T.blob(bytes) or nil
+  return bytes and lib.blob(bytes) or nil
 end
 
 local function show_job(job)
   local holds
   if job.unique then
-    local holder = T.key_holder(job.unique[UNIQUE_AT.key])
+    local holder = lib.key_holder(job.unique[UNIQUE_AT.key])
     if holder and holder.seq == job.seq then
       holds = { holder.by_job or false, holder.till or false }
     end
   end
   local parts = job.life ~= nil
   return {
-    id = job.id, st = job.state, sh = T.shape_number(job.shape), body = T.blob(T.body(job)),
+    id = job.id, st = job.state, sh = lib.shape_number(job.shape), body = lib.blob(lib.body(job)),
     ar = job.arrival, cr = job.created_at, at = job.run_at, sa = job.started_at, fa = job.finished_at,
-    ku = T.is_live(job) and 0 or job.kept_until, ex = job.expires_at, w = job.wait, n = job.ended,
-    l = job.lost, rel = job.released, und = job.undelivered, ca = job.cancel or false, kp = job.keeps or false, u = job.unique,
-    h = holds, by = job.bytes, err = job.error, r = parts and blob(T.job_part(job, PART.result)),
-    p = parts and blob(T.job_part(job, PART.progress)), e = parts and blob(T.job_part(job, PART.errors)),
+    ku = lib.is_live(job) and 0 or job.kept_until, ex = job.expires_at, w = job.wait, n = job.ended,
+    l = job.lost, rel = job.released, und = job.undelivered, ca = job.cancel or false, kp = job.keeps or false,
+    u = job.unique,
+    h = holds, by = job.bytes, err = job.error, r = parts and blob(lib.job_part(job, PART.result)),
+    p = parts and blob(lib.job_part(job, PART.progress)), e = parts and blob(lib.job_part(job, PART.errors)),
   }
 end
 
@@ -319,17 +329,17 @@ function OUT.jobs(args)
   local seq = (tonumber(args.after) or 0) + 1
   local items, bytes, looked = {}, 0, 0
   while true do
-    local chunk = floor(seq / T.CHUNK_ROWS)
+    local chunk = floor(seq / lib.CHUNK_ROWS)
     local known = call('ZRANGEBYSCORE', db.prefix .. 'ch', chunk, '+inf', 'LIMIT', 0, 1)[1]
     if not known then
       return items
     end
-    seq = max(seq, tonumber(known) * T.CHUNK_ROWS)
-    local seqs, last = {}, (tonumber(known) + 1) * T.CHUNK_ROWS
+    seq = max(seq, tonumber(known) * lib.CHUNK_ROWS)
+    local seqs, last = {}, (tonumber(known) + 1) * lib.CHUNK_ROWS
     for at = seq, min(seq + ROWS, last) - 1 do
       seqs[#seqs + 1] = at
     end
-    T.load_jobs(seqs)
+    lib.load_jobs(seqs)
     for _, at in ipairs(seqs) do
       local job = db.jobs[at]
       if job then
@@ -354,7 +364,7 @@ function OUT.keys(args)
     if not holder or not holder.till then
       return nil
     end
-    local job = T.job(holder.seq)
+    local job = lib.job(holder.seq)
     if job then
       db.jobs[holder.seq] = nil
       return nil
@@ -363,7 +373,7 @@ function OUT.keys(args)
   end)
 end
 
-T.op('copy_out', { 'no-writes' }, function(args, now)
+lib.op('copy_out', { 'no-writes' }, function(args, now)
   must_be_frozen()
   local items, next_at = OUT[args.section](args, now)
   return { items = items, next = next_at or false }

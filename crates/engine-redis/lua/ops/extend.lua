@@ -4,21 +4,21 @@
 -- cancel}. A claim (machine/reclaim) is made by who was told that its lease is lost while the namespace learns.
 -- Cost: a read for each 256 rows, two writes for each lease. Works when the store is full.
 
-T.op('extend', { 'write', 'allow-oom' }, function(args, now)
-  T.look_at_run(args.kn, now)
+lib.op('extend', { 'write', 'allow-oom' }, function(args, now)
+  lib.look_at_run(args.kn, now)
   local reply, longest = { ok = {}, lost = {}, cancel = {} }, 0
   local seqs = {}
   for _, item in ipairs(args.leases) do
-    if item[2] > 0 then
-      seqs[#seqs + 1] = item[2]
+    if item[EXTEND_AT.seq] > 0 then
+      seqs[#seqs + 1] = item[EXTEND_AT.seq]
     end
   end
-  T.load_jobs(seqs)
+  lib.load_jobs(seqs)
   local deaf_at = db.space.deaf_at
   for index, item in ipairs(args.leases) do
-    local lease, job = T.lease(item[1], item[2])
-    if not lease and item[4] then
-      lease, job = T.reclaim(item[1], item[2], item[4], now)
+    local lease, job = lib.lease(item[EXTEND_AT.fence], item[EXTEND_AT.seq])
+    if not lease and item[EXTEND_AT.claim] then
+      lease, job = lib.reclaim(item[EXTEND_AT.fence], item[EXTEND_AT.seq], item[EXTEND_AT.claim], now)
     end
     if not lease then
       reply.lost[#reply.lost + 1] = index
@@ -29,18 +29,18 @@ T.op('extend', { 'write', 'allow-oom' }, function(args, now)
         lease.ttl = args.ttl
       end
       longest = max(longest, lease.ttl)
-      local expires_at = max(T.expiry(lease.ttl, lease.deadline, now), lease.expires_at)
+      local expires_at = max(lib.expiry(lease.ttl, lease.deadline, now), lease.expires_at)
       if expires_at ~= lease.expires_at then
-        T.set_expiry(lease, expires_at)
+        lib.set_expiry(lease, expires_at)
       end
       lease.extended = true
       -- A sign of life is after the deafness that was over in the same moment.
       lease.seen_at = max(now, deaf_at + 1)
-      T.hear_worker(lease.holder, now)
-      T.lease_changed(job)
+      lib.hear_worker(lease.holder, now)
+      lib.lease_changed(job)
       if job then
-        if item[3] then
-          T.set_job_part(job, PART.progress, item[3])
+        if item[EXTEND_AT.progress] then
+          lib.set_job_part(job, PART.progress, item[EXTEND_AT.progress])
         end
         if job.cancel then
           reply.cancel[#reply.cancel + 1] = index
@@ -50,7 +50,7 @@ T.op('extend', { 'write', 'allow-oom' }, function(args, now)
     end
   end
   if longest > 0 then
-    T.note_ttl(longest, now)
+    lib.note_ttl(longest, now)
   end
   return reply
 end)

@@ -4,7 +4,7 @@
 -- then. It never refuses after the first of them is stored.
 
 -- The job of a lease, if such a settle finishes it and nothing of it is kept: {seq, id}; or nil.
-function T.goes_with_its_end(job, item)
+function lib.goes_with_its_end(job, item)
   if not job then
     return nil
   end
@@ -28,13 +28,13 @@ local function split(jobs, goes)
 end
 
 -- Checks them in the order in which they are stored; a refusal names the place in the item.
-function T.check_follow_ups(jobs, shapes, goes, now)
+function lib.check_follow_ups(jobs, shapes, goes, now)
   local before, after = split(jobs, goes)
   local many, order = #before, {}
   for i = 1, #jobs do
     order[i] = before[i] or after[i - many]
   end
-  local ok, no = pcall(T.plan_push, order, shapes, false, now, goes)
+  local ok, no = pcall(lib.plan_push, order, shapes, false, now, goes)
   if ok then
     return
   end
@@ -47,16 +47,16 @@ function T.check_follow_ups(jobs, shapes, goes, now)
   error(no, 0)
 end
 
--- Stores those that come before the end: what T.push_after_end goes on with; or nil if an earlier item of the
+-- Stores those that come before the end: what lib.push_after_end goes on with; or nil if an earlier item of the
 -- same call has taken their room.
-function T.push_before_end(item, shapes, goes, default_retry, now)
+function lib.push_before_end(item, shapes, goes, default_retry, now)
   local before, after = split(item.push, goes)
   local ok, plans = true, nil
   if goes then
-    ok, plans = pcall(T.check_follow_ups, item.push, shapes, goes, now)
+    ok, plans = pcall(lib.check_follow_ups, item.push, shapes, goes, now)
   end
   if ok then
-    ok, plans = pcall(T.plan_push, before, shapes, false, now)
+    ok, plans = pcall(lib.plan_push, before, shapes, false, now)
   end
   if not ok then
     if type(plans) == 'table' and plans.no then
@@ -64,11 +64,11 @@ function T.push_before_end(item, shapes, goes, default_retry, now)
     end
     error(plans, 0)
   end
-  return { before = before, after = after, done = T.push(before, shapes, plans, default_retry, true, now) }
+  return { before = before, after = after, done = lib.push(before, shapes, plans, default_retry, true, now) }
 end
 
 -- Stores the others; what became of all, in the order of the item.
-function T.push_after_end(follow_ups, shapes, job, default_retry, now)
+function lib.push_after_end(follow_ups, shapes, job, default_retry, now)
   local before, after, all = follow_ups.before, follow_ups.after, {}
   local function put(part, done)
     for i, place in ipairs(part.at) do
@@ -82,19 +82,19 @@ function T.push_after_end(follow_ups, shapes, job, default_retry, now)
       -- A duplicate of the job that goes now is shown as what is known of it.
       one.ended = one.seq == job.seq and known or nil
     end
-    local plans = T.plan_push(after, shapes, false, now)
-    put(after, T.push(after, shapes, plans, default_retry, true, now))
+    local plans = lib.plan_push(after, shapes, false, now)
+    put(after, lib.push(after, shapes, plans, default_retry, true, now))
   end
   return all
 end
 
 -- A repeated settle pushes nothing again; it shows what its jobs are, where they are kept.
-function T.pushed_before(jobs, now)
+function lib.pushed_before(jobs, now)
   local done = {}
   for _, job in ipairs(jobs or {}) do
-    local seq = T.seq_of(job[NEW_JOB_AT.id], job[NEW_JOB_AT.b])
-    local there = seq and T.job(seq)
-    if there and (T.is_live(there) or there.kept_until > now) then
+    local seq = lib.seq_of(job[NEW_JOB_AT.id], job[NEW_JOB_AT.b])
+    local there = seq and lib.job(seq)
+    if there and (lib.is_live(there) or there.kept_until > now) then
       done[#done + 1] = { seq = seq, id = job[NEW_JOB_AT.id], dup = true }
     end
   end

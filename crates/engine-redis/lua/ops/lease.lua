@@ -1,10 +1,10 @@
 -- lease: asks for jobs of queues, or for needs alone.
 --
--- args: {queues, max} or {needs}; kn = what the caller knows (T.look_at_run); wait, ttl (us), worker, rq
+-- args: {queues, max} or {needs}; kn = what the caller knows (lib.look_at_run); wait, ttl (us), worker, rq
 -- (request id), place, taker, proc, read (how many parcels the process has read), adds (the call was granted some and
 -- goes on), bytes (of those). Replies {leases, runs (of grants that went the short way, each with how many of `leases`
--- stand before it), next_at, reasons, waits, more, over, parcel}. `waits`: the call is registered; it is sent what it is
--- granted, or repeated when its process is signalled; `more`: its bounded work was not enough, it is repeated at
+-- stand before it), next_at, reasons, waits, more, over, parcel}. `waits`: the call is registered; it is sent what it
+-- is granted, or repeated when its process is signalled; `more`: its bounded work was not enough, it is repeated at
 -- once, and as one that adds if it was granted some; `over`: the same request waits by another call now, and this one
 -- is answered with nothing; `parcel`: the grant was sent under this number. Cost: about fifteen commands, and for each
 -- grant that went the long way four; at most 256 go the long way.
@@ -16,13 +16,13 @@ local function check_tokens(args)
   end
   local ok = args.needs and #args.needs > 0
   for _, need in ipairs(args.needs or {}) do
-    local settings = need[NEED_AT.kind] == NEED.limit and T.setting_of(need[NEED_AT.name])
+    local settings = need[NEED_AT.kind] == NEED.limit and lib.setting_of(need[NEED_AT.name])
     if not settings or not settings.rate or settings.concurrency then
       ok = false
     end
   end
   if not ok then
-    T.refuse('lease_ttl_needs_rates', nil, '/ttl')
+    lib.refuse('lease_ttl_needs_rates', nil, '/ttl')
   end
 end
 
@@ -34,12 +34,12 @@ local function repeated(request, taker)
     return nil
   end
   local leases, sent = {}, taker and past.taker == taker
-  for _, name in ipairs(T.leases_of_request(past)) do
-    local lease, job = T.lease(T.parse_lease(name))
+  for _, name in ipairs(lib.leases_of_request(past)) do
+    local lease, job = lib.lease(lib.parse_lease(name))
     if lease then
       if not lease.again and not sent then
         lease.again = true
-        T.lease_changed(job)
+        lib.lease_changed(job)
       end
       leases[#leases + 1] = lease
     end
@@ -54,11 +54,11 @@ local function was_repeated(request)
     return false
   end
   local past = db.get(RECORD.request, request)
-  for looks, name in ipairs(past and T.leases_of_request(past) or {}) do
-    local lease = T.lease(T.parse_lease(name))
+  for looks, name in ipairs(past and lib.leases_of_request(past) or {}) do
+    local lease = lib.lease(lib.parse_lease(name))
     if lease then
       return lease.again
-    elseif looks >= B.STEPS_MAX then
+    elseif looks >= BOUND.STEPS_MAX then
       break
     end
   end
@@ -68,19 +68,19 @@ end
 -- The reply: what is granted is shown once all that the call does is done.
 local function shown(leases, parcel)
   local reply = { parcel = parcel }
-  T.later(function()
-    T.show_grants(leases, reply)
+  lib.later(function()
+    lib.show_grants(leases, reply)
   end)
   return reply
 end
 
 -- The call waits for jobs of these queues from now on.
-function T.begin_wait(args, queues, now)
-  T.wait_for_jobs(args.taker, {
+function lib.begin_wait(args, queues, now)
+  lib.wait_for_jobs(args.taker, {
     queues = queues, most = args.max, worker = args.worker and args.worker.id, proc = args.proc, ttl = args.ttl,
     till = now + args.wait, request = args.rq,
   })
-  T.hear_process(args.proc, args.read, now)
+  lib.hear_process(args.proc, args.read, now)
   return { leases = {}, waits = true }
 end
 
@@ -88,13 +88,13 @@ local function lease_jobs(args, now)
   check_tokens(args)
   local queues, seen = {}, {}
   for _, name in ipairs(args.queues) do
-    local queue = T.queue_for(name, now)
+    local queue = lib.queue_for(name, now)
     if not seen[queue] then
       seen[queue] = true
       queues[#queues + 1] = queue
     end
   end
-  T.see_worker(args.worker, queues, now)
+  lib.see_worker(args.worker, queues, now)
   if args.adds then
     if was_repeated(args.rq) then
       return shown({})
@@ -104,25 +104,25 @@ local function lease_jobs(args, now)
     if again then
       return shown(again, parcel)
     end
-    if T.taken_over(args, 'jobs', now) then
+    if lib.taken_over(args, 'jobs', now) then
       return { leases = {}, over = true }
     end
   end
-  local free = args.wait > 0 and T.not_signalled(queues) or queues
+  local free = args.wait > 0 and lib.not_signalled(queues) or queues
   for _, queue in ipairs(free) do
-    T.unsignal(queue)
+    lib.unsignal(queue)
   end
   db.want = min(args.max, 512)
   local asker = { worker = args.worker and args.worker.id, ttl = args.ttl, request = args.rq }
-  local leases, tired, goes_on = T.take_jobs(free, args.max, asker, args.bytes or 0, now)
+  local leases, tired, goes_on = lib.take_jobs(free, args.max, asker, args.bytes or 0, now)
   -- What is still open is for the next who waits.
   for _, queue in ipairs(free) do
     db.touched[queue] = true
   end
   if #leases > 0 then
-    T.remember_request(leases, asker, now)
+    lib.remember_request(leases, asker, now)
     local reply = shown(leases)
-    if goes_on and leases.n < args.max and leases.bytes < B.PAGE_BYTES_FULL then
+    if goes_on and leases.n < args.max and leases.bytes < BOUND.PAGE_BYTES_FULL then
       reply.more, reply.bytes = true, leases.bytes
     end
     return reply
@@ -134,38 +134,38 @@ local function lease_jobs(args, now)
     return shown({})
   end
   if args.wait > 0 and args.taker then
-    return T.begin_wait(args, queues, now)
+    return lib.begin_wait(args, queues, now)
   end
-  return { leases = {}, next_at = T.next_change() }
+  return { leases = {}, next_at = lib.next_change() }
 end
 
 local function lease_needs(args, now)
-  T.check_needs(args.needs, '/needs')
-  T.see_worker(args.worker, {}, now)
+  lib.check_needs(args.needs, '/needs')
+  lib.see_worker(args.worker, {}, now)
   local again = repeated(args.rq)
   if again then
     return shown(again)
   end
   check_tokens(args)
-  if T.taken_over(args, 'needs', now) then
+  if lib.taken_over(args, 'needs', now) then
     return { leases = {}, over = true }
   end
-  local needs = T.held(args.needs)
+  local needs = lib.held(args.needs)
   if args.proc then
-    Z.add('pr', now, args.proc)
+    sets.add('pr', now, args.proc)
   end
-  local lease, number, tired = T.call({
+  local lease, number, tired = lib.call({
     taker = args.taker, proc = args.proc, worker = args.worker and args.worker.id, ttl = args.ttl,
     request = args.rq, place = args.place or args.rq, till = now + args.wait, needs = needs,
   }, now)
   if lease then
     local asker = { request = args.rq }
-    T.remember_request({ lease }, asker, now)
+    lib.remember_request({ lease }, asker, now)
     local reply = shown({ lease })
     if args.ttl == 0 then
       -- Tokens only: granted and given back in one step, nothing to settle.
-      T.end_lease(lease, nil, { kind = 'undelivered' }, now)
-      T.later(function()
+      lib.end_lease(lease, nil, { kind = 'undelivered' }, now)
+      lib.later(function()
         reply.leases[1][9] = true
       end)
     end
@@ -176,63 +176,63 @@ local function lease_needs(args, now)
   elseif args.wait > 0 then
     return { leases = {}, waits = true }
   end
-  local reasons = T.reasons_of_caller(number, now)
-  T.leave_line(number, now)
-  return { leases = {}, next_at = T.next_change(), reasons = reasons }
+  local reasons = lib.reasons_of_caller(number, now)
+  lib.leave_line(number, now)
+  return { leases = {}, next_at = lib.next_change(), reasons = reasons }
 end
 
-function T.lease_call(args, now)
+function lib.lease_call(args, now)
   if args.queues then
     return lease_jobs(args, now)
   end
   return lease_needs(args, now)
 end
 
-T.op('lease', { 'write' }, function(args, now)
-  T.look_at_run(args.kn, now)
-  return T.lease_call(args, now)
-end, { directly = T.lease_directly })
+lib.op('lease', { 'write' }, function(args, now)
+  lib.look_at_run(args.kn, now)
+  return lib.lease_call(args, now)
+end, { directly = lib.lease_directly })
 
 -- A call waits no more: what it was granted before it heard of that, or the number by which it stands in line.
 local function end_wait(taker, request)
-  if T.forget_taker(taker) then
+  if lib.forget_taker(taker) then
     return nil, nil
   end
   local past = request and db.see(RECORD.request, request)
   if past and past.taker == taker then
     return past, nil
   end
-  return nil, T.caller_by_taker(taker)
+  return nil, lib.caller_by_taker(taker)
 end
 
 -- drop_wait: {taker, rq}. The time of the wait is over. Replies {next_at, reasons}, and what the call was granted
 -- before it heard of that, as `lease` does.
-T.op('drop_wait', { 'write', 'allow-oom' }, function(args, now)
+lib.op('drop_wait', { 'write', 'allow-oom' }, function(args, now)
   local reply = {}
   local past, number = end_wait(args.taker, args.rq)
   if past then
     reply = shown(repeated(args.rq, args.taker))
   elseif number then
-    reply.reasons = T.reasons_of_caller(number, now)
-    T.leave_line(number, now)
+    reply.reasons = lib.reasons_of_caller(number, now)
+    lib.leave_line(number, now)
   end
-  reply.next_at = T.next_change()
+  reply.next_at = lib.next_change()
   return reply
 end)
 
 -- leave: {calls = {{taker, rq or false}}}. Their callers are gone: the calls wait no more, and what they were granted
 -- is undone.
-T.op('leave', { 'write', 'allow-oom' }, function(args, now)
+lib.op('leave', { 'write', 'allow-oom' }, function(args, now)
   local granted = {}
   for _, call in ipairs(args.calls) do
     local past, number = end_wait(call[1], call[2])
-    for _, name in ipairs(past and T.leases_of_request(past) or {}) do
-      granted[#granted + 1] = { T.parse_lease(name) }
+    for _, name in ipairs(past and lib.leases_of_request(past) or {}) do
+      granted[#granted + 1] = { lib.parse_lease(name) }
     end
     if number then
-      T.leave_line(number, now)
+      lib.leave_line(number, now)
     end
   end
-  T.undo(granted, now)
+  lib.undo(granted, now)
   return true
 end)

@@ -25,13 +25,13 @@ end
 
 -- The rows of a chunk below a row number, newest first.
 local function rows_below(chunk, before)
-  local first = chunk * T.CHUNK_ROWS
-  local _, key = T.job_home(first)
+  local first = chunk * lib.CHUNK_ROWS
+  local _, key = lib.job_home(first)
   local rows, size = {}, 0
-  local k = T.block_in(chunk)
-  if k then
-    size = k.size
-    for _, seq in ipairs(T.rows_of_block(chunk, k)) do
+  local block = lib.block_in(chunk)
+  if block then
+    size = block.size
+    for _, seq in ipairs(lib.rows_of_block(chunk, block)) do
       if seq < before then
         rows[#rows + 1] = seq
       end
@@ -54,7 +54,7 @@ local function wanted(job, args, states)
   if args.queue and db.see(RECORD.shape, job.shape).qn ~= args.queue then
     return nil
   end
-  local state = T.is_live(job) and T.state_of(job) or job.state
+  local state = lib.is_live(job) and lib.state_of(job) or job.state
   return (not states or states[state]) and state
 end
 
@@ -62,14 +62,14 @@ end
 -- and says whether there is an older one then.
 local function each_row(before, look)
   local top = before or db.space.seq + 1
-  local chunks = chunks_below(floor((top - 1) / T.CHUNK_ROWS) + 1)
+  local chunks = chunks_below(floor((top - 1) / lib.CHUNK_ROWS) + 1)
   for nth, chunk in ipairs(chunks) do
     local rows = rows_below(tonumber(chunk), top)
     for from = 1, #rows, ROWS do
       local piece = { unpack(rows, from, min(from + ROWS - 1, #rows)) }
-      T.load_jobs(piece)
+      lib.load_jobs(piece)
       for i, seq in ipairs(piece) do
-        local job = T.job(seq)
+        local job = lib.job(seq)
         db.jobs[seq] = nil
         if job and look(job) then
           local older = from + i - 1 < #rows
@@ -84,7 +84,7 @@ local function each_row(before, look)
   return false
 end
 
-T.op('list_jobs', { 'no-writes' }, function(args)
+lib.op('list_jobs', { 'no-writes' }, function(args)
   local states
   if args.states and args.states[1] then
     states = {}
@@ -98,14 +98,14 @@ T.op('list_jobs', { 'no-writes' }, function(args)
     scanned, last = scanned + 1, job.seq
     if wanted(job, args, states) then
       local from = #(db.blobs or {})
-      jobs[#jobs + 1], last_shown = T.show(job), last
+      jobs[#jobs + 1], last_shown = lib.show(job), last
       for i = from + 1, #db.blobs do
         bytes = bytes + #db.blobs[i]
       end
     end
     -- A job whose needs are its own costs several reads to tell where it stands.
-    return #jobs >= args.max or scanned >= args.scan or bytes >= B.PAGE_BYTES_FULL
-      or scanned + db.held - held >= B.ITEMS_MAX
+    return #jobs >= args.max or scanned >= args.scan or bytes >= BOUND.PAGE_BYTES_FULL
+      or scanned + db.held - held >= BOUND.ITEMS_MAX
   end)
   return {
     jobs = jobs, scanned = scanned, next = older and last or nil,
@@ -123,7 +123,7 @@ end)
 -- may come twice; none that lives all the time is missed.
 
 local function fence_of(name)
-  return (T.parse_lease(name))
+  return (lib.parse_lease(name))
 end
 
 -- The names of up to n live leases with the lowest fences above one.
@@ -137,9 +137,9 @@ local function lowest(after, n)
     most = fences[n]
   end
   while true do
-    local found = call('ZRANGE', db.prefix .. KEY.expiries, from, from + B.ITEMS_MAX - 1)
+    local found = call('ZRANGE', db.prefix .. KEY.expiries, from, from + BOUND.ITEMS_MAX - 1)
     for _, member in ipairs(found) do
-      for _, name in ipairs(T.leases_named(member)) do
+      for _, name in ipairs(lib.leases_named(member)) do
         local fence = fence_of(name)
         if fence > after and not (most and fence > most) then
           fences[#fences + 1], names[fence] = fence, name
@@ -150,7 +150,7 @@ local function lowest(after, n)
       cut()
     end
     from = from + #found
-    if #found < B.ITEMS_MAX then
+    if #found < BOUND.ITEMS_MAX then
       break
     end
   end
@@ -164,14 +164,14 @@ end
 
 -- The same of those that hold a limit: these are in the order of fences.
 local function lowest_of_limit(limit, after, n)
-  local l, all = db.get(RECORD.limit, limit), {}
-  if not l then
+  local limit_record, all = db.get(RECORD.limit, limit), {}
+  if not limit_record then
     return all
-  elseif l.holders.z then
-    return call('ZRANGEBYSCORE', db.prefix .. T.limit_holders(limit), '(' .. text(after), '+inf',
+  elseif limit_record.holders.z then
+    return call('ZRANGEBYSCORE', db.prefix .. lib.limit_holders(limit), '(' .. text(after), '+inf',
       'LIMIT', 0, n)
   end
-  for name, fence in O.each(l.holders, T.limit_holders(limit)) do
+  for name, fence in inner.each(limit_record.holders, lib.limit_holders(limit)) do
     if fence > after and #all < n then
       all[#all + 1] = name
     end
@@ -183,13 +183,13 @@ end
 local function next_to_expire(at, name, n)
   local key = db.prefix .. KEY.expiries
   local low, high = 0, call('ZCARD', key)
-  local last = #name > 0 and T.expires_as(T.parse_lease(name)) or name
+  local last = #name > 0 and lib.expires_as(lib.parse_lease(name)) or name
   local within = last ~= name and fence_of(name)
   while low < high do
     local mid = floor((low + high) / 2)
-    local item = call('ZRANGE', key, mid, mid, 'WITHSCORES')
-    local score = tonumber(item[2])
-    if score < at or score == at and not T.less(last, item[1]) and not (within and item[1] == last) then
+    local member, scored = unpack(call('ZRANGE', key, mid, mid, 'WITHSCORES'))
+    local score = tonumber(scored)
+    if score < at or score == at and not lib.less(last, member) and not (within and member == last) then
       low = mid + 1
     else
       high = mid
@@ -197,7 +197,7 @@ local function next_to_expire(at, name, n)
   end
   local names = {}
   for _, member in ipairs(call('ZRANGE', key, low, low + n - 1)) do
-    for _, one in ipairs(T.leases_named(member)) do
+    for _, one in ipairs(lib.leases_named(member)) do
       if #names < n and not (within and member == last and fence_of(one) <= within) then
         names[#names + 1] = one
       end
@@ -208,7 +208,7 @@ end
 
 -- What a lease is shown as, if it is one that is asked for.
 local function lease_view(name, args)
-  local lease, job = T.lease(T.parse_lease(name))
+  local lease, job = lib.lease(lib.parse_lease(name))
   local holder = lease and (lease.holder or 'anonymous')
   if not lease or args.worker and holder ~= args.worker then
     return nil
@@ -229,7 +229,7 @@ local function lease_view(name, args)
     fence = lease.fence, seq = lease.seq, holder = holder, granted_at = lease.granted_at,
     expires_at = lease.expires_at, deadline = lease.deadline, job = job and job.id, queue = queue,
     limits = limits, resources = lease.resources, cancel = job and job.cancel or false,
-    held = T.held_by(lease),
+    held = lib.held_by(lease),
   }
 end
 
@@ -240,12 +240,12 @@ local function show_leases(names, args)
   for from = 1, #names, ROWS do
     local seqs, to = {}, min(from + ROWS - 1, #names)
     for i = from, to do
-      local _, seq = T.parse_lease(names[i])
+      local _, seq = lib.parse_lease(names[i])
       if seq > 0 then
         seqs[#seqs + 1] = seq
       end
     end
-    T.load_jobs(seqs)
+    lib.load_jobs(seqs)
     for i = from, to do
       local view = lease_view(names[i], args)
       if view and #items >= args.max then
@@ -263,7 +263,7 @@ local function show_leases(names, args)
   return items, looked, false
 end
 
-T.op('list_leases', { 'no-writes' }, function(args)
+lib.op('list_leases', { 'no-writes' }, function(args)
   local after, at, behind = args.after, nil, nil
   if after and sub(after, 1, 1) == CURSOR.by_expiry then
     -- "x", the fence from which on, and the expiry, the fence and the row of the last looked at.
@@ -271,12 +271,12 @@ T.op('list_leases', { 'no-writes' }, function(args)
     for part in string.gmatch(after, '%d+') do
       parts[#parts + 1] = tonumber(part)
     end
-    after, at, behind = parts[1], parts[2], T.lease_id(parts[3], parts[4])
+    after, at, behind = parts[1], parts[2], lib.lease_id(parts[3], parts[4])
   end
   after = after and tonumber(after) or 0
   -- With a filter more are looked at than are shown.
   local n = (args.queue or args.pool or args.worker) and LEASES or min(args.max + 1, LEASES)
-  local by_expiry = at or not args.limit and db.space.live > B.LIST_SCAN_MAX
+  local by_expiry = at or not args.limit and db.space.live > BOUND.LIST_SCAN_MAX
   local names
   if by_expiry then
     names = next_to_expire(at or 0, behind or '', n)
@@ -301,8 +301,8 @@ T.op('list_leases', { 'no-writes' }, function(args)
   local reply = { items = items }
   if last and (more or #seen == n) then
     if by_expiry then
-      local fence, seq = T.parse_lease(last)
-      local score = call('ZSCORE', db.prefix .. KEY.expiries, T.expires_as(T.parse_lease(last)))
+      local fence, seq = lib.parse_lease(last)
+      local score = call('ZSCORE', db.prefix .. KEY.expiries, lib.expires_as(lib.parse_lease(last)))
       reply.next = format('x%d:%d:%d:%d', after, tonumber(score), fence, seq)
     else
       reply.next = text(fence_of(last))
@@ -313,28 +313,28 @@ end)
 
 -- ---- By name ----
 
-T.op('list_workers', { 'no-writes' }, function(args, now)
+lib.op('list_workers', { 'no-writes' }, function(args, now)
   local function recent(at)
-    return at + B.WORKER_US > now
+    return at + BOUND.WORKER_US > now
   end
-  return T.page(args, T.names({ 'wn' }, args.after), function(id)
-    local w = db.get(RECORD.worker, id)
-    return (recent(w.seen_at) or w.waiting > 0) and w
-  end, function(id, w)
-    local numbers, queues, held = {}, {}, T.holding(id)
-    for queue, at in pairs(w.queues) do
+  return lib.page(args, lib.names({ 'wn' }, args.after), function(id)
+    local worker_record = db.get(RECORD.worker, id)
+    return (recent(worker_record.seen_at) or worker_record.waiting > 0) and worker_record
+  end, function(id, worker_record)
+    local numbers, queues, held = {}, {}, lib.holding(id)
+    for queue, at in pairs(worker_record.queues) do
       if recent(at) then
         numbers[#numbers + 1] = queue
       end
     end
     sort(numbers)
     for _, queue in ipairs(numbers) do
-      local q = db.get(RECORD.queue, queue)
-      queues[#queues + 1] = q and q.name or nil
+      local queue_record = db.get(RECORD.queue, queue)
+      queues[#queues + 1] = queue_record and queue_record.name or nil
     end
     return {
-      id = id, host = w.host, pid = w.pid, version = w.version, queues = queues,
-      leases = held and held.leases or 0, last_seen_at = w.seen_at,
+      id = id, host = worker_record.host, pid = worker_record.pid, version = worker_record.version, queues = queues,
+      leases = held and held.leases or 0, last_seen_at = worker_record.seen_at,
     }
   end)
 end)
@@ -345,17 +345,18 @@ local function used_memory()
   return bytes and tonumber(bytes)
 end
 
-T.op('get_stats', { 'no-writes' }, function(args)
-  local page = T.page(args, T.names({ 'ql' }, args.after), function(name)
-    local number = T.find_queue(name)
+lib.op('get_stats', { 'no-writes' }, function(args)
+  local page = lib.page(args, lib.names({ 'ql' }, args.after), function(name)
+    local number = lib.find_queue(name)
     return number and not db.see(RECORD.queue, number).hidden and number
   end, function(name, number)
-    local q = db.get(RECORD.queue, number)
-    local blocked = q.place and q.waiting or q.blocked
+    local queue_record = db.get(RECORD.queue, number)
+    local blocked = queue_record.place and queue_record.waiting or queue_record.blocked
     return { name, {
-      s = q.scheduled, w = q.waiting - blocked, b = blocked, r = q.running, S = q.succeeded,
-      F = q.failed, C = q.cancelled,
-    }, T.oldest_ready(number) or false }
+      s = queue_record.scheduled, w = queue_record.waiting - blocked, b = blocked, r = queue_record.running,
+      S = queue_record.succeeded,
+      F = queue_record.failed, C = queue_record.cancelled,
+    }, lib.oldest_ready(number) or false }
   end)
   return {
     queues = page.items, leases = db.space.live, next = page.next, bytes = not page.next and used_memory() or nil,

@@ -2,10 +2,10 @@
 --
 -- args: {shapes, jobs, dr = default retry, whole, fresh = no job of it was ever sent before}. A job is
 -- {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u}. Or {blocks, spec, dr,
--- fresh}: jobs of one shape with nothing unusual, each with an id of its own, as they may be blocks: for each
+-- whole, fresh}: jobs of one shape with nothing unusual, each with an id of its own, as they may be blocks: for each
 -- {ids, parts}, `parts` being {b, how many of the ids in a row lie there, …}, and beside the arguments their
 -- texts with an index (machine/blocks). If one of them is there already nothing is stored, and the reply is
--- {known = true}: they are to be sent as jobs. Replies one
+-- {known = true}: they are to be sent as jobs. With `whole` it is one job. Replies one
 -- {seq, id, dup, rep, unasked, job, ended} each, or {unasked} if all were stored one after the other.
 -- Refusals: unknown names and what never fits, unique_conflict, queue_full. Cost: about twenty commands
 -- for a call of any length, and, but for `fresh`, a read for each job.
@@ -23,47 +23,47 @@ end
 
 local function check_limit(need, at)
   local name, weight, cost = need[NEED_AT.name], need[NEED_AT.weight], need[NEED_AT.cost]
-  local settings = T.setting_of(name)
+  local settings = lib.setting_of(name)
   if not settings then
-    local template = T.template(name)
+    local template = lib.template(name)
     if template then
-      T.refuse('need_limit_and_template_unknown', { limit = name, template = template }, at .. '/limit')
+      lib.refuse('need_limit_and_template_unknown', { limit = name, template = template }, at .. '/limit')
     end
-    T.refuse('need_limit_unknown', { limit = name }, at .. '/limit')
+    lib.refuse('need_limit_unknown', { limit = name }, at .. '/limit')
   end
   local cap = settings.concurrency
   if cap and cap > 0 and weight > cap then
-    T.refuse('need_weight_never_fits', { weight = weight, concurrency = cap, limit = name }, at .. '/weight')
+    lib.refuse('need_weight_never_fits', { weight = weight, concurrency = cap, limit = name }, at .. '/weight')
   end
   local burst = settings.rate and settings.rate[RATE_AT.burst]
   if burst and cost > burst then
-    T.refuse('need_cost_never_fits', { cost = cost, burst = burst, limit = name }, at .. '/cost')
+    lib.refuse('need_cost_never_fits', { cost = cost, burst = burst, limit = name }, at .. '/cost')
   end
 end
 
 local function check_pool(need, at)
   local pool, id = need[NEED_AT.name], need[NEED_AT.id]
-  local p = db.get(RECORD.pool, pool)
-  if not p or not p.settings then
-    T.refuse('need_pool_unknown', { pool = pool }, at .. '/pool')
+  local pool_record = db.get(RECORD.pool, pool)
+  if not pool_record or not pool_record.settings then
+    lib.refuse('need_pool_unknown', { pool = pool }, at .. '/pool')
   end
-  if id and not T.resource(pool, id) then
-    T.refuse('need_resource_unknown', { pool = pool, resource = id }, at .. '/id')
+  if id and not lib.resource(pool, id) then
+    lib.refuse('need_resource_unknown', { pool = pool, resource = id }, at .. '/id')
   end
 end
 
 -- Refuses an unknown limit, pool or resource, a weight above the cap, a cost above the burst, and what is
 -- named twice.
-function T.check_needs(needs, pointer)
+function lib.check_needs(needs, pointer)
   local seen = {}
   for index, need in ipairs(needs) do
     local name = need[NEED_AT.kind] .. need[NEED_AT.name]
     if seen[name] then
       local at = pointer .. '/' .. text(index - 1)
       if need[NEED_AT.kind] == NEED.limit then
-        T.refuse('need_limit_twice', { limit = need[NEED_AT.name] }, at)
+        lib.refuse('need_limit_twice', { limit = need[NEED_AT.name] }, at)
       end
-      T.refuse('need_pool_twice', { pool = need[NEED_AT.name] }, at)
+      lib.refuse('need_pool_twice', { pool = need[NEED_AT.name] }, at)
     end
     seen[name] = true
   end
@@ -78,22 +78,22 @@ function T.check_needs(needs, pointer)
 end
 
 local function conflict(key, holder)
-  T.refuse('job_key_taken', { key = key, holder = holder.id }, '/unique/key')
+  lib.refuse('job_key_taken', { key = key, holder = holder.id }, '/unique/key')
 end
 
 -- Checks the needs that a job would have, once for all that say the same.
-function T.check_spec(spec)
+function lib.check_spec(spec)
   if spec.checked then
     return
   end
   spec.checked = true
   if spec.needs then
-    T.check_needs(spec.needs, '/needs')
+    lib.check_needs(spec.needs, '/needs')
   else
-    local queue = T.find_queue(spec.q)
-    local needs = queue and T.queue_settings(queue).needs
+    local queue = lib.find_queue(spec.q)
+    local needs = queue and lib.queue_settings(queue).needs
     if needs then
-      T.check_needs(needs, '')
+      lib.check_needs(needs, '')
     end
   end
 end
@@ -103,10 +103,10 @@ end
 -- gone by the time when what has its id is stored.
 local function plan_one(job, seen_ids, seen_keys, now, goes)
   goes = goes and goes.id == job.id and goes or nil
-  local seq = not goes and T.seq_of(job.id, job.b)
-  local there, over = seq and T.job(seq), nil
+  local seq = not goes and lib.seq_of(job.id, job.b)
+  local there, over = seq and lib.job(seq), nil
   if there then
-    if T.is_live(there) or there.kept_until > now then
+    if lib.is_live(there) or there.kept_until > now then
       return { 'duplicate', seq, job.id }
     end
     -- No tick has forgotten it yet.
@@ -115,7 +115,7 @@ local function plan_one(job, seen_ids, seen_keys, now, goes)
   if seen_ids[job.id] then
     return { 'earlier', seen_ids[job.id] }
   end
-  T.check_spec(job.spec)
+  lib.check_spec(job.spec)
   local unique = job.u
   if not unique then
     return { 'store', over }
@@ -124,12 +124,12 @@ local function plan_one(job, seen_ids, seen_keys, now, goes)
   if seen_keys[key] then
     return { 'earlier', seen_keys[key] }
   end
-  local holder = T.key_holder(key)
+  local holder = lib.key_holder(key)
   local gone = holder and goes and holder.seq == goes.seq
   if not holder or not (holder.by_job and not gone or holder.till and holder.till > now) then
     return { 'store', over }
   end
-  there = not gone and T.job(holder.seq)
+  there = not gone and lib.job(holder.seq)
   if on_conflict == CONFLICT.keep then
     return { 'duplicate', holder.seq, holder.id }
   elseif on_conflict == CONFLICT.reject then
@@ -140,23 +140,23 @@ local function plan_one(job, seen_ids, seen_keys, now, goes)
     conflict(key, holder)
   elseif there.state == STATE.running then
     return { 'duplicate', holder.seq, holder.id }
-  elseif T.is_live(there) then
+  elseif lib.is_live(there) then
     return { 'replace', holder.seq }
   end
   return { 'revive', holder.seq }
 end
 
 local function check_room(name, more)
-  local queue = T.find_queue(name)
-  local q = queue and db.get(RECORD.queue, queue)
-  local most = q and T.queue_settings(queue).max_waiting
-  if most and q.waiting + q.scheduled + more > most then
-    T.refuse('queue_full', { queue = name, most = most, waiting = q.waiting + q.scheduled })
+  local queue = lib.find_queue(name)
+  local queue_record = queue and db.get(RECORD.queue, queue)
+  local most = queue_record and lib.queue_settings(queue).max_waiting
+  if most and queue_record.waiting + queue_record.scheduled + more > most then
+    lib.refuse('queue_full', { queue = name, most = most, waiting = queue_record.waiting + queue_record.scheduled })
   end
 end
 
 -- Which item of a list a refusal is about.
-function T.at_item(index, act, ...)
+function lib.at_item(index, act, ...)
   local ok, result = pcall(act, ...)
   if ok then
     return result
@@ -171,14 +171,14 @@ local STORE = { 'store' }
 
 -- Whether a queue takes any number of jobs.
 local function takes_any_number(name)
-  local queue = T.find_queue(name)
-  return not (queue and T.queue_settings(queue).max_waiting)
+  local queue = lib.find_queue(name)
+  return not (queue and lib.queue_settings(queue).max_waiting)
 end
 
 -- Checks a push without changing anything; what is to be done with each job. `goes` as in plan_one.
-function T.plan_push(jobs, shapes, fresh, now, goes)
+function lib.plan_push(jobs, shapes, fresh, now, goes)
   local plans, seen_ids, seen_keys, waiting = {}, {}, {}, {}
-  local known, takes_any = fresh and {} or T.known_ids(jobs), {}
+  local known, takes_any = fresh and {} or lib.known_ids(jobs), {}
   for index, new in ipairs(jobs) do
     local plan, queue
     local id = new[NEW_JOB_AT.id]
@@ -186,27 +186,27 @@ function T.plan_push(jobs, shapes, fresh, now, goes)
       seen_ids[id] = index
       local spec = shapes[new[NEW_JOB_AT.shape]]
       if not spec.checked then
-        T.at_item(index, T.check_spec, spec)
+        lib.at_item(index, lib.check_spec, spec)
       end
       plan, queue = STORE, spec.q
     else
       local job = named(new, shapes)
-      plan, queue = T.at_item(index, plan_one, job, seen_ids, seen_keys, now, goes), job.q
-      if plan[1] == 'store' then
+      plan, queue = lib.at_item(index, plan_one, job, seen_ids, seen_keys, now, goes), job.q
+      if plan[PLAN_AT.what] == 'store' then
         seen_ids[job.id] = index
       end
-      if job.u and plan[1] ~= 'duplicate' and plan[1] ~= 'earlier' then
+      if job.u and plan[PLAN_AT.what] ~= 'duplicate' and plan[PLAN_AT.what] ~= 'earlier' then
         seen_keys[job.u[UNIQUE_AT.key]] = index
       end
     end
-    if plan[1] == 'store' then
+    if plan[PLAN_AT.what] == 'store' then
       local more = (waiting[queue] or 0) + 1
       waiting[queue] = more
       if more == 1 then
         takes_any[queue] = takes_any_number(queue)
       end
       if not takes_any[queue] then
-        T.at_item(index, check_room, queue, more)
+        lib.at_item(index, check_room, queue, more)
       end
     end
     plans[index] = plan
@@ -219,67 +219,67 @@ local function moment(job, now)
 end
 
 local function store_job(new, default_retry, now)
-  local number = T.shape_for(T.shape_of(new.spec, default_retry), now)
-  local job = T.new_job({
+  local number = lib.shape_for(lib.shape_of(new.spec, default_retry), now)
+  local job = lib.new_job({
     id = new.id, b = new.b, body = new.body, shape = number, created_at = now,
     run_at = moment(new, now), expires_at = new.ex, bytes = new.n, unique = new.u, state = STATE.scheduled,
   })
   -- Its row says all of a job that has nothing unusual.
   job.plain = not (new.ex or new.u) and job.run_at <= now
   job.run_at = job.plain and now or job.run_at
-  T.take_key(job, now)
-  T.watch_expiry(job)
+  lib.take_key(job, now)
+  lib.watch_expiry(job)
   if job.run_at > now then
-    T.schedule(job)
+    lib.schedule(job)
   else
-    T.make_ready(job, now)
+    lib.make_ready(job, now)
   end
   return job
 end
 
 -- The job that is there gets the new content, and its attempts start again; its id stays.
 local function replace_job(job, new, default_retry, now)
-  local shape = T.shape_of(new.spec, default_retry)
+  local shape = lib.shape_of(new.spec, default_retry)
   local old = db.get(RECORD.shape, job.shape)
   -- What `replace` does not name stays: retry, timeout and retain of the job that is there.
   shape.retry, shape.timeout, shape.retain = old.retry, old.timeout, old.retain
-  T.stop_waiting(job, now)
-  T.reshape(job, shape, now)
+  lib.stop_waiting(job, now)
+  lib.reshape(job, shape, now)
   if job.expires_at then
-    T.timer_clear('ex', T.pad(job.seq))
+    lib.timer_clear('ex', lib.pad(job.seq))
   end
   job.expires_at = new.ex
-  T.watch_expiry(job)
+  lib.watch_expiry(job)
   job.ended, job.lost, job.released, job.undelivered = 0, 0, 0, 0
   job.keeps, job.started_at, job.wait = false, nil, 0
   job.run_at = moment(new, now)
   job.unique = new.u or job.unique
-  T.take_key(job, now)
+  lib.take_key(job, now)
   job.body, job.error, job.dirty_head, job.plain = new.body, nil, true, nil
-  T.dirty(job)
+  lib.dirty(job)
   if job.run_at > now then
-    T.schedule(job)
+    lib.schedule(job)
   else
-    T.make_ready(job, now)
+    lib.make_ready(job, now)
   end
 end
 
 -- Gives a job that waits nowhere another shape.
-function T.reshape(job, shape, now)
+function lib.reshape(job, shape, now)
   local old = job.shape
-  job.shape = T.shape_for(shape, now)
-  local s = db.get(RECORD.shape, old)
-  s.rows = s.rows - 1
-  T.release_shape(old, 1)
-  T.drop_shape_if_idle(old)
+  job.shape = lib.shape_for(shape, now)
+  local shape_record = db.get(RECORD.shape, old)
+  shape_record.rows = shape_record.rows - 1
+  lib.release_shape(old, 1)
+  lib.drop_shape_if_idle(old)
   job.dirty_head = true
-  T.dirty(job)
+  lib.dirty(job)
 end
 
 -- A finished job lives again: it waits nowhere yet. Its attempts start again, its errors are kept.
-function T.revive(job, now)
-  T.unkeep_finished(job)
-  T.use_shape(db.get(RECORD.shape, job.shape), now)
+function lib.revive(job, now)
+  lib.unkeep_finished(job)
+  lib.use_shape(db.get(RECORD.shape, job.shape), now)
   job.state, job.arrival, job.run_at, job.started_at, job.finished_at = STATE.scheduled, 0, now, nil, nil
   if job.expires_at and job.expires_at <= now then
     job.expires_at = nil
@@ -287,12 +287,12 @@ function T.revive(job, now)
   job.wait, job.ended, job.lost, job.released, job.undelivered = 0, 0, 0, 0, 0
   job.cancel, job.keeps = false, false
   job.error, job.kept_until = nil, 0
-  T.set_job_part(job, PART.result, nil)
-  T.dirty(job)
+  lib.set_job_part(job, PART.result, nil)
+  lib.dirty(job)
 end
 
 -- Does what was planned; the answers. `shown`: the jobs are looked at again in this call.
-function T.push(jobs, shapes, plans, default_retry, shown, now)
+function lib.push(jobs, shapes, plans, default_retry, shown, now)
   local done = {}
   local from = 1
   while from <= #jobs do
@@ -302,7 +302,7 @@ function T.push(jobs, shapes, plans, default_retry, shown, now)
       to = to + 1
     end
     if to > from then
-      T.store_plain(jobs, shapes, from, to - 1, default_retry, now)
+      lib.store_plain(jobs, shapes, from, to - 1, default_retry, now)
       -- All of a call are told by the first.
       for index = from, to - from == #jobs and #shapes == 1 and from or to - 1 do
         local new = jobs[index]
@@ -310,109 +310,119 @@ function T.push(jobs, shapes, plans, default_retry, shown, now)
       end
       from = to
     else
-      done[from] = T.push_one(named(jobs[from], shapes), plans[from], done, default_retry, now)
+      done[from] = lib.push_one(named(jobs[from], shapes), plans[from], done, default_retry, now)
       from = from + 1
     end
   end
   return done
 end
 
-function T.push_one(new, plan, done, default_retry, now)
-  local queue = T.queue_for(new.q, now)
+function lib.push_one(new, plan, done, default_retry, now)
+  local queue = lib.queue_for(new.q, now)
   local answer
-  if plan[1] == 'store' then
-    if plan[2] then
-      T.forget_finished(T.job(plan[2]))
+  if plan[PLAN_AT.what] == 'store' then
+    if plan[PLAN_AT.of] then
+      lib.forget_finished(lib.job(plan[PLAN_AT.of]))
     end
     local job = store_job(new, default_retry, now)
     answer = { seq = job.seq, id = job.id }
-  elseif plan[1] == 'duplicate' then
-    answer = { seq = plan[2], id = plan[3], dup = true }
-  elseif plan[1] == 'earlier' then
-    local first = done[plan[2]]
+  elseif plan[PLAN_AT.what] == 'duplicate' then
+    answer = { seq = plan[PLAN_AT.of], id = plan[PLAN_AT.id], dup = true }
+  elseif plan[PLAN_AT.what] == 'earlier' then
+    local first = done[plan[PLAN_AT.of]]
     answer = { seq = first.seq, id = first.id, dup = true }
     -- What the same call stored a moment ago may be replaced as any other, and as any other never by a job
     -- of another queue.
     local replaces = new.u and new.u[UNIQUE_AT.on_conflict] == CONFLICT.replace
-    local job = replaces and new.id ~= first.id and T.job(first.seq)
+    local job = replaces and new.id ~= first.id and lib.job(first.seq)
     if job and db.see(RECORD.shape, job.shape).qn == new.q then
       replace_job(job, new, default_retry, now)
       answer.rep = true
     end
   else
-    local job = T.job(plan[2])
-    if plan[1] == 'revive' then
-      T.revive(job, now)
+    local job = lib.job(plan[PLAN_AT.of])
+    if plan[PLAN_AT.what] == 'revive' then
+      lib.revive(job, now)
     end
     replace_job(job, new, default_retry, now)
     answer = { seq = job.seq, id = job.id, dup = true, rep = true }
   end
-  answer.unasked = T.is_unasked(queue, now) or nil
+  answer.unasked = lib.is_unasked(queue, now) or nil
   answer.key = new.u and new.u[UNIQUE_AT.key]
   return answer
 end
 
 -- Shows a pushed job; of one whose row is gone and whose key is held yet, what is known of it.
-function T.show_pushed(one)
-  local job = T.job(one.seq)
+function lib.show_pushed(one)
+  local job = lib.job(one.seq)
   if job then
-    one.job = T.show(job)
+    one.job = lib.show(job)
   elseif one.key and not one.ended then
-    local holder = T.key_holder(one.key)
+    local holder = lib.key_holder(one.key)
     one.ended = holder and holder.seq == one.seq and holder.ended or nil
   end
 end
 
 -- Whether nobody asked for a queue within the last minute.
-function T.is_unasked(queue, now)
+function lib.is_unasked(queue, now)
   local asked = db.get(RECORD.queue, queue).asked_at
-  return not asked or asked + B.WORKER_US <= now
+  return not asked or asked + BOUND.WORKER_US <= now
 end
 
 -- Jobs of one shape with nothing unusual.
 local function push_blocks(args, now)
-  if not args.fresh and T.is_one_known(args.blocks) then
+  if not args.fresh and lib.is_one_known(args.blocks) then
     return { known = true }
   end
   local spec, many = args.spec, 0
   for _, came in ipairs(args.blocks) do
     many = many + #came[1]
   end
-  T.at_item(1, T.check_spec, spec)
+  lib.at_item(1, lib.check_spec, spec)
   if not takes_any_number(spec.q) then
     for index = 1, many do
-      T.at_item(index, check_room, spec.q, index)
+      lib.at_item(index, check_room, spec.q, index)
     end
   end
-  T.store_blocks(spec, args.blocks, args.dr, now)
+  lib.store_blocks(spec, args.blocks, args.dr, now)
   return { n = many, unasked = spec.unasked or nil }
+end
+
+-- A job that came alone with its text, as one of `jobs`.
+local function as_job(args)
+  local id, b, bytes, content = lib.pushed_alone(args.blocks, db.beside[2])
+  -- Two ends of lines stand behind the part of the ids, and one behind the id.
+  return { id, b, sub(content, #id + #b + 4), bytes, 1 }
 end
 
 -- Whether all were stored: then one answer is that of all.
 local function all_stored(plans)
   for _, plan in ipairs(plans) do
-    if plan[1] ~= 'store' then
+    if plan[PLAN_AT.what] ~= 'store' then
       return false
     end
   end
   return true
 end
 
-T.op('push', { 'write' }, function(args, now)
-  if args.blocks then
+lib.op('push', { 'write' }, function(args, now)
+  if args.blocks and not args.whole then
     return push_blocks(args, now)
   end
-  local jobs = args.jobs
-  local plans = T.plan_push(jobs, args.shapes, args.fresh, now)
-  local done = T.push(jobs, args.shapes, plans, args.dr, args.whole, now)
+  local jobs, shapes = args.jobs, args.shapes
+  if args.blocks then
+    jobs, shapes = { as_job(args) }, { args.spec }
+  end
+  local plans = lib.plan_push(jobs, shapes, args.fresh, now)
+  local done = lib.push(jobs, shapes, plans, args.dr, args.whole, now)
   if args.whole then
-    T.later(function()
+    lib.later(function()
       for _, one in ipairs(done) do
-        T.show_pushed(one)
+        lib.show_pushed(one)
       end
     end)
-  elseif #args.shapes == 1 and all_stored(plans) then
+  elseif #shapes == 1 and all_stored(plans) then
     return { n = #jobs, unasked = done[1].unasked }
   end
   return done
-end, { directly = T.push_directly })
+end, { directly = lib.push_directly })

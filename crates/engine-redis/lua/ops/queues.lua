@@ -11,34 +11,34 @@
 local FIELDS = { 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' }
 
 local function named(name)
-  local number = T.find_queue(name)
+  local number = lib.find_queue(name)
   if not number or db.see(RECORD.queue, number).hidden then
-    T.refuse('queue_not_found', { queue = name })
+    lib.refuse('queue_not_found', { queue = name })
   end
   return number
 end
 
 -- given: all settings; what is nil is the default.
 local function put(name, given, now)
-  T.check_needs(given.needs or {}, '/needs')
-  local number = T.find_queue(name)
+  lib.check_needs(given.needs or {}, '/needs')
+  local number = lib.find_queue(name)
   local created = not number or db.see(RECORD.queue, number).hidden or false
-  number = T.queue_for(name, now)
+  number = lib.queue_for(name, now)
   local settings = {}
   for _, field in ipairs(FIELDS) do
     settings[field] = given[field] or nil
   end
-  T.set_queue_settings(number, settings)
-  return { view = T.queue_view(number, now), created = created }
+  lib.set_queue_settings(number, settings)
+  return { view = lib.queue_view(number, now), created = created }
 end
 
-T.op('put_queue', { 'write' }, function(args, now)
+lib.op('put_queue', { 'write' }, function(args, now)
   return put(args.name, args, now)
 end)
 
-T.op('patch_queue', { 'write' }, function(args, now)
-  local number = T.find_queue(args.name)
-  local old, given = number and T.queue_settings(number) or {}, {}
+lib.op('patch_queue', { 'write' }, function(args, now)
+  local number = lib.find_queue(args.name)
+  local old, given = number and lib.queue_settings(number) or {}, {}
   for _, field in ipairs(FIELDS) do
     if args[field] == nil then
       given[field] = old[field]
@@ -49,59 +49,59 @@ T.op('patch_queue', { 'write' }, function(args, now)
   return put(args.name, given, now)
 end)
 
-T.op('get_queue', { 'no-writes' }, function(args, now)
-  return T.queue_view(named(args.name), now)
+lib.op('get_queue', { 'no-writes' }, function(args, now)
+  return lib.queue_view(named(args.name), now)
 end)
 
-T.op('list_queues', { 'no-writes' }, function(args, now)
-  return T.page(args, T.names({ 'ql' }, args.after), function(name)
-    local number = T.find_queue(name)
+lib.op('list_queues', { 'no-writes' }, function(args, now)
+  return lib.page(args, lib.names({ 'ql' }, args.after), function(name)
+    local number = lib.find_queue(name)
     return number and not db.see(RECORD.queue, number).hidden and number or nil
   end, function(_, number)
-    return T.queue_view(number, now)
+    return lib.queue_view(number, now)
   end)
 end)
 
 -- ---- Pause ----
 
 local function clear_pause(number)
-  local q = db.get(RECORD.queue, number)
-  if q.paused_until then
-    T.timer_clear('qp', text(number))
-    q.paused_until = nil
+  local queue_record = db.get(RECORD.queue, number)
+  if queue_record.paused_until then
+    lib.timer_clear('qp', text(number))
+    queue_record.paused_until = nil
   end
 end
 
-T.op('pause_queue', { 'write', 'allow-oom' }, function(args, now)
-  local number = T.queue_for(args.name, now)
-  local q = db.get(RECORD.queue, number)
-  local till = args['for'] and now + args['for'] or args['until'] or T.FOREVER
+lib.op('pause_queue', { 'write', 'allow-oom' }, function(args, now)
+  local number = lib.queue_for(args.name, now)
+  local queue_record = db.get(RECORD.queue, number)
+  local till = args['for'] and now + args['for'] or args['until'] or lib.FOREVER
   -- The later moment holds.
-  till = max(q.paused_until or 0, till)
+  till = max(queue_record.paused_until or 0, till)
   clear_pause(number)
   if till > now then
-    q.paused_until = till
-    if till < T.FOREVER then
-      T.timer_set('qp', till, text(number))
+    queue_record.paused_until = till
+    if till < lib.FOREVER then
+      lib.timer_set('qp', till, text(number))
     end
-    T.drop_marks_of_queue(number, now)
+    lib.drop_marks_of_queue(number, now)
   end
-  return T.queue_view(number, now)
+  return lib.queue_view(number, now)
 end)
 
-T.op('resume_queue', { 'write', 'allow-oom' }, function(args, now)
+lib.op('resume_queue', { 'write', 'allow-oom' }, function(args, now)
   local number = named(args.name)
   clear_pause(number)
   db.touched[number] = true
-  return T.queue_view(number, now)
+  return lib.queue_view(number, now)
 end)
 
 -- ---- Delete ----
 
 local function forget_settings(number)
-  local q = db.get(RECORD.queue, number)
-  if q.set then
-    q.set = nil
+  local queue_record = db.get(RECORD.queue, number)
+  if queue_record.set then
+    queue_record.set = nil
     db.drop(RECORD.queue_setting, text(number))
   end
 end
@@ -109,39 +109,40 @@ end
 -- Takes a queue out of what is there; nothing points to it. Its number is never given again, so what a
 -- worker remembers of it means nothing.
 local function drop_queue(number)
-  local q = db.get(RECORD.queue, number)
+  local queue_record = db.get(RECORD.queue, number)
   local entry = ENTRY.queue .. text(number)
-  T.unsignal(number)
-  if q.place then
-    T.leave_door(entry)
+  lib.unsignal(number)
+  if queue_record.place then
+    lib.leave_door(entry)
   end
-  T.clear_out(entry)
-  M.drop('qn:' .. shard(q.name), q.name)
-  Z.rem('ql', q.name)
+  lib.clear_out(entry)
+  maps.drop('qn:' .. shard(queue_record.name), queue_record.name)
+  sets.rem('ql', queue_record.name)
   db.drop(RECORD.queue, number)
-  Z.rem('hk', TIDY.queue .. text(number))
+  sets.rem('hk', TIDY.queue .. text(number))
   db.touched[number] = nil
-  if q.limit then
-    local l = db.get(RECORD.limit, q.limit)
-    l.uses = l.uses - 1
-    T.drop_limit_if_idle(q.limit)
+  if queue_record.limit then
+    local limit_record = db.get(RECORD.limit, queue_record.limit)
+    limit_record.uses = limit_record.uses - 1
+    lib.drop_limit_if_idle(queue_record.limit)
   end
 end
 
 -- Whether a queue holds nothing: no job (a finished one that is kept counts), no caller that waits for it, no group
 -- whose time is still remembered.
 local function is_idle(number)
-  local q = db.get(RECORD.queue, number)
-  for _ in pairs(q.priorities) do
+  local queue_record = db.get(RECORD.queue, number)
+  for _ in pairs(queue_record.priorities) do
     return false
   end
-  return q.waiting + q.scheduled + q.running + q.succeeded + q.failed + q.cancelled == 0
-    and not T.has_takers(number)
+  local its = queue_record
+  return its.waiting + its.scheduled + its.running + its.succeeded + its.failed + its.cancelled == 0
+    and not lib.has_takers(number)
 end
 
 -- Whether every setting is the default.
 local function is_unset(number)
-  for _, value in pairs(T.queue_settings(number)) do
+  for _, value in pairs(lib.queue_settings(number)) do
     if type(value) ~= 'table' then
       return false
     end
@@ -158,7 +159,7 @@ local function is_left_over(number)
 end
 
 -- A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
-function T.drop_hidden_queue_if_idle(number)
+function lib.drop_hidden_queue_if_idle(number)
   if is_left_over(number) then
     drop_queue(number)
   end
@@ -166,45 +167,46 @@ end
 
 -- To be called when a finished job of a queue went, or a call that waited for it. A deleted queue that nobody needs any
 -- more goes with the next tick; not at once, since the call that freed it may still name it.
-function T.freed_queue(number)
+function lib.freed_queue(number)
   if is_left_over(number) then
-    T.tidy_soon(TIDY.queue, number)
+    lib.tidy_soon(TIDY.queue, number)
   end
 end
 
 -- A queue that holds nothing and that nobody has set is forgotten a day after its last use; otherwise every name that
 -- was ever pushed to would stay for ever.
-function T.forget_unused_queue(number, now)
-  local q = db.get(RECORD.queue, number)
-  local ends = q.used_at + B.FORGET_US
-  if is_idle(number) and (q.hidden or ends <= now and not q.paused_until and is_unset(number)) then
+function lib.forget_unused_queue(number, now)
+  local queue_record = db.get(RECORD.queue, number)
+  local ends = queue_record.used_at + BOUND.FORGET_US
+  if is_idle(number) and (queue_record.hidden or ends <= now and not queue_record.paused_until
+    and is_unset(number)) then
     forget_settings(number)
     drop_queue(number)
     return
   end
-  T.timer_set('hk', max(ends, now + B.FORGET_AGAIN_US), TIDY.queue .. text(number))
+  lib.timer_set('hk', max(ends, now + BOUND.FORGET_AGAIN_US), TIDY.queue .. text(number))
 end
 
-T.op('delete_queue', { 'write', 'allow-oom' }, function(args, now)
+lib.op('delete_queue', { 'write', 'allow-oom' }, function(args, now)
   local number = named(args.name)
-  local q = db.get(RECORD.queue, number)
-  local unfinished = q.waiting + q.scheduled + q.running
+  local queue_record = db.get(RECORD.queue, number)
+  local unfinished = queue_record.waiting + queue_record.scheduled + queue_record.running
   if unfinished > 0 then
-    T.refuse('queue_not_empty', { queue = args.name, unfinished = unfinished })
+    lib.refuse('queue_not_empty', { queue = args.name, unfinished = unfinished })
   end
   -- Finished jobs are kept, and who waits for the queue goes on waiting, so what goes is what was set,
   -- not the entry that these still need.
   forget_settings(number)
-  q.asked_at, q.hidden = nil, true
+  queue_record.asked_at, queue_record.hidden = nil, true
   clear_pause(number)
   local ranks = {}
-  for rank in pairs(q.priorities) do
+  for rank in pairs(queue_record.priorities) do
     ranks[#ranks + 1] = rank
   end
   sort(ranks)
   for _, rank in ipairs(ranks) do
-    T.void_turns(number, rank)
+    lib.void_turns(number, rank)
   end
-  T.drop_hidden_queue_if_idle(number)
+  lib.drop_hidden_queue_if_idle(number)
   return true
 end)

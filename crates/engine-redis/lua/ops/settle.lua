@@ -4,12 +4,13 @@
 -- result, error, retry_in, last, for, until, resources = {{pool, id, word, for, until, reason}}, limits =
 -- {{limit, pause, spent}}, push}. Or {runs, ordered, results}, where all simply succeeded: {f, s, how many have one
 -- f and one s after the other, …}, and the results of some by their place; `ordered` as in machine/short_settle.
--- Replies one {ok, state, run_at, pushed} or {ok = false, code} each, or {all} if all of `runs` ended so. Only the holder may settle, once: a late or foreign settle changes nothing, the same
--- settle again is answered as the first was. Works when the store is full, unless it pushes.
+-- Replies one {ok, state, run_at, pushed} or {ok = false, code} each, or {all} if all of `runs` ended so. Only the
+-- holder may settle, once: a late or foreign settle changes nothing, the same settle again is answered as the first
+-- was. Works when the store is full, unless it pushes.
 
 -- What a lease's name means now: 'live' (lease, job), 'past' (outcome, state, run_at) or 'lost'.
 local function known(fence, seq)
-  local lease, job = T.lease(fence, seq)
+  local lease, job = lib.lease(fence, seq)
   if lease then
     return 'live', lease, job
   end
@@ -19,7 +20,7 @@ local function known(fence, seq)
     end
     return 'lost'
   end
-  job = T.job(seq)
+  job = lib.job(seq)
   for _, past in ipairs(job and job.settles or {}) do
     if past[SETTLED_AT.fence] == fence then
       return 'past', past[SETTLED_AT.outcome], past[SETTLED_AT.state], past[SETTLED_AT.run_at] or nil
@@ -37,26 +38,26 @@ local function check_item(item, shapes, now)
     return
   end
   if lease.seq == 0 and item.o ~= OUTCOME.succeeded and item.o ~= OUTCOME.released then
-    T.refuse('settle_outcome_needs_job', { outcome = WORDS[item.o] }, '/outcome')
+    lib.refuse('settle_outcome_needs_job', { outcome = WORDS[item.o] }, '/outcome')
   end
-  if item.o == OUTCOME.snoozed and item['until'] and item['until'] - now < B.SNOOZE_US_MIN then
-    T.refuse('settle_snooze_too_near', { ['until'] = item['until'] }, '/until')
+  if item.o == OUTCOME.snoozed and item['until'] and item['until'] - now < BOUND.SNOOZE_US_MIN then
+    lib.refuse('settle_snooze_too_near', { ['until'] = item['until'] }, '/until')
   end
   for n, verdict in ipairs(item.resources or {}) do
     local pool, id = verdict[VERDICT_AT.pool], verdict[VERDICT_AT.id]
-    if not T.held_resource(lease, pool, id) then
-      T.refuse('settle_resource_not_held', { pool = pool, resource = id },
+    if not lib.held_resource(lease, pool, id) then
+      lib.refuse('settle_resource_not_held', { pool = pool, resource = id },
         '/resources/' .. text(n - 1))
     end
   end
   for n, verdict in ipairs(item.limits or {}) do
     local limit = verdict[LIMIT_VERDICT_AT.limit]
-    if not T.held_limit(lease, limit) and (verdict[LIMIT_VERDICT_AT.spent] or not T.setting_of(limit)) then
-      T.refuse('settle_limit_not_held', { limit = limit }, '/limits/' .. text(n - 1) .. '/limit')
+    if not lib.held_limit(lease, limit) and (verdict[LIMIT_VERDICT_AT.spent] or not lib.setting_of(limit)) then
+      lib.refuse('settle_limit_not_held', { limit = limit }, '/limits/' .. text(n - 1) .. '/limit')
     end
   end
   if item.push and #item.push > 0 then
-    T.check_follow_ups(item.push, shapes, T.goes_with_its_end(job, item), now)
+    lib.check_follow_ups(item.push, shapes, lib.goes_with_its_end(job, item), now)
   end
 end
 
@@ -79,33 +80,33 @@ local function settle_one(item, shapes, default_retry, now)
     local before, state = lease, job
     -- Without a job both endings mean the same.
     if before == item.o or not state and item.o == OUTCOME.succeeded then
-      return { ok = true, state = state, run_at = run_at, pushed = T.pushed_before(item.push, now) }
+      return { ok = true, state = state, run_at = run_at, pushed = lib.pushed_before(item.push, now) }
     end
     return { ok = false, code = 'already_settled' }
   end
   local follow_ups
   if item.push and #item.push > 0 then
-    follow_ups = T.push_before_end(item, shapes, T.goes_with_its_end(job, item), default_retry, now)
+    follow_ups = lib.push_before_end(item, shapes, lib.goes_with_its_end(job, item), default_retry, now)
     if not follow_ups then
       return { ok = false, code = 'queue_full' }
     end
   end
-  T.hear_worker(lease.holder, now)
+  lib.hear_worker(lease.holder, now)
   for _, verdict in ipairs(item.resources or {}) do
-    T.judge(T.resource(verdict[VERDICT_AT.pool], verdict[VERDICT_AT.id]), verdict, now)
+    lib.judge(lib.resource(verdict[VERDICT_AT.pool], verdict[VERDICT_AT.id]), verdict, now)
   end
   for _, verdict in ipairs(item.limits or {}) do
     local limit, spent = verdict[LIMIT_VERDICT_AT.limit], verdict[LIMIT_VERDICT_AT.spent]
-    local held = T.held_limit(lease, limit)
+    local held = lib.held_limit(lease, limit)
     if spent and held then
-      T.correct_cost(limit, held[PERMIT_AT.cost], spent, now)
+      lib.correct_cost(limit, held[PERMIT_AT.cost], spent, now)
     end
     if verdict[LIMIT_VERDICT_AT.pause] then
-      T.pause_limit_until(limit, now + verdict[LIMIT_VERDICT_AT.pause], now)
+      lib.pause_limit_until(limit, now + verdict[LIMIT_VERDICT_AT.pause], now)
     end
   end
-  local became = T.end_lease(lease, job, ending_of(item, now), now)
-  local pushed = follow_ups and T.push_after_end(follow_ups, shapes, job, default_retry, now)
+  local became = lib.end_lease(lease, job, ending_of(item, now), now)
+  local pushed = follow_ups and lib.push_after_end(follow_ups, shapes, job, default_retry, now)
   return { ok = true, state = became and became[1], run_at = became and became[2], pushed = pushed }
 end
 
@@ -117,7 +118,7 @@ local function settle_some(items, now)
   for index, item in ipairs(items) do
     -- A follow-up, and a lease that is named twice, see what was done before them in this call.
     if item.push or named[item.s] then
-      return T.places(#items)
+      return lib.places(#items)
     end
     named[item.s] = item.s > 0
     if item.o == OUTCOME.succeeded and item.s > 0 and not item.resources and not item.limits then
@@ -128,7 +129,7 @@ local function settle_some(items, now)
       left[#left + 1] = index
     end
   end
-  for _, n in ipairs((T.settle_short(runs, results, true, now))) do
+  for _, n in ipairs((lib.settle_short(runs, results, true, now))) do
     left[#left + 1] = at[n]
   end
   sort(left)
@@ -153,16 +154,16 @@ local function settle(args, long, now)
   local items, left = args.items, nil
   if args.claims then
     -- What is claimed may end what others hold: nothing goes the short way then.
-    left = T.places(#items)
+    left = lib.places(#items)
     for _, item in ipairs(items) do
-      T.reclaim(item.f, item.s, item.c, now)
+      lib.reclaim(item.f, item.s, item.c, now)
     end
   elseif long then
     items = items or items_of(args.runs, args.results)
-    left = T.places(#items)
+    left = lib.places(#items)
   elseif args.runs then
     local many
-    left, many = T.settle_short(args.runs, args.results, args.ordered, now)
+    left, many = lib.settle_short(args.runs, args.results, args.ordered, now)
     if #left == 0 then
       return { all = many }
     end
@@ -181,7 +182,7 @@ local function settle(args, long, now)
       seqs[#seqs + 1] = item.s
     end
   end
-  T.load_jobs(seqs)
+  lib.load_jobs(seqs)
   for _, index in ipairs(left) do
     local ok, no = pcall(check_item, items[index], args.shapes, now)
     if not ok then
@@ -195,63 +196,63 @@ local function settle(args, long, now)
   for _, index in ipairs(left) do
     answers[index] = settle_one(items[index], args.shapes, args.dr, now)
   end
-  T.later(function()
+  lib.later(function()
     for _, answer in ipairs(answers) do
       for _, one in ipairs(answer.pushed or {}) do
-        T.show_pushed(one)
+        lib.show_pushed(one)
       end
     end
   end)
   return answers
 end
 
-T.op('settle', { 'write', 'allow-oom' }, function(args, now)
-  T.look_at_run(args.kn, now)
+lib.op('settle', { 'write', 'allow-oom' }, function(args, now)
+  lib.look_at_run(args.kn, now)
   return settle(args, false, now)
-end, { directly = T.settle_directly })
+end, { directly = lib.settle_directly })
 
 -- settle_and_lease: {settle, lease, kn}, the arguments of both. Settles, and then does as a lease call that comes next,
 -- except that one which may wait leaves to others what they were just signalled for. Replies {settled, leased}.
-T.op('settle_and_lease', { 'write' }, function(args, now)
-  T.look_at_run(args.kn, now)
+lib.op('settle_and_lease', { 'write' }, function(args, now)
+  lib.look_at_run(args.kn, now)
   -- A repeat is answered the leases of its request, which may be among those that it settles.
   local request = args.lease.rq
   local settled = settle(args.settle, request and db.get(RECORD.request, request), now)
-  T.leave_spans()
-  T.serve(now)
+  lib.leave_spans()
+  lib.serve(now)
   db.units = {}
-  return { settled = settled, leased = T.lease_call(args.lease, now) }
-end, { directly = T.settle_and_lease_directly })
+  return { settled = settled, leased = lib.lease_call(args.lease, now) }
+end, { directly = lib.settle_and_lease_directly })
 
 -- force_lease: {f, s, id}. As a reap, but counted nowhere.
-T.op('force_lease', { 'write', 'allow-oom' }, function(args, now)
-  local lease, job = T.lease(args.f, args.s)
+lib.op('force_lease', { 'write', 'allow-oom' }, function(args, now)
+  local lease, job = lib.lease(args.f, args.s)
   if not lease then
-    T.refuse('lease_not_found', { lease = args.id })
+    lib.refuse('lease_not_found', { lease = args.id })
   end
-  T.end_lease(lease, job, { kind = 'forced' }, now)
+  lib.end_lease(lease, job, { kind = 'forced' }, now)
   return true
 end)
 
 -- The callers of these were gone when they were granted: {{fence, seq}}. They are undone, and count nowhere. A lease
 -- that was extended since, or answered to a repeat of its call, is left alone: the first answer was lost, but somebody
 -- holds it, and two must not.
-function T.undo(leases, now)
+function lib.undo(leases, now)
   local undone = {}
   for _, item in ipairs(leases) do
-    local lease, job = T.lease(item[1], item[2])
+    local lease, job = lib.lease(item[RUN_AT.fence], item[RUN_AT.seq])
     if lease and not lease.extended and not lease.again then
       if lease.request then
         local names = undone[lease.request] or {}
         undone[lease.request] = names
-        names[T.lease_id(item[1], item[2])] = true
+        names[lib.lease_id(item[RUN_AT.fence], item[RUN_AT.seq])] = true
       end
-      T.end_lease(lease, job, { kind = 'undelivered' }, now)
+      lib.end_lease(lease, job, { kind = 'undelivered' }, now)
     end
   end
   for request, names in pairs(undone) do
     local past, others = db.get(RECORD.request, request), {}
-    for _, name in ipairs(past and T.leases_of_request(past) or {}) do
+    for _, name in ipairs(past and lib.leases_of_request(past) or {}) do
       if not names[name] then
         others[#others + 1] = name
       end
@@ -260,13 +261,13 @@ function T.undo(leases, now)
       past.leases, past.runs = concat(others), nil
     elseif past then
       db.drop(RECORD.request, request)
-      T.timer_clear('rqe', request)
+      lib.timer_clear('rqe', request)
     end
   end
 end
 
 -- undo: {leases = {{fence, seq}}}.
-T.op('undo', { 'write', 'allow-oom' }, function(args, now)
-  T.undo(args.leases, now)
+lib.op('undo', { 'write', 'allow-oom' }, function(args, now)
+  lib.undo(args.leases, now)
   return true
 end)

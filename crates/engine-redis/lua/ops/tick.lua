@@ -1,44 +1,44 @@
 -- tick: what time does, and who does it at the due moment.
 --
--- args: {proc, waiters, read = how many parcels the process has read, kn = what the caller knows (T.look_at_run), sight = what the caller can say of the server's
--- clock (machine/sight.lua)}. Replies {more, claim, behind, sent = how many parcels it was sent}, or {claim, absent} for
--- a namespace that is not there.
+-- args: {proc, waiters, read = how many parcels the process has read, kn = what the caller knows (lib.look_at_run),
+-- sight = what the caller can say of the server's clock (machine/sight.lua)}. Replies {more, claim, behind, sent =
+-- how many parcels it was sent}, or {claim, absent} for a namespace that is not there.
 --
 -- One process has the claim and ticks when something is due; the others tick a little later, if the
 -- claim did not move. A process is alive as long as it ticks. Works when the store is full.
 
 local CLAIM_US = 1000000
 
-T.op('tick', { 'write', 'allow-oom' }, function(args)
+lib.op('tick', { 'write', 'allow-oom' }, function(args)
   -- Processes tick whatever namespace they were asked about. One that is not there is not made by that, unless the
   -- caller knows that it was: then it was lost, and the loss is remembered.
   local knows = args.kn or {}
-  if not db.raw and not knows[2] and not knows[4] then
+  if not db.raw and not knows[KNOWS_AT.kid] and not knows[KNOWS_AT.stamp] then
     db.nothing = true
     return { claim = false, absent = true }
   end
-  T.look_at_run(args.kn, max(db.space.last, db.clock))
-  local now, late = T.tick(args.sight, args.proc)
+  lib.look_at_run(args.kn, max(db.space.last, db.clock))
+  local now, late = lib.tick(args.sight, args.proc)
   local space = db.space
   if args.proc then
-    Z.add('pr', now, args.proc)
-    T.forget_silent(now)
+    sets.add('pr', now, args.proc)
+    lib.forget_silent(now)
     local claim = space.claim
-    if not claim or claim[1] == args.proc or claim[2] <= now then
+    if not claim or claim[TICKER_AT.proc] == args.proc or claim[TICKER_AT.till] <= now then
       space.claim = { args.proc, now + CLAIM_US }
     end
   end
-  local reply = { claim = space.claim and space.claim[1] == args.proc or false }
+  local reply = { claim = space.claim and space.claim[TICKER_AT.proc] == args.proc or false }
   if args.waiters > 0 then
-    reply.sent = T.hear_process(args.proc, args.read, now)
+    reply.sent = lib.hear_process(args.proc, args.read, now)
   end
   if space.behind > 0 then
     reply.behind = space.behind
   end
-  T.later(function(header)
-    local due = T.next_due(0)
+  lib.later(function(header)
+    local due = lib.next_due(0)
     -- The caller that is not sure of the clock comes again when it can do something; others may be sure.
-    header.d = late == 0 and due or T.next_due(late)
+    header.d = late == 0 and due or lib.next_due(late)
     -- What was due is done: who waited to see it done looks at the next moment.
     if reply.claim and due ~= space.next_due then
       db.said[#db.said + 1] = { db.prefix .. 't:', '=' .. (due and text(due) or '') }
@@ -50,13 +50,13 @@ T.op('tick', { 'write', 'allow-oom' }, function(args)
 end, { ticks = true })
 
 -- Processes that have not ticked for long are forgotten.
-function T.forget_silent(now)
+function lib.forget_silent(now)
   for _ = 1, 8 do
-    local proc, seen = Z.first('pr')
-    if not proc or seen + B.WORKER_US > now then
+    local proc, seen = sets.first('pr')
+    if not proc or seen + BOUND.WORKER_US > now then
       return
     end
-    Z.rem('pr', proc)
-    T.forget_process(proc)
+    sets.rem('pr', proc)
+    lib.forget_process(proc)
   end
 end

@@ -16,7 +16,7 @@ local PAGE, NAMES = 250, 250
 
 -- Data is counted by its bytes, so that a page is no larger than a quarter of what a body may be.
 local function weigh(data)
-  looked = looked + #data * B.ITEMS_MAX / B.BODY_BYTES_MAX
+  looked = looked + #data * BOUND.ITEMS_MAX / BOUND.BODY_BYTES_MAX
 end
 
 -- ---- Pages ----
@@ -26,33 +26,33 @@ local READ = 128
 
 -- Walks the names of some ordered sets and one more, in order of their bytes, each once, behind
 -- `after`. It reads what is stored: only for calls that have changed none of these sets.
-function T.names(keys, after, also)
+function lib.names(keys, after, also)
   local sources = {}
   for i, key in ipairs(keys) do
     sources[i] = { key = db.prefix .. key, from = after and '(' .. after or '-', found = {}, at = 1 }
   end
-  if also and after and not T.less(after, also) then
+  if also and after and not lib.less(after, also) then
     also = nil
   end
-  local function head(s)
-    if not s.found[s.at] and not s.done then
-      s.found, s.at = call('ZRANGEBYLEX', s.key, s.from, '+', 'LIMIT', 0, READ), 1
-      s.done = #s.found < READ
-      s.from = '(' .. (s.found[#s.found] or '')
+  local function head(source)
+    if not source.found[source.at] and not source.done then
+      source.found, source.at = call('ZRANGEBYLEX', source.key, source.from, '+', 'LIMIT', 0, READ), 1
+      source.done = #source.found < READ
+      source.from = '(' .. (source.found[#source.found] or '')
     end
-    return s.found[s.at]
+    return source.found[source.at]
   end
   return function()
     local first = also
     for _, s in ipairs(sources) do
       local name = head(s)
-      if name and (not first or T.less(name, first)) then
+      if name and (not first or lib.less(name, first)) then
         first = name
       end
     end
-    for _, s in ipairs(sources) do
-      if s.found[s.at] == first then
-        s.at = s.at + 1
+    for _, source in ipairs(sources) do
+      if source.found[source.at] == first then
+        source.at = source.at + 1
       end
     end
     if also == first then
@@ -63,7 +63,7 @@ function T.names(keys, after, also)
 end
 
 -- A page of names: `listed` is what is shown of a name, or nil; `show` makes its view.
-function T.page(args, names, listed, show)
+function lib.page(args, names, listed, show)
   looked = 0
   local items, last, last_item, seen = {}, nil, nil, 0
   for name in names do
@@ -86,26 +86,26 @@ end
 -- ---- Holders ----
 
 -- Who holds a live lease; or nil.
-function T.holder_of(name)
+function lib.holder_of(name)
   looked = looked + HOLDER
-  local fence, seq = T.parse_lease(name)
-  local lease, job = T.lease(fence, seq)
+  local fence, seq = lib.parse_lease(name)
+  local lease, job = lib.lease(fence, seq)
   if lease then
     return {
-      fence, seq, lease.holder or 'anonymous', job and job.id or false, lease.granted_at, T.held_by(lease),
+      fence, seq, lease.holder or 'anonymous', job and job.id or false, lease.granted_at, lib.held_by(lease),
     }
   end
 end
 
 -- The first of these leases, by name, as holders.
-function T.holders(names)
+function lib.holders(names)
   local holders, n = {}, 0
   for name in names do
-    if n >= B.HOLDERS_SHOWN then
+    if n >= BOUND.HOLDERS_SHOWN then
       break
     end
     n = n + 1
-    holders[#holders + 1] = T.holder_of(name)
+    holders[#holders + 1] = lib.holder_of(name)
   end
   return holders
 end
@@ -115,31 +115,31 @@ end
 -- How many workers asked for a queue within the last minute. It counts what is stored: for calls of no
 -- worker.
 local function count_workers(number, now)
-  return call('ZCOUNT', db.prefix .. T.workers_of(number), '(' .. text(now - B.WORKER_US), '+inf')
+  return call('ZCOUNT', db.prefix .. lib.workers_of(number), '(' .. text(now - BOUND.WORKER_US), '+inf')
 end
 
 -- Since when the oldest ready job is ready: the least over the heads of open lanes, of which it looks at
 -- as many as a tick does of a kind.
-function T.oldest_ready(number)
-  local q = db.get(RECORD.queue, number)
-  if q.place then
+function lib.oldest_ready(number)
+  local queue_record = db.get(RECORD.queue, number)
+  if queue_record.place then
     return nil
   end
   local ranks, slots = {}, {}
-  for rank in pairs(q.priorities) do
+  for rank in pairs(queue_record.priorities) do
     ranks[#ranks + 1] = rank
   end
   sort(ranks)
   local function look()
     for _, rank in ipairs(ranks) do
-      for turn in O.each(q.priorities[rank].open, T.turns_open(number, rank)) do
+      for turn in inner.each(queue_record.priorities[rank].open, lib.turns_open(number, rank)) do
         local group = tonumber(sub(turn, 18))
-        for bundle in O.each(db.get(RECORD.group, group).open, T.group_open(group)) do
+        for bundle in inner.each(db.get(RECORD.group, group).open, lib.group_open(group)) do
           bundle = tonumber(bundle)
-          for lane in O.each(db.get(RECORD.bundle, bundle).open, T.bundle_open(bundle)) do
-            local _, slot = T.head(tonumber(lane))
+          for lane in inner.each(db.get(RECORD.bundle, bundle).open, lib.bundle_open(bundle)) do
+            local _, slot = lib.head(tonumber(lane))
             slots[#slots + 1] = slot
-            if #slots >= B.TICK_MAX then
+            if #slots >= BOUND.TICK_MAX then
               return
             end
           end
@@ -149,10 +149,10 @@ function T.oldest_ready(number)
   end
   look()
   looked = looked + HEAD * #slots
-  T.load_jobs(slots)
+  lib.load_jobs(slots)
   local oldest
   for _, slot in ipairs(slots) do
-    local at = T.job(slot).run_at
+    local at = lib.job(slot).run_at
     oldest = oldest and min(oldest, at) or at
   end
   return oldest
@@ -161,32 +161,34 @@ end
 -- A pause as it is shown: none if it is over, no moment if it has no end.
 local function paused(till, now)
   if till and till > now then
-    return true, till < T.FOREVER and till or nil
+    return true, till < lib.FOREVER and till or nil
   end
   return false
 end
 
-function T.queue_view(number, now)
+function lib.queue_view(number, now)
   looked = looked + 1
-  local q = db.get(RECORD.queue, number)
-  local s = T.queue_settings(number)
-  local is_paused, till = paused(q.paused_until, now)
-  local blocked = q.place and q.waiting or q.blocked
+  local queue_record = db.get(RECORD.queue, number)
+  local settings = lib.queue_settings(number)
+  local is_paused, till = paused(queue_record.paused_until, now)
+  local blocked = queue_record.place and queue_record.waiting or queue_record.blocked
   return {
-    name = q.name, paused = is_paused, paused_until = till, needs = s.needs or {}, retry = s.retry,
-    timeout = s.timeout, retain = s.retain, max_waiting = s.max_waiting, shares = s.shares or {},
+    name = queue_record.name, paused = is_paused, paused_until = till, needs = settings.needs or {},
+    retry = settings.retry,
+    timeout = settings.timeout, retain = settings.retain, max_waiting = settings.max_waiting, shares = settings.shares
+      or {},
     counts = {
-      ready = q.waiting - blocked, blocked = blocked, scheduled = q.scheduled, dependent = 0,
-      running = q.running,
+      ready = queue_record.waiting - blocked, blocked = blocked, scheduled = queue_record.scheduled, dependent = 0,
+      running = queue_record.running,
     },
-    oldest_ready_at = T.oldest_ready(number), workers = count_workers(number, now),
+    oldest_ready_at = lib.oldest_ready(number), workers = count_workers(number, now),
   }
 end
 
 -- ---- Limits ----
 
 -- The family and the key of a limit's name; without a colon there is no key.
-function T.limit_parts(name)
+function lib.limit_parts(name)
   local colon = find(name, ':', 1, true)
   if colon then
     return sub(name, 1, colon - 1), sub(name, colon + 1)
@@ -194,7 +196,7 @@ function T.limit_parts(name)
   return name
 end
 
-function T.is_template(name)
+function lib.is_template(name)
   return sub(name, -2) == ':*'
 end
 
@@ -202,14 +204,14 @@ local function waiter(queue, slot)
   if queue == CALLERS then
     return { false, false, db.see(RECORD.caller, slot).since }
   end
-  local job = T.job(slot)
+  local job = lib.job(slot)
   return { job.id, db.get(RECORD.queue, queue).name, job.run_at }
 end
 
 -- The first in line at a door.
 local function line_at(door)
   local waiters = {}
-  for i, first in ipairs(T.first_at(door)) do
+  for i, first in ipairs(lib.first_at(door)) do
     waiters[i] = waiter(first[1], first[2])
   end
   return waiters
@@ -218,11 +220,11 @@ end
 local NOTHING = {}
 
 -- line: with the first in its line.
-function T.limit_view(name, line, now)
+function lib.limit_view(name, line, now)
   looked = looked + 1
   local settings, template
-  if name == 'lock:*' or not T.is_template(name) then
-    settings, template = T.setting_of(name)
+  if name == 'lock:*' or not lib.is_template(name) then
+    settings, template = lib.setting_of(name)
   else
     settings = db.get(RECORD.limit_setting, name)
   end
@@ -230,22 +232,23 @@ function T.limit_view(name, line, now)
   if template == name then
     template = nil
   end
-  local l = db.get(RECORD.limit, name)
+  local limit_record = db.get(RECORD.limit, name)
   local door = db.get(RECORD.door, DOOR.limit .. name)
   local in_use, external, waiting, rests = 0, 0, door and door.waiting or 0, 0
   local till, holders = nil, {}
-  if l then
-    in_use, external, rests = l.in_use + l.resting_sum, l.external, l.resting_sum
-    local _, at = paused(l.paused_until, now)
+  if limit_record then
+    in_use, external, rests = limit_record.in_use + limit_record.resting_sum, limit_record.external,
+      limit_record.resting_sum
+    local _, at = paused(limit_record.paused_until, now)
     till = at
-    holders = T.holders(O.each(l.holders, T.limit_holders(name)))
+    holders = lib.holders(inner.each(limit_record.holders, lib.limit_holders(name)))
   end
   -- A queue that its own limit holds up stands there as a whole, its jobs nowhere else.
-  local family, key = T.limit_parts(name)
-  local queue = family == 'queue' and key and T.find_queue(key)
-  local q = queue and db.get(RECORD.queue, queue)
-  if q and q.place then
-    waiting = waiting + q.waiting - q.blocked
+  local family, key = lib.limit_parts(name)
+  local queue = family == 'queue' and key and lib.find_queue(key)
+  local queue_record = queue and db.get(RECORD.queue, queue)
+  if queue_record and queue_record.place then
+    waiting = waiting + queue_record.waiting - queue_record.blocked
   end
   local cap = settings.concurrency
   return {
@@ -258,36 +261,39 @@ end
 
 -- ---- Pools and resources ----
 
-function T.pool_view(name)
+function lib.pool_view(name)
   looked = looked + 1
-  local p = db.get(RECORD.pool, name)
-  local s = p.settings
+  local pool_record = db.get(RECORD.pool, name)
+  local settings = pool_record.settings
   return {
-    name = name, quarantine = s.quarantine, cooldown = s.cooldown, rate = s.rate,
-    max_uses = s.max_uses, pick = s.pick, available = p.free.n + (p.mark and #p.mark.kept or 0),
-    leased = p.leased, cooling = p.cooling, banned = p.banned, waiting = p.waiting,
+    name = name, quarantine = settings.quarantine, cooldown = settings.cooldown, rate = settings.rate,
+    max_uses = settings.max_uses, pick = settings.pick,
+    available = pool_record.free.n + (pool_record.mark and #pool_record.mark.kept or 0),
+    leased = pool_record.leased, cooling = pool_record.cooling, banned = pool_record.banned,
+    waiting = pool_record.waiting,
   }
 end
 
-function T.resource_view(r, now)
-  local data = M.get(T.data_home(r.pool, r.id))
-  local state, till, reason = r.state, nil, r.reason
-  if state == RESOURCE.available and r.paced_until > now then
-    state, till, reason = RESOURCE.cooling, r.paced_until, 'rate'
+function lib.resource_view(resource, now)
+  local data = maps.get(lib.data_home(resource.pool, resource.id))
+  local state, till, reason = resource.state, nil, resource.reason
+  if state == RESOURCE.available and resource.paced_until > now then
+    state, till, reason = RESOURCE.cooling, resource.paced_until, 'rate'
   elseif state == RESOURCE.cooling then
-    till = r['until']
+    till = resource['until']
   end
   if data then
     weigh(data)
   end
   local at = 0
   return {
-    id = r.id, data = data and T.blob(data) or nil, tags = r.tags, slots = r.slots, state = state,
-    reason = reason, in_use = #r.holders, ['until'] = till, retiring = r.retiring or false,
-    holders = T.holders(function()
+    id = resource.id, data = data and lib.blob(data) or nil, tags = resource.tags, slots = resource.slots,
+    state = state,
+    reason = reason, in_use = #resource.holders, ['until'] = till, retiring = resource.retiring or false,
+    holders = lib.holders(function()
       at = at + 1
-      return r.holders[at]
+      return resource.holders[at]
     end),
-    uses = r.uses, last_used_at = r.last_used_at,
+    uses = resource.uses, last_used_at = resource.last_used_at,
   }
 end

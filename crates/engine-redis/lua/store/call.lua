@@ -5,12 +5,12 @@
 -- function writes it has touched before: a slot that is on its way to another node is noticed while
 -- there is still nothing to undo.
 --
--- db     the store's functions            Z, M, L   ordered sets, maps, lines of this store
--- O      ordered sets inside a record
--- T      the rules, a function each       B         bounds, generated from core
+-- db      the store's functions           sets, maps, lines   those of this store; sets are ordered
+-- inner   ordered sets inside a record
+-- lib     the rules, a function each      BOUND               bounds, generated from core
 -- The library is one chunk, and a chunk may have 200 locals: everything else hangs on these tables.
 
-local db, Z, M, L, O, T = {}, {}, {}, {}, {}, {}
+local db, sets, maps, lines, inner, lib = {}, {}, {}, {}, {}, {}
 -- The queue of callers who wait for needs alone.
 local CALLERS = 0
 
@@ -124,7 +124,7 @@ end
 -- A refusal: nothing that the call did so far is kept. `case` is the name of a case of `tenure_core::sentences`,
 -- `told` has its parameters; the sentence is made of them where the answer is read. `pointer` says where in the
 -- request it is.
-function T.refuse(case, told, pointer)
+function lib.refuse(case, told, pointer)
   local why = told or {}
   why.case = case
   error({ no = { why = why, pointer = pointer } }, 0)

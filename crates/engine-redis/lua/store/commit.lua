@@ -52,12 +52,12 @@ end
 -- A key that is emptied is gone, and a node that gives its slot away does not let it be made again: below the
 -- line that would tear the call apart. So what empties a key before it fills it is not done there.
 local function look_at_emptied(order)
-  for _, w in ipairs(order) do
-    local key = w.key
-    if w.gone and (w.texts or w.puts or w.zadd or w.push)
-      or w.dels and w.puts and call('HLEN', key) <= #w.dels
-      or w.zrem and w.zadd and call('ZCARD', key) <= #w.zrem
-      or w.push and w.pop and w.pop > 0 and call('LLEN', key) <= w.pop then
+  for _, writes in ipairs(order) do
+    local key = writes.key
+    if writes.gone and (writes.texts or writes.puts or writes.zadd or writes.push)
+      or writes.dels and writes.puts and call('HLEN', key) <= #writes.dels
+      or writes.zrem and writes.zadd and call('ZCARD', key) <= #writes.zrem
+      or writes.push and writes.pop and writes.pop > 0 and call('LLEN', key) <= writes.pop then
       db.refuse_moving()
     end
   end
@@ -71,23 +71,23 @@ function db.begin(meta, head, writes, copies)
     error({ err = concat({ 'TENURE_LAYOUT', layout, LAYOUT }, ' ') }, 0)
   end
   if frozen and not copies then
-    error({ err = concat({ 'TENURE_FROZEN', T.frozen_for(frozen) }, ' ') }, 0)
+    error({ err = concat({ 'TENURE_FROZEN', lib.frozen_for(frozen) }, ' ') }, 0)
   end
   db.look_at_slot(meta)
   db.raw, db.kid, db.born, db.unsaid_at = raw, kid or nil, born or nil, tonumber(unsaid or '')
   if not (writes and db.take_kept(raw)) then
-    db.space = raw and db.decode('m', raw) or T.new_space()
+    db.space = raw and db.decode(RECORD.space, raw) or lib.new_space()
   end
   db.numbered = db.space.number
-  db.clock = T.clock()
+  db.clock = lib.clock()
 end
 
 -- A field of a hash that is to be written, or to go.
 function db.write(out, key, field, value)
-  local w = out(key)
-  local puts = w.puts
+  local writes = out(key)
+  local puts = writes.puts
   if not puts then
-    w.puts = { field, value }
+    writes.puts = { field, value }
     return
   end
   local n = #puts
@@ -95,11 +95,11 @@ function db.write(out, key, field, value)
 end
 
 function db.erase(out, key, field)
-  local w = out(key)
-  if not w.dels then
-    w.dels = {}
+  local writes = out(key)
+  if not writes.dels then
+    writes.dels = {}
   end
-  w.dels[#w.dels + 1] = field
+  writes.dels[#writes.dels + 1] = field
 end
 
 -- Notifications that could not be published are remembered for so long.
@@ -129,14 +129,15 @@ end
 -- that wait for it hear of it by their next answer.
 local function publish_all()
   for _, said in ipairs(db.said) do
-    local done = publish(said[1], said[2])
+    local channel, message = unpack(said)
+    local done = publish(channel, message)
     if type(done) == 'table' and done.err then
-      db.denied = said[1]
+      db.denied = channel
     end
   end
-  if db.denied and not (is_unsaid() and db.space.last - db.unsaid_at < B.SECOND_US) then
+  if db.denied and not (is_unsaid() and db.space.last - db.unsaid_at < BOUND.SECOND_US) then
     db.unsaid_at = db.space.last
-    call('HSET', db.prefix .. 'm', 'unsaid', text(db.unsaid_at))
+    call('HSET', db.prefix .. KEY.meta, 'unsaid', text(db.unsaid_at))
   end
 end
 
@@ -163,8 +164,8 @@ function db.commit()
   db.write_lists(out)
   if db.clustered then
     local keys = {}
-    for i, w in ipairs(order) do
-      keys[i] = w.key
+    for i, its_writes in ipairs(order) do
+      keys[i] = its_writes.key
     end
     many_keys('EXISTS', keys)
     if db.leaving then
@@ -172,39 +173,39 @@ function db.commit()
     end
   end
   db.space.version = db.space.version + 1
-  local space = db.encode('m', db.space)
+  local space = db.encode(RECORD.space, db.space)
   -- From here on it only writes, and nothing below can fail by type or argument.
   if db.raw then
-    call('HSET', db.prefix .. 'm', 's', space)
+    call('HSET', db.prefix .. KEY.meta, META.space, space)
   else
-    call('HSET', db.prefix .. 'm', 's', space, 'layout', LAYOUT)
+    call('HSET', db.prefix .. KEY.meta, META.space, space, 'layout', LAYOUT)
   end
   for i = 1, #order do
-    local w = order[i]
-    local whole = w.key
-    if w.gone then
+    local its_writes = order[i]
+    local whole = its_writes.key
+    if its_writes.gone then
       call('UNLINK', whole)
     end
-    if w.texts then
-      call('SET', whole, w.texts)
+    if its_writes.texts then
+      call('SET', whole, its_writes.texts)
     end
-    if w.dels then
-      many('HDEL', whole, w.dels)
+    if its_writes.dels then
+      many('HDEL', whole, its_writes.dels)
     end
-    if w.puts then
-      many('HSET', whole, w.puts)
+    if its_writes.puts then
+      many('HSET', whole, its_writes.puts)
     end
-    if w.zrem then
-      many('ZREM', whole, w.zrem)
+    if its_writes.zrem then
+      many('ZREM', whole, its_writes.zrem)
     end
-    if w.zadd then
-      many('ZADD', whole, w.zadd)
+    if its_writes.zadd then
+      many('ZADD', whole, its_writes.zadd)
     end
-    if w.pop and w.pop > 0 then
-      call('LTRIM', whole, w.pop, -1)
+    if its_writes.pop and its_writes.pop > 0 then
+      call('LTRIM', whole, its_writes.pop, -1)
     end
-    if w.push then
-      many('RPUSH', whole, w.push)
+    if its_writes.push then
+      many('RPUSH', whole, its_writes.push)
     end
   end
   publish_all()
@@ -213,21 +214,21 @@ end
 
 -- ---- Operations ----
 
-T.ops = {}
+lib.ops = {}
 
 -- An operation: its name, its flags, what it does with its arguments at a moment. `how.copies`: it is of a copy,
 -- so it works on a frozen namespace, and serves nobody. `how.ticks`: it does what is due, and says itself what is
 -- due next. `how.directly`: its direct way; its reply, or nil where that way cannot be gone.
-function T.op(name, flags, act, how)
+function lib.op(name, flags, act, how)
   local writes = flags[1] == 'write'
-  T.ops[#T.ops + 1] = {
+  lib.ops[#lib.ops + 1] = {
     name = name, flags = writes and { flags[2] } or flags, act = act, writes = writes,
     copies = how and how.copies, ticks = how and how.ticks, directly = how and how.directly,
   }
 end
 
 -- Does something with the reply once all is served. (A direct call serves nobody else.)
-function T.later(act)
+function lib.later(act)
   if db.direct then
     return act()
   end
@@ -235,10 +236,10 @@ function T.later(act)
 end
 
 -- The parts of an answer with what `show` replies, apart from the answer of the call itself.
-function T.aside(show, now)
+function lib.aside(show, now)
   local blobs, shown = db.blobs, db.shown
   db.blobs, db.shown = nil, nil
-  local header = { t = now, r = show(), k = db.kid, l = T.learns(now) }
+  local header = { t = now, r = show(), k = db.kid, l = lib.learns(now) }
   header.sh = db.shown and db.shown.all
   local parts = { cmsgpack.pack(header), unpack(db.blobs or {}) }
   db.blobs, db.shown = blobs, shown
@@ -247,17 +248,17 @@ end
 
 -- A call that wrote says when the next tick is due.
 local function say_what_comes(header, now)
-  if T.keeps_too_much() then
+  if lib.keeps_too_much() then
     -- Not at once: a namespace that is full would tick after every settle.
-    T.sooner(now + B.SECOND_US)
+    lib.sooner(now + BOUND.SECOND_US)
   end
   header.d = db.sooner
-  T.tell_sooner(db.sooner)
+  lib.tell_sooner(db.sooner)
 end
 
 -- The answer of a call: {header, blobs…, nonce}.
 local function answer_of(header, argv)
-  header.u, header.x = is_unsaid() or nil, db.denied
+  header.u, header.x, header.sh = is_unsaid() or nil, db.denied, db.shown and db.shown.all
   local answer = { cmsgpack.pack(header) }
   for i, blob in ipairs(db.blobs or {}) do
     answer[i + 1] = blob
@@ -273,7 +274,7 @@ local function directly(op, meta, head, args, argv)
     or not db.begin_direct(sub(meta, 1, -2), raw, kid, born, unsaid) then
     return nil
   end
-  local reply = T.is_calm() and op.directly(args, argv)
+  local reply = lib.is_calm() and op.directly(args, argv)
   if not reply then
     db.leave_direct()
     return nil
@@ -288,11 +289,11 @@ end
 
 -- One call of an operation. The last argument is the nonce of the call: by it the caller knows that an answer is its
 -- own, and that all of it came.
-function T.run(op, keys, argv)
+function lib.run(op, keys, argv)
   if not floor then
     bind()
   end
-  local head = call('HMGET', keys[1], 's', 'layout', 'frozen', 'kid', 'born', 'unsaid')
+  local head = call('HMGET', keys[1], META.space, 'layout', 'frozen', 'kid', 'born', 'unsaid')
   local args = cmsgpack.unpack(argv[1])
   local done = op.directly and directly(op, keys[1], head, args, argv)
   if done then
@@ -302,26 +303,23 @@ function T.run(op, keys, argv)
   local header = {}
   local ok, result = pcall(function()
     db.beside = argv
-    local now = T.advance()
+    local now = lib.advance()
     if op.writes and not op.copies then
-      header.s = T.hear_settings(#argv > 2 and argv[#argv - 1] or '')
+      header.s = lib.hear_settings(#argv > 2 and argv[#argv - 1] or '')
     end
     if op.writes and not db.born then
-      T.be_born(now)
+      lib.be_born(now)
     end
     local reply = op.act(args, now)
     now = db.space.last
     if op.writes and not op.copies and not db.nothing then
-      T.serve(now)
+      lib.serve(now)
     end
     header.t, header.r = now, reply
-    header.k, header.l = db.kid, T.learns(now)
+    header.k, header.l = db.kid, lib.learns(now)
     db.all_done = true
     for _, later in ipairs(db.laters) do
       later(header)
-    end
-    if db.shown then
-      header.sh = db.shown.all
     end
     if op.writes and not op.ticks then
       say_what_comes(header, now)

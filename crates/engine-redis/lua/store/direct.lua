@@ -46,8 +46,8 @@ function db.write_direct()
     -- So that a test knows that this way was gone at all.
     call('INCR', db.prefix .. 'directly')
   end
-  db.clock = T.clock()
-  return T.advance()
+  db.clock = lib.clock()
+  return lib.advance()
 end
 
 -- More changes in a record than the numbers that it begins with.
@@ -90,7 +90,7 @@ function db.end_direct()
   local space = db.space
   space.version = space.version + 1
   local raw = db.encode(RECORD.space, space, its_kept.raw)
-  call('HSET', db.prefix .. KEY.meta, 's', raw)
+  call('HSET', db.prefix .. KEY.meta, META.space, raw)
   its_kept.raw, its_kept.held = raw, db.held
   KEPT[db.prefix] = its_kept
   db.direct = false

@@ -1,5 +1,5 @@
--- Ordered sets inside a record (`O`): a flat array there while they are small, a key of their own (`Z`) once they grow.
--- Their length is always known.
+-- Ordered sets inside a record (`inner`): a flat array there while they are small, a key of their own (`sets`) once
+-- they grow. Their length is always known.
 
 -- (In the library of tests a set is large sooner, since its programs are small.)
 local INLINE = TESTING and 3 or 16
@@ -7,21 +7,21 @@ local INLINE = TESTING and 3 or 16
 -- `set` is the record's field: {score, member, …, n = count} while small, {z = true, n = count} else.
 -- `key` is where it lies when it is large; it is the owner's alone.
 
-function O.new()
+function inner.new()
   return { n = 0 }
 end
 
-function O.first(set, key)
+function inner.first(set, key)
   if set.z then
-    return Z.first(key)
+    return sets.first(key)
   end
   return set[2], set[1]
 end
 
 -- The first whose score is above one: member, score; or nil.
-function O.after(set, key, score)
+function inner.after(set, key, score)
   if set.z then
-    return Z.after(key, score)
+    return sets.after(key, score)
   end
   for i = 1, #set, 2 do
     if set[i] > score then
@@ -31,9 +31,9 @@ function O.after(set, key, score)
 end
 
 -- The score of a member; or nil.
-function O.score(set, key, member)
+function inner.score(set, key, member)
   if set.z then
-    return Z.score(key, member)
+    return sets.score(key, member)
   end
   for i = 1, #set, 2 do
     if set[i + 1] == member then
@@ -44,7 +44,7 @@ end
 
 local function spill(set, key)
   for i = 1, #set, 2 do
-    Z.add(key, set[i], set[i + 1])
+    sets.add(key, set[i], set[i + 1])
   end
   for i = #set, 1, -1 do
     set[i] = nil
@@ -53,7 +53,7 @@ local function spill(set, key)
 end
 
 -- Puts in a member that is not there.
-function O.add(set, key, score, member)
+function inner.add(set, key, score, member)
   set.n = set.n + 1
   if not set.z then
     if set.n <= INLINE then
@@ -67,36 +67,36 @@ function O.add(set, key, score, member)
     end
     spill(set, key)
   end
-  Z.add(key, score, member)
+  sets.add(key, score, member)
 end
 
 -- Gives a member that is there another score.
-function O.move(set, key, score, member)
+function inner.move(set, key, score, member)
   if set.z then
-    Z.add(key, score, member)
+    sets.add(key, score, member)
   elseif set.n == 1 then
     set[1] = score
   else
-    O.rem(set, key, member)
-    O.add(set, key, score, member)
+    inner.rem(set, key, member)
+    inner.add(set, key, score, member)
   end
 end
 
 -- Where a member stands now that stood at one score and is to stand at another; nil is not there.
-function O.place(set, key, was, score, member)
+function inner.place(set, key, was, score, member)
   if was and score then
-    O.move(set, key, score, member)
+    inner.move(set, key, score, member)
   elseif score then
-    O.add(set, key, score, member)
+    inner.add(set, key, score, member)
   elseif was then
-    O.rem(set, key, member)
+    inner.rem(set, key, member)
   end
 end
 
 -- Takes a member out; whether it was there (a large set is told so by its owner: it must be).
-function O.rem(set, key, member)
+function inner.rem(set, key, member)
   if set.z then
-    Z.rem(key, member)
+    sets.rem(key, member)
     set.n = set.n - 1
     if set.n == 0 then
       set.z = nil
@@ -114,15 +114,15 @@ function O.rem(set, key, member)
   return false
 end
 
--- Up to so many of the members behind the first `passed`, in order, and whether they come as `Z.front` has them;
+-- Up to so many of the members behind the first `passed`, in order, and whether they come as `sets.front` has them;
 -- otherwise they are the first as the set is now.
-function O.front(set, key, passed, n)
-  local members = set.z and Z.front(key, passed, n)
+function inner.front(set, key, passed, n)
+  local members = set.z and sets.front(key, passed, n)
   if members then
     return members, true
   end
   members = {}
-  for member in O.each(set, key) do
+  for member in inner.each(set, key) do
     members[#members + 1] = member
     if #members >= n then
       break
@@ -131,10 +131,10 @@ function O.front(set, key, passed, n)
   return members, false
 end
 
--- Walks in order: for member, score in O.each(set, key) do. The set must not change meanwhile.
-function O.each(set, key)
+-- Walks in order: for member, score in inner.each(set, key) do. The set must not change meanwhile.
+function inner.each(set, key)
   if set.z then
-    return Z.each(key)
+    return sets.each(key)
   end
   local i = -1
   return function()
@@ -143,10 +143,10 @@ function O.each(set, key)
   end
 end
 
--- As `O.rem` where it is not known whether the member is there.
-function O.rem_known(set, key, member)
-  if set.z and not Z.score(key, member) then
+-- As `inner.rem` where it is not known whether the member is there.
+function inner.rem_known(set, key, member)
+  if set.z and not sets.score(key, member) then
     return false
   end
-  return O.rem(set, key, member)
+  return inner.rem(set, key, member)
 end

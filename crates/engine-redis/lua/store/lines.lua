@@ -1,9 +1,9 @@
 -- The line of a lane: who stands in it, by arrival.
 --
--- A short line is a text in the lane's own record: of each its arrival and its slot, six bytes each. A longer line is a list in order of arrival, since that
--- is how nearly all come and go; who comes out of order (released, reaped, moved) stands in a small
--- ordered set beside it, and who leaves from the middle leaves a tombstone. Those who came one after the
--- other with one number after the other are one item of the list, a run. It never compares anything but
+-- A short line is a text in the lane's own record: of each its arrival and its slot, six bytes each. A longer line is
+-- a list in order of arrival, since that is how nearly all come and go; who comes out of order (released, reaped,
+-- moved) stands in a small ordered set beside it, and who leaves from the middle leaves a tombstone. Those who came
+-- one after the other with one number after the other are one item of the list, a run. It never compares anything but
 -- arrivals, which are unique in a namespace.
 --
 -- A line: {n, q = that text} or {n, big = true, last = the list's last arrival,
@@ -25,17 +25,17 @@ local function stands_at(q, at)
 end
 
 local function list(key)
-  local l = db.lists[key]
-  if not l then
-    l = { base = {}, at = 1, read = 0, step = db.want + 1, done = false, push = {}, first = 1 }
-    db.lists[key] = l
+  local its_list = db.lists[key]
+  if not its_list then
+    its_list = { base = {}, at = 1, read = 0, step = db.want + 1, done = false, push = {}, first = 1 }
+    db.lists[key] = its_list
   end
-  return l
+  return its_list
 end
 
 -- An item of a list is the arrival and the slot of the first of a run, six bytes each, how many they are, two,
 -- and how many were put into the list before them, six.
-function T.line_item(item)
+function lib.line_item(item)
   local arrival, slot, many, pos = struct.unpack('>I6I6I2I6', item)
   return arrival, slot, many, pos
 end
@@ -44,51 +44,51 @@ local function item_of(arrival, slot, many, pos)
 end
 
 -- The item at a place of a list, counted from its first as it was read; `l.at` is that of the first now.
-local function item_at(key, l, at)
-  while at > #l.base and not l.done do
-    local found = call('LRANGE', db.prefix .. key, l.read, l.read + l.step - 1)
+local function item_at(key, its_list, at)
+  while at > #its_list.base and not its_list.done do
+    local found = call('LRANGE', db.prefix .. key, its_list.read, its_list.read + its_list.step - 1)
     for i = 1, #found do
-      l.base[#l.base + 1] = found[i]
+      its_list.base[#its_list.base + 1] = found[i]
     end
-    l.read = l.read + #found
-    l.done = #found < l.step
-    l.step = min(l.step * 4, 512)
+    its_list.read = its_list.read + #found
+    its_list.done = #found < its_list.step
+    its_list.step = min(its_list.step * 4, 512)
   end
-  return l.base[at] or l.push[l.first + at - #l.base - 1]
+  return its_list.base[at] or its_list.push[its_list.first + at - #its_list.base - 1]
 end
 
 -- The first in the list: arrival, slot, and how many its run still has.
 local function head(line, key)
-  local l = list(key)
-  local item = item_at(key, l, l.at)
+  local its_list = list(key)
+  local item = item_at(key, its_list, its_list.at)
   if item then
-    local arrival, slot, many = T.line_item(item)
+    local arrival, slot, many = lib.line_item(item)
     return arrival + line.skip, slot + line.skip, many - line.skip
   end
 end
 
 -- Takes n off the first run of the list.
 local function pop(line, key, n)
-  local l = list(key)
+  local its_list = list(key)
   local _, _, left = head(line, key)
   if n < left then
     line.skip = line.skip + n
     return
   end
   line.skip = 0
-  if l.at <= #l.base then
-    l.at = l.at + 1
+  if its_list.at <= #its_list.base then
+    its_list.at = its_list.at + 1
   else
-    l.first = l.first + 1
+    its_list.first = its_list.first + 1
   end
 end
 
-function L.new()
+function lines.new()
   return { n = 0, q = '' }
 end
 
 -- Whether one more makes a list of a short line.
-function L.is_full(line)
+function lines.is_full(line)
   return not line.big and line.n == SHORT
 end
 
@@ -96,7 +96,7 @@ end
 local ASKED = 256
 
 -- Asks for them from an arrival on, with which `left` of the run at a place are left; the last that it asked for.
-local function ask_for_dead(key, l, at, arrival, left)
+local function ask_for_dead(key, its_list, at, arrival, left)
   local fields, n, last = {}, 0, nil
   while arrival do
     local many = min(left, ASKED - n)
@@ -104,40 +104,40 @@ local function ask_for_dead(key, l, at, arrival, left)
       fields[n + i] = text(arrival + i - 1)
     end
     n, last, at = n + many, arrival + many - 1, at + 1
-    local item = n < ASKED and l.base[at]
+    local item = n < ASKED and its_list.base[at]
     arrival = nil
     if item then
       local _
-      arrival, _, left = T.line_item(item)
+      arrival, _, left = lib.line_item(item)
     end
   end
-  M.fill(key .. 'x', fields)
+  maps.fill(key .. LINE.gone, fields)
   return last
 end
 
 -- Drops tombstones that came to the head.
 local function bury(line, key)
-  local asked, l
+  local asked, lane_record
   while line.dead > 0 do
     local arrival, _, left = head(line, key)
     -- Mostly the first of them lives, and no other is asked for.
-    if not l then
-      asked, l = arrival, list(key)
+    if not lane_record then
+      asked, lane_record = arrival, list(key)
     elseif arrival > asked then
-      asked = ask_for_dead(key, l, l.at, arrival, left)
+      asked = ask_for_dead(key, lane_record, lane_record.at, arrival, left)
     end
     local field = text(arrival)
-    if not M.get(key .. 'x', field) then
+    if not maps.get(key .. LINE.gone, field) then
       return
     end
-    M.drop(key .. 'x', field)
+    maps.drop(key .. LINE.gone, field)
     line.dead = line.dead - 1
     pop(line, key, 1)
   end
 end
 
 -- The first: its arrival and its slot; or nil.
-function L.first(line, key)
+function lines.first(line, key)
   if not line.big then
     if line.n == 0 then
       return nil
@@ -146,7 +146,7 @@ function L.first(line, key)
   end
   local arrival, slot = head(line, key)
   if line.aside > 0 then
-    local member, score = Z.first(key .. 'r')
+    local member, score = sets.first(key .. LINE.aside)
     if not arrival or score < arrival then
       return score, tonumber(member)
     end
@@ -156,13 +156,13 @@ end
 
 -- The run that a line begins with: the arrival and the slot of its first, and how many they are; or nil. Among
 -- them may be some who have left.
-function L.front(line, key)
+function lines.front(line, key)
   if not line.big then
     return nil
   end
   local arrival, slot, many = head(line, key)
   if arrival and line.aside > 0 then
-    local _, other = Z.first(key .. 'r')
+    local _, other = sets.first(key .. LINE.aside)
     if other < arrival then
       return nil
     end
@@ -201,11 +201,11 @@ end
 
 -- Puts in many who arrive now, one after the other with one slot after the other: arrival and slot of the
 -- first.
-function L.append(line, key, arrival, slot, many)
+function lines.append(line, key, arrival, slot, many)
   if not line.big then
     if line.n + many <= SHORT then
       for i = 0, many - 1 do
-        L.insert(line, key, arrival + i, slot + i)
+        lines.insert(line, key, arrival + i, slot + i)
       end
       return
     end
@@ -215,7 +215,7 @@ function L.append(line, key, arrival, slot, many)
   line.n = line.n + many
 end
 
-function L.insert(line, key, arrival, slot)
+function lines.insert(line, key, arrival, slot)
   line.n = line.n + 1
   if not line.big then
     local q = line.q
@@ -232,13 +232,13 @@ function L.insert(line, key, arrival, slot)
   if arrival > line.last then
     push_run(line, key, arrival, slot, 1)
   else
-    Z.add(key .. 'r', arrival, text(slot))
+    sets.add(key .. LINE.aside, arrival, text(slot))
     line.aside = line.aside + 1
   end
 end
 
 -- Takes out who arrived then; whether he was there.
-function L.remove(line, key, arrival, slot)
+function lines.remove(line, key, arrival, slot)
   if not line.big then
     local q = line.q
     for at = 1, #q, STANDING do
@@ -251,8 +251,8 @@ function L.remove(line, key, arrival, slot)
     return false
   end
   line.n = line.n - 1
-  if line.aside > 0 and Z.score(key .. 'r', text(slot)) == arrival then
-    Z.rem(key .. 'r', text(slot))
+  if line.aside > 0 and sets.score(key .. LINE.aside, text(slot)) == arrival then
+    sets.rem(key .. LINE.aside, text(slot))
     line.aside = line.aside - 1
   elseif line.n == 0 then
     line.dead = line.dead + 1
@@ -260,7 +260,7 @@ function L.remove(line, key, arrival, slot)
     pop(line, key, 1)
     bury(line, key)
   else
-    M.put(key .. 'x', text(arrival), '1')
+    maps.put(key .. LINE.gone, text(arrival), '1')
     line.dead = line.dead + 1
   end
   if line.n == 0 then
@@ -268,17 +268,17 @@ function L.remove(line, key, arrival, slot)
     db.lists[key] = {
       base = {}, at = 1, read = 0, step = 0, done = true, push = {}, first = 1, gone = true,
     }
-    db.loose_maps[key .. 'x'] = nil
+    db.loose_maps[key .. LINE.gone] = nil
     shorten(line)
   end
   return true
 end
 
 -- The first n at most: their arrivals, and their slots.
-function L.heads(line, key, n)
+function lines.heads(line, key, n)
   local arrivals, slots, got = {}, {}, 0
   if not (line.big and line.aside == 0 and line.dead == 0) then
-    for arrival, slot in L.each(line, key) do
+    for arrival, slot in lines.each(line, key) do
       got = got + 1
       arrivals[got], slots[got] = arrival, slot
       if got >= n then
@@ -287,16 +287,16 @@ function L.heads(line, key, n)
     end
     return arrivals, slots
   end
-  local l = list(key)
-  local at, arrival, slot, left = l.at, head(line, key)
+  local its_list = list(key)
+  local at, arrival, slot, left = its_list.at, head(line, key)
   while arrival do
     for i = 0, min(left, n - got) - 1 do
       arrivals[got + i + 1], slots[got + i + 1] = arrival + i, slot + i
     end
     got, at, arrival = got + left, at + 1, nil
-    local item = got < n and item_at(key, l, at)
+    local item = got < n and item_at(key, its_list, at)
     if item then
-      arrival, slot, left = T.line_item(item)
+      arrival, slot, left = lib.line_item(item)
     end
   end
   return arrivals, slots
@@ -304,7 +304,7 @@ end
 
 -- Of the first two of a line the arrival and the slot of the first and the arrival of the second, or nil if there is
 -- none; nothing of a line in which some stand aside or have left.
-function L.two(line, key)
+function lines.two(line, key)
   local n = line.n
   if n == 0 then
     return nil
@@ -323,12 +323,12 @@ function L.two(line, key)
   elseif n == 1 then
     return arrival, slot
   end
-  local l = list(key)
-  return arrival, slot, (T.line_item(item_at(key, l, l.at + 1)))
+  local its_list = list(key)
+  return arrival, slot, (lib.line_item(item_at(key, its_list, its_list.at + 1)))
 end
 
 -- Takes out the first n.
-function L.take(line, key, n)
+function lines.take(line, key, n)
   if not line.big then
     line.n, line.q = line.n - n, sub(line.q, n * STANDING + 1)
     return
@@ -346,15 +346,15 @@ function L.take(line, key, n)
     return
   end
   for _ = 1, n do
-    local arrival, slot = L.first(line, key)
-    L.remove(line, key, arrival, slot)
+    local arrival, slot = lines.first(line, key)
+    lines.remove(line, key, arrival, slot)
   end
 end
 
 -- How many stand before `arrival`, counted to `most` at most.
-function L.rank(line, key, arrival, most)
+function lines.rank(line, key, arrival, most)
   local n = 0
-  for at in L.each(line, key) do
+  for at in lines.each(line, key) do
     if at >= arrival or n >= most then
       return n
     end
@@ -363,8 +363,8 @@ function L.rank(line, key, arrival, most)
   return n
 end
 
--- Walks in order: for arrival, slot in L.each(line, key) do. The line must not change meanwhile.
-function L.each(line, key)
+-- Walks in order: for arrival, slot in lines.each(line, key) do. The line must not change meanwhile.
+function lines.each(line, key)
   if not line.big then
     local q, at = line.q, 1 - STANDING
     return function()
@@ -374,29 +374,29 @@ function L.each(line, key)
       end
     end
   end
-  local aside = Z.each(key .. 'r')
+  local aside = sets.each(key .. LINE.aside)
   local member, score = aside()
-  local l = list(key)
-  local at, asked = l.at, 0
+  local its_list = list(key)
+  local at, asked = its_list.at, 0
   local next_arrival, next_slot, left = head(line, key)
   local function next_in_list()
     while next_arrival do
       local arrival, slot = next_arrival, next_slot
       if line.dead > 0 and arrival > asked then
-        asked = ask_for_dead(key, l, at, arrival, left)
+        asked = ask_for_dead(key, its_list, at, arrival, left)
       end
       left = left - 1
       if left > 0 then
         next_arrival, next_slot = arrival + 1, slot + 1
       else
         at = at + 1
-        local item = item_at(key, l, at)
+        local item = item_at(key, its_list, at)
         next_arrival = nil
         if item then
-          next_arrival, next_slot, left = T.line_item(item)
+          next_arrival, next_slot, left = lib.line_item(item)
         end
       end
-      if line.dead == 0 or not M.get(key .. 'x', text(arrival)) then
+      if line.dead == 0 or not maps.get(key .. LINE.gone, text(arrival)) then
         return arrival, slot
       end
     end
@@ -419,18 +419,18 @@ function L.each(line, key)
 end
 
 function db.write_lists(out)
-  for key, l in pairs(db.lists) do
-    local popped = l.at - 1
-    if l.gone then
-      out(key).gone, out(key .. 'x').gone = true, true
+  for key, its_list in pairs(db.lists) do
+    local popped = its_list.at - 1
+    if its_list.gone then
+      out(key).gone, out(key .. LINE.gone).gone = true, true
     end
-    if popped > 0 or l.first <= #l.push then
-      local w = out(key)
-      w.pop = popped
-      if l.first <= #l.push then
-        w.push = {}
-        for i = l.first, #l.push do
-          w.push[#w.push + 1] = l.push[i]
+    if popped > 0 or its_list.first <= #its_list.push then
+      local writes = out(key)
+      writes.pop = popped
+      if its_list.first <= #its_list.push then
+        writes.push = {}
+        for i = its_list.first, #its_list.push do
+          writes.push[#writes.push + 1] = its_list.push[i]
         end
       end
     end

@@ -4,7 +4,7 @@
 -- hashes of 512; names are spread over the parts of their kind.
 local function home(kind, id)
   if type(id) == 'number' then
-    if kind == 'c' or kind == 'k' or kind == 'mk' then
+    if kind == RECORD.chunk or kind == RECORD.block or kind == RECORD.mark then
       return format('%s:%d', kind, floor(id / 512)), text(id)
     end
     return 'r:' .. number_text(floor(id / 512)), number_text(id)
@@ -22,6 +22,10 @@ local function keep_entry(kind, id, key, field, raw)
     kind = kind, key = key, field = field, raw = raw, value = raw and db.decode(kind, raw) or false,
     call = 0,
   }
+  if TESTING and raw and #db.encode(kind, entry.value) ~= #raw then
+    -- Something else wrote it: another release, whose layout should be another.
+    error('form_is_another:' .. kind)
+  end
   of_kind[id] = entry
   db.held = db.held + 1
   return entry
@@ -63,7 +67,7 @@ function db.see(kind, id)
 end
 
 -- Kinds whose numbers are not those of `db.number`.
-local OTHER_NUMBERS = { c = true, k = true }
+local OTHER_NUMBERS = { [RECORD.chunk] = true, [RECORD.block] = true }
 
 -- Whether a number was given in this call: then nothing is stored that has to do with it.
 function db.is_new(number)
@@ -155,7 +159,7 @@ local function map_of(key)
 end
 
 -- What a map has under a field, or nil. `new`: the field has a new number in it, so it is not looked for.
-function M.get(key, field, new)
+function maps.get(key, field, new)
   if db.direct and not is_kept(key) then
     return call('HGET', db.prefix .. key, field) or nil
   end
@@ -175,7 +179,7 @@ function M.get(key, field, new)
 end
 
 -- Reads many fields that will be asked for, by one command.
-function M.fill(key, fields)
+function maps.fill(key, fields)
   local now = map_of(key).now
   local found = call('HMGET', db.prefix .. key, unpack(fields))
   for i, field in ipairs(fields) do
@@ -197,7 +201,7 @@ local function change(key, field, value, was)
   map.now[field] = value
 end
 
-function M.put(key, field, value)
+function maps.put(key, field, value)
   if db.direct then
     call('HSET', db.prefix .. key, field, value)
     if is_kept(key) then
@@ -205,24 +209,24 @@ function M.put(key, field, value)
     end
     return
   end
-  M.get(key, field)
+  maps.get(key, field)
   change(key, field, value, map_of(key).now[field])
 end
 
 -- Sets or drops a field whose value before does not matter: it is not read.
-function M.set(key, field, value)
+function maps.set(key, field, value)
   if db.direct then
-    return M.put(key, field, value)
+    return maps.put(key, field, value)
   end
   change(key, field, value or false, 0)
 end
 
-function M.drop(key, field)
+function maps.drop(key, field)
   if db.direct then
     call('HDEL', db.prefix .. key, field)
     return
   end
-  M.get(key, field)
+  maps.get(key, field)
   change(key, field, false, map_of(key).now[field])
 end
 

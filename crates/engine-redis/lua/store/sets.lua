@@ -1,9 +1,9 @@
 -- Ordered sets: (score, member), ordered by score, then by the member's bytes.
 --
--- Z works on a key of its own. Members that must sort by a number carry it padded: `T.pad`.
+-- A set has a key of its own. Members that must sort by a number carry it padded: `lib.pad`.
 
 -- A number as text that sorts as the number does.
-function T.pad(n)
+function lib.pad(n)
   return format('%016d', n)
 end
 
@@ -21,7 +21,7 @@ local function less(a, b)
     i = i + 1
   end
 end
-T.less = less
+lib.less = less
 
 local function before(s1, m1, s2, m2)
   return s1 < s2 or (s1 == s2 and less(m1, m2))
@@ -33,53 +33,53 @@ local LOWEST = 1 / 0
 local FIRST_READ = 4
 
 local function zset_of(key)
-  local z = db.zsets[key]
-  if not z then
+  local set = db.zsets[key]
+  if not set then
     -- base: what the store has, as far as it was read; at: the first of it not yet passed.
     -- put: what this call changed, member -> score, or false if taken out.
     -- extra: what it put in, in order, but for what is `loose`: not yet in order, since most sets are
     -- only written to. placed: the score under which a member is in `extra`.
     -- low: no score in `loose` is below.
-    z = {
+    set = {
       base = {}, at = 1, read = 0, step = FIRST_READ, done = false, extra = {}, put = {}, loose = {},
       low = LOWEST, placed = {},
     }
-    db.zsets[key] = z
+    db.zsets[key] = set
   end
-  return z
+  return set
 end
 
 -- What was put in and taken out in bulk is as if it had been so one by one, once somebody looks.
-local function absorb(z)
-  local adds, rems = z.adds, z.rems
-  z.adds, z.rems = nil, nil
+local function absorb(set)
+  local adds, rems = set.adds, set.rems
+  set.adds, set.rems = nil, nil
   for i = 1, #adds, 2 do
     local score = tonumber(adds[i])
-    z.put[adds[i + 1]], z.low = score, min(z.low, score)
-    z.loose[#z.loose + 1] = adds[i + 1]
+    set.put[adds[i + 1]], set.low = score, min(set.low, score)
+    set.loose[#set.loose + 1] = adds[i + 1]
   end
   for i = 1, #rems do
-    z.put[rems[i]] = false
+    set.put[rems[i]] = false
   end
 end
 
 local function zset(key)
-  local z = zset_of(key)
-  if z.adds then
-    absorb(z)
+  local set = zset_of(key)
+  if set.adds then
+    absorb(set)
   end
-  return z
+  return set
 end
 
-local function read_more(key, z)
-  local found = call('ZRANGE', db.prefix .. key, z.read, z.read + z.step - 1, 'WITHSCORES')
-  local base = z.base
+local function read_more(key, set)
+  local found = call('ZRANGE', db.prefix .. key, set.read, set.read + set.step - 1, 'WITHSCORES')
+  local base = set.base
   for i = 1, #found, 2 do
     base[#base + 1] = { tonumber(found[i + 1]), found[i] }
   end
-  z.read = z.read + #found / 2
-  z.done = #found / 2 < z.step
-  z.step = min(z.step * 4, 512)
+  set.read = set.read + #found / 2
+  set.done = #found / 2 < set.step
+  set.step = min(set.step * 4, 512)
 end
 
 -- The place in `extra` where an item stands or would stand.
@@ -97,48 +97,48 @@ local function place(extra, score, member)
 end
 
 -- Puts in order what was only written so far.
-local function settle_loose(z)
-  local extra, placed = z.extra, z.placed
-  for _, member in ipairs(z.loose) do
-    local score = z.put[member]
+local function settle_loose(set)
+  local extra, placed = set.extra, set.placed
+  for _, member in ipairs(set.loose) do
+    local score = set.put[member]
     if score and not placed[member] then
       placed[member] = score
       insert(extra, place(extra, score, member), { score, member })
     end
   end
-  z.loose, z.low = {}, LOWEST
+  set.loose, set.low = {}, LOWEST
 end
 
 -- The first of the base that this call left alone, from index i on; its index.
-local function next_base(key, z, i)
+local function next_base(key, set, i)
   while true do
-    while i <= #z.base do
-      if z.put[z.base[i][2]] == nil then
+    while i <= #set.base do
+      if set.put[set.base[i][2]] == nil then
         return i
       end
       i = i + 1
     end
-    if z.done then
+    if set.done then
       return nil
     end
-    read_more(key, z)
+    read_more(key, set)
   end
 end
 
 -- The first: member, score; or nil.
-function Z.first(key)
+function sets.first(key)
   if db.direct then
     local found = call('ZRANGE', db.prefix .. key, '0', '0', 'WITHSCORES')
     return found[1], tonumber(found[2])
   end
-  local z = zset(key)
-  local i = next_base(key, z, z.at)
-  z.at = i or #z.base + 1
-  local base = i and z.base[i]
-  if z.low < LOWEST and not (base and base[1] < z.low) then
-    settle_loose(z)
+  local set = zset(key)
+  local i = next_base(key, set, set.at)
+  set.at = i or #set.base + 1
+  local base = i and set.base[i]
+  if set.low < LOWEST and not (base and base[1] < set.low) then
+    settle_loose(set)
   end
-  local extra = z.extra[1]
+  local extra = set.extra[1]
   if base and (not extra or before(base[1], base[2], extra[1], extra[2])) then
     return base[2], base[1]
   elseif extra then
@@ -151,7 +151,7 @@ end
 -- Sets of which most calls change nothing, and of which ticks ask for the first again and again.
 local WATCHED = {}
 
-function Z.watch(keys)
+function sets.watch(keys)
   for i = 1, #keys do
     WATCHED[keys[i]] = true
   end
@@ -160,7 +160,7 @@ end
 local function known_head(key)
   local known = not db.zsets[key] and db.heads[key]
   if TESTING and known then
-    local _, score = Z.first(key)
+    local _, score = sets.first(key)
     if (score or LOWEST) ~= known then
       error('lowest_score_is_wrong:' .. key)
     end
@@ -169,47 +169,47 @@ local function known_head(key)
 end
 
 -- The lowest score of a set, or nil if it is empty.
-function Z.lowest(key)
+function sets.lowest(key)
   local known = known_head(key)
   if known then
     return known < LOWEST and known or nil
   end
-  local _, score = Z.first(key)
+  local _, score = sets.first(key)
   return score
 end
 
 -- The first if its score is not above `limit`; it is not read where the lowest is known to be.
-function Z.due(key, limit)
+function sets.due(key, limit)
   local known = known_head(key)
   if known and known > limit then
     return nil
   end
-  local member, score = Z.first(key)
+  local member, score = sets.first(key)
   if member and score <= limit then
     return member, score
   end
 end
 
 -- What the call leaves as the lowest score of a set, if it read enough to know.
-local function head_of(z, lowest_put)
-  local base, at = z.base, z.at
-  while base[at] and z.put[base[at][2]] ~= nil do
+local function head_of(set, lowest_put)
+  local base, at = set.base, set.at
+  while base[at] and set.put[base[at][2]] ~= nil do
     at = at + 1
   end
   if base[at] then
     return min(base[at][1], lowest_put)
   end
-  return z.done and lowest_put or nil
+  return set.done and lowest_put or nil
 end
 
--- Walks in order: for member, score in Z.each(key) do. The set must not change meanwhile.
-function Z.each(key)
-  local z = zset(key)
-  local i, e = z.at, 1
-  settle_loose(z)
+-- Walks in order: for member, score in sets.each(key) do. The set must not change meanwhile.
+function sets.each(key)
+  local set = zset(key)
+  local i, e = set.at, 1
+  settle_loose(set)
   return function()
-    i = next_base(key, z, i) or #z.base + 1
-    local base, extra = z.base[i], z.extra[e]
+    i = next_base(key, set, i) or #set.base + 1
+    local base, extra = set.base[i], set.extra[e]
     if base and (not extra or before(base[1], base[2], extra[1], extra[2])) then
       i = i + 1
       return base[2], base[1]
@@ -220,32 +220,32 @@ function Z.each(key)
   end
 end
 
-local function unplace(z, member)
-  local score = z.placed[member]
+local function unplace(set, member)
+  local score = set.placed[member]
   if score then
-    remove(z.extra, place(z.extra, score, member))
-    z.placed[member] = nil
+    remove(set.extra, place(set.extra, score, member))
+    set.placed[member] = nil
   end
 end
 
 -- Up to so many of the members behind the first `passed`, in the order in which they are stored; nil if this call has
 -- changed more than those. They come without their scores, which cost more than they do.
-function Z.front(key, passed, n)
+function sets.front(key, passed, n)
   if passed > 0 or next(zset(key).put) == nil then
     return call('ZRANGE', db.prefix .. key, passed, passed + n - 1)
   end
 end
 
 -- The first n as they are stored were changed by this call, so they are not read again.
-function Z.passed(key, n)
-  local z = zset(key)
-  if n > z.read then
-    z.base, z.at, z.read = {}, 1, n
+function sets.passed(key, n)
+  local set = zset(key)
+  if n > set.read then
+    set.base, set.at, set.read = {}, 1, n
   end
 end
 
 -- Puts a member in, or moves it.
-function Z.add(key, score, member)
+function sets.add(key, score, member)
   if db.direct then
     call('ZADD', db.prefix .. key, text(score), member)
     local known = db.heads[key]
@@ -254,50 +254,50 @@ function Z.add(key, score, member)
     end
     return
   end
-  local z = zset(key)
-  unplace(z, member)
-  z.put[member] = score
-  z.loose[#z.loose + 1] = member
-  if score < z.low then
-    z.low = score
+  local set = zset(key)
+  unplace(set, member)
+  set.put[member] = score
+  set.loose[#set.loose + 1] = member
+  if score < set.low then
+    set.low = score
   end
 end
 
 -- For many members that this call touches once: {adds = {score as text, member, …}, rems = {member, …}}, to
 -- be added to. None of the added is there yet.
-function Z.bulk(key)
-  local z = zset_of(key)
-  if not z.adds then
-    z.adds, z.rems = {}, {}
+function sets.bulk(key)
+  local set = zset_of(key)
+  if not set.adds then
+    set.adds, set.rems = {}, {}
   end
-  return z
+  return set
 end
 
-function Z.rem(key, member)
+function sets.rem(key, member)
   if db.direct then
     call('ZREM', db.prefix .. key, member)
     db.heads[key] = nil
     return
   end
-  local z = zset(key)
-  unplace(z, member)
-  z.put[member] = false
+  local set = zset(key)
+  unplace(set, member)
+  set.put[member] = false
 end
 
--- As `Z.due`, taken out.
-function Z.take_due(key, limit)
-  local member, score = Z.due(key, limit)
+-- As `sets.due`, taken out.
+function sets.take_due(key, limit)
+  local member, score = sets.due(key, limit)
   if member then
-    Z.rem(key, member)
+    sets.rem(key, member)
   end
   return member, score
 end
 
 -- Whether one of these members is there: one command, whatever their number.
-function Z.any(key, members)
-  local z, asked = zset(key), {}
+function sets.any(key, members)
+  local set, asked = zset(key), {}
   for _, member in ipairs(members) do
-    local put = z.put[member]
+    local put = set.put[member]
     if put then
       return true
     elseif put == nil then
@@ -314,10 +314,10 @@ end
 
 -- The first whose score is above one: member, score; or nil. It is looked for from there on, so what stands
 -- before costs nothing.
-function Z.after(key, score)
-  local z = zset(key)
-  settle_loose(z)
-  local extra, low, high = z.extra, 1, #z.extra + 1
+function sets.after(key, score)
+  local set = zset(key)
+  settle_loose(set)
+  local extra, low, high = set.extra, 1, #set.extra + 1
   while low < high do
     local mid = floor((low + high) / 2)
     if extra[mid][1] <= score then
@@ -332,7 +332,7 @@ function Z.after(key, score)
       'LIMIT', from, step)
     for i = 1, #found, 2 do
       -- What this call changed stands in `extra`, or is gone.
-      if z.put[found[i]] == nil then
+      if set.put[found[i]] == nil then
         local member, at = found[i], tonumber(found[i + 1])
         if own and before(own[1], own[2], at, member) then
           return own[2], own[1]
@@ -351,8 +351,8 @@ function Z.after(key, score)
 end
 
 function db.write_zsets(out)
-  for key, z in pairs(db.zsets) do
-    local zadd, zrem = z.adds, z.rems
+  for key, its_set in pairs(db.zsets) do
+    local zadd, zrem = its_set.adds, its_set.rems
     local n, m = zadd and #zadd or 0, zrem and #zrem or 0
     if n == 0 then
       zadd = nil
@@ -363,7 +363,7 @@ function db.write_zsets(out)
     -- Many have the same score: what one call grants expires together.
     local last, written
     local lowest = LOWEST
-    for member, score in pairs(z.put) do
+    for member, score in pairs(its_set.put) do
       if score then
         zadd = zadd or {}
         lowest = min(lowest, score)
@@ -382,18 +382,18 @@ function db.write_zsets(out)
     if zadd or zrem then
       local set = out(key)
       set.zadd, set.zrem = zadd, zrem
-      set.read = z.read > 0 or z.done
+      set.read = its_set.read > 0 or its_set.done
     end
     if WATCHED[key] then
-      db.heads[key] = not z.adds and head_of(z, lowest) or nil
+      db.heads[key] = not its_set.adds and head_of(its_set, lowest) or nil
     end
   end
 end
 
 -- The score of a member, or nil.
-function Z.score(key, member)
-  local z = zset(key)
-  local put = z.put[member]
+function sets.score(key, member)
+  local set = zset(key)
+  local put = set.put[member]
   if put ~= nil then
     return put or nil
   end

@@ -191,6 +191,11 @@ alphabet! {
         processes "pg",
     }
 
+    /// Fields of a namespace's own key whose names are letters.
+    META meta {
+        space "s",
+    }
+
     /// The kinds of records.
     RECORD record {
         space "m",

@@ -30,10 +30,34 @@ positions! {
     NEW_JOB { id 1, b 2, body 3, bytes 4, shape 5, more 6, }
     // The rows of a block that were granted together, in what they have in common; and those that succeeded together.
     SPAN { base 1, rows 2, tail 3, fence 4, granted_at 4, finished_at 5, kept_until 6, }
+    // Some of a span's rows that a call settles: the place of the first in its block and in the call, and its lease.
+    SPAN_PART { at 1, many 2, place 3, fence 4, seq 5, }
     // How a run of a job was settled.
     SETTLED { fence 1, outcome 2, state 3, run_at 4, }
     // The bytes of finished jobs that are kept.
     KEPT { failed 1, others 2, }
+    // Leases whose fences and row numbers follow each other.
+    RUN { fence 1, seq 2, many 3, }
+    // A lease that is to be kept alive, and what its holder claims who lost it to a loss of the store.
+    EXTEND { fence 1, seq 2, progress 3, claim 4, }
+    CLAIM { ttl 1, timeout 2, holder 3, digest 4, limits 5, resources 6, }
+    // What a caller knows of the store, what a process saw of its clock, and what its operator says of the namespace.
+    KNOWS { never 1, kid 2, longest 3, stamp 4, age 5, }
+    SIGHT { since 1, sure 2, }
+    SPACE_SAID { patience 1, retain_bytes 2, first 3, }
+    // In the namespace's record: who ticks, fences of which some may be forgotten, the family that is walked through.
+    TICKER { proc 1, till 2, }
+    GAP { fence 1, till 2, }
+    FAMILY { name 1, at 2, }
+    // What ticks carry on: any step, one that sets moments back, and one that tells the doors of a pool.
+    STEP { kind 1, of 2, at 3, }
+    BACK_STEP { kind 1, clock 2, part 3, cursor 4, run 5, }
+    DOORS_STEP { kind 1, pool 2, told 3, ends_with 4, again 5, }
+    // What a push does with a job: how it is planned, of which row or job of the call, and that one's id.
+    PLAN { what 1, of 2, id 3, }
+    // A job in an answer, and what a run of jobs was granted.
+    SHOWN { seq 1, state 2, row 3, life 4, shape 5, result 6, progress 7, errors 8, }
+    SHOWN_RUN { granted_at 1, expires_at 2, deadline 3, shape 4, many 5, names 6, rows 7, limits 8, }
     // The life of a job, and in it what of its lease is beside the fence and the expiry.
     LIFE {
         state 1, arrival 2, run_at 3, expires_at 4, bytes 5, shape 6, fence 7, lease_expires_at 8, lease 9,

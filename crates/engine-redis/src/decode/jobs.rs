@@ -144,7 +144,7 @@ struct ShapeWords(
     Maybe<u64>,
 );
 
-/// The retry that the words of a shape leave out (`USUAL_RETRY` in `lua/store/forms.lua`). It is of the layout: it stays
+/// The retry that the words of a shape leave out (`USUAL_RETRY` in `lua/store/texts.lua`). It is of the layout: it stays
 /// what it is, whatever the default becomes.
 fn usual_retry() -> Retry {
     let (base, max) = (Span::from_us(1_000_000), Span::from_us(3_600_000_000));

@@ -165,6 +165,8 @@ pub(crate) enum PushArgs<'a> {
         spec: SpecArg<'a>,
         blocks: Vec<Block<'a>>,
         dr: RetryArg<'a>,
+        /// It is one job, and is answered as it is stored.
+        whole: bool,
         /// No job of it was ever sent before: all their ids were just made.
         fresh: bool,
     },
@@ -197,12 +199,12 @@ impl<'a> PushArgs<'a> {
             Some(spec)
                 if together
                     && shapes.is_empty()
-                    && !whole
+                    && (!whole || jobs.len() == 1)
                     && jobs.iter().all(|job| job.more.is_none())
                     && (fresh || are_distinct(&jobs)) =>
             {
                 let (blocks, texts) = blocks(jobs);
-                (PushArgs::Blocks { spec, blocks, dr, fresh }, texts)
+                (PushArgs::Blocks { spec, blocks, dr, whole, fresh }, texts)
             }
             last => {
                 shapes.extend(last);

@@ -85,7 +85,7 @@ impl Link {
         &self.inner.library
     }
 
-    /// Calls the function of an operation (`push`, not `tenure_1_push`) on the primary that has the
+    /// Calls the function of an operation (`push`, not `tenure_9_1_push`) on the primary that has the
     /// namespace. `keys` are whole keys ([`Address::key`]), all of this namespace. Loads the library
     /// where it is missing. Waits for the answer as long as the options say. The list that the function
     /// answers is told without the nonce at its end.

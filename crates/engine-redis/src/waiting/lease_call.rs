@@ -223,8 +223,21 @@ impl Call {
     /// A call that waits for its first grant.
     async fn waiting(
         &self,
+        settles: Option<Settles>,
+        sender: &mut oneshot::Sender<Result<Given, CallError>>,
+    ) -> Result<Given, CallError> {
+        let mut waits = false;
+        let given = self.first_grant(settles, sender, &mut waits).await;
+        // From then on anybody's step may grant it something.
+        given.map_err(|why| if waits { why.after_a_part() } else { why })
+    }
+
+    /// `waits` is set once the store has heard of the call.
+    async fn first_grant(
+        &self,
         mut settles: Option<Settles>,
         sender: &mut oneshot::Sender<Result<Given, CallError>>,
+        waits: &mut bool,
     ) -> Result<Given, CallError> {
         let shared = &self.caller.shared;
         shared.signals.follow(shared, &self.caller.space);
@@ -238,7 +251,6 @@ impl Call {
             stirred: self.caller.space.stirred(),
             draining: shared.draining(),
         };
-        let mut again = false;
         let mut more = 0;
         loop {
             let left = self.left();
@@ -246,9 +258,9 @@ impl Call {
             if left == 0 && settles.is_none() {
                 return self.over().await;
             }
-            let reply = self.ask(settles.take(), left, again, (0, 0)).await?;
-            again = true;
-            let LeasedReply { waits, over, more: tired, .. } = &reply.reply;
+            let reply = self.ask(settles.take(), left, *waits, (0, 0)).await?;
+            *waits = true;
+            let LeasedReply { waits: in_line, over, more: tired, .. } = &reply.reply;
             if reply.reply.has_leases() {
                 return self.filled(reply, sender).await;
             }
@@ -259,7 +271,7 @@ impl Call {
                 more += 1;
                 continue;
             }
-            if !*waits && !*tired {
+            if !*in_line && !*tired {
                 return self.given(reply).await;
             }
             match place.wait(sender).await {

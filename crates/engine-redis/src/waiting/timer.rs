@@ -29,7 +29,7 @@ const PULSE: Duration = Duration::from_micros(PULSE_US);
 /// After the first call of a namespace its first tick waits so long: most commands are over by then.
 const FIRST_AFTER: Duration = Duration::from_millis(100);
 /// Between two ticks at least so much, unless one was not enough.
-const APART: Duration = Duration::from_millis(1);
+const APART: Duration = Duration::from_micros(200);
 /// A parcel that was sent before a tick comes within so long after its answer, or is lost.
 const COMES_WITHIN: Duration = Duration::from_millis(50);
 /// So many ticks at once where one was not enough; then a pause.

@@ -4,6 +4,7 @@
 //! always goes the usual way. After each step the replies, the messages and all keys of both are compared. A program that
 //! tells them apart is shrunk, and printed so that it can be played again ([`programs`]).
 
+mod dump;
 mod pair;
 #[path = "../model/programs.rs"]
 mod programs;

@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 use tenure_engine_redis::library::Library;
 use tenure_testkit::redis::RedisServer;
 
+use crate::dump::{Stored, bytes, dump};
 use crate::step::{Asked, Odd, Step};
 
 /// When a program begins, in µs.
@@ -17,25 +18,6 @@ const PROCESSES: [&str; 2] = ["p1", "p2"];
 /// Keys of tests in a namespace: which way it goes, and how often it went the direct way.
 const USUAL: &str = "usual";
 const COUNT: &str = "directly";
-/// All keys of a pattern, each with its type and what it holds.
-const DUMP: &str = "
-local all = {}
-for i, key in ipairs(redis.call('KEYS', ARGV[1])) do
-  local kind = redis.call('TYPE', key).ok
-  local held
-  if kind == 'hash' then
-    held = redis.call('HGETALL', key)
-  elseif kind == 'zset' then
-    held = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-  elseif kind == 'list' then
-    held = redis.call('LRANGE', key, 0, -1)
-  else
-    held = { redis.call('GET', key) }
-  end
-  all[i] = { key, kind, held }
-end
-return all
-";
 /// The last of the messages that are there.
 const END: &[u8] = b"end";
 
@@ -75,17 +57,15 @@ fn connect(server: &RedisServer) -> Connection {
     client.get_connection().expect("a connection")
 }
 
-fn bytes(value: &Value) -> Vec<u8> {
-    match value {
-        Value::BulkString(bytes) => bytes.clone(),
-        Value::SimpleString(text) => text.clone().into_bytes(),
-        Value::Int(number) => number.to_string().into_bytes(),
-        other => panic!("no text: {other:?}"),
-    }
-}
-
 /// The answer of one side: its parts without the nonce, or the error.
 type Answer = Result<Vec<Vec<u8>>, String>;
+
+/// What an answer says: the fields of its header have no order.
+fn said(answer: &Answer) -> Result<(Json, &[Vec<u8>]), &String> {
+    let parts = answer.as_ref()?;
+    let (header, blobs) = parts.split_first().expect("an answer has a header");
+    Ok((header_of(header), blobs))
+}
 
 struct Side<'a> {
     prefix: &'static str,
@@ -126,18 +106,9 @@ impl<'a> Side<'a> {
 
     /// What all keys hold, without the namespace in their names.
     fn dump(&mut self) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
-        let mut command = redis::cmd("EVAL");
-        command.arg(DUMP).arg(0).arg(format!("{}*", self.prefix));
-        let keys: Vec<Value> = command.query(&mut self.commands).expect("all keys");
-        let mut all = BTreeMap::new();
-        for key in keys {
-            let Value::Array(parts) = key else { panic!("no key: {key:?}") };
-            let name = bytes(&parts[0])[self.prefix.len()..].to_vec();
-            if name != USUAL.as_bytes() && name != COUNT.as_bytes() {
-                all.insert(name, held(&bytes(&parts[1]), &parts[2]));
-            }
-        }
-        all
+        let mut all = dump(&mut self.commands, self.prefix);
+        all.retain(|name, _| name != USUAL.as_bytes() && name != COUNT.as_bytes());
+        all.into_iter().map(|(name, stored)| (name, held(stored))).collect()
     }
 
     /// Listens for the processes.
@@ -176,26 +147,23 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The content of a key, sorted where it has no order. Records of groups are left out: a time below the time of its
-/// priority is as good as that, and only the usual way raises it.
-fn held(kind: &[u8], value: &Value) -> Vec<Vec<u8>> {
+/// The content of a key. Records of groups are left out: a time below the time of its priority is as good as that, and
+/// only the usual way raises it.
+fn held(stored: Stored) -> Vec<Vec<u8>> {
     const GROUP: u8 = 0x99;
     const VERSION: std::ops::Range<usize> = 1..7;
-    let Value::Array(all) = value else { panic!("no list: {value:?}") };
-    if kind != b"hash" {
-        return all.iter().map(bytes).collect();
+    if stored.kind != "hash" {
+        return stored.items;
     }
-    let pairs = all.chunks_exact(2).map(|pair| (bytes(&pair[0]), bytes(&pair[1])));
+    let pairs = stored.items.chunks_exact(2).map(|pair| (&pair[0], pair[1].clone()));
     let pairs = pairs.filter(|(_, value)| value.first() != Some(&GROUP));
     let joined = pairs.map(|(field, mut value)| {
         if field == b"s" && value.len() > VERSION.end {
             value.drain(VERSION);
         }
-        [field, b" ".to_vec(), value].concat()
+        [field.as_slice(), b" ", value.as_slice()].concat()
     });
-    let mut fields: Vec<Vec<u8>> = joined.collect();
-    fields.sort();
-    fields
+    joined.collect()
 }
 
 /// A waiting call: its name, and its request id.
@@ -270,11 +238,26 @@ impl<'a> Pair<'a> {
     ) -> Result<(), TestCaseError> {
         let (one, other) =
             (self.direct.call(operation, &args, text), self.usual.call(operation, &args, text));
-        if one != other {
+        if said(&one) != said(&other) {
             return Err(TestCaseError::fail(format!(
                 "{operation} {args}\ndirect: {one:?}\nusual:  {other:?}"
             )));
         }
+        self.are_alike(operation, &args)?;
+        let parts = one.unwrap_or_default();
+        if let Some(header) = parts.first() {
+            let header = header_of(header);
+            if let Some(stamp) = header["b"].get(1) {
+                self.stamp = stamp.clone();
+            }
+            self.granted(&header["r"], &parts);
+            self.granted(&header["r"]["leased"], &parts);
+        }
+        self.hear()
+    }
+
+    /// Compares what both have stored.
+    fn are_alike(&mut self, operation: &str, args: &Json) -> Result<(), TestCaseError> {
         let (left, right) = (self.direct.dump(), self.usual.dump());
         for key in left.keys().chain(right.keys()) {
             if left.get(key) != right.get(key) {
@@ -291,14 +274,31 @@ impl<'a> Pair<'a> {
                 )));
             }
         }
-        let parts = one.unwrap_or_default();
-        if let Some(header) = parts.first() {
-            let header = header_of(header);
-            if let Some(stamp) = header["b"].get(1) {
-                self.stamp = stamp.clone();
-            }
-            self.granted(&header["r"], &parts);
-            self.granted(&header["r"]["leased"], &parts);
+        Ok(())
+    }
+
+    /// A push whose job is shown in the answer leaves what any push leaves, and shows what a look shows.
+    fn push_shown(
+        &mut self,
+        id: &str,
+        part: &str,
+        mut args: Json,
+        text: &[u8],
+    ) -> Result<(), TestCaseError> {
+        let before = self.gone_directly();
+        args["whole"] = json!(true);
+        let direct = self.direct.call("push", &args, Some(text));
+        // A usual push that shows its job makes other records than one that does not.
+        args["whole"] = json!(self.gone_directly() == before);
+        let usual = self.usual.call("push", &args, Some(text));
+        self.are_alike("push", &args)?;
+        let looked = self.direct.call("get_job", &json!({"id": id, "b": part}), None);
+        let (pushed, shown) = (said(&direct), said(&looked));
+        let (Ok((pushed, blobs)), Ok((shown, found))) = (&pushed, &shown) else {
+            return Err(TestCaseError::fail(format!("{args}\n{direct:?}\n{looked:?}")));
+        };
+        if (&pushed["r"][0]["job"], blobs) != (&shown["r"], found) {
+            return Err(TestCaseError::fail(format!("{args}\n{pushed}\n{shown}\n{usual:?}")));
         }
         self.hear()
     }
@@ -407,7 +407,11 @@ impl<'a> Pair<'a> {
             let index = [(text.len() as u32).to_be_bytes(), 100_u32.to_be_bytes()].concat();
             let args =
                 json!({"spec": spec, "blocks": [[[id], [part, 1]]], "dr": retry, "fresh": false});
-            return self.both("push", args, Some(&[&index, text.as_bytes()].concat()));
+            let text = [&index, text.as_bytes()].concat();
+            if self.jobs.is_multiple_of(3) {
+                return self.push_shown(id, part, args, &text);
+            }
+            return self.both("push", args, Some(&text));
         }
         let jobs: Vec<Json> = ids
             .iter()

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::job::JobState;
 use tenure_core::refusal::Code;
+use tenure_core::requests::{Lease, ListWorkers, Page};
 use tenure_core::time::Span;
 use tenure_engine::{CallError, Engine as _, EngineExt as _, Fault};
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
@@ -61,4 +62,33 @@ async fn who_is_cut_off_is_told_so_and_loses_what_it_held_to_others() {
     assert_eq!((late.ok, late.code), (false, Some(Code::LeaseLost)));
     eventually("it is well again", async || cut_off.health().degraded.is_none()).await;
     is_whole(&cut_off).await;
+}
+
+/// While a call waits it may be granted a job in anybody's step: who then hears nothing any more cannot say that nothing
+/// happened.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_cut_off_while_it_waits_does_not_know_what_it_was_granted() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &[]);
+    let proxy = Proxy::to(server.port()).await;
+    let cut_off = open(&format!("redis://127.0.0.1:{}", proxy.port));
+    let other = open(&server.url());
+    let lease = Lease { wait: Span::from_s(50), ..asks("q", "cut-off", TTL) };
+    let call = tokio::spawn({
+        let engine = cut_off.clone();
+        async move { engine.run(&ns(), lease).await }
+    });
+    eventually("it is heard of", async || {
+        let page = Page { max: 100, cursor: None };
+        !ok(&other, ListWorkers { page }).await.items.is_empty()
+    })
+    .await;
+    // No connection is made any more, and those that were there end.
+    proxy.pass(Passing::Nothing);
+    proxy.cut();
+    let answer =
+        tokio::time::timeout(PROMPT, call).await.expect("it is answered").expect("it ends");
+    assert!(matches!(answer, Err(CallError::Fault(Fault::Unknown(_)))), "{answer:?}");
 }

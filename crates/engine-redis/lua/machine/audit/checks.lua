@@ -4,51 +4,51 @@
 -- {'lane', 7}. The sentences are made of them in `src/decode/findings.rs`. Sums are added up over pages and compared at
 -- the end, if nothing was written meanwhile.
 
-local A = {}
-T.audit = A
+local audit = {}
+lib.audit = audit
 
 -- Faults told by one page; the first is what matters.
-A.FAULTS = 100
+audit.FAULTS = 100
 -- Of what a set has a page looks at so many; a larger one is not summed up.
-A.MANY = 1000
+audit.MANY = 1000
 -- So many of a kind are summed up one by one, beyond that all together: every page carries these sums.
-A.FEW = 250
+audit.FEW = 250
 
 -- Starts a page: `sums` are those of the pages before, or nil if something was written meanwhile.
-function A.begin(sums)
-  A.checked, A.faults, A.cost, A.sums = 0, {}, 0, sums
-  A.lines = {}
+function audit.begin(sums)
+  audit.checked, audit.faults, audit.cost, audit.sums = 0, {}, 0, sums
+  audit.lines = {}
 end
 
 -- One thing was checked; if it does not hold, that is a finding.
-function A.check(holds, finding, ...)
-  A.checked = A.checked + 1
-  if not holds and #A.faults < A.FAULTS then
-    A.faults[#A.faults + 1] = { finding, ... }
+function audit.check(holds, finding, ...)
+  audit.checked = audit.checked + 1
+  if not holds and #audit.faults < audit.FAULTS then
+    audit.faults[#audit.faults + 1] = { finding, ... }
   end
   return holds
 end
 
 -- Something looked at costs something; a page ends when it has cost enough.
-function A.spend(n)
-  A.cost = A.cost + n
+function audit.spend(n)
+  audit.cost = audit.cost + n
 end
 
 -- Does a check that may stumble over what is not there: that is a finding too.
-function A.try(what, act, ...)
+function audit.try(what, act, ...)
   local ok, no = pcall(act, ...)
   if type(no) == 'table' and no.err then
     -- Not what is there is wrong, but the store did not say it.
     error(no, 0)
   end
   if not ok then
-    A.check(false, 'dangling', what, type(no) == 'string' and no or '?')
+    audit.check(false, 'dangling', what, type(no) == 'string' and no or '?')
   end
 end
 
 -- Adds to the sum of a thing, and to that of all.
-function A.add(sum, of, n)
-  local sums = A.sums
+function audit.add(sum, of, n)
+  local sums = audit.sums
   if not sums or n == 0 then
     return
   end
@@ -60,7 +60,7 @@ function A.add(sum, of, n)
   local each = sums[sum .. '/'] or { n = 0, of = {} }
   sums[sum .. '/'] = each
   if not each.of[of] then
-    if each.n >= A.FEW then
+    if each.n >= audit.FEW then
       each.over = true
       return
     end
@@ -70,26 +70,26 @@ function A.add(sum, of, n)
 end
 
 -- Something of this sum is not in it: it is compared with nothing.
-function A.miss(sum)
-  if A.sums then
-    A.sums[sum] = 'missed'
+function audit.miss(sum)
+  if audit.sums then
+    audit.sums[sum] = 'missed'
   end
 end
 
 -- What all are together; 'missed' if not all are in it.
-function A.total(sum)
-  return A.sums[sum] or 0
+function audit.total(sum)
+  return audit.sums[sum] or 0
 end
 
 -- That two sums are the same, unless something is missing in one.
-function A.check_same(said, are, name)
-  A.check(said == are or said == 'missed' or are == 'missed', 'sum_differs', name, said, are)
+function audit.check_same(said, are, name)
+  audit.check(said == are or said == 'missed' or are == 'missed', 'sum_differs', name, said, are)
 end
 
 -- The sum of one thing, or nil if there were too many to keep them apart.
-function A.sum_of(sum, of)
-  local each = A.sums[sum .. '/']
-  if A.sums[sum] == 'missed' then
+function audit.sum_of(sum, of)
+  local each = audit.sums[sum .. '/']
+  if audit.sums[sum] == 'missed' then
     return nil
   elseif not each then
     return 0
@@ -97,40 +97,40 @@ function A.sum_of(sum, of)
   return each.of[tostring(of)] or not each.over and 0 or nil
 end
 
--- Walks a set in a record, as far as a page goes: for member, score in A.some(set, key) do.
-function A.some(set, key)
-  local each, n = O.each(set, key), 0
+-- Walks a set in a record, as far as a page goes: for member, score in audit.some(set, key) do.
+function audit.some(set, key)
+  local each, n = inner.each(set, key), 0
   return function()
     n = n + 1
-    if n <= A.MANY then
-      A.spend(0.1)
+    if n <= audit.MANY then
+      audit.spend(0.1)
       return each()
     end
   end
 end
 
 -- That a set has as many as it says, in order.
-function A.check_set(set, key, what, name)
+function audit.check_set(set, key, what, name)
   local n = set.z and call('ZCARD', db.prefix .. key) or #set / 2
-  A.check(n == set.n, 'set_size_differs', what, name, set.n, n)
+  audit.check(n == set.n, 'set_size_differs', what, name, set.n, n)
   if set.z then
     return
   end
-  A.check(call('EXISTS', db.prefix .. key) == 0, 'set_small_with_key', what, name)
+  audit.check(call('EXISTS', db.prefix .. key) == 0, 'set_small_with_key', what, name)
   for i = 3, #set, 2 do
     local a, b = set[i - 2], set[i]
-    A.check(a < b or a == b and T.less(set[i - 1], set[i + 1]), 'set_unordered', what, name)
+    audit.check(a < b or a == b and lib.less(set[i - 1], set[i + 1]), 'set_unordered', what, name)
   end
 end
 
 -- That a timer is set for a moment, or not at all.
-function A.check_timer(key, what, at, name)
-  local set = Z.score(key, what)
-  A.check(set == at, 'timer_differs', key, name, set or false, at or false)
+function audit.check_timer(key, what, at, name)
+  local set = sets.score(key, what)
+  audit.check(set == at, 'timer_differs', key, name, set or false, at or false)
 end
 
 -- That a waiting call is looked at when its wait is over, or later while its process lives.
-function A.check_wait(taker, till, name)
-  local at = Z.score('wt', taker)
-  A.check(at and at >= till, 'wait_differs', name, at or false, till)
+function audit.check_wait(taker, till, name)
+  local at = sets.score('wt', taker)
+  audit.check(at and at >= till, 'wait_differs', name, at or false, till)
 end

@@ -3,82 +3,97 @@
 --
 -- It only reads. What is remembered has an end, or somebody who needs it.
 
-local A = T.audit
+local audit = lib.audit
 
-function A.key(key)
+function audit.key(key)
   local name = { 'unique_key', key }
   local holder = db.get(RECORD.unique_key, key)
-  A.spend(2)
-  A.check_timer('uke', key, holder.till, name)
-  A.add('keys_that_end', 'all', holder.till and 1 or 0)
-  A.check(holder.by_job or holder.till, 'key_of_nobody', name)
-  local job = T.job(holder.seq)
+  audit.spend(2)
+  audit.check_timer('uke', key, holder.till, name)
+  audit.add('keys_that_end', 'all', holder.till and 1 or 0)
+  audit.check(holder.by_job or holder.till, 'key_of_nobody', name)
+  local job = lib.job(holder.seq)
   if job then
-    A.check(job.id == holder.id, 'key_of_other_job', name)
-    A.check(not holder.by_job or T.is_live(job) and job.unique and job.unique[UNIQUE_AT.key] == key,
+    audit.check(job.id == holder.id, 'key_of_other_job', name)
+    audit.check(not holder.by_job or lib.is_live(job) and job.unique and job.unique[UNIQUE_AT.key] == key,
       'key_not_held_by_job', name)
     db.jobs[holder.seq] = nil
   else
     -- A span of its own outlives the job.
-    A.check(not holder.by_job, 'key_of_gone_job', name)
+    audit.check(not holder.by_job, 'key_of_gone_job', name)
   end
 end
 
-function A.request(id)
-  A.spend(1)
-  A.check(Z.score('rqe', id), 'kept_for_ever', { 'request', id })
+function audit.request(id)
+  audit.spend(1)
+  audit.check(sets.score('rqe', id), 'kept_for_ever', { 'request', id })
 end
 
-function A.stub(fence)
-  A.spend(1)
-  A.check(Z.score('ste', fence), 'kept_for_ever', { 'stub', fence })
+function audit.stub(fence)
+  audit.spend(1)
+  audit.check(sets.score('ste', fence), 'kept_for_ever', { 'stub', fence })
 end
 
-function A.place(place)
+function audit.place(place)
   local kept = db.get(RECORD.place, place)
-  A.spend(1)
-  A.check(Z.score('ple', place), 'kept_for_ever', { 'place', place })
-  A.add('uses_held', 'all', #kept.needs)
+  audit.spend(1)
+  audit.check(sets.score('ple', place), 'kept_for_ever', { 'place', place })
+  audit.add('uses_held', 'all', #kept.needs)
 end
 
-function A.taker(id)
+function audit.taker(id)
   local taker = db.get(RECORD.waiting_call, id)
   local name = { 'waiting_call', id }
-  A.spend(2)
-  A.check_wait(id, taker.till, name)
+  audit.spend(2)
+  audit.check_wait(id, taker.till, name)
   for _, queue in ipairs(taker.queues) do
-    A.check(db.get(RECORD.queue, queue) and Z.score(T.takers_of(queue), id),
+    audit.check(db.get(RECORD.queue, queue) and sets.score(lib.takers_of(queue), id),
       'waits_unknown_to_queue', name)
   end
-  A.add('takers', 'all', 1)
-  A.add('waits', taker.worker or '', 1)
+  audit.add('takers', 'all', 1)
+  audit.add('waits', taker.worker or '', 1)
 end
 
-function A.worker(id)
-  local w = db.get(RECORD.worker, id)
+function audit.worker(id)
+  local worker_record = db.get(RECORD.worker, id)
   local name = { 'worker', id }
-  A.spend(2)
-  A.check(Z.score('wn', id) and Z.score('we', id), 'in_no_list', name)
-  for queue, at in pairs(w.queues) do
-    A.spend(0.1)
-    A.check(Z.score(T.workers_of(queue), id) == at, 'not_counted_at_queue', name, queue)
+  audit.spend(2)
+  audit.check(sets.score('wn', id) and sets.score('we', id), 'in_no_list', name)
+  for queue, at in pairs(worker_record.queues) do
+    audit.spend(0.1)
+    audit.check(sets.score(lib.workers_of(queue), id) == at, 'not_counted_at_queue', name, queue)
   end
-  local waits = A.sums and A.sum_of('waits', id)
-  A.check(not waits or waits == w.waiting, 'calls_differ', name, waits or 0, w.waiting)
-  A.add('workers', 'all', 1)
+  local waits = audit.sums and audit.sum_of('waits', id)
+  audit.check(not waits or waits == worker_record.waiting, 'calls_differ', name, waits or 0, worker_record.waiting)
+  audit.add('workers', 'all', 1)
 end
 
-function A.holder(id)
+-- The processes that may be sent parcels are among those that tick.
+function audit.processes()
+  local kept = call('HGETALL', db.prefix .. KEY.processes)
+  for i = 1, #kept, 2 do
+    local name = { 'process', kept[i] }
+    audit.try(name, function()
+      local sent, read = lib.parcels_in(kept[i + 1])
+      audit.check(sets.score('pr', kept[i]), 'in_no_list', name)
+      audit.check(read <= sent, 'parcels_unsent', name, read, sent)
+    end)
+    audit.spend(1)
+  end
+  return true
+end
+
+function audit.holder(id)
   local held = db.get(RECORD.holder, id)
-  A.spend(1)
+  audit.spend(1)
   local name = { 'holder', id }
-  A.check(held.leases > 0, 'holds_nothing', name)
-  if A.sums then
-    local leases, suspects = A.sum_of('leases', id), A.sum_of('suspects', id)
-    A.check(not leases or leases == held.leases, 'leases_differ', name, held.leases,
+  audit.check(held.leases > 0, 'holds_nothing', name)
+  if audit.sums then
+    local leases, suspects = audit.sum_of('leases', id), audit.sum_of('suspects', id)
+    audit.check(not leases or leases == held.leases, 'leases_differ', name, held.leases,
       leases or 0)
-    A.check(not suspects or suspects == held.suspects, 'suspects_differ', name,
+    audit.check(not suspects or suspects == held.suspects, 'suspects_differ', name,
       held.suspects, suspects or 0)
   end
-  A.add('holders', 'all', held.leases)
+  audit.add('holders', 'all', held.leases)
 end

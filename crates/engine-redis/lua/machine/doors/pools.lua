@@ -3,38 +3,38 @@
 -- The pool lists them and knows how many wait at all of them. What concerns all is told to each by itself, a
 -- portion in a call. Nothing here opens a door.
 
-local doors_key = T.pool_doors_key
+local doors_key = lib.pool_doors_key
 
 -- The pool's own list of its doors.
-function T.pool_door_opened(pool, _, _, door)
-  local p = T.pool_for(pool)
-  O.add(p.doors, doors_key(pool), 0, door)
+function lib.pool_door_opened(pool, _, _, door)
+  local pool_record = lib.pool_for(pool)
+  inner.add(pool_record.doors, doors_key(pool), 0, door)
 end
 
-function T.pool_door_closed(pool, tag, id)
-  O.rem(db.get(RECORD.pool, pool).doors, doors_key(pool), T.pool_door(pool, tag, id))
+function lib.pool_door_closed(pool, tag, id)
+  inner.rem(db.get(RECORD.pool, pool).doors, doors_key(pool), lib.pool_door(pool, tag, id))
 end
 
 -- So many more wait at a door, if it is a pool's.
-function T.pool_waits(door, delta)
+function lib.pool_waits(door, delta)
   if byte(door) == DOOR_BYTE.pool then
-    local _, pool = T.door_need(door)
-    local p = db.get(RECORD.pool, pool)
-    p.waiting = p.waiting + delta
+    local _, pool = lib.door_need(door)
+    local pool_record = db.get(RECORD.pool, pool)
+    pool_record.waiting = pool_record.waiting + delta
   end
 end
 
 -- What all doors of a pool are told of: 'due', that they may serve more, or 'again', that its settings
 -- changed.
-local TELL = { due = T.door_due, again = T.retry_misfits }
+local TELL = { due = lib.door_due, again = lib.retry_misfits }
 
 -- Tells all doors of a pool. Many are told by ticks, a portion each, in a lap from where the last one is: if
 -- it began from the front again, those behind would be forgotten.
 local function tell_doors(pool, what, now)
-  local p = db.get(RECORD.pool, pool)
-  if p.doors.n <= B.STEPS_MAX then
+  local pool_record = db.get(RECORD.pool, pool)
+  if pool_record.doors.n <= BOUND.STEPS_MAX then
     local doors = {}
-    for door in O.each(p.doors, doors_key(pool)) do
+    for door in inner.each(pool_record.doors, doors_key(pool)) do
       doors[#doors + 1] = door
     end
     for _, door in ipairs(doors) do
@@ -42,49 +42,49 @@ local function tell_doors(pool, what, now)
     end
     return
   end
-  local step = T.step_of(what, pool)
+  local step = lib.step_of(what, pool)
   if step then
-    step[4], step[5] = step[3], false
+    step[DOORS_STEP_AT.ends_with], step[DOORS_STEP_AT.again] = step[DOORS_STEP_AT.told], false
   else
-    T.go_on({ what, pool, '', '', false }, now)
+    lib.go_on({ what, pool, '', '', false }, now)
   end
 end
 
-function T.all_pool_doors_due(pool, now)
+function lib.all_pool_doors_due(pool, now)
   tell_doors(pool, 'due', now)
 end
 
-function T.retry_pool_misfits(pool, now)
+function lib.retry_pool_misfits(pool, now)
   tell_doors(pool, 'again', now)
 end
 
 -- A step {'due' or 'again', pool, the last door that was told, the one with which the lap ends or '', whether
 -- it began from the front again}.
-function T.step_doors(step)
-  local pool = step[2]
-  local p = db.get(RECORD.pool, pool)
-  if not p then
+function lib.step_doors(step)
+  local pool = step[DOORS_STEP_AT.pool]
+  local pool_record = db.get(RECORD.pool, pool)
+  if not pool_record then
     return true
-  elseif not p.doors.z then
-    tell_doors(pool, step[1])
+  elseif not pool_record.doors.z then
+    tell_doors(pool, step[DOORS_STEP_AT.kind])
     return true
   end
-  local from = step[3] ~= '' and '(' .. step[3] or '-'
-  local doors = call('ZRANGEBYLEX', db.prefix .. doors_key(pool), from, '+', 'LIMIT', 0, B.TICK_MAX)
+  local from = step[DOORS_STEP_AT.told] ~= '' and '(' .. step[DOORS_STEP_AT.told] or '-'
+  local doors = call('ZRANGEBYLEX', db.prefix .. doors_key(pool), from, '+', 'LIMIT', 0, BOUND.TICK_MAX)
   for _, door in ipairs(doors) do
-    if step[5] and T.less(step[4], door) then
+    if step[DOORS_STEP_AT.again] and lib.less(step[DOORS_STEP_AT.ends_with], door) then
       return true
     end
     if db.get(RECORD.door, door) then
-      TELL[step[1]](door)
+      TELL[step[DOORS_STEP_AT.kind]](door)
     end
-    step[3] = door
+    step[DOORS_STEP_AT.told] = door
   end
-  if #doors < B.TICK_MAX then
-    if step[5] or step[4] == '' then
+  if #doors < BOUND.TICK_MAX then
+    if step[DOORS_STEP_AT.again] or step[DOORS_STEP_AT.ends_with] == '' then
       return true
     end
-    step[3], step[5] = '', true
+    step[DOORS_STEP_AT.told], step[DOORS_STEP_AT.again] = '', true
   end
   return false
 end
