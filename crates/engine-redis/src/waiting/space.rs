@@ -215,3 +215,25 @@ impl Space {
         self.stirred.subscribe()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parcel_that_comes_twice_is_neither_delivered_nor_given_back_again() {
+        let address = Address::parse("redis://host").unwrap();
+        let space = Space::new(Namespace::main(), &address, "proc");
+        let deliver = |number, taker| {
+            let given_back = space.deliver(Parcel { number, taker, parts: vec![vec![1]] });
+            given_back.is_some()
+        };
+        let waiter = space.enter(1);
+        assert!(!deliver(1, 1) && waiter.parcel().is_some());
+        assert!(!deliver(1, 1) && waiter.parcel().is_none(), "while its call has not ended");
+        space.leave(1);
+        assert!(!deliver(1, 1), "its holder works on it");
+        assert!(deliver(2, 2), "nobody waits for this one");
+        assert!(!deliver(2, 2), "and it was given back");
+    }
+}

@@ -3,6 +3,9 @@
 //!
 //! `TENURE_WRITE_LAYOUT=1 cargo test -p tenure-engine-redis --test layout` makes both files anew, for a new layout.
 
+// A test that cannot even open its stores is to fail loudly.
+#![allow(clippy::unwrap_used)]
+
 #[path = "../direct/dump.rs"]
 mod dump;
 #[path = "../copy/filled.rs"]
