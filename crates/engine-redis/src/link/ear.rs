@@ -122,6 +122,8 @@ impl Ear {
         let mut pong_by = None;
         loop {
             tokio::select! {
+                // A process that stood still for a while has the answer to its PING already.
+                biased;
                 said = wire.said.recv() => match said {
                     None => return Err(wire.lost("the connection was closed")),
                     Some(ServerWord::Pong) => pong_by = None,

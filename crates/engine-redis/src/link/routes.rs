@@ -189,13 +189,15 @@ impl Routes {
         from: &Endpoint,
     ) -> Result<Option<(usize, Endpoint)>, LinkError> {
         let LinkError::Refused { code, message } = said else { return Ok(None) };
+        if matches!(code.as_str(), "MOVED" | "CLUSTERDOWN") {
+            self.nodes.hint.notify_one();
+        }
         if code != "MOVED" {
             return Ok(None);
         }
         if !matches!(self.topology, Topology::Cluster(_)) {
             return Err(of_a_cluster(code));
         }
-        self.nodes.hint.notify_one();
         let slot = message.split_whitespace().next().and_then(|slot| slot.parse().ok());
         Ok(slot.zip(elsewhere(message, from)))
     }
