@@ -167,7 +167,7 @@ pub(crate) struct ShapeArg<'a> {
     qn: &'a str,
     pr: i8,
     #[serde(skip_serializing_if = "Option::is_none")]
-    g: Option<&'a str>,
+    group: Option<&'a str>,
     needs: Vec<NeedArg<'a>>,
     retry: RetryArg<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,7 +181,7 @@ impl<'a> ShapeArg<'a> {
         ShapeArg {
             qn: job.queue.as_str(),
             pr: job.priority,
-            g: job.group.as_ref().map(Group::as_str),
+            group: job.group.as_ref().map(Group::as_str),
             needs: needs(&job.needs),
             retry: RetryArg(&job.retry),
             timeout: job.timeout.map(span),

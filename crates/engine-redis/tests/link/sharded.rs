@@ -114,7 +114,6 @@ async fn a_slot_that_moves_takes_its_listeners_along() {
         all.cluster.move_slot(slot, all.cluster.owner(slot), to);
         let begin = Instant::now();
         assert_eq!(next(&mut all.events).await, gap(&all.here.0), "and of no other");
-        assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
         if moves > 0 {
             best = best.min(begin.elapsed());
         }
