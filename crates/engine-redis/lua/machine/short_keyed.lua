@@ -4,7 +4,6 @@
 -- It does what the long way does, lane by lane, and leaves the same state. Their rows are read side by side, and what
 -- their lives have in common is made once: a life names no limits, since they are those that its shape needs.
 
-
 -- The settings of limits, looked up once for all of a family that have none of their own.
 local function family_settings()
   local family, settings

@@ -137,27 +137,24 @@ local HOT = {}
 
 HOT[RECORD.group] = function(record)
   return {
-    record.queue, record.priority, record.name or false, record.own, OUT.set(record.open), record.bundles, record.idle
-      or false,
-    record.ordered or false, record.ordered_own or false,
+    record.queue, record.priority, record.name or false, record.own, OUT.set(record.open), record.bundles,
+    record.idle or false, record.ordered or false, record.ordered_own or false,
   }
 end
 
 HOT[RECORD.bundle] = function(record)
   return {
     record.queue, record.group, record.plain, record.suspect or false, OUT.set(record.open), record.waiting,
-    record.parked_key, record.head,
-    record.since, OUT.set(record.outs), record.lanes, record.place or false, record.ordered or false, record.out
-      or false,
-    record.try_at or false,
+    record.parked_key, record.head, record.since, OUT.set(record.outs), record.lanes, record.place or false,
+    record.ordered or false, record.out or false, record.try_at or false,
   }
 end
 
 HOT[RECORD.lane] = function(record)
   return {
     record.words, record.bundle, OUT.line(record.line), record.parked_key, record.head, record.since, record.shapes,
-    record.place or false, record.ordered or false,
-    record.out or false, record.try_at or false, record.marked or false,
+    record.place or false, record.ordered or false, record.out or false, record.try_at or false,
+    record.marked or false,
   }
 end
 
@@ -179,8 +176,7 @@ end
 HOT[RECORD.limit] = function(record)
   return {
     record.uses, record.in_use, OUT.set(record.holders), OUT.set(record.resting), record.resting_sum, record.external,
-    record.external_until or false, record.tat, record.paused_until or false, record.mark or false, record.timer
-      or false,
-    record.touched_at,
+    record.external_until or false, record.tat, record.paused_until or false, record.mark or false,
+    record.timer or false, record.touched_at,
   }
 end

@@ -24,55 +24,48 @@ local SPACE_NUMBERS, QUEUE_NUMBERS = '>I6I7I8I6I6I6I6I7I7I6I7I6I7I7', '>I6I6I6I6
 HEAD[RECORD.space] = function(record)
   local kept = record.kept
   return TEXT .. struct.pack(SPACE_NUMBERS, record.version, record.last, record.fence, record.arrival, record.seq,
-    record.number,
-    record.live, kept[KEPT_AT.failed], kept[KEPT_AT.others], record.ttl_max, record.ttl_since, record.ttl_before,
-    record.next_due, record.pulse)
+    record.number, record.live, kept[KEPT_AT.failed], kept[KEPT_AT.others], record.ttl_max, record.ttl_since,
+    record.ttl_before, record.next_due, record.pulse)
 end
 
 REST[RECORD.space] = function(record)
   return cmsgpack.pack({
     record.deaf_at, record.behind, record.used, record.settings, OUT.set(record.pending), OUT.set(record.families),
-    record.patience, record.retain_bytes,
-    OUT.set(record.signalled), record.claim or false, record.steps or false, record.run or false, record.learns_until
-      or false,
-    record.forgot_after or false, record.gap or false, record.family or false, record.marks_at or false,
+    record.patience, record.retain_bytes, OUT.set(record.signalled), record.claim or false, record.steps or false,
+    record.run or false, record.learns_until or false, record.forgot_after or false, record.gap or false,
+    record.family or false, record.marks_at or false,
   })
 end
 
 FROM_TEXT[RECORD.space] = function(text)
-  local resource, kept, at = {}, {}, nil
-  resource.version, resource.last, resource.fence, resource.arrival, resource.seq, resource.number, resource.live,
-    kept[KEPT_AT.failed], kept[KEPT_AT.others],
-    resource.ttl_max, resource.ttl_since, resource.ttl_before, resource.next_due, resource.pulse,
-    at = struct.unpack(SPACE_NUMBERS, text, 2)
-  resource.kept = kept
-  return read_fields(SPACE_REST, cmsgpack.unpack(sub(text, at)), resource)
+  local record, kept, at = {}, {}, nil
+  record.version, record.last, record.fence, record.arrival, record.seq, record.number, record.live,
+    kept[KEPT_AT.failed], kept[KEPT_AT.others], record.ttl_max, record.ttl_since, record.ttl_before, record.next_due,
+    record.pulse, at = struct.unpack(SPACE_NUMBERS, text, 2)
+  record.kept = kept
+  return read_fields(SPACE_REST, cmsgpack.unpack(sub(text, at)), record)
 end
 
 -- (0 is no moment at which nobody asked: it is written one higher.)
 HEAD[RECORD.queue] = function(record)
   return TEXT .. struct.pack(QUEUE_NUMBERS, record.scheduled, record.waiting, record.blocked, record.running,
-    record.succeeded,
-    record.failed, record.cancelled, record.since, record.asked_at and record.asked_at + 1 or 0, record.used_at,
-    record.takers or 0)
+    record.succeeded, record.failed, record.cancelled, record.since, record.asked_at and record.asked_at + 1 or 0,
+    record.used_at, record.takers or 0)
 end
 
 REST[RECORD.queue] = function(record)
   return cmsgpack.pack({
     record.name or false, OUT.priorities(record.priorities), record.hidden or false, record.limit or false,
-    record.place or false,
-    record.out or false, record.paused_until or false, record.set or false,
+    record.place or false, record.out or false, record.paused_until or false, record.set or false,
   })
 end
 
 FROM_TEXT[RECORD.queue] = function(text)
-  local resource, at = {}, nil
-  resource.scheduled, resource.waiting, resource.blocked, resource.running, resource.succeeded, resource.failed,
-    resource.cancelled, resource.since, resource.asked_at, resource.used_at,
-    resource.takers, at = struct.unpack(QUEUE_NUMBERS, text, 2)
-  resource.asked_at, resource.takers = resource.asked_at > 0 and resource.asked_at - 1 or nil, resource.takers > 0
-    and resource.takers or nil
-  return read_fields(QUEUE_REST, cmsgpack.unpack(sub(text, at)), resource)
+  local record, asked_at, takers, at = {}, nil, nil, nil
+  record.scheduled, record.waiting, record.blocked, record.running, record.succeeded, record.failed, record.cancelled,
+    record.since, asked_at, record.used_at, takers, at = struct.unpack(QUEUE_NUMBERS, text, 2)
+  record.asked_at, record.takers = asked_at > 0 and asked_at - 1 or nil, takers > 0 and takers or nil
+  return read_fields(QUEUE_REST, cmsgpack.unpack(sub(text, at)), record)
 end
 
 TO_TEXT[RECORD.space] = function(record)
@@ -101,8 +94,8 @@ FROM_TEXT[RECORD.worker] = function(text)
     queue, moment, at = struct.unpack('>I6I7', text, at)
     queues[queue] = moment
   end
-  local resource = { seen_at = seen_at, waiting = waiting, queues = queues }
-  return read_fields(WORKER_REST, cmsgpack.unpack(sub(text, at)), resource)
+  local record = { seen_at = seen_at, waiting = waiting, queues = queues }
+  return read_fields(WORKER_REST, cmsgpack.unpack(sub(text, at)), record)
 end
 
 TO_TEXT[RECORD.holder] = function(record)
@@ -170,8 +163,7 @@ end
 TO_TEXT[RECORD.limit] = function(record)
   local holders = record.holders
   if holders.z or record.resting_sum > 0 or record.external > 0 or record.tat > 0 or record.touched_at > 0
-    or record.paused_until or record.mark
-    or record.timer then
+    or record.paused_until or record.mark or record.timer then
     return nil
   end
   local names = holders[2] or ''
@@ -234,8 +226,8 @@ end
 
 function lib.shape_words(shape)
   return cmsgpack.pack({
-    shape.qn, shape.pr, shape.group or false, shape.needs, short_retry(shape.retry), shape.timeout or false, shape.retain
-      or false,
+    shape.qn, shape.pr, shape.group or false, shape.needs, short_retry(shape.retry), shape.timeout or false,
+    shape.retain or false,
   })
 end
 

@@ -60,7 +60,7 @@ async fn a_message_that_does_not_come_costs_a_moment() {
     for store in Store::each() {
         let server = store.node();
         let proxy = Proxy::to(server.port()).await;
-        let here = open(&format!("redis://127.0.0.1:{}", proxy.port));
+        let here = open(&proxy.url());
         let call = waits(&here, "w", TTL).await;
         listen(server, 1).await;
         proxy.pass(Passing::AllBut(listening_port(server)));
@@ -83,8 +83,7 @@ async fn a_process_that_has_ended_is_granted_nothing() {
     for store in Store::each() {
         let server = store.node();
         let proxy = Proxy::to(server.port()).await;
-        let (dead, other) =
-            (open(&format!("redis://127.0.0.1:{}", proxy.port)), open(&server.url()));
+        let (dead, other) = (open(&proxy.url()), open(&server.url()));
         let _first = waits(&dead, "dead", TTL).await;
         let next = waits(&other, "next", TTL).await;
         listen(server, 2).await;
@@ -107,8 +106,7 @@ async fn a_process_that_stands_still_keeps_a_job_for_one_ttl() {
         let ttl = Span::from_s(2);
         let server = store.node();
         let proxy = Proxy::to(server.port()).await;
-        let (still, other) =
-            (open(&format!("redis://127.0.0.1:{}", proxy.port)), open(&server.url()));
+        let (still, other) = (open(&proxy.url()), open(&server.url()));
         let _first = waits(&still, "still", ttl).await;
         listen(server, 1).await;
         proxy.pass(Passing::Nothing);
@@ -127,7 +125,7 @@ async fn what_comes_too_late_for_its_caller_is_given_back() {
     for store in Store::each() {
         let server = store.node();
         let proxy = Proxy::to(server.port()).await;
-        let here = open(&format!("redis://127.0.0.1:{}", proxy.port));
+        let here = open(&proxy.url());
         let call = waits(&here, "gone", TTL).await;
         listen(server, 1).await;
         // The caller goes while what it was granted is on its way.

@@ -23,7 +23,7 @@ async fn who_is_cut_off_is_told_so_and_loses_what_it_held_to_others() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let proxy = Proxy::to(server.port()).await;
-    let cut_off = open(&format!("redis://127.0.0.1:{}", proxy.port));
+    let cut_off = open(&proxy.url());
     let other = open(&server.url());
     push(&cut_off, job("q", "a")).await;
     let held = take(&cut_off, asks("q", "cut-off", TTL)).await.expect("a job");
@@ -73,7 +73,7 @@ async fn who_is_cut_off_while_it_waits_does_not_know_what_it_was_granted() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let proxy = Proxy::to(server.port()).await;
-    let cut_off = open(&format!("redis://127.0.0.1:{}", proxy.port));
+    let cut_off = open(&proxy.url());
     let other = open(&server.url());
     let lease = Lease { wait: Span::from_s(50), ..asks("q", "cut-off", TTL) };
     let call = tokio::spawn({

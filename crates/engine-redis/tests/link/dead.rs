@@ -20,7 +20,7 @@ async fn an_idle_connection_that_died_is_replaced_within_five_seconds() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let proxy = Proxy::to(server.port()).await;
-    let link = link(&format!("redis://127.0.0.1:{}", proxy.port));
+    let link = link(&proxy.url());
     touch(&link, "default").await.unwrap();
     until("both connections are there", || proxy.taken.load(Ordering::SeqCst) == 2).await;
     let begin = Instant::now();
@@ -38,7 +38,7 @@ async fn who_waits_on_a_dead_connection_is_told_that_it_may_have_happened() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let proxy = Proxy::to(server.port()).await;
-    let link = link(&format!("redis://127.0.0.1:{}", proxy.port));
+    let link = link(&proxy.url());
     touch(&link, "default").await.unwrap();
     let mut slow = cmd("BLPOP");
     slow.arg("nothing").arg(0);
@@ -77,7 +77,7 @@ async fn who_waits_on_a_connection_that_is_closed_is_told_at_once() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let proxy = Proxy::to(server.port()).await;
-    let link = link(&format!("redis://127.0.0.1:{}", proxy.port));
+    let link = link(&proxy.url());
     touch(&link, "default").await.unwrap();
     let mut slow = cmd("BLPOP");
     slow.arg("nothing").arg(0);

@@ -43,7 +43,7 @@ async fn through_a_proxy() -> (RedisServer, Proxy, Link) {
     let server = RedisServer::start(Aof::Off, &[]);
     let proxy = Proxy::to(server.port()).await;
     let options = LinkOptions { connections: 1, ..LinkOptions::default() };
-    let link = link_with(&format!("redis://127.0.0.1:{}", proxy.port), options);
+    let link = link_with(&proxy.url(), options);
     until_it_works(&link, "default").await;
     (server, proxy, link)
 }
@@ -137,7 +137,7 @@ async fn nobody_is_shown_the_job_of_another() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let proxy = Arc::new(Proxy::to(server.port()).await);
-    let url = format!("redis://127.0.0.1:{}", proxy.port);
+    let url = proxy.url();
     let address = Address::parse(&url).expect("an address");
     let engine = Arc::new(RedisEngine::open(Options::new(address)).expect("an engine"));
     let id = |caller: usize| JobId::parse(&format!("job-of-{caller}")).expect("an id");

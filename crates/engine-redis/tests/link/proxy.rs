@@ -68,6 +68,11 @@ impl Proxy {
         Proxy { port, passing, cuts, spoiling, taken, _tasks: tasks }
     }
 
+    /// The address of the server behind it.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
     /// From now on.
     pub fn pass(&self, passing: Passing) {
         let taken = self.taken.load(Ordering::SeqCst);

@@ -72,7 +72,7 @@ async fn an_idle_subscription_that_died_is_replaced_within_five_seconds() {
     }
     let server = RedisServer::start(Aof::Off, &[]);
     let proxy = Proxy::to(server.port()).await;
-    let link = link(&format!("redis://127.0.0.1:{}", proxy.port));
+    let link = link(&proxy.url());
     let (listening, mut events) = link.listen();
     listening.subscribe("a");
     while !matches!(next(&mut events).await, Event::Gap { .. }) {}
