@@ -8,8 +8,9 @@ use std::path::Path;
 
 use tenure_core::bounds::{BODY_BYTES_MAX, PAYLOAD_BYTES_MAX, RESOURCE_DATA_BYTES_MAX};
 use tenure_core::decode;
-use tenure_core::job::Need;
+use tenure_core::job::{Labels, Need};
 use tenure_core::json::Document;
+use tenure_core::names::ResourceId;
 use tenure_core::refusal::Refusal;
 use tenure_core::secret::Json;
 
@@ -80,6 +81,44 @@ pub fn needs(said: &[String]) -> Result<Vec<Need>, Failure> {
     said.iter().map(|text| decode::one_need(text).map_err(|no| usage("--need", &no))).collect()
 }
 
+/// A need as the command line takes it.
+pub fn need_text(need: &Need) -> String {
+    let counted = |name: &str, n: u32| if n == 1 { String::new() } else { format!(",{name}={n}") };
+    let named = |name: &str, id: &Option<ResourceId>| {
+        id.as_ref().map(|id| format!(",{name}={id}")).unwrap_or_default()
+    };
+    match need {
+        Need::Limit { limit, weight, cost } => {
+            format!("limit:{limit}{}{}", counted("weight", *weight), counted("cost", *cost))
+        }
+        Need::Pool { pool, tag, prefer, id, count } => {
+            let tag = tag.as_ref().map(|tag| format!("#{tag}")).unwrap_or_default();
+            let (prefer, id) = (named("prefer", prefer), named("id", id));
+            format!("pool:{pool}{tag}{prefer}{id}{}", counted("count", *count))
+        }
+    }
+}
+
+/// Labels as pairs; no key may stand twice.
+pub fn labels(said: &[(String, String)]) -> Result<Labels, Failure> {
+    let mut labels = Labels::new();
+    for (key, value) in said {
+        if labels.insert(key.clone(), value.clone()).is_some() {
+            return Err(Failure::usage(format!("the label '{key}' is given twice")));
+        }
+    }
+    Ok(labels)
+}
+
+/// Entries of `after` in the forms of the API: what begins with a brace is JSON, all else is an id or `key:KEY`.
+pub fn parents(said: &[String]) -> Result<Vec<Json>, Failure> {
+    let parent = |text: &String| match text.trim_start().starts_with('{') {
+        true => checked_json("--after", text.as_bytes()),
+        false => Ok(Json::from(text.as_str())),
+    };
+    said.iter().map(parent).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +132,22 @@ mod tests {
         }
         assert_eq!(payload(None).unwrap(), Json::null());
         assert_eq!(payload(Some(" [1] ")).unwrap().text(), "[1]");
+    }
+
+    #[test]
+    fn a_need_is_shown_as_it_is_said() {
+        for text in [
+            "limit:site:example.com",
+            "limit:gpu,weight=2",
+            "limit:api,weight=2,cost=5",
+            "pool:accounts",
+            "pool:accounts#cn,prefer=139",
+            "pool:accounts,id=139",
+            "pool:accounts,count=3",
+        ] {
+            let said = needs(&[text.to_owned()]).unwrap();
+            assert_eq!(need_text(&said[0]), text);
+        }
     }
 
     #[test]

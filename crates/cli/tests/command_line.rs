@@ -58,8 +58,40 @@ fn wrong_usage_is_2_and_says_what_is_right() {
         (&["push", "q", "--lines", "-", "--kind", "k"], "--payloads"),
         (&["push", "--lines", "-", "--payloads"], "QUEUE"),
         (&["push", "--lines", "/no/such/file"], "cannot read"),
+        (&["push", "q", "--lines", "-", "--wait"], "cannot be used"),
+        (&["push", "--wait", "mail", "1"], "put a bare --wait last"),
+        (&["push", "mail", "1", "--wait=5"], "500ms"),
+        (&["push", "q", "1", "--after", ""], "1 to 256"),
+        (&["push", "q", "1", "--after", "{\"jobs\":1}"], "\"job\""),
+        (&["push", "q", "1", "--after", "{"], "--after is not JSON"),
+        (
+            &["push", "q", "1", "--after", "a", "--unique", "k", "--on-conflict", "replace"],
+            "leave out",
+        ),
+        (&["push", "q", "1", "--on-parent-failure", "run"], "--after"),
+        (&["push", "q", "1", "--after", "a", "--on-parent-failure", "stop"], "cancel, run"),
+        (&["push", "q", "1", "--flow", ""], "1 to 256"),
+        (&["push", "q", "--lines", "-", "--flow", "f"], "--payloads"),
+        (&["parents"], "<ID>"),
+        (&["children", "key:"], "unique key"),
+        (&["flow", "wait"], "<FLOW>"),
+        (&["flow", "wait", "f", "5"], "500ms"),
+        (&["flow", "retry", "f", "5s"], "unexpected"),
+        (&["jobs", "--flow", ""], "1 to 256"),
+        (&["cancel", "id", "--flow", "f"], "cannot be used"),
+        (&["delete", "id", "--schedule", "s"], "cannot be used"),
+        (&["result", "a", "--wait"], "value"),
+        (&["result"], "<ID>"),
         (&["cancel"], "name ids, or a filter"),
         (&["retry"], "name ids, or a filter"),
+        (&["delete"], "name ids, or a filter"),
+        (&["delete", "--max", "5"], "name ids, or a filter"),
+        (&["delete", "id", "--error", "502"], "cannot be used"),
+        (&["retry", "--finished-after", "yesterday"], "2026-12-01T09:55:00Z"),
+        (&["failures", "--max", "0"], "1 to 1000"),
+        (&["failures", "--state", "failed"], "--state"),
+        (&["push", "q", "1", "--within", "5m"], "--unique"),
+        (&["push", "q", "1", "--unique", "k", "--within", "5"], "500ms"),
         (&["cancel", "id", "--queue", "q"], "cannot be used"),
         (&["jobs", "--state", "done"], "succeeded"),
         (&["reschedule", "id"], "--at"),
@@ -69,6 +101,38 @@ fn wrong_usage_is_2_and_says_what_is_right() {
         (&["pool", "sync", "p", "/no/such/file.csv"], "cannot read"),
         (&["work", "q"], "CMD"),
         (&["work", "q", "--ttl", "500ms", "--", "true"], "1s to 1h"),
+        (&["schedule", "set", "a", "--queue", "q"], "<--cron <CRON>|--every <D>>"),
+        (&["schedule", "set", "a", "--every", "1h"], "--queue"),
+        (&["schedule", "set", "a", "--every", "1h", "--queue", "q", "x"], "PAYLOAD is not JSON"),
+        (&["schedule", "set", "a", "--every", "1h", "--queue", "q", "--delay", "5s"], "--delay"),
+        (&["schedule", "set", "a", "--every", "1h", "--queue", "q", "--overlap", "no"], "skip"),
+        (
+            &["schedule", "set", "a", "--every", "1h", "--queue", "q", "--catch-up-max", "0"],
+            "1..=1000",
+        ),
+        (&["schedule", "sync", "o", "/no/such/file.csv"], "cannot read"),
+        (&["schedule", "sync", "o"], "<FILE|->"),
+        (
+            &["schedule", "pause", "a", "--for", "1h", "--until", "2026-12-01T09:55:00Z"],
+            "cannot be",
+        ),
+        (&["schedule", "run-now"], "<ID>"),
+        (&["schedule", "a", "--owner", "o"], "cannot be used"),
+        (&["schedule", "preview"], "<--cron <CRON>|--every <D>>"),
+        (&["schedule", "preview", "--cron", "5/15 * * * *"], "write 5-59/15, or */15"),
+        (&["schedule", "preview", "--cron", "0 9 * *"], "five or six fields, not 4"),
+        (&["schedule", "preview", "--cron", "0 0 30 2 *"], "no moment within ten years"),
+        (
+            &["schedule", "preview", "--cron", "@daily", "--zone", "europe/berlin"],
+            "\"Europe/Berlin\"",
+        ),
+        (&["schedule", "preview", "--cron", "@daily", "--every", "1h"], "cannot be used"),
+        (&["schedule", "preview", "a", "--every", "1h", "--zone", "UTC"], "cannot be used"),
+        (&["schedule", "preview", "--every", "1h"], "needs the ID"),
+        (&["schedule", "preview", "a", "--every", "1500ms"], "whole seconds"),
+        (&["schedule", "preview", "a", "--every", "1h", "-n", "101"], "1 to 100"),
+        (&["schedule", "preview", "key:a", "--every", "1h"], "choose another"),
+        (&["schedule", "preview", "a", "--every", "1h", "--starts-at", "soon"], "09:55:00Z"),
         (&["lock", "x", "--wait", "1s", "--no-wait", "--", "true"], "cannot be used"),
         (&["lock", "*", "--", "true"], "not '*'"),
         (&["lock", "x"], "CMD"),
@@ -87,12 +151,40 @@ fn wrong_usage_is_2_and_says_what_is_right() {
 fn without_a_server_every_command_is_69_and_says_what_to_do() {
     for arguments in [
         &["push", "q", "1"][..],
+        &["push", "q", "1", "--wait"],
+        &["push", "q", "1", "--wait=5s"],
+        &["result", "key:a", "--wait", "5s"],
+        &[
+            "push",
+            "q",
+            "--after",
+            "a",
+            "--after",
+            "key:b",
+            "--on-parent-failure",
+            "run",
+            "--flow",
+            "f",
+        ],
+        &["parents", "a", "--full"],
+        &["children", "key:a"],
+        &["flow"],
+        &["flow", "f"],
+        &["flow", "cancel", "f"],
+        &["flow", "retry", "f"],
+        &["flow", "wait", "f", "5s"],
+        &["flow", "wait", "f"],
+        &["delete", "--flow", "f"],
+        &["jobs", "--flow", "f", "--schedule", "s"],
         &["jobs"],
         &["job", "key:a"],
         &["explain", "a"],
         &["cancel", "a"],
         &["cancel", "--queue", "q"],
         &["retry", "a", "b"],
+        &["delete", "a"],
+        &["delete", "--error", "502", "--finished-before", "2026-12-01T09:55:00Z"],
+        &["failures", "--queue", "q", "--kind", "k"],
         &["run-now", "a"],
         &["reschedule", "a", "--delay", "5s"],
         &["queue"],
@@ -101,6 +193,14 @@ fn without_a_server_every_command_is_69_and_says_what_to_do() {
         &["limit", "observe", "a", "3", "--for", "60s"],
         &["pool", "p"],
         &["pool", "ban", "p", "a", "b", "--reason", "captcha"],
+        &["schedule"],
+        &["schedule", "--owner", "sources"],
+        &["schedule", "news-42"],
+        &["schedule", "set", "news-42", "--cron", "0 9 * * 1-5", "--queue", "news", "{}"],
+        &["schedule", "pause", "news-42", "--for", "2h"],
+        &["schedule", "resume", "news-42"],
+        &["schedule", "run-now", "news-42", "--id", "by-hand"],
+        &["schedule", "delete", "news-42"],
         &["leases"],
         &["leases", "force", "x"],
         &["workers"],
@@ -121,10 +221,46 @@ fn without_a_server_every_command_is_69_and_says_what_to_do() {
 }
 
 #[test]
+fn a_preview_shows_moments_without_a_server() {
+    let berlin =
+        ["schedule", "preview", "--cron", "0 9 * * *", "--zone", "Europe/Berlin", "-n", "3"];
+    let output = run(&berlin);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    for line in &lines {
+        assert!(line.contains(" 09:00:00 +0"), "nine by the wall clock: {line}");
+    }
+    assert!(lines[0].contains("   in ") && !lines[1].contains(" in "), "{text}");
+
+    let json = run(&[&["--json"][..], &berlin].concat());
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let next = json["next"].as_array().unwrap();
+    assert_eq!((next.len(), json.as_object().unwrap().len()), (3, 1), "{json}");
+    assert!(next[0].as_str().unwrap().ends_with(":00:00.000000Z"), "{json}");
+
+    let every = ["--json", "schedule", "preview", "news-42", "--every", "15m"];
+    let phase = run(&every);
+    let phase: serde_json::Value = serde_json::from_slice(&phase.stdout).unwrap();
+    assert!(phase["next"][0].as_str().unwrap().ends_with(":46.000000Z"), "{phase}");
+    for start in ["now", "2026-12-01T08:00:00Z"] {
+        let output = run(&["schedule", "preview", "--every", "1d", "--starts-at", start]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    }
+    let refused = run(&["--json", "schedule", "preview", "--cron", "0 24 * * *"]);
+    assert_eq!(code(&refused), 2);
+    let problem: serde_json::Value = serde_json::from_slice(&refused.stdout).unwrap();
+    assert_eq!((&problem["code"], &problem["pointer"]), (&"invalid_field".into(), &"/cron".into()));
+}
+
+#[test]
 fn a_name_that_is_also_a_verb_can_be_shown() {
     // That it asks the server says that it was not taken for `set` without a name.
     assert_eq!(code(&run(&["queue", "--", "set"])), 69);
+    assert_eq!(code(&run(&["flow", "--", "wait"])), 69);
     assert_eq!(code(&run(&["queue", "set"])), 2);
+    assert_eq!(code(&run(&["schedule", "--", "set"])), 69);
 }
 
 #[test]
@@ -165,7 +301,11 @@ fn every_command_has_help_and_the_token_is_no_option() {
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
     assert!(help.contains("Exit codes") && help.contains("TENURE_TOKEN"));
     assert!(!help.contains("--token"));
-    for command in ["push", "work", "queue", "limit", "pool", "lock", "lease", "cancel", "jobs"] {
+    let commands = [
+        "push", "work", "queue", "limit", "pool", "lock", "lease", "cancel", "delete", "failures",
+        "jobs", "schedule", "result", "flow", "parents", "children",
+    ];
+    for command in commands {
         let output = run(&[command, "--help"]);
         let help = String::from_utf8(output.stdout).unwrap();
         assert!(help.contains("Example"), "{command}: {help}");

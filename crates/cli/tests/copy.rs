@@ -69,7 +69,7 @@ fn a_store_goes_to_redis_and_back_and_says_so() {
     let report: Value = serde_json::from_str(&out).unwrap();
     let moved = json!({
         "queues": 1, "limits": 0, "pools": 1, "resources": 1, "unfinished": 1, "finished": 0,
-        "released": 0,
+        "released": 0, "schedules": 0,
     });
     assert_eq!(report["moved"], moved, "{report}");
     assert_eq!(report["namespaces"], json!(["default"]));

@@ -76,6 +76,35 @@ fn a_server_says_where_it_listens_and_ends_well_when_it_is_told_to() {
 }
 
 #[test]
+fn who_pushes_and_waits_is_told_the_result_when_a_worker_has_it() {
+    let server = Server::start("memory:", None);
+    let url = format!("http://{}", server.at);
+    let pushed = |id: &str| {
+        tenure(&["--url", &url, "push", "q", "7", "--id", id, "--wait"], None).spawn().unwrap()
+    };
+    let (good, bad) = (pushed("good"), pushed("bad"));
+    let script = "sleep 0.3; cat > $TENURE_RESULT_FILE; test $TENURE_JOB_ID = good || exit 65";
+    let mut worker =
+        tenure(&["--url", &url, "work", "q", "-c", "2", "--", "sh", "-c", script], None)
+            .spawn()
+            .unwrap();
+    let told = |child: Child| {
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code(), text(stdout), text(stderr))
+    };
+    let (code, out, err) = told(good);
+    assert_eq!((code, out.as_str()), (Some(0), "7\n"), "{err}");
+    let (code, out, err) = told(bad);
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    assert!(err.contains("job 'bad' failed"), "{err}");
+    kill(Pid::from_raw(worker.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+    worker.wait().unwrap();
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     let server = Server::start("memory:", None);
     // A request that never ends keeps the drain from being done.

@@ -128,11 +128,11 @@ pub(crate) async fn many_are_cancelled_by_a_filter(b: &mut Bench) {
         queue: Some(queue("q")),
         states: vec![JobState::Ready],
         kind: Some("x".to_owned()),
-        label: None,
+        ..JobFilter::default()
     };
-    let done = b.ok(CancelJobs { filter: filter.clone(), max: 2 }).await;
+    let done = b.ok(CancelJobs { filter: filter.clone(), max: 2, cursor: None }).await;
     assert_eq!((done.done, done.more), (2, true));
-    let done = b.ok(CancelJobs { filter, max: 1_000 }).await;
+    let done = b.ok(CancelJobs { filter, max: 1_000, cursor: None }).await;
     assert_eq!((done.done, done.more), (1, false));
     for (id, state) in [
         ("x0", JobState::Cancelled),
@@ -146,6 +146,6 @@ pub(crate) async fn many_are_cancelled_by_a_filter(b: &mut Bench) {
     }
     let label = Some(("site".to_owned(), "s".to_owned()));
     let filter = JobFilter { states: vec![JobState::Ready], label, ..JobFilter::default() };
-    assert_eq!(b.ok(CancelJobs { filter, max: 1_000 }).await.done, 2);
+    assert_eq!(b.ok(CancelJobs { filter, max: 1_000, cursor: None }).await.done, 2);
     b.is("other", JobState::Ready).await;
 }

@@ -147,7 +147,7 @@ pub(crate) async fn a_snooze_may_name_its_moment(b: &mut Bench) {
     let lease = b.take("q").await;
     let until = b.now().plus(s(90));
     let later = Later::Until(until);
-    let settled = b.settle(ending(&lease, Ending::Snoozed { later })).await;
+    let settled = b.settle(ending(&lease, Ending::Snoozed { later, reset: false })).await;
     assert_eq!(settled.run_at, Some(until));
 }
 

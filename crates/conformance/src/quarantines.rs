@@ -156,3 +156,58 @@ pub(crate) async fn nobody_reserves_what_rests_alone_keep_closed(b: &mut Bench) 
     b.pass(s(46)).await;
     b.take_job("q", "heavy").await;
 }
+
+pub(crate) async fn a_quarantine_is_patched_shown_and_taken_away(b: &mut Bench) {
+    let patch = |quarantine| PatchLimit {
+        limit: limit("l"),
+        concurrency: Patch::Keep,
+        rate: Patch::Keep,
+        gap: Patch::Keep,
+        quarantine,
+    };
+    assert_eq!(b.set_limit("l", cap(2)).await.view.settings.quarantine, Span::ZERO);
+    let put = b.ok(patch(Patch::Set(hours(1)))).await;
+    assert_eq!(put.view.settings, cap_and_quarantine(2, hours(1)));
+    for _ in 0..2 {
+        let held = b.hold([need("l")]).await;
+        b.ok(ForceLease { lease: id_of(&held) }).await;
+    }
+    let view = b.limit("l").await;
+    assert_eq!((view.in_use, view.resting, view.settings.quarantine), (2, 2, hours(1)));
+    // Without a concurrency there is nothing that could rest.
+    let no = PatchLimit { concurrency: Patch::Reset, ..patch(Patch::Keep) };
+    let no = b.refused(Code::InvalidField, no).await;
+    assert_eq!(no.pointer.as_deref(), Some("/concurrency"));
+    let put = b.ok(patch(Patch::Reset)).await;
+    assert_eq!(put.view.settings, cap(2));
+    b.pass(ms(1)).await;
+    let view = b.limit("l").await;
+    assert_eq!((view.in_use, view.resting), (0, 0));
+    b.hold([weighing("l", 2)]).await;
+}
+
+pub(crate) async fn of_many_that_end_together_those_rest_that_nobody_settled(b: &mut Bench) {
+    b.set_limit("site:*", cap_and_quarantine(1, s(60))).await;
+    let (site, id) = (|n| format!("site:{n}"), |n| format!("j{n}"));
+    let jobs = |from: usize| {
+        let one = move |n| job("q").id(&id(from + n)).needs([need(&site(n))]);
+        (0..12).map(one).collect::<Vec<_>>()
+    };
+    b.push_all(jobs(0)).await;
+    let leases = b.ok(b.ask("q").max(12).by("me").ttl(s(10))).await.leases;
+    assert_eq!(leases.len(), 12);
+    b.ok(Settle::of(leases[..6].iter().map(succeeded).collect())).await;
+    for n in 6..12 {
+        b.until_it_ends(&id(n), s(15)).await;
+    }
+    for n in 0..12 {
+        let view = b.limit(&site(n)).await;
+        let rests = if n < 6 { 0 } else { 1 };
+        assert_eq!((view.in_use, view.resting), (rests, rests), "{}", site(n));
+    }
+    b.push_all(jobs(12)).await;
+    assert_eq!(b.take_all("q", 24).await.len(), 6);
+    b.pass(s(61)).await;
+    // The dead ones are first in their lines again.
+    assert_eq!(b.take_all("q", 24).await.len(), 6);
+}

@@ -129,16 +129,22 @@ pub(crate) async fn what_was_consumed_and_what_rests_survives(b: &mut Bench) {
     b.hold([costing("r", 2)]).await;
     let resting = b.hold([need("g")]).await;
     b.settle(released(&resting)).await;
+    b.set_limit("u", cap_and_quarantine(1, s(60))).await;
+    let dead = b.hold([need("u")]).await;
+    b.ok(ForceLease { lease: id_of(&dead) }).await;
     if !b.reopen().await {
         return;
     }
     b.denied([need("r")]).await;
     b.denied([need("g")]).await;
     b.in_use("g", 1).await;
+    assert_eq!(b.limit("u").await.resting, 1);
+    b.denied([need("u")]).await;
     b.pass(s(61)).await;
     b.hold([need("r")]).await;
     b.denied([need("r")]).await;
     b.hold([need("g")]).await;
+    b.hold([need("u")]).await;
 }
 
 pub(crate) async fn pools_survive_with_their_states(b: &mut Bench) {

@@ -102,11 +102,11 @@ pub(crate) async fn many_are_retried_by_a_filter(b: &mut Bench) {
     b.cancel("j4").await;
     let states = vec![JobState::Failed];
     let filter = JobFilter { queue: Some(queue("q")), states, ..JobFilter::default() };
-    let done = b.ok(RetryJobs { filter: filter.clone(), max: 2 }).await;
+    let done = b.ok(RetryJobs { filter: filter.clone(), max: 2, cursor: None }).await;
     assert_eq!((done.done, done.more), (2, true));
-    let done = b.ok(RetryJobs { filter: filter.clone(), max: 1_000 }).await;
+    let done = b.ok(RetryJobs { filter: filter.clone(), max: 1_000, cursor: None }).await;
     assert_eq!((done.done, done.more), (1, false));
-    assert_eq!(b.ok(RetryJobs { filter, max: 1_000 }).await.done, 0);
+    assert_eq!(b.ok(RetryJobs { filter, max: 1_000, cursor: None }).await.done, 0);
     b.is("j4", JobState::Cancelled).await;
     assert_eq!(b.take_all("q", 10).await.len(), 3);
 }

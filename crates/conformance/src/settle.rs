@@ -103,7 +103,8 @@ pub(crate) async fn a_snooze_until_now_is_refused_and_nothing_is_settled(b: &mut
     b.push_all(jobs("q", "j", 2)).await;
     let leases = b.take_all("q", 2).await;
     let later = Later::Until(b.now().plus(ms(50)));
-    let settle = vec![succeeded(&leases[0]), ending(&leases[1], Ending::Snoozed { later })];
+    let settle =
+        vec![succeeded(&leases[0]), ending(&leases[1], Ending::Snoozed { later, reset: false })];
     let no = b.refused(Code::OutOfBounds, Settle::of(settle)).await;
     assert_eq!(no.index, Some(1), "the item is named");
     b.lives(&leases[0]).await;

@@ -117,7 +117,7 @@ impl JobWords for NewJob {
 }
 
 pub(crate) fn unique(name: &str, on_conflict: OnConflict) -> Unique {
-    Unique { key: key(name), until: Until::End, hold: None, on_conflict }
+    Unique { key: key(name), until: Until::End, hold: None, on_conflict, within: None }
 }
 pub(crate) fn fixed(base: Span) -> Backoff {
     Backoff::Fixed { base, jitter: false }
@@ -248,7 +248,7 @@ pub(crate) fn resource_of(lease: &LeaseView) -> &str {
 }
 
 pub(crate) fn ending(lease: &LeaseView, ending: Ending) -> SettleItem {
-    SettleItem { lease: id_of(lease), ending, resources: vec![], limits: vec![], push: vec![] }
+    SettleItem::new(id_of(lease), ending)
 }
 pub(crate) fn succeeded(lease: &LeaseView) -> SettleItem {
     ending(lease, Ending::Succeeded { result: None })
@@ -266,7 +266,10 @@ fn failing(lease: &LeaseView, retry_in: Option<Span>, last: bool) -> SettleItem 
     ending(lease, Ending::Failed { error: "it broke".to_owned(), retry_in, last })
 }
 pub(crate) fn snoozed(lease: &LeaseView, span: Span) -> SettleItem {
-    ending(lease, Ending::Snoozed { later: Later::For(span) })
+    ending(lease, Ending::Snoozed { later: Later::For(span), reset: false })
+}
+pub(crate) fn snoozed_anew(lease: &LeaseView, span: Span) -> SettleItem {
+    ending(lease, Ending::Snoozed { later: Later::For(span), reset: true })
 }
 pub(crate) fn released(lease: &LeaseView) -> SettleItem {
     ending(lease, Ending::Released)
@@ -278,6 +281,7 @@ pub(crate) trait SettleWords: Sized {
     fn spent(self, name: &str, spent: u32) -> Self;
     fn pausing(self, name: &str, pause: Span) -> Self;
     fn pushing(self, job: NewJob) -> Self;
+    fn reporting(self, text: &str) -> Self;
 }
 impl SettleWords for SettleItem {
     fn verdict(mut self, of: &str, id: &str, verdict: Verdict) -> Self {
@@ -297,5 +301,8 @@ impl SettleWords for SettleItem {
     fn pushing(mut self, job: NewJob) -> Self {
         self.push.push(job);
         self
+    }
+    fn reporting(self, text: &str) -> Self {
+        SettleItem { progress: Some(json(text)), ..self }
     }
 }

@@ -35,6 +35,19 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const KEY_BYTES_MAX: usize = 256;
 /// A job id, request id or worker id.
 pub const ID_BYTES_MAX: usize = 256;
+/// An owner of schedules.
+pub const OWNER_BYTES_MAX: usize = 128;
+/// A flow, by which jobs belong together.
+pub const FLOW_BYTES_MAX: usize = 256;
+/// The name of an item within its call.
+pub const REF_BYTES_MAX: usize = 128;
+/// Entries of `after` in one call.
+pub const AFTER_MAX: usize = 10_000;
+/// Parents that the view of a job shows.
+pub const AFTER_SHOWN: usize = 100;
+/// Children that one call or tick tells of the end of their parents at most, parents that it lets go of children that
+/// ended, and members of a flow that it calls off.
+pub const TOLD_AT_ONCE: usize = 256;
 /// Tags of one resource.
 pub const TAGS_MAX: usize = 16;
 /// Follow-up jobs in one settle item.
@@ -45,8 +58,12 @@ pub const ERRORS_KEPT: usize = 20;
 pub const SETTLES_KEPT: usize = 4;
 /// JSON levels; the outermost object is level 1.
 pub const JSON_DEPTH_MAX: usize = 64;
-/// Jobs looked at by one list call that filters by what no index knows.
+/// Jobs looked at by one list call that filters by what no index knows, and by one call on many jobs.
 pub const LIST_SCAN_MAX: usize = 10_000;
+/// Jobs that one step of a call on many jobs changes at most.
+pub const MANY_PORTION: usize = 256;
+/// Characters of an error by which failures are counted.
+pub const FAILURE_CHARS: usize = 120;
 /// Bytes of payloads, results, errors and data in one page of a list, and in the jobs that one lease
 /// call is granted: `next`, or the next call, goes on behind them.
 pub const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -63,6 +80,23 @@ pub const HOLDERS_SHOWN: usize = 20;
 pub const LINE_SHOWN: usize = 20;
 /// Values of a `list` backoff.
 pub const DELAYS_MAX: usize = 100;
+/// The id of a schedule. With `@` and a moment of 20 bytes it is the id of a job.
+pub const SCHEDULE_ID_BYTES_MAX: usize = 200;
+/// A cron expression, in bytes. The longest that says something new, each second, minute and hour listed one by one, has
+/// fewer.
+pub const CRON_BYTES_MAX: usize = 1_024;
+/// Greatest `catch_up_max`, and the `catch_up_max` if none is given.
+pub const CATCH_UP_MAX: i64 = 1_000;
+/// See [`CATCH_UP_MAX`].
+pub const CATCH_UP_DEFAULT: u32 = 100;
+/// Moments ahead that one plan of a cron schedule has.
+pub const PLAN_AHEAD: usize = 8;
+/// Moments that are computed for one plan.
+pub const PLAN_SCAN_MAX: usize = 10_000;
+/// Moments that a preview shows if it does not say how many, and at most.
+pub const PREVIEW_DEFAULT: usize = 5;
+/// See [`PREVIEW_DEFAULT`].
+pub const PREVIEW_MAX: usize = 100;
 
 /// Least and greatest priority.
 pub const PRIORITY_MIN: i64 = -100;
@@ -73,18 +107,37 @@ pub const SHARES_MAX: i64 = 1_000;
 /// Greatest concurrency, weight, cost, burst, count, slots, `external`, `max_attempts`.
 pub const COUNT_MAX: i64 = 1_000_000_000;
 
+/// Schedules that one `fire` looks at, and that one tick asks plans for.
+pub const FIRE_MAX: usize = 64;
+/// Moments that one call of plans carries.
+pub const PLAN_MOMENTS_MAX: usize = 1_000;
+/// Moments that `next` of a schedule shows.
+pub const NEXT_SHOWN: usize = 5;
+
 /// One second in the unit of all time here.
 pub const SECOND_US: u64 = 1_000_000;
 /// Longest duration: 3,650 days.
 pub const SPAN_US_MAX: u64 = 3_650 * 86_400 * SECOND_US;
-/// Longest wait of a lease call.
+/// Longest wait of a call: for a lease, a result.
 pub const WAIT_US_MAX: u64 = 60 * SECOND_US;
 /// Shortest ttl of a lease (beside `0s`, which takes a token and leaves no lease).
 pub const TTL_US_MIN: u64 = SECOND_US;
+/// With `catch_up: none`, a moment that is later than this is missed.
+pub const CATCH_UP_NONE_US: u64 = 60 * SECOND_US;
+/// A `starts_at` that is not further back than this still fires.
+pub const STARTED_LATELY_US: u64 = 60 * SECOND_US;
+/// A schedule that was asked a plan for, and got none, is asked for again after this.
+pub const PLAN_AGAIN_US: u64 = SECOND_US;
 /// Longest ttl of a lease.
 pub const TTL_US_MAX: u64 = 3_600 * SECOND_US;
 /// Ttl if none is given.
 pub const TTL_US_DEFAULT: u64 = 30 * SECOND_US;
+/// Shortest `every` of an interval and shortest `next_in`; the longest is [`SPAN_US_MAX`]. Both are whole seconds.
+pub const EVERY_US_MIN: u64 = SECOND_US;
+/// Longest jitter of a schedule.
+pub const JITTER_US_MAX: u64 = 86_400 * SECOND_US;
+/// A timing whose next moment lies further ahead than this, ten years with three leap days, never fires.
+pub const HORIZON_US: u64 = 3_653 * 86_400 * SECOND_US;
 /// Shortest snooze.
 pub const SNOOZE_US_MIN: u64 = 100_000;
 /// `retain` of a succeeded or cancelled job if none is given.
@@ -107,6 +160,9 @@ pub const STUB_US: u64 = 60 * SECOND_US;
 pub const PLACE_US: u64 = 5 * SECOND_US;
 /// A worker, and the interest in a queue, is forgotten after so long without a call.
 pub const WORKER_US: u64 = 60 * SECOND_US;
+/// A job whose result somebody waits for when it ends is kept at least this long, whatever its `retain` says: otherwise the
+/// answer would be gone before it could be read.
+pub const AWAITED_US: u64 = 10 * SECOND_US;
 /// What holds nothing and is set by nobody is forgotten so long after its last use.
 pub const FORGET_US: u64 = 86_400 * SECOND_US;
 /// What could not be forgotten yet, since it still held something, is looked at again after this.
@@ -138,6 +194,8 @@ pub const TICK_MAX: usize = 256;
 pub const MARKS_MAX: usize = 8;
 /// Callers who may stand at one door.
 pub const LINE_MAX: usize = 10_000;
+/// Calls that may wait for results in one namespace.
+pub const AWAITS_MAX: usize = 10_000;
 /// Virtual time that one grant costs a group with one share.
 pub const SHARE_UNIT: u64 = 10_000;
 
@@ -153,4 +211,9 @@ const _: () = assert!(
         < PAGE_BYTES_MAX - PAGE_BYTES_FULL,
     "a page below its bound has room for one more job"
 );
+const _: () = assert!(
+    SCHEDULE_ID_BYTES_MAX + "@2026-12-01T08:00:00Z".len() <= ID_BYTES_MAX,
+    "each moment of a schedule names a job"
+);
+const _: () = assert!(SPAN_US_MAX <= HORIZON_US, "every interval has a next moment");
 const _: () = assert!(LINE_BYTES_MAX > PAYLOAD_BYTES_MAX, "a line carries a payload");

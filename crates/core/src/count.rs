@@ -11,9 +11,30 @@ pub fn of<'a>(n: u64, one: &'a str, many: &'a str) -> &'a str {
     if n == 1 { one } else { many }
 }
 
+/// `n` with a comma between groups of three digits: `47,112`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        for (n, text) in [(0, "0"), (310, "310"), (1_000, "1,000"), (47_112, "47,112")] {
+            assert_eq!(grouped(n), text);
+        }
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
 
     #[test]
     fn one_is_one_and_all_else_is_many() {

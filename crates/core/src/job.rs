@@ -6,7 +6,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{RETAIN_FAILED_US, RETAIN_SUCCEEDED_US};
-use crate::names::{Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey};
+use crate::flow::{After, OnParentFailure, ShownParent, ShownParents};
+use crate::names::{
+    FlowName, Group, JobId, LimitName, PoolName, QueueName, Ref, ResourceId, Tag, UniqueKey,
+};
+use crate::schedule::MadeBy;
 use crate::secret::Json;
 use crate::time::{Moment, Span};
 
@@ -204,6 +208,21 @@ pub struct Unique {
     /// What this push does if another job holds the key.
     #[serde(default)]
     pub on_conflict: OnConflict,
+    /// With [`OnConflict::Replace`]: this push moves `run_at` no further than this beyond the moment at which the wait
+    /// began. It is a bound of the push that replaces, and says nothing of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Span>,
+}
+
+impl Unique {
+    /// When a job may run whose content a push with this key replaces at `now`, if the push wants `wanted`. The wait
+    /// began with the job's own push, or with the push that let the finished job live again.
+    pub fn bounded(&self, wanted: Moment, began: Moment, now: Moment) -> Moment {
+        match self.within {
+            Some(within) => wanted.min(began.plus(within).max(now)),
+            None => wanted,
+        }
+    }
 }
 
 /// When a job may run first.
@@ -264,6 +283,14 @@ pub struct NewJob {
     pub retain: Option<Span>,
     /// For people and filters.
     pub labels: Labels,
+    /// Who must have ended before it may run.
+    pub after: Vec<After>,
+    /// What becomes of it when one of them fails.
+    pub on_parent_failure: OnParentFailure,
+    /// Its name within the call, for `after` of the others; it is never stored.
+    pub reference: Option<Ref>,
+    /// What it belongs to; `None`: the flow of its first parent that has one, else, in a settle, that of the settled job.
+    pub flow: Option<FlowName>,
 }
 
 impl NewJob {
@@ -284,6 +311,10 @@ impl NewJob {
             expires_at: None,
             retain: None,
             labels: Labels::new(),
+            after: Vec::new(),
+            on_parent_failure: OnParentFailure::default(),
+            reference: None,
+            flow: None,
         }
     }
 }
@@ -418,6 +449,27 @@ pub struct JobView {
     pub timeout: Option<Span>,
     /// How long it is kept when finished; null: by its end.
     pub retain: Option<Span>,
+    /// The schedule that made it; null for a job that was pushed.
+    #[serde(default)]
+    pub schedule: Option<MadeBy>,
+    /// What it belongs to.
+    #[serde(default)]
+    pub flow: Option<FlowName>,
+    /// For whom it waits or waited, the first 100.
+    #[serde(default)]
+    pub after: Vec<ShownParent>,
+    /// How many those are in all.
+    #[serde(default)]
+    pub parents: u32,
+    /// How many of them have not ended, or have not told it yet.
+    #[serde(default)]
+    pub waiting_on: u32,
+    /// What becomes of it when one of them fails.
+    #[serde(default)]
+    pub on_parent_failure: OnParentFailure,
+    /// In the answer of a retry: so many of those that waited for it were cancelled by its failure, and stay so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_children: Option<u64>,
 }
 
 /// About what a job takes in an answer, by its parts that may be long.
@@ -436,7 +488,17 @@ impl JobView {
     /// See [`shown_bytes`].
     pub fn bytes(&self) -> usize {
         let texts = [self.payload.as_ref(), self.result.as_ref(), self.progress.as_ref()];
-        shown_bytes(texts, &self.errors, &self.labels)
+        let names: usize = self.after.iter().map(ShownParent::bytes).sum();
+        names + shown_bytes(texts, &self.errors, &self.labels)
+    }
+
+    /// The same with the parents that it waits for.
+    pub fn with_parents(mut self, parents: ShownParents) -> Self {
+        self.after = parents.after;
+        self.parents = parents.parents;
+        self.waiting_on = parents.waiting_on;
+        self.on_parent_failure = parents.on_failure;
+        self
     }
 
     /// A job of which no more is known.
@@ -468,6 +530,48 @@ impl JobView {
             retry: Retry::default(),
             timeout: None,
             retain: None,
+            schedule: None,
+            flow: None,
+            after: Vec::new(),
+            parents: 0,
+            waiting_on: 0,
+            on_parent_failure: OnParentFailure::default(),
+            cancelled_children: None,
+        }
+    }
+}
+
+/// How a job ended, or where it stands: what a caller is shown that waits for its result.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ResultView {
+    /// The job.
+    pub id: JobId,
+    /// Where it stands.
+    pub state: JobState,
+    /// What it succeeded with; null while it is not finished, and without a result.
+    pub result: Option<Json>,
+    /// Why it failed or was cancelled; null while it is not finished, also between attempts.
+    pub error: Option<String>,
+    /// When it was finished; null until then.
+    pub finished_at: Option<Moment>,
+    /// Runs that ended in `succeeded` or `failed`, and the one that is running.
+    #[serde(default)]
+    pub attempt: u32,
+    /// What its holder reported last.
+    pub progress: Option<Json>,
+}
+
+impl From<JobView> for ResultView {
+    fn from(job: JobView) -> Self {
+        let ended = job.state.is_finished();
+        ResultView {
+            id: job.id,
+            state: job.state,
+            result: job.result.filter(|result| ended && !result.is_null()),
+            error: job.error.filter(|_| ended),
+            finished_at: job.finished_at.filter(|_| ended),
+            attempt: job.attempt,
+            progress: job.progress,
         }
     }
 }
@@ -539,6 +643,30 @@ impl<'de> Deserialize<'de> for PushedJob {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bounded_key_moves_its_job_no_further_than_within() {
+        let at = Moment::from_us;
+        let key = UniqueKey::parse("k").expect("a key");
+        let mut unique = Unique {
+            key,
+            until: Until::Start,
+            hold: None,
+            on_conflict: OnConflict::Replace,
+            within: Some(Span::from_us(100)),
+        };
+        for (wanted, now, expected, case) in [
+            (50, 20, 50, "inside of the bound"),
+            (110, 20, 110, "at the bound"),
+            (111, 20, 110, "beyond it"),
+            (400, 300, 300, "the bound is over: now, never before"),
+            (300, 300, 300, "at once"),
+        ] {
+            assert_eq!(unique.bounded(at(wanted), at(10), at(now)), at(expected), "{case}");
+        }
+        unique.within = None;
+        assert_eq!(unique.bounded(at(400), at(10), at(300)), at(400), "without a bound");
+    }
 
     /// The least that says which job it is.
     const LEAST: &str = r#""id":"a","queue":"q","state":"ready",

@@ -135,7 +135,8 @@ pub struct Leased {
 pub struct ExtendItem {
     /// The lease.
     pub lease: String,
-    /// What its holder reports, at most 4 KiB.
+    /// What its holder reports, at most 4 KiB; shown with the job until the next report, also in its next runs. `None`
+    /// and JSON's `null` are no report.
     pub progress: Option<Json>,
 }
 
@@ -199,6 +200,9 @@ pub enum Ending {
     Snoozed {
         /// When to ask again; at least 100 ms ahead.
         later: Later,
+        /// Whether attempts start again from 0: a job that lives on by snoozing does not fail for good after the
+        /// twentieth failure of its life.
+        reset: bool,
     },
     /// Given back untouched.
     Released,
@@ -259,12 +263,33 @@ pub struct SettleItem {
     pub lease: String,
     /// How it ends.
     pub ending: Ending,
+    /// What its holder reports last, at most 4 KiB; kept with the job as the report of an extend is. `None` and JSON's
+    /// `null` are no report. Without effect for a lease without a job.
+    pub progress: Option<Json>,
+    /// The job's schedule has its next moment this long after the settle: whole seconds. Without effect for a job without
+    /// a schedule, or whose schedule is gone or had its timing changed since.
+    pub next_in: Option<Span>,
     /// Of resources held.
     pub resources: Vec<ResourceVerdict>,
     /// Of limits held.
     pub limits: Vec<LimitVerdict>,
     /// Follow-up jobs, stored in the same step as the settle, or neither is.
     pub push: Vec<NewJob>,
+}
+
+impl SettleItem {
+    /// Ends a lease so, and says nothing else.
+    pub fn new(lease: String, ending: Ending) -> Self {
+        SettleItem {
+            lease,
+            ending,
+            progress: None,
+            next_in: None,
+            resources: Vec::new(),
+            limits: Vec::new(),
+            push: Vec::new(),
+        }
+    }
 }
 
 /// The answer to one settle.
@@ -283,9 +308,18 @@ pub struct SettledLease {
     /// `lease_lost` or `already_settled`; `None` also for a code that this release does not know.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "code_if_known")]
     pub code: Option<Code>,
+    /// The next moment of the job's schedule, where the item said `next_in`; `Some(None)`, null in JSON, if the schedule
+    /// has no moment any more. Absent where `next_in` was not given or meant nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "said")]
+    pub next_at: Option<Option<Moment>>,
     /// The follow-up jobs, without payload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pushed: Vec<PushedJob>,
+}
+
+/// A field that is there, null or not.
+fn said<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Option<Moment>>, D::Error> {
+    Option::<Moment>::deserialize(d).map(Some)
 }
 
 fn code_if_known<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Code>, D::Error> {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{ID_BYTES_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX};
+use crate::bounds::{
+    FLOW_BYTES_MAX, ID_BYTES_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX, OWNER_BYTES_MAX, REF_BYTES_MAX,
+    SCHEDULE_ID_BYTES_MAX,
+};
 use crate::refusal::Refusal;
 use crate::sentences::{NameRefusal, cut};
 
@@ -33,11 +36,15 @@ fn check_name(what: &'static str, text: &str) -> Result<(), Refusal> {
 }
 
 fn check_key(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_key_of(what, text, KEY_BYTES_MAX)
+}
+
+fn check_key_of(what: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
     if text.is_empty() {
         return Err(NameRefusal::KeyEmpty { what: what.into() }.into());
     }
-    if text.len() > KEY_BYTES_MAX {
-        return Err(too_long(what, text.len(), KEY_BYTES_MAX));
+    if text.len() > most {
+        return Err(too_long(what, text.len(), most));
     }
     match text.chars().find(|c| c.is_control()) {
         Some(character) => {
@@ -57,6 +64,28 @@ fn check_job_id(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_id(what, text)?;
     if text.starts_with("key:") {
         return Err(NameRefusal::JobIdIsReference { shown: cut(text) }.into());
+    }
+    Ok(())
+}
+
+fn check_owner(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_key_of(what, text, OWNER_BYTES_MAX)
+}
+
+fn check_flow(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_key_of(what, text, FLOW_BYTES_MAX)
+}
+
+fn check_ref(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_key_of(what, text, REF_BYTES_MAX)
+}
+
+/// A schedule's id begins the ids of its jobs, which may not begin with `key:`; and it stands in paths, where clients
+/// resolve `.` and `..` before they send them.
+fn check_schedule_id(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_key_of(what, text, SCHEDULE_ID_BYTES_MAX)?;
+    if text.starts_with("key:") || matches!(text, "." | "..") {
+        return Err(NameRefusal::ScheduleIdReserved { shown: cut(text) }.into());
     }
     Ok(())
 }
@@ -157,6 +186,14 @@ names! {
     UniqueKey "unique key" check_key;
     /// A job's id, chosen by the client or made.
     JobId "job id" check_job_id;
+    /// A schedule's id, chosen by the client: its jobs are called `ID@MOMENT`.
+    ScheduleId "schedule id" check_schedule_id;
+    /// The table outside from which a whole set of schedules is synced.
+    Owner "owner" check_owner;
+    /// What jobs belong to, for showing, waiting and cancelling as a whole.
+    FlowName "flow" check_flow;
+    /// The name of an item within its call; it is never stored.
+    Ref "ref" check_ref;
     /// A lease call's id, by which it can be repeated.
     RequestId "request id" check_id;
     /// A process that leases; random per process.

@@ -154,6 +154,9 @@ pub struct QueueView {
     pub oldest_ready_at: Option<Moment>,
     /// Who asked for it within the last minute.
     pub workers: u64,
+    /// Moments of schedules into it that were skipped since it is there.
+    #[serde(default)]
+    pub skipped: u64,
 }
 
 /// Who holds something, and since when.

@@ -40,13 +40,7 @@ async fn caller(engine: Arc<Embedded>, load: Arc<Load>, n: usize) -> Result<Vec<
         let settle: Vec<SettleItem> = leases
             .into_iter()
             .filter_map(|lease| {
-                Some(SettleItem {
-                    lease: lease.lease?,
-                    ending: Ending::Succeeded { result: None },
-                    resources: Vec::new(),
-                    limits: Vec::new(),
-                    push: Vec::new(),
-                })
+                Some(SettleItem::new(lease.lease?, Ending::Succeeded { result: None }))
             })
             .collect();
         let done = settle.len();

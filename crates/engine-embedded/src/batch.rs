@@ -1,13 +1,15 @@
 //! What is written in one transaction, and what is answered after it.
 
-use tenure_core::job::{JobState, JobView};
+use tenure_core::flow::FlowView;
+use tenure_core::job::JobView;
 use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
+use tenure_core::time::Moment;
 use tenure_engine::CallError;
 use tenure_machine::facts::Granted;
 use tenure_machine::rows::Rows;
-use tenure_machine::{Done, Seq, SettledAs, StoredJob};
+use tenure_machine::{Done, JobStands, Seq, SettledAs, Stands, StoredJob};
 use tokio::sync::oneshot;
 
 use crate::merge::merge;
@@ -23,17 +25,31 @@ pub(crate) enum Answer {
     Settled(Vec<SettledShown>),
     /// A lease call that was granted, or not.
     Leased(Leased),
+    /// A call for a result is to read it.
+    Result(ResultStands),
+    /// A call for a flow: as it is now, or `None` if it is not there any more.
+    Flow(Option<Box<FlowView>>),
     /// What tests compare.
     Lines(Vec<String>),
+}
+
+/// Where the job of a call for a result stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResultStands {
+    pub stands: JobStands,
+    /// The call is answered whatever it finds.
+    pub over: bool,
+    /// When its time is over.
+    pub until: Moment,
 }
 
 /// A job that is shown in an answer.
 #[derive(Debug)]
 pub(crate) enum Shown {
     /// It is new: nothing needs to be read.
-    Built(Box<StoredJob>, JobState),
-    /// Its row says it; `JobState` tells ready from blocked.
-    Read(Seq, JobState),
+    Built(Box<StoredJob>, Stands),
+    /// Its row says it, but for what only the machine knows.
+    Read(Seq, Stands),
 }
 
 /// One pushed job.
@@ -96,7 +112,7 @@ impl Batch {
         if self.rows.is_empty() {
             self.rows = later;
         } else {
-            let Rows { jobs, errors, other, data } = later;
+            let Rows { jobs, errors, other, childless, data } = later;
             for (seq, change) in jobs {
                 match self.rows.jobs.entry(seq) {
                     std::collections::btree_map::Entry::Occupied(there) => {
@@ -109,6 +125,7 @@ impl Batch {
             }
             self.rows.errors.extend(errors);
             self.rows.other.extend(other);
+            self.rows.childless.extend(childless);
             self.rows.data.extend(data);
         }
         if let Some((seq, _)) = self.rows.jobs.last_key_value() {

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use tenure_core::names::Namespace;
-use tenure_core::requests::{
-    self, BulkChange, CancelJobs, Operation, Push, Pushed, Reply, Request, RetryJobs, Settle,
-    Settled,
-};
+use tenure_core::requests::{self, Operation, Push, Pushed, Reply, Request, Settle, Settled};
 use tenure_engine::{CallError, Fault, ids};
 use tenure_machine::{Command, Done, Known};
 
@@ -14,7 +11,7 @@ use crate::batch::Answer;
 use crate::inbox::Ask;
 use crate::shared::Shared;
 use crate::show::{self, Show};
-use crate::{lease_call, lists};
+use crate::{failures, lease_call, lists, many, result_call, schedules};
 
 fn broken(name: &str) -> CallError {
     Fault::Broken(format!("{name} got another operation's answer")).into()
@@ -37,22 +34,58 @@ pub(crate) async fn call(
         Request::Lease(lease) => {
             Reply::Lease(lease_call::lease(shared.clone(), namespace, lease).await?)
         }
-        Request::ListJobs(list) => Reply::ListJobs(lists::list(there, ns, list).await?),
-        Request::CancelJobs(CancelJobs { filter, max }) => {
-            Reply::CancelJobs(lists::many(there, ns, BulkChange::Cancel, filter, max).await?)
+        Request::GetResult(get) => {
+            Reply::GetResult(result_call::result(&shared, &namespace, get).await?)
         }
-        Request::RetryJobs(RetryJobs { filter, max }) => {
-            Reply::RetryJobs(lists::many(there, ns, BulkChange::Retry, filter, max).await?)
+        Request::GetFlow(get) => Reply::GetFlow(result_call::flow(&shared, &namespace, get).await?),
+        Request::ListJobs(list) => Reply::ListJobs(lists::list(there, ns, list).await?),
+        Request::PutSchedule(put) => Reply::PutSchedule(schedules::put(there, ns, put).await?),
+        Request::PatchSchedule(patch) => {
+            Reply::PatchSchedule(schedules::patch(there, ns, patch).await?)
+        }
+        Request::RunScheduleNow(run) => {
+            Reply::RunScheduleNow(schedules::run_now(there, ns, run).await?)
+        }
+        Request::SyncSchedules(sync) => {
+            Reply::SyncSchedules(schedules::sync(there, ns, sync).await?)
+        }
+        Request::CancelJobs(asked) => Reply::CancelJobs(many::many(there, ns, asked).await?),
+        Request::RetryJobs(asked) => Reply::RetryJobs(many::many(there, ns, asked).await?),
+        Request::DeleteJobs(asked) => Reply::DeleteJobs(many::many(there, ns, asked).await?),
+        Request::ListFailures(asked) => {
+            Reply::ListFailures(failures::list(there, ns, asked).await?)
         }
         request => {
             let name = request.spec().name;
-            let ask = Ask::Command(Box::new(Command::Request(request)));
-            match shared.ask(ns, ask).await? {
-                Answer::Done(Done::Request(known)) => reply(there, ns, known).await?,
-                _ => return Err(broken(name)),
+            match known(there, ns, request).await? {
+                Some(known) => reply(there, ns, known).await?,
+                None => return Err(broken(name)),
             }
         }
     })
+}
+
+/// What the machine knows of the reply to a request; `None` if it answered something else.
+async fn known(
+    shared: &Shared,
+    ns: &Namespace,
+    request: Request,
+) -> Result<Option<Known>, CallError> {
+    let ask = Ask::Command(Box::new(Command::Request(request)));
+    match shared.ask(ns, ask).await? {
+        Answer::Done(Done::Request(known)) => Ok(Some(known)),
+        _ => Ok(None),
+    }
+}
+
+/// Asks for an operation whose reply is made of what the machine knows of it.
+pub(crate) async fn ask<O: Operation>(
+    shared: &Shared,
+    ns: &Namespace,
+    request: O,
+) -> Result<O::Reply, CallError> {
+    let known = known(shared, ns, request.into()).await?.ok_or_else(|| broken(O::NAME))?;
+    O::reply(reply(shared, ns, known).await?).ok_or_else(|| broken(O::NAME))
 }
 
 /// The reply of an operation, of what the machine knows of it.

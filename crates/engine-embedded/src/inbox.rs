@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Lease, Push, Settle};
-use tenure_machine::{Command, TakerId};
+use tenure_machine::{Command, FlowWait, ResultWait, TakerId};
 
 use crate::batch::Reply;
 
@@ -22,6 +22,10 @@ pub(crate) enum Ask {
     Lease(Box<Lease>, TakerId),
     /// Settles, and the lease call right after them, with nothing in between; each has its own answer.
     SettleAndLease(Settle, Box<Lease>, TakerId, Reply),
+    /// For the result of a job; it may wait.
+    WaitForResult(Box<ResultWait>),
+    /// A call for a flow, which may wait.
+    WaitForFlow(Box<FlowWait>),
     /// The caller of a waiting call is gone.
     DropWait(TakerId),
     /// These leases were granted to a caller who was gone.

@@ -16,7 +16,7 @@ use tenure_core::requests::{Lease, Request, Settle, Settled};
 use tenure_core::secret::Json;
 use tenure_engine::{CallError, Fault};
 use tenure_machine::facts::Grant;
-use tenure_machine::{Command, Seq, StoredJob, TakerId};
+use tenure_machine::{Command, Seq, Stands, StoredJob, TakerId};
 use tokio::sync::oneshot;
 
 use crate::batch::{Answer, Leased};
@@ -131,13 +131,7 @@ async fn end_damaged(
     let mut settle = Vec::with_capacity(damaged.len());
     for (lease, part) in damaged {
         let Some(id) = lease.lease else { continue };
-        let mut item = SettleItem {
-            lease: id,
-            ending: Ending::Released,
-            resources: Vec::new(),
-            limits: Vec::new(),
-            push: Vec::new(),
-        };
+        let mut item = SettleItem::new(id, Ending::Released);
         match part {
             DamagedPart::Job(seq, sentence) => {
                 shared.damage.note(
@@ -259,7 +253,7 @@ fn fresh_view(seq: Seq, body: Body, life: Vec<u8>) -> Option<JobView> {
         errors: Vec::new(),
         progress: None,
     };
-    job.view(JobState::Running)
+    job.view(Stands::default())
 }
 
 /// What of a lease is damaged.
@@ -343,7 +337,7 @@ fn read(
             row.job.life = life;
             row.job.state = JobState::Running;
         }
-        match row.shown().view(JobState::Ready) {
+        match row.shown().view(Stands::default()) {
             Some(view) => lease.job = Some(view),
             None => *whole = damaged(None, "row"),
         }

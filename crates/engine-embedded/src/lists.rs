@@ -1,15 +1,15 @@
-//! Jobs that match a filter: listed newest first, or cancelled or retried together.
+//! Jobs that match a filter, listed newest first.
 //!
-//! Rows are looked at one after the other. A list looks at no more than 10,000 in one call, and
-//! says where to go on; calls on many go on until they have enough, on a thread that delays nobody.
+//! Rows are looked at one after the other, on a thread that delays nobody. One call looks at no more than 10,000, and
+//! says where to go on. Calls on many jobs look in the same way, see `many`.
 
 use rusqlite::{Connection, params};
 use tenure_core::bounds::{LIST_SCAN_MAX, PAGE_BYTES_FULL};
 use tenure_core::job::{JobState, JobView, shown_bytes};
-use tenure_core::names::Namespace;
-use tenure_core::requests::{BulkChange, DoneMany, JobFilter, ListJobs, Listed};
+use tenure_core::names::{FlowName, Namespace};
+use tenure_core::requests::{JobFilter, ListJobs, Listed};
 use tenure_engine::{CallError, Fault};
-use tenure_machine::{Command, Done, Seq, StoredJob};
+use tenure_machine::{Command, Done, Seq, Stands, StoredJob, lets_origin_of_life, seen_in_life};
 
 use crate::batch::Answer;
 use crate::inbox::Ask;
@@ -17,14 +17,14 @@ use crate::rows::{self, JOBS, JobRow, STORED, is_damage, or_none};
 use crate::shared::Shared;
 
 /// A filter as rows are compared with it.
-struct Sieve {
+pub(crate) struct Sieve {
     filter: JobFilter,
     /// States as rows hold them; both of `ready` and `blocked` are `ready` there.
     states: Vec<i64>,
 }
 
 impl Sieve {
-    fn new(filter: JobFilter) -> Self {
+    pub(crate) fn new(filter: JobFilter) -> Self {
         let in_row = |state: &JobState| match state {
             JobState::Blocked => rows::state_number(JobState::Ready),
             state => rows::state_number(*state),
@@ -49,13 +49,24 @@ impl Sieve {
         {
             return Ok(false);
         }
-        if let Some(kind) = &self.filter.kind
-            && row.get_ref(2)?.as_str()? != kind
+        if self.filter.kind.is_some() && !self.filter.lets_kind(row.get_ref(2)?.as_str()?) {
+            return Ok(false);
+        }
+        if self.filter.error.is_some()
+            && !self.filter.lets_error(row.get_ref(rows::ERROR)?.as_str_or_null()?)
         {
             return Ok(false);
         }
-        let Some((key, value)) = &self.filter.label else { return Ok(true) };
-        Ok(rows::labels(row, 6)?.get(key) == Some(value))
+        if self.filter.asks_for_end() {
+            let life = seen_in_life(row.get_ref(rows::LIFE)?.as_blob()?);
+            if !self.filter.lets_end(life.and_then(|life| life.finished_at)) {
+                return Ok(false);
+            }
+        }
+        if !lets_origin_of_life(&self.filter, row.get_ref(rows::LIFE)?.as_blob()?) {
+            return Ok(false);
+        }
+        Ok(self.filter.label.is_none() || self.filter.lets_labels(&rows::labels(row, 6)?))
     }
 
     /// Whether ready and blocked have to be told apart.
@@ -71,47 +82,101 @@ impl Sieve {
 }
 
 /// What a look at rows found.
-struct Looked<T> {
-    found: Vec<T>,
+pub(crate) struct Looked<T> {
+    pub found: Vec<T>,
     /// The last row that was looked at, unless there is none after it.
-    last: Option<Seq>,
+    pub last: Option<Seq>,
+    /// Rows that were looked at.
+    pub looked: usize,
     /// It ended since what was found has as many bytes as a page may have.
     is_full: bool,
 }
 
-/// Looks at rows below `before`, newest first, until `max` match, `scan` were looked at, or what was
-/// found fills a page: `take` says how many bytes each brings. A row that cannot be read is left out: the
-/// others are shown.
-fn look<T>(
+/// Which way rows are looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LookFrom {
+    /// Those below this row number, newest first.
+    Below(Seq),
+    /// Those above it, oldest first.
+    Above(Seq),
+}
+
+impl LookFrom {
+    /// In SQL: how a row number compares, the order, and the next number that can be read at all.
+    fn sql(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            LookFrom::Below(_) => ("<", "DESC", "max"),
+            LookFrom::Above(_) => (">", "ASC", "min"),
+        }
+    }
+
+    pub(crate) fn seq(self) -> Seq {
+        match self {
+            LookFrom::Below(seq) | LookFrom::Above(seq) => seq,
+        }
+    }
+
+    /// The same way, from this row on.
+    pub(crate) fn in_front_of(self, seq: Seq) -> LookFrom {
+        match self {
+            LookFrom::Below(_) => LookFrom::Below(seq.next()),
+            LookFrom::Above(_) => LookFrom::Above(Seq::new(seq.get().saturating_sub(1))),
+        }
+    }
+
+    /// The same way, from another row on.
+    pub(crate) fn at(self, seq: Seq) -> LookFrom {
+        match self {
+            LookFrom::Below(_) => LookFrom::Below(seq),
+            LookFrom::Above(_) => LookFrom::Above(seq),
+        }
+    }
+}
+
+/// Looks at rows until `max` match, `scan` were looked at, or what was found fills a page: `take` says how many bytes
+/// each brings. A row that cannot be read is left out: the others are shown.
+pub(crate) fn look<T>(
     conn: &Connection,
     namespace: &Namespace,
     sieve: &Sieve,
-    before: Seq,
+    from: LookFrom,
     (max, scan): (usize, usize),
     mut take: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<Option<(T, usize)>>,
 ) -> rusqlite::Result<Looked<T>> {
     let unwell = if sieve.is_unwell() { "AND state >= 6" } else { "" };
-    let sql = format!(
-        "SELECT {STORED} FROM {JOBS}
-         WHERE life.seq < ?1 AND ns = ?2 {unwell} ORDER BY life.seq DESC"
-    );
+    let (compares, order, next) = from.sql();
+    let sql = match &sieve.filter.flow {
+        // Members of a flow have an index of their own.
+        Some(_) => format!(
+            "SELECT {STORED} FROM job INDEXED BY job_flow CROSS JOIN life ON life.seq = job.seq
+             WHERE job.seq {compares} ?1 AND ns = ?2 AND flow = ?3 {unwell}
+             ORDER BY job.seq {order}"
+        ),
+        None => format!(
+            "SELECT {STORED} FROM {JOBS}
+             WHERE life.seq {compares} ?1 AND ns = ?2 AND ?3 IS NULL {unwell}
+             ORDER BY life.seq {order}"
+        ),
+    };
+    let flow = sieve.filter.flow.as_ref().map(FlowName::as_str);
     let mut all = conn.prepare_cached(&sql)?;
-    let mut before = i64::try_from(before.get()).unwrap_or(i64::MAX);
+    let mut before = i64::try_from(from.seq().get()).unwrap_or(i64::MAX);
     let mut found = Vec::new();
     let mut last = None;
     let (mut looked, mut bytes) = (0, 0);
     loop {
-        let mut rows = all.query(params![before, namespace.as_str()])?;
+        let mut rows = all.query(params![before, namespace.as_str(), flow])?;
         let broken = loop {
             let row = match rows.next() {
                 Ok(Some(row)) => row,
-                Ok(None) => return Ok(Looked { found, last: None, is_full: false }),
+                Ok(None) => return Ok(Looked { found, last: None, looked, is_full: false }),
                 Err(why) if is_damage(&why) => break last,
                 Err(why) => return Err(why),
             };
             // There is a row after the last one that counts, so there is a next page.
             if found.len() == max || looked == scan || bytes >= PAGE_BYTES_FULL {
-                return Ok(Looked { found, last, is_full: bytes >= PAGE_BYTES_FULL });
+                let is_full = bytes >= PAGE_BYTES_FULL;
+                return Ok(Looked { found, last, looked, is_full });
             }
             looked += 1;
             last = Some(rows::seq(row, 0)?);
@@ -123,11 +188,12 @@ fn look<T>(
             }
         };
         // Behind the row that cannot be read.
-        let from = broken.map_or(before, rows::number_of);
-        let mut next = conn.prepare_cached("SELECT max(seq) FROM life WHERE seq < ?1")?;
-        let skipped: Option<i64> = or_none(next.query_row([from], |row| row.get(0)))?.flatten();
+        let behind = broken.map_or(before, rows::number_of);
+        let sql = format!("SELECT {next}(seq) FROM life WHERE seq {compares} ?1");
+        let mut skip = conn.prepare_cached(&sql)?;
+        let skipped: Option<i64> = or_none(skip.query_row([behind], |row| row.get(0)))?.flatten();
         let Some(skipped) = skipped else {
-            return Ok(Looked { found, last: None, is_full: false });
+            return Ok(Looked { found, last: None, looked, is_full: false });
         };
         (before, last) = (skipped, Some(rows::seq_of(skipped)));
     }
@@ -150,7 +216,7 @@ pub(crate) async fn list(
         let (looked, sieve) = shared
             .read(move |conn| {
                 let bounds = (wanted, left);
-                let looked = look(conn, &ns, &sieve, before, bounds, |row| {
+                let looked = look(conn, &ns, &sieve, LookFrom::Below(before), bounds, |row| {
                     let Some(mut row) = rows::stored(row, full)? else { return Ok(None) };
                     let job = &mut row.job;
                     job.errors = rows::errors(conn, job.seq)?;
@@ -161,7 +227,7 @@ pub(crate) async fn list(
                 Ok((looked, sieve))
             })
             .await?;
-        let Looked { found, last, is_full } = looked;
+        let Looked { found, last, is_full, .. } = looked;
         let some = found.len();
         add(shared, namespace, &sieve, found, &mut items).await?;
         let Some(last) = last else {
@@ -195,30 +261,26 @@ async fn add(
 ) -> Result<(), CallError> {
     let shown = |row| crate::show::shown_row(shared, namespace, row);
     let found: Vec<StoredJob> = found.into_iter().map(shown).collect();
-    let waiting = found.iter().filter(|job| job.state == JobState::Ready).map(|job| job.seq);
-    let mut states = states_of(shared, namespace, waiting.collect()).await?.into_iter();
+    let waits = |job: &&StoredJob| matches!(job.state, JobState::Ready | JobState::Dependent);
+    let waiting = found.iter().filter(waits).map(|job| job.seq);
+    let mut known = stands_of(shared, namespace, waiting.collect()).await?.into_iter();
     for job in found {
-        let mut state = job.state;
-        if state == JobState::Ready {
-            // One that moved on since is shown as its row had it.
-            if states.next() == Some(Some(JobState::Blocked)) {
-                state = JobState::Blocked;
-            }
-            if sieve.tells_waiting_apart() && !sieve.lets_waiting(state) {
-                continue;
-            }
-        }
+        let stands = if waits(&&job) { known.next().flatten() } else { None };
+        let waits_in_line = job.state == JobState::Ready;
         // What cannot be shown at all was noted.
-        items.extend(job.view(state));
+        let Some(view) = job.view(stands.unwrap_or_default()) else { continue };
+        if !waits_in_line || !sieve.tells_waiting_apart() || sieve.lets_waiting(view.state) {
+            items.push(view);
+        }
     }
     Ok(())
 }
 
-async fn states_of(
+async fn stands_of(
     shared: &Shared,
     namespace: &Namespace,
     seqs: Vec<Seq>,
-) -> Result<Vec<Option<JobState>>, CallError> {
+) -> Result<Vec<Option<Stands>>, CallError> {
     if seqs.is_empty() {
         return Ok(Vec::new());
     }
@@ -227,55 +289,4 @@ async fn states_of(
         Answer::Done(Done::States(states)) => Ok(states),
         _ => Err(Fault::Broken("states were asked for and not answered".to_owned()).into()),
     }
-}
-
-/// Cancels or retries up to `max` jobs that match.
-pub(crate) async fn many(
-    shared: &Shared,
-    namespace: &Namespace,
-    change: BulkChange,
-    mut filter: JobFilter,
-    max: usize,
-) -> Result<DoneMany, CallError> {
-    change.narrow(&mut filter);
-    let mut done = 0u64;
-    let mut before = Seq::MAX;
-    while !filter.states.is_empty() {
-        let sieve = Sieve::new(filter.clone());
-        let ns = namespace.clone();
-        let wanted = max - done as usize;
-        let (looked, sieve) = shared
-            .read(move |conn| {
-                let bounds = (wanted, LIST_SCAN_MAX);
-                let looked = look(conn, &ns, &sieve, before, bounds, |row| {
-                    let read = || Ok((rows::seq(row, 0)?, rows::state_of(row.get(3)?)?));
-                    Ok(or_none(read())?.map(|job| (job, 0)))
-                })?;
-                Ok((looked, sieve))
-            })
-            .await?;
-        let mut seqs: Vec<Seq> = looked.found.iter().map(|(seq, _)| *seq).collect();
-        if sieve.tells_waiting_apart() {
-            let states = states_of(shared, namespace, seqs.clone()).await?;
-            let is_meant = |state: &Option<JobState>| state.is_some_and(|s| sieve.lets_waiting(s));
-            let kept = seqs.iter().zip(&states).filter(|(_, state)| is_meant(state));
-            seqs = kept.map(|(seq, _)| *seq).collect();
-        }
-        if !seqs.is_empty() {
-            let command = match change {
-                BulkChange::Cancel => Command::CancelMany(seqs),
-                BulkChange::Retry => Command::RetryMany(seqs),
-            };
-            match shared.ask(namespace, Ask::Command(Box::new(command))).await? {
-                Answer::Done(Done::Many(n)) => done += n,
-                _ => return Err(Fault::Broken("many were not answered".to_owned()).into()),
-            }
-        }
-        let Some(last) = looked.last else { break };
-        if done >= max as u64 {
-            return Ok(DoneMany { done, more: true });
-        }
-        before = last;
-    }
-    Ok(DoneMany { done, more: false })
 }

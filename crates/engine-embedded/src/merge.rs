@@ -4,8 +4,21 @@ use tenure_machine::rows::JobChange;
 
 /// Makes `change` what it and `later` come to together.
 pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
-    let JobChange { new, queue, patch, state, shape, life, end, revived, error, progress, deleted } =
-        later;
+    let JobChange {
+        new,
+        queue,
+        flow,
+        patch,
+        state,
+        shape,
+        life,
+        end,
+        kept,
+        revived,
+        error,
+        progress,
+        deleted,
+    } = later;
     debug_assert!(new.is_none(), "a job is new only once");
     if let Some(patch) = patch {
         match &mut change.new {
@@ -34,11 +47,18 @@ pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
     }
     // In one step a job does not end and live again, so the order of these two is that of steps.
     if revived {
-        change.end = None;
+        (change.end, change.kept) = (None, None);
         change.revived = change.new.is_none();
+    }
+    if let Some(kept) = kept {
+        match &mut change.end {
+            Some(end) => (end.until, end.bytes) = (kept.until, kept.bytes),
+            None => change.kept = Some(kept),
+        }
     }
     if end.is_some() {
         change.end = end;
+        change.kept = None;
         change.revived = false;
     }
     fn newest<T>(there: &mut Option<T>, later: Option<T>) {
@@ -47,6 +67,7 @@ pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
         }
     }
     newest(&mut change.queue, queue);
+    newest(&mut change.flow, flow);
     newest(&mut change.state, state);
     newest(&mut change.shape, shape);
     newest(&mut change.life, life);

@@ -19,7 +19,7 @@ use tenure_machine::{Rest, Seq};
 
 use crate::damage::{Damage, job_name};
 use crate::finished::FinishedIds;
-use crate::rows::{self, ARCHIVED, Data, JOBS, archived, is_damage, moment_number};
+use crate::rows::{self, ARCHIVED, Data, JOBS, WITHOUT_END, archived, is_damage, moment_number};
 use crate::writer::class_number;
 
 /// A finished job that is on its way to the disk.
@@ -100,6 +100,15 @@ impl Overlay {
                     self.ended.remove(&seq);
                     self.gone.insert(seq, batch);
                     self.layer(batch).gone.push(seq);
+                }
+                continue;
+            }
+            if let Some(kept) = &change.kept {
+                if let Some(job) = self.find(&kept.namespace, seq) {
+                    let job = Archived { until: kept.until, bytes: kept.bytes, ..job };
+                    let namespace = kept.namespace.clone();
+                    self.ended.insert(seq, EndedOnWay { batch, namespace, job });
+                    self.layer(batch).ended.push(seq);
                 }
                 continue;
             }
@@ -232,7 +241,9 @@ impl Overlay {
     ) -> rusqlite::Result<Vec<Archived>> {
         let sql = format!(
             "SELECT {ARCHIVED} FROM {JOBS}
-             WHERE ns = ?1 AND class = ?2 AND until <= ?3 AND until IS NOT NULL ORDER BY until"
+             WHERE ns = ?1 AND class = ?2 AND until <= ?3 AND until < {WITHOUT_END}
+                 AND until IS NOT NULL
+             ORDER BY until"
         );
         let mut all = self.conn.prepare_cached(&sql)?;
         let (class, now) = (class_number(class), moment_number(now));
@@ -267,6 +278,7 @@ impl Overlay {
         let wanted = |ended: &&EndedOnWay| {
             ended.namespace == *namespace
                 && ended.job.until <= now
+                && ended.job.until < Moment::MAX
                 && Class::of(ended.job.state) == class
         };
         jobs.extend(self.ended.values().filter(wanted).map(|ended| ended.job.clone()));
@@ -279,10 +291,12 @@ impl Overlay {
         if self.no_order.get() {
             return Ok(None);
         }
-        let mut all = self.conn.prepare_cached(
+        // Those that are kept for others go when these have ended, and not by time.
+        let mut all = self.conn.prepare_cached(&format!(
             "SELECT until, seq FROM life
-             WHERE ns = ?1 AND class = ?2 AND until IS NOT NULL ORDER BY until",
-        )?;
+             WHERE ns = ?1 AND class = ?2 AND until IS NOT NULL AND until < {WITHOUT_END}
+             ORDER BY until"
+        ))?;
         let mut rows = all.query(params![namespace.as_str(), class_number(class)])?;
         while let Some(row) = rows.next()? {
             let seq = rows::seq(row, 1)?;
@@ -334,7 +348,8 @@ impl Archive for Overlay {
             .ended
             .values()
             .filter(|ended| ended.namespace == *namespace && !handed.contains_key(&ended.job.seq));
-        on_disk.chain(coming.map(|ended| ended.job.until)).min()
+        let coming = coming.map(|ended| ended.job.until).filter(|until| *until < Moment::MAX);
+        on_disk.chain(coming).min()
     }
 
     fn soonest(&self, class: Class, max: usize) -> Vec<(Namespace, Archived)> {

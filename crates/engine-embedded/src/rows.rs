@@ -18,6 +18,10 @@ pub(crate) const JOBS: &str = "life CROSS JOIN job ON job.seq = life.seq";
 pub(crate) const STORED: &str = "life.seq, id, kind, state, shape, life, labels, error, progress, \
     payload, result, ns, queue, until, class, bytes, job.sum, life.sum, error_sum, progress_sum, \
     payload_sum, result_sum";
+/// Where the life stands among them.
+pub(crate) const LIFE: usize = 5;
+/// Where the last error stands among them.
+pub(crate) const ERROR: usize = 7;
 /// Where the queue stands among them.
 pub(crate) const QUEUE: usize = 12;
 /// Until when a finished job is kept, and what it takes.
@@ -43,13 +47,19 @@ fn bad(column: usize) -> rusqlite::Error {
     rusqlite::Error::InvalidColumnType(column, String::new(), rusqlite::types::Type::Text)
 }
 
+/// The moment without end, as a row holds it.
+pub(crate) const WITHOUT_END: i64 = i64::MAX;
+
 /// A moment as a row holds it; those beyond what a row can hold are without end in any case.
 pub(crate) fn moment_number(at: Moment) -> i64 {
-    i64::try_from(at.us()).unwrap_or(i64::MAX)
+    i64::try_from(at.us()).unwrap_or(WITHOUT_END)
 }
 
-fn moment_of(number: i64) -> Moment {
-    Moment::from_us(u64::try_from(number).unwrap_or_default())
+pub(crate) fn moment_of(number: i64) -> Moment {
+    match number {
+        WITHOUT_END => Moment::MAX,
+        number => Moment::from_us(u64::try_from(number).unwrap_or_default()),
+    }
 }
 
 /// A label list as its row holds it: nothing at all if there are none.

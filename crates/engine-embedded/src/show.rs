@@ -1,19 +1,23 @@
 //! Jobs and resources as answers show them, from rows.
 
 use rusqlite::Connection;
-use tenure_core::job::{JobState, JobView, PushedJob};
+use tenure_core::job::{JobState, JobView, PushedJob, ResultView};
 use tenure_core::lease::{Explained, Leased, SettledLease};
 use tenure_core::names::{Namespace, PoolName};
 use tenure_core::redact::redacted;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Audited, DoneMany, Listed, Pushed, PushedId, Settled, Stats};
+use tenure_core::requests::{
+    Audited, DoneMany, Failures, Listed, Pushed, PushedId, Put, Settled, Stats,
+};
+use tenure_core::schedule::ScheduleView;
 use tenure_core::secret::Json;
 use tenure_core::sentences::{JobRefusal, UNREADABLE_SUMMARY};
 use tenure_core::settings::ResourceView;
+use tenure_engine::schedules::show_next;
 use tenure_engine::{CallError, Fault};
 use tenure_machine::{
-    Compared, Done, Elsewhere, ExplainedAt, JobAt, Known, PushedOne, Seq, SettledOne, StoredJob,
-    Totals, WithoutData,
+    Compared, Done, Elsewhere, ExplainedAt, JobAt, Known, PushedAt, PushedOne, RetriedAt, Seq,
+    SettledOne, Stands, StoredJob, Totals, WithoutData, WithoutNext,
 };
 
 use crate::audit;
@@ -25,12 +29,6 @@ use crate::shared::Shared;
 /// A row that the machine wrote and that cannot be read again.
 pub(crate) fn unreadable(seq: Seq) -> CallError {
     Fault::Broken(format!("the row of job number {seq} is not of the format")).into()
-}
-
-/// A row's `Ready` is what the lines say, where they knew it to wait at all: the row may be newer.
-fn view(job: StoredJob, state: JobState) -> Option<JobView> {
-    let waiting = if state == JobState::Blocked { state } else { JobState::Ready };
-    job.view(waiting)
 }
 
 /// What is told of a part that is not what was written.
@@ -69,9 +67,29 @@ impl<R: Send> Show<R> for R {
 
 impl Show<Box<JobView>> for JobAt {
     async fn show(self, shared: &Shared, namespace: &Namespace) -> Result<Box<JobView>, CallError> {
-        let view = job(shared, namespace, self.seq, self.state).await?;
+        let view = job(shared, namespace, self.seq, self.stands).await?;
         let gone = JobRefusal::ForgottenMeanwhile { job: self.job.to_string() };
         view.map(Box::new).ok_or_else(|| Refusal::from(gone).into())
+    }
+}
+
+impl Show<Box<JobView>> for RetriedAt {
+    async fn show(self, shared: &Shared, namespace: &Namespace) -> Result<Box<JobView>, CallError> {
+        let RetriedAt { at, cancelled_children } = self;
+        let mut view = Show::<Box<JobView>>::show(at, shared, namespace).await?;
+        view.cancelled_children = Some(cancelled_children).filter(|cancelled| *cancelled > 0);
+        Ok(view)
+    }
+}
+
+impl Show<Box<ResultView>> for JobAt {
+    async fn show(
+        self,
+        shared: &Shared,
+        namespace: &Namespace,
+    ) -> Result<Box<ResultView>, CallError> {
+        let view = Show::<Box<JobView>>::show(self, shared, namespace).await?;
+        Ok(Box::new(ResultView::from(*view)))
     }
 }
 
@@ -82,7 +100,7 @@ impl Show<Explained> for ExplainedAt {
         if explained.state != JobState::Failed {
             return Ok(explained);
         }
-        let error = job(shared, namespace, at.seq, at.state).await?.and_then(|view| view.error);
+        let error = job(shared, namespace, at.seq, at.stands).await?.and_then(|view| view.error);
         if error.is_some_and(|error| error.starts_with(UNREADABLE)) {
             explained.summary = UNREADABLE_SUMMARY.to_owned();
         }
@@ -139,6 +157,7 @@ impl Show<Settled> for Vec<SettledShown> {
                     ok: true,
                     state: known.state,
                     run_at: known.run_at,
+                    next_at: known.next_at,
                     code: None,
                     pushed,
                 },
@@ -147,6 +166,7 @@ impl Show<Settled> for Vec<SettledShown> {
                     ok: false,
                     state: None,
                     run_at: None,
+                    next_at: None,
                     code: Some(code),
                     pushed,
                 },
@@ -209,6 +229,43 @@ impl Show<Audited> for Compared {
     }
 }
 
+impl Show<Box<ScheduleView>> for WithoutNext {
+    async fn show(self, _: &Shared, _: &Namespace) -> Result<Box<ScheduleView>, CallError> {
+        Ok(with_next(self, true))
+    }
+}
+
+impl Show<Put<Box<ScheduleView>>> for Put<WithoutNext> {
+    async fn show(self, _: &Shared, _: &Namespace) -> Result<Put<Box<ScheduleView>>, CallError> {
+        Ok(Put { view: with_next(self.view, true), created: self.created })
+    }
+}
+
+impl Show<Listed<ScheduleView>> for Listed<WithoutNext> {
+    async fn show(self, _: &Shared, _: &Namespace) -> Result<Listed<ScheduleView>, CallError> {
+        let Listed { items, next, partial } = self;
+        let items = items.into_iter().map(|item| *with_next(item, false)).collect();
+        Ok(Listed { items, next, partial })
+    }
+}
+
+impl Show<Box<PushedJob>> for PushedAt {
+    async fn show(self, shared: &Shared, ns: &Namespace) -> Result<Box<PushedJob>, CallError> {
+        let PushedAt { one, stands } = self;
+        let PushedOne { seq, id: _, duplicate, replaced, unasked, known } = one;
+        let shown = Shown::Read(seq, stands);
+        let one = PushedShown { shown, duplicate, replaced, unasked, known };
+        let shown = pushed(shared, ns, vec![one], true).await?.pop();
+        shown.map(Box::new).ok_or_else(|| unreadable(seq))
+    }
+}
+
+fn with_next(shown: WithoutNext, whole: bool) -> Box<ScheduleView> {
+    let WithoutNext { mut view, basis } = shown;
+    show_next(&mut view, &basis, whole);
+    view
+}
+
 macro_rules! elsewhere {
     ($($reply:ty),*) => {
         $(impl Show<$reply> for Elsewhere {
@@ -219,20 +276,20 @@ macro_rules! elsewhere {
         })*
     };
 }
-elsewhere!(Listed<JobView>, DoneMany, Leased);
+elsewhere!(Listed<JobView>, DoneMany, Failures, Leased);
 
 /// One job; `None` if its row went meanwhile.
-async fn job(
+pub(crate) async fn job(
     shared: &Shared,
     namespace: &Namespace,
     seq: Seq,
-    state: JobState,
+    stands: Stands,
 ) -> Result<Option<JobView>, CallError> {
     let ns = namespace.clone();
     match shared.read(move |conn| rows::job(conn, &ns, seq, true)).await? {
         FoundJob::Job(row) => {
             let job = shown_row(shared, namespace, *row);
-            view(job, state).map(Some).ok_or_else(|| unreadable(seq))
+            job.view(stands).map(Some).ok_or_else(|| unreadable(seq))
         }
         FoundJob::Gone => Ok(None),
         FoundJob::Unreadable => {
@@ -265,16 +322,16 @@ pub(crate) async fn pushed(
     let mut read = read.into_iter();
     let mut views = Vec::with_capacity(jobs.len());
     for PushedShown { shown, duplicate, replaced, unasked, known } in jobs {
-        let (seq, stored, state) = match shown {
-            Shown::Built(job, state) => (job.seq, Some(*job), state),
-            Shown::Read(seq, state) => match read.next() {
-                Some(FoundJob::Job(row)) => (seq, Some(shown_row(shared, namespace, *row)), state),
+        let (seq, stored, stands) = match shown {
+            Shown::Built(job, stands) => (job.seq, Some(*job), stands),
+            Shown::Read(seq, stands) => match read.next() {
+                Some(FoundJob::Job(row)) => (seq, Some(shown_row(shared, namespace, *row)), stands),
                 Some(FoundJob::Unreadable) => return Err(unreadable(seq)),
-                Some(FoundJob::Gone) | None => (seq, None, state),
+                Some(FoundJob::Gone) | None => (seq, None, stands),
             },
         };
         let job = match (stored, known) {
-            (Some(stored), _) => view(stored, state).ok_or_else(|| unreadable(seq))?,
+            (Some(stored), _) => stored.view(stands).ok_or_else(|| unreadable(seq))?,
             (None, Some(known)) => *known,
             (None, None) => {
                 let why = "a job that was there already went while it was read: push again";

@@ -7,9 +7,10 @@
 use rusqlite::{Connection, Statement, params};
 use tenure_core::bounds::ERRORS_KEPT;
 use tenure_core::job::{JobError, JobState};
+use tenure_core::names::FlowName;
 use tenure_core::secret::Json;
-use tenure_machine::Seq;
-use tenure_machine::rows::{Class, DataKey, JobChange, RowKey, Rows};
+use tenure_machine::rows::{Class, DataKey, JobChange, Kind, RowKey, Rows};
+use tenure_machine::{Seq, child_key};
 
 use crate::commit::{self, Numbers};
 use crate::rows::{labels_text, moment_number, number_of, outcome_number, state_number};
@@ -42,6 +43,8 @@ pub(crate) struct Writer<'c> {
     change_job: Statement<'c>,
     change_life: Statement<'c>,
     revive: Statement<'c>,
+    keep: Statement<'c>,
+    delete_children: Statement<'c>,
     delete_job: Statement<'c>,
     delete_life: Statement<'c>,
     last_error: Statement<'c>,
@@ -65,8 +68,8 @@ impl<'c> Writer<'c> {
             commit: sql("COMMIT")?,
             rollback: sql("ROLLBACK")?,
             insert_job: sql(
-                "INSERT INTO job(seq, id, queue, kind, shape, labels, sum, payload_sum, payload)
-                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                "INSERT INTO job(seq, id, queue, kind, shape, labels, sum, payload_sum, payload, flow)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?,
             insert_life: sql(
                 "INSERT INTO life(seq, ns, state, until, class, bytes, life, sum, error, error_sum,
@@ -100,6 +103,11 @@ impl<'c> Writer<'c> {
             revive: sql("UPDATE life SET until = NULL, class = NULL, bytes = NULL, result = NULL,
                                 result_sum = NULL
                  WHERE seq = ?1")?,
+            keep: sql("UPDATE life SET until = ?2, bytes = ?3,
+                                sum = row_sum('life', seq, state, ?2, class, ?3, life)
+                 WHERE seq = ?1 AND until IS NOT NULL")?,
+            delete_children: sql("DELETE FROM row
+                 WHERE ns = ?1 AND kind = ?2 AND key BETWEEN ?3 AND ?4")?,
             delete_job: sql("DELETE FROM job WHERE seq = ?1")?,
             delete_life: sql("DELETE FROM life WHERE seq = ?1")?,
             last_error: sql("SELECT coalesce(max(n), 0) FROM job_error WHERE seq = ?1")?,
@@ -163,7 +171,7 @@ impl<'c> Writer<'c> {
     }
 
     fn write_rows(&mut self, rows: &Rows) -> rusqlite::Result<()> {
-        let Rows { jobs, errors, other, data } = rows;
+        let Rows { jobs, errors, other, childless, data } = rows;
         for (seq, error) in errors {
             if !jobs.get(seq).is_some_and(|change| change.deleted) {
                 self.write_error(*seq, error)?;
@@ -174,6 +182,11 @@ impl<'c> Writer<'c> {
         }
         for (key, value) in other {
             self.write_row(key, value.as_deref())?;
+        }
+        for (namespace, parent) in childless {
+            let (first, last) = (child_key(*parent, Seq::new(0)), child_key(*parent, Seq::MAX));
+            let kind = Kind::Edge.as_str();
+            self.delete_children.execute([namespace.as_str(), kind, &first, &last])?;
         }
         for (key, value) in data {
             self.write_data(key, value.as_ref())?;
@@ -203,6 +216,10 @@ impl<'c> Writer<'c> {
         }
         if change.revived {
             self.revive.execute([number])?;
+        }
+        if let Some(kept) = &change.kept {
+            let (until, bytes) = (moment_number(kept.until), i64::from(kept.bytes));
+            self.keep.execute(params![number, until, bytes])?;
         }
         let (Some(state), Some(life)) = (change.state, &change.life) else { return Ok(()) };
         let state_in_row = state_number(state);
@@ -250,7 +267,7 @@ impl<'c> Writer<'c> {
     }
 
     fn write_new(&mut self, seq: Seq, change: &JobChange) -> rusqlite::Result<()> {
-        let JobChange { new, queue, state, shape, life, end, error, progress, .. } = change;
+        let JobChange { new, queue, flow, state, shape, life, end, error, progress, .. } = change;
         let (Some(new), Some(queue), Some(shape)) = (new, queue, shape) else { return Ok(()) };
         let (namespace, id, content) = &**new;
         let state = state.unwrap_or(JobState::Ready);
@@ -277,6 +294,7 @@ impl<'c> Writer<'c> {
             job.sum(),
             JobText::Payload.sum(number, payload.as_bytes()),
             payload,
+            flow.as_ref().map(FlowName::as_str),
         ])?;
         let ended = end.as_ref();
         let life = life.as_deref().unwrap_or_default();

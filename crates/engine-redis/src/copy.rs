@@ -15,10 +15,12 @@ use tenure_core::sentences::CopyRefusal;
 use tenure_engine::Fault;
 use tenure_engine::copy::{Begun, CopyError, Found, Mark, Source, Step, Target};
 
+use crate::by_itself;
 use crate::call::{Caller, malformed};
 use crate::decode::{
     BegunReply, Copied, CopiedReply, FrozenReply, HeadReply, JobCopied, KeyCopied, LeaseCopied,
-    LimitCopied, LookReply, PoolCopied, QueueCopied, ResourceCopied, SettingCopied, TurnCopied,
+    LimitCopied, LookReply, PoolCopied, QueueCopied, ResourceCopied, ScheduleCopied, SetCopied,
+    SettingCopied, TurnCopied,
 };
 use crate::encode::{BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs, pack};
 use crate::function::{
@@ -270,6 +272,8 @@ impl Source for RedisCopy {
                 Section::Resources => self.section::<ResourceCopied>(namespace, cursor).await,
                 Section::Jobs => self.section::<JobCopied>(namespace, cursor).await,
                 Section::Keys => self.section::<KeyCopied>(namespace, cursor).await,
+                Section::Schedules => self.section::<ScheduleCopied>(namespace, cursor).await,
+                Section::Sets => self.section::<SetCopied>(namespace, cursor).await,
             }
         })
     }
@@ -309,7 +313,11 @@ impl Target for RedisCopy {
     ) -> Step<'a, ()> {
         Box::pin(async move {
             let args = InArgs::of(copy, page, &items, next.as_ref());
-            self.caller(namespace).reply::<IgnoredAny>(COPY_IN, &args).await?;
+            let caller = self.caller(namespace);
+            if let Some(Item::Schedule(_)) = items.first() {
+                by_itself::note(&caller).await;
+            }
+            caller.reply::<IgnoredAny>(COPY_IN, &args).await?;
             Ok(())
         })
     }

@@ -17,6 +17,7 @@ use tenure_engine::{CallError, CallFuture, Clock, Engine, Health};
 use tokio::runtime::Handle;
 
 use crate::answer::answer;
+use crate::by_itself;
 use crate::copy::RedisCopy;
 use crate::encode::UndoArgs;
 use crate::function::UNDO;
@@ -60,6 +61,7 @@ impl RedisEngine {
         let shared = Arc::new(Shared::new(link, proc, &options, runtime));
         if shared.time == Time::Server {
             shared.runtime.spawn(waiting::keep_looking(Arc::downgrade(&shared)));
+            shared.runtime.spawn(by_itself::find(Arc::downgrade(&shared), shared.closing()));
         }
         let joining = Joining::new(Calling(shared.clone()));
         Ok(RedisEngine { shared, joining })

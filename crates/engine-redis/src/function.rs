@@ -44,6 +44,10 @@ impl Function {
 pub(crate) const KEY: Function = Function::new("key").telling();
 /// What time does.
 pub(crate) const TICK: Function = Function::new("tick").telling();
+/// Moments of schedules that were computed.
+pub(crate) const PLAN: Function = Function::new("plan");
+/// Moments of schedules that are to be decided.
+pub(crate) const FIRE: Function = Function::new("fire");
 /// Leases that were granted to a caller who is gone.
 pub(crate) const UNDO: Function = Function::new("undo");
 /// Settles, and a lease call right after them.
@@ -51,7 +55,13 @@ pub(crate) const SETTLE_AND_LEASE: Function =
     Function::new("settle_and_lease").telling().showing_leases();
 /// A lease call whose time to wait is over.
 pub(crate) const DROP_WAIT: Function = Function::new("drop_wait").showing_leases();
-/// Lease calls whose callers are gone.
+/// A call for the result of a job, registered with it.
+pub(crate) const WAIT_RESULT: Function = Function::new("wait_result");
+/// A call for a flow, registered with it.
+pub(crate) const WAIT_FLOW: Function = Function::new("wait_flow");
+/// Which of these are not waited for any more.
+pub(crate) const LOOK_AWAITED: Function = Function::new("look_awaited");
+/// Calls that wait no more: their callers are gone, or their time is over.
 pub(crate) const LEAVE: Function = Function::new("leave");
 /// A whole set of a pool in parts: its begin, a part, its end.
 pub(crate) const SYNC_BEGIN: Function = Function::new("sync_begin").showing_leases();
@@ -79,9 +89,14 @@ mod tests {
     const OWN: &[Function] = &[
         KEY,
         TICK,
+        PLAN,
+        FIRE,
         UNDO,
         SETTLE_AND_LEASE,
         DROP_WAIT,
+        WAIT_RESULT,
+        WAIT_FLOW,
+        LOOK_AWAITED,
         LEAVE,
         SYNC_BEGIN,
         SYNC_ITEMS,
@@ -105,6 +120,8 @@ mod tests {
         }
         let mut all = tenure_core::each_operation!(of_operations);
         all.extend_from_slice(OWN);
+        // A schedule that was changed is put: what the change makes of it is computed here.
+        all.retain(|function| function.name != "patch_schedule");
         all
     }
 

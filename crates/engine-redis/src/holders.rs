@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
+use tenure_core::flow::Kinship;
 use tenure_core::job::Retry;
-use tenure_core::lease::Extended;
+use tenure_core::lease::{Extended, SettleItem};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Extend, ForceLease, Settle, Settled};
 use tenure_engine::{CallError, ids};
@@ -131,9 +132,19 @@ pub(crate) async fn settle(caller: &Caller, settle: Settle) -> Result<Settled, C
     Settling::of(caller, settle).await?.alone(caller).await
 }
 
+/// Who waits for whom of what an item of a settle pushes.
+fn kinship((index, item): (usize, &SettleItem)) -> Result<Kinship, Refusal> {
+    Kinship::of(&item.push).map_err(|no| {
+        let place = no.index.map_or_else(String::new, |place| format!("/{place}"));
+        no.below(&format!("/settle/{index}/push{place}")).item(index)
+    })
+}
+
 /// Settles on their way, and the leases that they name.
 pub(crate) struct Settling {
     settle: Settle,
+    /// Who waits for whom of what each of them pushes.
+    kinships: Vec<Kinship>,
     heads: Vec<Option<Head>>,
 }
 
@@ -141,14 +152,16 @@ impl Settling {
     pub(crate) async fn of(caller: &Caller, mut settle: Settle) -> Result<Self, CallError> {
         let jobs = settle.settle.iter_mut().flat_map(|item| item.push.iter_mut());
         ids::fill_in(jobs, caller.shared.wall())?;
+        let kinships = settle.settle.iter().enumerate().map(kinship).collect::<Result<_, _>>()?;
         let heads = heads(caller, settle.settle.iter().map(|item| item.lease.as_str())).await?;
-        Ok(Settling { settle, heads })
+        Ok(Settling { settle, kinships, heads })
     }
 
     /// Makes them.
     async fn alone(self, caller: &Caller) -> Result<Settled, CallError> {
         let (default, knows) = (Retry::default(), &caller.knows());
-        let (args, order) = SettleArgs::of(&self.settle.settle, &self.heads, &default, knows);
+        let Settling { settle, kinships, heads } = &self;
+        let (args, order) = SettleArgs::of(&settle.settle, kinships, heads, &default, knows);
         let answered = caller.ask::<SettleReply>(SETTLE, pack(&args)).await?;
         let (reply, beside) = answered.split(|reply| (reply, ()));
         self.answered(caller, reply.in_order(order.as_deref()), &beside).await
@@ -163,7 +176,8 @@ impl Settling {
         told: oneshot::Sender<Result<Settled, CallError>>,
     ) -> Result<Answered<LeasedReply>, CallError> {
         let (default, knows) = (Retry::default(), &caller.knows());
-        let (args, order) = SettleArgs::of(&self.settle.settle, &self.heads, &default, knows);
+        let Settling { settle, kinships, heads } = &self;
+        let (args, order) = SettleArgs::of(&settle.settle, kinships, heads, &default, knows);
         let args = pack(&SettleAndLeaseArgs::of(args, lease, knows));
         let answer = caller.ask::<SettledAndLeased>(SETTLE_AND_LEASE, args).await;
         match answer.map_err(CallError::from) {
@@ -195,7 +209,7 @@ impl Settling {
         reply: SettleReply,
         beside: &Answered<R>,
     ) -> Result<Settled, CallError> {
-        let Settling { settle, heads } = self;
+        let Settling { settle, kinships, heads } = self;
         let id = |at: usize| settle.settle.get(at).map_or("", |item| item.lease.as_str());
         let (mut claimed, default) = (Vec::new(), Retry::default());
         let lost: Vec<_> = reply.lost().collect();
@@ -205,7 +219,13 @@ impl Settling {
             if !claims.is_empty() {
                 let items = claims.iter().filter_map(|(at, _)| settle.settle.get(*at).cloned());
                 let asked = Settle::of(items.collect());
-                let args = pack(&SettleArgs::claiming(&settle.settle, &claims, &default, &knows));
+                let args = pack(&SettleArgs::claiming(
+                    &settle.settle,
+                    &kinships,
+                    &claims,
+                    &default,
+                    &knows,
+                ));
                 let places: Vec<usize> = claims.iter().map(|(at, _)| *at).collect();
                 let again = caller.ask::<SettleReply>(SETTLE, args).await;
                 let again = match again.map_err(Into::into) {

@@ -1,5 +1,6 @@
 //! Calls about jobs: pushed, shown, changed.
 
+use tenure_core::flow::Kinship;
 use tenure_core::job::{JobView, Labels, Retry};
 use tenure_core::requests::{GetJob, Patch, PatchJob, Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
@@ -34,8 +35,9 @@ async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, CallError> {
         caller.signer().await?;
     }
     let default = Retry::default();
+    let kinship = Kinship::of(&push.jobs)?;
     let ask = async |together: bool| {
-        let (args, texts) = PushArgs::of(&push.jobs, &default, whole, fresh, together);
+        let (args, texts) = PushArgs::of(&push.jobs, &kinship, &default, whole, fresh, together);
         caller.ask_beside::<PushReply>(PUSH, pack(&args), &texts).await
     };
     let mut asked = ask(true).await?;

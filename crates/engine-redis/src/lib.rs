@@ -11,11 +11,13 @@
 mod alphabet;
 mod answer;
 mod bucket;
+mod by_itself;
 mod call;
 mod copy;
 mod decode;
 mod encode;
 mod engine;
+mod flows;
 mod function;
 mod holders;
 mod jobs;
@@ -26,7 +28,9 @@ pub mod link;
 mod lists;
 #[cfg(test)]
 mod lua;
+mod many;
 mod options;
+mod schedules;
 #[cfg(test)]
 mod sentences;
 mod shared;

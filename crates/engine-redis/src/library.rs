@@ -14,7 +14,7 @@ use crate::alphabet::spelled;
 
 /// The layout of what is stored. Two releases work in one namespace only if they have the same; one of another is
 /// refused (`TENURE_LAYOUT`). Whoever raises it keeps a namespace of the new one in `tests/layout`.
-pub const LAYOUT: u32 = 9;
+pub const LAYOUT: u32 = 10;
 /// The version of the library among those of its layout. Both are part of the library's and of every function's name,
 /// so that two releases lie side by side on one server; it grows whenever a release changes the text.
 pub const VERSION: u32 = 1;
@@ -46,7 +46,11 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/reclaim.lua", include_str!("../lua/machine/reclaim.lua")),
     ("machine/grant.lua", include_str!("../lua/machine/grant.lua")),
     ("machine/ending.lua", include_str!("../lua/machine/ending.lua")),
+    ("machine/kin.lua", include_str!("../lua/machine/kin.lua")),
+    ("machine/telling.lua", include_str!("../lua/machine/telling.lua")),
+    ("machine/flows.lua", include_str!("../lua/machine/flows.lua")),
     ("machine/waiting.lua", include_str!("../lua/machine/waiting.lua")),
+    ("machine/awaits.lua", include_str!("../lua/machine/awaits.lua")),
     ("machine/parcels.lua", include_str!("../lua/machine/parcels.lua")),
     ("machine/serve.lua", include_str!("../lua/machine/serve.lua")),
     ("machine/place.lua", include_str!("../lua/machine/place.lua")),
@@ -57,6 +61,9 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/short_keyed.lua", include_str!("../lua/machine/short_keyed.lua")),
     ("machine/short_settle.lua", include_str!("../lua/machine/short_settle.lua")),
     ("machine/direct.lua", include_str!("../lua/machine/direct.lua")),
+    ("machine/moments.lua", include_str!("../lua/machine/moments.lua")),
+    ("machine/copied_schedules.lua", include_str!("../lua/machine/copied_schedules.lua")),
+    ("machine/firing.lua", include_str!("../lua/machine/firing.lua")),
     ("machine/clock.lua", include_str!("../lua/machine/clock.lua")),
     ("machine/sight.lua", include_str!("../lua/machine/sight.lua")),
     ("machine/tick.lua", include_str!("../lua/machine/tick.lua")),
@@ -64,20 +71,26 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/audit/order.lua", include_str!("../lua/machine/audit/order.lua")),
     ("machine/audit/doors.lua", include_str!("../lua/machine/audit/doors.lua")),
     ("machine/audit/things.lua", include_str!("../lua/machine/audit/things.lua")),
+    ("machine/audit/schedules.lua", include_str!("../lua/machine/audit/schedules.lua")),
     ("machine/audit/memory.lua", include_str!("../lua/machine/audit/memory.lua")),
+    ("machine/audit/kin.lua", include_str!("../lua/machine/audit/kin.lua")),
     ("ops/show.lua", include_str!("../lua/ops/show.lua")),
+    ("ops/after.lua", include_str!("../lua/ops/after.lua")),
     ("ops/push.lua", include_str!("../lua/ops/push.lua")),
     ("ops/lease.lua", include_str!("../lua/ops/lease.lua")),
     ("ops/extend.lua", include_str!("../lua/ops/extend.lua")),
     ("ops/follow_ups.lua", include_str!("../lua/ops/follow_ups.lua")),
     ("ops/settle.lua", include_str!("../lua/ops/settle.lua")),
     ("ops/jobs.lua", include_str!("../lua/ops/jobs.lua")),
+    ("ops/results.lua", include_str!("../lua/ops/results.lua")),
+    ("ops/flows.lua", include_str!("../lua/ops/flows.lua")),
     ("ops/tick.lua", include_str!("../lua/ops/tick.lua")),
     ("ops/key.lua", include_str!("../lua/ops/key.lua")),
     ("ops/explain.lua", include_str!("../lua/ops/explain.lua")),
     ("ops/lists.lua", include_str!("../lua/ops/lists.lua")),
     ("ops/views.lua", include_str!("../lua/ops/views.lua")),
     ("ops/queues.lua", include_str!("../lua/ops/queues.lua")),
+    ("ops/schedules.lua", include_str!("../lua/ops/schedules.lua")),
     ("ops/limits.lua", include_str!("../lua/ops/limits.lua")),
     ("ops/pools.lua", include_str!("../lua/ops/pools.lua")),
     ("ops/resources.lua", include_str!("../lua/ops/resources.lua")),
@@ -173,15 +186,18 @@ macro_rules! by_name {
 /// Every number of `tenure_core::bounds`, by its name there.
 const BOUNDS: &[(&str, i128)] = by_name! {
     BODY_BYTES_MAX BODILESS_BYTES_MAX LINE_BYTES_MAX PAYLOAD_BYTES_MAX RESOURCE_DATA_BYTES_MAX PROGRESS_BYTES_MAX
-    ERROR_BYTES_MAX LABELS_MAX LABEL_KEY_BYTES_MAX LABEL_VALUE_BYTES_MAX NEEDS_MAX QUEUES_MAX
-    ITEMS_MAX NAME_BYTES_MAX KEY_BYTES_MAX ID_BYTES_MAX TAGS_MAX SETTLE_PUSH_MAX ERRORS_KEPT
-    SETTLES_KEPT JSON_DEPTH_MAX LIST_SCAN_MAX PAGE_BYTES_MAX PAGE_BYTES_FULL LIST_DEFAULT LIST_MAX HOLDERS_SHOWN LINE_SHOWN
-    DELAYS_MAX PRIORITY_MIN PRIORITY_MAX SHARES_MAX COUNT_MAX SECOND_US SPAN_US_MAX WAIT_US_MAX
-    TTL_US_MIN TTL_US_MAX TTL_US_DEFAULT SNOOZE_US_MIN RETAIN_SUCCEEDED_US RETAIN_FAILED_US
-    PATIENCE_US_DEFAULT RELEASE_AGAIN_US UNDELIVERED_MAX SUSPECT_US_MAX REQUEST_US STUB_US PLACE_US
-    WORKER_US FORGET_US FORGET_AGAIN_US
+    ERROR_BYTES_MAX LABELS_MAX LABEL_KEY_BYTES_MAX LABEL_VALUE_BYTES_MAX NEEDS_MAX QUEUES_MAX ITEMS_MAX NAME_BYTES_MAX
+    KEY_BYTES_MAX ID_BYTES_MAX OWNER_BYTES_MAX FLOW_BYTES_MAX REF_BYTES_MAX AFTER_MAX AFTER_SHOWN TOLD_AT_ONCE TAGS_MAX SETTLE_PUSH_MAX ERRORS_KEPT SETTLES_KEPT JSON_DEPTH_MAX
+    LIST_SCAN_MAX MANY_PORTION FAILURE_CHARS PAGE_BYTES_MAX PAGE_BYTES_FULL LIST_DEFAULT LIST_MAX HOLDERS_SHOWN
+    LINE_SHOWN DELAYS_MAX
+    SCHEDULE_ID_BYTES_MAX CRON_BYTES_MAX CATCH_UP_MAX CATCH_UP_DEFAULT PLAN_AHEAD PLAN_SCAN_MAX PREVIEW_DEFAULT
+    PREVIEW_MAX PRIORITY_MIN PRIORITY_MAX SHARES_MAX COUNT_MAX FIRE_MAX PLAN_MOMENTS_MAX NEXT_SHOWN SECOND_US
+    SPAN_US_MAX WAIT_US_MAX TTL_US_MIN CATCH_UP_NONE_US STARTED_LATELY_US PLAN_AGAIN_US TTL_US_MAX TTL_US_DEFAULT
+    EVERY_US_MIN JITTER_US_MAX HORIZON_US SNOOZE_US_MIN RETAIN_SUCCEEDED_US RETAIN_FAILED_US PATIENCE_US_DEFAULT
+    RELEASE_AGAIN_US UNDELIVERED_MAX SUSPECT_US_MAX REQUEST_US STUB_US PLACE_US WORKER_US AWAITED_US FORGET_US
+    FORGET_AGAIN_US
     ASKED_US PULSE_US DEAF_US LEAP_US DRIFT_PPM CLOCK_BEHIND_LOUD_US CLOCK_BEHIND_ACCEPT_US RESERVE_RETRY_US STEPS_MAX
-    TICK_MAX MARKS_MAX LINE_MAX SHARE_UNIT
+    TICK_MAX MARKS_MAX LINE_MAX AWAITS_MAX SHARE_UNIT
 };
 
 /// Lua's numbers are doubles: exact below this.

@@ -1,17 +1,16 @@
 //! Lists: a page is asked for until it is full, since one call of the library does bounded work.
 //!
-//! Jobs are found by queue and state on the server; by kind and label here, since no rule and no index
-//! knows these. A list looks at no more than 10,000 jobs, calls on many go on until they have enough.
+//! Jobs are found by queue, state and end on the server; by kind, label and error here, since no rule and no index
+//! knows these. A list looks at no more than 10,000 jobs.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenure_core::bounds::{ITEMS_MAX, LIST_MAX, LIST_SCAN_MAX, PAGE_BYTES_FULL};
+use tenure_core::bounds::{LIST_MAX, LIST_SCAN_MAX, PAGE_BYTES_FULL};
 use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::LeaseSummary;
 use tenure_core::requests::{
-    Audit, Audited, BulkChange, CancelJobs, DoneMany, GetStats, JobFilter, ListJobs, ListLeases,
-    ListLimits, ListPools, ListQueues, ListResources, ListWorkers, Listed, Operation, Page,
-    RetryJobs, Stats, WorkerView,
+    Audit, Audited, GetStats, JobFilter, ListJobs, ListLeases, ListLimits, ListPools, ListQueues,
+    ListResources, ListWorkers, Listed, Operation, Page, Stats, WorkerView,
 };
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView};
 use tenure_engine::CallError;
@@ -20,10 +19,10 @@ use crate::alphabet::state;
 use crate::answer::Answerable;
 use crate::call::{Caller, malformed};
 use crate::decode::{
-    Answered, AuditReply, Blobs, Count, FromWire, LeasesReply, ListedJobs, Malformed, PageReply,
+    Answered, AuditReply, Blobs, FromWire, LeasesReply, ListedJobs, Malformed, PageReply,
     StatsReply, Stored,
 };
-use crate::encode::{ListJobsArgs, ListLeasesArgs, ManyArgs, Packed, PageArgs, pack};
+use crate::encode::{EndsArgs, ListJobsArgs, ListLeasesArgs, OriginArgs, Packed, PageArgs, pack};
 use crate::function::Function;
 
 const LIST_JOBS: Function = Function::of::<ListJobs>();
@@ -39,7 +38,7 @@ const LOOKS_MORE: usize = 2;
 const CALLS_MAX: usize = 1_000;
 
 /// A page of what is listed by name.
-async fn page<O, T>(
+pub(crate) async fn page<O, T>(
     caller: &Caller,
     (pool, page): (Option<&str>, Page),
 ) -> Result<Listed<T>, CallError>
@@ -51,7 +50,7 @@ where
     pages(caller, Function::of::<O>(), page, args, T::read).await
 }
 
-async fn pages<R, T>(
+pub(crate) async fn pages<R, T>(
     caller: &Caller,
     function: Function,
     page: Page,
@@ -124,52 +123,100 @@ async fn leases(caller: &Caller, list: ListLeases) -> Result<Listed<LeaseSummary
     pages(caller, Function::of::<ListLeases>(), page, args, LeasesReply::view).await
 }
 
-/// What one look at jobs found.
-struct Looked {
-    /// Those that match, newest first.
-    found: Vec<Stored>,
-    blobs: Blobs,
-    /// Where it goes on, if there are older ones.
-    next: Option<u64>,
-    /// How many were looked at.
-    scanned: usize,
+/// As what a look shows a job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LookAs {
+    /// Whole, to be shown.
+    Whole,
+    /// As far as a filter needs it, with what tells whether that changes.
+    Bare,
 }
 
-/// Looks at jobs below `before`, newest first, until `max` match or `scan` were looked at.
-async fn look(
+/// Which way jobs are looked at, and the row behind which a look goes on.
+#[derive(Clone, Copy)]
+pub(crate) enum From {
+    /// Newest first.
+    Below(Option<u64>),
+    /// Oldest first; of a flow alone.
+    Above(Option<u64>),
+}
+
+impl From {
+    /// The same way, behind another row.
+    pub(crate) fn behind(self, row: u64) -> Self {
+        match self {
+            From::Below(_) => From::Below(Some(row)),
+            From::Above(_) => From::Above(Some(row)),
+        }
+    }
+
+    /// The row behind which a look that begins with this one goes on.
+    pub(crate) fn in_front_of(self, row: u64) -> u64 {
+        match self {
+            From::Below(_) => row.saturating_add(1),
+            From::Above(_) => row.saturating_sub(1),
+        }
+    }
+}
+
+/// What one look at jobs found.
+pub(crate) struct Looked {
+    /// Those that match, in the order in which they were looked at.
+    pub found: Vec<Stored>,
+    /// What tells whether the content of each changes; of bare ones only.
+    pub seen: Vec<String>,
+    blobs: Blobs,
+    /// The row behind which it goes on, if there are more.
+    pub next: Option<u64>,
+    /// How many were looked at.
+    pub scanned: usize,
+}
+
+/// Looks at jobs until `max` match or `scan` were looked at.
+pub(crate) async fn look(
     caller: &Caller,
     filter: &JobFilter,
-    before: Option<u64>,
+    look_as: LookAs,
+    from: From,
     (max, scan): (usize, usize),
 ) -> Result<Looked, CallError> {
-    let by_content = filter.kind.is_some() || filter.label.is_some();
     // Few may match by their content, so that as many are looked at as one call gives.
-    let asked = if by_content { scan.min(LIST_MAX) } else { max };
+    let asked = if filter.asks_for_content() { scan.min(LIST_MAX) } else { max };
+    let (oldest, row) = match from {
+        From::Below(row) => (false, row),
+        From::Above(row) => (true, row),
+    };
     let args = ListJobsArgs {
         queue: filter.queue.as_ref().map(|queue| queue.as_str()),
         states: filter.states.iter().map(|state| state::letter(*state)).collect(),
-        before,
+        failed: filter.error.is_some(),
+        ends: EndsArgs::new(filter.finished_after, filter.finished_before),
+        origin: OriginArgs::of(filter),
+        oldest,
+        from: row,
         max: asked,
         scan: scan.min(LIST_MAX),
+        seen: look_as == LookAs::Bare,
     };
     let Answered { reply, blobs, .. } = caller.ask::<ListedJobs>(LIST_JOBS, pack(&args)).await?;
-    let ListedJobs { jobs, next, scanned, tail } = reply;
-    let mut looked =
-        Looked { found: Vec::new(), blobs, next: next.0, scanned: scanned.max(jobs.len()) };
+    let ListedJobs { jobs, next, scanned, tail, seen } = reply;
+    let scanned = scanned.max(jobs.len());
+    let mut looked = Looked { found: Vec::new(), seen: Vec::new(), blobs, next: next.0, scanned };
     let all = jobs.len();
+    let mut seen = seen.into_iter();
     for (at, job) in jobs.into_iter().enumerate() {
+        let its = seen.next();
         if looked.found.len() == max {
             // It stopped inside of what came: this one is there, so there is a next page.
             looked.next = looked.found.last().map(|last| last.0);
             looked.scanned = at;
             return Ok(looked);
         }
-        let label = filter.label.as_ref();
-        let meant = job.is_meant(&looked.blobs, filter.kind.as_deref(), label);
-        // What cannot be read has no kind and no label that could be meant.
-        if meant.unwrap_or(false) {
+        // What cannot be read has no kind, no label and no error that could be meant.
+        if job.is_meant(&looked.blobs, filter).unwrap_or(false) {
             let last = at + 1 == all;
             looked.found.push(job);
+            looked.seen.extend(its);
             if last && looked.found.len() == max && tail {
                 // Older ones were looked at that do not match: they are the next page's.
                 looked.next = looked.found.last().map(|last| last.0);
@@ -193,7 +240,8 @@ async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobView>, CallEr
     let mut bytes = 0;
     loop {
         let bounds = (list.page.max - items.len(), left);
-        let mut looked = look(caller, &list.filter, before, bounds).await?;
+        let from = From::Below(before);
+        let mut looked = look(caller, &list.filter, LookAs::Whole, from, bounds).await?;
         let all = looked.found.len();
         for (at, job) in looked.found.into_iter().enumerate() {
             let seq = job.0;
@@ -228,52 +276,6 @@ async fn jobs(caller: &Caller, list: ListJobs) -> Result<Listed<JobView>, CallEr
         }
         before = Some(last);
     }
-}
-
-/// So many jobs are cancelled or retried by one step of the store: each may be the last of its queue, its lane
-/// and its limits, and takes up to 80 us then.
-const CHANGED_AT_ONCE: usize = 250;
-
-impl Answerable for CancelJobs {
-    async fn answer(self, caller: Caller) -> Result<DoneMany, CallError> {
-        many(&caller, BulkChange::Cancel, self.filter, self.max).await
-    }
-}
-
-impl Answerable for RetryJobs {
-    async fn answer(self, caller: Caller) -> Result<DoneMany, CallError> {
-        many(&caller, BulkChange::Retry, self.filter, self.max).await
-    }
-}
-
-/// Cancels or retries up to `max` jobs that match.
-async fn many(
-    caller: &Caller,
-    change: BulkChange,
-    mut filter: JobFilter,
-    max: usize,
-) -> Result<DoneMany, CallError> {
-    change.narrow(&mut filter);
-    let function = match change {
-        BulkChange::Cancel => Function::of::<CancelJobs>(),
-        BulkChange::Retry => Function::of::<RetryJobs>(),
-    };
-    let mut done = 0u64;
-    let mut before = None;
-    while !filter.states.is_empty() {
-        let wanted = max.saturating_sub(done as usize).min(ITEMS_MAX);
-        let looked = look(caller, &filter, before, (wanted, LIST_SCAN_MAX)).await?;
-        let seqs: Vec<u64> = looked.found.iter().map(|job| job.0).collect();
-        for seqs in seqs.chunks(CHANGED_AT_ONCE) {
-            done += caller.reply::<Count>(function, &ManyArgs { seqs }).await?;
-        }
-        let Some(last) = looked.next.filter(|_| looked.scanned > 0) else { break };
-        if done >= max as u64 {
-            return Ok(DoneMany { done, more: true });
-        }
-        before = Some(last);
-    }
-    Ok(DoneMany { done, more: false })
 }
 
 /// Where something goes on that is done in parts.

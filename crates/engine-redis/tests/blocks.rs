@@ -117,13 +117,7 @@ fn id_of(lease: &LeaseView) -> String {
     lease.lease.clone().expect("it has an id")
 }
 fn succeeds(lease: &LeaseView) -> SettleItem {
-    SettleItem {
-        lease: id_of(lease),
-        ending: Ending::Succeeded { result: None },
-        resources: Vec::new(),
-        limits: Vec::new(),
-        push: Vec::new(),
-    }
+    SettleItem::new(id_of(lease), Ending::Succeeded { result: None })
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -56,13 +56,7 @@ fn asks(from: &str, worker: &str, max: usize) -> Lease {
     lease
 }
 fn settles(lease: &LeaseView) -> SettleItem {
-    SettleItem {
-        lease: lease.lease.clone().expect("it has an id"),
-        ending: Ending::Succeeded { result: None },
-        resources: Vec::new(),
-        limits: Vec::new(),
-        push: Vec::new(),
-    }
+    SettleItem::new(lease.lease.clone().expect("it has an id"), Ending::Succeeded { result: None })
 }
 fn job(from: &str, id: &str) -> NewJob {
     NewJob { id: Some(JobId::parse(id).expect("an id")), ..NewJob::new(queue(from)) }

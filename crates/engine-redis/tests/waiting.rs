@@ -293,13 +293,10 @@ async fn who_is_gone_holds_nothing() {
             .run(&ns(), GetJob { job: tenure_core::names::JobRef::parse(&id).expect("a ref") });
         let seen = seen.await.expect("it is there");
         assert_eq!((seen.attempt, seen.lost), (1, 0), "{taken}");
-        let settle = Settle::of(vec![tenure_core::lease::SettleItem {
-            lease: lease.lease.expect("it has an id"),
-            ending: tenure_core::lease::Ending::Succeeded { result: None },
-            resources: Vec::new(),
-            limits: Vec::new(),
-            push: Vec::new(),
-        }]);
+        let settle = Settle::of(vec![tenure_core::lease::SettleItem::new(
+            lease.lease.expect("it has an id"),
+            tenure_core::lease::Ending::Succeeded { result: None },
+        )]);
         assert!(engine.run(&ns(), settle).await.expect("it is settled").settled[0].ok);
     }
 }

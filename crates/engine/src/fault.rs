@@ -41,6 +41,14 @@ impl CallError {
         }
     }
 
+    /// The same, its refusal said otherwise.
+    pub fn refused(self, say: impl FnOnce(Refusal) -> Refusal) -> Self {
+        match self {
+            CallError::Refused(no) => CallError::Refused(say(no)),
+            other => other,
+        }
+    }
+
     /// The answer to a settle that carried a lease call, once the settles are answered: a refusal of the lease call
     /// stands in its place, since the settles hold all the same.
     pub fn after_settles(

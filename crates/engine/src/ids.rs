@@ -60,6 +60,16 @@ pub fn fresh(prefix: &str, now: Moment) -> Result<String, NoRandomNumbers> {
     Ok(made(prefix, now, &random))
 }
 
+/// A new id of a job.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn job_id(now: Moment) -> Result<JobId, NoRandomNumbers> {
+    let id = fresh(JOB, now)?;
+    let Ok(id) = JobId::parse(&id) else { unreachable!("a prefix and digits are an id") };
+    Ok(id)
+}
+
 /// Gives each job without an id a new one, before the first call that carries it: so a repeat of that
 /// call is the same job. Answers whether no job had an id.
 pub fn fill_in<'a>(

@@ -11,6 +11,7 @@ pub mod ids;
 pub mod joining;
 mod last_leap;
 pub mod redis_address;
+pub mod schedules;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -60,7 +61,8 @@ pub trait Engine: Send + Sync + 'static {
     fn undo(&self, namespace: &Namespace, leases: Vec<String>);
 
     /// From now on waiting lease calls are answered with an empty list and new ones are refused as
-    /// draining; all else is answered. Repeating it does nothing.
+    /// draining; a call that waits for a result is answered with what is there; all else is answered. Repeating it does
+    /// nothing.
     fn drain(&self);
 }
 

@@ -5,8 +5,8 @@
 //! operation itself, unless it shows what only rows know.
 
 use super::state::{Seq, Space};
-use super::{Command, Done, Rest};
-use tenure_core::job::JobState;
+use super::stored::Stands;
+use super::{ChangeMany, Command, Done, Rest};
 use tenure_core::lease::Explained;
 use tenure_core::names::{JobRef, PoolName};
 use tenure_core::refusal::Refusal;
@@ -59,8 +59,8 @@ pub struct JobAt {
     pub job: JobRef,
     /// Where its row is.
     pub seq: Seq,
-    /// What to show for a job that waits: ready or blocked.
-    pub state: JobState,
+    /// What its row does not know.
+    pub stands: Stands,
 }
 
 /// What shows resources of a pool, their data still empty.
@@ -108,6 +108,8 @@ impl Space {
                 Done::Request(act(request, Context { space: self, now, next_seq, rest })?)
             }
             Command::Lease(ask, taker) => Done::Lease(self.lease(&ask, taker, now)?),
+            Command::WaitForResult(wait) => Done::Result(self.wait_for_result(&wait, rest, now)?),
+            Command::WaitForFlow(wait) => Done::Flow(self.wait_for_flow(&wait, now)?),
             Command::DropWait(taker) => {
                 self.drop_wait(taker, now);
                 Done::Nothing
@@ -116,11 +118,18 @@ impl Space {
                 self.undo(&fences, now);
                 Done::Nothing
             }
-            Command::CancelMany(seqs) => Done::Many(self.cancel_many(&seqs, now)),
-            Command::RetryMany(seqs) => Done::Many(self.retry_many(&seqs, rest, now)),
-            Command::StatesOf(seqs) => Done::States(
-                seqs.iter().map(|seq| Some(self.state_of(self.job_by_seq(*seq)?))).collect(),
-            ),
+            Command::ChangeMany(ChangeMany { change, filter, seen }) => {
+                Done::Many(self.change_many(change, &filter, &seen, rest, now))
+            }
+            Command::StatesOf(seqs) => Done::States(self.states_of(&seqs)),
+            Command::Plan(plan) => {
+                self.plan(plan, now);
+                Done::Nothing
+            }
+            Command::Fire => {
+                self.fire(next_seq, rest, now);
+                Done::Nothing
+            }
             Command::Tick { .. } => Done::Nothing,
         })
     }

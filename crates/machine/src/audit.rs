@@ -1,12 +1,15 @@
 //! audit: everything that is cached is computed anew from what is held, and compared. It only reads.
 
+mod kin;
+mod schedules;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::doors::Fit;
 use super::order::rank_of;
 use super::state::{
-    BundleId, CALLERS, DoorId, DoorKey, Due, Entry, LaneId, LimitId, LiveResourceId, Place, PoolId,
-    QueueId, Space, Stand, TurnId,
+    Awaited, BundleId, CALLERS, DoorId, DoorKey, Due, Entry, LaneId, LimitId, LiveResourceId,
+    Place, PoolId, QueueId, Space, Stand, TurnId,
 };
 use tenure_core::lease::Fence;
 use tenure_core::requests::Audited;
@@ -25,10 +28,10 @@ struct PoolSums {
     free: BTreeSet<(u64, LiveResourceId)>,
 }
 
-struct Findings(Audited);
+pub(crate) struct Findings(Audited);
 
 impl Findings {
-    fn check(&mut self, right: bool, fault: impl FnOnce() -> String) {
+    pub(crate) fn check(&mut self, right: bool, fault: impl FnOnce() -> String) {
         self.0.checked += 1;
         if !right && self.0.faults.len() < FAULTS_SHOWN {
             self.0.faults.push(fault());
@@ -45,6 +48,13 @@ impl Space {
         self.audit_lanes(&mut found);
         self.audit_doors(&mut found, now);
         self.audit_pools(&mut found, now);
+        self.audit_awaiting(&mut found);
+        self.audit_kin(&mut found);
+        let shells = self.schedules.iter().filter(|(_, s)| s.shell).count();
+        found.check(self.shells == shells, || {
+            format!("{} schedules are counted as deleted, and {shells} are", self.shells)
+        });
+        self.audit_schedules(&mut found, now);
         found.0.ok = found.0.faults.is_empty();
         found.0
     }
@@ -99,8 +109,34 @@ impl Space {
         found.check(held.is_empty(), || "a lease holds a resource that is not there".to_owned());
     }
 
+    fn audit_awaiting(&self, found: &mut Findings) {
+        for (on, calls) in &self.awaited {
+            let lives = match on {
+                Awaited::Job(seq) => self.job_by_seq(*seq).is_some(),
+                Awaited::Flow(flow) => self.flow_is_open(flow),
+            };
+            found.check(lives, || {
+                format!("the end of {on:?} is waited for, and it is not there or has ended")
+            });
+            for call in calls {
+                found.check(self.awaiting.get(call).is_some_and(|call| call.on == *on), || {
+                    format!("call {call} waits for something else than {on:?}")
+                });
+            }
+        }
+        let calls: usize = self.awaited.values().map(BTreeSet::len).sum();
+        found.check(calls == self.awaiting.len(), || {
+            format!("{} calls wait for an end, and {calls} of them for a job", self.awaiting.len())
+        });
+        let waits = self.takers.len() + self.caller_by_taker.len() + calls;
+        found.check(self.waits.len() == waits, || {
+            format!("{waits} calls wait, and {} of them have an end", self.waits.len())
+        });
+    }
+
     fn audit_jobs(&self, found: &mut Findings) {
         let mut counts: BTreeMap<QueueId, (u64, u64, u64)> = BTreeMap::new();
+        let mut dependents: BTreeMap<QueueId, u64> = BTreeMap::new();
         for (slot, job) in self.jobs.iter() {
             found.check(self.job_by_id(job.id.as_str()) == Some(slot), || {
                 format!("job \"{}\" is not found by its id", job.id)
@@ -110,6 +146,9 @@ impl Space {
             });
             let c = counts.entry(self.shapes[job.shape].queue).or_default();
             match job.stand {
+                Stand::Dependent => {
+                    *dependents.entry(self.shapes[job.shape].queue).or_default() += 1
+                }
                 Stand::Scheduled => {
                     c.0 += 1;
                     found.check(
@@ -150,11 +189,13 @@ impl Space {
                 continue;
             }
             let (scheduled, waiting, running) = counts.remove(&slot).unwrap_or_default();
+            let dependent = dependents.remove(&slot).unwrap_or_default();
             let c = &queue.counts;
-            found.check((c.scheduled, c.waiting, c.running) == (scheduled, waiting, running), || {
+            let cached = (c.dependent, c.scheduled, c.waiting, c.running);
+            found.check(cached == (dependent, scheduled, waiting, running), || {
                 format!(
-                    "queue {:?}: counts {c:?} differ from {scheduled} scheduled, {waiting} waiting, \
-                     {running} running",
+                    "queue {:?}: counts {c:?} differ from {dependent} dependent, {scheduled} scheduled, \
+                     {waiting} waiting, {running} running",
                     queue.name
                 )
             });

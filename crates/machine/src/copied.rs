@@ -3,11 +3,15 @@
 //! It only translates. Which rows there are, and where they go, is the store's; that leases end is
 //! [`tenure_core::copy::Releasing`]'s.
 
+mod schedules;
+
+pub use schedules::schedule;
+
 use super::drain::{
     EndedRow, KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, ResourceRow, TurnRow, moment, span,
 };
 use super::rows::{JobChange, JobContent, JobEnd, Kind, RowKey, Rows};
-use super::state::{NO_JOB, Seq};
+use super::state::{JobKey, NO_JOB, Seq};
 use super::stored::{StoredJob, StoredLease, StoredLife, StoredShape};
 use tenure_core::copy::{
     CopiedJob, CopiedKey, CopiedLease, CopiedLimit, CopiedPool, CopiedQueue, CopiedResource,
@@ -39,7 +43,7 @@ pub fn head(value: &str) -> Option<Head> {
     Some(Head { fence, arrival, used, ..Head::default() })
 }
 
-/// A row of these kinds as a thing: queue, turn, setting, limit, pool. `Some(None)`: it is not copied.
+/// A row of these kinds as a thing: queue, turn, setting, limit, pool, synced set. `Some(None)`: it is not copied.
 /// `None`: the row is not of this format.
 pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
     Some(Some(match kind {
@@ -50,6 +54,7 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
                 settings: row.settings,
                 paused_until: row.paused_until.map(moment),
                 since: moment(row.since),
+                skipped: row.skipped,
             })
         }
         Kind::Turn => {
@@ -84,6 +89,7 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
                 generation,
             })
         }
+        Kind::SyncedSet => schedules::set(key, value)?,
         _ => return Some(None),
     }))
 }
@@ -140,7 +146,7 @@ fn lease_of(lease: StoredLease, has_job: bool, frozen_at: Moment) -> Item {
 
 /// The unique key that a job's row says it has.
 pub fn key_of(stored: &StoredJob) -> Option<UniqueKey> {
-    Some(StoredLife::decode(&stored.life)?.unique?.key)
+    Some(StoredLife::decode(&stored.life)?.unique?.unique.key)
 }
 
 /// A job's row as a thing. `kept`: until when it is kept and what it takes, if it is finished.
@@ -174,13 +180,15 @@ pub fn job(stored: StoredJob, kept: Option<(Moment, u32)>, holds: Option<Holds>)
         undelivered: life.undelivered,
         cancel_requested: life.cancel_requested,
         keeps_place: life.keeps_place,
-        unique: life.unique,
+        wait_began: life.unique.as_ref().and_then(|key| key.began),
+        unique: life.unique.map(|key| key.unique),
         holds,
         bytes: kept.map_or(life.bytes, |kept| kept.1),
         result: stored.result,
         progress: stored.progress,
         error: stored.error,
         errors: stored.errors,
+        origin: life.origin.map(|origin| schedules::origin_of(*origin)),
     })))
 }
 
@@ -219,9 +227,10 @@ impl<'a> CopiedRows<'a> {
     /// is not of this format.
     pub fn add(&mut self, item: Item, limit: impl FnOnce(&LimitName) -> Option<String>) -> bool {
         match item {
-            Item::Queue(CopiedQueue { name, settings, paused_until, since }) => {
+            Item::Queue(CopiedQueue { name, settings, paused_until, since, skipped }) => {
                 let paused_until = paused_until.map(Moment::us);
-                let row = QueueRow { settings, paused_until, since: since.us(), used_at: 0 };
+                let row =
+                    QueueRow { settings, paused_until, since: since.us(), used_at: 0, skipped };
                 self.put(Kind::Queue, name.as_str(), &row);
             }
             Item::Setting(setting) => {
@@ -244,6 +253,8 @@ impl<'a> CopiedRows<'a> {
             }
             Item::Resource(resource) => self.resource(*resource),
             Item::Job(job) => self.job(*job),
+            Item::Schedule(schedule) => self.schedule(*schedule),
+            Item::Set(set) => self.set(&set),
             Item::Key(CopiedKey { key, job, until, ended }) => {
                 let holds = Holds { by_job: false, until: Some(until) };
                 self.key(&key, NO_JOB, job, holds, ended.as_ref());
@@ -345,6 +356,7 @@ impl<'a> CopiedRows<'a> {
             retain: job.retain,
         };
         let life = StoredLife {
+            kin: None,
             arrival: job.arrival,
             created_at: job.created_at,
             run_at: job.run_at,
@@ -358,11 +370,13 @@ impl<'a> CopiedRows<'a> {
             undelivered: job.undelivered,
             cancel_requested: job.cancel_requested,
             keeps_place: job.keeps_place,
-            unique: job.unique,
+            unique: job.unique.map(|unique| JobKey { unique, began: job.wait_began }),
+            edits: 0,
             // A lease is named by a row number too: nobody asks for these again.
             settles: Vec::new(),
             bytes: job.bytes,
             lease: None,
+            origin: job.origin.map(schedules::origin),
         };
         let shape: std::sync::Arc<[u8]> = shape.encode().into();
         let end = job.kept_until.filter(|_| job.state.is_finished()).map(|until| JobEnd {

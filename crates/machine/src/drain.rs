@@ -4,13 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::{Kind, RowKey, Rows};
 use super::state::{
-    KeyHolder, LimitId, LiveJobId, LiveResourceId, QueueId, Seq, Space, Stand, TurnId,
+    KeyHolder, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, QueueId, Seq, Space, Stand,
+    TurnId,
 };
 use tenure_core::job::{EndedJob, JobState, Outcome};
 use tenure_core::lease::Fence;
 use tenure_core::names::{
-    Group, JobId, LimitName, PoolName, QueueName, RequestId, ResourceId, Tag, UniqueKey,
+    Group, JobId, LimitName, Owner, PoolName, QueueName, RequestId, ResourceId, ScheduleId, Tag,
+    UniqueKey,
 };
+use tenure_core::schedule::{CatchUp, LastEnded, LastFired, Overlap, TimingSpec};
 use tenure_core::settings::{PoolSettings, QueueSettings, ResourceState};
 use tenure_core::time::{Moment, Span};
 
@@ -33,6 +36,9 @@ pub(crate) struct QueueRow {
     /// The last use, to the hour; 0 if an earlier release wrote the row.
     #[serde(default)]
     pub used_at: u64,
+    /// Moments of schedules that were skipped.
+    #[serde(default)]
+    pub skipped: u64,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -79,6 +85,31 @@ pub(crate) struct ResourceRow {
     pub tat: u64,
     pub retiring: bool,
     pub generation: u64,
+}
+
+/// A schedule. Moments are microseconds; the greatest number is without end.
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct ScheduleRow {
+    pub owner: Option<Owner>,
+    pub timing: TimingSpec,
+    pub overlap: Overlap,
+    pub catch_up: CatchUp,
+    pub catch_up_max: u32,
+    pub version: u64,
+    pub era: u64,
+    pub cursor: u64,
+    pub decided: u64,
+    pub moved: Option<u64>,
+    pub paused_until: Option<u64>,
+    pub last_made: Option<JobId>,
+    pub last: Option<LastFired>,
+    pub last_ended: Option<LastEnded>,
+    pub last_succeeded_at: Option<u64>,
+    pub fired: u64,
+    pub skipped: u64,
+    pub missed: u64,
+    pub created_at: u64,
+    pub changed_at: u64,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -141,6 +172,15 @@ impl Space {
         RowKey { namespace: self.name.clone(), kind, key: key.into() }
     }
 
+    /// A row of a thing that is kept as JSON; `None`: it goes.
+    pub(crate) fn put_row<T: Serialize>(&mut self, kind: Kind, key: String, row: Option<&T>) {
+        self.put(kind, key, row.and_then(json));
+    }
+
+    pub(crate) fn put_text(&mut self, kind: Kind, key: String, row: Option<String>) {
+        self.put(kind, key, row);
+    }
+
     fn put(&mut self, kind: Kind, key: impl Into<String>, row: Option<String>) {
         let key = self.key(kind, key);
         self.out.rows.other.insert(key, row);
@@ -168,6 +208,51 @@ impl Space {
     pub(crate) fn forget_resource_row(&mut self, pool: &PoolName, id: &ResourceId) {
         self.put(Kind::Resource, format!("{pool}/{id}"), None);
         self.out.rows.data.insert((self.name.clone(), pool.clone(), id.clone()), None);
+    }
+
+    /// The job of a schedule changed.
+    pub(crate) fn scheduled_job_row(&mut self, slot: LiveScheduleId) {
+        let s = &self.schedules[slot];
+        let (id, job) = (s.id.clone(), s.job.to_string());
+        self.put(Kind::ScheduledJob, id.as_str(), Some(job));
+    }
+
+    pub(crate) fn forget_schedule_row(&mut self, id: &ScheduleId) {
+        self.put(Kind::Schedule, id.as_str(), None);
+        self.put(Kind::ScheduledJob, id.as_str(), None);
+    }
+
+    pub(crate) fn synced_set_row(&mut self, owner: &Owner) {
+        let row = self.synced_sets.get(owner).map(u64::to_string);
+        self.put(Kind::SyncedSet, owner.as_str(), row);
+    }
+
+    fn drain_schedule(&mut self, slot: LiveScheduleId) {
+        let Some(s) = self.schedules.get(slot).filter(|s| !s.shell) else { return };
+        let row = ScheduleRow {
+            owner: s.owner.clone(),
+            timing: s.timing.clone(),
+            overlap: s.overlap,
+            catch_up: s.catch_up,
+            catch_up_max: s.catch_up_max,
+            version: s.version,
+            era: s.era,
+            cursor: s.cursor.us(),
+            decided: s.decided.us(),
+            moved: s.moved.map(Moment::us),
+            paused_until: s.paused_until.map(Moment::us),
+            last_made: s.last_made.clone(),
+            last: s.last.clone(),
+            last_ended: s.last_ended.clone(),
+            last_succeeded_at: s.last_succeeded_at.map(Moment::us),
+            fired: s.fired,
+            skipped: s.skipped,
+            missed: s.missed,
+            created_at: s.created_at.us(),
+            changed_at: s.changed_at.us(),
+        };
+        let id = s.id.clone();
+        self.put(Kind::Schedule, id.as_str(), json(&row));
     }
 
     /// Who holds a key changed.
@@ -230,6 +315,10 @@ impl Space {
         for queue in std::mem::take(&mut self.out.dirty_queues) {
             self.drain_queue(queue);
         }
+        for schedule in std::mem::take(&mut self.out.dirty_schedules) {
+            self.drain_schedule(schedule);
+        }
+        self.drain_flows();
         for pool in std::mem::take(&mut self.out.dirty_pools) {
             let Some(p) = self.pools.get(pool) else { continue };
             let name = p.name.clone();
@@ -272,6 +361,7 @@ impl Space {
         change.life = Some(life);
         change.state = Some(match stand {
             Stand::Scheduled => JobState::Scheduled,
+            Stand::Dependent => JobState::Dependent,
             Stand::Waiting(_) => JobState::Ready,
             Stand::Running(_) => JobState::Running,
         });
@@ -331,6 +421,7 @@ impl Space {
             paused_until: q.paused_until.map(Moment::us),
             since: q.since.us(),
             used_at: q.used_at.us(),
+            skipped: q.skipped,
         };
         self.put(Kind::Queue, name.as_str(), json(&row));
     }

@@ -51,7 +51,15 @@ impl Space {
                     "queue {name} {:?} {:?} {:?}",
                     q.settings,
                     q.paused_until,
-                    (c.scheduled, c.waiting, c.running, c.succeeded, c.failed, c.cancelled)
+                    (
+                        c.dependent,
+                        c.scheduled,
+                        c.waiting,
+                        c.running,
+                        c.succeeded,
+                        c.failed,
+                        c.cancelled
+                    )
                 ));
             }
         }
@@ -73,6 +81,19 @@ impl Space {
             self.keys.iter().map(|(key, holder)| format!("key {key} {holder:?}")).collect();
         keys.sort();
         all.extend(keys);
+        for (name, flow) in &self.flows {
+            all.push(format!("flow {name} {flow:?}"));
+        }
+        let mut edges: Vec<String> = self
+            .edges
+            .iter()
+            .map(|(parent, edges)| format!("edges {parent:?} {:?} {:?}", edges.open, edges.told))
+            .collect();
+        let followed =
+            self.followed.iter().map(|(seq, followed)| format!("followed {seq} {followed:?}"));
+        edges.extend(followed);
+        edges.sort();
+        all.extend(edges);
         all.push(format!("numbers {} {} {}", self.fence, self.arrival, self.used));
         all
     }
@@ -80,6 +101,7 @@ impl Space {
     fn state_name(&self, slot: LiveJobId) -> &'static str {
         match self.jobs[slot].stand {
             Stand::Scheduled => "scheduled",
+            Stand::Dependent => "dependent",
             Stand::Waiting(_) => "waiting",
             Stand::Running(_) => "running",
         }

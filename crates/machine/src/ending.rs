@@ -5,7 +5,8 @@ use super::facts::Fact;
 use super::limits::Owes;
 use super::rows::JobEnd;
 use super::state::{
-    Due, Job, LeaseState, LiveJobId, LiveResourceId, PastSettle, Space, Stand, Stub,
+    Awaited, Due, HeldJob, Job, Kin, LeaseState, LiveJobId, LiveResourceId, ParentKey, PastSettle,
+    Seq, Space, Stand, Stub,
 };
 use tenure_core::bounds::{
     RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX, UNDELIVERED_MAX,
@@ -16,6 +17,7 @@ use tenure_core::names::JobId;
 use tenure_core::secret::Json;
 use tenure_core::sentences::StoredNote;
 use tenure_core::settings::ResourceState;
+use tenure_core::spread::{head, share};
 use tenure_core::time::{Moment, Span};
 
 /// Why and how a lease ends.
@@ -32,6 +34,8 @@ pub(crate) enum End {
     Snoozed {
         until: Moment,
         wait: Span,
+        /// Attempts start again from 0.
+        reset: bool,
     },
     Released,
     /// Its holder stopped heartbeating.
@@ -202,7 +206,10 @@ impl Space {
                     }
                 }
             }
-            End::Snoozed { until, wait } => {
+            End::Snoozed { until, wait, reset } => {
+                if reset {
+                    job.ended = 0;
+                }
                 Next::Later { run_at: until, wait, keeps_place: false, error: None }
             }
             End::Released => back_again(job, now),
@@ -247,7 +254,9 @@ impl Space {
             _ => Became { state: JobState::Ready, run_at: Some(self.jobs[slot].run_at) },
         };
         if settled {
-            let past = PastSettle { fence, outcome, state: became.state, run_at: became.run_at };
+            let next_at = self.jobs[slot].next_at.take();
+            let Became { state, run_at } = became;
+            let past = PastSettle { fence, outcome, state, run_at, next_at };
             let settles = &mut self.jobs[slot].settles;
             if settles.len() == SETTLES_KEPT {
                 settles.remove(0);
@@ -263,6 +272,7 @@ impl Space {
                 job.keeps_place = keeps_place;
                 if let Some(error) = error {
                     self.out.rows.job(seq).error = Some(Some(error));
+                    self.edited(slot);
                 }
                 self.watch_expiry(slot);
                 if run_at > now {
@@ -323,12 +333,17 @@ impl Space {
         now: Moment,
     ) {
         let shape = self.jobs[slot].shape;
-        let retain = retain_for(state, self.shapes[shape].retain);
+        let on = Awaited::Job(self.jobs[slot].seq);
+        let retain = self.kept_for(&on, retain_for(state, self.shapes[shape].retain));
         let queue = self.shapes[shape].queue;
         let bytes_of_shape = self.shapes[shape].bytes.clone();
-        let until = now.plus(retain);
         let bytes = self.jobs[slot].bytes + result.as_ref().map_or(0, |r| r.text().len() as u32);
+        let held = HeldJob { state, until: now.plus(retain), bytes };
+        let (until, kept_bytes) = self.hold_for_followers(self.jobs[slot].seq, held);
         let mut life = self.life_of(slot);
+        if error.is_some() || state == JobState::Succeeded {
+            life.edits = life.edits.wrapping_add(1);
+        }
         life.finished_at = Some(now);
         life.lease = None;
         life.bytes = bytes;
@@ -345,19 +360,45 @@ impl Space {
         change.state = Some(state);
         change.life = Some(life.encode());
         let (namespace, id) = (self.name.clone(), job.id.clone());
+        let bytes = kept_bytes;
         change.end = Some(JobEnd { namespace, id, shape: bytes_of_shape, until, bytes, result });
         match error {
             Some(error) => change.error = Some(Some(error)),
             None if state == JobState::Succeeded => change.error = Some(None),
             None => {}
         }
-        self.purge_at = Some(self.purge_at.map_or(until, |at| at.min(until)));
-        self.out.archived.push((state, u64::from(bytes)));
+        if until < Moment::MAX {
+            self.purge_at = Some(self.purge_at.map_or(until, |at| at.min(until)));
+            self.out.archived.push((state, u64::from(bytes)));
+        }
+        if let Some(origin) = &job.origin {
+            self.schedule_job_ended(origin, &job.id, Some(state), now);
+        }
         if let Some(unique) = job.unique {
             let queue = self.queues[queue].name.clone();
             let created_at = job.created_at;
             let ended = queue.map(|queue| EndedJob { queue, state, created_at, finished_at: now });
             self.end_key(&unique.key, job.seq, ended, now);
+        }
+        self.notify_awaiting(&on);
+        self.tell_end(&ParentKey::Job(job.seq));
+        self.kin_ended(job.seq, job.kin.as_deref(), Some(state), now);
+    }
+
+    /// A job has ended in this state, or was deleted: what it waited for, and what it belonged to, is free of it.
+    pub(crate) fn kin_ended(
+        &mut self,
+        seq: Seq,
+        kin: Option<&Kin>,
+        state: Option<JobState>,
+        now: Moment,
+    ) {
+        let Some(kin) = kin else { return };
+        if kin.follows {
+            self.let_parents_go(seq, &kin.parents);
+        }
+        if let Some(flow) = &kin.flow {
+            self.flow_member_ended(flow, seq, state, now);
         }
     }
 
@@ -452,13 +493,5 @@ pub(crate) fn backoff(retry: &Retry, id: &JobId, attempt: u32) -> Span {
         return Span::from_us(wait);
     }
     let half = wait / 2;
-    let spread = u128::from(wait - half) * u128::from(sha1_head(id, attempt));
-    Span::from_us(half + (spread >> 32) as u64)
-}
-
-/// First 32 bits of SHA-1 over id and attempt: a function that Redis has too.
-fn sha1_head(id: &JobId, attempt: u32) -> u32 {
-    use sha1::{Digest, Sha1};
-    let digest = Sha1::digest(format!("{id}:{attempt}").as_bytes());
-    u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
+    Span::from_us(half + share(head(&format!("{id}:{attempt}")), wait - half))
 }

@@ -4,10 +4,10 @@ use super::doors::Fit;
 use super::limits::rate_fits_at;
 use super::state::{
     CALLERS, CallerId, DoorId, DoorKey, Entry, HeldNeed, LaneId, LimitId, LimitReservation,
-    LiveJobId, Place, PoolId, QueueId, Space, Stand, Which,
+    LiveJobId, Parent, Place, PoolId, QueueId, Space, Stand, Which,
 };
 use super::stored::lease_id;
-use tenure_core::bounds::{ITEMS_MAX, WORKER_US};
+use tenure_core::bounds::{HOLDERS_SHOWN, ITEMS_MAX, WORKER_US};
 use tenure_core::job::JobState;
 use tenure_core::lease::{Explained, Reason, RunningLease};
 use tenure_core::names::JobId;
@@ -35,9 +35,30 @@ impl Space {
                 let why = Reason::from(WaitCause::scheduled(job.lost, job.run_at));
                 vec![Reason { earliest: Some(job.run_at), ..why }]
             }
+            Stand::Dependent => self.explain_dependent(slot),
             Stand::Waiting(lane) => self.explain_waiting(slot, lane, now),
         };
         Explained::new(job.id.clone(), state, reasons, lease)
+    }
+
+    /// One reason for each parent that is not done, up to a bound.
+    fn explain_dependent(&self, slot: LiveJobId) -> Vec<Reason> {
+        let Some(kin) = &self.jobs[slot].kin else { return Vec::new() };
+        let all = kin.parents.len() as u64;
+        let done = all - u64::from(kin.open);
+        let child = self.jobs[slot].seq;
+        let waits = |parent: &&Parent| {
+            let edges = parent.key().and_then(|key| self.edges.get(&key));
+            edges.is_some_and(|edges| edges.open.get(&child) == Some(&kin.turn))
+        };
+        let open = kin.parents.iter().filter(waits).take(HOLDERS_SHOWN);
+        open.map(|parent| {
+            let name = parent.shown().to_string();
+            let ended = parent.key().is_some_and(|key| self.has_ended(&key));
+            let why = Reason::from(WaitCause::parent(name.clone(), ended));
+            Reason { name: Some(name), in_use: Some(done), capacity: Some(all), ..why }
+        })
+        .collect()
     }
 
     /// Explains a job that is finished.

@@ -93,6 +93,17 @@ pub struct Granted {
     pub answer: Leased,
 }
 
+/// A call that waited for the end of a job is to look at it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Notified {
+    /// The call, which waits no more.
+    pub taker: TakerId,
+    /// What it looks at.
+    pub look: crate::Look,
+    /// The time of the call is over: it is answered whatever it finds.
+    pub over: bool,
+}
+
 /// An answer to a call that waited.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delivery {

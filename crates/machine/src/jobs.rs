@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::order::hash_seq;
 use super::state::{
-    HeldNeed, Job, KeyHolder, LaneId, LaneKey, LiveJobId, Seq, Shape, ShapeId, Space, Stand, Which,
+    HeldNeed, Job, KeyHolder, Kin, LaneId, LaneKey, LiveJobId, Seq, Shape, ShapeId, Space, Stand,
+    Which,
 };
-use super::stored::{StoredLease, StoredLife, StoredShape};
+use super::stored::{Stands, StoredLease, StoredLife, StoredShape};
 use tenure_core::job::{EndedJob, JobState, Need, NewJob, Until};
 use tenure_core::lease::Fence;
 use tenure_core::names::{JobId, JobRef, UniqueKey};
@@ -67,14 +68,27 @@ impl Space {
         }
     }
 
+    /// What only its row knows has changed: its kind, its labels, its last error.
+    pub(crate) fn edited(&mut self, slot: LiveJobId) {
+        let job = &mut self.jobs[slot];
+        job.edits = job.edits.wrapping_add(1);
+        self.dirty_job(slot);
+    }
+
     /// The word of the contract for where a live job stands.
     pub(crate) fn state_of(&self, slot: LiveJobId) -> JobState {
         match self.jobs[slot].stand {
             Stand::Scheduled => JobState::Scheduled,
+            Stand::Dependent => JobState::Dependent,
             Stand::Running(_) => JobState::Running,
             Stand::Waiting(lane) if self.is_blocked(lane) => JobState::Blocked,
             Stand::Waiting(_) => JobState::Ready,
         }
+    }
+
+    /// What a list or an answer shows of a live job that its row does not know.
+    pub(crate) fn stands_of(&self, slot: LiveJobId) -> Stands {
+        Stands { state: self.state_of(slot), waiting_on: self.waiting_on(slot) }
     }
 
     /// What of a job its row holds.
@@ -95,6 +109,9 @@ impl Space {
             cancel_requested: job.cancel_requested,
             keeps_place: job.keeps_place,
             unique: job.unique.as_deref().cloned(),
+            origin: job.origin.clone(),
+            kin: job.kin.as_ref().map(|kin| Box::new(Kin { open: 0, ..(**kin).clone() })),
+            edits: job.edits,
             settles: job.settles.clone(),
             bytes: job.bytes,
             lease: match job.stand {

@@ -11,6 +11,7 @@
 
 mod answer;
 mod audit;
+mod awaits;
 mod budget;
 pub(crate) mod codec;
 pub mod copied;
@@ -20,12 +21,16 @@ mod durable;
 pub(crate) mod ending;
 mod explain;
 pub mod facts;
+mod firing;
+mod flows;
 pub(crate) mod grant;
 #[cfg(test)]
 mod histories;
 mod jobs;
+mod kin;
 pub(crate) mod limits;
 mod line;
+mod moments;
 mod mutant;
 mod ops;
 mod order;
@@ -51,19 +56,29 @@ pub use restore::BadRow;
 use rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
 use state::Space;
 pub use state::{NO_JOB, Seq, TakerId};
-pub use stored::{StoredJob, UnreadableEnd, lease_id, parse_lease_id, unreadable_end};
+pub use stored::{
+    LifeSeen, Stands, StoredJob, UnreadableEnd, lease_id, lets_origin_of_life, parse_lease_id,
+    seen_in_life, unreadable_end,
+};
 
 pub use self::answer::{Compared, Elsewhere, ExplainedAt, JobAt, Known, Totals, WithoutData};
-use self::facts::{Delivery, Fact};
+pub use self::awaits::{FlowOutcome, FlowWait, JobStands, Look, ResultOutcome, ResultWait};
+use self::facts::{Delivery, Fact, Notified};
+pub use self::kin::{child_key, child_of};
+pub use crate::ops::flows::{ChildrenAt, ParentAt, ParentsAt};
 pub use crate::ops::lease::LeaseOutcome;
+pub use crate::ops::many::{ManyDone, SeenJob};
 pub use crate::ops::push::PushedOne;
+pub use crate::ops::retry::RetriedAt;
+pub use crate::ops::schedules::{PushedAt, WithoutNext};
 pub use crate::ops::settle::{SettledAs, SettledOne};
 use tenure_core::bounds::{LEAP_US, PATIENCE_US_DEFAULT};
 use tenure_core::job::JobState;
 use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Audited, Lease, Request};
+use tenure_core::requests::{Audited, BulkChange, JobFilter, Lease, Request};
+use tenure_core::schedule::{Plan, PlanWanted};
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
@@ -90,21 +105,38 @@ pub enum Command {
     Request(Request),
     /// A lease call, which may wait under this number.
     Lease(Box<Lease>, TakerId),
+    /// A call for the result of a job, which may wait.
+    WaitForResult(Box<ResultWait>),
+    /// A call for a flow, which may wait.
+    WaitForFlow(Box<FlowWait>),
     /// The connection of a waiting call broke.
     DropWait(TakerId),
     /// These leases were granted to a caller who was gone.
     Undo(Vec<Fence>),
-    /// Cancels those of these jobs that live.
-    CancelMany(Vec<Seq>),
-    /// Retries those of these jobs that may be.
-    RetryMany(Vec<Seq>),
+    /// Cancels, retries or deletes those of these jobs that match.
+    ChangeMany(ChangeMany),
     /// What to show for jobs that wait: ready or blocked.
     StatesOf(Vec<Seq>),
+    /// Moments of a schedule that were computed.
+    Plan(Plan),
+    /// Moments of schedules that are due are decided.
+    Fire,
     /// Time passes.
     Tick {
         /// What the wall clock gained on a monotonic clock since the last tick; zero if it did not leap.
         leapt: Span,
     },
+}
+
+/// A change of jobs that a store found by a filter: at most 256.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ChangeMany {
+    /// What becomes of them.
+    pub change: BulkChange,
+    /// The filter, which they must match in this step too.
+    pub filter: JobFilter,
+    /// The jobs whose rows matched, in the order in which they are changed.
+    pub seen: Vec<SeenJob>,
 }
 
 /// What the machine answers.
@@ -114,10 +146,14 @@ pub enum Done {
     Request(Known),
     /// To a lease call.
     Lease(LeaseOutcome),
-    /// To cancelling or retrying many: how many.
-    Many(u64),
+    /// To a call for a result.
+    Result(ResultOutcome),
+    /// To a call for a flow.
+    Flow(FlowOutcome),
+    /// To a change of many.
+    Many(ManyDone),
     /// To `StatesOf`, in its order; `None` for a job that is not waiting.
-    States(Vec<Option<JobState>>),
+    States(Vec<Option<Stands>>),
     /// To a command that nobody waits for.
     Nothing,
 }
@@ -131,6 +167,10 @@ pub struct Effects {
     pub facts: Vec<(Namespace, Fact)>,
     /// What waiting calls are answered, once the rows are durable.
     pub deliveries: Vec<(Namespace, Delivery)>,
+    /// Schedules that want to be planned, by whoever has a calendar.
+    pub wanted: Vec<(Namespace, PlanWanted)>,
+    /// Calls that waited for an end, and look now.
+    pub notified: Vec<Notified>,
 }
 
 /// What the machine reads beside its own state: rows that no index in memory knows.
@@ -221,6 +261,22 @@ impl Machine {
         self.keep_budget(rest);
     }
 
+    /// Decides moments of schedules that are due, in each namespace that has some.
+    pub fn fire(&mut self, clock: Moment, rest: &dyn Rest) {
+        let due = |space: &Space| space.next_fire().is_some_and(|at| at <= clock);
+        let due: Vec<Namespace> =
+            self.spaces.iter().filter(|(_, space)| due(space)).map(|(n, _)| n.clone()).collect();
+        for namespace in due {
+            // It refuses nothing.
+            let _ = self.apply(&namespace, Command::Fire, clock, rest);
+        }
+    }
+
+    /// The soonest moment at which a `fire` has something to decide. It makes no tick due.
+    pub fn next_fire(&self) -> Option<Moment> {
+        self.spaces.values().filter_map(Space::next_fire).min()
+    }
+
     /// The soonest moment at which a tick has something to do.
     pub fn next_due(&self) -> Option<Moment> {
         self.spaces.values().filter_map(Space::next_due).min()
@@ -239,10 +295,11 @@ impl Machine {
             effects.rows.other.insert(key, None);
         }
         for (name, space) in &mut self.spaces {
-            let Rows { jobs, errors, other, data } = space.drain_rows();
+            let Rows { jobs, errors, other, data, childless } = space.drain_rows();
             effects.rows.jobs.extend(jobs);
             effects.rows.errors.extend(errors);
             effects.rows.other.extend(other);
+            effects.rows.childless.extend(childless);
             effects.rows.data.extend(data);
             for (state, bytes) in space.out.archived.drain(..) {
                 self.kept[class_index(state)] += bytes;
@@ -252,8 +309,11 @@ impl Machine {
                 *kept = kept.saturating_sub(bytes);
             }
             effects.facts.extend(space.out.facts.drain(..).map(|fact| (name.clone(), fact)));
+            effects.notified.append(&mut space.out.notified);
             let deliveries = space.out.deliveries.drain(..);
             effects.deliveries.extend(deliveries.map(|delivery| (name.clone(), delivery)));
+            let wanted = space.out.wanted.drain(..);
+            effects.wanted.extend(wanted.map(|wanted| (name.clone(), wanted)));
         }
         effects
     }

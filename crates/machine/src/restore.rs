@@ -4,20 +4,22 @@
 //! who waits. All else must be the same as before; a test compares.
 
 use super::drain::{
-    KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, RequestRow, ResourceRow, StubRow, TurnRow,
-    moment, span,
+    KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, RequestRow, ResourceRow, ScheduleRow, StubRow,
+    TurnRow, moment, span,
 };
 use super::order::rank_of;
 use super::rows::{Kind, LiveRow};
 use super::state::{
     Due, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId, LiveResourceId,
-    NO_JOB, PastRequest, QueueId, Seq, Space, Stand, Stub,
+    NO_JOB, Origin, PastRequest, QueueId, Schedule, Seq, Space, Stand, Stub,
 };
 use super::stored::{StoredLease, StoredLife};
 use tenure_core::bounds::FORGET_AGAIN_US;
 use tenure_core::job::JobState;
 use tenure_core::lease::Fence;
-use tenure_core::names::{JobId, LimitName, PoolName, QueueName, RequestId, UniqueKey};
+use tenure_core::names::{
+    JobId, LimitName, Owner, PoolName, QueueName, RequestId, ScheduleId, UniqueKey,
+};
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
 
@@ -66,6 +68,7 @@ impl Space {
                 let q = &mut self.queues[queue];
                 (q.used_at, q.noted_at) = (q.used_at.max(used), moment(row.used_at));
                 q.settings = row.settings;
+                q.skipped = row.skipped;
                 q.paused_until = row.paused_until.map(moment);
                 if let Some(until) = q.paused_until.filter(|until| *until < Moment::MAX) {
                     self.queue_pauses.set(until, queue);
@@ -108,6 +111,20 @@ impl Space {
             Kind::Resource => {
                 let row: ResourceRow = serde_json::from_str(value).ok()?;
                 self.restore_resource_row(row);
+            }
+            Kind::Schedule => {
+                let row: ScheduleRow = serde_json::from_str(value).ok()?;
+                self.restore_schedule(ScheduleId::parse(key).ok()?, row);
+            }
+            Kind::ScheduledJob => {
+                let slot = self.schedule_by_id.get(key).copied()?;
+                self.schedules[slot].job = value.into();
+            }
+            Kind::SyncedSet => {
+                self.synced_sets.insert(Owner::parse(key).ok()?, value.parse().ok()?);
+            }
+            Kind::Edge | Kind::Followed | Kind::Leaving | Kind::Flow => {
+                self.restore_kin(kind, key, value)?;
             }
             Kind::Lease => {
                 let stored = StoredLease::of_row(value)?;
@@ -188,6 +205,53 @@ impl Space {
         r.generation = row.generation;
     }
 
+    /// A schedule as its row has it. Its plan is not stored: one is wanted at once.
+    fn restore_schedule(&mut self, id: ScheduleId, row: ScheduleRow) {
+        if let Some(owner) = &row.owner {
+            self.schedules_by_owner.entry(owner.clone()).or_default().insert(id.clone());
+        }
+        let slot = self.schedule_or_shell(&id);
+        let mut s = Schedule {
+            shell: false,
+            owner: row.owner,
+            timing: row.timing,
+            overlap: row.overlap,
+            catch_up: row.catch_up,
+            catch_up_max: row.catch_up_max,
+            version: row.version,
+            era: row.era,
+            decided: moment(row.decided),
+            moved: row.moved.map(moment),
+            paused_until: row.paused_until.map(moment),
+            last_made: row.last_made,
+            last: row.last,
+            last_ended: row.last_ended,
+            last_succeeded_at: row.last_succeeded_at.map(moment),
+            fired: row.fired,
+            skipped: row.skipped,
+            missed: row.missed,
+            created_at: moment(row.created_at),
+            changed_at: moment(row.changed_at),
+            ..Schedule::shell(id)
+        };
+        s.begin_after(moment(row.cursor));
+        if self.schedules[slot].shell {
+            self.shells -= 1;
+        }
+        self.schedules[slot] = s;
+    }
+
+    /// A live job of a schedule counts there, also if the schedule is gone. No row says then which it made last: the
+    /// newest of those that are left.
+    fn restore_origin(&mut self, origin: &Origin, job: &JobId) {
+        let slot = self.schedule_or_shell(&origin.by.id);
+        let s = &mut self.schedules[slot];
+        s.unfinished += 1;
+        if s.shell || s.last_made.is_none() {
+            s.last_made = Some(job.clone());
+        }
+    }
+
     /// Takes one live job.
     pub(crate) fn restore_job(&mut self, row: &LiveRow<'_>, now: Moment) -> Result<(), BadRow> {
         self.restore_known_job(row, now).ok_or_else(|| BadRow { row: format!("job {:?}", row.id) })
@@ -200,7 +264,7 @@ impl Space {
         // others go on without it.
         let stands = match (row.state, &life.lease) {
             (JobState::Running, Some(lease)) => self.can_hold(lease),
-            (JobState::Ready | JobState::Scheduled, _) => true,
+            (JobState::Ready | JobState::Scheduled | JobState::Dependent, _) => true,
             _ => false,
         };
         if !stands || self.job_by_id(row.id).is_some() {
@@ -226,10 +290,21 @@ impl Space {
             cancel_requested: life.cancel_requested,
             keeps_place: life.keeps_place,
             unique: life.unique.map(Box::new),
+            origin: life.origin,
+            kin: life.kin,
             settles: life.settles,
+            next_at: None,
+            edits: life.edits,
             bytes: life.bytes,
             dirty: false,
         });
+        if let Some(origin) = self.jobs[slot].origin.clone() {
+            let job = self.jobs[slot].id.clone();
+            self.restore_origin(&origin, &job);
+        }
+        if let Some(flow) = self.jobs[slot].flow().cloned() {
+            self.flow_for(&flow, now).members.insert(row.seq);
+        }
         match row.state {
             JobState::Running => {
                 let stored = life.lease?;
@@ -242,6 +317,11 @@ impl Space {
                 self.jobs[slot].stand = Stand::Waiting(lane);
                 let arrival = self.jobs[slot].arrival;
                 self.enter_lane(lane, arrival, slot.into(), now);
+                self.watch_expiry(slot);
+            }
+            JobState::Dependent => {
+                self.jobs[slot].stand = Stand::Dependent;
+                self.queues[queue].counts.dependent += 1;
                 self.watch_expiry(slot);
             }
             JobState::Scheduled => {
@@ -342,6 +422,11 @@ impl Space {
             }
             self.refresh_resource(resource, now);
         }
+        let schedules: Vec<_> = self.schedules.iter().map(|(slot, _)| slot).collect();
+        for schedule in schedules {
+            self.order_schedule(schedule, None, now);
+        }
+        self.restored_kin(now);
         self.restored_turns();
         self.used_at = now;
         // A job that could not be read holds no key any more.

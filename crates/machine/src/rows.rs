@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::state::Seq;
 use tenure_core::job::{JobError, JobState, Labels};
-use tenure_core::names::{JobId, Namespace, PoolName, QueueName, ResourceId};
+use tenure_core::names::{FlowName, JobId, Namespace, PoolName, QueueName, ResourceId};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 
@@ -51,6 +51,17 @@ pub struct JobEnd {
     pub result: Option<Json>,
 }
 
+/// How long a finished job is kept, and what it takes of the budget.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptUntil {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Until then; the greatest moment is without end.
+    pub until: Moment,
+    /// About what the row takes, for the byte budget.
+    pub bytes: u32,
+}
+
 /// What is written of one job.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct JobChange {
@@ -58,6 +69,8 @@ pub struct JobChange {
     pub new: Option<Box<(Namespace, JobId, JobContent)>>,
     /// The queue, when the row is new.
     pub queue: Option<QueueName>,
+    /// The flow that it belongs to, when the row is new.
+    pub flow: Option<FlowName>,
     /// Content of a row that is there.
     pub patch: Option<Box<ContentPatch>>,
     /// Where it stands now; `Ready` for all that waits.
@@ -68,6 +81,8 @@ pub struct JobChange {
     pub life: Option<Vec<u8>>,
     /// It ended: from now on only the archive knows it.
     pub end: Option<JobEnd>,
+    /// It is finished already, and is kept otherwise from now on.
+    pub kept: Option<KeptUntil>,
     /// It was finished and lives again: `until` and `result` go.
     pub revived: bool,
     /// The last error; `Some(None)` takes it away.
@@ -95,6 +110,20 @@ pub enum Kind {
     Pool,
     /// A resource, without its data.
     Resource,
+    /// A schedule, without its job.
+    Schedule,
+    /// The job of a schedule, which is written when it changes and not when a moment fires.
+    ScheduledJob,
+    /// The version of the set of schedules that an owner synced last.
+    SyncedSet,
+    /// Who waits, or was told: a job, or a flow, and one of its children.
+    Edge,
+    /// What is kept of a job for those that name it.
+    Followed,
+    /// The parents of a job that has ended, until it has let them all go.
+    Leaving,
+    /// The counts of a flow.
+    Flow,
     /// A lease without a job.
     Lease,
     /// Who holds a unique key.
@@ -107,7 +136,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 18] = [
         Kind::Meta,
         Kind::Queue,
         Kind::Turn,
@@ -115,6 +144,13 @@ impl Kind {
         Kind::Limit,
         Kind::Pool,
         Kind::Resource,
+        Kind::Schedule,
+        Kind::ScheduledJob,
+        Kind::SyncedSet,
+        Kind::Edge,
+        Kind::Followed,
+        Kind::Leaving,
+        Kind::Flow,
         Kind::Lease,
         Kind::Key,
         Kind::Request,
@@ -130,6 +166,13 @@ impl Kind {
             Kind::Limit => "limit",
             Kind::Pool => "pool",
             Kind::Resource => "resource",
+            Kind::Schedule => "schedule",
+            Kind::ScheduledJob => "scheduled_job",
+            Kind::SyncedSet => "synced_set",
+            Kind::Edge => "edge",
+            Kind::Followed => "followed",
+            Kind::Leaving => "leaving",
+            Kind::Flow => "flow",
             Kind::Lease => "lease",
             Kind::Key => "key",
             Kind::Request => "request",
@@ -165,6 +208,8 @@ pub struct Rows {
     pub errors: Vec<(Seq, JobError)>,
     /// Other rows: JSON text to put, or `None` to delete.
     pub other: BTreeMap<RowKey, Option<String>>,
+    /// Jobs whose rows go, and with them the edges of their children, all of which are closed.
+    pub childless: Vec<(Namespace, Seq)>,
     /// Data of resources to put, or `None` to delete. Secret: never logged.
     pub data: BTreeMap<DataKey, Option<Json>>,
 }
@@ -175,6 +220,7 @@ impl Rows {
         self.jobs.is_empty()
             && self.errors.is_empty()
             && self.other.is_empty()
+            && self.childless.is_empty()
             && self.data.is_empty()
     }
     pub(crate) fn job(&mut self, seq: Seq) -> &mut JobChange {

@@ -24,8 +24,12 @@ impl Space {
             Ok(Done::Nothing)
         } else {
             let now = self.advance(clock);
-            self.used_at = now;
-            self.run(command, next_seq, rest, now)
+            if !matches!(command, Command::Fire | Command::Plan(_)) {
+                self.used_at = now;
+            }
+            let done = self.run(command, next_seq, rest, now);
+            self.tell(now);
+            done
         };
         let now = self.last;
         self.serve(now);
@@ -42,8 +46,14 @@ impl Space {
             && self.keys.is_empty()
             && self.requests.is_empty()
             && self.stubs.is_empty()
+            && self.schedule_by_id.is_empty()
+            && self.synced_sets.is_empty()
+            && self.flows.is_empty()
+            && self.edges.is_empty()
+            && self.leaving.is_empty()
             && self.places.is_empty()
             && self.takers.is_empty()
+            && self.awaiting.is_empty()
             && self.caller_by_taker.is_empty()
             && self.workers.is_empty()
             && self.queues[CALLERS].priorities.is_empty()

@@ -3,15 +3,19 @@
 use data_encoding::HEXLOWER;
 
 use super::codec::{Reader, Writer};
-use super::state::{PastSettle, Seq};
+use super::state::{JobKey, Kin, Origin, Parent, PastSettle, Seq};
+use tenure_core::flow::OnParentFailure;
 use tenure_core::job::{
     Backoff, JobError, JobState, JobView, Labels, Need, OnConflict, Outcome, Retry, Unique, Until,
     retain_for,
 };
 use tenure_core::lease::Fence;
 use tenure_core::names::{
-    Group, JobId, LimitName, PoolName, QueueName, RequestId, ResourceId, Tag, UniqueKey, WorkerId,
+    FlowName, Group, JobId, LimitName, PoolName, QueueName, RequestId, ResourceId, ScheduleId, Tag,
+    UniqueKey, WorkerId,
 };
+use tenure_core::requests::JobFilter;
+use tenure_core::schedule::MadeBy;
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
@@ -212,10 +216,13 @@ pub(crate) struct StoredLife {
     pub undelivered: u32,
     pub cancel_requested: bool,
     pub keeps_place: bool,
-    pub unique: Option<Unique>,
+    pub unique: Option<JobKey>,
+    pub edits: u32,
     pub settles: Vec<PastSettle>,
     pub bytes: u32,
     pub lease: Option<StoredLease>,
+    pub origin: Option<Box<Origin>>,
+    pub kin: Option<Box<Kin>>,
 }
 
 fn outcome_byte(outcome: Outcome) -> u8 {
@@ -239,6 +246,74 @@ fn outcome_of(byte: u8) -> Option<Outcome> {
         5 => Outcome::Undelivered,
         _ => return None,
     })
+}
+
+impl Kin {
+    fn encode(&self, w: &mut Writer) {
+        w.option(self.flow.as_ref(), |w, flow| w.text(flow.as_str()));
+        let run = self.on_failure == OnParentFailure::Run;
+        let bits = [run, self.above, self.has_children, self.follows];
+        w.byte(bits.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit)));
+        w.u32(self.turn);
+        w.u64(self.parents.len() as u64);
+        for parent in self.parents.iter() {
+            match parent {
+                Parent::Job(seq, id) => {
+                    w.byte(0);
+                    w.u64(seq.get());
+                    w.text(id.as_str());
+                }
+                Parent::Gone(id) => {
+                    w.byte(1);
+                    w.text(id.as_str());
+                }
+                Parent::Flow(flow) => {
+                    w.byte(2);
+                    w.text(flow.as_str());
+                }
+            }
+        }
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Option<Kin> {
+        let flow = r.option(|r| FlowName::parse(r.text()?).ok())?;
+        let bits = r.byte()?;
+        let turn = r.u32()?;
+        let parents = r.list(|r| {
+            Some(match r.byte()? {
+                0 => Parent::Job(Seq::new(r.u64()?), JobId::parse(r.text()?).ok()?),
+                1 => Parent::Gone(JobId::parse(r.text()?).ok()?),
+                2 => Parent::Flow(FlowName::parse(r.text()?).ok()?),
+                _ => return None,
+            })
+        })?;
+        let on_failure = match bits & 1 {
+            0 => OnParentFailure::Cancel,
+            _ => OnParentFailure::Run,
+        };
+        Some(Kin {
+            flow,
+            parents: parents.into(),
+            on_failure,
+            turn,
+            above: bits & 2 != 0,
+            has_children: bits & 4 != 0,
+            follows: bits & 8 != 0,
+            open: 0,
+        })
+    }
+
+    /// The parents of a job that has ended, as its row holds them until it has let them all go.
+    pub(crate) fn row_of(parents: &std::sync::Arc<[Parent]>) -> String {
+        let mut w = Writer::default();
+        Kin { parents: parents.clone(), ..Kin::none() }.encode(&mut w);
+        HEXLOWER.encode(&w.finish())
+    }
+
+    /// What such a row says; `None` if it is none.
+    pub(crate) fn of_row(row: &str) -> Option<Kin> {
+        Kin::decode(&mut Reader(&HEXLOWER.decode(row.as_bytes()).ok()?))
+    }
 }
 
 impl StoredLife {
@@ -275,6 +350,20 @@ impl StoredLife {
         w.u32(self.bytes);
         w.option(self.lease.as_ref(), |w, lease| lease.encode(w));
         w.u32(self.undelivered);
+        w.u32(self.edits);
+        if let Some(unique) = &self.unique {
+            w.option(unique.within, |w, span| w.span(span));
+            w.option(unique.began, |w, at| w.moment(at));
+        }
+        w.option(self.origin.as_ref(), |w, origin| {
+            w.text(origin.by.id.as_str());
+            w.option(origin.by.at, |w, at| w.moment(at));
+            w.u64(origin.era);
+            for past in &self.settles {
+                w.option(past.next_at, |w, next| w.option(next, |w, at| w.moment(at)));
+            }
+        });
+        w.option(self.kin.as_ref(), |w, kin| kin.encode(w));
         w.finish()
     }
 
@@ -292,10 +381,11 @@ impl StoredLife {
             lost: r.u32()?,
             released: r.u32()?,
             undelivered: 0,
+            edits: 0,
             cancel_requested: r.0.first()? & 1 != 0,
             keeps_place: r.byte()? & 2 != 0,
             unique: r.option(|r| {
-                Some(Unique {
+                Some(JobKey::of(Unique {
                     key: UniqueKey::parse(r.text()?).ok()?,
                     until: if r.byte()? == 1 { Until::Start } else { Until::End },
                     hold: r.option(Reader::span)?,
@@ -305,7 +395,8 @@ impl StoredLife {
                         2 => OnConflict::Reject,
                         _ => return None,
                     },
-                })
+                    within: None,
+                }))
             })?,
             settles: r.list(|r| {
                 Some(PastSettle {
@@ -313,17 +404,65 @@ impl StoredLife {
                     outcome: outcome_of(r.byte()?)?,
                     state: *JobState::ALL.get(usize::from(r.byte()?))?,
                     run_at: r.option(Reader::moment)?,
+                    next_at: None,
                 })
             })?,
             bytes: r.u32()?,
             lease: r.option(StoredLease::decode)?,
+            origin: None,
+            kin: None,
         };
         // A row of format 2 ends here.
         if !r.is_at_end() {
             life.undelivered = r.u32()?;
         }
+        // A row of format 3 ends here.
+        if !r.is_at_end() {
+            life.edits = r.u32()?;
+            if let Some(key) = &mut life.unique {
+                key.unique.within = r.option(Reader::span)?;
+                key.began = r.option(Reader::moment)?;
+            }
+            let settles = &mut life.settles;
+            life.origin = r.option(|r| {
+                let id = ScheduleId::parse(r.text()?).ok()?;
+                let by = MadeBy { id, at: r.option(Reader::moment)? };
+                let origin = Origin { by, era: r.u64()? };
+                for past in settles.iter_mut() {
+                    past.next_at = r.option(|r| r.option(Reader::moment))?;
+                }
+                Some(Box::new(origin))
+            })?;
+            life.kin = r.option(|r| Kin::decode(r).map(Box::new))?;
+        }
         Some(life)
     }
+}
+
+/// What filters ask of a job's life, and what tells whether its content changed since it was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LifeSeen {
+    /// When the job ended.
+    pub finished_at: Option<Moment>,
+    /// How often its kind, its labels or its last error have changed.
+    pub edits: u32,
+}
+
+/// What the life in a job's row says of these; `None` if it is not of this format.
+pub fn seen_in_life(life: &[u8]) -> Option<LifeSeen> {
+    let StoredLife { finished_at, edits, .. } = StoredLife::decode(life)?;
+    Some(LifeSeen { finished_at, edits })
+}
+
+/// Whether a filter lets a job with this life, by its flow and by the schedule that made it.
+pub fn lets_origin_of_life(filter: &JobFilter, life: &[u8]) -> bool {
+    if filter.flow.is_none() && filter.schedule.is_none() {
+        return true;
+    }
+    StoredLife::decode(life).is_some_and(|StoredLife { kin, origin, .. }| {
+        let flow = kin.and_then(|kin| kin.flow);
+        filter.lets_origin(flow.as_ref(), origin.as_ref().map(|origin| &origin.by.id))
+    })
 }
 
 /// How the row of a job ends of which nobody knows any more how far it was.
@@ -354,9 +493,12 @@ pub fn unreadable_end(shape: &[u8], now: Moment) -> Option<UnreadableEnd> {
         cancel_requested: false,
         keeps_place: false,
         unique: None,
+        edits: 0,
         settles: Vec::new(),
         bytes: 0,
         lease: None,
+        origin: None,
+        kin: None,
     };
     let until = now.plus(retain_for(JobState::Failed, shape.retain));
     Some(UnreadableEnd { life: life.encode(), until })
@@ -384,6 +526,22 @@ pub fn parse_lease_id(id: &str) -> Option<(Fence, Seq)> {
         canonical.then(|| u64::from_str_radix(text, 16).ok()).flatten()
     };
     Some((Fence::new(hex(fence)?), Seq::new(hex(seq)?)))
+}
+
+/// What only the machine knows of a job that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stands {
+    /// Where it stands: what waits in line is ready or blocked.
+    pub state: JobState,
+    /// For how many parents it waits.
+    pub waiting_on: u32,
+}
+
+impl Default for Stands {
+    /// Of a job of which the machine knows nothing any more.
+    fn default() -> Self {
+        Stands { state: JobState::Ready, waiting_on: 0 }
+    }
 }
 
 /// The columns of a job's row, as a store reads them.
@@ -416,15 +574,22 @@ pub struct StoredJob {
 }
 
 impl StoredJob {
-    /// As the contract shows it; `None` if the row is not of this format. `Ready` in the row is
-    /// `waiting` here, which only the lines know: `Ready` or `Blocked`.
-    pub fn view(self, waiting: JobState) -> Option<JobView> {
+    /// As the contract shows it; `None` if the row is not of this format. What only the machine knows of a job that waits
+    /// is `stands`: whether one that is `Ready` in its row is blocked, and for how many parents a dependent one waits. The
+    /// row may be newer, so it counts for a row that says the same.
+    pub fn view(self, stands: Stands) -> Option<JobView> {
         let shape = StoredShape::decode(&self.shape)?;
         let life = StoredLife::decode(&self.life)?;
-        let state = if self.state == JobState::Ready { waiting } else { self.state };
+        let state = match (self.state, stands.state) {
+            (JobState::Ready, JobState::Blocked) => JobState::Blocked,
+            (state, _) => state,
+        };
+        // A job that waits no more waits for nobody.
+        let waiting_on = if state == JobState::Dependent { stands.waiting_on } else { 0 };
         let running = state == JobState::Running;
         let full = self.payload.is_some();
-        Some(JobView {
+        let parents = life.kin.as_ref().map(|kin| kin.shown(waiting_on)).unwrap_or_default();
+        let view = JobView {
             id: self.id,
             queue: shape.queue,
             kind: self.kind,
@@ -444,14 +609,22 @@ impl StoredJob {
             error: self.error,
             errors: self.errors,
             progress: self.progress,
-            unique: life.unique,
+            unique: life.unique.map(|key| key.unique),
             labels: self.labels,
             lease: life.lease.map(|lease| lease_id(lease.fence, self.seq)),
             cancel_requested: life.cancel_requested,
             retry: shape.retry,
             timeout: shape.timeout,
             retain: shape.retain,
-        })
+            schedule: life.origin.map(|origin| origin.by),
+            flow: life.kin.and_then(|kin| kin.flow),
+            after: Vec::new(),
+            parents: 0,
+            waiting_on: 0,
+            on_parent_failure: OnParentFailure::default(),
+            cancelled_children: None,
+        };
+        Some(view.with_parents(parents))
     }
 }
 
@@ -475,9 +648,35 @@ mod tests {
             cancel_requested: false,
             keeps_place: true,
             unique: None,
+            edits: 4,
             settles: Vec::new(),
             bytes: 9,
             lease,
+            origin: Some(Box::new(Origin {
+                by: MadeBy { id: ScheduleId::parse("news").unwrap(), at: None },
+                era: 4,
+            })),
+            kin: None,
+        }
+    }
+
+    fn kin() -> Kin {
+        let flow = FlowName::parse("f").unwrap();
+        let job = |name| JobId::parse(name).unwrap();
+        let parents = [
+            Parent::Job(Seq::new(8), job("a")),
+            Parent::Gone(job("b")),
+            Parent::Flow(flow.clone()),
+        ];
+        Kin {
+            flow: Some(flow),
+            parents: parents.into(),
+            on_failure: OnParentFailure::Run,
+            turn: 3,
+            above: true,
+            has_children: true,
+            follows: true,
+            open: 0,
         }
     }
 
@@ -498,7 +697,20 @@ mod tests {
 
     #[test]
     fn a_life_is_read_as_it_was_written() {
-        for life in [life(None), life(Some(lease()))] {
+        let unique = |within: Option<u64>, began: Option<u64>| {
+            let key = UniqueKey::parse("k").unwrap();
+            let within = within.map(Span::from_us);
+            let (until, on_conflict) = (Until::Start, OnConflict::Replace);
+            let unique = Unique { key, until, hold: None, on_conflict, within };
+            Some(JobKey { unique, began: began.map(Moment::from_us) })
+        };
+        for life in [
+            life(None),
+            life(Some(lease())),
+            StoredLife { unique: unique(None, None), ..life(None) },
+            StoredLife { unique: unique(Some(5), Some(6)), ..life(Some(lease())) },
+            StoredLife { kin: Some(Box::new(kin())), ..life(None) },
+        ] {
             assert_eq!(StoredLife::decode(&life.encode()), Some(life));
         }
     }
@@ -506,12 +718,24 @@ mod tests {
     #[test]
     fn a_life_of_format_2_is_read() {
         // It ended with its lease, and a lease with its request.
-        let bytes = life(None).encode();
-        let old = StoredLife::decode(&bytes[..bytes.len() - 1]).unwrap();
-        assert_eq!(old, StoredLife { undelivered: 0, ..life(None) });
-        let bytes = life(Some(lease())).encode();
-        let old = StoredLife::decode(&bytes[..bytes.len() - 2]).unwrap();
+        let pushed = |lease| StoredLife { origin: None, edits: 0, ..life(lease) };
+        let bytes = pushed(None).encode();
+        let old = StoredLife::decode(&bytes[..bytes.len() - 4]).unwrap();
+        assert_eq!(old, StoredLife { undelivered: 0, ..pushed(None) });
+        let bytes = pushed(Some(lease())).encode();
+        let old = StoredLife::decode(&bytes[..bytes.len() - 5]).unwrap();
         let older = StoredLease { local: false, first: false, ..lease() };
-        assert_eq!(old, StoredLife { undelivered: 0, ..life(Some(older)) });
+        assert_eq!(old, StoredLife { undelivered: 0, ..pushed(Some(older)) });
+    }
+
+    #[test]
+    fn a_life_of_format_3_is_read() {
+        // It ended with its undelivered leases.
+        let pushed = StoredLife { origin: None, edits: 0, ..life(Some(lease())) };
+        let bytes = pushed.encode();
+        let old = StoredLife::decode(&bytes[..bytes.len() - 3]).unwrap();
+        assert_eq!(old, pushed);
+        let bytes = life(Some(lease())).encode();
+        assert_eq!(seen_in_life(&bytes).map(|seen| seen.edits), Some(4));
     }
 }

@@ -7,7 +7,7 @@
 use super::ending::End;
 use super::facts::Fact;
 use super::mutant::{Mutant, forgets};
-use super::rows::Archive;
+use super::rows::{Archive, JobChange};
 use super::state::{Due, LimitId, LiveJobId, LiveResourceId, Space, Stand};
 use super::stored::StoredShape;
 use tenure_core::bounds::{
@@ -30,6 +30,8 @@ impl Space {
             || !self.families.is_empty()
             || !self.queues_to_serve.is_empty()
             || !self.void_turns.is_empty()
+            || self.has_untold()
+            || !self.cancelling.is_empty()
         {
             return Some(self.last);
         }
@@ -45,6 +47,7 @@ impl Space {
             self.waits.next(),
             self.purge_at,
             self.reservations_due(),
+            self.planning.first().map(|(at, _)| *at),
             pulse,
         ];
         housekeeping.into_iter().flatten().chain(self.next_change()).min()
@@ -87,6 +90,7 @@ impl Space {
         self.pulse = now;
         self.tick_jobs(now);
         self.tick_leases(now);
+        self.tick_flows(now);
         self.tick_doors(now);
         self.tick_waits(now);
         self.tick_reservations(now);
@@ -94,6 +98,8 @@ impl Space {
         self.tick_turns();
         self.purge(now, archive);
         self.tick_queues(now);
+        self.tell(now);
+        self.ask_for_plans(now);
         self.trim();
     }
 
@@ -165,6 +171,7 @@ impl Space {
             self.arm_limit(limit);
             self.limit_due(limit);
         }
+        self.cut_awaiting(clock);
         let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();
         for resource in resources {
             let r = &mut self.resources[resource];
@@ -177,6 +184,7 @@ impl Space {
             self.out.dirty_resources.insert(resource);
             self.refresh_resource(resource, clock);
         }
+        self.set_schedules_back(clock);
         for (at, door) in self.door_timers.drain() {
             self.door_timers.set(at.min(clock), door);
             if let Some(d) = self.doors.get_mut(door) {
@@ -228,6 +236,11 @@ impl Space {
             Stand::Waiting(lane) => {
                 self.jobs[slot].stand = Stand::Scheduled;
                 self.leave_lane(lane, arrival, now);
+            }
+            Stand::Dependent => {
+                self.jobs[slot].stand = Stand::Scheduled;
+                let queue = self.shapes[self.jobs[slot].shape].queue;
+                self.queues[queue].counts.dependent -= 1;
             }
             Stand::Running(_) => {}
         }
@@ -361,15 +374,26 @@ impl Space {
         for job in over {
             self.forget_archived(&job);
         }
-        // What ended in this very tick is not in the archive yet.
-        let ends = self.out.rows.jobs.values().filter_map(|change| change.end.as_ref());
-        let ended = ends.map(|end| end.until).min();
-        let next = archive.next_over(&self.name).into_iter().chain(ended).min();
+        // What ended in this very tick, or is kept no longer for others, is not in the archive yet.
+        let kept = |change: &JobChange| {
+            let end = change.end.as_ref().map(|end| end.until);
+            end.or_else(|| change.kept.as_ref().map(|kept| kept.until))
+        };
+        let ended = self.out.rows.jobs.values().filter_map(kept).min();
+        let next = archive.next_over(&self.name);
+        let next = next.into_iter().chain(ended).min().filter(|until| *until < Moment::MAX);
         self.purge_at = if more { Some(now) } else { next };
     }
 
     /// A finished job goes for good.
     pub(crate) fn forget_archived(&mut self, job: &super::rows::Archived) {
+        if let Some(kin) = Space::kin_in(&job.life) {
+            if let Some(flow) = &kin.flow {
+                self.flow_loses_row(flow);
+            }
+            self.children_rows_go(job.seq, &kin);
+        }
+        self.forget_cancelled_children(job.seq);
         if let Some(shape) = StoredShape::decode(&job.shape)
             && let Some(queue) = self.queue_by_name.get(&shape.queue).copied()
         {

@@ -69,10 +69,11 @@ impl Space {
                 ready: c.waiting - blocked,
                 blocked,
                 scheduled: c.scheduled,
-                dependent: 0,
+                dependent: c.dependent,
                 running: c.running,
             },
             oldest_ready_at: self.oldest_ready(queue),
+            skipped: q.skipped,
             workers: workers.count() as u64,
         })
     }
@@ -310,8 +311,13 @@ impl Space {
         page(views, p)
     }
 
-    pub(crate) fn get_stats(&self) -> Stats {
-        let mut stats = Stats { leases: self.leases.len() as u64, ..Stats::default() };
+    pub(crate) fn get_stats(&self, now: Moment) -> Stats {
+        let mut stats = Stats {
+            leases: self.leases.len() as u64,
+            result_waiters: self.awaiting.len() as u64,
+            schedules: self.schedule_stats(now),
+            ..Stats::default()
+        };
         for state in JobState::ALL {
             stats.jobs.insert(state, 0);
         }
@@ -320,7 +326,7 @@ impl Space {
             let c = &q.counts;
             let blocked = if q.place == super::state::Place::Open { c.blocked } else { c.waiting };
             let by_state = [
-                (JobState::Dependent, 0),
+                (JobState::Dependent, c.dependent),
                 (JobState::Scheduled, c.scheduled),
                 (JobState::Ready, c.waiting - blocked),
                 (JobState::Blocked, blocked),

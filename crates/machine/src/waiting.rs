@@ -284,6 +284,9 @@ impl Space {
 
     /// The wait is over, or the same request came again: answered with an empty list.
     pub(crate) fn end_wait(&mut self, id: TakerId, now: Moment) {
+        if self.end_awaiting(id) {
+            return;
+        }
         // Callers for needs alone are told what they waited for.
         let caller = self.caller_by_taker.get(&id).copied();
         let reasons = caller.map(|slot| self.reasons_of_caller(slot, now)).unwrap_or_default();
@@ -298,7 +301,7 @@ impl Space {
 
     /// The connection of a waiting call broke: it is answered nothing.
     pub(crate) fn drop_wait(&mut self, id: TakerId, now: Moment) {
-        if self.forget_taker(id).is_none() {
+        if self.forget_taker(id).is_none() && self.forget_awaiting(id).is_none() {
             self.leave_line(id, now);
         }
     }

@@ -4,11 +4,14 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tenure_core::bounds::{PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
-use tenure_core::job::JobView;
+use tenure_core::flow::FlowView;
+use tenure_core::job::{JobView, PushedJob, ResultView};
 use tenure_core::lease::{Explained, Extended, Leased, SettledLease};
 use tenure_core::requests::{
-    Audited, DoneMany, Effect, Listed, PushAnswer, Pushed, Put, Reply, Request, Settled, Stats,
+    Audited, DoneMany, Effect, Failures, Listed, PushAnswer, Pushed, Put, Reply, Request, Settled,
+    Stats,
 };
+use tenure_core::schedule::{ScheduleView, SyncedSchedules};
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
 
@@ -44,12 +47,19 @@ impl Expected {
             R::AddResources(add) => body + add.resources.len() * VIEW_BYTES,
             R::ListJobs(jobs) if jobs.full => list(jobs.page.max, PAYLOAD_BYTES_MAX),
             R::ListJobs(jobs) => list(jobs.page.max, VIEW_BYTES),
+            R::ListParents(some) if some.full => list(some.page.max, PAYLOAD_BYTES_MAX),
+            R::ListParents(some) => list(some.page.max, VIEW_BYTES),
+            R::ListChildren(some) => list(some.page.max, VIEW_BYTES),
+            R::ListFlows(some) => list(some.page.max, VIEW_BYTES),
             R::ListResources(some) => list(some.page.max, VIEW_BYTES),
             R::ListLeases(some) => list(some.page.max, VIEW_BYTES),
             R::ListQueues(some) => list(some.page.max, VIEW_BYTES),
             R::ListLimits(some) => list(some.page.max, VIEW_BYTES),
             R::ListPools(some) => list(some.page.max, VIEW_BYTES),
+            R::ListSchedules(some) if some.full => list(some.page.max, PAYLOAD_BYTES_MAX),
+            R::ListSchedules(some) => list(some.page.max, VIEW_BYTES),
             R::ListWorkers(some) => list(some.page.max, VIEW_BYTES),
+            R::ListFailures(some) => list(some.max, VIEW_BYTES),
             _ => VIEW_BYTES,
         };
         Expected { bytes, is_read: request.effect() == Effect::Reads }
@@ -145,6 +155,13 @@ impl Respond for Pushed {
     }
 }
 
+/// A job that a run-now made, or that was there already.
+impl Respond for Box<PushedJob> {
+    fn respond(self, _: bool) -> Response<Out> {
+        json(if self.duplicate { 200 } else { 201 }, &self)
+    }
+}
+
 impl<T: Serialize> Respond for Vec<T> {
     fn respond(self, one: bool) -> Response<Out> {
         some(one, self, |_| 200)
@@ -206,7 +223,10 @@ macro_rules! plain {
 }
 plain!(
     Box<JobView>,
+    Box<ResultView>,
+    Box<FlowView>,
     DoneMany,
+    Failures,
     Explained,
     Extended,
     QueueView,
@@ -214,6 +234,8 @@ plain!(
     PoolView,
     ResourceView,
     Synced,
+    SyncedSchedules,
+    Box<ScheduleView>,
     Stats,
     Audited,
 );

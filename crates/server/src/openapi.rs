@@ -132,7 +132,15 @@ mod tests {
         POST /v1/jobs/{id}/run-now
         POST /v1/jobs/cancel
         POST /v1/jobs/retry
+        POST /v1/jobs/delete
+        GET /v1/failures
         GET /v1/jobs/{id}/explain
+        GET /v1/jobs/{id}/result
+        GET /v1/jobs/{id}/parents
+        GET /v1/jobs/{id}/children
+        GET /v1/flows
+        GET /v1/flows/{flow}
+        POST /v1/flows/{flow}/cancel
         POST /v1/leases
         POST /v1/leases/extend
         POST /v1/leases/settle
@@ -167,6 +175,16 @@ mod tests {
         POST /v1/pools/{name}/resources/{id}/cool
         POST /v1/pools/{name}/resources/{id}/ban
         POST /v1/pools/{name}/resources/{id}/restore
+        GET /v1/schedules
+        PUT /v1/schedules
+        GET /v1/schedules/{id}
+        PUT /v1/schedules/{id}
+        PATCH /v1/schedules/{id}
+        DELETE /v1/schedules/{id}
+        POST /v1/schedules/{id}/pause
+        POST /v1/schedules/{id}/resume
+        POST /v1/schedules/{id}/run-now
+        POST /v1/schedules/preview
         GET /v1/workers
         GET /v1/stats
         GET /v1/audit
@@ -235,6 +253,13 @@ mod tests {
             ("Ban", |body| {
                 decode::ban_resource(decode::ResourcePath { name: "p", id: "r" }, body).err()
             }),
+            ("PreviewCall", |body| decode::preview(body).err()),
+            ("ScheduleSettings", |body| decode::put_schedule("s", body).err()),
+            ("ScheduledJob", |body| {
+                let body = [b"{\"every\": \"1m\", \"job\": ", body, b"}"].concat();
+                decode::put_schedule("s", &body).err()
+            }),
+            ("RunNow", |body| decode::run_schedule_now("s", body).err()),
         ];
         assert_eq!(readers.len(), schemas::BODIES.len());
         for ((name, fields), (reader, read)) in schemas::BODIES.iter().zip(readers) {

@@ -13,8 +13,12 @@ use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX};
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{PushAnswer, Reply, Request as Asking, Settle, Settled};
+use tenure_core::requests::{
+    GetFlow, GetResult, PushAnswer, Reply, Request as Asking, Settle, Settled,
+};
 use tenure_core::sentences::ServerRefusal;
+use tenure_core::time::Span;
+use tenure_engine::{Clock, SystemClock};
 
 use crate::answer::{self, Expected};
 use crate::body::{self, BodyError, Media, Reading};
@@ -174,6 +178,10 @@ impl Service {
                 let ready = Ready::of(health, notice, self.traffic.is_draining());
                 Ok(answer::json(ready.status(), &ready))
             }
+            Does::Preview => {
+                let preview = routes::previews::answer(&body, SystemClock.now())?;
+                Ok(answer::json(200, &preview))
+            }
             Does::Version => Ok(answer::json(200, &VERSION)),
             Does::Document => {
                 let response = answer::json(200, openapi::document());
@@ -221,10 +229,15 @@ impl Service {
             return Ok(None);
         }
         let config = self.deps.config;
-        if let Takes::JsonOrResources(_) = route.takes {
+        if let Takes::JsonOrResources(_) | Takes::JsonOrSchedules(_) = route.takes {
             let Some(reading) = reading else { return Ok(None) };
-            let request = routes::sync_lines::read(asked, reading, &config, held).await?;
-            return Ok(Some(NdjsonOutcome::Ask(request.into())));
+            let request: Asking = match route.takes {
+                Takes::JsonOrSchedules(_) => {
+                    routes::sync_lines::schedules(asked, reading, &config, held).await?.into()
+                }
+                _ => routes::sync_lines::resources(asked, reading, &config, held).await?.into(),
+            };
+            return Ok(Some(NdjsonOutcome::Ask(request)));
         }
         let Some(reading) = reading.take() else { return Ok(None) };
         let engine = self.deps.engine.clone();
@@ -241,7 +254,7 @@ impl Service {
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
         let engine = &self.deps.engine;
-        let is_push = matches!(request, Asking::Push(_));
+        let has_items = matches!(request, Asking::Push(_) | Asking::SyncSchedules(_));
         let expected = Expected::of(&request, body.bytes());
         let mut held = self.budget.take(expected.bytes, body.rank())?;
         if let Asking::Lease(_) | Asking::Settle(Settle { lease: Some(_), .. }) = request {
@@ -249,8 +262,20 @@ impl Service {
             drop((held, body));
             return self.lease(namespace, request, turn).await;
         }
+        if let Asking::GetResult(GetResult { wait, .. }) | Asking::GetFlow(GetFlow { wait, .. }) =
+            request
+            && wait > Span::ZERO
+        {
+            // As a lease call that waits.
+            drop((held, body));
+            let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
+            let mut held = self.budget.take(0, Rank::Ordinary)?;
+            let response = answer::reply(reply, one);
+            held.set(response.body().bytes())?;
+            return Ok(response.map(|out| out.holding(held)));
+        }
         let reply = engine.call(&namespace, request).await.map_err(problem::of_error);
-        let reply = reply.map_err(|no| if is_push { of_push(no, one) } else { no })?;
+        let reply = reply.map_err(|no| if has_items { of_items(no, one) } else { no })?;
         drop(body);
         let response = answer::reply(reply, one);
         if expected.is_read {
@@ -295,8 +320,8 @@ impl Service {
     }
 }
 
-/// An engine counts from the job; a caller counts from the body.
-fn of_push(no: Refusal, one: bool) -> Refusal {
+/// An engine counts from the item; a caller counts from the body.
+fn of_items(no: Refusal, one: bool) -> Refusal {
     match no.index {
         Some(_) if one => no.without_item(),
         Some(index) => no.below(&format!("/{index}")),

@@ -5,6 +5,8 @@ mod wire;
 
 use serde_json::{Value, json};
 use tenure_core::bounds::LINE_BYTES_MAX;
+use tenure_core::time::Moment;
+use tenure_engine::{Clock, SystemClock};
 use wire::{Answer, Server};
 
 #[test]
@@ -42,6 +44,37 @@ fn who_prefers_little_is_answered_with_ids() {
     assert_eq!(one.header("preference-applied"), Some("return=minimal"));
     let many = push(r#"[{"id": "a"}]"#);
     assert_eq!(many.json(), json!([{"id": "a", "duplicate": true, "workers": 0}]));
+}
+
+#[test]
+fn a_preview_answers_the_moments_of_a_timing_and_stores_nothing() {
+    let server = Server::start();
+    let before = server.state();
+    let preview = |body: Value| server.post("/v1/schedules/preview", &body.to_string()).good();
+    // The hour from two to three is there twice on the last day of October.
+    let berlin = json!({
+        "cron": "0 2,14 * * *", "zone": "Europe/Berlin", "from": "2027-10-30T22:00:00Z", "count": 3,
+    });
+    let expected = [
+        "2027-10-31T00:00:00.000000Z",
+        "2027-10-31T01:00:00.000000Z",
+        "2027-10-31T13:00:00.000000Z",
+    ];
+    assert_eq!(preview(berlin), json!({"next": expected}));
+    let end = json!({"cron": "@yearly", "from": "2026-12-01T00:00:00Z", "ends_at": "2028-01-01T00:00:00Z"});
+    let expected = ["2027-01-01T00:00:00.000000Z", "2028-01-01T00:00:00.000000Z"];
+    assert_eq!(preview(end), json!({"next": expected}), "fewer than five");
+    let interval =
+        json!({"id": "news-42", "every": "15m", "from": "2026-12-01T08:00:00Z", "count": 2});
+    let expected = ["2026-12-01T08:08:46.000000Z", "2026-12-01T08:23:46.000000Z"];
+    assert_eq!(preview(interval), json!({"next": expected}), "the phase of the id");
+    // Without `from` it is what follows now.
+    let hundred = preview(json!({"cron": "* * * * * *", "count": 100}));
+    assert_eq!(hundred["next"].as_array().map(Vec::len), Some(100));
+    let first: Moment = hundred["next"][0].as_str().unwrap().parse().unwrap();
+    let now = SystemClock.now();
+    assert!(first.since(now).us().max(now.since(first).us()) < 60_000_000, "{first} at {now}");
+    assert_eq!(server.state(), before);
 }
 
 #[test]
@@ -294,7 +327,9 @@ fn the_server_says_what_it_is() {
     // Everything in the document is there.
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
-            let path = path.replace("{name}", "x").replace("{id}", "x");
+            let path = ["{name}", "{id}", "{flow}"]
+                .iter()
+                .fold(path.clone(), |path, name| path.replace(name, "x"));
             let answer = server.call(&method.to_uppercase(), &path, "");
             let code =
                 serde_json::from_slice::<Value>(&answer.body).unwrap_or_default()["code"].clone();

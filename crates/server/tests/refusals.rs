@@ -20,6 +20,8 @@ fn furnished() -> Server {
             r#"[{"id":"a","data":{"p":"s3cret"}},{"id":"b"},{"id":"c"}]"#,
         )
         .good();
+    let schedule = r#"{"cron": "@yearly", "owner": "cms", "job": {"queue": "q"}}"#;
+    server.put("/v1/schedules/news", schedule).good();
     server.post("/v1/jobs", r#"{"id": "waits", "queue": "q", "unique": {"key": "k"}}"#).good();
     server
         .post(
@@ -240,6 +242,18 @@ fn calls() -> Vec<Row> {
         row("PATCH /v1/jobs/runs", r#"{"priority": 1}"#, 409, "wrong_state", None),
         row("POST /v1/jobs/waits/retry", "", 409, "wrong_state", None),
         row("POST /v1/jobs/cancel", r#"{"state": "nope"}"#, 422, field, "/state"),
+        row("GET /v1/jobs/nope/result?wait=5s", "", 404, "job_not_found", None),
+        row("GET /v1/jobs/waits/result?wait=61s", "", 422, bounds, "/query/wait"),
+        row("GET /v1/jobs/waits/result?wait=5", "", 422, field, "/query/wait"),
+        row("GET /v1/jobs/waits/result?full=true", "", 422, "unknown_field", "/query/full"),
+        row("POST /v1/jobs/cancel", "{}", 422, field, ""),
+        row("POST /v1/jobs/retry", r#"{"max": 5}"#, 422, field, ""),
+        row("POST /v1/jobs/delete", r#"{"max": 5, "cursor": "7"}"#, 422, field, ""),
+        row("POST /v1/jobs/delete", r#"{"queue": "q", "cursor": "x"}"#, 422, field, "/cursor"),
+        row("POST /v1/jobs/delete", r#"{"finished_before": 7}"#, 422, field, "/finished_before"),
+        row("GET /v1/jobs?finished_after=now", "", 422, field, "/query/finished_after"),
+        row("GET /v1/failures?finished_after=now", "", 422, field, "/query/finished_after"),
+        row("GET /v1/failures?cursor=7", "", 422, "unknown_field", "/query/cursor"),
         row("GET /v1/jobs?max=0", "", 422, bounds, "/query/max"),
         row("GET /v1/jobs?max=1001", "", 422, bounds, "/query/max"),
         row("GET /v1/jobs?max=x", "", 422, field, "/query/max"),
@@ -254,6 +268,60 @@ fn calls() -> Vec<Row> {
     ]
 }
 
+fn schedules() -> Vec<Row> {
+    let field = "invalid_field";
+    let job = r#"{"every": "1h", "job": {"queue": "q", "unique": {"key": "k"}}}"#;
+    let theirs = r#"[{"id": "news", "every": "1h", "job": {"queue": "q"}}]"#;
+    vec![
+        row("GET /v1/schedules/nope", "", 404, "schedule_not_found", None),
+        row("PATCH /v1/schedules/nope", "{}", 404, "schedule_not_found", None),
+        row("POST /v1/schedules/nope/run-now", "", 404, "schedule_not_found", None),
+        row("PUT /v1/schedules/a", r#"{"every": "1h"}"#, 422, field, "/job"),
+        row("PUT /v1/schedules/a", job, 422, "unknown_field", "/job/unique"),
+        row("PUT /v1/schedules?owner=other", theirs, 409, "other_owner", "/0/id"),
+        row("PUT /v1/schedules?owner=cms", "[]", 422, "empty_set", ""),
+    ]
+}
+
+/// Timings, of which no engine is asked.
+fn timings() -> Vec<Row> {
+    let field = "invalid_field";
+    let preview = |body: &'static str, code, pointer: &'static str| {
+        row("POST /v1/schedules/preview", body, 422, code, pointer)
+    };
+    vec![
+        preview("", field, ""),
+        preview("{}", field, "/cron"),
+        preview(r#"{"cron": "* * * *"}"#, field, "/cron"),
+        preview(r#"{"cron": "0 0 9 * * 1 2027"}"#, field, "/cron"),
+        preview(r#"{"cron": "5/15 * * * *"}"#, field, "/cron"),
+        preview(r#"{"cron": "0 9 * * mon"}"#, field, "/cron"),
+        preview(r#"{"cron": "0 0 30 2 *"}"#, "never_fires", "/cron"),
+        preview(
+            r#"{"cron": "@daily", "ends_at": "2020-01-01T00:00:00Z"}"#,
+            "never_fires",
+            "/ends_at",
+        ),
+        preview(r#"{"cron": "@daily", "zone": ""}"#, "unknown_zone", "/zone"),
+        preview(r#"{"cron": "@daily", "zone": "CEST"}"#, "unknown_zone", "/zone"),
+        preview(r#"{"cron": "@daily", "zone": "europe/berlin"}"#, "unknown_zone", "/zone"),
+        preview(r#"{"cron": "@daily", "every": "1h"}"#, "conflicting_fields", "/every"),
+        preview(r#"{"every": "1h", "id": "a", "zone": "UTC"}"#, "conflicting_fields", "/zone"),
+        preview(r#"{"every": "1h"}"#, field, "/id"),
+        preview(r#"{"every": "1500ms", "id": "a"}"#, field, "/every"),
+        preview(r#"{"every": "500ms", "id": "a"}"#, "out_of_bounds", "/every"),
+        preview(r#"{"cron": "@daily", "count": 101}"#, "out_of_bounds", "/count"),
+        preview(r#"{"cron": "@daily", "jitter": "1m"}"#, "unknown_field", "/jitter"),
+        row(
+            "POST /v1/schedules/preview?max=5",
+            r#"{"cron": "@daily"}"#,
+            422,
+            "unknown_field",
+            "/query/max",
+        ),
+    ]
+}
+
 fn routes() -> Vec<Row> {
     let none = |line| row(line, "", 404, "route_not_found", None);
     let method = |line| row(line, "", 405, "method_not_allowed", None);
@@ -262,8 +330,8 @@ fn routes() -> Vec<Row> {
         none("GET /v1"),
         none("GET /v1/jobs/"),
         none("GET /v2/jobs"),
-        none("GET /v1/schedules"),
-        none("GET /v1/jobs/x/result"),
+        none("GET /v1/schedules/news/moments"),
+        none("GET /v1/jobs/x/results"),
         none("GET /v1/jobs/waits/explain/more"),
         none("GET /metrics"),
         none("GET /V1/jobs"),
@@ -285,7 +353,7 @@ fn what_is_refused_says_why_and_changes_nothing() {
     let mut seen = std::collections::BTreeSet::new();
     let mut wrong = Vec::new();
     for (line, body, status, code, pointer) in
-        [not_json(), bodies(), calls(), routes()].into_iter().flatten()
+        [not_json(), bodies(), calls(), schedules(), timings(), routes()].into_iter().flatten()
     {
         let (method, path) = line.split_once(' ').unwrap();
         let answer = server.call(method, path, &body);
@@ -331,10 +399,10 @@ fn what_is_refused_says_why_and_changes_nothing() {
         "store_unavailable",
         "outcome_unknown",
         "internal",
-        // Not built.
-        "schedule_not_found",
+        // In `flows.rs`.
         "cycle",
         "unknown_parent",
+        "flow_not_found",
     ];
     for code in Code::ALL.iter().map(|code| code.as_str()) {
         assert!(seen.contains(code) != elsewhere.contains(&code), "{code} has no row");

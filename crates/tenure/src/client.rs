@@ -4,17 +4,22 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use tenure_core::job::{JobView, NewJob};
-use tenure_core::lease::{Explained, Leased, SettleItem, SettledLease};
-use tenure_core::names::{JobRef, LimitName, Namespace, QueueName};
+use tenure_core::job::{JobView, NewJob, PushedJob, ResultView};
+use tenure_core::lease::{Explained, Later, Leased, SettleItem, SettledLease};
+use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, ScheduleId};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
-    CancelJob, ExplainJob, GetJob, Lease, Operation, Push, PushAnswer, Pushed, PushedId, Settle,
-    Settled,
+    CancelJob, DeleteSchedule, ExplainJob, GetJob, GetResult, GetSchedule, Lease, ListSchedules,
+    Listed, Operation, PatchSchedule, PauseSchedule, Push, PushAnswer, Pushed, PushedId,
+    PutSchedule, ResumeSchedule, RunScheduleNow, Settle, Settled, SyncSchedules,
 };
+use tenure_core::schedule::{ScheduleSettings, ScheduleView, SyncedSchedules};
+use tenure_core::time::Span;
 use tenure_engine::{CallError, Engine, EngineExt, Fault};
 
+use crate::await_end;
 use crate::keeper::{Keeper, lock};
 use crate::lock::Lock;
 use crate::repeat::Repeat;
@@ -97,6 +102,32 @@ impl Client {
         self.run(GetJob { job }).await.map(|job| *job)
     }
 
+    /// How a job ended. If it has not, it is waited for so long, at most a minute; when that is over it is shown as
+    /// it is.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; `job_not_found`, also if it is deleted meanwhile; `line_full` if too many calls wait.
+    pub async fn get_result(&self, job: JobRef, wait: Span) -> Result<ResultView, CallError> {
+        self.run(GetResult { job, wait }).await.map(|result| *result)
+    }
+
+    /// Waits until a job is finished, or for at most this long, and says how it ended: look at its `state` first, since
+    /// a job that is not finished in time is shown as it is. `None` waits without an end. A key means the job that holds
+    /// it now.
+    ///
+    /// What passes by itself is waited through: a server that restarts or drains, a store that is away for less than a
+    /// minute. Dropping the future ends the wait, and changes nothing about the job.
+    ///
+    /// # Errors
+    /// As [`Client::get_result`]; and if the engine never answered, or does not answer when the time is over.
+    pub async fn wait_for_result(
+        &self,
+        job: JobRef,
+        longest: Option<Duration>,
+    ) -> Result<ResultView, CallError> {
+        await_end::wait_for(self, job, longest).await
+    }
+
     /// What a job waits for.
     ///
     /// # Errors
@@ -152,6 +183,100 @@ impl Client {
             return Err(broken("a settle with a lease call was answered in part"));
         }
         Ok(settled)
+    }
+
+    /// Sets all of a schedule; makes it if it is not there. The same settings again change nothing, and a change of the
+    /// timing counts from now.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; `invalid_field` for a cron expression of a form that is not listed, `unknown_zone`,
+    /// `never_fires`, and what a push of its job would be refused for.
+    pub async fn put_schedule(
+        &self,
+        schedule: ScheduleId,
+        settings: ScheduleSettings,
+    ) -> Result<ScheduleView, CallError> {
+        let put = PutSchedule { schedule, settings: Box::new(settings), plan: None };
+        self.run(put).await.map(|put| *put.view)
+    }
+
+    /// Changes what is named of a schedule; begin with [`PatchSchedule::new`].
+    ///
+    /// # Errors
+    /// As [`Client::put_schedule`]; `schedule_not_found`.
+    pub async fn patch_schedule(&self, change: PatchSchedule) -> Result<ScheduleView, CallError> {
+        self.run(change).await.map(|put| *put.view)
+    }
+
+    /// A schedule, with its next moments and the payload of its job.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; `schedule_not_found`.
+    pub async fn get_schedule(&self, schedule: ScheduleId) -> Result<ScheduleView, CallError> {
+        self.run(GetSchedule { schedule }).await.map(|schedule| *schedule)
+    }
+
+    /// A page of the schedules, by their ids, all or those of an owner. A list shows of each the next moment alone.
+    ///
+    /// # Errors
+    /// As [`Client::run`].
+    pub async fn list_schedules(
+        &self,
+        list: ListSchedules,
+    ) -> Result<Listed<ScheduleView>, CallError> {
+        self.run(list).await
+    }
+
+    /// Forgets a schedule; the jobs that it made go on.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; `schedule_not_found`.
+    pub async fn delete_schedule(&self, schedule: ScheduleId) -> Result<(), CallError> {
+        self.run(DeleteSchedule { schedule }).await
+    }
+
+    /// Lets nothing of a schedule fire for a while, or with `None` until it is resumed. What falls into a pause is not
+    /// made up.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; `schedule_not_found`.
+    pub async fn pause_schedule(
+        &self,
+        schedule: ScheduleId,
+        until: Option<Later>,
+    ) -> Result<ScheduleView, CallError> {
+        self.run(PauseSchedule { schedule, until }).await.map(|schedule| *schedule)
+    }
+
+    /// Ends a pause; without one it changes nothing.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; `schedule_not_found`.
+    pub async fn resume_schedule(&self, schedule: ScheduleId) -> Result<ScheduleView, CallError> {
+        self.run(ResumeSchedule { schedule }).await.map(|schedule| *schedule)
+    }
+
+    /// Makes a job of a schedule at once, beside its moments, paused or not; it gets an id if `job` is `None`. While a job
+    /// of the schedule is unfinished, and unless its overlap is `allow`, that job is made ready and answered instead.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; `schedule_not_found`, and what a push of its job would be refused for.
+    pub async fn run_schedule_now(
+        &self,
+        schedule: ScheduleId,
+        job: Option<JobId>,
+    ) -> Result<PushedJob, CallError> {
+        self.run(RunScheduleNow { schedule, id: job }).await.map(|job| *job)
+    }
+
+    /// Makes a list the whole set of an owner's schedules: those that it has and the list has not are deleted. Pauses,
+    /// counters and moved moments stay, unless a timing changes. All of the list is taken or nothing.
+    ///
+    /// # Errors
+    /// As [`Client::put_schedule`]; `empty_set` and `retires_most` unless it is meant, `stale_sync` below the last
+    /// version, `other_owner`.
+    pub async fn sync_schedules(&self, set: SyncSchedules) -> Result<SyncedSchedules, CallError> {
+        self.run(set).await
     }
 
     /// The lock `lock:NAME`, to be acquired.

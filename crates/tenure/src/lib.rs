@@ -54,8 +54,10 @@
 //! ([`Lock::acquire_within`]).
 
 mod asking;
+mod await_end;
 pub mod call_off;
 mod client;
+mod flows;
 pub mod ids;
 pub mod keeper;
 mod lock;
@@ -80,12 +82,15 @@ pub use self::worker::{
 };
 
 pub use tenure_core as core;
-pub use tenure_core::job::{JobView, Need, NewJob, When};
+pub use tenure_core::flow::{After, FlowView, OnParentFailure, Parent, ParentView};
+pub use tenure_core::job::{JobView, Need, NewJob, ResultView, When};
 pub use tenure_core::lease::{Later, LeaseView, Verdict};
 pub use tenure_core::names::{
-    JobId, JobRef, LimitName, Namespace, PoolName, QueueName, ResourceId,
+    FlowName, JobId, JobRef, LimitName, Namespace, Owner, PoolName, QueueName, Ref, ResourceId,
+    ScheduleId,
 };
 pub use tenure_core::refusal::{Code, Refusal};
+pub use tenure_core::schedule::{ScheduleSettings, ScheduleView, ScheduledJob, TimingSpec};
 pub use tenure_core::secret::{Json, Secret};
 pub use tenure_core::time::{Moment, Span};
 pub use tenure_engine::{CallError, Engine, EngineExt, Fault};

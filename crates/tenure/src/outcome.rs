@@ -19,6 +19,11 @@ use tenure_core::time::{Moment, Span};
 pub struct SettleOutcome {
     /// How it ends.
     pub ending: Ending,
+    /// What is reported last, at most 4 KiB of JSON: the job shows it, and its next run finds it in its lease. `None`
+    /// leaves the report that is there.
+    pub progress: Option<Json>,
+    /// The job's schedule has its next moment so long after this outcome: whole seconds. `None` leaves its moments alone.
+    pub next_in: Option<Span>,
     /// On resources held; no verdict is `ok`.
     pub resources: Vec<ResourceVerdict>,
     /// On limits held.
@@ -29,14 +34,14 @@ pub struct SettleOutcome {
 
 impl From<Ending> for SettleOutcome {
     fn from(ending: Ending) -> Self {
-        SettleOutcome { ending, resources: Vec::new(), limits: Vec::new(), push: Vec::new() }
+        SettleItem::new(String::new(), ending).into()
     }
 }
 
 impl From<SettleItem> for SettleOutcome {
     fn from(item: SettleItem) -> Self {
-        let SettleItem { lease: _, ending, resources, limits, push } = item;
-        SettleOutcome { ending, resources, limits, push }
+        let SettleItem { lease: _, ending, progress, next_in, resources, limits, push } = item;
+        SettleOutcome { ending, progress, next_in, resources, limits, push }
     }
 }
 
@@ -69,17 +74,40 @@ impl SettleOutcome {
     }
     /// Not yet: ask again after so long, at least 100 ms. Costs no attempt.
     pub fn snoozed(wait: Span) -> Self {
-        Ending::Snoozed { later: Later::For(wait) }.into()
+        Ending::Snoozed { later: Later::For(wait), reset: false }.into()
     }
     /// Not yet: ask again at a moment, at least 100 ms ahead. Costs no attempt.
     pub fn snoozed_until(at: Moment) -> Self {
-        Ending::Snoozed { later: Later::Until(at) }.into()
+        Ending::Snoozed { later: Later::Until(at), reset: false }.into()
     }
     /// Given back untouched.
     pub fn released() -> Self {
         Ending::Released.into()
     }
 
+    /// Lets the attempts of a snoozed job start again from 0. Changes nothing of an outcome that is no snooze.
+    ///
+    /// A job that lives on by snoozing, such as one that follows a feed for a year, would otherwise fail for good with
+    /// its twentieth failure, however many runs went well in between.
+    pub fn reset_attempts(mut self) -> Self {
+        if let Ending::Snoozed { reset, .. } = &mut self.ending {
+            *reset = true;
+        }
+        self
+    }
+    /// Reports progress with the outcome: at most 4 KiB of JSON, `null` is no report. It goes before what the handler
+    /// reported on its way ([`Job::set_progress`](crate::Job::set_progress)).
+    pub fn progress(mut self, progress: Json) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+    /// Moves the next moment of the job's schedule to so long after this outcome, in whole seconds: a source that never
+    /// changes is visited less. Without effect for a job without a schedule, or whose schedule was given another timing
+    /// since.
+    pub fn next_in(mut self, wait: Span) -> Self {
+        self.next_in = Some(wait);
+        self
+    }
     /// Says something of a resource that was held.
     pub fn resource(mut self, pool: PoolName, id: ResourceId, verdict: Verdict) -> Self {
         self.resources.push(ResourceVerdict { pool, id, verdict });
@@ -107,6 +135,8 @@ impl SettleOutcome {
         SettleItem {
             lease,
             ending: self.ending,
+            progress: self.progress,
+            next_in: self.next_in,
             resources: self.resources,
             limits: self.limits,
             push: self.push,

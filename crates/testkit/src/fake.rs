@@ -211,6 +211,7 @@ pub fn settled(settle: &Settle) -> Reply {
         ok: true,
         state: Some(JobState::Succeeded),
         run_at: None,
+        next_at: None,
         code: None,
         pushed: Vec::new(),
     };
@@ -228,6 +229,7 @@ pub fn counts(get: &GetQueue, counts: QueueCounts) -> Reply {
         counts,
         oldest_ready_at: None,
         workers: 1,
+        skipped: 0,
     })
 }
 

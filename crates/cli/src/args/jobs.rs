@@ -1,16 +1,19 @@
-//! The arguments of the commands on jobs: push, jobs, job, explain, cancel, retry, reschedule,
+//! The arguments of the commands on jobs: push, jobs, job, result, explain, cancel, retry, delete, failures,
+//! reschedule,
 //! run-now.
 
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
+use tenure_core::bounds::{ERROR_BYTES_MAX, LIST_DEFAULT};
 use tenure_core::job::{JobState, OnConflict, Until, When};
-use tenure_core::names::{Group, JobId, JobRef, QueueName, UniqueKey};
+use tenure_core::names::{FlowName, Group, JobId, JobRef, QueueName, ScheduleId, UniqueKey};
 use tenure_core::requests::JobFilter;
 use tenure_core::time::{Moment, Span};
 
 use crate::args::PageArgs;
-use crate::args::value::{label, moment, pair, parse_name, span, word};
+use crate::args::flows::KinArgs;
+use crate::args::value::{label, moment, page_size, pair, parse_name, span, word};
 
 const PUSH_AFTER: &str = "\
 Examples:
@@ -19,6 +22,12 @@ Examples:
   tenure push report --at 2026-12-01T09:55:00Z --unique daily-report --on-conflict replace
   jq -c '.[]' jobs.json | tenure push --lines -
   tenure push crawl --lines urls.ndjson --payloads
+  tenure push resize '{\"image\":7}' --wait=30s
+  tenure push publish --after fetch-41 --after key:daily-report --flow import-7
+  tenure push mail --after '{\"flow\":\"import-7\"}' --on-parent-failure run
+
+With --wait the result is printed instead of the id; the exit code is 1 if the job failed, was
+cancelled or is not finished in time. A job that was there before is waited for too.
 
 Without --payloads each line of --lines is a job as the API takes it:
   {\"queue\":\"crawl\",\"payload\":{\"url\":\"…\"},\"priority\":5}
@@ -58,23 +67,40 @@ pub struct PushArgs {
     #[arg(long, requires = "unique", default_value = "keep")]
     #[arg(value_name = "keep|replace|reject")]
     pub on_conflict: ConflictWord,
+    /// With `replace`: move the job no further than this beyond the push that began its wait.
+    #[arg(long, requires = "unique", value_name = "D", value_parser = span)]
+    pub within: Option<Span>,
+    /// Wait for the job's end and print its result: without D however long it takes. After a bare
+    /// --wait nothing but options may follow.
+    #[arg(long, value_name = "D", num_args = 0..=1, conflicts_with = "lines")]
+    #[arg(value_parser = wait_span)]
+    pub wait: Option<Option<Span>>,
+    /// Run it at this moment (RFC 3339).
+    #[arg(long, value_name = "T", conflicts_with = "delay", value_parser = moment)]
+    pub at: Option<Moment>,
+    /// Run it this long from now.
+    #[arg(long, value_name = "D", value_parser = span)]
+    pub delay: Option<Span>,
+    /// The jobs and flows that the jobs name.
+    #[command(flatten)]
+    pub kin: KinArgs,
     /// What the jobs say beside their payload.
     #[command(flatten)]
     pub say: SayArgs,
 }
 
-/// What a pushed job says beside its payload; for --lines only with --payloads.
+/// How long a push waits; a word after `--wait` that is none was meant for something else.
+fn wait_span(text: &str) -> Result<Span, String> {
+    span(text).map_err(|why| format!("{why}, or put a bare --wait last"))
+}
+
+/// Fields of a job beside its payload, for one that is pushed and for those of a schedule; with --lines only beside
+/// --payloads.
 #[derive(Args, Debug, Default)]
 pub struct SayArgs {
     /// What a worker dispatches on.
     #[arg(long)]
     pub kind: Option<String>,
-    /// Run it at this moment (RFC 3339).
-    #[arg(long, value_name = "T", conflicts_with = "delay", value_parser = moment)]
-    pub at: Option<Moment>,
-    /// Run it so long from now.
-    #[arg(long, value_name = "D", value_parser = span)]
-    pub delay: Option<Span>,
     /// -100 to 100, higher first.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(i8).range(-100..=100))]
@@ -94,8 +120,6 @@ impl SayArgs {
     /// Whether anything is said.
     pub fn is_silent(&self) -> bool {
         self.kind.is_none()
-            && self.at.is_none()
-            && self.delay.is_none()
             && self.priority.is_none()
             && self.group.is_none()
             && self.needs.is_empty()
@@ -166,6 +190,28 @@ pub struct FilterArgs {
     /// With this label.
     #[arg(long, value_name = "K:V", value_parser = label)]
     pub label: Option<(String, String)>,
+    /// Whose last error contains this text.
+    #[arg(long, value_name = "TEXT", value_parser = error_part)]
+    pub error: Option<String>,
+    /// That ended at this moment or later (RFC 3339).
+    #[arg(long, value_name = "T", value_parser = moment)]
+    pub finished_after: Option<Moment>,
+    /// That ended before this moment (RFC 3339).
+    #[arg(long, value_name = "T", value_parser = moment)]
+    pub finished_before: Option<Moment>,
+    /// That belong to this flow.
+    #[arg(long, value_parser = parse_name(FlowName::parse))]
+    pub flow: Option<FlowName>,
+    /// That this schedule made.
+    #[arg(long, value_name = "ID", value_parser = parse_name(ScheduleId::parse))]
+    pub schedule: Option<ScheduleId>,
+}
+
+fn error_part(text: &str) -> Result<String, String> {
+    match text.len() {
+        0..=ERROR_BYTES_MAX => Ok(text.to_owned()),
+        _ => Err(format!("an error is kept with at most {ERROR_BYTES_MAX} bytes")),
+    }
 }
 
 fn state(text: &str) -> Result<JobState, String> {
@@ -173,16 +219,19 @@ fn state(text: &str) -> Result<JobState, String> {
 }
 
 impl FilterArgs {
-    /// Whether it says nothing, so that every job would match.
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_none()
-            && self.states.is_empty()
-            && self.kind.is_none()
-            && self.label.is_none()
-    }
     /// As the engine takes it.
     pub fn filter(self) -> JobFilter {
-        JobFilter { queue: self.queue, states: self.states, kind: self.kind, label: self.label }
+        JobFilter {
+            queue: self.queue,
+            states: self.states,
+            kind: self.kind,
+            label: self.label,
+            error: self.error,
+            finished_after: self.finished_after,
+            finished_before: self.finished_before,
+            flow: self.flow,
+            schedule: self.schedule,
+        }
     }
 }
 
@@ -214,15 +263,35 @@ pub struct JobArg {
     pub job: JobRef,
 }
 
+/// Print a job's result, or wait for it.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tenure result job_01h… --wait 5m
+  tenure --json result key:daily-report | jq -r .state
+
+The exit code is 0 if it succeeded, and 1 if it failed, was cancelled or is not finished in time.")]
+pub struct ResultArgs {
+    /// Its id, or `key:KEY` for the job that holds a unique key.
+    #[arg(value_name = "ID", value_parser = parse_name(JobRef::parse))]
+    pub job: JobRef,
+    /// Wait for its end, no longer than this; without it not at all.
+    #[arg(long, value_name = "D", value_parser = span)]
+    pub wait: Option<Span>,
+}
+
 /// Which jobs: by id, or all that match.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure cancel key:daily-report
-  tenure retry --queue mail --state failed")]
+  tenure retry --queue mail --state failed
+  tenure retry --error 'connection refused' --finished-after 2026-12-01T08:00:00Z
+  tenure delete --queue crawl --state succeeded,cancelled")]
 pub struct ManyArgs {
     /// Ids, or `key:KEY`.
     #[arg(value_name = "ID", value_parser = parse_name(JobRef::parse))]
-    #[arg(conflicts_with_all = ["queue", "states", "kind", "label", "max"])]
+    #[arg(conflicts_with_all = [
+        "queue", "states", "kind", "label", "error", "finished_after", "finished_before", "flow", "schedule", "max",
+    ])]
     pub ids: Vec<JobRef>,
     /// Or all that match.
     #[command(flatten)]
@@ -230,6 +299,31 @@ pub struct ManyArgs {
     /// At most so many of those that match; without it all.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max: Option<u64>,
+}
+
+/// Count failed jobs by their errors.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Errors are compared by their first line, and numbers in it do not count: \"http 502\" and
+\"http 503\" are one failure. At most 10,000 failed jobs are looked at.
+
+Examples:
+  tenure failures --queue crawl
+  tenure retry --queue crawl --error 'connection refused'      what to do about one of them"
+)]
+pub struct FailuresArgs {
+    /// Only of this queue.
+    #[arg(long, value_parser = parse_name(QueueName::parse))]
+    pub queue: Option<QueueName>,
+    /// Only of this kind.
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// Only jobs that ended at this moment or later (RFC 3339).
+    #[arg(long, value_name = "T", value_parser = moment)]
+    pub finished_after: Option<Moment>,
+    /// Show at most this many, those with the most jobs; 1 to 1,000.
+    #[arg(long, value_name = "N", default_value_t = LIST_DEFAULT, value_parser = page_size)]
+    pub max: usize,
 }
 
 /// Move a job to another moment.

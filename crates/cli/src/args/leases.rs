@@ -8,7 +8,7 @@ use tenure_core::names::{LimitName, PoolName, QueueName};
 use tenure_core::time::Span;
 
 use crate::args::PageArgs;
-use crate::args::value::{parse_name, positive, span, ttl, ttl_or_token};
+use crate::args::value::{every, parse_name, positive, span, ttl, ttl_or_token};
 
 const WORK_AFTER: &str = "\
 Examples:
@@ -19,11 +19,19 @@ Examples:
 CMD gets the payload on stdin and in the file $TENURE_PAYLOAD_FILE, and finds
   TENURE_JOB_ID TENURE_QUEUE TENURE_KIND TENURE_ATTEMPT TENURE_DEADLINE
   TENURE_LEASE TENURE_FENCE TENURE_LEASE_FILE (the whole lease as JSON)
+  TENURE_SCHEDULE       the schedule that made the job, if one did
+  TENURE_SCHEDULE_AT    its moment; absent after a run-now
+  TENURE_FLOW           the flow of the job, if it belongs to one
+  TENURE_PARENTS_FILE   if the job waited for others: a line of JSON for each (the first 1,000),
+                        {\"id\":…,\"state\":…,\"result\":…,\"error\":…}, or {\"flow\":…,\"counts\":…}
   TENURE_RESOURCE_ID and TENURE_RESOURCE_<KEY> (of the first resource)
   TENURE_RESULT_FILE    what it writes here is the job's result
-  TENURE_PROGRESS_FILE  what it writes here is shown as the job's progress
+  TENURE_PROGRESS_FILE  what it writes here is shown as the job's progress; the next run
+                        finds it in the lease file, as .job.progress
   TENURE_OUTCOME_FILE   a settle item, which goes before the exit code:
                         {\"outcome\":\"snoozed\",\"for\":\"5m\"}
+                        may have \"progress\"; \"reset\":true with a snooze: attempts from 0; and
+                        \"next_in\":\"6h\": the job's schedule is next due this long after
 It does not get TENURE_URL, TENURE_TOKEN and TENURE_STORE unless --pass-credentials is given.
 Its exit code says how the run ended:
   0   succeeded        75  not yet: run it again in 30s, costs no attempt
@@ -64,6 +72,10 @@ pub struct WorkArgs {
     /// How long jobs may finish after SIGTERM or SIGINT.
     #[arg(long, value_name = "D", default_value_t = Span::from_s(25), value_parser = span)]
     pub drain_timeout: Span,
+    /// After a success, the schedule of the job is next due this long after it, in whole seconds, unless
+    /// CMD's outcome file says otherwise; without effect for a job that no schedule made.
+    #[arg(long, value_name = "D", value_parser = every)]
+    pub next_in: Option<Span>,
     /// How CMD is run.
     #[command(flatten)]
     pub bonds: BondArgs,

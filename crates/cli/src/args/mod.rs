@@ -4,9 +4,11 @@
 //! arguments can be seen by every user of a machine.
 
 pub mod copy;
+pub mod flows;
 pub mod jobs;
 pub mod leases;
 pub mod redis;
+pub mod schedules;
 pub mod serve;
 pub mod settings;
 pub mod value;
@@ -88,12 +90,24 @@ pub enum Command {
     Jobs(jobs::JobsArgs),
     /// Show a job.
     Job(jobs::JobArg),
+    /// Print a job's result, or wait for it; exit 1 if it did not succeed.
+    Result(jobs::ResultArgs),
+    /// List the jobs and flows for which a job waits.
+    Parents(flows::ParentsArgs),
+    /// List the jobs that wait for a job.
+    Children(flows::ChildrenArgs),
+    /// Show flows, wait for them, cancel and retry them as a whole.
+    Flow(flows::FlowArgs),
     /// Say exactly what a job waits for.
     Explain(jobs::JobArg),
     /// Call jobs off: by id, or all that match.
     Cancel(jobs::ManyArgs),
     /// Make failed or cancelled jobs ready again: by id, or all that match.
     Retry(jobs::ManyArgs),
+    /// Forget jobs that do not run, and cancel those that wait: by id, or all that match.
+    Delete(jobs::ManyArgs),
+    /// Count failed jobs by their errors.
+    Failures(jobs::FailuresArgs),
     /// Move a job that does not run yet to another moment.
     Reschedule(jobs::RescheduleArgs),
     /// Make a scheduled job ready at once.
@@ -104,6 +118,8 @@ pub enum Command {
     Limit(settings::LimitArgs),
     /// Show, set, fill and delete pools of resources.
     Pool(settings::PoolArgs),
+    /// Show, set, sync, pause and delete schedules; look at the moments of a timing.
+    Schedule(schedules::ScheduleArgs),
     /// Run a command while holding a lock.
     Lock(leases::LockArgs),
     /// Run a command while holding any needs: permits, tokens, resources.

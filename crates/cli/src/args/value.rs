@@ -6,7 +6,9 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use tenure_core::bounds::{COUNT_MAX, LIST_MAX, TTL_US_MAX, TTL_US_MIN};
+use tenure_core::bounds::{
+    COUNT_MAX, EVERY_US_MIN, LIST_MAX, SECOND_US, SPAN_US_MAX, TTL_US_MAX, TTL_US_MIN,
+};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::Patch;
 use tenure_core::settings::Rate;
@@ -33,6 +35,16 @@ pub fn timeout(text: &str) -> Result<Span, String> {
         Span::ZERO => Err("a timeout is more than 0s; none is without one".to_owned()),
         some => Ok(some),
     }
+}
+
+/// An interval, or how far ahead the next moment is: whole seconds.
+pub fn every(text: &str) -> Result<Span, String> {
+    let span = span(text)?;
+    let (min, max) = (Span::from_us(EVERY_US_MIN), Span::from_us(SPAN_US_MAX));
+    if (min..=max).contains(&span) && span.us().is_multiple_of(SECOND_US) {
+        return Ok(span);
+    }
+    Err(format!("use whole seconds, {min} to {max}"))
 }
 
 /// A moment: RFC 3339 with an offset.
@@ -202,6 +214,15 @@ mod tests {
         assert!(ttl("999ms").is_err() && ttl("61m").is_err() && ttl("0s").is_err());
         assert_eq!(ttl_or_token("0s"), Ok(Span::ZERO));
         assert!(ttl_or_token("2h").is_err());
+    }
+
+    #[test]
+    fn an_interval_has_whole_seconds() {
+        assert_eq!(every("1h30m"), Ok(Span::from_s(5_400)));
+        assert!(every("1s").is_ok() && every("3650d").is_ok());
+        for wrong in ["0s", "999ms", "1500ms", "1d1ms", "3651d", "1", ""] {
+            assert!(every(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -170,13 +170,8 @@ impl LoadCaller {
 
     /// Settles these as succeeded.
     pub async fn settle(&mut self, leases: &[String]) -> Result<(), Failure> {
-        let item = |lease: &String| SettleItem {
-            lease: lease.clone(),
-            ending: Ending::Succeeded { result: None },
-            resources: Vec::new(),
-            limits: Vec::new(),
-            push: Vec::new(),
-        };
+        let item =
+            |lease: &String| SettleItem::new(lease.clone(), Ending::Succeeded { result: None });
         let settle = Settle::of(leases.iter().map(item).collect());
         let call = self.engine.run(&self.namespace, settle);
         let settled = timed(&mut self.calls_us, call).await?.settled;

@@ -4,7 +4,7 @@
 //! not into an argument, a message or a log. The folder goes when this value is dropped.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,17 @@ use tenure_core::lease::{LeaseView, LeasedResource};
 
 const RESOURCE: &str = "TENURE_RESOURCE_";
 /// Set for some runs and not for others: one that a parent `tenure` set must not be taken for ours.
-const PER_RUN: [&str; 11] = [
+const PER_RUN: &[&str] = &[
     "TENURE_LEASE",
     "TENURE_JOB_ID",
     "TENURE_QUEUE",
     "TENURE_KIND",
     "TENURE_ATTEMPT",
     "TENURE_DEADLINE",
+    "TENURE_SCHEDULE",
+    "TENURE_SCHEDULE_AT",
+    "TENURE_FLOW",
+    "TENURE_PARENTS_FILE",
     "TENURE_PAYLOAD_FILE",
     "TENURE_RESULT_FILE",
     "TENURE_OUTCOME_FILE",
@@ -32,6 +36,9 @@ const PER_RUN: [&str; 11] = [
 /// What opens the store: a token, or an address that may hold a password. CMD could do with them all
 /// that this process may, and so could whatever reads CMD's environment.
 const CREDENTIALS: [&str; 3] = ["TENURE_TOKEN", "TENURE_URL", "TENURE_STORE"];
+
+/// The file of a job's parents, in the folder of its run. Whoever makes that folder writes it, since it takes a store.
+pub const PARENTS: &str = "parents.ndjson";
 
 /// Files by which CMD of `work` speaks and is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +86,7 @@ impl Environment {
         let mut set = Vec::new();
         let mut put = |name: &str, value: &OsStr| set.push((name.into(), value.to_owned()));
         let lease_file = folder.path().join("lease.json");
-        private(&lease_file, serde_json::to_string(lease)?.as_bytes())?;
+        private(&lease_file)?.write_all(serde_json::to_string(lease)?.as_bytes())?;
         if let Some(id) = &lease.lease {
             put("TENURE_LEASE", OsStr::new(id));
         }
@@ -97,13 +104,26 @@ impl Environment {
             if let Some(deadline) = lease.deadline {
                 put("TENURE_DEADLINE", OsStr::new(&deadline.to_string()));
             }
+            if let Some(made_by) = &job.schedule {
+                put("TENURE_SCHEDULE", OsStr::new(made_by.id.as_str()));
+                if let Some(at) = made_by.at {
+                    put("TENURE_SCHEDULE_AT", OsStr::new(&at.to_string()));
+                }
+            }
+            if let Some(flow) = &job.flow {
+                put("TENURE_FLOW", OsStr::new(flow.as_str()));
+            }
+            if job.parents > 0 {
+                put("TENURE_PARENTS_FILE", folder.path().join(PARENTS).as_os_str());
+            }
             let made = JobFiles {
                 payload: folder.path().join("payload.json"),
                 result: folder.path().join("result"),
                 outcome: folder.path().join("outcome.json"),
                 progress: folder.path().join("progress"),
             };
-            private(&made.payload, job.payload.clone().unwrap_or_default().text().as_bytes())?;
+            let payload = job.payload.clone().unwrap_or_default();
+            private(&made.payload)?.write_all(payload.text().as_bytes())?;
             put("TENURE_PAYLOAD_FILE", made.payload.as_os_str());
             put("TENURE_RESULT_FILE", made.result.as_os_str());
             put("TENURE_OUTCOME_FILE", made.outcome.as_os_str());
@@ -177,17 +197,19 @@ fn variable(key: &str) -> String {
     format!("{RESOURCE}{}", upper.chars().map(plain).collect::<String>())
 }
 
-/// Writes a new file that only its owner can read.
-fn private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
+/// A new file that only its owner can read.
+pub fn private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-    use tenure_core::names::{PoolName, ResourceId};
+    use tenure_core::names::{FlowName, PoolName, ResourceId, ScheduleId};
+    use tenure_core::schedule::MadeBy;
     use tenure_core::secret::Json;
+    use tenure_core::time::Moment;
     use tenure_testkit::fake;
 
     fn account(data: &str) -> LeasedResource {
@@ -266,6 +288,40 @@ mod tests {
         assert_eq!(mode(Path::new(&seen["TENURE_LEASE_FILE"])), 0o600);
         drop(environment);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_job_of_a_schedule_finds_the_schedule_and_its_moment() {
+        let of = |made_by: Option<MadeBy>| {
+            let mut lease = fake::job_lease("L1", "1");
+            lease.job.as_mut().unwrap().schedule = made_by;
+            seen(&Environment::of(&lease, Environment::folder().unwrap(), false).unwrap())
+        };
+        let id = ScheduleId::parse("news-42").unwrap();
+        let at: Moment = "2026-12-01T08:00:00Z".parse().unwrap();
+        let fired = of(Some(MadeBy { id: id.clone(), at: Some(at) }));
+        assert_eq!(fired["TENURE_SCHEDULE"], "news-42");
+        assert_eq!(fired["TENURE_SCHEDULE_AT"], "2026-12-01T08:00:00.000000Z");
+        let by_hand = of(Some(MadeBy { id, at: None }));
+        assert_eq!(by_hand["TENURE_SCHEDULE"], "news-42");
+        assert!(!by_hand.contains_key("TENURE_SCHEDULE_AT"));
+        assert!(of(None).keys().all(|name| !name.starts_with("TENURE_SCHEDULE")));
+    }
+
+    #[test]
+    fn a_job_of_a_flow_with_parents_finds_its_name_and_their_file() {
+        let of = |flow: Option<&str>, parents: u32| {
+            let mut lease = fake::job_lease("L1", "1");
+            let job = lease.job.as_mut().unwrap();
+            (job.flow, job.parents) = (flow.map(|flow| FlowName::parse(flow).unwrap()), parents);
+            let environment =
+                Environment::of(&lease, Environment::folder().unwrap(), false).unwrap();
+            let seen = seen(&environment);
+            let file = seen.get("TENURE_PARENTS_FILE").map(|file| file.ends_with(PARENTS));
+            (seen.get("TENURE_FLOW").cloned(), file)
+        };
+        assert_eq!(of(Some("import 7"), 2), (Some("import 7".to_owned()), Some(true)));
+        assert_eq!(of(None, 0), (None, None));
     }
 
     #[test]

@@ -40,6 +40,25 @@ impl How {
 
 /// How the lease ends, after CMD ended so and wrote this at the end of its stderr.
 pub fn of_end(how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
+    reporting(said(how, stderr, files), files)
+}
+
+/// An outcome with what CMD wrote last as its progress, since no heartbeat comes after it. What the outcome file says
+/// goes before that.
+pub fn reporting(mut outcome: SettleOutcome, files: &JobFiles) -> SettleOutcome {
+    outcome.progress = outcome.progress.or_else(|| progress(&files.progress));
+    outcome
+}
+
+/// A success of which the outcome file does not say when its schedule is next due says this.
+pub fn next_in(mut outcome: SettleOutcome, wait: Option<Span>) -> SettleOutcome {
+    if matches!(outcome.ending, Ending::Succeeded { .. }) {
+        outcome.next_in = outcome.next_in.or(wait);
+    }
+    outcome
+}
+
+fn said(how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
     match read(&files.outcome, BODY_BYTES_MAX) {
         Ok(None) => by_code(how, stderr, files),
         Ok(Some(text)) => match decode::settle_item_without_lease(&text) {
@@ -59,7 +78,7 @@ fn by_code(how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
             Err(why) => SettleOutcome::failed(why),
         },
         How::Code(code) if code == i32::from(LEASE_LOST) => {
-            Ending::Snoozed { later: Later::For(SNOOZE) }.into()
+            Ending::Snoozed { later: Later::For(SNOOZE), reset: false }.into()
         }
         how => {
             let last = how == How::Code(i32::from(FINAL));
@@ -196,7 +215,11 @@ mod tests {
             |error: &str, last| Ending::Failed { error: error.into(), retry_in: None, last };
         for (how, stderr, ending) in [
             (How::Code(0), "noise", Ending::Succeeded { result: None }),
-            (How::Code(75), "x", Ending::Snoozed { later: Later::For(Span::from_s(30)) }),
+            (
+                How::Code(75),
+                "x",
+                Ending::Snoozed { later: Later::For(Span::from_s(30)), reset: false },
+            ),
             (How::Code(65), "no such page\n", failed("no such page", true)),
             (How::Code(65), "", failed("exit 65", true)),
             (How::Code(1), "a\nb\n\n", failed("a\nb", false)),
@@ -243,7 +266,10 @@ mod tests {
         let files = left(&[("outcome", "{\"outcome\":\"snoozed\",\"for\":\"5s\"}")]);
         for how in [How::Code(0), How::Code(1), How::Signal(15)] {
             let item = of_end(how, b"noise", &files.files);
-            assert_eq!(item.ending, Ending::Snoozed { later: Later::For(Span::from_s(5)) });
+            assert_eq!(
+                item.ending,
+                Ending::Snoozed { later: Later::For(Span::from_s(5)), reset: false }
+            );
         }
         let both = [("outcome", "{\"outcome\":\"succeeded\"}"), ("result", "7")];
         let item = of_end(How::Code(1), b"", &left(&both).files);
@@ -271,6 +297,53 @@ mod tests {
         assert_eq!(read("half\n").unwrap().text(), "\"half\"");
         assert_eq!(read(""), None);
         assert_eq!(read(&"x".repeat(PROGRESS_BYTES_MAX)), None);
+    }
+
+    #[test]
+    fn the_last_progress_goes_with_the_outcome() {
+        let reported = |written: &[(&str, &str)]| {
+            let progress = of_end(How::Code(1), b"", &left(written).files).progress;
+            progress.map(|progress| progress.text().to_owned())
+        };
+        let says = ("outcome", r#"{"outcome":"released","progress":{"page":7}}"#);
+        assert_eq!(reported(&[says, ("progress", "6")]).as_deref(), Some(r#"{"page":7}"#));
+        let silent = ("outcome", r#"{"outcome":"snoozed","for":"1m","reset":true}"#);
+        assert_eq!(reported(&[silent, ("progress", "6")]).as_deref(), Some("6"));
+        assert_eq!(reported(&[("progress", "6\n")]).as_deref(), Some("6"));
+        assert_eq!(reported(&[]), None);
+    }
+
+    #[test]
+    fn an_outcome_file_may_start_the_attempts_again() {
+        let text = r#"{"outcome":"snoozed","for":"1m","reset":true}"#;
+        let said = of_end(How::Code(0), b"", &left(&[("outcome", text)]).files);
+        let later = Later::For(Span::from_s(60));
+        assert_eq!(said.ending, Ending::Snoozed { later, reset: true });
+    }
+
+    #[test]
+    fn a_success_says_when_its_schedule_is_next_due_unless_the_outcome_file_does() {
+        let (hour, day) = (Span::from_s(3_600), Span::from_s(86_400));
+        let with = r#"{"outcome":"succeeded","next_in":"1h"}"#;
+        let failed = r#"{"outcome":"failed","next_in":"1h"}"#;
+        for (how, text, option, want) in [
+            (How::Code(0), None, None, None),
+            (How::Code(0), None, Some(day), Some(day)),
+            (How::Code(0), Some(r#"{"outcome":"succeeded"}"#), Some(day), Some(day)),
+            (How::Code(1), Some(with), Some(day), Some(hour)),
+            (How::Code(0), Some(with), None, Some(hour)),
+            (How::Code(0), Some(failed), Some(day), Some(hour)),
+            (How::Code(0), Some(r#"{"outcome":"released"}"#), Some(day), None),
+            (How::Code(1), None, Some(day), None),
+            (How::Code(75), None, Some(day), None),
+        ] {
+            let written: Vec<_> = text.map(|text| ("outcome", text)).into_iter().collect();
+            let said = next_in(of_end(how, b"", &left(&written).files), option);
+            assert_eq!(said.next_in, want, "{how:?} {text:?} {option:?}");
+        }
+        let wrong = left(&[("outcome", r#"{"outcome":"succeeded","next_in":"1500ms"}"#)]);
+        let said = next_in(of_end(How::Code(0), b"", &wrong.files), Some(day));
+        assert!(error_of(&said).contains("next_in") && said.next_in.is_none());
     }
 
     #[test]

@@ -1,43 +1,81 @@
-//! `tenure cancel`, `retry` and `run-now`: one call for each id, or one call for all that match.
+//! `tenure cancel`, `retry`, `delete` and `run-now`: one call for each id, or as many calls as it takes for all that match.
 //!
 //! A refused id does not stop the others: it is told on stderr, and the exit code is 1 at the end.
 
+use std::time::Duration;
+
 use tenure::Client;
 use tenure_core::bounds::ITEMS_MAX;
+use tenure_core::count::{self, grouped};
 use tenure_core::job::JobView;
 use tenure_core::names::JobRef;
 use tenure_core::requests::{
-    CancelJob, CancelJobs, DoneMany, JobFilter, Operation, RetryJob, RetryJobs, RunJobNow,
+    CancelJob, CancelJobs, DeleteJob, DeleteJobs, DoneMany, JobFilter, Operation, RetryJob,
+    RetryJobs, RunJobNow,
 };
 
 use crate::args::jobs::{ManyArgs, RunNowArgs};
 use crate::exit::Failure;
 use crate::output::Output;
 
+/// A call that changed nothing and is not at its end may have met jobs that cannot be retried for some milliseconds, since
+/// those that waited for them are being told of their end.
+const NOTHING_YET: Duration = Duration::from_millis(20);
+
 /// Calls jobs off.
 pub async fn cancel(client: &Client, out: Output, args: ManyArgs) -> Result<(), Failure> {
     if !args.ids.is_empty() {
-        return each(client, out, args.ids, |job| CancelJob { job }).await;
+        return each_shown(client, out, args.ids, |job| CancelJob { job }).await;
     }
-    let make = |filter, max| CancelJobs { filter, max };
+    let make = |filter, max, cursor| CancelJobs { filter, max, cursor };
     matching(client, out, args, "cancel", "cancelled", make).await
 }
 
 /// Makes finished jobs ready again.
 pub async fn retry(client: &Client, out: Output, args: ManyArgs) -> Result<(), Failure> {
     if !args.ids.is_empty() {
-        return each(client, out, args.ids, |job| RetryJob { job, finished_at: None }).await;
+        return each_shown(client, out, args.ids, |job| RetryJob { job, finished_at: None }).await;
     }
-    let make = |filter, max| RetryJobs { filter, max };
+    let make = |filter, max, cursor| RetryJobs { filter, max, cursor };
     matching(client, out, args, "retry", "made ready again", make).await
+}
+
+/// Forgets jobs that do not run; those that wait are cancelled by it.
+pub async fn delete(client: &Client, out: Output, args: ManyArgs) -> Result<(), Failure> {
+    if args.ids.is_empty() {
+        let make = |filter, max, cursor| DeleteJobs { filter, max, cursor };
+        return matching(client, out, args, "delete", "deleted", make).await;
+    }
+    let one = args.ids.len() == 1;
+    each(
+        client,
+        args.ids,
+        |job| DeleteJob { job },
+        |done| {
+            let ids: Vec<JobRef> = done.into_iter().map(|(id, ())| id).collect();
+            match ids.as_slice() {
+                [id] if one => out.done(&format!("{id} was deleted")),
+                [] if !out.json => Ok(()),
+                // A program gets their ids, since the calls themselves answer nothing.
+                ids if out.json => {
+                    out.document(&ids.iter().map(ToString::to_string).collect::<Vec<_>>())
+                }
+                ids => {
+                    let lines = ids.iter().map(|id| format!("{id} was deleted\n"));
+                    out.text(&lines.collect::<String>())
+                }
+            }
+        },
+    )
+    .await
 }
 
 /// Makes scheduled jobs ready.
 pub async fn run_now(client: &Client, out: Output, args: RunNowArgs) -> Result<(), Failure> {
-    each(client, out, args.ids, |job| RunJobNow { job }).await
+    each_shown(client, out, args.ids, |job| RunJobNow { job }).await
 }
 
-async fn each<O>(
+async fn each_shown<O>(
     client: &Client,
     out: Output,
     ids: Vec<JobRef>,
@@ -47,11 +85,26 @@ where
     O: Operation<Reply = Box<JobView>>,
 {
     let one = ids.len() == 1;
-    let mut done: Vec<JobView> = Vec::new();
+    each(client, ids, make, |done| {
+        let done: Vec<JobView> = done.into_iter().map(|(_, job)| *job).collect();
+        show(out, &done, one)
+    })
+    .await
+}
+
+/// Asks for one id after the other, and shows those that were not refused.
+async fn each<O: Operation>(
+    client: &Client,
+    ids: Vec<JobRef>,
+    make: impl Fn(JobRef) -> O,
+    show: impl FnOnce(Vec<(JobRef, O::Reply)>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let one = ids.len() == 1;
+    let mut done = Vec::new();
     let mut worst: Option<Failure> = None;
     for id in ids {
         match client.run(make(id.clone())).await {
-            Ok(job) => done.push(*job),
+            Ok(reply) => done.push((id, reply)),
             Err(error) => {
                 let failure = Failure::from(error);
                 // Without a store the next id fares no better.
@@ -61,7 +114,7 @@ where
                         return Err(failure);
                     }
                     // What was done is the answer; what went wrong is told on stderr alone.
-                    show(out, &done, false)?;
+                    show(done)?;
                     return Err(Failure { refusal: None, ..failure });
                 }
                 crate::output::tell(&format!(
@@ -72,15 +125,20 @@ where
             }
         }
     }
-    show(out, &done, one)?;
+    show(done)?;
     worst.map_or(Ok(()), Err)
 }
 
 /// The answer: of one id the job, of several a list.
 fn show(out: Output, done: &[JobView], one: bool) -> Result<(), Failure> {
-    let line = |job: &JobView| match job.cancel_requested && !job.state.is_finished() {
-        true => format!("{} is {}, cancel requested\n", job.id, job.state),
-        false => format!("{} is {}\n", job.id, job.state),
+    let line = |job: &JobView| {
+        let asked = job.cancel_requested && !job.state.is_finished();
+        let asked = if asked { ", cancel requested" } else { "" };
+        let children = job.cancelled_children.map(|n| {
+            let stay = count::of(n, "job that waited for it stays", "jobs that waited for it stay");
+            format!("; {} {stay} cancelled", grouped(n))
+        });
+        format!("{} is {}{asked}{}\n", job.id, job.state, children.unwrap_or_default())
     };
     match done {
         [job] if one => out.answer(job, line),
@@ -95,28 +153,47 @@ async fn matching<O>(
     args: ManyArgs,
     verb: &str,
     done_word: &str,
-    make: impl Fn(JobFilter, usize) -> O,
+    make: impl Fn(JobFilter, usize, Option<String>) -> O,
 ) -> Result<(), Failure>
 where
     O: Operation<Reply = DoneMany>,
 {
-    if args.filter.is_empty() {
+    let filter = args.filter.filter();
+    if filter.is_empty() {
         return Err(Failure::usage(format!("{verb} what? name ids, or a filter"))
             .hint(format!("tenure {verb} ID…, or tenure {verb} --queue NAME --state STATE")));
     }
-    let filter = args.filter.filter();
-    let mut left = args.max.unwrap_or(u64::MAX);
-    let mut sum = DoneMany { done: 0, more: true };
-    // One call does at most 1,000; people mean all. A call that did nothing ends it, so that no
-    // engine can keep this going for ever.
-    while sum.more && left > 0 {
+    let sum = walk(client, &filter, args.max.unwrap_or(u64::MAX), make).await?;
+    out.answer(&sum, |sum| format!("{} {done_word}\n", grouped(sum.done)))
+}
+
+/// Changes the jobs that match, at most `most` of them. One call changes at most 1,000 and looks at 10,000; people mean
+/// all. Each call goes on where the one before stopped, so this comes to an end even where jobs are pushed all the
+/// while.
+pub async fn walk<O>(
+    client: &Client,
+    filter: &JobFilter,
+    most: u64,
+    make: impl Fn(JobFilter, usize, Option<String>) -> O,
+) -> Result<DoneMany, Failure>
+where
+    O: Operation<Reply = DoneMany>,
+{
+    let mut left = most;
+    let mut sum = DoneMany::default();
+    let mut cursor = None;
+    loop {
         let max = usize::try_from(left).unwrap_or(ITEMS_MAX).min(ITEMS_MAX);
-        let step = client.run(make(filter.clone(), max)).await?;
-        sum = DoneMany { done: sum.done + step.done, more: step.more };
-        left = left.saturating_sub(step.done);
-        if step.done == 0 {
-            break;
+        let step = client.run(make(filter.clone(), max, cursor.take())).await?;
+        let step_done = step.done;
+        sum = DoneMany { done: sum.done + step_done, ..step };
+        left = left.saturating_sub(step_done);
+        cursor.clone_from(&sum.next);
+        if cursor.is_none() || left == 0 {
+            return Ok(sum);
+        }
+        if step_done == 0 {
+            tokio::time::sleep(NOTHING_YET).await;
         }
     }
-    out.answer(&sum, |sum| format!("{} {done_word}\n", sum.done))
 }

@@ -156,12 +156,13 @@ fn in_words(report: &CopyReport) -> String {
     }
     let part = if report.resumed { "The rest of it was" } else { "It was" };
     format!(
-        "{} is copied to {}. {part} {} unfinished and {} finished jobs, {} queues, {} limits, {} pools \
-         with {} resources, in {} namespaces; {} leases ended as released.\n",
+        "{} is copied to {}. {part} {} unfinished and {} finished jobs, {} schedules, {} queues, {} limits, \
+         {} pools with {} resources, in {} namespaces; {} leases ended as released.\n",
         printable(from),
         printable(to),
         moved.unfinished,
         moved.finished,
+        moved.schedules,
         moved.queues,
         moved.limits,
         moved.pools,

@@ -1,7 +1,7 @@
 //! `tenure explain`: exactly what a job waits for.
 
 use tenure::Client;
-use tenure_core::lease::{Explained, Reason};
+use tenure_core::lease::{Explained, Reason, ReasonKind};
 use tenure_core::requests::ExplainJob;
 use tenure_core::time::Moment;
 
@@ -34,7 +34,7 @@ fn people(explained: &Explained, now: Moment) -> String {
 /// Reasons, a paragraph each.
 fn reasons(reasons: &[Reason], now: Moment) -> String {
     let mut text = String::new();
-    for reason in reasons {
+    for (at, reason) in reasons.iter().enumerate() {
         let kind = super::job::json(&reason.kind);
         let kind = kind.trim_matches('"').replace('_', " ");
         text.push_str(&format!("- {kind}"));
@@ -47,7 +47,13 @@ fn reasons(reasons: &[Reason], now: Moment) -> String {
         text.push('\n');
         let mut facts = Vec::new();
         if let (Some(in_use), Some(capacity)) = (reason.in_use, reason.capacity) {
-            facts.push(format!("{in_use} of {capacity} in use"));
+            // How many parents are done is one number of the job, so the last of them says it.
+            let more = reasons.get(at + 1).is_some_and(|next| next.kind == ReasonKind::WaitingOn);
+            match reason.kind {
+                ReasonKind::WaitingOn if more => {}
+                ReasonKind::WaitingOn => facts.push(format!("{in_use} of {capacity} parents done")),
+                _ => facts.push(format!("{in_use} of {capacity} in use")),
+            }
         }
         facts.extend(reason.position.map(|position| format!("number {position} in its line")));
         facts.extend(reason.ahead.map(|ahead| format!("{ahead} ahead")));
@@ -66,4 +72,28 @@ fn reasons(reasons: &[Reason], now: Moment) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenure_core::sentences::WaitCause;
+
+    #[test]
+    fn how_many_parents_are_done_is_said_once() {
+        let waits = |name: &str| Reason {
+            name: Some(name.to_owned()),
+            in_use: Some(1),
+            capacity: Some(3),
+            ..Reason::from(WaitCause::parent(name.to_owned(), false))
+        };
+        let text = reasons(&[waits("a"), waits("flow:f")], Moment::ZERO);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(
+            lines[0].starts_with("- waiting on 'a': ") && lines[1].contains("'flow:f'"),
+            "{text}"
+        );
+        assert_eq!(lines[2], "    1 of 3 parents done");
+    }
 }

@@ -1,7 +1,8 @@
 //! `tenure job`: one job, whole.
 
 use tenure::Client;
-use tenure_core::job::JobView;
+use tenure_core::flow::OnParentFailure;
+use tenure_core::job::{JobState, JobView};
 use tenure_core::requests::GetJob;
 
 use crate::args::jobs::JobArg;
@@ -29,6 +30,8 @@ pub fn people(job: &JobView) -> String {
         .maybe("priority", Some(job.priority).filter(|priority| *priority != 0))
         .maybe("group", job.group.as_ref())
         .maybe("needs", Some(json(&job.needs)).filter(|_| !job.needs.is_empty()))
+        .maybe("flow", job.flow.as_ref())
+        .maybe("after", Some(after(job)).filter(|_| job.parents > 0))
         .maybe("unique", job.unique.as_ref().map(json))
         .maybe("labels", Some(json(&job.labels)).filter(|_| !job.labels.is_empty()))
         .field("created", second(job.created_at))
@@ -61,6 +64,25 @@ pub fn people(job: &JobView) -> String {
     page.render()
 }
 
+/// For whom it waits, and for how many of them still.
+fn after(job: &JobView) -> String {
+    let mut names: Vec<String> = job.after.iter().map(ToString::to_string).collect();
+    if names.len() < job.parents as usize {
+        names.push(format!("… ({} in all)", job.parents));
+    }
+    let names = names.join(", ");
+    let fails = match job.on_parent_failure {
+        OnParentFailure::Cancel => "",
+        OnParentFailure::Run => ", however they end",
+    };
+    match job.state {
+        JobState::Dependent => {
+            format!("{names}; waits for {} of {}{fails}", job.waiting_on, job.parents)
+        }
+        _ => format!("{names}{fails}"),
+    }
+}
+
 /// As the API writes it.
 pub fn json(value: &impl serde::Serialize) -> String {
     match tenure_core::secret::Json::of(value) {
@@ -71,4 +93,29 @@ pub fn json(value: &impl serde::Serialize) -> String {
 
 fn attempts(max: u32) -> String {
     if max == 0 { "any".to_owned() } else { max.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenure_core::flow::ShownParent;
+    use tenure_core::names::{FlowName, JobId};
+
+    #[test]
+    fn a_job_says_for_whom_it_waits() {
+        let mut job = tenure_testkit::fake::job(1);
+        job.after = vec![
+            ShownParent::Job(JobId::parse("a").unwrap()),
+            ShownParent::Flow { flow: FlowName::parse("f").unwrap() },
+        ];
+        (job.parents, job.waiting_on, job.state) = (2, 1, JobState::Dependent);
+        assert_eq!(after(&job), "a, flow:f; waits for 1 of 2");
+        job.on_parent_failure = OnParentFailure::Run;
+        assert_eq!(after(&job), "a, flow:f; waits for 1 of 2, however they end");
+        (job.parents, job.state) = (102, JobState::Ready);
+        assert_eq!(after(&job), "a, flow:f, … (102 in all), however they end");
+        assert!(people(&job).contains("after "));
+        job.parents = 0;
+        assert!(!people(&job).contains("after "));
+    }
 }

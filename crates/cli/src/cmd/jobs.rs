@@ -50,5 +50,8 @@ fn note(job: &JobView) -> String {
     if job.cancel_requested && !job.state.is_finished() {
         return "cancel requested".to_owned();
     }
+    if job.state == JobState::Dependent {
+        return format!("waits for {} of {} parents", job.waiting_on, job.parents);
+    }
     job.error.clone().unwrap_or_default()
 }

@@ -8,8 +8,11 @@ pub mod contact;
 pub mod copy;
 pub mod doctor;
 pub mod explain;
+pub mod failures;
+pub mod flow;
 pub mod job;
 pub mod jobs;
+pub mod kin;
 pub mod leases;
 pub mod limit;
 pub mod lock;
@@ -20,18 +23,25 @@ pub mod push_lines;
 pub mod queue;
 pub mod redis;
 pub mod reschedule;
+pub mod result;
+pub mod schedule;
+pub mod schedule_preview;
+pub mod schedule_sync;
 pub mod serve;
+pub mod set_file;
 pub mod stats;
 pub mod storeless;
 pub mod version;
 pub mod work;
 pub mod work_job;
+pub mod work_parents;
 pub mod workers;
 
 use tenure::Client;
 use tenure_core::time::Moment;
 use tenure_engine::{Clock, SystemClock};
 
+use crate::args::schedules::{ScheduleAction, ScheduleArgs};
 use crate::args::{Cli, Command, Global};
 use crate::exit::Failure;
 use crate::output::Output;
@@ -53,6 +63,9 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Copy(args) => copy::run(out, args).await,
         Command::Redis(command) => redis::run(out, command),
         Command::Storeless(command) => storeless::run(out, command).await,
+        Command::Schedule(ScheduleArgs { action: Some(ScheduleAction::Preview(args)), .. }) => {
+            schedule_preview::run(out, &args)
+        }
         command => {
             let Global { url, namespace, accept_loss, .. } = cli.global;
             let opened = OpenedStore::open(&url, namespace, accept_loss)?;
@@ -69,14 +82,21 @@ async fn with_client(command: Command, client: &Client, out: Output) -> Result<(
         Command::Work(args) => work::run(client, args).await,
         Command::Jobs(args) => jobs::run(client, out, args).await,
         Command::Job(args) => job::run(client, out, args).await,
+        Command::Result(args) => result::run(client, out, args).await,
+        Command::Parents(args) => kin::parents(client, out, args).await,
+        Command::Children(args) => kin::children(client, out, args).await,
+        Command::Flow(args) => flow::run(client, out, args).await,
         Command::Explain(args) => explain::run(client, out, args).await,
         Command::Cancel(args) => cancel::cancel(client, out, args).await,
         Command::Retry(args) => cancel::retry(client, out, args).await,
+        Command::Delete(args) => cancel::delete(client, out, args).await,
+        Command::Failures(args) => failures::run(client, out, args).await,
         Command::RunNow(args) => cancel::run_now(client, out, args).await,
         Command::Reschedule(args) => reschedule::run(client, out, args).await,
         Command::Queue(args) => queue::run(client, out, args).await,
         Command::Limit(args) => limit::run(client, out, args).await,
         Command::Pool(args) => pool::run(client, out, args).await,
+        Command::Schedule(args) => schedule::run(client, out, args).await,
         Command::Lock(args) => lock::lock(client, args).await,
         Command::Lease(args) => lock::lease(client, args).await,
         Command::Leases(args) => leases::run(client, out, args).await,

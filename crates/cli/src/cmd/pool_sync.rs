@@ -1,4 +1,4 @@
-//! `tenure pool sync`: reads a whole set of resources from JSON, NDJSON or CSV, and sends it.
+//! `tenure pool sync`: makes a file of resources the whole set of a pool.
 //!
 //! A set that cannot be read whole is not sent at all. What is in it may be secret: messages name
 //! lines and fields, never values.
@@ -8,21 +8,18 @@ use std::path::Path;
 use serde_json::value::RawValue;
 use tenure::Client;
 use tenure_core::decode;
-use tenure_core::json::{Document, Kind, Node};
+use tenure_core::json::{Kind, Node};
 use tenure_core::names::PoolName;
-use tenure_core::refusal::{Code, Refusal};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Meant, SyncResources};
 use tenure_core::secret::Json;
 use tenure_core::settings::{NewResource, Synced};
 
 use crate::args::settings::Format;
 use crate::cmd::job::json;
+use crate::cmd::set_file::{self, SetItems, object};
 use crate::exit::Failure;
-use crate::json_args;
 use crate::output::Output;
-
-/// Largest file that is read: a set is sent in one call.
-const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// How the file is read.
 #[derive(Clone, Copy)]
@@ -44,22 +41,12 @@ pub async fn run(
     force: bool,
     version: Option<u64>,
 ) -> Result<(), Failure> {
-    let bytes = json_args::read_all(how.file, FILE_BYTES_MAX)?;
-    let resources = read(&bytes, how)?;
+    let resources = read(&set_file::bytes(how.file)?, how)?;
     let meant = if force { Meant::Yes } else { Meant::Ask };
     let request = SyncResources { pool, resources, meant, version };
-    let synced = client.run(request).await.map_err(|error| meant_by_option(error.into()))?;
+    let synced =
+        client.run(request).await.map_err(|error| set_file::meant_by_option(error.into()))?;
     out.answer(&synced, people)
-}
-
-/// What the API says with `?force=true` this command says with an option.
-fn meant_by_option(failure: Failure) -> Failure {
-    match failure.refusal.as_ref().map(|no| no.code) {
-        Some(Code::EmptySet | Code::RetiresMost) => {
-            failure.hint("look at what made the file; if it is meant, add --force")
-        }
-        _ => failure,
-    }
 }
 
 fn people(synced: &Synced) -> String {
@@ -72,74 +59,32 @@ fn people(synced: &Synced) -> String {
 
 /// All resources of a file.
 fn read(bytes: &[u8], how: SyncHow<'_>) -> Result<Vec<NewResource>, Failure> {
-    // A byte order mark is what spreadsheets put in front.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    match format(bytes, how)? {
-        Format::Csv => csv(bytes, how.id),
-        Format::Ndjson => ndjson(bytes, how.id),
-        Format::Json => array(bytes, how.id),
-    }
+    set_file::read(bytes, how.file, how.format, &mut Resources { id: how.id })
 }
 
-/// As what to read it: as is said, else by the suffix, else by how it begins.
-fn format(bytes: &[u8], how: SyncHow<'_>) -> Result<Format, Failure> {
-    let suffix = how.file.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
-    let begins = bytes.trim_ascii_start().first();
-    match (how.format, suffix.to_ascii_lowercase().as_str(), begins) {
-        (Some(format), _, _) => Ok(format),
-        (None, "csv", _) => Ok(Format::Csv),
-        (None, "ndjson" | "jsonl", _) => Ok(Format::Ndjson),
-        (None, "json", Some(b'{')) => Ok(Format::Ndjson),
-        (None, "json", _) | (None, _, Some(b'[')) => Ok(Format::Json),
-        (None, _, Some(b'{')) => Ok(Format::Ndjson),
-        _ => Err(Failure::usage("the set does not say whether it is JSON, NDJSON or CSV")
-            .hint("add --format json, ndjson or csv")),
-    }
+/// Resources, whose id is the field of this name.
+struct Resources<'a> {
+    id: &'a str,
 }
 
-fn at_line(line: u64, no: &Refusal) -> Failure {
-    json_args::usage(&format!("line {line}"), no)
-}
+impl SetItems for Resources<'_> {
+    type Item = NewResource;
 
-fn array(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
-    let document =
-        Document::parse(bytes).map_err(|error| json_args::usage("the set", &error.into()))?;
-    let root = document.root();
-    if root.kind() != Kind::Array {
-        return Err(Failure::usage(format!(
-            "the set must be a JSON array, not {}",
-            root.kind().noun()
-        ))
-        .hint("write the whole set as a JSON array, or say --format ndjson"));
+    fn object(&mut self, node: Node<'_>) -> Result<NewResource, Refusal> {
+        resource(node, self.id)
     }
-    root.items()
-        .enumerate()
-        .map(|(at, node)| {
-            resource(node, id).map_err(|no| json_args::usage(&format!("item {at}"), &no))
-        })
-        .collect()
-}
-
-fn ndjson(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
-    let one = |number: usize, line: decode::LineRead<'_>| {
-        let read = match line {
-            decode::LineRead::TooLong => Err(decode::line_too_long()),
-            decode::LineRead::Whole(line) => Document::parse(line)
-                .map_err(Refusal::from)
-                .and_then(|document| resource(document.root(), id)),
-        };
-        read.map_err(|no| at_line(number as u64, &no))
-    };
-    let mut lines = decode::Lines::default();
-    let mut resources = Vec::new();
-    let mut rest = bytes;
-    while let Some((number, line)) = lines.next(&mut rest) {
-        resources.push(one(number, line)?);
+    fn check_header(&self, names: &[&str]) -> Result<(), Failure> {
+        if names.contains(&self.id) {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("the header has no column '{}'", self.id))
+            .hint("name the column of the ids with --id, and begin the file with a header"))
     }
-    if let Some((number, line)) = lines.finish() {
-        resources.push(one(number, line)?);
+    /// The columns of the id, `tags` and `slots` have their meaning, all others are data.
+    fn row(&mut self, names: &[&str], row: &csv::StringRecord) -> Result<NewResource, Refusal> {
+        let text = row_text(names, row, self.id);
+        decode::resource_line(text.as_bytes()).map_err(|no| id_is(no, self.id))
     }
-    Ok(resources)
 }
 
 /// One resource. Without `data` the object is its own data, less what is the resource's own: tags
@@ -185,50 +130,6 @@ fn id_is(mut no: Refusal, id: &str) -> Refusal {
         no.hint = format!("--id says that the field {id:?} is the id; {}", no.hint);
     }
     no
-}
-
-/// A JSON object of members whose values are JSON already.
-fn object<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let text: Vec<String> = members.map(|(key, value)| format!("{}:{value}", json(&key))).collect();
-    format!("{{{}}}", text.join(","))
-}
-
-/// A header, then a row per resource: the columns of the id, `tags` and `slots` have their meaning,
-/// all others are data.
-fn csv(bytes: &[u8], id: &str) -> Result<Vec<NewResource>, Failure> {
-    let mut reader = csv::ReaderBuilder::new().from_reader(bytes);
-    let wrong = |error: &csv::Error| {
-        let line = error.position().map_or(1, csv::Position::line);
-        let why = match error.kind() {
-            csv::ErrorKind::Utf8 { .. } => "it is not UTF-8".to_owned(),
-            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                format!("it has {len} columns, and the header has {expected_len}")
-            }
-            _ => "it cannot be read as CSV".to_owned(),
-        };
-        Failure::usage(format!("line {line}: {why}"))
-    };
-    let header = reader.headers().map_err(|error| wrong(&error))?.clone();
-    let names: Vec<&str> = header.iter().map(str::trim).collect();
-    for (at, name) in names.iter().enumerate() {
-        if names[..at].contains(name) {
-            return Err(Failure::usage(format!("the column '{name}' stands twice")));
-        }
-    }
-    if !names.contains(&id) {
-        return Err(Failure::usage(format!("the header has no column '{id}'"))
-            .hint("name the column of the ids with --id, and begin the file with a header"));
-    }
-    let mut resources = Vec::new();
-    for row in reader.records() {
-        let row = row.map_err(|error| wrong(&error))?;
-        let line = row.position().map_or(0, csv::Position::line);
-        let text = row_text(&names, &row, id);
-        resources.push(
-            decode::resource_line(text.as_bytes()).map_err(|no| at_line(line, &id_is(no, id)))?,
-        );
-    }
-    Ok(resources)
 }
 
 fn row_text(names: &[&str], row: &csv::StringRecord, id: &str) -> String {

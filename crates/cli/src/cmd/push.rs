@@ -1,17 +1,20 @@
-//! `tenure push`: stores one job and prints its id, or every line of a file (see `push_lines`).
+//! `tenure push`: stores one job and prints its id or its result, or every line of a file (see `push_lines`).
 
 use serde::Serialize;
 use tenure::Client;
 use tenure_core::decode;
+use tenure_core::flow::OnParentFailure;
 use tenure_core::job::{Labels, Need, NewJob, OnConflict, PushedJob, Until};
-use tenure_core::names::{Group, JobId, QueueName, UniqueKey};
+use tenure_core::names::{FlowName, Group, JobId, JobRef, QueueName, UniqueKey};
 use tenure_core::requests::{ListQueues, Page, Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
 use tenure_core::settings::QueueView;
 use tenure_core::time::{Moment, Span};
 
+use crate::args::flows::KinArgs;
 use crate::args::jobs::{PushArgs, SayArgs};
 use crate::cmd::push_lines::{self, Lines};
+use crate::cmd::result::{self, HowLong};
 use crate::exit::Failure;
 use crate::json_args;
 use crate::output::Output;
@@ -21,14 +24,19 @@ const NAMES_SHOWN: usize = 5;
 
 /// Stores what is said.
 pub async fn run(client: &Client, out: Output, args: PushArgs) -> Result<(), Failure> {
-    let PushArgs { queue, payload, lines, payloads, id, unique, until, on_conflict, say } = args;
+    let PushArgs { queue, payload, lines, payloads, id, unique, wait, at, delay, kin, say, .. } =
+        args;
+    let when = RunsAt { at, delay };
+    let (until, on_conflict, within) = (args.until.into(), args.on_conflict.into(), args.within);
     if let Some(file) = lines {
         let each = match (payloads, queue) {
             (true, Some(queue)) => {
-                let template = job(&queue, Json::null(), None, None, &say)?;
+                let template = job(&queue, Json::null(), None, None, when, &kin, &say)?;
                 Lines::Payloads(Box::new(template))
             }
-            (_, queue) if say.is_silent() => Lines::Jobs(queue),
+            (_, queue) if when.is_silent() && kin.is_silent() && say.is_silent() => {
+                Lines::Jobs(queue)
+            }
             _ => {
                 return Err(Failure::usage("each line of --lines says what its job is")
                     .hint("leave out the options of the job, or add --payloads"));
@@ -39,17 +47,22 @@ pub async fn run(client: &Client, out: Output, args: PushArgs) -> Result<(), Fai
     // Without --lines there is a queue: that is checked when the line is parsed.
     let queue = queue.ok_or_else(|| Failure::usage("push to which queue?"))?;
     let payload = json_args::payload(payload.as_deref())?;
-    let unique =
-        unique.map(|key| UniqueSaid { key, until: until.into(), on_conflict: on_conflict.into() });
-    let mut job = job(&queue, payload, id, unique, &say)?;
+    let unique = unique.map(|key| UniqueSaid { key, until, on_conflict, within });
+    let mut job = job(&queue, payload, id, unique, when, &kin, &say)?;
     // An id of our own makes the push safe to repeat, should its answer be lost.
     job.id.get_or_insert_with(tenure::ids::job_id);
     let pushed = one(client, job).await?;
-    out.answer(&pushed, |pushed| format!("{}\n", pushed.job.id))?;
+    if wait.is_none() {
+        out.answer(&pushed, |pushed| format!("{}\n", pushed.job.id))?;
+    }
     if pushed.workers == Some(0) {
         tell_no_worker(client, &pushed.job.queue).await;
     }
-    Ok(())
+    let Some(wait) = wait else { return Ok(()) };
+    let job = pushed.job.id;
+    // Who gives up waiting needs it, and stdout is the result's.
+    crate::output::tell(&format!("waiting for job '{job}'"));
+    result::show(client, out, JobRef::Id(job), wait.map_or(HowLong::Ever, HowLong::AtMost)).await
 }
 
 async fn one(client: &Client, job: NewJob) -> Result<PushedJob, Failure> {
@@ -91,6 +104,25 @@ struct JobSaid<'a> {
     unique: Option<UniqueSaid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<Labels>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    after: Vec<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_parent_failure: Option<OnParentFailure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flow: Option<&'a FlowName>,
+}
+
+/// When the job runs, as `--at` or `--delay` says it; neither means now.
+#[derive(Clone, Copy, Default)]
+struct RunsAt {
+    at: Option<Moment>,
+    delay: Option<Span>,
+}
+
+impl RunsAt {
+    fn is_silent(self) -> bool {
+        self.at.is_none() && self.delay.is_none()
+    }
 }
 
 #[derive(Serialize)]
@@ -98,6 +130,8 @@ struct UniqueSaid {
     key: UniqueKey,
     until: Until,
     on_conflict: OnConflict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    within: Option<Span>,
 }
 
 fn job(
@@ -105,27 +139,27 @@ fn job(
     payload: Json,
     id: Option<JobId>,
     unique: Option<UniqueSaid>,
+    when: RunsAt,
+    kin: &KinArgs,
     say: &SayArgs,
 ) -> Result<NewJob, Failure> {
     let needs = json_args::needs(&say.needs)?;
-    let mut labels = Labels::new();
-    for (key, value) in &say.labels {
-        if labels.insert(key.clone(), value.clone()).is_some() {
-            return Err(Failure::usage(format!("the label '{key}' is given twice")));
-        }
-    }
+    let labels = json_args::labels(&say.labels)?;
     let said = JobSaid {
         id: id.as_ref(),
         queue,
         kind: say.kind.as_deref(),
         payload: &payload,
-        run_at: say.at,
-        delay: say.delay,
+        run_at: when.at,
+        delay: when.delay,
         priority: say.priority,
         group: say.group.as_ref(),
         needs: Some(needs).filter(|needs| !needs.is_empty()),
         unique,
         labels: Some(labels).filter(|labels| !labels.is_empty()),
+        after: json_args::parents(&kin.after)?,
+        on_parent_failure: kin.on_parent_failure.map(OnParentFailure::from),
+        flow: kin.flow.as_ref(),
     };
     let text = Json::of(&said).map_err(Failure::bug)?;
     decode::push_line(text.text().as_bytes()).map_err(|no| json_args::usage("push", &no))
@@ -163,6 +197,8 @@ pub fn some_names(meant: &str, names: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::flows::ParentFailureWord;
+    use tenure_core::flow::Parent;
     use tenure_core::settings::{QueueCounts, QueueSettings};
 
     fn view(name: &str, workers: u64) -> QueueView {
@@ -174,6 +210,7 @@ mod tests {
             counts: QueueCounts::default(),
             oldest_ready_at: None,
             workers,
+            skipped: 0,
         }
     }
 
@@ -197,19 +234,25 @@ mod tests {
         let queue = QueueName::parse("q").unwrap();
         let say = SayArgs {
             kind: Some("k".into()),
-            delay: Some(Span::from_s(5)),
             priority: Some(-3),
             group: Group::parse("g").ok(),
             needs: vec!["limit:a,weight=2".into(), "pool:p#cn".into()],
             labels: vec![("a".into(), "b=c".into())],
-            at: None,
         };
+        let when = RunsAt { at: None, delay: Some(Span::from_s(5)) };
         let unique = UniqueSaid {
             key: UniqueKey::parse("u").unwrap(),
             until: Until::Start,
             on_conflict: OnConflict::Reject,
+            within: Some(Span::from_s(60)),
         };
-        let job = job(&queue, Json::from(1), JobId::parse("i").ok(), Some(unique), &say).unwrap();
+        let kin = KinArgs {
+            after: vec!["a".into(), "key:k".into(), r#" {"flow":"f"}"#.into()],
+            on_parent_failure: Some(ParentFailureWord::Run),
+            flow: FlowName::parse("import-7").ok(),
+        };
+        let id = JobId::parse("i").ok();
+        let job = job(&queue, Json::from(1), id, Some(unique), when, &kin, &say).unwrap();
         assert_eq!(job.id, JobId::parse("i").ok());
         assert_eq!((job.kind.as_str(), job.priority), ("k", -3));
         assert_eq!(job.when, tenure_core::job::When::In(Span::from_s(5)));
@@ -217,6 +260,11 @@ mod tests {
         assert_eq!(job.labels["a"], "b=c");
         let unique = job.unique.unwrap();
         assert_eq!((unique.until, unique.on_conflict), (Until::Start, OnConflict::Reject));
+        assert_eq!(unique.within, Some(Span::from_s(60)));
+        assert_eq!(job.after.len(), 3);
+        assert!(matches!(&job.after[2].parent, Parent::Flow(flow) if flow.as_str() == "f"));
+        assert_eq!(job.on_parent_failure, OnParentFailure::Run);
+        assert_eq!(job.flow.unwrap().as_str(), "import-7");
     }
 
     #[test]
@@ -228,7 +276,16 @@ mod tests {
             SayArgs { needs: vec!["limit:a".into(); 2], ..SayArgs::default() },
             SayArgs { labels: vec![("a".into(), "b".into()); 2], ..SayArgs::default() },
         ] {
-            assert_eq!(job(&queue, Json::null(), None, None, &say).unwrap_err().code, 2);
+            let job =
+                job(&queue, Json::null(), None, None, RunsAt::default(), &KinArgs::default(), &say);
+            assert_eq!(job.unwrap_err().code, 2);
+        }
+        for after in ["", "key:", "{", "[]x", r#"{"job":1}"#, r#"{"flow":"f","job":"a"}"#] {
+            let kin = KinArgs { after: vec![after.into()], ..KinArgs::default() };
+            let job =
+                job(&queue, Json::null(), None, None, RunsAt::default(), &kin, &SayArgs::default());
+            // An id may be any text but an empty one, and one that begins like JSON.
+            assert_eq!(job.map_err(|no| no.code).err(), (after != "[]x").then_some(2), "{after}");
         }
     }
 }

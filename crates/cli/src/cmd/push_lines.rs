@@ -218,7 +218,7 @@ async fn store_all(
 ) -> Result<(), Failure> {
     let mut most = ITEMS_MAX;
     while let Some(first) = jobs.first().map(|(number, _)| *number) {
-        let take = most.min(jobs.len());
+        let take = decode::stored_together(jobs.iter().take(most).map(|(_, job)| job));
         let some = jobs[..take].iter().map(|(_, job)| job.clone()).collect();
         match client.run(Push { jobs: some, answer: PushAnswer::Ids }).await {
             Ok(Pushed::Ids(ids)) if ids.len() == take => {

@@ -9,6 +9,7 @@ use tenure_core::requests::{
     DeleteQueue, GetQueue, ListQueues, Patch, PatchQueue, PauseQueue, ResumeQueue,
 };
 use tenure_core::settings::QueueView;
+use tenure_core::time::Moment;
 
 use crate::args::settings::{QueueAction, QueueArgs, QueueSetArgs};
 use crate::args::value::Setting;
@@ -123,18 +124,16 @@ fn table(queues: &[QueueView]) -> String {
             queue.counts.running.to_string(),
             queue.workers.to_string(),
             queue.oldest_ready_at.map(|at| when(at, now)).unwrap_or_default(),
-            paused(queue).unwrap_or_default(),
+            paused(queue.paused, queue.paused_until).unwrap_or_default(),
         ]);
     }
     table.render("no queues")
 }
 
-fn paused(queue: &QueueView) -> Option<String> {
-    match queue.paused_until {
-        Some(until) => Some(format!("until {}", second(until))),
-        None => queue.paused.then(|| "until it is resumed".to_owned()),
-    }
-    .filter(|_| queue.paused)
+/// Until when something is paused, if it is.
+pub fn paused(is_paused: bool, until: Option<Moment>) -> Option<String> {
+    let until = until.map_or_else(|| "it is resumed".to_owned(), second);
+    is_paused.then(|| format!("until {until}"))
 }
 
 fn people(queue: &QueueView) -> String {
@@ -142,7 +141,7 @@ fn people(queue: &QueueView) -> String {
     let (settings, counts) = (&queue.settings, &queue.counts);
     let mut page = Page::default();
     page.field("queue", &queue.name)
-        .maybe("paused", paused(queue))
+        .maybe("paused", paused(queue.paused, queue.paused_until))
         .field("ready", counts.ready)
         .field("blocked", counts.blocked)
         .field("scheduled", counts.scheduled)

@@ -2,7 +2,8 @@
 
 use tenure::Client;
 use tenure_core::job::JobState;
-use tenure_core::requests::{GetStats, Stats};
+use tenure_core::requests::{GetStats, ScheduleStats, Stats};
+use tenure_core::time::Moment;
 
 use crate::exit::Failure;
 use crate::output::Output;
@@ -29,6 +30,16 @@ fn people(stats: &Stats) -> String {
     let mut page = Page::default();
     page.field("leases", stats.leases)
         .maybe("oldest ready", stats.oldest_ready_at.map(|at| when(at, now)))
+        .maybe(
+            "schedules",
+            Some(schedules(&stats.schedules, now)).filter(|_| stats.schedules.count > 0),
+        )
         .field("store", format!("{}, {} bytes", stats.store.kind, stats.store.bytes));
     table.render("") + "\n" + &page.render()
+}
+
+fn schedules(stats: &ScheduleStats, now: Moment) -> String {
+    let ScheduleStats { count, paused, due, oldest_due_at } = stats;
+    let since = oldest_due_at.map(|at| format!(", the oldest since {}", when(at, now)));
+    format!("{count}, {paused} paused, {due} due{}", since.unwrap_or_default())
 }

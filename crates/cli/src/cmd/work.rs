@@ -54,7 +54,7 @@ pub async fn run(client: &Client, args: WorkArgs) -> Result<(), Failure> {
     };
     let mut signals = Signals::listen()?;
     heartbeats(client)?;
-    let cmd = Cmd::new(args.command, args.bonds, args.ttl);
+    let cmd = Cmd::new(client.clone(), args.command, args.bonds, args.ttl).next_in(args.next_in);
     work(client, plan, cmd, async || signals.next().await).await
 }
 

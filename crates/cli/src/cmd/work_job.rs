@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tenure::keeper::Stop;
-use tenure::{Execute, Executed, Job, SettleOutcome};
+use tenure::{CallError, Client, Execute, Executed, Job, SettleOutcome};
 use tenure_core::lease::LeaseView;
 use tenure_core::time::Span;
 
 use crate::args::leases::BondArgs;
-use crate::child::environment::{Environment, JobFiles};
+use crate::child::environment::{self, Environment, JobFiles};
 use crate::child::outcome;
 use crate::child::run::{GRACE, GuardLink, Running, Streams};
+use crate::cmd::work_parents::{self, NoFile};
 use crate::exit::{DISK, Failure};
 use crate::output::tell;
 
@@ -25,19 +26,27 @@ const HASTE: Duration = Duration::from_secs(1);
 
 /// Executes a job by running CMD.
 pub struct Cmd {
+    /// Where the parents of jobs are read.
+    client: Client,
     command: Vec<OsString>,
     /// What CMD has of this process.
     bonds: BondArgs,
     /// The ttl of the jobs' leases.
     ttl: Span,
+    /// How long after a success the job's schedule is next due, if CMD does not say it.
+    next_in: Option<Span>,
     /// Jobs that are executed now.
     running: Arc<AtomicU64>,
 }
 
 impl Cmd {
     /// Runs `command` for each job.
-    pub fn new(command: Vec<OsString>, bonds: BondArgs, ttl: Span) -> Self {
-        Cmd { command, bonds, ttl, running: Arc::default() }
+    pub fn new(client: Client, command: Vec<OsString>, bonds: BondArgs, ttl: Span) -> Self {
+        Cmd { client, command, bonds, ttl, next_in: None, running: Arc::default() }
+    }
+    /// Says when the job's schedule is next due after a success whose outcome file does not say it.
+    pub fn next_in(self, next_in: Option<Span>) -> Self {
+        Cmd { next_in, ..self }
     }
     /// The ttl of the jobs' leases.
     pub fn ttl(&self) -> Span {
@@ -51,8 +60,8 @@ impl Cmd {
     /// Starts CMD.
     ///
     /// # Errors
-    /// What makes it useless to take another job: CMD cannot be started, or the disk does not write.
-    async fn start(&self, job: &Job) -> Result<(Environment, JobFiles, Running), Failure> {
+    /// [`Unstarted`].
+    async fn start(&self, job: &Job) -> Result<(Environment, JobFiles, Running), Unstarted> {
         let disk = |error: std::io::Error| {
             Failure::new(DISK, format!("cannot write the files of a job: {error}"))
                 .hint("make room in the folder for temporary files, or name another with TMPDIR")
@@ -60,6 +69,17 @@ impl Cmd {
         let guard = GuardLink::spawn()?;
         let folder = Environment::folder().map_err(disk)?;
         guard.watches(folder.path())?;
+        if job.view().parents > 0 {
+            let path = folder.path().join(environment::PARENTS);
+            tokio::select! {
+                written = work_parents::write(&self.client, job.id(), &path) => match written {
+                    Ok(()) => {}
+                    Err(NoFile::Disk(error)) => return Err(disk(error).into()),
+                    Err(NoFile::Call(error)) => return Err(Unstarted::ParentsUnread(error)),
+                },
+                stop = job.stopped() => return Err(Unstarted::Stopped(stop)),
+            }
+        }
         let whole = LeaseView { job: Some(job.view().clone()), ..job.lease().clone() };
         let environment =
             Environment::of(&whole, folder, self.bonds.pass_credentials).map_err(disk)?;
@@ -112,9 +132,21 @@ impl Execute for Cmd {
         let _counted = Counted::new(&self.running);
         let (environment, files, mut running) = match self.start(&job).await {
             Ok(started) => started,
-            Err(failure) => {
+            Err(Unstarted::Useless(failure)) => {
                 let outcome = Some(SettleOutcome::released());
                 return Executed { outcome, failure: Some(failure) };
+            }
+            Err(Unstarted::ParentsUnread(error)) => {
+                tell(&format!(
+                    "job '{}' is given back: its parents cannot be read: {error}",
+                    job.id()
+                ));
+                return SettleOutcome::released().into();
+            }
+            Err(Unstarted::Stopped(stop)) => {
+                let ours = matches!(stop, Stop::Shutdown | Stop::Cancelled);
+                let outcome = ours.then(SettleOutcome::released);
+                return Executed { outcome, failure: None };
             }
         };
         let ended = match self.watch(&job, &files, &mut running).await {
@@ -124,9 +156,9 @@ impl Execute for Cmd {
         let outcome = match ended {
             RunEnd::Itself(how) => {
                 let stderr = running.stderr().await;
-                Some(outcome::of_end(how, &stderr, &files))
+                Some(outcome::next_in(outcome::of_end(how, &stderr, &files), self.next_in))
             }
-            RunEnd::GivenBack => Some(SettleOutcome::released()),
+            RunEnd::GivenBack => Some(outcome::reporting(SettleOutcome::released(), &files)),
             RunEnd::Over(stop) => {
                 let why = match stop {
                     Stop::Deadline => "its time is over",
@@ -140,6 +172,22 @@ impl Execute for Cmd {
         drop(environment);
         running.let_go();
         Executed { outcome, failure: None }
+    }
+}
+
+/// Why CMD was not started.
+enum Unstarted {
+    /// Another job would fare no better: CMD cannot be started, or the disk does not write.
+    Useless(Failure),
+    /// The job's parents cannot be read now.
+    ParentsUnread(CallError),
+    /// The job had to stop before CMD began.
+    Stopped(Stop),
+}
+
+impl From<Failure> for Unstarted {
+    fn from(failure: Failure) -> Self {
+        Unstarted::Useless(failure)
     }
 }
 

@@ -72,6 +72,7 @@ fn named(chance: &mut Chance, path: &str, name: &str, leases: &[String]) -> Stri
         ("leases", _) => "lease",
         ("queues", _) => "queue",
         ("limits", _) => "limit",
+        ("flows", _) => "flow",
         _ => "pool",
     };
     word(chance, field, leases).unwrap_or_default()

@@ -55,6 +55,12 @@ pub fn word(chance: &mut Chance, field: &str, leases: &[String]) -> Option<Strin
             true => pick(chance, &["end", "start"]).to_owned(),
             false => pick(chance, &MOMENTS).to_owned(),
         },
+        "flow" => numbered(chance, "f", 4),
+        "ref" => numbered(chance, "ref", 3),
+        "job" | "after" => match chance.percent(80) {
+            true => numbered(chance, "j", 40),
+            false => numbered(chance, "key:k", 6),
+        },
         "key" => numbered(chance, "k", 6),
         "group" => numbered(chance, "g", 5),
         "tag" | "tags" => numbered(chance, "t", 3),
@@ -106,7 +112,7 @@ pub fn value(
                     // A settle that asks must have one.
                     "request_id" => 70,
                     "needs" | "run_at" | "pool" | "rate" | "place" => 12,
-                    "timeout" | "expires_at" | "retain" | "max_waiting" => 8,
+                    "timeout" | "expires_at" | "retain" | "max_waiting" | "after" | "ref" => 8,
                     _ => 35,
                 };
                 if chance.percent(often) {

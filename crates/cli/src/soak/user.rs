@@ -145,6 +145,7 @@ impl User {
                 until: if chance.percent(50) { Until::End } else { Until::Start },
                 hold: None,
                 on_conflict: OnConflict::Keep,
+                within: None,
             });
         }
         let mut needs = Vec::new();
@@ -247,7 +248,7 @@ impl User {
                 retry_in: Some(Span::from_ms(10)),
                 last: false,
             },
-            5..=7 => Ending::Snoozed { later: Later::For(Span::from_ms(100)) },
+            5..=7 => Ending::Snoozed { later: Later::For(Span::from_ms(100)), reset: false },
             8..=10 => Ending::Released,
             _ => {
                 open.remove(&job.id);
@@ -324,7 +325,7 @@ impl Things {
 }
 
 fn item(lease: String, ending: Ending) -> SettleItem {
-    SettleItem { lease, ending, resources: Vec::new(), limits: Vec::new(), push: Vec::new() }
+    SettleItem::new(lease, ending)
 }
 
 fn limit(name: &str) -> Result<Need, Refusal> {

@@ -8,6 +8,7 @@
 mod part;
 mod parts;
 mod records;
+mod schedules;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -150,6 +151,7 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
     let mut servers: Vec<_> = served.map(|(at, port)| start(Role::Server(*port), at)).collect();
     let mut workers: Vec<_> = (0..WORKERS).map(|at| start(Role::Worker, at)).collect();
     let mut pushers: Vec<_> = (0..PUSHERS).map(|at| start(Role::Pusher, at)).collect();
+    let scheduled = schedules::put_all(&engine, seconds()).await;
     let (begin, lasts) = (Instant::now(), Duration::from_secs(seconds()));
     let (mut kills, mut killed_at) = ([0_u32; 4], BTreeMap::new());
     while begin.elapsed() < lasts {
@@ -192,6 +194,7 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
     for pusher in &mut pushers {
         pusher.kill();
     }
+    let decided = schedules::each_moment_is_decided_once(&engine, &scheduled).await;
     // What is left is done by who is left.
     let ending = Instant::now();
     loop {
@@ -230,7 +233,8 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
     let longest = with(&ends, |ends| ends.longest);
     println!(
         "seed {seed}: {} workers, {} servers, {} who pushed and redis {} times killed; {} pushed, {} runs, \
-         {} settled, {} lost; a dead holder's permit was seen for at most {longest:?}",
+         {} settled, {} lost; a dead holder's permit was seen for at most {longest:?}; of schedules {} \
+         moments fired, {} were skipped and {} missed",
         kills[0],
         kills[1],
         kills[2],
@@ -239,6 +243,9 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
         told.holds.len(),
         told.settled.len(),
         told.lost,
+        decided.fired,
+        decided.skipped,
+        decided.missed,
     );
     assert!(longest <= TTL.std() + SLACK, "a permit came back after {longest:?}");
     let audit = ok(&engine, Audit::default()).await;

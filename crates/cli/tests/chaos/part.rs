@@ -26,6 +26,9 @@ pub const FILE: &str = "TENURE_CHAOS_FILE";
 pub const TTL: Span = Span::from_s(3);
 /// The limits that jobs need, and how many may hold each.
 pub const CAPS: [(&str, u32); 2] = [("three", 3), ("lock:one", 1)];
+/// The queue into which jobs are pushed, and that of the jobs that schedules make.
+pub const PUSHED: &str = "q";
+pub const SCHEDULED: &str = "scheduled";
 /// Jobs that a worker runs at once.
 const AT_ONCE: usize = 2;
 /// Jobs that are pushed at once, and how often.
@@ -165,10 +168,10 @@ fn passes(notes: &Notes, why: &CallError) {
 async fn work(client: &Client, notes: &Arc<Notes>) {
     let me = tenure::ids::this_process().holder();
     notes.note(&format!("W {me}"));
-    let queue = QueueName::parse("q").expect("a name");
+    let queues = [PUSHED, SCHEDULED].map(|name| QueueName::parse(name).expect("a name"));
     loop {
         let (told, holds) = (notes.clone(), notes.clone());
-        let worker = client.worker(vec![queue.clone()]).concurrency(AT_ONCE).ttl(TTL);
+        let worker = client.worker(queues.to_vec()).concurrency(AT_ONCE).ttl(TTL);
         let worker = worker.observe(move |event| match event {
             Event::Settled { job, state: Some(JobState::Succeeded) } => {
                 told.note(&format!("A {job}"));
@@ -224,6 +227,6 @@ fn job(id: &str, n: u64) -> NewJob {
         needs: Some(need.into_iter().collect()),
         // A holder is killed more often than three times in a row here.
         retry: Some(Retry { max_lost: 0, ..Retry::default() }),
-        ..NewJob::new(QueueName::parse("q").expect("a name"))
+        ..NewJob::new(QueueName::parse(PUSHED).expect("a name"))
     }
 }

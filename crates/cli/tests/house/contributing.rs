@@ -13,7 +13,7 @@ const FILES_MAX: usize = 10;
 
 /// Operations of the usual kind, and the word of the command line for each.
 const WALKED: &[(&str, &str)] =
-    &[("pause_queue", "Pause"), ("observe_limit", "Observe"), ("cool_resource", "Cool")];
+    &[("observe_limit", "Observe"), ("cool_resource", "Cool"), ("ban_resource", "Ban")];
 
 /// The paths that the rows of the two tables name: of production code, and of tests.
 fn rows() -> (Vec<String>, Vec<String>) {

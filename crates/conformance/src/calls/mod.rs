@@ -1,9 +1,11 @@
 //! Short calls on a bench: each says what it expects, and panics at the sentence's own line.
 
+pub(crate) mod flows;
 mod jobs;
 mod leases;
+pub(crate) mod schedules;
 mod settings;
-mod waits;
+pub(crate) mod waits;
 
 use std::future::Future;
 use std::panic::Location;

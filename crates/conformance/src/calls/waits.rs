@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use tenure_core::lease::{LeaseView, Leased, SettleItem};
 use tenure_core::names::WorkerId;
+use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_engine::{CallError, EngineExt};
 use tokio::task::JoinHandle;
@@ -81,6 +82,23 @@ impl<R: Send + 'static> Waiting<R> {
             let answer = answer.unwrap_or_else(|_| panic!("{at}: the waiting call has no answer"));
             let answer = answer.unwrap_or_else(|why| panic!("{at}: the waiting call ended: {why}"));
             answer.unwrap_or_else(|no| panic!("{at}: the waiting call failed: {no}"))
+        }
+    }
+    /// It is refused with this code, without time passing.
+    #[track_caller]
+    pub(crate) fn refusal(mut self, code: Code) -> impl Future<Output = ()> + Send
+    where
+        R: std::fmt::Debug,
+    {
+        let at = Location::caller();
+        let task = self.task.take().expect("a waiting call is answered once");
+        async move {
+            let answer = tokio::time::timeout(PROMPT, task).await;
+            let answer = answer.unwrap_or_else(|_| panic!("{at}: the waiting call has no answer"));
+            match answer.unwrap_or_else(|why| panic!("{at}: the waiting call ended: {why}")) {
+                Err(CallError::Refused(no)) => assert_eq!(no.code, code, "{at}: {no}"),
+                other => panic!("{at}: the waiting call was not refused: {other:?}"),
+            }
         }
     }
     /// The caller goes away.

@@ -5,7 +5,7 @@
 #[macro_export]
 macro_rules! sentences_of_jobs {
     ([$($then:tt)+] { $($first:tt)* } $($before:tt)*) => {
-        $crate::sentences_of_leases! {
+        $crate::sentences_of_schedules! {
             [$($then)+] { $($first)* }
             $($before)*
             cancel {
@@ -18,6 +18,16 @@ macro_rules! sentences_of_jobs {
                 a_timeout_of_a_cancelled_run_ends_in_cancelled
                 a_cancelled_job_is_found_by_its_key
                 many_are_cancelled_by_a_filter
+            }
+            debounce {
+                a_key_with_within_is_not_moved_beyond_it
+                a_moment_beyond_within_that_is_over_is_now
+                the_push_that_replaces_says_its_own_bound
+                a_first_push_keeps_a_delay_longer_than_within
+                a_wait_that_begins_anew_is_bounded_anew
+                within_without_replace_is_shown_and_has_no_effect
+                a_throttled_key_takes_one_push_in_its_window
+                a_debounced_key_runs_once_after_the_last_push
             }
             delete_job {
                 a_deleted_job_is_forgotten
@@ -48,6 +58,12 @@ macro_rules! sentences_of_jobs {
                 a_finished_job_waits_for_nothing
                 asking_why_changes_nothing
             }
+            failures {
+                failures_are_grouped_by_queue_kind_and_error
+                failures_are_asked_for_by_queue_kind_and_time
+                a_job_that_is_retried_or_deleted_is_no_failure
+                many_failures_are_counted_page_by_page
+            }
             lists {
                 jobs_are_listed_newest_first_in_pages
                 a_page_is_not_disturbed_by_a_new_job
@@ -60,6 +76,22 @@ macro_rules! sentences_of_jobs {
                 workers_are_those_of_the_last_minute
                 a_worker_is_forgotten_after_a_minute
                 totals_are_right
+            }
+            many {
+                jobs_are_found_by_a_part_of_their_last_error
+                jobs_are_found_by_when_they_ended
+                failures_are_retried_by_their_error_and_time
+                a_label_with_colons_is_found
+                a_bulk_call_goes_on_where_it_stopped_and_ends
+                a_bulk_call_looks_at_ten_thousand_jobs
+                more_than_a_portion_is_changed_in_one_call
+                a_bulk_delete_passes_over_what_runs
+                a_bulk_delete_frees_ids_and_keys
+                a_bulk_cancel_counts_a_running_job_once
+                a_bulk_call_passes_over_states_that_it_cannot_change
+                a_bulk_retry_passes_over_a_job_whose_key_is_taken
+                a_cancel_retry_or_delete_without_a_filter_is_refused
+                a_bulk_call_changes_only_what_matches_in_its_step
             }
             patch {
                 a_patch_changes_what_it_names
@@ -110,6 +142,22 @@ macro_rules! sentences_of_jobs {
                 a_limit_named_after_a_queue_holds_for_all_its_jobs
                 a_queue_limit_frees_with_its_jobs
                 a_queue_limit_may_be_a_rate
+            }
+            results {
+                the_result_of_a_finished_job_is_shown_at_once
+                a_job_that_is_not_finished_has_no_result_yet
+                who_waits_for_a_result_gets_it_when_the_job_ends
+                a_wait_goes_on_through_attempts_and_snoozes
+                who_waits_for_a_job_with_retain_zero_gets_its_result
+                each_end_of_a_job_that_is_waited_for_is_kept_a_while
+                one_of_many_that_end_together_is_waited_for
+                a_wait_that_is_over_answers_the_state_as_it_is
+                a_job_that_is_deleted_while_somebody_waits_is_not_found
+                a_key_means_the_job_that_held_it_when_it_was_asked
+                many_wait_for_one_job
+                a_caller_who_is_gone_waits_for_no_result
+                a_draining_engine_answers_with_what_is_there
+                ten_thousand_and_one_waits_are_one_too_many
             }
             retention {
                 failures_are_kept_longer_than_the_rest

@@ -85,6 +85,18 @@ macro_rules! sentences_of_leases {
                 attempts_count_what_succeeded_or_failed
                 a_long_error_is_cut_and_its_end_kept
             }
+            progress {
+                progress_is_shown_in_lists_and_stays_until_the_next_report
+                any_outcome_may_report
+                many_that_succeed_may_report_and_have_results
+                progress_stays_into_the_next_runs
+                replace_takes_progress_away
+                progress_of_a_lease_that_is_lost_changes_nothing
+                progress_of_a_lease_without_a_job_means_nothing
+                progress_of_four_kibibytes_is_kept_whole
+                a_snooze_may_start_the_attempts_again
+                progress_of_a_job_that_is_gone_does_not_come_back
+            }
             repeats {
                 the_same_settle_again_answers_the_same
                 a_repeated_settle_answers_the_first_whatever_the_job_did_since

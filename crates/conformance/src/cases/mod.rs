@@ -1,8 +1,10 @@
 //! The table of all sentences; a sentence that is not in it does not compile, for it is never used.
 
+mod flows;
 mod jobs;
 mod leases;
 mod needs;
+mod schedules;
 mod whole;
 
 use crate::run::Case;

@@ -25,6 +25,8 @@ macro_rules! sentences_of_needs {
                 a_quarantine_comes_with_a_template_and_needs_a_concurrency
                 a_shorter_quarantine_cuts_rests_that_have_begun
                 nobody_reserves_what_rests_alone_keep_closed
+                a_quarantine_is_patched_shown_and_taken_away
+                of_many_that_end_together_those_rest_that_nobody_settled
             }
             limits {
                 never_more_than_the_cap_are_held

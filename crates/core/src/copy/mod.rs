@@ -8,8 +8,10 @@
 //! It never holds more than a page, and nothing of it is stored as it is here.
 
 mod releasing;
+mod schedules;
 
 pub use releasing::Releasing;
+pub use schedules::{CopiedOrigin, CopiedSchedule, CopiedSet};
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,11 +44,15 @@ pub enum Section {
     Jobs,
     /// Unique keys that are held for a span although their job is gone.
     Keys,
+    /// Schedules, behind the jobs that they made.
+    Schedules,
+    /// Versions of the sets of schedules that owners synced last.
+    Sets,
 }
 
 impl Section {
     /// All of them, in order.
-    pub const ALL: [Section; 9] = [
+    pub const ALL: [Section; 11] = [
         Section::Queues,
         Section::Settings,
         Section::Limits,
@@ -56,6 +62,8 @@ impl Section {
         Section::Resources,
         Section::Jobs,
         Section::Keys,
+        Section::Schedules,
+        Section::Sets,
     ];
 
     /// Its name.
@@ -70,6 +78,8 @@ impl Section {
             Section::Resources => "resources",
             Section::Jobs => "jobs",
             Section::Keys => "keys",
+            Section::Schedules => "schedules",
+            Section::Sets => "sets",
         }
     }
 
@@ -168,6 +178,10 @@ pub enum Item {
     Job(Box<CopiedJob>),
     /// See [`CopiedKey`].
     Key(CopiedKey),
+    /// See [`CopiedSchedule`].
+    Schedule(Box<CopiedSchedule>),
+    /// See [`CopiedSet`].
+    Set(CopiedSet),
 }
 
 /// A queue that is shown. Those of finished jobs alone, which were deleted, are not here.
@@ -181,6 +195,8 @@ pub struct CopiedQueue {
     pub paused_until: Option<Moment>,
     /// When it was first used.
     pub since: Moment,
+    /// Moments of schedules into it that were skipped since.
+    pub skipped: u64,
 }
 
 /// What a limit or a template is set to.
@@ -353,6 +369,9 @@ pub struct CopiedJob {
     pub keeps_place: bool,
     /// Its unique key.
     pub unique: Option<Unique>,
+    /// When the wait began by which `within` is counted, unless it began with the job's own push: the push that let the
+    /// finished job live again.
+    pub wait_began: Option<Moment>,
     /// How it holds that key now, if it does.
     pub holds: Option<Holds>,
     /// About what it takes, for the byte budget.
@@ -365,6 +384,8 @@ pub struct CopiedJob {
     pub error: Option<String>,
     /// The last errors, oldest first.
     pub errors: Vec<JobError>,
+    /// The schedule that made it.
+    pub origin: Option<CopiedOrigin>,
 }
 
 impl CopiedJob {

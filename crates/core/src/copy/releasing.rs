@@ -216,12 +216,14 @@ mod tests {
             cancel_requested: false,
             keeps_place: false,
             unique: None,
+            wait_began: None,
             holds: None,
             bytes: 1,
             result: None,
             progress: None,
             error: None,
             errors: Vec::new(),
+            origin: None,
         }
     }
 
@@ -296,7 +298,8 @@ mod tests {
         assert_eq!((back.state, back.arrival), (JobState::Ready, 7));
         assert_eq!((back.released, back.lost, back.ended), (1, 1, 0));
         let key = UniqueKey::parse("k").unwrap();
-        let unique = Unique { key, until: Until::End, hold: None, on_conflict: Default::default() };
+        let (until, on_conflict) = (Until::End, Default::default());
+        let unique = Unique { key, until, hold: None, on_conflict, within: None };
         let called_off = CopiedJob {
             cancel_requested: true,
             unique: Some(unique),

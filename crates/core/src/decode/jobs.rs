@@ -1,6 +1,7 @@
 //! Jobs as they are pushed and patched: one object, an array, or a line of NDJSON.
 
 use super::fields::{self, Fields, ObjectShape, Value, document, is_empty};
+use super::flows::{after, on_parent_failure};
 use super::needs::needs;
 use super::paths::job_path;
 use super::retry::retry;
@@ -9,13 +10,14 @@ use crate::bounds::{
     ITEMS_MAX, LABEL_KEY_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX, NAME_BYTES_MAX,
     PAYLOAD_BYTES_MAX, PRIORITY_MAX, PRIORITY_MIN,
 };
+use crate::flow::Parent;
 use crate::job::{Labels, NewJob, OnConflict, Unique, Until, When};
 use crate::json::{BadJson, Document, Kind};
-use crate::names::{Group, JobId, QueueName, UniqueKey};
+use crate::names::{FlowName, Group, JobId, QueueName, Ref, UniqueKey};
 use crate::refusal::Refusal;
 use crate::requests::{Patch, PatchJob, RetryJob};
 use crate::secret::Json;
-use crate::sentences::{BodyRefusal, NameRefusal};
+use crate::sentences::{BodyRefusal, FlowRefusal, NameRefusal};
 
 /// Fields of a job's answer that nobody can give.
 const ANSWERED: &[&str] = &[
@@ -34,9 +36,13 @@ const ANSWERED: &[&str] = &[
     "duplicate",
     "replaced",
     "workers",
+    "schedule",
+    "parents",
+    "waiting_on",
+    "cancelled_children",
 ];
 
-static JOB: ObjectShape<15> = ObjectShape {
+static JOB: ObjectShape<19> = ObjectShape {
     what: "a job",
     fields: [
         "id",
@@ -54,6 +60,10 @@ static JOB: ObjectShape<15> = ObjectShape {
         "expires_at",
         "retain",
         "labels",
+        "after",
+        "on_parent_failure",
+        "ref",
+        "flow",
     ],
     answered: ANSWERED,
 };
@@ -72,9 +82,9 @@ static PATCH: ObjectShape<9> = ObjectShape {
     ],
     answered: ANSWERED,
 };
-static UNIQUE: ObjectShape<4> = ObjectShape {
+static UNIQUE: ObjectShape<5> = ObjectShape {
     what: "a unique key",
-    fields: ["key", "until", "for", "on_conflict"],
+    fields: ["key", "until", "for", "on_conflict", "within"],
     answered: &[],
 };
 static RETRY_CALL: ObjectShape<1> =
@@ -106,14 +116,29 @@ pub fn push(body: &[u8]) -> Result<(PushShape, Vec<NewJob>), Refusal> {
 /// none. The caller counts the lines.
 pub fn push_line(line: &[u8]) -> Result<NewJob, Refusal> {
     let document = fields::line(line)?;
-    new_job(Value::body(&document))
+    job_of_line(&Value::body(&document).fields(&JOB)?, QueueName::parse)
 }
 
 /// The same, for lines that go to `queue` if they name none.
 pub fn push_line_to(line: &[u8], queue: &QueueName) -> Result<NewJob, Refusal> {
     let document = fields::line(line)?;
     let fields = Value::body(&document).fields(&JOB)?;
-    job_of(&fields, |_| Ok(queue.clone()))
+    job_of_line(&fields, |_| Ok(queue.clone()))
+}
+
+/// Lines are stored in portions, so none of them can name another one of its call.
+fn job_of_line(
+    fields: &Fields<'_, '_, 19>,
+    default_queue: impl FnOnce(&str) -> Result<QueueName, Refusal>,
+) -> Result<NewJob, Refusal> {
+    fields.take("ref", |v| {
+        Err::<(), _>(Refusal::from(FlowRefusal::RefInLine).at(v.at.to_string()))
+    })?;
+    let job = job_of(fields, default_queue)?;
+    match job.after.iter().position(|entry| matches!(entry.parent, Parent::Item(_))) {
+        Some(at) => Err(Refusal::from(FlowRefusal::RefInLine).at(format!("/after/{at}"))),
+        None => Ok(job),
+    }
 }
 
 /// The payload of one line, for lines that are payloads and nothing else.
@@ -134,7 +159,7 @@ pub(super) fn new_job(value: Value<'_, '_>) -> Result<NewJob, Refusal> {
 }
 
 fn job_of(
-    fields: &Fields<'_, '_, 15>,
+    fields: &Fields<'_, '_, 19>,
     default_queue: impl FnOnce(&str) -> Result<QueueName, Refusal>,
 ) -> Result<NewJob, Refusal> {
     let queue = match fields.take("queue", |v| v.parsed(QueueName::parse))? {
@@ -146,6 +171,13 @@ fn job_of(
         Some(delay) => When::In(delay),
         None => fields.take("run_at", |v| v.moment())?.map_or(When::Now, When::At),
     };
+    let after = fields.take("after", after)?.unwrap_or_default();
+    let unique = fields.take("unique", unique)?;
+    if !after.is_empty() && unique.as_ref().is_some_and(|u| u.on_conflict == OnConflict::Replace) {
+        let because = "\"on_conflict\": \"replace\"".to_owned();
+        let case = BodyRefusal::FieldWithout { name: "after".into(), because };
+        return Err(fields.conflict("after", case));
+    }
     Ok(NewJob {
         id: fields.take("id", |v| v.parsed(JobId::parse))?,
         queue,
@@ -155,12 +187,16 @@ fn job_of(
         priority: fields.take("priority", priority)?.unwrap_or_default(),
         group: fields.take("group", |v| v.parsed(Group::parse))?,
         needs: fields.take("needs", |v| needs(v, 0))?,
-        unique: fields.take("unique", unique)?,
+        unique,
         retry: fields.take("retry", retry)?,
         timeout: fields.take("timeout", |v| v.span(Spans::SOME))?,
         expires_at: fields.take("expires_at", |v| v.moment())?,
         retain: fields.take("retain", |v| v.span(Spans::ANY))?,
         labels: fields.take("labels", labels)?.unwrap_or_default(),
+        after,
+        on_parent_failure: fields.take("on_parent_failure", on_parent_failure)?.unwrap_or_default(),
+        reference: fields.take("ref", |v| v.parsed(Ref::parse))?,
+        flow: fields.take("flow", |v| v.parsed(FlowName::parse))?,
     })
 }
 
@@ -201,11 +237,11 @@ pub fn retry_job(id: &str, body: &[u8]) -> Result<RetryJob, Refusal> {
     Ok(RetryJob { job, finished_at: fields.take("finished_at", |v| v.moment())? })
 }
 
-fn priority(value: Value<'_, '_>) -> Result<i8, Refusal> {
+pub(super) fn priority(value: Value<'_, '_>) -> Result<i8, Refusal> {
     value.integer(PRIORITY_MIN..=PRIORITY_MAX)
 }
 
-fn payload(value: Value<'_, '_>) -> Result<Json, Refusal> {
+pub(super) fn payload(value: Value<'_, '_>) -> Result<Json, Refusal> {
     value.json(PAYLOAD_BYTES_MAX)
 }
 
@@ -234,10 +270,11 @@ fn unique(value: Value<'_, '_>) -> Result<Unique, Refusal> {
         until: until.unwrap_or_default(),
         hold: fields.take("for", |v| v.span(Spans::ANY))?,
         on_conflict: on_conflict.unwrap_or_default(),
+        within: fields.take("within", |v| v.span(Spans::ANY))?,
     })
 }
 
-fn labels(value: Value<'_, '_>) -> Result<Labels, Refusal> {
+pub(super) fn labels(value: Value<'_, '_>) -> Result<Labels, Refusal> {
     let not_labels = |label, noun| BodyRefusal::NotLabels { label, noun };
     let pairs = value.each_member(not_labels, |key, member| {
         if key.is_empty() || key.len() > LABEL_KEY_BYTES_MAX {

@@ -2,30 +2,47 @@
 
 use super::fields::{ObjectShape, Value, document};
 use super::jobs::kind;
-use super::query::{label, states};
+use super::query::{cursor, error_part, label, states};
 use crate::bounds::LIST_MAX;
-use crate::names::QueueName;
+use crate::names::{FlowName, QueueName, ScheduleId};
 use crate::refusal::Refusal;
-use crate::requests::{CancelJobs, JobFilter, RetryJobs};
+use crate::requests::{CancelJobs, DeleteJobs, JobFilter, RetryJobs, must_say_something};
 
-static MANY: ObjectShape<5> = ObjectShape {
+static MANY: ObjectShape<11> = ObjectShape {
     what: "a call on many jobs",
-    fields: ["queue", "state", "kind", "label", "max"],
-    answered: &[],
+    fields: [
+        "queue",
+        "state",
+        "kind",
+        "label",
+        "error",
+        "finished_after",
+        "finished_before",
+        "flow",
+        "schedule",
+        "max",
+        "cursor",
+    ],
+    answered: &["done", "more", "next"],
 };
 
-/// The body of `POST /v1/jobs/cancel`. `{}` names every job.
+/// The body of `POST /v1/jobs/cancel`.
 pub fn cancel_jobs(body: &[u8]) -> Result<CancelJobs, Refusal> {
-    many(body).map(|(filter, max)| CancelJobs { filter, max })
+    many(body).map(|(filter, max, cursor)| CancelJobs { filter, max, cursor })
 }
 
-/// The body of `POST /v1/jobs/retry`. `{}` names every job.
+/// The body of `POST /v1/jobs/retry`.
 pub fn retry_jobs(body: &[u8]) -> Result<RetryJobs, Refusal> {
-    many(body).map(|(filter, max)| RetryJobs { filter, max })
+    many(body).map(|(filter, max, cursor)| RetryJobs { filter, max, cursor })
+}
+
+/// The body of `POST /v1/jobs/delete`.
+pub fn delete_jobs(body: &[u8]) -> Result<DeleteJobs, Refusal> {
+    many(body).map(|(filter, max, cursor)| DeleteJobs { filter, max, cursor })
 }
 
 /// `state` and `label` are written as in a query: `"ready,blocked"`, `"k:v"`.
-fn many(body: &[u8]) -> Result<(JobFilter, usize), Refusal> {
+fn many(body: &[u8]) -> Result<(JobFilter, usize, Option<String>), Refusal> {
     let document = document(body)?;
     let fields = Value::body(&document).fields(&MANY)?;
     let filter = JobFilter {
@@ -33,8 +50,15 @@ fn many(body: &[u8]) -> Result<(JobFilter, usize), Refusal> {
         states: fields.take("state", |v| v.parsed(states))?.unwrap_or_default(),
         kind: fields.take("kind", |v| v.parsed(kind))?,
         label: fields.take("label", |v| v.parsed(label))?,
+        error: fields.take("error", |v| v.parsed(error_part))?,
+        finished_after: fields.take("finished_after", |v| v.moment())?,
+        finished_before: fields.take("finished_before", |v| v.moment())?,
+        flow: fields.take("flow", |v| v.parsed(FlowName::parse))?,
+        schedule: fields.take("schedule", |v| v.parsed(ScheduleId::parse))?,
     };
     let max: u32 =
         fields.take("max", |v| v.integer(1..=LIST_MAX as i64))?.unwrap_or(LIST_MAX as u32);
-    Ok((filter, max as usize))
+    let cursor = fields.take("cursor", |v| v.parsed(cursor))?;
+    must_say_something(&filter)?;
+    Ok((filter, max as usize, cursor))
 }

@@ -18,6 +18,7 @@
 
 mod at;
 mod fields;
+mod flows;
 mod jobs;
 mod leases;
 mod limits;
@@ -25,6 +26,7 @@ mod lines;
 mod many;
 mod nearest;
 mod needs;
+pub mod parameters;
 mod paths;
 mod pools;
 mod query;
@@ -32,10 +34,13 @@ mod queues;
 mod rates;
 mod resources;
 mod retry;
+mod schedules;
 mod settle;
 #[cfg(test)]
 mod tests;
 mod times;
+mod timing;
+mod together;
 mod words;
 
 pub use jobs::*;
@@ -50,5 +55,8 @@ pub use pools::*;
 pub use query::*;
 pub use queues::*;
 pub use resources::*;
+pub use schedules::*;
 pub use settle::*;
 pub use times::no_body;
+pub use timing::{PreviewAsked, preview};
+pub use together::stored_together;

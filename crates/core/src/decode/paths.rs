@@ -1,6 +1,6 @@
 //! Parts of paths, already percent-decoded, and the namespace header.
 
-use crate::names::{JobRef, LimitName, Namespace, PoolName, QueueName, ResourceId};
+use crate::names::{FlowName, JobRef, LimitName, Namespace, PoolName, QueueName, ResourceId};
 use crate::refusal::Refusal;
 use crate::sentences::NameRefusal;
 
@@ -16,6 +16,11 @@ pub struct ResourcePath<'t> {
 /// A job's id, or `key:KEY`; the pointer of a refusal is `/path/id`.
 pub fn job_path(id: &str) -> Result<JobRef, Refusal> {
     JobRef::parse(id).map_err(|no| no.at("/path/id"))
+}
+
+/// A flow's name; the pointer of a refusal is `/path/flow`.
+pub fn flow_path(name: &str) -> Result<FlowName, Refusal> {
+    FlowName::parse(name).map_err(|no| no.at("/path/flow"))
 }
 
 /// A lease's id: opaque, but not empty.

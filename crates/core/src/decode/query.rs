@@ -2,20 +2,25 @@
 
 use super::at::escaped;
 use super::jobs::kind;
-use super::paths::pool_path;
-use super::words::{integer, one_of, phrases};
-use crate::bounds::LIST_MAX;
+use super::parameters;
+use super::paths::{flow_path, job_path, pool_path};
+use super::words::{Spans, integer, moment, one_of, phrases, short, span};
+use crate::bounds::{ERROR_BYTES_MAX, LIST_MAX, WAIT_US_MAX};
 use crate::job::JobState;
-use crate::names::{LimitName, PoolName, QueueName};
+use crate::names::{FlowName, LimitName, Owner, PoolName, QueueName, ScheduleId};
 use crate::refusal::Refusal;
 use crate::requests::{
-    Audit, JobFilter, ListJobs, ListLeases, ListLimits, ListPools, ListQueues, ListResources,
+    Audit, GetFlow, GetResult, JobFilter, ListChildren, ListFailures, ListFlows, ListJobs,
+    ListLeases, ListLimits, ListParents, ListPools, ListQueues, ListResources, ListSchedules,
     ListWorkers, Meant, Page,
 };
 use crate::sentences::{ValueRefusal, cut};
 
 /// The greatest number that JSON carries exactly everywhere.
 const EXACT_MAX: i64 = (1 << 53) - 1;
+
+/// How long a call may wait.
+const WAIT: Spans = Spans { min_us: 0, max_us: WAIT_US_MAX };
 
 /// The parameters of a call, each of which is known and stands once.
 struct Query<'q> {
@@ -61,16 +66,17 @@ impl<'q> Query<'q> {
     }
 
     fn page(&self) -> Result<Page, Refusal> {
+        let max = self.max()?.unwrap_or(Page::default().max);
+        Ok(Page { max, cursor: self.take("cursor", cursor)? })
+    }
+
+    fn max(&self) -> Result<Option<usize>, Refusal> {
         let max = self.take("max", |text| integer(text, 1..=LIST_MAX as i64))?;
-        let default = Page::default();
-        Ok(Page {
-            max: max.and_then(|max| usize::try_from(max).ok()).unwrap_or(default.max),
-            cursor: self.take("cursor", cursor)?,
-        })
+        Ok(max.and_then(|max| usize::try_from(max).ok()))
     }
 }
 
-fn cursor(text: &str) -> Result<String, Refusal> {
+pub(super) fn cursor(text: &str) -> Result<String, Refusal> {
     if text.is_empty() {
         return Err(ValueRefusal::CursorEmpty.into());
     }
@@ -98,6 +104,11 @@ pub(super) fn label(text: &str) -> Result<(String, String), Refusal> {
     }
 }
 
+/// A part of an error, which is never longer than an error is kept.
+pub(super) fn error_part(text: &str) -> Result<String, Refusal> {
+    short(text, ERROR_BYTES_MAX).map(str::to_owned)
+}
+
 fn boolean(text: &str) -> Result<bool, Refusal> {
     one_of(text, "true or false", &[("true", true), ("false", false)])
 }
@@ -109,30 +120,90 @@ pub fn no_query<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<(), Re
 
 /// `GET /v1/audit`.
 pub fn audit<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Audit, Refusal> {
-    let query = Query::read(query, &["deep"])?;
+    let query = Query::read(query, parameters::AUDIT)?;
     Ok(Audit { deep: query.take("deep", boolean)?.unwrap_or_default() })
 }
 
 /// `GET /v1/jobs`.
 pub fn list_jobs<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListJobs, Refusal> {
-    const KNOWN: [&str; 7] = ["queue", "state", "kind", "label", "full", "max", "cursor"];
-    let query = Query::read(query, &KNOWN)?;
+    let query = Query::read(query, parameters::LIST_JOBS)?;
     Ok(ListJobs {
         filter: JobFilter {
             queue: query.take("queue", QueueName::parse)?,
             states: query.take("state", states)?.unwrap_or_default(),
             kind: query.take("kind", kind)?,
             label: query.take("label", label)?,
+            error: query.take("error", error_part)?,
+            finished_after: query.take("finished_after", moment)?,
+            finished_before: query.take("finished_before", moment)?,
+            flow: query.take("flow", FlowName::parse)?,
+            schedule: query.take("schedule", ScheduleId::parse)?,
         },
         page: query.page()?,
         full: query.take("full", boolean)?.unwrap_or_default(),
     })
 }
 
+/// `GET /v1/jobs/{id}/result`.
+pub fn get_result<K: AsRef<str>, V: AsRef<str>>(
+    id: &str,
+    query: &[(K, V)],
+) -> Result<GetResult, Refusal> {
+    let job = job_path(id)?;
+    let wait = Query::read(query, parameters::GET_RESULT)?.take("wait", |text| span(text, WAIT))?;
+    Ok(GetResult { job, wait: wait.unwrap_or_default() })
+}
+
+/// `GET /v1/jobs/{id}/parents`.
+pub fn list_parents<K: AsRef<str>, V: AsRef<str>>(
+    id: &str,
+    query: &[(K, V)],
+) -> Result<ListParents, Refusal> {
+    let job = job_path(id)?;
+    let query = Query::read(query, parameters::LIST_PARENTS)?;
+    let full = query.take("full", boolean)?.unwrap_or_default();
+    Ok(ListParents { job, full, page: query.page()? })
+}
+
+/// `GET /v1/jobs/{id}/children`.
+pub fn list_children<K: AsRef<str>, V: AsRef<str>>(
+    id: &str,
+    query: &[(K, V)],
+) -> Result<ListChildren, Refusal> {
+    Ok(ListChildren { job: job_path(id)?, page: page(query)? })
+}
+
+/// `GET /v1/flows`.
+pub fn list_flows<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListFlows, Refusal> {
+    Ok(ListFlows { page: page(query)? })
+}
+
+/// `GET /v1/flows/{flow}`.
+pub fn get_flow<K: AsRef<str>, V: AsRef<str>>(
+    name: &str,
+    query: &[(K, V)],
+) -> Result<GetFlow, Refusal> {
+    let flow = flow_path(name)?;
+    let wait = Query::read(query, parameters::GET_FLOW)?.take("wait", |text| span(text, WAIT))?;
+    Ok(GetFlow { flow, wait: wait.unwrap_or_default() })
+}
+
+/// `GET /v1/failures`.
+pub fn list_failures<K: AsRef<str>, V: AsRef<str>>(
+    query: &[(K, V)],
+) -> Result<ListFailures, Refusal> {
+    let query = Query::read(query, parameters::LIST_FAILURES)?;
+    Ok(ListFailures {
+        queue: query.take("queue", QueueName::parse)?,
+        kind: query.take("kind", kind)?,
+        finished_after: query.take("finished_after", moment)?,
+        max: query.max()?.unwrap_or(ListFailures::default().max),
+    })
+}
+
 /// `GET /v1/leases`.
 pub fn list_leases<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListLeases, Refusal> {
-    const KNOWN: [&str; 6] = ["queue", "limit", "pool", "worker", "max", "cursor"];
-    let query = Query::read(query, &KNOWN)?;
+    let query = Query::read(query, parameters::LIST_LEASES)?;
     Ok(ListLeases {
         queue: query.take("queue", QueueName::parse)?,
         limit: query.take("limit", LimitName::parse)?,
@@ -143,7 +214,7 @@ pub fn list_leases<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Lis
 }
 
 fn page<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Page, Refusal> {
-    Query::read(query, &["max", "cursor"])?.page()
+    Query::read(query, parameters::PAGE)?.page()
 }
 
 /// `GET /v1/queues`.
@@ -180,11 +251,38 @@ pub fn list_resources<K: AsRef<str>, V: AsRef<str>>(
 pub fn sync_query<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<(Meant, Option<u64>), Refusal> {
-    let query = Query::read(query, &["force", "version"])?;
+    meant_and_version(&Query::read(query, parameters::SYNC_RESOURCES)?)
+}
+
+fn meant_and_version(query: &Query<'_>) -> Result<(Meant, Option<u64>), Refusal> {
     let meant = match query.take("force", boolean)? {
         Some(true) => Meant::Yes,
         Some(false) | None => Meant::Ask,
     };
     let version = query.take("version", |text| integer(text, 0..=EXACT_MAX))?;
     Ok((meant, version.and_then(|version| u64::try_from(version).ok())))
+}
+
+/// `GET /v1/schedules`.
+pub fn list_schedules<K: AsRef<str>, V: AsRef<str>>(
+    query: &[(K, V)],
+) -> Result<ListSchedules, Refusal> {
+    let query = Query::read(query, parameters::LIST_SCHEDULES)?;
+    Ok(ListSchedules {
+        owner: query.take("owner", Owner::parse)?,
+        full: query.take("full", boolean)?.unwrap_or_default(),
+        page: query.page()?,
+    })
+}
+
+/// `?owner`, `?force` and `?version` of `PUT /v1/schedules`.
+pub fn sync_schedules_query<K: AsRef<str>, V: AsRef<str>>(
+    query: &[(K, V)],
+) -> Result<(Owner, Meant, Option<u64>), Refusal> {
+    let query = Query::read(query, parameters::SYNC_SCHEDULES)?;
+    let Some(owner) = query.take("owner", Owner::parse)? else {
+        return Err(Refusal::from(ValueRefusal::OwnerMissing).at("/query/owner"));
+    };
+    let (meant, version) = meant_and_version(&query)?;
+    Ok((owner, meant, version))
 }

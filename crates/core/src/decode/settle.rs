@@ -5,10 +5,11 @@ use super::jobs::new_job;
 use super::leases::lease_of_settle;
 use super::needs::one_limit;
 use super::times::later_required;
+use super::timing::every;
 use super::words::Spans;
 use crate::bounds::{
-    COUNT_MAX, ERROR_BYTES_MAX, ITEMS_MAX, PAYLOAD_BYTES_MAX, SETTLE_PUSH_MAX, SNOOZE_US_MIN,
-    SPAN_US_MAX,
+    COUNT_MAX, ERROR_BYTES_MAX, ITEMS_MAX, PAYLOAD_BYTES_MAX, PROGRESS_BYTES_MAX, SETTLE_PUSH_MAX,
+    SNOOZE_US_MIN, SPAN_US_MAX,
 };
 use crate::job::Outcome;
 use crate::lease::{Ending, LimitVerdict, ResourceVerdict, SettleItem, Verdict};
@@ -22,7 +23,7 @@ static SETTLE: ObjectShape<2> = ObjectShape {
     fields: ["settle", "lease"],
     answered: &["settled", "leases", "next_at", "reasons", "refused"],
 };
-static ITEM: ObjectShape<11> = ObjectShape {
+static ITEM: ObjectShape<14> = ObjectShape {
     what: "a settle item",
     fields: [
         "lease",
@@ -33,14 +34,17 @@ static ITEM: ObjectShape<11> = ObjectShape {
         "final",
         "for",
         "until",
+        "reset",
+        "progress",
+        "next_in",
         "resources",
         "limits",
         "push",
     ],
-    answered: &["ok", "state", "run_at", "code", "pushed"],
+    answered: &["ok", "state", "run_at", "code", "next_at", "pushed"],
 };
 /// The same without `lease`, which the command line knows and its child need not.
-static FILE_ITEM: ObjectShape<10> = ObjectShape {
+static FILE_ITEM: ObjectShape<13> = ObjectShape {
     what: "an outcome file",
     fields: [
         "outcome",
@@ -50,6 +54,9 @@ static FILE_ITEM: ObjectShape<10> = ObjectShape {
         "final",
         "for",
         "until",
+        "reset",
+        "progress",
+        "next_in",
         "resources",
         "limits",
         "push",
@@ -99,6 +106,8 @@ fn settle_item<const N: usize>(
     Ok(SettleItem {
         lease,
         ending: ending(fields)?,
+        progress: fields.take("progress", |v| v.json(PROGRESS_BYTES_MAX))?,
+        next_in: fields.take("next_in", every)?,
         resources: fields
             .take("resources", |v| v.each(0..=ITEMS_MAX, resource_verdict))?
             .unwrap_or_default(),
@@ -128,12 +137,19 @@ fn ending<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal>
         }
     };
     fields.none_of(others, &format!("the outcome \"{}\"", outcome.as_str()))?;
+    let reset = fields.take("reset", |v| match outcome {
+        Outcome::Snoozed => v.boolean(),
+        _ => Err(v.refuse(BodyRefusal::ResetWithoutSnooze { outcome: outcome.as_str().into() })),
+    })?;
     Ok(match outcome {
         Outcome::Succeeded => {
             Ending::Succeeded { result: fields.take("result", |v| v.json(PAYLOAD_BYTES_MAX))? }
         }
         Outcome::Failed => failed(fields)?,
-        Outcome::Snoozed => Ending::Snoozed { later: later_required(fields, SNOOZE)? },
+        Outcome::Snoozed => Ending::Snoozed {
+            later: later_required(fields, SNOOZE)?,
+            reset: reset.unwrap_or_default(),
+        },
         Outcome::Released | Outcome::Lost | Outcome::Undelivered => Ending::Released,
     })
 }

@@ -45,6 +45,7 @@ codes! {
     PoolNotFound "pool_not_found" 404 "No such pool";
     ResourceNotFound "resource_not_found" 404 "No such resource";
     ScheduleNotFound "schedule_not_found" 404 "No such schedule";
+    FlowNotFound "flow_not_found" 404 "No such flow";
     LeaseNotFound "lease_not_found" 404 "No such lease";
     RouteNotFound "route_not_found" 404 "No such route";
     MethodNotAllowed "method_not_allowed" 405 "Not that method";
@@ -54,6 +55,7 @@ codes! {
     NotEmpty "not_empty" 409 "There are unfinished jobs";
     InUse "in_use" 409 "It is in use";
     StaleSync "stale_sync" 409 "A newer set was synced";
+    OtherOwner "other_owner" 409 "It belongs to another owner";
     TooLarge "too_large" 413 "The body is too large";
     UnsupportedMediaType "unsupported_media_type" 415 "Not this content type";
     InvalidField "invalid_field" 422 "A field has a wrong value";
@@ -69,6 +71,8 @@ codes! {
     RetiresMost "retires_most" 422 "More than half would retire";
     Cycle "cycle" 422 "The jobs wait for each other";
     UnknownParent "unknown_parent" 422 "No such parent";
+    UnknownZone "unknown_zone" 422 "No such time zone";
+    NeverFires "never_fires" 422 "No moment within ten years";
     QueueFull "queue_full" 429 "The queue is full";
     LineFull "line_full" 429 "Too many callers wait";
     StoreFull "store_full" 503 "The store is full";

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Page, Patch};
-use crate::job::{JobState, Labels, Need, NewJob, PushedJob};
-use crate::names::{Group, JobId, JobRef, QueueName};
+use super::{Effect, JobFilter, Page, Patch};
+use crate::job::{Labels, Need, NewJob, PushedJob};
+use crate::names::{Group, JobId, JobRef};
 use crate::secret::Json;
 use crate::time::{Moment, Span};
 
@@ -67,19 +67,6 @@ pub enum Pushed {
 pub struct GetJob {
     /// Which.
     pub job: JobRef,
-}
-
-/// Which jobs.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct JobFilter {
-    /// Of this queue.
-    pub queue: Option<QueueName>,
-    /// In one of these states; empty = any.
-    pub states: Vec<JobState>,
-    /// Of this kind.
-    pub kind: Option<String>,
-    /// With this label.
-    pub label: Option<(String, String)>,
 }
 
 /// Lists jobs, newest first.
@@ -174,63 +161,13 @@ pub struct RunJobNow {
     pub job: JobRef,
 }
 
-/// Calls off those that match.
+/// Shows how a job ended; waits for its end if it has not.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CancelJobs {
-    /// Which.
-    pub filter: JobFilter,
-    /// At most so many, 1 to 1,000.
-    pub max: usize,
-}
-
-/// Makes those that match ready again.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RetryJobs {
-    /// Which.
-    pub filter: JobFilter,
-    /// At most so many, 1 to 1,000.
-    pub max: usize,
-}
-
-/// What [`CancelJobs`] and [`RetryJobs`] do to the jobs that match.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BulkChange {
-    /// Calls them off.
-    Cancel,
-    /// Makes them ready again.
-    Retry,
-}
-
-impl BulkChange {
-    /// The states of the jobs that it can change. A job in another state does not match.
-    pub const fn states(self) -> &'static [JobState] {
-        match self {
-            BulkChange::Cancel => &[
-                JobState::Dependent,
-                JobState::Scheduled,
-                JobState::Ready,
-                JobState::Blocked,
-                JobState::Running,
-            ],
-            BulkChange::Retry => &[JobState::Failed, JobState::Cancelled],
-        }
-    }
-    /// Leaves in `filter` the states that it can change. If none is left, no job matches: an empty
-    /// list would mean any state, so the caller looks at it before it asks.
-    pub fn narrow(self, filter: &mut JobFilter) {
-        let asked = std::mem::take(&mut filter.states);
-        let kept = self.states().iter().filter(|state| asked.is_empty() || asked.contains(state));
-        filter.states = kept.copied().collect();
-    }
-}
-
-/// What a call on many did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct DoneMany {
-    /// So many were changed.
-    pub done: u64,
-    /// There may be more.
-    pub more: bool,
+pub struct GetResult {
+    /// Which. A key means the job that holds it when the call is made, whoever holds it later.
+    pub job: JobRef,
+    /// How long to wait for the end, at most a minute. When it is over the job is shown as it is.
+    pub wait: Span,
 }
 
 /// Says what a job waits for.
@@ -238,26 +175,4 @@ pub struct DoneMany {
 pub struct ExplainJob {
     /// Which.
     pub job: JobRef,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bulk_change_narrows_a_filter_to_the_states_that_it_can_change() {
-        use JobState::*;
-        for (change, asked, left) in [
-            (BulkChange::Cancel, &[][..], &[Dependent, Scheduled, Ready, Blocked, Running][..]),
-            (BulkChange::Cancel, &[Failed, Ready], &[Ready]),
-            (BulkChange::Cancel, &[Succeeded], &[]),
-            (BulkChange::Retry, &[], &[Failed, Cancelled]),
-            (BulkChange::Retry, &[Ready, Cancelled], &[Cancelled]),
-            (BulkChange::Retry, &[Running], &[]),
-        ] {
-            let mut filter = JobFilter { states: asked.to_vec(), ..JobFilter::default() };
-            change.narrow(&mut filter);
-            assert_eq!(filter.states, left, "{change:?} {asked:?}");
-        }
-    }
 }

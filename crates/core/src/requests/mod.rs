@@ -3,24 +3,32 @@
 //! The server makes requests from HTTP, the remote engine makes HTTP of them, the other engines answer them. Nothing
 //! here decides: the engine that answers a request refuses what cannot be met.
 
+mod failures;
+mod flows;
 mod jobs;
 mod leases;
 mod limits;
+mod many;
 mod pages;
 mod patch;
 mod pools;
 mod queues;
 mod resources;
+mod schedules;
 mod stats;
 mod table;
 
+pub use failures::*;
+pub use flows::*;
 pub use jobs::*;
 pub use leases::*;
 pub use limits::*;
+pub use many::*;
 pub use pages::{Listed, Page};
 pub use patch::{Patch, Put};
 pub use pools::*;
 pub use queues::*;
 pub use resources::*;
+pub use schedules::*;
 pub use stats::*;
 pub use table::{Answer, Carries, Effect, HttpMethod, OPERATIONS, Operation, Reply, Request, Spec};

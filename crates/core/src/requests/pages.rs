@@ -31,12 +31,17 @@ impl Page {
     /// # Errors
     /// A cursor that is no number is one of another list.
     pub fn row(&self) -> Result<Option<u64>, Refusal> {
-        let Some(cursor) = &self.cursor else { return Ok(None) };
-        cursor.parse().map(Some).map_err(|_| {
-            let no = Refusal::from(ValueRefusal::CursorOfAnother { cursor: cursor.clone() });
-            no.at("/query/cursor")
-        })
+        row_of(self.cursor.as_deref(), "/query/cursor")
     }
+}
+
+/// The row number that a cursor of jobs names; `pointer` is where the cursor stood.
+pub(super) fn row_of(cursor: Option<&str>, pointer: &str) -> Result<Option<u64>, Refusal> {
+    let Some(cursor) = cursor else { return Ok(None) };
+    cursor.parse().map(Some).map_err(|_| {
+        let no = Refusal::from(ValueRefusal::CursorOfAnother { cursor: cursor.to_owned() });
+        no.at(pointer)
+    })
 }
 
 /// A page of a list.

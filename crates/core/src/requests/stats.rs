@@ -48,6 +48,21 @@ pub struct StoreStats {
     pub bytes: u64,
 }
 
+/// Totals of the schedules of a namespace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ScheduleStats {
+    /// How many there are.
+    pub count: u64,
+    /// Number of those that are paused now; a pause that is over by itself counts no more.
+    pub paused: u64,
+    /// Number of those with a moment that is due and not decided: it is about to fire, or waits for the schedule's next
+    /// moments to be computed or for the end of its own job.
+    pub due: u64,
+    /// Since when the moment is due whose turn is next or that waits longest, whichever is older; `None` if nothing is
+    /// due. It is the oldest of all, unless schedules make up for several moments of an outage.
+    pub oldest_due_at: Option<Moment>,
+}
+
 /// Totals of a namespace.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Stats {
@@ -57,8 +72,14 @@ pub struct Stats {
     pub queues: BTreeMap<QueueName, BTreeMap<JobState, u64>>,
     /// Live leases.
     pub leases: u64,
+    /// Calls that wait for the end of a job or a flow; at most 10,000.
+    #[serde(default)]
+    pub result_waiters: u64,
     /// Since when the oldest ready job is ready.
     pub oldest_ready_at: Option<Moment>,
+    /// Schedules, counted when the call is answered; all zero from a server that does not count them yet.
+    #[serde(default)]
+    pub schedules: ScheduleStats,
     /// Where state lives.
     pub store: StoreStats,
 }

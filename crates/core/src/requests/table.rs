@@ -13,10 +13,12 @@
 //!   name.
 
 use super::*;
-use crate::job::JobView;
+use crate::flow::{ChildView, FlowView, ParentView};
+use crate::job::{JobView, PushedJob, ResultView};
 use crate::lease::{Explained, Extended, LeaseSummary, Leased};
 use crate::percent::encoded;
 use crate::refusal::{Code, Refusal};
+use crate::schedule::{ScheduleView, SyncedSchedules};
 use crate::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
 
 /// One row of the table, as data.
@@ -240,6 +242,10 @@ operations! { $
     run_job_now      RunJobNow       => Box<JobView>,         Post   "/v1/jobs/{id}/run-now" [job],                             Sets,                    Key;
     cancel_jobs      CancelJobs      => DoneMany,             Post   "/v1/jobs/cancel",                                         Sets,                    Key;
     retry_jobs       RetryJobs       => DoneMany,             Post   "/v1/jobs/retry",                                          Adds,                    Key;
+    delete_jobs      DeleteJobs      => DoneMany,             Post   "/v1/jobs/delete",                                         Sets,                    Key;
+    get_result       GetResult       => Box<ResultView>,      Get    "/v1/jobs/{id}/result" [job],                              Reads,                   Nothing;
+    list_parents     ListParents     => Listed<ParentView>,   Get    "/v1/jobs/{id}/parents" [job],                             Reads,                   Nothing;
+    list_children    ListChildren    => Listed<ChildView>,    Get    "/v1/jobs/{id}/children" [job],                            Reads,                   Nothing;
     explain_job      ExplainJob      => Explained,            Get    "/v1/jobs/{id}/explain" [job],                             Reads,                   Key;
 
     lease            Lease           => Leased,               Post   "/v1/leases",                                              Depends,                 Knowledge;
@@ -280,6 +286,21 @@ operations! { $
     cool_resource    CoolResource    => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/cool" [pool resource],    Sets,                    Key;
     ban_resource     BanResource     => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/ban" [pool resource],     Sets,                    Key;
     restore_resource RestoreResource => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/restore" [pool resource], Sets,                    Key;
+
+    list_flows       ListFlows       => Listed<FlowView>,     Get    "/v1/flows",                                               Reads,                   Nothing;
+    get_flow         GetFlow         => Box<FlowView>,        Get    "/v1/flows/{flow}" [flow],                                 Reads,                   Nothing;
+    cancel_flow      CancelFlow      => Box<FlowView>,        Post   "/v1/flows/{flow}/cancel" [flow],                          Sets,                    Nothing;
+
+    list_failures    ListFailures    => Failures,             Get    "/v1/failures",                                            Reads,                   Key;
+    list_schedules   ListSchedules   => Listed<ScheduleView>, Get    "/v1/schedules",                                           Reads,                   Nothing;
+    get_schedule     GetSchedule     => Box<ScheduleView>,    Get    "/v1/schedules/{id}" [schedule],                           Reads,                   Nothing;
+    put_schedule     PutSchedule     => Put<Box<ScheduleView>>, Put  "/v1/schedules/{id}" [schedule],                           Sets,                    Nothing;
+    patch_schedule   PatchSchedule   => Put<Box<ScheduleView>>, Patch "/v1/schedules/{id}" [schedule],                          Sets,                    Nothing;
+    delete_schedule  DeleteSchedule  => (),                   Delete "/v1/schedules/{id}" [schedule],                           Sets gone ScheduleNotFound, Nothing;
+    pause_schedule   PauseSchedule   => Box<ScheduleView>,    Post   "/v1/schedules/{id}/pause" [schedule],                     Sets,                    Nothing;
+    resume_schedule  ResumeSchedule  => Box<ScheduleView>,    Post   "/v1/schedules/{id}/resume" [schedule],                    Sets,                    Nothing;
+    run_schedule_now RunScheduleNow  => Box<PushedJob>,       Post   "/v1/schedules/{id}/run-now" [schedule],                   Depends,                 Key;
+    sync_schedules   SyncSchedules   => SyncedSchedules,      Put    "/v1/schedules",                                           Sets,                    Nothing;
 
     list_workers     ListWorkers     => Listed<WorkerView>,   Get    "/v1/workers",                                             Reads,                   Nothing;
     get_stats        GetStats        => Stats,                Get    "/v1/stats",                                               Reads,                   Nothing;

@@ -158,10 +158,35 @@ refusals! {
         detail("{what} needs {name:?}")
         hint("add {form}");
 
+    IdTwice "id_twice" { shown: String }
+        InvalidField
+        detail("the id {shown:?} stands twice in the set")
+        hint("give each item an id of its own");
+
+    NotTheOwner "not_the_owner" { shown: String }
+        InvalidField
+        detail("the owner {shown:?} is not that of the set")
+        hint("leave \"owner\" out, or sync the set of that owner");
+
+    NotTheIdOfThePath "not_the_id_of_the_path" { shown: String }
+        InvalidField
+        detail("the id {shown:?} is not that of the path")
+        hint("leave \"id\" out, or put it to its own path");
+
+    TimingMissing "timing_missing"
+        InvalidField
+        detail("a schedule needs \"cron\" or \"every\"")
+        hint("add \"cron\": \"0 9 * * 1-5\", or \"every\": \"15m\"");
+
     FieldsExclude "fields_exclude" { one: Phrase, other: Phrase }
         ConflictingFields
         detail("{one:?} and {other:?} exclude each other")
         hint("give {one:?} or {other:?}, not both");
+
+    NotAParent "not_a_parent" { label: String, noun: Phrase }
+        InvalidField
+        detail("{label} must name a parent, not {noun}")
+        hint("write \"JOB\", \"key:KEY\", {{\"job\": \"JOB\"}}, {{\"ref\": \"REF\"}} or {{\"flow\": \"FLOW\"}}");
 
     FieldWithout "field_without" { name: Phrase, because: String }
         ConflictingFields
@@ -182,6 +207,11 @@ refusals! {
         ConflictingFields
         detail("\"retry_in\" and \"final\" exclude each other")
         hint("give \"retry_in\" for another attempt, or \"final\": true for none");
+
+    ResetWithoutSnooze "reset_without_snooze" { outcome: Phrase }
+        InvalidField
+        detail("\"reset\" goes with the outcome \"snoozed\", not with {outcome:?}")
+        hint("leave out \"reset\"; a retry by hand starts the attempts of a finished job again");
 
     TtlWithoutLease "ttl_without_lease"
         InvalidField

@@ -15,6 +15,8 @@ pub enum StoredNote {
     HolderStopped,
     /// The error of a run whose worker never learned of its grant.
     GrantNeverReceived,
+    /// The error of a job that was cancelled since one of those it waited for failed.
+    ParentFailed,
     /// The reason of a resource that its holder lets rest.
     CooledByHolder,
     /// The reason of a resource that is let rest by a call.
@@ -25,10 +27,11 @@ pub enum StoredNote {
 
 impl StoredNote {
     /// All of them.
-    pub const ALL: [StoredNote; 6] = [
+    pub const ALL: [StoredNote; 7] = [
         StoredNote::TimedOut,
         StoredNote::HolderStopped,
         StoredNote::GrantNeverReceived,
+        StoredNote::ParentFailed,
         StoredNote::CooledByHolder,
         StoredNote::CooledByHand,
         StoredNote::BannedByHolder,
@@ -39,6 +42,7 @@ impl StoredNote {
             StoredNote::TimedOut => "timeout",
             StoredNote::HolderStopped => "the holder stopped heartbeating",
             StoredNote::GrantNeverReceived => "the grant was never received",
+            StoredNote::ParentFailed => "parent_failed",
             StoredNote::CooledByHolder => "cooled by its holder",
             StoredNote::CooledByHand => "cooled by hand",
             StoredNote::BannedByHolder => "banned by its holder",

@@ -58,6 +58,12 @@ refusals! {
         detail("job {job:?} is {state}")
         hint("only a job that is neither running nor finished can be changed");
 
+    AwaitedByTooMany "awaited_by_too_many" { most: usize }
+        LineFull
+        detail("{most} calls wait for results in this namespace already")
+        hint("ask again later, or without \"wait\"")
+        retry_after_s(1);
+
     KeyTaken "job_key_taken" { key: UniqueKey, holder: JobId }
         UniqueConflict
         detail("the unique key {key:?} is held by job {holder:?}")

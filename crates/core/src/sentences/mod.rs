@@ -11,6 +11,7 @@
 mod bodies;
 mod copies;
 mod ends;
+mod flows;
 mod jobs;
 mod leases;
 mod limits;
@@ -20,16 +21,19 @@ mod phrases;
 mod pools;
 mod queues;
 mod reasons;
+mod schedules;
 mod server;
 mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod timings;
 mod values;
 
 pub use bodies::BodyRefusal;
 pub use copies::{CopyRefusal, FrozenFor};
 pub use ends::StoredNote;
+pub use flows::FlowRefusal;
 pub use jobs::JobRefusal;
 pub use leases::LeaseRefusal;
 pub use limits::LimitRefusal;
@@ -40,9 +44,11 @@ pub use pools::PoolRefusal;
 pub use queues::QueueRefusal;
 pub(crate) use reasons::summary;
 pub use reasons::{UNREADABLE_SUMMARY, WaitCause, Wanted};
+pub use schedules::{Coming, ScheduleRefusal};
 pub use server::ServerRefusal;
 pub use store::{StoreRefusal, clock_behind};
 pub use table::SentenceRow;
+pub use timings::TimingRefusal;
 pub use values::ValueRefusal;
 
 /// A word or phrase that stands in the program, or was read from another process.
@@ -85,6 +91,6 @@ macro_rules! subjects {
     };
 }
 subjects! {
-    BodyRefusal CopyRefusal JobRefusal LeaseRefusal LimitRefusal NameRefusal NeedRefusal PoolRefusal QueueRefusal
-    ServerRefusal StoreRefusal ValueRefusal
+    BodyRefusal CopyRefusal FlowRefusal JobRefusal LeaseRefusal LimitRefusal NameRefusal NeedRefusal PoolRefusal QueueRefusal
+    ScheduleRefusal ServerRefusal StoreRefusal TimingRefusal ValueRefusal
 }

@@ -57,6 +57,11 @@ refusals! {
         detail("job id {shown:?} begins with \"key:\"")
         hint("\"key:KEY\" stands for the job that holds a unique key; choose another id");
 
+    ScheduleIdReserved "schedule_id_reserved" { shown: String }
+        InvalidField
+        detail("schedule id {shown:?} cannot be used")
+        hint("an id does not begin with \"key:\", and is neither \".\" nor \"..\"; choose another one");
+
     NotNamespace "not_namespace" { shown: String }
         InvalidField
         detail("namespace {shown:?} is not a namespace")

@@ -60,6 +60,14 @@ causes! {
         WaitingOn
         detail("other jobs end first");
 
+    ParentOpen "parent_open" { name: String }
+        WaitingOn
+        detail("{name:?} has not ended");
+
+    ParentTelling "parent_telling" { name: String }
+        WaitingOn
+        detail("{name:?} has ended, and is telling those that wait for it");
+
     Moment "moment" { at: Moment }
         Scheduled
         detail("it may run at {at}");
@@ -217,6 +225,13 @@ impl WaitCause {
             0 => WaitCause::Moment { at },
             1 => WaitCause::HolderDied,
             times => WaitCause::HoldersDied { times },
+        }
+    }
+    /// Of a job that waits for a parent, which has ended or not.
+    pub fn parent(name: String, ended: bool) -> Self {
+        match ended {
+            true => WaitCause::ParentTelling { name },
+            false => WaitCause::ParentOpen { name },
         }
     }
     /// Of a job whose queue is paused, for ever without `until`.

@@ -67,6 +67,12 @@ refusals! {
         detail("the cursor {cursor:?} is not one of this list")
         hint("give the \"next\" of the page before, unchanged");
 
+    FilterEmpty "filter_empty"
+        InvalidField
+        detail("a call on many jobs must say which ones")
+        hint("give at least one of \"queue\", \"state\", \"kind\", \"label\", \"error\", \"finished_after\" and \
+              \"finished_before\"");
+
     ParameterUnknown "parameter_unknown" { shown: String, known: Vec<Phrase> }
         UnknownField
         detail("the query parameter {shown:?} is unknown here")
@@ -91,4 +97,9 @@ refusals! {
         InvalidField
         detail("{name:?} in the path is not percent-encoded UTF-8")
         hint("{PERCENT_FORM}");
+
+    OwnerMissing "owner_missing"
+        InvalidField
+        detail("a sync of schedules needs \"owner\"")
+        hint("add ?owner=NAME: the table outside from which the whole set comes");
 }

@@ -135,6 +135,11 @@ impl CopyReader<'_> {
             }),
             Section::Jobs => self.jobs(after),
             Section::Keys => self.rows(Kind::Key, after, |key, value| self.key(key, value)),
+            Section::Schedules => self.rows(Kind::Schedule, after, |id, value| {
+                let item = copied::schedule(id, value, &self.scheduled_job(id)?);
+                item.map(Some).ok_or_else(|| self.bad(Kind::Schedule))
+            }),
+            Section::Sets => plain(Kind::SyncedSet),
         }
     }
 
@@ -168,9 +173,13 @@ impl CopyReader<'_> {
                 return Err(self.bad(kind));
             }
             let item = read(key, value)?;
-            if let Some(Item::Resource(resource)) = &item {
-                bytes += resource.data.text().len();
-            }
+            bytes += match &item {
+                Some(Item::Resource(resource)) => resource.data.text().len(),
+                Some(Item::Schedule(one)) => {
+                    one.settings.job.payload.as_ref().map_or(0, |json| json.text().len())
+                }
+                _ => 0,
+            };
             items.extend(item);
             rows += 1;
             last = Some(key.to_owned());
@@ -192,6 +201,13 @@ impl CopyReader<'_> {
                 Err(self.folder.bad_row(&format!("resource {id:?} of pool {pool:?}")))
             }
         }
+    }
+
+    /// The job that a schedule makes.
+    fn scheduled_job(&self, id: &str) -> Result<String, CopyError> {
+        let namespace = Namespace::parse(self.ns).map_err(CopyError::from)?;
+        let row = super::write::row(self.conn, &namespace, Kind::ScheduledJob, id);
+        row.map_err(self.folder.broken())?.ok_or_else(|| self.bad(Kind::ScheduledJob))
     }
 
     fn leases(&self, after: &str, frozen_at: Moment) -> Result<PagePart, CopyError> {

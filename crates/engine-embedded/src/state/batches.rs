@@ -8,7 +8,7 @@ use crate::inbox::Envelope;
 use crate::options::Fatal;
 use crate::watch::LookWhen;
 
-use super::{State, Waiting};
+use super::{AwaitingEnd, State, Waiting};
 
 impl State {
     /// Hands the batch on, if there is room for it.
@@ -52,6 +52,8 @@ impl State {
         let calls = calls.into_iter().chain(std::mem::take(&mut self.again));
         let calls = calls.filter_map(|call| call.reply);
         let waiting = std::mem::take(&mut self.waiting).into_values().map(|wait| wait.reply);
+        let awaiting = std::mem::take(&mut self.awaiting).into_values().map(|call| call.reply);
+        let waiting = waiting.chain(awaiting);
         let answers = std::mem::take(&mut self.batch.answers).into_iter().map(|one| one.reply);
         for reply in calls.chain(waiting).chain(answers) {
             let _ = reply.send(Err(no.clone()));
@@ -62,6 +64,9 @@ impl State {
     pub(super) fn close(&mut self) {
         let no = self.shared.unavailable();
         for Waiting { reply, .. } in std::mem::take(&mut self.waiting).into_values() {
+            let _ = reply.send(Err(no.clone()));
+        }
+        for AwaitingEnd { reply, .. } in std::mem::take(&mut self.awaiting).into_values() {
             let _ = reply.send(Err(no.clone()));
         }
         while !self.batch.is_empty() && self.shared.fatal().is_none() {

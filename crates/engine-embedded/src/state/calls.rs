@@ -5,18 +5,20 @@
 
 use std::sync::atomic::Ordering;
 
-use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Lease, Push, PushAnswer, Request, Settle};
+use tenure_core::requests::{GetFlow, Lease, Push, PushAnswer, Request, Settle};
 use tenure_core::sentences::StoreRefusal;
+use tenure_core::time::{Moment, Span};
+use tenure_machine::facts::Notified;
 use tenure_machine::rows::Rows;
 use tenure_machine::{
-    Command, Done, Known, LeaseOutcome, PushedOne, Seq, SettledOne, StoredJob, TakerId,
+    Command, Done, FlowOutcome, FlowWait, JobStands, Known, LeaseOutcome, Look, PushedOne,
+    ResultOutcome, ResultWait, Seq, SettledOne, Stands, StoredJob, TakerId,
 };
 
-use super::{State, Waiting};
-use crate::batch::{Answer, Leased, PushedShown, Reply, SettledShown, Shown};
+use super::{AwaitingEnd, AwaitingOn, State, Waiting};
+use crate::batch::{Answer, Leased, PushedShown, Reply, ResultStands, SettledShown, Shown};
 use crate::inbox::{Ask, Envelope};
 
 impl State {
@@ -25,9 +27,9 @@ impl State {
         let done = self.apply(&namespace, Command::Request(Request::Push(push)));
         let answer = match done {
             Ok(Done::Request(Known::Push(pushed))) if whole => {
-                let states = self.states(&namespace, pushed.iter().map(|one| one.seq));
+                let stands = self.stands(&namespace, pushed.iter().map(|one| one.seq));
                 let rows = self.drain();
-                let shown = shown(pushed, states, &rows, true);
+                let shown = shown(pushed, stands, &rows, true);
                 self.keep(rows);
                 Ok(Answer::Pushed(shown))
             }
@@ -49,11 +51,11 @@ impl State {
             Ok(Done::Request(Known::Settle(settled))) if !plain => {
                 let seqs: Vec<Seq> =
                     settled.iter().flat_map(|one| one.pushed.iter().map(|job| job.seq)).collect();
-                let mut states = self.states(&namespace, seqs.into_iter()).into_iter();
+                let mut stands = self.stands(&namespace, seqs.into_iter()).into_iter();
                 let rows = self.drain();
                 let each = |SettledOne { lease, result, pushed }: SettledOne| {
-                    let states = states.by_ref().take(pushed.len()).collect();
-                    SettledShown { lease, result, pushed: shown(pushed, states, &rows, false) }
+                    let stands = stands.by_ref().take(pushed.len()).collect();
+                    SettledShown { lease, result, pushed: shown(pushed, stands, &rows, false) }
                 };
                 let settled = settled.into_iter().map(each).collect();
                 self.keep(rows);
@@ -67,16 +69,14 @@ impl State {
     }
 
     /// What to show for jobs that wait.
-    fn states(&mut self, namespace: &Namespace, seqs: impl Iterator<Item = Seq>) -> Vec<JobState> {
+    fn stands(&mut self, namespace: &Namespace, seqs: impl Iterator<Item = Seq>) -> Vec<Stands> {
         let seqs: Vec<Seq> = seqs.collect();
         if seqs.is_empty() {
             return Vec::new();
         }
         match self.apply(namespace, Command::StatesOf(seqs.clone())) {
-            Ok(Done::States(states)) => {
-                states.into_iter().map(|state| state.unwrap_or(JobState::Ready)).collect()
-            }
-            _ => vec![JobState::Ready; seqs.len()],
+            Ok(Done::States(stands)) => stands.into_iter().map(Option::unwrap_or_default).collect(),
+            _ => vec![Stands::default(); seqs.len()],
         }
     }
 
@@ -113,7 +113,93 @@ impl State {
         }
     }
 
+    /// A call for a result is answered when there is something to be read.
+    pub(super) fn wait_for_result(
+        &mut self,
+        namespace: Namespace,
+        wait: ResultWait,
+        reply: Option<Reply>,
+    ) {
+        // The caller has hung up: nobody waits.
+        let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
+        let taker = wait.taker;
+        match self.apply(&namespace, Command::WaitForResult(Box::new(wait))) {
+            Ok(Done::Result(ResultOutcome::Waits { seq, until })) => {
+                let on = AwaitingOn::Result { seq, until };
+                self.awaiting.insert(taker, AwaitingEnd { namespace, reply, on });
+                self.absorb();
+            }
+            Ok(Done::Result(ResultOutcome::Now(stands))) => {
+                self.absorb();
+                let now = ResultStands { stands, over: true, until: Moment::ZERO };
+                self.answer(namespace, Some(reply), Ok(Answer::Result(now)));
+            }
+            other => self.answer_step(namespace, Some(reply), other.map(Answer::Done)),
+        }
+    }
+
+    /// A call for a flow is answered when it is finished.
+    pub(super) fn wait_for_flow(
+        &mut self,
+        namespace: Namespace,
+        wait: FlowWait,
+        reply: Option<Reply>,
+    ) {
+        let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
+        let (taker, flow) = (wait.taker, wait.flow.clone());
+        match self.apply(&namespace, Command::WaitForFlow(Box::new(wait))) {
+            Ok(Done::Flow(FlowOutcome::Waits)) => {
+                let on = AwaitingOn::Flow(flow);
+                self.awaiting.insert(taker, AwaitingEnd { namespace, reply, on });
+                self.absorb();
+            }
+            Ok(Done::Flow(FlowOutcome::Now(view))) => {
+                self.absorb();
+                self.answer(namespace, Some(reply), Ok(Answer::Flow(Some(view))));
+            }
+            other => self.answer_step(namespace, Some(reply), other.map(Answer::Done)),
+        }
+    }
+
+    /// What a call waited for has ended, or its time is over.
+    pub(super) fn notified(&mut self, Notified { taker, look, over }: Notified) {
+        // Otherwise its caller is gone, in the same moment.
+        let Some(AwaitingEnd { namespace, reply, on }) = self.awaiting.remove(&taker) else {
+            return;
+        };
+        let answer = match (look, on) {
+            (Look::Job(stands), AwaitingOn::Result { until, .. }) => {
+                Answer::Result(ResultStands { stands, over, until })
+            }
+            (Look::Flow(view), _) => Answer::Flow(view),
+            (Look::Job(_), AwaitingOn::Flow(_)) => Answer::Flow(None),
+        };
+        self.answer(namespace, Some(reply), Ok(answer));
+    }
+
+    fn drain_awaiting(&mut self) {
+        for (taker, AwaitingEnd { namespace, reply, on }) in std::mem::take(&mut self.awaiting) {
+            let _ = self.apply(&namespace, Command::DropWait(taker));
+            let answer = match on {
+                AwaitingOn::Result { seq, until } => {
+                    let stands = self.stands(&namespace, [seq].into_iter()).into_iter().next();
+                    let stands = JobStands { seq, stands: stands.unwrap_or_default() };
+                    Answer::Result(ResultStands { stands, over: true, until })
+                }
+                AwaitingOn::Flow(flow) => {
+                    let get = Request::GetFlow(GetFlow { flow, wait: Span::ZERO });
+                    match self.apply(&namespace, Command::Request(get)) {
+                        Ok(Done::Request(Known::GetFlow(view))) => Answer::Flow(Some(view)),
+                        _ => Answer::Flow(None),
+                    }
+                }
+            };
+            self.answer(namespace, Some(reply), Ok(answer));
+        }
+    }
+
     fn drain_waiting(&mut self) {
+        self.drain_awaiting();
         for (taker, Waiting { namespace, reply }) in std::mem::take(&mut self.waiting) {
             let _ = self.apply(&namespace, Command::DropWait(taker));
             self.answer(namespace, Some(reply), Ok(Answer::Leased(Leased::default())));
@@ -128,23 +214,18 @@ impl State {
 }
 
 /// Jobs of a push as its answer shows them: from their new rows where these are there.
-fn shown(
-    pushed: Vec<PushedOne>,
-    states: Vec<JobState>,
-    rows: &Rows,
-    full: bool,
-) -> Vec<PushedShown> {
-    let one = |(one, state): (PushedOne, JobState)| PushedShown {
+fn shown(pushed: Vec<PushedOne>, stands: Vec<Stands>, rows: &Rows, full: bool) -> Vec<PushedShown> {
+    let one = |(one, stands): (PushedOne, Stands)| PushedShown {
         shown: match built(&one, rows, full) {
-            Some(job) => Shown::Built(Box::new(job), state),
-            None => Shown::Read(one.seq, state),
+            Some(job) => Shown::Built(Box::new(job), stands),
+            None => Shown::Read(one.seq, stands),
         },
         duplicate: one.duplicate,
         replaced: one.replaced,
         unasked: one.unasked,
         known: one.known,
     };
-    pushed.into_iter().zip(states).map(one).collect()
+    pushed.into_iter().zip(stands).map(one).collect()
 }
 
 fn built(one: &PushedOne, rows: &Rows, full: bool) -> Option<StoredJob> {
@@ -164,7 +245,7 @@ fn built(one: &PushedOne, rows: &Rows, full: bool) -> Option<StoredJob> {
         payload: full.then(|| content.payload.clone()),
         labels: content.labels.clone(),
         result: None,
-        error: None,
+        error: change.error.clone().flatten(),
         errors: Vec::new(),
         progress: None,
     })

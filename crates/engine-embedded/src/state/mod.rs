@@ -6,17 +6,21 @@
 mod batches;
 mod calls;
 mod facts;
+mod schedules;
 mod steps;
 mod time;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use tenure_core::names::Namespace;
+use tenure_core::names::{FlowName, Namespace};
 use tenure_core::refusal::Refusal;
+use tenure_core::schedule::PlanWanted;
+use tenure_core::time::Moment;
 use tenure_engine::CallError;
-use tenure_machine::{Command, Done, Machine, TakerId};
+use tenure_machine::{Command, Done, Machine, Seq, TakerId};
 
 use self::time::SeenClock;
 use crate::batch::{Answer, Batch, Pending, Reply};
@@ -34,6 +38,24 @@ struct Waiting {
     reply: Reply,
 }
 
+/// A call that waits for an end.
+struct AwaitingEnd {
+    namespace: Namespace,
+    reply: Reply,
+    on: AwaitingOn,
+}
+
+/// What a call waits for the end of.
+enum AwaitingOn {
+    /// The job of this row.
+    Result {
+        seq: Seq,
+        /// When it is answered in any case.
+        until: Moment,
+    },
+    Flow(FlowName),
+}
+
 /// See the module.
 pub(crate) struct State {
     shared: Arc<Shared>,
@@ -41,12 +63,18 @@ pub(crate) struct State {
     overlay: Overlay,
     batch: Batch,
     waiting: HashMap<TakerId, Waiting>,
+    /// Calls that wait for an end.
+    awaiting: HashMap<TakerId, AwaitingEnd>,
     /// Calls whose bounded work was not enough: they go on behind those that came meanwhile.
     again: Vec<Envelope>,
     clock: SeenClock,
     told: facts::FactCounts,
     /// Finished jobs take too much, but none could go: not tried again before something changes.
     stuck: bool,
+    /// Schedules that asked for a plan.
+    wanted: Vec<(Namespace, PlanWanted)>,
+    /// By the monotonic clock: moments are decided again no sooner, so that firing leaves half of the time to others.
+    no_fire_before: Duration,
 }
 
 /// Why the thread ends.
@@ -63,10 +91,13 @@ impl State {
             overlay,
             batch: Batch { number: 1, ..Batch::default() },
             waiting: HashMap::new(),
+            awaiting: HashMap::new(),
             again: Vec::new(),
             clock: SeenClock::default(),
             told: facts::FactCounts::default(),
             stuck: false,
+            wanted: Vec::new(),
+            no_fire_before: Duration::ZERO,
         }
     }
 
@@ -99,6 +130,7 @@ impl State {
                 }
             }
             self.tick();
+            self.schedules();
             self.hand_on();
             if taken.closing && self.again.is_empty() {
                 self.close();
@@ -123,8 +155,11 @@ impl State {
                     self.lease(namespace, lease, taker, Some(of_lease));
                 }
             }
+            Ask::WaitForResult(wait) => self.wait_for_result(namespace, *wait, reply),
+            Ask::WaitForFlow(wait) => self.wait_for_flow(namespace, *wait, reply),
             Ask::DropWait(taker) => {
                 self.waiting.remove(&taker);
+                self.awaiting.remove(&taker);
                 let _ = self.apply(&namespace, Command::DropWait(taker));
                 self.absorb();
             }
@@ -135,8 +170,10 @@ impl State {
             Ask::Drain => self.end_waits(namespace, reply),
             Ask::Settled => {
                 self.tick();
-                while self.due().is_some_and(|due| due <= self.shared.clock.now()) {
+                while self.is_due() {
                     self.tick();
+                    self.no_fire_before = Duration::ZERO;
+                    self.schedules();
                 }
                 self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
             }

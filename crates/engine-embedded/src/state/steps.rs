@@ -36,6 +36,7 @@ impl State {
     pub(super) fn drain(&mut self) -> Rows {
         let effects = self.machine.drain();
         self.told.take(&effects.facts);
+        self.wanted.extend(effects.wanted);
         for (namespace, Delivery { taker, granted }) in effects.deliveries {
             let leased = self.leased(&namespace, granted, &effects.rows);
             match self.waiting.remove(&taker) {
@@ -48,6 +49,9 @@ impl State {
                 }
                 None => {}
             }
+        }
+        for notified in effects.notified {
+            self.notified(notified);
         }
         effects.rows
     }

@@ -25,11 +25,24 @@ impl State {
         if !self.again.is_empty() {
             return Duration::ZERO;
         }
-        match self.due() {
-            Some(due) if due <= self.shared.clock.now() => Duration::ZERO,
-            Some(due) => self.shared.clock.sleep(due).min(most),
-            None => most,
+        if !self.wanted.is_empty() {
+            return Duration::ZERO;
         }
+        let tick = match self.due() {
+            Some(due) if due <= self.shared.clock.now() => Duration::ZERO,
+            Some(due) => self.shared.clock.sleep(due),
+            None => most,
+        };
+        tick.min(self.firing_waits().unwrap_or(most)).min(most)
+    }
+
+    /// Whether anything is left that is due now: for who waits until nothing is.
+    pub(super) fn is_due(&self) -> bool {
+        let now = self.shared.clock.now();
+        let full = self.shared.room.left() <= 0;
+        self.due().is_some_and(|due| due <= now)
+            || !self.wanted.is_empty()
+            || !full && self.machine.next_fire().is_some_and(|due| due <= now)
     }
 
     /// Ticks once if something is due, or if the clock is not where it should be.

@@ -103,7 +103,7 @@ pub async fn take(engine: &Embedded, max: usize) -> Vec<LeaseView> {
 }
 pub fn ending(lease: &LeaseView, ending: Ending) -> SettleItem {
     let lease = lease.lease.clone().unwrap();
-    SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] }
+    SettleItem::new(lease, ending)
 }
 pub async fn settle(engine: &Embedded, items: Vec<SettleItem>) -> Settled {
     run(engine, Settle::of(items)).await.unwrap()

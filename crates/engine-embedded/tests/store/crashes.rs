@@ -76,7 +76,7 @@ fn ending_of(how: u8) -> Ending {
         0 | 1 => Ending::Succeeded { result: Some(text("r")) },
         2 => Ending::Failed { error: "e".to_owned(), retry_in: None, last: false },
         3 => Ending::Failed { error: "e".to_owned(), retry_in: None, last: true },
-        4 => Ending::Snoozed { later: Later::For(Span::from_s(3)) },
+        4 => Ending::Snoozed { later: Later::For(Span::from_s(3)), reset: false },
         _ => Ending::Released,
     }
 }
@@ -98,6 +98,7 @@ impl Story {
                     until: if needs & 8 != 0 { Until::Start } else { Until::End },
                     hold: (needs & 16 != 0).then(|| Span::from_s(10)),
                     on_conflict: OnConflict::Replace,
+                    within: None,
                 });
                 new.needs = Some(needs_of(*needs));
                 new.payload = text(&format!("payload {n}"));

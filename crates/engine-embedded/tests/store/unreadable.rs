@@ -118,6 +118,7 @@ fn a_job_whose_life_cannot_be_read_has_failed_and_can_be_retried() {
                 until: Until::End,
                 hold: None,
                 on_conflict: OnConflict::Reject,
+                within: None,
             };
             let keyed = |n| NewJob { unique: Some(unique.clone()), ..named(n) };
             push(&here.engine, vec![keyed(0), named(1)]).await;

@@ -169,6 +169,20 @@ local PARTS = {
       cut_timer(door, at, clock)
     end)
   end,
+  function(step, clock)
+    local from = step[BACK_STEP_AT.cursor] ~= '' and '(' .. step[BACK_STEP_AT.cursor] or '-'
+    local ids = call('ZRANGEBYLEX', db.prefix .. 'sl', from, '+', 'LIMIT', 0, BOUND.TICK_MAX)
+    for _, id in ipairs(ids) do
+      lib.set_schedule_back(id, clock)
+      step[BACK_STEP_AT.cursor] = id
+    end
+    return #ids, #ids < BOUND.TICK_MAX
+  end,
+  function(step, clock)
+    return scan('awt', step, function(name)
+      lib.cut_awaited(name, clock)
+    end)
+  end,
 }
 
 -- Does about so much of it; whether all is done.

@@ -124,7 +124,7 @@ local function one_settled(args)
     return nil
   end
   local chunk, key, _, life_field = lib.job_home(seq)
-  if lib.block_in(chunk) then
+  if lib.block_in(chunk) or lib.is_awaited_directly(seq) or lib.is_parent_directly(seq) then
     return nil
   end
   local name, life = lib.lease_id(fence, seq), call('HGET', db.prefix .. key, life_field)

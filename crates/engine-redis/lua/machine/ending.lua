@@ -1,7 +1,8 @@
 -- The end of a lease: a settle, a reap, a timeout, a force are one step. Everything it held returns
 -- together, and the job goes where its outcome sends it.
 --
--- An end is {kind, …}: 'succeeded' {result}, 'failed' {error, retry_in, last}, 'snoozed' {at, wait},
+-- An end is {kind, …}: 'succeeded' {result}, 'failed' {error, retry_in, last},
+-- 'snoozed' {at, wait, reset},
 -- 'released'; and what nobody asked for: 'lost', 'timeout', 'forced', 'unheard' (reaped without any
 -- extend although its worker was heard of late in its ttl: its grant was never received; every third
 -- in a row counts as lost), 'undelivered' (as if it had not been granted, but for the quarantine).
@@ -112,6 +113,9 @@ function lib.end_run(job, fence, ending, now)
     end
   elseif kind == 'snoozed' then
     run_at, wait = ending.at, ending.wait
+    if ending.reset then
+      job.ended = 0
+    end
   elseif kind == 'released' or kind == 'unheard' and job.undelivered + 1 < BOUND.UNDELIVERED_MAX then
     job.released = job.released + 1
     if job.released >= 2 then
@@ -153,7 +157,8 @@ function lib.end_run(job, fence, ending, now)
     if #settles == BOUND.SETTLES_KEPT then
       remove(settles, 1)
     end
-    settles[#settles + 1] = { fence, outcome, became[1], became[2] or false }
+    settles[#settles + 1] = { fence, outcome, became[1], became[2] or false, job.next_at }
+    job.next_at = nil
   end
   if finish then
     lib.finish(job, finish, result, why, now)
@@ -215,6 +220,10 @@ function lib.stop_waiting(job, now)
     local lane = lib.lane_of_job(job)
     job.state, job.lane = STATE.scheduled, nil
     lib.leave_lane(lane, job.arrival, job.seq, now)
+  elseif job.state == STATE.dependent then
+    job.state = STATE.scheduled
+    local queue_record = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
+    queue_record.dependent = queue_record.dependent - 1
   end
 end
 
@@ -247,11 +256,36 @@ function lib.kept_class(state)
   return 'fo', KEPT_AT.others
 end
 
+-- A finished job is in the order of those that are kept, until its moment, and its bytes count.
+function lib.enter_finished(job)
+  local set, class = lib.kept_class(job.state)
+  lib.timer_set(set, job.kept_until, lib.kept_name(job.seq))
+  local kept = db.space.kept
+  kept[class] = kept[class] + job.bytes
+end
+
+-- It is no more.
+function lib.leave_finished(job)
+  local set, class = lib.kept_class(job.state)
+  lib.timer_clear(set, lib.kept_name(job.seq))
+  local kept = db.space.kept
+  kept[class] = max(kept[class] - job.bytes, 0)
+end
+
+-- Whether a finished job is kept for others, without end.
+function lib.is_held(job)
+  return job.kept_until >= lib.FOREVER
+end
+
 -- The job is finished: only its row knows it from now on.
 function lib.finish(job, state, result, why, now)
   local shape = db.get(RECORD.shape, job.shape)
   local retain = shape.retain
     or (state == STATE.failed and BOUND.RETAIN_FAILED_US or BOUND.RETAIN_SUCCEEDED_US)
+  local awaited = lib.is_awaited(job.seq)
+  if awaited then
+    retain = max(retain, BOUND.AWAITED_US)
+  end
   local queue_record = db.get(RECORD.queue, shape.q)
   queue_record[COUNTED[state]] = queue_record[COUNTED[state]] + 1
   queue_record.used_at = max(queue_record.used_at, now)
@@ -266,14 +300,26 @@ function lib.finish(job, state, result, why, now)
   elseif state == STATE.succeeded then
     job.error = nil
   end
-  local set, class = lib.kept_class(state)
-  lib.timer_set(set, job.kept_until, lib.kept_name(job.seq))
-  local kept = db.space.kept
-  kept[class] = kept[class] + job.bytes
+  if lib.hold_at_end(job, job.kept_until) then
+    job.kept_until = lib.FOREVER
+  else
+    lib.enter_finished(job)
+  end
   if job.unique then
     lib.drop_key(job.unique[UNIQUE_AT.key], job.seq, { shape.qn, state, job.created_at, now }, now)
   end
+  if job.origin then
+    lib.schedule_job_ended(job, state, now)
+  end
   lib.dirty(job)
+  local its_end, parent = lib.awaited_job(job.seq), lib.parent(job.seq)
+  if awaited then
+    lib.notify_awaiting(its_end)
+  end
+  if parent then
+    lib.tell_end(its_end, parent)
+  end
+  lib.kin_ended(job, state, now)
 end
 
 -- Takes a job out of what is kept of live ones, but its lane, which it has left.
@@ -286,10 +332,9 @@ end
 
 -- A finished job is not kept as one any more: it goes, or lives again.
 function lib.unkeep_finished(job)
-  local set, class = lib.kept_class(job.state)
-  lib.timer_clear(set, lib.kept_name(job.seq))
-  local kept = db.space.kept
-  kept[class] = max(kept[class] - job.bytes, 0)
+  if not lib.is_held(job) then
+    lib.leave_finished(job)
+  end
   local queue = lib.find_queue(db.see(RECORD.shape, job.shape).qn)
   if queue then
     local queue_record = db.get(RECORD.queue, queue)
@@ -333,12 +378,5 @@ function lib.backoff(retry, id, attempt)
     return wait
   end
   local half = floor(wait / 2)
-  local head = tonumber(sub(redis.sha1hex(id .. ':' .. text(attempt)), 1, 8), 16)
-  -- (wait - half) * head >> 32, in two halves: the product is above 2^53.
-  local spread = wait - half
-  local high, low = floor(head / 65536), head % 65536
-  local upper = spread * high
-  local exact = floor((floor(upper / 65536) * 65536 * 65536 + (upper % 65536) * 65536 + spread * low)
-    / 4294967296)
-  return half + exact
+  return half + lib.share(lib.hash_head(id .. ':' .. text(attempt)), wait - half)
 end

@@ -280,7 +280,7 @@ end
 
 local function new_queue(number, name, now)
   return db.put(RECORD.queue, number, {
-    name = name, priorities = {}, scheduled = 0, waiting = 0, blocked = 0, running = 0,
+    name = name, priorities = {}, dependent = 0, scheduled = 0, waiting = 0, blocked = 0, running = 0,
     succeeded = 0, failed = 0, cancelled = 0, hidden = not name or nil, since = now, used_at = now,
   })
 end

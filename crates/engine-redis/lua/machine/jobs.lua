@@ -2,8 +2,7 @@
 --
 -- Rows lie in hashes of 256, by row number: what is pushed together lies together. A job has the
 -- fields N (its row: a head, then what Lua never reads), and, once it differs from a job that was just
--- pushed and is ready, Nx (its life). Its result, progress and errors lie in hashes beside.
--- States: 's'cheduled, 'w'aiting, 'r'unning; finished: 'S'ucceeded, 'F'ailed, 'C'ancelled.
+-- pushed and is ready, Nx (its life). Its result, progress, errors and parents lie in hashes beside.
 
 local CHUNK_ROWS = 256
 -- The bytes of a row before its id.
@@ -73,7 +72,7 @@ local function read_life(job, fields)
   job.keeps, job.settles = fields[LIFE_AT.keeps], fields[LIFE_AT.settles]
   job.error, job.finished_at = fields[LIFE_AT.error] or nil, some(fields[LIFE_AT.finished_at])
   job.kept_until, job.lane = fields[LIFE_AT.kept_until], some(fields[LIFE_AT.lane])
-  job.undelivered = fields[LIFE_AT.undelivered]
+  job.undelivered, job.kin = fields[LIFE_AT.undelivered], fields[LIFE_AT.kin] or nil
 end
 
 -- The life of a job that was just pushed and is ready is not written: its row says it all.
@@ -82,15 +81,14 @@ function lib.decode_job(seq, row, life)
   local after_id = find(row, '\n', HEAD + 1, true)
   local after_b = find(row, '\n', after_id + 1, true)
   local after_n = find(row, '\n', after_b + 1, true)
-  local n, unique = after_n > after_b + 1 and tonumber(sub(row, after_b + 1, after_n - 1)) or 0, nil
-  if n > 0 then
-    unique = cmsgpack.unpack(sub(row, after_n + 1, after_n + n))
-  end
+  local n = after_n > after_b + 1 and tonumber(sub(row, after_b + 1, after_n - 1)) or 0
+  local before_body = n > 0 and cmsgpack.unpack(sub(row, after_n + 1, after_n + n)) or {}
   local job = {
     seq = seq, id = sub(row, HEAD + 1, after_id - 1), b = sub(row, after_id + 1, after_b - 1),
     shape = shape, created_at = created_at, arrival = arrival,
-    run_at = created_at, bytes = bytes, unique = unique, state = STATE.ready, wait = 0, ended = 0,
-    lost = 0, released = 0, undelivered = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
+    run_at = created_at, bytes = bytes, unique = before_body[BEFORE_BODY_AT.key] or nil,
+    origin = before_body[BEFORE_BODY_AT.origin] or nil, flow = before_body[BEFORE_BODY_AT.flow] or nil,
+    state = STATE.ready, wait = 0, ended = 0, lost = 0, released = 0, undelivered = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
   }
   if life and not lib.read_short_life(job, life) then
     read_life(job, cmsgpack.unpack(life))
@@ -119,7 +117,7 @@ local function encode_life(job)
     job.ended,
     job.lost, job.released, job.cancel or false, job.keeps or false, job.settles, job.error or false,
     job.finished_at or 0, job.kept_until or 0, job.lane or 0, job.unique ~= nil,
-    job.undelivered,
+    job.undelivered, job.kin or false,
   })
 end
 
@@ -137,19 +135,15 @@ function lib.row_head(shape, created_at, arrival, bytes)
   return struct.pack('>I4I7I6I4', shape, created_at, arrival, bytes)
 end
 
--- The row of a job as it is written: 21 bytes of numbers; its id, its bucket and the length of its
--- unique key, each on a line; that key, packed, if it has one; its body.
-function lib.row_of(shape, created_at, arrival, bytes, id, b, unique, body)
-  local numbers = lib.row_head(shape, created_at, arrival, bytes)
-  if not unique then
-    return numbers .. id .. '\n' .. b .. '\n\n' .. body
-  end
-  local packed = cmsgpack.pack(unique)
-  return numbers .. id .. '\n' .. b .. '\n' .. text(#packed) .. '\n' .. packed .. body
-end
-
+-- The row of a job as it is written: 21 bytes of numbers; its id, its bucket and the length of what comes next, each on a
+-- line; packed, if it has any of them, its unique key, which schedule made it and its flow; its body.
 local function encode_row(job)
-  return lib.row_of(job.shape, job.created_at, job.arrival, job.bytes, job.id, job.b, job.unique, lib.body(job))
+  local row = lib.row_head(job.shape, job.created_at, job.arrival, job.bytes) .. job.id .. '\n' .. job.b .. '\n'
+  if not (job.unique or job.origin or job.flow) then
+    return row .. '\n' .. lib.body(job)
+  end
+  local packed = cmsgpack.pack({ job.unique or false, job.origin or false, job.flow or false })
+  return row .. text(#packed) .. '\n' .. packed .. lib.body(job)
 end
 
 -- A job's row and life as they are now, the life false while there is none.
@@ -223,7 +217,12 @@ end
 
 function lib.is_live(job)
   local state = job.state
-  return state == STATE.ready or state == STATE.running or state == STATE.scheduled
+  return state == STATE.ready or state == STATE.running or state == STATE.scheduled or state == STATE.dependent
+end
+
+-- Whether a job that was found is there for callers: it lives, or has ended and is still kept.
+function lib.is_there(job, now)
+  return lib.is_live(job) or job.kept_until > now
 end
 
 -- A live job; or nil.
@@ -355,9 +354,10 @@ function lib.delete_job(job)
   local shape = db.get(RECORD.shape, job.shape)
   shape.rows = shape.rows - 1
   lib.drop_shape_if_idle(job.shape)
+  lib.forget_kin(job)
 end
 
--- Something that is kept beside a job's row: 'r' its result, 'p' its progress, 'e' its errors.
+-- Something that is kept beside a job's row: its result, its progress, its errors.
 function lib.job_part(job, part)
   local _, key, n = home(job.seq)
   return maps.get(key .. part, n)

@@ -33,6 +33,26 @@ function lib.take_key(job, now)
   end
 end
 
+-- When a job may run whose content a push with this key replaces, if the push wants `wanted`: no later than the key
+-- lets it be after the wait began, and never before now.
+function lib.bounded(unique, wanted, began, now)
+  local within = unique[UNIQUE_AT.within]
+  return within and min(wanted, max(began + within, now)) or wanted
+end
+
+-- The key that a push says, with the moment at which the wait began, unless that was the job's own push.
+function lib.key_of_wait(unique, began)
+  if not began then
+    return unique
+  end
+  local key = {}
+  for at = 1, UNIQUE_AT.within do
+    key[at] = unique[at] or false
+  end
+  key[UNIQUE_AT.began] = began
+  return key
+end
+
 -- The job holds its key by its life no more. `ended`: what is known of it from now on, if it is finished,
 -- {queue, state, created_at, finished_at}; its row may go before the key's time is over.
 function lib.drop_key(key, seq, ended, now)

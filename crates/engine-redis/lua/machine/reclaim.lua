@@ -164,6 +164,10 @@ function lib.reclaim(fence, seq, claim, now)
   lib.set_expiry(lease, lib.expiry(ttl, deadline, now))
   if job then
     lib.stop_waiting(job, now)
+    if job.kin then
+      -- Its parents had ended, as somebody holds it; what the store knows of them is passed over when it is told.
+      job.kin[KIN_AT.open] = 0
+    end
     lib.run_job(job, lease, now)
   else
     db.put(RECORD.lease, text(fence), lease)

@@ -1,4 +1,5 @@
--- The end of a call: what events made due is opened, and who waits for what opened is granted it or told.
+-- The end of a call: ends are told to those who wait for them (machine/telling), what events made due is opened, and who
+-- waits for what opened is granted it or told.
 --
 -- What opens is granted to calls that wait (machine/parcels); what cannot be granted so signals as many of them as it
 -- has units for, and the queue is looked at again soon. All of it is bounded: doors that are left are stepped, and
@@ -151,6 +152,7 @@ end
 
 -- What events have made due is opened, as far as bounded work goes; then who waits is granted it or told.
 function lib.serve(now)
+  lib.tell_ends(now)
   db.steps, db.opened, db.left = BOUND.TICK_MAX, {}, {}
   open_pending(BOUND.STEPS_MAX, now)
   -- To open and to grant may touch others.

@@ -120,6 +120,16 @@ function lib.settle_short(runs, results, ordered, now)
     return lib.places(many), many
   end
   local rows, fence_of, seq_of, spans, place = {}, {}, {}, {}, 1
+  -- A job for whose end a call or another job waits goes the long way.
+  local awaited = lib.awaited_of(runs)
+  local function has_awaited(seq, many)
+    for at = seq, seq + many - 1 do
+      if awaited[at] then
+        return true
+      end
+    end
+    return false
+  end
   local function one_by_one(fence, seq, many, first)
     for i = 0, many - 1 do
       rows[#rows + 1] = first + i
@@ -136,7 +146,8 @@ function lib.settle_short(runs, results, ordered, now)
     elseif many == 1 and (chunk == unblocked or not lib.block_in(chunk)) then
       unblocked = chunk
       rows[#rows + 1], fence_of[place], seq_of[place] = place, fence, seq
-    elseif results and results[place] or not add_to_span(spans, fence, seq, many, place) then
+    elseif results and results[place] or awaited and has_awaited(seq, many)
+      or not add_to_span(spans, fence, seq, many, place) then
       one_by_one(fence, seq, many, place)
     end
     place = place + many
@@ -165,7 +176,8 @@ function lib.settle_short(runs, results, ordered, now)
   local puts, ends, block
   for at, i in ipairs(rows) do
     local life, name, seq = lives[at], names[at], seqs[at]
-    if life and sub(life, NAME_AT, BYTES_AT - 1) == name and sub(life, 1, 1) == RUNNING then
+    if life and sub(life, NAME_AT, BYTES_AT - 1) == name and sub(life, 1, 1) == RUNNING
+      and not (awaited and awaited[seq]) then
       local rest = rest_of(sub(life, COMMON_AT), rests)
       local words = sub(life, TAIL_AT, COMMON_AT - 1)
       local class = class_of(words, classes, now)

@@ -9,14 +9,14 @@
 local ENDS = { KEY.expiries, 'dl' }
 -- All other sets that are ordered by moment. A tick looks at the first of each.
 local TIMERS = {
-  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'tu', 'imp',
-  'sye', 'ff', 'fo', 'hk',
+  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'awt', 'tu', 'imp',
+  'sye', 'ff', 'fo', 'hk', 'sp',
 }
 -- The same without the ends of leases, and of what is remembered of those that ended: none of them is
 -- claimed again.
 local LEARNING = {
-  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ple', 'we', 'wt', 'tu', 'imp', 'ff', 'fo', 'sye',
-  'hk',
+  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ple', 'we', 'wt', 'awt', 'tu', 'imp', 'ff', 'fo', 'sye',
+  'hk', 'sp',
 }
 -- Those of them by which time alone may change what a lease call is answered.
 local CHANGES = { 'due', 'ex', KEY.expiries, 'dl', 'dt', 'lt', 'rt', 'qp' }
@@ -51,7 +51,7 @@ end
 -- the clock is not trusted further; false, not at all.
 function lib.next_due(late)
   local space = db.space
-  if lib.is_pending() or space.steps then
+  if lib.is_pending() or space.steps or lib.has_untold() or lib.has_uncancelled() then
     return space.last
   end
   -- What was due while the namespace learns is due when it has learnt.
@@ -74,6 +74,12 @@ function lib.next_due(late)
   if sets.lowest('mks') then
     sooner(space.last + BOUND.SECOND_US)
   end
+  -- Moments of schedules are decided by `fire`: a tick tells that they are due. While they are, some process ticks once a
+  -- second, in case the one that fires has died.
+  local fires = lib.next_fire()
+  if fires then
+    sooner(fires > space.last and fires or space.last + BOUND.PULSE_US)
+  end
   local again = lib.next_signalled()
   if again then
     sooner(again)
@@ -93,6 +99,7 @@ function lib.tick(sight, proc)
   if sure then
     lib.tick_leases(now, sure)
   end
+  lib.tick_flows(now)
   lib.tick_doors(now)
   lib.tick_waits(now)
   lib.tick_marks(now)
@@ -270,6 +277,9 @@ end
 function lib.tick_waits(now)
   each_due('wt', now, function(taker)
     lib.tick_wait(taker, now)
+  end)
+  each_due('awt', now, function(name)
+    lib.tick_awaited(name, now)
   end)
   each_due('tu', now, function(number)
     lib.tick_turn(tonumber(number), now)

@@ -130,6 +130,29 @@ local PARTS = {
       end
     end
   end,
+  function(at)
+    return each_field(RECORD.leaving, at, function(seq, packed)
+      audit.leaving(seq, db.decode(RECORD.leaving, packed))
+    end)
+  end,
+  function(at)
+    while true do
+      local from = at.row and '(' .. at.row or '-inf'
+      local row = call('ZRANGEBYSCORE', db.prefix .. lib.PARENTS, from, '+inf', 'LIMIT', 0, 1)[1]
+      if not row then
+        return true
+      end
+      audit.try({ 'job_row', tonumber(row) }, audit.parent, row)
+      at.row = row
+      if audit.cost >= PAGE then
+        return false
+      end
+    end
+  end,
+  function(at)
+    return each_name(lib.FLOW_NAMES, at, audit.flow)
+  end,
+  audit.edge_sums,
   each_kept('ff', 1),
   each_kept('fo', 2),
   function(at)
@@ -215,10 +238,18 @@ local PARTS = {
     return each_field(RECORD.waiting_call, at, audit.taker)
   end,
   function(at)
+    return each_field(RECORD.awaited, at, audit.awaited)
+  end,
+  function(at)
     return each_field(RECORD.worker, at, audit.worker)
   end,
   function(at)
     return each_field(RECORD.holder, at, audit.holder)
+  end,
+  function(at, now)
+    return each_field(RECORD.schedule, at, function(id)
+      audit.schedule(id, now)
+    end)
   end,
 }
 
@@ -233,7 +264,7 @@ PARTS[#PARTS + 1] = function()
     ids = ids + call('HLEN', db.prefix .. 'i:' .. text(b))
   end
   for _, counted in ipairs({
-    'waiting', 'blocked', 'scheduled', 'running', 'succeeded', 'failed', 'cancelled', 'rows_waiting',
+    'waiting', 'blocked', 'scheduled', 'dependent', 'running', 'succeeded', 'failed', 'cancelled', 'rows_waiting',
   }) do
     local said = sum('said_' .. counted)
     audit.check_same(said, sum(counted), { 'in_all_queues', counted })
@@ -272,15 +303,30 @@ PARTS[#PARTS + 1] = function()
     { 'pools_by_name', count_fields(RECORD.pool), count('pn') },
     { 'workers', count('wn'), sum('workers') },
     { 'worker_timers', count('we'), sum('workers') },
+    { 'result_waiters', lib.awaiting_calls(), sum('awaiting_calls') },
+    { 'awaited_jobs', count('awj'), sum('awaited_jobs') },
+    { 'awaited_timers', count('awt'), sum('awaited_jobs') + sum('awaited_flows') },
+    { 'parents', count(lib.PARENTS), sum('parents') },
+    { 'followers', sum('followers'), sum('named') },
+    { 'told_ends', count('tell'), sum('told_ends') },
+    { 'leaving_jobs', count('leave'), sum('leaving') },
+    { 'flows_by_name', count_fields(RECORD.flow), sum('flows') },
     { 'waiting_calls', count('wt'), sum('takers') + sum('callers') },
     { 'users_of_needs', sum('uses'), sum('uses_held') },
     { 'keys_that_end', count('uke'), sum('keys_that_end') },
     { 'requests', count('rqe'), count_fields(RECORD.request) },
     { 'stubs', count('ste'), count_fields(RECORD.stub) },
     { 'places', count('ple'), count_fields(RECORD.place) },
+    { 'unfinished_by_schedules', sum('said_unfinished'), sum('unfinished') },
+    { 'schedules_by_id', count('sl'), sum('schedules') },
+    { 'jobs_that_schedules_make', count_fields('sj'), sum('schedules') },
+    { 'schedules_that_fire', count('sd'), sum('firing') },
+    { 'schedules_that_want_plans', count('sp'), sum('planning') },
+    { 'schedules_that_wait', count('sw'), sum('awaiting_jobs') },
   }) do
     audit.check_same(same[2], same[3], { same[1] })
   end
+  audit.owners()
   return true
 end
 

@@ -51,7 +51,7 @@ function IN.queues(new, now)
     settings[field] = new[field]
   end
   lib.set_queue_settings(number, settings)
-  queue_record.since = new.since
+  queue_record.since, queue_record.skipped = new.since, new.skipped
   local till = new.paused_until
   if till and till > now then
     queue_record.paused_until = till
@@ -166,7 +166,7 @@ end
 
 -- A job that was pushed, is ready and has nothing unusual: its row says it all.
 local function is_plain(new)
-  return new.st == STATE.ready and new.at == new.cr and not (new.ex or new.u or new.sa or new.err or new.e or new.p)
+  return new.st == STATE.ready and new.at == new.cr and not (new.ex or new.u or new.sa or new.err or new.e or new.p or new.og)
     and new.n + new.l + new.rel + new.und + new.w == 0 and not (new.ca or new.kp)
 end
 
@@ -180,7 +180,7 @@ function IN.jobs(new, now, shapes)
   local number = lib.shape_for(spec, now)
   local job = lib.new_job({
     id = new.id, b = new.b, body = new.body, shape = number, created_at = new.cr, run_at = new.at,
-    expires_at = new.ex, bytes = new.by, unique = new.u, state = new.st,
+    expires_at = new.ex, bytes = new.by, unique = new.u, origin = new.og, state = new.st,
   })
   job.arrival, job.started_at, job.finished_at, job.kept_until = new.ar, new.sa, new.fa, new.ku
   job.wait, job.ended, job.lost, job.released = new.w, new.n, new.l, new.rel
@@ -205,6 +205,9 @@ function IN.jobs(new, now, shapes)
     keep_finished(job, queue)
     return
   end
+  if job.origin then
+    lib.schedule_job_lives(job)
+  end
   lib.watch_expiry(job)
   if job.state == STATE.scheduled then
     lib.schedule(job)
@@ -218,6 +221,12 @@ function IN.keys(new)
     -- No job has the number 0.
     hold_key(new.key, { seq = 0, id = new.id, till = new.till, by_job = false, ended = new.ended })
   end
+end
+
+IN.schedules = lib.put_copied_schedule
+
+function IN.sets(new)
+  db.put(RECORD.synced_set, new.owner, { version = new.version })
 end
 
 lib.op('copy_in', { 'write' }, function(args, now)

@@ -41,7 +41,7 @@ end
 function lib.is_untouched()
   local space, p = db.space, db.prefix
   return space.seq == 0 and space.live == 0
-    and call('EXISTS', p .. 'ql', p .. 'lsn', p .. 'Ln', p .. 'pn', p .. 'uke') == 0
+    and call('EXISTS', p .. 'ql', p .. 'lsn', p .. 'Ln', p .. 'pn', p .. 'uke', p .. 'sl') == 0
 end
 
 lib.op('copy_look', { 'no-writes' }, function()
@@ -103,13 +103,18 @@ lib.op('copy_head', { 'no-writes' }, function()
   }
 end, { copies = true })
 
--- A page of the names of an ordered set behind `after`: what `show` makes of each, and the last name.
+-- A page of the names of an ordered set behind `after`: what `show` makes of each (and about how long that is), and the
+-- last name.
 local function by_name(key, args, show)
   local from = args.after ~= '' and '(' .. args.after or '-'
   local names = call('ZRANGEBYLEX', db.prefix .. key, from, '+', 'LIMIT', 0, args.max)
-  local items = {}
+  local items, bytes = {}, 0
   for _, name in ipairs(names) do
-    items[#items + 1] = show(name)
+    local item, length = show(name)
+    items[#items + 1], bytes = item, bytes + (length or 0)
+    if bytes >= args.bytes then
+      return items, name
+    end
   end
   return items, #names == args.max and names[#names] or nil
 end
@@ -138,7 +143,7 @@ function OUT.queues(args)
     return {
       name = name, needs = settings.needs, retry = settings.retry, timeout = settings.timeout, retain = settings.retain,
       max_waiting = settings.max_waiting, shares = settings.shares, paused_until = queue_record.paused_until,
-      since = queue_record.since,
+      since = queue_record.since, skipped = queue_record.skipped,
     }
   end)
 end
@@ -226,9 +231,9 @@ local function turn_of(number)
   end
 end
 
--- The parts of the groups' names, each by a cursor that holds as long as this server runs: in
--- another run a part is read anew, and what comes twice is the same.
-function OUT.turns(args)
+-- The parts of a kind, each by a cursor that holds as long as this server runs: in another run a part is read anew, and
+-- what comes twice is the same. What `show` makes of each name and its value.
+local function by_parts(kind, args, show)
   local part, cursor, run = args.after:match('^(%d+)%s(%d+)%s(.*)$')
   local this, items, looked = this_run(), {}, 0
   part = tonumber(part or 0)
@@ -236,9 +241,9 @@ function OUT.turns(args)
     cursor = '0'
   end
   while part < PARTS and looked < args.max do
-    local found = call('HSCAN', db.prefix .. 'gn:' .. text(part), cursor, 'COUNT', args.max)
-    for i = 2, #found[2], 2 do
-      items[#items + 1] = turn_of(tonumber(found[2][i]))
+    local found = call('HSCAN', db.prefix .. kind .. ':' .. text(part), cursor, 'COUNT', args.max)
+    for i = 1, #found[2], 2 do
+      items[#items + 1] = show(found[2][i], found[2][i + 1])
     end
     looked, cursor = looked + #found[2] / 2, found[1]
     if cursor == '0' then
@@ -246,6 +251,12 @@ function OUT.turns(args)
     end
   end
   return items, part < PARTS and text(part) .. ' ' .. cursor .. ' ' .. this or nil
+end
+
+function OUT.turns(args)
+  return by_parts('gn', args, function(_, group)
+    return turn_of(tonumber(group))
+  end)
 end
 
 function OUT.pools(args)
@@ -318,7 +329,7 @@ local function show_job(job)
     ar = job.arrival, cr = job.created_at, at = job.run_at, sa = job.started_at, fa = job.finished_at,
     ku = lib.is_live(job) and 0 or job.kept_until, ex = job.expires_at, w = job.wait, n = job.ended,
     l = job.lost, rel = job.released, und = job.undelivered, ca = job.cancel or false, kp = job.keeps or false,
-    u = job.unique,
+    u = job.unique, og = job.origin,
     h = holds, by = job.bytes, err = job.error, r = parts and blob(lib.job_part(job, PART.result)),
     p = parts and blob(lib.job_part(job, PART.progress)), e = parts and blob(lib.job_part(job, PART.errors)),
   }
@@ -370,6 +381,16 @@ function OUT.keys(args)
       return nil
     end
     return { key = key, id = holder.id, till = holder.till, ended = holder.ended }
+  end)
+end
+
+function OUT.schedules(args)
+  return by_name('sl', args, lib.show_copied_schedule)
+end
+
+function OUT.sets(args)
+  return by_parts(RECORD.synced_set, args, function(owner)
+    return { owner = owner, version = db.get(RECORD.synced_set, owner).version }
   end)
 end
 

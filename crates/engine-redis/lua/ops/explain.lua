@@ -3,7 +3,7 @@
 -- args: a reference, {id, b} or {key}. Replies {id, state, lease = {fence, seq, holder, since,
 -- expires_at, what it holds}, lost, run_at, reasons}. A reason is {kind, name, in_use, capacity, holders, position,
 -- ahead, earliest} and what its kind adds: weight, held, behind; external; kept, for_job, since; count,
--- there, tag, id; why. Words are made of them outside. Refusals: job_not_found. Cost: a few commands
+-- there, tag, id; why; ended. Words are made of them outside. Refusals: job_not_found. Cost: a few commands
 -- for a job that is next; at most a thousand lanes and a thousand resources are looked at for one that
 -- is far behind.
 
@@ -265,6 +265,25 @@ function lib.reasons_of_caller(number, now)
   return reasons
 end
 
+-- One reason for each parent that is not done, or is telling its end, up to a bound.
+local function explain_dependent(job)
+  local kin, reasons = job.kin, {}
+  for _, parent in lib.each_parent(job.seq, kin[KIN_AT.parents], 0) do
+    if #reasons >= BOUND.HOLDERS_SHOWN then
+      break
+    end
+    if lib.is_edge_open(parent, job.seq, kin[KIN_AT.turn]) then
+      local row, flow = parent[PARENT_AT.row], parent[PARENT_AT.flow]
+      local ended = flow and lib.look_at_flow(flow) ~= 'open' or row and not lib.live(row)
+      reasons[#reasons + 1] = {
+        kind = 'waiting_on', name = flow and 'flow:' .. flow or parent[PARENT_AT.id], ended = ended,
+        in_use = kin[KIN_AT.parents] - kin[KIN_AT.open], capacity = kin[KIN_AT.parents],
+      }
+    end
+  end
+  return reasons
+end
+
 lib.op('explain_job', { 'no-writes' }, function(args, now)
   local job = lib.must_name(args)
   local reply = { id = job.id, state = job.state, lost = job.lost, run_at = job.run_at, reasons = {} }
@@ -276,6 +295,8 @@ lib.op('explain_job', { 'no-writes' }, function(args, now)
     }
   elseif job.state == STATE.scheduled then
     reply.reasons[1] = { kind = 'scheduled', earliest = job.run_at }
+  elseif job.state == STATE.dependent then
+    reply.reasons = explain_dependent(job)
   elseif job.state == STATE.ready then
     reply.state = lib.state_of(job)
     reply.reasons = explain_waiting(job, now)

@@ -2,12 +2,19 @@
 --
 -- A reference is {id, b} or {key}. Replies the stored job. Refusals: job_not_found, wrong_state,
 -- unique_conflict. Cost: a few commands each.
+--
+-- A change of many takes {seqs, queue, states, ended_from, ended_before, flow, schedule, seen} and replies {done,
+-- stopped_at, later = the first that could not be retried yet, since its children are being told of its end}. The caller
+-- has looked at these jobs; here each is compared once more with as much of the filter as Lua knows. `seen` has a mark of
+-- each job's content, where the filter asks for kind, label or error: the call stops in front of the first job whose
+-- content is another by now, and the caller looks at it again. Cost: as for each of them, at most 256.
 
 lib.op('get_job', { 'no-writes' }, function(args)
   return lib.show(lib.must_name(args))
 end)
 
-local function cancel_live(job, now)
+-- Asks a job that runs to stop; cancels any other that lives.
+function lib.cancel_live(job, now)
   if job.state == STATE.running then
     job.cancel = true
     lib.dirty(job)
@@ -20,53 +27,104 @@ end
 lib.op('cancel_job', { 'write', 'allow-oom' }, function(args, now)
   local job = lib.must_name(args)
   if lib.is_live(job) then
-    cancel_live(job, now)
+    lib.cancel_live(job, now)
   elseif job.state ~= STATE.cancelled then
     lib.wrong_state('job_not_cancellable', job)
   end
   return lib.show(job)
 end)
 
--- Those of these that live and were not asked to stop yet; how many.
-lib.op('cancel_jobs', { 'write', 'allow-oom' }, function(args, now)
+-- Changes those of many that match still: `change` says whether it did. `not_yet` says of a job that it cannot be changed
+-- now, but soon: the first of those is answered.
+local function change_many(args, change, not_yet)
+  local states, done, later = lib.asked_states(args), 0, nil
   lib.load_jobs(args.seqs)
-  local done = 0
-  for _, seq in ipairs(args.seqs) do
-    local job = lib.live(seq)
-    if job and not job.cancel then
-      cancel_live(job, now)
+  for nth, seq in ipairs(args.seqs) do
+    local job = lib.job(seq)
+    if job and args.seen and lib.content_mark(job) ~= args.seen[nth] then
+      return { done = done, stopped_at = seq, later = later }
+    end
+    if job and not_yet and not_yet(job) then
+      later = later or seq
+    elseif job and lib.is_wanted(job, args, states) and change(job) then
       done = done + 1
     end
   end
-  return done
+  return { done = done, later = later }
+end
+
+lib.op('cancel_jobs', { 'write', 'allow-oom' }, function(args, now)
+  return change_many(args, function(job)
+    -- Asking a second time would not stop it sooner.
+    if not lib.is_live(job) or job.cancel then
+      return false
+    end
+    lib.cancel_live(job, now)
+    return true
+  end)
 end)
+
+-- Cancels a job that does not run, and forgets it; or forgets one that has ended.
+local function delete(job, now)
+  if lib.is_live(job) then
+    lib.stop_waiting(job, now)
+    lib.forget_live(job)
+    lib.kin_ended(job, nil, now)
+    lib.delete_job(job)
+    if job.origin then
+      lib.schedule_job_ended(job, nil, now)
+    end
+    if lib.is_awaited(job.seq) then
+      lib.notify_awaiting(lib.awaited_job(job.seq))
+    end
+  else
+    if job.flow then
+      lib.flow_uncounts(job.flow, job.state)
+    end
+    lib.forget_finished(job)
+  end
+  if job.unique then
+    lib.forget_key(job.unique[UNIQUE_AT.key], job.seq)
+  end
+end
 
 lib.op('delete_job', { 'write', 'allow-oom' }, function(args, now)
   local job = lib.must_name(args)
   if job.state == STATE.running then
     lib.wrong_state('job_not_deletable', job)
   end
-  if lib.is_live(job) then
-    lib.stop_waiting(job, now)
-    lib.forget_live(job)
-    lib.delete_job(job)
-  else
-    lib.forget_finished(job)
-  end
-  if job.unique then
-    lib.forget_key(job.unique[UNIQUE_AT.key], job.seq)
-  end
+  lib.check_unfollowed(job)
+  delete(job, now)
   return true
 end)
 
-local function retried(job, now)
+lib.op('delete_jobs', { 'write', 'allow-oom' }, function(args, now)
+  return change_many(args, function(job)
+    if job.state == STATE.running or lib.is_followed(job) then
+      return false
+    end
+    delete(job, now)
+    return true
+  end)
+end)
+
+-- `waits`: for whom, as ops/after found it; nil for a job without parents. How many children its failure had cancelled.
+local function retried(job, waits, now)
+  local cancelled = lib.forget_cancelled_children(job.seq)
   lib.revive(job, now)
   lib.take_key(job, now)
   lib.watch_expiry(job)
-  lib.make_ready(job, now)
+  if waits then
+    local kin = job.kin
+    kin[KIN_AT.turn], kin[KIN_AT.above] = kin[KIN_AT.turn] + 1, waits.above
+    lib.name_parents(job, waits.rows)
+    lib.open_edges(job, waits.open, now)
+  end
+  lib.go_from(job, now)
+  return cancelled
 end
 
--- Why a finished job may not be retried: a refusal, or nil.
+-- Refuses a finished job that may not be retried; how it will wait for its parents, if it has any.
 local function check_retry(job, now)
   if job.state == STATE.succeeded then
     lib.wrong_state('job_succeeded', job)
@@ -75,6 +133,10 @@ local function check_retry(job, now)
   if holder and lib.key_is_held(holder, now) and holder.seq ~= job.seq then
     lib.refuse('job_key_taken_meanwhile', { key = job.unique[UNIQUE_AT.key], holder = holder.id })
   end
+  if lib.is_telling(job) then
+    lib.refuse('job_still_telling', { job = job.id })
+  end
+  return job.kin and lib.parents_of_retry(job, now)
 end
 
 lib.op('retry_job', { 'write' }, function(args, now)
@@ -85,43 +147,51 @@ lib.op('retry_job', { 'write' }, function(args, now)
   if args.finished_at and args.finished_at ~= job.finished_at then
     lib.wrong_state('job_ended_otherwise', job)
   end
-  check_retry(job, now)
-  retried(job, now)
-  return lib.show(job)
+  local cancelled = retried(job, check_retry(job, now), now)
+  local shown = lib.show(job)
+  shown[SHOWN_AT.cancelled] = cancelled > 0 and cancelled or nil
+  return shown
 end)
 
--- Whether it may be retried.
+-- Whether it may be retried, and how it will wait for its parents.
 local function may_retry(job, now)
-  local ok, no = pcall(check_retry, job, now)
-  if not ok and not (type(no) == 'table' and no.no) then
-    error(no, 0)
+  local ok, waits = pcall(check_retry, job, now)
+  if not ok and not (type(waits) == 'table' and waits.no) then
+    error(waits, 0)
   end
-  return ok
+  return ok, waits
 end
 
 lib.op('retry_jobs', { 'write' }, function(args, now)
-  lib.load_jobs(args.seqs)
-  local done = 0
-  for _, seq in ipairs(args.seqs) do
-    local job = lib.job(seq)
-    if job and not lib.is_live(job) and may_retry(job, now) then
-      retried(job, now)
-      done = done + 1
+  return change_many(args, function(job)
+    local may, waits = not lib.is_live(job), nil
+    if may then
+      may, waits = may_retry(job, now)
     end
-  end
-  return done
+    if may then
+      retried(job, waits, now)
+    end
+    return may
+  end, lib.is_telling)
 end)
 
-lib.op('run_job_now', { 'write', 'allow-oom' }, function(args, now)
-  local job = lib.must_name(args)
-  if not lib.is_live(job) then
-    lib.wrong_state('job_not_runnable', job)
-  end
+-- A live job waits for its moment no longer.
+function lib.run_now(job, now)
   if job.state == STATE.scheduled then
     lib.stop_waiting(job, now)
     job.run_at = now
     lib.make_ready(job, now)
   end
+end
+
+lib.op('run_job_now', { 'write', 'allow-oom' }, function(args, now)
+  local job = lib.must_name(args)
+  if not lib.is_live(job) then
+    lib.wrong_state('job_not_runnable', job)
+  elseif job.state == STATE.dependent then
+    lib.refuse('job_waits_for_parents', { job = job.id })
+  end
+  lib.run_now(job, now)
   return lib.show(job)
 end)
 
@@ -190,10 +260,6 @@ lib.op('patch_job', { 'write' }, function(args, now)
     -- where it stands by that age.
     job.keeps = job.keeps or waited
   end
-  if job.run_at > now then
-    lib.schedule(job)
-  else
-    lib.make_ready(job, now)
-  end
+  lib.go_from(job, now)
   return lib.show(job)
 end)

@@ -220,8 +220,8 @@ lib.op('drop_wait', { 'write', 'allow-oom' }, function(args, now)
   return reply
 end)
 
--- leave: {calls = {{taker, rq or false}}}. Their callers are gone: the calls wait no more, and what they were granted
--- is undone.
+-- leave: {calls = {{taker, rq or false}}, awaits = {{name, proc, number}}}. Their callers are gone: the calls wait no
+-- more, neither for leases nor for the end of anything, and what they were granted is undone.
 lib.op('leave', { 'write', 'allow-oom' }, function(args, now)
   local granted = {}
   for _, call in ipairs(args.calls) do
@@ -232,6 +232,9 @@ lib.op('leave', { 'write', 'allow-oom' }, function(args, now)
     if number then
       lib.leave_line(number, now)
     end
+  end
+  for _, registered in ipairs(args.awaits) do
+    lib.leave_awaited(unpack(registered))
   end
   lib.undo(granted, now)
   return true

@@ -1,10 +1,15 @@
 -- Lists of jobs, leases and workers, and totals. They only read.
 --
--- list_jobs     {queue, states, before, max, scan} -> {jobs, next, scanned, tail}: newest first
+-- list_jobs     {queue, states, failed, ended_from, ended_before, flow, schedule, oldest, from, max, scan, seen}
+--               -> {jobs, next, scanned, tail, seen}: newest first; with `oldest`, which goes with a flow alone, oldest
+--               first; behind the row `from`. `failed`: only jobs with a last error. With `seen` each comes with what
+--               tells whether its content changes, and without its result, progress and errors
+-- list_failures {queue, ended_from, after, max} -> {jobs, scanned, next}: failed jobs, kept longest first
 -- list_leases   {queue, limit, pool, worker, after, max} -> {items, next}: by fence
 -- list_workers  {max, after} -> {items, next}: by id
--- get_stats     {max, after} -> {queues = {{name, counts, oldest ready}}, leases, next}: by name
--- `next` is sent back as `before` or `after`; a page may have fewer than `max` and a `next`, so that
+-- get_stats     {max, after} -> {queues = {{name, counts, oldest ready}}, leases, result_waiters, next}: by name; without
+--               `next` also {schedules = {count, paused, due, oldest_due_at}}
+-- `next` is sent back as `from` or `after`; a page may have fewer than `max` and a `next`, so that
 -- what one call looks at is bounded. No refusals. Cost: list_jobs a few commands for each 64 rows
 -- looked at; list_leases a read of all expiries (below) and one row each; the others a read each.
 
@@ -49,13 +54,44 @@ local function rows_below(chunk, before)
   return rows
 end
 
--- A job's state as it is shown, if it is one that is asked for.
-local function wanted(job, args, states)
-  if args.queue and db.see(RECORD.shape, job.shape).qn ~= args.queue then
+-- The states that a filter names, as a set; nil if any will do.
+function lib.asked_states(args)
+  if not (args.states and args.states[1]) then
     return nil
   end
-  local state = lib.is_live(job) and lib.state_of(job) or job.state
-  return (not states or states[state]) and state
+  local states = {}
+  for _, state in ipairs(args.states) do
+    states[state] = true
+  end
+  return states
+end
+
+-- Whether a job ended when a filter asks for.
+local function ended_then(job, args)
+  local at = not lib.is_live(job) and job.finished_at
+  return (not args.ended_from or at and at >= args.ended_from)
+    and (not args.ended_before or at and at < args.ended_before)
+end
+
+-- Whether a job is one that a filter asks for, as far as Lua knows jobs: the caller knows the rest, and `failed` says
+-- that it asks for a last error.
+function lib.is_wanted(job, args, states)
+  if args.queue and db.see(RECORD.shape, job.shape).qn ~= args.queue then
+    return false
+  end
+  if args.failed and not job.error or not ended_then(job, args) then
+    return false
+  end
+  if args.flow and job.flow ~= args.flow
+    or args.schedule and not (job.origin and job.origin[ORIGIN_AT.schedule] == args.schedule) then
+    return false
+  end
+  return not states or states[lib.is_live(job) and lib.state_of(job) or job.state] or false
+end
+
+-- What changes when what only the caller reads of a job does: its kind, its labels, its payload, its last error.
+function lib.content_mark(job)
+  return redis.sha1hex(lib.body(job) .. '\n' .. (job.error or ''))
 end
 
 -- All rows from a row number down, in pieces: calls `look` on each until it says that it is enough,
@@ -84,21 +120,59 @@ local function each_row(before, look)
   return false
 end
 
-lib.op('list_jobs', { 'no-writes' }, function(args)
-  local states
-  if args.states and args.states[1] then
-    states = {}
-    for _, state in ipairs(args.states) do
-      states[state] = true
+-- The next rows of the members of a flow behind one, newest or oldest first.
+local function members_behind(name, flow_record, from, oldest)
+  local members, key = flow_record.members, db.prefix .. lib.flow_members_key(name)
+  if members.z and oldest then
+    return call('ZRANGEBYSCORE', key, from and '(' .. text(from) or '-inf', '+inf', 'LIMIT', 0, ROWS)
+  elseif members.z then
+    return call('ZREVRANGEBYSCORE', key, from and '(' .. text(from) or '+inf', '-inf', 'LIMIT', 0, ROWS)
+  end
+  local rows = {}
+  for _, row in inner.each(members, key) do
+    if not from or oldest and row > from or not oldest and row < from then
+      insert(rows, oldest and #rows + 1 or 1, row)
     end
   end
+  return rows
+end
+
+-- The same as each_row of the members of a flow.
+local function each_member(args, look)
+  local flow_record, from = db.see(RECORD.flow, args.flow), args.from
+  while flow_record do
+    local rows = members_behind(args.flow, flow_record, from, args.oldest)
+    for i, row in ipairs(rows) do
+      rows[i] = tonumber(row)
+    end
+    lib.load_jobs(rows)
+    for i, seq in ipairs(rows) do
+      local job = lib.job(seq)
+      db.jobs[seq] = nil
+      if job and look(job) then
+        return i < #rows or #members_behind(args.flow, flow_record, seq, args.oldest) > 0
+      end
+    end
+    if #rows < ROWS then
+      return false
+    end
+    from = rows[#rows]
+  end
+  return false
+end
+
+lib.op('list_jobs', { 'no-writes' }, function(args)
+  local states, seen = lib.asked_states(args), args.seen and {} or nil
   local jobs, scanned, bytes, last, last_shown = {}, 0, 0, nil, nil
   local held = db.held
-  local older = each_row(args.before, function(job)
+  local function look(job)
     scanned, last = scanned + 1, job.seq
-    if wanted(job, args, states) then
+    if lib.is_wanted(job, args, states) then
       local from = #(db.blobs or {})
-      jobs[#jobs + 1], last_shown = lib.show(job), last
+      jobs[#jobs + 1], last_shown = (seen and lib.show_bare or lib.show)(job), last
+      if seen then
+        seen[#jobs] = lib.content_mark(job)
+      end
       for i = from + 1, #db.blobs do
         bytes = bytes + #db.blobs[i]
       end
@@ -106,11 +180,60 @@ lib.op('list_jobs', { 'no-writes' }, function(args)
     -- A job whose needs are its own costs several reads to tell where it stands.
     return #jobs >= args.max or scanned >= args.scan or bytes >= BOUND.PAGE_BYTES_FULL
       or scanned + db.held - held >= BOUND.ITEMS_MAX
-  end)
+  end
+  local older
+  if args.flow then
+    older = each_member(args, look)
+  else
+    older = each_row(args.from, look)
+  end
   return {
     jobs = jobs, scanned = scanned, next = older and last or nil,
-    tail = last_shown ~= last,
+    tail = last_shown ~= last, seen = seen,
   }
+end)
+
+-- Where in the order of failed jobs a page goes on: behind the cursor, or, if what it names went meanwhile, behind all
+-- that are kept longer.
+local function failed_from(key, after)
+  if not after then
+    return 0
+  end
+  local at, seq = string.match(after, '^(%d+):(%d+)$')
+  if not at then
+    return 0
+  end
+  local rank = call('ZREVRANK', key, lib.kept_name(tonumber(seq)))
+  return rank and rank + 1 or call('ZCOUNT', key, '(' .. at, '+inf')
+end
+
+lib.op('list_failures', { 'no-writes' }, function(args)
+  local key = db.prefix .. (lib.kept_class(STATE.failed))
+  local from = failed_from(key, args.after)
+  local many = min(args.max, BOUND.MANY_PORTION)
+  local found = call('ZREVRANGE', key, from, from + many - 1, 'WITHSCORES')
+  local jobs, scanned, bytes, cursor = {}, 0, 0, nil
+  for first = 1, #found, 2 * ROWS do
+    local seqs = {}
+    for at = first, min(first + 2 * ROWS, #found) - 1, 2 do
+      seqs[#seqs + 1] = lib.kept_seqs(found[at])[1]
+    end
+    lib.load_jobs(seqs)
+    for i, seq in ipairs(seqs) do
+      local job = lib.job(seq)
+      db.jobs[seq] = nil
+      scanned = scanned + 1
+      cursor = found[first + 2 * i - 1] .. ':' .. text(seq)
+      if job and job.state == STATE.failed and lib.is_wanted(job, args) then
+        jobs[#jobs + 1] = lib.show_bare(job)
+        bytes = bytes + #job.row
+      end
+      if bytes >= BOUND.PAGE_BYTES_FULL then
+        return { jobs = jobs, scanned = scanned, next = cursor }
+      end
+    end
+  end
+  return { jobs = jobs, scanned = scanned, next = scanned == many and cursor or nil }
 end)
 
 -- ---- Leases ----
@@ -345,7 +468,7 @@ local function used_memory()
   return bytes and tonumber(bytes)
 end
 
-lib.op('get_stats', { 'no-writes' }, function(args)
+lib.op('get_stats', { 'no-writes' }, function(args, now)
   local page = lib.page(args, lib.names({ 'ql' }, args.after), function(name)
     local number = lib.find_queue(name)
     return number and not db.see(RECORD.queue, number).hidden and number
@@ -353,12 +476,13 @@ lib.op('get_stats', { 'no-writes' }, function(args)
     local queue_record = db.get(RECORD.queue, number)
     local blocked = queue_record.place and queue_record.waiting or queue_record.blocked
     return { name, {
-      s = queue_record.scheduled, w = queue_record.waiting - blocked, b = blocked, r = queue_record.running,
+      d = queue_record.dependent, s = queue_record.scheduled, w = queue_record.waiting - blocked, b = blocked, r = queue_record.running,
       S = queue_record.succeeded,
       F = queue_record.failed, C = queue_record.cancelled,
     }, lib.oldest_ready(number) or false }
   end)
   return {
     queues = page.items, leases = db.space.live, next = page.next, bytes = not page.next and used_memory() or nil,
+    result_waiters = lib.awaiting_calls(), schedules = not page.next and lib.schedule_stats(now) or nil,
   }
 end)

@@ -1,13 +1,14 @@
 -- push: stores jobs, all or none, each once by its id and by its unique key.
 --
--- args: {shapes, jobs, dr = default retry, whole, fresh = no job of it was ever sent before}. A job is
--- {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u}. Or {blocks, spec, dr,
+-- args: {shapes, jobs, dr = default retry, whole, fresh = no job of it was ever sent before, kin = who of them waits for
+-- whom (ops/after)}. A job is {id, b (text), body, bytes, shape, more}; `more` is what is not usual: {at | dl, ex, u, f =
+-- its flow, run = any end of a parent will do}. Or {blocks, spec, dr,
 -- whole, fresh}: jobs of one shape with nothing unusual, each with an id of its own, as they may be blocks: for each
 -- {ids, parts}, `parts` being {b, how many of the ids in a row lie there, …}, and beside the arguments their
 -- texts with an index (machine/blocks). If one of them is there already nothing is stored, and the reply is
 -- {known = true}: they are to be sent as jobs. With `whole` it is one job. Replies one
 -- {seq, id, dup, rep, unasked, job, ended} each, or {unasked} if all were stored one after the other.
--- Refusals: unknown names and what never fits, unique_conflict, queue_full. Cost: about twenty commands
+-- Refusals: unknown names and what never fits, unique_conflict, queue_full, those of ops/after. Cost: about twenty commands
 -- for a call of any length, and, but for `fresh`, a read for each job.
 
 -- A job as it came, with names.
@@ -106,7 +107,7 @@ local function plan_one(job, seen_ids, seen_keys, now, goes)
   local seq = not goes and lib.seq_of(job.id, job.b)
   local there, over = seq and lib.job(seq), nil
   if there then
-    if lib.is_live(there) or there.kept_until > now then
+    if lib.is_there(there, now) then
       return { 'duplicate', seq, job.id }
     end
     -- No tick has forgotten it yet.
@@ -146,12 +147,22 @@ local function plan_one(job, seen_ids, seen_keys, now, goes)
   return { 'revive', holder.seq }
 end
 
-local function check_room(name, more)
+-- Whether a queue takes so many more; if not, how many it takes, and how many wait.
+function lib.has_room(name, more)
   local queue = lib.find_queue(name)
   local queue_record = queue and db.get(RECORD.queue, queue)
   local most = queue_record and lib.queue_settings(queue).max_waiting
-  if most and queue_record.waiting + queue_record.scheduled + more > most then
-    lib.refuse('queue_full', { queue = name, most = most, waiting = queue_record.waiting + queue_record.scheduled })
+  local waiting = queue_record and queue_record.waiting + queue_record.scheduled + queue_record.dependent
+  if most and waiting + more > most then
+    return false, most, waiting
+  end
+  return true
+end
+
+local function check_room(name, more)
+  local fits, most, waiting = lib.has_room(name, more)
+  if not fits then
+    lib.refuse('queue_full', { queue = name, most = most, waiting = waiting })
   end
 end
 
@@ -175,10 +186,28 @@ local function takes_any_number(name)
   return not (queue and lib.queue_settings(queue).max_waiting)
 end
 
--- Checks a push without changing anything; what is to be done with each job. `goes` as in plan_one.
-function lib.plan_push(jobs, shapes, fresh, now, goes)
-  local plans, seen_ids, seen_keys, waiting = {}, {}, {}, {}
-  local known, takes_any = fresh and {} or lib.known_ids(jobs), {}
+-- What counts the jobs that a call brings to each of its queues, and refuses those beyond what one takes.
+local function room_checker()
+  local waiting, takes_any = {}, {}
+  return function(index, queue)
+    local more = (waiting[queue] or 0) + 1
+    waiting[queue] = more
+    if more == 1 then
+      takes_any[queue] = takes_any_number(queue)
+    end
+    if not takes_any[queue] then
+      lib.at_item(index, check_room, queue, more)
+    end
+  end
+end
+
+-- Checks a push without changing anything; what is to be done with each job, and the fates of those that are new, if
+-- they have to do with others or with flows. `goes` as in plan_one, `kin` and `heir` as in ops/after.
+function lib.plan_push(jobs, shapes, fresh, now, goes, kin, heir)
+  local plans, seen_ids, seen_keys = {}, {}, {}
+  local known, take_room = fresh and {} or lib.known_ids(jobs), room_checker()
+  -- A job that is cancelled at its push takes no room, so that is known first.
+  local has_kin = lib.has_kin(jobs, kin, heir)
   for index, new in ipairs(jobs) do
     local plan, queue
     local id = new[NEW_JOB_AT.id]
@@ -199,46 +228,78 @@ function lib.plan_push(jobs, shapes, fresh, now, goes)
         seen_keys[job.u[UNIQUE_AT.key]] = index
       end
     end
-    if plan[PLAN_AT.what] == 'store' then
-      local more = (waiting[queue] or 0) + 1
-      waiting[queue] = more
-      if more == 1 then
-        takes_any[queue] = takes_any_number(queue)
-      end
-      if not takes_any[queue] then
-        lib.at_item(index, check_room, queue, more)
-      end
+    if plan[PLAN_AT.what] == 'store' and not has_kin then
+      take_room(index, queue)
     end
     plans[index] = plan
   end
-  return plans
+  if not has_kin then
+    return plans
+  end
+  local fates = lib.fates(jobs, plans, kin, heir, now)
+  for index, plan in ipairs(plans) do
+    if plan[PLAN_AT.what] == 'store' and not fates[index].cancelled then
+      take_room(index, shapes[jobs[index][NEW_JOB_AT.shape]].q)
+    end
+  end
+  return plans, fates
 end
 
 local function moment(job, now)
   return job.at or now + (job.dl or 0)
 end
 
-local function store_job(new, default_retry, now)
+-- A new job waits for its parents, or goes where it belongs; or it is cancelled at its push.
+local function meet_fate(job, fate, now)
+  if job.flow then
+    lib.flow_gets(job.flow, job.seq, now)
+  end
+  if fate.cancelled then
+    if job.kin then
+      lib.name_parents(job, fate.rows)
+    end
+    lib.finish(job, STATE.cancelled, nil, fate.error, now)
+    return
+  end
+  lib.take_key(job, now)
+  lib.watch_expiry(job)
+  if job.kin then
+    lib.name_parents(job, fate.rows)
+    lib.open_edges(job, fate.open, now)
+  end
+  lib.go_from(job, now)
+end
+
+-- The fate of most jobs.
+local FREE = { parents = {} }
+
+-- Stores a job. One whose `at` is over is ready; it may be older than the job. `fate`: as in ops/after; nil for most.
+function lib.store_job(new, default_retry, now, fate)
+  fate = fate or FREE
   local number = lib.shape_for(lib.shape_of(new.spec, default_retry), now)
   local job = lib.new_job({
     id = new.id, b = new.b, body = new.body, shape = number, created_at = now,
-    run_at = moment(new, now), expires_at = new.ex, bytes = new.n, unique = new.u, state = STATE.scheduled,
+    run_at = moment(new, now), expires_at = new.ex, bytes = new.n, unique = new.u, origin = new.origin,
+    flow = fate.flow, state = STATE.scheduled,
   })
-  -- Its row says all of a job that has nothing unusual.
-  job.plain = not (new.ex or new.u) and job.run_at <= now
-  job.run_at = job.plain and now or job.run_at
-  lib.take_key(job, now)
-  lib.watch_expiry(job)
-  if job.run_at > now then
-    lib.schedule(job)
-  else
-    lib.make_ready(job, now)
+  local parents = #fate.parents
+  if parents > 0 then
+    job.kin = { 0, 0, fate.runs, fate.above, parents, false }
+    lib.set_parents(job.seq, fate.parents)
   end
+  if job.origin then
+    lib.schedule_job_lives(job)
+  end
+  -- Its row says all of a job that has nothing unusual.
+  job.plain = not (new.ex or new.u or new.origin or job.flow or job.kin) and job.run_at <= now
+  job.run_at = job.plain and now or job.run_at
+  meet_fate(job, fate, now)
   return job
 end
 
 -- The job that is there gets the new content, and its attempts start again; its id stays.
-local function replace_job(job, new, default_retry, now)
+-- `begins`: the holder was finished, so that a new wait begins.
+local function replace_job(job, new, default_retry, begins, now)
   local shape = lib.shape_of(new.spec, default_retry)
   local old = db.get(RECORD.shape, job.shape)
   -- What `replace` does not name stays: retry, timeout and retain of the job that is there.
@@ -253,15 +314,19 @@ local function replace_job(job, new, default_retry, now)
   job.ended, job.lost, job.released, job.undelivered = 0, 0, 0, 0
   job.keeps, job.started_at, job.wait = false, nil, 0
   job.run_at = moment(new, now)
-  job.unique = new.u or job.unique
+  if new.u then
+    -- The wait began with the first push of the key that is not over yet. That push keeps its own delay.
+    local began = begins and now or job.unique and job.unique[UNIQUE_AT.began]
+    if not begins then
+      job.run_at = lib.bounded(new.u, job.run_at, began or job.created_at, now)
+    end
+    job.unique = lib.key_of_wait(new.u, began)
+  end
   lib.take_key(job, now)
   job.body, job.error, job.dirty_head, job.plain = new.body, nil, true, nil
+  lib.set_job_part(job, PART.progress, nil)
   lib.dirty(job)
-  if job.run_at > now then
-    lib.schedule(job)
-  else
-    lib.make_ready(job, now)
-  end
+  lib.go_from(job, now)
 end
 
 -- Gives a job that waits nowhere another shape.
@@ -276,8 +341,10 @@ function lib.reshape(job, shape, now)
   lib.dirty(job)
 end
 
--- A finished job lives again: it waits nowhere yet. Its attempts start again, its errors are kept.
+-- A finished job lives again: it waits nowhere yet. Its attempts start again, its errors are kept. Those of its children
+-- that were not told of its end wait for the next.
 function lib.revive(job, now)
+  lib.kin_live_again(job, now)
   lib.unkeep_finished(job)
   lib.use_shape(db.get(RECORD.shape, job.shape), now)
   job.state, job.arrival, job.run_at, job.started_at, job.finished_at = STATE.scheduled, 0, now, nil, nil
@@ -287,18 +354,21 @@ function lib.revive(job, now)
   job.wait, job.ended, job.lost, job.released, job.undelivered = 0, 0, 0, 0, 0
   job.cancel, job.keeps = false, false
   job.error, job.kept_until = nil, 0
+  if job.origin then
+    lib.schedule_job_lives(job)
+  end
   lib.set_job_part(job, PART.result, nil)
   lib.dirty(job)
 end
 
--- Does what was planned; the answers. `shown`: the jobs are looked at again in this call.
-function lib.push(jobs, shapes, plans, default_retry, shown, now)
+-- Does what was planned; the answers. `shown`: the jobs are looked at again in this call. `fates`: if they have any.
+function lib.push(jobs, shapes, plans, default_retry, shown, now, fates)
   local done = {}
   local from = 1
   while from <= #jobs do
     -- What is stored and has nothing unusual goes the short way, as many as stand side by side.
     local to = from
-    while not shown and to <= #jobs and plans[to] == STORE and not jobs[to][NEW_JOB_AT.more] do
+    while not (shown or fates) and to <= #jobs and plans[to] == STORE and not jobs[to][NEW_JOB_AT.more] do
       to = to + 1
     end
     if to > from then
@@ -310,21 +380,22 @@ function lib.push(jobs, shapes, plans, default_retry, shown, now)
       end
       from = to
     else
-      done[from] = lib.push_one(named(jobs[from], shapes), plans[from], done, default_retry, now)
+      local fate = fates and fates[from]
+      done[from] = lib.push_one(named(jobs[from], shapes), plans[from], done, default_retry, now, fate)
       from = from + 1
     end
   end
   return done
 end
 
-function lib.push_one(new, plan, done, default_retry, now)
+function lib.push_one(new, plan, done, default_retry, now, fate)
   local queue = lib.queue_for(new.q, now)
   local answer
   if plan[PLAN_AT.what] == 'store' then
     if plan[PLAN_AT.of] then
       lib.forget_finished(lib.job(plan[PLAN_AT.of]))
     end
-    local job = store_job(new, default_retry, now)
+    local job = lib.store_job(new, default_retry, now, fate)
     answer = { seq = job.seq, id = job.id }
   elseif plan[PLAN_AT.what] == 'duplicate' then
     answer = { seq = plan[PLAN_AT.of], id = plan[PLAN_AT.id], dup = true }
@@ -336,15 +407,17 @@ function lib.push_one(new, plan, done, default_retry, now)
     local replaces = new.u and new.u[UNIQUE_AT.on_conflict] == CONFLICT.replace
     local job = replaces and new.id ~= first.id and lib.job(first.seq)
     if job and db.see(RECORD.shape, job.shape).qn == new.q then
-      replace_job(job, new, default_retry, now)
+      replace_job(job, new, default_retry, false, now)
       answer.rep = true
     end
   else
     local job = lib.job(plan[PLAN_AT.of])
-    if plan[PLAN_AT.what] == 'revive' then
+    local begins = plan[PLAN_AT.what] == 'revive'
+    if begins then
+      -- It waits for nobody in this life, and follows nobody.
       lib.revive(job, now)
     end
-    replace_job(job, new, default_retry, now)
+    replace_job(job, new, default_retry, begins, now)
     answer = { seq = job.seq, id = job.id, dup = true, rep = true }
   end
   answer.unasked = lib.is_unasked(queue, now) or nil
@@ -413,8 +486,8 @@ lib.op('push', { 'write' }, function(args, now)
   if args.blocks then
     jobs, shapes = { as_job(args) }, { args.spec }
   end
-  local plans = lib.plan_push(jobs, shapes, args.fresh, now)
-  local done = lib.push(jobs, shapes, plans, args.dr, args.whole, now)
+  local plans, fates = lib.plan_push(jobs, shapes, args.fresh, now, nil, args.kin)
+  local done = lib.push(jobs, shapes, plans, args.dr, args.whole, now, fates)
   if args.whole then
     lib.later(function()
       for _, one in ipairs(done) do

@@ -136,7 +136,7 @@ local function is_idle(number)
     return false
   end
   local its = queue_record
-  return its.waiting + its.scheduled + its.running + its.succeeded + its.failed + its.cancelled == 0
+  return its.waiting + its.scheduled + its.dependent + its.running + its.succeeded + its.failed + its.cancelled == 0
     and not lib.has_takers(number)
 end
 
@@ -190,7 +190,7 @@ end
 lib.op('delete_queue', { 'write', 'allow-oom' }, function(args, now)
   local number = named(args.name)
   local queue_record = db.get(RECORD.queue, number)
-  local unfinished = queue_record.waiting + queue_record.scheduled + queue_record.running
+  local unfinished = queue_record.waiting + queue_record.scheduled + queue_record.dependent + queue_record.running
   if unfinished > 0 then
     lib.refuse('queue_not_empty', { queue = args.name, unfinished = unfinished })
   end

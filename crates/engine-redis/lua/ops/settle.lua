@@ -1,14 +1,15 @@
 -- settle: ends leases with an outcome; and the ends that nobody asked for, by force or undelivered.
 --
 -- args: {items, shapes, dr, kn, claims}. An item: {f, s, c = claim (machine/reclaim), o = 'S' 'F' 'Z' 'R',
--- result, error, retry_in, last, for, until, resources = {{pool, id, word, for, until, reason}}, limits =
--- {{limit, pause, spent}}, push}. Or {runs, ordered, results}, where all simply succeeded: {f, s, how many have one
--- f and one s after the other, …}, and the results of some by their place; `ordered` as in machine/short_settle.
--- Replies one {ok, state, run_at, pushed} or {ok = false, code} each, or {all} if all of `runs` ended so. Only the
+-- result, error, retry_in, last, for, until, reset, progress, next_in, resources = {{pool, id, word, for, until, reason}}, limits =
+-- {{limit, pause, spent}}, push, kin = who of those waits for whom (ops/after)}. Or {runs, ordered, results}, where all simply succeeded: {f, s, how many have one
+-- f and one s after the other, …}, and the results of some by their place; `ordered` as in machine/short_settle; `places`
+-- has where each stands in the caller's order, if that is another, two characters each.
+-- Replies one {ok, state, run_at, next_at, pushed} or {ok = false, code} each, or {all} if all of `runs` ended so. Only the
 -- holder may settle, once: a late or foreign settle changes nothing, the same settle again is answered as the first
 -- was. Works when the store is full, unless it pushes.
 
--- What a lease's name means now: 'live' (lease, job), 'past' (outcome, state, run_at) or 'lost'.
+-- What a lease's name means now: 'live' (lease, job), 'past' (outcome, state, run_at, next_at) or 'lost'.
 local function known(fence, seq)
   local lease, job = lib.lease(fence, seq)
   if lease then
@@ -23,7 +24,8 @@ local function known(fence, seq)
   job = lib.job(seq)
   for _, past in ipairs(job and job.settles or {}) do
     if past[SETTLED_AT.fence] == fence then
-      return 'past', past[SETTLED_AT.outcome], past[SETTLED_AT.state], past[SETTLED_AT.run_at] or nil
+      return 'past', past[SETTLED_AT.outcome], past[SETTLED_AT.state], past[SETTLED_AT.run_at] or nil,
+        past[SETTLED_AT.next_at]
     end
   end
   return 'lost'
@@ -57,7 +59,7 @@ local function check_item(item, shapes, now)
     end
   end
   if item.push and #item.push > 0 then
-    lib.check_follow_ups(item.push, shapes, lib.goes_with_its_end(job, item), now)
+    lib.check_follow_ups(item, shapes, lib.goes_with_its_end(job, item), lib.heir_of(job), now)
   end
 end
 
@@ -67,26 +69,31 @@ local function ending_of(item, now)
   elseif item.o == OUTCOME.failed then
     return { kind = 'failed', error = item.error or '', retry_in = item.retry_in, last = item.last }
   elseif item.o == OUTCOME.snoozed then
-    return { kind = 'snoozed', at = item['until'] or now + item['for'], wait = item['for'] or 0 }
+    return {
+      kind = 'snoozed', at = item['until'] or now + item['for'], wait = item['for'] or 0, reset = item.reset,
+    }
   end
   return { kind = 'released' }
 end
 
 local function settle_one(item, shapes, default_retry, now)
-  local what, lease, job, run_at = known(item.f, item.s)
+  local what, lease, job, run_at, past_next_at = known(item.f, item.s)
   if what == 'lost' then
     return { ok = false, code = 'lease_lost' }
   elseif what == 'past' then
     local before, state = lease, job
     -- Without a job both endings mean the same.
     if before == item.o or not state and item.o == OUTCOME.succeeded then
-      return { ok = true, state = state, run_at = run_at, pushed = lib.pushed_before(item.push, now) }
+      return {
+        ok = true, state = state, run_at = run_at, next_at = past_next_at, pushed = lib.pushed_before(item.push, now),
+      }
     end
     return { ok = false, code = 'already_settled' }
   end
   local follow_ups
   if item.push and #item.push > 0 then
-    follow_ups = lib.push_before_end(item, shapes, lib.goes_with_its_end(job, item), default_retry, now)
+    local goes = lib.goes_with_its_end(job, item)
+    follow_ups = lib.push_before_end(item, shapes, goes, lib.heir_of(job), default_retry, now)
     if not follow_ups then
       return { ok = false, code = 'queue_full' }
     end
@@ -105,9 +112,19 @@ local function settle_one(item, shapes, default_retry, now)
       lib.pause_limit_until(limit, now + verdict[LIMIT_VERDICT_AT.pause], now)
     end
   end
+  if job and item.progress then
+    lib.set_job_part(job, PART.progress, item.progress)
+  end
+  local next_at
+  if job and job.origin and item.next_in then
+    next_at = lib.move_schedule(job.origin, item.next_in, now)
+    job.next_at = next_at
+  end
   local became = lib.end_lease(lease, job, ending_of(item, now), now)
-  local pushed = follow_ups and lib.push_after_end(follow_ups, shapes, job, default_retry, now)
-  return { ok = true, state = became and became[1], run_at = became and became[2], pushed = pushed }
+  local pushed = follow_ups and lib.push_after_end(item, follow_ups, shapes, job, default_retry, now)
+  return {
+    ok = true, state = became and became[1], run_at = became and became[2], next_at = next_at, pushed = pushed,
+  }
 end
 
 local SUCCEEDED = { ok = true, state = STATE.succeeded }
@@ -121,7 +138,8 @@ local function settle_some(items, now)
       return lib.places(#items)
     end
     named[item.s] = item.s > 0
-    if item.o == OUTCOME.succeeded and item.s > 0 and not item.resources and not item.limits then
+    if item.o == OUTCOME.succeeded and item.s > 0
+      and not (item.resources or item.limits or item.progress or item.next_in) then
       local n = #at + 1
       runs[n * 3 - 2], runs[n * 3 - 1], runs[n * 3] = item.f, item.s, 1
       results[n], at[n] = item.result, index
@@ -133,6 +151,22 @@ local function settle_some(items, now)
     left[#left + 1] = at[n]
   end
   sort(left)
+  return left
+end
+
+-- What is left for the long way in the caller's order: others may be told of these ends, in the order in which they came.
+local function in_callers_order(left, places)
+  if not places or #left < 2 then
+    return left
+  end
+  local place_of = {}
+  for _, at in ipairs(left) do
+    local high, low = byte(places, at * 2 - 1, at * 2)
+    place_of[at] = high * 256 + low
+  end
+  sort(left, function(one, other)
+    return place_of[one] < place_of[other]
+  end)
   return left
 end
 
@@ -160,14 +194,14 @@ local function settle(args, long, now)
     end
   elseif long then
     items = items or items_of(args.runs, args.results)
-    left = lib.places(#items)
+    left = in_callers_order(lib.places(#items), args.places)
   elseif args.runs then
     local many
     left, many = lib.settle_short(args.runs, args.results, args.ordered, now)
     if #left == 0 then
       return { all = many }
     end
-    items = items_of(args.runs, args.results)
+    items, left = items_of(args.runs, args.results), in_callers_order(left, args.places)
   else
     left = settle_some(items, now)
   end

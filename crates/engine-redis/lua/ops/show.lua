@@ -31,10 +31,17 @@ local function shape_number(number)
 end
 lib.shape_number = shape_number
 
--- A job: {seq, state, row, life, shape, result, progress, errors}; all but the first two and the shape
--- are blobs. One that is only stored has none of the last three.
+-- A job: {seq, state, row, life, shape, result, progress, errors, parents}; all but the first two and the shape
+-- are blobs. One that is only stored has none of the last four.
 function lib.show_stored(seq, state, row, life, shape)
-  return { seq, state, lib.blob(row), life and lib.blob(life), shape_number(shape), false, false, false }
+  return { seq, state, lib.blob(row), life and lib.blob(life), shape_number(shape), false, false, false, false }
+end
+
+-- A job with its row and its life alone.
+function lib.show_bare(job)
+  local row, life = lib.written(job)
+  local state = lib.is_live(job) and lib.state_of(job) or job.state
+  return lib.show_stored(job.seq, state, row, life, job.shape)
 end
 
 -- The same of any job.
@@ -53,6 +60,8 @@ function lib.show(job)
       shown[at] = value and lib.blob(value) or false
     end
   end
+  local parents = lib.first_parents(job)
+  shown[SHOWN_AT.parents] = parents and lib.blob(parents) or false
   return shown
 end
 

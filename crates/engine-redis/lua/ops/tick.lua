@@ -28,6 +28,7 @@ lib.op('tick', { 'write', 'allow-oom' }, function(args)
       space.claim = { args.proc, now + CLAIM_US }
     end
   end
+  local wanted, fires = lib.ask_for_plans(now), lib.next_fire()
   local reply = { claim = space.claim and space.claim[TICKER_AT.proc] == args.proc or false }
   if args.waiters > 0 then
     reply.sent = lib.hear_process(args.proc, args.read, now)
@@ -35,6 +36,10 @@ lib.op('tick', { 'write', 'allow-oom' }, function(args)
   if space.behind > 0 then
     reply.behind = space.behind
   end
+  -- Schedules that want a plan; whether some have moments to be decided; and whether there are any.
+  reply.wanted = wanted[1] and wanted or nil
+  reply.fires = fires and fires <= now or nil
+  reply.schedules = fires and true or wanted[1] and true or nil
   lib.later(function(header)
     local due = lib.next_due(0)
     -- The caller that is not sure of the clock comes again when it can do something; others may be sure.

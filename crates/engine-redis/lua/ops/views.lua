@@ -178,10 +178,10 @@ function lib.queue_view(number, now)
     timeout = settings.timeout, retain = settings.retain, max_waiting = settings.max_waiting, shares = settings.shares
       or {},
     counts = {
-      ready = queue_record.waiting - blocked, blocked = blocked, scheduled = queue_record.scheduled, dependent = 0,
-      running = queue_record.running,
+      ready = queue_record.waiting - blocked, blocked = blocked, scheduled = queue_record.scheduled,
+      dependent = queue_record.dependent, running = queue_record.running,
     },
-    oldest_ready_at = lib.oldest_ready(number), workers = count_workers(number, now),
+    oldest_ready_at = lib.oldest_ready(number), workers = count_workers(number, now), skipped = queue_record.skipped,
   }
 end
 

@@ -119,6 +119,9 @@ local function fresh(prefix)
   db.denied = nil
   db.texts = {}
   db.direct = false
+  db.firing = false
+  db.lets_go = BOUND.TOLD_AT_ONCE
+  db.flows = {}
 end
 
 -- A refusal: nothing that the call did so far is kept. `case` is the name of a case of `tenure_core::sentences`,

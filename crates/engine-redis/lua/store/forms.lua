@@ -39,6 +39,15 @@ local FORMS = {
   [RECORD.door_group] = form('tag', set_field('entries'), 'ordered'),
   [RECORD.block] = form('size', 'shape', 'created', 'arrival', 'states', 'spans'),
   [RECORD.request] = form('leases', 'runs', 'taker', 'number'),
+  [RECORD.schedule] = form('shell', 'owner', 'timing', 'overlap', 'catch_up', 'catch_up_max', 'version', 'era', 'cursor',
+    'decided', 'plan', 'planned_all', 'moved', 'paused_until', 'unfinished', 'last_made', 'last_made_b', 'last_at',
+    'last_job', 'ended_job', 'ended_state', 'ended_at', 'succeeded_at', 'fired', 'skipped', 'missed', 'created_at',
+    'changed_at', 'place', 'wanted_at', 'awaits', 'revision'),
+  [RECORD.awaited] = form('processes', 'calls'),
+  [RECORD.parent] = form('followers', 'cancelled', 'ended', 'till', 'place', set_field('open'), set_field('told')),
+  [RECORD.leaving] = form('turn', 'parents', 'done', 'gone'),
+  [RECORD.flow] = form('succeeded', 'failed', 'cancelled', 'created_at', 'finished_at', 'cancelling', 'place',
+    set_field('members'), set_field('unfinished'), set_field('open')),
   [RECORD.waiting_call] = form('queues', 'most', 'worker', 'proc', 'ttl', 'till', 'request', 'over'),
 }
 

@@ -143,6 +143,53 @@ function inner.each(set, key)
   end
 end
 
+-- The scores of a large set above one, of those that this call put in or moved, in order; and how many it touched.
+local function own_above(key, score)
+  local set, own, touched = zset(key), {}, 0
+  for member, at in pairs(set.put) do
+    touched = touched + 1
+    if at and at > score then
+      own[#own + 1] = { at, member }
+    end
+  end
+  sort(own, function(one, other)
+    return before(one[1], one[2], other[1], other[2])
+  end)
+  return own, touched
+end
+
+-- Up to n members whose scores are above one, in order: {score, member} each.
+function inner.some_after(set, key, score, n)
+  local some = {}
+  if not set.z then
+    for i = 1, #set, 2 do
+      if set[i] > score and #some < n then
+        some[#some + 1] = { set[i], set[i + 1] }
+      end
+    end
+    return some
+  end
+  local own, touched = own_above(key, score)
+  local found = call('ZRANGEBYSCORE', db.prefix .. key, '(' .. text(score), '+inf', 'WITHSCORES', 'LIMIT', 0,
+    n + touched)
+  local put, at = zset(key).put, 1
+  for i = 1, #found, 2 do
+    local member, its = found[i], tonumber(found[i + 1])
+    while own[at] and #some < n and before(own[at][1], own[at][2], its, member) do
+      some[#some + 1], at = own[at], at + 1
+    end
+    if #some >= n then
+      return some
+    elseif put[member] == nil then
+      some[#some + 1] = { its, member }
+    end
+  end
+  while own[at] and #some < n do
+    some[#some + 1], at = own[at], at + 1
+  end
+  return some
+end
+
 -- As `inner.rem` where it is not known whether the member is there.
 function inner.rem_known(set, key, member)
   if set.z and not sets.score(key, member) then

@@ -1,10 +1,13 @@
 -- Records: small tables, each a packed field of a hash. What differs at the end is written.
 
+-- Kinds whose numbers are not those of `db.number`.
+local OTHER_NUMBERS = { [RECORD.chunk] = true, [RECORD.block] = true, [RECORD.parent] = true }
+
 -- Where a record lies. Numbers are given once, whatever the kind, so records by number lie together in
 -- hashes of 512; names are spread over the parts of their kind.
 local function home(kind, id)
   if type(id) == 'number' then
-    if kind == RECORD.chunk or kind == RECORD.block or kind == RECORD.mark then
+    if OTHER_NUMBERS[kind] or kind == RECORD.mark then
       return format('%s:%d', kind, floor(id / 512)), text(id)
     end
     return 'r:' .. number_text(floor(id / 512)), number_text(id)
@@ -65,9 +68,6 @@ function db.see(kind, id)
   end
   return entry.value or nil
 end
-
--- Kinds whose numbers are not those of `db.number`.
-local OTHER_NUMBERS = { [RECORD.chunk] = true, [RECORD.block] = true }
 
 -- Whether a number was given in this call: then nothing is stored that has to do with it.
 function db.is_new(number)

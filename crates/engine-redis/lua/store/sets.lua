@@ -190,6 +190,11 @@ function sets.due(key, limit)
   end
 end
 
+-- Whether a set that is watched is known to be empty, before a direct call.
+function sets.is_known_empty(key)
+  return db.heads[key] == LOWEST
+end
+
 -- What the call leaves as the lowest score of a set, if it read enough to know.
 local function head_of(set, lowest_put)
   local base, at = set.base, set.at
@@ -348,6 +353,11 @@ function sets.after(key, score)
     end
     from, step = from + step, min(step * 4, 512)
   end
+end
+
+-- The whole set goes, whatever this call did to it.
+function sets.drop(key)
+  db.zsets[key], db.heads[key], db.texts[key] = nil, nil, false
 end
 
 function db.write_zsets(out)

@@ -17,9 +17,9 @@ local SPACE_REST = form('deaf_at', 'behind', 'used', 'settings', set_field('pend
   'patience', 'retain_bytes', set_field('signalled'), 'claim', 'steps', 'run', 'learns_until', 'forgot_after', 'gap',
   'family', 'marks_at')
 local QUEUE_REST = form('name', { 'priorities', 'priorities' }, 'hidden', 'limit', 'place', 'out', 'paused_until',
-  'set')
+  'set', 'skipped')
 local WORKER_REST = form('host', 'pid', 'version')
-local SPACE_NUMBERS, QUEUE_NUMBERS = '>I6I7I8I6I6I6I6I7I7I6I7I6I7I7', '>I6I6I6I6I6I6I6I7I7I7I3'
+local SPACE_NUMBERS, QUEUE_NUMBERS = '>I6I7I8I6I6I6I6I7I7I6I7I6I7I7', '>I6I6I6I6I6I6I6I6I7I7I7I3'
 
 HEAD[RECORD.space] = function(record)
   local kept = record.kept
@@ -48,22 +48,23 @@ end
 
 -- (0 is no moment at which nobody asked: it is written one higher.)
 HEAD[RECORD.queue] = function(record)
-  return TEXT .. struct.pack(QUEUE_NUMBERS, record.scheduled, record.waiting, record.blocked, record.running,
-    record.succeeded, record.failed, record.cancelled, record.since, record.asked_at and record.asked_at + 1 or 0,
-    record.used_at, record.takers or 0)
+  return TEXT .. struct.pack(QUEUE_NUMBERS, record.dependent, record.scheduled, record.waiting, record.blocked,
+    record.running, record.succeeded, record.failed, record.cancelled, record.since,
+    record.asked_at and record.asked_at + 1 or 0, record.used_at, record.takers or 0)
 end
 
 REST[RECORD.queue] = function(record)
   return cmsgpack.pack({
     record.name or false, OUT.priorities(record.priorities), record.hidden or false, record.limit or false,
     record.place or false, record.out or false, record.paused_until or false, record.set or false,
+    record.skipped or false,
   })
 end
 
 FROM_TEXT[RECORD.queue] = function(text)
   local record, asked_at, takers, at = {}, nil, nil, nil
-  record.scheduled, record.waiting, record.blocked, record.running, record.succeeded, record.failed, record.cancelled,
-    record.since, asked_at, record.used_at, takers, at = struct.unpack(QUEUE_NUMBERS, text, 2)
+  record.dependent, record.scheduled, record.waiting, record.blocked, record.running, record.succeeded, record.failed,
+    record.cancelled, record.since, asked_at, record.used_at, takers, at = struct.unpack(QUEUE_NUMBERS, text, 2)
   record.asked_at, record.takers = asked_at > 0 and asked_at - 1 or nil, takers > 0 and takers or nil
   return read_fields(QUEUE_REST, cmsgpack.unpack(sub(text, at)), record)
 end

@@ -12,6 +12,7 @@ mod spelling;
 mod tests;
 
 use tenure_core::job::{JobState, OnConflict, Outcome, Until};
+use tenure_core::schedule::{CatchUp, Overlap};
 use tenure_core::settings::ResourceState;
 
 #[cfg(test)]
@@ -154,11 +155,26 @@ alphabet! {
         list "l",
     }
 
+    /// What becomes of a moment while a job of its schedule is unfinished.
+    OVERLAP overlap (Overlap) {
+        skip "s" Skip,
+        queue "q" Queue,
+        allow "a" Allow,
+    }
+
+    /// Which of several due moments fire.
+    CATCH_UP catch_up (CatchUp) {
+        none "n" None,
+        last "l" Last,
+        all "a" All,
+    }
+
     /// What of a job lies beside its row: in a hash of its own, or, its life, in a field.
     PART part {
         result "r",
         progress "p",
         errors "e",
+        parents "a",
         life "x",
     }
 
@@ -172,6 +188,13 @@ alphabet! {
     BUNDLE bundle {
         usual "n",
         suspect "s",
+    }
+
+    /// What the end is of that calls wait for, or that is told to children; and how many calls that are.
+    AWAITED awaited {
+        job "j",
+        flow "f",
+        total "t",
     }
 
     /// What stands before the name of a group, where it has one.
@@ -215,6 +238,7 @@ alphabet! {
         holder "ho",
         worker "w",
         waiting_call "tk",
+        awaited "aw",
         caller "ca",
         place "pl",
         limit "L",
@@ -226,5 +250,10 @@ alphabet! {
         door "d",
         door_line "dl",
         door_group "dg",
+        schedule "sc",
+        synced_set "ss",
+        parent "pa",
+        leaving "lv",
+        flow "fl",
     }
 }

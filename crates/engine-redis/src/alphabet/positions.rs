@@ -19,7 +19,16 @@ positions! {
     // What a lease holds of a limit, with what it booked of its rate; and of a pool.
     PERMIT { limit 1, weight 2, cost 3, }
     HELD { pool 1, id 2, }
-    UNIQUE { key 1, ends 2, hold 3, on_conflict 4, }
+    // `began` stands there once a push let the finished holder live again: when the wait began that `within` bounds.
+    UNIQUE { key 1, ends 2, hold 3, on_conflict 4, within 5, began 6, }
+    // What stands before the body of a row: a unique key, which schedule made the job, the flow that it belongs to.
+    BEFORE_BODY { key 1, origin 2, flow 3, }
+    ORIGIN { schedule 1, at 2, era 3, }
+    // When a schedule fires, and what it makes.
+    TIMING { cron 1, zone 2, every 3, starts_at 4, ends_at 5, jitter 6, }
+    SCHEDULED {
+        queue 1, priority 2, group 3, needs 4, retry 5, timeout 6, retain 7, expires_in 8, body 9, bytes 10,
+    }
     RATE { count 1, per 2, burst 3, }
     // `base` and `most` are of exponential waits; others have one wait, or a list of them, in the place of `base`.
     RETRY { max_attempts 1, max_lost 2, kind 3, base 4, most 5, jitter 6, }
@@ -33,11 +42,13 @@ positions! {
     // Some of a span's rows that a call settles: the place of the first in its block and in the call, and its lease.
     SPAN_PART { at 1, many 2, place 3, fence 4, seq 5, }
     // How a run of a job was settled.
-    SETTLED { fence 1, outcome 2, state 3, run_at 4, }
+    SETTLED { fence 1, outcome 2, state 3, run_at 4, next_at 5, }
     // The bytes of finished jobs that are kept.
     KEPT { failed 1, others 2, }
     // Leases whose fences and row numbers follow each other.
     RUN { fence 1, seq 2, many 3, }
+    // The calls of a process that wait for one end: how many, until when, and the number of their registration.
+    AWAITS { proc 1, calls 2, till 3, number 4, }
     // A lease that is to be kept alive, and what its holder claims who lost it to a loss of the store.
     EXTEND { fence 1, seq 2, progress 3, claim 4, }
     CLAIM { ttl 1, timeout 2, holder 3, digest 4, limits 5, resources 6, }
@@ -56,14 +67,22 @@ positions! {
     // What a push does with a job: how it is planned, of which row or job of the call, and that one's id.
     PLAN { what 1, of 2, id 3, }
     // A job in an answer, and what a run of jobs was granted.
-    SHOWN { seq 1, state 2, row 3, life 4, shape 5, result 6, progress 7, errors 8, }
+    // `cancelled`: in the answer of a retry, how many children its failure had cancelled.
+    SHOWN {
+        seq 1, state 2, row 3, life 4, shape 5, result 6, progress 7, errors 8, parents 9, cancelled 10,
+    }
     SHOWN_RUN { granted_at 1, expires_at 2, deadline 3, shape 4, many 5, names 6, rows 7, limits 8, }
     // The life of a job, and in it what of its lease is beside the fence and the expiry.
     LIFE {
         state 1, arrival 2, run_at 3, expires_at 4, bytes 5, shape 6, fence 7, lease_expires_at 8, lease 9,
         started_at 10, wait 11, ended 12, lost 13, released 14, cancel 15, keeps 16, settles 17, error 18,
-        finished_at 19, kept_until 20, lane 21, has_key 22, undelivered 23,
+        finished_at 19, kept_until 20, lane 21, has_key 22, undelivered 23, kin 24,
     }
+    // How a job stands to its parents: how many of its edges are open, which wait this is, whether any end of a parent
+    // will do, whether it is above a flow, how many parents there are, and whether they count it among their followers.
+    KIN { open 1, turn 2, runs 3, above 4, parents 5, follows 6, }
+    // A parent of a job: its row and its id, no row if it was not there; or a flow.
+    PARENT { row 1, id 2, flow 3, }
     LEASE {
         holder 1, granted_at 2, ttl 3, deadline 4, limits 5, resources 6, request 7, extended 8, again 9, seen_at 10,
         first 11, begins 12,

@@ -16,6 +16,7 @@ use tenure_core::time::{Moment, Span};
 use super::jobs::{EndedReply, NeedReply, Noted, RetryReply, State, UniqueReply, errors};
 use super::lenient::{LuaMap, Maybe};
 use super::resources::resource_state;
+use super::row::OriginReply;
 use super::settings::{RateReply, limit_settings, pool_settings, queue_settings};
 use super::{Blobs, Malformed};
 use crate::encode::{FOREVER_US, read_body};
@@ -99,8 +100,13 @@ impl<T: Copied> CopiedReply<T> {
 }
 
 /// A moment that may be without end.
-fn until(at: Maybe<u64>) -> Option<Moment> {
-    at.0.map(|us| if us >= FOREVER_US { Moment::MAX } else { Moment::from_us(us) })
+pub(super) fn until(at: Maybe<u64>) -> Option<Moment> {
+    at.0.map(endless)
+}
+
+/// The same for a moment that is there.
+pub(super) fn endless(us: u64) -> Moment {
+    if us >= FOREVER_US { Moment::MAX } else { Moment::from_us(us) }
 }
 
 #[derive(Deserialize)]
@@ -121,6 +127,8 @@ pub(crate) struct QueueCopied {
     #[serde(default)]
     paused_until: Maybe<u64>,
     since: u64,
+    #[serde(default)]
+    skipped: Maybe<u64>,
 }
 
 impl Copied for QueueCopied {
@@ -137,6 +145,7 @@ impl Copied for QueueCopied {
             )?,
             paused_until: until(self.paused_until),
             since: Moment::from_us(self.since),
+            skipped: self.skipped.0.unwrap_or_default(),
         }))
     }
 }
@@ -342,6 +351,8 @@ pub(crate) struct JobCopied {
     #[serde(default)]
     u: Maybe<UniqueReply>,
     #[serde(default)]
+    og: Maybe<OriginReply>,
+    #[serde(default)]
     h: Maybe<(bool, Maybe<u64>)>,
     by: u32,
     #[serde(default)]
@@ -391,6 +402,7 @@ impl Copied for JobCopied {
             undelivered: self.und,
             cancel_requested: self.ca,
             keeps_place: self.kp,
+            wait_began: self.u.0.as_ref().and_then(UniqueReply::began),
             unique: self.u.0.map(UniqueReply::read),
             holds: self
                 .h
@@ -401,6 +413,7 @@ impl Copied for JobCopied {
             progress: json(self.p)?,
             error: self.err.0,
             errors: errors(self.e, blobs)?,
+            origin: self.og.0.map(OriginReply::whole),
         })))
     }
 }

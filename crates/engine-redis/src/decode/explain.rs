@@ -84,6 +84,9 @@ pub(crate) struct ReasonReply {
     /// Of what never fits: `unset`, `above` or `pool`.
     #[serde(default)]
     why: Maybe<String>,
+    /// Of a parent: it has ended, and is telling those that wait for it.
+    #[serde(default)]
+    ended: bool,
 }
 
 impl ReasonReply {
@@ -116,7 +119,8 @@ impl ReasonReply {
             };
         }
         match &self.kind {
-            ReasonKind::WaitingOn | ReasonKind::Other(_) => WaitCause::OtherJobs,
+            ReasonKind::WaitingOn => WaitCause::parent(name, self.ended),
+            ReasonKind::Other(_) => WaitCause::OtherJobs,
             ReasonKind::Scheduled => WaitCause::scheduled(lost, at),
             ReasonKind::QueuePaused => WaitCause::queue_paused(name, moment(self.earliest)),
             ReasonKind::Behind => WaitCause::Behind { name, ahead: self.ahead.0.unwrap_or(0) },
@@ -207,6 +211,7 @@ fn scheduled(name: Maybe<String>) -> ReasonReply {
         tag: Maybe(None),
         id: Maybe(None),
         why: Maybe(None),
+        ended: false,
     }
 }
 

@@ -1,19 +1,22 @@
 //! Jobs in replies, shown exactly as `tenure_machine::StoredJob::view` shows them.
 
 use serde::Deserialize;
+use tenure_core::flow::ShownParent;
 use tenure_core::job::{
-    Backoff, EndedJob, JobError, JobState, JobView, Need, NewJob, Outcome, PushedJob, Retry, Unique,
+    Backoff, EndedJob, JobError, JobState, JobView, Need, NewJob, Outcome, PushedJob, ResultView,
+    Retry, Unique,
 };
 use tenure_core::names::{
     Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
 };
-use tenure_core::requests::PushedId;
+use tenure_core::requests::{FailedJob, JobFilter, PushedId};
 use tenure_core::secret::Json;
 use tenure_core::sentences::StoredNote;
 use tenure_core::time::{Moment, Span};
 
+use super::flows::first_parents;
 use super::lenient::Maybe;
-use super::row::{Life, Row};
+use super::row::{KinFields, Life, Row};
 use super::{Blobs, FromWire, Malformed};
 use crate::alphabet::{backoff, conflict, need, outcome, state, until};
 use crate::encode::read_body;
@@ -118,15 +121,28 @@ impl RetryReply {
 }
 
 #[derive(Deserialize)]
-pub(super) struct UniqueReply(UniqueKey, String, Maybe<u64>, #[serde(default)] String);
+pub(super) struct UniqueReply(
+    UniqueKey,
+    String,
+    Maybe<u64>,
+    #[serde(default)] String,
+    #[serde(default)] Maybe<u64>,
+    #[serde(default)] Maybe<u64>,
+);
 
 impl UniqueReply {
+    /// When the wait began that it bounds, unless that was at its job's push.
+    pub(super) fn began(&self) -> Option<Moment> {
+        self.5.0.map(Moment::from_us)
+    }
+
     pub(super) fn read(self) -> Unique {
         Unique {
             key: self.0,
             until: until::read(&self.1).unwrap_or_default(),
             hold: span(self.2),
             on_conflict: conflict::read(&self.3).unwrap_or_default(),
+            within: span(self.4),
         }
     }
 }
@@ -188,8 +204,9 @@ impl Shape {
     }
 }
 
-/// A job as the store holds it: `[seq, state, row, life, shape, result, progress, errors]`; all but
-/// the first two and the shape are texts beside the reply.
+/// A job as the store holds it: `[seq, state, row, life, shape, result, progress, errors, parents]`; all but
+/// the first two and the shape are texts beside the reply. In the answer of a retry also how many of its children its
+/// failure had cancelled.
 #[derive(Deserialize)]
 pub(crate) struct Stored(
     pub u64,
@@ -200,6 +217,8 @@ pub(crate) struct Stored(
     Maybe<usize>,
     Maybe<usize>,
     Maybe<usize>,
+    Maybe<usize>,
+    #[serde(default)] Maybe<u64>,
 );
 
 /// A text that is stored with a job or a resource: a holder's own, or the name of the note that stands in its place.
@@ -229,6 +248,9 @@ struct StoredParts {
     result: Option<Json>,
     progress: Option<Json>,
     errors: Vec<JobError>,
+    /// The first of them.
+    parents: Vec<ShownParent>,
+    cancelled_children: Option<u64>,
 }
 
 /// The error of a job that ended because it cannot be read, and how the error begins that is shown of
@@ -278,6 +300,13 @@ fn view(
         retry: shape.retry.clone(),
         timeout: shape.timeout,
         retain: shape.retain,
+        schedule: row.made_by,
+        flow: row.flow,
+        after: parts.parents,
+        parents: life.kin.as_ref().map_or(0, |kin| kin.parents),
+        waiting_on: life.kin.as_ref().map_or(0, |kin| kin.open),
+        on_parent_failure: life.kin.as_ref().map(KinFields::on_failure).unwrap_or_default(),
+        cancelled_children: parts.cancelled_children,
     };
     Ok((view, readable))
 }
@@ -337,7 +366,18 @@ impl Stored {
     }
 
     fn shown(self, blobs: &Blobs, full: bool) -> Result<Shown, Malformed> {
-        let Stored(seq, State(state), row, life, shape, result, progress, errors) = self;
+        let Stored(
+            seq,
+            State(state),
+            row,
+            life,
+            shape,
+            result,
+            progress,
+            errors,
+            parents,
+            cancelled,
+        ) = self;
         let row = Row::read(blobs.get(row)?)?;
         let shape = blobs.shape(shape)?;
         let life = match life.0 {
@@ -349,6 +389,11 @@ impl Stored {
             result: json(result.0.filter(|_| full))?,
             progress: json(progress.0)?,
             errors: self::errors(errors, blobs)?,
+            parents: match parents.0 {
+                Some(number) => first_parents(blobs.get(number)?)?,
+                None => Vec::new(),
+            },
+            cancelled_children: cancelled.0,
         };
         let lease = life.lease.as_ref().map(|lease| {
             let holder = lease.holder.as_deref().unwrap_or(ANONYMOUS);
@@ -365,20 +410,103 @@ impl Stored {
         std::str::from_utf8(body).map(str::to_owned).map_err(|_| Malformed("the body of a job"))
     }
 
-    /// Whether it is of this kind and has this label, as far as either is asked for.
-    pub(crate) fn is_meant(
-        &self,
-        blobs: &Blobs,
-        kind: Option<&str>,
-        label: Option<&(String, String)>,
-    ) -> Result<bool, Malformed> {
-        if kind.is_none() && label.is_none() {
+    /// Whether its content is what the filter asks for: its kind, its labels, its last error.
+    pub(crate) fn is_meant(&self, blobs: &Blobs, filter: &JobFilter) -> Result<bool, Malformed> {
+        if !filter.asks_for_content() {
             return Ok(true);
         }
         let row = Row::read(blobs.get(self.2)?)?;
-        let (own, _, labels) = read_body(row.body).ok_or(Malformed("the body of a job"))?;
-        let has = |(key, value): &(String, String)| labels.get(key) == Some(value);
-        Ok(kind.is_none_or(|kind| kind == own) && label.is_none_or(has))
+        if filter.error.is_some() {
+            let error = self.life(&row, blobs)?.error;
+            if !filter.lets_error(error.as_deref()) {
+                return Ok(false);
+            }
+        }
+        if filter.kind.is_none() && filter.label.is_none() {
+            return Ok(true);
+        }
+        let (kind, _, labels) = read_body(row.body).ok_or(Malformed("the body of a job"))?;
+        Ok(filter.lets_kind(&kind) && filter.lets_labels(&labels))
+    }
+
+    fn life(&self, row: &Row<'_>, blobs: &Blobs) -> Result<Life, Malformed> {
+        match self.3.0 {
+            Some(number) => Life::read(blobs.get(number)?, row, blobs.shape(self.4)?),
+            None => Ok(Life::of_new(row)),
+        }
+    }
+
+    /// The job as failures are counted.
+    pub(crate) fn failed(self, blobs: &Blobs) -> Result<FailedJob, Malformed> {
+        let row = Row::read(blobs.get(self.2)?)?;
+        let life = self.life(&row, blobs)?;
+        let (kind, ..) = read_body(row.body).ok_or(Malformed("the body of a job"))?;
+        Ok(FailedJob {
+            queue: blobs.shape(self.4)?.queue.clone(),
+            kind,
+            error: life.error.unwrap_or_default(),
+            finished_at: Moment::from_us(life.finished_at.unwrap_or_default()),
+            job: JobId::parse(row.id).map_err(|_| Malformed("the id of a job"))?,
+        })
+    }
+}
+
+/// How a job ended, or where it stands.
+#[derive(Deserialize)]
+pub(crate) struct ResultReply {
+    seq: u64,
+    id: JobId,
+    b: u8,
+    state: State,
+    attempt: u32,
+    #[serde(default)]
+    error: Maybe<String>,
+    #[serde(default)]
+    finished_at: Maybe<u64>,
+    #[serde(default)]
+    result: Maybe<usize>,
+    #[serde(default)]
+    progress: Maybe<usize>,
+    #[serde(default)]
+    number: Maybe<u64>,
+}
+
+/// Which of the names that were asked about nobody is registered with, counted from one.
+#[derive(Deserialize)]
+pub(crate) struct NotAwaited {
+    pub gone: Vec<usize>,
+}
+
+/// What a call for a result found.
+pub(crate) struct ResultFound {
+    /// As callers see it.
+    pub view: ResultView,
+    /// The row of the job, and the part of the store that has its id.
+    pub seq: u64,
+    pub b: u8,
+    /// The number of the registration, if the call was registered.
+    pub registered: Option<u64>,
+}
+
+impl ResultFound {
+    pub(crate) fn is_finished(&self) -> bool {
+        self.view.state.is_finished()
+    }
+}
+
+impl ResultReply {
+    pub(crate) fn read(self, blobs: &Blobs) -> Result<ResultFound, Malformed> {
+        let json = |number: Maybe<usize>| number.0.map(|number| blobs.json(number)).transpose();
+        let view = ResultView {
+            id: self.id,
+            state: self.state.0,
+            result: json(self.result)?.filter(|result| !result.is_null()),
+            error: self.error.0,
+            finished_at: moment(self.finished_at),
+            attempt: self.attempt,
+            progress: json(self.progress)?,
+        };
+        Ok(ResultFound { view, seq: self.seq, b: self.b, registered: self.number.0 })
     }
 }
 
@@ -479,4 +607,30 @@ pub(crate) struct ListedJobs {
     /// Rows were looked at after the last of `jobs`.
     #[serde(default)]
     pub tail: bool,
+    /// What tells whether the content of each changes, if that was asked for.
+    #[serde(default)]
+    pub seen: Vec<String>,
+}
+
+/// How far a step of a call on many jobs came.
+#[derive(Deserialize)]
+pub(crate) struct ManyReply {
+    pub done: u64,
+    /// The job in front of which it stopped, since its content is another by now.
+    #[serde(default)]
+    pub stopped_at: Maybe<u64>,
+    /// The first that could not be retried yet, since those who wait for it are being told of its end.
+    #[serde(default)]
+    pub later: Maybe<u64>,
+}
+
+/// A page of failed jobs, those first that are kept longest.
+#[derive(Deserialize)]
+pub(crate) struct FailuresReply {
+    pub jobs: Vec<Stored>,
+    /// How many were looked at.
+    pub scanned: usize,
+    /// Where it goes on, if there are more.
+    #[serde(default)]
+    pub next: Maybe<String>,
 }

@@ -34,7 +34,7 @@ pub(crate) struct Views {
 fn unreadable_job(lease: String) -> SettleItem {
     let error = UNREADABLE.to_owned();
     let ending = Ending::Failed { error, retry_in: None, last: true };
-    SettleItem { lease, ending, resources: Vec::new(), limits: Vec::new(), push: Vec::new() }
+    SettleItem::new(lease, ending)
 }
 
 /// A resource whose data cannot be read is banned; its job goes on with another.
@@ -358,6 +358,9 @@ pub(crate) struct SettledReply {
     run_at: Maybe<u64>,
     #[serde(default)]
     code: Maybe<String>,
+    /// There only if the settle moved the job's schedule; false if that has no moment any more.
+    #[serde(default)]
+    next_at: Option<Maybe<u64>>,
     #[serde(default)]
     pushed: Vec<PushedReply>,
 }
@@ -419,6 +422,7 @@ pub(crate) fn settled(
                 state: Some(JobState::Succeeded),
                 run_at: None,
                 code: None,
+                next_at: None,
                 pushed: Vec::new(),
             };
             return Ok(asked.settle.into_iter().map(one).collect());
@@ -436,6 +440,7 @@ pub(crate) fn settled(
             state: one.state.0.map(|state| state.0),
             run_at: moment(one.run_at),
             code: if one.ok { None } else { one.code.0.map(read).transpose()? },
+            next_at: one.next_at.map(moment),
             pushed: pushed_jobs(one.pushed, blobs, false)?,
         })
     };

@@ -7,11 +7,13 @@
 mod copied;
 mod explain;
 mod findings;
+mod flows;
 mod jobs;
 mod leases;
 mod lenient;
 mod resources;
 mod row;
+mod schedules;
 mod settings;
 mod totals;
 
@@ -33,14 +35,22 @@ pub(crate) use copied::{
 };
 #[cfg(test)]
 pub(crate) use findings::{FINDINGS, THINGS};
-pub(crate) use jobs::{ListedJobs, PushReply, Stored, pushed_ids, pushed_jobs};
+pub(crate) use flows::{FlowReply, ParentReply};
+pub(crate) use jobs::{
+    FailuresReply, ListedJobs, ManyReply, NotAwaited, PushReply, ResultFound, ResultReply, Stored,
+    pushed_ids, pushed_jobs,
+};
 pub(crate) use leases::{
     ExtendedReply, LeasedReply, LeasesReply, SettleReply, SettledAndLeased, Views, extended,
     settled,
 };
 pub(crate) use lenient::Maybe;
 pub(crate) use resources::SyncedReply;
-pub(crate) use totals::{AuditReply, Count, KeyReply, StatsReply, TickReply};
+pub(crate) use schedules::{
+    FireReply, PutScheduleReply, ScheduleCopied, ScheduleReply, SetCopied, SyncedSchedulesReply,
+    WantedReply,
+};
+pub(crate) use totals::{AuditReply, KeyReply, StatsReply, TickReply};
 
 /// A page of anything.
 #[derive(Deserialize)]

@@ -3,9 +3,15 @@
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use tenure_core::copy::CopiedOrigin;
+use tenure_core::flow::OnParentFailure;
 use tenure_core::job::{JobState, Unique};
+use tenure_core::names::{FlowName, ScheduleId};
+use tenure_core::schedule::MadeBy;
+use tenure_core::time::Moment;
 
 use super::Malformed;
+use super::flows::on_failure;
 use super::jobs::{Shape, State, UniqueReply};
 use super::lenient::Maybe;
 use crate::lease_id::Held;
@@ -21,6 +27,10 @@ pub(super) struct Row<'a> {
     pub id: &'a str,
     pub created_at: u64,
     pub unique: Option<Unique>,
+    /// The schedule that made it.
+    pub made_by: Option<MadeBy>,
+    /// What it belongs to.
+    pub flow: Option<FlowName>,
     pub body: &'a [u8],
 }
 
@@ -72,15 +82,33 @@ impl<'a> Row<'a> {
         let (id, _bucket, length) = (line()?, line()?, line()?);
         let rest = lines.next().ok_or(WRONG)?;
         let length = if length.is_empty() { 0 } else { length.parse().map_err(|_| WRONG)? };
-        let (key, body) = rest.split_at_checked(length).ok_or(WRONG)?;
-        let unique = match key {
-            [] => None,
-            key => {
-                let key: UniqueReply = rmp_serde::from_slice(key).map_err(|_| WRONG)?;
-                Some(key.read())
-            }
+        let (before, body) = rest.split_at_checked(length).ok_or(WRONG)?;
+        let BeforeBody(unique, origin, flow) = match before {
+            [] => BeforeBody::default(),
+            before => rmp_serde::from_slice(before).map_err(|_| WRONG)?,
         };
-        Ok(Row { id, created_at, unique, body })
+        let (unique, made_by) = (unique.0.map(UniqueReply::read), origin.0.map(OriginReply::read));
+        Ok(Row { id, created_at, unique, made_by, flow: flow.0, body })
+    }
+}
+
+/// What stands before a body: the unique key of a job, the schedule that made it, its flow.
+#[derive(Default, Deserialize)]
+struct BeforeBody(Maybe<UniqueReply>, Maybe<OriginReply>, Maybe<FlowName>);
+
+/// The schedule, the moment, and the era of the schedule then.
+#[derive(Deserialize)]
+pub(super) struct OriginReply(ScheduleId, Maybe<u64>, u64);
+
+impl OriginReply {
+    fn read(self) -> MadeBy {
+        self.whole().by
+    }
+
+    /// With the era of the schedule then.
+    pub(super) fn whole(self) -> CopiedOrigin {
+        let by = MadeBy { id: self.0, at: self.1.0.map(Moment::from_us) };
+        CopiedOrigin { by, era: self.2 }
     }
 }
 
@@ -143,6 +171,29 @@ pub(super) struct Life {
     pub lost: u32,
     pub cancel: bool,
     pub error: Option<String>,
+    /// How it stands to its parents, if it has any.
+    pub kin: Option<KinFields>,
+}
+
+/// How a job stands to its parents; in their order, as `alphabet` names them.
+#[derive(Deserialize)]
+pub(super) struct KinFields {
+    /// So many of them have not ended, or have not been told of yet.
+    pub open: u32,
+    #[serde(rename = "turn")]
+    _turn: IgnoredAny,
+    runs: bool,
+    #[serde(rename = "above")]
+    _above: IgnoredAny,
+    pub parents: u32,
+    #[serde(rename = "follows")]
+    _follows: IgnoredAny,
+}
+
+impl KinFields {
+    pub(super) fn on_failure(&self) -> OnParentFailure {
+        on_failure(self.runs)
+    }
 }
 
 /// Its fields in their order, as `alphabet` names them.
@@ -183,6 +234,7 @@ struct LifeFields {
     _has_key: IgnoredAny,
     #[serde(rename = "undelivered")]
     _undelivered: IgnoredAny,
+    kin: Maybe<KinFields>,
 }
 
 /// What the life of a job begins with that went the short way. Then come its arrival (6 bytes), fence (8),
@@ -251,6 +303,7 @@ impl Life {
             lost: life.lost,
             cancel: life.cancel,
             error: life.error.0,
+            kin: life.kin.0,
         })
     }
 
@@ -266,6 +319,7 @@ impl Life {
             lost: 0,
             cancel: false,
             error: None,
+            kin: None,
         }
     }
 }
@@ -286,11 +340,12 @@ mod tests {
         assert_eq!((read.id, read.created_at, read.body), ("a", 258, &b"0 4\nnull"[..]));
         assert!(read.unique.is_none());
         // Its third number is the byte that ends a line.
-        let key = rmp_serde::to_vec(&("k", "s", 10, "r")).unwrap();
+        let key = rmp_serde::to_vec(&(("k", "s", 10, "r"), false, "f")).unwrap();
         let lines = [b"a\n7\n", key.len().to_string().as_bytes(), b"\n", &key, b"body"].concat();
         let unique = row(&lines);
         let read = Row::read(&unique).unwrap();
         assert_eq!((read.unique.unwrap().key.as_str(), read.body), ("k", &b"body"[..]));
+        assert_eq!(read.flow.unwrap().as_str(), "f");
     }
 
     /// Takes the names of a struct's fields, and reads nothing.
@@ -330,6 +385,7 @@ mod tests {
     fn a_life_is_read_in_the_order_of_its_fields() {
         assert_eq!(names_of::<LifeFields>(), crate::alphabet::fields("LIFE"));
         assert_eq!(names_of::<LeaseFields>(), crate::alphabet::fields("LEASE"));
+        assert_eq!(names_of::<KinFields>(), crate::alphabet::fields("KIN"));
     }
 
     #[test]

@@ -134,6 +134,8 @@ pub(crate) struct QueueReply {
     oldest_ready_at: Maybe<u64>,
     #[serde(default)]
     workers: u64,
+    #[serde(default)]
+    skipped: Maybe<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -171,6 +173,7 @@ impl FromWire for QueueView {
             },
             oldest_ready_at: moment(wire.oldest_ready_at),
             workers: wire.workers,
+            skipped: wire.skipped.0.unwrap_or_default(),
         })
     }
 }

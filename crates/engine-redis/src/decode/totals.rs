@@ -3,17 +3,15 @@
 use serde::Deserialize;
 use tenure_core::job::JobState;
 use tenure_core::names::{QueueName, WorkerId};
-use tenure_core::requests::{Stats, WorkerView};
+use tenure_core::requests::{ScheduleStats, Stats, WorkerView};
 use tenure_core::time::Moment;
 
 use super::findings::Told;
 use super::jobs::moment;
 use super::lenient::{LuaMap, Maybe};
+use super::schedules::WantedReply;
 use super::{Blobs, FromWire, Malformed};
 use crate::alphabet::state;
-
-/// How many were changed.
-pub(crate) type Count = u64;
 
 /// A worker.
 #[derive(Deserialize)]
@@ -55,9 +53,30 @@ pub(crate) struct StatsReply {
     #[serde(default)]
     leases: u64,
     #[serde(default)]
+    result_waiters: u64,
+    #[serde(default)]
+    schedules: Maybe<ScheduleStatsReply>,
+    #[serde(default)]
     bytes: Maybe<u64>,
     #[serde(default)]
     pub next: Maybe<String>,
+}
+
+/// Totals of the schedules.
+#[derive(Deserialize)]
+struct ScheduleStatsReply {
+    count: u64,
+    paused: u64,
+    due: u64,
+    #[serde(default)]
+    oldest_due_at: Maybe<u64>,
+}
+
+impl From<ScheduleStatsReply> for ScheduleStats {
+    fn from(reply: ScheduleStatsReply) -> Self {
+        let ScheduleStatsReply { count, paused, due, oldest_due_at } = reply;
+        ScheduleStats { count, paused, due, oldest_due_at: moment(oldest_due_at) }
+    }
 }
 
 impl StatsReply {
@@ -79,6 +98,8 @@ impl StatsReply {
             };
         }
         stats.leases = self.leases;
+        stats.result_waiters = self.result_waiters;
+        stats.schedules = self.schedules.0.map_or(stats.schedules, ScheduleStats::from);
         stats.store.bytes = self.bytes.0.unwrap_or(stats.store.bytes);
         Ok(())
     }
@@ -110,7 +131,7 @@ pub(crate) struct KeyReply {
 }
 
 /// What a tick tells who ticks.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
 pub(crate) struct TickReply {
@@ -122,4 +143,10 @@ pub(crate) struct TickReply {
     pub behind: Maybe<u64>,
     /// How many parcels this process was sent.
     pub sent: Maybe<u64>,
+    /// Schedules that want a plan.
+    pub wanted: Maybe<Vec<WantedReply>>,
+    /// Moments of schedules are to be decided.
+    pub fires: bool,
+    /// There are schedules that fire by themselves.
+    pub schedules: bool,
 }

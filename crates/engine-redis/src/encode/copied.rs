@@ -13,6 +13,7 @@ use tenure_core::names::{Group, Tag};
 use super::body::body_of;
 use super::items::{NeedArg, OrFalse, RetryArg, UniqueArg, moment, needs, span};
 use super::leases::Knows;
+use super::schedules::CopiedScheduleArgs;
 use super::settings::{LimitArgs, PoolArgs};
 use crate::alphabet::{outcome, resource, state};
 use crate::bucket::bucket;
@@ -102,6 +103,8 @@ pub(crate) struct QueueArg<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_until: Option<u64>,
     since: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -241,6 +244,8 @@ pub(crate) struct JobArg<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     u: Option<UniqueArg<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    og: Option<(&'a str, OrFalse<u64>, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     h: Option<(bool, OrFalse<u64>)>,
     by: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -281,7 +286,10 @@ impl<'a> JobArg<'a> {
             und: job.undelivered,
             ca: job.cancel_requested,
             kp: job.keeps_place,
-            u: job.unique.as_ref().map(UniqueArg),
+            u: job.unique.as_ref().map(|unique| UniqueArg { unique, began: job.wait_began }),
+            og: job.origin.as_ref().map(|origin| {
+                (origin.by.id.as_str(), OrFalse(origin.by.at.map(moment)), origin.era)
+            }),
             h: job.unique.as_ref().and(job.holds).map(holds),
             by: job.bytes,
             err: job.error.as_deref(),
@@ -307,6 +315,12 @@ pub(crate) struct KeyArg<'a> {
     ended: Option<(&'a str, &'static str, u64, u64)>,
 }
 
+#[derive(Serialize)]
+pub(crate) struct SetArg<'a> {
+    owner: &'a str,
+    version: u64,
+}
+
 /// A thing.
 pub(crate) enum ItemArg<'a> {
     Queue(QueueArg<'a>),
@@ -318,6 +332,8 @@ pub(crate) enum ItemArg<'a> {
     Resource(ResourceArg<'a>),
     Job(Box<JobArg<'a>>),
     Key(KeyArg<'a>),
+    Schedule(Box<CopiedScheduleArgs<'a>>),
+    Set(SetArg<'a>),
 }
 
 impl Serialize for ItemArg<'_> {
@@ -332,6 +348,8 @@ impl Serialize for ItemArg<'_> {
             ItemArg::Resource(arg) => arg.serialize(s),
             ItemArg::Job(arg) => arg.serialize(s),
             ItemArg::Key(arg) => arg.serialize(s),
+            ItemArg::Schedule(arg) => arg.serialize(s),
+            ItemArg::Set(arg) => arg.serialize(s),
         }
     }
 }
@@ -350,6 +368,8 @@ impl<'a> ItemArg<'a> {
             ItemArg::Resource(_) => Section::Resources,
             ItemArg::Job(_) => Section::Jobs,
             ItemArg::Key(_) => Section::Keys,
+            ItemArg::Schedule(_) => Section::Schedules,
+            ItemArg::Set(_) => Section::Sets,
         }
         .as_str()
     }
@@ -390,6 +410,10 @@ impl<'a> ItemArg<'a> {
                     )
                 }),
             }),
+            Item::Schedule(one) => ItemArg::Schedule(Box::new(CopiedScheduleArgs::of(one))),
+            Item::Set(set) => {
+                ItemArg::Set(SetArg { owner: set.owner.as_str(), version: set.version })
+            }
             // Leases end on their way.
             Item::Lease(_) => return None,
         })
@@ -408,6 +432,7 @@ fn queue_arg(queue: &CopiedQueue) -> QueueArg<'_> {
         shares: &settings.shares,
         paused_until: queue.paused_until.map(moment),
         since: moment(queue.since),
+        skipped: Some(queue.skipped).filter(|skipped| *skipped > 0),
     }
 }
 

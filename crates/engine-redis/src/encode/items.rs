@@ -93,14 +93,29 @@ impl Serialize for Spans<'_> {
     }
 }
 
-/// A unique key: `[key, until, hold, on_conflict]`.
-pub(super) struct UniqueArg<'a>(pub &'a Unique);
+/// A unique key: `[key, until, hold, on_conflict, within?, began?]`. `began` comes with a job that is copied.
+pub(super) struct UniqueArg<'a> {
+    pub unique: &'a Unique,
+    pub began: Option<Moment>,
+}
 
 impl Serialize for UniqueArg<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let until = until::letter(self.0.until);
-        let on_conflict = conflict::letter(self.0.on_conflict);
-        (&self.0.key, until, OrFalse(self.0.hold.map(span)), on_conflict).serialize(s)
+        let Unique { key, until, hold, on_conflict, within } = self.unique;
+        let (within, began) = (within.map(span), self.began.map(moment));
+        let fields = 4 + if began.is_some() { 2 } else { usize::from(within.is_some()) };
+        let mut all = s.serialize_tuple(fields)?;
+        all.serialize_element(key)?;
+        all.serialize_element(until::letter(*until))?;
+        all.serialize_element(&OrFalse(hold.map(span)))?;
+        all.serialize_element(conflict::letter(*on_conflict))?;
+        if fields > 4 {
+            all.serialize_element(&OrFalse(within))?;
+        }
+        if let Some(began) = began {
+            all.serialize_element(&began)?;
+        }
+        all.end()
     }
 }
 

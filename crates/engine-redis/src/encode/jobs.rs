@@ -3,13 +3,16 @@
 use std::collections::HashSet;
 
 use serde::ser::{Serialize, SerializeTuple, Serializer};
+use tenure_core::flow::{Kinship, OnParentFailure};
 use tenure_core::job::{NewJob, Retry, When};
 use tenure_core::names::JobRef;
 use tenure_core::requests::{
-    CancelJob, DeleteJob, ExplainJob, GetJob, Patch, PatchJob, RetryJob, RunJobNow,
+    CancelJob, DeleteJob, ExplainJob, GetJob, JobFilter, Patch, PatchJob, RetryJob, RunJobNow,
 };
+use tenure_core::time::Moment;
 
 use super::body::body_of;
+use super::flows::KinArg;
 use super::items::{NeedArg, Patched, RetryArg, UniqueArg, moment, needs, span};
 use super::{OneCall, Packed, pack};
 use crate::bucket::bucket;
@@ -43,6 +46,12 @@ struct MoreArg<'a> {
     ex: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     u: Option<UniqueArg<'a>>,
+    /// Its flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    f: Option<&'a str>,
+    /// Any end of a parent will do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    run: bool,
 }
 
 /// A job as it is pushed: `[id, bucket, body, bytes, spec, more?]`.
@@ -89,7 +98,7 @@ pub(crate) fn content_bytes(payload: &str, labels: &tenure_core::job::Labels) ->
 }
 
 /// What a row has beside what its job brings, about: for the byte budget.
-const ROW_BYTES: usize = 160;
+pub(super) const ROW_BYTES: usize = 160;
 /// So many specs are compared with a job's own; one that comes again further on is sent again, which is
 /// only longer.
 const SPECS_COMPARED: usize = 8;
@@ -110,15 +119,23 @@ impl<'a> Specs<'a> {
         // The ids are filled in before this.
         let id = job.id.as_ref().map_or("", |id| id.as_str());
         let (at, dl) = when(job.when);
-        let (ex, u) = (job.expires_at.map(moment), job.unique.as_ref().map(UniqueArg));
-        let usual = at.is_none() && dl.is_none() && ex.is_none() && u.is_none();
+        let u = job.unique.as_ref().map(|unique| UniqueArg { unique, began: None });
+        let ex = job.expires_at.map(moment);
+        let f = job.flow.as_ref().map(|flow| flow.as_str());
+        let run = job.on_parent_failure == OnParentFailure::Run;
+        let usual = at.is_none()
+            && dl.is_none()
+            && ex.is_none()
+            && u.is_none()
+            && f.is_none()
+            && job.after.is_empty();
         NewJobArg {
             id,
             bucket: bucket(id).to_string(),
             body: body_of(&job.kind, &job.payload, &job.labels),
             bytes: content_bytes(job.payload.text(), &job.labels) + ROW_BYTES,
             spec: self.number(job),
-            more: (!usual).then_some(MoreArg { at, dl, ex, u }),
+            more: (!usual).then_some(MoreArg { at, dl, ex, u, f, run }),
         }
     }
 
@@ -178,6 +195,9 @@ pub(crate) enum PushArgs<'a> {
         whole: bool,
         /// As in `Blocks`.
         fresh: bool,
+        /// Who of them waits for whom.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kin: Option<KinArg<'a>>,
     },
 }
 
@@ -186,6 +206,7 @@ impl<'a> PushArgs<'a> {
     /// were just made. `together`: as blocks, if they can be.
     pub(crate) fn of(
         jobs: &'a [NewJob],
+        kinship: &'a Kinship,
         default: &'a Retry,
         whole: bool,
         fresh: bool,
@@ -198,6 +219,7 @@ impl<'a> PushArgs<'a> {
         match shapes.pop() {
             Some(spec)
                 if together
+                    && kinship.is_empty()
                     && shapes.is_empty()
                     && (!whole || jobs.len() == 1)
                     && jobs.iter().all(|job| job.more.is_none())
@@ -208,7 +230,8 @@ impl<'a> PushArgs<'a> {
             }
             last => {
                 shapes.extend(last);
-                (PushArgs::Jobs { shapes, jobs, dr, whole, fresh }, Vec::new())
+                let kin = KinArg::of(kinship);
+                (PushArgs::Jobs { shapes, jobs, dr, whole, fresh, kin }, Vec::new())
             }
         }
     }
@@ -297,7 +320,7 @@ fn blocks(jobs: Vec<NewJobArg<'_>>) -> (Vec<Block<'_>>, Vec<Vec<u8>>) {
 
 /// Which job, and for a retry which end of it.
 #[derive(serde::Serialize)]
-struct RefArgs<'a> {
+pub(super) struct RefArgs<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -309,7 +332,7 @@ struct RefArgs<'a> {
 }
 
 impl<'a> RefArgs<'a> {
-    fn of(job: &'a JobRef) -> Self {
+    pub(super) fn of(job: &'a JobRef) -> Self {
         match job {
             JobRef::Id(id) => RefArgs {
                 id: Some(id.as_str()),
@@ -321,6 +344,37 @@ impl<'a> RefArgs<'a> {
                 RefArgs { id: None, b: None, key: Some(key.as_str()), finished_at: None }
             }
         }
+    }
+}
+
+/// Of `get_result` and `wait_result`: which job, and which row of it once that is known.
+#[derive(serde::Serialize)]
+pub(crate) struct ResultArgs<'a> {
+    #[serde(flatten)]
+    job: RefArgs<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proc: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait: Option<u64>,
+}
+
+impl<'a> ResultArgs<'a> {
+    /// Of a job as the caller names it.
+    pub(crate) fn of(job: &'a JobRef) -> Self {
+        ResultArgs { job: RefArgs::of(job), seq: None, proc: None, wait: None }
+    }
+
+    /// Of the job of a row.
+    pub(crate) fn of_row(id: &'a str, b: u8, seq: u64) -> Self {
+        let job = RefArgs { id: Some(id), b: Some(b), key: None, finished_at: None };
+        ResultArgs { job, seq: Some(seq), proc: None, wait: None }
+    }
+
+    /// The same, for a call of a process that waits for so long (us).
+    pub(crate) fn waiting(self, proc: &'a str, wait: u64) -> Self {
+        ResultArgs { proc: Some(proc), wait: Some(wait), ..self }
     }
 }
 
@@ -427,14 +481,79 @@ pub(crate) struct ListJobsArgs<'a> {
     pub queue: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<&'static str>,
+    /// Only jobs with a last error.
+    pub failed: bool,
+    #[serde(flatten)]
+    pub ends: EndsArgs,
+    #[serde(flatten)]
+    pub origin: OriginArgs<'a>,
+    /// Oldest first, which goes with a flow alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub oldest: bool,
+    /// The row behind which it goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<u64>,
+    pub from: Option<u64>,
     pub max: usize,
     pub scan: usize,
+    /// Each is answered with what tells whether its content changes, and without what lies beside its row.
+    pub seen: bool,
 }
 
-/// Of `cancel_many` and `retry_many`.
+/// The flow and the schedule of the jobs that a filter asks for.
+#[derive(serde::Serialize)]
+pub(crate) struct OriginArgs<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flow: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<&'a str>,
+}
+
+impl<'a> OriginArgs<'a> {
+    pub(crate) fn of(filter: &'a JobFilter) -> Self {
+        let schedule = filter.schedule.as_ref().map(|schedule| schedule.as_str());
+        OriginArgs { flow: filter.flow.as_ref().map(|flow| flow.as_str()), schedule }
+    }
+}
+
+/// When jobs ended that a filter asks for.
+#[derive(serde::Serialize)]
+pub(crate) struct EndsArgs {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_from: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_before: Option<u64>,
+}
+
+impl EndsArgs {
+    pub(crate) fn new(from: Option<Moment>, before: Option<Moment>) -> Self {
+        EndsArgs { ended_from: from.map(moment), ended_before: before.map(moment) }
+    }
+}
+
+/// Of `cancel_jobs`, `retry_jobs` and `delete_jobs`.
 #[derive(serde::Serialize)]
 pub(crate) struct ManyArgs<'a> {
     pub seqs: &'a [u64],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<&'a str>,
+    pub states: &'a [&'static str],
+    #[serde(flatten)]
+    pub ends: &'a EndsArgs,
+    #[serde(flatten)]
+    pub origin: OriginArgs<'a>,
+    /// A mark of each job's content as it was seen, where the filter asks for content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<&'a [String]>,
+}
+
+/// Arguments of `list_failures`; `after` is the cursor of the page before.
+#[derive(serde::Serialize)]
+pub(crate) struct ListFailuresArgs<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<&'a str>,
+    #[serde(flatten)]
+    pub ends: EndsArgs,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<&'a str>,
+    pub max: usize,
 }

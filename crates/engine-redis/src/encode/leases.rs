@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tenure_core::decode::last_bytes;
+use tenure_core::flow::Kinship;
 use tenure_core::lease::{
     Ending, ExtendItem, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
 };
 use tenure_core::names::{LimitName, PoolName, QueueName, RequestId};
 use tenure_core::requests::{Ask, Extend, Lease, ListLeases};
+use tenure_core::secret::Json;
 use tenure_core::time::Span;
 
+use super::flows::KinArg;
 use super::items::{NeedArg, OrFalse, RetryArg, moment, needs, span};
 use super::jobs::{NewJobArg, SpecArg, Specs};
 use crate::alphabet::{outcome, verdict};
@@ -200,10 +203,26 @@ impl LeftCall {
     }
 }
 
+/// A call for a result that waits no more: for the end of what, its process, and the number of its registration.
+#[derive(Serialize)]
+pub(crate) struct LeftAwait(pub String, pub String, pub u64);
+
 /// The arguments of `leave`, for one call of it.
 #[derive(Serialize)]
 pub(crate) struct LeaveArgs {
     pub calls: Vec<LeftCall>,
+    pub awaits: Vec<LeftAwait>,
+}
+
+/// Of `look_awaited`: names of what is waited for.
+#[derive(Serialize)]
+pub(crate) struct AwaitedArgs<'a> {
+    pub names: &'a [String],
+}
+
+/// What a holder reports; JSON's `null` is no report.
+fn report(progress: Option<&Json>) -> Option<&str> {
+    progress.filter(|progress| !progress.is_null()).map(Json::text)
 }
 
 /// A lease, what its holder reports, and what it claims if the store knows nothing of it.
@@ -212,13 +231,10 @@ struct Kept<'a>((u64, u64), &'a ExtendItem, Option<ClaimArg<'a>>);
 impl Serialize for Kept<'_> {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let Kept((fence, seq), item, claim) = self;
-        match (&item.progress, claim) {
+        match (report(item.progress.as_ref()), claim) {
             (None, None) => (fence, seq).serialize(s),
-            (Some(progress), None) => (fence, seq, progress.text()).serialize(s),
-            (progress, Some(claim)) => {
-                let progress = OrFalse(progress.as_ref().map(|progress| progress.text()));
-                (fence, seq, progress, claim).serialize(s)
-            }
+            (Some(progress), None) => (fence, seq, progress).serialize(s),
+            (progress, Some(claim)) => (fence, seq, OrFalse(progress), claim).serialize(s),
         }
     }
 }
@@ -291,25 +307,41 @@ pub(crate) struct SettleArg<'a> {
     snooze: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    reset: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_in: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     resources: Vec<ResourceSaid<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     limits: Vec<LimitSaid<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     push: Vec<NewJobArg<'a>>,
+    /// Who of these waits for whom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kin: Option<KinArg<'a>>,
     /// What it claims if the store knows nothing of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     c: Option<ClaimArg<'a>>,
 }
 
 impl<'a> SettleArg<'a> {
-    fn of(item: &'a SettleItem, (f, s): (u64, u64), specs: &mut Specs<'a>) -> Self {
+    fn of(
+        (item, kinship): (&'a SettleItem, Option<&'a Kinship>),
+        (f, s): (u64, u64),
+        specs: &mut Specs<'a>,
+    ) -> Self {
         let mut arg = SettleArg {
             f,
             s,
+            progress: report(item.progress.as_ref()),
+            next_in: item.next_in.map(span),
             resources: item.resources.iter().map(ResourceSaid).collect(),
             limits: item.limits.iter().map(LimitSaid).collect(),
             push: specs.jobs(&item.push),
+            kin: kinship.and_then(KinArg::of),
             ..SettleArg::default()
         };
         match &item.ending {
@@ -323,7 +355,8 @@ impl<'a> SettleArg<'a> {
                 arg.retry_in = retry_in.map(span);
                 arg.last = *last;
             }
-            Ending::Snoozed { later } => {
+            Ending::Snoozed { later, reset } => {
+                arg.reset = *reset;
                 arg.o = outcome::snoozed;
                 match later {
                     Later::For(lasts) => arg.snooze = Some(span(*lasts)),
@@ -346,6 +379,10 @@ pub(crate) enum SettleArgs<'a> {
         runs: Vec<u64>,
         /// The runs are in the order of their fences, and none has a part of another.
         ordered: bool,
+        /// Where each of them stands in the call, if that is elsewhere ([`places`]): those that other jobs wait for tell
+        /// their ends in that order.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        places: Option<String>,
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         results: BTreeMap<usize, &'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -365,13 +402,27 @@ pub(crate) enum SettleArgs<'a> {
 
 /// The result of what simply succeeded; `None` for what ends in any other way, or says more.
 fn plain_result(item: &SettleItem) -> Option<Option<&str>> {
-    let says_more = !(item.resources.is_empty() && item.limits.is_empty() && item.push.is_empty());
+    let says_more = report(item.progress.as_ref()).is_some()
+        || item.next_in.is_some()
+        || !(item.resources.is_empty() && item.limits.is_empty() && item.push.is_empty());
     match &item.ending {
         Ending::Succeeded { result } if !says_more => {
             Some(result.as_ref().map(|result| result.text()))
         }
         _ => None,
     }
+}
+
+/// A place is two characters, so that the library need not look at them before it knows that it needs them.
+const PLACE_DIGIT: usize = 64;
+
+/// Where each stands in the call, as two characters from `'0'` on; none if all stand as they are sent.
+fn places(order: &[usize]) -> Option<String> {
+    if order.is_sorted() {
+        return None;
+    }
+    let digit = |n: usize| char::from(b'0' + u8::try_from(n).unwrap_or(PLACE_DIGIT as u8 - 1));
+    Some(order.iter().flat_map(|at| [digit(at / PLACE_DIGIT), digit(at % PLACE_DIGIT)]).collect())
 }
 
 /// `[fence, row number, how many, …]`: of those with one fence and one row number after the other.
@@ -391,9 +442,11 @@ fn runs(names: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
 }
 
 impl<'a> SettleArgs<'a> {
-    /// And the order in which they are sent, if it is another: the place of each in the call.
+    /// And the order in which they are sent, if it is another: the place of each in the call. `kinships`: of what each of
+    /// them pushes.
     pub(crate) fn of(
         items: &'a [SettleItem],
+        kinships: &'a [Kinship],
         heads: &[Option<Head>],
         default: &'a tenure_core::job::Retry,
         kn: &'a Knows,
@@ -406,7 +459,9 @@ impl<'a> SettleArgs<'a> {
             let Some(result) = plain_result(item) else {
                 let mut specs = Specs::default();
                 let items = items.iter().enumerate();
-                let items = items.map(|(at, item)| SettleArg::of(item, name(at), &mut specs));
+                let items = items.map(|(at, item)| {
+                    SettleArg::of((item, kinships.get(at)), name(at), &mut specs)
+                });
                 let (items, dr) = (items.collect(), RetryArg(default));
                 let args = SettleArgs::Items { shapes: specs.args(), items, dr, claims: false, kn };
                 return (args, None);
@@ -418,7 +473,7 @@ impl<'a> SettleArgs<'a> {
         }
         if !results.is_empty() {
             let runs = plain.iter().flat_map(|(fence, seq)| [*fence, *seq, 1]).collect();
-            return (SettleArgs::Plain { runs, ordered: false, results, kn }, None);
+            return (SettleArgs::Plain { runs, ordered: false, places: None, results, kn }, None);
         }
         // What was granted together is settled together, whatever the order in which it ended.
         let mut order: Vec<usize> = (0..plain.len()).collect();
@@ -426,19 +481,22 @@ impl<'a> SettleArgs<'a> {
         let runs = runs(order.iter().map(|at| plain[*at]));
         let ordered = runs.iter().skip(1).step_by(3).all(|seq| *seq > 0)
             && order.windows(2).all(|two| plain[two[0]].0 < plain[two[1]].0);
-        (SettleArgs::Plain { runs, ordered, results, kn }, Some(order))
+        let places = places(&order);
+        (SettleArgs::Plain { runs, ordered, places, results, kn }, Some(order))
     }
 
     /// The same for some of them, by their places, with what they claim.
     pub(crate) fn claiming(
         items: &'a [SettleItem],
+        kinships: &'a [Kinship],
         all: &'a [(usize, Claim)],
         default: &'a tenure_core::job::Retry,
         kn: &'a Knows,
     ) -> Self {
         let mut specs = Specs::default();
         let arg = |(at, claim): &'a (usize, Claim)| {
-            let arg = SettleArg::of(items.get(*at)?, named(Some(claim.head)), &mut specs);
+            let item = (items.get(*at)?, kinships.get(*at));
+            let arg = SettleArg::of(item, named(Some(claim.head)), &mut specs);
             Some(SettleArg { c: Some(ClaimArg(claim)), ..arg })
         };
         let items = all.iter().filter_map(arg).collect();

@@ -5,22 +5,32 @@
 
 mod body;
 mod copied;
+mod flows;
 mod items;
 mod jobs;
 mod leases;
 mod resources;
+mod schedules;
 mod settings;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use body::{body_of, read_body};
 pub(crate) use copied::{BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs};
-pub(crate) use jobs::{ListJobsArgs, ManyArgs, NewBody, PatchJobArgs, PushArgs, content_bytes};
+pub(crate) use flows::{FlowArgs, ListKinArgs};
+pub(crate) use jobs::{
+    EndsArgs, ListFailuresArgs, ListJobsArgs, ManyArgs, NewBody, OriginArgs, PatchJobArgs,
+    PushArgs, ResultArgs, content_bytes,
+};
 pub(crate) use leases::{
-    DropWaitArgs, ExtendArgs, ForceArgs, KeyArgs, Knows, LeaseArgs, LeaveArgs, LeftCall,
-    ListLeasesArgs, SettleAndLeaseArgs, SettleArgs, SpaceArg, TickArgs, UndoArgs, Wait,
+    AwaitedArgs, DropWaitArgs, ExtendArgs, ForceArgs, KeyArgs, Knows, LeaseArgs, LeaveArgs,
+    LeftAwait, LeftCall, ListLeasesArgs, SettleAndLeaseArgs, SettleArgs, SpaceArg, TickArgs,
+    UndoArgs, Wait,
 };
 pub(crate) use resources::{SyncArgs, SyncBeginArgs, SyncEndArgs, SyncItemsArgs, new_resources};
+pub(crate) use schedules::{
+    FireArgs, ListSchedulesArgs, PlanArgs, RunScheduleNowArgs, ScheduleArgs, SyncSchedulesArgs,
+};
 pub(crate) use settings::PageArgs;
 
 use serde::Serialize;

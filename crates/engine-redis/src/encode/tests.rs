@@ -3,12 +3,14 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use tenure_core::flow::Kinship;
 use tenure_core::job::{NewJob, Retry, When};
 use tenure_core::lease::{
     Ending, ExtendItem, Later, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker,
 };
 use tenure_core::names::{
-    Group, JobId, JobRef, LimitName, PoolName, QueueName, RequestId, ResourceId, WorkerId,
+    FlowName, Group, JobId, JobRef, LimitName, PoolName, QueueName, Ref, RequestId, ResourceId,
+    WorkerId,
 };
 use tenure_core::requests::{
     Extend, GetJob, Lease, Patch, PatchJob, PatchLimit, PatchQueue, RetryJob,
@@ -32,6 +34,18 @@ fn sent(args: &impl Serialize) -> Value {
 
 fn said(request: &impl OneCall) -> Value {
     rmp_serde::from_slice(&request.args().unwrap()).unwrap()
+}
+
+#[test]
+fn a_result_is_asked_for_by_a_name_and_then_by_a_row() {
+    let (job, key) = (JobRef::parse("a").unwrap(), JobRef::parse("key:k").unwrap());
+    let b = crate::bucket::bucket("a");
+    assert_eq!(sent(&ResultArgs::of(&job)), json!({"id": "a", "b": b}));
+    assert_eq!(sent(&ResultArgs::of(&key)), json!({"key": "k"}));
+    assert_eq!(
+        sent(&ResultArgs::of_row("a", b, 7).waiting("p", 5)),
+        json!({"id": "a", "b": b, "seq": 7, "proc": "p", "wait": 5})
+    );
 }
 
 #[test]
@@ -165,13 +179,7 @@ fn leases_go_out_as_numbers_and_what_is_no_lease_as_one_that_never_was() {
 
 #[test]
 fn a_settle_says_how_it_ends_and_what_its_holder_says() {
-    let item = |ending| SettleItem {
-        lease: "a".to_owned(),
-        ending,
-        resources: Vec::new(),
-        limits: Vec::new(),
-        push: Vec::new(),
-    };
+    let item = |ending| SettleItem::new("a".to_owned(), ending);
     let pool = PoolName::parse("p").unwrap();
     let said = |id: &str, verdict| ResourceVerdict {
         pool: pool.clone(),
@@ -195,12 +203,13 @@ fn a_settle_says_how_it_ends_and_what_its_holder_says() {
     let items = [
         item(Ending::Succeeded { result: Some(Json::from("r")) }),
         failed,
-        item(Ending::Snoozed { later: Later::For(Span::from_ms(100)) }),
-        item(Ending::Snoozed { later: Later::Until(Moment::from_us(7)) }),
-        item(Ending::Released),
+        item(Ending::Snoozed { later: Later::For(Span::from_ms(100)), reset: false }),
+        item(Ending::Snoozed { later: Later::Until(Moment::from_us(7)), reset: true }),
+        SettleItem { progress: Some(Json::null()), ..item(Ending::Released) },
+        SettleItem { progress: Some(Json::from(7)), ..item(Ending::Succeeded { result: None }) },
     ];
     let default = tenure_core::job::Retry::default();
-    let (args, order) = SettleArgs::of(&items, &[head(1, 2); 5], &default, &KNOWS);
+    let (args, order) = SettleArgs::of(&items, &[], &[head(1, 2); 6], &default, &KNOWS);
     assert_eq!(order, None);
     let sent = sent(&args);
     assert_eq!(
@@ -215,8 +224,9 @@ fn a_settle_says_how_it_ends_and_what_its_holder_says() {
                                ["p", "d", "b", false, false, "r"]],
                  "limits": [["l", false, 9]]},
                 {"f": 1, "s": 2, "o": "Z", "for": 100_000},
-                {"f": 1, "s": 2, "o": "Z", "until": 7},
+                {"f": 1, "s": 2, "o": "Z", "until": 7, "reset": true},
                 {"f": 1, "s": 2, "o": "R"},
+                {"f": 1, "s": 2, "o": "S", "progress": "7"},
             ],
             "shapes": [], "dr": [20, 3, "e", 1_000_000, 3_600_000_000u64, true],
             "kn": [false, false, 0, false, 0],
@@ -228,32 +238,21 @@ fn a_settle_says_how_it_ends_and_what_its_holder_says() {
 fn a_long_error_keeps_its_end() {
     let max = tenure_core::bounds::ERROR_BYTES_MAX;
     let error = format!("ü{}", "x".repeat(max - 1));
-    let item = SettleItem {
-        lease: "a".to_owned(),
-        ending: Ending::Failed { error, retry_in: None, last: false },
-        resources: Vec::new(),
-        limits: Vec::new(),
-        push: Vec::new(),
-    };
+    let item =
+        SettleItem::new("a".to_owned(), Ending::Failed { error, retry_in: None, last: false });
     let default = tenure_core::job::Retry::default();
-    let sent = sent(&SettleArgs::of(&[item], &[head(1, 2)], &default, &KNOWS).0);
+    let sent = sent(&SettleArgs::of(&[item], &[], &[head(1, 2)], &default, &KNOWS).0);
     let error = sent["items"][0]["error"].as_str().unwrap();
     assert_eq!(error, "x".repeat(max - 1));
 }
 
 #[test]
 fn what_was_granted_together_is_settled_together() {
-    let item = || SettleItem {
-        lease: "a".to_owned(),
-        ending: Ending::Succeeded { result: None },
-        resources: Vec::new(),
-        limits: Vec::new(),
-        push: Vec::new(),
-    };
+    let item = || SettleItem::new("a".to_owned(), Ending::Succeeded { result: None });
     let default = tenure_core::job::Retry::default();
     let settle = |heads: &[Option<Head>]| {
         let items: Vec<_> = heads.iter().map(|_| item()).collect();
-        let (args, order) = SettleArgs::of(&items, heads, &default, &KNOWS);
+        let (args, order) = SettleArgs::of(&items, &[], heads, &default, &KNOWS);
         let sent = sent(&args);
         (sent["runs"].clone(), sent["ordered"].clone(), order)
     };
@@ -282,7 +281,8 @@ fn jobs_go_together_if_all_are_alike_and_each_has_an_id_of_its_own() {
     };
     let retry = Retry::default();
     let go_together = |jobs: &[NewJob], whole, fresh, together| {
-        let (args, texts) = PushArgs::of(jobs, &retry, whole, fresh, together);
+        let kinship = Kinship::of(jobs).unwrap();
+        let (args, texts) = PushArgs::of(jobs, &kinship, &retry, whole, fresh, together);
         let blocks = matches!(args, PushArgs::Blocks { .. });
         assert_eq!(blocks, !texts.is_empty());
         blocks
@@ -296,8 +296,10 @@ fn jobs_go_together_if_all_are_alike_and_each_has_an_id_of_its_own() {
         assert!(!go_together(&two, false, fresh, false), "some were there");
     }
     let late = NewJob { when: When::In(Span::from_ms(5)), ..other.clone() };
-    let high = NewJob { priority: 3, ..other };
-    for unlike in [late, high, one.clone()] {
+    let high = NewJob { priority: 3, ..other.clone() };
+    let named = NewJob { reference: Ref::parse("r").ok(), ..other.clone() };
+    let of_flow = NewJob { flow: FlowName::parse("f").ok(), ..other.clone() };
+    for unlike in [late, high, one.clone(), named, of_flow] {
         assert!(!go_together(&[one.clone(), unlike], false, false, true));
     }
 }

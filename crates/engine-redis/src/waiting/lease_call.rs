@@ -15,9 +15,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::given::{Given, UndoGuard, give_back, gone, undo};
-use super::leaving::leave;
+use super::leaving::{Left, leave};
 use super::parcels::Parcel;
 use super::space::Waiter;
+use super::wait_end::WaitEnd;
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, LeasedReply, Views};
 use crate::encode::{DropWaitArgs, LeaseArgs, LeftCall, Wait, pack};
@@ -33,13 +34,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const SPREAD_MS: u64 = 40;
 
 const LEASE: Function = Function::of::<Lease>();
-
-/// When a wait ends: by this process's own watch, or by a test's clock.
-#[derive(Clone, Copy)]
-enum WaitEnd {
-    Real(Instant),
-    Moved(Moment),
-}
 
 /// What woke a call that waits.
 enum Woken {
@@ -150,12 +144,7 @@ impl Call {
     pub(super) fn new(caller: Caller, lease: Lease) -> Self {
         let number = caller.shared.next_taker();
         let taker = format!("{}:{number}", caller.shared.proc);
-        let end = match caller.shared.time {
-            Time::Server => WaitEnd::Real(Instant::now() + lease.wait.std()),
-            Time::Testing | Time::TestingByHand => {
-                WaitEnd::Moved(caller.shared.moved().plus(lease.wait))
-            }
-        };
+        let end = WaitEnd::after(&caller.shared, lease.wait);
         Call { caller, lease, number, taker, end, settles: None }
     }
 
@@ -172,12 +161,7 @@ impl Call {
     }
 
     fn left(&self) -> u64 {
-        match self.end {
-            WaitEnd::Real(end) => {
-                end.saturating_duration_since(Instant::now()).as_micros().try_into().unwrap_or(0)
-            }
-            WaitEnd::Moved(end) => end.since(self.caller.shared.moved()).us(),
-        }
+        self.end.left(&self.caller.shared)
     }
 
     fn is_over(&self) -> bool {
@@ -284,7 +268,7 @@ impl Call {
                 }
                 Woken::Over => return self.over().await,
                 Woken::Gone => {
-                    leave(&self.caller, LeftCall::of(&self.lease, &self.taker)).await;
+                    leave(&self.caller, Left::Lease(LeftCall::of(&self.lease, &self.taker))).await;
                     return Err(gone());
                 }
             }

@@ -5,17 +5,21 @@
 //! Nothing is granted here.
 
 mod alarm;
+mod end_call;
+mod flow_call;
 mod given;
 mod lease_call;
 mod leaving;
 mod parcels;
 mod permissions;
+mod result_call;
 mod sight;
 mod signals;
 mod space;
 mod taking;
 mod testing;
 mod timer;
+mod wait_end;
 
 pub(crate) use permissions::{DeniedChannel, keep_looking};
 pub(crate) use signals::Signals;

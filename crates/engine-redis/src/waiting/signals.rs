@@ -16,6 +16,9 @@ use crate::shared::Shared;
 /// A name that a test publishes to itself, to know that all that was published before has come.
 const BARRIER: &str = "=";
 
+/// What the name of something begins with that has ended (`lua/machine/awaits.lua`).
+const ENDED: &str = "!";
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Signals {
@@ -164,13 +167,16 @@ fn told_time(space: &Space, text: &str) {
     }
 }
 
-/// Names of waiting calls, a line each: the number of a call stands behind the name of its process.
+/// Names of waiting calls, a line each: the number of a call stands behind the name of its process. Or names of what has
+/// ended, each behind a mark.
 fn signalled(inside: &SignalsState, space: &Space, text: &str) {
     for line in text.lines() {
         if let Some(number) = line.strip_prefix(BARRIER) {
             if let Ok(number) = number.parse::<u64>() {
                 inside.barrier.send_modify(|highest| *highest = number.max(*highest));
             }
+        } else if let Some(name) = line.strip_prefix(ENDED) {
+            space.ended(name);
         } else if let Some(taker) = line.rsplit(':').next().and_then(|n| n.parse().ok()) {
             space.signal(taker);
         }

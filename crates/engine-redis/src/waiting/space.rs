@@ -46,6 +46,8 @@ pub(crate) struct Space {
     /// Calls that waited here, and whose callers are gone.
     pub(super) leaving: Leaving,
     waiters: Mutex<HashMap<u64, Arc<Waiter>>>,
+    /// Those of them that wait for the end of something.
+    awaiting: Mutex<Awaiting>,
     last_call: Mutex<Instant>,
     /// Grows when messages may have been missed, or a test moved the clock.
     stirred: watch::Sender<u64>,
@@ -53,6 +55,22 @@ pub(crate) struct Space {
     pub live: AtomicBool,
     /// Signals that came and were not yet acted upon, to their end.
     busy: watch::Sender<usize>,
+    /// When its name was last written among those in which something happens by itself.
+    noted: Mutex<Option<Instant>>,
+    /// What a tick asked for (plans, moments to decide) is under way.
+    pub asked: AtomicBool,
+    /// One tick at a time, with what it asked for, where a test moves the clock: who waits until nothing is due waits
+    /// for it too.
+    pub ticking: tokio::sync::Mutex<()>,
+}
+
+/// Calls that wait for the end of something.
+#[derive(Default)]
+struct Awaiting {
+    /// By its name in the store.
+    calls: HashMap<String, Vec<u64>>,
+    /// A task looks after them, until none is left.
+    looked_after: bool,
 }
 
 /// One call that may wait.
@@ -88,11 +106,26 @@ impl Space {
             parcels: Parcels::default(),
             leaving: Leaving::default(),
             waiters: Mutex::default(),
+            awaiting: Mutex::default(),
             last_call: Mutex::new(Instant::now()),
             stirred: watch::Sender::new(0),
             live: AtomicBool::new(false),
             busy: watch::Sender::new(0),
+            noted: Mutex::default(),
+            asked: AtomicBool::new(false),
+            ticking: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Whether its name was not written for so long among those in which something happens by itself.
+    pub(crate) fn is_to_be_noted(&self, every: Duration) -> bool {
+        let noted = *self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.is_none_or(|at| at.elapsed() >= every)
+    }
+
+    /// It was written.
+    pub(crate) fn noted(&self) {
+        *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     fn waiters(&self) -> MutexGuard<'_, HashMap<u64, Arc<Waiter>>> {
@@ -139,6 +172,49 @@ impl Space {
             self.acted();
         }
         waiter.parcel()
+    }
+
+    fn awaiting(&self) -> MutexGuard<'_, Awaiting> {
+        self.awaiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call that entered waits for the end of this. True if no task looks after such calls yet: then the caller starts
+    /// one, which goes on until [`Space::awaited`] answers nothing.
+    pub(super) fn awaits(&self, name: &str, taker: u64) -> bool {
+        let mut awaiting = self.awaiting();
+        awaiting.calls.entry(name.to_owned()).or_default().push(taker);
+        !std::mem::replace(&mut awaiting.looked_after, true)
+    }
+
+    /// What is waited for here; or nothing, and then no task looks after it.
+    pub(super) fn awaited(&self) -> Option<Vec<String>> {
+        let mut awaiting = self.awaiting();
+        awaiting.looked_after = !awaiting.calls.is_empty();
+        awaiting.looked_after.then(|| awaiting.calls.keys().cloned().collect())
+    }
+
+    /// It waits no more.
+    pub(super) fn awaits_no_more(&self, name: &str, taker: u64) {
+        let mut awaiting = self.awaiting();
+        if let Some(takers) = awaiting.calls.get_mut(name) {
+            takers.retain(|other| *other != taker);
+            if takers.is_empty() {
+                awaiting.calls.remove(name);
+            }
+        }
+    }
+
+    /// This has ended: the calls that wait for it look.
+    pub(super) fn ended(&self, name: &str) {
+        let takers = self.awaiting().calls.get(name).cloned().unwrap_or_default();
+        for taker in takers {
+            self.signal(taker);
+        }
+    }
+
+    /// A call that has entered asks the store: until it says [`Space::acted`] it is as if it acted upon a signal.
+    pub(super) fn acting(&self) {
+        self.busy.send_modify(|busy| *busy += 1);
     }
 
     /// A waiting call of this process was signalled.

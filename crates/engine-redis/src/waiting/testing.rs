@@ -71,6 +71,8 @@ pub(crate) async fn settle_all(caller: &Caller) -> Result<(), CallError> {
             }
         }
         signals_came(caller).await?;
+        // What is due may be under way: the engine ticks by itself.
+        drop(caller.space.ticking.lock().await);
         if !is_due(caller) {
             return Ok(());
         }

@@ -4,6 +4,7 @@
 //! little later, in case it is gone. Every tick says what is due next; every other answer may say
 //! that something is due sooner.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -13,11 +14,13 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::alarm::alarm;
 use super::space::Space;
+use crate::by_itself;
 use crate::call::Caller;
-use crate::decode::{Maybe, TickReply};
+use crate::decode::{Maybe, TickReply, WantedReply};
 use crate::encode::{TickArgs, pack};
 use crate::function::TICK;
 use crate::options::Time;
+use crate::schedules::{MomentsDue, do_asked};
 use crate::shared::Shared;
 
 /// Who has not the claim ticks so much after the due moment.
@@ -151,6 +154,11 @@ impl Timer {
         self.changed.notify_one();
     }
 
+    /// What the server's clock shows now, at the latest, in µs; `None` before the first answer.
+    pub(crate) fn clock(&self) -> Option<u64> {
+        self.lock().sample.map(|sample| sample.at(Instant::now()))
+    }
+
     /// The next due moment that is known, in the server's µs.
     pub(crate) fn due(&self) -> Option<u64> {
         self.lock().due
@@ -192,7 +200,7 @@ impl Timer {
     }
 
     /// A tick was answered.
-    fn ticked(&self, due: Option<u64>, reply: TickReply) {
+    fn ticked(&self, due: Option<u64>, reply: &TickReply) {
         let mut state = self.lock();
         let now = Instant::now();
         state.due = [due, state.told].into_iter().flatten().min();
@@ -220,6 +228,8 @@ impl Timer {
 
 /// One tick; whether something is due still.
 pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallError> {
+    let alone = caller.shared.time != Time::Server;
+    let _ticking = if alone { Some(caller.space.ticking.lock().await) } else { None };
     let timer = &caller.space.timer;
     timer.begin();
     let kn = &caller.knows();
@@ -229,17 +239,49 @@ pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallErr
     let args = TickArgs { proc: &caller.shared.proc, waiters, read, kn, sight };
     match caller.ask::<TickReply>(TICK, pack(&args)).await {
         Ok(answered) => {
-            timer.ticked(answered.due, answered.reply);
-            if let Some(sent) = answered.reply.sent.0 {
+            let reply = answered.reply;
+            timer.ticked(answered.due, &reply);
+            if let Some(sent) = reply.sent.0 {
                 heard_sent(caller, sent);
             }
-            Ok(answered.reply.more)
+            let more = reply.more;
+            heard_asked(caller, reply).await?;
+            Ok(more)
         }
         Err(why) => {
             timer.failed();
             Err(why.into())
         }
     }
+}
+
+/// Does what a tick asks of a calendar, and has moments of schedules decided: beside the ticks, which must not wait for
+/// it, unless a test moves the clock.
+async fn heard_asked(caller: &Caller, reply: TickReply) -> Result<(), tenure_engine::CallError> {
+    let wanted: Vec<_> = reply.wanted.0.unwrap_or_default();
+    let asked = MomentsDue {
+        wanted: wanted.into_iter().map(WantedReply::read).collect(),
+        fires: reply.fires,
+    };
+    if caller.shared.time != Time::Server {
+        return do_asked(caller, asked).await;
+    }
+    let notes = reply.schedules && caller.space.is_to_be_noted(by_itself::EVERY);
+    if asked.is_nothing() && !notes || caller.space.asked.swap(true, Ordering::AcqRel) {
+        return Ok(());
+    }
+    let its = caller.clone();
+    caller.shared.runtime.spawn(async move {
+        if notes {
+            by_itself::note(&its).await;
+        }
+        if let Err(why) = do_asked(&its, asked).await {
+            // Moments stay due, and a tick asks again within a second.
+            tracing::debug!(%why, "schedules could not be planned or fired");
+        }
+        its.space.asked.store(false, Ordering::Release);
+    });
+    Ok(())
 }
 
 /// The store has sent so many parcels to this process. What is on its way comes within a moment; for what does not,
@@ -325,7 +367,7 @@ mod tests {
         let (timer, now) = (Timer::default(), Instant::now());
         timer.begin();
         timer.heard(US, None, now);
-        timer.ticked(due, reply(claim, false));
+        timer.ticked(due, &reply(claim, false));
         (timer, now)
     }
     /// Whether a moment is so far behind `from`, give or take what a slow machine takes.
@@ -356,10 +398,10 @@ mod tests {
         let (timer, _) = ticked(Some(US + 9), true);
         timer.begin();
         timer.heard(US, Some(US + 5), Instant::now());
-        timer.ticked(Some(US + 7), reply(true, false));
+        timer.ticked(Some(US + 7), &reply(true, false));
         assert_eq!(timer.due(), Some(US + 5));
         timer.begin();
-        timer.ticked(Some(US + 7), reply(true, false));
+        timer.ticked(Some(US + 7), &reply(true, false));
         assert_eq!(timer.due(), Some(US + 7), "this tick knew of it");
         timer.told(None);
         assert_eq!(timer.due(), None, "another process did it");
@@ -371,7 +413,7 @@ mod tests {
         let mut at_once = 0;
         while at_once < 2 * AT_ONCE_MAX {
             timer.begin();
-            timer.ticked(Some(US), reply(true, true));
+            timer.ticked(Some(US), &reply(true, true));
             if timer.lock().not_before.is_some() {
                 break;
             }

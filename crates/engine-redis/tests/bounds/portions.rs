@@ -2,17 +2,22 @@
 //! steps, and no step keeps the server busy for long.
 
 use tenure_core::job::{NewJob, When};
-use tenure_core::lease::LeaseView;
+use tenure_core::lease::{Ending, LeaseView, SettleItem};
 use tenure_core::names::{RequestId, WorkerId};
-use tenure_core::requests::{CancelJobs, Lease, Push, PushAnswer};
+use tenure_core::requests::{
+    CancelJobs, DeleteJobs, DoneMany, JobFilter, Lease, ListFailures, Push, PushAnswer, RetryJobs,
+    Settle,
+};
 use tenure_core::time::Span;
 use tenure_engine::Clock;
 use tenure_testkit::redis::wanted;
 
-use crate::world::{World, job, queue, site, waits};
+use crate::world::{Work, World, job, queue, site, waits};
 
 /// As many as one call may ask for.
 const MOST: usize = 1_000;
+/// How many jobs one step of a call on many changes.
+const PORTION: usize = tenure_core::bounds::MANY_PORTION;
 /// How many grants go the long way in one step (`bounds::TICK_MAX`).
 const GRANTS: usize = tenure_core::bounds::TICK_MAX;
 
@@ -106,6 +111,89 @@ async fn a_queue_that_a_push_makes_is_not_looked_for() {
     world.is_whole().await;
 }
 
+fn of_queue() -> JobFilter {
+    JobFilter { queue: Some(queue("q")), ..JobFilter::default() }
+}
+
+/// A call on many jobs is several steps, and none of them is of more than a portion.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_jobs_are_changed_step_by_step() {
+    if !wanted() {
+        return;
+    }
+    let world = World::new().await;
+    world.limit("site:*", 1).await;
+    let keyed = |n| job("q", n, vec![site(n)]);
+    world.push((0..MOST).map(keyed).collect()).await;
+    let (max, cursor) = (MOST, None);
+    // Looks, of which each ends sooner where jobs have needs of their own, and the portions that they found.
+    let steps = MOST.div_ceil(PORTION) as u64;
+    let is_bounded = |done: DoneMany, work: Work| {
+        assert_eq!(done.done, MOST as u64);
+        assert!(work.calls > steps && work.calls <= 4 * steps, "{work:?}");
+        assert!(work.commands < (60 + 12 * PORTION as u64) * work.calls, "{work:?}");
+    };
+    let (done, work) =
+        world.cost(CancelJobs { filter: of_queue(), max, cursor: cursor.clone() }).await;
+    is_bounded(done, work);
+    world.settle().await;
+    world.is_whole().await;
+    let (done, work) =
+        world.cost(RetryJobs { filter: of_queue(), max, cursor: cursor.clone() }).await;
+    is_bounded(done, work);
+    world.settle().await;
+    let (done, work) = world.cost(DeleteJobs { filter: of_queue(), max, cursor }).await;
+    is_bounded(done, work);
+    world.settle().await;
+    world.is_whole().await;
+    assert_eq!(world.size("ch"), 0, "no row is left");
+}
+
+/// Jobs that a filter does not mean are looked at by several steps too, and 10,000 are enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_on_many_jobs_looks_at_ten_thousand() {
+    if !wanted() {
+        return;
+    }
+    let world = World::new().await;
+    for n in 0..11 {
+        let jobs = (n * MOST..(n + 1) * MOST).map(|n| job("other", n, Vec::new())).collect();
+        world.ok(Push { jobs, answer: PushAnswer::Ids }).await;
+    }
+    let cancel = |cursor| CancelJobs { filter: of_queue(), max: 1, cursor };
+    let (done, work) = world.cost(cancel(None)).await;
+    assert_eq!((done.done, done.more), (0, true));
+    assert!((10..=12).contains(&work.calls), "{work:?}");
+    assert!(work.commands < 200 * work.calls, "{work:?}");
+    let (rest, work) = world.cost(cancel(done.next)).await;
+    assert_eq!(rest, DoneMany::all(0));
+    assert!(work.calls <= 3, "{work:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_are_counted_step_by_step() {
+    if !wanted() {
+        return;
+    }
+    let world = World::new().await;
+    world.push((0..MOST).map(|n| job("q", n, Vec::new())).collect()).await;
+    let (leases, _) = world.take("q", MOST).await;
+    let failed = |lease: &LeaseView| {
+        let ending = Ending::Failed { error: "http 502".to_owned(), retry_in: None, last: true };
+        SettleItem::new(lease.lease.clone().expect("it has an id"), ending)
+    };
+    for some in leases.chunks(500) {
+        world.ok(Settle::of(some.iter().map(failed).collect())).await;
+    }
+    // However many jobs there are that have not failed.
+    world.push((MOST..3 * MOST).map(|n| job("q", n, Vec::new())).collect()).await;
+    let (found, work) = world.cost(ListFailures::default()).await;
+    assert_eq!((found.items.len(), found.items[0].count), (1, MOST as u64));
+    let steps = MOST.div_ceil(PORTION) as u64;
+    assert!((steps..=steps + 1).contains(&work.calls), "{work:?}");
+    assert!(work.commands < 60 * work.calls, "{work:?}");
+}
+
 /// The figures: `cargo test -p tenure-engine-redis --test bounds -- --ignored --nocapture`, on a machine that
 /// does nothing else.
 #[tokio::test(flavor = "multi_thread")]
@@ -142,6 +230,12 @@ async fn how_long_one_step_keeps_the_server() {
     world.server.must(&["SET", "tenure:{default}now", &later.us().to_string()]);
     world.settle().await;
     say("1,000 leases ran out");
-    world.ok(CancelJobs { filter: waits(), max: MOST }).await;
+    world.ok(CancelJobs { filter: waits(), max: MOST, cursor: None }).await;
     say("1,000 jobs are cancelled");
+    world.ok(RetryJobs { filter: of_queue(), max: MOST, cursor: None }).await;
+    say("1,000 jobs are retried");
+    world.ok(DeleteJobs { filter: of_queue(), max: MOST, cursor: None }).await;
+    say("1,000 jobs are deleted");
+    world.ok(ListFailures::default()).await;
+    say("failures are counted");
 }

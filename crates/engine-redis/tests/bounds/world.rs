@@ -122,19 +122,18 @@ impl World {
     pub async fn cancel(&self, mut left: usize) {
         while left > 0 {
             let max = left.min(1_000);
-            let done = self.ok(CancelJobs { filter: waits(), max }).await.done;
+            let done = self.ok(CancelJobs { filter: waits(), max, cursor: None }).await.done;
             assert_eq!(done, max as u64);
             left -= max;
         }
     }
 
     pub async fn succeed(&self, leases: &[LeaseView]) {
-        let ended = |lease: &LeaseView| SettleItem {
-            lease: lease.lease.clone().expect("it has an id"),
-            ending: Ending::Succeeded { result: None },
-            resources: Vec::new(),
-            limits: Vec::new(),
-            push: Vec::new(),
+        let ended = |lease: &LeaseView| {
+            SettleItem::new(
+                lease.lease.clone().expect("it has an id"),
+                Ending::Succeeded { result: None },
+            )
         };
         for some in leases.chunks(500) {
             self.ok(Settle::of(some.iter().map(ended).collect())).await;
@@ -175,7 +174,7 @@ pub fn waits() -> JobFilter {
     JobFilter { queue: Some(queue("q")), states, ..JobFilter::default() }
 }
 pub fn cancel_one() -> CancelJobs {
-    CancelJobs { filter: waits(), max: 1 }
+    CancelJobs { filter: waits(), max: 1, cursor: None }
 }
 /// The nth of many of a family.
 pub fn site(n: usize) -> Need {

@@ -140,6 +140,7 @@ fn job(dice: &mut Dice, n: u64) -> NewJob {
             until: if dice.one_in(2) { Until::Start } else { Until::End },
             hold: dice.one_in(2).then_some(HOUR),
             on_conflict: if dice.one_in(2) { OnConflict::Replace } else { OnConflict::Keep },
+            within: dice.one_in(2).then_some(HOUR),
         });
     }
     if dice.one_in(8) {
@@ -166,7 +167,7 @@ fn ending(dice: &mut Dice) -> Ending {
         }
         2 => Ending::Failed { error: "http 500".to_owned(), retry_in: Some(HOUR), last: false },
         3 => Ending::Failed { error: "kaputt".to_owned(), retry_in: None, last: true },
-        4 => Ending::Snoozed { later: Later::For(HOUR) },
+        4 => Ending::Snoozed { later: Later::For(HOUR), reset: false },
         _ => Ending::Released,
     }
 }
@@ -188,11 +189,9 @@ fn settling(dice: &mut Dice, lease: &LeaseView) -> SettleItem {
     let limits =
         limits.map(|name| LimitVerdict { limit: name.clone(), pause: None, spent: Some(2) });
     SettleItem {
-        lease: lease.lease.clone().unwrap(),
-        ending,
         resources,
         limits: limits.collect(),
-        push: Vec::new(),
+        ..SettleItem::new(lease.lease.clone().unwrap(), ending)
     }
 }
 
@@ -282,7 +281,7 @@ async fn change(engine: &Arc<dyn Engine>, ns: &Namespace, dice: &mut Dice) {
         let progress = Some(Json::from("halb"));
         let item = tenure_core::lease::ExtendItem { lease: id.clone(), progress };
         engine.run(ns, Extend { leases: vec![item], ttl: None }).await.unwrap();
-        let ending = Ending::Snoozed { later: Later::For(HOUR) };
+        let ending = Ending::Snoozed { later: Later::For(HOUR), reset: false };
         give_back(engine, ns, id, ending).await;
     }
     let hold = Lease { worker: worker("w"), ..Lease::needs(needs(r#"[{"limit":"site:gap"}]"#)) };
@@ -292,8 +291,7 @@ async fn change(engine: &Arc<dyn Engine>, ns: &Namespace, dice: &mut Dice) {
 }
 
 pub async fn give_back(engine: &Arc<dyn Engine>, ns: &Namespace, lease: String, ending: Ending) {
-    let (resources, limits, push) = (Vec::new(), Vec::new(), Vec::new());
-    let settle = vec![SettleItem { lease, ending, resources, limits, push }];
+    let settle = vec![SettleItem::new(lease, ending)];
     engine.run(ns, Settle::of(settle)).await.unwrap();
 }
 
@@ -308,6 +306,7 @@ async fn use_up(engine: &Arc<dyn Engine>, ns: &Namespace) {
         until: Until::End,
         hold: Some(HOUR),
         on_conflict: OnConflict::Keep,
+        within: None,
     });
     let push = Push { jobs: vec![gone, key], answer: PushAnswer::Ids };
     engine.run(ns, push).await.unwrap();

@@ -48,8 +48,14 @@ async fn held(from: &Store, to: &Store) {
     engine.run(&ns, AddResources { pool: pool("p"), resources }).await.unwrap();
     let settings = serde_json::from_str(r#"{"concurrency":1,"gap":"1h"}"#).unwrap();
     engine.run(&ns, PutLimit { limit: limit("rests"), settings }).await.unwrap();
+    let settings = serde_json::from_str(r#"{"concurrency":3,"quarantine":"1h"}"#).unwrap();
+    engine.run(&ns, PutLimit { limit: limit("risky"), settings }).await.unwrap();
     let settings = serde_json::from_str(r#"{"concurrency":1}"#).unwrap();
     engine.run(&ns, PutLimit { limit: limit("one"), settings }).await.unwrap();
+    // One permit rests already.
+    let ask = Lease { worker: worker("w"), ..Lease::needs(needs(r#"[{"limit":"risky"}]"#)) };
+    let dead = engine.run(&ns, ask).await.unwrap().leases.remove(0);
+    engine.run(&ns, ForceLease { lease: dead.lease.unwrap() }).await.unwrap();
 
     let job = |id: &str, text: &str| {
         let mut job = NewJob::new(queue("q"));
@@ -58,7 +64,7 @@ async fn held(from: &Store, to: &Store) {
         job
     };
     let jobs = vec![
-        job("runs", r#"[{"limit":"one"},{"pool":"p","id":"held"}]"#),
+        job("runs", r#"[{"limit":"one"},{"limit":"risky","weight":2},{"pool":"p","id":"held"}]"#),
         job("called off", r#"[]"#),
         job("behind", r#"[{"limit":"one"}]"#),
         job("last", r#"[]"#),
@@ -111,11 +117,16 @@ async fn held(from: &Store, to: &Store) {
     );
     let rests = engine.run(&ns, GetLimit { limit: limit("rests") }).await.unwrap();
     assert_eq!((rests.in_use, rests.holders.len()), (1, 0));
+    // What rested goes on, and nobody gave back what the run held.
+    let risky = engine.run(&ns, GetLimit { limit: limit("risky") }).await.unwrap();
+    assert_eq!(
+        (risky.in_use, risky.resting, risky.settings.quarantine),
+        (3, 3, Span::from_s(3_600))
+    );
     // A word of the old holder changes nothing.
-    let (resources, limits, push) = (Vec::new(), Vec::new(), Vec::new());
     let ending = Ending::Released;
     let lease = token.lease.clone().unwrap();
-    let settle = vec![SettleItem { lease, ending, resources, limits, push }];
+    let settle = vec![SettleItem::new(lease, ending)];
     let settled = engine.run(&ns, Settle::of(settle)).await.unwrap();
     assert!(!settled.settled[0].ok);
     // The lock and the order are as if it had given back: who ran is first again, but for what it held.

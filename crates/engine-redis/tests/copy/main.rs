@@ -11,5 +11,6 @@ mod keys;
 mod leases;
 mod refused;
 mod round_trip;
+mod schedules;
 mod stores;
 mod world;

@@ -112,11 +112,9 @@ async fn drained(engine: &Arc<dyn Engine>, ns: &Namespace) -> (Vec<String>, Fenc
                 lease.resources.iter().map(|one| (one.id.clone(), one.data.text())).collect();
             held.sort();
             order.push(format!("{name} {} {} {held:?} {:?}", job.id, job.attempt, lease.limits));
-            let (resources, limits, push) = (Vec::new(), Vec::new(), Vec::new());
             let ending = Ending::Succeeded { result: None };
             let lease = lease.lease.unwrap();
-            let settle =
-                vec![tenure_core::lease::SettleItem { lease, ending, resources, limits, push }];
+            let settle = vec![tenure_core::lease::SettleItem::new(lease, ending)];
             engine.run(ns, Settle::of(settle)).await.unwrap();
         }
     }

@@ -26,6 +26,14 @@ pub enum Store {
 }
 
 impl Store {
+    /// Three stores in a row, to each of which the one before it is copied: from a folder, and from a Redis.
+    pub fn there_and_back() -> [[Store; 3]; 2] {
+        [
+            [Store::folder(), Store::redis(), Store::folder()],
+            [Store::redis(), Store::folder(), Store::redis()],
+        ]
+    }
+
     pub fn folder() -> Self {
         let dir = TempDir::new();
         Store::Folder { path: dir.join("data"), _dir: dir }

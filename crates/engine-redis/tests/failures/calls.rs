@@ -108,13 +108,7 @@ pub async fn lives(engine: &RedisEngine, lease: &LeaseView) -> bool {
     lost.is_empty()
 }
 pub fn settles(lease: &LeaseView) -> Settle {
-    let item = SettleItem {
-        lease: name(lease),
-        ending: Ending::Succeeded { result: None },
-        resources: Vec::new(),
-        limits: Vec::new(),
-        push: Vec::new(),
-    };
+    let item = SettleItem::new(name(lease), Ending::Succeeded { result: None });
     Settle::of(vec![item])
 }
 pub async fn settle(engine: &RedisEngine, lease: &LeaseView) -> SettledLease {

@@ -143,7 +143,9 @@ impl History {
                     settle.settle[0].ending = match self.dice.below(4) {
                         0 => Ending::Succeeded { result: None },
                         1 => Ending::Failed { error: "no".to_owned(), retry_in: None, last: false },
-                        2 => Ending::Snoozed { later: Later::For(Span::from_ms(400)) },
+                        2 => {
+                            Ending::Snoozed { later: Later::For(Span::from_ms(400)), reset: false }
+                        }
                         _ => Ending::Released,
                     };
                 }

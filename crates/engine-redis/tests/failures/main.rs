@@ -1,6 +1,7 @@
 //! What is promised when Redis, the network, the clock or a slot fails: each promise of
 //! `docs/guarantees.md` that is about Redis, with the failure made to happen.
 
+mod audited;
 mod births;
 mod calls;
 mod claims;
@@ -21,5 +22,7 @@ mod partition;
 mod proxy;
 mod reclaim;
 mod releases;
+mod schedules;
 mod slot;
 mod unreadable;
+mod waits;

@@ -247,7 +247,7 @@ async fn a_job_that_waited_for_its_moment_runs_under_its_lease_again() {
     let first = take(&store.engine, asks("q", "w1", TTL)).await.expect("a job");
     let mut later = settles(&first);
     later.settle[0].ending =
-        tenure_core::lease::Ending::Snoozed { later: Later::For(Span::from_s(60)) };
+        tenure_core::lease::Ending::Snoozed { later: Later::For(Span::from_s(60)), reset: false };
     assert!(ok(&store.engine, later).await.settled[0].ok);
     store.save();
     // A minute later it ran again; the store has forgotten that.

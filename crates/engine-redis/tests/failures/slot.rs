@@ -251,7 +251,7 @@ async fn whatever_part_has_left_each_call_is_done_whole_or_not_at_all() {
 fn reminder(key: &str, when: When) -> NewJob {
     let key = UniqueKey::parse(key).expect("a key");
     let on_conflict = OnConflict::Replace;
-    let unique = Unique { key, until: Until::End, hold: None, on_conflict };
+    let unique = Unique { key, until: Until::End, hold: None, on_conflict, within: None };
     NewJob { unique: Some(unique), when, ..job("kept", &format!("r{}", unique_number())) }
 }
 

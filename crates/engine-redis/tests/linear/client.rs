@@ -340,16 +340,10 @@ impl Client {
                     Outcome::Failed => {
                         Ending::Failed { error: "no".to_owned(), retry_in: Some(wait), last: *last }
                     }
-                    Outcome::Snoozed => Ending::Snoozed { later: Later::For(wait) },
+                    Outcome::Snoozed => Ending::Snoozed { later: Later::For(wait), reset: false },
                     Outcome::Released | Outcome::Lost | Outcome::Undelivered => Ending::Released,
                 };
-                let item = SettleItem {
-                    lease: self.lease_of(object, *fence),
-                    ending,
-                    resources: Vec::new(),
-                    limits: Vec::new(),
-                    push: Vec::new(),
-                };
+                let item = SettleItem::new(self.lease_of(object, *fence), ending);
                 let settled = self.call(Settle::of(vec![item])).await?.settled.remove(0);
                 Ok(match (settled.ok, settled.code) {
                     (true, _) => Answer::Settled { state: settled.state },
@@ -365,6 +359,7 @@ impl Client {
                     until: Until::End,
                     hold: None,
                     on_conflict: OnConflict::Keep,
+                    within: None,
                 });
                 let job = NewJob {
                     id: Some(JobId::parse(id).expect("an id")),

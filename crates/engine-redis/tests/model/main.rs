@@ -5,6 +5,7 @@
 //! one server. A program that tells the two apart is shrunk, and printed so that it can be played again
 //! ([`programs`]).
 
+mod awaiting;
 mod pair;
 mod programs;
 mod step;

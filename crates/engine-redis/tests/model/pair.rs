@@ -12,14 +12,15 @@ use tenure_core::lease::{
     SettledLease, Verdict, Worker,
 };
 use tenure_core::names::{
-    Group, JobId, JobRef, LimitName, Namespace, PoolName, QueueName, RequestId, ResourceId, Tag,
-    UniqueKey, WorkerId,
+    Group, JobId, JobRef, LimitName, Namespace, Owner, PoolName, QueueName, RequestId, ResourceId,
+    ScheduleId, Tag, UniqueKey, WorkerId,
 };
 use tenure_core::requests::*;
+use tenure_core::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduledJob, TimingSpec};
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource, PoolSettings, QueueSettings, Rate};
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Clock, Engine};
+use tenure_engine::{CallError, Clock, Engine, EngineExt};
 use tenure_engine_embedded::{Durability, Embedded, Location};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
@@ -28,7 +29,8 @@ use tenure_testkit::TestClock;
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::runtime::Runtime;
 
-use crate::step::{Call, Change, End, JOBS, Job, KEYED, LimitSet, Need, Step};
+use crate::awaiting::{Pair, Started, until};
+use crate::step::{Call, Change, End, Filter, JOBS, Job, KEYED, LimitSet, Need, ScheduleSet, Step};
 
 /// The server of all programs, and the engine on it.
 pub struct Server {
@@ -94,6 +96,21 @@ fn need(need: &Need) -> job::Need {
     }
 }
 
+fn schedule(n: u8) -> ScheduleId {
+    ScheduleId::parse(&format!("s{n}")).expect("an id")
+}
+fn owner() -> Owner {
+    Owner::parse("o").expect("a name")
+}
+
+fn overlap(n: u8) -> Overlap {
+    match n {
+        0 => Overlap::Skip,
+        1 => Overlap::Queue,
+        _ => Overlap::Allow,
+    }
+}
+
 /// Needs that name everything once.
 fn needs(all: &[Need]) -> Vec<job::Need> {
     let mut distinct: Vec<job::Need> = Vec::new();
@@ -141,6 +158,7 @@ impl Server {
                 ids: Mutex::default(),
                 fences: Mutex::default(),
                 there: Default::default(),
+                awaiting: Vec::new(),
             };
             program.settle_time().await?;
             for (at, step) in steps.iter().enumerate() {
@@ -148,6 +166,10 @@ impl Server {
                     .step(step)
                     .await
                     .map_err(|why| TestCaseError::fail(format!("step {at}, {step:?}:\n{why}")))?;
+                program
+                    .compare_answered()
+                    .await
+                    .map_err(|why| TestCaseError::fail(format!("after {at}, {step:?}:\n{why}")))?;
             }
             program.end().await
         })
@@ -168,6 +190,8 @@ struct Program<'a> {
     fences: Mutex<BTreeMap<Fence, String>>,
     /// Resources of each pool.
     there: [BTreeSet<u8>; 2],
+    /// Calls that wait for results.
+    awaiting: Vec<Pair>,
 }
 
 impl Program<'_> {
@@ -190,6 +214,7 @@ impl Program<'_> {
         self.machine.settled().await;
         let settled = self.server.redis.testing_settle(&self.namespace).await;
         settled.map_err(|why| TestCaseError::fail(format!("time: {why}")))?;
+        let (model, redis) = (comparable(&request, model), comparable(&request, redis));
         let expected = told(&model);
         self.note_fences(&expected);
         let got = self.as_of_the_machine(&told(&redis))?;
@@ -401,9 +426,28 @@ impl Program<'_> {
                 }
                 self.ask(patch).await?;
             }
+            Step::Many { what, which, max } => {
+                let (filter, max, cursor) = (self.filter(which), *max, None);
+                match what {
+                    0 => drop(self.ask(CancelJobs { filter, max, cursor }).await?),
+                    1 => drop(self.ask(RetryJobs { filter, max, cursor }).await?),
+                    _ => drop(self.ask(DeleteJobs { filter, max, cursor }).await?),
+                }
+            }
             Step::Look { job } => {
                 self.ask(GetJob { job: the(*job) }).await?;
                 self.ask(ExplainJob { job: the(*job) }).await?;
+            }
+            Step::Await { of, by_key, wait_ms } => {
+                let key = || UniqueKey::parse(&format!("k{}", of % 3)).expect("a key");
+                let job = if *by_key { JobRef::Key(key()) } else { the(*of) };
+                self.start_waiting(GetResult { job, wait: ms(*wait_ms) }).await?;
+            }
+            Step::GiveUp { call } => {
+                if let Some(at) = usize::from(*call).checked_rem(self.awaiting.len()) {
+                    self.awaiting.swap_remove(at).abort().await;
+                    self.as_many_wait().await?;
+                }
             }
             Step::Lists => self.look_around().await?,
             Step::Pass { ms: span } => self.pass(*span).await?,
@@ -411,9 +455,50 @@ impl Program<'_> {
                 self.clock.leap(ms(*span));
                 self.settle_time().await?;
             }
-            step => self.set(step).await?,
+            step => self.schedules(step).await?,
         }
         Ok(())
+    }
+
+    async fn start_waiting(&mut self, asked: GetResult) -> Result<(), TestCaseError> {
+        let call = |engine: &dyn Engine| engine.call(&self.namespace, asked.clone().into());
+        let machine = Started::new(call(&self.machine)).await;
+        self.machine.settled().await;
+        let redis = Started::new(call(&self.server.redis)).await;
+        let pair = Pair { asked, machine, redis };
+        if !pair.is_answered() {
+            self.as_many_wait().await?;
+        }
+        self.awaiting.push(pair);
+        Ok(())
+    }
+
+    /// As many calls wait for results on both.
+    async fn as_many_wait(&self) -> Result<(), TestCaseError> {
+        let waiting = async |engine: &dyn Engine| match engine.run(&self.namespace, GetStats).await
+        {
+            Ok(stats) => stats.result_waiters,
+            Err(why) => panic!("stats: {why}"),
+        };
+        until("as many calls wait on Redis as on the state machine", async || {
+            waiting(&self.machine).await == waiting(&self.server.redis).await
+        })
+        .await
+    }
+
+    /// A call that one has answered is answered by the other too, and alike.
+    async fn compare_answered(&mut self) -> Result<(), TestCaseError> {
+        for pair in self.awaiting.extract_if(.., |pair| pair.is_answered()).collect::<Vec<_>>() {
+            let Pair { asked, machine, redis } = pair;
+            let answers = (machine.answer().await?, redis.answer().await?);
+            let (expected, got) = (told(&answers.0), told(&answers.1));
+            if expected != got {
+                return Err(TestCaseError::fail(format!(
+                    "{asked:?}\nthe state machine: {expected}\nredis:             {got}"
+                )));
+            }
+        }
+        self.as_many_wait().await
     }
 
     async fn lease(&mut self, lease: Lease) -> Result<(), TestCaseError> {
@@ -444,6 +529,98 @@ impl Program<'_> {
             request_id: request.map(|n| RequestId::parse(&format!("{kind}{n}")).expect("an id")),
             ..lease
         }
+    }
+
+    fn schedule(&self, set: &ScheduleSet) -> ScheduleSettings {
+        let now = self.clock.now();
+        let at = |ms: i64| match u64::try_from(ms) {
+            Ok(ahead) => now.plus(Span::from_ms(ahead)),
+            Err(_) => now.minus(Span::from_ms(ms.unsigned_abs())),
+        };
+        let cron = set.every_s.is_none();
+        let mut job = ScheduledJob::new(queue(set.queue));
+        job.needs = set.needs.as_deref().map(needs);
+        job.expires_in = set.expires_ms.map(ms);
+        job.retain = set.retain_ms.map(ms);
+        ScheduleSettings {
+            owner: set.owned.then(owner),
+            timing: TimingSpec {
+                cron: cron.then(|| "*/3 * * * * *".to_owned()),
+                zone: cron.then(|| "Europe/Berlin".to_owned()),
+                every: set.every_s.map(Span::from_s),
+                starts_at: set.start_ms.map(at),
+                ends_at: set.end_ms.map(|ms| at(ms as i64)),
+                jitter: ms(set.jitter_ms),
+            },
+            overlap: overlap(set.overlap),
+            catch_up: match set.catch_up {
+                0 => CatchUp::None,
+                1 => CatchUp::Last,
+                _ => CatchUp::All,
+            },
+            catch_up_max: set.most,
+            job,
+        }
+    }
+
+    async fn schedules(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Schedule { schedule: n, set } => {
+                let settings = self.schedule(set);
+                self.ask(PutSchedule {
+                    schedule: schedule(*n),
+                    settings: Box::new(settings),
+                    plan: None,
+                })
+                .await?;
+            }
+            Step::PatchSchedule { schedule: n, overlap: way } => {
+                let overlap = Patch::Set(overlap(*way));
+                self.ask(PatchSchedule { overlap, ..PatchSchedule::new(schedule(*n)) }).await?;
+            }
+            Step::DropSchedule { schedule: n } => {
+                self.ask(DeleteSchedule { schedule: schedule(*n) }).await?;
+            }
+            Step::PauseSchedule { schedule: n, ms: span } => {
+                let until = span.map(|span| Later::For(ms(span)));
+                self.ask(PauseSchedule { schedule: schedule(*n), until }).await?;
+            }
+            Step::ResumeSchedule { schedule: n } => {
+                self.ask(ResumeSchedule { schedule: schedule(*n) }).await?;
+            }
+            Step::RunSchedule { schedule: n, job } => {
+                let run = RunScheduleNow { schedule: schedule(*n), id: Some(id(*job)) };
+                self.ask(run).await?;
+            }
+            Step::SyncSchedules { schedules, meant } => {
+                let one = |(n, set): &(u8, ScheduleSet)| {
+                    (schedule(*n), ScheduleSettings { owner: Some(owner()), ..self.schedule(set) })
+                };
+                let meant = if *meant { Meant::Yes } else { Meant::Ask };
+                let schedules = schedules.iter().map(one).collect();
+                let sync = SyncSchedules { owner: owner(), schedules, meant, version: None };
+                self.ask(sync).await?;
+            }
+            Step::LookAtSchedule { schedule: n } => {
+                self.ask(GetSchedule { schedule: schedule(*n) }).await?;
+                self.compare_schedule_stats().await?;
+            }
+            other => return self.set(other).await,
+        }
+        Ok(())
+    }
+
+    /// As many schedules are there, are paused and are due on both, and since the same moment.
+    async fn compare_schedule_stats(&self) -> Result<(), TestCaseError> {
+        let told = async |engine: &dyn Engine| match engine.run(&self.namespace, GetStats).await {
+            Ok(stats) => stats.schedules,
+            Err(why) => panic!("stats: {why}"),
+        };
+        let (expected, got) = (told(&self.machine).await, told(&self.server.redis).await);
+        if expected == got {
+            return Ok(());
+        }
+        Err(TestCaseError::fail(format!("the state machine: {expected:?}\nredis: {got:?}")))
     }
 
     async fn set(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -565,10 +742,15 @@ impl Program<'_> {
 
     async fn look_around(&self) -> Result<(), TestCaseError> {
         self.ask(ListJobs { full: true, ..ListJobs::default() }).await?;
+        self.ask(ListFailures::default()).await?;
         self.ask(ListLeases::default()).await?;
         self.ask(ListQueues::default()).await?;
         self.ask(ListLimits::default()).await?;
         self.ask(ListPools::default()).await?;
+        self.ask(ListSchedules { full: true, ..ListSchedules::default() }).await?;
+        for n in 0..4 {
+            self.ask(GetSchedule { schedule: schedule(n) }).await?;
+        }
         for n in 0..2 {
             self.ask(ListResources { pool: pool(n), page: Page::default() }).await?;
         }
@@ -579,7 +761,11 @@ impl Program<'_> {
     }
 
     /// All that can be seen is the same, and what is cached agrees with the leases.
-    async fn end(&self) -> Result<(), TestCaseError> {
+    async fn end(&mut self) -> Result<(), TestCaseError> {
+        for pair in std::mem::take(&mut self.awaiting) {
+            pair.abort().await;
+        }
+        self.as_many_wait().await?;
         self.look_around().await?;
         for job in 0..JOBS {
             self.ask(ExplainJob { job: the(job) }).await?;
@@ -602,21 +788,30 @@ impl Program<'_> {
 
     fn settling(&self, n: u8, end: &End) -> Option<SettleItem> {
         let lease = &self.leases[usize::from(n).checked_rem(self.leases.len())?];
-        let mut item = SettleItem {
-            lease: lease.lease.clone()?,
-            ending: Ending::Succeeded { result: Some(Json::from(i64::from(n))) },
-            resources: Vec::new(),
-            limits: Vec::new(),
-            push: Vec::new(),
-        };
+        let mut item = SettleItem::new(
+            lease.lease.clone()?,
+            Ending::Succeeded { result: Some(Json::from(i64::from(n))) },
+        );
         match end {
             End::Succeeded => {}
             End::Failed { last } => {
                 item.ending =
                     Ending::Failed { error: "no".to_owned(), retry_in: None, last: *last };
             }
-            End::Snoozed { ms: span } => {
-                item.ending = Ending::Snoozed { later: Later::For(ms(*span)) };
+            End::Snoozed { ms: span, reset } => {
+                item.ending = Ending::Snoozed { later: Later::For(ms(*span)), reset: *reset };
+            }
+            End::Next { s, done } => {
+                item.next_in = Some(Span::from_s(*s));
+                if !done {
+                    item.ending = Ending::Snoozed { later: Later::For(ms(700)), reset: false };
+                }
+            }
+            End::Reporting { done } => {
+                item.progress = Some(Json::from(i64::from(n) + 100));
+                if !done {
+                    item.ending = Ending::Released;
+                }
             }
             End::Released => item.ending = Ending::Released,
             End::Cooling { ms: span } => {
@@ -651,6 +846,21 @@ impl Program<'_> {
         Some(item)
     }
 
+    fn filter(&self, which: &Filter) -> JobFilter {
+        let state = |n: &u8| job::JobState::ALL[usize::from(*n)];
+        JobFilter {
+            queue: which.queue.map(queue),
+            states: which.states.iter().map(state).collect(),
+            kind: which.kind.then(String::new),
+            label: None,
+            error: which.error.then(|| "no".to_owned()),
+            finished_after: which.ended_ms.map(|span| self.clock.now().minus(ms(span))),
+            finished_before: None,
+            flow: None,
+            schedule: None,
+        }
+    }
+
     fn job(&self, job: &Job) -> NewJob {
         NewJob {
             id: Some(id(job.id)),
@@ -669,12 +879,33 @@ impl Program<'_> {
                     1 => OnConflict::Replace,
                     _ => OnConflict::Reject,
                 },
+                within: job.within_ms.map(ms),
             }),
             retry: Some(Retry { max_attempts: job.attempts, ..Retry::default() }),
             retain: job.retain_ms.map(ms),
             ..NewJob::new(queue(job.queue))
         }
     }
+}
+
+/// Rows have other numbers on the two engines: of a cursor only that there is one is compared. Nor that, once a call has
+/// changed as many jobs as it may: whether older ones are looked for is the engine's own, and the next call then finds none.
+fn comparable(request: &Request, mut answer: Result<Reply, CallError>) -> Result<Reply, CallError> {
+    let max = match request {
+        Request::CancelJobs(asked) => asked.max,
+        Request::RetryJobs(asked) => asked.max,
+        Request::DeleteJobs(asked) => asked.max,
+        _ => return answer,
+    };
+    if let Ok(Reply::CancelJobs(done) | Reply::RetryJobs(done) | Reply::DeleteJobs(done)) =
+        &mut answer
+    {
+        done.next = done.next.take().map(|_| String::new());
+        if done.done == max as u64 {
+            *done = DoneMany::all(done.done);
+        }
+    }
+    answer
 }
 
 /// The fence and the row of a lease by its id on Redis, which begins with its form and these two, seven bits a

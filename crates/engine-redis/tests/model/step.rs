@@ -146,8 +146,56 @@ pub enum Step {
     ResumeQueue {
         queue: u8,
     },
+    /// Sets a schedule.
+    Schedule {
+        schedule: u8,
+        set: ScheduleSet,
+    },
+    /// Changes its job alone.
+    PatchSchedule {
+        schedule: u8,
+        overlap: u8,
+    },
+    DropSchedule {
+        schedule: u8,
+    },
+    PauseSchedule {
+        schedule: u8,
+        ms: Option<u64>,
+    },
+    ResumeSchedule {
+        schedule: u8,
+    },
+    RunSchedule {
+        schedule: u8,
+        job: u8,
+    },
+    /// These are the whole set of an owner.
+    SyncSchedules {
+        schedules: Vec<(u8, ScheduleSet)>,
+        meant: bool,
+    },
+    LookAtSchedule {
+        schedule: u8,
+    },
+    /// Cancels (0), retries (1) or deletes up to `max` jobs.
+    Many {
+        what: u8,
+        which: Filter,
+        max: usize,
+    },
     Look {
         job: u8,
+    },
+    /// A call waits for the result of a job, or of the one that holds a key.
+    Await {
+        of: u8,
+        by_key: bool,
+        wait_ms: u64,
+    },
+    /// A caller that waits for a result goes away.
+    GiveUp {
+        call: u8,
     },
     Lists,
     Pass {
@@ -157,6 +205,17 @@ pub enum Step {
     WallLeap {
         ms: u64,
     },
+}
+
+/// Which jobs: of a queue, in some states, with an error; `kind`: the filter asks for one, which all have.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    pub queue: Option<u8>,
+    pub states: Vec<u8>,
+    pub kind: bool,
+    pub error: bool,
+    /// Jobs that ended within this many milliseconds before now.
+    pub ended_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -170,7 +229,26 @@ pub struct Job {
     pub timeout_ms: Option<u64>,
     pub expires_ms: Option<u64>,
     pub unique: Option<(u8, bool, Option<u64>, u8)>,
+    pub within_ms: Option<u64>,
     pub attempts: u32,
+    pub retain_ms: Option<u64>,
+}
+
+/// What a schedule is: seconds of its interval, or a cron expression; and what is not usual.
+#[derive(Clone, Debug)]
+pub struct ScheduleSet {
+    pub every_s: Option<u64>,
+    /// From now on, or from a moment that lies ahead.
+    pub start_ms: Option<i64>,
+    pub end_ms: Option<u64>,
+    pub jitter_ms: u64,
+    pub overlap: u8,
+    pub catch_up: u8,
+    pub most: u32,
+    pub owned: bool,
+    pub queue: u8,
+    pub needs: Option<Vec<Need>>,
+    pub expires_ms: Option<u64>,
     pub retain_ms: Option<u64>,
 }
 
@@ -201,6 +279,16 @@ pub enum End {
     },
     Snoozed {
         ms: u64,
+        reset: bool,
+    },
+    /// Says when its schedule is next, if it has one.
+    Next {
+        s: u64,
+        done: bool,
+    },
+    /// Succeeds or is given back, and reports.
+    Reporting {
+        done: bool,
     },
     Released,
     Cooling {
@@ -289,7 +377,8 @@ fn job() -> impl Strategy<Value = Job> {
     let hold = proptest::option::weighted(0.4, 500u64..6_000);
     let unique = proptest::option::weighted(0.2, (0u8..3, any::<bool>(), hold, 0u8..3));
     let retain = prop_oneof![1 => Just(0u64), 2 => 0u64..9_000];
-    let more = (0u32..4, proptest::option::weighted(0.4, retain));
+    let within = proptest::option::weighted(0.5, 0u64..6_000);
+    let more = (0u32..4, proptest::option::weighted(0.4, retain), within);
     (who, group, needs, delay, timeout, expires, unique, more).prop_map(
         |((id, queue, priority), group, needs, delay_ms, timeout_ms, expires_ms, unique, more)| {
             Job {
@@ -304,8 +393,47 @@ fn job() -> impl Strategy<Value = Job> {
                 unique,
                 attempts: more.0,
                 retain_ms: more.1,
+                within_ms: more.2,
             }
         },
+    )
+}
+
+fn schedule() -> impl Strategy<Value = ScheduleSet> {
+    let every_s = proptest::option::weighted(0.6, 1u64..6);
+    let start_ms = proptest::option::weighted(0.4, -65_000i64..5_000);
+    let end_ms = proptest::option::weighted(0.2, 1u64..12_000);
+    let jitter_ms = prop_oneof![2 => Just(0u64), 1 => 1u64..4_000];
+    let what = (0u8..3, proptest::option::weighted(0.3, needs()), proptest::bool::weighted(0.3));
+    let ends = (
+        proptest::option::weighted(0.2, 500u64..6_000),
+        proptest::option::weighted(0.4, 0u64..6_000),
+    );
+    let rules = (0u8..3, 0u8..3, 1u32..4);
+    (every_s, start_ms, end_ms, jitter_ms, what, ends, rules).prop_map(
+        |(every_s, start_ms, end_ms, jitter_ms, what, ends, rules)| ScheduleSet {
+            every_s,
+            start_ms,
+            end_ms,
+            jitter_ms,
+            overlap: rules.0,
+            catch_up: rules.1,
+            most: rules.2,
+            owned: what.2,
+            queue: what.0,
+            needs: what.1,
+            expires_ms: ends.0,
+            retain_ms: ends.1,
+        },
+    )
+}
+
+fn filter() -> impl Strategy<Value = Filter> {
+    let queue = proptest::option::weighted(0.6, 0u8..3);
+    let states = proptest::collection::vec(0u8..8, 0..4);
+    let ended = proptest::option::weighted(0.2, 0u64..6_000);
+    (queue, states, any::<bool>(), proptest::bool::weighted(0.2), ended).prop_map(
+        |(queue, states, kind, error, ended_ms)| Filter { queue, states, kind, error, ended_ms },
     )
 }
 
@@ -313,7 +441,9 @@ fn end() -> impl Strategy<Value = End> {
     prop_oneof![
         4 => Just(End::Succeeded),
         2 => any::<bool>().prop_map(|last| End::Failed { last }),
-        1 => (100u64..4_000).prop_map(|ms| End::Snoozed { ms }),
+        1 => (100u64..4_000, any::<bool>()).prop_map(|(ms, reset)| End::Snoozed { ms, reset }),
+        1 => any::<bool>().prop_map(|done| End::Reporting { done }),
+        1 => (1u64..9, any::<bool>()).prop_map(|(s, done)| End::Next { s, done }),
         2 => Just(End::Released),
         1 => (1u64..4_000).prop_map(|ms| End::Cooling { ms }),
         1 => (limit(), 1u64..3_000).prop_map(|(limit, ms)| End::Pausing { limit, ms }),
@@ -372,8 +502,12 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => (0..JOBS).prop_map(|job| Step::Delete { job }),
         2 => (0..JOBS).prop_map(|job| Step::Retry { job }),
         1 => (0..JOBS).prop_map(|job| Step::RunNow { job }),
+        2 => (0u8..3, filter(), 1usize..9).prop_map(|(what, which, max)| Step::Many { what, which, max }),
         2 => (0..JOBS, change()).prop_map(|(job, what)| Step::Patch { job, what }),
         3 => (0..JOBS).prop_map(|job| Step::Look { job }),
+        4 => (0..JOBS, proptest::bool::weighted(0.2), prop_oneof![1 => Just(0u64), 5 => 1u64..9_000])
+            .prop_map(|(of, by_key, wait_ms)| Step::Await { of, by_key, wait_ms }),
+        1 => any::<u8>().prop_map(|call| Step::GiveUp { call }),
         1 => Just(Step::Lists),
         10 => prop_oneof![4 => 1u64..1_500, 1 => 1u64..12_000].prop_map(|ms| Step::Pass { ms }),
         1 => (101u64..5_000).prop_map(|ms| Step::WallLeap { ms }),
@@ -403,5 +537,20 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => (0u8..3, maybe_ms()).prop_map(|(queue, ms)| Step::PauseQueue { queue, ms }),
         1 => (0u8..3).prop_map(|queue| Step::ResumeQueue { queue }),
     ];
-    prop_oneof![4 => jobs, 1 => settings]
+    let maybe_ms = || proptest::option::of(1u64..8_000);
+    let set = || proptest::collection::btree_set(0u8..4, 0..4);
+    let schedules = prop_oneof![
+        6 => (0u8..4, schedule()).prop_map(|(schedule, set)| Step::Schedule { schedule, set }),
+        1 => (0u8..4, 0u8..3).prop_map(|(schedule, overlap)| Step::PatchSchedule { schedule, overlap }),
+        1 => (0u8..4).prop_map(|schedule| Step::DropSchedule { schedule }),
+        1 => (0u8..4, maybe_ms()).prop_map(|(schedule, ms)| Step::PauseSchedule { schedule, ms }),
+        1 => (0u8..4).prop_map(|schedule| Step::ResumeSchedule { schedule }),
+        2 => (0u8..4, 0..JOBS).prop_map(|(schedule, job)| Step::RunSchedule { schedule, job }),
+        1 => (set(), schedule(), any::<bool>()).prop_map(|(ids, set, meant)| {
+            let one = |id: u8| (id, set.clone());
+            Step::SyncSchedules { schedules: ids.into_iter().map(one).collect(), meant }
+        }),
+        3 => (0u8..4).prop_map(|schedule| Step::LookAtSchedule { schedule }),
+    ];
+    prop_oneof![12 => jobs, 3 => settings, 2 => schedules]
 }

@@ -17,8 +17,9 @@ use std::pin::Pin;
 
 use serde::Serialize;
 use tenure_core::copy::{CopiedPage, Cursor, Head, Item, Releasing, Section};
+use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
-use tenure_core::time::Span;
+use tenure_core::time::{Moment, Span};
 
 use super::{CopyError, Found, Mark, Source, Target};
 use crate::fault::Fault;
@@ -87,6 +88,8 @@ pub struct Counts {
     pub unfinished: u64,
     /// Finished jobs.
     pub finished: u64,
+    /// Schedules.
+    pub schedules: u64,
     /// Leases that ended as `released`.
     pub released: u64,
 }
@@ -119,17 +122,20 @@ impl Counts {
             Item::Resource(_) => self.resources += 1,
             Item::Job(job) if job.state.is_finished() => self.finished += 1,
             Item::Job(_) => self.unfinished += 1,
+            Item::Schedule(_) => self.schedules += 1,
             _ => {}
         }
     }
     fn add_all(&mut self, more: &Counts) {
-        let Counts { queues, limits, pools, resources, unfinished, finished, released } = more;
+        let Counts { queues, limits, pools, resources, .. } = more;
+        let Counts { unfinished, finished, schedules, released, .. } = more;
         self.queues += queues;
         self.limits += limits;
         self.pools += pools;
         self.resources += resources;
         self.unfinished += unfinished;
         self.finished += finished;
+        self.schedules += schedules;
         self.released += released;
     }
     fn jobs(&self) -> u64 {
@@ -333,6 +339,7 @@ async fn move_namespace(
     let mut next = Some(begun.next.unwrap_or(Cursor::of(Section::ALL[0])));
     while let Some(cursor) = next {
         let CopiedPage { items, next: then } = source.page(namespace, &cursor).await?;
+        items.iter().try_for_each(|item| check_no_waiter(namespace, item))?;
         let ends = items.iter().filter(|item| matches!(item, Item::Lease(_))).count();
         let items: Vec<Item> =
             items.into_iter().flat_map(|item| read.releasing.pass(item)).collect();
@@ -348,6 +355,22 @@ async fn move_namespace(
         next = then;
     }
     Ok(())
+}
+
+/// A copy knows of no job for whom another waits: in the target a waiting one would run before those it waits for.
+fn check_no_waiter(namespace: &Namespace, item: &Item) -> Result<(), CopyError> {
+    let Item::Job(job) = item else { return Ok(()) };
+    let waits = job.state == JobState::Dependent || job.kept_until == Some(Moment::MAX);
+    if !waits {
+        return Ok(());
+    }
+    Err(CopyError::no(
+        format!(
+            "job {:?} of {namespace} waits for other jobs, or others wait for it, and a copy does not take that along",
+            job.id.as_str()
+        ),
+        "give the copy up with --thaw on both sides, and copy when these jobs have ended or were cancelled",
+    ))
 }
 
 /// Reads what decides how leases end: a small part of all, and read by every try anew.

@@ -2,7 +2,8 @@
 //!
 //! Pushes, settles and extends take many items, and an answer for each. Their items take effect in order, as single
 //! calls would; what could tell the two apart keeps calls from each other: an id, a unique key or a lease that both
-//! name, and a settle with follow-ups or with a lease call of its own.
+//! name, a settle with follow-ups or with a lease call of its own, and a push of jobs that wait for others: in one call it
+//! would find jobs that it must not know.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,6 +12,7 @@ use std::ops::Add;
 use tenure_core::job::NewJob;
 use tenure_core::lease::{Ending, ExtendItem, Extended, SettleItem};
 use tenure_core::requests::{Effect, Extend, PushAnswer, Pushed, Reply, Request, Settle, Settled};
+use tenure_core::secret::Json;
 use tenure_core::time::Span;
 
 /// A call with more items, or bytes, gains nothing by company and goes alone.
@@ -57,7 +59,9 @@ impl Size {
 /// What a call does, how much it carries, and hashes of what it names; `None` for what is always made alone.
 pub(super) fn read(request: &Request) -> Option<(Verb, Size, Vec<u64>)> {
     let (verb, size, names) = match request {
-        Request::Push(push) => {
+        Request::Push(push)
+            if push.jobs.iter().all(|job| job.after.is_empty() && job.reference.is_none()) =>
+        {
             let (whole, adds) =
                 (push.answer == PushAnswer::Whole, request.effect() == Effect::Adds);
             let ids = push.jobs.iter().filter_map(|job| Some(hash("id", job.id.as_ref()?)));
@@ -73,10 +77,7 @@ pub(super) fn read(request: &Request) -> Option<(Verb, Size, Vec<u64>)> {
             (Verb::Settle, size_of(settle, settle_bytes), leases)
         }
         Request::Extend(Extend { leases, ttl }) => {
-            let progress = |item: &ExtendItem| {
-                item.lease.len()
-                    + item.progress.as_ref().map_or(0, |progress| progress.text().len())
-            };
+            let progress = |item: &ExtendItem| item.lease.len() + reported(&item.progress);
             let names = leases.iter().map(|item| hash("lease", &item.lease)).collect();
             (Verb::Extend { ttl: *ttl }, size_of(leases, progress), names)
         }
@@ -101,13 +102,20 @@ fn job_bytes(job: &NewJob) -> usize {
     job.kind.len() + job.payload.text().len() + labels + needs
 }
 
+/// The bytes of what a holder reports.
+fn reported(progress: &Option<Json>) -> usize {
+    progress.as_ref().map_or(0, |progress| progress.text().len())
+}
+
 fn settle_bytes(item: &SettleItem) -> usize {
     let said = match &item.ending {
         Ending::Succeeded { result } => result.as_ref().map_or(0, |result| result.text().len()),
         Ending::Failed { error, .. } => error.len(),
         Ending::Snoozed { .. } | Ending::Released => 0,
     };
-    said + item.lease.len() + (item.resources.len() + item.limits.len()) * ITEM_BYTES
+    said + reported(&item.progress)
+        + item.lease.len()
+        + (item.resources.len() + item.limits.len()) * ITEM_BYTES
 }
 
 /// These calls as one. All do the same.

@@ -59,6 +59,7 @@ struct LineKey {
 type CallAnswer = Result<Reply, CallError>;
 
 /// How a call leaves.
+#[allow(clippy::large_enum_variant)] // made once per call, and moved on at once
 enum Entered {
     /// At once, made by its own caller.
     Alone(Request),

@@ -3,9 +3,10 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use tenure_core::flow::{After, Parent};
 use tenure_core::job::{NewJob, OnConflict, Unique, Until};
 use tenure_core::lease::{Ending, ExtendItem, Extended, ExtendedLease, SettleItem, SettledLease};
-use tenure_core::names::{JobId, QueueName, UniqueKey};
+use tenure_core::names::{JobId, JobRef, QueueName, Ref, UniqueKey};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Audit, Extend, Push, PushAnswer, Pushed, PushedId, Settle, Settled};
 use tenure_core::secret::Json;
@@ -65,6 +66,7 @@ fn answer(request: Request) -> Result<Reply, CallError> {
                 lease: item.lease,
                 state: None,
                 run_at: None,
+                next_at: None,
                 pushed: Vec::new(),
             };
             let settled = settle.settle.into_iter().map(one).collect();
@@ -151,13 +153,7 @@ fn push_of(kind: &str, id: &str) -> Push {
 }
 
 fn settle(lease: &str) -> Settle {
-    Settle::of(vec![SettleItem {
-        lease: lease.to_owned(),
-        ending: Ending::Released,
-        resources: Vec::new(),
-        limits: Vec::new(),
-        push: Vec::new(),
-    }])
+    Settle::of(vec![SettleItem::new(lease.to_owned(), Ending::Released)])
 }
 
 fn extend(leases: &[&str]) -> Extend {
@@ -306,6 +302,7 @@ async fn calls_that_name_the_same_are_not_one() {
             until: Until::End,
             hold: None,
             on_conflict: OnConflict::Reject,
+            within: None,
         };
         Push { jobs: vec![NewJob { unique: Some(unique), ..job(id) }], answer: PushAnswer::Ids }
     };
@@ -354,7 +351,13 @@ async fn calls_that_do_not_do_the_same_are_not_one() {
     let other = Namespace::parse("other").unwrap();
     let mut _l = scene.joining.call(&other, push("l").into());
     is_waiting(&mut _l).await;
-    assert_eq!(scene.made().len(), 12);
+    // A job that waits for one of another caller would find it in the call, wherever it stands there.
+    let after =
+        vec![After { parent: Parent::Job(JobRef::parse("a").unwrap()), gone_is_done: false }];
+    let _m = scene.begins(Push { jobs: vec![NewJob { after, ..job("m") }], ..push("m") }).await;
+    let reference = Ref::parse("r").ok();
+    let _n = scene.begins(Push { jobs: vec![NewJob { reference, ..job("n") }], ..push("n") }).await;
+    assert_eq!(scene.made().len(), 14);
 }
 
 #[tokio::test]

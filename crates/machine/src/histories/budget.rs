@@ -33,7 +33,7 @@ fn ended(failed: usize, succeeded: usize, now: Moment) -> (Store, [u64; 2]) {
             Ending::Succeeded { result: None }
         };
         let lease = granted.grants[0].lease.lease.clone().unwrap();
-        let item = SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
+        let item = SettleItem::new(lease, ending);
         let settle = Settle::of(vec![item]);
         machine.apply(&space, Command::Request(settle.into()), now, &store).unwrap();
         store.write(machine.drain().rows);

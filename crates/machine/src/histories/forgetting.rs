@@ -65,8 +65,7 @@ impl World {
             let Done::Lease(LeaseOutcome::Now(granted)) = done else { panic!("{done:?}") };
             let lease = granted.grants[0].lease.lease.clone().unwrap();
             let ending = Ending::Succeeded { result: None };
-            let item =
-                SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
+            let item = SettleItem::new(lease, ending);
             self.apply(Command::Request(Settle::of(vec![item]).into()));
         }
     }

@@ -5,9 +5,12 @@
 //! At the end everything is set free and every job must come to its end by events alone: a wake-up
 //! that was lost shows here. Mutants of the machine prove that these checks see what they look for.
 
+mod audited;
 mod budget;
 mod forgetting;
 mod found;
+mod leaving;
+mod many;
 mod place;
 mod store;
 mod world;
@@ -37,10 +40,15 @@ fn step() -> impl Strategy<Value = Step> {
         2 => small.prop_map(|lease| Step::Force { lease }),
         1 => small.prop_map(|lease| Step::Undo { lease }),
         2 => small.prop_map(|taker| Step::DropWait { taker }),
+        4 => (small, small, any::<u8>(), small, small).prop_map(|(queue, n, what, parent, flow)| Step::PushKin { queue, n, what, parent, flow }),
+        2 => (small, small, any::<u8>(), small, small).prop_map(|(lease, how, what, parent, flow)| Step::SettleAndPush { lease, how, what, parent, flow }),
+        1 => small.prop_map(|flow| Step::CancelFlow { flow }),
+        4 => (small, span()).prop_map(|(job, wait)| Step::WaitForResult { job, wait }),
         4 => small.prop_map(|job| Step::Cancel { job }),
         1 => small.prop_map(|job| Step::Delete { job }),
         2 => small.prop_map(|job| Step::Retry { job }),
         1 => small.prop_map(|job| Step::RunNow { job }),
+        2 => (small, small, small, small).prop_map(|(what, queue, max, skip)| Step::Many { what, queue, max, skip }),
         2 => (small, small, small).prop_map(|(job, priority, needs)| Step::Patch { job, priority, needs }),
         4 => (small, small, small).prop_map(|(limit, cap, rate)| Step::PutLimit { limit, cap, rate }),
         1 => small.prop_map(|limit| Step::DeleteLimit { limit }),

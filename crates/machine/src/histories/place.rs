@@ -82,7 +82,7 @@ impl Line {
 
     fn settle(&mut self, lease: String) {
         let ending = Ending::Succeeded { result: None };
-        let item = SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
+        let item = SettleItem::new(lease, ending);
         self.world.apply(Command::Request(Settle::of(vec![item]).into()));
     }
 

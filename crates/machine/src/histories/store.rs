@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::rows::{Archive, Archived, Class, DataKey, Kind, LiveRow, RowKey, Rows};
 use crate::stored::StoredShape;
-use crate::{Config, Machine, Rest, Seq};
+use crate::{Config, Machine, Rest, SeenJob, Seq, child_key, seen_in_life};
 use tenure_core::job::JobState;
 use tenure_core::names::{JobId, Namespace};
 use tenure_core::secret::Json;
@@ -59,6 +59,11 @@ impl Store {
             if let Some(state) = change.state {
                 row.state = state;
             }
+            if let Some(kept) = change.kept
+                && row.end.is_some()
+            {
+                row.end = Some((kept.until, kept.bytes));
+            }
             if let Some(end) = change.end {
                 row.end = Some((end.until, end.bytes));
             }
@@ -71,12 +76,28 @@ impl Store {
                 None => self.other.remove(&key),
             };
         }
+        for (namespace, parent) in rows.childless {
+            let (first, last) = (child_key(parent, Seq::new(0)), child_key(parent, Seq::MAX));
+            self.other.retain(|row, _| {
+                let of_parent = (first.as_str()..=last.as_str()).contains(&row.key.as_str());
+                row.namespace != namespace || row.kind != Kind::Edge || !of_parent
+            });
+        }
         for (key, value) in rows.data {
             match value {
                 Some(value) => self.data.insert(key, value),
                 None => self.data.remove(&key),
             };
         }
+    }
+
+    /// Some jobs as a look at rows finds them, newest first.
+    pub(super) fn seen(&self, skip: usize, max: usize) -> Vec<SeenJob> {
+        let seen = |(seq, row): (&Seq, &JobRow)| {
+            let life = seen_in_life(&row.life).expect("a good life");
+            SeenJob { seq: *seq, edits: life.edits }
+        };
+        self.jobs.iter().rev().skip(skip).take(max).map(seen).collect()
     }
 
     /// All rows.
@@ -171,10 +192,12 @@ impl Archive for Store {
         all.take(max).map(|(_, job)| job).collect()
     }
     fn next_over(&self, namespace: &Namespace) -> Option<Moment> {
-        self.finished().into_iter().find(|(name, _)| name == namespace).map(|(_, job)| job.until)
+        let first = self.finished().into_iter().find(|(name, _)| name == namespace);
+        first.map(|(_, job)| job.until).filter(|until| *until < Moment::MAX)
     }
     fn soonest(&self, class: Class, max: usize) -> Vec<(Namespace, Archived)> {
         let all = self.finished().into_iter().filter(|(_, job)| Class::of(job.state) == class);
+        let all = all.filter(|(_, job)| job.until < Moment::MAX);
         all.take(max).collect()
     }
 }

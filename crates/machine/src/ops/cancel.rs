@@ -3,7 +3,7 @@
 
 use crate::answer::{Act, Context, JobAt};
 use crate::rows::{Archive, Archived};
-use crate::state::{LiveJobId, Seq, Space, Stand};
+use crate::state::{Awaited, LiveJobId, Seq, Space, Stand};
 use tenure_core::job::JobState;
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
@@ -52,7 +52,7 @@ impl Space {
         }
     }
 
-    fn cancel_live(&mut self, slot: LiveJobId, now: Moment) {
+    pub(crate) fn cancel_live(&mut self, slot: LiveJobId, now: Moment) {
         match self.jobs[slot].stand {
             Stand::Running(_) => {
                 self.jobs[slot].cancel_requested = true;
@@ -63,20 +63,6 @@ impl Space {
                 self.finish(slot, JobState::Cancelled, None, None, now);
             }
         }
-    }
-
-    /// Cancels those of these jobs that live and were not asked to stop yet; how many.
-    pub(crate) fn cancel_many(&mut self, seqs: &[Seq], now: Moment) -> u64 {
-        let mut done = 0;
-        for seq in seqs {
-            if let Some(slot) = self.job_by_seq(*seq)
-                && !self.jobs[slot].cancel_requested
-            {
-                self.cancel_live(slot, now);
-                done += 1;
-            }
-        }
-        done
     }
 
     /// Cancels and forgets.
@@ -92,23 +78,48 @@ impl Space {
                     let (job, state) = (self.jobs[slot].id.clone(), JobState::Running);
                     return Err(JobRefusal::NotDeletable { job, state }.into());
                 }
-                self.stop_waiting(slot, now);
-                let unique = self.jobs[slot].unique.clone();
-                let job = self.forget_job(slot);
-                if let Some(unique) = unique {
-                    self.forget_key(&unique.key, job.seq);
-                }
-                self.out.rows.job(job.seq).deleted = true;
+                let (seq, id) = (self.jobs[slot].seq, self.jobs[slot].id.clone());
+                self.check_unfollowed(seq, &id)?;
+                self.delete_live(slot, now);
             }
             Named::Finished(job) => {
-                self.forget_archived(&job);
-                let life = crate::stored::StoredLife::decode(&job.life);
-                if let Some(unique) = life.and_then(|life| life.unique) {
-                    self.forget_key(&unique.key, job.seq);
-                }
+                self.check_unfollowed(job.seq, &job.id)?;
+                self.delete_finished(&job);
             }
         }
         Ok(())
+    }
+
+    /// Cancels a job that does not run, and forgets it.
+    pub(crate) fn delete_live(&mut self, slot: LiveJobId, now: Moment) {
+        self.stop_waiting(slot, now);
+        let unique = self.jobs[slot].unique.clone();
+        let job = self.forget_job(slot);
+        if let Some(unique) = unique {
+            self.forget_key(&unique.key, job.seq);
+        }
+        self.out.rows.job(job.seq).deleted = true;
+        if let Some(origin) = &job.origin {
+            self.schedule_job_ended(origin, &job.id, None, now);
+        }
+        self.notify_awaiting(&Awaited::Job(job.seq));
+        if let Some(kin) = &job.kin {
+            self.children_rows_go(job.seq, kin);
+            self.forget_cancelled_children(job.seq);
+        }
+        self.kin_ended(job.seq, job.kin.as_deref(), None, now);
+    }
+
+    /// Forgets a finished job before its time.
+    pub(crate) fn delete_finished(&mut self, job: &Archived) {
+        self.forget_archived(job);
+        let Some(life) = crate::stored::StoredLife::decode(&job.life) else { return };
+        if let Some(unique) = life.unique {
+            self.forget_key(&unique.key, job.seq);
+        }
+        if let Some(flow) = life.kin.and_then(|kin| kin.flow) {
+            self.flow_uncounts(&flow, job.state);
+        }
     }
 
     /// A job that is forgotten holds no key, whatever time was asked for.

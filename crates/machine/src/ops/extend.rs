@@ -4,9 +4,10 @@ use crate::answer::{Act, Context};
 use crate::grant::quarter;
 use crate::state::Space;
 use crate::stored::{lease_id, parse_lease_id};
-use tenure_core::lease::{Extended, ExtendedLease};
+use tenure_core::lease::{Extended, ExtendedLease, Fence};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::Extend;
+use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
 impl Space {
@@ -47,17 +48,23 @@ impl Space {
                 self.expiries.set(expires_at, fence);
             }
             self.hear_worker(holder.as_ref(), now);
-            if let Some(slot) = job {
-                if let Some(progress) = item.progress {
-                    self.out.rows.job(seq).progress = Some(Some(progress));
-                }
-                if self.jobs[slot].cancel_requested {
-                    answer.cancel.push(lease_id(fence, seq));
-                }
+            self.report(fence, item.progress);
+            if job.is_some_and(|slot| self.jobs[slot].cancel_requested) {
+                answer.cancel.push(lease_id(fence, seq));
             }
             answer.extended.push(ExtendedLease { lease: item.lease, expires_at });
         }
         answer
+    }
+
+    /// A holder reports: the job shows it until the next report, also in its next runs. Of a lease without a job there is
+    /// nothing that could show it, and JSON's `null` is no report.
+    pub(crate) fn report(&mut self, fence: Fence, progress: Option<Json>) {
+        let Some(progress) = progress.filter(|progress| !progress.is_null()) else { return };
+        if let Some(slot) = self.leases.get(&fence).and_then(|lease| lease.job) {
+            let seq = self.jobs[slot].seq;
+            self.out.rows.job(seq).progress = Some(Some(progress));
+        }
     }
 }
 

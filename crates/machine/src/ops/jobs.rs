@@ -3,29 +3,39 @@
 use crate::answer::{Act, Context, Elsewhere, ExplainedAt, JobAt};
 use crate::ops::cancel::Named;
 use crate::state::{Seq, Space};
-use tenure_core::job::JobState;
+use crate::stored::Stands;
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{CancelJobs, ExplainJob, GetJob, ListJobs, RetryJobs};
+use tenure_core::requests::{
+    CancelJobs, DeleteJobs, ExplainJob, GetJob, GetResult, ListFailures, ListJobs, RetryJobs,
+};
 
 impl Space {
     /// A job that lives, as it is shown.
     pub(crate) fn job_at(&self, job: JobRef, seq: Seq) -> JobAt {
-        let state = self.job_by_seq(seq).map(|slot| self.state_of(slot));
-        JobAt { job, seq, state: state.unwrap_or(JobState::Ready) }
+        let stands = self.job_by_seq(seq).map(|slot| self.stands_of(slot)).unwrap_or_default();
+        JobAt { job, seq, stands }
     }
 
     /// What a path names, as it is shown.
     fn named_at(&self, job: JobRef, named: &Named) -> JobAt {
-        let (seq, state) = match named {
-            Named::Live(slot) => (self.jobs[*slot].seq, self.state_of(*slot)),
-            Named::Finished(job) => (job.seq, job.state),
+        let (seq, stands) = match named {
+            Named::Live(slot) => (self.jobs[*slot].seq, self.stands_of(*slot)),
+            Named::Finished(job) => (job.seq, Stands { state: job.state, waiting_on: 0 }),
         };
-        JobAt { job, seq, state }
+        JobAt { job, seq, stands }
     }
 }
 
 impl Act for GetJob {
+    type Known = JobAt;
+    fn act(self, context: Context<'_>) -> Result<JobAt, Refusal> {
+        let named = context.space.named(&self.job, context.rest)?;
+        Ok(context.space.named_at(self.job, &named))
+    }
+}
+
+impl Act for GetResult {
     type Known = JobAt;
     fn act(self, context: Context<'_>) -> Result<JobAt, Refusal> {
         let named = context.space.named(&self.job, context.rest)?;
@@ -46,23 +56,14 @@ impl Act for ExplainJob {
     }
 }
 
-impl Act for ListJobs {
-    type Known = Elsewhere;
-    fn act(self, _: Context<'_>) -> Result<Elsewhere, Refusal> {
-        Ok(Elsewhere)
-    }
+macro_rules! elsewhere {
+    ($($request:ident)*) => {
+        $(impl Act for $request {
+            type Known = Elsewhere;
+            fn act(self, _: Context<'_>) -> Result<Elsewhere, Refusal> {
+                Ok(Elsewhere)
+            }
+        })*
+    };
 }
-
-impl Act for CancelJobs {
-    type Known = Elsewhere;
-    fn act(self, _: Context<'_>) -> Result<Elsewhere, Refusal> {
-        Ok(Elsewhere)
-    }
-}
-
-impl Act for RetryJobs {
-    type Known = Elsewhere;
-    fn act(self, _: Context<'_>) -> Result<Elsewhere, Refusal> {
-        Ok(Elsewhere)
-    }
-}
+elsewhere! { ListJobs CancelJobs RetryJobs DeleteJobs ListFailures }

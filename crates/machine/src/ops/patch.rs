@@ -63,6 +63,7 @@ impl Space {
                 Patch::Reset => *labels = Some(Default::default()),
                 Patch::Set(value) => *labels = Some(value),
             }
+            self.edited(slot);
         }
         if patch.expires_at.is_named() {
             if let Some(at) = self.jobs[slot].expires_at {
@@ -96,11 +97,7 @@ impl Space {
             // another line, where it stands by that age.
             None => job.keeps_place |= waited,
         }
-        if self.jobs[slot].run_at > now {
-            self.schedule(slot)
-        } else {
-            self.make_ready(slot, now)
-        }
+        self.go_from(slot, now);
         Ok(seq)
     }
 }

@@ -1,8 +1,9 @@
 //! push: stores jobs, all or none, each once by its id and by its unique key.
 
 use crate::answer::{Act, Context};
+use crate::ops::after::{Fate, Heir, Way};
 use crate::rows::{Archive, Archived, ContentPatch, JobContent};
-use crate::state::{Due, Job, LiveJobId, Seq, Space, Stand};
+use crate::state::{Due, Job, JobKey, LiveJobId, Origin, ParentKey, QueueId, Seq, Space, Stand};
 use crate::stored::{StoredLife, StoredShape};
 use tenure_core::bounds::WORKER_US;
 use tenure_core::job::{JobState, JobView, NewJob, OnConflict};
@@ -31,7 +32,7 @@ pub struct PushedOne {
 }
 
 /// What a push would do with one job, decided before anything is changed.
-enum Plan {
+pub(crate) enum PushPlan {
     /// A new job. With it goes a finished job of the same id whose time is over.
     Store(Option<Box<Archived>>),
     /// A job with this id, or the holder of the key.
@@ -43,11 +44,58 @@ enum Plan {
     Revive(Seq),
 }
 
+/// Which wait a push goes into whose key is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeyWait {
+    /// That of the job which waits.
+    GoesOn,
+    /// A new one: the holder was finished.
+    Begins,
+}
+
 /// A job that is finished in this step and not kept: its id is free for what is stored after it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Goes {
     pub seq: Seq,
     pub id: JobId,
+}
+
+/// A new job whose fate is known.
+pub(crate) struct Arriving {
+    pub job: NewJob,
+    pub seq: Seq,
+    /// It may lie before the present moment.
+    pub run_at: Moment,
+    pub origin: Option<Origin>,
+    pub fate: Fate,
+}
+
+/// How many jobs a call brings to each of its queues.
+#[derive(Default)]
+struct QueueRoom<'j>(Vec<(&'j QueueName, u64)>);
+
+impl<'j> QueueRoom<'j> {
+    /// One more; how many those are by now.
+    fn take(&mut self, queue: &'j QueueName) -> u64 {
+        let at = match self.0.iter().position(|(name, _)| *name == queue) {
+            Some(at) => at,
+            None => {
+                self.0.push((queue, 0));
+                self.0.len() - 1
+            }
+        };
+        self.0[at].1 += 1;
+        self.0[at].1
+    }
+}
+
+/// Who pushes jobs, if it is no caller.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PushedBy<'a> {
+    /// A schedule.
+    pub origin: Option<&'a Origin>,
+    /// A job of this flow that is settled.
+    pub heir: Option<&'a Heir>,
 }
 
 impl Space {
@@ -59,63 +107,89 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<Vec<PushedOne>, Refusal> {
-        let plans = self.plan_push(&jobs, archive, now)?;
-        Ok(self.store_push(jobs, plans, next_seq, archive, now))
+        self.push_from(jobs, PushedBy::default(), next_seq, archive, now)
+    }
+
+    /// The same for jobs that a schedule makes, or that a settle pushes.
+    pub(crate) fn push_from(
+        &mut self,
+        jobs: Vec<NewJob>,
+        by: PushedBy<'_>,
+        next_seq: &mut Seq,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<Vec<PushedOne>, Refusal> {
+        let planned = self.plan_push(&jobs, None, by.heir, *next_seq, archive, now)?;
+        Ok(self.store_push(jobs, planned, by.origin, next_seq, archive, now))
     }
 
     /// Checks a push without changing anything. `goes`: a job that is gone by the time when jobs under
     /// its id are stored.
-    pub(crate) fn check_push<'a>(
+    pub(crate) fn check_push(
         &self,
-        jobs: impl IntoIterator<Item = &'a NewJob>,
+        jobs: &[NewJob],
         goes: Option<&Goes>,
+        heir: Option<&Heir>,
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<(), Refusal> {
-        self.plan_all(jobs.into_iter(), goes, archive, now).map(|_| ())
+        // Row numbers of jobs that are not stored yet mean nothing here but that they differ.
+        self.plan_push(jobs, goes, heir, Seq::new(1 << 62), archive, now).map(drop)
     }
 
     fn plan_push(
         &self,
         jobs: &[NewJob],
+        goes: Option<&Goes>,
+        heir: Option<&Heir>,
+        next_seq: Seq,
         archive: &dyn Archive,
         now: Moment,
-    ) -> Result<Vec<Plan>, Refusal> {
-        self.plan_all(jobs.iter(), None, archive, now)
+    ) -> Result<Vec<(PushPlan, Fate)>, Refusal> {
+        let has_kin =
+            |job: &NewJob| !job.after.is_empty() || job.flow.is_some() || job.reference.is_some();
+        if heir.is_none() && !jobs.iter().any(has_kin) {
+            let mut room = QueueRoom::default();
+            let plans = self.plan_all(jobs, goes, Some(&mut room), archive, now)?;
+            return Ok(plans.into_iter().map(|plan| (plan, Fate::default())).collect());
+        }
+        // A job that is cancelled at its push takes no room, so that is known first.
+        let plans = self.plan_all(jobs, goes, None, archive, now)?;
+        let fates = self.fates(jobs, &plans, heir, next_seq, archive, now)?;
+        let mut room = QueueRoom::default();
+        for (index, (job, plan)) in jobs.iter().zip(&plans).enumerate() {
+            if matches!(plan, PushPlan::Store(_)) && !fates[index].is_cancelled() {
+                let waiting = room.take(&job.queue);
+                self.check_room(&job.queue, waiting).map_err(|no| no.item(index))?;
+            }
+        }
+        Ok(plans.into_iter().zip(fates).collect())
     }
 
-    fn plan_all<'a>(
+    fn plan_all<'j>(
         &self,
-        jobs: impl Iterator<Item = &'a NewJob>,
+        jobs: &'j [NewJob],
         goes: Option<&Goes>,
+        mut room: Option<&mut QueueRoom<'j>>,
         archive: &dyn Archive,
         now: Moment,
-    ) -> Result<Vec<Plan>, Refusal> {
-        let mut plans = Vec::with_capacity(jobs.size_hint().0);
-        let mut waiting: Vec<(&QueueName, u64)> = Vec::new();
+    ) -> Result<Vec<PushPlan>, Refusal> {
+        let mut plans = Vec::with_capacity(jobs.len());
         // Ids and keys that earlier jobs of this call bring.
         let mut ids = hashbrown::HashMap::new();
         let mut keys = hashbrown::HashMap::new();
-        let many = jobs.size_hint().0 > 1;
-        for (index, job) in jobs.enumerate() {
+        let many = jobs.len() > 1;
+        for (index, job) in jobs.iter().enumerate() {
             let goes = goes.filter(|goes| job.id.as_ref() == Some(&goes.id));
             let plan =
                 self.plan_one(job, goes, &ids, &keys, archive, now).map_err(|no| no.item(index))?;
-            if let Plan::Store(_) = plan {
-                let queue = &job.queue;
-                let at = match waiting.iter().position(|(name, _)| *name == queue) {
-                    Some(at) => at,
-                    None => {
-                        waiting.push((queue, 0));
-                        waiting.len() - 1
-                    }
-                };
-                waiting[at].1 += 1;
-                self.check_room(queue, waiting[at].1).map_err(|no| no.item(index))?;
+            if let (Some(room), PushPlan::Store(_)) = (&mut room, &plan) {
+                let waiting = room.take(&job.queue);
+                self.check_room(&job.queue, waiting).map_err(|no| no.item(index))?;
             }
-            if many && !matches!(plan, Plan::Duplicate(..) | Plan::Earlier(_)) {
+            if many && !matches!(plan, PushPlan::Duplicate(..) | PushPlan::Earlier(_)) {
                 if let Some(id) = &job.id
-                    && let Plan::Store(_) = plan
+                    && let PushPlan::Store(_) = plan
                 {
                     ids.insert(id.clone(), index);
                 }
@@ -136,40 +210,40 @@ impl Space {
         keys: &hashbrown::HashMap<tenure_core::names::UniqueKey, usize>,
         archive: &dyn Archive,
         now: Moment,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<PushPlan, Refusal> {
         let mut over = None;
         if let Some(id) = &job.id {
             if goes.is_none()
                 && let Some(slot) = self.job_by_id(id.as_str())
             {
-                return Ok(Plan::Duplicate(self.jobs[slot].seq, id.clone()));
+                return Ok(PushPlan::Duplicate(self.jobs[slot].seq, id.clone()));
             }
             if let Some(index) = ids.get(id) {
-                return Ok(Plan::Earlier(*index));
+                return Ok(PushPlan::Earlier(*index));
             }
             if let Some(there) = self.ended(id, archive).filter(|_| goes.is_none()) {
                 if there.until > now {
-                    return Ok(Plan::Duplicate(there.seq, id.clone()));
+                    return Ok(PushPlan::Duplicate(there.seq, id.clone()));
                 }
                 // No tick has forgotten it yet, and whoever reads it later finds it gone.
                 over = Some(Box::new(there));
             }
         }
         self.check_needs_exist(job.needs.as_deref(), &job.queue)?;
-        let Some(unique) = &job.unique else { return Ok(Plan::Store(over)) };
+        let Some(unique) = &job.unique else { return Ok(PushPlan::Store(over)) };
         if let Some(index) = keys.get(&unique.key) {
-            return Ok(Plan::Earlier(*index));
+            return Ok(PushPlan::Earlier(*index));
         }
         let gone = |seq: Seq| goes.is_some_and(|goes| goes.seq == seq);
         let holder = self.keys.get(&unique.key);
         let holder =
             holder.filter(|h| h.by_job && !gone(h.seq) || h.until.is_some_and(|at| at > now));
-        let Some(holder) = holder else { return Ok(Plan::Store(over)) };
+        let Some(holder) = holder else { return Ok(PushPlan::Store(over)) };
         let conflict = || {
             let (key, holder) = (unique.key.clone(), holder.id.clone());
             Refusal::from(JobRefusal::KeyTaken { key, holder }).at("/unique/key")
         };
-        let duplicate = Plan::Duplicate(holder.seq, holder.id.clone());
+        let duplicate = PushPlan::Duplicate(holder.seq, holder.id.clone());
         let live = self.job_by_seq(holder.seq).filter(|_| !gone(holder.seq));
         match (unique.on_conflict, live) {
             (OnConflict::Keep, _) => Ok(duplicate),
@@ -181,16 +255,16 @@ impl Space {
                 } else if matches!(self.jobs[slot].stand, Stand::Running(_)) {
                     Ok(duplicate)
                 } else {
-                    Ok(Plan::Replace(slot))
+                    Ok(PushPlan::Replace(slot))
                 }
             }
             (OnConflict::Replace, None) => {
-                let Some(there) = archive.by_seq(&self.name, holder.seq) else {
-                    return Ok(Plan::Store(over));
+                let Some(there) = self.ended_or_kept(holder.seq, archive) else {
+                    return Ok(PushPlan::Store(over));
                 };
                 let queue = StoredShape::decode(&there.shape).map(|shape| shape.queue);
                 if queue.as_ref() == Some(&job.queue) {
-                    Ok(Plan::Revive(there.seq))
+                    Ok(PushPlan::Revive(there.seq))
                 } else {
                     Err(conflict())
                 }
@@ -206,8 +280,14 @@ impl Space {
         }
     }
 
+    /// Forgets a job that is kept beyond its time: it goes with the job that takes its id.
+    pub(crate) fn forget_over(&mut self, over: &Archived) {
+        self.out.ended.remove(&over.id);
+        self.forget_archived(over);
+    }
+
     /// A job that ended in this very step.
-    fn ended_now(&self, seq: Seq) -> Option<Archived> {
+    pub(crate) fn ended_now(&self, seq: Seq) -> Option<Archived> {
         let change = self.out.rows.jobs.get(&seq).filter(|change| !change.deleted)?;
         let end = change.end.as_ref()?;
         Some(Archived {
@@ -241,11 +321,11 @@ impl Space {
         Some(Box::new(JobView { finished_at: life.finished_at, ..view }))
     }
 
-    fn check_room(&self, queue: &QueueName, more: u64) -> Result<(), Refusal> {
+    pub(crate) fn check_room(&self, queue: &QueueName, more: u64) -> Result<(), Refusal> {
         let Some(queue_slot) = self.queue_by_name.get(queue) else { return Ok(()) };
         let q = &self.queues[*queue_slot];
         let Some(most) = q.settings.max_waiting else { return Ok(()) };
-        let waiting = q.counts.waiting + q.counts.scheduled;
+        let waiting = q.counts.waiting + q.counts.scheduled + q.counts.dependent;
         if waiting + more <= u64::from(most) {
             return Ok(());
         }
@@ -255,27 +335,30 @@ impl Space {
     fn store_push(
         &mut self,
         jobs: Vec<NewJob>,
-        plans: Vec<Plan>,
+        planned: Vec<(PushPlan, Fate)>,
+        origin: Option<&Origin>,
         next_seq: &mut Seq,
         archive: &dyn Archive,
         now: Moment,
     ) -> Vec<PushedOne> {
         let mut done: Vec<PushedOne> = Vec::with_capacity(jobs.len());
-        for (job, plan) in jobs.into_iter().zip(plans) {
+        for (job, (plan, fate)) in jobs.into_iter().zip(planned) {
             let queue = self.queue_for(&job.queue, now);
             let mut known = None;
             let (seq, id, duplicate, replaced) = match plan {
-                Plan::Store(over) => {
+                PushPlan::Store(over) => {
                     if let Some(over) = over {
-                        self.out.ended.remove(&over.id);
-                        self.forget_archived(&over);
+                        self.forget_over(&over);
                     }
                     let seq = *next_seq;
                     *next_seq = seq.next();
-                    let id = self.store_job(job, seq, now);
+                    let run_at = job.when.moment(now);
+                    let origin = origin.cloned();
+                    let arriving = Arriving { job, seq, run_at, origin, fate };
+                    let id = self.store_job(arriving, archive, now);
                     (seq, id, false, false)
                 }
-                Plan::Duplicate(seq, id) => {
+                PushPlan::Duplicate(seq, id) => {
                     let holder = job.unique.as_ref().and_then(|unique| self.keys.get(&unique.key));
                     let ended = holder.filter(|h| h.seq == seq).and_then(|h| h.ended.as_ref());
                     known = match ended {
@@ -284,7 +367,7 @@ impl Space {
                     };
                     (seq, id, true, false)
                 }
-                Plan::Earlier(index) => {
+                PushPlan::Earlier(index) => {
                     let seq = done[index].seq;
                     let id = done[index].id.clone();
                     // What the same call stored a moment ago may be replaced as any other, and as
@@ -298,30 +381,29 @@ impl Space {
                     });
                     match there {
                         Some(slot) => {
-                            self.replace_job(slot, job, now);
+                            self.replace_job(slot, job, KeyWait::GoesOn, now);
                             (seq, id, true, true)
                         }
                         None => (seq, id, true, false),
                     }
                 }
-                Plan::Replace(slot) => {
+                PushPlan::Replace(slot) => {
                     let seq = self.jobs[slot].seq;
                     let id = self.jobs[slot].id.clone();
-                    self.replace_job(slot, job, now);
+                    self.replace_job(slot, job, KeyWait::GoesOn, now);
                     (seq, id, true, true)
                 }
-                Plan::Revive(seq) => match archive.by_seq(&self.name, seq) {
+                PushPlan::Revive(seq) => match self.ended_or_kept(seq, archive) {
                     Some(there) => {
                         let id = there.id.clone();
                         let Some(slot) = self.revive(&there, now) else { continue };
-                        self.replace_job(slot, job, now);
+                        self.replace_job(slot, job, KeyWait::Begins, now);
                         (seq, id, true, true)
                     }
                     None => continue,
                 },
             };
-            let asked = self.queues[queue].asked_at;
-            let unasked = asked.is_none_or(|at| at.plus(Span::from_us(WORKER_US)) <= now);
+            let unasked = self.is_unasked(queue, now);
             if duplicate && known.is_none() {
                 known = self.known_job(seq, &id, archive);
             }
@@ -330,7 +412,20 @@ impl Space {
         done
     }
 
-    fn store_job(&mut self, job: NewJob, seq: Seq, now: Moment) -> JobId {
+    /// Whether nobody asked for a queue within the last minute.
+    pub(crate) fn is_unasked(&self, queue: QueueId, now: Moment) -> bool {
+        let asked = self.queues[queue].asked_at;
+        asked.is_none_or(|at| at.plus(Span::from_us(WORKER_US)) <= now)
+    }
+
+    /// Stores a job. One whose `run_at` is over is ready; it may be older than the job.
+    pub(crate) fn store_job(
+        &mut self,
+        arriving: Arriving,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> JobId {
+        let Arriving { job, seq, run_at, origin, fate } = arriving;
         let shape = self.shape_of(&job).encode();
         let bytes = 160
             + shape.len()
@@ -340,7 +435,10 @@ impl Space {
             panic!("an encoded shape cannot be read again");
         };
         let Some(id) = job.id else { panic!("the engine gives every job an id") };
-        let run_at = job.when.moment(now);
+        if let Some(origin) = &origin {
+            self.schedule_job_lives(origin, &id);
+        }
+        let flow = fate.flow().cloned();
         let slot = self.index_job(Job {
             seq,
             id: id.clone(),
@@ -358,8 +456,12 @@ impl Space {
             undelivered: 0,
             cancel_requested: false,
             keeps_place: false,
-            unique: job.unique.map(Box::new),
+            unique: job.unique.map(|unique| Box::new(JobKey::of(unique))),
+            origin: origin.map(Box::new),
+            kin: fate.kin,
+            edits: 0,
             settles: Vec::new(),
+            next_at: None,
             bytes: bytes as u32,
             dirty: false,
         });
@@ -368,19 +470,35 @@ impl Space {
         let change = self.out.rows.job(seq);
         change.new = Some(Box::new((namespace, id.clone(), content)));
         change.queue = Some(job.queue);
+        change.flow = flow.clone();
         change.shape = Some(self.shapes[shape].bytes.clone());
-        self.take_key(slot, now);
-        self.watch_expiry(slot);
-        if run_at > now {
-            self.schedule(slot)
-        } else {
-            self.make_ready(slot, now)
+        if let Some(flow) = flow {
+            self.flow_gets(&flow, seq, now);
+        }
+        match fate.way {
+            Way::Cancelled(error) => {
+                self.wait_for_parents(slot, &[], archive);
+                let error = error.map(|note| note.to_string());
+                self.finish(slot, JobState::Cancelled, None, error, now);
+            }
+            way => {
+                self.take_key(slot, now);
+                self.watch_expiry(slot);
+                let open = match way {
+                    Way::Waits(open) => open,
+                    _ => Vec::new(),
+                };
+                self.wait_for_parents(slot, &open, archive);
+                if open.is_empty() {
+                    self.go_from(slot, now);
+                }
+            }
         }
         id
     }
 
     /// The job that is there gets the new content, and its attempts start again; its id stays.
-    fn replace_job(&mut self, slot: LiveJobId, job: NewJob, now: Moment) {
+    fn replace_job(&mut self, slot: LiveJobId, job: NewJob, wait: KeyWait, now: Moment) {
         let mut shape = self.shape_of(&job);
         let old = &self.shapes[self.jobs[slot].shape];
         // What `replace` does not name stays: retry, timeout and retain of the job that is there.
@@ -404,7 +522,16 @@ impl Space {
         there.wait = Span::ZERO;
         there.run_at = job.when.moment(now);
         if let Some(unique) = job.unique {
-            there.unique = Some(Box::new(unique));
+            // The wait began with the first push of the key that is not over yet. That push keeps its own delay.
+            let began = match wait {
+                KeyWait::Begins => Some(now),
+                KeyWait::GoesOn => there.unique.as_ref().and_then(|key| key.began),
+            };
+            if wait == KeyWait::GoesOn {
+                let from = began.unwrap_or(there.created_at);
+                there.run_at = unique.bounded(there.run_at, from, now);
+            }
+            there.unique = Some(Box::new(JobKey { unique, began }));
         }
         self.take_key(slot, now);
         let NewJob { kind, payload, labels, .. } = job;
@@ -417,8 +544,9 @@ impl Space {
                 change.patch = Some(Box::new(ContentPatch { kind, payload, labels }));
             }
         }
-        change.error = Some(None);
-        if self.jobs[slot].run_at > now { self.schedule(slot) } else { self.make_ready(slot, now) }
+        (change.error, change.progress) = (Some(None), Some(None));
+        self.edited(slot);
+        self.go_from(slot, now);
     }
 
     /// Gives a job that waits nowhere another shape.
@@ -470,13 +598,36 @@ impl Space {
             cancel_requested: false,
             keeps_place: false,
             unique: life.unique.map(Box::new),
+            origin: life.origin,
+            kin: life.kin,
             settles: life.settles,
+            next_at: None,
+            edits: life.edits,
             bytes: life.bytes,
             dirty: false,
         });
+        if let Some(origin) = self.jobs[slot].origin.clone() {
+            self.schedule_job_lives(&origin, &there.id);
+        }
+        self.finish_leaving(there.seq);
+        if let Some(kin) = &mut self.jobs[slot].kin {
+            kin.follows = false;
+        }
+        self.stop_telling(&ParentKey::Job(there.seq));
+        if let Some(followed) = self.followed.get_mut(&there.seq) {
+            followed.held = None;
+            self.followed_row(there.seq);
+        }
+        if let Some(flow) = self.jobs[slot].flow().cloned() {
+            self.flow_member_lives(&flow, there.seq, there.state, now);
+        }
+        self.out.ended.remove(&there.id);
         let change = self.out.rows.job(there.seq);
-        change.revived = true;
+        // One that ended in this very step has no row that says so.
+        change.revived = change.end.take().is_none();
+        change.kept = None;
         change.error = Some(None);
+        self.jobs[slot].edits = self.jobs[slot].edits.wrapping_add(1);
         self.out.purged.push((there.state, u64::from(there.bytes)));
         self.dirty_job(slot);
         Some(slot)

@@ -3,14 +3,32 @@
 use crate::answer::{Act, Context, JobAt};
 use crate::ops::cancel::Named;
 use crate::rows::{Archive, Archived};
-use crate::state::{Seq, Space, Stand};
+use crate::state::{ParentKey, Seq, Space, Stand};
 use crate::stored::StoredLife;
 use tenure_core::job::JobState;
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{RetryJob, RunJobNow};
-use tenure_core::sentences::JobRefusal;
+use tenure_core::sentences::{FlowRefusal, JobRefusal};
 use tenure_core::time::Moment;
+
+/// How a retried job waits for its parents.
+#[derive(Default)]
+struct Waits {
+    /// Those that are unfinished.
+    open: Vec<ParentKey>,
+    /// It waits for a flow, or an unfinished parent does.
+    above: bool,
+}
+
+/// A job that was retried.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RetriedAt {
+    /// Where it is.
+    pub at: JobAt,
+    /// Those that its failure had cancelled.
+    pub cancelled_children: u64,
+}
 
 impl Space {
     fn retry_job(
@@ -19,7 +37,7 @@ impl Space {
         finished_at: Option<Moment>,
         archive: &dyn Archive,
         now: Moment,
-    ) -> Result<Seq, Refusal> {
+    ) -> Result<(Seq, u64), Refusal> {
         match self.named(job, archive)? {
             Named::Live(slot) => {
                 let (job, state) = (self.jobs[slot].id.clone(), self.state_of(slot));
@@ -32,9 +50,8 @@ impl Space {
                     let (job, state) = (job.id, job.state);
                     return Err(JobRefusal::EndedOtherwise { job, state }.into());
                 }
-                self.check_retry(&job, life.as_ref(), now)?;
-                self.retry_archived(&job, now);
-                Ok(job.seq)
+                let waits = self.check_retry(&job, life.as_ref(), archive, now)?;
+                Ok((job.seq, self.retry_archived(&job, waits, archive, now)))
             }
         }
     }
@@ -43,8 +60,9 @@ impl Space {
         &self,
         job: &Archived,
         life: Option<&StoredLife>,
+        archive: &dyn Archive,
         now: Moment,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Waits, Refusal> {
         if job.state == JobState::Succeeded {
             let (job, state) = (job.id.clone(), job.state);
             return Err(JobRefusal::Succeeded { job, state }.into());
@@ -59,34 +77,54 @@ impl Space {
             let (key, holder) = (unique.key.clone(), holder.id.clone());
             return Err(JobRefusal::KeyTakenMeanwhile { key, holder }.into());
         }
-        Ok(())
+        if self.is_telling(job.seq) {
+            return Err(FlowRefusal::StillTelling { job: job.id.clone() }.into());
+        }
+        match life.and_then(|life| life.kin.as_deref()) {
+            Some(kin) => {
+                let (open, above) = self.parents_of_retry(job, kin, archive, now)?;
+                Ok(Waits { open, above })
+            }
+            None => Ok(Waits::default()),
+        }
     }
 
-    fn retry_archived(&mut self, job: &Archived, now: Moment) {
-        let Some(slot) = self.revive(job, now) else { return };
+    /// Answers how many of those that waited for it were cancelled by its failure.
+    fn retry_archived(
+        &mut self,
+        job: &Archived,
+        waits: Waits,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> u64 {
+        let cancelled = self.forget_cancelled_children(job.seq);
+        let Some(slot) = self.revive(job, now) else { return cancelled };
         self.take_key(slot, now);
         self.watch_expiry(slot);
-        self.make_ready(slot, now);
-    }
-
-    /// Retries those of these jobs that may be; how many.
-    pub(crate) fn retry_many(&mut self, seqs: &[Seq], archive: &dyn Archive, now: Moment) -> u64 {
-        let mut done = 0;
-        for seq in seqs {
-            if self.job_by_seq(*seq).is_some() {
-                continue;
-            }
-            let Some(job) = archive.by_seq(&self.name, *seq) else { continue };
-            let life = StoredLife::decode(&job.life);
-            if self.check_retry(&job, life.as_ref(), now).is_ok() {
-                self.retry_archived(&job, now);
-                done += 1;
-            }
+        if let Some(kin) = &mut self.jobs[slot].kin {
+            kin.turn = kin.turn.wrapping_add(1);
+            kin.above = waits.above;
         }
-        done
+        self.wait_for_parents(slot, &waits.open, archive);
+        if waits.open.is_empty() {
+            self.make_ready(slot, now);
+        }
+        cancelled
     }
 
-    fn run_job_now(
+    /// Retries a finished job if nothing speaks against it; whether it did.
+    pub(crate) fn retry_one(&mut self, job: &Archived, archive: &dyn Archive, now: Moment) -> bool {
+        let life = StoredLife::decode(&job.life);
+        match self.check_retry(job, life.as_ref(), archive, now) {
+            Ok(waits) => {
+                self.retry_archived(job, waits, archive, now);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    pub(crate) fn run_job_now(
         &mut self,
         job: &JobRef,
         archive: &dyn Archive,
@@ -95,6 +133,10 @@ impl Space {
         match self.named(job, archive)? {
             Named::Live(slot) => {
                 let seq = self.jobs[slot].seq;
+                if self.jobs[slot].stand == Stand::Dependent {
+                    let job = self.jobs[slot].id.clone();
+                    return Err(FlowRefusal::StillWaiting { job }.into());
+                }
                 if let Stand::Scheduled = self.jobs[slot].stand {
                     self.stop_waiting(slot, now);
                     self.jobs[slot].run_at = now;
@@ -110,11 +152,11 @@ impl Space {
 }
 
 impl Act for RetryJob {
-    type Known = JobAt;
+    type Known = RetriedAt;
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let seq =
-            context.space.retry_job(&self.job, self.finished_at, context.rest, context.now)?;
-        Ok(context.space.job_at(self.job, seq))
+        let Context { space, now, rest, .. } = context;
+        let (seq, cancelled_children) = space.retry_job(&self.job, self.finished_at, rest, now)?;
+        Ok(RetriedAt { at: space.job_at(self.job, seq), cancelled_children })
     }
 }
 

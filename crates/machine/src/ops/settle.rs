@@ -6,6 +6,7 @@
 use crate::answer::{Act, Context};
 use crate::ending::End;
 use crate::ops::follow_ups::FollowUps;
+use crate::ops::push::PushedBy;
 use crate::ops::push::PushedOne;
 use crate::rows::Archive;
 use crate::state::{LeaseState, LiveResourceId, NO_JOB, PastSettle, Seq, Space};
@@ -36,6 +37,8 @@ pub struct SettledAs {
     pub state: Option<JobState>,
     /// When it was to run again.
     pub run_at: Option<Moment>,
+    /// The next moment of the job's schedule, where the settle moved it; `Some(None)` if it has none any more.
+    pub next_at: Option<Option<Moment>>,
 }
 
 /// What a lease id means now.
@@ -74,11 +77,11 @@ impl Space {
         let answer = |past: &PastSettle| {
             KnownLease::Past(
                 past.outcome,
-                SettledAs { state: Some(past.state), run_at: past.run_at },
+                SettledAs { state: Some(past.state), run_at: past.run_at, next_at: past.next_at },
             )
         };
         if seq == NO_JOB {
-            let nothing = SettledAs { state: None, run_at: None };
+            let nothing = SettledAs { state: None, run_at: None, next_at: None };
             return match self.stubs.get(&fence) {
                 Some(stub) if stub.outcome == Outcome::Released => {
                     KnownLease::Past(Outcome::Released, nothing)
@@ -116,7 +119,7 @@ impl Space {
             let outcome = item.ending.outcome().as_str().into();
             return Err(Refusal::from(LeaseRefusal::OutcomeNeedsJob { outcome }).at("/outcome"));
         }
-        if let Ending::Snoozed { later: Later::Until(at) } = item.ending
+        if let Ending::Snoozed { later: Later::Until(at), .. } = item.ending
             && at.since(now) < Span::from_us(SNOOZE_US_MIN)
         {
             return Err(Refusal::from(LeaseRefusal::SnoozeTooNear { until: at }).at("/until"));
@@ -137,7 +140,7 @@ impl Space {
             }
         }
         let goes = self.goes_with_its_end(fence, &item.ending);
-        self.check_follow_ups(&item.push, goes.as_ref(), archive, now)
+        self.check_follow_ups(&item.push, goes.as_ref(), self.heir(fence).as_ref(), archive, now)
     }
 
     fn held_resource(
@@ -177,11 +180,15 @@ impl Space {
         };
         let goes = self.goes_with_its_end(fence, &item.ending);
         // An earlier item of the same call may have taken the room of this one's follow-ups.
+        let heir = self.heir(fence).filter(|_| !item.push.is_empty());
+        let by = PushedBy { origin: None, heir: heir.as_ref() };
         let full = goes.is_some()
-            && self.check_follow_ups(&item.push, goes.as_ref(), archive, now).is_err();
+            && self
+                .check_follow_ups(&item.push, goes.as_ref(), heir.as_ref(), archive, now)
+                .is_err();
         let mut follow_ups = FollowUps::of(item.push, goes.as_ref());
         let before = match full {
-            false => self.push(follow_ups.take_before(), next_seq, archive, now).ok(),
+            false => self.push_from(follow_ups.take_before(), by, next_seq, archive, now).ok(),
             true => None,
         };
         let Some(before) = before else {
@@ -218,32 +225,49 @@ impl Space {
                 self.pause_limit_until(&verdict.limit, now.plus(pause), now);
             }
         }
+        self.report(fence, item.progress);
         let end = match item.ending {
             Ending::Succeeded { result } => End::Succeeded { result },
             Ending::Failed { error, retry_in, last } => {
                 let error = tenure_core::decode::last_bytes(&error).to_owned();
                 End::Failed { error, retry_in, last }
             }
-            Ending::Snoozed { later } => {
+            Ending::Snoozed { later, reset } => {
                 let until = later.moment(now);
                 let wait = match later {
                     Later::For(span) => span,
                     Later::Until(_) => Span::ZERO,
                 };
-                End::Snoozed { until, wait }
+                End::Snoozed { until, wait, reset }
             }
             Ending::Released => End::Released,
         };
+        let next_at = self.say_next(fence, item.next_in, now);
         let became = self.end_lease(fence, end, now);
-        let after = self.push(follow_ups.take_after(), next_seq, archive, now);
+        let after = self.push_from(follow_ups.take_after(), by, next_seq, archive, now);
         debug_assert!(after.is_ok(), "what was checked is refused: {after:?}");
         let after = after.unwrap_or_default();
         let pushed = follow_ups.in_order(before, after);
         let answer = SettledAs {
             state: became.map(|became| became.state),
             run_at: became.and_then(|became| became.run_at),
+            next_at,
         };
         Ok(SettledOne { lease: item.lease, result: Ok(answer), pushed })
+    }
+
+    /// The holder of a job says when the next moment of its schedule is.
+    fn say_next(
+        &mut self,
+        fence: Fence,
+        next_in: Option<Span>,
+        now: Moment,
+    ) -> Option<Option<Moment>> {
+        let slot = self.leases.get(&fence)?.job?;
+        let origin = self.jobs[slot].origin.clone()?;
+        let next_at = self.move_schedule(&origin, next_in?, now);
+        self.jobs[slot].next_at = next_at;
+        next_at
     }
 
     /// By force: as a reap, but counted nowhere.

@@ -14,7 +14,7 @@ impl Act for ListWorkers {
 impl Act for GetStats {
     type Known = Totals;
     fn act(self, context: Context<'_>) -> Result<Totals, Refusal> {
-        Ok(Totals(context.space.get_stats()))
+        Ok(Totals(context.space.get_stats(context.now)))
     }
 }
 

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use super::{HeldNeed, LaneId, LiveJobId, QueueId, Seq, ShapeId};
+use super::{HeldNeed, Kin, LaneId, LiveJobId, QueueId, Seq, ShapeId};
 use tenure_core::job::{EndedJob, Outcome, Retry, Unique};
 use tenure_core::lease::Fence;
-use tenure_core::names::{Group, JobId};
+use tenure_core::names::{FlowName, Group, JobId};
+use tenure_core::schedule::MadeBy;
 use tenure_core::time::{Moment, Span};
 
 /// What many jobs have in common, stored once.
@@ -34,6 +35,8 @@ pub(crate) enum Stand {
     Scheduled,
     /// In this lane's line, by its arrival.
     Waiting(LaneId),
+    /// Until those it waits for have ended.
+    Dependent,
     /// Held by this lease.
     Running(Fence),
 }
@@ -45,6 +48,8 @@ pub(crate) struct PastSettle {
     pub outcome: Outcome,
     pub state: tenure_core::job::JobState,
     pub run_at: Option<Moment>,
+    /// The next moment of the job's schedule, where the settle moved it; `Some(None)` if it has none any more.
+    pub next_at: Option<Option<Moment>>,
 }
 
 /// A job in a list by moments; with its row number, so that jobs of one moment come in the order of their pushes.
@@ -53,6 +58,14 @@ pub(crate) struct Due {
     pub at: Moment,
     pub seq: Seq,
     pub job: LiveJobId,
+}
+
+/// Which schedule made a job; it never changes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Origin {
+    pub by: MadeBy,
+    /// The era of the schedule then: the word of a job of an earlier era moves nothing.
+    pub era: u64,
 }
 
 /// A job that is not finished. Payload, labels, errors and progress are rows, not here.
@@ -84,12 +97,51 @@ pub(crate) struct Job {
     pub cancel_requested: bool,
     /// It keeps its arrival when it becomes due: it was released or lost, not delayed.
     pub keeps_place: bool,
-    pub unique: Option<Box<Unique>>,
+    pub unique: Option<Box<JobKey>>,
+    /// The schedule that made it.
+    pub origin: Option<Box<Origin>>,
+    /// What it has to do with other jobs.
+    pub kin: Option<Box<Kin>>,
     pub settles: Vec<PastSettle>,
+    /// What the settle that ends its run said of the next moment of its schedule; taken in the same step.
+    pub next_at: Option<Option<Moment>>,
+    /// Changes of what only the row knows and filters ask for: kind, labels, last error. Counted from its push on; a
+    /// call on many jobs that has read the row compares it again before it changes the job.
+    pub edits: u32,
     /// About what its row takes on disk, for the byte budget.
     pub bytes: u32,
     /// It is in the list of rows to write.
     pub dirty: bool,
+}
+
+impl Job {
+    /// What it belongs to.
+    pub fn flow(&self) -> Option<&FlowName> {
+        self.kin.as_ref()?.flow.as_ref()
+    }
+}
+
+/// The unique key of a job, as its row holds it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct JobKey {
+    pub unique: Unique,
+    /// When the wait began by which `within` is counted: set by a push that lets the finished job live again; until
+    /// then the wait began with the job's own push.
+    pub began: Option<Moment>,
+}
+
+impl JobKey {
+    /// The key of a job that is pushed.
+    pub fn of(unique: Unique) -> Self {
+        JobKey { unique, began: None }
+    }
+}
+
+impl std::ops::Deref for JobKey {
+    type Target = Unique;
+    fn deref(&self) -> &Unique {
+        &self.unique
+    }
 }
 
 /// Who holds a unique key.

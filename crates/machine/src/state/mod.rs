@@ -6,27 +6,33 @@
 
 mod doors;
 mod jobs;
+mod kin;
 mod lanes;
 mod leases;
 mod limits;
 mod needs;
 mod pools;
 mod queues;
+mod schedules;
 mod space;
 mod waiting;
 
 use crate::slots::Id;
 
 pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Reservation};
-pub(crate) use jobs::{Due, Job, KeyHolder, PastSettle, Shape, Stand};
+pub(crate) use jobs::{Due, Job, JobKey, KeyHolder, Origin, PastSettle, Shape, Stand};
+pub(crate) use kin::{Edges, Flow, Followed, HeldJob, Kin, Leaving, Parent, ParentKey};
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, PastRequest, Stub};
 pub(crate) use limits::{Limit, LimitReservation};
 pub(crate) use needs::{HeldNeed, Which};
 pub(crate) use pools::{Pool, PoolReservation, Resource};
 pub(crate) use queues::{GroupTurn, Queue};
+pub(crate) use schedules::Schedule;
 pub(crate) use space::{Out, Space};
-pub(crate) use waiting::{Asker, Caller, Holding, KeptPlace, Taker, WorkerState};
+pub(crate) use waiting::{
+    Asker, Awaited, AwaitingCall, Caller, Holding, KeptPlace, Taker, WorkerState,
+};
 
 pub(crate) type QueueId = Id<Queue>;
 pub(crate) type TurnId = Id<GroupTurn>;
@@ -36,6 +42,8 @@ pub(crate) type DoorId = Id<Door>;
 pub(crate) type LimitId = Id<Limit>;
 pub(crate) type PoolId = Id<Pool>;
 pub(crate) type ShapeId = Id<Shape>;
+/// A schedule, or the shell of one that was deleted. (`ScheduleId` is the id that users see.)
+pub(crate) type LiveScheduleId = Id<Schedule>;
 pub(crate) type CallerId = Id<Caller>;
 /// A job that has not ended. (`JobId` is the id that users see, and outlives it.)
 pub(crate) type LiveJobId = Id<Job>;

@@ -55,6 +55,7 @@ impl PriorityTurns {
 /// Live jobs of a queue; what of `waiting` is blocked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
+    pub dependent: u64,
     pub scheduled: u64,
     pub waiting: u64,
     pub blocked: u64,
@@ -86,6 +87,8 @@ pub(crate) struct Queue {
     pub offered_by: Option<DoorId>,
     /// It was deleted, and only finished jobs or who waits for it keep it here.
     pub hidden: bool,
+    /// Moments of schedules that were skipped since it is there.
+    pub skipped: u64,
     /// When it was first used.
     pub since: Moment,
     /// The last push, lease call, end of a job or change of it.
@@ -101,6 +104,7 @@ impl Queue {
     pub(crate) fn new(name: Option<QueueName>, limit: Option<LimitId>, since: Moment) -> Self {
         Queue {
             hidden: name.is_none(),
+            skipped: 0,
             name,
             settings: QueueSettings::default(),
             paused_until: None,

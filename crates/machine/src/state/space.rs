@@ -7,19 +7,23 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashTable};
 
 use super::{
-    Bundle, CALLERS, Caller, CallerId, Door, DoorId, Due, Entry, GroupTurn, Holding, Job,
-    KeptPlace, KeyHolder, Lane, LaneId, LaneKey, LeaseState, Limit, LimitId, LiveJobId,
-    LiveResourceId, PastRequest, Pool, PoolId, Queue, QueueId, Reservation, Resource, Seq, Shape,
+    Awaited, AwaitingCall, Bundle, CALLERS, Caller, CallerId, Door, DoorId, Due, Edges, Entry,
+    Flow, Followed, GroupTurn, Holding, Job, KeptPlace, KeyHolder, Lane, LaneId, LaneKey,
+    LeaseState, Leaving, Limit, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, ParentKey,
+    PastRequest, Pool, PoolId, Queue, QueueId, Reservation, Resource, Schedule, Seq, Shape,
     ShapeId, Stub, Taker, TakerId, TurnId, WorkerState,
 };
-use crate::facts::{Delivery, Fact};
+use crate::facts::{Delivery, Fact, Notified};
+use crate::kin::PORTION;
 use crate::rows::Rows;
 use crate::slots::Slots;
 use crate::timers::Timers;
 use tenure_core::lease::Fence;
 use tenure_core::names::{
-    Group, JobId, LimitName, Namespace, PoolName, QueueName, RequestId, UniqueKey, WorkerId,
+    FlowName, Group, JobId, LimitName, Namespace, Owner, PoolName, QueueName, RequestId,
+    ScheduleId, UniqueKey, WorkerId,
 };
+use tenure_core::schedule::PlanWanted;
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
 
@@ -81,6 +85,37 @@ pub(crate) struct Space {
     pub pool_by_name: BTreeMap<PoolName, PoolId>,
     pub resources: Slots<Resource>,
     pub resource_timers: Timers<LiveResourceId>,
+    // Schedules.
+    pub schedules: Slots<Schedule>,
+    pub schedule_by_id: BTreeMap<ScheduleId, LiveScheduleId>,
+    /// How many of them are shells: all others are seen. A cache, which `audit` counts anew.
+    pub shells: usize,
+    pub schedules_by_owner: BTreeMap<Owner, BTreeSet<ScheduleId>>,
+    /// Versions of the sets that were synced.
+    pub synced_sets: BTreeMap<Owner, u64>,
+    /// The order in which schedules fire: by their place, then by their id.
+    pub firing: BTreeSet<(Moment, ScheduleId)>,
+    /// Schedules that want a plan, by when they asked.
+    pub planning: BTreeSet<(Moment, ScheduleId)>,
+    /// Schedules with a due moment that waits for their own jobs or for a plan, by that moment.
+    pub waiting_schedules: BTreeSet<(Moment, ScheduleId)>,
+    // Jobs that wait for others.
+    pub edges: HashMap<ParentKey, Edges>,
+    pub followed: HashMap<Seq, Followed>,
+    /// Parents that have ended and have not told all who wait for them, in the order of their ends.
+    pub telling: BTreeMap<u64, ParentKey>,
+    /// The last place in that order.
+    pub told: u64,
+    /// Jobs that have ended and have not let all their parents go, in the order of their ends.
+    pub leaving: VecDeque<Leaving>,
+    /// Parents that this call may still let go.
+    pub lets_go: usize,
+    pub flows: BTreeMap<FlowName, Flow>,
+    /// Flows that are being called off.
+    pub cancelling: BTreeSet<FlowName>,
+    /// Schedules that were paused when they last changed, by the end of the pause: one that is over stays until the
+    /// schedule changes, since a pause that ends by itself is no step.
+    pub paused_schedules: BTreeSet<(Moment, ScheduleId)>,
     // Leases.
     pub leases: BTreeMap<Fence, LeaseState>,
     pub expiries: Timers<Fence>,
@@ -94,6 +129,9 @@ pub(crate) struct Space {
     pub callers: Slots<Caller>,
     pub caller_by_taker: BTreeMap<TakerId, CallerId>,
     pub waiting_requests: HashMap<RequestId, TakerId>,
+    pub awaiting: BTreeMap<TakerId, AwaitingCall>,
+    pub awaited: BTreeMap<Awaited, BTreeSet<TakerId>>,
+    /// When each waiting call of any kind is answered in any case.
     pub waits: Timers<TakerId>,
     pub places: HashMap<RequestId, KeptPlace>,
     pub place_ends: Timers<RequestId>,
@@ -156,6 +194,23 @@ impl Space {
             pool_by_name: Default::default(),
             resources: Default::default(),
             resource_timers: Default::default(),
+            schedules: Default::default(),
+            schedule_by_id: Default::default(),
+            shells: 0,
+            schedules_by_owner: Default::default(),
+            synced_sets: Default::default(),
+            firing: Default::default(),
+            planning: Default::default(),
+            waiting_schedules: Default::default(),
+            edges: Default::default(),
+            followed: Default::default(),
+            telling: Default::default(),
+            told: 0,
+            leaving: Default::default(),
+            lets_go: PORTION,
+            flows: Default::default(),
+            cancelling: Default::default(),
+            paused_schedules: Default::default(),
             leases: Default::default(),
             expiries: Default::default(),
             deadlines: Default::default(),
@@ -167,6 +222,8 @@ impl Space {
             callers: Default::default(),
             caller_by_taker: Default::default(),
             waiting_requests: Default::default(),
+            awaiting: Default::default(),
+            awaited: Default::default(),
             waits: Default::default(),
             places: Default::default(),
             place_ends: Default::default(),
@@ -184,12 +241,21 @@ pub(crate) struct Out {
     pub rows: Rows,
     pub facts: Vec<Fact>,
     pub deliveries: Vec<Delivery>,
+    pub notified: Vec<Notified>,
     pub dirty_jobs: Vec<LiveJobId>,
     pub dirty_limits: BTreeSet<LimitId>,
     pub dirty_resources: BTreeSet<LiveResourceId>,
     pub dirty_turns: BTreeSet<TurnId>,
     pub dirty_queues: BTreeSet<QueueId>,
     pub dirty_pools: BTreeSet<PoolId>,
+    pub dirty_schedules: BTreeSet<LiveScheduleId>,
+    pub dirty_flows: BTreeSet<FlowName>,
+    /// Flows whose last member ended in this call.
+    pub ended_flows: BTreeSet<FlowName>,
+    /// Flows that lost a row, a job that waits for them or a call that does, in this call: nothing may be left of them.
+    pub loosened_flows: BTreeSet<FlowName>,
+    /// Schedules that the last tick asks plans for.
+    pub wanted: Vec<PlanWanted>,
     /// Ends since the engine last looked: how, and about how many bytes.
     pub archived: Vec<(tenure_core::job::JobState, u64)>,
     /// Jobs that ended in this very step: the archive does not know them before the drain.

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{HeldNeed, LaneId, QueueId, TakerId};
-use tenure_core::names::{RequestId, WorkerId};
+use super::{HeldNeed, LaneId, QueueId, Seq, TakerId};
+use tenure_core::names::{FlowName, RequestId, WorkerId};
 use tenure_core::time::{Moment, Span};
 
 /// A waiting lease call for jobs.
@@ -37,6 +37,22 @@ pub(crate) struct Caller {
     /// The id that its place is kept under.
     pub place: Option<RequestId>,
     pub since: Moment,
+    pub until: Moment,
+}
+
+/// What a call waits for the end of.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Awaited {
+    /// The job of this row; it is not finished.
+    Job(Seq),
+    /// This flow; a member of it is unfinished.
+    Flow(FlowName),
+}
+
+/// A call that waits for an end.
+#[derive(Clone, Debug)]
+pub(crate) struct AwaitingCall {
+    pub on: Awaited,
     pub until: Moment,
 }
 

@@ -1,9 +1,9 @@
 //! `/v1/jobs`.
 
-use tenure_core::decode;
+use tenure_core::decode::{self, parameters};
 use tenure_core::requests::{
-    CancelJob, CancelJobs, DeleteJob, ExplainJob, GetJob, ListJobs, Operation, PatchJob, Push,
-    PushAnswer, RetryJob, RetryJobs, RunJobNow,
+    CancelJob, CancelJobs, DeleteJob, DeleteJobs, ExplainJob, GetJob, GetResult, ListFailures,
+    ListJobs, Operation, PatchJob, Push, PushAnswer, RetryJob, RetryJobs, RunJobNow,
 };
 
 use super::{Call, Route, Takes, route};
@@ -20,7 +20,7 @@ pub(super) static ROUTES: &[Route] = &[
     .takes(Takes::JsonOrJobs("NewJobs"))
     .answers(&[(200, "PushedJobs"), (201, "PushedJobs")]),
     route!(ListJobs, "List jobs, newest first", |asked| decode::list_jobs(asked.query))
-        .query(&["queue", "state", "kind", "label", "full", "max", "cursor"])
+        .query(parameters::LIST_JOBS)
         .answers(&[(200, "Jobs")]),
     route!(CancelJobs, "Cancel the jobs that match", |asked| decode::cancel_jobs(asked.body))
         .takes(Takes::Json("JobFilter"))
@@ -28,6 +28,16 @@ pub(super) static ROUTES: &[Route] = &[
     route!(RetryJobs, "Retry the jobs that match", |asked| decode::retry_jobs(asked.body))
         .takes(Takes::Json("JobFilter"))
         .answers(DONE),
+    route!(DeleteJobs, "Forget the jobs that match and do not run", |asked| {
+        decode::delete_jobs(asked.body)
+    })
+    .takes(Takes::Json("JobFilter"))
+    .answers(DONE),
+    route!(ListFailures, "Count failed jobs by their errors", |asked| decode::list_failures(
+        asked.query
+    ))
+    .query(parameters::LIST_FAILURES)
+    .answers(&[(200, "Failures")]),
     route!(GetJob, "Show a job", |asked| Ok(GetJob { job: decode::job_path(asked.first())? }))
         .answers(JOB),
     route!(PatchJob, "Change a job that waits", |asked| decode::patch_job(
@@ -53,6 +63,12 @@ pub(super) static ROUTES: &[Route] = &[
         job: decode::job_path(asked.first())?
     }))
     .answers(JOB),
+    route!(GetResult, "Show how a job ended, or wait for its end", |asked| decode::get_result(
+        asked.first(),
+        asked.query
+    ))
+    .query(parameters::GET_RESULT)
+    .answers(&[(200, "Result")]),
     route!(ExplainJob, "Say what a job waits for", |asked| Ok(ExplainJob {
         job: decode::job_path(asked.first())?
     }))

@@ -1,11 +1,11 @@
 //! `/v1/limits`.
 
-use tenure_core::decode;
+use tenure_core::decode::{self, parameters};
 use tenure_core::requests::{
     DeleteLimit, GetLimit, ListLimits, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
 };
 
-use super::{PAGE, Route, Takes, route};
+use super::{Route, Takes, route};
 
 const LIMIT: &[(u16, &str)] = &[(200, "Limit")];
 const PUT: &[(u16, &str)] = &[(200, "Limit"), (201, "Limit")];
@@ -14,7 +14,7 @@ pub(super) static ROUTES: &[Route] = &[
     route!(ListLimits, "List limits that are set or in use", |asked| decode::list_limits(
         asked.query
     ))
-    .query(PAGE)
+    .query(parameters::PAGE)
     .answers(&[(200, "Limits")]),
     route!(GetLimit, "Show a limit", |asked| decode::get_limit(asked.first())).answers(LIMIT),
     route!(PutLimit, "Replace all settings of a limit", |asked| decode::put_limit(

@@ -4,12 +4,15 @@
 //! A route turns a path, a query and a body into a request of an engine, by the readers of
 //! `tenure_core::decode`; it decides nothing.
 
+mod flows;
 mod jobs;
 mod leases;
 mod limits;
 mod pools;
+pub(crate) mod previews;
 pub(crate) mod push_lines;
 mod queues;
+mod schedules;
 pub(crate) mod sync_lines;
 pub(crate) mod system;
 
@@ -75,6 +78,8 @@ pub(crate) enum Does {
     Version,
     /// Says what can be asked.
     Document,
+    /// Shows the moments of a timing, which needs no engine.
+    Preview,
 }
 
 /// Which bodies a route takes.
@@ -90,12 +95,14 @@ pub(crate) enum Takes {
     JsonOrJobs(&'static str),
     /// JSON, or a resource a line.
     JsonOrResources(&'static str),
+    /// JSON, or a schedule a line.
+    JsonOrSchedules(&'static str),
 }
 
 impl Takes {
     /// Whether NDJSON may come.
     pub(crate) fn lines(self) -> bool {
-        matches!(self, Takes::JsonOrJobs(_) | Takes::JsonOrResources(_))
+        matches!(self, Takes::JsonOrJobs(_) | Takes::JsonOrResources(_) | Takes::JsonOrSchedules(_))
     }
     /// The schema of the body.
     pub(crate) fn schema(self) -> Option<&'static str> {
@@ -104,7 +111,8 @@ impl Takes {
             Takes::Maybe(schema)
             | Takes::Json(schema)
             | Takes::JsonOrJobs(schema)
-            | Takes::JsonOrResources(schema) => Some(schema),
+            | Takes::JsonOrResources(schema)
+            | Takes::JsonOrSchedules(schema) => Some(schema),
         }
     }
 }
@@ -200,14 +208,21 @@ fn name_of(part: &'static str) -> Option<&'static str> {
     part.strip_prefix('{')?.strip_suffix('}')
 }
 
-/// The query parameters of a list.
-const PAGE: &[&str] = &["max", "cursor"];
-
 /// All routes, by subject.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
-    [jobs::ROUTES, leases::ROUTES, queues::ROUTES, limits::ROUTES, pools::ROUTES, system::ROUTES]
-        .into_iter()
-        .flatten()
+    [
+        jobs::ROUTES,
+        flows::ROUTES,
+        leases::ROUTES,
+        queues::ROUTES,
+        limits::ROUTES,
+        pools::ROUTES,
+        previews::ROUTES,
+        schedules::ROUTES,
+        system::ROUTES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// A part of a route's path.
@@ -306,6 +321,8 @@ mod tests {
             (Method::POST, "/v1/jobs/cancel", Some("cancel_jobs")),
             (Method::GET, "/v1/jobs/cancel", Some("get_job")),
             (Method::POST, "/v1/jobs/x/cancel", Some("cancel_job")),
+            (Method::GET, "/v1/jobs/x/parents", Some("list_parents")),
+            (Method::POST, "/v1/flows/a%2Fb/cancel", Some("cancel_flow")),
             (Method::POST, "/v1/leases/extend", Some("extend")),
             (Method::DELETE, "/v1/leases/extend", Some("force_lease")),
             (Method::GET, "/v1/pools/p/resources/a%2Fb", Some("get_resource")),

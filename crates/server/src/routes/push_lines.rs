@@ -6,7 +6,7 @@
 //! Reading does not wait for the answers to be read, up to a bound, since a simple client sends all
 //! before it reads anything.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -176,7 +176,7 @@ impl PushLines {
         // How many to try at once; less after a refusal that names no item.
         let mut most = ITEMS_MAX;
         while !jobs.is_empty() {
-            let tried = distinct(&jobs, most);
+            let tried = decode::stored_together(jobs.iter().take(most).map(|(_, job)| job));
             let items = jobs.iter().take(tried).map(|(_, job)| job.clone()).collect();
             let push = Push { jobs: items, answer: PushAnswer::Ids };
             match self.engine.run(&self.namespace, push).await {
@@ -221,12 +221,4 @@ fn refuse(
 /// The problem of a line. Its pointer counts from the line.
 fn problem_line(number: usize, no: Refusal) -> Vec<u8> {
     problem::json(&no.without_item().on_line(number))
-}
-
-/// How many of these may be stored by one call: up to a unique key that stands there already. In one
-/// call the second would be a duplicate of the first, whatever it says; a line is a push of its own.
-fn distinct(jobs: &VecDeque<(usize, NewJob)>, most: usize) -> usize {
-    let mut keys = HashSet::new();
-    let many = jobs.iter().take(most);
-    many.take_while(|(_, job)| job.unique.as_ref().is_none_or(|u| keys.insert(&u.key))).count()
 }

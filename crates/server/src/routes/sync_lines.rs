@@ -1,11 +1,11 @@
-//! `PUT …/resources` with a resource a line: the whole set, of any length.
+//! A whole set with an item a line, of any length: resources of a pool, schedules of an owner.
 //!
 //! Nothing is asked of the engine before the last line was read: others see the old set or the new
 //! one. A bad line refuses the call.
 
-use tenure_core::decode::{self, LineRead, Lines};
+use tenure_core::decode::{self, LineRead, Lines, ScheduleLines};
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::SyncResources;
+use tenure_core::requests::{SyncResources, SyncSchedules};
 use tenure_core::settings::NewResource;
 use tokio::time::Instant;
 
@@ -14,8 +14,8 @@ use crate::body::{BodyError, Piece, Reading};
 use crate::budget::HeldBytes;
 use crate::config::Config;
 
-/// Reads the set.
-pub(crate) async fn read(
+/// Reads the set of a pool.
+pub(crate) async fn resources(
     asked: Asked<'_>,
     reading: &mut Reading,
     config: &Config,
@@ -23,7 +23,31 @@ pub(crate) async fn read(
 ) -> Result<SyncResources, BodyError> {
     let request = decode::sync_resources_from_lines(asked.first(), asked.query, Vec::new());
     let mut request = request.map_err(BodyError::Refused)?;
-    let mut lines = Lines::default();
+    request.resources = items(reading, config, held, one_resource).await?;
+    Ok(request)
+}
+
+/// Reads the set of an owner.
+pub(crate) async fn schedules(
+    asked: Asked<'_>,
+    reading: &mut Reading,
+    config: &Config,
+    held: &mut HeldBytes,
+) -> Result<SyncSchedules, BodyError> {
+    let request = decode::sync_schedules_from_lines(asked.query, Vec::new());
+    let mut request = request.map_err(BodyError::Refused)?;
+    let mut lines = ScheduleLines::of(request.owner.clone());
+    request.schedules = items(reading, config, held, |line| lines.read(line)).await?;
+    Ok(request)
+}
+
+async fn items<T>(
+    reading: &mut Reading,
+    config: &Config,
+    held: &mut HeldBytes,
+    mut read: impl FnMut((usize, LineRead<'_>)) -> Result<T, Refusal>,
+) -> Result<Vec<T>, BodyError> {
+    let (mut lines, mut items) = (Lines::default(), Vec::new());
     loop {
         let piece = reading.next(Instant::now() + config.body_pause_max).await?;
         let Piece::Data(data) = piece else { break };
@@ -31,16 +55,16 @@ pub(crate) async fn read(
         held.grow(data.len()).map_err(BodyError::Refused)?;
         let mut chunk = &data[..];
         while let Some(line) = lines.next(&mut chunk) {
-            request.resources.push(one(line).map_err(BodyError::Refused)?);
+            items.push(read(line).map_err(BodyError::Refused)?);
         }
     }
     if let Some(line) = lines.finish() {
-        request.resources.push(one(line).map_err(BodyError::Refused)?);
+        items.push(read(line).map_err(BodyError::Refused)?);
     }
-    Ok(request)
+    Ok(items)
 }
 
-fn one((number, line): (usize, LineRead<'_>)) -> Result<NewResource, Refusal> {
+fn one_resource((number, line): (usize, LineRead<'_>)) -> Result<NewResource, Refusal> {
     let resource = match line {
         LineRead::Whole(line) => decode::resource_line(line),
         LineRead::TooLong => Err(decode::line_too_long()),

@@ -1,11 +1,11 @@
 //! What is asked of the server itself, and of a namespace as a whole.
 
 use serde::Serialize;
-use tenure_core::decode;
+use tenure_core::decode::{self, parameters};
 use tenure_core::requests::{Audit, GetStats, HttpMethod, ListWorkers};
 use tenure_engine::Health;
 
-use super::{Does, PAGE, Route, Takes, route};
+use super::{Does, Route, Takes, route};
 use crate::budget::Rank;
 
 /// The contract that is spoken here.
@@ -35,11 +35,11 @@ pub(super) static ROUTES: &[Route] = &[
     route!(ListWorkers, "List who called within the last minute", |asked| decode::list_workers(
         asked.query
     ))
-    .query(PAGE)
+    .query(parameters::PAGE)
     .answers(&[(200, "Workers")]),
     route!(GetStats, "Show totals", |_| Ok(GetStats)).answers(&[(200, "Stats")]),
     route!(Audit, "Check what is cached against what is held", |asked| decode::audit(asked.query))
-        .query(&["deep"])
+        .query(parameters::AUDIT)
         .answers(&[(200, "Audit")]),
     own("/healthz", "healthz", "Say that the process lives", Does::Health, &[(200, "Health")]),
     own(

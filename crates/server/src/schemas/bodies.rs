@@ -18,6 +18,10 @@ const NEW_JOB: Fields = &[
     ("expires_at", "moment"),
     ("retain", "duration"),
     ("labels", "object"),
+    ("after", "After"),
+    ("on_parent_failure", "OnParentFailure"),
+    ("ref", "ref"),
+    ("flow", "flow"),
 ];
 
 const LATER: Fields = &[("for", "duration"), ("until", "moment")];
@@ -46,6 +50,34 @@ pub(super) const POOL_SETTINGS: Fields = &[
     ("pick", "string"),
 ];
 
+pub(super) const SCHEDULE_SETTINGS: Fields = &[
+    ("owner", "owner?"),
+    ("cron", "string?"),
+    ("zone", "string?"),
+    ("every", "duration?"),
+    ("starts_at", "moment?"),
+    ("ends_at", "moment?"),
+    ("jitter", "duration"),
+    ("overlap", "Overlap"),
+    ("catch_up", "CatchUp"),
+    ("catch_up_max", "integer"),
+    ("job", "ScheduledJob"),
+];
+
+const SCHEDULED_JOB: Fields = &[
+    ("queue", "name"),
+    ("kind", "name"),
+    ("payload", "any"),
+    ("priority", "integer"),
+    ("group", "key?"),
+    ("needs", "Need[]?"),
+    ("retry", "Retry?"),
+    ("timeout", "duration?"),
+    ("retain", "duration?"),
+    ("expires_in", "duration?"),
+    ("labels", "object"),
+];
+
 /// What bodies may say: schema and fields.
 pub(crate) const BODIES: &[(&str, Fields)] = &[
     ("NewJob", NEW_JOB),
@@ -70,7 +102,13 @@ pub(crate) const BODIES: &[(&str, Fields)] = &[
             ("state", "string"),
             ("kind", "string"),
             ("label", "string"),
+            ("error", "string"),
+            ("finished_after", "moment"),
+            ("finished_before", "moment"),
+            ("flow", "flow"),
+            ("schedule", "schedule"),
             ("max", "integer"),
+            ("cursor", "string"),
         ],
     ),
     ("RetryOne", &[("finished_at", "moment")]),
@@ -97,4 +135,20 @@ pub(crate) const BODIES: &[(&str, Fields)] = &[
     ("NewResource", &[("id", "key"), ("data", "any"), ("tags", "name[]"), ("slots", "integer")]),
     ("ResourcePatch", &[("data", "any"), ("tags", "name[]?"), ("slots", "integer?")]),
     ("Ban", &[("reason", "string")]),
+    (
+        "PreviewCall",
+        &[
+            ("id", "string"),
+            ("cron", "string"),
+            ("zone", "string"),
+            ("every", "duration"),
+            ("starts_at", "moment"),
+            ("ends_at", "moment"),
+            ("from", "moment"),
+            ("count", "integer"),
+        ],
+    ),
+    ("ScheduleSettings", SCHEDULE_SETTINGS),
+    ("ScheduledJob", SCHEDULED_JOB),
+    ("RunNow", &[("id", "key")]),
 ];

@@ -4,14 +4,18 @@
 //! the readers of `tenure_core`. A test sends every field that a body has here to those readers.
 
 mod bodies;
+mod flows;
 mod shown;
 
 use serde_json::{Map, Value, json};
-use tenure_core::bounds::{ITEMS_MAX, LIST_MAX, PRIORITY_MAX, PRIORITY_MIN, QUEUES_MAX};
+use tenure_core::bounds::{
+    CATCH_UP_MAX, ITEMS_MAX, LIST_MAX, OWNER_BYTES_MAX, PREVIEW_MAX, PRIORITY_MAX, PRIORITY_MIN,
+    QUEUES_MAX, SCHEDULE_ID_BYTES_MAX,
+};
 use tenure_core::job::JobState;
 
 pub(crate) use self::bodies::BODIES;
-use self::bodies::{LIMIT_SETTINGS, POOL_SETTINGS, QUEUE_SETTINGS};
+use self::bodies::{LIMIT_SETTINGS, POOL_SETTINGS, QUEUE_SETTINGS, SCHEDULE_SETTINGS};
 use self::shown::{JOB, SHOWN};
 
 /// Fields of an object: the name, and the type by a word.
@@ -28,11 +32,14 @@ fn of(word: &str) -> Value {
     match word {
         "string" | "boolean" | "integer" | "object" => json!({"type": word}),
         "name" => json!({"type": "string", "maxLength": 128}),
+        "owner" => json!({"type": "string", "maxLength": OWNER_BYTES_MAX}),
+        "schedule" => json!({"type": "string", "maxLength": SCHEDULE_ID_BYTES_MAX}),
         "key" => json!({"type": "string", "maxLength": 256}),
         "duration" => json!({"type": "string", "examples": ["500ms", "1m30s"]}),
         "moment" => json!({"type": "string", "format": "date-time"}),
         "any" => json!({}),
-        schema => json!({"$ref": format!("#/components/schemas/{schema}")}),
+        other => flows::word(other)
+            .unwrap_or_else(|| json!({"$ref": format!("#/components/schemas/{other}")})),
     }
 }
 
@@ -45,6 +52,17 @@ fn object(fields: &[(&str, &str)]) -> Value {
 
 fn list(item: &str) -> Value {
     object(&[("items", &format!("{item}[]")), ("next", "string?"), ("partial", "boolean")])
+}
+
+/// An object in which each of these fields may be null: back to its default.
+fn patch(fields: &[(&str, &str)]) -> Value {
+    let words: Vec<(&str, String)> = fields
+        .iter()
+        .map(|(name, word)| (*name, format!("{}?", word.trim_end_matches('?'))))
+        .collect();
+    let fields: Vec<(&str, &str)> =
+        words.iter().map(|(name, word)| (*name, word.as_str())).collect();
+    object(&fields)
 }
 
 /// One, or an array of so many.
@@ -88,7 +106,28 @@ pub(crate) fn all() -> Map<String, Value> {
         ("counts", "QueueCounts"),
         ("oldest_ready_at", "moment?"),
         ("workers", "integer"),
+        ("skipped", "integer"),
     ];
+    let schedule = [
+        ("id", "schedule"),
+        ("summary", "string"),
+        ("next_at", "moment?"),
+        ("next", "moment[]"),
+        ("moved", "boolean"),
+        ("paused", "boolean"),
+        ("paused_until", "moment?"),
+        ("ended", "boolean"),
+        ("unfinished", "integer"),
+        ("last", "LastFired?"),
+        ("last_ended", "LastEnded?"),
+        ("last_succeeded_at", "moment?"),
+        ("fired", "integer"),
+        ("skipped", "integer"),
+        ("missed", "integer"),
+        ("created_at", "moment"),
+        ("changed_at", "moment"),
+    ];
+    let item = [[("id", "schedule")].as_slice(), SCHEDULE_SETTINGS].concat();
     let pool = [
         ("name", "name"),
         ("available", "integer"),
@@ -112,6 +151,13 @@ pub(crate) fn all() -> Map<String, Value> {
         ("Queue", joined(&queue, QUEUE_SETTINGS)),
         ("Limit", joined(&limit, LIMIT_SETTINGS)),
         ("Pool", joined(&pool, POOL_SETTINGS)),
+        ("Schedule", joined(&schedule, SCHEDULE_SETTINGS)),
+        ("SchedulePatch", patch(SCHEDULE_SETTINGS)),
+        ("ScheduleItem", object(&item)),
+        ("ScheduleSet", json!({"type": "array", "items": of("ScheduleItem")})),
+        ("Schedules", list("Schedule")),
+        ("Overlap", json!({"type": "string", "enum": ["skip", "queue", "allow"]})),
+        ("CatchUp", json!({"type": "string", "enum": ["none", "last", "all"]})),
         ("Jobs", list("Job")),
         ("Leases", list("LeaseSummary")),
         ("Queues", list("Queue")),
@@ -122,9 +168,13 @@ pub(crate) fn all() -> Map<String, Value> {
     ] {
         all.insert(name.to_owned(), schema);
     }
+    flows::add(&mut all);
     bound(&mut all, "NewJob", "priority", PRIORITY_MIN, PRIORITY_MAX);
     bound(&mut all, "JobFilter", "max", 1, LIST_MAX as i64);
     bound(&mut all, "LeaseCall", "max", 1, ITEMS_MAX as i64);
+    bound(&mut all, "PreviewCall", "count", 1, PREVIEW_MAX as i64);
+    bound(&mut all, "ScheduleSettings", "catch_up_max", 1, CATCH_UP_MAX);
+    bound(&mut all, "ScheduledJob", "priority", PRIORITY_MIN, PRIORITY_MAX);
     if let Some(queues) = all["LeaseCall"].pointer_mut("/properties/queues") {
         queues["minItems"] = 1.into();
         queues["maxItems"] = QUEUES_MAX.into();

@@ -29,18 +29,43 @@ pub(super) const JOB: Fields = &[
     ("retry", "Retry"),
     ("timeout", "duration?"),
     ("retain", "duration?"),
+    ("schedule", "MadeBy?"),
+    ("flow", "flow?"),
+    ("after", "ShownParent[]"),
+    ("parents", "integer"),
+    ("waiting_on", "integer"),
+    ("on_parent_failure", "OnParentFailure"),
+    ("cancelled_children", "integer"),
 ];
 
 /// Schema and fields.
 pub(super) const SHOWN: &[(&str, Fields)] = &[
     ("Job", JOB),
     (
+        "Result",
+        &[
+            ("id", "key"),
+            ("state", "JobState"),
+            ("result", "any"),
+            ("error", "string?"),
+            ("finished_at", "moment?"),
+            ("attempt", "integer"),
+            ("progress", "any"),
+        ],
+    ),
+    (
         "JobError",
         &[("attempt", "integer"), ("at", "moment"), ("error", "string"), ("outcome", "string")],
     ),
     (
         "Unique",
-        &[("key", "key"), ("until", "string"), ("for", "duration?"), ("on_conflict", "string")],
+        &[
+            ("key", "key"),
+            ("until", "string"),
+            ("for", "duration?"),
+            ("on_conflict", "string"),
+            ("within", "duration?"),
+        ],
     ),
     ("Retry", &[("max_attempts", "integer"), ("max_lost", "integer"), ("backoff", "Backoff")]),
     (
@@ -66,8 +91,33 @@ pub(super) const SHOWN: &[(&str, Fields)] = &[
             ("count", "integer"),
         ],
     ),
+    ("MadeBy", &[("id", "schedule"), ("at", "moment?")]),
+    ("LastFired", &[("at", "moment"), ("job", "key")]),
+    ("LastEnded", &[("job", "key"), ("state", "JobState"), ("finished_at", "moment")]),
+    (
+        "SyncedSchedules",
+        &[
+            ("added", "integer"),
+            ("updated", "integer"),
+            ("unchanged", "integer"),
+            ("deleted", "integer"),
+        ],
+    ),
     ("Rate", &[("count", "integer"), ("per", "duration"), ("burst", "integer")]),
-    ("DoneMany", &[("done", "integer"), ("more", "boolean")]),
+    ("DoneMany", &[("done", "integer"), ("more", "boolean"), ("next", "string?")]),
+    ("Failures", &[("items", "FailureGroup[]"), ("partial", "boolean")]),
+    (
+        "FailureGroup",
+        &[
+            ("queue", "name"),
+            ("kind", "string"),
+            ("error", "string"),
+            ("count", "integer"),
+            ("first_at", "moment"),
+            ("last_at", "moment"),
+            ("job", "key"),
+        ],
+    ),
     (
         "Explained",
         &[
@@ -143,6 +193,9 @@ pub(super) const SHOWN: &[(&str, Fields)] = &[
             ("final", "boolean"),
             ("for", "duration"),
             ("until", "moment"),
+            ("reset", "boolean"),
+            ("progress", "any"),
+            ("next_in", "duration"),
             ("resources", "ResourceVerdict[]"),
             ("limits", "LimitVerdict[]"),
             ("push", "NewJob[]"),
@@ -177,6 +230,7 @@ pub(super) const SHOWN: &[(&str, Fields)] = &[
             ("ok", "boolean"),
             ("state", "JobState"),
             ("run_at", "moment"),
+            ("next_at", "moment?"),
             ("code", "string"),
             ("pushed", "PushedJob[]"),
         ],
@@ -231,6 +285,16 @@ pub(super) const SHOWN: &[(&str, Fields)] = &[
             ("last_seen_at", "moment"),
         ],
     ),
+    ("Preview", &[("next", "moment[]")]),
+    (
+        "ScheduleStats",
+        &[
+            ("count", "integer"),
+            ("paused", "integer"),
+            ("due", "integer"),
+            ("oldest_due_at", "moment?"),
+        ],
+    ),
     ("StoreStats", &[("kind", "string"), ("bytes", "integer")]),
     (
         "Stats",
@@ -238,7 +302,9 @@ pub(super) const SHOWN: &[(&str, Fields)] = &[
             ("jobs", "object"),
             ("queues", "object"),
             ("leases", "integer"),
+            ("result_waiters", "integer"),
             ("oldest_ready_at", "moment?"),
+            ("schedules", "ScheduleStats"),
             ("store", "StoreStats"),
         ],
     ),

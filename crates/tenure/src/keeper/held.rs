@@ -95,7 +95,8 @@ impl Held {
         self.kept().pulse().hard_limit(self.kept().ttl).into_std()
     }
 
-    /// Reports progress with the next heartbeat; a later report replaces one that was not sent yet.
+    /// Reports progress with the next heartbeat; a later report replaces one that was not sent yet. A worker's job also
+    /// takes it along with its outcome. JSON's `null` is no report.
     ///
     /// # Errors
     /// `out_of_bounds`: it is longer than 4 KiB, and nothing is reported.
@@ -105,8 +106,15 @@ impl Held {
             let no = LeaseRefusal::ProgressTooLong { bytes: len, most: PROGRESS_BYTES_MAX };
             return Err(Refusal::from(no).at("/progress"));
         }
-        *lock(&self.kept().report) = Some(progress);
+        if !progress.is_null() {
+            *lock(&self.kept().report) = Some(progress);
+        }
         Ok(())
+    }
+
+    /// The last report, unless a heartbeat has taken it along.
+    pub(crate) fn unsent_progress(&self) -> Option<Json> {
+        lock(&self.kept().report).clone()
     }
 }
 

@@ -5,12 +5,14 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tenure_core::job::JobView;
+use tenure_core::flow::FlowView;
+use tenure_core::job::{JobView, PushedJob, ResultView};
 use tenure_core::lease::{Explained, Extended, LeaseView, Leased, Reason, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
-    Audited, DoneMany, Effect, Listed, Operation, Pushed, Put, Reply, Settled, Stats,
+    Audited, DoneMany, Effect, Failures, Listed, Operation, Pushed, Put, Reply, Settled, Stats,
 };
+use tenure_core::schedule::{ScheduleView, SyncedSchedules};
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
 use tenure_core::time::Moment;
@@ -99,7 +101,10 @@ macro_rules! plain {
 }
 plain!(
     Box<JobView>,
+    Box<ResultView>,
+    Box<FlowView>,
     DoneMany,
+    Failures,
     Explained,
     Leased,
     Extended,
@@ -108,6 +113,9 @@ plain!(
     PoolView,
     ResourceView,
     Synced,
+    SyncedSchedules,
+    Box<ScheduleView>,
+    Box<PushedJob>,
     Stats,
     Audited,
 );

@@ -10,8 +10,9 @@ use serde::Serialize;
 use tenure_core::bounds::BODY_BYTES_MAX;
 use tenure_core::percent::encoded;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{HttpMethod, Operation, Page, Request};
+use tenure_core::requests::{HttpMethod, Meant, Operation, Page, Request};
 use tenure_core::sentences::ServerRefusal;
+use tenure_core::time::Span;
 use tenure_engine::Fault;
 
 use super::answer::{FromHttp, Reader, read};
@@ -90,6 +91,16 @@ impl Query {
         self.with("max", Some(&page.max.to_string()));
         self.with("cursor", page.cursor.as_deref());
     }
+    /// Adds how long to wait for an end, if that is waited for.
+    pub fn wait(&mut self, wait: Span) {
+        let wait = Some(wait).filter(|wait| *wait > Span::ZERO);
+        self.with("wait", wait.map(|wait| wait.to_string()).as_deref());
+    }
+    /// Adds those of a whole set.
+    pub fn set(&mut self, meant: Meant, version: Option<u64>) {
+        self.with("force", (meant == Meant::Yes).then_some("true"));
+        self.with("version", version.map(|version| version.to_string()).as_deref());
+    }
 }
 
 /// A body of JSON.
@@ -104,8 +115,19 @@ pub fn json(value: &impl Serialize) -> Result<Option<Body>, Unsendable> {
     Ok(Some(Body { bytes: Bytes::from(bytes), media: JSON }))
 }
 
+/// A whole set: an array while it has at most `most` items and fits into a body, a line for each item beyond that.
+pub fn set(items: &[impl Serialize], most: usize) -> Result<Option<Body>, Unsendable> {
+    if items.len() > most {
+        return lines(items);
+    }
+    match json(&items) {
+        Err(Unsendable::Refused(_)) => lines(items),
+        done => done,
+    }
+}
+
 /// A body of JSON values, one a line.
-pub fn lines(items: &[impl Serialize]) -> Result<Option<Body>, Unsendable> {
+fn lines(items: &[impl Serialize]) -> Result<Option<Body>, Unsendable> {
     let mut lines = Vec::new();
     for item in items {
         serde_json::to_writer(&mut lines, item).map_err(|why| {

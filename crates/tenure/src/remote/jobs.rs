@@ -3,11 +3,13 @@
 //! A body leaves out what is at its default where the contract says that absent means the same.
 
 use serde::Serialize;
+use tenure_core::flow::OnParentFailure;
 use tenure_core::job::{Labels, Need, NewJob, Retry, Unique, When};
-use tenure_core::names::{Group, JobId, QueueName};
+use tenure_core::names::{FlowName, Group, JobId, QueueName, Ref, ScheduleId};
 use tenure_core::requests::{
-    CancelJob, CancelJobs, DeleteJob, ExplainJob, GetJob, JobFilter, ListJobs, Patch, PatchJob,
-    Push, PushAnswer, Pushed, Reply, RetryJob, RetryJobs, RunJobNow,
+    CancelJob, CancelJobs, DeleteJob, DeleteJobs, ExplainJob, GetJob, GetResult, JobFilter,
+    ListFailures, ListJobs, Patch, PatchJob, Push, PushAnswer, Pushed, Reply, RetryJob, RetryJobs,
+    RunJobNow,
 };
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
@@ -15,6 +17,7 @@ use tenure_core::time::{Moment, Span};
 use super::answer::{Reader, one_or_many, read};
 use super::ask::{Body, OverHttp, Query, Unsendable, json};
 use super::body::patch_body;
+use super::flows::{self, AfterBody};
 
 impl OverHttp for GetJob {}
 impl OverHttp for DeleteJob {}
@@ -46,8 +49,19 @@ impl OverHttp for ListJobs {
         query.with("state", states(filter).as_deref());
         query.with("kind", filter.kind.as_deref());
         query.with("label", label(filter).as_deref());
+        query.with("error", filter.error.as_deref());
+        query.with("finished_after", moment(filter.finished_after).as_deref());
+        query.with("finished_before", moment(filter.finished_before).as_deref());
+        query.with("flow", filter.flow.as_ref().map(FlowName::as_str));
+        query.with("schedule", filter.schedule.as_ref().map(ScheduleId::as_str));
         query.page(&self.page);
         query.with("full", self.full.then_some("true"));
+    }
+}
+
+impl OverHttp for GetResult {
+    fn query(&self, query: &mut Query) {
+        query.wait(self.wait);
     }
 }
 
@@ -65,13 +79,28 @@ impl OverHttp for RetryJob {
 
 impl OverHttp for CancelJobs {
     fn body(&self) -> Result<Option<Body>, Unsendable> {
-        json(&ManyCall::new(&self.filter, self.max))
+        json(&ManyCall::new(&self.filter, self.max, self.cursor.as_deref()))
     }
 }
 
 impl OverHttp for RetryJobs {
     fn body(&self) -> Result<Option<Body>, Unsendable> {
-        json(&ManyCall::new(&self.filter, self.max))
+        json(&ManyCall::new(&self.filter, self.max, self.cursor.as_deref()))
+    }
+}
+
+impl OverHttp for DeleteJobs {
+    fn body(&self) -> Result<Option<Body>, Unsendable> {
+        json(&ManyCall::new(&self.filter, self.max, self.cursor.as_deref()))
+    }
+}
+
+impl OverHttp for ListFailures {
+    fn query(&self, query: &mut Query) {
+        query.with("queue", self.queue.as_ref().map(|queue| queue.as_str()));
+        query.with("kind", self.kind.as_deref());
+        query.with("finished_after", moment(self.finished_after).as_deref());
+        query.with("max", Some(self.max.to_string()).as_deref());
     }
 }
 
@@ -107,6 +136,14 @@ pub struct JobBody<'a> {
     retain: Option<Span>,
     #[serde(skip_serializing_if = "Labels::is_empty")]
     labels: &'a Labels,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    after: Vec<AfterBody<'a>>,
+    #[serde(skip_serializing_if = "flows::is_default")]
+    on_parent_failure: OnParentFailure,
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    reference: Option<&'a Ref>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flow: Option<&'a FlowName>,
 }
 
 fn is_zero(n: &i8) -> bool {
@@ -136,6 +173,10 @@ impl<'a> From<&'a NewJob> for JobBody<'a> {
             expires_at: job.expires_at,
             retain: job.retain,
             labels: &job.labels,
+            after: job.after.iter().map(AfterBody::from).collect(),
+            on_parent_failure: job.on_parent_failure,
+            reference: job.reference.as_ref(),
+            flow: job.flow.as_ref(),
         }
     }
 }
@@ -187,18 +228,36 @@ struct ManyCall<'a> {
     kind: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_after: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_before: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flow: Option<&'a FlowName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<&'a ScheduleId>,
     max: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
 }
 
 impl<'a> ManyCall<'a> {
-    /// At most `max` of those that the filter means.
-    fn new(filter: &'a JobFilter, max: usize) -> Self {
+    /// At most `max` of those that the filter means, from the cursor on.
+    fn new(filter: &'a JobFilter, max: usize, cursor: Option<&'a str>) -> Self {
         ManyCall {
             queue: filter.queue.as_ref(),
             state: states(filter),
             kind: filter.kind.as_deref(),
             label: label(filter),
+            error: filter.error.as_deref(),
+            finished_after: filter.finished_after,
+            finished_before: filter.finished_before,
+            flow: filter.flow.as_ref(),
+            schedule: filter.schedule.as_ref(),
             max,
+            cursor,
         }
     }
 }
@@ -212,6 +271,11 @@ fn states(filter: &JobFilter) -> Option<String> {
 /// `key:value`; `None` for any.
 fn label(filter: &JobFilter) -> Option<String> {
     filter.label.as_ref().map(|(key, value)| format!("{key}:{value}"))
+}
+
+/// As a query writes it.
+fn moment(at: Option<Moment>) -> Option<String> {
+    at.map(|at| at.to_string())
 }
 
 /// `{"finished_at"}`.

@@ -150,6 +150,12 @@ struct SettleOne<'a> {
     last: bool,
     #[serde(flatten)]
     later: Wait,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    reset: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_in: Option<Span>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     resources: Vec<VerdictBody<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -183,6 +189,8 @@ impl<'a> From<&'a SettleItem> for SettleOne<'a> {
         let mut one = SettleOne {
             lease: &item.lease,
             outcome: item.ending.outcome().as_str(),
+            progress: item.progress.as_ref(),
+            next_in: item.next_in,
             push: item.push.iter().map(JobBody::from).collect(),
             ..SettleOne::default()
         };
@@ -193,7 +201,10 @@ impl<'a> From<&'a SettleItem> for SettleOne<'a> {
                 one.retry_in = *retry_in;
                 one.last = *last;
             }
-            Ending::Snoozed { later } => one.later = Wait::from(*later),
+            Ending::Snoozed { later, reset } => {
+                one.later = Wait::from(*later);
+                one.reset = *reset;
+            }
             Ending::Released => {}
         }
         one.resources = item.resources.iter().map(VerdictBody::from).collect();

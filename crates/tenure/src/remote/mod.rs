@@ -7,12 +7,14 @@
 mod answer;
 mod ask;
 mod body;
+mod flows;
 mod jobs;
 mod leases;
 mod limits;
 mod pools;
 mod queues;
 mod resources;
+mod schedules;
 mod stats;
 mod wire;
 
@@ -29,7 +31,7 @@ use hyper::header::{
 use tenure_core::bounds::ITEMS_MAX;
 use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::Namespace;
-use tenure_core::requests::{Reply, Request, Settle};
+use tenure_core::requests::{GetFlow, GetResult, Reply, Request, Settle};
 use tenure_core::secret::Secret;
 use tenure_engine::joining::{Joining, MakesCalls};
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
@@ -124,7 +126,13 @@ fn patience(request: &Request) -> Duration {
         Request::Settle(Settle { lease: Some(lease), .. }) => {
             lease.wait.std().saturating_add(ANSWER_MAX)
         }
-        Request::SyncResources(_) | Request::ListJobs(_) | Request::Audit(_) => LONG_ANSWER_MAX,
+        Request::GetResult(GetResult { wait, .. }) | Request::GetFlow(GetFlow { wait, .. }) => {
+            wait.std().saturating_add(ANSWER_MAX)
+        }
+        Request::SyncResources(_)
+        | Request::ListJobs(_)
+        | Request::ListParents(_)
+        | Request::Audit(_) => LONG_ANSWER_MAX,
         _ => ANSWER_MAX,
     }
 }
@@ -230,13 +238,7 @@ impl Engine for Remote {
     /// Without a Tokio runtime nothing is sent, and they end with their ttl.
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let released = |lease| SettleItem {
-            lease,
-            ending: Ending::Released,
-            resources: Vec::new(),
-            limits: Vec::new(),
-            push: Vec::new(),
-        };
+        let released = |lease| SettleItem::new(lease, Ending::Released);
         for chunk in leases.chunks(ITEMS_MAX) {
             let settle = Settle::of(chunk.iter().cloned().map(released).collect());
             let (inner, namespace) = (self.inner.clone(), namespace.clone());

@@ -3,13 +3,13 @@
 use serde::Serialize;
 use tenure_core::names::{ResourceId, Tag};
 use tenure_core::requests::{
-    AddResources, BanResource, CoolResource, DeleteResource, GetResource, ListResources, Meant,
+    AddResources, BanResource, CoolResource, DeleteResource, GetResource, ListResources,
     PatchResource, RestoreResource, SyncResources,
 };
 use tenure_core::secret::Json;
 use tenure_core::settings::NewResource;
 
-use super::ask::{Body, OverHttp, Query, Unsendable, json, lines};
+use super::ask::{Body, OverHttp, Query, Unsendable, json, set};
 use super::body::{Wait, patch_body};
 
 impl OverHttp for GetResource {}
@@ -18,16 +18,11 @@ impl OverHttp for RestoreResource {}
 
 impl OverHttp for SyncResources {
     fn query(&self, query: &mut Query) {
-        query.with("force", (self.meant == Meant::Yes).then_some("true"));
-        query.with("version", self.version.map(|version| version.to_string()).as_deref());
+        query.set(self.meant, self.version);
     }
-    /// A whole set: an array while it fits into a body, a line for each beyond that.
     fn body(&self) -> Result<Option<Body>, Unsendable> {
         let rows: Vec<Resource<'_>> = self.resources.iter().map(Resource::from).collect();
-        match json(&rows) {
-            Err(Unsendable::Refused(_)) => lines(&rows),
-            done => done,
-        }
+        set(&rows, usize::MAX)
     }
 }
 

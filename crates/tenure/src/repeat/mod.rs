@@ -78,6 +78,9 @@ pub fn identify(request: &mut Request) {
                 job.id.get_or_insert_with(ids::job_id);
             }
         }
+        Request::RunScheduleNow(run) => {
+            run.id.get_or_insert_with(ids::job_id);
+        }
         Request::Lease(lease) => {
             lease.request_id.get_or_insert_with(ids::request_id);
         }

@@ -1,10 +1,10 @@
 //! Which calls are repeated, for how long, and with which ids.
 
 use tenure_core::job::NewJob;
-use tenure_core::names::{JobRef, Namespace, QueueName};
+use tenure_core::names::{JobRef, Namespace, QueueName, ScheduleId};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
-    DeleteJob, GetStats, Lease, Push, PushAnswer, Pushed, RetryJob, RunJobNow,
+    DeleteJob, GetStats, Lease, Push, PushAnswer, Pushed, RetryJob, RunJobNow, RunScheduleNow,
 };
 use tenure_core::time::Moment;
 
@@ -49,6 +49,16 @@ async fn a_request_has_its_ids_before_it_is_sent_and_keeps_them() {
     ask(&fake, Lease::needs(Vec::new())).await.unwrap();
     assert_eq!(fake.leases()[0].1, fake.leases()[1].1);
     assert!(fake.leases()[0].1.request_id.is_some());
+
+    let fake = Fake::new(|_, before| match before {
+        0 => unknown(),
+        _ => refused(Code::QueueFull),
+    });
+    let schedule = ScheduleId::parse("news-42").unwrap();
+    let _ = ask(&fake, RunScheduleNow { schedule, id: None }).await;
+    let runs = fake.calls();
+    assert_eq!((runs.len(), &runs[0].1), (2, &runs[1].1));
+    assert!(matches!(&runs[0].1, Request::RunScheduleNow(run) if run.id.is_some()));
 
     let fake = Fake::new(|call, before| match (call, before) {
         (Request::Lease(_), 0) => unknown(),

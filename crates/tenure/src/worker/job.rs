@@ -144,7 +144,8 @@ impl Job {
     pub fn hard_limit(&self) -> std::time::Instant {
         self.inner.held.hard_limit()
     }
-    /// Reports progress with the next heartbeat; see [`Held::set_progress`].
+    /// Reports progress with the next heartbeat, or with the outcome of this run; see [`Held::set_progress`]. The next run
+    /// of the job finds it in its [`Job::view`].
     ///
     /// # Errors
     /// `out_of_bounds`: it is longer than 4 KiB.

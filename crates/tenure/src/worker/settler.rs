@@ -37,8 +37,9 @@ pub struct EndedRun {
 }
 
 impl EndedRun {
-    /// `outcome` is how its lease ends.
-    pub fn of(job: Job, outcome: SettleOutcome) -> Self {
+    /// `outcome` is how its lease ends. What the handler reported last goes with it, since no heartbeat may follow.
+    pub fn of(job: Job, mut outcome: SettleOutcome) -> Self {
+        outcome.progress = outcome.progress.or_else(|| job.held().unsent_progress());
         EndedRun { job, outcome, refusals: 0 }
     }
 
@@ -49,7 +50,9 @@ impl EndedRun {
             Ending::Failed { error, .. } => error.len(),
             _ => 0,
         };
-        said + self.outcome.push.iter().map(|job| job.payload.text().len()).sum::<usize>()
+        let reported = self.outcome.progress.as_ref().map_or(0, |progress| progress.text().len());
+        said + reported
+            + self.outcome.push.iter().map(|job| job.payload.text().len()).sum::<usize>()
     }
 
     fn item(&self) -> SettleItem {

@@ -63,9 +63,27 @@ pub(super) fn rows() -> Vec<Row> {
         row!(GetJob { job: id() }, "GET /v1/jobs/j1", "", 200, JOB, R::GetJob(_)),
         row!(GetJob { job: key() }, "GET /v1/jobs/key:meeting%2F42", "", 200, JOB, R::GetJob(_)),
         row!(
+            GetResult { job: id(), wait: Span::ZERO },
+            "GET /v1/jobs/j1/result",
+            "",
+            200,
+            RESULT,
+            R::GetResult(result) if result.result.as_ref().is_some_and(|json| json.text() == "1.50")
+        ),
+        row!(
+            GetResult { job: key(), wait: Span::from_ms(1_500) },
+            "GET /v1/jobs/key:meeting%2F42/result?wait=1s500ms",
+            "",
+            200,
+            JOB,
+            R::GetResult(result) if result.finished_at.is_none()
+        ),
+        row!(
             ListJobs { filter: filter(), page: page(), full: true },
             "GET /v1/jobs?queue=gr%C3%B6%C3%9Fe%20b&state=ready%2Cblocked&kind=fetch%20page\
-             &label=k:a%26b%3Dc&max=7&cursor=a%2Bb%2F%3D&full=true",
+             &label=k:a%26b%3Dc&error=timed%20out%20%26%20gone\
+             &finished_after=2026-12-01T09:55:00.000000Z\
+             &finished_before=2026-12-01T09:55:00.000000Z&max=7&cursor=a%2Bb%2F%3D&full=true",
             "",
             200,
             list(JOB).replace(r#""next":null"#, r#""next":"c","partial":true"#),
@@ -117,21 +135,55 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         row!(RunJobNow { job: id() }, "POST /v1/jobs/j1/run-now", "", 200, JOB, R::RunJobNow(_)),
         row!(
-            CancelJobs { filter: filter(), max: 1000 },
+            CancelJobs { filter: filter(), max: 1000, cursor: Some("17".to_owned()) },
             "POST /v1/jobs/cancel",
             r#"{"queue":"größe b","state":"ready,blocked","kind":"fetch page","label":"k:a&b=c",
-                "max":1000}"#,
+                "error":"timed out & gone","finished_after":"2026-12-01T09:55:00.000000Z",
+                "finished_before":"2026-12-01T09:55:00.000000Z","max":1000,"cursor":"17"}"#,
             200,
-            r#"{"done":3,"more":true}"#,
-            R::CancelJobs(DoneMany { done: 3, more: true })
+            r#"{"done":3,"more":true,"next":"7"}"#,
+            R::CancelJobs(DoneMany { done: 3, more: true, next: Some(_) })
         ),
         row!(
-            RetryJobs { filter: JobFilter::default(), max: 10 },
+            RetryJobs { filter: of_queue(), max: 10, cursor: None },
             "POST /v1/jobs/retry",
-            r#"{"max":10}"#,
+            r#"{"queue":"größe b","max":10}"#,
             200,
+            // As a server answers that knows no cursor.
             r#"{"done":0,"more":false}"#,
-            R::RetryJobs(_)
+            R::RetryJobs(DoneMany { next: None, .. })
+        ),
+        row!(
+            DeleteJobs { filter: of_queue(), max: 10, cursor: None },
+            "POST /v1/jobs/delete",
+            r#"{"queue":"größe b","max":10}"#,
+            200,
+            r#"{"done":2,"more":false,"next":null}"#,
+            R::DeleteJobs(DoneMany { done: 2, more: false, next: None })
+        ),
+        row!(
+            ListFailures {
+                queue: Some(queue()),
+                kind: Some("fetch page".to_owned()),
+                finished_after: Some(at()),
+                max: 7
+            },
+            "GET /v1/failures?queue=gr%C3%B6%C3%9Fe%20b&kind=fetch%20page\
+             &finished_after=2026-12-01T09:55:00.000000Z&max=7",
+            "",
+            200,
+            r#"{"items":[{"queue":"q","kind":"k","error":"http #","count":3,
+                "first_at":"2026-12-01T09:55:00.000000Z","last_at":"2026-12-01T09:55:00.000000Z",
+                "job":"j1","new":1}],"partial":true}"#,
+            R::ListFailures(found) if found.partial && found.items[0].count == 3
+        ),
+        row!(
+            ListFailures::default(),
+            "GET /v1/failures?max=100",
+            "",
+            200,
+            r#"{"items":[],"partial":false}"#,
+            R::ListFailures(found) if found.items.is_empty()
         ),
         row!(
             ExplainJob { job: id() },

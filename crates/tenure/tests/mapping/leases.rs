@@ -130,8 +130,12 @@ pub(super) fn rows() -> Vec<Row> {
             "",
             200,
             r#"{"jobs":{"ready":1},"queues":{"q":{"ready":1}},"leases":0,"oldest_ready_at":null,
+                "schedules":{"count":3,"paused":2,"due":1,
+                    "oldest_due_at":"2026-12-01T08:00:00.000000Z"},
                 "store":{"kind":"embedded","bytes":1}}"#,
             R::GetStats(stats) if stats.jobs[&JobState::Ready] == 1
+                && (stats.schedules.count, stats.schedules.paused, stats.schedules.due) == (3, 2, 1)
+                && stats.schedules.oldest_due_at == "2026-12-01T08:00:00Z".parse().ok()
         ),
         row!(
             Audit::default(),

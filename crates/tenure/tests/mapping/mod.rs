@@ -1,10 +1,12 @@
 //! A row for every operation: what is sent, what is answered, and what is understood.
 
+mod flows;
 mod jobs;
 mod leases;
 mod limits;
 mod pools;
 mod queues;
+mod schedules;
 pub mod words;
 
 use tenure::core::requests::{Reply, Request};
@@ -29,6 +31,14 @@ use row;
 
 /// All rows.
 pub fn rows() -> Vec<Row> {
-    let rows = [jobs::rows(), leases::rows(), queues::rows(), limits::rows(), pools::rows()];
+    let rows = [
+        jobs::rows(),
+        flows::rows(),
+        leases::rows(),
+        queues::rows(),
+        limits::rows(),
+        pools::rows(),
+        schedules::rows(),
+    ];
     rows.into_iter().flatten().collect()
 }

@@ -17,6 +17,8 @@ pub const JOB: &str = r#"{"id":"j1","queue":"q","kind":"","state":"ready","paylo
   "progress":{"half":[true]},"unique":null,"labels":{},"lease":null,"cancel_requested":false,
   "retry":{"max_attempts":20,"max_lost":3,"backoff":{"kind":"fixed","base":"1s","jitter":true}},
   "timeout":null,"retain":null,"new":1}"#;
+pub const RESULT: &str = r#"{"id":"j1","state":"succeeded","result":1.50,"error":null,
+  "finished_at":"2026-12-01T09:55:00.000000Z","attempt":1,"progress":null,"new":1}"#;
 pub const QUEUE: &str = r#"{"name":"q","paused":false,"paused_until":null,"needs":[],"retry":null,
   "timeout":"5m","retain":null,"max_waiting":null,"shares":{"tenant-7":3},
   "counts":{"ready":1,"blocked":0,"scheduled":0,"dependent":0,"running":0},
@@ -72,7 +74,16 @@ pub fn filter() -> JobFilter {
         states: vec![JobState::Ready, JobState::Blocked],
         kind: Some("fetch page".to_owned()),
         label: Some(("k".to_owned(), "a&b=c".to_owned())),
+        error: Some("timed out & gone".to_owned()),
+        finished_after: Some(at()),
+        finished_before: Some(at()),
+        flow: None,
+        schedule: None,
     }
+}
+/// That of its queue alone.
+pub fn of_queue() -> JobFilter {
+    JobFilter { queue: Some(queue()), ..JobFilter::default() }
 }
 pub fn page() -> Page {
     Page { max: 7, cursor: Some("a+b/=".to_owned()) }
@@ -114,6 +125,7 @@ pub fn whole_job() -> NewJob {
         until: Until::Start,
         hold: Some(Span::from_s(3_600)),
         on_conflict: OnConflict::Replace,
+        within: None,
     });
     job.retry = Some(Retry {
         max_attempts: 0,
@@ -140,7 +152,7 @@ pub fn plain_job(when: When) -> NewJob {
 
 pub fn item(lease: &str, ending: Ending) -> SettleItem {
     let lease = lease.to_owned();
-    SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] }
+    SettleItem::new(lease, ending)
 }
 
 pub fn settles() -> Vec<SettleItem> {
@@ -157,7 +169,9 @@ pub fn settles() -> Vec<SettleItem> {
     first.limits = vec![said(Some(Span::from_s(30)), None), said(None, Some(812))];
     first.push = vec![plain_job(When::Now)];
     let failed = |retry_in, last| Ending::Failed { error: "e".to_owned(), retry_in, last };
-    let snoozed = |later| Ending::Snoozed { later };
+    let snoozed = |later| Ending::Snoozed { later, reset: false };
+    let anew = Ending::Snoozed { later: Later::For(Span::from_s(5)), reset: true };
+    let reports = |item| SettleItem { progress: Json::parse(r#"{"half":[true]}"#), ..item };
     vec![
         first,
         item("l2", failed(Some(Span::from_s(10)), false)),
@@ -166,6 +180,8 @@ pub fn settles() -> Vec<SettleItem> {
         item("l5", snoozed(Later::Until(at()))),
         item("l6", Ending::Released),
         item("l7", Ending::Succeeded { result: None }),
+        item("l8", anew),
+        reports(item("l9", Ending::Released)),
     ]
 }
 pub const SETTLES: &str = r#"{"settle":[
@@ -183,7 +199,9 @@ pub const SETTLES: &str = r#"{"settle":[
   {"lease":"l4","outcome":"snoozed","for":"5s"},
   {"lease":"l5","outcome":"snoozed","until":"2026-12-01T09:55:00.000000Z"},
   {"lease":"l6","outcome":"released"},
-  {"lease":"l7","outcome":"succeeded"}]}"#;
+  {"lease":"l7","outcome":"succeeded"},
+  {"lease":"l8","outcome":"snoozed","for":"5s","reset":true},
+  {"lease":"l9","outcome":"released","progress":{"half":[true]}}]}"#;
 
 pub fn jobs_call() -> Lease {
     let mut lease = Lease::jobs(vec![queue(), QueueName::parse("b").unwrap()], 3);

@@ -27,10 +27,17 @@ pub fn read(asked: &Request, seen: &Seen) -> Option<Result<Request, Refusal>> {
             decode::push(body).map(|(_, jobs)| Push { jobs, answer: push.answer }.into())
         }
         R::ListJobs(_) => decode::list_jobs(&query).map(R::from),
+        R::GetResult(_) => decode::get_result(name, &query).map(R::from),
+        R::ListParents(_) => decode::list_parents(name, &query).map(R::from),
+        R::ListChildren(_) => decode::list_children(name, &query).map(R::from),
+        R::ListFlows(_) => decode::list_flows(&query).map(R::from),
+        R::GetFlow(_) => decode::get_flow(name, &query).map(R::from),
         R::PatchJob(_) => decode::patch_job(name, body).map(R::from),
         R::RetryJob(_) => decode::retry_job(name, body).map(R::from),
         R::CancelJobs(_) => decode::cancel_jobs(body).map(R::from),
         R::RetryJobs(_) => decode::retry_jobs(body).map(R::from),
+        R::DeleteJobs(_) => decode::delete_jobs(body).map(R::from),
+        R::ListFailures(_) => decode::list_failures(&query).map(R::from),
         R::Lease(_) => decode::lease(body).map(R::from),
         R::Extend(_) => decode::extend(body).map(R::from),
         R::Settle(_) => decode::settle(body).map(R::from),
@@ -53,6 +60,12 @@ pub fn read(asked: &Request, seen: &Seen) -> Option<Result<Request, Refusal>> {
         R::PatchResource(_) => decode::patch_resource(resource, body).map(R::from),
         R::CoolResource(_) => decode::cool_resource(resource, body).map(R::from),
         R::BanResource(_) => decode::ban_resource(resource, body).map(R::from),
+        R::ListSchedules(_) => decode::list_schedules(&query).map(R::from),
+        R::PutSchedule(_) => decode::put_schedule(name, body).map(R::from),
+        R::PatchSchedule(_) => decode::patch_schedule(name, body).map(R::from),
+        R::PauseSchedule(_) => decode::pause_schedule(name, body).map(R::from),
+        R::RunScheduleNow(_) => decode::run_schedule_now(name, body).map(R::from),
+        R::SyncSchedules(_) => decode::sync_schedules(&query, body).map(R::from),
         R::ListWorkers(_) => decode::list_workers(&query).map(R::from),
         R::GetJob(_)
         | R::DeleteJob(_)
@@ -71,6 +84,10 @@ pub fn read(asked: &Request, seen: &Seen) -> Option<Result<Request, Refusal>> {
         | R::GetResource(_)
         | R::DeleteResource(_)
         | R::RestoreResource(_)
+        | R::CancelFlow(_)
+        | R::GetSchedule(_)
+        | R::DeleteSchedule(_)
+        | R::ResumeSchedule(_)
         | R::GetStats(_)
         | R::Audit(_) => return None,
     })

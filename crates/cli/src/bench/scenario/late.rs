@@ -123,13 +123,9 @@ async fn take_all(engine: &Arc<dyn Engine>, count: u64) -> Result<Histogram<u64>
             let due = lease.job.map(|job| job.run_at).unwrap_or_default();
             late_us.saturating_record(now.since(due).us());
             taken += 1;
-            settle.extend(lease.lease.map(|lease| SettleItem {
-                lease,
-                ending: Ending::Succeeded { result: None },
-                resources: Vec::new(),
-                limits: Vec::new(),
-                push: Vec::new(),
-            }));
+            settle.extend(
+                lease.lease.map(|lease| SettleItem::new(lease, Ending::Succeeded { result: None })),
+            );
         }
         let engine = engine.clone();
         settling.spawn(async move { engine.run(&Namespace::main(), Settle::of(settle)).await });

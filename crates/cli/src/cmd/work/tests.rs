@@ -8,7 +8,7 @@ use std::time::Instant;
 use tenure_core::lease::{Ending, Extended, LeaseView, Leased};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{Reply, Request};
+use tenure_core::requests::{Listed, Reply, Request};
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
 use tenure_testkit::fake::{self, Fake, Says};
@@ -53,7 +53,8 @@ fn work_of(engine: &Arc<Fake>, command: Vec<OsString>, ttl: Span) -> Work {
         drain_timeout: Duration::from_secs(25),
     };
     let client = Client::new(engine.clone(), Namespace::main());
-    Work { client, plan, cmd: Cmd::new(command, BondArgs::default(), ttl) }
+    let cmd = Cmd::new(client.clone(), command, BondArgs::default(), ttl);
+    Work { client, plan, cmd }
 }
 
 async fn never() -> Signal {
@@ -95,6 +96,46 @@ async fn a_cmd_that_is_not_there_gives_the_job_back_and_ends_the_work() {
     let work = work_of(&engine, command, Span::from_s(30));
     assert_eq!(work.run(never).await.unwrap_err().code, 127);
     assert!(endings(&engine).iter().all(|ending| *ending == Ending::Released));
+}
+
+/// A job with one parent, which this script shows.
+fn with_a_parent(script: fn(&Request) -> Option<Says>) -> Arc<Fake> {
+    let mut lease = fake::job_lease("a", "1");
+    lease.job.as_mut().unwrap().parents = 1;
+    let mut leases = VecDeque::from([lease]);
+    Fake::new(move |request, _| match (script(request), request) {
+        (Some(says), _) => says,
+        (None, Request::Lease(_)) => {
+            let leases = leases.pop_front().into_iter().collect();
+            Says::Now(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
+        }
+        (None, other) => fake::well(other),
+    })
+}
+
+#[tokio::test]
+async fn cmd_finds_the_parents_of_its_job() {
+    let engine = with_a_parent(|request| {
+        let Request::ListParents(_) = request else { return None };
+        let parent =
+            r#"{"id":"p","state":"succeeded","error":null,"finished_at":null,"result":[1]}"#;
+        let items = vec![serde_json::from_str(parent).unwrap()];
+        Some(Says::Now(Ok(Reply::ListParents(Listed { items, next: None, partial: false }))))
+    });
+    let script = "cat $TENURE_PARENTS_FILE > $TENURE_RESULT_FILE";
+    shell(&engine, script).run(never).await.unwrap();
+    let parent = r#"{"id":"p","state":"succeeded","result":[1],"error":null}"#;
+    assert_eq!(endings(&engine), [Ending::Succeeded { result: Json::parse(parent) }]);
+}
+
+#[tokio::test]
+async fn a_job_whose_parents_cannot_be_read_is_given_back_and_the_work_goes_on() {
+    let engine = with_a_parent(|request| match request {
+        Request::ListParents(_) => Some(fake::unavailable()),
+        _ => None,
+    });
+    shell(&engine, "true").run(never).await.unwrap();
+    assert_eq!(endings(&engine), [Ending::Released]);
 }
 
 #[tokio::test]

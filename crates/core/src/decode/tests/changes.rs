@@ -1,7 +1,7 @@
 //! Patches, retries and cancels of jobs.
 
 use super::{refused, row};
-use crate::decode::{cancel_jobs, patch_job, retry_job, retry_jobs};
+use crate::decode::{cancel_jobs, delete_jobs, patch_job, retry_job, retry_jobs};
 use crate::job::{JobState, Need, When};
 use crate::refusal::Code::*;
 use crate::requests::Patch;
@@ -76,7 +76,16 @@ fn many_jobs_are_named_by_a_filter() {
     assert_eq!(many.filter.states, [JobState::Ready, JobState::Blocked]);
     assert_eq!(many.filter.label, Some(("a".to_owned(), "b:c".to_owned())));
     assert_eq!(retry_jobs(br#"{"state":"failed","max":5}"#).unwrap().max, 5);
-    assert_eq!(retry_jobs(b"{}").unwrap().filter, Default::default());
+    let many = delete_jobs(
+        br#"{"error":"a, \"b\"","finished_after":"2026-12-01T17:55:00+08:00",
+            "finished_before":"2026-12-02T00:00:00Z","cursor":"7"}"#,
+    )
+    .unwrap();
+    assert_eq!(many.filter.error.as_deref(), Some("a, \"b\""));
+    assert_eq!(many.filter.finished_after, "2026-12-01T09:55:00Z".parse().ok());
+    assert_eq!(many.filter.finished_before, "2026-12-02T00:00:00Z".parse().ok());
+    assert_eq!(many.cursor.as_deref(), Some("7"));
+    let long = format!(r#"{{"error":"{}"}}"#, "x".repeat(8_193));
     refused(
         vec![
             row("", InvalidField, "", "object"),
@@ -87,7 +96,26 @@ fn many_jobs_are_named_by_a_filter() {
             row(r#"{"label":{"k":"v"}}"#, InvalidField, "/label", "string"),
             row(r#"{"label":"k"}"#, InvalidField, "/label", "source:feed"),
             row(r#"{"group":"g"}"#, UnknownField, "/group", "\"label\""),
+            row(r#"{"error":5}"#, InvalidField, "/error", "string"),
+            row(&long, OutOfBounds, "/error", "8192"),
+            row(r#"{"finished_after":"9 o'clock"}"#, InvalidField, "/finished_after", "RFC 3339"),
+            row(r#"{"finished_before":1}"#, InvalidField, "/finished_before", "RFC 3339"),
+            row(r#"{"state":"ready","cursor":""}"#, InvalidField, "/cursor", "the page before"),
+            row(r#"{"state":"ready","next":"7"}"#, UnknownField, "/next", "cannot be set"),
         ],
         cancel_jobs,
     );
+    // A program that forgot its filter must not empty the store.
+    let none = [
+        "{}",
+        r#"{"max":5}"#,
+        r#"{"cursor":"7","max":5}"#,
+        r#"{"queue":null,"state":null,"kind":null,"label":null,"error":null}"#,
+    ];
+    for body in none {
+        let rows = || vec![row(body, InvalidField, "", "\"finished_before\"")];
+        refused(rows(), cancel_jobs);
+        refused(rows(), retry_jobs);
+        refused(rows(), delete_jobs);
+    }
 }

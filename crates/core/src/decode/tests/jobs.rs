@@ -100,10 +100,9 @@ fn a_wrong_job_is_refused_with_its_place() {
             // Fields that are not there.
             row(r#"{"prioritty":1}"#, UnknownField, "/prioritty", "did you mean \"priority\"?"),
             row(r#"{"zzz":1}"#, UnknownField, "/zzz", "the fields of a job are \"id\", \"queue\","),
-            row(r#"{"zzz":null}"#, UnknownField, "/zzz", "and \"labels\""),
+            row(r#"{"zzz":null}"#, UnknownField, "/zzz", "and \"flow\""),
             row(r#"{"a/b~c":1}"#, UnknownField, "/a~1b~0c", ""),
             row(r#"{"state":"ready"}"#, UnknownField, "/state", "answered and cannot be set"),
-            row(r#"{"after":[]}"#, UnknownField, "/after", ""),
             row(r#"{"next_in":"1s"}"#, UnknownField, "/next_in", ""),
             row(r#"[{},{"x":1}]"#, UnknownField, "/1/x", ""),
             // Names.

@@ -1,6 +1,7 @@
 //! Every refusal of the contract that can be decided from what was sent alone: a row each.
 
 mod changes;
+mod flows;
 mod jobs;
 mod leases;
 mod needs;
@@ -8,6 +9,7 @@ mod requests;
 mod settings;
 mod settles;
 mod shape;
+mod timings;
 
 use crate::refusal::{Code, Refusal};
 

@@ -5,8 +5,13 @@ use crate::decode::*;
 use crate::job::JobState;
 use crate::refusal::Code::{self, *};
 use crate::refusal::Refusal;
+use crate::time::Span;
 
 type Pairs<'t> = &'t [(&'static str, &'static str)];
+
+fn none() -> Pairs<'static> {
+    &[]
+}
 
 fn refused<T: std::fmt::Debug>(
     rows: &[(Pairs<'_>, Code, &str, &str)],
@@ -22,8 +27,7 @@ fn refused<T: std::fmt::Debug>(
 
 #[test]
 fn jobs_are_listed_by_what_is_asked() {
-    let none: Pairs<'_> = &[];
-    let list = list_jobs(none).unwrap();
+    let list = list_jobs(none()).unwrap();
     assert_eq!((list.page.max, list.full, list.filter), (100, false, Default::default()));
     let list = list_jobs(&[
         ("queue", "größe b"),
@@ -33,8 +37,14 @@ fn jobs_are_listed_by_what_is_asked() {
         ("max", "1000"),
         ("cursor", "c"),
         ("full", "true"),
+        ("error", "502: \"gone\""),
+        ("finished_after", "2026-12-01T17:55:00+08:00"),
+        ("finished_before", "1969-01-01T00:00:00Z"),
     ])
     .unwrap();
+    assert_eq!(list.filter.error.as_deref(), Some("502: \"gone\""));
+    assert_eq!(list.filter.finished_after, "2026-12-01T09:55:00Z".parse().ok());
+    assert_eq!(list.filter.finished_before, Some(crate::time::Moment::ZERO));
     assert_eq!(list.filter.states, [JobState::Ready, JobState::Blocked]);
     assert_eq!(list.filter.label, Some(("k".into(), "v:w".into())));
     assert_eq!((list.page.max, list.page.cursor.as_deref(), list.full), (1_000, Some("c"), true));
@@ -56,8 +66,31 @@ fn jobs_are_listed_by_what_is_asked() {
             (&[("max", "1.0")], InvalidField, "/query/max", "whole"),
             (&[("max", "")], InvalidField, "/query/max", "whole"),
             (&[("cursor", "")], InvalidField, "/query/cursor", "the page before"),
+            (&[("finished_after", "now")], InvalidField, "/query/finished_after", "RFC 3339"),
+            (&[("finished_before", "")], InvalidField, "/query/finished_before", "RFC 3339"),
         ],
         list_jobs,
+    );
+    assert_eq!(list_jobs(&[("error", "x".repeat(8_193))]).unwrap_err().code, OutOfBounds);
+}
+
+#[test]
+fn failures_are_asked_for_by_queue_kind_and_time() {
+    let none: Pairs<'_> = &[];
+    assert_eq!(list_failures(none).unwrap(), crate::requests::ListFailures::default());
+    let at = "2026-12-01T09:55:00Z";
+    let asked = [("queue", "q"), ("kind", ""), ("finished_after", at), ("max", "5")];
+    let asked = list_failures(&asked).unwrap();
+    assert_eq!((asked.kind.as_deref(), asked.max), (Some(""), 5));
+    assert_eq!(asked.finished_after, at.parse().ok());
+    refused(
+        &[
+            (&[("cursor", "c")], UnknownField, "/query/cursor", "\"max\""),
+            (&[("state", "failed")], UnknownField, "/query/state", "\"queue\""),
+            (&[("max", "1001")], OutOfBounds, "/query/max", "1 to 1000"),
+            (&[("finished_after", "x")], InvalidField, "/query/finished_after", "RFC 3339"),
+        ],
+        list_failures,
     );
 }
 
@@ -105,8 +138,27 @@ fn the_other_lists_have_their_own_parameters() {
 }
 
 #[test]
+fn a_result_may_be_waited_for_up_to_a_minute() {
+    let of = |query: Pairs<'_>| get_result("a", query);
+    assert_eq!(of(none()).unwrap().wait, Span::ZERO);
+    assert_eq!(of(&[("wait", "60s")]).unwrap().wait, Span::from_s(60));
+    assert_eq!(get_result("key:k", &[("wait", "1ms")]).unwrap().wait, Span::from_ms(1));
+    refused(
+        &[
+            (&[("wait", "60001ms")], OutOfBounds, "/query/wait", "1m"),
+            (&[("wait", "5")], InvalidField, "/query/wait", "500ms"),
+            (&[("wait", "")], InvalidField, "/query/wait", "500ms"),
+            (&[("wait", "1s"), ("wait", "2s")], InvalidField, "/query/wait", "once"),
+            (&[("weit", "1s")], UnknownField, "/query/weit", "did you mean \"wait\"?"),
+        ],
+        of,
+    );
+}
+
+#[test]
 fn parts_of_paths_and_headers_are_checked() {
     for (no, pointer) in [
+        (get_result("key:", none()).map(drop), "/path/id"),
         (job_path("").map(drop), "/path/id"),
         (job_path("key:").map(drop), "/path/id"),
         (job_path("a\u{0}").map(drop), "/path/id"),

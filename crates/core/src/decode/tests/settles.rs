@@ -39,12 +39,37 @@ fn every_outcome_is_taken() {
     assert_eq!(l2.ending, failed("http 500", ten, false));
     assert_eq!(l3.ending, failed("no such page", None, true));
     assert_eq!(l3.resources[0].verdict, Verdict::Ban { reason: Some("captcha".into()) });
-    assert_eq!(l4.ending, Ending::Snoozed { later: Later::For(Span::from_s(5)) });
+    assert_eq!(l4.ending, Ending::Snoozed { later: Later::For(Span::from_s(5)), reset: false });
     assert_eq!(l5.ending, Ending::Released);
-    assert!(matches!(l6.ending, Ending::Snoozed { later: Later::Until(_) }));
+    assert!(matches!(l6.ending, Ending::Snoozed { later: Later::Until(_), reset: false }));
     assert_eq!(l7.ending, failed("", Some(Span::ZERO), false));
     assert_eq!(l7.resources[0].verdict, Verdict::Ok);
     assert!(settle(br#"{"settle":[]}"#).unwrap().settle.is_empty());
+}
+
+#[test]
+fn any_outcome_may_report_and_a_snooze_start_the_attempts_again() {
+    let call = settle(
+        br#"{"settle":[
+        {"lease":"l1","outcome":"succeeded","progress":{"n": 1}},
+        {"lease":"l2","outcome":"failed","progress":[1]},
+        {"lease":"l3","outcome":"snoozed","for":"1s","reset":true,"progress":"x"},
+        {"lease":"l4","outcome":"snoozed","for":"1s","reset":false,"progress":null},
+        {"lease":"l5","outcome":"released","reset":null,"progress":0}]}"#,
+    )
+    .unwrap();
+    let reports: Vec<_> = call
+        .settle
+        .iter()
+        .map(|item| item.progress.as_ref().map(|progress| progress.text().to_owned()))
+        .collect();
+    let told = ["{\"n\": 1}", "[1]", "\"x\"", "", "0"];
+    assert_eq!(reports, told.map(|text| Some(text.to_owned()).filter(|text| !text.is_empty())));
+    let resets = call.settle.iter().map(|item| match item.ending {
+        Ending::Snoozed { reset, .. } => reset,
+        _ => false,
+    });
+    assert_eq!(resets.collect::<Vec<_>>(), [false, false, true, false, false]);
 }
 
 #[test]
@@ -121,6 +146,7 @@ fn a_wrong_settle_is_refused_with_its_place() {
     let item = |rest: &str| format!(r#"{{"settle":[{{"lease":"l",{rest}}}]}}"#);
     let push = vec!["{}"; 101].join(",");
     let result = "x".repeat(256 * 1024);
+    let report = "x".repeat(4 * 1024);
     let many = vec![r#"{"lease":"l","outcome":"released"}"#; 1_001].join(",");
     refused(
         vec![
@@ -157,9 +183,21 @@ fn a_wrong_settle_is_refused_with_its_place() {
             ),
             row(item(r#""outcome":1"#), InvalidField, "/settle/0/outcome", "\"succeeded\""),
             row(
-                item(r#""outcome":"released","next_in":"1s""#),
-                UnknownField,
+                item(r#""outcome":"released","next_in":"1500ms""#),
+                InvalidField,
                 "/settle/0/next_in",
+                "whole seconds",
+            ),
+            row(
+                item(r#""outcome":"released","next_in":"0s""#),
+                OutOfBounds,
+                "/settle/0/next_in",
+                "1s",
+            ),
+            row(
+                item(r#""outcome":"released","retries_in":"1s""#),
+                UnknownField,
+                "/settle/0/retries_in",
                 "\"retry_in\"",
             ),
             row(
@@ -198,6 +236,37 @@ fn a_wrong_settle_is_refused_with_its_place() {
                 ConflictingFields,
                 "/settle/0/retry_in",
                 "leave out",
+            ),
+            // A reset is of snoozes alone.
+            row(
+                item(r#""outcome":"succeeded","reset":true"#),
+                InvalidField,
+                "/settle/0/reset",
+                "leave out \"reset\"",
+            ),
+            row(
+                item(r#""outcome":"failed","reset":false"#),
+                InvalidField,
+                "/settle/0/reset",
+                "leave out",
+            ),
+            row(
+                item(r#""outcome":"released","reset":1"#),
+                InvalidField,
+                "/settle/0/reset",
+                "leave",
+            ),
+            row(
+                item(r#""outcome":"snoozed","for":"1s","reset":"yes""#),
+                InvalidField,
+                "/settle/0/reset",
+                "true or false",
+            ),
+            row(
+                item(&format!(r#""outcome":"released","progress":"{report}""#)),
+                OutOfBounds,
+                "/settle/0/progress",
+                "elsewhere",
             ),
             // Of an outcome.
             row(
@@ -366,12 +435,17 @@ fn a_wrong_settle_is_refused_with_its_place() {
 fn an_outcome_file_has_no_lease() {
     let item = settle_item_without_lease(br#"{"outcome":"released"}"#).unwrap();
     assert_eq!((item.lease.as_str(), item.ending), ("", Ending::Released));
+    let file = br#"{"outcome":"snoozed","for":"1m","reset":true,"progress":7}"#;
+    let item = settle_item_without_lease(file).unwrap();
+    assert!(matches!(item.ending, Ending::Snoozed { reset: true, .. }));
+    assert_eq!(item.progress.unwrap().text(), "7");
     refused(
         vec![
             row("", InvalidField, "", "object"),
             row("{}", InvalidField, "/outcome", "add \"outcome\""),
             row(r#"{"outcome":"released","lease":"x"}"#, UnknownField, "/lease", "\"outcome\""),
             row(r#"{"outcome":"snoozed"}"#, InvalidField, "/for", "\"until\""),
+            row(r#"{"outcome":"released","reset":true}"#, InvalidField, "/reset", "leave out"),
             row(r#"{"outcome":"succeeded","push":[1]}"#, InvalidField, "/push/0", "object"),
         ],
         settle_item_without_lease,

@@ -54,6 +54,34 @@ function audit.taker(id)
   audit.add('waits', taker.worker or '', 1)
 end
 
+function audit.awaited(name)
+  local awaited = db.get(RECORD.awaited, name)
+  audit.spend(1)
+  if name == AWAITED.total then
+    return
+  end
+  local what
+  if byte(name) == AWAITED_BYTE.flow then
+    what = { 'awaited_flow', sub(name, 2) }
+    audit.check(lib.look_at_flow(sub(name, 2)), 'awaited_and_ended', what)
+    audit.add('awaited_flows', 'all', 1)
+  else
+    local seq = tonumber(sub(name, 2))
+    what = { 'awaited_job', sub(name, 2) }
+    audit.check(lib.live(seq), 'awaited_and_ended', what)
+    db.jobs[seq] = nil
+    audit.check(sets.score('awj', text(seq)) == seq, 'in_no_list', what)
+    audit.add('awaited_jobs', 'all', 1)
+  end
+  local at = sets.score('awt', name)
+  for _, registered in ipairs(awaited.processes) do
+    audit.spend(0.1)
+    local till = registered[AWAITS_AT.till]
+    audit.check(at and at >= till, 'wait_differs', what, at or false, till)
+    audit.add('awaiting_calls', 'all', registered[AWAITS_AT.calls])
+  end
+end
+
 function audit.worker(id)
   local worker_record = db.get(RECORD.worker, id)
   local name = { 'worker', id }

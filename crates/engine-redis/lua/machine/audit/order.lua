@@ -276,7 +276,7 @@ function audit.queue(number, known_as)
   end
   local counts = {
     waiting = queue_record.waiting, blocked = queue_record.blocked, scheduled = queue_record.scheduled,
-    running = queue_record.running,
+    dependent = queue_record.dependent, running = queue_record.running,
     succeeded = queue_record.succeeded, failed = queue_record.failed, cancelled = queue_record.cancelled,
   }
   for sum, n in pairs(counts) do

@@ -85,6 +85,7 @@ local function check_live(job, shape, name)
   local id = lib.pad(job.seq)
   audit.check_timer('due', id, job.state == STATE.scheduled and job.run_at or nil, name)
   audit.check_timer('ex', id, job.state ~= STATE.running and job.expires_at or nil, name)
+  audit.live_kin(job, name)
   if job.state == STATE.ready then
     audit.add('rows_waiting', queue, 1)
     local lane = job.lost > 0 and job.lane or shape.lane
@@ -99,6 +100,8 @@ local function check_live(job, shape, name)
       audit.check_timer(KEY.expiries, lib.expires_as(lease.fence, job.seq), lease.expires_at, name)
     end
     audit.add('running', queue, 1)
+  elseif job.state == STATE.dependent then
+    audit.add('dependent', queue, 1)
   else
     audit.add('scheduled', queue, 1)
   end
@@ -108,14 +111,23 @@ local function check_live(job, shape, name)
     local holder = lib.key_holder(unique[UNIQUE_AT.key])
     audit.check(holder and holder.seq == job.seq and holder.by_job, 'key_not_held', name)
   end
+  if job.origin then
+    local schedule = job.origin[ORIGIN_AT.schedule]
+    audit.check(db.get(RECORD.schedule, schedule), 'schedule_missing', name, schedule)
+    audit.add('unfinished', schedule, 1)
+  end
   audit.add('live_of', job.shape, 1)
 end
 
 local function check_finished(job, shape, name)
   local _, class = lib.kept_class(job.state)
   audit.check(not job.lease, 'finished_with_lease', name)
-  audit.add('kept' .. class, 'all', job.bytes)
-  audit.add('finished' .. class, 'all', 1)
+  if lib.is_held(job) then
+    audit.check(lib.parent(job.seq), 'held_for_nobody', name)
+  else
+    audit.add('kept' .. class, 'all', job.bytes)
+    audit.add('finished' .. class, 'all', 1)
+  end
   local queue = lib.find_queue(shape.qn)
   if queue then
     audit.add(WORDS[job.state], queue, 1)
@@ -132,6 +144,7 @@ local function check_job(seq)
     return
   end
   audit.add('rows_of', job.shape, 1)
+  audit.member(job, name)
   if lib.is_live(job) then
     check_live(job, shape, name)
   else

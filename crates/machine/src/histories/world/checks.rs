@@ -16,7 +16,7 @@ use tenure_core::time::Span;
 
 impl World {
     pub(super) fn check(&mut self) -> Result<(), String> {
-        let facts = self.collect();
+        let facts = self.collect()?;
         let mut granted = Vec::new();
         for fact in &facts {
             match fact {
@@ -177,13 +177,15 @@ impl World {
         for round in 0..4_000 {
             let unfinished =
                 self.machine.spaces.get(&self.namespace).map_or(0, |s| s.jobs.iter().count());
+            if unfinished == 0 && !self.awaiting.is_empty() {
+                return Err(format!("{:?} still wait for the end of jobs", self.awaiting));
+            }
             if unfinished == 0 {
                 return Ok(());
             }
             while let Some(lease) = self.leases.pop() {
                 let ending = Ending::Succeeded { result: None };
-                let item =
-                    SettleItem { lease, ending, resources: vec![], limits: vec![], push: vec![] };
+                let item = SettleItem::new(lease, ending);
                 self.request(Settle::of(vec![item]).into()).map_err(|no| no.to_string())?;
                 self.check()?;
             }

@@ -9,18 +9,22 @@ mod things;
 use std::collections::BTreeMap;
 
 use super::store::Store;
-use crate::facts::{Fact, Granted};
-use crate::{Command, Config, Done, Known, LeaseOutcome, Machine, PushedOne, TakerId};
+use crate::facts::{Fact, Granted, Notified};
+use crate::rows::Archive;
+use crate::stored::StoredLife;
+use crate::{Command, Config, Done, Known, LeaseOutcome, Look, Machine, PushedOne, TakerId};
 use signs::Signs;
 pub(super) use steps::Step;
+use tenure_core::bounds::AWAITED_US;
+use tenure_core::flow::{After, OnParentFailure, Parent};
 use tenure_core::job::NewJob;
 use tenure_core::lease::{Fence, LeaseView, Worker};
-use tenure_core::names::{JobId, JobRef, LimitName, Namespace, PoolName, RequestId, WorkerId};
+use tenure_core::names::{JobId, JobRef, LimitName, Namespace, PoolName, Ref, RequestId, WorkerId};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Ask, Lease, Meant, PutLimit, Request, SyncResources};
 use tenure_core::settings::{LimitSettings, Rate};
 use tenure_core::time::{Moment, Span};
-use things::{LIMITS, needs, queue, resource};
+use things::{LIMITS, flow_name, needs, queue, resource};
 
 /// A rate, and what was granted under it: when, how many.
 type Tokens = (Option<Rate>, Vec<(u64, u64)>);
@@ -39,6 +43,8 @@ pub(super) struct World {
     jobs: Vec<JobId>,
     leases: Vec<String>,
     takers: Vec<TakerId>,
+    /// Those of them that wait for the end of a job.
+    awaiting: Vec<TakerId>,
     next: u64,
     fence: Fence,
     /// Tokens of each limit since its setting changed last: when, how many.
@@ -62,6 +68,7 @@ impl Default for World {
             jobs: Vec::new(),
             leases: Vec::new(),
             takers: Vec::new(),
+            awaiting: Vec::new(),
             next: 0,
             fence: Fence::default(),
             tokens: BTreeMap::new(),
@@ -155,6 +162,38 @@ impl World {
         job
     }
 
+    /// A few jobs that have to do with each other, with one that is there, or with a flow.
+    fn kin(&mut self, q: u8, count: u8, what: u8, parent: u8, flow: u8) -> Vec<NewJob> {
+        let there = self.job(parent);
+        let name = |n: u8| Ref::parse(&format!("r{n}")).unwrap();
+        let one = |n: u8| {
+            let mut job = self.new_job(q, 0);
+            job.reference = Some(name(n));
+            job.flow = (what & 1 > 0 && n.is_multiple_of(2)).then(|| flow_name(flow));
+            let mut after = Vec::new();
+            match what.wrapping_add(n.wrapping_mul(3)) / 2 % 5 {
+                0 if n > 0 => after.push(Parent::Item(name(n - 1))),
+                1 if n + 1 < count => after.push(Parent::Item(name(count - 1))),
+                2 => after.extend(there.clone().map(Parent::Job)),
+                3 => {
+                    after.push(Parent::Flow(flow_name(flow / 2)));
+                    job.flow = None;
+                }
+                _ => {}
+            }
+            let gone_is_done = what & 32 > 0;
+            job.after = after.into_iter().map(|parent| After { parent, gone_is_done }).collect();
+            if what & 64 > 0 {
+                job.on_parent_failure = OnParentFailure::Run;
+            }
+            if what & 128 > 0 {
+                job.retain = Some(Span::ZERO);
+            }
+            job
+        };
+        (0..count).map(one).collect()
+    }
+
     fn new_lease(&mut self, ask: Ask, worker: u8) -> Lease {
         self.next += 1;
         let mut lease = Lease::jobs(vec![queue(0)], 1);
@@ -227,6 +266,7 @@ impl World {
         }
         let after = self.machine.durable(now);
         self.takers.clear();
+        self.awaiting.clear();
         match before.iter().zip(&after).find(|(a, b)| a != b) {
             Some((a, b)) => Err(format!("before a crash: {a}\nafter it: {b}")),
             None if before.len() != after.len() => {
@@ -236,13 +276,34 @@ impl World {
         }
     }
 
-    fn collect(&mut self) -> Vec<Fact> {
+    fn collect(&mut self) -> Result<Vec<Fact>, String> {
         let effects = self.machine.drain();
         self.store.write(effects.rows);
         for (_, delivery) in effects.deliveries {
             self.takers.retain(|taker| *taker != delivery.taker);
             self.take(delivery.granted);
         }
-        effects.facts.into_iter().map(|(_, fact)| fact).collect()
+        for Notified { taker, look, over } in effects.notified {
+            self.takers.retain(|other| *other != taker);
+            let waited = self.awaiting.len();
+            self.awaiting.retain(|other| *other != taker);
+            if self.awaiting.len() + 1 != waited {
+                return Err(format!("call {taker} is notified and does not wait"));
+            }
+            let Look::Job(stands) = look else { continue };
+            // Its end can be read for a while, unless the job was deleted or lives again.
+            let ended = self.store.by_seq(&self.namespace, stands.seq).filter(|_| !over);
+            let life = ended.as_ref().and_then(|job| StoredLife::decode(&job.life));
+            let finished_at = life.and_then(|life| life.finished_at);
+            if let (Some(job), Some(at)) = (ended, finished_at)
+                && job.until < at.plus(Span::from_us(AWAITED_US))
+            {
+                return Err(format!(
+                    "{:?} was waited for, and is kept until {}",
+                    job.id, job.until
+                ));
+            }
+        }
+        Ok(effects.facts.into_iter().map(|(_, fact)| fact).collect())
     }
 }

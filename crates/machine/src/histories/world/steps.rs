@@ -1,16 +1,16 @@
 //! The steps of a history and what each asks of the machine. What it must answer is not said here.
 
 use super::World;
-use super::things::{LIMITS, needs, queue, resource};
-use crate::Command;
+use super::things::{LIMITS, flow_name, needs, queue, resource};
+use crate::{ChangeMany, Command, Done, ResultOutcome, ResultWait, TakerId};
 use tenure_core::job::{OnConflict, Unique, Until, When};
 use tenure_core::lease::{Ending, ExtendItem, Fence, Later, SettleItem};
 use tenure_core::names::{Group, LimitName, PoolName, RequestId, ResourceId, UniqueKey};
 use tenure_core::requests::{
-    AddResources, Ask, BanResource, CancelJob, CoolResource, DeleteJob, DeleteLimit,
-    DeleteResource, Extend, ForceLease, Lease, Meant, ObserveLimit, Patch, PatchJob, PauseLimit,
-    PauseQueue, Push, PushAnswer, PutPool, RestoreResource, ResumeLimit, ResumeQueue, RetryJob,
-    RunJobNow, Settle, SyncResources,
+    AddResources, Ask, BanResource, BulkChange, CancelFlow, CancelJob, CoolResource, DeleteJob,
+    DeleteLimit, DeleteResource, Extend, ForceLease, JobFilter, Lease, Meant, ObserveLimit, Patch,
+    PatchJob, PauseLimit, PauseQueue, Push, PushAnswer, PutPool, RestoreResource, ResumeLimit,
+    ResumeQueue, RetryJob, RunJobNow, Settle, SyncResources,
 };
 use tenure_core::settings::{LimitSettings, PoolSettings, Rate};
 use tenure_core::time::Span;
@@ -35,6 +35,25 @@ pub(in crate::histories) enum Step {
         key: u8,
         policy: u8,
         needs: u8,
+    },
+    /// A few jobs that wait for each other, for one that is there, or for a flow.
+    PushKin {
+        queue: u8,
+        n: u8,
+        what: u8,
+        parent: u8,
+        flow: u8,
+    },
+    CancelFlow {
+        flow: u8,
+    },
+    /// A settle that pushes jobs which wait for the one that is settled.
+    SettleAndPush {
+        lease: u8,
+        how: u8,
+        what: u8,
+        parent: u8,
+        flow: u8,
     },
     Lease {
         queue: u8,
@@ -76,6 +95,11 @@ pub(in crate::histories) enum Step {
     DropWait {
         taker: u8,
     },
+    /// A call waits for the end of a job.
+    WaitForResult {
+        job: u8,
+        wait: u32,
+    },
     Cancel {
         job: u8,
     },
@@ -87,6 +111,13 @@ pub(in crate::histories) enum Step {
     },
     RunNow {
         job: u8,
+    },
+    /// Cancels, retries or deletes jobs of a queue, newest first, without the first `skip`.
+    Many {
+        what: u8,
+        queue: u8,
+        max: u8,
+        skip: u8,
     },
     Patch {
         job: u8,
@@ -197,8 +228,24 @@ impl World {
                     hold: (policy & 2 > 0).then(|| Span::from_s(4)),
                     on_conflict: [OnConflict::Keep, OnConflict::Replace, OnConflict::Reject]
                         [usize::from(policy / 4 % 3)],
+                    within: (policy & 64 > 0).then(|| Span::from_s(2)),
                 });
                 let _ = self.request(Push { jobs: vec![job], answer: PushAnswer::Ids }.into());
+            }
+            Step::PushKin { queue, n, what, parent, flow } => {
+                let jobs = self.kin(queue, 1 + n % 4, what, parent, flow);
+                let _ = self.request(Push { jobs, answer: PushAnswer::Ids }.into());
+            }
+            Step::CancelFlow { flow } => {
+                let _ = self.request(CancelFlow { flow: flow_name(flow) }.into());
+            }
+            Step::SettleAndPush { lease, how, what, parent, flow } => {
+                let Some(id) = self.lease_id(lease) else { return Ok(()) };
+                let mut item = SettleItem::new(id.clone(), ending(how));
+                item.push = self.kin(how, 1 + what % 3, what, parent, flow);
+                if self.request(Settle::of(vec![item]).into()).is_ok() {
+                    self.leases.retain(|other| *other != id);
+                }
             }
             Step::Lease { queue: q, more, max, worker } => {
                 let queues = vec![queue(q), queue(more)];
@@ -262,7 +309,21 @@ impl World {
             Step::DropWait { taker } => {
                 let at = usize::from(taker) % self.takers.len().max(1);
                 if let Some(taker) = self.takers.get(at).copied() {
+                    self.awaiting.retain(|other| *other != taker);
                     let _ = self.apply(Command::DropWait(taker));
+                }
+            }
+            Step::WaitForResult { job, wait } => {
+                let Some(job) = self.job(job) else { return Ok(()) };
+                self.next += 1;
+                let taker = TakerId::new(self.next);
+                let until = Later::For(Span::from_ms(u64::from(wait)));
+                let wait = ResultWait { job, row: None, taker, until };
+                if let Ok(Done::Result(ResultOutcome::Waits { .. })) =
+                    self.apply(Command::WaitForResult(Box::new(wait)))
+                {
+                    self.awaiting.push(taker);
+                    self.takers.push(taker);
                 }
             }
             Step::Cancel { job } => {
@@ -280,6 +341,22 @@ impl World {
             Step::RunNow { job } => {
                 let Some(job) = self.job(job) else { return Ok(()) };
                 let _ = self.request(RunJobNow { job }.into());
+            }
+            Step::Many { what, queue: q, max, skip } => {
+                let change = [BulkChange::Cancel, BulkChange::Retry, BulkChange::Delete]
+                    [usize::from(what % 3)];
+                // Some ask for a kind: then rows are compared by how often they were edited.
+                let kind = (what & 4 > 0).then(String::new);
+                let filter = JobFilter { queue: Some(queue(q)), kind, ..JobFilter::default() };
+                let seen = self.store.seen(usize::from(skip % 8), usize::from(max % 8));
+                let many = seen.len() as u64;
+                let change = ChangeMany { change, filter, seen };
+                let Ok(Done::Many(done)) = self.apply(Command::ChangeMany(change)) else {
+                    return Err("a change of many is never refused".to_owned());
+                };
+                if done.done > many || done.stopped_at.is_some() {
+                    return Err(format!("{done:?} of {many} whose rows are as they were"));
+                }
             }
             Step::Patch { job, priority, needs: n } => {
                 let Some(job) = self.job(job) else { return Ok(()) };
@@ -419,24 +496,7 @@ impl World {
     }
 
     fn settle(&mut self, lease: &str, how: u8) {
-        let ending = match how % 8 {
-            0..=2 => Ending::Succeeded { result: None },
-            3 => Ending::Failed { error: "no".to_owned(), retry_in: None, last: false },
-            4 => Ending::Failed {
-                error: "no".to_owned(),
-                retry_in: Some(Span::ZERO),
-                last: how & 8 > 0,
-            },
-            5 => Ending::Snoozed { later: Later::For(Span::from_ms(150)) },
-            _ => Ending::Released,
-        };
-        let item = SettleItem {
-            lease: lease.to_owned(),
-            ending,
-            resources: vec![],
-            limits: vec![],
-            push: vec![],
-        };
+        let item = SettleItem::new(lease.to_owned(), ending(how));
         if self.request(Settle::of(vec![item]).into()).is_ok() {
             self.leases.retain(|other| other != lease);
         }
@@ -452,5 +512,17 @@ impl World {
     pub(super) fn resource(&self, n: u8) -> (PoolName, ResourceId) {
         let id = ResourceId::parse(&format!("r{}", n % 5)).unwrap();
         (PoolName::parse("p").unwrap(), id)
+    }
+}
+
+fn ending(how: u8) -> Ending {
+    match how % 8 {
+        0..=2 => Ending::Succeeded { result: None },
+        3 => Ending::Failed { error: "no".to_owned(), retry_in: None, last: false },
+        4 => {
+            Ending::Failed { error: "no".to_owned(), retry_in: Some(Span::ZERO), last: how & 8 > 0 }
+        }
+        5 => Ending::Snoozed { later: Later::For(Span::from_ms(150)), reset: how & 8 > 0 },
+        _ => Ending::Released,
     }
 }

@@ -1,7 +1,7 @@
 //! The few things that histories are about, chosen by number. It only makes values.
 
 use tenure_core::job::Need;
-use tenure_core::names::{LimitName, PoolName, QueueName, ResourceId, Tag};
+use tenure_core::names::{FlowName, LimitName, PoolName, QueueName, ResourceId, Tag};
 use tenure_core::secret::Json;
 use tenure_core::settings::NewResource;
 
@@ -51,4 +51,8 @@ pub(super) fn needs(n: u8) -> Vec<Need> {
 
 pub(super) fn queue(n: u8) -> QueueName {
     QueueName::parse(&format!("q{}", n % 3)).unwrap()
+}
+
+pub(super) fn flow_name(n: u8) -> FlowName {
+    FlowName::parse(&format!("f{}", n % 2)).unwrap()
 }

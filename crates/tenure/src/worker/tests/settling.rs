@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use tenure_core::lease::{Ending, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Reply, Request, Settled};
+use tenure_core::secret::Json;
+use tenure_core::time::Span;
 use tokio::time::sleep;
 
 use super::*;
@@ -140,6 +142,38 @@ async fn what_a_handler_returns_is_how_its_run_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_handler_reported_last_goes_with_its_outcome() {
+    let fake = Fake::new(once(1..=3));
+    worker(&fake)
+        .concurrency(3)
+        .max_jobs(3)
+        .run(|job: Job| async move {
+            let report = |n: i64| job.set_progress(Json::from(n)).unwrap();
+            match job.lease_id() {
+                "l1" => report(1),
+                "l2" => {
+                    report(2);
+                    job.set_progress(Json::null()).unwrap();
+                    return SettleOutcome::snoozed(Span::from_s(5)).reset_attempts();
+                }
+                _ => {
+                    report(3);
+                    return SettleOutcome::released().progress(Json::from(4)).reset_attempts();
+                }
+            }
+            SettleOutcome::succeeded()
+        })
+        .await
+        .unwrap();
+    let mut said: Vec<_> = fake.settles().into_iter().flatten().collect();
+    said.sort_by(|a, b| a.lease.cmp(&b.lease));
+    let reports = said.iter().map(|item| item.progress.as_ref().map(|json| json.text().to_owned()));
+    assert_eq!(reports.collect::<Vec<_>>(), ["1", "2", "4"].map(|text| Some(text.to_owned())));
+    assert!(matches!(said[1].ending, Ending::Snoozed { reset: true, .. }));
+    assert_eq!(said[2].ending, Ending::Released, "there are no attempts to start again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_settle_is_told() {
     let fake = Fake::new(|call, before| match call {
         Request::Lease(_) if before == 0 => granted([1]),
@@ -149,6 +183,7 @@ async fn a_lost_settle_is_told() {
                 ok: false,
                 state: None,
                 run_at: None,
+                next_at: None,
                 code: Some(Code::LeaseLost),
                 pushed: Vec::new(),
             }],

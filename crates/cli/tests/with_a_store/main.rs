@@ -4,46 +4,15 @@
 // A test that cannot even start the command is to fail loudly.
 #![allow(clippy::unwrap_used)]
 
+mod flows;
+mod folder;
+mod schedules;
+
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Folder(tempfile::tempdir().unwrap())
-    }
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        let folder = self.0.path().join("store");
-        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
-        command.env("TENURE_URL", format!("file:{}", folder.display()));
-        for name in ["TENURE_NAMESPACE", "TENURE_TOKEN"] {
-            command.env_remove(name);
-        }
-        command
-    }
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-    /// The exit code, stdout and stderr.
-    fn told(&self, arguments: &[&str]) -> (i32, String, String) {
-        told(&self.run(arguments))
-    }
-    /// The answer, which is one document.
-    fn json(&self, arguments: &[&str]) -> serde_json::Value {
-        let output = self.run(&[&["--json"], arguments].concat());
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-}
-
-fn told(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-}
+use folder::{Folder, told};
 
 fn signal(child: &std::process::Child, name: &str) {
     let pid = child.id().to_string();
@@ -64,6 +33,49 @@ fn a_job_is_pushed_run_and_shown() {
     let job = folder.json(&["job", "j1"]);
     assert_eq!((&job["state"], &job["result"]["n"]), (&"succeeded".into(), &1.into()));
     assert_eq!(folder.json(&["audit"])["ok"], true);
+}
+
+#[test]
+fn the_result_of_a_job_is_printed_and_its_end_is_the_exit_code() {
+    let folder = Folder::new();
+    let (code, out, err) = folder.told(&["push", "q", "1", "--id", "a", "--wait=200ms"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("waiting for job 'a'"), "{err}");
+    assert!(err.contains("job 'a' is not finished after 200ms: it is ready"), "{err}");
+    assert!(err.contains("tenure result a --wait D"), "{err}");
+    folder.run(&["push", "q", "2", "--id", "b"]);
+    folder.run(&["push", "q", "3", "--id", "c"]);
+    folder.run(&["cancel", "c"]);
+    let (code, out, err) = folder.told(&["result", "a"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("job 'a' is not finished: it is ready"), "{err}");
+    let script = "test $TENURE_JOB_ID = a || exit 65; echo '{\"n\": 1.50}' > $TENURE_RESULT_FILE";
+    folder.run(&["work", "q", "--until-empty", "--", "sh", "-c", script]);
+    // A push that meets the job prints its result too.
+    for arguments in [
+        &["result", "a"][..],
+        &["result", "a", "--wait", "5s"],
+        &["push", "q", "1", "--id", "a", "--wait"],
+        &["push", "q", "--id", "a", "--wait", "5s"],
+    ] {
+        let (code, out, _) = folder.told(arguments);
+        assert_eq!((code, out.as_str()), (0, "{\"n\": 1.50}\n"), "{arguments:?}");
+    }
+    let view = folder.json(&["result", "a"]);
+    assert_eq!((&view["state"], &view["id"]), (&"succeeded".into(), &"a".into()));
+    for (id, said) in [("b", "job 'b' failed: "), ("c", "job 'c' was cancelled")] {
+        let (code, out, err) = folder.told(&["result", id]);
+        assert_eq!((code, out.as_str()), (1, ""));
+        assert!(err.contains(said), "{err}");
+        let (code, _, err) = folder.told(&["push", "q", "--id", id, "--wait"]);
+        assert_eq!(code, 1);
+        assert!(err.contains(said), "{err}");
+    }
+    // Programs are told how it ended, whatever the exit code.
+    assert_eq!(folder.json(&["result", "c"])["state"], "cancelled");
+    let (code, _, err) = folder.told(&["result", "none"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("there is no job"), "{err}");
 }
 
 #[test]
@@ -274,4 +286,67 @@ fn cmd_does_not_get_what_opens_the_store_unless_it_is_to_have_it() {
         folder.run(&["push", "q"]);
         assert_eq!(told(&[&["work", "q", "--max-jobs", "1"][..], &cmd].concat()), want);
     }
+}
+
+#[test]
+fn failures_are_counted_retried_and_deleted() {
+    let folder = Folder::new();
+    for (id, error) in [("a", "http 502"), ("b", "http 503"), ("c", "refused")] {
+        folder.run(&["push", "crawl", "--kind", "fetch", "--id", id]);
+        let script = format!("echo {error} >&2; exit 65");
+        let work = ["work", "crawl", "--until-empty", "--", "sh", "-c", script.as_str()];
+        assert_eq!(folder.told(&work).0, 0);
+    }
+    folder.run(&["push", "mail", "--id", "waits", "--delay", "1h"]);
+    let (code, out, err) = folder.told(&["failures", "--queue", "crawl"]);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!((code, lines.len(), err.as_str()), (0, 3, ""), "{out}");
+    assert_eq!(lines[0].split_whitespace().next(), Some("COUNT"));
+    let words: Vec<&str> = lines[1].split_whitespace().collect();
+    assert_eq!((&words[..3], words.last()), (&["2", "http", "#"][..], Some(&"b")), "{out}");
+    assert!(folder.told(&["failures"]).1.contains("QUEUE"));
+    let found = folder.json(&["failures", "--max", "1"]);
+    assert_eq!((&found["items"][0]["count"], &found["partial"]), (&2.into(), &false.into()));
+    let list = folder.json(&["jobs", "--error", "http 50"]);
+    assert_eq!(list["items"].as_array().unwrap().len(), 2);
+    let ended = list["items"][0]["finished_at"].as_str().unwrap();
+    let (code, out, _) =
+        folder.told(&["retry", "--error", "http", "--finished-after", ended, "--queue", "crawl"]);
+    assert_eq!((code, out.as_str()), (0, "1 made ready again\n"));
+    let done = folder.json(&["delete", "--state", "failed", "--finished-before", ended]);
+    assert_eq!(done, serde_json::json!({"done": 1, "more": false, "next": null}));
+    let (code, out, _) = folder.told(&["delete", "--queue", "mail"]);
+    assert_eq!((code, out.as_str()), (0, "1 deleted\n"));
+    let (code, out, err) = folder.told(&["delete", "c", "nobody", "b"]);
+    assert_eq!((code, out.as_str()), (1, "c was deleted\nb was deleted\n"), "{err}");
+    assert!(err.contains("'nobody'"), "{err}");
+    assert_eq!(folder.json(&["jobs"])["items"], serde_json::json!([]));
+    assert_eq!(folder.told(&["failures"]).1, "no failed jobs\n");
+}
+
+#[test]
+fn more_than_one_call_changes_is_changed_by_one_command() {
+    let folder = Folder::new();
+    let lines: String = (0..2_300).map(|n| format!("{n}\n")).collect();
+    let file = folder.0.path().join("lines");
+    std::fs::write(&file, lines).unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(folder.told(&["push", "q", "--payloads", "--lines", file]).0, 0);
+    let (code, out, _) = folder.told(&["cancel", "--queue", "q", "--max", "1200"]);
+    assert_eq!((code, out.as_str()), (0, "1,200 cancelled\n"));
+    let (code, out, _) = folder.told(&["delete", "--queue", "q"]);
+    assert_eq!((code, out.as_str()), (0, "2,300 deleted\n"));
+}
+
+#[test]
+fn a_bounded_key_is_pushed_and_shown() {
+    let folder = Folder::new();
+    let key = ["--unique", "k", "--until", "start", "--on-conflict", "replace", "--within", "90s"];
+    let push =
+        |delay: &str| folder.json(&[&["push", "q", "1", "--delay", delay], &key[..]].concat());
+    let first = push("1h");
+    assert_eq!(first["unique"]["within"], "1m30s");
+    let second = push("1h");
+    assert_eq!((&second["id"], &second["replaced"]), (&first["id"], &true.into()));
+    assert!(second["run_at"].as_str() < first["run_at"].as_str(), "{second}");
 }

@@ -1,0 +1,260 @@
+//! The arguments of `schedule`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand};
+use tenure_core::bounds::{CATCH_UP_MAX, PREVIEW_DEFAULT, PREVIEW_MAX};
+use tenure_core::names::{JobId, Owner, QueueName, ScheduleId};
+use tenure_core::schedule::TimingSpec;
+use tenure_core::time::{Moment, Span};
+
+use crate::args::PageArgs;
+use crate::args::jobs::SayArgs;
+use crate::args::settings::{Format, LaterArgs};
+use crate::args::value::{every, moment, parse_name, span, timeout};
+
+/// Show, set, pause and delete schedules.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples:
+  tenure schedule                    all schedules
+  tenure schedule news-42            one schedule, and its next moments
+  tenure schedule set news-42 --cron '0 9 * * 1-5' --zone Europe/Berlin --queue news '{\"source\":42}'
+  tenure schedule set feed-7 --every 15m --queue news --overlap queue --need limit:site:example.com
+  tenure schedule sync sources sources.csv
+  tenure schedule pause news-42 --for 2h
+  tenure schedule run-now news-42
+  tenure schedule preview --cron '0 9 * * 1-5' --zone Europe/Berlin
+  tenure schedule -- set             the schedule that is called \"set\"")]
+pub struct ScheduleArgs {
+    /// The action; without one the schedule is shown, or all are listed.
+    #[command(subcommand)]
+    pub action: Option<ScheduleAction>,
+    /// Show this one; without it list all.
+    #[arg(value_parser = parse_name(ScheduleId::parse))]
+    pub id: Option<ScheduleId>,
+    /// List only those of this owner.
+    #[arg(long, value_name = "O", conflicts_with = "id", value_parser = parse_name(Owner::parse))]
+    pub owner: Option<Owner>,
+    /// The page of the list.
+    #[command(flatten)]
+    pub page: PageArgs,
+}
+
+/// Actions on schedules and timings.
+#[derive(Subcommand, Debug)]
+pub enum ScheduleAction {
+    /// Set all of a schedule; makes it if it is not there.
+    Set(Box<ScheduleSetArgs>),
+    /// Make a file the whole set of an owner.
+    Sync(ScheduleSyncArgs),
+    /// Let nothing fire for a while; what falls into it is not made up.
+    Pause {
+        /// The schedule's id.
+        #[arg(value_parser = parse_name(ScheduleId::parse))]
+        id: ScheduleId,
+        /// How long; without it until it is resumed.
+        #[command(flatten)]
+        later: LaterArgs,
+    },
+    /// End a pause.
+    Resume {
+        /// The schedule's id.
+        #[arg(value_parser = parse_name(ScheduleId::parse))]
+        id: ScheduleId,
+    },
+    /// Make a job of a schedule at once, paused or not, and print its id.
+    #[command(after_help = "\
+While a job of the schedule is unfinished, and unless its overlap is allow, no second one is made:
+that job is made ready, and its id is printed.")]
+    RunNow {
+        /// The schedule's id.
+        #[arg(value_parser = parse_name(ScheduleId::parse))]
+        id: ScheduleId,
+        /// The job's id: with the same one again, the job that is there is answered.
+        #[arg(long = "id", value_name = "ID", value_parser = parse_name(JobId::parse))]
+        job: Option<JobId>,
+    },
+    /// Forget a schedule; the jobs that it made go on.
+    Delete {
+        /// The schedule's id.
+        #[arg(value_parser = parse_name(ScheduleId::parse))]
+        id: ScheduleId,
+    },
+    /// Show the next moments of a timing. Asks no server and stores nothing.
+    Preview(PreviewArgs),
+}
+
+const SET_AFTER: &str = "\
+Sets all of the schedule: an option that is left out is back to its default. The same command
+again changes nothing, unless it says --starts-at now; a change of the timing counts from now. Of
+the jobs, needs, retry, timeout and retain that are left out are those of the queue at each moment.";
+
+/// All settings of a schedule.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{SET_AFTER}\n\n{TIMING_AFTER}"))]
+pub struct ScheduleSetArgs {
+    /// The schedule's id; a new one makes a schedule.
+    #[arg(value_parser = parse_name(ScheduleId::parse))]
+    pub id: ScheduleId,
+    /// The payload of its jobs: JSON; `-` reads it from stdin, `@FILE` from a file. Absent: null.
+    #[arg(allow_negative_numbers = true)]
+    pub payload: Option<String>,
+    /// The queue of its jobs.
+    #[arg(long, value_parser = parse_name(QueueName::parse))]
+    pub queue: QueueName,
+    /// Its moments: a cron expression or an interval.
+    #[command(flatten)]
+    pub timing: TimingArgs,
+    /// No moment after this one (RFC 3339).
+    #[arg(long, value_name = "T", value_parser = moment)]
+    pub ends_at: Option<Moment>,
+    /// Each moment is late by up to this long, at most 1d; for one moment always by the same.
+    #[arg(long, value_name = "D", value_parser = span)]
+    pub jitter: Option<Span>,
+    /// While a job of the schedule has not ended: skip the moment (the default), queue it until that job
+    /// has ended, or allow both.
+    #[arg(long, value_name = "skip|queue|allow")]
+    pub overlap: Option<String>,
+    /// Which moments fire after an outage: the last one (the default), with none only if it is at
+    /// most 60s late, or all.
+    #[arg(long, value_name = "none|last|all")]
+    pub catch_up: Option<String>,
+    /// With --catch-up all: at most this many of the newest, 1 to 1,000; 100 if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CATCH_UP_MAX))]
+    pub catch_up_max: Option<u32>,
+    /// The set to which it belongs: the next sync of this owner deletes it unless it has it.
+    #[arg(long, value_name = "O", value_parser = parse_name(Owner::parse))]
+    pub owner: Option<Owner>,
+    /// Fields of its jobs beside their payload.
+    #[command(flatten)]
+    pub say: SayArgs,
+    /// How its jobs are retried, as JSON.
+    #[arg(long, value_name = "JSON")]
+    pub retry: Option<String>,
+    /// Deadline of one run.
+    #[arg(long, value_name = "D", value_parser = timeout)]
+    pub timeout: Option<Span>,
+    /// How long its finished jobs are kept.
+    #[arg(long, value_name = "D", value_parser = span)]
+    pub retain: Option<Span>,
+    /// Cancel a job that has not begun this long after its moment.
+    #[arg(long, value_name = "D", value_parser = span)]
+    pub expires_in: Option<Span>,
+}
+
+/// A whole set of schedules.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Reads a JSON array, NDJSON or CSV, told apart by the file's suffix or by --format (stdin: JSON or
+NDJSON unless told). Of JSON each item is a schedule as the API takes it, with its id:
+  {\"id\":\"news-42\",\"every\":\"15m\",\"job\":{\"queue\":\"news\",\"payload\":{\"source\":42}}}
+Of CSV the columns id, cron, every, zone and queue have their meaning, and an empty cell says
+nothing; all others are the payload, each value a string.
+Schedules of the owner that are not in the file are deleted; jobs that they made go on. Pauses,
+counters and moments that a job moved stay, unless the timing changes. A schedule that did not
+change is not touched.")]
+pub struct ScheduleSyncArgs {
+    /// Whose set it is.
+    #[arg(value_name = "OWNER", value_parser = parse_name(Owner::parse))]
+    pub owner: Owner,
+    /// The file, or `-` for stdin.
+    #[arg(value_name = "FILE|-")]
+    pub file: PathBuf,
+    /// How to read it.
+    #[arg(long, value_name = "json|ndjson|csv")]
+    pub format: Option<Format>,
+    /// Take an empty set too, and one that deletes more than half.
+    #[arg(long)]
+    pub force: bool,
+    /// The number of this set; one below the last is refused (an older list that comes late).
+    #[arg(long = "set-version", visible_alias = "version", value_name = "N")]
+    pub version: Option<u64>,
+}
+
+const TIMING_AFTER: &str = "\
+CRON has five fields (minute, hour, day, month, weekday) or six (second first), or is one of
+@hourly, @daily, @weekly, @monthly and @yearly. ZONE is an IANA name such as Europe/Berlin;
+without it UTC.";
+
+/// The next moments of a timing.
+#[derive(Args, Debug)]
+#[command(after_help = TIMING_AFTER)]
+pub struct PreviewArgs {
+    /// The schedule that would have the timing: the phase of an interval comes from its id.
+    #[arg(value_parser = parse_name(ScheduleId::parse))]
+    pub id: Option<ScheduleId>,
+    /// The timing, as the options say it.
+    #[command(flatten)]
+    pub timing: TimingArgs,
+    /// How many moments, 1 to 100.
+    #[arg(short = 'n', value_name = "N", default_value_t = PREVIEW_DEFAULT, value_parser = count)]
+    pub count: usize,
+}
+
+/// When a schedule fires.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("rhythm").args(["cron", "every"]).required(true))]
+pub struct TimingArgs {
+    /// A cron expression, such as '0 9 * * 1-5'.
+    #[arg(long, value_name = "CRON", allow_hyphen_values = true)]
+    pub cron: Option<String>,
+    /// The zone in which the expression is read.
+    #[arg(long, value_name = "ZONE", conflicts_with = "every")]
+    pub zone: Option<String>,
+    /// An interval, in whole seconds.
+    #[arg(long, value_name = "D", value_parser = every)]
+    pub every: Option<Span>,
+    /// No moment before this one (RFC 3339, or now). An interval counts from it; without it from a phase of its own.
+    #[arg(long, value_name = "T|now", value_parser = start)]
+    pub starts_at: Option<Start>,
+}
+
+impl TimingArgs {
+    /// The timing, where `now` is the time. Without end and jitter, which only a schedule has.
+    pub fn spec(&self, now: Moment) -> TimingSpec {
+        let zone =
+            self.cron.as_ref().map(|_| self.zone.clone().unwrap_or_else(|| "UTC".to_owned()));
+        TimingSpec {
+            cron: self.cron.clone(),
+            zone,
+            every: self.every,
+            starts_at: self.starts_at.map(|start| start.moment(now)),
+            ends_at: None,
+            jitter: Span::ZERO,
+        }
+    }
+}
+
+/// The start of a timing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// When the command runs.
+    Now,
+    /// A moment that the caller names.
+    At(Moment),
+}
+
+impl Start {
+    /// The moment that it is.
+    pub fn moment(self, now: Moment) -> Moment {
+        match self {
+            Start::Now => now,
+            Start::At(moment) => moment,
+        }
+    }
+}
+
+fn start(text: &str) -> Result<Start, String> {
+    match text {
+        "now" => Ok(Start::Now),
+        _ => moment(text).map(Start::At),
+    }
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (1..=PREVIEW_MAX).contains(&n) => Ok(n),
+        _ => Err(format!("a preview shows 1 to {PREVIEW_MAX} moments")),
+    }
+}

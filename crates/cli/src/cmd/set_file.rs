@@ -1,0 +1,160 @@
+//! A whole set in a file, for the commands that sync one: a JSON array, NDJSON, or CSV with a header.
+//!
+//! A set that cannot be read whole is not sent at all. Its values may be secret: messages name lines
+//! and fields, never values.
+
+use std::path::Path;
+
+use tenure_core::decode;
+use tenure_core::json::{Document, Kind, Node};
+use tenure_core::refusal::{Code, Refusal};
+
+use crate::args::settings::Format;
+use crate::cmd::job::json;
+use crate::exit::Failure;
+use crate::json_args;
+
+/// Largest file that is read: a set is sent in one call.
+const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// The items of a set, and how each is written.
+pub trait SetItems {
+    /// One of the set.
+    type Item;
+
+    /// An item of a JSON array, or a line of NDJSON.
+    fn object(&mut self, node: Node<'_>) -> Result<Self::Item, Refusal>;
+    /// Refuses a header of CSV without the columns that must be there. No column stands twice.
+    fn check_header(&self, names: &[&str]) -> Result<(), Failure>;
+    /// A row of CSV, whose cells stand below these names.
+    fn row(&mut self, names: &[&str], row: &csv::StringRecord) -> Result<Self::Item, Refusal>;
+}
+
+/// The bytes of the file, or of stdin (`-`).
+pub fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
+    json_args::read_all(file, FILE_BYTES_MAX)
+}
+
+/// What the API says with `?force=true` these commands say with an option.
+pub fn meant_by_option(failure: Failure) -> Failure {
+    match failure.refusal.as_ref().map(|no| no.code) {
+        Some(Code::EmptySet | Code::RetiresMost) => {
+            failure.hint("look at what made the file; if it is meant, add --force")
+        }
+        _ => failure,
+    }
+}
+
+/// All items of a file, which is read as `said`, or as its name and its first byte say.
+pub fn read<S: SetItems>(
+    bytes: &[u8],
+    file: &Path,
+    said: Option<Format>,
+    items: &mut S,
+) -> Result<Vec<S::Item>, Failure> {
+    // A byte order mark is what spreadsheets put in front.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match format_of(bytes, file, said)? {
+        Format::Csv => table(bytes, items),
+        Format::Ndjson => lines(bytes, items),
+        Format::Json => array(bytes, items),
+    }
+}
+
+/// The format: as the caller names it, otherwise by the suffix, otherwise by the first byte.
+fn format_of(bytes: &[u8], file: &Path, said: Option<Format>) -> Result<Format, Failure> {
+    let suffix = file.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+    let begins = bytes.trim_ascii_start().first();
+    match (said, suffix.to_ascii_lowercase().as_str(), begins) {
+        (Some(format), _, _) => Ok(format),
+        (None, "csv", _) => Ok(Format::Csv),
+        (None, "ndjson" | "jsonl", _) => Ok(Format::Ndjson),
+        (None, "json", Some(b'{')) => Ok(Format::Ndjson),
+        (None, "json", _) | (None, _, Some(b'[')) => Ok(Format::Json),
+        (None, _, Some(b'{')) => Ok(Format::Ndjson),
+        _ => Err(Failure::usage("the set does not say whether it is JSON, NDJSON or CSV")
+            .hint("add --format json, ndjson or csv")),
+    }
+}
+
+fn at_line(line: u64, no: &Refusal) -> Failure {
+    json_args::usage(&format!("line {line}"), no)
+}
+
+fn array<S: SetItems>(bytes: &[u8], items: &mut S) -> Result<Vec<S::Item>, Failure> {
+    let document =
+        Document::parse(bytes).map_err(|error| json_args::usage("the set", &error.into()))?;
+    let root = document.root();
+    if root.kind() != Kind::Array {
+        return Err(Failure::usage(format!(
+            "the set must be a JSON array, not {}",
+            root.kind().noun()
+        ))
+        .hint("write the whole set as a JSON array, or say --format ndjson"));
+    }
+    root.items()
+        .enumerate()
+        .map(|(at, node)| {
+            items.object(node).map_err(|no| json_args::usage(&format!("item {at}"), &no))
+        })
+        .collect()
+}
+
+fn lines<S: SetItems>(bytes: &[u8], items: &mut S) -> Result<Vec<S::Item>, Failure> {
+    let mut one = |number: usize, line: decode::LineRead<'_>| {
+        let read = match line {
+            decode::LineRead::TooLong => Err(decode::line_too_long()),
+            decode::LineRead::Whole(line) => Document::parse(line)
+                .map_err(Refusal::from)
+                .and_then(|document| items.object(document.root())),
+        };
+        read.map_err(|no| at_line(number as u64, &no))
+    };
+    let mut lines = decode::Lines::default();
+    let mut all = Vec::new();
+    let mut rest = bytes;
+    while let Some((number, line)) = lines.next(&mut rest) {
+        all.push(one(number, line)?);
+    }
+    if let Some((number, line)) = lines.finish() {
+        all.push(one(number, line)?);
+    }
+    Ok(all)
+}
+
+/// A header, then a row per item.
+fn table<S: SetItems>(bytes: &[u8], items: &mut S) -> Result<Vec<S::Item>, Failure> {
+    let mut reader = csv::ReaderBuilder::new().from_reader(bytes);
+    let wrong = |error: &csv::Error| {
+        let line = error.position().map_or(1, csv::Position::line);
+        let why = match error.kind() {
+            csv::ErrorKind::Utf8 { .. } => "it is not UTF-8".to_owned(),
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                format!("it has {len} columns, and the header has {expected_len}")
+            }
+            _ => "it cannot be read as CSV".to_owned(),
+        };
+        Failure::usage(format!("line {line}: {why}"))
+    };
+    let header = reader.headers().map_err(|error| wrong(&error))?.clone();
+    let names: Vec<&str> = header.iter().map(str::trim).collect();
+    for (at, name) in names.iter().enumerate() {
+        if names[..at].contains(name) {
+            return Err(Failure::usage(format!("the column '{name}' stands twice")));
+        }
+    }
+    items.check_header(&names)?;
+    let mut all = Vec::new();
+    for row in reader.records() {
+        let row = row.map_err(|error| wrong(&error))?;
+        let line = row.position().map_or(0, csv::Position::line);
+        all.push(items.row(&names, &row).map_err(|no| at_line(line, &no))?);
+    }
+    Ok(all)
+}
+
+/// A JSON object of members whose values are JSON already.
+pub fn object<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let text: Vec<String> = members.map(|(key, value)| format!("{}:{value}", json(&key))).collect();
+    format!("{{{}}}", text.join(","))
+}

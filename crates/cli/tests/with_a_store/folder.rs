@@ -1,0 +1,45 @@
+//! A folder of its own for a test, and the built command on it.
+
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// Goes with the test.
+pub struct Folder(pub TempDir);
+
+impl Folder {
+    /// Makes an empty folder.
+    pub fn new() -> Self {
+        Folder(tempfile::tempdir().unwrap())
+    }
+    /// The command on the store in this folder; the variables of the test's own process do not reach it.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        let folder = self.0.path().join("store");
+        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        command.env("TENURE_URL", format!("file:{}", folder.display()));
+        for name in ["TENURE_NAMESPACE", "TENURE_TOKEN"] {
+            command.env_remove(name);
+        }
+        command
+    }
+    /// Runs the command to its end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+    /// Runs the command; the exit code, stdout and stderr.
+    pub fn told(&self, arguments: &[&str]) -> (i32, String, String) {
+        told(&self.run(arguments))
+    }
+    /// The answer, which is one document.
+    pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let output = self.run(&[&["--json"], arguments].concat());
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+/// The exit code, stdout and stderr.
+pub fn told(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}

@@ -1,0 +1,249 @@
+//! Failed jobs, counted by what they have in common: the queue, the kind, and how the last error begins.
+//!
+//! An engine finds the jobs and adds them one by one to [`FailureCounts`]; what is counted together is decided here, so
+//! that every engine answers the same.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::{FAILURE_CHARS, LIST_DEFAULT, LIST_SCAN_MAX};
+use crate::names::{JobId, QueueName};
+use crate::time::Moment;
+
+/// Counts failed jobs that are alike. It looks at no more than 10,000, those first that are kept longest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListFailures {
+    /// Only of this queue.
+    pub queue: Option<QueueName>,
+    /// Only of this kind.
+    pub kind: Option<String>,
+    /// Only jobs that ended at this moment or later.
+    pub finished_after: Option<Moment>,
+    /// Answers at most this many groups, 1 to 1,000: those with the most jobs.
+    pub max: usize,
+}
+
+impl Default for ListFailures {
+    fn default() -> Self {
+        ListFailures { queue: None, kind: None, finished_after: None, max: LIST_DEFAULT }
+    }
+}
+
+/// Failed jobs that are alike.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FailureGroup {
+    /// The queue in which all of them were.
+    pub queue: QueueName,
+    /// The kind of all of them; `""` for jobs without one.
+    pub kind: String,
+    /// How their last errors begin, see [`error_line`].
+    pub error: String,
+    /// How many there are.
+    pub count: u64,
+    /// When the first of them ended.
+    pub first_at: Moment,
+    /// When the last of them ended.
+    pub last_at: Moment,
+    /// The one that ended last.
+    pub job: JobId,
+}
+
+/// The groups, that with the most jobs first.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Failures {
+    /// At most as many as were asked for; a group beyond them is left out without a word.
+    pub items: Vec<FailureGroup>,
+    /// It stopped after 10,000 jobs: the counts are of those.
+    #[serde(default)]
+    pub partial: bool,
+}
+
+/// The text by which errors are compared: the first line, in which each run of ASCII digits is one `#`, cut to 120
+/// characters. So `http 502` and `http 503`, or two ids in the same sentence, are one failure.
+pub fn error_line(error: &str) -> String {
+    let line = error.split('\n').next().unwrap_or_default();
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let mut text = String::with_capacity(line.len().min(4 * FAILURE_CHARS));
+    let (mut chars, mut in_digits) = (0, false);
+    for c in line.chars() {
+        let digit = c.is_ascii_digit();
+        if !(digit && in_digits) {
+            if chars == FAILURE_CHARS {
+                break;
+            }
+            text.push(if digit { '#' } else { c });
+            chars += 1;
+        }
+        in_digits = digit;
+    }
+    text
+}
+
+/// One failed job, as an engine found it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailedJob {
+    /// The queue that its shape names.
+    pub queue: QueueName,
+    /// What a worker dispatches on.
+    pub kind: String,
+    /// Its last error; empty if it has none.
+    pub error: String,
+    /// The moment at which it failed for good.
+    pub finished_at: Moment,
+    /// The id by which it is shown.
+    pub job: JobId,
+}
+
+/// Counts failed jobs for one request, as an engine finds them.
+#[derive(Clone, Debug)]
+pub struct FailureCounts {
+    asked: ListFailures,
+    groups: HashMap<(QueueName, String, String), FailureGroup>,
+    looked: usize,
+}
+
+impl FailureCounts {
+    /// Nothing is counted yet.
+    pub fn new(asked: ListFailures) -> Self {
+        FailureCounts { asked, groups: HashMap::new(), looked: 0 }
+    }
+
+    /// How many more failed jobs may be looked at.
+    pub fn left(&self) -> usize {
+        LIST_SCAN_MAX.saturating_sub(self.looked)
+    }
+
+    /// This many failed jobs were looked at and are not meant, or could not be read.
+    pub fn pass_over(&mut self, jobs: usize) {
+        self.looked += jobs;
+    }
+
+    /// Looks at one failed job, and counts it if it is meant.
+    pub fn look_at(&mut self, one: FailedJob) {
+        self.looked += 1;
+        let ListFailures { queue, kind, finished_after, .. } = &self.asked;
+        let meant = queue.as_ref().is_none_or(|queue| *queue == one.queue)
+            && kind.as_ref().is_none_or(|kind| *kind == one.kind)
+            && finished_after.is_none_or(|from| one.finished_at >= from);
+        if !meant {
+            return;
+        }
+        let FailedJob { queue, kind, error, finished_at, job } = one;
+        let error = error_line(&error);
+        let key = (queue.clone(), kind.clone(), error.clone());
+        let group = self.groups.entry(key).or_insert_with(|| FailureGroup {
+            queue,
+            kind,
+            error,
+            count: 0,
+            first_at: finished_at,
+            last_at: finished_at,
+            job: job.clone(),
+        });
+        group.count += 1;
+        group.first_at = group.first_at.min(finished_at);
+        // Of two that ended in one step every engine names the same.
+        if (finished_at, &job) > (group.last_at, &group.job) {
+            (group.last_at, group.job) = (finished_at, job);
+        }
+    }
+
+    /// The groups; `partial`: there were more failed jobs than were looked at.
+    pub fn finish(self, partial: bool) -> Failures {
+        let mut items: Vec<FailureGroup> = self.groups.into_values().collect();
+        // The latest first among groups of one size, and an order in any case.
+        items.sort_by(|a, b| {
+            let size = |one: &FailureGroup| std::cmp::Reverse((one.count, one.last_at));
+            let name =
+                |one: &FailureGroup| (one.queue.clone(), one.kind.clone(), one.error.clone());
+            size(a).cmp(&size(b)).then_with(|| name(a).cmp(&name(b)))
+        });
+        items.truncate(self.asked.max);
+        Failures { items, partial }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_compared_by_its_first_line_without_its_numbers() {
+        let long = "x".repeat(FAILURE_CHARS);
+        let cut = format!("{}é", "é".repeat(FAILURE_CHARS));
+        for (error, line) in [
+            ("", ""),
+            ("http 502", "http #"),
+            ("http 502\nbody 7", "http #"),
+            ("gone\r\nmore", "gone"),
+            ("\nsecond", ""),
+            ("a1b22c333", "a#b#c#"),
+            ("1.5s at 0x1f", "#.#s at #x#f"),
+            ("٣ Arabic digits stay", "٣ Arabic digits stay"),
+            (&format!("{long}tail"), &long),
+            (&cut, &"é".repeat(FAILURE_CHARS)),
+            // A run that begins within the cut is one character, and one that begins behind it is none.
+            (&format!("{}12345", &long[1..]), &format!("{}#", &long[1..])),
+            (&format!("{long}12345"), &long),
+            // Digits count as one before the cut, not as many.
+            (&format!("{}{long}", "7".repeat(500)), &format!("#{}", &long[1..])),
+        ] {
+            assert_eq!(error_line(error), line, "{error:?}");
+        }
+    }
+
+    fn failed(queue: &str, kind: &str, error: &str, at: u64, job: &str) -> FailedJob {
+        FailedJob {
+            queue: QueueName::parse(queue).unwrap(),
+            kind: kind.to_owned(),
+            error: error.to_owned(),
+            finished_at: Moment::from_us(at),
+            job: JobId::parse(job).unwrap(),
+        }
+    }
+
+    fn counted(asked: ListFailures) -> Vec<(String, u64, u64, u64, String)> {
+        let mut counts = FailureCounts::new(asked);
+        for one in [
+            failed("q", "k", "http 500", 5, "a"),
+            failed("q", "k", "http 502\nmore", 9, "c"),
+            failed("q", "k", "http 404", 9, "b"),
+            failed("q", "", "http 404", 3, "d"),
+            failed("r", "k", "http 404", 7, "e"),
+            failed("r", "k", "refused", 7, "f"),
+        ] {
+            counts.look_at(one);
+        }
+        assert_eq!(counts.left(), LIST_SCAN_MAX - 6);
+        let shown = |one: FailureGroup| {
+            let name = format!("{} {} {}", one.queue, one.kind, one.error);
+            (name, one.count, one.first_at.us(), one.last_at.us(), one.job.to_string())
+        };
+        counts.finish(false).items.into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn failures_are_counted_largest_first_then_latest_first() {
+        let all = counted(ListFailures::default());
+        let group = |name: &str, count, first, last, job: &str| {
+            (name.to_owned(), count, first, last, job.to_owned())
+        };
+        let expected = [
+            group("q k http #", 3, 5, 9, "c"),
+            group("r k http #", 1, 7, 7, "e"),
+            group("r k refused", 1, 7, 7, "f"),
+            group("q  http #", 1, 3, 3, "d"),
+        ];
+        assert_eq!(all, expected);
+        assert_eq!(counted(ListFailures { max: 2, ..ListFailures::default() }), expected[..2]);
+        let of = |queue: &str| Some(QueueName::parse(queue).unwrap());
+        let asked = ListFailures { queue: of("r"), ..ListFailures::default() };
+        assert_eq!(counted(asked), expected[1..3]);
+        let asked = ListFailures { kind: Some(String::new()), ..ListFailures::default() };
+        assert_eq!(counted(asked), expected[3..]);
+        let from = Some(Moment::from_us(9));
+        let asked = ListFailures { finished_after: from, ..ListFailures::default() };
+        assert_eq!(counted(asked), [group("q k http #", 2, 9, 9, "c")]);
+    }
+}

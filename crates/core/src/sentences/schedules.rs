@@ -1,0 +1,79 @@
+//! Refusals of calls that name a schedule, and in one sentence what a schedule does next.
+
+use super::table::refusals;
+use crate::count::counted;
+use crate::names::{JobId, Owner, ScheduleId};
+use crate::time::Moment;
+
+refusals! {
+    /// Why a schedule is not as a call wants it.
+    ScheduleRefusal:
+
+    NotFound "schedule_not_found" { schedule: ScheduleId }
+        ScheduleNotFound
+        detail("there is no schedule {schedule:?}")
+        hint("set it first; list the schedules to see those that are there");
+
+    JobEnded "schedule_job_ended" { schedule: ScheduleId, job: JobId }
+        WrongState
+        detail("job {job:?}, the last of schedule {schedule:?}, has ended, and an older one has not")
+        hint("wait until the older job has ended, or cancel it; then run the schedule again")
+        job(job);
+
+    OtherOwner "schedule_of_another_owner" { schedule: ScheduleId, owner: Owner }
+        OtherOwner
+        detail("schedule {schedule:?} belongs to the owner {owner:?}")
+        hint("take it out of that set first, or give this one another id");
+
+    NoOwner "schedule_of_no_owner" { schedule: ScheduleId }
+        OtherOwner
+        detail("schedule {schedule:?} is there already, and belongs to no owner")
+        hint("set its \"owner\" first if it is to become part of this set, or give this one another id");
+
+    OlderVersion "schedules_older_version" { given: u64, last: u64 }
+        StaleSync
+        detail("version {given} is below {last}, which was synced last")
+        hint("two masters sync this set, or this one read an old table: read it again");
+
+    EmptySet "schedules_empty_set" { owner: Owner }
+        EmptySet
+        detail("the set of owner {owner:?} is empty")
+        hint("a failed query must not delete what is used; if it is meant, say so with \"force\"");
+
+    DeletesMost "schedules_deletes_most" { deletes: u64, there: u64 }
+        RetiresMost
+        detail("it would delete {deletes} of {}", counted(there, "schedule", "schedules"))
+        hint("a failed query must not delete what is used; if it is meant, say so with \"force\"");
+}
+
+/// What a schedule does next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Coming {
+    /// No moment is left.
+    Ended,
+    /// It is paused, until this moment or without end.
+    Paused(Option<Moment>),
+    /// A moment is due and waits for the end of the schedule's own job.
+    WaitsForJob(Option<JobId>),
+    /// A moment is due, and is decided by the next `fire`.
+    IsDue,
+    /// It fires at this moment, which includes the jitter.
+    Fires(Moment),
+    /// Its next moments are being computed.
+    IsPlanned,
+}
+
+impl std::fmt::Display for Coming {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Coming::Ended => f.write_str("ended: no moment is left"),
+            Coming::Paused(None) => f.write_str("paused until it is resumed"),
+            Coming::Paused(Some(until)) => write!(f, "paused until {until}"),
+            Coming::WaitsForJob(Some(job)) => write!(f, "waits until its job {job:?} has ended"),
+            Coming::WaitsForJob(None) => f.write_str("waits until its jobs have ended"),
+            Coming::IsDue => f.write_str("is due now"),
+            Coming::Fires(at) => write!(f, "fires at {at}"),
+            Coming::IsPlanned => f.write_str("waits until its next moments are computed"),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Refusals of timings: cron expressions, zones and intervals. `tenure-calendar` decides those of cron and zones.
+
+use super::phrases::did_you_mean;
+use super::table::refusals;
+use super::{Phrase, listed};
+
+/// The zone in which an expression is read.
+const ZONE_FORM: &str =
+    "use the IANA name of a zone with its capitals, such as \"Europe/Berlin\" or \"UTC\"";
+
+refusals! {
+    /// Why a timing is none. `field` is a field of a cron expression; `shown` is what stands there.
+    TimingRefusal:
+
+    NotWholeSeconds "not_whole_seconds" { shown: String }
+        InvalidField
+        detail("{shown:?} is not a whole number of seconds")
+        hint("use whole seconds, such as \"90s\", \"15m\" or \"1d\"");
+
+    CronFields "cron_fields" { given: usize }
+        InvalidField
+        detail("a cron expression has five or six fields, not {given}")
+        hint("write minute, hour, day, month and weekday, such as \"0 9 * * 1-5\"; where there are six, the first is \
+              the second");
+
+    CronShorthand "cron_shorthand" { shown: String, known: Vec<Phrase> }
+        InvalidField
+        detail("there is no cron shorthand {shown:?}")
+        hint("{}use {}, or five fields", did_you_mean(&shown, &known), listed(&known, "or"));
+
+    CronForm "cron_form" { field: Phrase, shown: String, form: Phrase }
+        InvalidField
+        detail("{shown:?} is not a form of the {field} of a cron expression")
+        hint("{form}");
+
+    CronOutside "cron_outside" { field: Phrase, shown: String, min: i64, max: i64 }
+        InvalidField
+        detail("{shown:?} is outside the {field} of a cron expression")
+        hint("use {min} to {max}");
+
+    CronBackwards "cron_backwards" { field: Phrase, shown: String }
+        InvalidField
+        detail("the range {shown:?} in the {field} of a cron expression runs backwards")
+        hint("a range does not wrap; write two of them in a list, as in \"22-23,0-2\"");
+
+    CronStep "cron_step" { field: Phrase, shown: String, max: i64 }
+        InvalidField
+        detail("the step of {shown:?} is outside the {field} of a cron expression")
+        hint("use a step from 1 to {max}");
+
+    ZoneUnknown "zone_unknown" { shown: String, near: Option<String> }
+        UnknownZone
+        detail("there is no zone {shown:?}")
+        hint("{}{ZONE_FORM}", near.map(|near| format!("did you mean {near:?}? ")).unwrap_or_default());
+
+    NeverFires "never_fires"
+        NeverFires
+        detail("the timing has no moment within ten years")
+        hint("check that its day exists in its months, and that \"starts_at\" and \"ends_at\" leave room for a moment");
+}

@@ -1,0 +1,100 @@
+//! The audit of schedules: their unfinished jobs are counted anew, and each order is compared with where the schedules
+//! say that they stand. It only reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Findings;
+use crate::state::{Schedule, Space};
+use tenure_core::names::{Owner, ScheduleId};
+use tenure_core::schedule::Overlap;
+use tenure_core::time::Moment;
+
+/// An order of schedules: by a moment, then by their ids.
+type ScheduleOrder = BTreeSet<(Moment, ScheduleId)>;
+
+impl Space {
+    pub(super) fn audit_schedules(&self, found: &mut Findings, now: Moment) {
+        self.audit_unfinished(found);
+        let (mut firing, mut planning, mut waiting) =
+            (ScheduleOrder::new(), ScheduleOrder::new(), ScheduleOrder::new());
+        let mut owned: BTreeMap<&Owner, BTreeSet<ScheduleId>> = BTreeMap::new();
+        for (slot, s) in self.schedules.iter() {
+            found.check(self.schedule_by_id.get(&s.id) == Some(&slot), || {
+                format!("schedule \"{}\" is not found by its id", s.id)
+            });
+            firing.extend(s.place.map(|at| (at, s.id.clone())));
+            planning.extend(s.wanted_at.map(|at| (at, s.id.clone())));
+            let next = s.next_known().filter(|_| s.awaits_job);
+            waiting.extend(next.map(|next| (next.due, s.id.clone())));
+            if let Some(owner) = &s.owner {
+                owned.entry(owner).or_default().insert(s.id.clone());
+            }
+            check_place(found, s, now);
+        }
+        check_order(found, "in which schedules fire", &self.firing, &firing);
+        check_order(found, "of schedules that want a plan", &self.planning, &planning);
+        check_order(found, "of schedules that wait for a job", &self.waiting_schedules, &waiting);
+        found.check(self.schedules_by_owner.iter().eq(owned.iter().map(|(k, v)| (*k, v))), || {
+            "schedules by their owners differ".to_owned()
+        });
+        found.check(self.schedule_by_id.len() == self.schedules.iter().count(), || {
+            "schedules and their ids differ in number".to_owned()
+        });
+    }
+
+    /// Compares the cached count of each schedule with its jobs.
+    fn audit_unfinished(&self, found: &mut Findings) {
+        let mut unfinished: BTreeMap<&ScheduleId, u64> = BTreeMap::new();
+        for (_, job) in self.jobs.iter() {
+            if let Some(origin) = &job.origin {
+                *unfinished.entry(&origin.by.id).or_default() += 1;
+            }
+        }
+        for (_, s) in self.schedules.iter() {
+            let jobs = unfinished.remove(&s.id).unwrap_or_default();
+            found.check(s.unfinished == jobs, || {
+                format!(
+                    "schedule \"{}\": {} unfinished jobs are cached, {jobs} are",
+                    s.id, s.unfinished
+                )
+            });
+            found.check(!s.shell || s.unfinished > 0, || {
+                format!("schedule \"{}\" is deleted, and kept for no job", s.id)
+            });
+        }
+        found
+            .check(unfinished.is_empty(), || "a job is of a schedule that is not there".to_owned());
+    }
+}
+
+/// That a schedule stands where something moves it on.
+fn check_place(found: &mut Findings, s: &Schedule, now: Moment) {
+    let stands = s.place.is_some() || s.wanted_at.is_some() || s.awaits_job;
+    let fires = !s.shell && !s.has_ended() && s.pause(now) != Some(Moment::MAX);
+    found.check(stands == fires, || match fires {
+        true => format!("schedule \"{}\" has moments, and stands in no order", s.id),
+        false => format!("schedule \"{}\" has no moment, and stands in an order", s.id),
+    });
+    found.check(!s.awaits_job || s.overlap == Overlap::Queue && s.unfinished > 0, || {
+        format!("schedule \"{}\" waits for no job", s.id)
+    });
+    let due = s.next_known().map(|next| next.due);
+    // One that was left due stands behind those that came meanwhile.
+    let agree = |due: Moment, place| due == place || due.max(place) <= now;
+    let agrees = s.place.is_none_or(|place| due.is_some_and(|due| agree(due, place)));
+    found.check(agrees, || {
+        format!("schedule \"{}\" fires at {:?}, and is next due at {due:?}", s.id, s.place)
+    });
+    let after = std::iter::once(s.cursor).chain(s.plan.iter().map(|planned| planned.moment));
+    found.check(after.is_sorted_by(|one, next| one < next), || {
+        format!("schedule \"{}\": its plan is not ascending from its cursor", s.id)
+    });
+}
+
+fn check_order(found: &mut Findings, what: &str, there: &ScheduleOrder, said: &ScheduleOrder) {
+    found.check(there == said, || {
+        let first = there.symmetric_difference(said).next();
+        let id = first.map_or("", |(_, id)| id.as_str());
+        format!("the order {what} differs from the schedules, first in \"{id}\"")
+    });
+}

@@ -1,0 +1,209 @@
+//! Calls that wait for the end of something: registered with it, and notified in the very step that ends it.
+//!
+//! What such a call is answered is never here: it reads the rows that the step wrote. So a notification says no more than
+//! "look", and a job that lives again in the next moment is waited for again.
+
+use super::facts::Notified;
+use super::ops::cancel::Named;
+use super::rows::Archive;
+use super::state::{Awaited, AwaitingCall, Seq, Space, TakerId};
+use super::stored::Stands;
+use tenure_core::bounds::{AWAITED_US, AWAITS_MAX, WAIT_US_MAX};
+use tenure_core::flow::{FlowState, FlowView};
+use tenure_core::lease::Later;
+use tenure_core::names::{FlowName, JobRef};
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::JobRefusal;
+use tenure_core::time::{Moment, Span};
+
+/// A call that waits for the end of a job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ResultWait {
+    /// The job, as the caller names it.
+    pub job: JobRef,
+    /// Which job that was when the caller asked first: from then on no other is meant, whoever has its id or its key.
+    pub row: Option<Seq>,
+    /// The number of the call.
+    pub taker: TakerId,
+    /// When it is answered in any case.
+    pub until: Later,
+}
+
+/// Where a job stands, for a caller that reads its row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobStands {
+    /// Where its row is.
+    pub seq: Seq,
+    /// What its row does not know.
+    pub stands: Stands,
+}
+
+/// A call that waits for the end of a flow.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlowWait {
+    /// The flow.
+    pub flow: FlowName,
+    /// The number of the call.
+    pub taker: TakerId,
+    /// When it is answered in any case.
+    pub until: Later,
+}
+
+/// What a call that waits for a flow is answered.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FlowOutcome {
+    /// There is nothing to wait for: the flow is finished, or the time is over.
+    Now(Box<FlowView>),
+    /// It is registered, and is notified.
+    Waits,
+}
+
+/// What a call that waited looks at.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Look {
+    /// The row of a job.
+    Job(JobStands),
+    /// A flow, as it is at this moment; `None` if it is not there any more.
+    Flow(Option<Box<FlowView>>),
+}
+
+/// What a call that wants a result is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResultOutcome {
+    /// There is nothing to wait for: the job is finished, or the time is over.
+    Now(JobStands),
+    /// It is registered until then, and is notified.
+    Waits {
+        /// Where the row of its job is.
+        seq: Seq,
+        /// When its time is over.
+        until: Moment,
+    },
+}
+
+impl Space {
+    /// Registers a call with the job whose end it waits for, unless there is nothing to wait for.
+    pub(crate) fn wait_for_result(
+        &mut self,
+        wait: &ResultWait,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<ResultOutcome, Refusal> {
+        let slot = match wait.row {
+            None => match self.named(&wait.job, archive)? {
+                Named::Live(slot) => slot,
+                Named::Finished(job) => return Ok(ResultOutcome::Now(self.stands(job.seq))),
+            },
+            Some(seq) => match self.job_by_seq(seq) {
+                Some(slot) => slot,
+                None if archive.by_seq(&self.name, seq).is_some() => {
+                    return Ok(ResultOutcome::Now(self.stands(seq)));
+                }
+                None => {
+                    let job = wait.job.to_string();
+                    return Err(JobRefusal::ForgottenMeanwhile { job }.into());
+                }
+            },
+        };
+        let seq = self.jobs[slot].seq;
+        let until = wait.until.moment(now);
+        if until <= now {
+            return Ok(ResultOutcome::Now(self.stands(seq)));
+        }
+        self.register(wait.taker, Awaited::Job(seq), until)?;
+        Ok(ResultOutcome::Waits { seq, until })
+    }
+
+    /// Registers a call with the flow whose end it waits for, unless there is nothing to wait for.
+    pub(crate) fn wait_for_flow(
+        &mut self,
+        wait: &FlowWait,
+        now: Moment,
+    ) -> Result<FlowOutcome, Refusal> {
+        let view = self.flow_view(&wait.flow)?;
+        let until = wait.until.moment(now);
+        if until <= now || view.state == FlowState::Finished {
+            return Ok(FlowOutcome::Now(Box::new(view)));
+        }
+        self.register(wait.taker, Awaited::Flow(wait.flow.clone()), until)?;
+        Ok(FlowOutcome::Waits)
+    }
+
+    fn register(&mut self, taker: TakerId, on: Awaited, until: Moment) -> Result<(), Refusal> {
+        if self.awaiting.len() >= AWAITS_MAX {
+            return Err(JobRefusal::AwaitedByTooMany { most: AWAITS_MAX }.into());
+        }
+        self.awaiting.insert(taker, AwaitingCall { on: on.clone(), until });
+        self.awaited.entry(on).or_default().insert(taker);
+        self.waits.set(until, taker);
+        Ok(())
+    }
+
+    fn stands(&self, seq: Seq) -> JobStands {
+        let stands = self.job_by_seq(seq).map(|slot| self.stands_of(slot)).unwrap_or_default();
+        JobStands { seq, stands }
+    }
+
+    /// How long a thing that ends now is kept, if `retain` is what it says itself.
+    pub(crate) fn kept_for(&self, on: &Awaited, retain: Span) -> Span {
+        match self.awaited.contains_key(on) {
+            true => retain.max(Span::from_us(AWAITED_US)),
+            false => retain,
+        }
+    }
+
+    /// It has ended, or is gone: the calls that wait for it look.
+    pub(crate) fn notify_awaiting(&mut self, on: &Awaited) {
+        let Some(calls) = self.awaited.remove(on) else { return };
+        for taker in calls {
+            let Some(call) = self.awaiting.remove(&taker) else { continue };
+            self.waits.clear(call.until, taker);
+            self.notify(taker, on, false);
+        }
+    }
+
+    /// A call waits no more; what it waited for, if it did.
+    pub(crate) fn forget_awaiting(&mut self, taker: TakerId) -> Option<Awaited> {
+        let call = self.awaiting.remove(&taker)?;
+        self.waits.clear(call.until, taker);
+        if let Some(calls) = self.awaited.get_mut(&call.on) {
+            calls.remove(&taker);
+            if calls.is_empty() {
+                self.awaited.remove(&call.on);
+                if let Awaited::Flow(flow) = &call.on {
+                    self.out.loosened_flows.insert(flow.clone());
+                }
+            }
+        }
+        Some(call.on)
+    }
+
+    /// The time of a call is over: it looks at what there is. Whether it waited for an end.
+    pub(crate) fn end_awaiting(&mut self, taker: TakerId) -> bool {
+        match self.forget_awaiting(taker) {
+            Some(on) => {
+                self.notify(taker, &on, true);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn notify(&mut self, taker: TakerId, on: &Awaited, over: bool) {
+        let look = match on {
+            Awaited::Job(seq) => Look::Job(self.stands(*seq)),
+            Awaited::Flow(flow) => Look::Flow(self.flow_view(flow).ok().map(Box::new)),
+        };
+        self.out.notified.push(Notified { taker, look, over });
+    }
+
+    /// A clock that was set back lengthens no wait.
+    pub(crate) fn cut_awaiting(&mut self, clock: Moment) {
+        let most = clock.plus(Span::from_us(WAIT_US_MAX));
+        for (taker, call) in self.awaiting.iter_mut().filter(|(_, call)| call.until > most) {
+            self.waits.clear(call.until, *taker);
+            call.until = most;
+            self.waits.set(most, *taker);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! fire and plan: the only commands that decide moments of schedules, and that take moments which were computed.
+//!
+//! A `fire` makes one decision for each of at most 64 schedules. The decision, the job and the new cursor are one step.
+
+use crate::ops::after::Fate;
+use crate::ops::push::Arriving;
+use crate::rows::Archive;
+use crate::state::{LiveScheduleId, Origin, Schedule, Seq, Space};
+use tenure_core::bounds::{CATCH_UP_NONE_US, FIRE_MAX};
+use tenure_core::job::JobState;
+use tenure_core::moments::moment_id;
+use tenure_core::names::{JobId, ScheduleId};
+use tenure_core::schedule::{CatchUp, LastEnded, LastFired, MadeBy, Overlap, Plan, PlannedMoment};
+use tenure_core::time::{Moment, Span};
+
+impl Space {
+    /// The soonest moment at which a `fire` has something to decide.
+    pub(crate) fn next_fire(&self) -> Option<Moment> {
+        self.firing.first().map(|(at, _)| *at)
+    }
+
+    /// Decides moments that are due, one for each schedule, those that stand first.
+    pub(crate) fn fire(&mut self, next_seq: &mut Seq, archive: &dyn Archive, now: Moment) {
+        let due = self.firing.iter().take_while(|(at, _)| *at <= now).take(FIRE_MAX);
+        let due: Vec<ScheduleId> = due.map(|(_, id)| id.clone()).collect();
+        for id in due {
+            if let Some(slot) = self.schedule_by_id.get(&id).copied() {
+                self.decide_one(slot, next_seq, archive, now);
+            }
+        }
+    }
+
+    fn decide_one(
+        &mut self,
+        slot: LiveScheduleId,
+        next_seq: &mut Seq,
+        archive: &dyn Archive,
+        now: Moment,
+    ) {
+        let s = &self.schedules[slot];
+        let Some(due) = s.due_moments(now) else {
+            return self.order_schedule(slot, None, now);
+        };
+        // What else is due is not known before a plan says so.
+        if s.is_cron() && !s.planned_all && due.count == s.plan.len() as u64 {
+            return self.wait_for_plan(slot, now);
+        }
+        if s.overlap == Overlap::Queue && s.unfinished > 0 {
+            self.leave_orders(slot);
+            self.schedules[slot].awaits_job = true;
+            return self.order_schedule(slot, None, now);
+        }
+        let mut missed = due.count.saturating_sub(s.keeps() as u64);
+        let newest = s.due_moment(due, due.count - 1);
+        let late = now.since(newest.due) > Span::from_us(CATCH_UP_NONE_US);
+        if s.catch_up == CatchUp::None && late && s.overlap != Overlap::Queue {
+            missed = due.count;
+        }
+        let decided = (missed < due.count).then(|| s.due_moment(due, missed));
+        self.leave_orders(slot);
+        let taken = missed + u64::from(decided.is_some());
+        let s = &mut self.schedules[slot];
+        s.missed += missed + s.decide(due, taken);
+        if let Some(moment) = decided {
+            self.decide_moment(slot, moment, next_seq, archive, now);
+        }
+        self.out.dirty_schedules.insert(slot);
+        self.order_schedule(slot, Some(now), now);
+    }
+
+    /// The oldest moment that is left: it is skipped, missed, or fires.
+    fn decide_moment(
+        &mut self,
+        slot: LiveScheduleId,
+        moment: PlannedMoment,
+        next_seq: &mut Seq,
+        archive: &dyn Archive,
+        now: Moment,
+    ) {
+        let s = &self.schedules[slot];
+        let Some(job) = s.scheduled_job() else { return };
+        let overlaps = s.overlap == Overlap::Skip && s.unfinished > 0;
+        if overlaps || self.check_room(&job.queue, 1).is_err() {
+            self.schedules[slot].skipped += 1;
+            let queue = self.queue_for(&job.queue, now);
+            self.queues[queue].skipped += 1;
+            self.out.dirty_queues.insert(queue);
+            return;
+        }
+        if job.expires_in.is_some_and(|span| moment.due.plus(span) <= now) {
+            self.schedules[slot].missed += 1;
+            return;
+        }
+        let (id, era) = (s.id.clone(), s.era);
+        let Ok(job_id) = JobId::parse(&moment_id(id.as_str(), moment.moment)) else { return };
+        let lives = self.job_by_id(job_id.as_str()).is_some();
+        let ended = if lives { None } else { self.ended(&job_id, archive) };
+        if !lives && ended.as_ref().is_none_or(|there| there.until <= now) {
+            if let Some(over) = ended {
+                self.forget_over(&over);
+            }
+            self.queue_for(&job.queue, now);
+            let origin = Origin { by: MadeBy { id, at: Some(moment.moment) }, era };
+            let seq = *next_seq;
+            *next_seq = seq.next();
+            let arriving = Arriving {
+                job: job.made(job_id.clone(), moment.due),
+                seq,
+                run_at: moment.due,
+                origin: Some(origin),
+                fate: Fate::default(),
+            };
+            self.store_job(arriving, archive, now);
+        }
+        let s = &mut self.schedules[slot];
+        s.fired += 1;
+        s.last = Some(LastFired { at: moment.moment, job: job_id });
+    }
+
+    /// Takes moments that were computed, if they go on from what is known of the schedule as it is now; otherwise they
+    /// are dropped without a word.
+    pub(crate) fn plan(&mut self, plan: Plan, now: Moment) {
+        let Some(slot) = self.schedule_by_id.get(&plan.schedule).copied() else { return };
+        let s = &self.schedules[slot];
+        if s.shell || !s.is_cron() || s.version != plan.version || s.last_known() != plan.after {
+            return;
+        }
+        let place = s.place;
+        self.leave_orders(slot);
+        let s = &mut self.schedules[slot];
+        s.wanted_at = None;
+        s.extend_plan(plan.moments, plan.last);
+        self.out.dirty_schedules.insert(slot);
+        self.order_schedule(slot, place, now);
+    }
+
+    // ---- The jobs of a schedule ----
+
+    /// A job of a schedule was made, or lives again.
+    pub(crate) fn schedule_job_lives(&mut self, origin: &Origin, job: &JobId) {
+        let slot = self.schedule_or_shell(&origin.by.id);
+        let s = &mut self.schedules[slot];
+        s.unfinished += 1;
+        s.last_made = Some(job.clone());
+        self.out.dirty_schedules.insert(slot);
+    }
+
+    /// A job of a schedule ended, in this state; `None`: it was deleted.
+    pub(crate) fn schedule_job_ended(
+        &mut self,
+        origin: &Origin,
+        job: &JobId,
+        state: Option<JobState>,
+        now: Moment,
+    ) {
+        let Some(slot) = self.schedule_by_id.get(&origin.by.id).copied() else { return };
+        let s = &mut self.schedules[slot];
+        s.unfinished = s.unfinished.saturating_sub(1);
+        if let Some(state) = state {
+            // Many may end in one call, in no order that means anything: the greatest id is shown.
+            let earlier = s
+                .last_ended
+                .as_ref()
+                .is_some_and(|last| last.finished_at == now && last.job > *job);
+            if !earlier {
+                s.last_ended = Some(LastEnded { job: job.clone(), state, finished_at: now });
+            }
+            if state == JobState::Succeeded {
+                s.last_succeeded_at = Some(now);
+            }
+        }
+        self.out.dirty_schedules.insert(slot);
+        if s.unfinished > 0 {
+            return;
+        }
+        if s.shell {
+            self.drop_schedule(slot);
+        } else if s.awaits_job {
+            self.stop_awaiting(slot, now);
+        }
+    }
+
+    /// A due moment waits no longer for the schedule's own jobs.
+    pub(crate) fn stop_awaiting(&mut self, slot: LiveScheduleId, now: Moment) {
+        if self.schedules[slot].awaits_job {
+            self.leave_orders(slot);
+            self.schedules[slot].awaits_job = false;
+            self.order_schedule(slot, Some(now), now);
+        }
+    }
+
+    /// The schedule with this id, or a shell that counts its unfinished jobs.
+    pub(crate) fn schedule_or_shell(&mut self, id: &ScheduleId) -> LiveScheduleId {
+        if let Some(slot) = self.schedule_by_id.get(id) {
+            return *slot;
+        }
+        let slot = self.schedules.insert(Schedule::shell(id.clone()));
+        self.shells += 1;
+        self.schedule_by_id.insert(id.clone(), slot);
+        slot
+    }
+
+    /// Takes a schedule out of the index; nothing points to it.
+    pub(crate) fn drop_schedule(&mut self, slot: LiveScheduleId) {
+        self.leave_orders(slot);
+        self.out.dirty_schedules.remove(&slot);
+        if let Some(s) = self.schedules.remove(slot) {
+            self.shells -= usize::from(s.shell);
+            self.schedule_by_id.remove(&s.id);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Numbers that are cached beside the edges, counted anew: a start sets them, and an audit compares them.
+
+use std::collections::BTreeMap;
+
+use crate::state::{LiveJobId, Parent, ParentKey, Seq, Space, Stand};
+use tenure_core::time::Moment;
+
+impl Space {
+    /// Of each dependent job how many of its edges are open.
+    pub(crate) fn count_open_edges(&self) -> BTreeMap<Seq, u32> {
+        let mut open = BTreeMap::new();
+        for (child, turn) in self.edges.values().flat_map(|edges| &edges.open) {
+            if self.waits_in_turn(*child, *turn) {
+                *open.entry(*child).or_default() += 1;
+            }
+        }
+        open
+    }
+
+    /// Of each job that is named how many unfinished ones name it, with those that have not let it go yet.
+    pub(crate) fn count_followers(&self) -> BTreeMap<Seq, u32> {
+        let mut named = BTreeMap::new();
+        let kin = self.jobs.iter().filter_map(|(_, job)| job.kin.as_deref());
+        let live = kin.filter(|kin| kin.follows).flat_map(|kin| kin.parents.iter());
+        let leaving = self.leaving.iter().flat_map(|leaving| &leaving.parents[leaving.from..]);
+        for parent in live.chain(leaving) {
+            if let Parent::Job(seq, _) = parent {
+                *named.entry(*seq).or_default() += 1;
+            }
+        }
+        named
+    }
+
+    fn waits_in_turn(&self, child: Seq, turn: u32) -> bool {
+        let Some(slot) = self.job_by_seq(child) else { return false };
+        let job = &self.jobs[slot];
+        job.stand == Stand::Dependent && job.kin.as_ref().is_some_and(|kin| kin.turn == turn)
+    }
+
+    fn follows_in_turn(&self, child: Seq, turn: u32) -> bool {
+        let kin = self.job_by_seq(child).and_then(|slot| self.jobs[slot].kin.as_deref());
+        kin.is_some_and(|kin| kin.follows && kin.turn == turn)
+    }
+
+    /// After the last row of a start: the counts, and who is still to be told.
+    pub(crate) fn restored_kin(&mut self, now: Moment) {
+        for (seq, followers) in self.count_followers() {
+            self.followed.entry(seq).or_default().followers = followers;
+        }
+        // Who was told in an earlier turn, or by a life of a key's holder that is over, follows nobody of that time.
+        let mut edges = std::mem::take(&mut self.edges);
+        edges.retain(|_, edges| {
+            edges.told.retain(|child, turn| self.follows_in_turn(*child, *turn));
+            !edges.open.is_empty() || !edges.told.is_empty()
+        });
+        self.edges = edges;
+        for (child, open) in self.count_open_edges() {
+            if let Some(slot) = self.job_by_seq(child) {
+                self.kin_of(slot).open = open;
+            }
+        }
+        let mut ended: Vec<ParentKey> =
+            self.edges.keys().filter(|key| self.has_ended(key)).cloned().collect();
+        ended.sort();
+        for parent in &ended {
+            self.tell_end(parent);
+        }
+        // Nothing but a damaged row can leave a job that waits for nobody.
+        let waits_for_nobody = |slot: &LiveJobId| {
+            self.jobs[*slot].stand == Stand::Dependent && self.waiting_on(*slot) == 0
+        };
+        let slots = self.jobs.iter().map(|(slot, _)| slot);
+        let free: Vec<LiveJobId> = slots.filter(waits_for_nobody).collect();
+        for slot in free {
+            self.stop_waiting(slot, now);
+            self.go_from(slot, now);
+        }
+    }
+}

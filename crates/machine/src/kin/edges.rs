@@ -1,0 +1,213 @@
+//! Edges, and who is told of an end. What a job looks at before it waits is not here.
+
+use super::PORTION;
+use crate::rows::Archive;
+use crate::state::{Edges, Kin, LiveJobId, Parent, ParentKey, Seq, Space, Stand};
+use tenure_core::flow::OnParentFailure;
+use tenure_core::job::JobState;
+use tenure_core::sentences::StoredNote;
+use tenure_core::time::Moment;
+
+impl Space {
+    /// How many of a job's edges are open.
+    pub(crate) fn waiting_on(&self, slot: LiveJobId) -> u32 {
+        self.jobs[slot].kin.as_ref().map_or(0, |kin| kin.open)
+    }
+
+    /// A job that lives, waiting nowhere yet, waits for these parents in its present turn; and each job that it names
+    /// has a follower more.
+    pub(crate) fn wait_for_parents(
+        &mut self,
+        slot: LiveJobId,
+        open: &[ParentKey],
+        archive: &dyn Archive,
+    ) {
+        let Some(kin) = &self.jobs[slot].kin else { return };
+        let (seq, turn, parents) = (self.jobs[slot].seq, kin.turn, kin.parents.clone());
+        self.kin_of(slot).follows = !parents.is_empty();
+        for parent in parents.iter() {
+            if let Parent::Job(parent, _) = parent {
+                self.followed.entry(*parent).or_default().followers += 1;
+                self.hold_finished(*parent, archive);
+            }
+        }
+        for parent in open {
+            let edges = self.edges.entry(parent.clone()).or_default();
+            edges.open.insert(seq, turn);
+            edges.told.remove(&seq);
+            self.edge_row(parent, seq, Some((turn, true)));
+            if let ParentKey::Job(parent) = parent
+                && let Some(parent) = self.job_by_seq(*parent)
+                && !self.jobs[parent].kin.as_ref().is_some_and(|kin| kin.has_children)
+            {
+                self.kin_of(parent).has_children = true;
+                self.dirty_job(parent);
+            }
+        }
+        if open.is_empty() {
+            return;
+        }
+        self.kin_of(slot).open = open.len() as u32;
+        self.depend(slot);
+    }
+
+    /// A job that waits nowhere yet waits for its parents.
+    fn depend(&mut self, slot: LiveJobId) {
+        self.jobs[slot].stand = Stand::Dependent;
+        let queue = self.shapes[self.jobs[slot].shape].queue;
+        self.queues[queue].counts.dependent += 1;
+        self.dirty_job(slot);
+    }
+
+    pub(crate) fn kin_of(&mut self, slot: LiveJobId) -> &mut Kin {
+        self.jobs[slot].kin.get_or_insert_with(|| Box::new(Kin::none()))
+    }
+
+    /// Takes an open edge away; of a job it stays among those that its list of children shows.
+    fn close_edge(&mut self, parent: &ParentKey, child: Seq) -> Option<u32> {
+        let edges = self.edges.get_mut(parent)?;
+        let turn = edges.open.remove(&child)?;
+        if edges.open.is_empty()
+            && let Some(place) = edges.telling.take()
+        {
+            self.telling.remove(&place);
+        }
+        self.drop_edges_if_none(parent);
+        match parent {
+            ParentKey::Job(_) => self.edge_row(parent, child, Some((turn, false))),
+            ParentKey::Flow(flow) => {
+                self.out.loosened_flows.insert(flow.clone());
+                self.edge_row(parent, child, None);
+            }
+        }
+        Some(turn)
+    }
+
+    /// A child is free of a parent, whether it was told or not.
+    pub(super) fn forget_edge(&mut self, parent: &ParentKey, child: Seq) {
+        self.close_edge(parent, child);
+        if let Some(edges) = self.edges.get_mut(parent) {
+            edges.told.remove(&child);
+            self.drop_edges_if_none(parent);
+        }
+    }
+
+    fn drop_edges_if_none(&mut self, parent: &ParentKey) {
+        let is_none = |edges: &Edges| edges.open.is_empty() && edges.told.is_empty();
+        if self.edges.get(parent).is_some_and(is_none) {
+            self.edges.remove(parent);
+        }
+    }
+
+    /// A parent has ended: those that wait for it are told, behind those of earlier ends.
+    pub(crate) fn tell_end(&mut self, parent: &ParentKey) {
+        let Some(edges) = self.edges.get_mut(parent) else { return };
+        if edges.telling.is_none() && !edges.open.is_empty() {
+            self.told += 1;
+            edges.telling = Some(self.told);
+            self.telling.insert(self.told, parent.clone());
+        }
+    }
+
+    /// It is unfinished again: those that are not told yet wait for its new end.
+    pub(crate) fn stop_telling(&mut self, parent: &ParentKey) {
+        if let Some(place) = self.edges.get_mut(parent).and_then(|edges| edges.telling.take()) {
+            self.telling.remove(&place);
+        }
+    }
+
+    /// Whether those who wait for a finished job are still being told.
+    pub(crate) fn is_telling(&self, seq: Seq) -> bool {
+        self.edges.get(&ParentKey::Job(seq)).is_some_and(|edges| edges.telling.is_some())
+    }
+
+    /// Whether a tick has to go on with what calls left.
+    pub(crate) fn has_untold(&self) -> bool {
+        !self.telling.is_empty() || !self.leaving.is_empty()
+    }
+
+    /// At the end of a call, before the doors: children are told, parents are let go.
+    pub(crate) fn tell(&mut self, now: Moment) {
+        for _ in 0..PORTION {
+            let Some(parent) = self.next_to_tell() else { break };
+            self.tell_one(&parent, now);
+        }
+        self.let_more_go();
+        self.tell_ended_flows();
+        self.drop_empty_flows();
+    }
+
+    /// The first whose end is told. A flow that has unfinished members again keeps the rest waiting.
+    fn next_to_tell(&mut self) -> Option<ParentKey> {
+        loop {
+            let parent = self.telling.first_key_value()?.1.clone();
+            let is_open = match &parent {
+                ParentKey::Job(_) => false,
+                ParentKey::Flow(flow) => self.flow_is_open(flow),
+            };
+            if !is_open {
+                return Some(parent);
+            }
+            self.stop_telling(&parent);
+        }
+    }
+
+    fn tell_one(&mut self, parent: &ParentKey, now: Moment) {
+        let first = self.edges.get(parent).and_then(|edges| edges.open.first_key_value());
+        let Some(child) = first.map(|(child, _)| *child) else { return };
+        let Some(turn) = self.close_edge(parent, child) else { return };
+        let Some(slot) = self.job_by_seq(child) else { return };
+        let failed = match parent {
+            ParentKey::Job(seq) => self.followed.get(seq).is_some_and(|followed| {
+                followed.held.is_some_and(|held| held.state != JobState::Succeeded)
+            }),
+            ParentKey::Flow(flow) => self.flow_has_failed(flow),
+        };
+        let job = &mut self.jobs[slot];
+        let Some(kin) = job.kin.as_mut().filter(|kin| kin.turn == turn) else { return };
+        if job.stand != Stand::Dependent {
+            return;
+        }
+        if failed && kin.on_failure == OnParentFailure::Cancel {
+            if let ParentKey::Job(seq) = parent {
+                self.followed.entry(*seq).or_default().cancelled += 1;
+                self.followed_row(*seq);
+            }
+            self.stop_waiting(slot, now);
+            let error = Some(StoredNote::ParentFailed.to_string());
+            self.finish(slot, JobState::Cancelled, None, error, now);
+            return;
+        }
+        kin.open -= 1;
+        let is_free = kin.open == 0;
+        if let ParentKey::Job(_) = parent {
+            self.edges.entry(parent.clone()).or_default().told.insert(child, turn);
+        }
+        if is_free {
+            self.stop_waiting(slot, now);
+            // It arrives now, not when it was pushed.
+            let job = &mut self.jobs[slot];
+            job.run_at = job.run_at.max(now);
+            self.go_from(slot, now);
+        }
+    }
+
+    /// A job that waits nowhere yet goes where it belongs: it waits on for its parents, for its moment, or in line.
+    pub(crate) fn go_from(&mut self, slot: LiveJobId, now: Moment) {
+        if self.waiting_on(slot) > 0 {
+            self.depend(slot)
+        } else if self.jobs[slot].run_at > now {
+            self.schedule(slot)
+        } else {
+            self.make_ready(slot, now)
+        }
+    }
+
+    /// Whether a parent has ended: nothing of a flow is unfinished.
+    pub(crate) fn has_ended(&self, parent: &ParentKey) -> bool {
+        match parent {
+            ParentKey::Job(seq) => self.job_by_seq(*seq).is_none(),
+            ParentKey::Flow(flow) => !self.flow_is_open(flow),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Finished jobs that are kept for those that name them, and jobs that let their parents go.
+
+use std::sync::Arc;
+
+use super::PORTION;
+use crate::rows::{Archive, Archived, KeptUntil};
+use crate::state::{HeldJob, Kin, Leaving, Parent, ParentKey, Seq, Space};
+use tenure_core::bounds::TOLD_AT_ONCE;
+use tenure_core::names::JobId;
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::FlowRefusal;
+use tenure_core::time::Moment;
+
+impl Space {
+    /// A job has ended, or is gone: those that it named are free of it.
+    pub(crate) fn let_parents_go(&mut self, child: Seq, parents: &Arc<[Parent]>) {
+        if parents.is_empty() {
+            return;
+        }
+        let mut leaving = Leaving { child, parents: parents.clone(), from: 0 };
+        // Who came first lets go first.
+        if self.leaving.is_empty() {
+            self.go_on_leaving(&mut leaving);
+        }
+        if leaving.from < parents.len() {
+            self.leaving_row(child, Some(parents));
+            self.leaving.push_back(leaving);
+        }
+    }
+
+    /// At the end of a call: jobs that have not let all their parents go let more go. The next call has a new portion.
+    pub(super) fn let_more_go(&mut self) {
+        while self.lets_go > 0 {
+            let Some(mut leaving) = self.leaving.pop_front() else { break };
+            self.go_on_leaving(&mut leaving);
+            if leaving.from < leaving.parents.len() {
+                self.leaving.push_front(leaving);
+            } else {
+                self.leaving_row(leaving.child, None);
+            }
+        }
+        self.lets_go = PORTION;
+    }
+
+    fn go_on_leaving(&mut self, leaving: &mut Leaving) {
+        while self.lets_go > 0 && leaving.from < leaving.parents.len() {
+            self.lets_go -= 1;
+            self.let_go(&leaving.parents[leaving.from], leaving.child);
+            leaving.from += 1;
+        }
+    }
+
+    fn let_go(&mut self, parent: &Parent, child: Seq) {
+        let Some(key) = parent.key() else { return };
+        self.forget_edge(&key, child);
+        let Parent::Job(seq, _) = parent else { return };
+        let Some(followed) = self.followed.get_mut(seq) else { return };
+        followed.followers = followed.followers.saturating_sub(1);
+        if followed.followers > 0 {
+            return;
+        }
+        let held = followed.held.take();
+        if followed.cancelled == 0 {
+            self.followed.remove(seq);
+        }
+        if let Some(held) = held {
+            self.release_held(*seq, held);
+        }
+        self.followed_row(*seq);
+    }
+
+    /// A child lives again before it has let all its parents go: the rest goes now, and is named anew.
+    pub(crate) fn finish_leaving(&mut self, child: Seq) {
+        let Some(at) = self.leaving.iter().position(|leaving| leaving.child == child) else {
+            return;
+        };
+        if let Some(leaving) = self.leaving.remove(at) {
+            for parent in &leaving.parents[leaving.from..] {
+                self.let_go(parent, child);
+            }
+        }
+        self.leaving_row(child, None);
+    }
+
+    /// A job has ended that others name: it is kept for them, and takes nothing of the budget meanwhile. The end is that
+    /// of its row: until when, and how many bytes.
+    pub(crate) fn hold_for_followers(&mut self, seq: Seq, held: HeldJob) -> (Moment, u32) {
+        match self.followed.get_mut(&seq).filter(|followed| followed.followers > 0) {
+            Some(followed) => {
+                followed.held = Some(held);
+                self.followed_row(seq);
+                (Moment::MAX, 0)
+            }
+            None => (held.until, held.bytes),
+        }
+    }
+
+    /// A job that had ended when it was named is kept from now on.
+    pub(super) fn hold_finished(&mut self, seq: Seq, archive: &dyn Archive) {
+        let is_held = self.followed.get(&seq).is_some_and(|followed| followed.held.is_some());
+        if is_held || self.job_by_seq(seq).is_some() {
+            return;
+        }
+        let Some(Archived { state, until, bytes, .. }) = self.ended_or_kept(seq, archive) else {
+            return;
+        };
+        self.followed.entry(seq).or_default().held = Some(HeldJob { state, until, bytes });
+        self.followed_row(seq);
+        self.keep_finished(seq, Moment::MAX, 0);
+        self.out.purged.push((state, u64::from(bytes)));
+    }
+
+    fn keep_finished(&mut self, seq: Seq, until: Moment, bytes: u32) {
+        let namespace = self.name.clone();
+        let change = self.out.rows.job(seq);
+        match &mut change.end {
+            Some(end) => (end.until, end.bytes) = (until, bytes),
+            None => change.kept = Some(KeptUntil { namespace, until, bytes }),
+        }
+    }
+
+    /// Nobody names a finished job any more: from now on it is kept as any other.
+    fn release_held(&mut self, seq: Seq, held: HeldJob) {
+        self.keep_finished(seq, held.until, held.bytes);
+        self.purge_at = Some(self.purge_at.map_or(held.until, |at| at.min(held.until)));
+        self.out.archived.push((held.state, u64::from(held.bytes)));
+    }
+
+    /// A finished job lives again. What its end did to its children stays, and is answered.
+    pub(crate) fn forget_cancelled_children(&mut self, seq: Seq) -> u64 {
+        let Some(followed) = self.followed.get_mut(&seq) else { return 0 };
+        followed.held = None;
+        let cancelled = std::mem::take(&mut followed.cancelled);
+        if followed.followers == 0 {
+            self.followed.remove(&seq);
+        }
+        self.followed_row(seq);
+        cancelled
+    }
+
+    /// The row of a job goes, and with it what it shows of its children.
+    pub(crate) fn children_rows_go(&mut self, seq: Seq, kin: &Kin) {
+        if kin.has_children {
+            self.out.rows.childless.push((self.name.clone(), seq));
+        }
+    }
+
+    /// Refuses to forget a job for which unfinished ones wait.
+    pub(crate) fn check_unfollowed(&self, seq: Seq, job: &JobId) -> Result<(), Refusal> {
+        if self.followed.get(&seq).is_none_or(|followed| followed.followers == 0) {
+            return Ok(());
+        }
+        let edges = self.edges.get(&ParentKey::Job(seq));
+        let child = edges.and_then(|edges| {
+            let first = |child: &Seq| self.job_by_seq(*child).map(|slot| (*child, slot));
+            let open = edges.open.keys().take(TOLD_AT_ONCE).find_map(first);
+            let told = edges.told.keys().take(TOLD_AT_ONCE).find_map(first);
+            open.into_iter().chain(told).min_by_key(|(child, _)| *child).map(|(_, slot)| slot)
+        });
+        let job = job.clone();
+        Err(match child.map(|child| self.jobs[child].id.clone()) {
+            Some(child) => FlowRefusal::FollowedBy { job, child }.into(),
+            None => FlowRefusal::Followed { job }.into(),
+        })
+    }
+}

@@ -1,0 +1,187 @@
+//! The rows of jobs that wait for others, and of flows: written, and read back at a start.
+//!
+//! The key of an edge begins with its parent and ends with the row number of its child, of one width, so that the
+//! children of a job stand side by side in the order of their pushes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rows::Kind;
+use crate::state::{Flow, Followed, HeldJob, Kin, Leaving, Parent, ParentKey, Seq, Space};
+use std::sync::Arc;
+use tenure_core::flow::FlowCounts;
+use tenure_core::job::JobState;
+use tenure_core::names::FlowName;
+use tenure_core::time::Moment;
+
+/// The digits of a row number, so that texts are in the order of numbers.
+const DIGITS: usize = 20;
+
+/// What stands before the row numbers of the children of a job.
+pub fn children_prefix(parent: Seq) -> String {
+    format!("job:{:0DIGITS$}/", parent.get())
+}
+
+/// The key of the edge between a job and its child; the edges of a job lie between those of the row numbers 0 and
+/// [`Seq::MAX`].
+pub fn child_key(parent: Seq, child: Seq) -> String {
+    format!("{}{:0DIGITS$}", children_prefix(parent), child.get())
+}
+
+/// The child of an edge of a job.
+pub fn child_of(key: &str) -> Option<Seq> {
+    key.rsplit_once('/')?.1.parse().ok()
+}
+
+fn edge_key(parent: &ParentKey, child: Seq) -> String {
+    match parent {
+        ParentKey::Job(seq) => child_key(*seq, child),
+        ParentKey::Flow(flow) => format!("flow:{flow}/{:0DIGITS$}", child.get()),
+    }
+}
+
+fn edge_of(key: &str) -> Option<(ParentKey, Seq)> {
+    let (parent, child) = key.rsplit_once('/')?;
+    let parent = match parent.split_once(':')? {
+        ("job", seq) => ParentKey::Job(seq.parse().ok()?),
+        ("flow", name) => ParentKey::Flow(FlowName::parse(name).ok()?),
+        _ => return None,
+    };
+    Some((parent, child.parse().ok()?))
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+struct EdgeRow {
+    turn: u32,
+    open: bool,
+}
+
+/// Moments are microseconds.
+#[derive(Serialize, Deserialize, Debug)]
+struct FollowedRow {
+    cancelled: u64,
+    held: Option<HeldRow>,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+struct HeldRow {
+    state: JobState,
+    until: u64,
+    bytes: u32,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+struct FlowRow {
+    ended: FlowCounts,
+    rows: u64,
+    cancelling: Option<Seq>,
+    created_at: u64,
+    finished_at: Option<u64>,
+}
+
+impl Space {
+    /// An edge was opened, or closed; `None`: it goes.
+    pub(crate) fn edge_row(&mut self, parent: &ParentKey, child: Seq, edge: Option<(u32, bool)>) {
+        let row = edge.map(|(turn, open)| EdgeRow { turn, open });
+        self.put_row(Kind::Edge, edge_key(parent, child), row.as_ref());
+    }
+
+    /// What is kept of a job for others has changed. Followers are counted at a start.
+    pub(crate) fn followed_row(&mut self, seq: Seq) {
+        let row = self
+            .followed
+            .get(&seq)
+            .filter(|followed| followed.cancelled > 0 || followed.held.is_some())
+            .map(|Followed { cancelled, held, .. }| FollowedRow {
+                cancelled: *cancelled,
+                held: held.map(|HeldJob { state, until, bytes }| HeldRow {
+                    state,
+                    until: until.us(),
+                    bytes,
+                }),
+            });
+        self.put_row(Kind::Followed, seq.to_string(), row.as_ref());
+    }
+
+    /// A job has not let all its parents go, or has by now.
+    pub(crate) fn leaving_row(&mut self, child: Seq, parents: Option<&Arc<[Parent]>>) {
+        let row = parents.map(Kin::row_of);
+        self.put_text(Kind::Leaving, child.to_string(), row);
+    }
+
+    pub(crate) fn drain_flows(&mut self) {
+        for name in std::mem::take(&mut self.out.dirty_flows) {
+            let row = self.flows.get(&name).map(|flow| FlowRow {
+                ended: flow.ended,
+                rows: flow.rows,
+                cancelling: flow.cancelling,
+                created_at: flow.created_at.us(),
+                finished_at: flow.finished_at.map(Moment::us),
+            });
+            self.put_row(Kind::Flow, name.as_str().to_owned(), row.as_ref());
+        }
+    }
+
+    /// One of these rows, at a start. Followers, members and how many edges of a job are open come from its own row.
+    pub(crate) fn restore_kin(&mut self, kind: Kind, key: &str, value: &str) -> Option<()> {
+        match kind {
+            Kind::Edge => {
+                let row: EdgeRow = serde_json::from_str(value).ok()?;
+                let (parent, child) = edge_of(key)?;
+                let edges = self.edges.entry(parent).or_default();
+                match row.open {
+                    true => drop(edges.open.insert(child, row.turn)),
+                    false => drop(edges.told.insert(child, row.turn)),
+                }
+            }
+            Kind::Followed => {
+                let row: FollowedRow = serde_json::from_str(value).ok()?;
+                let held = row.held.map(|HeldRow { state, until, bytes }| HeldJob {
+                    state,
+                    until: Moment::from_us(until),
+                    bytes,
+                });
+                let followed = Followed { followers: 0, cancelled: row.cancelled, held };
+                self.followed.insert(key.parse().ok()?, followed);
+            }
+            Kind::Leaving => {
+                let parents = Kin::of_row(value)?.parents;
+                self.leaving.push_back(Leaving { child: key.parse().ok()?, parents, from: 0 });
+            }
+            _ => {
+                let row: FlowRow = serde_json::from_str(value).ok()?;
+                let name = FlowName::parse(key).ok()?;
+                if row.cancelling.is_some() {
+                    self.cancelling.insert(name.clone());
+                }
+                let flow = Flow {
+                    members: Default::default(),
+                    ended: row.ended,
+                    rows: row.rows,
+                    cancelling: row.cancelling,
+                    created_at: Moment::from_us(row.created_at),
+                    finished_at: row.finished_at.map(Moment::from_us),
+                };
+                self.flows.insert(name, flow);
+            }
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_is_read_back_from_its_key() {
+        let flow = |name| ParentKey::Flow(FlowName::parse(name).unwrap());
+        let child = Seq::new(70_000);
+        for parent in [ParentKey::Job(Seq::new(9)), flow("a"), flow("a:b/7"), flow("job:1/2")] {
+            assert_eq!(edge_of(&edge_key(&parent, child)), Some((parent, child)));
+        }
+        let parent = Seq::new(9);
+        assert!(child_key(parent, Seq::new(9)) < child_key(parent, Seq::new(10)));
+        assert_eq!(child_of(&child_key(parent, child)), Some(child));
+        assert_eq!(edge_of("9"), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! What shows flows, parents and children, and the cancel of a whole flow.
+
+use crate::answer::{Act, Context};
+use crate::ops::cancel::Named;
+use crate::rows::Archive;
+use crate::state::{Kin, Parent, Seq, Space};
+use tenure_core::flow::{FlowCounts, FlowView, ParentView};
+use tenure_core::names::{FlowName, JobId};
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{CancelFlow, GetFlow, ListChildren, ListFlows, ListParents, Listed};
+use tenure_core::sentences::FlowRefusal;
+
+/// A parent of a job, as far as the machine knows it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ParentAt {
+    /// The job of this row; one that is finished may be gone by now.
+    Job(Seq, JobId),
+    /// A parent that is shown as it is here.
+    Shown(ParentView),
+}
+
+/// A page of parents.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ParentsAt {
+    /// In the order of `after`.
+    pub items: Vec<ParentAt>,
+    /// The cursor of the next page.
+    pub next: Option<String>,
+    /// With their results.
+    pub full: bool,
+}
+
+/// The list of a job's children is kept by its row number.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ChildrenAt {
+    /// The row of the parent.
+    pub parent: Seq,
+    /// As the request says.
+    pub request: ListChildren,
+}
+
+impl Space {
+    pub(crate) fn flow_view(&self, name: &FlowName) -> Result<FlowView, Refusal> {
+        match self.flows.get(name) {
+            Some(flow) => Ok(flow.view(name)),
+            None => Err(FlowRefusal::NotFound { flow: name.clone() }.into()),
+        }
+    }
+
+    fn list_flows(&self, request: ListFlows) -> Listed<FlowView> {
+        let page = request.page;
+        let from = page.cursor.as_deref();
+        let behind = |name: &FlowName| from.is_none_or(|from| name.as_str() > from);
+        let there = self.flows.iter().filter(|(name, _)| behind(name));
+        let mut items: Vec<FlowView> =
+            there.take(page.max + 1).map(|(name, flow)| flow.view(name)).collect();
+        let more = items.len() > page.max;
+        items.truncate(page.max);
+        let next = items.last().filter(|_| more).map(|flow| flow.flow.to_string());
+        Listed { items, next, partial: false }
+    }
+
+    fn kin_of_named(&self, named: &Named) -> Option<Kin> {
+        match named {
+            Named::Live(slot) => self.jobs[*slot].kin.as_deref().cloned(),
+            Named::Finished(job) => Space::kin_in(&job.life),
+        }
+    }
+
+    fn list_parents(
+        &self,
+        request: &ListParents,
+        archive: &dyn Archive,
+    ) -> Result<ParentsAt, Refusal> {
+        let named = self.named(&request.job, archive)?;
+        let from = request.page.row()?.unwrap_or_default();
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let parents = self.kin_of_named(&named).map(|kin| kin.parents);
+        let parents = parents.as_deref().unwrap_or_default();
+        let shown = parents.iter().skip(from).take(request.page.max);
+        let items: Vec<ParentAt> = shown.map(|parent| self.parent_at(parent)).collect();
+        let to = from.saturating_add(items.len());
+        let next = (to < parents.len()).then(|| to.to_string());
+        Ok(ParentsAt { items, next, full: request.full })
+    }
+
+    fn parent_at(&self, parent: &Parent) -> ParentAt {
+        match parent {
+            Parent::Job(seq, id) => ParentAt::Job(*seq, id.clone()),
+            Parent::Gone(id) => ParentAt::Shown(ParentView::gone(id.clone())),
+            Parent::Flow(flow) => {
+                let counts = self.flows.get(flow).map_or_else(FlowCounts::default, |f| f.counts());
+                ParentAt::Shown(ParentView::Flow { flow: flow.clone(), counts })
+            }
+        }
+    }
+}
+
+impl Act for ListParents {
+    type Known = ParentsAt;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.list_parents(&self, context.rest)
+    }
+}
+
+impl Act for ListChildren {
+    type Known = ChildrenAt;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let parent = match context.space.named(&self.job, context.rest)? {
+            Named::Live(slot) => context.space.jobs[slot].seq,
+            Named::Finished(job) => job.seq,
+        };
+        Ok(ChildrenAt { parent, request: self })
+    }
+}
+
+impl Act for ListFlows {
+    type Known = Listed<FlowView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        Ok(context.space.list_flows(self))
+    }
+}
+
+impl Act for GetFlow {
+    type Known = Box<FlowView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.flow_view(&self.flow).map(Box::new)
+    }
+}
+
+impl Act for CancelFlow {
+    type Known = Box<FlowView>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.flow_view(&self.flow)?;
+        context.space.cancel_flow(&self.flow, context.now);
+        context.space.flow_view(&self.flow).map(Box::new)
+    }
+}

@@ -1,0 +1,552 @@
+//! schedules: put, patch, delete, pause, resume, run-now, a synced set of an owner, and `next_in`.
+
+use std::collections::BTreeSet;
+
+use crate::answer::{Act, Context};
+use crate::ops::push::{PushedBy, PushedOne};
+use crate::rows::Archive;
+use crate::state::{LiveScheduleId, Origin, Schedule, Seq, Space};
+use crate::stored::Stands;
+use tenure_core::lease::Later;
+use tenure_core::moments::{first_cursor, round_up};
+use tenure_core::names::{JobId, JobRef, Owner, ScheduleId};
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{
+    DeleteSchedule, GetSchedule, ListSchedules, Listed, Meant, PatchSchedule, PauseSchedule, Put,
+    PutSchedule, ResumeSchedule, RunScheduleNow, SyncSchedules,
+};
+use tenure_core::schedule::{
+    FirstPlan, MadeBy, NextBasis, Overlap, ScheduleSettings, ScheduleView, ScheduledJob,
+    SyncedSchedules, TimingSpec,
+};
+use tenure_core::sentences::{Coming, ScheduleRefusal, TimingRefusal};
+use tenure_core::time::{Moment, Span};
+
+/// A schedule without its next moments, which only a calendar knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WithoutNext {
+    /// What the machine knows.
+    pub view: Box<ScheduleView>,
+    /// From where the next moments are computed.
+    pub basis: NextBasis,
+}
+
+/// A job that a run-now made or found, as it is shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PushedAt {
+    /// The job.
+    pub one: PushedOne,
+    /// What its row does not know.
+    pub stands: Stands,
+}
+
+/// A list is shown with `next_at` alone.
+pub type ListedWithoutNext = Listed<WithoutNext>;
+
+impl Space {
+    pub(crate) fn schedule_named(&self, id: &ScheduleId) -> Result<LiveScheduleId, Refusal> {
+        let slot = self.schedule_by_id.get(id).copied();
+        slot.filter(|slot| !self.schedules[*slot].shell)
+            .ok_or_else(|| ScheduleRefusal::NotFound { schedule: id.clone() }.into())
+    }
+
+    /// What was set of a schedule.
+    fn settings_of(&self, slot: LiveScheduleId) -> ScheduleSettings {
+        let s = &self.schedules[slot];
+        ScheduleSettings {
+            owner: s.owner.clone(),
+            timing: s.timing.clone(),
+            overlap: s.overlap,
+            catch_up: s.catch_up,
+            catch_up_max: s.catch_up_max,
+            job: job_of(s),
+        }
+    }
+
+    /// Checks what a schedule makes, as a push would.
+    fn check_scheduled(&self, settings: &ScheduleSettings) -> Result<(), Refusal> {
+        let job = &settings.job;
+        self.check_needs_exist(job.needs.as_deref(), &job.queue).map_err(|no| no.below("/job"))
+    }
+
+    /// Whether a timing has a moment after the cursor that it would begin with.
+    fn check_fires(
+        &self,
+        id: &ScheduleId,
+        old: Option<LiveScheduleId>,
+        timing: &TimingSpec,
+        plan: Option<&FirstPlan>,
+        now: Moment,
+    ) -> Result<(), Refusal> {
+        if old.is_some_and(|slot| self.schedules[slot].timing == *timing) {
+            return Ok(());
+        }
+        let never = match plan {
+            _ if timing.every.is_some() => {
+                let mut probe = Schedule::shell(id.clone());
+                probe.timing = timing.clone();
+                let before = old.and_then(|slot| self.schedules[slot].timing.starts_at);
+                probe.cursor = first_cursor(timing.starts_at, before, now);
+                probe.has_ended()
+            }
+            Some(plan) if plan.timing == *timing => plan.last && plan.moments.is_empty(),
+            _ => false,
+        };
+        let pointer = if timing.cron.is_some() { "/cron" } else { "/every" };
+        if never { Err(Refusal::from(TimingRefusal::NeverFires).at(pointer)) } else { Ok(()) }
+    }
+
+    fn put_schedule(
+        &mut self,
+        id: &ScheduleId,
+        settings: ScheduleSettings,
+        plan: Option<Box<FirstPlan>>,
+        now: Moment,
+    ) -> Result<(LiveScheduleId, bool), Refusal> {
+        let old = self.schedule_named(id).ok();
+        self.check_scheduled(&settings)?;
+        self.check_fires(id, old, &settings.timing, plan.as_deref(), now)?;
+        let (slot, _) = self.set_schedule(id, settings, plan, now);
+        Ok((slot, old.is_none()))
+    }
+
+    /// Makes a schedule what these settings say; the same again do nothing. Whether anything changed.
+    fn set_schedule(
+        &mut self,
+        id: &ScheduleId,
+        settings: ScheduleSettings,
+        plan: Option<Box<FirstPlan>>,
+        now: Moment,
+    ) -> (LiveScheduleId, bool) {
+        let slot = self.schedule_or_shell(id);
+        let is_new = self.schedules[slot].shell;
+        if !is_new && self.settings_of(slot) == settings {
+            return (slot, false);
+        }
+        self.leave_orders(slot);
+        if is_new {
+            let s = &mut self.schedules[slot];
+            *s = Schedule { shell: false, created_at: now, ..s.emptied() };
+            self.shells -= 1;
+        }
+        let ScheduleSettings { owner, timing, overlap, catch_up, catch_up_max, job } = settings;
+        self.set_owner(slot, owner);
+        let s = &mut self.schedules[slot];
+        let before = if is_new { None } else { s.timing.starts_at };
+        let new_timing = is_new || s.timing != timing;
+        let overlap_changed = s.overlap != overlap;
+        (s.overlap, s.catch_up, s.catch_up_max) = (overlap, catch_up, catch_up_max);
+        s.job = serde_json::to_string(&job).unwrap_or_default().into_boxed_str();
+        if new_timing {
+            let version = self.next_arrival();
+            let s = &mut self.schedules[slot];
+            (s.version, s.era, s.changed_at) = (version, version, now);
+            (s.timing, s.moved, s.awaits_job) = (timing, None, false);
+            let cursor = first_cursor(s.timing.starts_at, before, now).max(s.decided);
+            let cursor = s.pause(now).unwrap_or(cursor);
+            s.begin_after(cursor);
+            if let Some(plan) = plan {
+                s.take_first_plan(*plan);
+            }
+            s.wanted_at = None;
+        } else if overlap_changed {
+            self.schedules[slot].awaits_job = false;
+        }
+        self.out.dirty_schedules.insert(slot);
+        self.scheduled_job_row(slot);
+        let again = overlap_changed && !new_timing;
+        self.order_schedule(slot, again.then_some(now), now);
+        (slot, true)
+    }
+
+    fn set_owner(&mut self, slot: LiveScheduleId, owner: Option<Owner>) {
+        let s = &mut self.schedules[slot];
+        if s.owner == owner {
+            return;
+        }
+        let (id, old) = (s.id.clone(), std::mem::replace(&mut s.owner, owner.clone()));
+        if let Some(old) = old
+            && let Some(ids) = self.schedules_by_owner.get_mut(&old)
+        {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.schedules_by_owner.remove(&old);
+            }
+        }
+        if let Some(owner) = owner {
+            self.schedules_by_owner.entry(owner).or_default().insert(id);
+        }
+    }
+
+    fn delete_schedule(&mut self, slot: LiveScheduleId) {
+        self.leave_orders(slot);
+        self.set_owner(slot, None);
+        let s = &mut self.schedules[slot];
+        let id = s.id.clone();
+        self.forget_schedule_row(&id);
+        let s = &mut self.schedules[slot];
+        if s.unfinished == 0 {
+            self.drop_schedule(slot);
+            return;
+        }
+        *s = s.emptied();
+        self.shells += 1;
+        self.out.dirty_schedules.remove(&slot);
+    }
+
+    fn pause_schedule(&mut self, slot: LiveScheduleId, until: Option<Later>, now: Moment) {
+        let until = until.map_or(Moment::MAX, |later| later.moment(now));
+        let until = Some(until).filter(|until| *until > now);
+        let paused = self.schedules[slot].pause(now);
+        if until == paused {
+            return;
+        }
+        self.begin_again(slot, until, now);
+    }
+
+    fn resume_schedule(&mut self, slot: LiveScheduleId, now: Moment) {
+        if self.schedules[slot].pause(now).is_some() {
+            self.begin_again(slot, None, now);
+        }
+    }
+
+    /// A pause begins, changes or is ended: what lies before its end does not count.
+    fn begin_again(&mut self, slot: LiveScheduleId, until: Option<Moment>, now: Moment) {
+        self.leave_orders(slot);
+        let version = self.next_arrival();
+        let s = &mut self.schedules[slot];
+        (s.version, s.paused_until, s.awaits_job, s.wanted_at) = (version, until, false, None);
+        let cursor = until.unwrap_or(now).max(s.decided);
+        s.begin_after(cursor);
+        self.out.dirty_schedules.insert(slot);
+        self.order_schedule(slot, None, now);
+    }
+
+    // ---- run-now ----
+
+    fn run_schedule_now(
+        &mut self,
+        slot: LiveScheduleId,
+        id: Option<JobId>,
+        next_seq: &mut Seq,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<PushedOne, Refusal> {
+        let Some(id) = id else { panic!("the engine gives every job an id") };
+        let s = &self.schedules[slot];
+        let mut job = job_of(s);
+        let expires_at = job.expires_in.take().map(|span| now.plus(span));
+        let mut job = job.made(id.clone(), now);
+        job.expires_at = expires_at;
+        let known = self.job_by_id(id.as_str()).is_some()
+            || self.ended(&id, archive).is_some_and(|there| there.until > now);
+        if !known && s.overlap != Overlap::Allow && s.unfinished > 0 {
+            return self.run_unfinished_now(slot, archive, now);
+        }
+        let origin = Origin { by: MadeBy { id: s.id.clone(), at: None }, era: s.era };
+        let mut pushed = {
+            let by = PushedBy { origin: Some(&origin), heir: None };
+            self.push_from(vec![job], by, next_seq, archive, now)?
+        };
+        match pushed.pop() {
+            Some(one) => Ok(one),
+            None => panic!("a push of one job answered none"),
+        }
+    }
+
+    /// The job that is there already is made ready, as run-now of a job does it.
+    fn run_unfinished_now(
+        &mut self,
+        slot: LiveScheduleId,
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> Result<PushedOne, Refusal> {
+        let s = &self.schedules[slot];
+        let schedule = s.id.clone();
+        let Some(job) = s.last_made.clone() else {
+            return Err(ScheduleRefusal::NotFound { schedule }.into());
+        };
+        if self.job_by_id(job.as_str()).is_none() {
+            return Err(ScheduleRefusal::JobEnded { schedule, job }.into());
+        }
+        let seq = self.run_job_now(&JobRef::Id(job.clone()), archive, now)?;
+        let known = self.known_job(seq, &job, archive);
+        let live = self.job_by_seq(seq);
+        let unasked = live.is_some_and(|live| {
+            let queue = self.shapes[self.jobs[live].shape].queue;
+            self.is_unasked(queue, now)
+        });
+        Ok(PushedOne { seq, id: job, duplicate: true, replaced: false, unasked, known })
+    }
+
+    // ---- next_in ----
+
+    /// A job of a schedule says when the next moment is. When that is, if it says anything: `Some(None)` if the schedule
+    /// has no moment any more, `None` if the word of this job means nothing.
+    pub(crate) fn move_schedule(
+        &mut self,
+        origin: &Origin,
+        next_in: Span,
+        now: Moment,
+    ) -> Option<Option<Moment>> {
+        let slot = self.schedule_named(&origin.by.id).ok()?;
+        if self.schedules[slot].era != origin.era {
+            return None;
+        }
+        self.leave_orders(slot);
+        let version = self.next_arrival();
+        let s = &mut self.schedules[slot];
+        if let Some(due) = s.due_moments(now) {
+            s.skipped += due.count;
+            let passed = s.decide(due, due.count);
+            s.skipped += passed;
+        }
+        let first = s.timing.starts_at.map_or(Moment::ZERO, round_up);
+        let moved = round_up(now.plus(next_in)).max(first);
+        (s.version, s.awaits_job, s.wanted_at) = (version, false, None);
+        s.moved = Some(moved);
+        let cursor = s.pause(now).unwrap_or(now).max(s.decided);
+        s.begin_after(cursor);
+        let next = (!s.has_ended()).then_some(moved);
+        self.out.dirty_schedules.insert(slot);
+        self.order_schedule(slot, None, now);
+        Some(next)
+    }
+
+    // ---- Sets ----
+
+    fn sync_schedules(
+        &mut self,
+        sync: SyncSchedules,
+        now: Moment,
+    ) -> Result<SyncedSchedules, Refusal> {
+        let SyncSchedules { owner, mut schedules, meant, version } = sync;
+        for (_, settings) in &mut schedules {
+            settings.owner = Some(owner.clone());
+        }
+        let last = self.synced_sets.get(&owner).copied().unwrap_or(0);
+        if let Some(given) = version.filter(|given| *given < last) {
+            let no = Refusal::from(ScheduleRefusal::OlderVersion { given, last });
+            return Err(no.at("/query/version"));
+        }
+        for (index, (id, settings)) in schedules.iter().enumerate() {
+            let old = self.schedule_named(id).ok();
+            self.check_set_item(id, old, &owner, settings, now).map_err(|no| no.item(index))?;
+        }
+        let named: BTreeSet<&ScheduleId> = schedules.iter().map(|(id, _)| id).collect();
+        let there = self.schedules_by_owner.get(&owner);
+        let absent: Vec<ScheduleId> =
+            there.into_iter().flatten().filter(|id| !named.contains(id)).cloned().collect();
+        if meant == Meant::Ask {
+            let (deletes, there) = (absent.len() as u64, there.map_or(0, BTreeSet::len) as u64);
+            if schedules.is_empty() {
+                return Err(Refusal::from(ScheduleRefusal::EmptySet { owner }).at(""));
+            }
+            if deletes * 2 > there {
+                return Err(Refusal::from(ScheduleRefusal::DeletesMost { deletes, there }).at(""));
+            }
+        }
+        drop(named);
+        let mut done = SyncedSchedules { deleted: absent.len() as u64, ..Default::default() };
+        for (id, settings) in schedules {
+            let is_new = self.schedule_named(&id).is_err();
+            match self.set_schedule(&id, settings, None, now) {
+                (_, true) if is_new => done.added += 1,
+                (_, true) => done.updated += 1,
+                (_, false) => done.unchanged += 1,
+            }
+        }
+        for id in absent {
+            if let Ok(slot) = self.schedule_named(&id) {
+                self.delete_schedule(slot);
+            }
+        }
+        if let Some(version) = version {
+            self.synced_sets.insert(owner.clone(), version);
+            self.synced_set_row(&owner);
+        }
+        Ok(done)
+    }
+
+    fn check_set_item(
+        &self,
+        id: &ScheduleId,
+        old: Option<LiveScheduleId>,
+        owner: &Owner,
+        settings: &ScheduleSettings,
+        now: Moment,
+    ) -> Result<(), Refusal> {
+        if let Some(slot) = old {
+            let schedule = id.clone();
+            match &self.schedules[slot].owner {
+                Some(other) if other != owner => {
+                    let owner = other.clone();
+                    let no = ScheduleRefusal::OtherOwner { schedule, owner };
+                    return Err(Refusal::from(no).at("/id"));
+                }
+                None => return Err(Refusal::from(ScheduleRefusal::NoOwner { schedule }).at("/id")),
+                Some(_) => {}
+            }
+        }
+        self.check_scheduled(settings)?;
+        self.check_fires(id, old, &settings.timing, None, now)
+    }
+
+    // ---- How they are shown ----
+
+    pub(crate) fn schedule_view(&self, slot: LiveScheduleId, now: Moment) -> WithoutNext {
+        let s = &self.schedules[slot];
+        let pause = s.pause(now);
+        let next = s.next_known();
+        let coming = match (pause, next) {
+            (Some(Moment::MAX), _) => Coming::Paused(None),
+            (Some(until), _) => Coming::Paused(Some(until)),
+            _ if s.has_ended() => Coming::Ended,
+            _ if s.awaits_job => Coming::WaitsForJob(s.last_made.clone()),
+            (None, Some(next)) if next.due <= now => Coming::IsDue,
+            (None, Some(next)) => Coming::Fires(next.due),
+            (None, None) => Coming::IsPlanned,
+        };
+        let basis = NextBasis {
+            after: s.cursor.max(now),
+            moved: s.moved.filter(|moved| *moved > s.cursor),
+            anchor: s.moved,
+            is_endless_pause: pause == Some(Moment::MAX),
+        };
+        let view = ScheduleView {
+            id: s.id.clone(),
+            settings: self.settings_of(slot),
+            summary: coming.to_string(),
+            next_at: None,
+            next: None,
+            moved: basis.moved.is_some() && !s.has_ended(),
+            paused: pause.is_some(),
+            paused_until: pause.filter(|until| *until < Moment::MAX),
+            ended: s.has_ended(),
+            unfinished: s.unfinished,
+            last: s.last.clone(),
+            last_ended: s.last_ended.clone(),
+            last_succeeded_at: s.last_succeeded_at,
+            fired: s.fired,
+            skipped: s.skipped,
+            missed: s.missed,
+            created_at: s.created_at,
+            changed_at: s.changed_at,
+        };
+        WithoutNext { view: Box::new(view), basis }
+    }
+
+    fn list_schedules(&self, list: &ListSchedules, now: Moment) -> ListedWithoutNext {
+        let show = |id: &ScheduleId| {
+            let slot = self.schedule_named(id).ok()?;
+            let mut shown = self.schedule_view(slot, now);
+            if !list.full {
+                shown.view.settings.job.payload = None;
+            }
+            Some((id.clone(), shown))
+        };
+        match &list.owner {
+            Some(owner) => {
+                let ids = self.schedules_by_owner.get(owner).into_iter().flatten();
+                crate::views::page(ids.filter_map(show), &list.page)
+            }
+            None => crate::views::page(self.schedule_by_id.keys().filter_map(show), &list.page),
+        }
+    }
+}
+
+/// What a schedule makes. Of a text that cannot be read nothing is known.
+fn job_of(schedule: &Schedule) -> ScheduledJob {
+    schedule.scheduled_job().unwrap_or_else(|| ScheduledJob::new(unnamed_queue()))
+}
+
+/// The queue of a schedule whose job cannot be read.
+fn unnamed_queue() -> tenure_core::names::QueueName {
+    match tenure_core::names::QueueName::parse("default") {
+        Ok(queue) => queue,
+        Err(_) => panic!("\"default\" is no queue name"),
+    }
+}
+
+impl Act for ListSchedules {
+    type Known = ListedWithoutNext;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        Ok(context.space.list_schedules(&self, context.now))
+    }
+}
+
+impl Act for GetSchedule {
+    type Known = WithoutNext;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let slot = context.space.schedule_named(&self.schedule)?;
+        Ok(context.space.schedule_view(slot, context.now))
+    }
+}
+
+impl Act for PutSchedule {
+    type Known = Put<WithoutNext>;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let Context { space, now, .. } = context;
+        let (slot, created) = space.put_schedule(&self.schedule, *self.settings, self.plan, now)?;
+        Ok(Put { view: space.schedule_view(slot, now), created })
+    }
+}
+
+impl Act for PatchSchedule {
+    type Known = Put<WithoutNext>;
+    fn act(mut self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let Context { space, now, .. } = context;
+        let (id, plan) = (self.schedule.clone(), self.plan.take());
+        let old = space.settings_of(space.schedule_named(&id)?);
+        let (slot, created) = space.put_schedule(&id, self.applied(&old)?, plan, now)?;
+        Ok(Put { view: space.schedule_view(slot, now), created })
+    }
+}
+
+impl Act for DeleteSchedule {
+    type Known = ();
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let slot = context.space.schedule_named(&self.schedule)?;
+        context.space.delete_schedule(slot);
+        Ok(())
+    }
+}
+
+impl Act for PauseSchedule {
+    type Known = WithoutNext;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let Context { space, now, .. } = context;
+        let slot = space.schedule_named(&self.schedule)?;
+        space.pause_schedule(slot, self.until, now);
+        Ok(space.schedule_view(slot, now))
+    }
+}
+
+impl Act for ResumeSchedule {
+    type Known = WithoutNext;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let Context { space, now, .. } = context;
+        let slot = space.schedule_named(&self.schedule)?;
+        space.resume_schedule(slot, now);
+        Ok(space.schedule_view(slot, now))
+    }
+}
+
+impl Act for RunScheduleNow {
+    type Known = PushedAt;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        let Context { space, now, next_seq, rest } = context;
+        let slot = space.schedule_named(&self.schedule)?;
+        let one = space.run_schedule_now(slot, self.id, next_seq, rest, now)?;
+        let live = space.job_by_seq(one.seq);
+        let stands = live.map(|live| space.stands_of(live)).unwrap_or_default();
+        Ok(PushedAt { one, stands })
+    }
+}
+
+impl Act for SyncSchedules {
+    type Known = SyncedSchedules;
+    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
+        context.space.sync_schedules(self, context.now)
+    }
+}

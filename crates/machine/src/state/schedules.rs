@@ -1,0 +1,127 @@
+//! Schedules: what is set, how far their moments are decided, and what is planned. Nothing here acts.
+
+use std::collections::VecDeque;
+
+use tenure_core::names::{JobId, Owner, ScheduleId};
+use tenure_core::schedule::{
+    CatchUp, LastEnded, LastFired, Overlap, PlannedMoment, ScheduledJob, TimingSpec, keeps,
+};
+use tenure_core::time::Moment;
+
+/// A timing, the job that each of its moments makes, and a little state.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    pub id: ScheduleId,
+    /// It was deleted, and stays until the last of its jobs has ended, so that it still counts them if it is made again
+    /// meanwhile. Nobody sees it.
+    pub shell: bool,
+    pub owner: Option<Owner>,
+    pub timing: TimingSpec,
+    pub overlap: Overlap,
+    pub catch_up: CatchUp,
+    pub catch_up_max: u32,
+    /// The job that each moment makes, as JSON.
+    pub job: Box<str>,
+    /// A new number of the namespace at its creation and with every change of its timing, pause, resume or `next_in`.
+    pub version: u64,
+    /// Its version at its creation or last change of timing; each of its jobs knows the era that made it.
+    pub era: u64,
+    /// Moments up to it are decided or do not count.
+    pub cursor: Moment,
+    /// The newest moment that was decided; the first moment there is until one was.
+    pub decided: Moment,
+    /// Cron only: the next moments, ascending, all after the cursor. It is not stored: an engine that starts plans anew.
+    pub plan: VecDeque<PlannedMoment>,
+    /// Cron only: no moment follows those of the plan.
+    pub planned_all: bool,
+    /// The moment that a `next_in` set. An interval counts from it until the timing changes.
+    pub moved: Option<Moment>,
+    /// `Some(Moment::MAX)`: until it is resumed.
+    pub paused_until: Option<Moment>,
+    /// Jobs that it made and that have not ended. A cache, which `audit` counts anew.
+    pub unfinished: u64,
+    /// The job that it made, or that was retried, last.
+    pub last_made: Option<JobId>,
+    pub last: Option<LastFired>,
+    pub last_ended: Option<LastEnded>,
+    pub last_succeeded_at: Option<Moment>,
+    pub fired: u64,
+    pub skipped: u64,
+    pub missed: u64,
+    pub created_at: Moment,
+    pub changed_at: Moment,
+    /// Its place in the order in which schedules fire, while it stands there.
+    pub place: Option<Moment>,
+    /// Its place among those that want a plan, while it wants one.
+    pub wanted_at: Option<Moment>,
+    /// A moment is due and waits until its own jobs have ended; it stands in no order meanwhile.
+    pub awaits_job: bool,
+}
+
+impl Schedule {
+    /// What is left of a schedule of which nothing but unfinished jobs is known.
+    pub(crate) fn shell(id: ScheduleId) -> Self {
+        Schedule {
+            id,
+            shell: true,
+            owner: None,
+            timing: TimingSpec::default(),
+            overlap: Overlap::default(),
+            catch_up: CatchUp::default(),
+            catch_up_max: 1,
+            job: Box::default(),
+            version: 0,
+            era: 0,
+            cursor: Moment::ZERO,
+            decided: Moment::ZERO,
+            plan: VecDeque::new(),
+            planned_all: false,
+            moved: None,
+            paused_until: None,
+            unfinished: 0,
+            last_made: None,
+            last: None,
+            last_ended: None,
+            last_succeeded_at: None,
+            fired: 0,
+            skipped: 0,
+            missed: 0,
+            created_at: Moment::ZERO,
+            changed_at: Moment::ZERO,
+            place: None,
+            wanted_at: None,
+            awaits_job: false,
+        }
+    }
+
+    /// A shell in its place, which counts its unfinished jobs and knows the last of them.
+    pub(crate) fn emptied(&mut self) -> Self {
+        let last_made = self.last_made.take();
+        Schedule { unfinished: self.unfinished, last_made, ..Schedule::shell(self.id.clone()) }
+    }
+
+    /// What each of its moments makes; `None` if the text that is kept cannot be read.
+    pub(crate) fn scheduled_job(&self) -> Option<ScheduledJob> {
+        serde_json::from_str(&self.job).ok()
+    }
+
+    /// Whether its moments come from a calendar; otherwise they are arithmetic.
+    pub(crate) fn is_cron(&self) -> bool {
+        self.timing.cron.is_some()
+    }
+
+    /// How many of the due moments may fire.
+    pub(crate) fn keeps(&self) -> usize {
+        keeps(self.catch_up, self.catch_up_max)
+    }
+
+    /// Until when it is paused at `now`; `None` if it is not.
+    pub(crate) fn pause(&self, now: Moment) -> Option<Moment> {
+        self.paused_until.filter(|until| *until > now)
+    }
+
+    /// The last moment that is known: the last that is planned, else the cursor.
+    pub(crate) fn last_known(&self) -> Moment {
+        self.plan.back().map_or(self.cursor, |planned| planned.moment)
+    }
+}
