@@ -5,6 +5,9 @@
 -- the rows of jobs that have not let all their parents go, in that order. Which wait it was, how many parents there
 -- are and how many it has let go is in a record by the row; whom it waited for is in its list, which outlives its row
 -- until then. A child that is not told yet is dependent.
+--
+-- The namespace's own record says whether one of these sets has anything (`untold`), so that no call asks for a key that
+-- is not there: while a slot moves to another node of a cluster, whoever does is refused.
 
 local TELL, LEAVE = 'tell', 'leave'
 
@@ -17,6 +20,7 @@ function lib.tell_end(name, record)
   if record.open.n > 0 and not record.place then
     record.place = db.number()
     sets.add(TELL, record.place, name)
+    db.space.untold = true
   end
 end
 
@@ -124,15 +128,21 @@ local function let_some_go(seq, turn, parents, done)
   return done
 end
 
+-- Whether a job that ended before has not let all its parents go.
+local function some_leave()
+  return db.space.untold and sets.lowest(LEAVE) ~= nil
+end
+
 -- A job has ended: those that it named are free of it. Who came first lets go first.
 function lib.let_parents_go(job)
   local kin, done = job.kin, 0
   local turn, parents = kin[KIN_AT.turn], kin[KIN_AT.parents]
-  if not sets.lowest(LEAVE) then
+  if not some_leave() then
     done = let_some_go(job.seq, turn, parents, 0)
   end
   if done < parents then
     sets.add(LEAVE, db.number(), text(job.seq))
+    db.space.untold = true
     db.put(RECORD.leaving, text(job.seq), { turn = turn, parents = parents, done = done })
   end
 end
@@ -148,7 +158,7 @@ end
 -- A job lives again before it has let all its parents go: the rest goes now.
 function lib.finish_leaving(job)
   local name = text(job.seq)
-  local leaving_record = job.kin and sets.lowest(LEAVE) and db.get(RECORD.leaving, name)
+  local leaving_record = job.kin and some_leave() and db.get(RECORD.leaving, name)
   if not leaving_record then
     return
   end
@@ -160,7 +170,7 @@ end
 
 -- Whether a job whose row goes has not let all its parents go; then its list goes once it has.
 function lib.goes_while_leaving(seq)
-  local leaving_record = sets.lowest(LEAVE) and db.get(RECORD.leaving, text(seq))
+  local leaving_record = some_leave() and db.get(RECORD.leaving, text(seq))
   if leaving_record then
     leaving_record.gone = true
   end
@@ -171,11 +181,11 @@ end
 
 -- Whether a tick has to go on with what calls left.
 function lib.has_untold()
-  return sets.lowest(TELL) ~= nil or sets.lowest(LEAVE) ~= nil
+  return db.space.untold and (sets.lowest(TELL) ~= nil or sets.lowest(LEAVE) ~= nil)
 end
 
--- At the end of a call, before the doors: children are told, parents are let go.
-function lib.tell_ends(now)
+-- Children are told and parents are let go, a portion of each.
+local function tell_portion(now)
   local left = BOUND.TOLD_AT_ONCE
   while left > 0 do
     local record, parent = next_to_tell()
@@ -191,6 +201,14 @@ function lib.tell_ends(now)
     if leaving_record.done == leaving_record.parents then
       has_let_go(name, leaving_record)
     end
+  end
+  db.space.untold = lib.has_untold() or nil
+end
+
+-- At the end of a call, before the doors: children are told, parents are let go.
+function lib.tell_ends(now)
+  if db.space.untold then
+    tell_portion(now)
   end
   db.lets_go = BOUND.TOLD_AT_ONCE
   lib.drop_idle_flows()

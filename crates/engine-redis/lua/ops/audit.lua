@@ -310,6 +310,7 @@ PARTS[#PARTS + 1] = function()
     { 'followers', sum('followers'), sum('named') },
     { 'told_ends', count('tell'), sum('told_ends') },
     { 'leaving_jobs', count('leave'), sum('leaving') },
+    { 'untold_ends', db.space.untold and 1 or 0, min(1, count('tell') + count('leave')) },
     { 'flows_by_name', count_fields(RECORD.flow), sum('flows') },
     { 'waiting_calls', count('wt'), sum('takers') + sum('callers') },
     { 'users_of_needs', sum('uses'), sum('uses_held') },

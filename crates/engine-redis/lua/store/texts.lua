@@ -15,7 +15,7 @@ local HEAD, REST = {}, {}
 -- What of them stands behind the numbers; and of a worker.
 local SPACE_REST = form('deaf_at', 'behind', 'used', 'settings', set_field('pending'), set_field('families'),
   'patience', 'retain_bytes', set_field('signalled'), 'claim', 'steps', 'run', 'learns_until', 'forgot_after', 'gap',
-  'family', 'marks_at')
+  'family', 'marks_at', 'untold')
 local QUEUE_REST = form('name', { 'priorities', 'priorities' }, 'hidden', 'limit', 'place', 'out', 'paused_until',
   'set', 'skipped')
 local WORKER_REST = form('host', 'pid', 'version')
@@ -33,7 +33,7 @@ REST[RECORD.space] = function(record)
     record.deaf_at, record.behind, record.used, record.settings, OUT.set(record.pending), OUT.set(record.families),
     record.patience, record.retain_bytes, OUT.set(record.signalled), record.claim or false, record.steps or false,
     record.run or false, record.learns_until or false, record.forgot_after or false, record.gap or false,
-    record.family or false, record.marks_at or false,
+    record.family or false, record.marks_at or false, record.untold or false,
   })
 end
 

@@ -281,6 +281,7 @@ pub(crate) const THINGS: &[(&str, &str)] = &[
     ("followers", "followers by parents and by children"),
     ("told_ends", "ends that are told"),
     ("leaving_jobs", "jobs that let their parents go"),
+    ("untold_ends", "a namespace with ends that are to be told"),
     ("flows_by_name", "flows by name"),
     ("users_of_needs", "users of limits and pools"),
     ("keys_that_end", "unique keys that end"),
