@@ -69,6 +69,8 @@ pub struct Capabilities {
     pub clock_back: bool,
     /// More than 10,000 calls may wait at once.
     pub crowd: bool,
+    /// It keeps gauges.
+    pub gauges: bool,
 }
 
 /// One engine, opened for one sentence.

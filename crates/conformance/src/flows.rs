@@ -1,7 +1,7 @@
 //! Jobs that wait for other jobs: when they start, when they are cancelled, and how their parents are named.
 
 use tenure_core::flow::OnParentFailure;
-use tenure_core::job::{JobState, OnConflict};
+use tenure_core::job::{JobState, OnConflict, Unique};
 use tenure_core::requests::*;
 use tenure_core::time::Span;
 
@@ -257,7 +257,8 @@ pub(crate) async fn a_cancelled_child_does_not_wake_when_its_parents_end(b: &mut
 pub(crate) async fn a_child_of_a_failed_parent_is_cancelled_at_its_push(b: &mut Bench) {
     b.push_all(jobs("p", "a", 2)).await;
     b.ends("p", "a0", failed_for_good).await;
-    let keyed = |id: &str| job("q").id(id).unique(unique("k", OnConflict::Reject));
+    let key = || Unique { hold: Some(s(600)), ..unique("k", OnConflict::Reject) };
+    let keyed = |id: &str| job("q").id(id).unique(key());
     let array = vec![
         job("q").id("run").after_item("c").run_anyway(),
         job("q").id("d").after_item("c"),

@@ -16,6 +16,7 @@ fn patch(name: &str) -> PatchLimit {
         rate: Patch::Keep,
         gap: Patch::Keep,
         quarantine: Patch::Keep,
+        gauge: Patch::Keep,
     }
 }
 fn needing_l(count: usize) -> Vec<tenure_core::job::NewJob> {

@@ -7,7 +7,7 @@ use tenure_core::requests::*;
 use crate::bench::Bench;
 use crate::words::*;
 
-fn patch(id: &str) -> PatchJob {
+pub(crate) fn patch(id: &str) -> PatchJob {
     PatchJob::new(job_ref(id))
 }
 

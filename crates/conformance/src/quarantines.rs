@@ -119,7 +119,9 @@ pub(crate) async fn a_quarantine_comes_with_a_template_and_needs_a_concurrency(b
     b.in_use("site:x", 1).await;
     b.in_use("site:y", 0).await;
     let no = LimitSettings { quarantine: s(1), ..rate(1, s(1), 1) };
-    let no = b.refused(Code::InvalidField, PutLimit { limit: limit("r"), settings: no }).await;
+    let no = b
+        .refused(Code::InvalidField, PutLimit { limit: limit("r"), settings: no, gauge: None })
+        .await;
     assert_eq!(no.pointer.as_deref(), Some("/concurrency"));
     assert_eq!(b.limit("lock:x").await.settings.quarantine, Span::ZERO);
 }
@@ -164,6 +166,7 @@ pub(crate) async fn a_quarantine_is_patched_shown_and_taken_away(b: &mut Bench) 
         rate: Patch::Keep,
         gap: Patch::Keep,
         quarantine,
+        gauge: Patch::Keep,
     };
     assert_eq!(b.set_limit("l", cap(2)).await.view.settings.quarantine, Span::ZERO);
     let put = b.ok(patch(Patch::Set(hours(1)))).await;

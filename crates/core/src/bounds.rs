@@ -114,6 +114,25 @@ pub const PLAN_MOMENTS_MAX: usize = 1_000;
 /// Moments that `next` of a schedule shows.
 pub const NEXT_SHOWN: usize = 5;
 
+/// Pointers of a gauge.
+pub const GAUGE_POINTERS_MAX: usize = 16;
+/// One of them.
+pub const GAUGE_POINTER_BYTES_MAX: usize = 256;
+/// The address of a gauge.
+pub const GAUGE_URL_BYTES_MAX: usize = 2_048;
+/// What an address may answer.
+pub const GAUGE_BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Why a gauge could not be read is cut to this; its beginning is kept.
+pub const GAUGE_ERROR_BYTES_MAX: usize = 256;
+/// Greatest number that an address may show, and greatest sum: what a double counts exactly.
+pub const GAUGE_SUM_MAX: u64 = (1 << 53) - 1;
+/// Gauges that one call claims.
+pub const GAUGE_CLAIMS_MAX: usize = 64;
+/// A reading is fresh for so many periods, and at least for [`GAUGE_FRESH_US_MIN`].
+pub const GAUGE_FRESH_PERIODS: u64 = 3;
+/// A process that failed so often in a row leaves a gauge to others for [`GAUGE_PASSED_OVER_US`].
+pub const GAUGE_FAILURES_MAX: u32 = 2;
+
 /// One second in the unit of all time here.
 pub const SECOND_US: u64 = 1_000_000;
 /// Longest duration: 3,650 days.
@@ -138,6 +157,33 @@ pub const EVERY_US_MIN: u64 = SECOND_US;
 pub const JITTER_US_MAX: u64 = 86_400 * SECOND_US;
 /// A timing whose next moment lies further ahead than this, ten years with three leap days, never fires.
 pub const HORIZON_US: u64 = 3_653 * 86_400 * SECOND_US;
+/// `every` of a gauge that states none.
+pub const GAUGE_EVERY_US_DEFAULT: u64 = 2 * SECOND_US;
+/// Shortest `every` of a gauge.
+pub const GAUGE_EVERY_US_MIN: u64 = 500_000;
+/// Longest `every` of a gauge.
+pub const GAUGE_EVERY_US_MAX: u64 = 3_600 * SECOND_US;
+/// `lag` of a gauge that states none.
+pub const GAUGE_LAG_US_DEFAULT: u64 = 10 * SECOND_US;
+/// Longest `lag` of a gauge.
+pub const GAUGE_LAG_US_MAX: u64 = 3_600 * SECOND_US;
+/// `stale` of a gauge that states none, unless its readings are fresh for longer.
+pub const GAUGE_STALE_US_DEFAULT: u64 = 30 * SECOND_US;
+/// Longest `stale` of a gauge.
+pub const GAUGE_STALE_US_MAX: u64 = 86_400 * SECOND_US;
+/// A reading is fresh for at least this long, however often the gauge is read.
+pub const GAUGE_FRESH_US_MIN: u64 = 5 * SECOND_US;
+/// An attempt to read a gauge that is neither claimed nor answered within this has failed. So much longer than `every`
+/// the last reading may be used after a failure.
+pub const GAUGE_ATTEMPT_US: u64 = 5 * SECOND_US;
+/// Between two claims of one gauge at least this.
+pub const GAUGE_CLAIM_US_MIN: u64 = 200_000;
+/// How long one that cannot read a gauge leaves it to others.
+pub const GAUGE_PASSED_OVER_US: u64 = 30 * SECOND_US;
+/// A process that asked for gauges is taken to read them for this long.
+pub const GAUGE_READER_US: u64 = 5 * SECOND_US;
+/// Longest time that a GET of a gauge may take.
+pub const GAUGE_GET_US: u64 = 2 * SECOND_US;
 /// Shortest snooze.
 pub const SNOOZE_US_MIN: u64 = 100_000;
 /// `retain` of a succeeded or cancelled job if none is given.
@@ -196,6 +242,18 @@ pub const MARKS_MAX: usize = 8;
 pub const LINE_MAX: usize = 10_000;
 /// Calls that may wait for results in one namespace.
 pub const AWAITS_MAX: usize = 10_000;
+/// Bytes of an error that an event has: the last ones.
+pub const EVENT_ERROR_BYTES: usize = 256;
+/// Bytes of events that a namespace keeps, unless an operator says otherwise.
+pub const EVENTS_BYTES_DEFAULT: u64 = 16 << 20;
+/// Entries of a stream that one step drops at most. Each holds the events of one call or of several.
+pub const EVENTS_TRIM_MAX: usize = 1_000;
+/// Events that one call looks at; it answers then, with what it found.
+pub const EVENTS_SCAN_MAX: usize = 10_000;
+/// Streams of events that one server sends at a time.
+pub const EVENT_STREAMS_MAX: usize = 1_000;
+/// A reader of events that waits looks again after this at the latest.
+pub const EVENTS_LOOK_US: u64 = 200_000;
 /// Virtual time that one grant costs a group with one share.
 pub const SHARE_UNIT: u64 = 10_000;
 
@@ -214,6 +272,13 @@ const _: () = assert!(
 const _: () = assert!(
     SCHEDULE_ID_BYTES_MAX + "@2026-12-01T08:00:00Z".len() <= ID_BYTES_MAX,
     "each moment of a schedule names a job"
+);
+const _: () =
+    assert!(GAUGE_GET_US < GAUGE_ATTEMPT_US, "a slow answer is told before its claim ends");
+const _: () = assert!(GAUGE_CLAIM_US_MIN < GAUGE_EVERY_US_MIN);
+const _: () = assert!(
+    GAUGE_EVERY_US_MAX * GAUGE_FRESH_PERIODS <= GAUGE_STALE_US_MAX,
+    "each gauge has a `stale` that is not below what is fresh"
 );
 const _: () = assert!(SPAN_US_MAX <= HORIZON_US, "every interval has a next moment");
 const _: () = assert!(LINE_BYTES_MAX > PAYLOAD_BYTES_MAX, "a line carries a payload");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::gauge::GaugeView;
 use crate::job::{Need, Retry};
 use crate::names::{Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag};
 use crate::refusal::Refusal;
@@ -195,11 +196,14 @@ pub struct LimitView {
     pub settings: LimitSettings,
     /// Permits of live leases, and resting ones.
     pub in_use: u64,
-    /// Of these, permits that rest after their lease's end, for a gap or a quarantine.
+    /// Of these, permits that rest after their lease's end, for a gap, a quarantine or a reading of the gauge.
     #[serde(default)]
     pub resting: u64,
     /// Permits taken by work outside.
     pub external: u64,
+    /// Where that is read.
+    #[serde(default)]
+    pub gauge: Option<Box<GaugeView>>,
     /// Jobs and callers that stand in its line.
     pub waiting: u64,
     /// In use beyond a lowered cap.

@@ -10,9 +10,11 @@ use tenure_engine::CallError;
 use tenure_machine::Seq;
 
 use crate::damage::UNREADABLE;
+use crate::events;
 use crate::rows::{self, Data, FoundJob, is_damage, or_none};
 use crate::shared::Shared;
 use crate::show::damaged;
+use crate::streams::{self, StoredStream};
 use crate::sums::row_sum;
 use crate::walk::walk;
 
@@ -111,6 +113,39 @@ fn damaged_part(
     Ok(past.then_some((id, "list of errors")))
 }
 
+/// Whether the entries of the stream are what was written, and its row says what they come to.
+fn look_at_events(
+    conn: &Connection,
+    namespace: &Namespace,
+    looked: &mut DeepFindings,
+) -> rusqlite::Result<()> {
+    let StoredStream { stands, bytes } = streams::stream(conn, namespace)?;
+    let mut all = conn.prepare(
+        "SELECT first, last, sum, body, length(body) FROM event WHERE ns = ?1 ORDER BY last",
+    )?;
+    let mut found = all.query(params![namespace.as_str()])?;
+    let (mut next, mut kept) = (stands.first, 0);
+    while let Some(row) = found.next()? {
+        looked.checked += 1;
+        let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
+        if or_none(events::entry(row, namespace))?.flatten().is_none() {
+            looked.faults.push(format!("events {first} to {last} are not what was written"));
+        }
+        if first != next {
+            looked.faults.push(format!("events {next} to {first} are missing"));
+        }
+        (next, kept) = (last + 1, kept + row.get::<_, i64>(4)? as u64);
+    }
+    if (next, kept) != (stands.last + 1, bytes) {
+        looked.faults.push(format!(
+            "the stream of events ends at {} with {bytes} bytes, and its entries at {} with {kept}",
+            stands.last,
+            next - 1
+        ));
+    }
+    Ok(())
+}
+
 /// Rows that are no jobs, and data of resources.
 fn look_at_rows(
     conn: &Connection,
@@ -131,6 +166,7 @@ fn look_at_rows(
         let fault = or_none(read())?;
         looked.faults.extend(fault.unwrap_or_else(|| Some("a row is not text".to_owned())));
     }
+    look_at_events(conn, namespace, looked)?;
     let mut all = conn.prepare("SELECT pool, id FROM resource_data WHERE ns = ?1")?;
     let mut found = all.query(params![ns])?;
     while let Some(row) = found.next()? {

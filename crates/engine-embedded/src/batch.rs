@@ -13,6 +13,7 @@ use tenure_machine::{Done, JobStands, Seq, SettledAs, Stands, StoredJob};
 use tokio::sync::oneshot;
 
 use crate::merge::merge;
+use crate::streams::BatchEvents;
 
 /// What the state answers; the caller's side makes the reply of it.
 #[derive(Debug)]
@@ -97,6 +98,8 @@ pub(crate) struct Batch {
     /// Grows by one with each.
     pub number: u64,
     pub rows: Rows,
+    /// What happened, with the rows that say so.
+    pub events: BatchEvents,
     /// The highest row number that was ever used, if this batch raised it.
     pub last_seq: Seq,
     pub answers: Vec<Pending>,
@@ -104,7 +107,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.answers.is_empty()
+        self.rows.is_empty() && self.events.is_empty() && self.answers.is_empty()
     }
 
     /// Adds the rows of one more step.

@@ -11,7 +11,7 @@ use crate::batch::Answer;
 use crate::inbox::Ask;
 use crate::shared::Shared;
 use crate::show::{self, Show};
-use crate::{failures, lease_call, lists, many, result_call, schedules};
+use crate::{events, failures, lease_call, lists, many, result_call, schedules};
 
 fn broken(name: &str) -> CallError {
     Fault::Broken(format!("{name} got another operation's answer")).into()
@@ -52,6 +52,7 @@ pub(crate) async fn call(
         Request::CancelJobs(asked) => Reply::CancelJobs(many::many(there, ns, asked).await?),
         Request::RetryJobs(asked) => Reply::RetryJobs(many::many(there, ns, asked).await?),
         Request::DeleteJobs(asked) => Reply::DeleteJobs(many::many(there, ns, asked).await?),
+        Request::ReadEvents(asked) => Reply::ReadEvents(events::read(there, ns, asked).await?),
         Request::ListFailures(asked) => {
             Reply::ListFailures(failures::list(there, ns, asked).await?)
         }

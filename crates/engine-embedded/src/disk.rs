@@ -21,6 +21,7 @@ use crate::inbox::Ask;
 use crate::options::Fatal;
 use crate::room::full;
 use crate::shared::Shared;
+use crate::streams;
 use crate::sync::Committed;
 use crate::synced::Synced;
 use crate::upkeep::{Upkeep, is_full};
@@ -88,7 +89,7 @@ pub(crate) fn run(
     numbers: Numbers,
     mut answers: Answers,
 ) -> Connection {
-    let crashed = match Writer::new(&conn, numbers) {
+    let crashed = match Writer::new(&conn, numbers, shared.events_bytes) {
         Ok(mut writer) => {
             let mut upkeep = Upkeep::new(&conn, &shared.files);
             upkeep.begin(&shared.room);
@@ -104,8 +105,14 @@ pub(crate) fn run(
     if crashed || moved.is_some() {
         // A process that is killed does not move its log into the store either.
         let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-    } else if let Some(syncing) = answers.syncing().filter(|syncing| syncing.needed) {
-        let _ = syncing.sync(shared);
+    } else {
+        if let Err(why) = streams::close(&conn) {
+            // The next start takes it for an unclean end: readers are told of more than they missed.
+            tracing::warn!("that the store is closed cannot be noted: {why}");
+        }
+        if let Some(syncing) = answers.syncing().filter(|syncing| syncing.needed) {
+            let _ = syncing.sync(shared);
+        }
     }
     if let Some(fatal) = moved.filter(|_| !crashed) {
         shared.stop_for(fatal);
@@ -149,17 +156,17 @@ fn write_one(
     how: &mut Answers,
     batch: Batch,
 ) -> Result<(), Fatal> {
-    let Batch { number, rows, last_seq, answers } = batch;
+    let Batch { number, rows, events, last_seq, answers } = batch;
     let mut commit = None;
-    if !rows.is_empty() {
-        let mut done = writer.write(&rows, last_seq);
+    if !rows.is_empty() || !events.is_empty() {
+        let mut done = writer.write(&rows, &events, last_seq);
         // What the machine knows already must be written, so room is made for it: by the reserve, and then by
         // the log, which can be written from its beginning once all of it is in the store.
         for _ in 0..ROOM_TRIES {
             if !done.as_ref().is_err_and(is_full) || !upkeep.make_room(&shared.room) {
                 break;
             }
-            done = writer.write(&rows, last_seq);
+            done = writer.write(&rows, &events, last_seq);
         }
         match done {
             Ok(number) => {

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
+use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::sentences::clock_behind;
 use tenure_core::time::Span;
-use tenure_engine::{CallFuture, Engine, Health};
-use tenure_machine::{Config, parse_lease_id};
+use tenure_engine::{CallFuture, Engine, GaugeFeed, Health, ReadingFuture};
+use tenure_machine::{Command, Config, parse_lease_id};
 
 use crate::batch::Answer;
 use crate::call;
@@ -31,6 +32,7 @@ use crate::schema;
 use crate::shared::Shared;
 use crate::start::{self, Start};
 use crate::state::{Ended, State};
+use crate::streams;
 use crate::sync;
 use crate::synced::{self, Synced};
 use crate::upkeep::Upkeep;
@@ -75,6 +77,10 @@ impl Embedded {
             now,
         };
         let machine = start.restore(&mut overlay, &damage)?;
+        let bound = streams::bound(options.events_bytes, options.max_bytes);
+        let streams = streams::open(&conn, bound, options.durability, options.accept_loss, now);
+        let streams = streams.map_err(|why| schema::store_error(&folder, why))?;
+        let ends = streams.into_iter().map(|(ns, stream)| (ns, stream.stands.end())).collect();
         schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
         let watch = folder.watch()?;
         let readers: Vec<_> = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
@@ -122,7 +128,7 @@ impl Embedded {
         let state = {
             let shared = shared.clone();
             spawn("tenure-state", move || {
-                let mut state = State::new(shared.clone(), machine, overlay);
+                let mut state = State::new(shared.clone(), machine, overlay, ends);
                 let runs = AssertUnwindSafe(|| state.run());
                 let ended = catch_unwind(runs).unwrap_or_else(|panic| {
                     shared.inbox.close();
@@ -222,6 +228,20 @@ impl Engine for Embedded {
         if !fences.is_empty() {
             self.shared.tell(namespace, Ask::Undo(fences));
         }
+    }
+
+    fn gauges(&self) -> Option<GaugeFeed> {
+        let (reader, feed) = GaugeFeed::new();
+        self.shared.tell(&Namespace::main(), Ask::ReadGauges(reader));
+        Some(feed)
+    }
+
+    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
+        let (shared, namespace) = (self.shared.clone(), namespace.clone());
+        Box::pin(async move {
+            let command = Box::new(Command::TakeReading(reading));
+            shared.ask(&namespace, Ask::Command(command)).await.map(drop)
+        })
     }
 
     fn drain(&self) {

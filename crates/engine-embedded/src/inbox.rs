@@ -3,9 +3,12 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tenure_core::events::EventId;
 use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Lease, Push, Settle};
+use tenure_core::time::Moment;
+use tenure_engine::GaugeReader;
 use tenure_machine::{Command, FlowWait, ResultWait, TakerId};
 
 use crate::batch::Reply;
@@ -26,10 +29,14 @@ pub(crate) enum Ask {
     WaitForResult(Box<ResultWait>),
     /// A call for a flow, which may wait.
     WaitForFlow(Box<FlowWait>),
+    /// For an event after this one, but no longer than until then.
+    WaitForEvents { after: EventId, until: Moment, taker: TakerId },
     /// The caller of a waiting call is gone.
     DropWait(TakerId),
     /// These leases were granted to a caller who was gone.
     Undo(Vec<Fence>),
+    /// A process reads gauges from now on, as long as the other end of this is held.
+    ReadGauges(GaugeReader),
     /// Waiting calls are answered, and no more may wait.
     Drain,
     /// Answered when nothing is due any more.

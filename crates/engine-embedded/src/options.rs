@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tenure_core::bounds::EVENTS_BYTES_DEFAULT;
 use tenure_engine::{Clock, SystemClock};
 use tenure_machine::Config;
 
@@ -74,6 +75,8 @@ pub struct Options {
     pub durability: Durability,
     /// Settings of the state machine: `patience`, `retain_bytes`.
     pub config: Config,
+    /// Bytes of events that each namespace keeps, the newest; 0: none. Where `max_bytes` is set, at most an eighth of it.
+    pub events_bytes: u64,
     /// The one clock.
     pub clock: Arc<dyn Clock>,
     /// Called once, after those who wait were answered, when the engine had to stop. The process
@@ -98,6 +101,7 @@ impl Options {
             location,
             durability: Durability::Always,
             config: Config::default(),
+            events_bytes: EVENTS_BYTES_DEFAULT,
             clock: Arc::new(SystemClock),
             on_fatal: Arc::new(|_| {}),
             body_bytes: 32 << 20,

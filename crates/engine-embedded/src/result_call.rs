@@ -24,11 +24,11 @@ use crate::shared::Shared;
 use crate::show;
 
 /// Ends the wait of a caller that is gone.
-struct AwaitingCaller<'a> {
-    shared: &'a Shared,
-    namespace: &'a Namespace,
-    taker: TakerId,
-    answered: bool,
+pub(crate) struct AwaitingCaller<'a> {
+    pub shared: &'a Shared,
+    pub namespace: &'a Namespace,
+    pub taker: TakerId,
+    pub answered: bool,
 }
 
 impl Drop for AwaitingCaller<'_> {

@@ -13,6 +13,8 @@ use tenure_core::secret::Json;
 use tenure_core::sentences::StoreRefusal;
 use tenure_engine::CallError;
 
+use crate::schema::PAGE_BYTES;
+
 /// Bytes of the reserve, and of the margin before it, on a disk and within a `max_bytes` that are large
 /// enough. A transaction that cancels 1,000 jobs changes up to some 6,000 pages of 4 KiB.
 const RESERVE_BYTES: u64 = 32 << 20;
@@ -22,6 +24,8 @@ const RESERVE_PART: u64 = 8;
 const JOB_BYTES: u64 = 1 << 10;
 /// A page is written to the log, and from there to the store.
 const WRITTEN_TIMES: u64 = 2;
+/// What a call writes beside its rows: the page with its events, and that of their stream.
+const EVENT_PAGES_BYTES: u64 = 2 * PAGE_BYTES;
 
 /// What was measured at one moment, all in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -180,7 +184,10 @@ fn growth(request: &Request) -> u64 {
         Request::SyncResources(sync) => sync.resources.iter().map(|one| of(&one.data)).sum(),
         _ => 0,
     };
-    bytes * WRITTEN_TIMES
+    match bytes {
+        0 => 0,
+        bytes => bytes * WRITTEN_TIMES + EVENT_PAGES_BYTES,
+    }
 }
 
 #[cfg(test)]

@@ -170,6 +170,23 @@ pub(crate) const STEPS: &[Step] = &[
     -- are. What a job belongs to stands in its life; the column is there to find its others.
     ALTER TABLE job ADD COLUMN flow TEXT;
     CREATE INDEX job_flow ON job(flow, seq) WHERE flow IS NOT NULL;
+
+    -- What happened in a namespace: an entry holds the events of one batch, from its first number to its last.
+    CREATE TABLE stream(
+        ns TEXT PRIMARY KEY,
+        life INTEGER NOT NULL,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        bytes INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE event(
+        ns TEXT NOT NULL,
+        last INTEGER NOT NULL,
+        first INTEGER NOT NULL,
+        sum INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY(ns, last)
+    ) STRICT;
 ",
 ];
 

@@ -19,6 +19,7 @@ use crate::inbox::{Ask, Envelope, Inbox};
 use crate::options::{Fatal, Options};
 use crate::readers::Readers;
 use crate::room::Room;
+use crate::streams;
 use crate::watch::{LookWhen, Watch};
 
 /// Where an answer comes.
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub damage: Arc<Damage>,
     pub clock: Arc<dyn Clock>,
     pub config: Config,
+    /// Bytes of events that a namespace keeps; 0: none are kept.
+    pub events_bytes: u64,
     /// The number of the last batch that is committed: whoever reads may see it.
     pub committed: AtomicU64,
     durable: watch::Sender<Durable>,
@@ -83,6 +86,7 @@ impl Shared {
             damage,
             clock: options.clock.clone(),
             config: options.config,
+            events_bytes: streams::bound(options.events_bytes, options.max_bytes),
             committed: AtomicU64::new(0),
             durable: watch::Sender::new(Durable::default()),
             behind_us: AtomicU64::new(0),

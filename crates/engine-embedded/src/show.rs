@@ -7,7 +7,8 @@ use tenure_core::names::{Namespace, PoolName};
 use tenure_core::redact::redacted;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
-    Audited, DoneMany, Failures, Listed, Pushed, PushedId, Put, Settled, Stats,
+    Audited, DoneMany, EventStats, EventsRead, Failures, Listed, Pushed, PushedId, Put, Settled,
+    Stats,
 };
 use tenure_core::schedule::ScheduleView;
 use tenure_core::secret::Json;
@@ -25,6 +26,7 @@ use crate::batch::{Answer, PushedShown, SettledShown, Shown};
 use crate::damage::{UNREADABLE, job_name};
 use crate::rows::{self, Data, FoundJob, JobRow, unreadable_part};
 use crate::shared::Shared;
+use crate::streams;
 
 /// A row that the machine wrote and that cannot be read again.
 pub(crate) fn unreadable(seq: Seq) -> CallError {
@@ -209,8 +211,13 @@ impl Show<ResourceView> for WithoutData<ResourceView> {
 }
 
 impl Show<Stats> for Totals {
-    async fn show(self, shared: &Shared, _: &Namespace) -> Result<Stats, CallError> {
+    async fn show(self, shared: &Shared, ns: &Namespace) -> Result<Stats, CallError> {
         let Totals(mut stats) = self;
+        if shared.events_bytes > 0 {
+            let ns = ns.clone();
+            let stream = shared.read(move |conn| streams::stream(conn, &ns)).await?;
+            stats.events = EventStats::of(stream.stands, stream.bytes);
+        }
         stats.store.kind = "embedded".to_owned();
         stats.store.bytes = shared.bytes();
         Ok(stats)
@@ -276,7 +283,7 @@ macro_rules! elsewhere {
         })*
     };
 }
-elsewhere!(Listed<JobView>, DoneMany, Failures, Leased);
+elsewhere!(Listed<JobView>, DoneMany, Failures, EventsRead, Leased);
 
 /// One job; `None` if its row went meanwhile.
 pub(crate) async fn job(

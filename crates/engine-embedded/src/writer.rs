@@ -14,6 +14,7 @@ use tenure_machine::{Seq, child_key};
 
 use crate::commit::{self, Numbers};
 use crate::rows::{labels_text, moment_number, number_of, outcome_number, state_number};
+use crate::streams::{BatchEvents, StreamWriter};
 use crate::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
 
 /// How the class of an end stands in a row.
@@ -33,6 +34,7 @@ pub(crate) fn changes_life(change: &JobChange) -> bool {
 pub(crate) struct Writer<'c> {
     /// Those of the last commit.
     numbers: Numbers,
+    streams: StreamWriter<'c>,
     begin: Statement<'c>,
     commit: Statement<'c>,
     rollback: Statement<'c>,
@@ -60,10 +62,15 @@ pub(crate) struct Writer<'c> {
 
 impl<'c> Writer<'c> {
     /// `numbers` are those that the store has.
-    pub(crate) fn new(conn: &'c Connection, numbers: Numbers) -> rusqlite::Result<Self> {
+    pub(crate) fn new(
+        conn: &'c Connection,
+        numbers: Numbers,
+        events_bytes: u64,
+    ) -> rusqlite::Result<Self> {
         let sql = |text: &str| conn.prepare(text);
         Ok(Writer {
             numbers,
+            streams: StreamWriter::new(conn, events_bytes)?,
             begin: sql("BEGIN IMMEDIATE")?,
             commit: sql("COMMIT")?,
             rollback: sql("ROLLBACK")?,
@@ -131,8 +138,13 @@ impl<'c> Writer<'c> {
     /// Writes all of it, or nothing, and answers the number of the commit. An error leaves open whether it
     /// is durable, unless it says that there is no room: then nothing was written, and the same rows may
     /// be written again.
-    pub(crate) fn write(&mut self, rows: &Rows, last_seq: Seq) -> rusqlite::Result<u64> {
-        self.write_with(rows, last_seq, None)
+    pub(crate) fn write(
+        &mut self,
+        rows: &Rows,
+        events: &BatchEvents,
+        last_seq: Seq,
+    ) -> rusqlite::Result<u64> {
+        self.write_with(rows, events, last_seq, None)
     }
 
     /// As [`Writer::write`], and a small fact of the store with it.
@@ -142,12 +154,13 @@ impl<'c> Writer<'c> {
         last_seq: Seq,
         fact: (&str, &str),
     ) -> rusqlite::Result<()> {
-        self.write_with(rows, last_seq, Some(fact)).map(drop)
+        self.write_with(rows, &BatchEvents::default(), last_seq, Some(fact)).map(drop)
     }
 
     fn write_with(
         &mut self,
         rows: &Rows,
+        events: &BatchEvents,
         last_seq: Seq,
         fact: Option<(&str, &str)>,
     ) -> rusqlite::Result<u64> {
@@ -155,6 +168,7 @@ impl<'c> Writer<'c> {
         let numbers = Numbers { commit: commit + 1, last_seq: before.max(last_seq) };
         self.begin.execute([])?;
         let done = self.write_rows(rows).and_then(|()| {
+            self.streams.write(events)?;
             if let Some((key, value)) = fact {
                 self.put_fact.execute([key, value])?;
             }

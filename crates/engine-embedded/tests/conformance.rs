@@ -43,7 +43,7 @@ impl Factory for Folder {
                 Box::pin(async move { engine.settled().await })
             });
             let store = Here { dir, clock, open: now_open };
-            let can = Capabilities { reopen: true, clock_back: true, crowd: true };
+            let can = Capabilities { reopen: true, clock_back: true, crowd: true, gauges: true };
             Bench::new(engine, Arc::new(control), can, Box::new(store))
         })
     }

@@ -7,6 +7,7 @@
 use tenure_core::requests::{Operation, Reply, Request};
 use tenure_engine::CallError;
 
+use crate::by_itself;
 use crate::call::{Caller, malformed};
 use crate::decode::{Answered, FromWire};
 use crate::encode::OneCall;
@@ -23,6 +24,9 @@ where
     O::Reply: FromWire<Wire: Send>,
 {
     async fn answer(self, caller: Caller) -> Result<O::Reply, CallError> {
+        if self.begins_by_itself() {
+            by_itself::note(&caller).await;
+        }
         let function = Function::of::<O>();
         let Answered { reply, blobs, .. } = caller.ask(function, self.args()).await?;
         O::Reply::read(reply, &blobs).map_err(malformed(function))

@@ -1,4 +1,4 @@
-//! Namespaces in which something happens by itself: schedules. Their names stand in one set beside all namespaces, so that
+//! Namespaces in which something happens by itself: schedules, and gauges that are read. Their names stand in one set beside all namespaces, so that
 //! a process finds them without being called there. The set is a hint: the store may forget it, so a process that ticks
 //! such a namespace writes its name again every 30 s. Nothing but the end of the set takes a name out; a tick of a
 //! namespace that is not there makes nothing.
@@ -27,7 +27,8 @@ fn key(shared: &Shared) -> String {
 }
 
 /// Writes the name of a namespace into the set, unless that was done lately. It is written before the first schedule of
-/// the namespace is; where that is not permitted, schedules fire as long as somebody uses the namespace.
+/// the namespace is, and before a limit's first gauge; where that is not permitted, schedules fire and gauges are read as
+/// long as somebody uses the namespace.
 pub(crate) async fn note(caller: &Caller) {
     if !caller.space.is_to_be_noted(EVERY) {
         return;
@@ -44,7 +45,8 @@ pub(crate) async fn note(caller: &Caller) {
 fn tell(why: &str) {
     tracing::warn!(
         %why,
-        "the name of a namespace with schedules could not be written: they fire only while a process uses it"
+        "the name of a namespace with schedules or gauges could not be written: they fire and are read only while a \
+         process uses it"
     );
 }
 

@@ -312,9 +312,10 @@ impl Target for RedisCopy {
         next: Option<Cursor>,
     ) -> Step<'a, ()> {
         Box::pin(async move {
+            let gauged = |item: &Item| matches!(item, Item::Setting(of) if of.gauge.is_some());
             let args = InArgs::of(copy, page, &items, next.as_ref());
             let caller = self.caller(namespace);
-            if let Some(Item::Schedule(_)) = items.first() {
+            if matches!(items.first(), Some(Item::Schedule(_))) || items.iter().any(gauged) {
                 by_itself::note(&caller).await;
             }
             caller.reply::<IgnoredAny>(COPY_IN, &args).await?;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
-use tenure_core::requests::{Reply, Request};
+use tenure_core::requests::Request;
 use tenure_core::sentences::clock_behind;
 use tenure_core::time::Span;
 use tenure_engine::ids;
 use tenure_engine::joining::{Joining, MakesCalls};
-use tenure_engine::{CallError, CallFuture, Clock, Engine, Health};
+use tenure_engine::{CallError, CallFuture, Clock, Engine, GaugeFeed, Health, ReadingFuture};
 use tokio::runtime::Handle;
 
 use crate::answer::answer;
@@ -21,6 +22,7 @@ use crate::by_itself;
 use crate::copy::RedisCopy;
 use crate::encode::UndoArgs;
 use crate::function::UNDO;
+use crate::gauges;
 use crate::link::{Link, OpenError};
 use crate::options::{Options, Time};
 use crate::shared::Shared;
@@ -191,6 +193,21 @@ impl Engine for RedisEngine {
         });
     }
 
+    fn gauges(&self) -> Option<GaugeFeed> {
+        let feed = self.shared.gauge_readers.add(&self.shared.proc);
+        // Somebody may wait for one to be read: ticks tell from now on that this process reads.
+        for space in self.shared.spaces() {
+            space.timer.look();
+        }
+        Some(feed)
+    }
+
+    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
+        let runtime = self.shared.runtime.clone();
+        let call = Box::pin(gauges::answer(self.shared.caller(namespace), reading));
+        Box::pin(InRuntime { runtime, call })
+    }
+
     fn drain(&self) {
         self.shared.drain();
     }
@@ -209,13 +226,13 @@ impl fmt::Debug for RedisEngine {
 }
 
 /// A call that finds the engine's runtime around it, whoever polls it.
-struct InRuntime {
+struct InRuntime<T> {
     runtime: Handle,
-    call: CallFuture,
+    call: Pin<Box<dyn Future<Output = T> + Send>>,
 }
 
-impl Future for InRuntime {
-    type Output = Result<Reply, CallError>;
+impl<T> Future for InRuntime<T> {
+    type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;

@@ -48,6 +48,10 @@ pub(crate) const TICK: Function = Function::new("tick").telling();
 pub(crate) const PLAN: Function = Function::new("plan");
 /// Moments of schedules that are to be decided.
 pub(crate) const FIRE: Function = Function::new("fire");
+/// Gauges that are to be read by this process.
+pub(crate) const CLAIM_GAUGES: Function = Function::new("claim_gauges");
+/// What one of them showed.
+pub(crate) const TAKE_READING: Function = Function::new("take_reading");
 /// Leases that were granted to a caller who is gone.
 pub(crate) const UNDO: Function = Function::new("undo");
 /// Settles, and a lease call right after them.
@@ -91,6 +95,8 @@ mod tests {
         TICK,
         PLAN,
         FIRE,
+        CLAIM_GAUGES,
+        TAKE_READING,
         UNDO,
         SETTLE_AND_LEASE,
         DROP_WAIT,

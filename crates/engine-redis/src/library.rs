@@ -32,12 +32,17 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("store/direct.lua", include_str!("../lua/store/direct.lua")),
     ("store/commit.lua", include_str!("../lua/store/commit.lua")),
     ("machine/space.lua", include_str!("../lua/machine/space.lua")),
+    ("machine/events.lua", include_str!("../lua/machine/events.lua")),
     ("machine/order.lua", include_str!("../lua/machine/order.lua")),
     ("machine/doors/doors.lua", include_str!("../lua/machine/doors/doors.lua")),
     ("machine/doors/parking.lua", include_str!("../lua/machine/doors/parking.lua")),
     ("machine/doors/passes.lua", include_str!("../lua/machine/doors/passes.lua")),
     ("machine/marks.lua", include_str!("../lua/machine/marks.lua")),
     ("machine/limits.lua", include_str!("../lua/machine/limits.lua")),
+    ("machine/gauges/rests.lua", include_str!("../lua/machine/gauges/rests.lua")),
+    ("machine/gauges/attempts.lua", include_str!("../lua/machine/gauges/attempts.lua")),
+    ("machine/gauges/readings.lua", include_str!("../lua/machine/gauges/readings.lua")),
+    ("machine/gauges/settings.lua", include_str!("../lua/machine/gauges/settings.lua")),
     ("machine/pools.lua", include_str!("../lua/machine/pools.lua")),
     ("machine/doors/pools.lua", include_str!("../lua/machine/doors/pools.lua")),
     ("machine/jobs.lua", include_str!("../lua/machine/jobs.lua")),
@@ -71,6 +76,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/audit/order.lua", include_str!("../lua/machine/audit/order.lua")),
     ("machine/audit/doors.lua", include_str!("../lua/machine/audit/doors.lua")),
     ("machine/audit/things.lua", include_str!("../lua/machine/audit/things.lua")),
+    ("machine/audit/gauges.lua", include_str!("../lua/machine/audit/gauges.lua")),
     ("machine/audit/schedules.lua", include_str!("../lua/machine/audit/schedules.lua")),
     ("machine/audit/memory.lua", include_str!("../lua/machine/audit/memory.lua")),
     ("machine/audit/kin.lua", include_str!("../lua/machine/audit/kin.lua")),
@@ -84,6 +90,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("ops/jobs.lua", include_str!("../lua/ops/jobs.lua")),
     ("ops/results.lua", include_str!("../lua/ops/results.lua")),
     ("ops/flows.lua", include_str!("../lua/ops/flows.lua")),
+    ("ops/events.lua", include_str!("../lua/ops/events.lua")),
     ("ops/tick.lua", include_str!("../lua/ops/tick.lua")),
     ("ops/key.lua", include_str!("../lua/ops/key.lua")),
     ("ops/explain.lua", include_str!("../lua/ops/explain.lua")),
@@ -92,6 +99,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("ops/queues.lua", include_str!("../lua/ops/queues.lua")),
     ("ops/schedules.lua", include_str!("../lua/ops/schedules.lua")),
     ("ops/limits.lua", include_str!("../lua/ops/limits.lua")),
+    ("ops/gauges.lua", include_str!("../lua/ops/gauges.lua")),
     ("ops/pools.lua", include_str!("../lua/ops/pools.lua")),
     ("ops/resources.lua", include_str!("../lua/ops/resources.lua")),
     ("ops/sync.lua", include_str!("../lua/ops/sync.lua")),
@@ -185,19 +193,24 @@ macro_rules! by_name {
 
 /// Every number of `tenure_core::bounds`, by its name there.
 const BOUNDS: &[(&str, i128)] = by_name! {
-    BODY_BYTES_MAX BODILESS_BYTES_MAX LINE_BYTES_MAX PAYLOAD_BYTES_MAX RESOURCE_DATA_BYTES_MAX PROGRESS_BYTES_MAX
-    ERROR_BYTES_MAX LABELS_MAX LABEL_KEY_BYTES_MAX LABEL_VALUE_BYTES_MAX NEEDS_MAX QUEUES_MAX ITEMS_MAX NAME_BYTES_MAX
-    KEY_BYTES_MAX ID_BYTES_MAX OWNER_BYTES_MAX FLOW_BYTES_MAX REF_BYTES_MAX AFTER_MAX AFTER_SHOWN TOLD_AT_ONCE TAGS_MAX SETTLE_PUSH_MAX ERRORS_KEPT SETTLES_KEPT JSON_DEPTH_MAX
-    LIST_SCAN_MAX MANY_PORTION FAILURE_CHARS PAGE_BYTES_MAX PAGE_BYTES_FULL LIST_DEFAULT LIST_MAX HOLDERS_SHOWN
-    LINE_SHOWN DELAYS_MAX
-    SCHEDULE_ID_BYTES_MAX CRON_BYTES_MAX CATCH_UP_MAX CATCH_UP_DEFAULT PLAN_AHEAD PLAN_SCAN_MAX PREVIEW_DEFAULT
-    PREVIEW_MAX PRIORITY_MIN PRIORITY_MAX SHARES_MAX COUNT_MAX FIRE_MAX PLAN_MOMENTS_MAX NEXT_SHOWN SECOND_US
-    SPAN_US_MAX WAIT_US_MAX TTL_US_MIN CATCH_UP_NONE_US STARTED_LATELY_US PLAN_AGAIN_US TTL_US_MAX TTL_US_DEFAULT
-    EVERY_US_MIN JITTER_US_MAX HORIZON_US SNOOZE_US_MIN RETAIN_SUCCEEDED_US RETAIN_FAILED_US PATIENCE_US_DEFAULT
-    RELEASE_AGAIN_US UNDELIVERED_MAX SUSPECT_US_MAX REQUEST_US STUB_US PLACE_US WORKER_US AWAITED_US FORGET_US
-    FORGET_AGAIN_US
-    ASKED_US PULSE_US DEAF_US LEAP_US DRIFT_PPM CLOCK_BEHIND_LOUD_US CLOCK_BEHIND_ACCEPT_US RESERVE_RETRY_US STEPS_MAX
-    TICK_MAX MARKS_MAX LINE_MAX AWAITS_MAX SHARE_UNIT
+    BODY_BYTES_MAX BODILESS_BYTES_MAX LINE_BYTES_MAX PAYLOAD_BYTES_MAX RESOURCE_DATA_BYTES_MAX
+    PROGRESS_BYTES_MAX ERROR_BYTES_MAX LABELS_MAX LABEL_KEY_BYTES_MAX LABEL_VALUE_BYTES_MAX NEEDS_MAX
+    QUEUES_MAX ITEMS_MAX NAME_BYTES_MAX KEY_BYTES_MAX ID_BYTES_MAX OWNER_BYTES_MAX FLOW_BYTES_MAX
+    REF_BYTES_MAX AFTER_MAX AFTER_SHOWN TOLD_AT_ONCE TAGS_MAX SETTLE_PUSH_MAX ERRORS_KEPT SETTLES_KEPT
+    JSON_DEPTH_MAX LIST_SCAN_MAX MANY_PORTION FAILURE_CHARS PAGE_BYTES_MAX PAGE_BYTES_FULL LIST_DEFAULT
+    LIST_MAX HOLDERS_SHOWN LINE_SHOWN DELAYS_MAX SCHEDULE_ID_BYTES_MAX CRON_BYTES_MAX CATCH_UP_MAX
+    CATCH_UP_DEFAULT PLAN_AHEAD PLAN_SCAN_MAX PREVIEW_DEFAULT PREVIEW_MAX PRIORITY_MIN PRIORITY_MAX SHARES_MAX
+    COUNT_MAX FIRE_MAX PLAN_MOMENTS_MAX NEXT_SHOWN GAUGE_POINTERS_MAX GAUGE_POINTER_BYTES_MAX
+    GAUGE_URL_BYTES_MAX GAUGE_BODY_BYTES_MAX GAUGE_ERROR_BYTES_MAX GAUGE_SUM_MAX GAUGE_CLAIMS_MAX
+    GAUGE_FRESH_PERIODS GAUGE_FAILURES_MAX SECOND_US SPAN_US_MAX WAIT_US_MAX TTL_US_MIN CATCH_UP_NONE_US
+    STARTED_LATELY_US PLAN_AGAIN_US TTL_US_MAX TTL_US_DEFAULT EVERY_US_MIN JITTER_US_MAX HORIZON_US
+    GAUGE_EVERY_US_DEFAULT GAUGE_EVERY_US_MIN GAUGE_EVERY_US_MAX GAUGE_LAG_US_DEFAULT GAUGE_LAG_US_MAX
+    GAUGE_STALE_US_DEFAULT GAUGE_STALE_US_MAX GAUGE_FRESH_US_MIN GAUGE_ATTEMPT_US GAUGE_CLAIM_US_MIN
+    GAUGE_PASSED_OVER_US GAUGE_READER_US GAUGE_GET_US SNOOZE_US_MIN RETAIN_SUCCEEDED_US RETAIN_FAILED_US
+    PATIENCE_US_DEFAULT RELEASE_AGAIN_US UNDELIVERED_MAX SUSPECT_US_MAX REQUEST_US STUB_US PLACE_US WORKER_US
+    AWAITED_US FORGET_US FORGET_AGAIN_US ASKED_US PULSE_US DEAF_US LEAP_US DRIFT_PPM CLOCK_BEHIND_LOUD_US
+    CLOCK_BEHIND_ACCEPT_US RESERVE_RETRY_US STEPS_MAX TICK_MAX MARKS_MAX LINE_MAX AWAITS_MAX EVENT_ERROR_BYTES
+    EVENTS_BYTES_DEFAULT EVENTS_TRIM_MAX EVENTS_SCAN_MAX EVENT_STREAMS_MAX EVENTS_LOOK_US SHARE_UNIT
 };
 
 /// Lua's numbers are doubles: exact below this.

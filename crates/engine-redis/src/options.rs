@@ -45,6 +45,8 @@ pub struct Options {
     /// How many bytes the finished jobs of a namespace may take, by its payloads and results; said as
     /// `patience` is. At first 1 GiB.
     pub retain_bytes: Option<u64>,
+    /// How many bytes the events of a namespace may take; 0: none are kept. Said as `patience` is. At first 16 MiB.
+    pub events_bytes: Option<u64>,
 }
 
 impl Options {
@@ -58,6 +60,7 @@ impl Options {
             forgets_never,
             patience: None,
             retain_bytes: None,
+            events_bytes: None,
         }
     }
 
@@ -76,12 +79,9 @@ impl Options {
 
     /// What is said of the namespaces, if anything is.
     pub(crate) fn of_spaces(&self) -> Option<SpaceArg> {
-        let Options { patience, retain_bytes, .. } = *self;
-        (patience.is_some() || retain_bytes.is_some()).then_some(SpaceArg {
-            patience,
-            retain_bytes,
-            first: true,
-        })
+        let Options { patience, retain_bytes, events_bytes, .. } = *self;
+        let says = patience.is_some() || retain_bytes.is_some() || events_bytes.is_some();
+        says.then_some(SpaceArg { patience, retain_bytes, events_bytes, first: true })
     }
 
     pub(crate) fn link(&self) -> LinkOptions {

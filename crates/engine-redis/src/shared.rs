@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::call::Caller;
 use crate::encode::SpaceArg;
+use crate::gauges::GaugeReaders;
 use crate::link::Link;
 use crate::options::{Options, Time};
 use crate::waiting::{DeniedChannel, Signals, Space, keep_time};
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     /// Where the tasks of this engine live.
     pub runtime: Handle,
     pub signals: Signals,
+    /// Who reads gauges here.
+    pub gauge_readers: GaugeReaders,
     /// Whether this process may publish its notifications.
     pub denied: Arc<DeniedChannel>,
     /// A turn for each call that may be under way.
@@ -87,6 +90,7 @@ impl Shared {
             of_spaces: options.of_spaces(),
             runtime,
             signals: Signals::default(),
+            gauge_readers: GaugeReaders::default(),
             denied: Arc::default(),
             turns: Semaphore::new(UNDER_WAY_MAX),
             began: Instant::now(),

@@ -52,7 +52,7 @@ impl Factory for Single {
                     set.expect("the clock can be set");
                 })
             });
-            let can = Capabilities { reopen: true, clock_back: true, crowd: true };
+            let can = Capabilities { reopen: true, clock_back: true, crowd: true, gauges: true };
             let store = Here { server, clock, open: now_open };
             Bench::new(engine, Arc::new(control), can, Box::new(store))
         })

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
+use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
-use tenure_engine::{CallFuture, Engine, Health};
+use tenure_engine::{CallFuture, Engine, GaugeFeed, Health, ReadingFuture};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
 use tenure_testkit::TestClock;
@@ -59,6 +60,13 @@ impl Engine for Elsewhere {
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
         self.engine.undo(&self.of(namespace), leases);
     }
+    // The namespace of a claim is one of the suite's own, which it does not look at.
+    fn gauges(&self) -> Option<GaugeFeed> {
+        self.engine.gauges()
+    }
+    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
+        self.engine.answer_gauge(&self.of(namespace), reading)
+    }
     fn drain(&self) {
         self.engine.drain();
     }
@@ -92,7 +100,7 @@ impl Factory for Clustered {
                     set.expect("the clock can be set");
                 })
             });
-            let can = Capabilities { reopen: false, clock_back: true, crowd: true };
+            let can = Capabilities { reopen: false, clock_back: true, crowd: true, gauges: true };
             let engine = Arc::new(Elsewhere { engine, number });
             Bench::new(engine, Arc::new(control), can, Box::new(Here))
         })

@@ -146,7 +146,7 @@ async fn patience_is_what_the_operator_says() {
     let engine = open(Options { patience: Some(Span::from_s(1)), ..options(&server) });
     let limit = LimitName::parse("two").expect("a name");
     let settings = LimitSettings { concurrency: Some(2), ..LimitSettings::default() };
-    ok(&engine, PutLimit { limit, settings }).await;
+    ok(&engine, PutLimit { limit, settings, gauge: None }).await;
     let small = |id: &str| NewJob { needs: needs(1), ..job("small", id) };
     push(&engine, vec![small("a"), small("b"), small("c")]).await;
     assert_eq!(ok(&engine, asks("small", "w", 1)).await.leases.len(), 1);

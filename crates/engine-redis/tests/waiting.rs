@@ -232,7 +232,7 @@ async fn only_what_costs_nothing_if_nobody_begins_it_is_granted_unasked() {
         ];
         for (name, settings, parcels) in rows {
             let limit = LimitName::parse(name).expect("a name");
-            let set = PutLimit { limit: limit.clone(), settings };
+            let set = PutLimit { limit: limit.clone(), settings, gauge: None };
             here.run(&ns(), set).await.expect("it is set");
             let before = sent(server);
             let call = waiting(&here, name, Span::from_s(60)).await;
@@ -339,7 +339,7 @@ async fn a_server_that_comes_back_finds_its_waiters() {
     push(&engine, vec![job("before")]).await;
     let limit = LimitName::parse("l").expect("a name");
     let settings = LimitSettings { concurrency: Some(1), ..LimitSettings::default() };
-    engine.run(&ns(), PutLimit { limit, settings }).await.expect("it is set");
+    engine.run(&ns(), PutLimit { limit, settings, gauge: None }).await.expect("it is set");
     server.kill();
     eventually("it is seen to be down", async || engine.health().degraded.is_some()).await;
     let lost = engine.run(&ns(), asks("a", Span::ZERO)).await;

@@ -7,6 +7,7 @@
 mod clock;
 pub mod copy;
 mod fault;
+pub mod gauges;
 pub mod ids;
 pub mod joining;
 mod last_leap;
@@ -18,7 +19,9 @@ use std::pin::Pin;
 
 pub use clock::{Clock, SystemClock};
 pub use fault::{CallError, Fault};
+pub use gauges::{ClaimedGauge, GaugeFeed, GaugeReader, ReadingFuture};
 pub use last_leap::LastLeap;
+use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Operation, Reply, Request};
 
@@ -59,6 +62,20 @@ pub trait Engine: Send + Sync + 'static {
     /// answered again to a repeat of its call is left alone: somebody got it. An engine that cannot
     /// undo a grant ends the lease as softly as it can, or leaves it to its ttl.
     fn undo(&self, namespace: &Namespace, leases: Vec<String>);
+
+    /// This process reads gauges as long as it holds what it gets here: those that are due, as ticks of the engine claim
+    /// them. `None`: another process ticks for this engine, and has them read.
+    ///
+    /// An engine may be asked several times; each feed is a reader of its own.
+    fn gauges(&self) -> Option<GaugeFeed> {
+        None
+    }
+
+    /// Brings the answer to a claim.
+    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
+        let _ = (namespace, reading);
+        Box::pin(async { Ok(()) })
+    }
 
     /// From now on waiting lease calls are answered with an empty list and new ones are refused as
     /// draining; a call that waits for a result is answered with what is there; all else is answered. Repeating it does

@@ -130,6 +130,13 @@ impl Space {
                 self.fire(next_seq, rest, now);
                 Done::Nothing
             }
+            Command::ClaimGauges { reader, others } => {
+                Done::Claimed(self.claim_gauges(&reader, &others, now))
+            }
+            Command::TakeReading(reading) => {
+                self.take_reading(reading, now);
+                Done::Nothing
+            }
             Command::Tick { .. } => Done::Nothing,
         })
     }

@@ -10,6 +10,7 @@ pub use schedules::schedule;
 use super::drain::{
     EndedRow, KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, ResourceRow, TurnRow, moment, span,
 };
+use super::gauges::rows::{GaugeRow, SettingRow};
 use super::rows::{JobChange, JobContent, JobEnd, Kind, RowKey, Rows};
 use super::state::{JobKey, NO_JOB, Seq};
 use super::stored::{StoredJob, StoredLease, StoredLife, StoredShape};
@@ -65,10 +66,10 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
             }
             Item::Turn(CopiedTurn { queue, priority: (-rank) as i8, group, own, v })
         }
-        Kind::LimitSetting => Item::Setting(CopiedSetting {
-            name: LimitName::parse(key).ok()?,
-            settings: serde_json::from_str(value).ok()?,
-        }),
+        Kind::LimitSetting => {
+            let SettingRow { settings, gauge } = serde_json::from_str(value).ok()?;
+            Item::Setting(CopiedSetting { name: LimitName::parse(key).ok()?, settings, gauge })
+        }
         Kind::Limit => {
             let row: LimitRow = serde_json::from_str(value).ok()?;
             Item::Limit(CopiedLimit {
@@ -76,6 +77,7 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
                 tat: moment(row.tat),
                 paused_until: row.paused_until.map(moment),
                 resting: row.resting.iter().map(|(at, _, w)| (moment(*at), *w)).collect(),
+                unshown: row.gauge.map(GaugeRow::unshown).unwrap_or_default(),
                 external: row.external,
                 external_until: row.external_until.map(moment),
             })
@@ -138,6 +140,7 @@ pub fn lease_of_job(life: &[u8], frozen_at: Moment) -> Option<Option<Item>> {
 fn lease_of(lease: StoredLease, has_job: bool, frozen_at: Moment) -> Item {
     Item::Lease(CopiedLease {
         has_job,
+        granted_at: lease.granted_at,
         expires_at: frozen_at.plus(lease.ttl),
         limits: lease.limits.into_iter().map(|(name, weight, _)| (name, weight)).collect(),
         resources: lease.resources,
@@ -178,6 +181,7 @@ pub fn job(stored: StoredJob, kept: Option<(Moment, u32)>, holds: Option<Holds>)
         lost: life.lost,
         released: life.released,
         undelivered: life.undelivered,
+        ended_unsettled: life.ended_unsettled,
         cancel_requested: life.cancel_requested,
         keeps_place: life.keeps_place,
         wait_began: life.unique.as_ref().and_then(|key| key.began),
@@ -234,7 +238,8 @@ impl<'a> CopiedRows<'a> {
                 self.put(Kind::Queue, name.as_str(), &row);
             }
             Item::Setting(setting) => {
-                self.put(Kind::LimitSetting, setting.name.as_str(), &setting.settings);
+                let CopiedSetting { name, settings, gauge } = setting;
+                self.put(Kind::LimitSetting, name.as_str(), &SettingRow { settings, gauge });
             }
             Item::Limit(limit) => self.limit(&limit),
             // Leases end on their way.
@@ -272,6 +277,7 @@ impl<'a> CopiedRows<'a> {
             external: limit.external,
             external_until: limit.external_until.map(Moment::us),
             touched_at: 0,
+            gauge: GaugeRow::copied(&limit.unshown),
         };
         self.put(Kind::Limit, limit.name.as_str(), &row);
     }
@@ -297,10 +303,19 @@ impl<'a> CopiedRows<'a> {
                 external: 0,
                 external_until: None,
                 touched_at: 0,
+                gauge: None,
             },
         };
-        let n = row.resting.iter().map(|(_, n, _)| n + 1).max().unwrap_or(0);
-        row.resting.push((rest.until.us(), n, rest.weight));
+        match &rest.unshown {
+            // It has its gap with it.
+            Some(unshown) => {
+                row.gauge.get_or_insert_default().rest(unshown);
+            }
+            None => {
+                let n = row.resting.iter().map(|(_, n, _)| n + 1).max().unwrap_or(0);
+                row.resting.push((rest.until.us(), n, rest.weight));
+            }
+        }
         self.put(Kind::Limit, rest.limit.as_str(), &row);
         true
     }
@@ -368,6 +383,7 @@ impl<'a> CopiedRows<'a> {
             lost: job.lost,
             released: job.released,
             undelivered: job.undelivered,
+            ended_unsettled: job.ended_unsettled,
             cancel_requested: job.cancel_requested,
             keeps_place: job.keeps_place,
             unique: job.unique.map(|unique| JobKey { unique, began: job.wait_began }),

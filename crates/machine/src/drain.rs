@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::gauges::rows::{GaugeRow, SettingRow};
 use super::rows::{Kind, RowKey, Rows};
 use super::state::{
     KeyHolder, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, QueueId, Seq, Space, Stand,
@@ -60,6 +61,8 @@ pub(crate) struct LimitRow {
     /// The last change by a call; 0 if an earlier release wrote the row.
     #[serde(default)]
     pub touched_at: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gauge: Option<GaugeRow>,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -193,7 +196,12 @@ impl Space {
 
     /// A limit's setting changed.
     pub(crate) fn limit_setting_row(&mut self, name: &LimitName) {
-        let row = self.limit_settings.get(name).and_then(json);
+        let row = self.limit_settings.get(name).and_then(|settings| {
+            json(&SettingRow {
+                settings: *settings,
+                gauge: self.gauge_of(name).cloned().map(Box::new),
+            })
+        });
         self.put(Kind::LimitSetting, name.as_str(), row);
     }
 
@@ -373,7 +381,8 @@ impl Space {
         let idle = l.tat <= self.last
             && l.paused_until.is_none()
             && l.resting.is_empty()
-            && l.external == 0;
+            && l.external == 0
+            && l.gauge.is_none();
         let row = LimitRow {
             tat: l.tat.us(),
             paused_until: l.paused_until.map(Moment::us),
@@ -381,6 +390,7 @@ impl Space {
             external: l.external,
             external_until: l.external_until.map(Moment::us),
             touched_at: l.touched_at.us(),
+            gauge: l.gauge.as_deref().map(GaugeRow::of),
         };
         if idle && !self.limits[limit].stored {
             return;

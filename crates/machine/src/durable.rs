@@ -30,6 +30,13 @@ impl Space {
         }
         for (name, slot) in &self.limit_by_name {
             let l = &self.limits[*slot];
+            if let Some(g) = &l.gauge {
+                let claimed_at = g.claim.as_ref().map(|claim| claim.asked_at);
+                all.push(format!(
+                    "gauge {name} {:?} {:?} {:?} {} {:?} {claimed_at:?} {:?}",
+                    g.gauge, g.reading, g.failure, g.number, g.asked_at, g.rests
+                ));
+            }
             if l.in_use > 0
                 || l.resting_sum > 0
                 || l.external > 0

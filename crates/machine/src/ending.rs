@@ -1,16 +1,18 @@
 //! The end of a lease: a settle, a reap, a timeout, a force are one step. Everything it held returns
 //! together, and the job goes where its outcome sends it.
 
-use super::facts::Fact;
+use super::happening::JobNames;
 use super::limits::Owes;
 use super::rows::JobEnd;
 use super::state::{
     Awaited, Due, HeldJob, Job, Kin, LeaseState, LiveJobId, LiveResourceId, ParentKey, PastSettle,
     Seq, Space, Stand, Stub,
 };
+use super::stored::lease_id;
 use tenure_core::bounds::{
     RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX, UNDELIVERED_MAX,
 };
+use tenure_core::events::{About, EventType, error_end};
 use tenure_core::job::{Backoff, EndedJob, JobError, JobState, Outcome, Retry, retain_for};
 use tenure_core::lease::Fence;
 use tenure_core::names::JobId;
@@ -108,23 +110,19 @@ impl Space {
                 self.stub_ends.set(until, fence);
                 self.stub_row(fence);
             }
-            self.out.facts.push(Fact::Ended { fence, job: None, outcome, state: None });
+            let holder = lease.holder.as_ref().map(|worker| worker.as_str().to_owned());
+            let (lease, fence) = (Some(lease_id(fence, lease.seq)), Some(fence));
+            let outcome = Some(outcome);
+            let about = About { lease, fence, holder, outcome, ..About::default() };
+            self.happens(EventType::LeaseEnded, about, now);
             return None;
         };
-        let id = self.jobs[slot].id.clone();
         let queue = self.shapes[self.jobs[slot].shape].queue;
         self.queues[queue].counts.running -= 1;
         if lease.first && matches!(end, End::Unheard | End::Undelivered) {
             self.undo_start(slot, now);
         }
-        let became = self.end_run(slot, fence, end, now);
-        self.out.facts.push(Fact::Ended {
-            fence,
-            job: Some(id),
-            outcome,
-            state: Some(became.state),
-        });
-        Some(became)
+        Some(self.end_run(slot, fence, end, now))
     }
 
     /// Nobody received the grant of a job's first run, so it has not begun. Where another took its key
@@ -138,7 +136,11 @@ impl Space {
     fn return_needs(&mut self, lease: &LeaseState, end: &End, now: Moment) {
         // A job's `released` gives back untouched; nothing of the gap is owed.
         let back = matches!(end, End::Released | End::Unheard | End::Undelivered);
-        let owes = Owes { gap: lease.job.is_none() || !back, quarantine: end.is_unclean() };
+        let owes = Owes {
+            gap: lease.job.is_none() || !back,
+            quarantine: end.is_unclean(),
+            granted_at: lease.granted_at,
+        };
         for held in &lease.limits {
             self.limits[held.limit].holders.remove(&lease.fence);
             self.return_limit(held.limit, held.weight, owes, now);
@@ -171,6 +173,7 @@ impl Space {
         let attempt = job.ended + 1;
         let outcome = end.outcome();
         let settled = end.is_settle();
+        job.ended_unsettled |= !settled;
         if settled || end == End::TimedOut {
             job.lost = 0;
             job.undelivered = 0;
@@ -233,6 +236,12 @@ impl Space {
                 one_more_lost(job, &retry, now)
             }
         };
+        let shown = match (&error, &next) {
+            (Some((_, text, _)), _) | (None, Next::Finish(_, _, Some(text))) => {
+                Some(error_end(text))
+            }
+            _ => None,
+        };
         if let Some((attempt, error, outcome)) = error {
             self.out.rows.errors.push((seq, JobError { attempt, at: now, error, outcome }));
         }
@@ -263,6 +272,7 @@ impl Space {
             }
             settles.push(past);
         }
+        self.run_ended(slot, fence, attempt, (outcome, became, shown), now);
         match next {
             Next::Finish(state, result, error) => self.finish(slot, state, result, error, now),
             Next::Later { run_at, wait, keeps_place, error } => {
@@ -288,6 +298,39 @@ impl Space {
             }
         }
         became
+    }
+
+    /// Says how a run ended, before what follows from it.
+    fn run_ended(
+        &mut self,
+        slot: LiveJobId,
+        fence: Fence,
+        attempt: u32,
+        (outcome, became, error): (Outcome, Became, Option<String>),
+        now: Moment,
+    ) {
+        let JobNames { job, queue, flow, schedule } = self.names_of_job(slot);
+        let about = About {
+            job: Some(job),
+            queue,
+            flow,
+            schedule,
+            attempt: Some(attempt),
+            lease: Some(self.lease_of(slot, fence)),
+            error,
+            ..About::default()
+        };
+        let kind = match (became.state, outcome) {
+            (JobState::Succeeded, _) => EventType::JobSucceeded,
+            (JobState::Failed, _) => EventType::JobFailed,
+            (JobState::Cancelled, _) => EventType::JobCancelled,
+            (_, Outcome::Failed) => EventType::JobRetrying,
+            (_, Outcome::Snoozed) => EventType::JobSnoozed,
+            (_, Outcome::Lost) => EventType::JobLost,
+            _ => EventType::JobReleased,
+        };
+        let run_at = if became.state.is_finished() { None } else { became.run_at };
+        self.happens(kind, About { run_at, ..about }, now);
     }
 
     /// An unfinished job that is not running may expire.

@@ -208,6 +208,16 @@ impl Space {
             let why = WaitCause::LimitPaused { name: named(), until };
             reasons.push(Reason { earliest, ..base(why) });
         }
+        if let Some(gauge) = l.gauge.as_ref().filter(|gauge| !gauge.may_be_used(now)) {
+            reasons.push(base(match &gauge.failure {
+                Some(failure) => WaitCause::GaugeFailing {
+                    name: named(),
+                    since: failure.since,
+                    error: failure.error.clone(),
+                },
+                None => WaitCause::GaugeUnread { name: named() },
+            }));
+        }
         let reservation = l.reservation.filter(|other| Some(other.lane) != lane);
         if let Some(cap) = settings.concurrency.map(u64::from) {
             let weight = u64::from(weight);

@@ -1,44 +1,13 @@
-//! What happened, as values: logs, metrics and the checks of the tests are made of these and of
-//! nothing else. A fact never carries a payload or the data of a resource.
+//! What steps did, as values, beside their rows and events: what only logs and tests hear of, and what calls that waited
+//! are answered.
 
 use super::state::{Seq, TakerId};
-use tenure_core::job::{JobState, Outcome};
-use tenure_core::lease::{Fence, Leased};
-use tenure_core::names::{JobId, LimitName, PoolName, QueueName};
-use tenure_core::time::{Moment, Span};
+use tenure_core::lease::Leased;
+use tenure_core::names::JobId;
 
-/// One thing that happened.
+/// One thing that happened inside of the engine, and is no event: only logs and tests hear of it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fact {
-    /// A lease was granted.
-    Granted {
-        /// Its fence.
-        fence: Fence,
-        /// The job, unless needs alone were granted.
-        job: Option<JobId>,
-        /// The job's queue.
-        queue: Option<QueueName>,
-        /// Its arrival number.
-        arrival: u64,
-    },
-    /// A lane's head lacks a need, so the lane stands in that need's line.
-    Blocked {
-        /// The job at its head; `None` is a caller.
-        job: Option<JobId>,
-        /// What it lacks.
-        on: BlockedOn,
-    },
-    /// A lease ended.
-    Ended {
-        /// Its fence.
-        fence: Fence,
-        /// The job.
-        job: Option<JobId>,
-        /// How.
-        outcome: Outcome,
-        /// Where the job stands now.
-        state: Option<JobState>,
-    },
     /// A lane reserves.
     Reserved {
         /// The job at its head; `None` is a caller.
@@ -46,33 +15,6 @@ pub enum Fact {
     },
     /// A reservation fell.
     ReservationFell,
-    /// The clock is behind what was seen before.
-    ClockBehind {
-        /// By so much.
-        by: Span,
-        /// Whether it was accepted as the new time.
-        accepted: bool,
-    },
-    /// The wall clock gained this much on the monotonic clock since the last look, while leases live. It is answered
-    /// like deafness.
-    ClockLeapt {
-        /// By so much.
-        by: Span,
-    },
-    /// Nobody ticked for so long that no lease may be blamed for it.
-    Deaf {
-        /// The last tick.
-        since: Moment,
-    },
-}
-
-/// The need that a lane lacks.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum BlockedOn {
-    /// A limit.
-    Limit(LimitName),
-    /// A pool.
-    Pool(PoolName),
 }
 
 /// A grant as the state made it; the engine adds payload and data from the rows.

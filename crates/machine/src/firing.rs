@@ -7,11 +7,15 @@ use crate::ops::push::Arriving;
 use crate::rows::Archive;
 use crate::state::{LiveScheduleId, Origin, Schedule, Seq, Space};
 use tenure_core::bounds::{CATCH_UP_NONE_US, FIRE_MAX};
+use tenure_core::events::{About, EventType};
 use tenure_core::job::JobState;
 use tenure_core::moments::moment_id;
 use tenure_core::names::{JobId, ScheduleId};
 use tenure_core::schedule::{CatchUp, LastEnded, LastFired, MadeBy, Overlap, Plan, PlannedMoment};
 use tenure_core::time::{Moment, Span};
+
+/// Why a moment is skipped while a job of the schedule is unfinished.
+pub(crate) const SKIPPED_BY_JOB: &str = "overlap";
 
 impl Space {
     /// The soonest moment at which a `fire` has something to decide.
@@ -57,15 +61,59 @@ impl Space {
             missed = due.count;
         }
         let decided = (missed < due.count).then(|| s.due_moment(due, missed));
+        let last_missed = (missed > 0).then(|| s.due_moment(due, missed - 1).moment);
         self.leave_orders(slot);
         let taken = missed + u64::from(decided.is_some());
         let s = &mut self.schedules[slot];
-        s.missed += missed + s.decide(due, taken);
+        let missed = missed + s.decide(due, taken);
+        s.missed += missed;
+        if missed > 0 {
+            let moment = last_missed.or(decided.map(|decided| decided.moment));
+            self.missed_some(slot, moment, missed, now);
+        }
         if let Some(moment) = decided {
             self.decide_moment(slot, moment, next_seq, archive, now);
         }
         self.out.dirty_schedules.insert(slot);
         self.order_schedule(slot, Some(now), now);
+        self.tell_schedule_end(slot, false, now);
+    }
+
+    fn missed_some(&mut self, slot: LiveScheduleId, moment: Option<Moment>, n: u64, now: Moment) {
+        let about = About { moment, n: Some(n), ..About::default() };
+        self.schedule_happens(slot, EventType::ScheduleMissed, about, now);
+    }
+
+    /// Moments are skipped, the last of them this one.
+    pub(crate) fn skipped_some(
+        &mut self,
+        slot: LiveScheduleId,
+        moment: Moment,
+        (why, n): (&'static str, u64),
+        now: Moment,
+    ) {
+        let about =
+            About { moment: Some(moment), why: Some(why.into()), n: Some(n), ..About::default() };
+        self.schedule_happens(slot, EventType::ScheduleSkipped, about, now);
+    }
+
+    /// Something happened to a schedule.
+    pub(crate) fn schedule_happens(
+        &mut self,
+        slot: LiveScheduleId,
+        kind: EventType,
+        about: About,
+        now: Moment,
+    ) {
+        let schedule = Some(self.schedules[slot].id.clone());
+        self.happens(kind, About { schedule, ..about }, now);
+    }
+
+    /// A schedule that had moments before has none any more.
+    pub(crate) fn tell_schedule_end(&mut self, slot: LiveScheduleId, had_ended: bool, now: Moment) {
+        if !had_ended && self.schedules[slot].has_ended() {
+            self.schedule_happens(slot, EventType::ScheduleEnded, About::default(), now);
+        }
     }
 
     /// The oldest moment that is left: it is skipped, missed, or fires.
@@ -82,6 +130,8 @@ impl Space {
         let overlaps = s.overlap == Overlap::Skip && s.unfinished > 0;
         if overlaps || self.check_room(&job.queue, 1).is_err() {
             self.schedules[slot].skipped += 1;
+            let why = if overlaps { SKIPPED_BY_JOB } else { "queue_full" };
+            self.skipped_some(slot, moment.moment, (why, 1), now);
             let queue = self.queue_for(&job.queue, now);
             self.queues[queue].skipped += 1;
             self.out.dirty_queues.insert(queue);
@@ -89,7 +139,7 @@ impl Space {
         }
         if job.expires_in.is_some_and(|span| moment.due.plus(span) <= now) {
             self.schedules[slot].missed += 1;
-            return;
+            return self.missed_some(slot, Some(moment.moment), 1, now);
         }
         let (id, era) = (s.id.clone(), s.era);
         let Ok(job_id) = JobId::parse(&moment_id(id.as_str(), moment.moment)) else { return };
@@ -114,7 +164,9 @@ impl Space {
         }
         let s = &mut self.schedules[slot];
         s.fired += 1;
-        s.last = Some(LastFired { at: moment.moment, job: job_id });
+        s.last = Some(LastFired { at: moment.moment, job: job_id.clone() });
+        let about = About { job: Some(job_id), moment: Some(moment.moment), ..About::default() };
+        self.schedule_happens(slot, EventType::ScheduleFired, about, now);
     }
 
     /// Takes moments that were computed, if they go on from what is known of the schedule as it is now; otherwise they
@@ -125,13 +177,14 @@ impl Space {
         if s.shell || !s.is_cron() || s.version != plan.version || s.last_known() != plan.after {
             return;
         }
-        let place = s.place;
+        let (place, had_ended) = (s.place, s.has_ended());
         self.leave_orders(slot);
         let s = &mut self.schedules[slot];
         s.wanted_at = None;
         s.extend_plan(plan.moments, plan.last);
         self.out.dirty_schedules.insert(slot);
         self.order_schedule(slot, place, now);
+        self.tell_schedule_end(slot, had_ended, now);
     }
 
     // ---- The jobs of a schedule ----

@@ -2,6 +2,7 @@
 
 use super::kin::PORTION;
 use super::state::{Awaited, Flow, ParentKey, Seq, Space};
+use tenure_core::events::{About, EventType};
 use tenure_core::job::JobState;
 use tenure_core::names::FlowName;
 use tenure_core::time::Moment;
@@ -84,10 +85,15 @@ impl Space {
     }
 
     /// At the end of a call: who waits for the end of a flow is told, unless the flow got a member again.
-    pub(crate) fn tell_ended_flows(&mut self) {
+    pub(crate) fn tell_ended_flows(&mut self, now: Moment) {
         for name in std::mem::take(&mut self.out.ended_flows) {
             if !self.flow_is_open(&name) {
                 self.notify_awaiting(&Awaited::Flow(name.clone()));
+                if let Some(flow) = self.flows.get(&name) {
+                    let (flow, counts) = (Some(name.clone()), Some(flow.counts()));
+                    let about = About { flow, counts, ..About::default() };
+                    self.happens(EventType::FlowFinished, about, now);
+                }
                 self.out.loosened_flows.insert(name);
             }
         }

@@ -2,13 +2,15 @@
 //! one step, or nothing at all and its lane stands in the line of the first need that it lacks.
 
 use super::doors::Fit;
-use super::facts::{Fact, Grant, Granted};
+use super::facts::{Grant, Granted};
+use super::happening::JobNames;
 use super::state::{
     Asker, CALLERS, DoorKey, Due, Entry, HeldLimit, HeldNeed, HeldRes, LaneId, LeaseState,
     LiveJobId, NO_JOB, PastRequest, Place, Queue, QueueId, Space, Stand,
 };
 use super::stored::lease_id;
 use tenure_core::bounds::{PAGE_BYTES_FULL, REQUEST_US};
+use tenure_core::events::{About, EventType};
 use tenure_core::job::Until;
 use tenure_core::lease::{Fence, LeaseView, LeasedResource};
 use tenure_core::names::QueueName;
@@ -159,18 +161,23 @@ impl Space {
         let holding = self.holding.entry(asker.worker.clone()).or_default();
         holding.leases += 1;
         holding.suspects += u64::from(key.suspect);
-        let (id, name) = match job {
+        let holder = asker.worker.as_ref().map(|worker| worker.as_str().to_owned());
+        let lease = Some(lease_id(fence, seq));
+        let about = About { lease, fence: Some(fence), holder, ..About::default() };
+        match job {
             Some(job) => {
                 self.start_job(job, lane, arrival, fence, now);
-                (Some(self.jobs[job].id.clone()), self.queues[queue].name.clone())
+                let JobNames { job: id, queue, flow, schedule } = self.names_of_job(job);
+                let attempt = Some(self.jobs[job].ended + 1);
+                let about = About { job: Some(id), queue, flow, schedule, attempt, ..about };
+                self.happens(EventType::JobGranted, about, now);
             }
             None => {
                 self.leave_lane(lane, arrival, now);
                 self.lease_row(fence);
-                (None, None)
+                self.happens(EventType::LeaseGranted, about, now);
             }
-        };
-        self.out.facts.push(Fact::Granted { fence, job: id, queue: name, arrival });
+        }
         fence
     }
 

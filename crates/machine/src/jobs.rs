@@ -106,6 +106,7 @@ impl Space {
             lost: job.lost,
             released: job.released,
             undelivered: job.undelivered,
+            ended_unsettled: job.ended_unsettled,
             cancel_requested: job.cancel_requested,
             keeps_place: job.keeps_place,
             unique: job.unique.as_deref().cloned(),

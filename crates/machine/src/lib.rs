@@ -19,11 +19,14 @@ pub(crate) mod doors;
 mod drain;
 mod durable;
 pub(crate) mod ending;
+mod entries;
 mod explain;
 pub mod facts;
 mod firing;
 mod flows;
+mod gauges;
 pub(crate) mod grant;
+mod happening;
 #[cfg(test)]
 mod histories;
 mod jobs;
@@ -63,6 +66,7 @@ pub use stored::{
 
 pub use self::answer::{Compared, Elsewhere, ExplainedAt, JobAt, Known, Totals, WithoutData};
 pub use self::awaits::{FlowOutcome, FlowWait, JobStands, Look, ResultOutcome, ResultWait};
+pub use self::entries::{decode_events, encode_events};
 use self::facts::{Delivery, Fact, Notified};
 pub use self::kin::{child_key, child_of};
 pub use crate::ops::flows::{ChildrenAt, ParentAt, ParentsAt};
@@ -73,6 +77,8 @@ pub use crate::ops::retry::RetriedAt;
 pub use crate::ops::schedules::{PushedAt, WithoutNext};
 pub use crate::ops::settle::{SettledAs, SettledOne};
 use tenure_core::bounds::{LEAP_US, PATIENCE_US_DEFAULT};
+use tenure_core::events::Happened;
+use tenure_core::gauge::{GaugeClaim, Reading};
 use tenure_core::job::JobState;
 use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
@@ -121,6 +127,15 @@ pub enum Command {
     Plan(Plan),
     /// Moments of schedules that are due are decided.
     Fire,
+    /// A process that reads gauges claims those that are due.
+    ClaimGauges {
+        /// What it is called.
+        reader: String,
+        /// What others that read now are called.
+        others: Vec<String>,
+    },
+    /// The answer to such a claim.
+    TakeReading(Reading),
     /// Time passes.
     Tick {
         /// What the wall clock gained on a monotonic clock since the last tick; zero if it did not leap.
@@ -154,6 +169,8 @@ pub enum Done {
     Many(ManyDone),
     /// To `StatesOf`, in its order; `None` for a job that is not waiting.
     States(Vec<Option<Stands>>),
+    /// To `ClaimGauges`: what is to be read now.
+    Claimed(Vec<GaugeClaim>),
     /// To a command that nobody waits for.
     Nothing,
 }
@@ -163,7 +180,9 @@ pub enum Done {
 pub struct Effects {
     /// Rows to write, in one durable batch.
     pub rows: Rows,
-    /// What happened, with the namespace.
+    /// What happened, in its order: a list for each namespace.
+    pub events: Vec<(Namespace, Vec<Happened>)>,
+    /// What happened inside, with the namespace.
     pub facts: Vec<(Namespace, Fact)>,
     /// What waiting calls are answered, once the rows are durable.
     pub deliveries: Vec<(Namespace, Delivery)>,
@@ -277,6 +296,17 @@ impl Machine {
         self.spaces.values().filter_map(Space::next_fire).min()
     }
 
+    /// The soonest moment at which a process that reads has a gauge to claim. It makes no tick due.
+    pub fn next_gauge(&self) -> Option<Moment> {
+        self.spaces.values().filter_map(Space::next_gauge).min()
+    }
+
+    /// The namespaces that have gauges to claim.
+    pub fn gauges_due(&self, clock: Moment) -> Vec<Namespace> {
+        let due = |space: &Space| space.next_gauge().is_some_and(|at| at <= clock);
+        self.spaces.iter().filter(|(_, space)| due(space)).map(|(name, _)| name.clone()).collect()
+    }
+
     /// The soonest moment at which a tick has something to do.
     pub fn next_due(&self) -> Option<Moment> {
         self.spaces.values().filter_map(Space::next_due).min()
@@ -307,6 +337,9 @@ impl Machine {
             for (state, bytes) in space.out.purged.drain(..) {
                 let kept = &mut self.kept[class_index(state)];
                 *kept = kept.saturating_sub(bytes);
+            }
+            if !space.out.events.is_empty() {
+                effects.events.push((name.clone(), std::mem::take(&mut space.out.events)));
             }
             effects.facts.extend(space.out.facts.drain(..).map(|fact| (name.clone(), fact)));
             effects.notified.append(&mut space.out.notified);

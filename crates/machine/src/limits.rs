@@ -34,7 +34,10 @@ pub(crate) const LOCK: LimitSettings =
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Owes {
     pub gap: bool,
+    /// Its end was no settle, so its run may go on.
     pub quarantine: bool,
+    /// When the lease was granted.
+    pub granted_at: Moment,
 }
 
 impl Space {
@@ -52,6 +55,7 @@ impl Space {
             resting_sum: 0,
             external: 0,
             external_until: None,
+            gauge: None,
             touched_at: Moment::ZERO,
             tat: Moment::ZERO,
             paused_until: None,
@@ -165,6 +169,12 @@ impl Space {
             }
             at = until;
         }
+        if let Some(gauge) = &l.gauge
+            && !gauge.may_be_used(now)
+        {
+            // The next reading makes the door due, and so does an attempt that fails.
+            return Fit::No(None);
+        }
         if let Some(cap) = settings.concurrency {
             let used = l.in_use + l.resting_sum + u64::from(l.external);
             let wanted = used + u64::from(weight) + u64::from(kept);
@@ -195,8 +205,9 @@ impl Space {
         now: Moment,
     ) -> u32 {
         let settings = self.setting(limit);
+        self.limits[limit].in_use += u64::from(weight);
+        self.order_gauge(limit, now);
         let l = &mut self.limits[limit];
-        l.in_use += u64::from(weight);
         match settings.and_then(|settings| settings.rate) {
             Some(rate) => {
                 l.tat = l.tat.max(now).plus(tokens(&rate, cost));
@@ -212,24 +223,33 @@ impl Space {
         let settings = self.setting(limit).filter(|s| s.concurrency.is_some()).unwrap_or_default();
         let gap = settings.gap.filter(|_| owes.gap).unwrap_or_default();
         let rest = if owes.quarantine { gap.max(settings.quarantine) } else { gap };
-        let fence = self.fence;
-        let l = &mut self.limits[limit];
-        l.in_use -= u64::from(weight);
-        if rest > Span::ZERO {
-            // Several may come back in one moment: the number keeps them apart.
-            let mut n = fence.get();
-            while l.resting.contains_key(&(now.plus(rest), n)) {
-                n += 1;
-            }
-            l.resting.insert((now.plus(rest), n), weight);
-            l.resting_sum += u64::from(weight);
-            self.out.dirty_limits.insert(limit);
-            self.arm_limit(limit);
+        self.limits[limit].in_use -= u64::from(weight);
+        let until = now.plus(rest);
+        let rests = self.rest_for_gauge(limit, weight, owes, until, now);
+        if !rests && rest > Span::ZERO {
+            self.rest_until(limit, weight, until);
+        }
+        if rests || rest > Span::ZERO {
             self.recheck_reservations_of(limit, now);
         }
         if !forgets(Mutant::ReturnIsNoEvent) {
             self.limit_due(limit);
         }
+    }
+
+    /// Permits rest until then.
+    pub(crate) fn rest_until(&mut self, limit: LimitId, weight: u32, until: Moment) {
+        let fence = self.fence;
+        let l = &mut self.limits[limit];
+        // Several may come back in one moment: the number keeps them apart.
+        let mut n = fence.get();
+        while l.resting.contains_key(&(until, n)) {
+            n += 1;
+        }
+        l.resting.insert((until, n), weight);
+        l.resting_sum += u64::from(weight);
+        self.out.dirty_limits.insert(limit);
+        self.arm_limit(limit);
     }
 
     /// Corrects what a grant booked to what was spent.
@@ -271,6 +291,10 @@ impl Space {
         if let Some(until) = l.paused_until.filter(|until| *until < Moment::MAX) {
             sooner(until);
         }
+        if let Some(gauge) = &l.gauge {
+            gauge.attempt_ends().map(&mut sooner);
+            gauge.kept_rest_ends().map(&mut sooner);
+        }
         if l.uses == 0 && l.in_use == 0 && l.tat > self.last {
             sooner(l.tat);
         }
@@ -309,6 +333,7 @@ impl Space {
         if l.paused_until.is_some_and(|until| until <= now) {
             l.paused_until = None;
         }
+        self.tick_gauge(limit, now);
         if self.is_left_over(limit) {
             let l = &mut self.limits[limit];
             if l.touched_at.plus(Span::from_us(FORGET_US)) <= now {

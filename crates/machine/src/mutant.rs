@@ -18,6 +18,14 @@ pub(crate) enum Mutant {
     Barging,
     /// A clock that leaps ahead by less than makes the engine deaf ends leases early.
     LeapIsNoEvent,
+    /// A permit is free at the end of its lease although no reading has shown the end of its run.
+    NoRestForGauge,
+    /// The first reading after the end of a lease that nobody settled is taken to show its run.
+    UncleanIsShown,
+    /// A lease is taken to be shown by a reading although it was granted too lately for that.
+    SeenTooEarly,
+    /// A reading that is old counts as a fresh one.
+    OldIsFresh,
 }
 
 #[cfg(test)]

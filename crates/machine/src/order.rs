@@ -51,6 +51,7 @@ impl Space {
             ordered: None,
             parked_key: 0,
             wait: HeadWait::default(),
+            told: None,
             reserving: false,
             shapes: 0,
         });

@@ -8,6 +8,7 @@ use super::limits::{rate_fits_at, tokens};
 use super::state::{
     DoorId, HeldNeed, LaneId, LiveResourceId, Pool, PoolId, PoolReservation, Resource, Space, Which,
 };
+use tenure_core::events::{About, EventType};
 use tenure_core::lease::Fence;
 use tenure_core::names::{PoolName, ResourceId, Tag};
 use tenure_core::settings::ResourceState;
@@ -339,12 +340,17 @@ impl Space {
         if r.state == ResourceState::Banned || longer || until <= now {
             return;
         }
+        let (why, ends) = (reason.clone().map(Into::into), Some(until));
+        let about = About { until: ends, why, ..About::default() };
+        self.resource_happens(resource, EventType::ResourceCooling, about, now);
         self.set_resource_state(resource, ResourceState::Cooling, until, until.since(now), reason);
         self.refresh_resource(resource, now);
     }
 
     /// Hands a resource out no more.
     pub(crate) fn ban(&mut self, resource: LiveResourceId, reason: Option<String>, now: Moment) {
+        let about = About { why: reason.clone().map(Into::into), ..About::default() };
+        self.resource_happens(resource, EventType::ResourceBanned, about, now);
         self.set_resource_state(resource, ResourceState::Banned, Moment::ZERO, Span::ZERO, reason);
         self.lose_kept(resource);
         self.refresh_resource(resource, now);

@@ -65,7 +65,9 @@ impl Space {
                 let name = &self.limits[*limit].name;
                 let Some((settings, _)) = self.setting_of(name) else { return false };
                 let l = &self.limits[*limit];
-                let open = l.paused_until.is_none_or(|until| until <= now);
+                // A gauge that is being read, or cannot be, is closed by time as well.
+                let readable = l.gauge.as_ref().is_none_or(|gauge| gauge.may_be_used(now));
+                let open = readable && l.paused_until.is_none_or(|until| until <= now);
                 // What rests alone leaves no room: only time opens it, so it is not kept for anybody.
                 let room = |cap: u32| l.resting_sum + u64::from(*weight) <= u64::from(cap);
                 let cap = settings.concurrency.is_none_or(|cap| *weight <= cap && room(cap));

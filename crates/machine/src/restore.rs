@@ -7,11 +7,12 @@ use super::drain::{
     KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, RequestRow, ResourceRow, ScheduleRow, StubRow,
     TurnRow, moment, span,
 };
+use super::gauges::rows::SettingRow;
 use super::order::rank_of;
 use super::rows::{Kind, LiveRow};
 use super::state::{
-    Due, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId, LiveResourceId,
-    NO_JOB, Origin, PastRequest, QueueId, Schedule, Seq, Space, Stand, Stub,
+    Due, GaugeState, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId,
+    LiveResourceId, NO_JOB, Origin, PastRequest, QueueId, Schedule, Seq, Space, Stand, Stub,
 };
 use super::stored::{StoredLease, StoredLife};
 use tenure_core::bounds::FORGET_AGAIN_US;
@@ -20,7 +21,6 @@ use tenure_core::lease::Fence;
 use tenure_core::names::{
     JobId, LimitName, Owner, PoolName, QueueName, RequestId, ScheduleId, UniqueKey,
 };
-use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
 
 /// A row that is not of this format.
@@ -79,8 +79,13 @@ impl Space {
                 self.restore_turn(row);
             }
             Kind::LimitSetting => {
-                let settings: LimitSettings = serde_json::from_str(value).ok()?;
-                self.limit_settings.insert(LimitName::parse(key).ok()?, settings);
+                let row: SettingRow = serde_json::from_str(value).ok()?;
+                let name = LimitName::parse(key).ok()?;
+                if let Some(gauge) = row.gauge {
+                    let limit = self.limit_for(&name);
+                    self.limits[limit].gauge = Some(Box::new(GaugeState::new(gauge)));
+                }
+                self.limit_settings.insert(name, row.settings);
                 self.settings_generation += 1;
             }
             Kind::Limit => {
@@ -97,6 +102,12 @@ impl Space {
                 for (at, n, weight) in row.resting {
                     l.resting.insert((moment(at), n), weight);
                     l.resting_sum += u64::from(weight);
+                }
+                // Its setting came before it. Without one nothing is left to be shown.
+                if let (Some(state), Some(row)) = (&mut l.gauge, row.gauge) {
+                    let state = &mut **state;
+                    *state = row.read(state.gauge.clone());
+                    l.resting_sum += state.rests.iter().map(|r| u64::from(r.weight)).sum::<u64>();
                 }
                 self.arm_limit(limit);
             }
@@ -287,6 +298,7 @@ impl Space {
             lost: life.lost,
             released: life.released,
             undelivered: life.undelivered,
+            ended_unsettled: life.ended_unsettled,
             cancel_requested: life.cancel_requested,
             keeps_place: life.keeps_place,
             unique: life.unique.map(Box::new),
@@ -425,6 +437,12 @@ impl Space {
         let schedules: Vec<_> = self.schedules.iter().map(|(slot, _)| slot).collect();
         for schedule in schedules {
             self.order_schedule(schedule, None, now);
+        }
+        let gauged = self.limits.iter().filter(|(_, l)| l.gauge.is_some());
+        let gauged: Vec<_> = gauged.map(|(slot, _)| slot).collect();
+        for limit in gauged {
+            self.order_gauge(limit, now);
+            self.arm_limit(limit);
         }
         self.restored_kin(now);
         self.restored_turns();

@@ -24,7 +24,14 @@ impl Space {
             Ok(Done::Nothing)
         } else {
             let now = self.advance(clock);
-            if !matches!(command, Command::Fire | Command::Plan(_)) {
+            let by_itself = matches!(
+                command,
+                Command::Fire
+                    | Command::Plan(_)
+                    | Command::ClaimGauges { .. }
+                    | Command::TakeReading(_)
+            );
+            if !by_itself {
                 self.used_at = now;
             }
             let done = self.run(command, next_seq, rest, now);

@@ -214,6 +214,7 @@ pub(crate) struct StoredLife {
     pub lost: u32,
     pub released: u32,
     pub undelivered: u32,
+    pub ended_unsettled: bool,
     pub cancel_requested: bool,
     pub keeps_place: bool,
     pub unique: Option<JobKey>,
@@ -329,7 +330,8 @@ impl StoredLife {
         w.u32(self.ended);
         w.u32(self.lost);
         w.u32(self.released);
-        w.byte(u8::from(self.cancel_requested) | u8::from(self.keeps_place) << 1);
+        let bits = [self.cancel_requested, self.keeps_place, self.ended_unsettled];
+        w.byte(bits.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit)));
         w.option(self.unique.as_ref(), |w, unique| {
             w.text(unique.key.as_str());
             w.byte(u8::from(unique.until == Until::Start));
@@ -383,6 +385,7 @@ impl StoredLife {
             undelivered: 0,
             edits: 0,
             cancel_requested: r.0.first()? & 1 != 0,
+            ended_unsettled: r.0.first()? & 4 != 0,
             keeps_place: r.byte()? & 2 != 0,
             unique: r.option(|r| {
                 Some(JobKey::of(Unique {
@@ -490,6 +493,7 @@ pub fn unreadable_end(shape: &[u8], now: Moment) -> Option<UnreadableEnd> {
         lost: 0,
         released: 0,
         undelivered: 0,
+        ended_unsettled: false,
         cancel_requested: false,
         keeps_place: false,
         unique: None,
@@ -645,6 +649,7 @@ mod tests {
             lost: 2,
             released: 3,
             undelivered: 2,
+            ended_unsettled: true,
             cancel_requested: false,
             keeps_place: true,
             unique: None,

@@ -5,7 +5,6 @@
 //! that would reap is honoured, however late it is.
 
 use super::ending::End;
-use super::facts::Fact;
 use super::mutant::{Mutant, forgets};
 use super::rows::{Archive, JobChange};
 use super::state::{Due, LimitId, LiveJobId, LiveResourceId, Space, Stand};
@@ -13,8 +12,10 @@ use super::stored::StoredShape;
 use tenure_core::bounds::{
     CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, LEAP_US, PULSE_US, STEPS_MAX, TICK_MAX,
 };
+use tenure_core::events::{About, EventType, error_end};
 use tenure_core::job::JobState;
 use tenure_core::lease::Fence;
+use tenure_core::sentences::{clock_behind, clock_leapt, deaf};
 use tenure_core::time::{Moment, Span};
 
 impl Space {
@@ -80,11 +81,13 @@ impl Space {
             && !self.leases.is_empty()
             && !forgets(Mutant::LeapIsNoEvent)
         {
-            self.out.facts.push(Fact::ClockLeapt { by: leapt });
+            let why = Some(clock_leapt(leapt).into());
+            self.happens(EventType::EngineDeaf, About { why, ..About::default() }, now);
             self.deaf_at = now;
         }
         if now.since(self.pulse) > Span::from_us(DEAF_US) && !self.leases.is_empty() {
-            self.out.facts.push(Fact::Deaf { since: self.pulse });
+            let why = Some(deaf(now.since(self.pulse)).into());
+            self.happens(EventType::EngineDeaf, About { why, ..About::default() }, now);
             self.deaf_at = now;
         }
         self.pulse = now;
@@ -106,18 +109,23 @@ impl Space {
     fn look_at_clock(&mut self, clock: Moment) -> Moment {
         let behind = self.last.since(clock);
         if behind > Span::from_us(CLOCK_BEHIND_ACCEPT_US) {
-            self.out.facts.push(Fact::ClockBehind { by: behind, accepted: true });
             self.behind = None;
             self.set_back(clock);
+            self.clock_is_behind(behind, clock);
         } else if behind > Span::from_us(CLOCK_BEHIND_LOUD_US) {
             if self.behind.is_none() {
-                self.out.facts.push(Fact::ClockBehind { by: behind, accepted: false });
+                self.clock_is_behind(behind, self.last);
             }
             self.behind = Some(behind);
         } else {
             self.behind = None;
         }
         self.advance(clock)
+    }
+
+    fn clock_is_behind(&mut self, by: Span, now: Moment) {
+        let why = Some(clock_behind("the clock", by).into());
+        self.happens(EventType::ClockBehind, About { why, ..About::default() }, now);
     }
 
     /// The clock is accepted although it is behind: what is stored further ahead than its own
@@ -167,6 +175,7 @@ impl Space {
                 l.tat = l.tat.min(clock.plus(super::limits::tokens(rate, rate.burst)));
             }
             self.cut_rests(limit, clock);
+            self.set_gauge_back(limit, clock);
             self.out.dirty_limits.insert(limit);
             self.arm_limit(limit);
             self.limit_due(limit);
@@ -201,6 +210,7 @@ impl Space {
                     let queue = self.shapes[self.jobs[due.job].shape].queue;
                     self.queues[queue].counts.scheduled -= 1;
                     self.make_ready(due.job, now);
+                    self.job_is_ready(due.job, "due", now);
                 }
                 _ => break,
             }
@@ -208,18 +218,30 @@ impl Space {
         for _ in 0..TICK_MAX {
             match self.expiring.first().copied() {
                 Some(due) if due.at <= now => {
-                    self.stop_waiting(due.job, now);
-                    self.finish(
-                        due.job,
-                        JobState::Cancelled,
-                        None,
-                        Some("expired".to_owned()),
-                        now,
-                    );
+                    self.call_off(due.job, Some("expired".to_owned()), now);
                 }
                 _ => break,
             }
         }
+    }
+
+    /// A job that does not run is cancelled.
+    pub(crate) fn call_off(&mut self, slot: LiveJobId, error: Option<String>, now: Moment) {
+        self.stop_waiting(slot, now);
+        self.cancelled_at_rest(slot, error, now);
+    }
+
+    /// The same of one that waits nowhere yet.
+    pub(crate) fn cancelled_at_rest(
+        &mut self,
+        slot: LiveJobId,
+        error: Option<String>,
+        now: Moment,
+    ) {
+        let shown = error.as_deref().map(error_end);
+        let about = About { error: shown, ..self.names_of_job(slot).about() };
+        self.happens(EventType::JobCancelled, about, now);
+        self.finish(slot, JobState::Cancelled, None, error, now);
     }
 
     /// Takes a job that is not running out of where it waits.

@@ -4,6 +4,7 @@ use super::line::InLine;
 use super::state::{DoorKey, LiveResourceId, PoolId, QueueId, Space};
 use super::stored::lease_id;
 use tenure_core::bounds::{HOLDERS_SHOWN, WORKER_US};
+use tenure_core::gauge::GaugeView;
 use tenure_core::job::JobState;
 use tenure_core::lease::{Fence, HeldResource, LeaseSummary};
 use tenure_core::names::LimitName;
@@ -137,6 +138,9 @@ impl Space {
             in_use,
             resting: state.map_or(0, |(_, l)| l.resting_sum),
             external,
+            gauge: state
+                .and_then(|(_, l)| l.gauge.as_ref())
+                .map(|gauge| Box::new(GaugeView::new(&gauge.gauge, gauge.shown()))),
             waiting: door.map_or(0, |door| self.doors[door].waiting) + whole,
             over_limit: cap.map_or(0, |cap| (in_use + external).saturating_sub(cap)),
             paused_until: state
@@ -316,6 +320,8 @@ impl Space {
             leases: self.leases.len() as u64,
             result_waiters: self.awaiting.len() as u64,
             schedules: self.schedule_stats(now),
+            flows: self.flows.len() as u64,
+            events: Default::default(),
             ..Stats::default()
         };
         for state in JobState::ALL {

@@ -55,6 +55,7 @@ pub async fn run(
         deps,
         traffic: traffic.clone(),
         here,
+        streams: Default::default(),
     });
     let (stage, stages) = watch::channel(Stage::Serving);
     let mut server = Server {

@@ -8,8 +8,8 @@ use tenure_core::flow::FlowView;
 use tenure_core::job::{JobView, PushedJob, ResultView};
 use tenure_core::lease::{Explained, Extended, Leased, SettledLease};
 use tenure_core::requests::{
-    Audited, DoneMany, Effect, Failures, Listed, PushAnswer, Pushed, Put, Reply, Request, Settled,
-    Stats,
+    Audited, DoneMany, Effect, EventsRead, Failures, Listed, PushAnswer, Pushed, Put, Reply,
+    Request, Settled, Stats,
 };
 use tenure_core::schedule::{ScheduleView, SyncedSchedules};
 use tenure_core::sentences::ServerRefusal;
@@ -60,6 +60,7 @@ impl Expected {
             R::ListSchedules(some) => list(some.page.max, VIEW_BYTES),
             R::ListWorkers(some) => list(some.page.max, VIEW_BYTES),
             R::ListFailures(some) => list(some.max, VIEW_BYTES),
+            R::ReadEvents(some) => list(some.max, VIEW_BYTES),
             _ => VIEW_BYTES,
         };
         Expected { bytes, is_read: request.effect() == Effect::Reads }
@@ -227,6 +228,7 @@ plain!(
     Box<FlowView>,
     DoneMany,
     Failures,
+    EventsRead,
     Explained,
     Extended,
     QueueView,

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
+use tenure_core::requests::{Operation, ReadEvents};
 
 use crate::routes::{self, Route, Takes};
 use crate::schemas;
@@ -58,6 +59,9 @@ fn operation(route: &Route) -> Value {
         let mut answer = json!({"description": describe(*status)});
         if !name.is_empty() {
             answer["content"] = json!({"application/json": {"schema": schema(name)}});
+            if route.name == ReadEvents::NAME {
+                answer["content"]["text/event-stream"] = json!({});
+            }
             if let Takes::JsonOrJobs(_) = route.takes {
                 answer["content"]["application/x-ndjson"] = json!({});
             }
@@ -134,6 +138,7 @@ mod tests {
         POST /v1/jobs/retry
         POST /v1/jobs/delete
         GET /v1/failures
+        GET /v1/events
         GET /v1/jobs/{id}/explain
         GET /v1/jobs/{id}/result
         GET /v1/jobs/{id}/parents
@@ -243,6 +248,7 @@ mod tests {
             ("SettleCall", |body| decode::settle(body).err()),
             ("QueueSettings", |body| decode::put_queue("q", body).err()),
             ("LimitSettings", |body| decode::put_limit("l", body).err()),
+            ("Gauge", |body| decode::gauge(std::str::from_utf8(body).unwrap()).err()),
             ("PoolSettings", |body| decode::put_pool("p", body).err()),
             ("Later", |body| decode::pause_queue("q", body).err()),
             ("Observation", |body| decode::observe_limit("l", body).err()),

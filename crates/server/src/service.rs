@@ -14,7 +14,7 @@ use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
-    GetFlow, GetResult, PushAnswer, Reply, Request as Asking, Settle, Settled,
+    GetFlow, GetResult, PushAnswer, ReadEvents, Reply, Request as Asking, Settle, Settled,
 };
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::time::Span;
@@ -28,6 +28,7 @@ use crate::gate;
 use crate::openapi;
 use crate::out::Out;
 use crate::problem;
+use crate::routes::events::{self, EventStreams};
 use crate::routes::system::{ALIVE, Ready, VERSION};
 use crate::routes::{self, Asked, Call, Does, Found, Route, Takes};
 use crate::target;
@@ -59,6 +60,7 @@ pub(crate) struct Service {
     pub budget: Arc<Budget>,
     /// Where the server listens.
     pub here: SocketAddr,
+    pub streams: EventStreams,
 }
 
 /// Why a request has no good answer.
@@ -164,6 +166,12 @@ impl Service {
             Does::Ask(read) => {
                 let mut call = read(Asked { body: &body, ..asked })?;
                 drop(body);
+                if let Asking::ReadEvents(asked) = &call.request
+                    && events::wants_stream(&head.headers)
+                {
+                    drop(held);
+                    return Ok(self.events(namespace, asked.clone(), &head.headers).await?);
+                }
                 let minimal = prefers_ids(&head.headers, &mut call.request);
                 let mut response = self.ask(namespace, call, held, turn).await?;
                 if minimal {
@@ -262,8 +270,9 @@ impl Service {
             drop((held, body));
             return self.lease(namespace, request, turn).await;
         }
-        if let Asking::GetResult(GetResult { wait, .. }) | Asking::GetFlow(GetFlow { wait, .. }) =
-            request
+        if let Asking::GetResult(GetResult { wait, .. })
+        | Asking::GetFlow(GetFlow { wait, .. })
+        | Asking::ReadEvents(ReadEvents { wait, .. }) = request
             && wait > Span::ZERO
         {
             // As a lease call that waits.
@@ -282,6 +291,21 @@ impl Service {
             held.set(response.body().bytes())?;
         }
         Ok(response.map(|out| out.holding(held)))
+    }
+
+    /// A stream of events, until the caller leaves or the server drains.
+    async fn events(
+        &self,
+        namespace: Namespace,
+        mut asked: ReadEvents,
+        headers: &HeaderMap,
+    ) -> Result<Response<Out>, Refusal> {
+        if let Some(since) = events::last_event_id(headers)? {
+            asked.since = since;
+        }
+        let (engine, traffic) = (self.deps.engine.clone(), self.traffic.clone());
+        let drains = move || traffic.is_draining();
+        events::stream(engine, namespace, asked, &self.streams, drains).await
     }
 
     /// A lease call, alone or after settles. What was granted and does not fit into the budget is undone at once, as

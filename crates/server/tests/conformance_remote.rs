@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use tenure::{Remote, StoreUrl};
 use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
+use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
-use tenure_engine::{CallFuture, Engine, Health};
+use tenure_engine::{CallFuture, Engine, GaugeFeed, Health, ReadingFuture};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
 use tenure_server::{Config, Deps};
 use tenure_testkit::{TempDir, TestClock};
@@ -44,6 +45,12 @@ impl Engine for Both {
     }
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
         self.behind.undo(namespace, leases);
+    }
+    fn gauges(&self) -> Option<GaugeFeed> {
+        self.behind.gauges()
+    }
+    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
+        self.behind.answer_gauge(namespace, reading)
     }
     fn drain(&self) {
         self.behind.drain();
@@ -89,7 +96,7 @@ impl Factory for OverHttp {
             });
             let store = Here { dir, clock, open: now_open };
             // More connections than a process may have files would be needed for a crowd.
-            let can = Capabilities { reopen: true, clock_back: true, crowd: false };
+            let can = Capabilities { reopen: true, clock_back: true, crowd: false, gauges: true };
             Bench::new(remote, Arc::new(control), can, Box::new(store))
         })
     }

@@ -57,7 +57,9 @@ mod asking;
 mod await_end;
 pub mod call_off;
 mod client;
+mod events;
 mod flows;
+pub mod gauges;
 pub mod ids;
 pub mod keeper;
 mod lock;
@@ -70,6 +72,8 @@ pub mod url;
 mod worker;
 
 pub use self::client::Client;
+pub use self::events::{EventReader, Told};
+pub use self::gauges::read_gauges;
 pub use self::keeper::{Held, Keeper, Stop};
 pub use self::lock::{Lock, LockError, LockEvent, LockGuard};
 pub use self::outcome::SettleOutcome;

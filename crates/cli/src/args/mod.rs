@@ -4,7 +4,9 @@
 //! arguments can be seen by every user of a machine.
 
 pub mod copy;
+pub mod events;
 pub mod flows;
+pub mod gauges;
 pub mod jobs;
 pub mod leases;
 pub mod redis;
@@ -112,6 +114,8 @@ pub enum Command {
     Reschedule(jobs::RescheduleArgs),
     /// Make a scheduled job ready at once.
     RunNow(jobs::RunNowArgs),
+    /// Show what happened, and what happens.
+    Events(events::EventsArgs),
     /// Show, set, pause and delete queues.
     Queue(settings::QueueArgs),
     /// Show, set, pause and delete limits.

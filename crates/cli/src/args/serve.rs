@@ -33,6 +33,10 @@ pub struct ServeArgs {
     /// said. On a Redis it is said for all who share it: the last to say it counts.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub retain_bytes: Option<u64>,
+    /// How much the events of each namespace may take, the oldest dropped first; 0 keeps none, 16MiB unless it
+    /// is said. On a Redis as --retain-bytes.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub events_bytes: Option<u64>,
     /// How much the folder of a file: store may take; pushes are refused as `store_full` before that, and
     /// before the disk is full. What settles, cancels and deletes is taken in any case.
     #[arg(long, value_name = "SIZE", value_parser = size)]

@@ -10,6 +10,7 @@ use tenure_core::settings::Pick;
 use tenure_core::time::{Moment, Span};
 
 use crate::args::PageArgs;
+use crate::args::gauges::GaugeArgs;
 use crate::args::value::{
     PerSpan, Setting, count, moment, parse_name, positive, rate, setting, span, timeout,
 };
@@ -141,6 +142,8 @@ pub struct QueueSetArgs {
   tenure limit set 'site:*' --concurrency 2 --gap 500ms
   tenure limit set scrapy --concurrency 4 --quarantine 1m
   tenure limit set api --rate 10/1s --burst 5
+  tenure limit set scrapy --gauge-scrapyd http://crawler:6800 --gauge-on-stale hold
+  tenure limit set gpu --gauge http://gpu/load --gauge-count /running --gauge-count /pending
   tenure limit pause site:example.com --for 10m
   tenure limit observe scrapy 3       3 permits are taken by work that Tenure does not run")]
 pub struct LimitArgs {
@@ -181,6 +184,9 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         /// started may still run; needs a concurrency. Of this and the gap the longer counts.
         #[arg(long, value_name = "D|none", value_parser = setting(span))]
         quarantine: Option<Setting<Span>>,
+        /// Where work outside is counted.
+        #[command(flatten)]
+        gauge: Box<GaugeArgs>,
     },
     /// Grant nothing of it for a while; the later moment holds.
     #[command(after_help = "A pause has an end. To close a limit until further notice: \

@@ -10,6 +10,7 @@ use tenure_core::time::{Moment, Span};
 
 use crate::args::settings::{LimitAction, LimitArgs};
 use crate::args::value::{PerSpan, Setting};
+use crate::cmd::limit_gauge;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::page::Page;
@@ -31,14 +32,18 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
         }
     };
     let view = match action {
-        LimitAction::Set { name, concurrency, rate, burst, gap, quarantine } => {
+        LimitAction::Set { name, concurrency, rate, burst, gap, quarantine, gauge } => {
             let rate = match (rate, burst) {
                 (None, Some(burst)) => burst_alone(client, &name, burst).await?,
                 (rate, burst) => rate_of(rate, burst)?,
             };
             let (concurrency, gap) = (Setting::of(concurrency), Setting::of(gap));
             let quarantine = Setting::of(quarantine);
-            client.run(PatchLimit { limit: name, concurrency, rate, gap, quarantine }).await?.view
+            let gauge = limit_gauge::setting(&gauge)?;
+            client
+                .run(PatchLimit { limit: name, concurrency, rate, gap, quarantine, gauge })
+                .await?
+                .view
         }
         LimitAction::Pause { name, later } => {
             client.run(PauseLimit { limit: name, until: later.later() }).await?
@@ -135,8 +140,11 @@ fn people_at(limit: &LimitView, now: Moment) -> String {
         .maybe("quarantine", Some(limit.settings.quarantine).filter(|q| *q > Span::ZERO))
         .field("in use", limit.in_use)
         .maybe("resting", Some(limit.resting).filter(|n| *n > 0))
-        .maybe("external", Some(limit.external).filter(|n| *n > 0))
-        .maybe("over limit", Some(limit.over_limit).filter(|n| *n > 0))
+        .maybe("external", Some(limit.external).filter(|n| *n > 0));
+    if let Some(gauge) = &limit.gauge {
+        limit_gauge::show(&mut page, gauge, now);
+    }
+    page.maybe("over limit", Some(limit.over_limit).filter(|n| *n > 0))
         .field("waiting", limit.waiting)
         .maybe("paused until", paused(limit, now).map(second));
     let mut text = page.render();
@@ -200,6 +208,7 @@ mod tests {
             in_use: 1,
             resting: 0,
             external: 0,
+            gauge: None,
             waiting: 2,
             over_limit: 0,
             paused_until: None,

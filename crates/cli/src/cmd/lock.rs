@@ -60,6 +60,7 @@ async fn widen(client: &Client, limit: &LimitName, holders: u32) -> Result<(), F
         rate: Patch::Keep,
         gap: Patch::Keep,
         quarantine: Patch::Keep,
+        gauge: Patch::Keep,
     };
     client.run(patch).await?;
     Ok(())

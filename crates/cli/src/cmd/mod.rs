@@ -7,6 +7,7 @@ pub mod cancel;
 pub mod contact;
 pub mod copy;
 pub mod doctor;
+pub mod events;
 pub mod explain;
 pub mod failures;
 pub mod flow;
@@ -15,6 +16,7 @@ pub mod jobs;
 pub mod kin;
 pub mod leases;
 pub mod limit;
+mod limit_gauge;
 pub mod lock;
 pub mod pool;
 pub mod pool_sync;
@@ -90,6 +92,7 @@ async fn with_client(command: Command, client: &Client, out: Output) -> Result<(
         Command::Cancel(args) => cancel::cancel(client, out, args).await,
         Command::Retry(args) => cancel::retry(client, out, args).await,
         Command::Delete(args) => cancel::delete(client, out, args).await,
+        Command::Events(args) => events::run(client, out, args).await,
         Command::Failures(args) => failures::run(client, out, args).await,
         Command::RunNow(args) => cancel::run_now(client, out, args).await,
         Command::Reschedule(args) => reschedule::run(client, out, args).await,

@@ -7,10 +7,13 @@ mod health;
 mod memory;
 mod store;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_engine::Engine;
 use tenure_engine_embedded::Fatal;
 use tenure_server::{Config, Deps, may_listen};
 use tokio::sync::watch;
@@ -60,6 +63,7 @@ pub async fn run(args: ServeArgs, accept_loss: bool) -> Result<(), Failure> {
         }
         why = stopped(&mut fatal) => Err(failure(&why)),
         never = health::tell(opened.engine()) => match never {},
+        never = read_gauges(opened.engine()) => match never {},
     };
     opened.leave().await;
     let closed = tokio::task::spawn_blocking(move || opened.close());
@@ -69,6 +73,12 @@ pub async fn run(args: ServeArgs, accept_loss: bool) -> Result<(), Failure> {
         (Ok(()), Some(failure)) => Err(failure),
         (ended, _) => ended,
     }
+}
+
+/// Reads the gauges that this server's ticks claim, also while it drains: what runs still holds permits.
+async fn read_gauges(engine: Arc<dyn Engine>) -> Infallible {
+    tenure::read_gauges(engine).await;
+    std::future::pending().await
 }
 
 fn config(args: &ServeArgs) -> Config {

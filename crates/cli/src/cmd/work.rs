@@ -55,7 +55,11 @@ pub async fn run(client: &Client, args: WorkArgs) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     heartbeats(client)?;
     let cmd = Cmd::new(client.clone(), args.command, args.bonds, args.ttl).next_in(args.next_in);
-    work(client, plan, cmd, async || signals.next().await).await
+    // On a store of its own nobody else does; a server reads its gauges itself.
+    let reading = tokio::spawn(tenure::read_gauges(client.engine().clone()));
+    let worked = work(client, plan, cmd, async || signals.next().await).await;
+    reading.abort();
+    worked
 }
 
 /// Heartbeats on a thread of their own, started before anything is asked for.

@@ -152,7 +152,7 @@ fn text(answer: &CrashAnswer<'_>) -> String {
 async fn prepare(client: &Client) -> Result<(), Failure> {
     let limit = LimitName::parse(&format!("{FAMILY}:*"))?;
     let settings = LimitSettings { concurrency: Some(1), ..LimitSettings::default() };
-    client.run(PutLimit { limit, settings }).await?;
+    client.run(PutLimit { limit, settings, gauge: None }).await?;
     let thing = |n: usize| {
         let id = ResourceId::parse(&format!("thing-{n}"))?;
         Ok(NewResource { id, data: Json::null(), tags: Vec::new(), slots: 1 })

@@ -82,7 +82,7 @@ pub fn pages() -> Vec<CrawlPage> {
 pub async fn prepare(client: &Client, words: &DemoNames) -> Result<(), Failure> {
     let settings =
         LimitSettings { concurrency: Some(PER_HOST), rate: Some(RATE), ..Default::default() };
-    client.run(PutLimit { limit: LimitName::parse("site:*")?, settings }).await?;
+    client.run(PutLimit { limit: LimitName::parse("site:*")?, settings, gauge: None }).await?;
     let pool = words.accounts.clone();
     let settings = PoolSettings { quarantine: QUARANTINE, pick: Pick::Lru, ..Default::default() };
     client.run(PutPool { pool: pool.clone(), settings }).await?;

@@ -58,6 +58,18 @@ impl Output {
         self.text(&(text.map_err(Failure::bug)? + "\n"))
     }
 
+    /// Writes one of many answers, each on a line of its own.
+    pub fn line<T: Serialize + ?Sized>(
+        self,
+        answer: &T,
+        people: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        if !self.json {
+            return self.text(&people(answer));
+        }
+        self.text(&(serde_json::to_string(answer).map_err(Failure::bug)? + "\n"))
+    }
+
     /// Writes text as it is.
     pub fn text(self, text: &str) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();

@@ -204,7 +204,7 @@ async fn prepare(engine: &dyn Engine) -> Result<(), Failure> {
     for n in 0..NAMESPACES {
         let limit = LimitName::parse(&format!("{FAMILY}:*"))?;
         let settings = LimitSettings { concurrency: Some(2), ..LimitSettings::default() };
-        engine.run(&namespace(n)?, PutLimit { limit, settings }).await?;
+        engine.run(&namespace(n)?, PutLimit { limit, settings, gauge: None }).await?;
     }
     Ok(())
 }

@@ -294,7 +294,7 @@ impl Things {
             let limit = LimitName::parse(&format!("cap:{name}"))?;
             let concurrency = Some(chance.within(1, 5) as u32);
             let settings = LimitSettings { concurrency, ..LimitSettings::default() };
-            client.run(PutLimit { limit: limit.clone(), settings }).await?;
+            client.run(PutLimit { limit: limit.clone(), settings, gauge: None }).await?;
             things.cap = Some(limit);
         }
         if chance.percent(30) {

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
-use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
+use tenure_engine::{CallError, CallFuture, Engine, Fault, GaugeFeed, Health, ReadingFuture};
 use tenure_engine_redis::link::{Address, LinkError, OpenError, TlsError};
 use tenure_engine_redis::{Options, RedisEngine};
 
@@ -80,6 +81,12 @@ impl Engine for AddressedRedis {
     }
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
         self.engine.undo(namespace, leases);
+    }
+    fn gauges(&self) -> Option<GaugeFeed> {
+        self.engine.gauges()
+    }
+    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
+        self.engine.answer_gauge(namespace, reading)
     }
     fn drain(&self) {
         self.engine.drain();

@@ -134,7 +134,7 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
     for (limit, cap) in CAPS {
         let limit = LimitName::parse(limit).expect("a name");
         let settings = LimitSettings { concurrency: Some(cap), ..LimitSettings::default() };
-        ok(&engine, PutLimit { limit, settings }).await;
+        ok(&engine, PutLimit { limit, settings, gauge: None }).await;
     }
     let ends = Shared::default();
     let watching = tokio::spawn(watch(engine.clone(), ends.clone()));

@@ -1,6 +1,8 @@
 //! Short calls on a bench: each says what it expects, and panics at the sentence's own line.
 
+pub(crate) mod events;
 pub(crate) mod flows;
+pub(crate) mod gauges;
 mod jobs;
 mod leases;
 pub(crate) mod schedules;

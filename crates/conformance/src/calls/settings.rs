@@ -20,7 +20,7 @@ impl Bench {
         name: &str,
         settings: LimitSettings,
     ) -> impl Future<Output = Put<LimitView>> + Send + use<> {
-        self.ok(PutLimit { limit: limit(name), settings })
+        self.ok(PutLimit { limit: limit(name), settings, gauge: None })
     }
     #[track_caller]
     pub(crate) fn limit(&self, name: &str) -> impl Future<Output = LimitView> + Send + use<> {

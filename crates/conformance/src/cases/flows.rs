@@ -5,7 +5,7 @@
 #[macro_export]
 macro_rules! sentences_of_flows {
     ([$($then:tt)+] { $($first:tt)* } $($before:tt)*) => {
-        $crate::sentences_of_leases! {
+        $crate::sentences_of_events! {
             [$($then)+] { $($first)* }
             $($before)*
             flow_bulk {
@@ -67,7 +67,7 @@ macro_rules! sentences_of_flows {
             }
             flow_portions {
                 a_parent_with_ten_thousand_children_tells_each_once
-                no_more_than_a_portion_starts_in_the_step_of_the_end
+                at_least_a_portion_starts_in_the_step_of_the_end_and_the_rest_in_order
                 a_failed_parent_cancels_all_its_children_in_portions
                 who_is_not_told_yet_is_dependent_and_explain_says_why
                 a_parent_that_has_not_told_all_is_not_retried

@@ -1,5 +1,6 @@
 //! The table of all sentences; a sentence that is not in it does not compile, for it is never used.
 
+mod events;
 mod flows;
 mod jobs;
 mod leases;

@@ -17,6 +17,32 @@ macro_rules! sentences_of_needs {
                 every_other_end_rests_the_permit
                 resting_permits_count_under_a_lowered_cap
             }
+            gauge_failures {
+                a_gauge_that_cannot_be_read_keeps_its_last_value_until_it_is_stale_then_holds_or_keeps
+                while_a_stale_reading_is_kept_a_rest_lasts_its_lag
+                without_a_process_that_reads_the_reading_ages
+                who_cannot_read_leaves_it_to_another
+            }
+            gauges {
+                work_outside_takes_permits_as_soon_as_it_is_read
+                a_start_that_the_gauge_does_not_show_yet_is_not_counted_twice_for_longer_than_lag
+                a_run_that_ended_before_its_lease_did_never_lets_one_more_in
+                a_run_whose_holder_died_is_counted_until_it_is_over
+                a_freed_permit_comes_back_with_the_next_reading_which_is_asked_at_once
+                nothing_is_granted_on_a_limit_whose_gauge_was_just_set_before_it_was_read_once
+                nothing_is_granted_after_an_idle_hour_before_the_gauge_was_read
+                an_answer_to_an_old_claim_is_dropped_and_no_claim_is_made_while_one_is_open
+                an_observation_of_a_limit_with_a_gauge_is_refused
+                taking_the_gauge_away_ends_all_rests
+                of_a_gap_and_a_reading_the_later_ends_the_rest
+                of_ids_each_run_counts_that_no_live_lease_explains
+                beside_the_next_run_of_its_job_a_dead_holders_run_counts
+                a_password_in_a_gauges_address_is_nowhere_shown
+                a_gauge_needs_a_concurrency_and_a_limit_of_its_own
+                the_same_gauge_again_keeps_what_was_read
+                nobody_reserves_a_limit_that_waits_for_a_reading
+                rests_and_what_was_read_outlive_a_crash
+            }
             quarantines {
                 a_permit_rests_after_every_end_that_is_no_settle
                 a_permit_that_was_settled_rests_no_quarantine

@@ -16,6 +16,7 @@ pub use schedules::{CopiedOrigin, CopiedSchedule, CopiedSet};
 use std::fmt;
 use std::str::FromStr;
 
+use crate::gauge::Gauge;
 use crate::job::{EndedJob, JobError, JobState, Labels, Need, Retry, Unique};
 use crate::lease::Fence;
 use crate::names::{Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey};
@@ -206,6 +207,8 @@ pub struct CopiedSetting {
     pub name: LimitName,
     /// Its settings.
     pub settings: LimitSettings,
+    /// Its gauge, with its secrets.
+    pub gauge: Option<Box<Gauge>>,
 }
 
 /// What a limit remembers beside who holds it.
@@ -219,10 +222,25 @@ pub struct CopiedLimit {
     pub paused_until: Option<Moment>,
     /// Permits that rest: until when, how many.
     pub resting: Vec<(Moment, u32)>,
+    /// Permits that rest until a reading of the gauge shows what their runs have become.
+    pub unshown: Vec<CopiedUnshown>,
     /// Permits taken by work outside.
     pub external: u32,
     /// Until when they are, unless until the next observation.
     pub external_until: Option<Moment>,
+}
+
+/// Permits whose lease has ended, and whose run the gauge may not show yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CopiedUnshown {
+    /// When the lease ended.
+    pub ended_at: Moment,
+    /// When it was granted, if it did not end by a settle.
+    pub unsettled: Option<Moment>,
+    /// The end of the gap or the quarantine that they owe besides.
+    pub until: Moment,
+    /// How many.
+    pub weight: u32,
 }
 
 /// Permits of a limit that rest, beside what it remembers already.
@@ -230,10 +248,12 @@ pub struct CopiedLimit {
 pub struct CopiedRest {
     /// The limit.
     pub limit: LimitName,
-    /// Until when.
+    /// Until when, for a gap or a quarantine.
     pub until: Moment,
     /// How many.
     pub weight: u32,
+    /// Where the limit has a gauge: a reading must show as well what the run has become.
+    pub unshown: Option<CopiedUnshown>,
 }
 
 /// A live lease: what it holds, and how long its holder may go on.
@@ -241,6 +261,8 @@ pub struct CopiedRest {
 pub struct CopiedLease {
     /// Whether it holds a job.
     pub has_job: bool,
+    /// When it was granted, by the source's clock; where that is not known, when it runs out.
+    pub granted_at: Moment,
     /// When it runs out at the latest, since it cannot be extended any more; by the source's clock.
     pub expires_at: Moment,
     /// Permits.
@@ -363,6 +385,8 @@ pub struct CopiedJob {
     pub released: u32,
     /// Leases in a row that were never delivered.
     pub undelivered: u32,
+    /// A lease of it ended once otherwise than by a settle, so a run of it may go on that nobody holds.
+    pub ended_unsettled: bool,
     /// Its holder is to stop.
     pub cancel_requested: bool,
     /// It keeps its place when it becomes due.

@@ -4,9 +4,9 @@
 //! resources rest their quarantine, since nobody gave them back: the same as the end `Unheard` of the machine. The
 //! source itself is left as it is, so that a copy that is given up takes nothing from anybody.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::{CopiedJob, CopiedLease, CopiedResource, CopiedRest, Item};
+use super::{CopiedJob, CopiedLease, CopiedResource, CopiedRest, CopiedUnshown, Item};
 use crate::job::{JobState, retain_for};
 use crate::names::{LimitName, PoolName, ResourceId};
 use crate::settings::{LimitSettings, PoolSettings, ResourceState};
@@ -18,6 +18,8 @@ use crate::time::{Moment, Span};
 pub struct Releasing {
     now: Moment,
     settings: HashMap<LimitName, LimitSettings>,
+    /// Limits with a gauge.
+    gauged: HashSet<LimitName>,
     pools: HashMap<PoolName, PoolSettings>,
     /// When the last holder of a resource stops at the latest.
     held: HashMap<(PoolName, ResourceId), Moment>,
@@ -31,6 +33,7 @@ impl Releasing {
         Releasing {
             now,
             settings: HashMap::new(),
+            gauged: HashSet::new(),
             pools: HashMap::new(),
             held: HashMap::new(),
             last: None,
@@ -41,7 +44,12 @@ impl Releasing {
     /// Remembers what decides how leases end.
     pub fn learn(&mut self, item: Item) {
         match item {
-            Item::Setting(setting) => drop(self.settings.insert(setting.name, setting.settings)),
+            Item::Setting(setting) => {
+                if setting.gauge.is_some() {
+                    self.gauged.insert(setting.name.clone());
+                }
+                self.settings.insert(setting.name, setting.settings);
+            }
             Item::Pool(pool) => drop(self.pools.insert(pool.name, pool.settings)),
             Item::Lease(lease) => {
                 self.leases += 1;
@@ -81,17 +89,21 @@ impl Releasing {
     }
 
     /// A lease without a job always rests the gap, a job's `released` never; each rests the
-    /// quarantine, since nobody gave it back.
+    /// quarantine and for a gauge, since nobody gave it back.
     fn rests(&self, lease: &CopiedLease) -> Vec<Item> {
         let rest = |(limit, weight): &(LimitName, u32)| {
             let setting = self.setting(limit).filter(|setting| setting.concurrency.is_some())?;
             let gap = setting.gap.filter(|_| !lease.has_job).unwrap_or_default();
             let rest = gap.max(setting.quarantine);
-            if rest == Span::ZERO {
+            let (ended_at, weight) = (lease.expires_at, *weight);
+            let until = ended_at.plus(rest);
+            let unsettled = Some(lease.granted_at);
+            let unshown = CopiedUnshown { ended_at, unsettled, until, weight };
+            let unshown = self.gauged.contains(limit).then_some(unshown);
+            if rest == Span::ZERO && unshown.is_none() {
                 return None;
             }
-            let until = lease.expires_at.plus(rest);
-            Some(Item::Rest(CopiedRest { limit: limit.clone(), until, weight: *weight }))
+            Some(Item::Rest(CopiedRest { limit: limit.clone(), until, weight, unshown }))
         };
         lease.limits.iter().filter_map(rest).collect()
     }
@@ -129,6 +141,7 @@ impl Releasing {
     /// before anybody may be granted it.
     fn released(&self, mut job: CopiedJob) -> CopiedJob {
         job.released += 1;
+        job.ended_unsettled = true;
         job.wait = Span::ZERO;
         job.state = JobState::Ready;
         if job.cancel_requested {
@@ -148,6 +161,7 @@ impl Releasing {
 mod tests {
     use super::*;
     use crate::copy::{CopiedPool, CopiedSetting, Holds};
+    use crate::gauge::{Gauge, GaugeAddress, GaugeSource, OnStale};
     use crate::job::{Retry, Unique, Until};
     use crate::names::{JobId, QueueName, UniqueKey};
     use crate::secret::Json;
@@ -213,6 +227,7 @@ mod tests {
             lost: 1,
             released: 0,
             undelivered: 0,
+            ended_unsettled: false,
             cancel_requested: false,
             keeps_place: false,
             unique: None,
@@ -235,11 +250,11 @@ mod tests {
         let mut all = Releasing::new(NOW);
         let gap = |name: &str, gap| {
             let settings = LimitSettings { gap: Some(Span::from_s(gap)), ..capped() };
-            Item::Setting(CopiedSetting { name: limit(name), settings })
+            Item::Setting(CopiedSetting { name: limit(name), settings, gauge: None })
         };
         all.learn(gap("a", 5));
         let settings = LimitSettings { quarantine: Span::from_s(9), ..capped() };
-        all.learn(Item::Setting(CopiedSetting { name: limit("risky"), settings }));
+        all.learn(Item::Setting(CopiedSetting { name: limit("risky"), settings, gauge: None }));
         all.learn(gap("site:*", 7));
         let settings = PoolSettings {
             quarantine: Span::from_s(60),
@@ -254,18 +269,38 @@ mod tests {
 
     fn lease(has_job: bool, s: u64) -> CopiedLease {
         let limits = ["a", "site:x", "lock:z", "risky"].map(|name| (limit(name), 2)).to_vec();
-        CopiedLease { has_job, expires_at: later(s), limits, resources: vec![(pool("p"), id("r"))] }
+        let resources = vec![(pool("p"), id("r"))];
+        CopiedLease { has_job, granted_at: NOW, expires_at: later(s), limits, resources }
     }
 
     #[test]
     fn every_lease_rests_the_quarantine_and_one_without_a_job_the_gaps_too() {
         let all = releasing();
-        let rest =
-            |name, s| Item::Rest(CopiedRest { limit: limit(name), until: later(s), weight: 2 });
+        let rest = |name, s| {
+            let (until, weight) = (later(s), 2);
+            Item::Rest(CopiedRest { limit: limit(name), until, weight, unshown: None })
+        };
         assert_eq!(all.pass(Item::Lease(lease(true, 10))), [rest("risky", 19)]);
         let rests = [rest("a", 35), rest("site:x", 37), rest("risky", 39)];
         assert_eq!(all.pass(Item::Lease(lease(false, 30))), rests);
         assert_eq!((all.leases(), all.last()), (2, Some(later(30))));
+    }
+
+    #[test]
+    fn permits_of_a_limit_with_a_gauge_rest_as_after_an_end_that_was_no_settle() {
+        let address = GaugeAddress::parse("http://host").unwrap();
+        let (every, lag, stale) = (Span::from_s(2), Span::from_s(10), Span::from_s(30));
+        let source = GaugeSource::Scrapyd { scrapyd: address, project: None };
+        let gauge = Gauge { source, every, lag, stale, on_stale: OnStale::Keep };
+        let mut all = releasing();
+        let (name, gauge) = (limit("lock:z"), Some(Box::new(gauge)));
+        all.learn(Item::Setting(CopiedSetting { name, settings: capped(), gauge }));
+        let unsettled = Some(NOW);
+        let (until, weight) = (later(10), 2);
+        let unshown = Some(CopiedUnshown { ended_at: until, unsettled, until, weight });
+        let rest = Item::Rest(CopiedRest { limit: limit("lock:z"), until, weight, unshown });
+        let passed = all.pass(Item::Lease(lease(true, 10)));
+        assert!(passed.contains(&rest), "{passed:?}");
     }
 
     #[test]

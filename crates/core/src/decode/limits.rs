@@ -1,6 +1,7 @@
 //! Settings of limits, their pauses, and what work outside takes of them.
 
 use super::fields::{ObjectShape, Value, document};
+use super::gauges::gauge_of;
 use super::needs::one_limit;
 use super::paths::limit_path;
 use super::queues::given;
@@ -15,9 +16,9 @@ use crate::requests::{
 };
 use crate::settings::LimitSettings;
 
-static LIMIT: ObjectShape<4> = ObjectShape {
+static LIMIT: ObjectShape<5> = ObjectShape {
     what: "a limit",
-    fields: ["concurrency", "rate", "gap", "quarantine"],
+    fields: ["concurrency", "rate", "gap", "quarantine", "gauge"],
     answered: &[
         "name",
         "template",
@@ -34,18 +35,19 @@ static LIMIT: ObjectShape<4> = ObjectShape {
 static OBSERVE: ObjectShape<2> =
     ObjectShape { what: "an observation", fields: ["external", "for"], answered: &[] };
 
-/// The body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap` and a
-/// `quarantine` need a `concurrency`.
+/// The body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap`, a
+/// `quarantine` and a `gauge` need a `concurrency`.
 pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
-    let PatchLimit { limit, concurrency, rate, gap, quarantine } = patch_limit(name, body)?;
+    let PatchLimit { limit, concurrency, rate, gap, quarantine, gauge } = patch_limit(name, body)?;
     let settings = LimitSettings {
         concurrency: given(concurrency),
         rate: given(rate),
         gap: given(gap),
         quarantine: given(quarantine).unwrap_or_default(),
     };
-    settings.check()?;
-    Ok(PutLimit { limit, settings })
+    let put = PutLimit { limit, settings, gauge: given(gauge) };
+    put.check()?;
+    Ok(put)
 }
 
 /// The body of `PATCH /v1/limits/{name}`: what it names; a `rate` replaces the rate whole. Whether
@@ -60,6 +62,7 @@ pub fn patch_limit(name: &str, body: &[u8]) -> Result<PatchLimit, Refusal> {
         rate: fields.patch("rate", rate)?,
         gap: fields.patch("gap", |v| v.span(Spans::ANY))?,
         quarantine: fields.patch("quarantine", |v| v.span(Spans::ANY))?,
+        gauge: fields.patch("gauge", |v| gauge_of(v).map(Box::new))?,
     })
 }
 

@@ -19,6 +19,7 @@
 mod at;
 mod fields;
 mod flows;
+mod gauges;
 mod jobs;
 mod leases;
 mod limits;
@@ -43,6 +44,7 @@ mod timing;
 mod together;
 mod words;
 
+pub use gauges::gauge;
 pub use jobs::*;
 pub use leases::*;
 pub use limits::*;

@@ -27,6 +27,9 @@ pub const LIST_PARENTS: &[&str] = &["full", "max", "cursor"];
 pub const GET_FLOW: &[&str] = &["wait"];
 /// Of `GET /v1/failures`.
 pub const LIST_FAILURES: &[&str] = &["queue", "kind", "finished_after", "max"];
+/// Of `GET /v1/events`.
+pub const READ_EVENTS: &[&str] =
+    &["since", "type", "queue", "job", "flow", "schedule", "limit", "pool", "max", "wait"];
 /// Of `GET /v1/leases`.
 pub const LIST_LEASES: &[&str] = &["queue", "limit", "pool", "worker", "max", "cursor"];
 /// Of `PUT /v1/pools/{name}/resources`.

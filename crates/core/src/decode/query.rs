@@ -6,15 +6,16 @@ use super::parameters;
 use super::paths::{flow_path, job_path, pool_path};
 use super::words::{Spans, integer, moment, one_of, phrases, short, span};
 use crate::bounds::{ERROR_BYTES_MAX, LIST_MAX, WAIT_US_MAX};
+use crate::events::{EventFilter, EventType};
 use crate::job::JobState;
-use crate::names::{FlowName, LimitName, Owner, PoolName, QueueName, ScheduleId};
+use crate::names::{FlowName, JobId, LimitName, Owner, PoolName, QueueName, ScheduleId};
 use crate::refusal::Refusal;
 use crate::requests::{
-    Audit, GetFlow, GetResult, JobFilter, ListChildren, ListFailures, ListFlows, ListJobs,
-    ListLeases, ListLimits, ListParents, ListPools, ListQueues, ListResources, ListSchedules,
-    ListWorkers, Meant, Page,
+    Audit, EventsSince, GetFlow, GetResult, JobFilter, ListChildren, ListFailures, ListFlows,
+    ListJobs, ListLeases, ListLimits, ListParents, ListPools, ListQueues, ListResources,
+    ListSchedules, ListWorkers, Meant, Page, ReadEvents,
 };
-use crate::sentences::{ValueRefusal, cut};
+use crate::sentences::{NameRefusal, ValueRefusal, cut};
 
 /// The greatest number that JSON carries exactly everywhere.
 const EXACT_MAX: i64 = (1 << 53) - 1;
@@ -198,6 +199,45 @@ pub fn list_failures<K: AsRef<str>, V: AsRef<str>>(
         kind: query.take("kind", kind)?,
         finished_after: query.take("finished_after", moment)?,
         max: query.max()?.unwrap_or(ListFailures::default().max),
+    })
+}
+
+/// `job.failed,schedule.*`: types of events, and families of them.
+pub fn event_types(text: &str) -> Result<std::sync::Arc<[EventType]>, Refusal> {
+    let mut types = Vec::new();
+    for name in text.split(',') {
+        let named = EventType::named(name);
+        types.extend(named.ok_or_else(|| NameRefusal::EventType { shown: cut(name) })?);
+    }
+    types.sort_unstable();
+    types.dedup();
+    Ok(types.into())
+}
+
+/// `first`, or where a reader stopped.
+pub fn events_since(text: &str) -> Result<EventsSince, Refusal> {
+    match text {
+        "first" => Ok(EventsSince::First),
+        id => Ok(EventsSince::Id(id.parse()?)),
+    }
+}
+
+/// `GET /v1/events`.
+pub fn read_events<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ReadEvents, Refusal> {
+    let query = Query::read(query, parameters::READ_EVENTS)?;
+    Ok(ReadEvents {
+        since: query.take("since", events_since)?.unwrap_or_default(),
+        filter: EventFilter {
+            types: query.take("type", event_types)?.map(|types| types.to_vec()).unwrap_or_default(),
+            queue: query.take("queue", QueueName::parse)?,
+            job: query.take("job", JobId::parse)?,
+            flow: query.take("flow", FlowName::parse)?,
+            schedule: query.take("schedule", ScheduleId::parse)?,
+            limit: query.take("limit", LimitName::parse)?,
+            pool: query.take("pool", PoolName::parse)?,
+        },
+        max: query.max()?.unwrap_or(ReadEvents::default().max),
+        wait: query.take("wait", |text| span(text, WAIT))?.unwrap_or_default(),
     })
 }
 

@@ -2,8 +2,11 @@
 //! here.
 
 use super::{Page, Patch};
+use crate::gauge::Gauge;
 use crate::lease::Later;
 use crate::names::LimitName;
+use crate::refusal::Refusal;
+use crate::sentences::LimitRefusal;
 use crate::settings::{LimitSettings, Rate};
 use crate::time::Span;
 
@@ -28,6 +31,21 @@ pub struct PutLimit {
     pub limit: LimitName,
     /// Settings.
     pub settings: LimitSettings,
+    /// Where work outside is counted.
+    pub gauge: Option<Box<Gauge>>,
+}
+
+impl PutLimit {
+    /// Refuses settings that do not go together: a gauge counts permits, and those of one limit.
+    pub fn check(&self) -> Result<(), Refusal> {
+        if self.gauge.is_some() && self.limit.is_template() {
+            return Err(Refusal::from(LimitRefusal::GaugeOfTemplate).at("/gauge"));
+        }
+        if self.gauge.is_some() && self.settings.concurrency.is_none() {
+            return Err(Refusal::from(LimitRefusal::GaugeAlone).at("/gauge"));
+        }
+        self.settings.check()
+    }
 }
 
 /// Changes the named settings of a limit; makes it if it is not there.
@@ -43,6 +61,8 @@ pub struct PatchLimit {
     pub gap: Patch<Span>,
     /// Rest of a permit after an end that was no settle.
     pub quarantine: Patch<Span>,
+    /// Where work outside is counted; replaced whole.
+    pub gauge: Patch<Box<Gauge>>,
 }
 
 /// Forgets a limit's settings.

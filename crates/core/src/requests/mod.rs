@@ -3,6 +3,7 @@
 //! The server makes requests from HTTP, the remote engine makes HTTP of them, the other engines answer them. Nothing
 //! here decides: the engine that answers a request refuses what cannot be met.
 
+mod events;
 mod failures;
 mod flows;
 mod jobs;
@@ -18,6 +19,7 @@ mod schedules;
 mod stats;
 mod table;
 
+pub use events::*;
 pub use failures::*;
 pub use flows::*;
 pub use jobs::*;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Page;
+use crate::events::{EventId, StreamStands};
 use crate::job::JobState;
 use crate::names::{QueueName, WorkerId};
 use crate::time::Moment;
@@ -63,6 +64,26 @@ pub struct ScheduleStats {
     pub oldest_due_at: Option<Moment>,
 }
 
+/// The events of a namespace that are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct EventStats {
+    /// Bytes that they take in the store, by its own count.
+    pub bytes: u64,
+    /// The oldest; `None` if none is kept.
+    pub first: Option<EventId>,
+    /// The newest.
+    pub last: Option<EventId>,
+}
+
+impl EventStats {
+    /// Of a stream as it stands.
+    pub fn of(stands: StreamStands, bytes: u64) -> Self {
+        let StreamStands { life, first, last } = stands;
+        let id = |number| (first <= last).then_some(EventId { life, number });
+        EventStats { bytes, first: id(first), last: id(last) }
+    }
+}
+
 /// Totals of a namespace.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Stats {
@@ -80,6 +101,12 @@ pub struct Stats {
     /// Schedules, counted when the call is answered; all zero from a server that does not count them yet.
     #[serde(default)]
     pub schedules: ScheduleStats,
+    /// How many flows there are.
+    #[serde(default)]
+    pub flows: u64,
+    /// The events that are kept; all empty from a server that keeps none.
+    #[serde(default)]
+    pub events: EventStats,
     /// Where state lives.
     pub store: StoreStats,
 }

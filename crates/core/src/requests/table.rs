@@ -304,6 +304,7 @@ operations! { $
 
     list_workers     ListWorkers     => Listed<WorkerView>,   Get    "/v1/workers",                                             Reads,                   Nothing;
     get_stats        GetStats        => Stats,                Get    "/v1/stats",                                               Reads,                   Nothing;
+    read_events      ReadEvents      => EventsRead,           Get    "/v1/events",                                              Reads,                   Key;
     audit            Audit           => Audited,              Get    "/v1/audit",                                               Reads,                   Nothing;
 }
 

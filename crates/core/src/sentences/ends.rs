@@ -1,11 +1,11 @@
-//! What Tenure itself writes where else a holder would have: in the errors of a job, and as the reason of a resource
-//! that rests or is banned.
+//! What Tenure itself writes where else a holder would have: in the errors of a job, as the reason of a resource
+//! that rests or is banned, and in the error of a gauge.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that is stored with a job or a resource, since its holder gave none.
+/// A text that is stored with a job, a resource or a gauge, since its holder gave none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredNote {
@@ -23,11 +23,17 @@ pub enum StoredNote {
     CooledByHand,
     /// The reason of a resource that its holder bans without a reason.
     BannedByHolder,
+    /// The error of an attempt at a gauge whose claim no process took.
+    GaugeUnclaimed,
+    /// The error of an attempt whose process did not say what came of it.
+    GaugeUnanswered,
+    /// The error of an answer of another kind than the gauge.
+    GaugeOfOtherKind,
 }
 
 impl StoredNote {
     /// All of them.
-    pub const ALL: [StoredNote; 7] = [
+    pub const ALL: [StoredNote; 10] = [
         StoredNote::TimedOut,
         StoredNote::HolderStopped,
         StoredNote::GrantNeverReceived,
@@ -35,6 +41,9 @@ impl StoredNote {
         StoredNote::CooledByHolder,
         StoredNote::CooledByHand,
         StoredNote::BannedByHolder,
+        StoredNote::GaugeUnclaimed,
+        StoredNote::GaugeUnanswered,
+        StoredNote::GaugeOfOtherKind,
     ];
     /// What is stored.
     pub const fn as_str(self) -> &'static str {
@@ -46,6 +55,11 @@ impl StoredNote {
             StoredNote::CooledByHolder => "cooled by its holder",
             StoredNote::CooledByHand => "cooled by hand",
             StoredNote::BannedByHolder => "banned by its holder",
+            StoredNote::GaugeUnclaimed => "no process that reads gauges is there",
+            StoredNote::GaugeUnanswered => {
+                "the process that was to read it did not answer within 5 s"
+            }
+            StoredNote::GaugeOfOtherKind => "the answer is not of this gauge's kind",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Refusals of calls that set or name a limit.
 
+use super::Phrase;
 use super::table::refusals;
 use crate::names::LimitName;
 use crate::time::Span;
@@ -32,6 +33,36 @@ refusals! {
         InvalidField
         detail("a limit with a \"quarantine\" needs a \"concurrency\"")
         hint("add \"concurrency\": 1; a rate alone has no permits that could rest");
+
+    GaugeAlone "limit_gauge_alone"
+        InvalidField
+        detail("a limit with a \"gauge\" needs a \"concurrency\"")
+        hint("add \"concurrency\": 10; a rate alone has no permits that work outside could take");
+
+    GaugeOfTemplate "limit_gauge_of_template"
+        InvalidField
+        detail("a template has no \"gauge\"")
+        hint("set it for each limit of its own, such as \"site:example.com\"");
+
+    GaugeAddressUnusable "limit_gauge_address_unusable" { why: Phrase }
+        InvalidField
+        detail("the address of the gauge {why}")
+        hint("give the address of a server that this one can reach, such as \"http://HOST:6800/load\"");
+
+    GaugePointerMalformed "limit_gauge_pointer_malformed"
+        InvalidField
+        detail("a pointer of \"count\" is no JSON pointer (RFC 6901)")
+        hint("write \"/running\" for the member \"running\", \"~1\" for a slash in a name and \"~0\" for a tilde");
+
+    GaugeStaleTooShort "limit_gauge_stale_too_short" { least: Span }
+        OutOfBounds
+        detail("\"stale\" is below {:?}, for which a reading of this gauge is fresh", least.to_string())
+        hint("use at least {:?}, which is three times \"every\" and at least 5 s", least.to_string());
+
+    Gauged "limit_gauged" { limit: LimitName }
+        WrongState
+        detail("the limit {limit:?} has a gauge, which says what work outside takes")
+        hint("take the gauge away first, by \"gauge\": null, if you want to say it yourself");
 
     BurstUncountable "limit_burst_uncountable" { burst: u32, per: Span, most: u64 }
         OutOfBounds

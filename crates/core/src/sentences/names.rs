@@ -106,4 +106,14 @@ refusals! {
         InvalidField
         detail("the lease is empty")
         hint("name a lease by its id, as it was granted");
+
+    EventId "event_id"
+        InvalidField
+        detail("this is no id of an event")
+        hint("give the \"next\" of an answer as it is, or the \"id\" of an event; \"first\" is the oldest that is kept");
+
+    EventType "event_type" { shown: String }
+        InvalidField
+        detail("there is no type of events {shown:?}")
+        hint("name types such as \"job.failed\", separated by commas, or a family: \"schedule.*\"");
 }

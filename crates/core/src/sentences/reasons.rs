@@ -160,6 +160,14 @@ causes! {
             count::of(*taken, "is", "are"),
         );
 
+    GaugeUnread "gauge_unread" { name: String }
+        External
+        detail("{name:?} waits until its gauge is read");
+
+    GaugeFailing "gauge_failing" { name: String, since: Moment, error: String }
+        External
+        detail("the gauge of {name:?} could not be read since {since}: {error}");
+
     PoolTaken "pool_taken" { name: String, which: Wanted, there: u64 }
         Pool
         detail("no resource of pool {name:?}{which} is free ({there} there)");

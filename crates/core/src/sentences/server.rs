@@ -54,6 +54,12 @@ refusals! {
         detail("a body of {bytes} bytes is larger than {most}")
         hint("send fewer items in one call");
 
+    TooManyStreams "too_many_streams" { most: usize }
+        LineFull
+        detail("{most} streams of events are being sent already")
+        hint("ask again later, or read pages of /v1/events with \"wait\" instead of a stream")
+        retry_after_s(1);
+
     MediaType "media_type"
         UnsupportedMediaType
         detail("the content type of the body is not one that this call takes")

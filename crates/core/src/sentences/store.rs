@@ -53,6 +53,11 @@ refusals! {
         detail("{fault}")
         hint("nothing happened; send the same call again after Retry-After");
 
+    EventsNotKept "events_not_kept"
+        WrongState
+        detail("this store keeps no events")
+        hint("start the server with --events-bytes 16MiB, or leave the option out");
+
     OutcomeUnknown "outcome_unknown" { fault: String }
         OutcomeUnknown
         detail("{fault}")
@@ -67,6 +72,16 @@ refusals! {
 /// What the health of an engine says whose clock (`clock`: "the clock", "the clock of redis") was set back.
 pub fn clock_behind(clock: &str, behind: Span) -> String {
     format!("{clock} is {behind} behind what it was: set it right")
+}
+
+/// What is said of a clock that gained on time itself.
+pub fn clock_leapt(by: Span) -> String {
+    format!("the clock leapt ahead by {by}: every lease has its whole ttl again")
+}
+
+/// What is said of an engine that did nothing for a while.
+pub fn deaf(silent: Span) -> String {
+    format!("nothing was heard for {silent}: no lease ends for what fell into that time")
 }
 
 /// When a full store may have room again: what ends or expires frees it, and that takes moments, not minutes.

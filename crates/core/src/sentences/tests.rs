@@ -61,6 +61,7 @@ fn parameters() -> BTreeMap<&'static str, Value> {
         ("labels", json!(40)),
         ("last", json!(4)),
         ("lease", json!("L1")),
+        ("least", json!("6s")),
         ("limit", json!("site:a")),
         ("line", json!(2)),
         ("max", json!(16)),
@@ -100,6 +101,7 @@ fn parameters() -> BTreeMap<&'static str, Value> {
         ("waiting", json!(512)),
         ("weight", json!(4)),
         ("what", json!("a job")),
+        ("why", json!("has a fragment; leave it out")),
         ("words", json!(["keep", "replace"])),
         ("wrong", json!("the key \"a\" stands twice in one object")),
     ])

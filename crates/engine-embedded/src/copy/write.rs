@@ -68,7 +68,7 @@ impl CopyFolder {
         mark: &Marked,
     ) -> Result<(), CopyError> {
         let last = rows.last_seq();
-        let mut writer = Writer::new(conn, self.numbers(conn)?).map_err(self.broken())?;
+        let mut writer = Writer::new(conn, self.numbers(conn)?, 0).map_err(self.broken())?;
         writer.write_marked(&rows.rows, last, (MARK, &text_of(mark))).map_err(self.broken())
     }
 

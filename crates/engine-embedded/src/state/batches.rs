@@ -24,7 +24,8 @@ impl State {
         if self.batch.is_empty() {
             return;
         }
-        if self.batch.rows.is_empty() && self.shared.durable() + 1 == self.batch.number {
+        let writes_nothing = self.batch.rows.is_empty() && self.batch.events.is_empty();
+        if writes_nothing && self.shared.durable() + 1 == self.batch.number {
             // All that these answers saw is durable.
             match self.shared.look(LookWhen::BeforeAnswer) {
                 Ok(()) => disk::send(&self.shared, std::mem::take(&mut self.batch.answers)),
@@ -53,7 +54,7 @@ impl State {
         let calls = calls.filter_map(|call| call.reply);
         let waiting = std::mem::take(&mut self.waiting).into_values().map(|wait| wait.reply);
         let awaiting = std::mem::take(&mut self.awaiting).into_values().map(|call| call.reply);
-        let waiting = waiting.chain(awaiting);
+        let waiting = waiting.chain(awaiting).chain(self.take_readers());
         let answers = std::mem::take(&mut self.batch.answers).into_iter().map(|one| one.reply);
         for reply in calls.chain(waiting).chain(answers) {
             let _ = reply.send(Err(no.clone()));
@@ -67,6 +68,9 @@ impl State {
             let _ = reply.send(Err(no.clone()));
         }
         for AwaitingEnd { reply, .. } in std::mem::take(&mut self.awaiting).into_values() {
+            let _ = reply.send(Err(no.clone()));
+        }
+        for reply in self.take_readers() {
             let _ = reply.send(Err(no.clone()));
         }
         while !self.batch.is_empty() && self.shared.fatal().is_none() {

@@ -200,6 +200,7 @@ impl State {
 
     fn drain_waiting(&mut self) {
         self.drain_awaiting();
+        self.drain_readers();
         for (taker, Waiting { namespace, reply }) in std::mem::take(&mut self.waiting) {
             let _ = self.apply(&namespace, Command::DropWait(taker));
             self.answer(namespace, Some(reply), Ok(Answer::Leased(Leased::default())));

@@ -5,7 +5,9 @@
 
 mod batches;
 mod calls;
+mod events;
 mod facts;
+mod gauges;
 mod schedules;
 mod steps;
 mod time;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tenure_core::events::EventId;
 use tenure_core::names::{FlowName, Namespace};
 use tenure_core::refusal::Refusal;
 use tenure_core::schedule::PlanWanted;
@@ -22,6 +25,7 @@ use tenure_core::time::Moment;
 use tenure_engine::CallError;
 use tenure_machine::{Command, Done, Machine, Seq, TakerId};
 
+use self::events::EventStreams;
 use self::time::SeenClock;
 use crate::batch::{Answer, Batch, Pending, Reply};
 use crate::inbox::{Ask, Envelope};
@@ -69,12 +73,15 @@ pub(crate) struct State {
     again: Vec<Envelope>,
     clock: SeenClock,
     told: facts::FactCounts,
+    streams: EventStreams,
     /// Finished jobs take too much, but none could go: not tried again before something changes.
     stuck: bool,
     /// Schedules that asked for a plan.
     wanted: Vec<(Namespace, PlanWanted)>,
     /// By the monotonic clock: moments are decided again no sooner, so that firing leaves half of the time to others.
     no_fire_before: Duration,
+    /// Processes that read gauges.
+    gauge_readers: gauges::GaugeReaders,
 }
 
 /// Why the thread ends.
@@ -84,7 +91,13 @@ pub(crate) enum Ended {
 }
 
 impl State {
-    pub(crate) fn new(shared: Arc<Shared>, machine: Machine, overlay: Overlay) -> Self {
+    /// `ends`: the newest event of each namespace.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        machine: Machine,
+        overlay: Overlay,
+        ends: HashMap<Namespace, EventId>,
+    ) -> Self {
         State {
             shared,
             machine,
@@ -95,9 +108,11 @@ impl State {
             again: Vec::new(),
             clock: SeenClock::default(),
             told: facts::FactCounts::default(),
+            streams: EventStreams::new(ends),
             stuck: false,
             wanted: Vec::new(),
             no_fire_before: Duration::ZERO,
+            gauge_readers: gauges::GaugeReaders::default(),
         }
     }
 
@@ -131,6 +146,7 @@ impl State {
             }
             self.tick();
             self.schedules();
+            self.gauges();
             self.hand_on();
             if taken.closing && self.again.is_empty() {
                 self.close();
@@ -156,10 +172,14 @@ impl State {
                 }
             }
             Ask::WaitForResult(wait) => self.wait_for_result(namespace, *wait, reply),
+            Ask::WaitForEvents { after, until, taker } => {
+                self.wait_for_events(namespace, (after, until), taker, reply);
+            }
             Ask::WaitForFlow(wait) => self.wait_for_flow(namespace, *wait, reply),
             Ask::DropWait(taker) => {
                 self.waiting.remove(&taker);
                 self.awaiting.remove(&taker);
+                self.drop_reader(taker);
                 let _ = self.apply(&namespace, Command::DropWait(taker));
                 self.absorb();
             }
@@ -167,11 +187,13 @@ impl State {
                 let _ = self.apply(&namespace, Command::Undo(fences));
                 self.absorb();
             }
+            Ask::ReadGauges(reader) => self.gauge_readers.add(reader),
             Ask::Drain => self.end_waits(namespace, reply),
             Ask::Settled => {
                 self.tick();
                 while self.is_due() {
                     self.tick();
+                    self.gauges();
                     self.no_fire_before = Duration::ZERO;
                     self.schedules();
                 }

@@ -35,7 +35,9 @@ impl State {
     /// Takes what the machine did since the last time; deliveries become answers.
     pub(super) fn drain(&mut self) -> Rows {
         let effects = self.machine.drain();
-        self.told.take(&effects.facts);
+        self.told.take(&effects.events, &effects.facts);
+        self.number_events(effects.events);
+        self.end_streams(&effects.rows);
         self.wanted.extend(effects.wanted);
         for (namespace, Delivery { taker, granted }) in effects.deliveries {
             let leased = self.leased(&namespace, granted, &effects.rows);

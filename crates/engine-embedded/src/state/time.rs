@@ -28,12 +28,14 @@ impl State {
         if !self.wanted.is_empty() {
             return Duration::ZERO;
         }
-        let tick = match self.due() {
+        let due = [self.due(), self.streams.next_until()].into_iter().flatten().min();
+        let tick = match due {
             Some(due) if due <= self.shared.clock.now() => Duration::ZERO,
             Some(due) => self.shared.clock.sleep(due),
             None => most,
         };
-        tick.min(self.firing_waits().unwrap_or(most)).min(most)
+        let others = [self.firing_waits(), self.gauges_wait()].into_iter().flatten().min();
+        tick.min(others.unwrap_or(most)).min(most)
     }
 
     /// Whether anything is left that is due now: for who waits until nothing is.
@@ -42,6 +44,7 @@ impl State {
         let full = self.shared.room.left() <= 0;
         self.due().is_some_and(|due| due <= now)
             || !self.wanted.is_empty()
+            || self.gauges_wait() == Some(Duration::ZERO)
             || !full && self.machine.next_fire().is_some_and(|due| due <= now)
     }
 
@@ -67,6 +70,7 @@ impl State {
             let changed = self.absorb();
             self.stuck = over && self.machine.over_budget() && !changed;
         }
+        self.end_readers(now);
         let told = self.clock.loud(now).map_or(0, Span::us);
         self.shared.behind_us.store(told, Ordering::Relaxed);
     }

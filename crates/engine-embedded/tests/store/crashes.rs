@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use tenure_core::gauge::{Gauge, GaugeAddress, GaugeSource, OnStale};
 use tenure_core::job::{Need, OnConflict, Unique, Until, When};
 use tenure_core::lease::{Ending, Later, LeaseView};
 use tenure_core::names::{LimitName, PoolName, ResourceId, UniqueKey};
@@ -143,7 +144,8 @@ impl Story {
                     gap: (n & 16 != 0).then(|| Span::from_s(4)),
                     quarantine: Span::from_s(u64::from(n & 32) / 5),
                 };
-                run(engine, PutLimit { limit: site(*n), settings }).await.unwrap();
+                let gauge = (n & 64 != 0).then(|| Box::new(gauge(*n)));
+                run(engine, PutLimit { limit: site(*n), settings, gauge }).await.unwrap();
             }
             Step::Add(n) => {
                 let resources = vec![resource(*n)];
@@ -160,11 +162,19 @@ impl Story {
     }
 }
 
+/// Nobody reads it: its permits rest, and attempts fail.
+fn gauge(n: u8) -> Gauge {
+    let scrapyd = GaugeAddress::parse("http://host").unwrap();
+    let (every, lag, stale) = (Span::from_s(1), Span::from_s(u64::from(n % 4)), Span::from_s(5));
+    let source = GaugeSource::Scrapyd { scrapyd, project: None };
+    Gauge { source, every, lag, stale, on_stale: OnStale::Keep }
+}
+
 async fn play(steps: &[Step], crash_every: usize) -> Result<(), String> {
     let mut here = Here::new();
     let settings = LimitSettings { concurrency: Some(2), ..LimitSettings::default() };
     let all = LimitName::parse("site:*").unwrap();
-    run(&here.engine, PutLimit { limit: all, settings }).await.unwrap();
+    run(&here.engine, PutLimit { limit: all, settings, gauge: None }).await.unwrap();
     let resources = vec![resource(0), resource(1)];
     run(&here.engine, AddResources { pool: pool(), resources }).await.unwrap();
     let mut story = Story::default();

@@ -55,7 +55,7 @@ fn made(clean: bool) -> (Here, BTreeMap<String, Told>) {
         let engine = &here.engine;
         let limit = tenure_core::names::LimitName::parse("site:a").unwrap();
         let settings = LimitSettings { concurrency: Some(2), ..LimitSettings::default() };
-        run(engine, PutLimit { limit, settings }).await.unwrap();
+        run(engine, PutLimit { limit, settings, gauge: None }).await.unwrap();
         let id = ResourceId::parse("r").unwrap();
         let resource = NewResource { id, data: text("secret"), tags: vec![], slots: 1 };
         let pool = PoolName::parse("p").unwrap();

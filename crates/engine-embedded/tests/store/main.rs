@@ -6,6 +6,7 @@ mod calls;
 mod clock;
 mod crashes;
 mod disk;
+mod events;
 mod flips;
 mod folder;
 mod gone;

@@ -28,7 +28,7 @@ fn what_the_process_held_itself_is_taken_back_at_the_next_opening_and_counts() {
             quarantine: Span::from_s(60),
             ..LimitSettings::default()
         };
-        run(&here.engine, PutLimit { limit: limit.clone(), settings }).await.unwrap();
+        run(&here.engine, PutLimit { limit: limit.clone(), settings, gauge: None }).await.unwrap();
         push(&here.engine, vec![job("own"), job("far")]).await;
         let own = Lease { local: true, ..ask(1, 0) };
         assert_eq!(run(&here.engine, own).await.unwrap().leases.len(), 1);

@@ -2,7 +2,8 @@
 --
 -- A block is the first rows of a hash of rows, up to all 256: jobs of one shape without needs, stored ready in
 -- one call. Their texts lie one after the other in one string behind an index (of each row, in 4 bytes each,
--- where its text ends and the sum of the bytes up to it). The record `k` says of each row by one byte what it is:
+-- where its text ends and the sum of the bytes up to it), and behind them their ids, each on a line: events name
+-- them, and no payload is read for that. The record `k` says of each row by one byte what it is:
 -- 0 waits as it was pushed; 255 has gone; 254 has a life of its own beside, as any row that is in no block; any
 -- other number is that of a span, the rows that were granted in one call, or that succeeded in one. So a hundred
 -- jobs are granted, and settled, by changing one record.
@@ -49,17 +50,29 @@ function lib.may_be_block(shape, many, bytes)
   return many >= FEW and many <= ROWS and bytes <= BYTES_MAX and #shape.needs == 0 and not shape.timeout
 end
 
--- Makes a block of texts with their index: jobs of a shape that arrive now. Its first row.
-function lib.new_block(shape, many, texts, now)
+-- The bytes of each id and its end of line, if all are as long; otherwise 0.
+local function bytes_of(ids, many)
+  local bytes = #ids[1]
+  for i = 2, many do
+    if #ids[i] ~= bytes then
+      return 0
+    end
+  end
+  return bytes + 1
+end
+
+-- Makes a block of texts with their index, and ids, which come `joined` too: jobs of a shape that arrive now. Its first
+-- row.
+function lib.new_block(shape, many, texts, ids, joined, now)
   local space = db.space
   local chunk = floor(space.seq / ROWS) + 1
   db.put(RECORD.chunk, chunk, { n = many, block = true })
   sets.add('ch', chunk, text(chunk))
   db.put(RECORD.block, chunk, {
     size = many, shape = shape, created = now, arrival = space.arrival + 1, states = rep('\0', many),
-    spans = {},
+    spans = {}, ids_at = #texts, id_bytes = bytes_of(ids, many),
   })
-  db.texts[texts_key(chunk)] = texts
+  db.texts[texts_key(chunk)] = texts .. joined .. '\n'
   space.seq = chunk * ROWS + many - 1
   return chunk * ROWS
 end
@@ -84,11 +97,11 @@ end
 
 -- ---- Reading ----
 
--- A part of a block's texts, counted from 0, its ends included.
+-- A part of a block's texts, counted from 0, its ends included; -1 is the last byte.
 local function part(chunk, from, to)
   local key = texts_key(chunk)
   local new = db.texts[key]
-  return new and sub(new, from + 1, to + 1) or call('GETRANGE', db.prefix .. key, from, to)
+  return new and sub(new, from + 1, to < 0 and to or to + 1) or call('GETRANGE', db.prefix .. key, from, to)
 end
 
 -- The index of rows from..to of a block, from the one before the first on, and their texts one after the other.
@@ -97,6 +110,23 @@ function lib.block_texts(chunk, block, from, to)
   local starts = from > 0 and struct.unpack('>I4', index) or 0
   local ends = struct.unpack('>I4', index, #index - 7)
   return index, part(chunk, block.size * 8 + starts, block.size * 8 + ends - 1)
+end
+
+-- The ids of rows from..to of a block, each on a line.
+function lib.block_ids(chunk, block, from, to)
+  local bytes, starts = block.id_bytes, block.ids_at
+  if bytes > 0 then
+    return part(chunk, starts + from * bytes, starts + (to + 1) * bytes - 2)
+  end
+  local all, at = part(chunk, starts, -1), 1
+  for _ = 1, from do
+    at = find(all, '\n', at, true) + 1
+  end
+  local ends = at
+  for _ = from, to do
+    ends = find(all, '\n', ends, true) + 1
+  end
+  return sub(all, at, ends - 2)
 end
 
 -- What reads the rows of such texts one by one: for a place, its row and its bytes.
@@ -140,13 +170,13 @@ local function sums(chunk, low, high)
 end
 
 -- The life of a row that has none of its own, as it would be written; false if it waits as it was pushed.
-local function life_of(block, chunk, at, bytes)
+local function life_of(block, chunk, at, bytes, id)
   local state = byte(block.states, at + 1)
   if state == AS_PUSHED then
     return false
   end
   local span = block.spans[state]
-  return lib.short_life(block.arrival + at, span[SPAN_AT.base] + at, chunk * ROWS + at, bytes, block.shape, span)
+  return lib.short_life(block.arrival + at, span[SPAN_AT.base] + at, chunk * ROWS + at, bytes, block.shape, span, id)
 end
 
 -- The lives of rows at these places that have none of their own.
@@ -154,7 +184,7 @@ function lib.block_lives(chunk, block, places)
   local lives = {}
   local sum_to = sums(chunk, ends_of(places))
   for i, at in ipairs(places) do
-    lives[i] = life_of(block, chunk, at, sum_to(at) - sum_to(at - 1))
+    lives[i] = life_of(block, chunk, at, sum_to(at) - sum_to(at - 1), lib.block_ids(chunk, block, at, at))
   end
   return lives
 end
@@ -189,7 +219,7 @@ function lib.load_block(chunk, block, seqs)
       -- What was pushed anew has a row of its own too.
       row, life = found[own[at] - 1] or row, found[own[at]]
     else
-      life = life_of(block, chunk, at, bytes)
+      life = life_of(block, chunk, at, bytes, lib.id_in_row(row))
     end
     db.jobs[first + at] = lib.decode_job(first + at, row, life)
   end

@@ -10,7 +10,11 @@ function lib.look_at_clock()
   if behind > BOUND.CLOCK_BEHIND_ACCEPT_US then
     space.behind = 0
     lib.set_back(clock)
+    lib.event(EVENT.clock_behind, behind, false)
   elseif behind > BOUND.CLOCK_BEHIND_LOUD_US then
+    if space.behind == 0 then
+      lib.event(EVENT.clock_behind, behind, false)
+    end
     space.behind = behind
   else
     space.behind = 0
@@ -76,6 +80,9 @@ local function cut_limit(name, clock)
     limit_record.tat = min(limit_record.tat, clock + lib.tokens(settings.rate, settings.rate[RATE_AT.burst]))
   end
   local all = lib.cut_rests(name, limit_record, clock + lib.longest_rest(settings))
+  if limit_record.gauged then
+    lib.set_gauge_back(name, clock)
+  end
   lib.arm_limit(name)
   lib.door_due(DOOR.limit .. name)
   return all
@@ -218,6 +225,7 @@ end
 function lib.set_back(clock)
   local space = db.space
   space.last, space.deaf_at, space.pulse = clock, clock, clock
+  space.recovered_at = space.recovered_at and min(space.recovered_at, clock)
   local step = { 'back', clock, 1, '', space.run or false }
   if not back_some(step, BOUND.ITEMS_MAX) then
     lib.go_on(step, clock)

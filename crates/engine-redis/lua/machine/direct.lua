@@ -35,7 +35,7 @@ local function first_taker(queue)
 end
 
 -- Grants the new row to a call that waits: its life.
-local function grant(number, name, row, id, taker, now)
+local function grant(number, name, row, job, queue, id, taker, now)
   local asker = { worker = taker.worker, ttl = taker.ttl, request = taker.request }
   local tail = lib.tail_of(sub(row, 1, 4), number, asker, nil, now)
   lib.timer_set(KEY.expiries, tail.expires_at, name)
@@ -46,9 +46,10 @@ local function grant(number, name, row, id, taker, now)
   lib.hold(asker.worker, 1, false)
   local leases = { n = 1 }
   local run = lib.new_run(leases, number, tail, asker, nil, now)
-  run.n, run.names[1], run.rows[1] = 1, name, row
+  run.n, run.names[1], run.rows[1], run.ids[1] = 1, name, row, job
+  lib.run_granted(run, queue, asker)
   lib.send_parcel(id, taker, leases, asker, now)
-  return lib.running_life(row, name, tail.packed)
+  return lib.running_life(row, name, tail.packed, job)
 end
 
 function lib.push_directly(args, argv)
@@ -91,10 +92,11 @@ function lib.push_directly(args, argv)
   queue_record.used_at = max(queue_record.used_at, now)
   local row, life = lib.row_head(number, now, arrival, bytes) .. content, false
   key = db.prefix .. key
+  lib.pushed_event(spec.q, id, 1)
   if taker then
     local fence = max(space.fence + 1, now)
     space.fence, queue_record.running = fence, queue_record.running + 1
-    life = grant(number, lib.lease_id(fence, seq), row, taker_id, taker, now)
+    life = grant(number, lib.lease_id(fence, seq), row, id, spec.q, taker_id, taker, now)
     call('HSET', key, row_field, row, life_field, life)
   else
     db.write_whole()
@@ -131,13 +133,14 @@ local function one_settled(args)
   if not life or sub(life, LIFE.name_at, LIFE.bytes_at - 1) ~= name or sub(life, 1, 1) ~= LIFE.running then
     return nil
   end
-  local rest, number = lib.read_common(sub(life, LIFE.common_at)), struct.unpack('>I4', life, LIFE.tail_at)
+  local common, id = lib.common_and_id(life)
+  local rest, number = lib.read_common(common), struct.unpack('>I4', life, LIFE.tail_at)
   local shape = db.get(RECORD.shape, number)
   if rest.as_needed or rest.limits or shape.live == 1 and not lib.keeps_lane(shape) then
     return nil
   end
   return {
-    name = name, seq = seq, life = life, rest = rest, shape = shape, number = number,
+    name = name, id = id, seq = seq, life = life, rest = rest, shape = shape, number = number,
     result = args.results and args.results[1],
   }
 end
@@ -147,6 +150,7 @@ local function settle_one(one, now)
   local till = lib.kept_until(one.shape, now)
   local _, key, row_field, life_field = lib.job_home(one.seq)
   local life, bytes = lib.succeeded_life(one.life, result, struct.pack('>I7I7I7', rest.granted_at, now, till))
+  lib.succeeded_event(rest, one.shape, one.id, one.name, 1)
   call('HSET', db.prefix .. key, life_field, life)
   if result then
     maps.set(key .. PART.result, row_field, result)

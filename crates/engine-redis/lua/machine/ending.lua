@@ -39,6 +39,7 @@ function lib.end_lease(lease, job, ending, now)
     if kind ~= 'undelivered' then
       remember_end(lease.fence, SETTLE[kind] and OUTCOME.released or OUTCOME.lost, now)
     end
+    lib.lease_event(lease, OUTCOME_OF[kind])
     return nil
   end
   if lib.learns(now) and not SETTLE[kind] then
@@ -53,19 +54,19 @@ function lib.end_lease(lease, job, ending, now)
   if lease.begins and (kind == 'unheard' or kind == 'undelivered') and lib.retake_key(job, now) then
     job.started_at = nil
   end
-  return lib.end_run(job, lease.fence, ending, now)
+  return lib.end_run(job, lease, ending, now)
 end
 
--- The permits that a lease of this name holds come back; `gap` and `quarantine`: which rests they owe.
-function lib.return_limits(limits, name, gap, quarantine, now)
+-- The permits that a lease of this name holds come back; `gap` and `unsettled` as for lib.return_permits.
+function lib.return_limits(limits, name, gap, unsettled, now)
   for _, held in ipairs(limits) do
-    lib.return_permits(held[PERMIT_AT.limit], held[PERMIT_AT.weight], name, gap, quarantine, now)
+    lib.return_permits(held[PERMIT_AT.limit], held[PERMIT_AT.weight], name, gap, unsettled, now)
   end
 end
 
 function lib.return_needs(lease, name, ending, now)
   local gap = lease.seq == 0 or not BACK[ending.kind]
-  lib.return_limits(lease.limits, name, gap, UNCLEAN[ending.kind], now)
+  lib.return_limits(lease.limits, name, gap, UNCLEAN[ending.kind] and lease.granted_at, now)
   for _, held in ipairs(lease.resources) do
     local resource = lib.resource(held[HELD_AT.pool], held[HELD_AT.id])
     if resource then
@@ -82,12 +83,14 @@ function lib.return_needs(lease, name, ending, now)
   end
 end
 
-function lib.end_run(job, fence, ending, now)
+function lib.end_run(job, lease, ending, now)
+  local fence = lease.fence
   local retry = db.get(RECORD.shape, job.shape).retry
   local kind = ending.kind
   local outcome, settled = OUTCOME_OF[kind], SETTLE[kind]
   job.state, job.wait = STATE.scheduled, 0
   local attempt = job.ended + 1
+  job.ended_unsettled = job.ended_unsettled or not settled or nil
   if settled or kind == 'timeout' then
     job.lost, job.undelivered = 0, 0
   end
@@ -131,9 +134,13 @@ function lib.end_run(job, fence, ending, now)
       run_at = now + wait
     end
   end
+  -- What is noted goes before what the job ends with.
+  local shown = why
   if kind == 'lost' then
+    shown = { 'holder_stopped' }
     lib.add_error(job, attempt, now, { 'holder_stopped' }, OUTCOME.lost)
   elseif kind == 'unheard' then
+    shown = { 'grant_never_received' }
     lib.add_error(job, attempt, now, { 'grant_never_received' }, OUTCOME.undelivered)
     -- A supervisor that restarts a worker under its old name looks the same, and must not hide a job that
     -- kills its workers: so many count as one that was lost.
@@ -160,6 +167,7 @@ function lib.end_run(job, fence, ending, now)
     settles[#settles + 1] = { fence, outcome, became[1], became[2] or false, job.next_at }
     job.next_at = nil
   end
+  lib.run_event(job, lease, attempt, outcome, became[1], became[2] or false, shown)
   if finish then
     lib.finish(job, finish, result, why, now)
   elseif run_at then
@@ -179,6 +187,13 @@ function lib.end_run(job, fence, ending, now)
     lib.make_ready(job, now)
   end
   return became
+end
+
+-- A job that does not run is cancelled: it waits nowhere any more.
+function lib.call_off(job, why, now)
+  lib.stop_waiting(job, now)
+  lib.cancelled_event(job, why)
+  lib.finish(job, STATE.cancelled, nil, why, now)
 end
 
 -- An unfinished job that is not running may expire.

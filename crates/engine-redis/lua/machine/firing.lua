@@ -54,6 +54,22 @@ end
 
 -- ---- Firing ----
 
+-- Moments are missed, or skipped, the last of them this one.
+local function missed_some(id, moment, n)
+  lib.event(EVENT.schedule_missed, id, moment, n)
+end
+
+function lib.skipped_some(id, moment, why, n)
+  lib.event(EVENT.schedule_skipped, id, moment, why, n)
+end
+
+-- A schedule that had moments before has none any more.
+function lib.tell_schedule_end(id, schedule_record, had_ended)
+  if not had_ended and lib.has_ended(id, schedule_record) then
+    lib.event(EVENT.schedule_ended, id)
+  end
+end
+
 -- The oldest moment that is left: it is skipped, missed, or fires.
 local function decide_moment(id, schedule_record, moment, due, default_retry, now)
   local scheduled = lib.scheduled_job(id)
@@ -64,6 +80,7 @@ local function decide_moment(id, schedule_record, moment, due, default_retry, no
   local overlaps = schedule_record.overlap == OVERLAP.skip and schedule_record.unfinished > 0
   if overlaps or not lib.has_room(queue, 1) then
     schedule_record.skipped = schedule_record.skipped + 1
+    lib.skipped_some(id, moment, overlaps and 'overlap' or 'queue_full', 1)
     local queue_record = db.get(RECORD.queue, lib.queue_for(queue, now))
     queue_record.skipped = (queue_record.skipped or 0) + 1
     return
@@ -71,6 +88,7 @@ local function decide_moment(id, schedule_record, moment, due, default_retry, no
   local lasts = scheduled[SCHEDULED_AT.expires_in]
   if lasts and due + lasts <= now then
     schedule_record.missed = schedule_record.missed + 1
+    missed_some(id, moment, 1)
     return
   end
   local job_id = lib.moment_id(id, moment)
@@ -88,6 +106,7 @@ local function decide_moment(id, schedule_record, moment, due, default_retry, no
   end
   schedule_record.fired = schedule_record.fired + 1
   schedule_record.last_at, schedule_record.last_job = moment, job_id
+  lib.event(EVENT.schedule_fired, id, job_id, moment)
 end
 
 local function decide_one(id, default_retry, now)
@@ -118,13 +137,18 @@ local function decide_one(id, default_retry, now)
   if missed < n then
     moment, due = lib.due_moment(id, schedule_record, first, missed + 1)
   end
+  local last_missed = missed > 0 and lib.due_moment(id, schedule_record, first, missed) or moment
   lib.leave_orders(id, schedule_record)
   local passed = lib.decide(id, schedule_record, first, missed + (moment and 1 or 0))
   schedule_record.missed = schedule_record.missed + missed + passed
+  if missed + passed > 0 then
+    missed_some(id, last_missed, missed + passed)
+  end
   if moment then
     decide_moment(id, schedule_record, moment, due, default_retry, now)
   end
   lib.order_schedule(id, schedule_record, now, now)
+  lib.tell_schedule_end(id, schedule_record, false)
 end
 
 -- Decides moments that are due, one for each schedule, those that stand first.
@@ -153,11 +177,12 @@ function lib.plan(plan, now)
     or schedule_record.version ~= plan.version or lib.last_known(schedule_record) ~= plan.after then
     return
   end
-  local place = schedule_record.place
+  local place, had_ended = schedule_record.place, lib.has_ended(plan.id, schedule_record)
   lib.leave_orders(plan.id, schedule_record)
   schedule_record.wanted_at = nil
   lib.extend_plan(schedule_record, plan.moments, plan.last)
   lib.order_schedule(plan.id, schedule_record, place, now)
+  lib.tell_schedule_end(plan.id, schedule_record, had_ended)
 end
 
 -- ---- The jobs of a schedule ----

@@ -117,10 +117,29 @@ function lib.flow_member_ended(name, seq, state, now)
     return
   end
   stop_cancelling(name, flow_record)
-  flow_record.finished_at = now
+  flow_record.finished_at, db.ended_flows[name] = now, true
   local its_end = lib.awaited_flow(name)
   lib.notify_awaiting(its_end)
   lib.tell_end(its_end, flow_record)
+end
+
+-- At the end of a call, when children were told: flows that have ended in it, unless they got a member again.
+function lib.tell_ended_flows()
+  local names = {}
+  for name in pairs(db.ended_flows) do
+    names[#names + 1] = name
+  end
+  if names[1] then
+    db.ended_flows = {}
+    sort(names, lib.less)
+  end
+  for _, name in ipairs(names) do
+    local flow_record = db.get(RECORD.flow, name)
+    if flow_record and flow_record.unfinished.n == 0 then
+      lib.event(EVENT.flow_finished, name,
+        { flow_record.unfinished.n, flow_record.succeeded, flow_record.failed, flow_record.cancelled })
+    end
+  end
 end
 
 -- The row of a member goes; a finished one counts on.

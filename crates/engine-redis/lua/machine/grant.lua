@@ -137,9 +137,11 @@ function lib.grant_head(lane, asker, now)
   if is_caller then
     db.put(RECORD.lease, text(fence), lease)
     lib.leave_lane(lane, arrival, slot, now)
+    lib.granted_event(lease, nil)
   else
     lib.leave_lane(lane, arrival, slot, now)
     lib.run_job(job, lease, now)
+    lib.granted_event(lease, job)
   end
   return lease
 end

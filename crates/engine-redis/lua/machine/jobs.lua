@@ -73,6 +73,7 @@ local function read_life(job, fields)
   job.error, job.finished_at = fields[LIFE_AT.error] or nil, some(fields[LIFE_AT.finished_at])
   job.kept_until, job.lane = fields[LIFE_AT.kept_until], some(fields[LIFE_AT.lane])
   job.undelivered, job.kin = fields[LIFE_AT.undelivered], fields[LIFE_AT.kin] or nil
+  job.ended_unsettled = fields[LIFE_AT.ended_unsettled] or nil
 end
 
 -- The life of a job that was just pushed and is ready is not written: its row says it all.
@@ -117,7 +118,7 @@ local function encode_life(job)
     job.ended,
     job.lost, job.released, job.cancel or false, job.keeps or false, job.settles, job.error or false,
     job.finished_at or 0, job.kept_until or 0, job.lane or 0, job.unique ~= nil,
-    job.undelivered, job.kin or false,
+    job.undelivered, job.kin or false, job.ended_unsettled or false,
   })
 end
 
@@ -158,6 +159,11 @@ function lib.written(job)
     return row, life
   end
   return row, job.life or false
+end
+
+-- The id of a job, by its row.
+function lib.id_in_row(row)
+  return sub(row, HEAD + 1, find(row, '\n', HEAD + 1, true) - 1)
 end
 
 -- The body of a job: what Rust made of kind, payload and labels.

@@ -45,7 +45,8 @@ end
 
 -- Whether anybody or anything points to a limit, or a permit is in use.
 local function is_held(name, limit_record)
-  return limit_record.uses > 0 or limit_record.in_use > 0 or limit_record.resting.n > 0 or limit_record.mark
+  return limit_record.uses > 0 or limit_record.in_use > 0 or limit_record.resting_sum > 0 or limit_record.gauged
+    or limit_record.mark
     or db.get(RECORD.door, DOOR.limit .. name)
 end
 
@@ -134,6 +135,10 @@ function lib.limit_fit(name, weight, cost, lane, now)
     end
     at = limit_record.paused_until
   end
+  if not lib.gauge_may_be_used(name, limit_record, now) then
+    -- The next reading makes the door due, and so does an attempt that fails.
+    return 'no'
+  end
   -- By time alone only resting permits and an observation's end can free it; both have timers of
   -- their own, which make the door due.
   if cap and limit_record.in_use + limit_record.resting_sum + limit_record.external + weight + kept > cap then
@@ -153,6 +158,7 @@ function lib.take_limit(name, weight, cost, now)
   local settings = lib.setting_of(name)
   local limit_record = db.get(RECORD.limit, name)
   limit_record.in_use = limit_record.in_use + weight
+  lib.order_gauge(name)
   local rate = settings and settings.rate
   if rate then
     limit_record.tat = max(limit_record.tat, now) + lib.tokens(rate, cost)
@@ -169,22 +175,31 @@ function lib.longest_rest(settings)
   return max(settings.gap or 0, settings.quarantine or 0)
 end
 
--- Gives the permits of a lease back: at once, or after the longer of the rests that they owe (`gap`, `quarantine`:
--- whether).
-function lib.return_permits(name, weight, lease, gap, quarantine, now)
+-- Permits rest until then.
+function lib.rest_until(name, limit_record, weight, till)
+  -- Several may come back in one moment: the number keeps them apart.
+  inner.add(limit_record.resting, resting(name), till, text(db.number()) .. ':' .. text(weight))
+  limit_record.resting_sum = limit_record.resting_sum + weight
+  lib.arm_limit(name)
+end
+
+-- Gives the permits of a lease back: at once, or after the longer of the rests that they owe: `gap` says whether that of
+-- a gap; `unsettled`, of a lease whose end was no settle, when it was granted, for then its run may go on.
+function lib.return_permits(name, weight, lease, gap, unsettled, now)
   local settings = lib.setting_of(name)
   local limit_record = db.get(RECORD.limit, name)
   inner.rem(limit_record.holders, limit_record.holders.z and holders(name), lease)
   limit_record.in_use = limit_record.in_use - weight
   local rest = 0
   if settings and settings.concurrency then
-    rest = max(gap and settings.gap or 0, quarantine and settings.quarantine or 0)
+    rest = max(gap and settings.gap or 0, unsettled and settings.quarantine or 0)
   end
-  if rest > 0 then
-    -- Several may come back in one moment: the number keeps them apart.
-    inner.add(limit_record.resting, resting(name), now + rest, text(db.number()) .. ':' .. text(weight))
-    limit_record.resting_sum = limit_record.resting_sum + weight
-    lib.arm_limit(name)
+  if limit_record.gauged then
+    lib.rest_for_gauge(name, limit_record, weight, unsettled or nil, now + rest, now)
+  elseif rest > 0 then
+    lib.rest_until(name, limit_record, weight, now + rest)
+  end
+  if limit_record.gauged or rest > 0 then
     lib.recheck_marks_of(name, now)
   end
   lib.door_due(DOOR.limit .. name)
@@ -223,6 +238,15 @@ function lib.arm_limit(name)
   if limit_record.paused_until and limit_record.paused_until < FOREVER then
     sooner(limit_record.paused_until)
   end
+  if limit_record.gauged then
+    local attempt_ends, rest_ends = lib.gauge_moments(name)
+    if attempt_ends then
+      sooner(attempt_ends)
+    end
+    if rest_ends then
+      sooner(rest_ends)
+    end
+  end
   if limit_record.uses == 0 and limit_record.in_use == 0 and limit_record.tat > db.space.last then
     sooner(limit_record.tat)
   end
@@ -257,6 +281,9 @@ function lib.tick_limit(name, now)
   end
   if limit_record.paused_until and limit_record.paused_until <= now then
     limit_record.paused_until = nil
+  end
+  if limit_record.gauged then
+    lib.tick_gauge(name, limit_record, now)
   end
   if is_left_over(name, limit_record) and limit_record.touched_at + BOUND.FORGET_US <= now then
     limit_record.external, limit_record.external_until, limit_record.paused_until = 0, nil, nil

@@ -66,7 +66,8 @@ function lib.may_reserve(lane, now)
         return false
       end
       local limit = db.get(RECORD.limit, need[NEED_AT.name])
-      if limit.paused_until and limit.paused_until > now then
+      -- A gauge that is being read, or cannot be, is closed by time as well.
+      if limit.paused_until and limit.paused_until > now or not lib.gauge_may_be_used(need[NEED_AT.name], limit, now) then
         return false
       end
       -- What rests alone leaves no room: only time opens it, so it is not kept for anybody.

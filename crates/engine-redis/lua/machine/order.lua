@@ -303,6 +303,10 @@ end
 function lib.enter_lane(lane, arrival, slot, now)
   local lane_record = db.get(RECORD.lane, lane)
   lines.insert(lane_record.line, lane_line(lane), arrival, slot)
+  if lane_record.told == arrival then
+    -- It became ready again: what it lacks is told anew.
+    lane_record.told, lane_record.told_need = nil, nil
+  end
   lib.add_len(lane_record, 1)
   lib.lane_changed(lane, now)
 end

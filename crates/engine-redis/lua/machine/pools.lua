@@ -319,12 +319,14 @@ function lib.cool(resource, until_, reason, now)
     or until_ <= now then
     return
   end
+  lib.event(EVENT.resource_cooling, resource.pool, resource.id, until_, reason or false)
   lib.set_resource_state(resource, RESOURCE.cooling, until_, until_ - now, reason)
   lib.refresh_resource(resource, now)
 end
 
 -- Hands a resource out no more.
 function lib.ban(resource, reason, now)
+  lib.event(EVENT.resource_banned, resource.pool, resource.id, reason or false)
   lib.set_resource_state(resource, RESOURCE.banned, 0, 0, reason)
   lib.lose_kept(resource)
   lib.refresh_resource(resource, now)

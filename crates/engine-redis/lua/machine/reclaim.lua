@@ -172,5 +172,7 @@ function lib.reclaim(fence, seq, claim, now)
   else
     db.put(RECORD.lease, text(fence), lease)
   end
+  -- The store forgot the event of its grant with the grant.
+  lib.granted_event(lease, job)
   return lease, job
 end

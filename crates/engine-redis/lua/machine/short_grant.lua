@@ -45,13 +45,28 @@ local read_rows = lib.read_rows
 
 function lib.new_run(leases, shape, tail, asker, limits, now)
   local run = {
-    short = true, n = 0, names = {}, rows = {}, shape = shape, granted_at = now, limits = limits,
+    short = true, n = 0, names = {}, rows = {}, ids = {}, shape = shape, granted_at = now, limits = limits,
     expires_at = tail.expires_at, deadline = tail.deadline, holder = asker.worker,
   }
   leases[#leases + 1] = run
   return run
 end
 local new_run = lib.new_run
+
+-- What a run grants, as an event each of a queue. Of a keyed run `limits` and `weights` have what each holds.
+function lib.run_granted(run, queue, asker, limits, weights)
+  if not lib.keeps_events() then
+    return
+  end
+  local held = lib.held_together(asker.ttl, run.granted_at, run.deadline, run.limits)
+  local leases = run.fence and { run.fence, run.seq } or concat(run.names)
+  lib.together_event(RUN_EVENT.granted, queue, run.block_ids or concat(run.ids, '\n'), leases, run.n, run.holder, held,
+    limits, weights)
+end
+
+local function queue_name(queue)
+  return db.see(RECORD.queue, queue).name
+end
 
 -- So many heads of an open lane, or of some of its bundle, were granted; `book` carries up what comes next.
 function lib.took(lane, n, asker, now, book)
@@ -117,6 +132,10 @@ local function grant_together(lane, lane_record, most, before, asker, leases, no
   run.n, run.fence, run.seq, run.created = n, fence, seq, block.created
   run.index, run.texts = lib.block_texts(chunk, block, at, at + n - 1)
   leases.bytes = leases.bytes + #run.texts
+  if lib.keeps_events() then
+    run.block_ids = lib.block_ids(chunk, block, at, at + n - 1)
+    lib.run_granted(run, queue_name(lane_record.queue), asker)
+  end
   return n
 end
 
@@ -195,6 +214,9 @@ function lib.grant_short(lane, most, asker, leases, now)
         tail = lib.tail_of(its, number, asker, nil, now)
         tails[its] = tail
       end
+      if run then
+        lib.run_granted(run, queue_name(lane_record.queue), asker)
+      end
       run = new_run(leases, number, tail, asker, nil, now)
     end
     local name = struct.pack('>I8I6', fence, seq)
@@ -208,7 +230,8 @@ function lib.grant_short(lane, most, asker, leases, now)
     end
     local _, x = lib.row_fields(seq - chunk * lib.CHUNK_ROWS)
     puts[n_puts + 1] = x
-    puts[n_puts + 2] = lib.running_life(row, name, tail.packed)
+    local id = lib.id_in_row(row)
+    puts[n_puts + 2] = lib.running_life(row, name, tail.packed, id)
     n_puts = n_puts + 2
     if block then
       lib.own_life(seq)
@@ -219,7 +242,7 @@ function lib.grant_short(lane, most, asker, leases, now)
       lib.timer_set('dl', tail.deadline, name)
     end
     local n = run.n + 1
-    run.n, run.names[n], run.rows[n] = n, name, row
+    run.n, run.names[n], run.rows[n], run.ids[n] = n, name, row, id
     granted, leases.bytes = granted + 1, leases.bytes + struct.unpack('>I4', row, 18)
   end
   if granted == 0 then
@@ -227,6 +250,7 @@ function lib.grant_short(lane, most, asker, leases, now)
   end
   leases.n = leases.n + granted
   space.fence = fence - 1
+  lib.run_granted(run, queue_name(lane_record.queue), asker)
   took(lane, granted, asker, now)
 end
 
@@ -271,7 +295,8 @@ function lib.grant_held(lane, asker, leases, now)
   local _, key, _, x = home(seq)
   local puts = lib.row_puts(key)
   puts[#puts + 1] = x
-  puts[#puts + 1] = lib.running_life(row, name, tail.packed)
+  local id = lib.id_in_row(row)
+  puts[#puts + 1] = lib.running_life(row, name, tail.packed, id)
   lib.own_life(seq)
   local expiries = sets.bulk(KEY.expiries).adds
   expiries[#expiries + 1] = tail.score
@@ -280,7 +305,8 @@ function lib.grant_held(lane, asker, leases, now)
     lib.timer_set('dl', tail.deadline, name)
   end
   local run = new_run(leases, number, tail, asker, limits, now)
-  run.n, run.names[1], run.rows[1] = 1, name, row
+  run.n, run.names[1], run.rows[1], run.ids[1] = 1, name, row, id
+  lib.run_granted(run, queue_record.name, asker)
   leases.n, leases.bytes = leases.n + 1, leases.bytes + struct.unpack('>I4', row, 18)
   took(lane, 1, asker, now)
   return true

@@ -18,8 +18,8 @@ local function family_settings()
   end
 end
 
--- The need of a lane whose only need is a keyed limit of concurrency alone, of which nothing is known but permits in
--- use; and the cap and the record of that limit. This is what *keyed* means.
+-- The need of a lane whose only need is a keyed limit of concurrency alone, without a gauge, of which nothing is known
+-- but permits in use; and the cap and the record of that limit. This is what *keyed* means.
 local function keyed_need(lane_record, going)
   local need = lane_record.needs[1]
   if not need or lane_record.needs[2] or lane_record.out or lane_record.marked or lane_record.suspect
@@ -29,7 +29,7 @@ local function keyed_need(lane_record, going)
   local name = need[NEED_AT.name]
   local settings, limit = going.setting_of(name), db.see(RECORD.limit, name)
   local cap = settings and settings.concurrency
-  if cap and not settings.rate and not limit.paused_until and not limit.mark
+  if cap and not settings.rate and not limit.gauged and not limit.paused_until and not limit.mark
     and not db.see(RECORD.door, DOOR.limit .. name) and (not going.away or lib.only_counts(name)) then
     return need, cap, limit
   end
@@ -95,6 +95,7 @@ local function walk(lane, most, going, asker, leases, now)
   local in_common = lib.common_tail(expires_at, nil, asker, 'as_needed', now)
   local run, granted, n_expiries, emptied = nil, 0, #expiries, {}
   local chunk, puts, n_puts
+  local limits, weights = {}, {}
   for i = 1, n do
     local row, seq = rows[i * 2 - 1], seqs[i]
     if not row or rows[i * 2] then
@@ -122,7 +123,8 @@ local function walk(lane, most, going, asker, leases, now)
     end
     local _, x = lib.row_fields(seq - chunk * lib.CHUNK_ROWS)
     puts[n_puts + 1] = x
-    puts[n_puts + 2] = lib.running_life(row, name, words .. in_common)
+    local id = lib.id_in_row(row)
+    puts[n_puts + 2] = lib.running_life(row, name, words .. in_common, id)
     n_puts = n_puts + 2
     expiries[n_expiries + 1], expiries[n_expiries + 2] = score, name
     n_expiries = n_expiries + 2
@@ -131,7 +133,8 @@ local function walk(lane, most, going, asker, leases, now)
       run.shapes = {}
     end
     granted = granted + 1
-    run.names[granted], run.rows[granted], run.shapes[granted] = name, row, shape
+    run.names[granted], run.rows[granted], run.shapes[granted], run.ids[granted] = name, row, shape, id
+    limits[granted], weights[granted] = need[NEED_AT.name], text(need[NEED_AT.weight])
     leases.bytes = leases.bytes + struct.unpack('>I4', row, 18)
     lines.take(record.line, record.line.big and lib.lane_line(its), 1)
     local next_arrival = found[place] or nil
@@ -149,6 +152,8 @@ local function walk(lane, most, going, asker, leases, now)
     sets.passed(at, going.passed)
   end
   run.n, leases.n, space.fence = granted, leases.n + granted, fence - 1
+  local queue = db.see(RECORD.queue, db.see(RECORD.lane, lane).queue).name
+  lib.run_granted(run, queue, asker, concat(limits, '\n'), concat(weights, ','))
   lib.sooner(expires_at)
   lib.took(lane, granted, asker, now, function()
     lib.alone_taken(bundle, granted)

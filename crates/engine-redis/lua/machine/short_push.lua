@@ -43,6 +43,7 @@ local function store_flat(spec, words, flat, now)
   -- Who waits may be granted them in this very call.
   local pushed = lib.has_takers(db.see(RECORD.lane, lane).queue) and db.pushed or {}
   local last_b, ids, n_ids, puts, n_puts, ends
+  local named = {}
   for i = 1, many do
     local at, arrival, seq = i * 4 - 3, first_arrival + i - 1, first_seq + i - 1
     if not ends or seq > ends then
@@ -62,7 +63,7 @@ local function store_flat(spec, words, flat, now)
       last_b, ids = b, lib.row_puts('i:' .. b)
       n_ids = #ids
     end
-    ids[n_ids + 1], ids[n_ids + 2] = flat[at], text(seq)
+    ids[n_ids + 1], ids[n_ids + 2], named[i] = flat[at], text(seq), flat[at]
     n_ids = n_ids + 2
     puts[n_puts + 1] = lib.row_fields(seq - ends + lib.CHUNK_ROWS - 1)
     local row = head .. struct.pack('>I6I4', arrival, flat[at + 2]) .. flat[at + 3]
@@ -70,15 +71,17 @@ local function store_flat(spec, words, flat, now)
     n_puts = n_puts + 2
   end
   space.seq = first_seq + many - 1
+  lib.pushed_event(spec.q, concat(named, '\n'), many)
   stand_in_line(lane, first_arrival, first_seq, many, now)
 end
 
 -- Stores a block: the ids of its jobs; how many of them in a row lie in which part of the ids, {b, how many, …};
 -- its texts with their index.
 local function store_block(spec, words, ids, parts, texts, now)
-  local many, arrival = #ids, db.space.arrival + 1
+  local many, arrival, joined = #ids, db.space.arrival + 1, concat(ids, '\n')
   local number, lane = more_of_shape(spec, words, many, now)
-  local first, nth = lib.new_block(number, many, texts, now), 0
+  local first, nth = lib.new_block(number, many, texts, ids, joined, now), 0
+  lib.pushed_event(spec.q, joined, many)
   for i = 1, #parts, 2 do
     local puts = lib.row_puts('i:' .. parts[i])
     local n = #puts

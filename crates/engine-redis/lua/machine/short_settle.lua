@@ -104,9 +104,71 @@ local function has_twice(runs)
   return false
 end
 
+-- ---- What is told of them ----
+
+-- What was settled the short way, by place: of rows in a block {hash of rows, part, rest, class} under the place of the
+-- first, of others the rest, the class, the id and the name of each.
+local function new_told()
+  return { spans = {}, rests = {}, classes = {}, ids = {}, names = {} }
+end
+
+-- Rows from a place on that are told in one event: alike, and each with a limit of its own, or none. The place behind them.
+local function tell_rows(told, at, to)
+  local rest, shape = told.rests[at], told.classes[at].shape
+  local ids, names, limits, weights = {}, {}, rest.as_needed and {}, rest.as_needed and {}
+  local n, qn = 0, shape.qn
+  while at <= to and told.rests[at] == rest and told.classes[at].shape.qn == qn do
+    n = n + 1
+    ids[n], names[n] = told.ids[at], told.names[at]
+    if limits then
+      local need = told.classes[at].shape.needs[1]
+      limits[n], weights[n] = need[NEED_AT.name], text(need[NEED_AT.weight])
+    end
+    at = at + 1
+  end
+  lib.succeeded_event(rest, shape, concat(ids, '\n'), concat(names), n, limits and concat(limits, '\n'),
+    weights and concat(weights, ','))
+  return at
+end
+
+-- Tells what was settled the short way at these places.
+function lib.tell_settled(told, from, to)
+  local at = from
+  while at <= to do
+    local span = told.spans[at]
+    if span then
+      local chunk, part, rest, class = unpack(span)
+      local first, many = part[SPAN_PART_AT.at], part[SPAN_PART_AT.many]
+      lib.succeeded_event(rest, class.shape, lib.block_ids(chunk, lib.block_in(chunk), first, first + many - 1),
+        { part[SPAN_PART_AT.fence], part[SPAN_PART_AT.seq] }, many)
+      at = at + many
+    elseif told.rests[at] then
+      at = tell_rows(told, at, to)
+    else
+      at = at + 1
+    end
+  end
+end
+
+-- The same with each part of a block on its own, where they are told in another order.
+function lib.tell_apart(told)
+  local spans = {}
+  for place, span in pairs(told.spans) do
+    local chunk, part, rest, class = unpack(span)
+    for i = 0, part[SPAN_PART_AT.many] - 1 do
+      spans[place + i] = {
+        chunk,
+        { part[SPAN_PART_AT.at] + i, 1, place + i, part[SPAN_PART_AT.fence] + i, part[SPAN_PART_AT.seq] + i },
+        rest, class,
+      }
+    end
+  end
+  told.spans = spans
+end
+
 -- Settles as succeeded what may go the short way: `runs` is {fence, row number, how many with one fence and one
 -- row number after the other, …}, `results` the results of some by their place. The places of those that are left
--- for the long way, and how many there were. `ordered`: the runs are, by their fences, and none has a part of
+-- for the long way, how many there were, and what is to be told of the others (lib.tell_settled). `ordered`: the runs are, by their fences, and none has a part of
 -- another.
 function lib.settle_short(runs, results, ordered, now)
   local left, names, seqs = {}, {}, {}
@@ -153,13 +215,16 @@ function lib.settle_short(runs, results, ordered, now)
     place = place + many
   end
   local space, rests, classes = db.space, {}, {}
-  local kept = 0
+  local kept, told = 0, lib.keeps_events() and new_told() or nil
   for _, its in pairs(spans) do
     local rest = rest_of(sub(its.tail, 5), rests)
     local class = class_of(sub(its.tail, 1, 4), classes, now)
     local bytes = lib.settle_span(its, rest.granted_at, now, class.till)
     if bytes then
       kept, rest.n, class.n = kept + bytes, rest.n + its.n, class.n + its.n
+      for _, part in ipairs(told and its.parts or {}) do
+        told.spans[part[SPAN_PART_AT.place]] = { its.chunk, part, rest, class }
+      end
     else
       for _, part in ipairs(its.parts) do
         one_by_one(part[SPAN_PART_AT.fence], part[SPAN_PART_AT.seq], part[SPAN_PART_AT.many], part[SPAN_PART_AT.place])
@@ -178,7 +243,8 @@ function lib.settle_short(runs, results, ordered, now)
     local life, name, seq = lives[at], names[at], seqs[at]
     if life and sub(life, NAME_AT, BYTES_AT - 1) == name and sub(life, 1, 1) == RUNNING
       and not (awaited and awaited[seq]) then
-      local rest = rest_of(sub(life, COMMON_AT), rests)
+      local common, id = lib.common_and_id(life)
+      local rest = rest_of(common, rests)
       local words = sub(life, TAIL_AT, COMMON_AT - 1)
       local class = class_of(words, classes, now)
       local till = class.till
@@ -213,6 +279,9 @@ function lib.settle_short(runs, results, ordered, now)
         lib.return_limits(rest.limits, name, true, false, now)
       end
       rest.n, class.n = rest.n + 1, class.n + 1
+      if told then
+        told.rests[i], told.classes[i], told.ids[i], told.names[i] = rest, class, id, name
+      end
       local ended = rows_till[till]
       if not ended then
         ended = {}
@@ -245,5 +314,5 @@ function lib.settle_short(runs, results, ordered, now)
       lib.count_succeeded(class.shape, class.number, class.n, now)
     end
   end
-  return left, place - 1
+  return left, place - 1, told
 end

@@ -34,7 +34,8 @@ end
 -- Running: '\1', arrival (6 bytes), fence (8), row number (6), bytes (4), then what is the same for all of
 -- a call: shape (4), expiry, grant, deadline or 0 (7 each), ttl (5), the lengths of the holder's name and of
 -- the limits (2 each; 0 if there are none, 65535 if they are those that its shape needs, with nothing booked of a
--- rate), the name, the limits ({{limit, weight, cost}, …}, packed) or nothing, the request id or nothing.
+-- rate), the name, the limits ({{limit, weight, cost}, …}, packed) or nothing, the request id or nothing. At the end
+-- stands the job's id, and its length (2), since events name it.
 -- Succeeded: '\2', arrival, fence, row number, bytes; shape, grant, end, kept until.
 -- All else is as in a job that was just pushed. Any other life is a packed array, and begins with neither.
 
@@ -55,17 +56,24 @@ function lib.common_tail(expires_at, deadline, asker, limits, now)
     limits == 'as_needed' and AS_NEEDED or #held) .. holder .. held .. (asker.request or '')
 end
 
--- The life of a row that is granted under this name: its arrival and its bytes are those of the row. `tail` is the same
--- for all that a call grants alike.
-function lib.running_life(row, name, tail)
-  return RUNNING .. sub(row, 12, 17) .. name .. sub(row, 18, 21) .. tail
+-- The life of a row that is granted under this name: its arrival and its bytes are those of the row, and so is the id.
+-- `tail` is the same for all that a call grants alike.
+function lib.running_life(row, name, tail, id)
+  return RUNNING .. sub(row, 12, 17) .. name .. sub(row, 18, 21) .. tail .. id .. struct.pack('>I2', #id)
+end
+
+-- What a running life has behind its shape, the same for all that were granted alike, and the id of its job.
+function lib.common_and_id(life)
+  local high, low = byte(life, -2, -1)
+  local n = high * 256 + low
+  return sub(life, COMMON_AT, -n - 3), sub(life, -n - 2, -3)
 end
 
 -- The life of a row of a span (machine/blocks), as if it were written for itself.
-function lib.short_life(arrival, fence, seq, bytes, shape, span)
+function lib.short_life(arrival, fence, seq, bytes, shape, span, id)
   local numbers = struct.pack('>I6I8I6I4', arrival, fence, seq, bytes)
   if span[SPAN_AT.tail] then
-    return RUNNING .. numbers .. span[SPAN_AT.tail]
+    return RUNNING .. numbers .. span[SPAN_AT.tail] .. id .. struct.pack('>I2', #id)
   end
   return SUCCEEDED .. numbers .. struct.pack('>I4I7I7I7', shape,
     span[SPAN_AT.granted_at], span[SPAN_AT.finished_at], span[SPAN_AT.kept_until])
@@ -116,7 +124,7 @@ function lib.read_short_life(job, life)
   local arrival, fence, seq, bytes = struct.unpack('>I6I8I6I4', life, 2)
   job.arrival, job.bytes = arrival, bytes
   if kind == RUNNING then
-    local rest = lib.read_common(sub(life, COMMON_AT))
+    local rest = lib.read_common((lib.common_and_id(life)))
     local limits = rest.as_needed and lib.as_needed((struct.unpack('>I4', life, TAIL_AT))) or rest.limits
     job.state, job.started_at = STATE.running, rest.granted_at
     job.lease = {

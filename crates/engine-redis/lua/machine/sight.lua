@@ -34,6 +34,9 @@ function lib.look_at_pulse(sight, proc, now)
     local watched = sight and not vouches and sight[SIGHT_AT.since] <= now
       and now - max(sight[SIGHT_AT.since], own) <= BOUND.DEAF_US
       and sight[SIGHT_AT.sure] + BOUND.LEAP_US >= now
+    if now - space.pulse > BOUND.DEAF_US then
+      lib.event(EVENT.engine_deaf, now - space.pulse, false)
+    end
     space.deaf_at, space.pulse = max(space.deaf_at, watched and sight[SIGHT_AT.since] or now), now
     return now
   end

@@ -8,12 +8,13 @@ function lib.new_space()
     settings = 0, live = 0, pending = inner.new(), families = inner.new(), kept = { 0, 0 },
     ttl_max = 0, ttl_since = 0, ttl_before = 0,
     patience = BOUND.PATIENCE_US_DEFAULT, retain_bytes = 1073741824, next_due = 0,
-    signalled = inner.new(),
+    signalled = inner.new(), events_last = 0, events_first = 1, events_kept = 0, segment_bytes = 0,
+    segment_entries = 0, events_bytes = BOUND.EVENTS_BYTES_DEFAULT,
   }
 end
 
 -- What the operator of the calling process says of the namespace, packed, or '': {patience (us) or false,
--- retain_bytes or false, whether this process says it for the first time}. It comes with every call, and holds
+-- retain_bytes or false, whether this process says it for the first time, events_bytes or false}. It comes with every call, and holds
 -- for the very call that it comes with. It counts once for each process, since the last process that was
 -- started has the say; and in a namespace that is made by this call, also where the store lost an earlier one
 -- of that name. What is not said is left as it is. Answers whether it counted.
@@ -27,6 +28,10 @@ function lib.hear_settings(packed)
   end
   space.patience = said[SPACE_SAID_AT.patience] or space.patience
   space.retain_bytes = said[SPACE_SAID_AT.retain_bytes] or space.retain_bytes
+  local events_bytes = said[SPACE_SAID_AT.events_bytes]
+  if events_bytes then
+    lib.keep_events(events_bytes, space.last)
+  end
   return true
 end
 
@@ -151,6 +156,7 @@ function lib.be_born(now)
   if not db.raw then
     db.space.run = this_run()
     begin_gap(now)
+    lib.begin_life(now)
   end
 end
 
@@ -207,6 +213,10 @@ function lib.look_at_run(knows, now)
   if never or not (other or lost or missed) then
     return
   end
+  if other then
+    -- Its last events may be forgotten as well, be anything to learn or not.
+    lib.begin_life(now)
+  end
   longest = max(longest, space.ttl_max, space.ttl_before or 0)
   if lost and longest == 0 then
     longest = BOUND.TTL_US_DEFAULT
@@ -218,7 +228,17 @@ function lib.look_at_run(knows, now)
   -- What was ended is remembered as such up to this fence: nobody claims it. A store that forgot again
   -- before it had learnt may have forgotten claims as well.
   local known = space.fence
+  if other or not space.learns_until then
+    -- What a gauge showed before says nothing of what was forgotten.
+    space.recovered_at = now
+  end
   space.forgot_after = space.learns_until and min(space.forgot_after or 0, known) or known
+  if not space.learns_until then
+    if not other then
+      lib.begin_life(now)
+    end
+    lib.event(EVENT.engine_learning, false, till)
+  end
   space.learns_until = max(space.learns_until or 0, till)
   lib.sooner(space.learns_until)
 end
@@ -229,6 +249,12 @@ function lib.is_as_known(knows)
   return space.run == this_run() and knows
     and (not knows[KNOWS_AT.kid] or knows[KNOWS_AT.kid] == db.kid)
       and (knows[KNOWS_AT.stamp] == nil or knows[KNOWS_AT.stamp] == db.born)
+end
+
+-- Whether the run of the server that answers is the one that wrote last: otherwise the store may have forgotten
+-- something, and nobody has looked yet.
+function lib.is_same_run()
+  return db.space.run == this_run()
 end
 
 -- Until when the namespace learns, or nil.

@@ -73,8 +73,7 @@ local function tell_child(record, parent, child, turn, failed, now)
     if parent[PARENT_AT.row] then
       record.cancelled = record.cancelled + 1
     end
-    lib.stop_waiting(job, now)
-    lib.finish(job, STATE.cancelled, nil, 'parent_failed', now)
+    lib.call_off(job, 'parent_failed', now)
     return
   end
   job.kin[KIN_AT.open] = job.kin[KIN_AT.open] - 1
@@ -84,6 +83,9 @@ local function tell_child(record, parent, child, turn, failed, now)
     -- It arrives now, not when it was pushed.
     job.run_at = max(job.run_at, now)
     lib.go_from(job, now)
+    if job.run_at <= now then
+      lib.job_event(EVENT.job_ready, job, 'parents')
+    end
   end
 end
 
@@ -211,6 +213,7 @@ function lib.tell_ends(now)
     tell_portion(now)
   end
   db.lets_go = BOUND.TOLD_AT_ONCE
+  lib.tell_ended_flows()
   lib.drop_idle_flows()
   if lib.has_untold() then
     lib.sooner(now)

@@ -80,6 +80,11 @@ function lib.next_due(late)
   if fires then
     sooner(fires > space.last and fires or space.last + BOUND.PULSE_US)
   end
+  -- Gauges are claimed by a process that reads, after a tick that tells it.
+  local gauge = lib.next_gauge()
+  if gauge then
+    sooner(gauge > space.last and gauge or space.last + BOUND.PULSE_US)
+  end
   local again = lib.next_signalled()
   if again then
     sooner(again)
@@ -165,12 +170,12 @@ function lib.tick_jobs(now)
     local queue_record = db.get(RECORD.queue, db.see(RECORD.shape, job.shape).q)
     queue_record.scheduled = queue_record.scheduled - 1
     lib.make_ready(job, now)
+    lib.job_event(EVENT.job_ready, job, 'due')
   end)
   load_due('ex', now, tonumber)
   each_due('ex', now, function(member)
     local job = lib.job(tonumber(member))
-    lib.stop_waiting(job, now)
-    lib.finish(job, STATE.cancelled, nil, 'expired', now)
+    lib.call_off(job, 'expired', now)
   end)
 end
 

@@ -96,9 +96,31 @@ local function each_kept(set, class)
   end
 end
 
+-- Walks the stream of events: numbers follow each other, and all entries are counted.
+local function each_entry(at)
+  at.number = at.number or db.space.events_first
+  while true do
+    local some = call('XRANGE', db.prefix .. lib.EVENT_STREAM, text(at.number), '+', 'COUNT', 20)
+    for _, one in ipairs(some) do
+      local last, many, bytes = lib.look_at_entry(one)
+      audit.check(last - many + 1 == at.number, 'event_missing', at.number)
+      audit.add('event_bytes', 'all', bytes)
+      at.number = last + 1
+    end
+    audit.spend(1)
+    if #some < 20 then
+      audit.add('events', 'all', at.number - 1)
+      return true
+    elseif audit.cost >= PAGE then
+      return false
+    end
+  end
+end
+
 -- The parts of the audit, in order; sums that a part compares were added up by those above it.
 local PARTS = {
   check_head,
+  each_entry,
   audit.processes,
   function(at)
     while true do
@@ -281,6 +303,8 @@ PARTS[#PARTS + 1] = function()
     { 'failed_bytes', kept[KEPT_AT.failed], sum('kept1') },
     { 'finished_bytes', kept[KEPT_AT.others], sum('kept2') },
     { 'live_leases', db.space.live, sum('leases') },
+    { 'event_bytes', db.space.events_kept, sum('event_bytes') },
+    { 'last_event', db.space.events_last, sum('events') },
     { 'leases_without_job', count_fields(RECORD.lease), sum('tokens') },
     { 'leases_by_holders', sum('holders'), sum('leases') },
     { 'permits', sum('in_use'), sum('held') },
@@ -300,6 +324,8 @@ PARTS[#PARTS + 1] = function()
     { 'turns', sum('turns_said'), sum('turns') },
     { 'queues_by_name', count_fields('qn'), sum('queues') },
     { 'limits_by_name', count_fields(RECORD.limit), count('Ln') },
+    { 'gauges_by_limits', count_fields(RECORD.gauge), sum('gauges') },
+    { 'gauges_that_are_read', count('gz'), sum('gauges_due') },
     { 'pools_by_name', count_fields(RECORD.pool), count('pn') },
     { 'workers', count('wn'), sum('workers') },
     { 'worker_timers', count('we'), sum('workers') },

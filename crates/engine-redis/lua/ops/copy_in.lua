@@ -66,11 +66,24 @@ function IN.settings(new)
     concurrency = new.concurrency, rate = new.rate, gap = new.gap, quarantine = new.quarantine,
   })
   sets.add('lsn', 0, new.name)
+  if new.gauge then
+    lib.put_copied_gauge(new.name, new.gauge)
+  end
 end
 
-local function rest(name, limit_record, at, weight)
-  inner.add(limit_record.resting, lib.limit_resting(name), at, text(db.number()) .. ':' .. text(weight))
-  limit_record.resting_sum = limit_record.resting_sum + weight
+-- Permits rest: until a moment, or as `unshown` says until a reading shows what their run has become.
+local function rest(name, limit_record, at, weight, unshown)
+  if not unshown then
+    lib.rest_until(name, limit_record, weight, at)
+    return
+  end
+  local ended_at, granted_at, till, its_weight = unpack(unshown)
+  if limit_record.gauged then
+    lib.add_gauge_rest(name, limit_record,
+      { ended_at = ended_at, granted_at = granted_at or nil, weight = its_weight, ['until'] = till })
+  else
+    lib.rest_until(name, limit_record, its_weight, till)
+  end
 end
 
 function IN.limits(new)
@@ -81,13 +94,16 @@ function IN.limits(new)
   for _, one in ipairs(new.resting) do
     rest(new.name, limit_record, one[1], one[2])
   end
+  for _, one in ipairs(new.unshown or {}) do
+    rest(new.name, limit_record, nil, nil, one)
+  end
   lib.arm_limit(new.name)
   lib.drop_limit_if_idle(new.name)
 end
 
 function IN.leases(new)
   local limit_record = lib.limit_for(new.name)
-  rest(new.name, limit_record, new.at, new.weight)
+  rest(new.name, limit_record, new.at, new.weight, new.unshown)
   lib.arm_limit(new.name)
 end
 
@@ -167,7 +183,7 @@ end
 -- A job that was pushed, is ready and has nothing unusual: its row says it all.
 local function is_plain(new)
   return new.st == STATE.ready and new.at == new.cr and not (new.ex or new.u or new.sa or new.err or new.e or new.p or new.og)
-    and new.n + new.l + new.rel + new.und + new.w == 0 and not (new.ca or new.kp)
+    and new.n + new.l + new.rel + new.und + new.w == 0 and not (new.ca or new.kp or new.eu)
 end
 
 function IN.jobs(new, now, shapes)
@@ -185,7 +201,7 @@ function IN.jobs(new, now, shapes)
   job.arrival, job.started_at, job.finished_at, job.kept_until = new.ar, new.sa, new.fa, new.ku
   job.wait, job.ended, job.lost, job.released = new.w, new.n, new.l, new.rel
   job.undelivered = new.und
-  job.cancel, job.keeps, job.error = new.ca, new.kp, new.err
+  job.cancel, job.keeps, job.error, job.ended_unsettled = new.ca, new.kp, new.err, new.eu or nil
   job.plain = is_plain(new)
   for part, value in pairs({ r = new.r, p = new.p, e = new.e and cmsgpack.pack(new.e) }) do
     lib.set_job_part(job, part, value)

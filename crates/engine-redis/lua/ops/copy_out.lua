@@ -152,7 +152,7 @@ function OUT.settings(args)
   return by_name('lsn', args, function(name)
     local setting = db.get(RECORD.limit_setting, name)
     return setting and { name = name, concurrency = setting.concurrency, rate = setting.rate, gap = setting.gap,
-      quarantine = setting.quarantine }
+      quarantine = setting.quarantine, gauge = lib.said_gauge(name) }
   end)
 end
 
@@ -167,23 +167,41 @@ local function resting(name, limit_record)
       break
     end
   end
-  if sum < limit_record.resting_sum then
+  if #rests < limit_record.resting.n then
     local last = call('ZRANGE', db.prefix .. lib.limit_resting(name), -1, -1, 'WITHSCORES')
-    rests[#rests + 1] = { tonumber(last[2]), limit_record.resting_sum - sum }
+    rests[#rests + 1] = { tonumber(last[2]), limit_record.resting_sum - lib.gauge_resting(name, limit_record) - sum }
   end
   return rests
+end
+
+-- What rests for a reading: {ended_at, granted_at (false of one that was settled), the end of its gap, weight} each. Of very
+-- many the others rest as the one that ended last, as if that was granted then.
+local function unshown(name, limit_record)
+  local all, others, end_of_all, gap_of_all = {}, 0, 0, 0
+  lib.each_gauge_rest(name, limit_record, function(rest, ended_at)
+    if #all < BOUND.ITEMS_MAX then
+      all[#all + 1] = { ended_at, rest.granted_at or false, rest['until'], rest.weight }
+    else
+      others = others + rest.weight
+      end_of_all, gap_of_all = max(end_of_all, ended_at), max(gap_of_all, rest['until'])
+    end
+  end)
+  if others > 0 then
+    all[#all + 1] = { end_of_all, end_of_all, gap_of_all, others }
+  end
+  return all
 end
 
 function OUT.limits(args, now)
   return by_name('Ln', args, function(name)
     local limit_record = db.get(RECORD.limit, name)
-    if not limit_record or limit_record.tat <= now and not limit_record.paused_until and limit_record.resting.n == 0
+    if not limit_record or limit_record.tat <= now and not limit_record.paused_until and limit_record.resting_sum == 0
       and limit_record.external == 0 then
       return nil
     end
     return {
       name = name, tat = limit_record.tat, paused_until = limit_record.paused_until,
-      resting = resting(name, limit_record),
+      resting = resting(name, limit_record), unshown = unshown(name, limit_record),
       external = limit_record.external, external_until = limit_record.external_until,
     }
   end)
@@ -204,7 +222,8 @@ function OUT.leases(args)
       limits[i] = { held[PERMIT_AT.limit], held[PERMIT_AT.weight] }
     end
     return {
-      has_job = lease.seq > 0, expires_at = lease.expires_at, limits = limits, resources = lease.resources,
+      has_job = lease.seq > 0, granted_at = lease.granted_at, expires_at = lease.expires_at, limits = limits,
+      resources = lease.resources,
     }
   end
   local items = {}
@@ -329,7 +348,7 @@ local function show_job(job)
     ar = job.arrival, cr = job.created_at, at = job.run_at, sa = job.started_at, fa = job.finished_at,
     ku = lib.is_live(job) and 0 or job.kept_until, ex = job.expires_at, w = job.wait, n = job.ended,
     l = job.lost, rel = job.released, und = job.undelivered, ca = job.cancel or false, kp = job.keeps or false,
-    u = job.unique, og = job.origin,
+    u = job.unique, og = job.origin, eu = job.ended_unsettled,
     h = holds, by = job.bytes, err = job.error, r = parts and blob(lib.job_part(job, PART.result)),
     p = parts and blob(lib.job_part(job, PART.progress)), e = parts and blob(lib.job_part(job, PART.errors)),
   }

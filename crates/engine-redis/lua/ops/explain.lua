@@ -2,7 +2,7 @@
 --
 -- args: a reference, {id, b} or {key}. Replies {id, state, lease = {fence, seq, holder, since,
 -- expires_at, what it holds}, lost, run_at, reasons}. A reason is {kind, name, in_use, capacity, holders, position,
--- ahead, earliest} and what its kind adds: weight, held, behind; external; kept, for_job, since; count,
+-- ahead, earliest} and what its kind adds: weight, held, behind; external; unread, error, since; kept, for_job, since; count,
 -- there, tag, id; why; ended. Words are made of them outside. Refusals: job_not_found. Cost: a few commands
 -- for a job that is next; at most a thousand lanes and a thousand resources are looked at for one that
 -- is far behind.
@@ -50,6 +50,10 @@ local function explain_limit(name, weight, cost, lane, now)
   end
   if limit_record.paused_until and limit_record.paused_until > now then
     add('limit_paused', { earliest = limit_record.paused_until < lib.FOREVER and limit_record.paused_until or nil })
+  end
+  if not lib.gauge_may_be_used(name, limit_record, now) then
+    local gauge = db.get(RECORD.gauge, name)
+    add('external', { unread = not gauge.failed_at, since = gauge.failing_since, error = gauge.error })
   end
   local mark = limit_record.mark
   if mark and mark.lane == lane then

@@ -15,12 +15,12 @@ end)
 
 -- Asks a job that runs to stop; cancels any other that lives.
 function lib.cancel_live(job, now)
-  if job.state == STATE.running then
+  if job.state ~= STATE.running then
+    lib.call_off(job, nil, now)
+  elseif not job.cancel then
     job.cancel = true
     lib.dirty(job)
-  else
-    lib.stop_waiting(job, now)
-    lib.finish(job, STATE.cancelled, nil, nil, now)
+    lib.cancel_event(job)
   end
 end
 
@@ -66,6 +66,7 @@ end)
 
 -- Cancels a job that does not run, and forgets it; or forgets one that has ended.
 local function delete(job, now)
+  lib.job_event(EVENT.job_deleted, job)
   if lib.is_live(job) then
     lib.stop_waiting(job, now)
     lib.forget_live(job)
@@ -121,6 +122,11 @@ local function retried(job, waits, now)
     lib.open_edges(job, waits.open, now)
   end
   lib.go_from(job, now)
+  if job.state == STATE.dependent then
+    lib.job_event(EVENT.job_changed, job)
+  else
+    lib.job_event(EVENT.job_ready, job, 'retry')
+  end
   return cancelled
 end
 
@@ -181,6 +187,7 @@ function lib.run_now(job, now)
     lib.stop_waiting(job, now)
     job.run_at = now
     lib.make_ready(job, now)
+    lib.job_event(EVENT.job_ready, job, 'run_now')
   end
 end
 
@@ -245,6 +252,9 @@ lib.op('patch_job', { 'write' }, function(args, now)
   end
   local timed = args.at or args.dl or args.now
   local reshaped = other_needs or new.pr ~= old.pr or new.group ~= old.group or new.timeout ~= old.timeout
+  if reshaped or timed or args.body or args.ex ~= nil then
+    lib.job_event(EVENT.job_changed, job)
+  end
   if not reshaped and not timed then
     return lib.show(job)
   end

@@ -1,7 +1,8 @@
 -- limits: caps that are set, paused and observed at run time. A change takes effect at once, also for
 -- those who wait already.
 --
--- put_limit {name, concurrency, rate = {count, per, burst}, gap, quarantine} -> {view, created}
+-- put_limit {name, concurrency, rate = {count, per, burst}, gap, quarantine, gauge = {said = its JSON, source, every,
+-- lag, stale, on_stale, fresh}} -> {view, created}
 -- patch_limit {name, any of these | false} -> {view, created}     delete_limit {name} -> true
 -- get_limit, resume_limit {name}, pause_limit {name, for | until}, observe_limit {name, external, hold}
 -- -> view. list_limits {max, after} -> {items, next}: what is set, and what is in use.
@@ -35,8 +36,15 @@ local function same_rate(one, other)
 end
 lib.same_rate = same_rate
 
--- Settings that bound nothing are refused, and a rest without a concurrency, which has no permits that could rest.
-local function check(settings)
+-- Settings that bound nothing are refused, and a rest or a gauge without a concurrency, which has no permits that could
+-- rest or be taken outside.
+local function check(name, settings, gauge)
+  if gauge and lib.is_template(name) then
+    lib.refuse('limit_gauge_of_template', nil, '/gauge')
+  end
+  if gauge and not settings.concurrency then
+    lib.refuse('limit_gauge_alone', nil, '/gauge')
+  end
   if not (settings.concurrency or settings.rate or settings.gap or settings.quarantine) then
     lib.refuse('limit_without_bound', nil, '')
   end
@@ -53,16 +61,24 @@ local function put(name, given, now)
     concurrency = given.concurrency or nil, rate = given.rate or nil, gap = given.gap or nil,
     quarantine = (given.quarantine or 0) > 0 and given.quarantine or nil,
   }
-  check(settings)
+  local gauge = given.gauge or nil
+  check(name, settings, gauge)
   local old = db.get(RECORD.limit_setting, name)
-  if not (old and old.concurrency == settings.concurrency and old.gap == settings.gap
-    and old.quarantine == settings.quarantine
-    and same_rate(old.rate, settings.rate)) then
+  local is_same = old and old.concurrency == settings.concurrency and old.gap == settings.gap
+    and old.quarantine == settings.quarantine and same_rate(old.rate, settings.rate)
+  if not is_same then
     db.put(RECORD.limit_setting, name, settings)
     if not old then
       sets.add('lsn', 0, name)
     end
+  end
+  local regauged = lib.set_gauge(name, gauge, now)
+  if regauged or not is_same then
+    lib.event(EVENT.limit_changed, name)
     lib.setting_changed(name, now)
+  end
+  if regauged then
+    lib.drop_limit_if_idle(name)
   end
   return { view = lib.limit_view(name, true, now), created = not old and name ~= 'lock:*' }
 end
@@ -86,6 +102,11 @@ lib.op('patch_limit', { 'write' }, function(args, now)
       given[field] = args[field]
     end
   end
+  if args.gauge == nil then
+    given.gauge = lib.gauge_of(name)
+  else
+    given.gauge = args.gauge
+  end
   return put(name, given, now)
 end)
 
@@ -101,12 +122,16 @@ lib.op('delete_limit', { 'write', 'allow-oom' }, function(args, now)
   if db.get(RECORD.limit_setting, name) then
     db.drop(RECORD.limit_setting, name)
     sets.rem('lsn', name)
+    lib.event(EVENT.limit_deleted, name)
+    lib.set_gauge(name, nil, now)
     lib.setting_changed(name, now)
+    lib.drop_limit_if_idle(name)
     return true
   elseif not limit_record or limit_record.external == 0 then
     not_found(name)
   end
   -- An observation is all that is left of it.
+  lib.event(EVENT.limit_deleted, name)
   limit_record.external, limit_record.external_until = 0, nil
   lib.arm_limit(name)
   lib.door_due(DOOR.limit .. name)
@@ -145,6 +170,9 @@ function lib.pause_limit_until(name, till, now)
   till = max(limit_record.paused_until or 0, till)
   limit_record.paused_until = till > now and till or nil
   limit_record.touched_at = now
+  if limit_record.paused_until then
+    lib.event(EVENT.limit_paused, name, till)
+  end
   lib.arm_limit(name)
   lib.recheck_marks_of(name, now)
   lib.drop_limit_if_idle(name)
@@ -160,6 +188,9 @@ lib.op('resume_limit', { 'write', 'allow-oom' }, function(args, now)
   must_be_concrete(args.name)
   local limit_record = db.get(RECORD.limit, args.name)
   if limit_record then
+    if limit_record.paused_until and limit_record.paused_until > now then
+      lib.event(EVENT.limit_resumed, args.name)
+    end
     limit_record.paused_until = nil
     lib.arm_limit(args.name)
     lib.door_due(DOOR.limit .. args.name)
@@ -170,9 +201,13 @@ end)
 
 lib.op('observe_limit', { 'write', 'allow-oom' }, function(args, now)
   must_be_concrete(args.name)
+  if lib.gauge_of(args.name) then
+    lib.refuse('limit_gauged', { limit = args.name })
+  end
   local limit_record = lib.limit_for(args.name)
   limit_record.external, limit_record.touched_at = args.external, now
   limit_record.external_until = args.hold and args.external > 0 and now + args.hold or nil
+  lib.event(EVENT.limit_observed, args.name, limit_record.external_until or false, args.external)
   lib.arm_limit(args.name)
   lib.door_due(DOOR.limit .. args.name)
   lib.drop_limit_if_idle(args.name)

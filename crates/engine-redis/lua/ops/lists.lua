@@ -7,7 +7,7 @@
 -- list_failures {queue, ended_from, after, max} -> {jobs, scanned, next}: failed jobs, kept longest first
 -- list_leases   {queue, limit, pool, worker, after, max} -> {items, next}: by fence
 -- list_workers  {max, after} -> {items, next}: by id
--- get_stats     {max, after} -> {queues = {{name, counts, oldest ready}}, leases, result_waiters, next}: by name; without
+-- get_stats     {max, after} -> {queues = {{name, counts, oldest ready}}, leases, result_waiters, flows, events, next}: by name; without
 --               `next` also {schedules = {count, paused, due, oldest_due_at}}
 -- `next` is sent back as `from` or `after`; a page may have fewer than `max` and a `next`, so that
 -- what one call looks at is bounded. No refusals. Cost: list_jobs a few commands for each 64 rows
@@ -484,5 +484,7 @@ lib.op('get_stats', { 'no-writes' }, function(args, now)
   return {
     queues = page.items, leases = db.space.live, next = page.next, bytes = not page.next and used_memory() or nil,
     result_waiters = lib.awaiting_calls(), schedules = not page.next and lib.schedule_stats(now) or nil,
+    flows = not page.next and call('ZCARD', db.prefix .. lib.FLOW_NAMES) or nil,
+    events = not page.next and lib.event_stats() or nil,
   }
 end)

@@ -44,6 +44,7 @@ function lib.set_pool(name, settings, now)
   local old = pool_record.settings
   if not same(old, settings) then
     pool_record.settings = settings
+    lib.event(EVENT.pool_changed, name)
     lib.pool_changed(name, now)
   end
   return not old
@@ -200,6 +201,7 @@ lib.op('delete_pool', { 'write', 'allow-oom' }, function(args, now)
   if pool_record.leased > 0 then
     lib.refuse('pool_held', { pool = name, held = pool_record.leased })
   end
+  lib.event(EVENT.pool_deleted, name)
   if pool_record.sync then
     lib.end_sync(pool_record, now)
   end

@@ -254,10 +254,12 @@ local function meet_fate(job, fate, now)
   if job.flow then
     lib.flow_gets(job.flow, job.seq, now)
   end
+  lib.pushed_event(db.see(RECORD.shape, job.shape).qn, job.id, 1, job.flow, job.origin and job.origin[ORIGIN_AT.schedule])
   if fate.cancelled then
     if job.kin then
       lib.name_parents(job, fate.rows)
     end
+    lib.cancelled_event(job, fate.error)
     lib.finish(job, STATE.cancelled, nil, fate.error, now)
     return
   end
@@ -326,6 +328,7 @@ local function replace_job(job, new, default_retry, begins, now)
   job.body, job.error, job.dirty_head, job.plain = new.body, nil, true, nil
   lib.set_job_part(job, PART.progress, nil)
   lib.dirty(job)
+  lib.job_event(EVENT.job_replaced, job)
   lib.go_from(job, now)
 end
 

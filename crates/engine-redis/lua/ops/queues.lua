@@ -18,6 +18,21 @@ local function named(name)
   return number
 end
 
+-- What a setting says: an empty list says no more than nothing.
+local function said(setting)
+  return not (type(setting) == 'table' and next(setting) == nil) and setting or nil
+end
+
+local function has_settings(number, settings)
+  local old = lib.queue_settings(number)
+  for _, field in ipairs(FIELDS) do
+    if not same(said(old[field]), said(settings[field])) then
+      return false
+    end
+  end
+  return true
+end
+
 -- given: all settings; what is nil is the default.
 local function put(name, given, now)
   lib.check_needs(given.needs or {}, '/needs')
@@ -27,6 +42,9 @@ local function put(name, given, now)
   local settings = {}
   for _, field in ipairs(FIELDS) do
     settings[field] = given[field] or nil
+  end
+  if created or not has_settings(number, settings) then
+    lib.event(EVENT.queue_changed, name)
   end
   lib.set_queue_settings(number, settings)
   return { view = lib.queue_view(number, now), created = created }
@@ -85,12 +103,17 @@ lib.op('pause_queue', { 'write', 'allow-oom' }, function(args, now)
       lib.timer_set('qp', till, text(number))
     end
     lib.drop_marks_of_queue(number, now)
+    lib.event(EVENT.queue_paused, args.name, till)
   end
   return lib.queue_view(number, now)
 end)
 
 lib.op('resume_queue', { 'write', 'allow-oom' }, function(args, now)
   local number = named(args.name)
+  local till = db.see(RECORD.queue, number).paused_until
+  if till and till > now then
+    lib.event(EVENT.queue_resumed, args.name)
+  end
   clear_pause(number)
   db.touched[number] = true
   return lib.queue_view(number, now)
@@ -194,6 +217,7 @@ lib.op('delete_queue', { 'write', 'allow-oom' }, function(args, now)
   if unfinished > 0 then
     lib.refuse('queue_not_empty', { queue = args.name, unfinished = unfinished })
   end
+  lib.event(EVENT.queue_deleted, args.name)
   -- Finished jobs are kept, and who waits for the queue goes on waiting, so what goes is what was set,
   -- not the entry that these still need.
   forget_settings(number)

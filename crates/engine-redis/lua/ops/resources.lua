@@ -76,6 +76,9 @@ end
 
 -- Hands it out no more; true if it is gone, false if it goes when it is free.
 function lib.retire(resource, now)
+  if not resource.retiring then
+    lib.event(EVENT.resource_retired, resource.pool, resource.id)
+  end
   if #resource.holders == 0 then
     lib.remove_resource(resource)
     return true
@@ -102,9 +105,13 @@ end
 
 lib.op('add_resources', { 'write' }, function(args, now)
   lib.pool_made(args.pool, now)
+  local changed = false
   for _, new in ipairs(args.resources) do
-    lib.upsert_resource(args.pool, new, now)
+    changed = lib.upsert_resource(args.pool, new, now) ~= 'unchanged' or changed
     by_hand(args.pool, new.id)
+  end
+  if changed then
+    lib.event(EVENT.pool_changed, args.pool)
   end
   local views = {}
   for i, new in ipairs(args.resources) do
@@ -116,6 +123,9 @@ end)
 lib.op('patch_resource', { 'write' }, function(args, now)
   local resource = named(args.pool, args.id)
   by_hand(args.pool, args.id, resource)
+  if args.data ~= nil or args.tags ~= nil or args.slots ~= nil then
+    lib.event(EVENT.pool_changed, args.pool)
+  end
   if args.data ~= nil then
     local key, field = lib.data_home(args.pool, args.id)
     maps.put(key, field, args.data or 'null')
@@ -180,6 +190,7 @@ lib.op('restore_resource', { 'write', 'allow-oom' }, function(args, now)
   local resource = named(args.pool, args.id)
   local most = db.get(RECORD.pool, args.pool).settings.max_uses
   lib.set_resource_state(resource, RESOURCE.available, 0, 0, nil)
+  lib.event(EVENT.resource_restored, args.pool, args.id)
   if most and resource.uses >= most then
     resource.uses = 0
   end

@@ -147,6 +147,7 @@ local function set_schedule(id, args, now)
   if not is_new and has_settings(id, schedule_record, args, packed) then
     return false
   end
+  local had_ended = not is_new and lib.has_ended(id, schedule_record)
   lib.leave_orders(id, schedule_record)
   if is_new then
     local fresh = lib.emptied(schedule_record)
@@ -176,6 +177,8 @@ local function set_schedule(id, args, now)
     schedule_record.awaits = nil
   end
   lib.order_schedule(id, schedule_record, overlap_changed and not new_timing and now or nil, now)
+  lib.event(EVENT.schedule_changed, id)
+  lib.tell_schedule_end(id, schedule_record, had_ended)
   return true
 end
 
@@ -197,6 +200,7 @@ end)
 -- ---- Delete, pause, resume ----
 
 local function delete(id, schedule_record)
+  lib.event(EVENT.schedule_deleted, id)
   lib.leave_orders(id, schedule_record)
   set_owner(id, schedule_record, nil)
   sets.rem('sl', id)
@@ -227,6 +231,11 @@ lib.op('pause_schedule', { 'write', 'allow-oom' }, function(args, now)
   local till = args['for'] and now + args['for'] or args['until'] or lib.FOREVER
   till = till > now and till or nil
   if till ~= lib.pause_of(schedule_record, now) then
+    if till then
+      lib.event(EVENT.schedule_paused, args.id, till)
+    else
+      lib.event(EVENT.schedule_resumed, args.id)
+    end
     begin_again(args.id, schedule_record, till, now)
   end
   return view(args.id, now)
@@ -235,6 +244,7 @@ end)
 lib.op('resume_schedule', { 'write', 'allow-oom' }, function(args, now)
   local schedule_record = named(args.id)
   if lib.pause_of(schedule_record, now) then
+    lib.event(EVENT.schedule_resumed, args.id)
     begin_again(args.id, schedule_record, nil, now)
   end
   return view(args.id, now)
@@ -278,9 +288,9 @@ end)
 
 -- ---- next_in ----
 
--- A job of a schedule says when the next moment is. When that is, if it says anything; false if the schedule has no
+-- A job of a schedule, by its id, says when the next moment is. When that is, if it says anything; false if the schedule has no
 -- moment any more, nil if the word of this job means nothing.
-function lib.move_schedule(origin, next_in, now)
+function lib.move_schedule(origin, job, next_in, now)
   local id = origin[ORIGIN_AT.schedule]
   local schedule_record = there_is(id)
   if not schedule_record or schedule_record.era ~= origin[ORIGIN_AT.era] then
@@ -288,9 +298,13 @@ function lib.move_schedule(origin, next_in, now)
   end
   lib.leave_orders(id, schedule_record)
   schedule_record.version = lib.next_arrival()
+  local had_ended = lib.has_ended(id, schedule_record)
   local n, first = lib.due_moments(id, schedule_record, now)
   if n then
-    schedule_record.skipped = schedule_record.skipped + n + lib.decide(id, schedule_record, first, n)
+    local newest = lib.due_moment(id, schedule_record, first, n)
+    local skipped = n + lib.decide(id, schedule_record, first, n)
+    schedule_record.skipped = schedule_record.skipped + skipped
+    lib.skipped_some(id, newest, 'overlap', skipped)
   end
   local starts_at = schedule_record.timing[TIMING_AT.starts_at]
   local moved = max(lib.round_up(now + next_in), starts_at and lib.round_up(starts_at) or 0)
@@ -299,6 +313,10 @@ function lib.move_schedule(origin, next_in, now)
   lib.begin_after(schedule_record, cursor)
   local following = not lib.has_ended(id, schedule_record) and moved
   lib.order_schedule(id, schedule_record, nil, now)
+  if following then
+    lib.event(EVENT.schedule_moved, id, job, following)
+  end
+  lib.tell_schedule_end(id, schedule_record, had_ended)
   return following
 end
 

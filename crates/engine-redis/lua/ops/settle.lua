@@ -117,7 +117,7 @@ local function settle_one(item, shapes, default_retry, now)
   end
   local next_at
   if job and job.origin and item.next_in then
-    next_at = lib.move_schedule(job.origin, item.next_in, now)
+    next_at = lib.move_schedule(job.origin, job.id, item.next_in, now)
     job.next_at = next_at
   end
   local became = lib.end_lease(lease, job, ending_of(item, now), now)
@@ -129,7 +129,8 @@ end
 
 local SUCCEEDED = { ok = true, state = STATE.succeeded }
 
--- Settles those of the items that may go the short way; the places of the others.
+-- Settles those of the items that may go the short way; the places of the others, and what is to be told of these, with
+-- the place that each item had there.
 local function settle_some(items, now)
   local runs, results, at, left, named = {}, {}, {}, {}, {}
   for index, item in ipairs(items) do
@@ -147,27 +148,60 @@ local function settle_some(items, now)
       left[#left + 1] = index
     end
   end
-  for _, n in ipairs((lib.settle_short(runs, results, true, now))) do
+  local left_of_runs, _, told = lib.settle_short(runs, results, true, now)
+  for _, n in ipairs(left_of_runs) do
     left[#left + 1] = at[n]
   end
   sort(left)
-  return left
+  local place_of = {}
+  for n, index in ipairs(at) do
+    place_of[index] = n
+  end
+  return left, told, place_of
 end
 
--- What is left for the long way in the caller's order: others may be told of these ends, in the order in which they came.
-local function in_callers_order(left, places)
-  if not places or #left < 2 then
-    return left
+-- All of so many in the caller's order: events are in that order, and so others are told of these ends.
+local function in_callers_order(many, places)
+  local all, place_of = lib.places(many), {}
+  if not places then
+    return all
   end
-  local place_of = {}
-  for _, at in ipairs(left) do
+  for at = 1, many do
     local high, low = byte(places, at * 2 - 1, at * 2)
     place_of[at] = high * 256 + low
   end
-  sort(left, function(one, other)
+  sort(all, function(one, other)
     return place_of[one] < place_of[other]
   end)
-  return left
+  return all
+end
+
+-- Goes through these in their order: `settle_at` settles what is left, of the others it is told that they were settled.
+-- `place_of`: where those have another place in `told`.
+local function go_through(order, left, told, place_of, settle_at)
+  local is_left, from, to = {}, nil, nil
+  for _, index in ipairs(left) do
+    is_left[index] = true
+  end
+  local function tell()
+    if from and told then
+      lib.tell_settled(told, from, to)
+    end
+    from = nil
+  end
+  for _, index in ipairs(order) do
+    local place = place_of and place_of[index] or index
+    if is_left[index] then
+      tell()
+      settle_at(index)
+    elseif from and place == to + 1 then
+      to = place
+    else
+      tell()
+      from, to = place, place
+    end
+  end
+  tell()
 end
 
 local function items_of(runs, results)
@@ -185,7 +219,7 @@ end
 
 -- `long`: none goes the short way, so that what comes after in the same call can read what became of them.
 local function settle(args, long, now)
-  local items, left = args.items, nil
+  local items, left, told, place_of, many = args.items, nil, nil, nil, nil
   if args.claims then
     -- What is claimed may end what others hold: nothing goes the short way then.
     left = lib.places(#items)
@@ -194,16 +228,23 @@ local function settle(args, long, now)
     end
   elseif long then
     items = items or items_of(args.runs, args.results)
-    left = in_callers_order(lib.places(#items), args.places)
+    left = lib.places(#items)
   elseif args.runs then
-    local many
-    left, many = lib.settle_short(args.runs, args.results, args.ordered, now)
+    left, many, told = lib.settle_short(args.runs, args.results, args.ordered, now)
+    if told and args.places then
+      lib.tell_apart(told)
+    end
     if #left == 0 then
+      if told and args.places then
+        go_through(in_callers_order(many, args.places), left, told)
+      elseif told then
+        lib.tell_settled(told, 1, many)
+      end
       return { all = many }
     end
-    items, left = items_of(args.runs, args.results), in_callers_order(left, args.places)
+    items = items_of(args.runs, args.results)
   else
-    left = settle_some(items, now)
+    left, told, place_of = settle_some(items, now)
   end
   local seqs, answers = {}, {}
   for index in ipairs(items) do
@@ -227,9 +268,9 @@ local function settle(args, long, now)
       error(no, 0)
     end
   end
-  for _, index in ipairs(left) do
+  go_through(in_callers_order(#items, args.places), left, told, place_of, function(index)
     answers[index] = settle_one(items[index], args.shapes, args.dr, now)
-  end
+  end)
   lib.later(function()
     for _, answer in ipairs(answers) do
       for _, one in ipairs(answer.pushed or {}) do

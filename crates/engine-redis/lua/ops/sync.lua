@@ -204,6 +204,7 @@ local function decide(number, sync_record, now)
   finish(pool_record, sync_record.version)
   pool_record.sync, sync_record.phase, sync_record.done = number, 'apply', new_counts()
   lib.go_on({ 'sync', number }, now)
+  lib.event(EVENT.pool_synced, sync_record.pool)
 end
 
 local function reply(number, sync_record)
@@ -307,6 +308,7 @@ local function sync_at_once(args, ids, now)
     end
   end
   finish(pool_record, args.version)
+  lib.event(EVENT.pool_synced, args.pool)
   return reply(0, { phase = 'done', done = done })
 end
 

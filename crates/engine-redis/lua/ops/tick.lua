@@ -1,6 +1,6 @@
 -- tick: what time does, and who does it at the due moment.
 --
--- args: {proc, waiters, read = how many parcels the process has read, kn = what the caller knows (lib.look_at_run),
+-- args: {proc, waiters, readers = by which names it reads gauges, read = how many parcels the process has read, kn = what the caller knows (lib.look_at_run),
 -- sight = what the caller can say of the server's clock (machine/sight.lua)}. Replies {more, claim, behind, sent =
 -- how many parcels it was sent}, or {claim, absent} for a namespace that is not there.
 --
@@ -22,13 +22,15 @@ lib.op('tick', { 'write', 'allow-oom' }, function(args)
   local space = db.space
   if args.proc then
     sets.add('pr', now, args.proc)
+    lib.hear_readers(args.readers, now)
     lib.forget_silent(now)
     local claim = space.claim
     if not claim or claim[TICKER_AT.proc] == args.proc or claim[TICKER_AT.till] <= now then
       space.claim = { args.proc, now + CLAIM_US }
     end
   end
-  local wanted, fires = lib.ask_for_plans(now), lib.next_fire()
+  local wanted, fires, gauge = lib.ask_for_plans(now), lib.next_fire(), lib.next_gauge()
+  local waits_for_reader = gauge and gauge <= now and not args.readers
   local reply = { claim = space.claim and space.claim[TICKER_AT.proc] == args.proc or false }
   if args.waiters > 0 then
     reply.sent = lib.hear_process(args.proc, args.read, now)
@@ -40,12 +42,16 @@ lib.op('tick', { 'write', 'allow-oom' }, function(args)
   reply.wanted = wanted[1] and wanted or nil
   reply.fires = fires and fires <= now or nil
   reply.schedules = fires and true or wanted[1] and true or nil
+  -- Whether a gauge is to be claimed by who reads, and whether some are to be.
+  reply.reads = gauge and gauge <= now and args.readers and true or nil
+  reply.gauges = gauge and true or nil
   lib.later(function(header)
     local due = lib.next_due(0)
     -- The caller that is not sure of the clock comes again when it can do something; others may be sure.
     header.d = late == 0 and due or lib.next_due(late)
     -- What was due is done: who waited to see it done looks at the next moment.
-    if reply.claim and due ~= space.next_due then
+    -- Who reads gauges is left with the moment at which one was due, and looks then, if this process does not read.
+    if reply.claim and due ~= space.next_due and not waits_for_reader then
       db.said[#db.said + 1] = { db.prefix .. 't:', '=' .. (due and text(due) or '') }
     end
     space.next_due = due or 0

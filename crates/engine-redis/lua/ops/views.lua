@@ -235,8 +235,9 @@ function lib.limit_view(name, line, now)
   local limit_record = db.get(RECORD.limit, name)
   local door = db.get(RECORD.door, DOOR.limit .. name)
   local in_use, external, waiting, rests = 0, 0, door and door.waiting or 0, 0
-  local till, holders = nil, {}
+  local till, holders, gauge = nil, {}, nil
   if limit_record then
+    gauge = lib.show_gauge(name, limit_record)
     in_use, external, rests = limit_record.in_use + limit_record.resting_sum, limit_record.external,
       limit_record.resting_sum
     local _, at = paused(limit_record.paused_until, now)
@@ -253,8 +254,8 @@ function lib.limit_view(name, line, now)
   local cap = settings.concurrency
   return {
     name = name, template = template, concurrency = cap, rate = settings.rate, gap = settings.gap,
-    quarantine = settings.quarantine, in_use = in_use, resting = rests, external = external, waiting = waiting,
-    over_limit = cap and max(in_use + external - cap, 0) or 0, paused_until = till, holders = holders,
+    quarantine = settings.quarantine, in_use = in_use, resting = rests, external = external, gauge = gauge,
+    waiting = waiting, over_limit = cap and max(in_use + external - cap, 0) or 0, paused_until = till, holders = holders,
     line = line and door and line_at(DOOR.limit .. name) or nil,
   }
 end

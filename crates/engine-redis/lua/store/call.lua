@@ -121,7 +121,8 @@ local function fresh(prefix)
   db.direct = false
   db.firing = false
   db.lets_go = BOUND.TOLD_AT_ONCE
-  db.flows = {}
+  db.flows, db.ended_flows = {}, {}
+  db.events, db.happened, db.forgets_events, db.copying = {}, 0, false, false
 end
 
 -- A refusal: nothing that the call did so far is kept. `case` is the name of a case of `tenure_core::sentences`,

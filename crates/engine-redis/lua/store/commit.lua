@@ -80,6 +80,7 @@ function db.begin(meta, head, writes, copies)
   end
   db.numbered = db.space.number
   db.clock = lib.clock()
+  db.copying = copies
 end
 
 -- A field of a hash that is to be written, or to go.
@@ -141,6 +142,41 @@ local function publish_all()
   end
 end
 
+-- Writes what a call changes of one key.
+function db.write_key(its_writes)
+  local whole = its_writes.key
+  if its_writes.gone then
+    call('UNLINK', whole)
+  end
+  if its_writes.texts then
+    call('SET', whole, its_writes.texts)
+  end
+  if its_writes.dels then
+    many('HDEL', whole, its_writes.dels)
+  end
+  if its_writes.puts then
+    many('HSET', whole, its_writes.puts)
+  end
+  if its_writes.zrem then
+    many('ZREM', whole, its_writes.zrem)
+  end
+  if its_writes.zadd then
+    many('ZADD', whole, its_writes.zadd)
+  end
+  if its_writes.pop and its_writes.pop > 0 then
+    call('LTRIM', whole, its_writes.pop, -1)
+  end
+  if its_writes.push then
+    many('RPUSH', whole, its_writes.push)
+  end
+  if its_writes.entry then
+    call('XADD', whole, unpack(its_writes.entry))
+  end
+  if its_writes.trim then
+    call('XTRIM', whole, 'MINID', its_writes.trim)
+  end
+end
+
 -- Writes what the call changed. Every key that is written and was not read is looked at first: in a
 -- slot that is being moved a key that is not here fails, and it must fail before the first write. Only a
 -- cluster moves slots.
@@ -162,6 +198,7 @@ function db.commit()
   db.write_maps(out)
   db.write_zsets(out)
   db.write_lists(out)
+  lib.write_events(out)
   if db.clustered then
     local keys = {}
     for i, its_writes in ipairs(order) do
@@ -181,32 +218,7 @@ function db.commit()
     call('HSET', db.prefix .. KEY.meta, META.space, space, 'layout', LAYOUT)
   end
   for i = 1, #order do
-    local its_writes = order[i]
-    local whole = its_writes.key
-    if its_writes.gone then
-      call('UNLINK', whole)
-    end
-    if its_writes.texts then
-      call('SET', whole, its_writes.texts)
-    end
-    if its_writes.dels then
-      many('HDEL', whole, its_writes.dels)
-    end
-    if its_writes.puts then
-      many('HSET', whole, its_writes.puts)
-    end
-    if its_writes.zrem then
-      many('ZREM', whole, its_writes.zrem)
-    end
-    if its_writes.zadd then
-      many('ZADD', whole, its_writes.zadd)
-    end
-    if its_writes.pop and its_writes.pop > 0 then
-      call('LTRIM', whole, its_writes.pop, -1)
-    end
-    if its_writes.push then
-      many('RPUSH', whole, its_writes.push)
-    end
+    db.write_key(order[i])
   end
   publish_all()
   db.keep(space)

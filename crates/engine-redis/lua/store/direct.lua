@@ -29,6 +29,7 @@ function db.begin_direct(prefix, raw, kid, born, unsaid)
   used, this_call, db.seen = {}, this_call + 1, {}
   db.numbered = db.space.number
   db.said, db.denied, db.sooner, db.blobs, db.shown = {}, nil, nil, nil, nil
+  db.events, db.happened, db.forgets_events, db.copying = {}, 0, false, false
   db.direct, is_brief = true, true
   return true
 end
@@ -80,12 +81,25 @@ local function write(entry, raw)
   end
 end
 
--- Ends a direct call: the records that changed, and the namespace's own.
+-- What is written as in a usual call.
+local at_once
+
+local function write_at_once(key)
+  local writes = { key = db.prefix .. key }
+  at_once[#at_once + 1] = writes
+  return writes
+end
+
+-- Ends a direct call: the records that changed, the events, and the namespace's own record.
 function db.end_direct()
-  together = nil
+  together, at_once = nil, {}
   db.changed_records(write, is_brief)
   if together then
     call('HSET', unpack(together))
+  end
+  lib.write_events(write_at_once)
+  for _, writes in ipairs(at_once) do
+    db.write_key(writes)
   end
   local space = db.space
   space.version = space.version + 1

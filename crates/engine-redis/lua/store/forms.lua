@@ -30,14 +30,17 @@ local FORMS = {
   [RECORD.bundle] = form('queue', 'group', 'plain', 'suspect', set_field('open'), 'waiting', 'parked_key', 'head',
     'since', set_field('outs'), 'lanes', 'place', 'ordered', 'out', 'try_at'),
   [RECORD.lane] = form('words', 'bundle', line_field('line'), 'parked_key', 'head', 'since', 'shapes', 'place',
-    'ordered', 'out', 'try_at', 'marked'),
+    'ordered', 'out', 'try_at', 'marked', 'told', 'told_need'),
   [RECORD.limit] = form('uses', 'in_use', set_field('holders'), set_field('resting'), 'resting_sum', 'external',
-    'external_until', 'tat', 'paused_until', 'mark', 'timer', 'touched_at'),
+    'external_until', 'tat', 'paused_until', 'mark', 'timer', 'touched_at', 'gauged'),
+  [RECORD.gauge] = form('said', 'source', 'every', 'lag', 'stale', 'on_stale', 'fresh', 'number', 'asked_at', 'due',
+    'claimed_at', 'reader', 'read_at', 'sum', 'failing_since', 'failed_at', 'error', 'bad', set_field('rests'),
+    set_field('doubts')),
   [RECORD.door] = form(set_field('lines'), 'pass', set_field('aside'), 'round', 'waiting', 'cursor', 'pending',
     'timer'),
   [RECORD.door_line] = form(set_field('marked'), set_field('order'), 'waiting', 'whole', 'out'),
   [RECORD.door_group] = form('tag', set_field('entries'), 'ordered'),
-  [RECORD.block] = form('size', 'shape', 'created', 'arrival', 'states', 'spans'),
+  [RECORD.block] = form('size', 'shape', 'created', 'arrival', 'states', 'spans', 'ids_at', 'id_bytes'),
   [RECORD.request] = form('leases', 'runs', 'taker', 'number'),
   [RECORD.schedule] = form('shell', 'owner', 'timing', 'overlap', 'catch_up', 'catch_up_max', 'version', 'era', 'cursor',
     'decided', 'plan', 'planned_all', 'moved', 'paused_until', 'unfinished', 'last_made', 'last_made_b', 'last_at',
@@ -163,12 +166,15 @@ HOT[RECORD.lane] = function(record)
   return {
     record.words, record.bundle, OUT.line(record.line), record.parked_key, record.head, record.since, record.shapes,
     record.place or false, record.ordered or false, record.out or false, record.try_at or false,
-    record.marked or false,
+    record.marked or false, record.told or false, record.told_need or false,
   }
 end
 
 HOT[RECORD.block] = function(record)
-  return { record.size, record.shape, record.created, record.arrival, record.states, record.spans }
+  return {
+    record.size, record.shape, record.created, record.arrival, record.states, record.spans, record.ids_at,
+    record.id_bytes,
+  }
 end
 
 HOT[RECORD.request] = function(record)
@@ -186,6 +192,6 @@ HOT[RECORD.limit] = function(record)
   return {
     record.uses, record.in_use, OUT.set(record.holders), OUT.set(record.resting), record.resting_sum, record.external,
     record.external_until or false, record.tat, record.paused_until or false, record.mark or false,
-    record.timer or false, record.touched_at,
+    record.timer or false, record.touched_at, record.gauged or false,
   }
 end

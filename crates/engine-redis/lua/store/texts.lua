@@ -15,17 +15,18 @@ local HEAD, REST = {}, {}
 -- What of them stands behind the numbers; and of a worker.
 local SPACE_REST = form('deaf_at', 'behind', 'used', 'settings', set_field('pending'), set_field('families'),
   'patience', 'retain_bytes', set_field('signalled'), 'claim', 'steps', 'run', 'learns_until', 'forgot_after', 'gap',
-  'family', 'marks_at', 'untold')
+  'family', 'marks_at', 'untold', 'events_bytes', 'events_life', 'recovered_at')
 local QUEUE_REST = form('name', { 'priorities', 'priorities' }, 'hidden', 'limit', 'place', 'out', 'paused_until',
   'set', 'skipped')
 local WORKER_REST = form('host', 'pid', 'version')
-local SPACE_NUMBERS, QUEUE_NUMBERS = '>I6I7I8I6I6I6I6I7I7I6I7I6I7I7', '>I6I6I6I6I6I6I6I6I7I7I7I3'
+local SPACE_NUMBERS, QUEUE_NUMBERS = '>I6I7I8I6I6I6I6I7I7I6I7I6I7I7I7I7I7I7I3', '>I6I6I6I6I6I6I6I6I7I7I7I3'
 
 HEAD[RECORD.space] = function(record)
   local kept = record.kept
   return TEXT .. struct.pack(SPACE_NUMBERS, record.version, record.last, record.fence, record.arrival, record.seq,
     record.number, record.live, kept[KEPT_AT.failed], kept[KEPT_AT.others], record.ttl_max, record.ttl_since,
-    record.ttl_before, record.next_due, record.pulse)
+    record.ttl_before, record.next_due, record.pulse, record.events_last, record.events_first, record.events_kept,
+    record.segment_bytes, record.segment_entries)
 end
 
 REST[RECORD.space] = function(record)
@@ -33,7 +34,8 @@ REST[RECORD.space] = function(record)
     record.deaf_at, record.behind, record.used, record.settings, OUT.set(record.pending), OUT.set(record.families),
     record.patience, record.retain_bytes, OUT.set(record.signalled), record.claim or false, record.steps or false,
     record.run or false, record.learns_until or false, record.forgot_after or false, record.gap or false,
-    record.family or false, record.marks_at or false, record.untold or false,
+    record.family or false, record.marks_at or false, record.untold or false, record.events_bytes,
+    record.events_life or false, record.recovered_at or false,
   })
 end
 
@@ -41,7 +43,8 @@ FROM_TEXT[RECORD.space] = function(text)
   local record, kept, at = {}, {}, nil
   record.version, record.last, record.fence, record.arrival, record.seq, record.number, record.live,
     kept[KEPT_AT.failed], kept[KEPT_AT.others], record.ttl_max, record.ttl_since, record.ttl_before, record.next_due,
-    record.pulse, at = struct.unpack(SPACE_NUMBERS, text, 2)
+    record.pulse, record.events_last, record.events_first, record.events_kept, record.segment_bytes,
+    record.segment_entries, at = struct.unpack(SPACE_NUMBERS, text, 2)
   record.kept = kept
   return read_fields(SPACE_REST, cmsgpack.unpack(sub(text, at)), record)
 end
@@ -126,12 +129,12 @@ TO_TEXT[RECORD.lane] = function(record)
   end
   local first = line.n > 0 and struct.unpack('>I6', line.q) or nil
   if record.head == 0 and record.since == 0 and record.parked_key == 0 and record.ordered == first
-    and record.shapes < 65536 then
+    and record.shapes < 65536 and not record.told then
     return BRIEF .. struct.pack('>I6I2I2', record.bundle, record.shapes, #line.q) .. line.q .. record.words
   end
   return TEXT
-    .. struct.pack('>I6I6I6I7I4I6I2', record.bundle, record.parked_key, record.head, record.since, record.shapes,
-      record.ordered or 0, #line.q)
+    .. struct.pack('>I6I6I6I7I4I6I6BI2', record.bundle, record.parked_key, record.head, record.since, record.shapes,
+      record.ordered or 0, record.told or 0, record.told_need or 0, #line.q)
     .. line.q .. record.words
 end
 
@@ -143,10 +146,12 @@ FROM_TEXT[RECORD.lane] = function(text)
       since = 0, shapes = shapes, ordered = n > 0 and struct.unpack('>I6', text, at) or nil,
     }
   end
-  local bundle, parked_key, head, since, shapes, ordered, n, at = struct.unpack('>I6I6I6I7I4I6I2', text, 2)
+  local bundle, parked_key, head, since, shapes, ordered, told, need, n, at =
+    struct.unpack('>I6I6I6I7I4I6I6BI2', text, 2)
   return {
     words = sub(text, at + n), bundle = bundle, line = IN.line(sub(text, at, at + n - 1)), parked_key = parked_key,
     head = head, since = since, shapes = shapes, ordered = ordered > 0 and ordered or nil,
+    told = told > 0 and told or nil, told_need = need > 0 and need or nil,
   }
 end
 
@@ -164,7 +169,7 @@ end
 TO_TEXT[RECORD.limit] = function(record)
   local holders = record.holders
   if holders.z or record.resting_sum > 0 or record.external > 0 or record.tat > 0 or record.touched_at > 0
-    or record.paused_until or record.mark or record.timer then
+    or record.paused_until or record.mark or record.timer or record.gauged then
     return nil
   end
   local names = holders[2] or ''

@@ -11,6 +11,8 @@ mod spelling;
 #[cfg(test)]
 mod tests;
 
+use tenure_core::events::EventType;
+use tenure_core::gauge::OnStale;
 use tenure_core::job::{JobState, OnConflict, Outcome, Until};
 use tenure_core::schedule::{CatchUp, Overlap};
 use tenure_core::settings::ResourceState;
@@ -169,6 +171,18 @@ alphabet! {
         all "a" All,
     }
 
+    /// What holds once the last reading of a gauge is stale.
+    ON_STALE on_stale (OnStale) {
+        keep "k" Keep,
+        hold "h" Hold,
+    }
+
+    /// What the address of a gauge answers.
+    GAUGE gauge {
+        count "c",
+        scrapyd "s",
+    }
+
     /// What of a job lies beside its row: in a hash of its own, or, its life, in a field.
     PART part {
         result "r",
@@ -214,9 +228,72 @@ alphabet! {
         processes "pg",
     }
 
+    /// The field of an entry in the stream of events.
+    EVENT_FIELD event_field {
+        entry "e",
+    }
+
     /// Fields of a namespace's own key whose names are letters.
     META meta {
         space "s",
+    }
+
+    /// What happened. What follows the letters in an event are the fields of its type, in their order.
+    EVENT event (EventType) {
+        job_pushed "jp" JobPushed,
+        job_replaced "jr" JobReplaced,
+        job_changed "jc" JobChanged,
+        job_deleted "jd" JobDeleted,
+        job_ready "je" JobReady,
+        job_blocked "jb" JobBlocked,
+        job_granted "jg" JobGranted,
+        job_succeeded "js" JobSucceeded,
+        job_failed "jf" JobFailed,
+        job_cancelled "ja" JobCancelled,
+        job_retrying "jt" JobRetrying,
+        job_snoozed "jn" JobSnoozed,
+        job_released "jl" JobReleased,
+        job_lost "jo" JobLost,
+        job_cancel_requested "jq" JobCancelRequested,
+        lease_granted "eg" LeaseGranted,
+        lease_ended "ee" LeaseEnded,
+        limit_changed "lc" LimitChanged,
+        limit_deleted "ld" LimitDeleted,
+        limit_paused "lp" LimitPaused,
+        limit_resumed "lr" LimitResumed,
+        limit_observed "lo" LimitObserved,
+        gauge_failed "gf" GaugeFailed,
+        gauge_read_again "gr" GaugeReadAgain,
+        queue_changed "qc" QueueChanged,
+        queue_deleted "qd" QueueDeleted,
+        queue_paused "qp" QueuePaused,
+        queue_resumed "qr" QueueResumed,
+        pool_changed "pc" PoolChanged,
+        pool_synced "ps" PoolSynced,
+        pool_deleted "pd" PoolDeleted,
+        resource_cooling "rc" ResourceCooling,
+        resource_banned "rb" ResourceBanned,
+        resource_restored "rr" ResourceRestored,
+        resource_retired "re" ResourceRetired,
+        schedule_changed "sc" ScheduleChanged,
+        schedule_deleted "sd" ScheduleDeleted,
+        schedule_fired "sf" ScheduleFired,
+        schedule_skipped "ss" ScheduleSkipped,
+        schedule_missed "sm" ScheduleMissed,
+        schedule_moved "so" ScheduleMoved,
+        schedule_ended "se" ScheduleEnded,
+        schedule_paused "sp" SchedulePaused,
+        schedule_resumed "sr" ScheduleResumed,
+        flow_finished "ff" FlowFinished,
+        clock_behind "cb" ClockBehind,
+        engine_deaf "nd" EngineDeaf,
+        engine_learning "nl" EngineLearning,
+    }
+
+    /// What happened to several jobs at once, in one item: they were granted, or succeeded.
+    RUN_EVENT run_event {
+        granted "g",
+        succeeded "s",
     }
 
     /// The kinds of records.
@@ -243,6 +320,7 @@ alphabet! {
         place "pl",
         limit "L",
         limit_setting "ls",
+        gauge "gu",
         pool "p",
         resource "rs",
         tag "tg",

@@ -55,7 +55,7 @@ positions! {
     // What a caller knows of the store, what a process saw of its clock, and what its operator says of the namespace.
     KNOWS { never 1, kid 2, longest 3, stamp 4, age 5, }
     SIGHT { since 1, sure 2, }
-    SPACE_SAID { patience 1, retain_bytes 2, first 3, }
+    SPACE_SAID { patience 1, retain_bytes 2, first 3, events_bytes 4, }
     // In the namespace's record: who ticks, fences of which some may be forgotten, the family that is walked through.
     TICKER { proc 1, till 2, }
     GAP { fence 1, till 2, }
@@ -76,7 +76,7 @@ positions! {
     LIFE {
         state 1, arrival 2, run_at 3, expires_at 4, bytes 5, shape 6, fence 7, lease_expires_at 8, lease 9,
         started_at 10, wait 11, ended 12, lost 13, released 14, cancel 15, keeps 16, settles 17, error 18,
-        finished_at 19, kept_until 20, lane 21, has_key 22, undelivered 23, kin 24,
+        finished_at 19, kept_until 20, lane 21, has_key 22, undelivered 23, kin 24, ended_unsettled 25,
     }
     // How a job stands to its parents: how many of its edges are open, which wait this is, whether any end of a parent
     // will do, whether it is above a flow, how many parents there are, and whether they count it among their followers.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tenure_core::copy::{
     CopiedJob, CopiedKey, CopiedLease, CopiedLimit, CopiedPage, CopiedPool, CopiedQueue,
-    CopiedResource, CopiedSetting, CopiedTurn, Cursor, Head, Holds, Item,
+    CopiedResource, CopiedSetting, CopiedTurn, CopiedUnshown, Cursor, Head, Holds, Item,
 };
 use tenure_core::lease::Fence;
 use tenure_core::names::{
@@ -17,7 +17,7 @@ use super::jobs::{EndedReply, NeedReply, Noted, RetryReply, State, UniqueReply, 
 use super::lenient::{LuaMap, Maybe};
 use super::resources::resource_state;
 use super::row::OriginReply;
-use super::settings::{RateReply, limit_settings, pool_settings, queue_settings};
+use super::settings::{RateReply, limit_settings, pool_settings, queue_settings, stored_gauge};
 use super::{Blobs, Malformed};
 use crate::encode::{FOREVER_US, read_body};
 
@@ -161,12 +161,15 @@ pub(crate) struct SettingCopied {
     gap: Maybe<u64>,
     #[serde(default)]
     quarantine: Maybe<u64>,
+    #[serde(default)]
+    gauge: Maybe<String>,
 }
 
 impl Copied for SettingCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
         let settings = limit_settings(self.concurrency, self.rate, self.gap, self.quarantine);
-        Ok(Item::Setting(CopiedSetting { name: self.name, settings }))
+        let gauge = self.gauge.0.as_deref().map(stored_gauge).transpose()?;
+        Ok(Item::Setting(CopiedSetting { name: self.name, settings, gauge }))
     }
 }
 
@@ -179,6 +182,9 @@ pub(crate) struct LimitCopied {
     paused_until: Maybe<u64>,
     #[serde(default)]
     resting: Vec<(u64, u32)>,
+    /// `[end of the lease, its grant if that was no settle, end of the gap, weight]` each.
+    #[serde(default)]
+    unshown: Vec<(u64, Maybe<u64>, u64, u32)>,
     #[serde(default)]
     external: u32,
     #[serde(default)]
@@ -188,11 +194,16 @@ pub(crate) struct LimitCopied {
 impl Copied for LimitCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
         let resting = self.resting.into_iter().map(|(at, weight)| (Moment::from_us(at), weight));
+        let unshown = self.unshown.into_iter().map(|(ended_at, unsettled, until, weight)| {
+            let (ended_at, until) = (Moment::from_us(ended_at), Moment::from_us(until));
+            CopiedUnshown { ended_at, unsettled: unsettled.0.map(Moment::from_us), until, weight }
+        });
         Ok(Item::Limit(CopiedLimit {
             name: self.name,
             tat: Moment::from_us(self.tat),
             paused_until: until(self.paused_until),
             resting: resting.collect(),
+            unshown: unshown.collect(),
             external: self.external,
             external_until: until(self.external_until),
         }))
@@ -202,6 +213,7 @@ impl Copied for LimitCopied {
 #[derive(Deserialize)]
 pub(crate) struct LeaseCopied {
     has_job: bool,
+    granted_at: u64,
     expires_at: u64,
     #[serde(default)]
     limits: Vec<(LimitName, u32)>,
@@ -213,6 +225,7 @@ impl Copied for LeaseCopied {
     fn item(self, _: &Blobs) -> Result<Item, Malformed> {
         Ok(Item::Lease(CopiedLease {
             has_job: self.has_job,
+            granted_at: Moment::from_us(self.granted_at),
             expires_at: Moment::from_us(self.expires_at),
             limits: self.limits,
             resources: self.resources,
@@ -353,6 +366,8 @@ pub(crate) struct JobCopied {
     #[serde(default)]
     og: Maybe<OriginReply>,
     #[serde(default)]
+    eu: bool,
+    #[serde(default)]
     h: Maybe<(bool, Maybe<u64>)>,
     by: u32,
     #[serde(default)]
@@ -400,6 +415,7 @@ impl Copied for JobCopied {
             lost: self.l,
             released: self.rel,
             undelivered: self.und,
+            ended_unsettled: self.eu,
             cancel_requested: self.ca,
             keeps_place: self.kp,
             wait_began: self.u.0.as_ref().and_then(UniqueReply::began),

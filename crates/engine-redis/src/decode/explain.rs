@@ -8,7 +8,7 @@ use tenure_core::names::JobId;
 use tenure_core::sentences::{WaitCause, Wanted};
 use tenure_core::time::Moment;
 
-use super::jobs::{State, moment};
+use super::jobs::{Noted, State, moment};
 use super::lenient::Maybe;
 use super::settings::{HolderReply, holders};
 use super::{Blobs, FromWire, Malformed};
@@ -63,6 +63,11 @@ pub(crate) struct ReasonReply {
     /// Permits taken outside.
     #[serde(default)]
     external: Maybe<u64>,
+    /// Of a gauge: it was not read, or since when it cannot be (`since`), and why.
+    #[serde(default)]
+    unread: bool,
+    #[serde(default)]
+    error: Maybe<Noted>,
     /// Units kept for another.
     #[serde(default)]
     kept: Maybe<u64>,
@@ -119,6 +124,7 @@ impl ReasonReply {
             };
         }
         match &self.kind {
+            ReasonKind::External if self.unread => WaitCause::GaugeUnread { name },
             ReasonKind::WaitingOn => WaitCause::parent(name, self.ended),
             ReasonKind::Other(_) => WaitCause::OtherJobs,
             ReasonKind::Scheduled => WaitCause::scheduled(lost, at),
@@ -135,9 +141,13 @@ impl ReasonReply {
             ReasonKind::Rate => WaitCause::Rate { name, until: at },
             ReasonKind::Gap => WaitCause::Gap { name },
             ReasonKind::LimitPaused => WaitCause::LimitPaused { name, until: at },
-            ReasonKind::External => {
-                WaitCause::External { name, taken: self.external.0.unwrap_or(0) }
-            }
+            ReasonKind::External => match &self.error.0 {
+                Some(error) => {
+                    let since = moment(self.since).unwrap_or_default();
+                    WaitCause::GaugeFailing { name, since, error: error.to_string() }
+                }
+                None => WaitCause::External { name, taken: self.external.0.unwrap_or(0) },
+            },
             ReasonKind::Pool => self.at_pool(name),
             ReasonKind::Reserved => {
                 let (kept, job) = (self.kept.0.unwrap_or(0), self.for_job.0.clone());
@@ -203,6 +213,8 @@ fn scheduled(name: Maybe<String>) -> ReasonReply {
         learns: false,
         behind: false,
         external: Maybe(None),
+        unread: false,
+        error: Maybe(None),
         kept: Maybe(None),
         for_job: Maybe(None),
         since: Maybe(None),
@@ -248,6 +260,12 @@ mod tests {
         let ahead = ReasonReply { ahead: one(1), ..reason(ReasonKind::Behind) };
         let learns = ReasonReply { learns: true, earliest: one(0), ..taken(0, 1, 1) };
         let outside = ReasonReply { external: one(2), ..reason(ReasonKind::External) };
+        let unread = ReasonReply { unread: true, ..reason(ReasonKind::External) };
+        let failing = ReasonReply {
+            error: Maybe(Some(Noted::Text("http status 503".to_owned()))),
+            since: one(0),
+            ..reason(ReasonKind::External)
+        };
         let never = ReasonReply { why: text("unset"), ..reason(ReasonKind::NeverFits) };
         let start = "1970-01-01T00:00:00.000000Z";
         for (reason, said) in [
@@ -269,6 +287,11 @@ mod tests {
             ),
             (ahead, "1 job of queue \"n\" goes first".to_owned()),
             (outside, "2 permits of \"n\" are taken by work outside".to_owned()),
+            (unread, "\"n\" waits until its gauge is read".to_owned()),
+            (
+                failing,
+                format!("the gauge of \"n\" could not be read since {start}: http status 503"),
+            ),
             (
                 learns,
                 format!(

@@ -1,5 +1,7 @@
 //! Jobs in replies, shown exactly as `tenure_machine::StoredJob::view` shows them.
 
+use std::fmt;
+
 use serde::Deserialize;
 use tenure_core::flow::ShownParent;
 use tenure_core::job::{
@@ -235,6 +237,15 @@ impl Noted {
             Noted::Text(text) => text,
             Noted::Note((note,)) => note.to_string(),
         }
+    }
+}
+
+impl fmt::Display for Noted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Noted::Text(text) => text,
+            Noted::Note((note,)) => note.as_str(),
+        })
     }
 }
 

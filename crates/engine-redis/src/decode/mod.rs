@@ -5,6 +5,7 @@
 //! or absent. What is not of the form is a fault that names the call and never what was in it.
 
 mod copied;
+mod events;
 mod explain;
 mod findings;
 mod flows;
@@ -33,6 +34,7 @@ pub(crate) use copied::{
     BegunReply, Copied, CopiedReply, FrozenReply, HeadReply, JobCopied, KeyCopied, LeaseCopied,
     LimitCopied, LookReply, PoolCopied, QueueCopied, ResourceCopied, SettingCopied, TurnCopied,
 };
+pub(crate) use events::EventsReply;
 #[cfg(test)]
 pub(crate) use findings::{FINDINGS, THINGS};
 pub(crate) use flows::{FlowReply, ParentReply};
@@ -50,6 +52,7 @@ pub(crate) use schedules::{
     FireReply, PutScheduleReply, ScheduleCopied, ScheduleReply, SetCopied, SyncedSchedulesReply,
     WantedReply,
 };
+pub(crate) use settings::stored_gauge;
 pub(crate) use totals::{AuditReply, KeyReply, StatsReply, TickReply};
 
 /// A page of anything.

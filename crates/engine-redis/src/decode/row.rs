@@ -235,6 +235,8 @@ struct LifeFields {
     #[serde(rename = "undelivered")]
     _undelivered: IgnoredAny,
     kin: Maybe<KinFields>,
+    #[serde(rename = "ended_unsettled")]
+    _ended_unsettled: IgnoredAny,
 }
 
 /// What the life of a job begins with that went the short way. Then come its arrival (6 bytes), fence (8),

@@ -1,6 +1,7 @@
 //! Queues, limits and pools in replies.
 
 use serde::Deserialize;
+use tenure_core::gauge::{Gauge, GaugeReading, GaugeView};
 use tenure_core::names::{Group, JobId, LimitName, PoolName, QueueName};
 use tenure_core::requests::Put;
 use tenure_core::settings::{
@@ -9,7 +10,7 @@ use tenure_core::settings::{
 };
 use tenure_core::time::{Moment, Span};
 
-use super::jobs::{NeedReply, RetryReply, moment, needs, span};
+use super::jobs::{NeedReply, Noted, RetryReply, moment, needs, span};
 use super::lenient::{LuaMap, Maybe};
 use super::{Blobs, FromWire, Malformed};
 use crate::lease_id::{ANONYMOUS, Held, Named};
@@ -178,6 +179,31 @@ impl FromWire for QueueView {
     }
 }
 
+/// The JSON of a gauge, as `encode/settings.rs` made it.
+pub(crate) fn stored_gauge(said: &str) -> Result<Box<Gauge>, Malformed> {
+    serde_json::from_str(said).map_err(|_| Malformed("a gauge"))
+}
+
+/// A gauge: `[its JSON, when the last good reading was asked, what it counted, what of that is outside, when reading failed
+/// last, why]`.
+#[derive(Deserialize)]
+struct GaugeReply(String, Maybe<u64>, Maybe<u64>, Maybe<u64>, Maybe<u64>, Maybe<Noted>);
+
+impl GaugeReply {
+    fn view(self) -> Result<GaugeView, Malformed> {
+        let GaugeReply(said, asked_at, sum, external, failed_at, error) = self;
+        let is_known = asked_at.0.is_some() || failed_at.0.is_some();
+        let reading = GaugeReading {
+            asked_at: moment(asked_at),
+            sum: sum.0,
+            external: external.0,
+            failed_at: moment(failed_at),
+            error: error.0.map(Noted::text),
+        };
+        Ok(GaugeView::new(&*stored_gauge(&said)?, is_known.then_some(reading)))
+    }
+}
+
 /// A limit.
 #[derive(Deserialize)]
 pub(crate) struct LimitReply {
@@ -198,6 +224,8 @@ pub(crate) struct LimitReply {
     resting: u64,
     #[serde(default)]
     external: u64,
+    #[serde(default)]
+    gauge: Maybe<GaugeReply>,
     #[serde(default)]
     waiting: u64,
     #[serde(default)]
@@ -225,6 +253,7 @@ impl FromWire for LimitView {
             in_use: wire.in_use,
             resting: wire.resting,
             external: wire.external,
+            gauge: wire.gauge.0.map(GaugeReply::view).transpose()?.map(Box::new),
             waiting: wire.waiting,
             over_limit: wire.over_limit,
             paused_until: moment(wire.paused_until),

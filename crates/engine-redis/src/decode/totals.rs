@@ -3,9 +3,10 @@
 use serde::Deserialize;
 use tenure_core::job::JobState;
 use tenure_core::names::{QueueName, WorkerId};
-use tenure_core::requests::{ScheduleStats, Stats, WorkerView};
+use tenure_core::requests::{EventStats, ScheduleStats, Stats, WorkerView};
 use tenure_core::time::Moment;
 
+use super::events::EventStatsReply;
 use super::findings::Told;
 use super::jobs::moment;
 use super::lenient::{LuaMap, Maybe};
@@ -57,6 +58,10 @@ pub(crate) struct StatsReply {
     #[serde(default)]
     schedules: Maybe<ScheduleStatsReply>,
     #[serde(default)]
+    flows: Maybe<u64>,
+    #[serde(default)]
+    events: Maybe<EventStatsReply>,
+    #[serde(default)]
     bytes: Maybe<u64>,
     #[serde(default)]
     pub next: Maybe<String>,
@@ -100,6 +105,8 @@ impl StatsReply {
         stats.leases = self.leases;
         stats.result_waiters = self.result_waiters;
         stats.schedules = self.schedules.0.map_or(stats.schedules, ScheduleStats::from);
+        stats.flows = self.flows.0.unwrap_or(stats.flows);
+        stats.events = self.events.0.map_or(stats.events, EventStats::from);
         stats.store.bytes = self.bytes.0.unwrap_or(stats.store.bytes);
         Ok(())
     }
@@ -149,4 +156,8 @@ pub(crate) struct TickReply {
     pub fires: bool,
     /// There are schedules that fire by themselves.
     pub schedules: bool,
+    /// A gauge is to be claimed; only to who said that it reads.
+    pub reads: bool,
+    /// There are gauges that are to be read, now or later.
+    pub gauges: bool,
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 use tenure_core::copy::{
-    CopiedJob, CopiedLimit, CopiedPool, CopiedQueue, CopiedResource, Cursor, Holds, Item,
+    CopiedJob, CopiedLimit, CopiedPool, CopiedQueue, CopiedResource, CopiedUnshown, Cursor, Holds,
+    Item,
 };
 use tenure_core::job::JobState;
 use tenure_core::lease::Fence;
@@ -114,6 +115,8 @@ pub(crate) struct LimitArg<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_until: Option<u64>,
     resting: Vec<(u64, u32)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unshown: Vec<UnshownArg>,
     external: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     external_until: Option<u64>,
@@ -124,6 +127,15 @@ pub(crate) struct RestArg<'a> {
     name: &'a str,
     at: u64,
     weight: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unshown: Option<UnshownArg>,
+}
+
+/// Permits that rest until a reading: `[end of the lease, its grant if that was no settle, end of the gap, weight]`.
+type UnshownArg = (u64, OrFalse<u64>, u64, u32);
+
+fn unshown_arg(of: &CopiedUnshown) -> UnshownArg {
+    (moment(of.ended_at), OrFalse(of.unsettled.map(moment)), moment(of.until), of.weight)
 }
 
 #[derive(Serialize)]
@@ -241,6 +253,9 @@ pub(crate) struct JobArg<'a> {
     und: u32,
     ca: bool,
     kp: bool,
+    /// Not there if it is not so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    eu: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     u: Option<UniqueArg<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -286,6 +301,7 @@ impl<'a> JobArg<'a> {
             und: job.undelivered,
             ca: job.cancel_requested,
             kp: job.keeps_place,
+            eu: job.ended_unsettled,
             u: job.unique.as_ref().map(|unique| UniqueArg { unique, began: job.wait_began }),
             og: job.origin.as_ref().map(|origin| {
                 (origin.by.id.as_str(), OrFalse(origin.by.at.map(moment)), origin.era)
@@ -378,13 +394,15 @@ impl<'a> ItemArg<'a> {
         Some(match item {
             Item::Queue(queue) => ItemArg::Queue(queue_arg(queue)),
             Item::Setting(setting) => {
-                ItemArg::Setting(LimitArgs::of(setting.name.as_str(), &setting.settings))
+                let gauge = setting.gauge.as_deref();
+                ItemArg::Setting(LimitArgs::of(setting.name.as_str(), &setting.settings, gauge))
             }
             Item::Limit(limit) => ItemArg::Limit(limit_arg(limit)),
             Item::Rest(rest) => ItemArg::Rest(RestArg {
                 name: rest.limit.as_str(),
                 at: moment(rest.until),
                 weight: rest.weight,
+                unshown: rest.unshown.as_ref().map(unshown_arg),
             }),
             Item::Turn(turn) => ItemArg::Turn(TurnArg {
                 q: turn.queue.as_str(),
@@ -442,6 +460,7 @@ fn limit_arg(limit: &CopiedLimit) -> LimitArg<'_> {
         tat: moment(limit.tat),
         paused_until: limit.paused_until.map(moment),
         resting: limit.resting.iter().map(|(at, weight)| (moment(*at), *weight)).collect(),
+        unshown: limit.unshown.iter().map(unshown_arg).collect(),
         external: limit.external,
         external_until: limit.external_until.map(moment),
     }

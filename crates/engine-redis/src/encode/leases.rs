@@ -590,6 +590,9 @@ impl<'a> ListLeasesArgs<'a> {
 pub(crate) struct TickArgs<'a> {
     pub proc: &'a str,
     pub waiters: usize,
+    /// By which names this process reads gauges.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub readers: &'a [String],
     /// How many parcels this process has read.
     pub read: u64,
     pub kn: &'a Knows,
@@ -599,18 +602,20 @@ pub(crate) struct TickArgs<'a> {
 }
 
 /// What an operator says of a namespace, as every call carries it: `[patience in µs, bytes of finished jobs,
-/// whether this process says it for the first time]`.
+/// whether this process says it for the first time, bytes of events]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpaceArg {
     pub patience: Option<Span>,
     pub retain_bytes: Option<u64>,
+    pub events_bytes: Option<u64>,
     /// Stays true until a call that carried it was answered that it counted.
     pub first: bool,
 }
 
 impl Serialize for SpaceArg {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let bytes = self.retain_bytes.map(|bytes| bytes.min(EXACT_MAX));
-        (OrFalse(self.patience.map(Span::us)), OrFalse(bytes), self.first).serialize(s)
+        let exact = |bytes: Option<u64>| OrFalse(bytes.map(|bytes| bytes.min(EXACT_MAX)));
+        let patience = OrFalse(self.patience.map(Span::us));
+        (patience, exact(self.retain_bytes), self.first, exact(self.events_bytes)).serialize(s)
     }
 }

@@ -5,7 +5,9 @@
 
 mod body;
 mod copied;
+mod events;
 mod flows;
+mod gauges;
 mod items;
 mod jobs;
 mod leases;
@@ -17,7 +19,9 @@ mod tests;
 
 pub(crate) use body::{body_of, read_body};
 pub(crate) use copied::{BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs};
+pub(crate) use events::ReadEventsArgs;
 pub(crate) use flows::{FlowArgs, ListKinArgs};
+pub(crate) use gauges::{ClaimGaugesArgs, ReadingArgs};
 pub(crate) use jobs::{
     EndsArgs, ListFailuresArgs, ListJobsArgs, ManyArgs, NewBody, OriginArgs, PatchJobArgs,
     PushArgs, ResultArgs, content_bytes,
@@ -41,6 +45,11 @@ use tenure_engine::Fault;
 pub(crate) trait OneCall: Operation {
     /// The map of its arguments.
     fn args(&self) -> Packed;
+
+    /// Whether something happens by itself in its namespace from then on.
+    fn begins_by_itself(&self) -> bool {
+        false
+    }
 }
 
 /// The packed map of arguments, or why there is none.

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tenure_core::gauge::{Gauge, GaugeSource};
 use tenure_core::job::Need;
 use tenure_core::names::Group;
 use tenure_core::requests::{
-    DeleteLimit, DeletePool, DeleteQueue, GetLimit, GetPool, GetQueue, ObserveLimit, PatchLimit,
-    PatchPool, PatchQueue, PauseLimit, PauseQueue, PutLimit, PutPool, PutQueue, ResumeLimit,
-    ResumeQueue,
+    DeleteLimit, DeletePool, DeleteQueue, GetLimit, GetPool, GetQueue, ObserveLimit, Patch,
+    PatchLimit, PatchPool, PatchQueue, PauseLimit, PauseQueue, PutLimit, PutPool, PutQueue,
+    ResumeLimit, ResumeQueue,
 };
 use tenure_core::settings::{LimitSettings, Pick, PoolSettings, QueueSettings};
 use tenure_core::time::Span;
 
 use super::items::{Later, NeedArg, Patched, RetryArg, needs, rate, span};
 use super::{OneCall, Packed, pack};
+use crate::alphabet::{gauge, on_stale};
 
 /// A rate as it goes out.
 type RateArg = (u32, u64, u32);
@@ -209,23 +211,60 @@ pub(super) struct LimitArgs<'a> {
     gap: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     quarantine: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gauge: Option<GaugeArg>,
+}
+
+/// A gauge: all of it as JSON, which the library keeps and never reads, and what its rules compute with.
+#[derive(Serialize)]
+struct GaugeArg {
+    said: String,
+    source: &'static str,
+    every: u64,
+    lag: u64,
+    stale: u64,
+    on_stale: &'static str,
+    fresh: u64,
+}
+
+impl GaugeArg {
+    fn of(of: &Gauge) -> Self {
+        GaugeArg {
+            // Its types are texts and numbers, which have a JSON.
+            said: serde_json::to_string(of).unwrap_or_default(),
+            source: match of.source {
+                GaugeSource::Count { .. } => gauge::count,
+                GaugeSource::Scrapyd { .. } => gauge::scrapyd,
+            },
+            every: span(of.every),
+            lag: span(of.lag),
+            stale: span(of.stale),
+            on_stale: on_stale::letter(of.on_stale),
+            fresh: span(of.fresh()),
+        }
+    }
 }
 
 impl<'a> LimitArgs<'a> {
-    pub(super) fn of(name: &'a str, settings: &LimitSettings) -> Self {
+    pub(super) fn of(name: &'a str, settings: &LimitSettings, gauge: Option<&Gauge>) -> Self {
         LimitArgs {
             name,
             concurrency: settings.concurrency,
             rate: settings.rate.map(rate),
             gap: settings.gap.map(span),
             quarantine: Some(settings.quarantine).filter(|q| *q > Span::ZERO).map(span),
+            gauge: gauge.map(GaugeArg::of),
         }
     }
 }
 
 impl OneCall for PutLimit {
     fn args(&self) -> Packed {
-        pack(&LimitArgs::of(self.limit.as_str(), &self.settings))
+        pack(&LimitArgs::of(self.limit.as_str(), &self.settings, self.gauge.as_deref()))
+    }
+
+    fn begins_by_itself(&self) -> bool {
+        self.gauge.is_some()
     }
 }
 
@@ -241,6 +280,8 @@ struct PatchLimitArgs<'a> {
     gap: Patched<u64>,
     #[serde(skip_serializing_if = "Patched::is_kept")]
     quarantine: Patched<u64>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
+    gauge: Patched<GaugeArg>,
 }
 
 impl<'a> PatchLimitArgs<'a> {
@@ -251,6 +292,7 @@ impl<'a> PatchLimitArgs<'a> {
             rate: Patched::of(&patch.rate, |of| rate(*of)),
             gap: Patched::of(&patch.gap, |gap| span(*gap)),
             quarantine: Patched::of(&patch.quarantine, |rest| span(*rest)),
+            gauge: Patched::of(&patch.gauge, |of| GaugeArg::of(of)),
         }
     }
 }
@@ -258,6 +300,10 @@ impl<'a> PatchLimitArgs<'a> {
 impl OneCall for PatchLimit {
     fn args(&self) -> Packed {
         pack(&PatchLimitArgs::of(self))
+    }
+
+    fn begins_by_itself(&self) -> bool {
+        matches!(self.gauge, Patch::Set(_))
     }
 }
 

@@ -74,6 +74,7 @@ fn a_patch_names_what_it_changes_and_false_is_the_default() {
         rate: Patch::Set(Rate { count: 3, per: Span::from_s(1), burst: 2 }),
         gap: Patch::Reset,
         quarantine: Patch::Keep,
+        gauge: Patch::Keep,
     };
     assert_eq!(said(&limit), json!({"name": "l", "rate": [3, 1_000_000, 2], "gap": false}));
     let queue = PatchQueue {

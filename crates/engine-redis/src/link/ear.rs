@@ -21,7 +21,7 @@ use super::dial::{AnyStream, Task};
 use super::error::LinkError;
 use super::routes::slot_of;
 use super::subscription::not_yet;
-use super::{Event, Link};
+use super::{Link, Overheard};
 
 /// Pauses between tries to connect.
 const PAUSE_MIN: Duration = Duration::from_millis(25);
@@ -85,7 +85,7 @@ pub(super) struct Ear {
     pub wanted: watch::Receiver<BTreeSet<String>>,
     pub heard: Arc<Heard>,
     pub moves: mpsc::UnboundedSender<MovedSlot>,
-    pub events: mpsc::Sender<Event>,
+    pub events: mpsc::Sender<Overheard>,
 }
 
 impl Ear {
@@ -179,7 +179,7 @@ impl Ear {
     ) -> Result<(), LinkError> {
         self.heard.up(Some(&channel));
         let Some(left) = first.as_mut().filter(|left| left.contains(&channel)) else {
-            return self.tell(Event::Gap { channel: Some(channel) }).await;
+            return self.tell(Overheard::Gap { channel: Some(channel) }).await;
         };
         left.remove(&channel);
         if left.is_empty() { self.whole(first).await } else { Ok(()) }
@@ -188,12 +188,12 @@ impl Ear {
     /// All is heard that was wanted when the connection began.
     async fn whole(&self, first: &mut Option<BTreeSet<String>>) -> Result<(), LinkError> {
         match first.take() {
-            Some(_) => self.tell(Event::Gap { channel: None }).await,
+            Some(_) => self.tell(Overheard::Gap { channel: None }).await,
             None => Ok(()),
         }
     }
 
-    async fn tell(&self, event: Event) -> Result<(), LinkError> {
+    async fn tell(&self, event: Overheard) -> Result<(), LinkError> {
         let gone = |_| LinkError::Unavailable("nobody reads".to_owned());
         self.events.send(event).await.map_err(gone)
     }
@@ -306,7 +306,7 @@ impl Wire {
 /// Hands on what comes, to the end of the connection.
 async fn read(
     mut stream: ReadHalf<AnyStream>,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<Overheard>,
     answers: mpsc::Sender<ServerWord>,
 ) {
     let mut decoder = Default::default();
@@ -314,7 +314,7 @@ async fn read(
     while let Ok(value) = redis::parse_redis_value_async(&mut decoder, &mut stream).await {
         let is_read = match ServerWord::read(value) {
             ServerWord::Message { channel, payload } => {
-                hand_on(&events, &owed, Event::Message { channel, payload })
+                hand_on(&events, &owed, Overheard::Message { channel, payload })
             }
             said => answers.send(said).await.is_ok(),
         };
@@ -326,7 +326,7 @@ async fn read(
 
 /// Never waits for the reader of the events: one that is behind is told of a gap when it has room, and loses the
 /// messages between. Whether there is a reader.
-fn hand_on(events: &mpsc::Sender<Event>, owed: &Arc<AtomicBool>, event: Event) -> bool {
+fn hand_on(events: &mpsc::Sender<Overheard>, owed: &Arc<AtomicBool>, event: Overheard) -> bool {
     if owed.load(Ordering::Acquire) {
         return !events.is_closed();
     }
@@ -340,7 +340,7 @@ fn hand_on(events: &mpsc::Sender<Event>, owed: &Arc<AtomicBool>, event: Event) -
                 if let Ok(room) = events.reserve().await {
                     // First: what comes from now on is handed on, and what was dropped came before the gap is told.
                     owed.store(false, Ordering::Release);
-                    room.send(Event::Gap { channel: None });
+                    room.send(Overheard::Gap { channel: None });
                 }
             });
             true

@@ -31,7 +31,7 @@ pub use channels::Channels;
 pub use error::{LinkError, OpenError};
 pub use options::LinkOptions;
 pub use redis::{Cmd, Value, cmd};
-pub use subscription::{Event, Subscription};
+pub use subscription::{Overheard, Subscription};
 pub use tenure_engine::redis_address::{
     Address, AddressError, DEFAULT_PREFIX, Endpoint, Login, Topology,
 };

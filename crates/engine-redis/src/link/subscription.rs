@@ -26,7 +26,7 @@ const BETWEEN_MOVES: Duration = Duration::from_millis(25);
 
 /// What a subscription tells.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum Overheard {
     /// Somebody published this.
     Message {
         /// Where.
@@ -41,13 +41,13 @@ pub enum Event {
     },
 }
 
-impl std::fmt::Debug for Event {
+impl std::fmt::Debug for Overheard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Event::Message { channel, payload } => {
+            Overheard::Message { channel, payload } => {
                 write!(f, "Message({channel:?}, {} bytes)", payload.len())
             }
-            Event::Gap { channel } => write!(f, "Gap({channel:?})"),
+            Overheard::Gap { channel } => write!(f, "Gap({channel:?})"),
         }
     }
 }
@@ -60,7 +60,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Also listens to this channel. When it does, a [`Event::Gap`] of the channel, or of all, is
+    /// Also listens to this channel. When it does, a [`Overheard::Gap`] of the channel, or of all, is
     /// told. Does nothing if it does already.
     pub fn subscribe(&self, channel: &str) {
         self.wanted.send_if_modified(|wanted| wanted.insert(channel.to_owned()));
@@ -97,7 +97,7 @@ pub(super) fn not_yet() -> LinkError {
 
 impl Link {
     /// Begins to listen, to no channel yet.
-    pub fn listen(&self) -> (Subscription, mpsc::Receiver<Event>) {
+    pub fn listen(&self) -> (Subscription, mpsc::Receiver<Overheard>) {
         let (wanted, seen) = watch::channel(BTreeSet::new());
         let (events, receiver) = mpsc::channel(WAITING_MAX);
         let ears = Arc::new(Ears::default());
@@ -150,7 +150,7 @@ struct Listener {
     link: Link,
     wanted: watch::Receiver<BTreeSet<String>>,
     ears: Arc<Ears>,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<Overheard>,
     tell: mpsc::UnboundedSender<MovedSlot>,
 }
 

@@ -27,3 +27,4 @@ pub(crate) use space::Space;
 pub(crate) use taking::settle_and_lease;
 pub(crate) use testing::{set_clock, settle_all};
 pub(crate) use timer::{keep_time, tick};
+pub(crate) use wait_end::WaitEnd;

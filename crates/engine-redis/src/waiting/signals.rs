@@ -10,7 +10,7 @@ use super::given::give_back;
 use super::parcels::{MARK, Parcel};
 use super::space::Space;
 use crate::call::Caller;
-use crate::link::{Channels, Event, LinkError, Subscription};
+use crate::link::{Channels, LinkError, Overheard, Subscription};
 use crate::shared::Shared;
 
 /// A name that a test publishes to itself, to know that all that was published before has come.
@@ -104,7 +104,7 @@ impl Signals {
 async fn bring(
     inside: Arc<Mutex<SignalsState>>,
     shared: Weak<Shared>,
-    mut events: mpsc::Receiver<Event>,
+    mut events: mpsc::Receiver<Overheard>,
     mut closing: watch::Receiver<bool>,
 ) {
     loop {
@@ -119,7 +119,7 @@ async fn bring(
         };
         let inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::Message { channel, payload } => {
+            Overheard::Message { channel, payload } => {
                 let Some(space) = inside.channels.get(&channel).and_then(Weak::upgrade) else {
                     continue;
                 };
@@ -140,7 +140,7 @@ async fn bring(
                     signalled(&inside, &space, text);
                 }
             }
-            Event::Gap { channel } => {
+            Overheard::Gap { channel } => {
                 for (name, space) in &inside.channels {
                     let meant = channel.as_ref().is_none_or(|channel| channel == name);
                     let Some(space) = space.upgrade().filter(|_| meant) else { continue };

@@ -13,6 +13,7 @@ use super::leaving::Leaving;
 use super::parcels::{Came, Parcel, Parcels};
 use super::sight::Sight;
 use super::timer::Timer;
+use crate::events::Readers;
 use crate::known::Known;
 use crate::link::Address;
 
@@ -55,10 +56,16 @@ pub(crate) struct Space {
     pub live: AtomicBool,
     /// Signals that came and were not yet acted upon, to their end.
     busy: watch::Sender<usize>,
+    /// Who waits here for events.
+    pub readers: Readers,
     /// When its name was last written among those in which something happens by itself.
     noted: Mutex<Option<Instant>>,
     /// What a tick asked for (plans, moments to decide) is under way.
     pub asked: AtomicBool,
+    /// Gauges are being claimed.
+    pub claims: AtomicBool,
+    /// Gauges are to be read here, now or later.
+    pub gauges: AtomicBool,
     /// One tick at a time, with what it asked for, where a test moves the clock: who waits until nothing is due waits
     /// for it too.
     pub ticking: tokio::sync::Mutex<()>,
@@ -111,8 +118,11 @@ impl Space {
             stirred: watch::Sender::new(0),
             live: AtomicBool::new(false),
             busy: watch::Sender::new(0),
+            readers: Readers::default(),
             noted: Mutex::default(),
             asked: AtomicBool::new(false),
+            claims: AtomicBool::new(false),
+            gauges: AtomicBool::new(false),
             ticking: tokio::sync::Mutex::default(),
         }
     }
@@ -140,7 +150,10 @@ impl Space {
     /// Whether nobody called for so long, nobody waits and nothing is due.
     pub(crate) fn is_idle(&self, idle: Duration) -> bool {
         let called = *self.last_call.lock().unwrap_or_else(PoisonError::into_inner);
-        called.elapsed() >= idle && self.waiting() == 0 && self.timer.due().is_none()
+        called.elapsed() >= idle
+            && self.waiting() == 0
+            && !self.readers.are_there()
+            && self.timer.due().is_none()
     }
 
     /// How many calls of this process may wait.

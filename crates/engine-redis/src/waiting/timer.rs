@@ -19,6 +19,7 @@ use crate::call::Caller;
 use crate::decode::{Maybe, TickReply, WantedReply};
 use crate::encode::{TickArgs, pack};
 use crate::function::TICK;
+use crate::gauges;
 use crate::options::Time;
 use crate::schedules::{MomentsDue, do_asked};
 use crate::shared::Shared;
@@ -169,7 +170,7 @@ impl Timer {
         self.lock().behind
     }
 
-    /// When the next tick is to be; `waits` says whether somebody waits here.
+    /// When the next tick is to be; `waits` says whether somebody waits here, or reads gauges.
     fn next(&self, waits: bool) -> Option<Instant> {
         let state = self.lock();
         let now = Instant::now();
@@ -236,7 +237,8 @@ pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallErr
     let sight = caller.space.sight.tell(caller.shared.watch());
     let read = caller.space.parcels.read();
     let waiters = caller.space.waiting();
-    let args = TickArgs { proc: &caller.shared.proc, waiters, read, kn, sight };
+    let readers = &caller.shared.gauge_readers.names();
+    let args = TickArgs { proc: &caller.shared.proc, waiters, readers, read, kn, sight };
     match caller.ask::<TickReply>(TICK, pack(&args)).await {
         Ok(answered) => {
             let reply = answered.reply;
@@ -263,10 +265,17 @@ async fn heard_asked(caller: &Caller, reply: TickReply) -> Result<(), tenure_eng
         wanted: wanted.into_iter().map(WantedReply::read).collect(),
         fires: reply.fires,
     };
+    caller.space.gauges.store(reply.gauges, Ordering::Release);
     if caller.shared.time != Time::Server {
+        if reply.reads {
+            gauges::claim(caller).await?;
+        }
         return do_asked(caller, asked).await;
     }
-    let notes = reply.schedules && caller.space.is_to_be_noted(by_itself::EVERY);
+    if reply.reads {
+        claim_beside(caller);
+    }
+    let notes = (reply.schedules || reply.gauges) && caller.space.is_to_be_noted(by_itself::EVERY);
     if asked.is_nothing() && !notes || caller.space.asked.swap(true, Ordering::AcqRel) {
         return Ok(());
     }
@@ -282,6 +291,21 @@ async fn heard_asked(caller: &Caller, reply: TickReply) -> Result<(), tenure_eng
         its.space.asked.store(false, Ordering::Release);
     });
     Ok(())
+}
+
+/// Claims gauges beside the ticks, and beside what takes long of schedules.
+fn claim_beside(caller: &Caller) {
+    if caller.space.claims.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let its = caller.clone();
+    caller.shared.runtime.spawn(async move {
+        if let Err(why) = gauges::claim(&its).await {
+            // They stay due, and a tick tells of them again within a second.
+            tracing::debug!(%why, "gauges could not be claimed");
+        }
+        its.space.claims.store(false, Ordering::Release);
+    });
 }
 
 /// The store has sent so many parcels to this process. What is on its way comes within a moment; for what does not,
@@ -300,6 +324,11 @@ fn heard_sent(caller: &Caller, sent: u64) {
     });
 }
 
+/// Whether this process is to be known as one that reads gauges of this namespace: it says so with its ticks.
+fn reads_here(shared: &Shared, space: &Space) -> bool {
+    space.gauges.load(Ordering::Acquire) && shared.gauge_readers.are_there()
+}
+
 /// Ticks for a namespace as long as the engine lives and the namespace is in use.
 pub(crate) async fn keep_time(
     shared: Weak<Shared>,
@@ -310,7 +339,7 @@ pub(crate) async fn keep_time(
     loop {
         let Some(engine) = shared.upgrade() else { return };
         let next = match engine.time {
-            Time::Server => space.timer.next(space.waiting() > 0),
+            Time::Server => space.timer.next(space.waiting() > 0 || reads_here(&engine, &space)),
             Time::Testing if space.timer.is_due_by(engine.moved().us()) => Some(Instant::now()),
             Time::Testing | Time::TestingByHand => None,
         };

@@ -8,14 +8,14 @@ use crate::shared::Shared;
 
 /// The end of a wait: by this process's own watch, or by a test's clock.
 #[derive(Clone, Copy)]
-pub(super) enum WaitEnd {
+pub(crate) enum WaitEnd {
     Real(Instant),
     Moved(Moment),
 }
 
 impl WaitEnd {
     /// So long from now.
-    pub(super) fn after(shared: &Shared, wait: Span) -> Self {
+    pub(crate) fn after(shared: &Shared, wait: Span) -> Self {
         match shared.time {
             Time::Server => WaitEnd::Real(Instant::now() + wait.std()),
             Time::Testing | Time::TestingByHand => WaitEnd::Moved(shared.moved().plus(wait)),
@@ -23,7 +23,7 @@ impl WaitEnd {
     }
 
     /// What is left of it, in µs.
-    pub(super) fn left(self, shared: &Shared) -> u64 {
+    pub(crate) fn left(self, shared: &Shared) -> u64 {
         match self {
             WaitEnd::Real(end) => {
                 end.saturating_duration_since(Instant::now()).as_micros().try_into().unwrap_or(0)

@@ -108,7 +108,7 @@ impl World {
 
     pub async fn limit(&self, name: &str, concurrency: u32) -> Work {
         let settings = LimitSettings { concurrency: Some(concurrency), ..LimitSettings::default() };
-        self.cost(PutLimit { limit: limit(name), settings }).await.1
+        self.cost(PutLimit { limit: limit(name), settings, gauge: None }).await.1
     }
 
     /// Leases from a queue, in one call of who asks; it may be several of the server.

@@ -79,7 +79,7 @@ async fn settings(engine: &Arc<dyn Engine>, ns: &Namespace) {
         ("rate", r#"{"rate":{"count":10,"per":"1h","burst":4}}"#),
     ] {
         let settings: LimitSettings = serde_json::from_str(text).unwrap();
-        engine.run(ns, PutLimit { limit: limit(name), settings }).await.unwrap();
+        engine.run(ns, PutLimit { limit: limit(name), settings, gauge: None }).await.unwrap();
     }
     let long = Later::For(HOUR);
     engine.run(ns, PauseLimit { limit: limit("site:own"), until: long }).await.unwrap();

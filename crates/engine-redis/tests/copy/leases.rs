@@ -3,11 +3,12 @@
 
 use std::time::Instant;
 
+use tenure_core::gauge::{Gauge, GaugeAddress, GaugeSource, OnStale};
 use tenure_core::job::{JobState, Need, NewJob};
 use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::{JobId, JobRef, Namespace};
 use tenure_core::requests::*;
-use tenure_core::settings::{NewResource, PoolSettings, ResourceState};
+use tenure_core::settings::{LimitSettings, NewResource, PoolSettings, ResourceState};
 use tenure_core::time::Span;
 use tenure_engine::EngineExt;
 use tenure_testkit::redis::wanted;
@@ -47,11 +48,14 @@ async fn held(from: &Store, to: &Store) {
     let resources = ["free", "held", "leaves"].map(resource).to_vec();
     engine.run(&ns, AddResources { pool: pool("p"), resources }).await.unwrap();
     let settings = serde_json::from_str(r#"{"concurrency":1,"gap":"1h"}"#).unwrap();
-    engine.run(&ns, PutLimit { limit: limit("rests"), settings }).await.unwrap();
+    engine.run(&ns, PutLimit { limit: limit("rests"), settings, gauge: None }).await.unwrap();
     let settings = serde_json::from_str(r#"{"concurrency":3,"quarantine":"1h"}"#).unwrap();
-    engine.run(&ns, PutLimit { limit: limit("risky"), settings }).await.unwrap();
+    engine.run(&ns, PutLimit { limit: limit("risky"), settings, gauge: None }).await.unwrap();
     let settings = serde_json::from_str(r#"{"concurrency":1}"#).unwrap();
-    engine.run(&ns, PutLimit { limit: limit("one"), settings }).await.unwrap();
+    engine.run(&ns, PutLimit { limit: limit("one"), settings, gauge: None }).await.unwrap();
+    let settings: LimitSettings = serde_json::from_str(r#"{"concurrency":3}"#).unwrap();
+    let watched = PutLimit { limit: limit("watched"), settings, gauge: None };
+    engine.run(&ns, watched.clone()).await.unwrap();
     // One permit rests already.
     let ask = Lease { worker: worker("w"), ..Lease::needs(needs(r#"[{"limit":"risky"}]"#)) };
     let dead = engine.run(&ns, ask).await.unwrap().leases.remove(0);
@@ -76,9 +80,21 @@ async fn held(from: &Store, to: &Store) {
     assert_eq!(ids, ["runs", "called off"]);
     let off = JobRef::Id(JobId::parse("called off").unwrap());
     engine.run(&ns, CancelJob { job: off }).await.unwrap();
-    let alone = r#"[{"limit":"rests"},{"pool":"p","id":"leaves"},{"limit":"lock:l"}]"#;
+    let alone =
+        r#"[{"limit":"rests"},{"pool":"p","id":"leaves"},{"limit":"lock:l"},{"limit":"watched"}]"#;
     let ask = Lease { ttl: TTL, worker: worker("w"), ..Lease::needs(needs(alone)) };
     let token = engine.run(&ns, ask).await.unwrap().leases.remove(0);
+    // From now on a reading must show what has become of it.
+    let url = GaugeAddress::parse("http://me:geheim@host/").unwrap();
+    let gauge = Gauge {
+        source: GaugeSource::Count { url, count: vec!["/n".to_owned()] },
+        every: Span::from_s(2),
+        lag: Span::from_s(10),
+        stale: Span::from_s(30),
+        on_stale: OnStale::Hold,
+    };
+    let gauged = PutLimit { gauge: Some(Box::new(gauge.clone())), ..watched };
+    engine.run(&ns, gauged.clone()).await.unwrap();
     let leaves = DeleteResource {
         pool: pool("p"),
         resource: tenure_core::names::ResourceId::parse("leaves").unwrap(),
@@ -123,6 +139,15 @@ async fn held(from: &Store, to: &Store) {
         (risky.in_use, risky.resting, risky.settings.quarantine),
         (3, 3, Span::from_s(3_600))
     );
+    let watched = engine.run(&ns, GetLimit { limit: limit("watched") }).await.unwrap();
+    assert_eq!((watched.in_use, watched.resting, watched.holders.len()), (1, 1, 0));
+    let shown = watched.gauge.unwrap();
+    assert_eq!((shown.gauge, shown.reading), (gauge.redacted(), None));
+    // Its address came whole: the same again changes nothing, and with the gauge its rests go.
+    let again = engine.run(&ns, gauged.clone()).await.unwrap().view;
+    assert_eq!(again.resting, 1);
+    let none = engine.run(&ns, PutLimit { gauge: None, ..gauged }).await.unwrap().view;
+    assert_eq!((none.resting, none.gauge), (0, None));
     // A word of the old holder changes nothing.
     let ending = Ending::Released;
     let lease = token.lease.clone().unwrap();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tenure_core::copy::Head;
+use tenure_core::events::GapWhy;
 use tenure_core::lease::{Ending, Fence};
 use tenure_core::names::Namespace;
 use tenure_core::requests::*;
@@ -172,4 +173,33 @@ async fn fences_rise_though_the_clock_of_the_target_is_behind() {
         let lease = opened.engine().run(&ns, Lease::needs(needs)).await.unwrap();
         assert_eq!(lease.leases[0].fence, fence.next());
     }
+}
+
+/// The stream is not copied: a reader of the source is told in the target that it missed something.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_not_copied_and_the_copy_has_a_stream_of_its_own() {
+    if !wanted() {
+        return;
+    }
+    let (from, to) = (Store::redis(), Store::redis());
+    let ns = Namespace::main();
+    filled(&from, 3).await;
+    let read = async |store: &Store, since| {
+        let opened = store.open();
+        let read = ReadEvents { since, ..ReadEvents::default() };
+        opened.engine().run(&ns, read).await.unwrap()
+    };
+    let end = read(&from, EventsSince::Now).await.next;
+    assert!(end.number > 100, "{end}");
+    copy_all(&from, &to).await;
+    let there = read(&to, EventsSince::Id(end)).await;
+    assert_eq!(there.items, []);
+    let gap = there.gap.unwrap();
+    assert_eq!((gap.after, gap.why), (end, GapWhy::Restarted));
+    assert_ne!(there.next.life, end.life);
+    let opened = to.open();
+    fill(&opened.engine(), &ns, 4, 10).await;
+    drop(opened);
+    let on = read(&to, EventsSince::Id(there.next)).await;
+    assert!(on.gap.is_none() && !on.items.is_empty());
 }

@@ -73,6 +73,8 @@ pub async fn world(engine: &Arc<dyn Engine>, ns: &Namespace) -> Vec<String> {
     }
     let mut stats = engine.run(ns, GetStats).await.unwrap();
     stats.store = StoreStats::default();
+    // A copy begins a stream of its own.
+    stats.events = EventStats::default();
     stats.oldest_ready_at = None;
     let join = |states: &mut std::collections::BTreeMap<JobState, u64>| {
         let blocked = states.remove(&JobState::Blocked).unwrap_or(0);

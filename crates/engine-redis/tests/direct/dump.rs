@@ -16,6 +16,16 @@ for i, key in ipairs(redis.call('KEYS', ARGV[1])) do
     held = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
   elseif kind == 'list' then
     held = redis.call('LRANGE', key, 0, -1)
+  elseif kind == 'stream' then
+    held = {}
+    for _, entry in ipairs(redis.call('XRANGE', key, '-', '+')) do
+      held[#held + 1] = entry[1]
+      local parts = {}
+      for at = 2, #entry[2], 2 do
+        parts[#parts + 1] = entry[2][at]
+      end
+      held[#held + 1] = table.concat(parts)
+    end
   else
     held = { redis.call('GET', key) }
   end
@@ -24,7 +34,7 @@ end
 return all
 ";
 
-/// A key's type, and what it holds: fields with values, members with scores, or items.
+/// A key's type, and what it holds: fields with values, members with scores, entries with their texts, or items.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stored {
     pub kind: String,

@@ -74,7 +74,7 @@ pub fn needs(limit: &str) -> Vec<Need> {
 pub async fn cap_of_one(engine: &RedisEngine, limit: &str) {
     let limit = LimitName::parse(limit).expect("a name");
     let settings = LimitSettings { concurrency: Some(1), ..LimitSettings::default() };
-    ok(engine, PutLimit { limit, settings }).await;
+    ok(engine, PutLimit { limit, settings, gauge: None }).await;
 }
 
 fn by(lease: Lease, worker: &str, ttl: Span) -> Lease {

@@ -61,7 +61,7 @@ impl History {
             ("queue:q1", cap(3)),
         ] {
             let limit = LimitName::parse(limit).expect("a name");
-            ok(engine, PutLimit { limit, settings }).await;
+            ok(engine, PutLimit { limit, settings, gauge: None }).await;
         }
         let quarantine = Span::from_ms(2_500);
         let settings = PoolSettings { quarantine, ..PoolSettings::default() };

@@ -6,9 +6,11 @@ mod births;
 mod calls;
 mod claims;
 mod clock;
+mod events;
 mod failover;
 mod first_comers;
 mod full;
+mod gauges;
 mod kill;
 mod leap;
 #[expect(dead_code, reason = "the tests of waiting calls use more of it")]

@@ -311,7 +311,7 @@ async fn a_limit_shows_by_how_much_claims_are_over_it() {
     let Some(mut store) = Store::start().await else { return };
     let settings = LimitSettings { concurrency: Some(2), ..LimitSettings::default() };
     let two = LimitName::parse("two").expect("a name");
-    ok(&store.engine, PutLimit { limit: two, settings }).await;
+    ok(&store.engine, PutLimit { limit: two, settings, gauge: None }).await;
     let mut old = Vec::new();
     for worker in ["a", "b"] {
         old.push(lock(&store.engine, "two", worker).await.expect("a permit"));

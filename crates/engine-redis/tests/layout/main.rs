@@ -44,6 +44,8 @@ use world::is_sound;
 const PREFIX: &str = "tenure:{default}";
 /// A queue whose jobs need nothing: they lie in a block.
 const PLAIN: &str = "plain";
+/// The field of an entry of a stream.
+const FIELD: &str = "e";
 const JOBS: u64 = 60;
 const SEED: u64 = 7;
 /// Longer than any ttl that is in use.
@@ -160,6 +162,17 @@ fn put(commands: &mut Connection, keys: &str) {
             "zset" => stored.items.chunks_exact(2).for_each(|pair| {
                 command.arg(&pair[1]).arg(&pair[0]);
             }),
+            "stream" => {
+                for entry in stored.items.chunks_exact(2) {
+                    let mut add = redis::cmd("XADD");
+                    add.arg([PREFIX.as_bytes(), &name].concat())
+                        .arg(&entry[0])
+                        .arg(FIELD)
+                        .arg(&entry[1]);
+                    add.exec(commands).unwrap();
+                }
+                continue;
+            }
             _ => stored.items.iter().for_each(|item| {
                 command.arg(item);
             }),
@@ -191,7 +204,7 @@ async fn a_namespace_of_this_layout_is_read_as_it_was_written() {
     }
     assert!(!world::jobs(&engine, &ns).await.iter().any(|job| job.state == JobState::Running));
     let open: LimitSettings = serde_json::from_str(r#"{"concurrency":100}"#).unwrap();
-    engine.run(&ns, PutLimit { limit: limit("a"), settings: open }).await.unwrap();
+    engine.run(&ns, PutLimit { limit: limit("a"), settings: open, gauge: None }).await.unwrap();
     let settings = QueueSettings::default();
     engine.run(&ns, PutQueue { queue: queue("q1"), settings }).await.unwrap();
     let mut done = 0;

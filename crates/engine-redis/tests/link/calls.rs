@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_engine_redis::link::{Address, Event, Link, LinkError, LinkOptions, Value};
+use tenure_engine_redis::link::{Address, Link, LinkError, LinkOptions, Overheard, Value};
 use tenure_testkit::redis::RedisServer;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep, timeout};
@@ -52,23 +52,23 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// The next event.
-pub async fn next(events: &mut Receiver<Event>) -> Event {
+pub async fn next(events: &mut Receiver<Overheard>) -> Overheard {
     timeout(DEADLINE, events.recv()).await.expect("an event in time").expect("it still listens")
 }
 
 /// The next message; gaps before it are passed over.
-pub async fn next_message(events: &mut Receiver<Event>) -> Event {
+pub async fn next_message(events: &mut Receiver<Overheard>) -> Overheard {
     loop {
         match next(events).await {
-            Event::Gap { .. } => {}
+            Overheard::Gap { .. } => {}
             message => return message,
         }
     }
 }
 
 /// A message.
-pub fn message(channel: &str, text: &str) -> Event {
-    Event::Message { channel: channel.to_owned(), payload: text.as_bytes().to_vec() }
+pub fn message(channel: &str, text: &str) -> Overheard {
+    Overheard::Message { channel: channel.to_owned(), payload: text.as_bytes().to_vec() }
 }
 
 /// Waits until somebody listens to the channel at the server.

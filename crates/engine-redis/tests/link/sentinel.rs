@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_engine_redis::link::{Event, LinkError, Value, cmd};
+use tenure_engine_redis::link::{LinkError, Overheard, Value, cmd};
 use tenure_testkit::redis::{RedisSentinel, wanted};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ async fn after_a_failover_calls_and_messages_come_from_the_new_primary() {
     let (listening, mut events) = link.listen();
     listening.subscribe("news");
     heard(servers.primary(), "news").await;
-    while next(&mut events).await != (Event::Gap { channel: None }) {}
+    while next(&mut events).await != (Overheard::Gap { channel: None }) {}
     let old = servers.kill_primary();
     // Until there is a new one, calls are told so and never freeze.
     let begin = Instant::now();
@@ -42,7 +42,7 @@ async fn after_a_failover_calls_and_messages_come_from_the_new_primary() {
     let Value::Array(there) = there else { panic!("{there:?}") };
     assert_eq!(there[1], Value::BulkString(new.to_string().into_bytes()));
     // The subscription moved as well.
-    while next(&mut events).await != (Event::Gap { channel: None }) {}
+    while next(&mut events).await != (Overheard::Gap { channel: None }) {}
     link.command("default", cmd("PUBLISH").arg("news").arg("x")).await.unwrap();
     assert_eq!(next_message(&mut events).await, message("news", "x"));
     // The old one comes back as a replica, and nobody goes there.

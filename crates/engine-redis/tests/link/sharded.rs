@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_engine_redis::link::{Event, Link, LinkOptions, Subscription};
+use tenure_engine_redis::link::{Link, LinkOptions, Overheard, Subscription};
 use tenure_testkit::redis::{Aof, RedisCluster, wanted};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::Instant;
@@ -13,14 +13,14 @@ use crate::calls::{link, link_with, message, next, next_message, until, until_it
 struct Listened {
     cluster: RedisCluster,
     listening: Subscription,
-    events: Receiver<Event>,
+    events: Receiver<Overheard>,
     /// The channel, and its slot.
     here: (String, u16),
     there: (String, u16),
 }
 
-fn gap(channel: &str) -> Event {
-    Event::Gap { channel: Some(channel.to_owned()) }
+fn gap(channel: &str) -> Overheard {
+    Overheard::Gap { channel: Some(channel.to_owned()) }
 }
 
 /// How many listen to a channel at a node.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tenure_engine_redis::link::Event;
+use tenure_engine_redis::link::Overheard;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use tokio::time::{Instant, timeout};
 
@@ -18,10 +18,10 @@ async fn messages_come_from_the_channels_that_are_wanted_and_from_no_other() {
     let server = RedisServer::start(Aof::Off, &[]);
     let link = link(&server.url());
     let (listening, mut events) = link.listen();
-    assert_eq!(next(&mut events).await, Event::Gap { channel: None });
+    assert_eq!(next(&mut events).await, Overheard::Gap { channel: None });
     for channel in ["a", "b"] {
         listening.subscribe(channel);
-        assert_eq!(next(&mut events).await, Event::Gap { channel: Some(channel.to_owned()) });
+        assert_eq!(next(&mut events).await, Overheard::Gap { channel: Some(channel.to_owned()) });
     }
     listening.subscribe("a");
     server.must(&["PUBLISH", "a", "1"]);
@@ -52,13 +52,13 @@ async fn after_a_restart_a_gap_is_told_and_messages_come_again() {
     let link = link(&server.url());
     let (listening, mut events) = link.listen();
     listening.subscribe("a");
-    while next(&mut events).await != (Event::Gap { channel: None }) {}
+    while next(&mut events).await != (Overheard::Gap { channel: None }) {}
     server.kill();
     until("it is known", || listening.down().is_some()).await;
     // What is wanted meanwhile is there as well.
     listening.subscribe("b");
     server.restart();
-    while next(&mut events).await != (Event::Gap { channel: None }) {}
+    while next(&mut events).await != (Overheard::Gap { channel: None }) {}
     for channel in ["a", "b"] {
         assert_eq!(server.must(&["PUBLISH", channel, "1"]).text(), "1");
         assert_eq!(next(&mut events).await, message(channel, "1"));
@@ -75,11 +75,11 @@ async fn an_idle_subscription_that_died_is_replaced_within_five_seconds() {
     let link = link(&proxy.url());
     let (listening, mut events) = link.listen();
     listening.subscribe("a");
-    while !matches!(next(&mut events).await, Event::Gap { .. }) {}
+    while !matches!(next(&mut events).await, Overheard::Gap { .. }) {}
     until("all three connections", || proxy.taken.load(Ordering::SeqCst) == 3).await;
     let begin = Instant::now();
     proxy.pass(Passing::NewOnly);
-    while next(&mut events).await != (Event::Gap { channel: None }) {}
+    while next(&mut events).await != (Overheard::Gap { channel: None }) {}
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     server.must(&["PUBLISH", "a", "1"]);
     assert_eq!(next(&mut events).await, message("a", "1"));
@@ -102,9 +102,9 @@ async fn who_reads_too_slowly_is_told_of_a_gap_and_loses_only_what_came_between(
     let mut messages = 0;
     loop {
         match next(&mut events).await {
-            Event::Message { .. } => messages += 1,
-            Event::Gap { channel: None } if messages > 0 => break,
-            Event::Gap { .. } => {}
+            Overheard::Message { .. } => messages += 1,
+            Overheard::Gap { channel: None } if messages > 0 => break,
+            Overheard::Gap { .. } => {}
         }
     }
     assert!(messages < 100_000, "{messages}");

@@ -6,14 +6,19 @@
 //! ([`programs`]).
 
 mod awaiting;
+mod events;
+mod gauges;
 mod pair;
 mod programs;
 mod step;
 
 use pair::Server;
+use tenure_core::time::Span;
 
 /// How many programs `./test` plays; a soak plays more.
 const PROGRAMS: u32 = 2_000;
+/// The same around gauges.
+const PROGRAMS_AT_GAUGES: u32 = 500;
 /// Steps of one program at most.
 const STEPS: usize = 60;
 
@@ -25,4 +30,19 @@ fn random_programs_are_answered_as_the_state_machine_answers_them() {
     let server = Server::start();
     let program = proptest::collection::vec(step::step(), 1..STEPS);
     programs::play_programs(PROGRAMS, 4_000, program, |steps| server.play(&steps));
+}
+
+#[test]
+fn random_programs_around_gauges_are_answered_as_the_state_machine_answers_them() {
+    if !tenure_testkit::redis::wanted() {
+        return;
+    }
+    let server = Server::patient(Span::from_s(3_600));
+    // Three limits have gauges from the begin.
+    let program = proptest::collection::vec(step::step_at_gauges(), 1..STEPS);
+    programs::play_programs(PROGRAMS_AT_GAUGES, 4_000, program, |steps| {
+        let gauges = (0u8..3).map(|n| step::Step::Gauge { limit: n, cap: 2, how: 17 * n });
+        let steps: Vec<_> = gauges.chain(steps).collect();
+        server.play(&steps)
+    });
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use data_encoding::BASE64URL_NOPAD;
 use proptest::prelude::TestCaseError;
+use tenure_core::bounds::PATIENCE_US_DEFAULT;
 use tenure_core::job::{self, NewJob, OnConflict, Retry, Unique, Until, When};
 use tenure_core::lease::{
     Ending, ExtendItem, Fence, Later, Leased, LimitVerdict, ResourceVerdict, SettleItem,
@@ -24,18 +25,21 @@ use tenure_engine::{CallError, Clock, Engine, EngineExt};
 use tenure_engine_embedded::{Durability, Embedded, Location};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
-use tenure_machine::{NO_JOB, Seq};
+use tenure_machine::{Config, NO_JOB, Seq};
 use tenure_testkit::TestClock;
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::runtime::Runtime;
 
 use crate::awaiting::{Pair, Started, until};
+use crate::events::Reader;
+use crate::gauges::{self, Gauges};
 use crate::step::{Call, Change, End, Filter, JOBS, Job, KEYED, LimitSet, Need, ScheduleSet, Step};
 
 /// The server of all programs, and the engine on it.
 pub struct Server {
     runtime: Runtime,
     redis: RedisEngine,
+    patience: Span,
     programs: AtomicU64,
     _server: RedisServer,
 }
@@ -129,12 +133,17 @@ fn needs(all: &[Need]) -> Vec<job::Need> {
 
 impl Server {
     pub fn start() -> Self {
+        Self::patient(Span::from_us(PATIENCE_US_DEFAULT))
+    }
+
+    /// With another patience of all namespaces. (Of lanes that lose it in one moment each engine tries another first.)
+    pub fn patient(patience: Span) -> Self {
         let runtime = Runtime::new().expect("a runtime");
         let server = RedisServer::start(Aof::Off, &[]);
         let address = Address::parse(&server.url()).expect("an address");
-        let options = Options::testing(address);
+        let options = Options { patience: Some(patience), ..Options::testing(address) };
         let redis = runtime.block_on(async { RedisEngine::open(options).expect("an engine") });
-        Server { runtime, redis, programs: AtomicU64::new(0), _server: server }
+        Server { runtime, redis, patience, programs: AtomicU64::new(0), _server: server }
     }
 
     /// Plays one program; an error says where the two differ.
@@ -146,9 +155,11 @@ impl Server {
             let options = tenure_engine_embedded::Options {
                 clock: clock.clone(),
                 durability: Durability::Everysec,
+                config: Config { patience: self.patience, ..Config::default() },
                 ..tenure_engine_embedded::Options::new(Location::Memory)
             };
             let machine = Embedded::open(options).expect("an engine");
+            let gauges = Gauges::of(&machine, &self.redis);
             let mut program = Program {
                 server: self,
                 machine,
@@ -159,6 +170,8 @@ impl Server {
                 fences: Mutex::default(),
                 there: Default::default(),
                 awaiting: Vec::new(),
+                events: Default::default(),
+                gauges,
             };
             program.settle_time().await?;
             for (at, step) in steps.iter().enumerate() {
@@ -192,6 +205,10 @@ struct Program<'a> {
     there: [BTreeSet<u8>; 2],
     /// Calls that wait for results.
     awaiting: Vec<Pair>,
+    /// How far the events of both were read.
+    events: [Reader; 2],
+    /// What both have claimed to be read.
+    gauges: Gauges,
 }
 
 impl Program<'_> {
@@ -498,7 +515,29 @@ impl Program<'_> {
                 )));
             }
         }
+        self.compare_events().await?;
+        self.gauges.compare(&self.namespace).map_err(TestCaseError::fail)?;
         self.as_many_wait().await
+    }
+
+    /// The same happened on both, in the same order.
+    async fn compare_events(&mut self) -> Result<(), TestCaseError> {
+        let [machine, redis] = &mut self.events;
+        let failed = |why: CallError| TestCaseError::fail(format!("events: {why}"));
+        let expected = machine.read(&self.machine, &self.namespace).await.map_err(failed)?;
+        let got = redis.read(&self.server.redis, &self.namespace).await.map_err(failed)?;
+        let (expected, got) = (format!("{expected:#?}"), format!("{got:#?}"));
+        self.note_fences(&expected);
+        let got = self.as_of_the_machine(&got)?;
+        if expected != got {
+            let differs = expected.lines().zip(got.lines()).find(|(a, b)| a != b);
+            return Err(TestCaseError::fail(format!(
+                "events, at {differs:?}\nthe state machine: {}\nredis:             {}",
+                short(&expected),
+                short(&got)
+            )));
+        }
+        Ok(())
     }
 
     async fn lease(&mut self, lease: Lease) -> Result<(), TestCaseError> {
@@ -605,9 +644,29 @@ impl Program<'_> {
                 self.ask(GetSchedule { schedule: schedule(*n) }).await?;
                 self.compare_schedule_stats().await?;
             }
+            Step::Gauge { limit: n, cap, how } => {
+                let settings =
+                    LimitSettings { concurrency: Some(*cap), ..LimitSettings::default() };
+                let gauge = Some(Box::new(gauges::gauge(*how)));
+                self.ask(PutLimit { limit: limit(*n), settings, gauge }).await?;
+            }
+            Step::Read { claim, what } => self.read(*claim, *what).await?,
             other => return self.set(other).await,
         }
         Ok(())
+    }
+
+    /// Both are brought the same answer to a claim, which may be over.
+    async fn read(&self, claim: u8, what: u8) -> Result<(), TestCaseError> {
+        let Some(reading) = self.gauges.reading(claim, what) else { return Ok(()) };
+        let engines: [&dyn Engine; 2] = [&self.machine, &self.server.redis];
+        for engine in engines {
+            let answered = engine.answer_gauge(&self.namespace, reading.clone()).await;
+            answered.map_err(|why| TestCaseError::fail(format!("{reading:?}: {why}")))?;
+        }
+        self.settle_time().await?;
+        // What it showed, in all views of limits.
+        self.ask(ListLimits::default()).await.map(drop)
     }
 
     /// As many schedules are there, are paused and are due on both, and since the same moment.
@@ -646,7 +705,7 @@ impl Program<'_> {
                         ..LimitSettings::default()
                     },
                 };
-                self.ask(PutLimit { limit: limit(*n), settings }).await?;
+                self.ask(PutLimit { limit: limit(*n), settings, gauge: None }).await?;
             }
             Step::DropLimit { limit: n } => drop(self.ask(DeleteLimit { limit: limit(*n) }).await?),
             Step::PauseLimit { limit: n, ms: span } => {
@@ -952,4 +1011,10 @@ fn told(answer: &Result<Reply, CallError>) -> String {
         ),
         Err(CallError::Fault(fault)) => format!("fault: {fault:?}"),
     }
+}
+
+/// Events without what they do not say.
+fn short(events: &str) -> String {
+    let lines = events.lines().map(str::trim).filter(|line| !line.ends_with(": None,"));
+    lines.collect::<Vec<_>>().join(" ")
 }

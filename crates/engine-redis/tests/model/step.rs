@@ -201,6 +201,17 @@ pub enum Step {
     Pass {
         ms: u64,
     },
+    /// A limit gets a gauge, or another.
+    Gauge {
+        limit: u8,
+        cap: u32,
+        how: u8,
+    },
+    /// A claim is answered, be it over: this one of the last, with what is there outside.
+    Read {
+        claim: u8,
+        what: u8,
+    },
     /// The wall clock alone is set ahead.
     WallLeap {
         ms: u64,
@@ -552,5 +563,55 @@ pub fn step() -> impl Strategy<Value = Step> {
         }),
         3 => (0u8..4).prop_map(|schedule| Step::LookAtSchedule { schedule }),
     ];
-    prop_oneof![12 => jobs, 3 => settings, 2 => schedules]
+    prop_oneof![12 => jobs, 3 => settings, 2 => schedules, 1 => gauged()]
+}
+
+fn gauged() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => (0u8..9, 0u32..4, any::<u8>()).prop_map(|(limit, cap, how)| Step::Gauge { limit, cap, how }),
+        6 => (0u8..8, any::<u8>()).prop_map(|(claim, what)| Step::Read { claim, what }),
+    ]
+}
+
+/// Steps around a few limits with gauges: jobs that need them, how they end, readings, and time in between.
+pub fn step_at_gauges() -> impl Strategy<Value = Step> {
+    let needing = (0..JOBS, 0u8..2, 0u8..3, 1u32..3).prop_map(|(id, queue, limit, weight)| {
+        let needs = Some(vec![Need::Limit { limit, weight, cost: 1 }]);
+        Step::Push {
+            jobs: vec![Job {
+                id,
+                queue,
+                priority: 0,
+                group: None,
+                needs,
+                delay_ms: 0,
+                timeout_ms: None,
+                expires_ms: None,
+                unique: None,
+                within_ms: None,
+                attempts: 3,
+                retain_ms: None,
+            }],
+        }
+    });
+    let leased = (1usize..4, prop_oneof![Just(2u64), Just(9), Just(60)], 0u8..3).prop_map(
+        |(max, ttl_s, worker)| Step::Lease {
+            queues: vec![0, 1],
+            max,
+            ttl_s,
+            worker,
+            request: None,
+        },
+    );
+    prop_oneof![
+        6 => needing,
+        6 => leased,
+        3 => proptest::collection::vec((0u8..16, end()), 1..3).prop_map(|leases| Step::Settle { leases }),
+        2 => (0u8..16, 1u8..4).prop_map(|(first, many)| Step::Finish { first, many }),
+        1 => (0u8..16).prop_map(|lease| Step::Force { lease }),
+        1 => (0u8..3, 1u32..4, any::<u8>()).prop_map(|(limit, cap, how)| Step::Gauge { limit, cap, how }),
+        9 => (0u8..4, any::<u8>()).prop_map(|(claim, what)| Step::Read { claim, what }),
+        6 => prop_oneof![4 => 1u64..1_500, 1 => 1u64..12_000].prop_map(|ms| Step::Pass { ms }),
+        3 => step(),
+    ]
 }

@@ -3,12 +3,12 @@
 //! It keeps the order at a door and says when a door is due. It never opens one to serve: that is
 //! for `passes`.
 
-use crate::facts::{BlockedOn, Fact};
 use crate::mutant::{Mutant, forgets};
 use crate::order::rank_of;
 use crate::state::{
     BundleId, CALLERS, DoorId, DoorKey, DoorLine, Entry, HeadWait, LaneId, Place, Space, TurnId,
 };
+use tenure_core::events::{About, BlockedOn, EventType};
 use tenure_core::time::Moment;
 
 impl Space {
@@ -27,7 +27,16 @@ impl Space {
         }
         self.start_wait(entry, head, now);
         self.arm_door(door, self.entry_queue(entry), now);
-        self.blocked_fact(entry, door);
+        self.somebody_stands(door, now);
+        self.head_is_blocked(entry, door);
+    }
+
+    /// Somebody stands here now, perhaps only because the gauge has not been read lately. One that is put aside is counted
+    /// in its line, too.
+    fn somebody_stands(&mut self, door: DoorId, now: Moment) {
+        if let DoorKey::Limit(limit) = self.doors[door].key {
+            self.order_gauge(limit, now);
+        }
     }
 
     /// Puts an entry aside: as the settings are it can never be served here.
@@ -42,7 +51,8 @@ impl Space {
             Entry::Lane(lane) => self.place_lane(lane, Place::Misfit(door)),
             Entry::Queue(queue) => self.queues[queue].place = Place::Misfit(door),
         }
-        self.blocked_fact(entry, door);
+        self.somebody_stands(door, self.last);
+        self.head_is_blocked(entry, door);
     }
 
     /// Lanes that other doors opened now stand with their bundle: those doors go on. Each such
@@ -53,17 +63,25 @@ impl Space {
         }
     }
 
-    fn blocked_fact(&mut self, entry: Entry, door: DoorId) {
-        let Some((_, head)) = self.entry_lane(entry).and_then(|lane| self.head(lane)) else {
+    /// The job at the head of a lane lacks a need. It is told once for each need since the job became ready.
+    fn head_is_blocked(&mut self, entry: Entry, door: DoorId) {
+        let Some(lane) = self.entry_lane(entry) else { return };
+        let Some((arrival, head)) = self.head(lane) else { return };
+        if self.entry_queue(entry) == CALLERS {
             return;
-        };
-        let is_job = self.entry_queue(entry) != CALLERS;
-        let job = is_job.then(|| self.jobs[head.job()].id.clone());
+        }
         let on = match &self.doors[door].key {
             DoorKey::Limit(limit) => BlockedOn::Limit(self.limits[*limit].name.clone()),
             DoorKey::Pool(pool, _) => BlockedOn::Pool(self.pools[*pool].name.clone()),
         };
-        self.out.facts.push(Fact::Blocked { job, on });
+        let told = Some((arrival, on));
+        if self.lanes[lane].told == told {
+            return;
+        }
+        let on = told.as_ref().map(|(_, on)| on.clone());
+        self.lanes[lane].told = told;
+        let about = About { on, ..self.names_of_job(head.job()).about() };
+        self.happens(EventType::JobBlocked, about, self.last);
     }
 
     fn insert_entry(&mut self, door: DoorId, entry: Entry, head: u64) {

@@ -9,6 +9,7 @@ mod audited;
 mod budget;
 mod forgetting;
 mod found;
+mod gauges;
 mod leaving;
 mod many;
 mod place;
@@ -51,6 +52,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (small, small, small, small).prop_map(|(what, queue, max, skip)| Step::Many { what, queue, max, skip }),
         2 => (small, small, small).prop_map(|(job, priority, needs)| Step::Patch { job, priority, needs }),
         4 => (small, small, small).prop_map(|(limit, cap, rate)| Step::PutLimit { limit, cap, rate }),
+        2 => (small, small, small).prop_map(|(limit, cap, how)| Step::PutGauge { limit, cap, how }),
+        6 => (small, small).prop_map(|(claim, what)| Step::ReadGauge { claim, what }),
         1 => small.prop_map(|limit| Step::DeleteLimit { limit }),
         1 => (small, span()).prop_map(|(limit, pause)| Step::PauseLimit { limit, pause }),
         1 => small.prop_map(|limit| Step::ResumeLimit { limit }),
@@ -161,7 +164,9 @@ fn queues_that_were_reached() -> usize {
     let limit = LimitName::parse("busy").unwrap();
     let cap = |n| {
         let settings = LimitSettings { concurrency: Some(n), ..Default::default() };
-        Command::Request(PutLimit { limit: LimitName::parse("busy").unwrap(), settings }.into())
+        Command::Request(
+            PutLimit { limit: LimitName::parse("busy").unwrap(), settings, gauge: None }.into(),
+        )
     };
     apply(cap(0));
     for n in 0..100 {

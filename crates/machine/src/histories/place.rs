@@ -14,10 +14,10 @@ use tenure_core::requests::{
 use tenure_core::settings::{LimitSettings, QueueSettings};
 
 /// A line of numbers that a seed decides.
-struct Chance(u64);
+pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
@@ -43,7 +43,8 @@ struct Line {
 impl Line {
     fn put_limit(&mut self, name: &str, cap: u32) {
         let settings = LimitSettings { concurrency: Some(cap), ..Default::default() };
-        self.world.apply(Command::Request(PutLimit { limit: limit(name), settings }.into()));
+        self.world
+            .apply(Command::Request(PutLimit { limit: limit(name), settings, gauge: None }.into()));
     }
 
     fn push(&mut self, queues: &[QueueName], needing: bool) {

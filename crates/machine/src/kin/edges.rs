@@ -133,7 +133,7 @@ impl Space {
             self.tell_one(&parent, now);
         }
         self.let_more_go();
-        self.tell_ended_flows();
+        self.tell_ended_flows(now);
         self.drop_empty_flows();
     }
 
@@ -173,9 +173,7 @@ impl Space {
                 self.followed.entry(*seq).or_default().cancelled += 1;
                 self.followed_row(*seq);
             }
-            self.stop_waiting(slot, now);
-            let error = Some(StoredNote::ParentFailed.to_string());
-            self.finish(slot, JobState::Cancelled, None, error, now);
+            self.call_off(slot, Some(StoredNote::ParentFailed.to_string()), now);
             return;
         }
         kin.open -= 1;
@@ -189,6 +187,9 @@ impl Space {
             let job = &mut self.jobs[slot];
             job.run_at = job.run_at.max(now);
             self.go_from(slot, now);
+            if self.jobs[slot].run_at <= now {
+                self.job_is_ready(slot, "parents", now);
+            }
         }
     }
 

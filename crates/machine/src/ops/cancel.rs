@@ -4,6 +4,7 @@
 use crate::answer::{Act, Context, JobAt};
 use crate::rows::{Archive, Archived};
 use crate::state::{Awaited, LiveJobId, Seq, Space, Stand};
+use tenure_core::events::{About, EventType};
 use tenure_core::job::JobState;
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
@@ -54,14 +55,15 @@ impl Space {
 
     pub(crate) fn cancel_live(&mut self, slot: LiveJobId, now: Moment) {
         match self.jobs[slot].stand {
-            Stand::Running(_) => {
-                self.jobs[slot].cancel_requested = true;
-                self.dirty_job(slot);
+            Stand::Running(fence) => {
+                if !std::mem::replace(&mut self.jobs[slot].cancel_requested, true) {
+                    self.dirty_job(slot);
+                    let lease = Some(self.lease_of(slot, fence));
+                    let about = About { lease, ..self.names_of_job(slot).about() };
+                    self.happens(EventType::JobCancelRequested, about, now);
+                }
             }
-            _ => {
-                self.stop_waiting(slot, now);
-                self.finish(slot, JobState::Cancelled, None, None, now);
-            }
+            _ => self.call_off(slot, None, now),
         }
     }
 
@@ -84,7 +86,7 @@ impl Space {
             }
             Named::Finished(job) => {
                 self.check_unfollowed(job.seq, &job.id)?;
-                self.delete_finished(&job);
+                self.delete_finished(&job, now);
             }
         }
         Ok(())
@@ -92,6 +94,7 @@ impl Space {
 
     /// Cancels a job that does not run, and forgets it.
     pub(crate) fn delete_live(&mut self, slot: LiveJobId, now: Moment) {
+        self.job_happens(slot, EventType::JobDeleted, now);
         self.stop_waiting(slot, now);
         let unique = self.jobs[slot].unique.clone();
         let job = self.forget_job(slot);
@@ -111,7 +114,8 @@ impl Space {
     }
 
     /// Forgets a finished job before its time.
-    pub(crate) fn delete_finished(&mut self, job: &Archived) {
+    pub(crate) fn delete_finished(&mut self, job: &Archived, now: Moment) {
+        self.happens(EventType::JobDeleted, about_archived(job), now);
         self.forget_archived(job);
         let Some(life) = crate::stored::StoredLife::decode(&job.life) else { return };
         if let Some(unique) = life.unique {
@@ -132,6 +136,19 @@ impl Space {
             }
             self.key_row(key);
         }
+    }
+}
+
+/// What an event names of a job that is finished.
+fn about_archived(job: &Archived) -> About {
+    let life = crate::stored::StoredLife::decode(&job.life);
+    let (kin, origin) = life.map_or((None, None), |life| (life.kin, life.origin));
+    About {
+        job: Some(job.id.clone()),
+        queue: crate::stored::StoredShape::decode(&job.shape).map(|shape| shape.queue),
+        flow: kin.and_then(|kin| kin.flow),
+        schedule: origin.map(|origin| origin.by.id),
+        ..About::default()
     }
 }
 

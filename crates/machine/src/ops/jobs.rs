@@ -7,7 +7,8 @@ use crate::stored::Stands;
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
-    CancelJobs, DeleteJobs, ExplainJob, GetJob, GetResult, ListFailures, ListJobs, RetryJobs,
+    CancelJobs, DeleteJobs, ExplainJob, GetJob, GetResult, ListFailures, ListJobs, ReadEvents,
+    RetryJobs,
 };
 
 impl Space {
@@ -66,4 +67,4 @@ macro_rules! elsewhere {
         })*
     };
 }
-elsewhere! { ListJobs CancelJobs RetryJobs DeleteJobs ListFailures }
+elsewhere! { ListJobs CancelJobs RetryJobs DeleteJobs ListFailures ReadEvents }

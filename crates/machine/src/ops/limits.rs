@@ -3,6 +3,8 @@
 
 use crate::answer::{Act, Context};
 use crate::state::Space;
+use tenure_core::events::{About, EventType};
+use tenure_core::gauge::Gauge;
 use tenure_core::lease::Later;
 use tenure_core::names::LimitName;
 use tenure_core::refusal::Refusal;
@@ -30,14 +32,34 @@ impl Space {
             })
     }
 
+    fn limit_happens(&mut self, name: &LimitName, kind: EventType, about: About, now: Moment) {
+        self.happens(kind, About { limit: Some(name.clone()), ..about }, now);
+    }
+
+    /// The gauge that a limit was given.
+    pub(crate) fn gauge_of(&self, name: &LimitName) -> Option<&Gauge> {
+        let limit = self.limit_by_name.get(name)?;
+        Some(&self.limits[*limit].gauge.as_ref()?.gauge)
+    }
+
     pub(crate) fn put_limit(&mut self, put: PutLimit, now: Moment) -> Result<bool, Refusal> {
-        put.settings.check()?;
-        let old = self.limit_settings.insert(put.limit.clone(), put.settings);
-        if old != Some(put.settings) {
-            self.limit_setting_row(&put.limit);
-            self.setting_changed(&put.limit, now);
+        put.check()?;
+        let PutLimit { limit: name, settings, gauge } = put;
+        let old = self.limit_settings.insert(name.clone(), settings);
+        let regauged = self.gauge_of(&name) != gauge.as_deref();
+        if regauged {
+            let limit = self.limit_for(&name);
+            self.set_gauge(limit, gauge, now);
         }
-        let built_in = put.limit.as_str() == "lock:*";
+        if regauged || old != Some(settings) {
+            self.limit_setting_row(&name);
+            self.limit_happens(&name, EventType::LimitChanged, About::default(), now);
+            self.setting_changed(&name, now);
+        }
+        if let Some(limit) = self.limit_by_name.get(&name).copied().filter(|_| regauged) {
+            self.drop_limit_if_idle(limit);
+        }
+        let built_in = name.as_str() == "lock:*";
         Ok(old.is_none() && !built_in)
     }
 
@@ -53,7 +75,9 @@ impl Space {
         patch.rate.apply(&mut settings.rate);
         patch.gap.apply(&mut settings.gap);
         patch.quarantine.apply_or_default(&mut settings.quarantine);
-        self.put_limit(PutLimit { limit: patch.limit, settings }, now)
+        let mut gauge = self.gauge_of(&patch.limit).cloned().map(Box::new);
+        patch.gauge.apply(&mut gauge);
+        self.put_limit(PutLimit { limit: patch.limit, settings, gauge }, now)
     }
 
     pub(crate) fn delete_limit(&mut self, name: &LimitName, now: Moment) -> Result<(), Refusal> {
@@ -66,9 +90,18 @@ impl Space {
             self.limits[limit].touched_at = now;
             self.out.dirty_limits.insert(limit);
         }
+        if was_set || limit.is_some_and(|limit| self.limits[limit].external > 0) {
+            self.limit_happens(name, EventType::LimitDeleted, About::default(), now);
+        }
         if was_set {
+            if let Some(limit) = limit {
+                self.set_gauge(limit, None, now);
+            }
             self.limit_setting_row(name);
             self.setting_changed(name, now);
+            if let Some(limit) = limit {
+                self.drop_limit_if_idle(limit);
+            }
             return Ok(());
         }
         // An observation is all that is left of it.
@@ -102,18 +135,25 @@ impl Space {
         let l = &mut self.limits[limit];
         let until = l.paused_until.map_or(until, |old| old.max(until));
         l.paused_until = (until > now).then_some(until);
+        let until = l.paused_until;
         l.touched_at = now;
+        if until.is_some() {
+            let about = About { until, ..About::default() };
+            self.limit_happens(name, EventType::LimitPaused, about, now);
+        }
         self.out.dirty_limits.insert(limit);
         self.arm_limit(limit);
         self.recheck_reservations_of(limit, now);
     }
 
-    pub(crate) fn resume_limit(&mut self, name: &LimitName, _now: Moment) -> Result<(), Refusal> {
+    pub(crate) fn resume_limit(&mut self, name: &LimitName, now: Moment) -> Result<(), Refusal> {
         if name.is_template() || !self.limit_is_known(name) {
             return Err(limit_not_found(name));
         }
         if let Some(limit) = self.limit_by_name.get(name).copied() {
-            self.limits[limit].paused_until = None;
+            if self.limits[limit].paused_until.take().is_some_and(|until| until > now) {
+                self.limit_happens(name, EventType::LimitResumed, About::default(), now);
+            }
             self.out.dirty_limits.insert(limit);
             self.arm_limit(limit);
             self.limit_due(limit);
@@ -125,11 +165,20 @@ impl Space {
         if seen.limit.is_template() || !self.limit_is_known(&seen.limit) {
             return Err(limit_not_found(&seen.limit));
         }
+        if self.gauge_of(&seen.limit).is_some() {
+            return Err(LimitRefusal::Gauged { limit: seen.limit }.into());
+        }
         let limit = self.limit_for(&seen.limit);
         let l = &mut self.limits[limit];
         l.external = seen.external;
         l.touched_at = now;
         l.external_until = seen.hold.filter(|_| seen.external > 0).map(|span| now.plus(span));
+        let about = About {
+            until: l.external_until,
+            external: Some(u64::from(seen.external)),
+            ..About::default()
+        };
+        self.limit_happens(&seen.limit, EventType::LimitObserved, about, now);
         self.out.dirty_limits.insert(limit);
         self.arm_limit(limit);
         self.limit_due(limit);

@@ -141,7 +141,7 @@ impl Space {
             (BulkChange::Delete, Now::Finished(ended)) => {
                 let may = self.check_unfollowed(ended.seq, &ended.id).is_ok();
                 if may {
-                    self.delete_finished(&ended);
+                    self.delete_finished(&ended, now);
                 }
                 may
             }

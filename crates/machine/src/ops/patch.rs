@@ -6,6 +6,7 @@ use crate::ops::cancel::Named;
 use crate::rows::{Archive, ContentPatch};
 use crate::state::{Due, Seq, Space, Stand};
 use crate::stored::StoredShape;
+use tenure_core::events::EventType;
 use tenure_core::job::When;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Patch, PatchJob};
@@ -50,7 +51,8 @@ impl Space {
         }
         // All is checked; from here on it changes.
         let seq = self.jobs[slot].seq;
-        if patch.payload.is_named() || patch.labels.is_named() {
+        let is_content = patch.payload.is_named() || patch.labels.is_named();
+        if is_content {
             let content = self.out.rows.job(seq).patch.get_or_insert_default();
             let ContentPatch { payload, labels, .. } = content.as_mut();
             match patch.payload {
@@ -78,6 +80,10 @@ impl Space {
             Patch::Reset => Some(When::Now),
             Patch::Set(when) => Some(when),
         };
+        let names_row = patch.expires_at.is_named() || is_content;
+        if new != old || when.is_some() || names_row {
+            self.job_happens(slot, EventType::JobChanged, now);
+        }
         if new == old && when.is_none() {
             return Ok(seq);
         }

@@ -2,6 +2,7 @@
 
 use crate::answer::{Act, Context};
 use crate::state::{DoorId, LiveResourceId, PoolId, Space};
+use tenure_core::events::{About, EventType};
 use tenure_core::names::{PoolName, ResourceId};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{DeletePool, GetPool, ListPools, Listed, PatchPool, Put, PutPool};
@@ -33,11 +34,16 @@ impl Space {
         resource.ok_or_else(|| resource_not_found(pool, id))
     }
 
+    pub(crate) fn pool_happens(&mut self, name: &PoolName, kind: EventType, now: Moment) {
+        self.happens(kind, About { pool: Some(name.clone()), ..About::default() }, now);
+    }
+
     pub(crate) fn put_pool(&mut self, put: PutPool, now: Moment) -> (PoolId, bool) {
         let pool = self.pool_for(&put.pool);
         let old = self.pools[pool].settings.replace(put.settings);
         if old != Some(put.settings) {
             self.out.dirty_pools.insert(pool);
+            self.pool_happens(&put.pool, EventType::PoolChanged, now);
             self.pool_changed(pool, now);
         }
         (pool, old.is_none())
@@ -61,6 +67,7 @@ impl Space {
             return Err(PoolRefusal::Held { pool: name.clone(), held }.into());
         }
         let resources: Vec<LiveResourceId> = self.pools[pool].resources.values().copied().collect();
+        self.pool_happens(name, EventType::PoolDeleted, now);
         // Its jobs wait with `never_fits` until it is there again.
         self.pools[pool].settings = None;
         self.forget_pool_row(name);

@@ -6,6 +6,7 @@ use crate::rows::{Archive, Archived, ContentPatch, JobContent};
 use crate::state::{Due, Job, JobKey, LiveJobId, Origin, ParentKey, QueueId, Seq, Space, Stand};
 use crate::stored::{StoredLife, StoredShape};
 use tenure_core::bounds::WORKER_US;
+use tenure_core::events::EventType;
 use tenure_core::job::{JobState, JobView, NewJob, OnConflict};
 use tenure_core::names::{JobId, QueueName};
 use tenure_core::refusal::Refusal;
@@ -454,6 +455,7 @@ impl Space {
             lost: 0,
             released: 0,
             undelivered: 0,
+            ended_unsettled: false,
             cancel_requested: false,
             keeps_place: false,
             unique: job.unique.map(|unique| Box::new(JobKey::of(unique))),
@@ -475,11 +477,12 @@ impl Space {
         if let Some(flow) = flow {
             self.flow_gets(&flow, seq, now);
         }
+        self.job_happens(slot, EventType::JobPushed, now);
         match fate.way {
             Way::Cancelled(error) => {
                 self.wait_for_parents(slot, &[], archive);
                 let error = error.map(|note| note.to_string());
-                self.finish(slot, JobState::Cancelled, None, error, now);
+                self.cancelled_at_rest(slot, error, now);
             }
             way => {
                 self.take_key(slot, now);
@@ -546,6 +549,7 @@ impl Space {
         }
         (change.error, change.progress) = (Some(None), Some(None));
         self.edited(slot);
+        self.job_happens(slot, EventType::JobReplaced, now);
         self.go_from(slot, now);
     }
 
@@ -595,6 +599,8 @@ impl Space {
             lost: 0,
             released: 0,
             undelivered: 0,
+            // The run of a holder that died before it ended may go on.
+            ended_unsettled: life.ended_unsettled,
             cancel_requested: false,
             keeps_place: false,
             unique: life.unique.map(Box::new),

@@ -3,6 +3,7 @@
 use crate::answer::{Act, Context};
 use crate::state::{Entry, Place, QueueId, Space};
 use tenure_core::bounds::{FORGET_AGAIN_US, FORGET_US};
+use tenure_core::events::{About, EventType};
 use tenure_core::lease::Later;
 use tenure_core::names::QueueName;
 use tenure_core::refusal::Refusal;
@@ -31,6 +32,9 @@ impl Space {
         self.check_needs(&put.settings.needs).map_err(|no| no.below("/needs"))?;
         let created = self.queue_named(&put.queue).is_err();
         let queue = self.queue_for(&put.queue, now);
+        if created || self.queues[queue].settings != put.settings {
+            self.queue_happens(queue, EventType::QueueChanged, None, now);
+        }
         self.set_queue(queue, put.settings);
         Ok((queue, created))
     }
@@ -58,18 +62,30 @@ impl Space {
         }
     }
 
+    fn queue_happens(
+        &mut self,
+        queue: QueueId,
+        kind: EventType,
+        until: Option<Moment>,
+        now: Moment,
+    ) {
+        let queue = self.queues[queue].name.clone();
+        self.happens(kind, About { queue, until, ..About::default() }, now);
+    }
+
     fn set_queue(&mut self, queue: QueueId, settings: QueueSettings) {
         self.queues[queue].settings = settings;
         self.out.dirty_queues.insert(queue);
     }
 
-    pub(crate) fn delete_queue(&mut self, name: &QueueName) -> Result<(), Refusal> {
+    pub(crate) fn delete_queue(&mut self, name: &QueueName, now: Moment) -> Result<(), Refusal> {
         let queue = self.queue_named(name)?;
         let counts = self.queues[queue].counts;
         let unfinished = counts.waiting + counts.scheduled + counts.running;
         if unfinished > 0 {
             return Err(QueueRefusal::NotEmpty { queue: name.clone(), unfinished }.into());
         }
+        self.queue_happens(queue, EventType::QueueDeleted, None, now);
         // Finished jobs are kept in the archive, and who waits for the queue goes on waiting, so
         // what goes is what was set, not the entry that these still need.
         self.queues[queue].settings = QueueSettings::default();
@@ -170,13 +186,22 @@ impl Space {
                 self.queue_pauses.set(until, queue);
             }
             self.drop_reservations_of_queue(queue, now);
+            let ends = Some(until).filter(|until| *until < Moment::MAX);
+            self.queue_happens(queue, EventType::QueuePaused, ends, now);
         }
         self.out.dirty_queues.insert(queue);
         queue
     }
 
-    pub(crate) fn resume_queue(&mut self, name: &QueueName) -> Result<QueueId, Refusal> {
+    pub(crate) fn resume_queue(
+        &mut self,
+        name: &QueueName,
+        now: Moment,
+    ) -> Result<QueueId, Refusal> {
         let queue = self.queue_named(name)?;
+        if self.queues[queue].paused_until.is_some_and(|until| until > now) {
+            self.queue_happens(queue, EventType::QueueResumed, None, now);
+        }
         self.clear_pause(queue);
         self.out.dirty_queues.insert(queue);
         self.queues_to_serve.insert(queue);
@@ -224,7 +249,7 @@ impl Act for PatchQueue {
 impl Act for DeleteQueue {
     type Known = ();
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.delete_queue(&self.queue)
+        context.space.delete_queue(&self.queue, context.now)
     }
 }
 
@@ -239,7 +264,7 @@ impl Act for PauseQueue {
 impl Act for ResumeQueue {
     type Known = QueueView;
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let queue = context.space.resume_queue(&self.queue)?;
+        let queue = context.space.resume_queue(&self.queue, context.now)?;
         Ok(context.space.queue_shown(queue, context.now))
     }
 }

@@ -6,6 +6,7 @@
 use crate::answer::{Act, Context, WithoutData};
 use crate::rows::DataKey;
 use crate::state::{LiveResourceId, PoolId, Space};
+use tenure_core::events::{About, EventType};
 use tenure_core::names::{PoolName, ResourceId};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
@@ -75,6 +76,7 @@ impl Space {
         }
         self.pools[pool].generation += 1;
         self.out.dirty_pools.insert(pool);
+        self.pool_happens(&sync.pool, EventType::PoolSynced, now);
         Ok(done)
     }
 
@@ -86,12 +88,16 @@ impl Space {
     ) -> Vec<LiveResourceId> {
         let pool = self.pool_made(&add.pool, now);
         let mut slots = Vec::with_capacity(add.resources.len());
+        let mut changed = false;
         for resource in add.resources {
             let id = resource.id.clone();
-            self.upsert_resource(pool, resource, same_data, now);
+            changed |= self.upsert_resource(pool, resource, same_data, now) != Upserted::Same;
             if let Some(slot) = self.pools[pool].resources.get(&id) {
                 slots.push(*slot);
             }
+        }
+        if changed {
+            self.pool_happens(&add.pool, EventType::PoolChanged, now);
         }
         slots
     }
@@ -133,6 +139,10 @@ impl Space {
 
     /// Hands it out no more; `true` if it is gone, `false` if it goes when it is free.
     fn retire(&mut self, resource: LiveResourceId, now: Moment) -> bool {
+        if !self.resources[resource].retiring {
+            let about = About::default();
+            self.resource_happens(resource, EventType::ResourceRetired, about, now);
+        }
         if self.resources[resource].holders.is_empty() {
             self.remove_resource(resource);
             return true;
@@ -150,6 +160,9 @@ impl Space {
         now: Moment,
     ) -> Result<LiveResourceId, Refusal> {
         let slot = self.resource_named(&patch.pool, &patch.resource)?;
+        if patch.data.is_named() || patch.tags.is_named() || patch.slots.is_named() {
+            self.pool_happens(&patch.pool, EventType::PoolChanged, now);
+        }
         if patch.data.is_named() {
             let mut data = tenure_core::secret::Json::null();
             patch.data.apply_or_default(&mut data);
@@ -213,6 +226,7 @@ impl Space {
         let slot = self.resource_named(pool, id)?;
         let most = self.pools[self.resources[slot].pool].settings.and_then(|s| s.max_uses);
         self.set_resource_state(slot, ResourceState::Available, Moment::ZERO, Span::ZERO, None);
+        self.resource_happens(slot, EventType::ResourceRestored, About::default(), now);
         let r = &mut self.resources[slot];
         if most.is_some_and(|most| r.uses >= u64::from(most)) {
             r.uses = 0;
@@ -222,6 +236,7 @@ impl Space {
     }
 }
 
+#[derive(PartialEq, Eq)]
 enum Upserted {
     Added,
     Updated,

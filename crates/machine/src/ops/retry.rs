@@ -5,6 +5,7 @@ use crate::ops::cancel::Named;
 use crate::rows::{Archive, Archived};
 use crate::state::{ParentKey, Seq, Space, Stand};
 use crate::stored::StoredLife;
+use tenure_core::events::EventType;
 use tenure_core::job::JobState;
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
@@ -108,6 +109,9 @@ impl Space {
         self.wait_for_parents(slot, &waits.open, archive);
         if waits.open.is_empty() {
             self.make_ready(slot, now);
+            self.job_is_ready(slot, "retry", now);
+        } else {
+            self.job_happens(slot, EventType::JobChanged, now);
         }
         cancelled
     }
@@ -141,6 +145,7 @@ impl Space {
                     self.stop_waiting(slot, now);
                     self.jobs[slot].run_at = now;
                     self.make_ready(slot, now);
+                    self.job_is_ready(slot, "run_now", now);
                 }
                 Ok(seq)
             }

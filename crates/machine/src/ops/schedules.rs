@@ -1,6 +1,8 @@
 //! schedules: put, patch, delete, pause, resume, run-now, a synced set of an owner, and `next_in`.
 
+use crate::firing::SKIPPED_BY_JOB;
 use std::collections::BTreeSet;
+use tenure_core::events::{About, EventType};
 
 use crate::answer::{Act, Context};
 use crate::ops::push::{PushedBy, PushedOne};
@@ -123,6 +125,7 @@ impl Space {
         if !is_new && self.settings_of(slot) == settings {
             return (slot, false);
         }
+        let had_ended = !is_new && self.schedules[slot].has_ended();
         self.leave_orders(slot);
         if is_new {
             let s = &mut self.schedules[slot];
@@ -156,6 +159,8 @@ impl Space {
         self.scheduled_job_row(slot);
         let again = overlap_changed && !new_timing;
         self.order_schedule(slot, again.then_some(now), now);
+        self.schedule_happens(slot, EventType::ScheduleChanged, About::default(), now);
+        self.tell_schedule_end(slot, had_ended, now);
         (slot, true)
     }
 
@@ -178,7 +183,8 @@ impl Space {
         }
     }
 
-    fn delete_schedule(&mut self, slot: LiveScheduleId) {
+    fn delete_schedule(&mut self, slot: LiveScheduleId, now: Moment) {
+        self.schedule_happens(slot, EventType::ScheduleDeleted, About::default(), now);
         self.leave_orders(slot);
         self.set_owner(slot, None);
         let s = &mut self.schedules[slot];
@@ -201,11 +207,18 @@ impl Space {
         if until == paused {
             return;
         }
+        let ends = until.filter(|until| *until < Moment::MAX);
+        let (kind, about) = match until {
+            Some(_) => (EventType::SchedulePaused, About { until: ends, ..About::default() }),
+            None => (EventType::ScheduleResumed, About::default()),
+        };
+        self.schedule_happens(slot, kind, about, now);
         self.begin_again(slot, until, now);
     }
 
     fn resume_schedule(&mut self, slot: LiveScheduleId, now: Moment) {
         if self.schedules[slot].pause(now).is_some() {
+            self.schedule_happens(slot, EventType::ScheduleResumed, About::default(), now);
             self.begin_again(slot, None, now);
         }
     }
@@ -286,6 +299,7 @@ impl Space {
     pub(crate) fn move_schedule(
         &mut self,
         origin: &Origin,
+        job: &JobId,
         next_in: Span,
         now: Moment,
     ) -> Option<Option<Moment>> {
@@ -296,11 +310,14 @@ impl Space {
         self.leave_orders(slot);
         let version = self.next_arrival();
         let s = &mut self.schedules[slot];
+        let had_ended = s.has_ended();
         if let Some(due) = s.due_moments(now) {
-            s.skipped += due.count;
-            let passed = s.decide(due, due.count);
-            s.skipped += passed;
+            let newest = s.due_moment(due, due.count - 1).moment;
+            let skipped = due.count + s.decide(due, due.count);
+            s.skipped += skipped;
+            self.skipped_some(slot, newest, (SKIPPED_BY_JOB, skipped), now);
         }
+        let s = &mut self.schedules[slot];
         let first = s.timing.starts_at.map_or(Moment::ZERO, round_up);
         let moved = round_up(now.plus(next_in)).max(first);
         (s.version, s.awaits_job, s.wanted_at) = (version, false, None);
@@ -310,6 +327,11 @@ impl Space {
         let next = (!s.has_ended()).then_some(moved);
         self.out.dirty_schedules.insert(slot);
         self.order_schedule(slot, None, now);
+        if next.is_some() {
+            let about = About { job: Some(job.clone()), moment: next, ..About::default() };
+            self.schedule_happens(slot, EventType::ScheduleMoved, about, now);
+        }
+        self.tell_schedule_end(slot, had_ended, now);
         Some(next)
     }
 
@@ -358,7 +380,7 @@ impl Space {
         }
         for id in absent {
             if let Ok(slot) = self.schedule_named(&id) {
-                self.delete_schedule(slot);
+                self.delete_schedule(slot, now);
             }
         }
         if let Some(version) = version {
@@ -507,7 +529,7 @@ impl Act for DeleteSchedule {
     type Known = ();
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
         let slot = context.space.schedule_named(&self.schedule)?;
-        context.space.delete_schedule(slot);
+        context.space.delete_schedule(slot, context.now);
         Ok(())
     }
 }

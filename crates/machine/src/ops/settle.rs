@@ -265,7 +265,8 @@ impl Space {
     ) -> Option<Option<Moment>> {
         let slot = self.leases.get(&fence)?.job?;
         let origin = self.jobs[slot].origin.clone()?;
-        let next_at = self.move_schedule(&origin, next_in?, now);
+        let job = self.jobs[slot].id.clone();
+        let next_at = self.move_schedule(&origin, &job, next_in?, now);
         self.jobs[slot].next_at = next_at;
         next_at
     }

@@ -94,6 +94,9 @@ pub(crate) struct Job {
     /// Leases in a row that were never delivered; starts at 0, again with every accepted settle,
     /// and when they were counted as one `lost`.
     pub undelivered: u32,
+    /// A lease of it ended once otherwise than by a settle: starts as false, and stays. A run of it may go on that
+    /// nobody holds.
+    pub ended_unsettled: bool,
     pub cancel_requested: bool,
     /// It keeps its arrival when it becomes due: it was released or lost, not delayed.
     pub keeps_place: bool,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tenure_core::events::BlockedOn;
 
 use super::{BundleId, DoorId, HeldNeed, LaneId, QueueId, TurnId};
 use crate::line::Line;
@@ -44,6 +45,8 @@ pub(crate) struct Lane {
     /// Its key at the door, while it is parked.
     pub parked_key: u64,
     pub wait: HeadWait,
+    /// Its head, by its arrival, and what everybody was told that it lacks.
+    pub told: Option<(u64, BlockedOn)>,
     /// It reserves.
     pub reserving: bool,
     /// Shapes that point here; the lane goes when there is none and it is empty.

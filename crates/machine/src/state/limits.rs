@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DoorId, LaneId};
+use super::{DoorId, GaugeState, LaneId};
 use tenure_core::lease::Fence;
 use tenure_core::names::LimitName;
 use tenure_core::settings::LimitSettings;
@@ -27,11 +27,14 @@ pub(crate) struct Limit {
     /// Weights of live leases.
     pub in_use: u64,
     pub holders: BTreeSet<Fence>,
-    /// Permits that rest: when each is free again.
+    /// Permits that rest for a time: when each is free again.
     pub resting: BTreeMap<(Moment, u64), u32>,
+    /// All permits that rest: these, and those that wait for a reading of the gauge.
     pub resting_sum: u64,
     pub external: u32,
     pub external_until: Option<Moment>,
+    /// Where that is read; set and taken away with the settings of the limit.
+    pub gauge: Option<Box<GaugeState>>,
     /// The last observation, pause or deletion: what is left of a limit that nobody has set any more goes
     /// a day later.
     pub touched_at: Moment,
@@ -55,7 +58,8 @@ impl Limit {
     pub(crate) fn is_held(&self) -> bool {
         self.uses > 0
             || self.in_use > 0
-            || !self.resting.is_empty()
+            || self.resting_sum > 0
+            || self.gauge.is_some()
             || self.door.is_some()
             || self.reservation.is_some()
     }

@@ -5,6 +5,7 @@
 //! that it agrees.
 
 mod doors;
+mod gauges;
 mod jobs;
 mod kin;
 mod lanes;
@@ -20,6 +21,7 @@ mod waiting;
 use crate::slots::Id;
 
 pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Reservation};
+pub(crate) use gauges::{GaugeRest, GaugeState, GaugesDue, GoodReading, OpenClaim, ReadingFailure};
 pub(crate) use jobs::{Due, Job, JobKey, KeyHolder, Origin, PastSettle, Shape, Stand};
 pub(crate) use kin::{Edges, Flow, Followed, HeldJob, Kin, Leaving, Parent, ParentKey};
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};

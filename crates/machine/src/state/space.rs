@@ -8,16 +8,17 @@ use hashbrown::{HashMap, HashTable};
 
 use super::{
     Awaited, AwaitingCall, Bundle, CALLERS, Caller, CallerId, Door, DoorId, Due, Edges, Entry,
-    Flow, Followed, GroupTurn, Holding, Job, KeptPlace, KeyHolder, Lane, LaneId, LaneKey,
-    LeaseState, Leaving, Limit, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, ParentKey,
-    PastRequest, Pool, PoolId, Queue, QueueId, Reservation, Resource, Schedule, Seq, Shape,
-    ShapeId, Stub, Taker, TakerId, TurnId, WorkerState,
+    Flow, Followed, GaugesDue, GroupTurn, Holding, Job, KeptPlace, KeyHolder, Lane, LaneId,
+    LaneKey, LeaseState, Leaving, Limit, LimitId, LiveJobId, LiveResourceId, LiveScheduleId,
+    ParentKey, PastRequest, Pool, PoolId, Queue, QueueId, Reservation, Resource, Schedule, Seq,
+    Shape, ShapeId, Stub, Taker, TakerId, TurnId, WorkerState,
 };
 use crate::facts::{Delivery, Fact, Notified};
 use crate::kin::PORTION;
 use crate::rows::Rows;
 use crate::slots::Slots;
 use crate::timers::Timers;
+use tenure_core::events::Happened;
 use tenure_core::lease::Fence;
 use tenure_core::names::{
     FlowName, Group, JobId, LimitName, Namespace, Owner, PoolName, QueueName, RequestId,
@@ -81,6 +82,8 @@ pub(crate) struct Space {
     pub limits: Slots<Limit>,
     pub limit_by_name: BTreeMap<LimitName, LimitId>,
     pub limit_timers: Timers<LimitId>,
+    /// The order in which gauges are read: by when the attempt begins or has begun.
+    pub gauges_due: GaugesDue,
     pub pools: Slots<Pool>,
     pub pool_by_name: BTreeMap<PoolName, PoolId>,
     pub resources: Slots<Resource>,
@@ -190,6 +193,7 @@ impl Space {
             limits: Default::default(),
             limit_by_name: Default::default(),
             limit_timers: Default::default(),
+            gauges_due: Default::default(),
             pools: Default::default(),
             pool_by_name: Default::default(),
             resources: Default::default(),
@@ -239,6 +243,7 @@ impl Space {
 #[derive(Debug, Default)]
 pub(crate) struct Out {
     pub rows: Rows,
+    pub events: Vec<Happened>,
     pub facts: Vec<Fact>,
     pub deliveries: Vec<Delivery>,
     pub notified: Vec<Notified>,

@@ -4,6 +4,7 @@
 //! A route turns a path, a query and a body into a request of an engine, by the readers of
 //! `tenure_core::decode`; it decides nothing.
 
+pub(crate) mod events;
 mod flows;
 mod jobs;
 mod leases;
@@ -213,6 +214,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
     [
         jobs::ROUTES,
         flows::ROUTES,
+        events::ROUTES,
         leases::ROUTES,
         queues::ROUTES,
         limits::ROUTES,

@@ -35,11 +35,31 @@ pub(super) const QUEUE_SETTINGS: Fields = &[
     ("shares", "object"),
 ];
 
-pub(super) const LIMIT_SETTINGS: Fields = &[
+/// What an answer shows of a limit's settings; its gauge is shown with what was read.
+pub(super) const LIMIT_BOUNDS: Fields = &[
     ("concurrency", "integer?"),
     ("rate", "Rate?"),
     ("gap", "duration?"),
     ("quarantine", "duration"),
+];
+
+const LIMIT_SETTINGS: Fields = &[
+    ("concurrency", "integer?"),
+    ("rate", "Rate?"),
+    ("gap", "duration?"),
+    ("quarantine", "duration"),
+    ("gauge", "Gauge?"),
+];
+
+pub(super) const GAUGE: Fields = &[
+    ("url", "string"),
+    ("count", "string[]"),
+    ("scrapyd", "string"),
+    ("project", "string?"),
+    ("every", "duration"),
+    ("lag", "duration"),
+    ("stale", "duration"),
+    ("on_stale", "OnStale"),
 ];
 
 pub(super) const POOL_SETTINGS: Fields = &[
@@ -129,6 +149,7 @@ pub(crate) const BODIES: &[(&str, Fields)] = &[
     ("SettleCall", &[("settle", "SettleItem[]"), ("lease", "LeaseCall")]),
     ("QueueSettings", QUEUE_SETTINGS),
     ("LimitSettings", LIMIT_SETTINGS),
+    ("Gauge", GAUGE),
     ("PoolSettings", POOL_SETTINGS),
     ("Later", LATER),
     ("Observation", &[("external", "integer"), ("for", "duration")]),

@@ -166,7 +166,7 @@ pub(super) fn add(all: &mut Map<String, Value>) {
 }
 
 /// Beside a reference, too: JSON Schema 2020-12, which OpenAPI 3.1 takes, lets words stand there.
-fn describe(all: &mut Map<String, Value>, schema: &str, field: &str, sentence: &str) {
+pub(super) fn describe(all: &mut Map<String, Value>, schema: &str, field: &str, sentence: &str) {
     let pointer = format!("/properties/{field}");
     if let Some(field) = all.get_mut(schema).and_then(|schema| schema.pointer_mut(&pointer)) {
         field["description"] = sentence.into();

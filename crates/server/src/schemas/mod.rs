@@ -4,6 +4,7 @@
 //! the readers of `tenure_core`. A test sends every field that a body has here to those readers.
 
 mod bodies;
+mod events;
 mod flows;
 mod shown;
 
@@ -15,7 +16,7 @@ use tenure_core::bounds::{
 use tenure_core::job::JobState;
 
 pub(crate) use self::bodies::BODIES;
-use self::bodies::{LIMIT_SETTINGS, POOL_SETTINGS, QUEUE_SETTINGS, SCHEDULE_SETTINGS};
+use self::bodies::{GAUGE, LIMIT_BOUNDS, POOL_SETTINGS, QUEUE_SETTINGS, SCHEDULE_SETTINGS};
 use self::shown::{JOB, SHOWN};
 
 /// Fields of an object: the name, and the type by a word.
@@ -88,6 +89,7 @@ pub(crate) fn all() -> Map<String, Value> {
         ("in_use", "integer"),
         ("resting", "integer"),
         ("external", "integer"),
+        ("gauge", "ReadGauge?"),
         ("waiting", "integer"),
         ("over_limit", "integer"),
         ("paused_until", "moment?"),
@@ -149,7 +151,9 @@ pub(crate) fn all() -> Map<String, Value> {
         ("NewResources", one_or_many("NewResource")),
         ("Resources", json!({"oneOf": [of("Resource"), resources]})),
         ("Queue", joined(&queue, QUEUE_SETTINGS)),
-        ("Limit", joined(&limit, LIMIT_SETTINGS)),
+        ("Limit", joined(&limit, LIMIT_BOUNDS)),
+        ("ReadGauge", joined(&[("reading", "GaugeReading?")], GAUGE)),
+        ("OnStale", json!({"type": "string", "enum": ["keep", "hold"]})),
         ("Pool", joined(&pool, POOL_SETTINGS)),
         ("Schedule", joined(&schedule, SCHEDULE_SETTINGS)),
         ("SchedulePatch", patch(SCHEDULE_SETTINGS)),
@@ -169,6 +173,7 @@ pub(crate) fn all() -> Map<String, Value> {
         all.insert(name.to_owned(), schema);
     }
     flows::add(&mut all);
+    events::add(&mut all);
     bound(&mut all, "NewJob", "priority", PRIORITY_MIN, PRIORITY_MAX);
     bound(&mut all, "JobFilter", "max", 1, LIST_MAX as i64);
     bound(&mut all, "LeaseCall", "max", 1, ITEMS_MAX as i64);

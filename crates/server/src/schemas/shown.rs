@@ -2,6 +2,14 @@
 
 use super::Fields;
 
+const GAUGE_READING: Fields = &[
+    ("asked_at", "moment?"),
+    ("sum", "integer?"),
+    ("external", "integer?"),
+    ("failed_at", "moment?"),
+    ("error", "string?"),
+];
+
 pub(super) const JOB: Fields = &[
     ("id", "key"),
     ("queue", "name"),
@@ -40,6 +48,7 @@ pub(super) const JOB: Fields = &[
 
 /// Schema and fields.
 pub(super) const SHOWN: &[(&str, Fields)] = &[
+    ("GaugeReading", GAUGE_READING),
     ("Job", JOB),
     (
         "Result",
@@ -305,6 +314,8 @@ pub(super) const SHOWN: &[(&str, Fields)] = &[
             ("result_waiters", "integer"),
             ("oldest_ready_at", "moment?"),
             ("schedules", "ScheduleStats"),
+            ("flows", "integer"),
+            ("events", "EventStats"),
             ("store", "StoreStats"),
         ],
     ),

@@ -10,7 +10,8 @@ use tenure_core::job::{JobView, PushedJob, ResultView};
 use tenure_core::lease::{Explained, Extended, LeaseView, Leased, Reason, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
-    Audited, DoneMany, Effect, Failures, Listed, Operation, Pushed, Put, Reply, Settled, Stats,
+    Audited, DoneMany, Effect, EventsRead, Failures, Listed, Operation, Pushed, Put, Reply,
+    Settled, Stats,
 };
 use tenure_core::schedule::{ScheduleView, SyncedSchedules};
 use tenure_core::sentences::ServerRefusal;
@@ -105,6 +106,7 @@ plain!(
     Box<FlowView>,
     DoneMany,
     Failures,
+    EventsRead,
     Explained,
     Leased,
     Extended,

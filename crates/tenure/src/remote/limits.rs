@@ -1,10 +1,11 @@
 //! Calls about limits over HTTP.
 
 use serde::Serialize;
+use tenure_core::gauge::Gauge;
 use tenure_core::requests::{
     DeleteLimit, GetLimit, ListLimits, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
 };
-use tenure_core::settings::Rate;
+use tenure_core::settings::{LimitSettings, Rate};
 use tenure_core::time::Span;
 
 use super::ask::{Body, OverHttp, Query, Unsendable, json};
@@ -22,7 +23,7 @@ impl OverHttp for ListLimits {
 
 impl OverHttp for PutLimit {
     fn body(&self) -> Result<Option<Body>, Unsendable> {
-        json(&self.settings)
+        json(&WholeLimit { settings: &self.settings, gauge: self.gauge.as_deref() })
     }
 }
 
@@ -46,7 +47,18 @@ impl OverHttp for ObserveLimit {
 
 patch_body! {
     /// Changes of a limit.
-    LimitChange of PatchLimit { concurrency: u32, rate: Rate, gap: Span, quarantine: Span }
+    LimitChange of PatchLimit { concurrency: u32, rate: Rate, gap: Span, quarantine: Span, gauge: Box<Gauge> }
+}
+
+/// All settings of a limit. The address of its gauge goes along whole: the server must reach it.
+#[derive(Serialize)]
+struct WholeLimit<'a> {
+    /// What it bounds.
+    #[serde(flatten)]
+    settings: &'a LimitSettings,
+    /// Where work outside is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gauge: Option<&'a Gauge>,
 }
 
 /// `{"external","for"}`.

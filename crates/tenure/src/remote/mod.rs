@@ -7,6 +7,7 @@
 mod answer;
 mod ask;
 mod body;
+mod events;
 mod flows;
 mod jobs;
 mod leases;

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::bounds::REQUEST_US;
+use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
 use tenure_core::requests::{Effect, Reply, Request, Settle};
-use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
+use tenure_engine::{CallError, CallFuture, Engine, Fault, GaugeFeed, Health, ReadingFuture};
 use tokio::time::{Instant, sleep};
 
 use crate::asking::is_engines;
@@ -152,6 +153,12 @@ impl Engine for Repeat {
     }
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
         self.engine.undo(namespace, leases);
+    }
+    fn gauges(&self) -> Option<GaugeFeed> {
+        self.engine.gauges()
+    }
+    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
+        self.engine.answer_gauge(namespace, reading)
     }
     fn drain(&self) {
         self.engine.drain();

@@ -1,5 +1,6 @@
 //! A row for every operation: what is sent, what is answered, and what is understood.
 
+mod events;
 mod flows;
 mod jobs;
 mod leases;
@@ -34,6 +35,7 @@ pub fn rows() -> Vec<Row> {
     let rows = [
         jobs::rows(),
         flows::rows(),
+        events::rows(),
         leases::rows(),
         queues::rows(),
         limits::rows(),

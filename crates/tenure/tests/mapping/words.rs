@@ -26,6 +26,10 @@ pub const QUEUE: &str = r#"{"name":"q","paused":false,"paused_until":null,"needs
 pub const LIMIT: &str = r#"{"name":"site:a","template":"site:*","concurrency":1,
   "rate":{"count":10,"per":"1s","burst":1},"gap":null,"quarantine":"5s","in_use":0,"resting":0,"external":0,"waiting":0,
   "over_limit":0,"paused_until":null,"holders":[],"new":1}"#;
+pub const GAUGED: &str = r#"{"name":"site:a","template":null,"concurrency":4,"rate":null,"gap":null,"quarantine":"0s",
+  "gauge":{"scrapyd":"http://•••@host","project":null,"every":"2s","lag":"10s","stale":"30s","on_stale":"hold",
+    "reading":{"asked_at":"2026-12-01T09:55:00.000000Z","sum":5,"external":2,"failed_at":null,"error":null,"new":1}},
+  "in_use":0,"resting":0,"external":2,"waiting":0,"over_limit":0,"paused_until":null,"holders":[],"new":1}"#;
 pub const POOL: &str = r#"{"name":"p","quarantine":"0s","cooldown":"0s","rate":null,"max_uses":null,
   "pick":"lru","available":1,"leased":0,"cooling":0,"banned":0,"waiting":0,"new":1}"#;
 pub const RESOURCE: &str = r#"{"id":"r1","data":{"password":"•"},"tags":[],"slots":1,

@@ -37,6 +37,7 @@ pub fn read(asked: &Request, seen: &Seen) -> Option<Result<Request, Refusal>> {
         R::CancelJobs(_) => decode::cancel_jobs(body).map(R::from),
         R::RetryJobs(_) => decode::retry_jobs(body).map(R::from),
         R::DeleteJobs(_) => decode::delete_jobs(body).map(R::from),
+        R::ReadEvents(_) => decode::read_events(&query).map(R::from),
         R::ListFailures(_) => decode::list_failures(&query).map(R::from),
         R::Lease(_) => decode::lease(body).map(R::from),
         R::Extend(_) => decode::extend(body).map(R::from),

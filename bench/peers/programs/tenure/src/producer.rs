@@ -44,7 +44,7 @@ pub async fn push(client: &Client, call: &Call) -> Result<(), Failed> {
 
 async fn set_limit(client: &Client, name: &str, concurrency: u32) -> Result<(), Failed> {
     let settings = LimitSettings { concurrency: Some(concurrency), ..LimitSettings::default() };
-    client.run(PutLimit { limit: LimitName::parse(name)?, settings }).await?;
+    client.run(PutLimit { limit: LimitName::parse(name)?, settings, gauge: None }).await?;
     Ok(())
 }
 

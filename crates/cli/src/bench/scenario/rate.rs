@@ -164,6 +164,6 @@ async fn full(target: &Target) -> Result<LimitName, Failure> {
 
 async fn put(target: &Target, limit: &LimitName, concurrency: u32) -> Result<(), Failure> {
     let settings = LimitSettings { concurrency: Some(concurrency), ..LimitSettings::default() };
-    target.run(PutLimit { limit: limit.clone(), settings }).await?;
+    target.run(PutLimit { limit: limit.clone(), settings, gauge: None }).await?;
     Ok(())
 }

@@ -20,7 +20,7 @@ pub async fn memory(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let target = setup.open(Place::InProcess).await?;
     let limit = LimitName::parse(API)?;
     let settings = LimitSettings { concurrency: Some(1), ..LimitSettings::default() };
-    target.run(PutLimit { limit: limit.clone(), settings }).await?;
+    target.run(PutLimit { limit: limit.clone(), settings, gauge: None }).await?;
     let jobs = Jobs::NeedingInGroups(limit);
     fill(target.engine(), &jobs, WARM).await?;
     let before = resident_bytes()?;

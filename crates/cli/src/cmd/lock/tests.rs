@@ -94,6 +94,7 @@ async fn a_lock_that_is_set_holds_and_one_that_is_not_is_made() {
             in_use: 0,
             resting: 0,
             external: 0,
+            gauge: None,
             waiting: 0,
             over_limit: 0,
             paused_until: None,

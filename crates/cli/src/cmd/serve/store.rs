@@ -60,13 +60,13 @@ impl ServePlace {
         let location = match self {
             ServePlace::Own(location) => location,
             ServePlace::Redis(address) => {
-                let ServeArgs { patience, retain_bytes, .. } = *args;
+                let ServeArgs { patience, retain_bytes, events_bytes, .. } = *args;
                 let usual = RedisOptions::new(address);
-                let options = RedisOptions { patience, retain_bytes, ..usual };
+                let options = RedisOptions { patience, retain_bytes, events_bytes, ..usual };
                 return Ok(ServedStore::Redis(Arc::new(on_redis::open_with(options)?)));
             }
         };
-        let usual = Config::default();
+        let (usual, fresh) = (Config::default(), Options::new(location));
         let options = Options {
             durability: match args.durability {
                 DurabilityArg::Always => Durability::Always,
@@ -76,12 +76,13 @@ impl ServePlace {
                 patience: args.patience.unwrap_or(usual.patience),
                 retain_bytes: args.retain_bytes.unwrap_or(usual.retain_bytes),
             },
+            events_bytes: args.events_bytes.unwrap_or(fresh.events_bytes),
             max_bytes: args.max_bytes,
             on_fatal: Arc::new(move |why| {
                 tell.send_replace(Some(why.clone()));
             }),
             accept_loss,
-            ..Options::new(location)
+            ..fresh
         };
         // It reads the whole index.
         let opened = tokio::task::spawn_blocking(move || Embedded::open(options));

@@ -2,6 +2,7 @@
 
 mod changes;
 mod flows;
+mod gauges;
 mod jobs;
 mod leases;
 mod needs;

@@ -95,6 +95,45 @@ fn failures_are_asked_for_by_queue_kind_and_time() {
 }
 
 #[test]
+fn events_are_read_from_a_place_and_by_what_they_are_about() {
+    use crate::events::EventType;
+    use crate::requests::{EventsSince, ReadEvents};
+
+    assert_eq!(read_events(none()).unwrap(), ReadEvents::default());
+    let asked = read_events(&[
+        ("since", "6c1f-184467"),
+        ("type", "job.failed,flow.*,job.failed"),
+        ("queue", "q"),
+        ("job", "j"),
+        ("flow", "f"),
+        ("schedule", "s"),
+        ("limit", "site:x"),
+        ("pool", "p"),
+        ("max", "7"),
+        ("wait", "60s"),
+    ])
+    .unwrap();
+    assert_eq!(asked.since, EventsSince::Id("6c1f-184467".parse().unwrap()));
+    assert_eq!(asked.filter.types, [EventType::JobFailed, EventType::FlowFinished]);
+    assert_eq!(asked.filter.job.unwrap().as_str(), "j");
+    assert_eq!((asked.max, asked.wait), (7, Span::from_us(60_000_000)));
+    let first = read_events(&[("since", "first")]).unwrap();
+    assert_eq!(first.since, EventsSince::First);
+    refused(
+        &[
+            (&[("since", "6C1F-1")], InvalidField, "/query/since", "as it is"),
+            (&[("since", "")], InvalidField, "/query/since", "\"first\""),
+            (&[("type", "job.exploded")], InvalidField, "/query/type", "job.failed"),
+            (&[("type", "")], InvalidField, "/query/type", "schedule.*"),
+            (&[("wait", "61s")], OutOfBounds, "/query/wait", "1m"),
+            (&[("max", "0")], OutOfBounds, "/query/max", "1 to 1000"),
+            (&[("worker", "w")], UnknownField, "/query/worker", "\"since\""),
+        ],
+        read_events,
+    );
+}
+
+#[test]
 fn the_other_lists_have_their_own_parameters() {
     let leases = list_leases(&[("queue", "a"), ("limit", "b"), ("pool", "c"), ("worker", "d")]);
     let leases = leases.unwrap();

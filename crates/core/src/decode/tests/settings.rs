@@ -94,7 +94,7 @@ fn a_limit_is_put_whole_and_patched_in_part() {
         vec![
             row("", InvalidField, "", "object"),
             row(r#"{"in_use":1}"#, UnknownField, "/in_use", "cannot be set"),
-            row(r#"{"gauge":{}}"#, UnknownField, "/gauge", "\"gap\" and \"quarantine\""),
+            row(r#"{"guage":{}}"#, UnknownField, "/guage", "did you mean \"gauge\"?"),
             row(r#"{"resting":1}"#, UnknownField, "/resting", "cannot be set"),
             row(r#"{"concurrency":1,"quarantine":1}"#, InvalidField, "/quarantine", "\"5m\""),
             row(r#"{"concurrency":-1}"#, OutOfBounds, "/concurrency", "0 to 1000000000"),

@@ -169,7 +169,9 @@ end
 local function check_block(chunk, block, name)
   local index, texts = lib.block_texts(chunk, block, 0, block.size - 1)
   audit.check(#index == block.size * 8 and #block.states == block.size, 'block_rows_differ', name, block.size)
-  audit.check(call('STRLEN', db.prefix .. lib.texts_key(chunk)) == #index + #texts, 'texts_cut_off', name)
+  local ids = lib.block_ids(chunk, block, 0, block.size - 1)
+  audit.check(block.ids_at == #index + #texts
+    and call('STRLEN', db.prefix .. lib.texts_key(chunk)) == block.ids_at + #ids + 1, 'texts_cut_off', name)
   local are = {}
   for at = 0, block.size - 1 do
     if not lib.has_own_life(block, at) then
@@ -271,7 +273,9 @@ function audit.limit(limit)
   for member in audit.some(limit_record.resting, lib.limit_resting(limit)) do
     sum = sum + tonumber(sub(member, find(member, ':', 1, true) + 1))
   end
-  audit.check(limit_record.resting_sum == sum or limit_record.resting.n > audit.MANY, 'resting_differs', name)
+  local at_gauge, many = audit.gauge(limit, limit_record, name)
+  audit.check(limit_record.resting_sum == sum + at_gauge or limit_record.resting.n > audit.MANY or many,
+    'resting_differs', name)
   audit.check_timer('lt', limit, limit_record.timer, name)
   if limit_record.mark then
     local lane = db.get(RECORD.lane, limit_record.mark.lane)

@@ -18,6 +18,42 @@ end
 lib.at_door_id, lib.at_door_entries, lib.line_order, lib.line_marks =
   at_door_id, at_door_entries, line_order, line_marked
 
+-- Which of the needs of a lane a door is of, from 1 on.
+local function need_at(lane_record, door)
+  for at, need in ipairs(lane_record.needs) do
+    if lib.door_key(need) == door then
+      return at
+    end
+  end
+end
+
+-- The job at the head of a lane lacks a need. It is told once for each need since the job became ready: the lane knows of
+-- its head, by its arrival, what was told last.
+local function head_is_blocked(entry, door)
+  local lane = lib.keeps_events() and lib.entry_lane(entry)
+  local lane_record = lane and db.get(RECORD.lane, lane)
+  if not lane_record or lane_record.queue == CALLERS then
+    return
+  end
+  local arrival, seq = lib.head(lane)
+  local at = arrival and need_at(lane_record, door)
+  local job = at and not (lane_record.told == arrival and lane_record.told_need == at) and lib.job(seq)
+  if job then
+    lane_record.told, lane_record.told_need = arrival, at
+    local kind, name = lib.door_need(door)
+    lib.job_event(EVENT.job_blocked, job, { kind, name })
+  end
+end
+
+-- Somebody stands here now, perhaps only because the gauge has not been read lately. One that is put aside is counted in
+-- its line, too.
+local function somebody_stands(door)
+  local need, name = lib.door_need(door)
+  if need == DOOR.limit then
+    lib.order_gauge(name)
+  end
+end
+
 -- Parks an entry at the door of a need that its head lacks.
 function lib.park(entry, door, now)
   lib.door_for(door)
@@ -34,6 +70,8 @@ function lib.park(entry, door, now)
   end
   lib.start_wait(entry, head, now)
   lib.arm_door(door, lib.entry_queue(entry), now)
+  somebody_stands(door)
+  head_is_blocked(entry, door)
 end
 
 -- Puts an entry aside: as the settings are it can never be served here.
@@ -50,6 +88,8 @@ function lib.park_misfit(entry, door)
   else
     db.get(RECORD.queue, number).place = place
   end
+  somebody_stands(door)
+  head_is_blocked(entry, door)
 end
 
 -- Lanes that other doors opened now stand with their bundle: those doors go on. Of many, who are left

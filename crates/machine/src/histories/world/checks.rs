@@ -4,7 +4,10 @@
 use super::World;
 use super::things::{LIMITS, queue, resource};
 use crate::facts::Fact;
+use crate::parse_lease_id;
 use crate::state::{LaneKey, Place};
+use tenure_core::events::{EventType, Happened};
+use tenure_core::job::Outcome;
 use tenure_core::lease::{Ending, Fence, SettleItem};
 use tenure_core::names::{JobId, LimitName, PoolName};
 use tenure_core::refusal::Code;
@@ -14,28 +17,19 @@ use tenure_core::requests::{
 use tenure_core::settings::{LimitSettings, PoolSettings, Rate};
 use tenure_core::time::Span;
 
+/// A grant: its fence, its job, and how that stood in line.
+type Granted = (Fence, Option<JobId>, u64);
+
 impl World {
     pub(super) fn check(&mut self) -> Result<(), String> {
-        let facts = self.collect()?;
+        let (events, facts) = self.collect()?;
         let mut granted = Vec::new();
+        for event in &events {
+            self.check_event(event, &mut granted)?;
+        }
         for fact in &facts {
-            match fact {
-                Fact::Granted { fence, job, arrival, .. } => {
-                    if *fence <= self.fence {
-                        return Err(format!("fence {fence} follows {}", self.fence));
-                    }
-                    self.fence = *fence;
-                    let lease = self.machine.spaces.get(&self.namespace);
-                    if let Some(lease) = lease.and_then(|space| space.leases.get(fence)) {
-                        self.signs.granted(*fence, lease.ttl);
-                    }
-                    granted.push((*fence, job.clone(), *arrival));
-                }
-                Fact::Ended { fence, outcome, .. } => self.signs.ended(*fence, *outcome)?,
-                Fact::Reserved { job: Some(job) } => {
-                    self.reserved.insert(job.clone());
-                }
-                _ => {}
+            if let Fact::Reserved { job: Some(job) } = fact {
+                self.reserved.insert(job.clone());
             }
         }
         self.check_caps(&granted)?;
@@ -47,7 +41,40 @@ impl World {
         Ok(())
     }
 
-    fn check_caps(&mut self, granted: &[(Fence, Option<JobId>, u64)]) -> Result<(), String> {
+    fn check_event(&mut self, event: &Happened, granted: &mut Vec<Granted>) -> Result<(), String> {
+        let about = &event.about;
+        let odd = about.fields().find(|field| !event.kind.fields().contains(field));
+        if let Some(field) = odd {
+            return Err(format!("{} has {}", event.kind, field.name()));
+        }
+        let lease = about.lease.as_deref().and_then(parse_lease_id);
+        let Some((fence, _)) = lease else { return Ok(()) };
+        match event.kind {
+            EventType::JobGranted | EventType::LeaseGranted => {
+                if fence <= self.fence {
+                    return Err(format!("fence {fence} follows {}", self.fence));
+                }
+                self.fence = fence;
+                let space = self.machine.spaces.get(&self.namespace);
+                let Some(space) = space else { return Ok(()) };
+                if let Some(lease) = space.leases.get(&fence) {
+                    self.signs.granted(fence, lease.ttl);
+                }
+                let slot = about.job.as_ref().and_then(|job| space.job_by_id(job.as_str()));
+                let arrival = slot.map_or(0, |slot| space.jobs[slot].arrival);
+                granted.push((fence, about.job.clone(), arrival));
+            }
+            EventType::JobLost => self.signs.ended(fence, true)?,
+            EventType::LeaseEnded => {
+                self.signs.ended(fence, about.outcome == Some(Outcome::Lost))?;
+            }
+            EventType::JobCancelRequested => {}
+            _ => self.signs.ended(fence, false)?,
+        }
+        Ok(())
+    }
+
+    fn check_caps(&mut self, granted: &[Granted]) -> Result<(), String> {
         let Some(space) = self.machine.spaces.get(&self.namespace) else { return Ok(()) };
         let now = space.last;
         for (fence, _, _) in granted {
@@ -83,7 +110,7 @@ impl World {
 
     /// No barging: of jobs of one queue, priority and group that need one and the same limit alone,
     /// none is granted while one that came before still waits in line.
-    fn check_order(&self, granted: &[(Fence, Option<JobId>, u64)]) -> Result<(), String> {
+    fn check_order(&self, granted: &[Granted]) -> Result<(), String> {
         let Some(space) = self.machine.spaces.get(&self.namespace) else { return Ok(()) };
         // The head of this lane went in the same step, and had reserved until then.
         let reserved_until_now = |key: &LaneKey| {

@@ -16,7 +16,9 @@ use crate::{Command, Config, Done, Known, LeaseOutcome, Look, Machine, PushedOne
 use signs::Signs;
 pub(super) use steps::Step;
 use tenure_core::bounds::AWAITED_US;
+use tenure_core::events::Happened;
 use tenure_core::flow::{After, OnParentFailure, Parent};
+use tenure_core::gauge::{Gauge, GaugeClaim, GaugeResult, GaugeSource};
 use tenure_core::job::NewJob;
 use tenure_core::lease::{Fence, LeaseView, Worker};
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace, PoolName, Ref, RequestId, WorkerId};
@@ -51,6 +53,8 @@ pub(super) struct World {
     tokens: BTreeMap<String, Tokens>,
     /// Heads that reserved: they are exempt from the order.
     reserved: std::collections::BTreeSet<JobId>,
+    /// Claims of gauges, answered or not.
+    claims: Vec<GaugeClaim>,
 }
 
 impl Default for World {
@@ -73,6 +77,7 @@ impl Default for World {
             fence: Fence::default(),
             tokens: BTreeMap::new(),
             reserved: Default::default(),
+            claims: Vec::new(),
         };
         for (name, cap) in [("a", 1), ("b", 3), ("s:*", 1)] {
             world.put_limit(name, LimitSettings { concurrency: Some(cap), ..Default::default() });
@@ -124,10 +129,45 @@ impl World {
         }
     }
 
+    /// What is refused changes nothing: a template has no gauge.
+    fn put_gauge(&mut self, name: &str, settings: LimitSettings, gauge: Gauge) {
+        let limit = LimitName::parse(name).unwrap();
+        let of_template = limit.is_template();
+        let put = PutLimit { limit, settings, gauge: Some(Box::new(gauge)) };
+        assert_eq!(self.request(put.into()).is_err(), of_template);
+        self.forget_tokens();
+    }
+
+    fn read_gauge(&mut self, claim: u8, what: u8) {
+        let (reader, other) = (format!("r{}", what % 2), format!("r{}", 1 - what % 2));
+        let others = if what & 2 > 0 { vec![other] } else { Vec::new() };
+        if let Ok(Done::Claimed(claims)) = self.apply(Command::ClaimGauges { reader, others }) {
+            self.claims.extend(claims);
+        }
+        let youngest = self.claims.iter().rev().nth(usize::from(claim % 3));
+        let Some(claim) = youngest.cloned() else { return };
+        let result = match (&claim.gauge.source, what % 8) {
+            (_, 0) => GaugeResult::failed("no"),
+            // It is not of the gauge's kind.
+            (_, 1) => GaugeResult::Ids(vec!["x".to_owned()]),
+            (GaugeSource::Count { .. }, _) => GaugeResult::Sum(u64::from(what / 8)),
+            (GaugeSource::Scrapyd { .. }, _) => {
+                let ids = self.jobs.iter().rev().take(usize::from(what / 16));
+                GaugeResult::Ids(ids.map(JobId::to_string).collect())
+            }
+        };
+        let _ = self.apply(Command::TakeReading(claim.answered(result)));
+    }
+
     fn put_limit(&mut self, name: &str, settings: LimitSettings) {
         let limit = LimitName::parse(name).unwrap();
-        let put = PutLimit { limit, settings };
+        let put = PutLimit { limit, settings, gauge: None };
         self.request(put.into()).unwrap();
+        self.forget_tokens();
+    }
+
+    /// A rate that changed counts anew.
+    fn forget_tokens(&mut self) {
         for name in LIMITS {
             let rate = self.rate_of(name);
             let seen = self.tokens.entry(name.to_owned()).or_default();
@@ -276,7 +316,7 @@ impl World {
         }
     }
 
-    fn collect(&mut self) -> Result<Vec<Fact>, String> {
+    fn collect(&mut self) -> Result<(Vec<Happened>, Vec<Fact>), String> {
         let effects = self.machine.drain();
         self.store.write(effects.rows);
         for (_, delivery) in effects.deliveries {
@@ -304,6 +344,7 @@ impl World {
                 ));
             }
         }
-        Ok(effects.facts.into_iter().map(|(_, fact)| fact).collect())
+        let events = effects.events.into_iter().flat_map(|(_, events)| events).collect();
+        Ok((events, effects.facts.into_iter().map(|(_, fact)| fact).collect()))
     }
 }

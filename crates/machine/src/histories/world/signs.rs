@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use crate::parse_lease_id;
 use tenure_core::bounds::LEAP_US;
-use tenure_core::job::Outcome;
 use tenure_core::lease::Fence;
 use tenure_core::time::Span;
 
@@ -42,10 +41,10 @@ impl Signs {
     }
 
     /// A lease ended: not by a reap as long as its holder may work.
-    pub(super) fn ended(&mut self, fence: Fence, outcome: Outcome) -> Result<(), String> {
+    pub(super) fn ended(&mut self, fence: Fence, reaped: bool) -> Result<(), String> {
         let Some((at, ttl)) = self.last.remove(&fence) else { return Ok(()) };
         let quiet = self.now_us - at;
-        if outcome == Outcome::Lost && quiet + LEAP_US < ttl.us() {
+        if reaped && quiet + LEAP_US < ttl.us() {
             return Err(format!("lease {fence} with ttl {ttl} was reaped after {quiet} us"));
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The steps of a history and what each asks of the machine. What it must answer is not said here.
 
 use super::World;
-use super::things::{LIMITS, flow_name, needs, queue, resource};
+use super::things::{LIMITS, flow_name, gauge, needs, queue, resource};
 use crate::{ChangeMany, Command, Done, ResultOutcome, ResultWait, TakerId};
 use tenure_core::job::{OnConflict, Unique, Until, When};
 use tenure_core::lease::{Ending, ExtendItem, Fence, Later, SettleItem};
@@ -128,6 +128,17 @@ pub(in crate::histories) enum Step {
         limit: u8,
         cap: u8,
         rate: u8,
+    },
+    /// Gives a limit a gauge.
+    PutGauge {
+        limit: u8,
+        cap: u8,
+        how: u8,
+    },
+    /// Claims gauges that are due, and answers a claim, which may be over.
+    ReadGauge {
+        claim: u8,
+        what: u8,
     },
     DeleteLimit {
         limit: u8,
@@ -384,6 +395,17 @@ impl World {
                 };
                 self.put_limit(name, settings);
             }
+            Step::PutGauge { limit, cap, how } => {
+                let name = LIMITS[usize::from(limit) % LIMITS.len()];
+                let settings = LimitSettings {
+                    concurrency: Some(u32::from(cap % 4)),
+                    gap: (how % 5 == 1).then(|| Span::from_ms(u64::from(how) * 4)),
+                    quarantine: Span::from_ms(u64::from(how % 3) * 500),
+                    ..LimitSettings::default()
+                };
+                self.put_gauge(name, settings, gauge(how));
+            }
+            Step::ReadGauge { claim, what } => self.read_gauge(claim, what),
             Step::DeleteLimit { limit } => {
                 let limit = LimitName::parse(LIMITS[usize::from(limit) % LIMITS.len()]).unwrap();
                 let _ = self.request(DeleteLimit { limit }.into());

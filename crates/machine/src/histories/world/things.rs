@@ -1,9 +1,11 @@
 //! The few things that histories are about, chosen by number. It only makes values.
 
+use tenure_core::gauge::{Gauge, GaugeAddress, GaugeSource, OnStale};
 use tenure_core::job::Need;
 use tenure_core::names::{FlowName, LimitName, PoolName, QueueName, ResourceId, Tag};
 use tenure_core::secret::Json;
 use tenure_core::settings::NewResource;
+use tenure_core::time::Span;
 
 pub(super) const LIMITS: [&str; 7] = ["a", "b", "s:x", "s:y", "s:*", "queue:q0", "lock:l"];
 
@@ -19,6 +21,17 @@ fn pool(tag: Option<&str>, id: Option<&str>, count: u32) -> Need {
         id: id.map(|id| ResourceId::parse(id).unwrap()),
         count,
     }
+}
+
+pub(super) fn gauge(how: u8) -> Gauge {
+    let url = GaugeAddress::parse("http://host").unwrap();
+    let source = match how & 1 {
+        0 => GaugeSource::Count { url, count: vec!["/n".to_owned()] },
+        _ => GaugeSource::Scrapyd { scrapyd: url, project: None },
+    };
+    let on_stale = if how & 2 > 0 { OnStale::Hold } else { OnStale::Keep };
+    let lag = Span::from_ms(u64::from(how) * 20);
+    Gauge { source, every: Span::from_ms(500), lag, stale: Span::from_s(5), on_stale }
 }
 
 pub(super) fn resource(n: u8, tags: u8, slots: u8) -> NewResource {

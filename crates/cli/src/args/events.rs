@@ -1,0 +1,68 @@
+//! The arguments of `events`.
+
+use clap::Args;
+use tenure_core::events::{EventFilter, EventType};
+use tenure_core::names::{FlowName, JobId, LimitName, PoolName, QueueName, ScheduleId};
+use tenure_core::requests::EventsSince;
+
+use crate::args::value::parse_name;
+
+/// Show what happened.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Without --since it shows what is kept; with --follow it begins with what happens from now on.
+A gap says on stderr that events are not kept any more. --json writes a document an event.
+
+Examples:
+  tenure events --since first --queue crawl
+  tenure events --follow --type 'job.failed' --type 'schedule.*'
+  tenure --json events --follow --type job.failed | while read -r event; do notify \"$event\"; done"
+)]
+pub struct EventsArgs {
+    /// Wait for what happens next, without end; a broken connection is taken up again.
+    #[arg(long)]
+    pub follow: bool,
+    /// What happened after this event, by its id; `first`: from the oldest that is kept.
+    #[arg(long, value_name = "ID|first", value_parser = parse_name(tenure_core::decode::events_since))]
+    pub since: Option<EventsSince>,
+    /// Only of this type (job.failed), or of a family of types ('schedule.*'); may stand several times.
+    #[arg(long = "type", value_name = "T", value_parser = parse_name(tenure_core::decode::event_types))]
+    pub types: Vec<EventTypes>,
+    /// Only about this queue.
+    #[arg(long, value_parser = parse_name(QueueName::parse))]
+    pub queue: Option<QueueName>,
+    /// Only about this job, by its id.
+    #[arg(long, value_name = "ID", value_parser = parse_name(JobId::parse))]
+    pub job: Option<JobId>,
+    /// Only about this flow and its jobs.
+    #[arg(long, value_parser = parse_name(FlowName::parse))]
+    pub flow: Option<FlowName>,
+    /// Only about this schedule and its jobs.
+    #[arg(long, value_name = "ID", value_parser = parse_name(ScheduleId::parse))]
+    pub schedule: Option<ScheduleId>,
+    /// Only about this limit.
+    #[arg(long, value_parser = parse_name(LimitName::parse))]
+    pub limit: Option<LimitName>,
+    /// Only about this pool and its resources.
+    #[arg(long, value_parser = parse_name(PoolName::parse))]
+    pub pool: Option<PoolName>,
+}
+
+/// Types that one `--type` names.
+pub type EventTypes = std::sync::Arc<[EventType]>;
+
+impl EventsArgs {
+    /// What is to be shown.
+    pub fn filter(&self) -> EventFilter {
+        let EventsArgs { types, queue, job, flow, schedule, limit, pool, .. } = self;
+        EventFilter {
+            types: types.iter().flat_map(|types| types.iter().copied()).collect(),
+            queue: queue.clone(),
+            job: job.clone(),
+            flow: flow.clone(),
+            schedule: schedule.clone(),
+            limit: limit.clone(),
+            pool: pool.clone(),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The gauge of a limit: where work outside is counted.
+
+use super::fields::{Fields, ObjectShape, Value, document};
+use super::words::Spans;
+use crate::bounds::{
+    GAUGE_EVERY_US_DEFAULT, GAUGE_EVERY_US_MAX, GAUGE_EVERY_US_MIN, GAUGE_LAG_US_DEFAULT,
+    GAUGE_LAG_US_MAX, GAUGE_POINTER_BYTES_MAX, GAUGE_POINTERS_MAX, GAUGE_STALE_US_MAX,
+    NAME_BYTES_MAX,
+};
+use crate::gauge::{BadAddress, Gauge, GaugeAddress, GaugeSource, OnStale, default_stale, fresh};
+use crate::refusal::Refusal;
+use crate::sentences::LimitRefusal;
+use crate::time::Span;
+
+static GAUGE: ObjectShape<8> = ObjectShape {
+    what: "a gauge",
+    fields: ["url", "count", "scrapyd", "project", "every", "lag", "stale", "on_stale"],
+    answered: &["reading"],
+};
+
+/// A gauge as JSON text: what the command line says of one.
+pub fn gauge(text: &str) -> Result<Gauge, Refusal> {
+    let document = document(text.as_bytes())?;
+    gauge_of(Value::body(&document))
+}
+
+pub(super) fn gauge_of(value: Value<'_, '_>) -> Result<Gauge, Refusal> {
+    let fields = value.fields(&GAUGE)?;
+    let source = source(&fields)?;
+    let every_within = Spans { min_us: GAUGE_EVERY_US_MIN, max_us: GAUGE_EVERY_US_MAX };
+    let every = fields.take("every", |v| v.span(every_within))?;
+    let every = every.unwrap_or(Span::from_us(GAUGE_EVERY_US_DEFAULT));
+    let lag_within = Spans { min_us: 0, max_us: GAUGE_LAG_US_MAX };
+    let lag = fields.take("lag", |v| v.span(lag_within))?;
+    let stale_within = Spans { min_us: 0, max_us: GAUGE_STALE_US_MAX };
+    let stale = fields.take("stale", |v| v.span(stale_within))?;
+    let stale = stale.unwrap_or(default_stale(every));
+    let least = fresh(every);
+    if stale < least {
+        let no: Refusal = LimitRefusal::GaugeStaleTooShort { least }.into();
+        return Err(no.at(format!("{}/stale", fields.at)));
+    }
+    let words = [("keep", OnStale::Keep), ("hold", OnStale::Hold)];
+    let on_stale =
+        fields.take("on_stale", |v| v.one_of("what holds on a stale reading", &words))?;
+    Ok(Gauge {
+        source,
+        every,
+        lag: lag.unwrap_or(Span::from_us(GAUGE_LAG_US_DEFAULT)),
+        stale,
+        on_stale: on_stale.unwrap_or_default(),
+    })
+}
+
+fn source<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<GaugeSource, Refusal> {
+    fields.not_both("url", "scrapyd")?;
+    if let Some(scrapyd) = fields.take("scrapyd", |v| v.parsed(address))? {
+        fields.none_of(&["count"], "\"scrapyd\"")?;
+        let project = fields.take("project", |v| v.short(NAME_BYTES_MAX))?;
+        return Ok(GaugeSource::Scrapyd { scrapyd, project });
+    }
+    let url = fields.required("url", "\"url\": \"http://HOST/load\"")?.parsed(address)?;
+    fields.none_of(&["project"], "\"url\"")?;
+    let count = fields.required("count", "\"count\": [\"/running\"]")?;
+    let count = count.each(1..=GAUGE_POINTERS_MAX, |pointer| {
+        pointer.short(GAUGE_POINTER_BYTES_MAX)?;
+        pointer.parsed(json_pointer)
+    })?;
+    Ok(GaugeSource::Count { url, count })
+}
+
+/// The address of a gauge. A refusal shows nothing of it.
+fn address(text: &str) -> Result<GaugeAddress, Refusal> {
+    GaugeAddress::parse(text)
+        .map_err(|BadAddress(why)| LimitRefusal::GaugeAddressUnusable { why: why.into() }.into())
+}
+
+/// A pointer of RFC 6901, which is empty for the whole document.
+fn json_pointer(text: &str) -> Result<String, Refusal> {
+    let escapes = text.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
+    match (text.is_empty() || text.starts_with('/')) && escapes {
+        true => Ok(text.to_owned()),
+        false => Err(LimitRefusal::GaugePointerMalformed.into()),
+    }
+}

@@ -1,0 +1,224 @@
+//! Where a gauge is read: an `http` or `https` URL, checked once.
+//!
+//! It may hold a password in front of the host and tokens in its query. What is shown of it has neither: `Debug` and
+//! `Display` redact, and so does an error of this module. Only `reveal` and what is stored have the whole text.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::GAUGE_URL_BYTES_MAX;
+use crate::percent;
+use crate::secret::Secret;
+
+const HIDDEN: &str = "•••";
+
+/// The address of a gauge. One that was read from an answer may be redacted; it reaches nothing.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct GaugeAddress(String);
+
+/// Why a text is no such address, and what to write instead. It shows nothing of the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadAddress(pub &'static str);
+
+/// What a GET says of its sender.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GaugeLogin {
+    /// The part before the colon; often empty.
+    pub user: String,
+    /// The part after it; empty if there is none.
+    pub password: Secret,
+}
+
+/// The parts of an address.
+struct Parts<'a> {
+    scheme: &'a str,
+    /// With the `@` at its end; empty if there is none.
+    login: &'a str,
+    /// Host, port and path.
+    rest: &'a str,
+    /// With the `?` in front; empty if there is none.
+    query: &'a str,
+}
+
+impl GaugeAddress {
+    /// Understands an `http` or `https` URL of at most 2 KiB.
+    pub fn parse(text: &str) -> Result<Self, BadAddress> {
+        if text.contains(HIDDEN) {
+            return Err(BadAddress("is one that was shown with its secrets left out; give them"));
+        }
+        if text.len() > GAUGE_URL_BYTES_MAX {
+            return Err(BadAddress("is longer than 2048 bytes; use a shorter one"));
+        }
+        if !text.bytes().all(|c| c.is_ascii_graphic()) {
+            return Err(BadAddress("has characters that must be percent-encoded"));
+        }
+        let parts = parts(text).ok_or(BadAddress("is no URL; write http://HOST/PATH"))?;
+        if !matches!(parts.scheme, "http" | "https") {
+            return Err(BadAddress("is of another scheme; write http:// or https://"));
+        }
+        if text.contains('#') {
+            return Err(BadAddress("has a fragment; leave it out"));
+        }
+        let authority = parts.rest.split('/').next().unwrap_or_default();
+        check_authority(authority).map_err(BadAddress)?;
+        if percent::decoded(parts.login).is_err() {
+            return Err(BadAddress("has a '%' in its login that begins no escape; write %25"));
+        }
+        Ok(GaugeAddress(text.to_owned()))
+    }
+
+    /// The whole text, for the one place that must have it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The text without its login, which no request line has.
+    pub fn without_login(&self) -> String {
+        match parts(&self.0) {
+            Some(Parts { scheme, rest, query, .. }) => format!("{scheme}://{rest}{query}"),
+            None => self.0.clone(),
+        }
+    }
+
+    /// The login in front of the host; `None` if there is none.
+    pub fn login(&self) -> Option<GaugeLogin> {
+        let login = parts(&self.0)?.login.strip_suffix('@')?;
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        let decoded = |text| percent::decoded(text).ok().map(|text| text.into_owned());
+        Some(GaugeLogin { user: decoded(user)?, password: Secret::new(decoded(password)?) })
+    }
+
+    /// The address as it may be shown: `•••` for a login and for a query.
+    pub fn redacted(&self) -> GaugeAddress {
+        GaugeAddress(self.to_string())
+    }
+}
+
+fn parts(text: &str) -> Option<Parts<'_>> {
+    let (scheme, rest) = text.split_once("://")?;
+    let (rest, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
+    let end = rest.find('/').unwrap_or(rest.len());
+    let login = rest[..end].rfind('@').map_or(0, |at| at + 1);
+    let (login, rest) = rest.split_at(login);
+    Some(Parts { scheme, login, rest, query })
+}
+
+fn check_authority(authority: &str) -> Result<(), &'static str> {
+    const NO_PORT: &str = "has a port that is not a number from 1 to 65535";
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(v6) => {
+            let (host, after) = v6.split_once(']').ok_or("has a '[' without its ']'")?;
+            let port = after.strip_prefix(':');
+            if port.is_none() && !after.is_empty() {
+                return Err(NO_PORT);
+            }
+            (host, port)
+        }
+        None => match authority.rsplit_once(':') {
+            Some((host, _)) if host.contains(':') => {
+                return Err("has an IPv6 address without brackets; write [ADDRESS]:PORT");
+            }
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
+    };
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+    if host.is_empty() || !host.chars().all(fits) {
+        return Err("has no host that can be reached; write http://HOST/PATH");
+    }
+    match port.map(str::parse::<u16>) {
+        None | Some(Ok(1..)) => Ok(()),
+        Some(_) => Err(NO_PORT),
+    }
+}
+
+impl fmt::Display for GaugeAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(Parts { scheme, login, rest, query }) = parts(&self.0) else {
+            return f.write_str(HIDDEN);
+        };
+        write!(f, "{scheme}://")?;
+        if !login.is_empty() {
+            write!(f, "{HIDDEN}@")?;
+        }
+        f.write_str(rest)?;
+        if query.is_empty() { Ok(()) } else { write!(f, "?{HIDDEN}") }
+    }
+}
+
+impl fmt::Debug for GaugeAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_what_is_secret() {
+        for (text, shown) in [
+            ("http://host", "http://host"),
+            ("https://host:8443/a/b", "https://host:8443/a/b"),
+            ("http://[::1]:6800/", "http://[::1]:6800/"),
+            ("http://me:geheim@host/x", "http://•••@host/x"),
+            ("http://geheim@host/x", "http://•••@host/x"),
+            ("http://me:ge@heim@host/x@y", "http://•••@host/x@y"),
+            ("http://host/x?token=geheim", "http://host/x?•••"),
+        ] {
+            let address = GaugeAddress::parse(text).unwrap();
+            let seen = format!("{address} {address:?}");
+            assert_eq!(address.to_string(), shown, "{text}");
+            assert_eq!(address.redacted().redacted().reveal(), shown);
+            assert!(!seen.contains("heim"), "{seen}");
+            assert_eq!(address.reveal(), text);
+            assert_eq!(GaugeAddress::parse(shown).is_ok(), text == shown, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_login_is_decoded_and_stands_in_no_request_line() {
+        let login = |text: &str| GaugeAddress::parse(text).unwrap().login();
+        let is = |user: &str, password: &str| {
+            Some(GaugeLogin { user: user.to_owned(), password: Secret::new(password) })
+        };
+        assert_eq!(login("http://me:a%40b@host"), is("me", "a@b"));
+        assert_eq!(login("http://me@host"), is("me", ""));
+        assert_eq!(login("http://:p@host"), is("", "p"));
+        assert_eq!(login("http://host/a@b"), None);
+        let address = GaugeAddress::parse("http://me:p@host:1/x?y=1").unwrap();
+        assert_eq!(address.without_login(), "http://host:1/x?y=1");
+    }
+
+    #[test]
+    fn a_wrong_address_says_what_to_write_and_shows_nothing() {
+        let long = format!("http://host/{}", "a".repeat(2_048));
+        for (text, part) in [
+            ("", "is no URL"),
+            ("host", "is no URL"),
+            ("ftp://host", "http:// or https://"),
+            ("HTTP://host", "http:// or https://"),
+            ("http://", "no host"),
+            ("http:///x", "no host"),
+            ("http://geheim@/x", "no host"),
+            ("http://a b/x", "percent-encoded"),
+            ("http://hä/x", "percent-encoded"),
+            ("http://host:0/", "port"),
+            ("http://host:99999", "port"),
+            ("http://host:geheim", "port"),
+            ("http://[::1", "']'"),
+            ("http://[::1]geheim", "port"),
+            ("http://::1/x", "brackets"),
+            ("http://host/x#geheim", "fragment"),
+            ("http://me:ge%heim@host", "%25"),
+            ("http://•••@host", "left out"),
+            (&long, "longer"),
+        ] {
+            let BadAddress(why) = GaugeAddress::parse(text).unwrap_err();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+    }
+}

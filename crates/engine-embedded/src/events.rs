@@ -1,0 +1,140 @@
+//! Events from the caller's side: a page of what is on disk, and the wait for more.
+//!
+//! A reader holds nothing but its page. What it has not read when that is dropped, it is told of.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rusqlite::{Connection, params};
+use tenure_core::bounds::EVENTS_SCAN_MAX;
+use tenure_core::events::{Event, EventId, Gap, GapWhy, Happened};
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
+use tenure_core::sentences::StoreRefusal;
+use tenure_core::time::Moment;
+use tenure_engine::{CallError, Fault};
+use tenure_machine::decode_events;
+
+use crate::batch::Answer;
+use crate::inbox::Ask;
+use crate::result_call::AwaitingCaller;
+use crate::rows::or_none;
+use crate::shared::Shared;
+use crate::streams::{self, entry_sum};
+
+/// What is to be read from now on, whoever asked.
+#[derive(Clone, Copy)]
+enum ReadFrom {
+    Asked(EventsSince),
+    After(EventId),
+}
+
+/// A page, and whether it ends where the stream does.
+struct EventPage {
+    read: EventsRead,
+    is_whole: bool,
+}
+
+/// What happened after the place that is asked for; waits for the first event that is wanted.
+pub(crate) async fn read(
+    shared: &Arc<Shared>,
+    namespace: &Namespace,
+    asked: ReadEvents,
+) -> Result<EventsRead, CallError> {
+    if shared.events_bytes == 0 {
+        return Err(Refusal::from(StoreRefusal::EventsNotKept).into());
+    }
+    let until = shared.clock.now().plus(asked.wait);
+    let asked = Arc::new(asked);
+    let mut from = ReadFrom::Asked(asked.since);
+    loop {
+        let (ns, query) = (namespace.clone(), asked.clone());
+        let EventPage { read, is_whole } =
+            shared.read(move |conn| page(conn, &ns, from, &query)).await?;
+        let has_found = !read.items.is_empty() || read.gap.is_some() || !is_whole;
+        let answers_at_once = matches!(asked.since, EventsSince::Now);
+        let draining = shared.draining.load(Ordering::Acquire);
+        if has_found || answers_at_once || draining || shared.clock.now() >= until {
+            return Ok(read);
+        }
+        wait(shared, namespace, read.next, until).await?;
+        from = ReadFrom::After(read.next);
+    }
+}
+
+/// Returns when something happened after this event, or when it is time.
+async fn wait(
+    shared: &Shared,
+    namespace: &Namespace,
+    after: EventId,
+    until: Moment,
+) -> Result<(), CallError> {
+    let taker = shared.next_taker();
+    let receiver = shared.send(namespace, Ask::WaitForEvents { after, until, taker })?;
+    let mut waiting = AwaitingCaller { shared, namespace, taker, answered: false };
+    let answer = receiver.await;
+    waiting.answered = true;
+    match answer.unwrap_or_else(|_| Err(shared.gone()))? {
+        Answer::Done(_) => Ok(()),
+        _ => Err(Fault::Broken("a reader of events got another answer".to_owned()).into()),
+    }
+}
+
+fn page(
+    conn: &Connection,
+    namespace: &Namespace,
+    from: ReadFrom,
+    asked: &ReadEvents,
+) -> rusqlite::Result<EventPage> {
+    let stands = streams::stream(conn, namespace)?.stands;
+    let (after, gap) = match from {
+        ReadFrom::Asked(EventsSince::Now) => (stands.last, None),
+        ReadFrom::Asked(EventsSince::First) => (stands.first - 1, None),
+        ReadFrom::Asked(EventsSince::Id(after)) | ReadFrom::After(after) => stands.resume(after),
+    };
+    let id = |number| EventId { life: stands.life, number };
+    let mut read = EventsRead { items: Vec::new(), next: id(after), gap };
+    let mut looked = 0;
+    let sql = "SELECT first, last, sum, body FROM event WHERE ns = ?1 AND last > ?2 ORDER BY last";
+    let mut entries = conn.prepare_cached(sql)?;
+    let mut rows = entries.query(params![namespace.as_str(), after as i64])?;
+    while let Some(row) = rows.next()? {
+        let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
+        let Some(events) = or_none(entry(row, namespace))?.flatten() else {
+            // What cannot be read is told as what is gone, and never passed over in silence.
+            if read.next.number >= first && read.gap.is_none() || read.items.is_empty() {
+                let from = read.gap.map_or(read.next, |gap| gap.after);
+                let (next, why) = (id(last + 1), GapWhy::Dropped);
+                read.gap = Some(Gap { after: from, first: next, why });
+                read.next = id(last);
+                continue;
+            }
+            return Ok(EventPage { read, is_whole: false });
+        };
+        let passed = (read.next.number + 1).saturating_sub(first) as usize;
+        for (number, happened) in (first..).zip(events).skip(passed) {
+            if read.items.len() == asked.max || looked == EVENTS_SCAN_MAX {
+                return Ok(EventPage { read, is_whole: false });
+            }
+            looked += 1;
+            read.next = id(number);
+            if asked.filter.wants(&happened) {
+                read.items.push(Event { id: id(number), happened });
+            }
+        }
+    }
+    Ok(EventPage { read, is_whole: true })
+}
+
+/// The events of an entry (its first columns: first, last, sum, body); `None` if they are not what was written.
+pub(crate) fn entry(
+    row: &rusqlite::Row<'_>,
+    namespace: &Namespace,
+) -> rusqlite::Result<Option<Vec<Happened>>> {
+    let (first, last): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let body = row.get_ref(3)?.as_blob()?;
+    let is_right = row.get::<_, i64>(2)? == entry_sum(namespace.as_str(), first, last, body);
+    let events = decode_events(body).filter(|events| events.len() as i64 == last - first + 1);
+    Ok(events.filter(|_| is_right))
+}

@@ -1,0 +1,148 @@
+//! The streams of events as the state knows them: how far each is, and who waits for more.
+//!
+//! It must never number an event whose rows are not in the same batch.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
+
+use tenure_core::events::{EventId, Happened};
+use tenure_core::names::Namespace;
+use tenure_core::time::Moment;
+use tenure_machine::rows::{Kind, Rows};
+use tenure_machine::{Done, TakerId};
+
+use super::State;
+use crate::batch::{Answer, Reply};
+use crate::streams::NewEvents;
+
+/// A call that waits for an event.
+struct WaitingReader {
+    namespace: Namespace,
+    until: Moment,
+    reply: Reply,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct EventStreams {
+    /// The newest event of each namespace.
+    ends: HashMap<Namespace, EventId>,
+    readers: HashMap<TakerId, WaitingReader>,
+    by_namespace: HashMap<Namespace, BTreeSet<TakerId>>,
+    by_until: BTreeSet<(Moment, TakerId)>,
+}
+
+impl EventStreams {
+    pub(super) fn new(ends: HashMap<Namespace, EventId>) -> Self {
+        EventStreams { ends, ..EventStreams::default() }
+    }
+
+    fn take(&mut self, taker: TakerId) -> Option<WaitingReader> {
+        let reader = self.readers.remove(&taker)?;
+        self.by_until.remove(&(reader.until, taker));
+        if let Some(takers) = self.by_namespace.get_mut(&reader.namespace) {
+            takers.remove(&taker);
+            if takers.is_empty() {
+                self.by_namespace.remove(&reader.namespace);
+            }
+        }
+        Some(reader)
+    }
+
+    /// When the first of those who wait is answered in any case.
+    pub(super) fn next_until(&self) -> Option<Moment> {
+        self.by_until.first().map(|(until, _)| *until)
+    }
+}
+
+impl State {
+    /// What steps did is numbered, and goes into the batch with their rows.
+    pub(super) fn number_events(&mut self, events: Vec<(Namespace, Vec<Happened>)>) {
+        if self.shared.events_bytes == 0 {
+            return;
+        }
+        for (namespace, events) in events {
+            let Some(at) = events.first().map(|event| event.at) else { continue };
+            // No two lives of a namespace begin at one moment: between them lies a day in which nobody called.
+            let begins = EventId { life: at.us(), number: 0 };
+            let end = self.streams.ends.entry(namespace.clone()).or_insert(begins);
+            let new = self.batch.events.new.entry(namespace.clone()).or_insert_with(|| NewEvents {
+                life: end.life,
+                first: end.number + 1,
+                events: Vec::new(),
+            });
+            end.number += events.len() as u64;
+            new.events.extend(events);
+            self.wake_readers(&namespace);
+        }
+    }
+
+    /// The streams of namespaces that ended go with them.
+    pub(super) fn end_streams(&mut self, rows: &Rows) {
+        let ended = rows.other.iter().filter(|(key, row)| key.kind == Kind::Meta && row.is_none());
+        for (key, _) in ended {
+            self.streams.ends.remove(&key.namespace);
+            self.batch.events.new.remove(&key.namespace);
+            self.batch.events.ended.push(key.namespace.clone());
+        }
+    }
+
+    /// A reader has seen all up to an event, and waits for the next.
+    pub(super) fn wait_for_events(
+        &mut self,
+        namespace: Namespace,
+        (after, until): (EventId, Moment),
+        taker: TakerId,
+        reply: Option<Reply>,
+    ) {
+        let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
+        let end = self.streams.ends.get(&namespace).copied().unwrap_or_default();
+        if end != after
+            || until <= self.shared.clock.now()
+            || self.shared.draining.load(Ordering::Acquire)
+        {
+            return self.answer(namespace, Some(reply), Ok(Answer::Done(Done::Nothing)));
+        }
+        self.streams.by_until.insert((until, taker));
+        self.streams.by_namespace.entry(namespace.clone()).or_default().insert(taker);
+        self.streams.readers.insert(taker, WaitingReader { namespace, until, reply });
+    }
+
+    fn wake_readers(&mut self, namespace: &Namespace) {
+        let takers = self.streams.by_namespace.get(namespace).cloned().unwrap_or_default();
+        takers.into_iter().for_each(|taker| self.wake_reader(taker));
+    }
+
+    fn wake_reader(&mut self, taker: TakerId) {
+        if let Some(WaitingReader { namespace, reply, .. }) = self.streams.take(taker) {
+            self.answer(namespace, Some(reply), Ok(Answer::Done(Done::Nothing)));
+        }
+    }
+
+    /// The time of some who wait is over.
+    pub(super) fn end_readers(&mut self, now: Moment) {
+        while let Some((until, taker)) = self.streams.by_until.first().copied()
+            && until <= now
+        {
+            self.wake_reader(taker);
+        }
+    }
+
+    /// Nobody waits any more.
+    pub(super) fn drain_readers(&mut self) {
+        self.end_readers(Moment::MAX);
+    }
+
+    /// The caller of a waiting call is gone.
+    pub(super) fn drop_reader(&mut self, taker: TakerId) {
+        self.streams.take(taker);
+    }
+
+    /// Those who wait, when nothing is answered any more.
+    pub(super) fn take_readers(&mut self) -> Vec<Reply> {
+        let streams = &mut self.streams;
+        streams.by_until.clear();
+        streams.by_namespace.clear();
+        streams.readers.drain().map(|(_, reader)| reader.reply).collect()
+    }
+}

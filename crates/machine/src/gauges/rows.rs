@@ -1,0 +1,189 @@
+//! What is on disk of a gauge: its settings beside those of its limit, and what is known of it beside what its limit
+//! remembers.
+
+use serde::{Deserialize, Serialize};
+use tenure_core::copy::CopiedUnshown;
+use tenure_core::gauge::Gauge;
+use tenure_core::settings::LimitSettings;
+use tenure_core::time::Moment;
+
+use crate::drain::moment;
+use crate::state::{GaugeRest, GaugeState, GoodReading, OpenClaim, ReadingFailure};
+
+/// What a limit was set to.
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct SettingRow {
+    #[serde(flatten)]
+    pub settings: LimitSettings,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gauge: Option<Box<Gauge>>,
+}
+
+/// What is known of a gauge. All moments are in microseconds.
+#[derive(Serialize, Deserialize, Debug, Default)]
+#[serde(default)]
+pub(crate) struct GaugeRow {
+    pub number: u64,
+    pub asked_at: Option<u64>,
+    /// When the open claim was made.
+    pub claimed_at: Option<u64>,
+    /// When the last good reading was asked, what it counted, and what of that was work outside.
+    pub reading: Option<(u64, u64, u32)>,
+    /// Since when reading fails, when it failed last, and why.
+    pub failure: Option<(u64, u64, String)>,
+    pub rests: Vec<StoredRest>,
+}
+
+/// Permits that rest: the end of their lease, its grant if that end was no settle, their number, the end of their gap.
+type StoredRest = (u64, Option<u64>, u32, u64);
+
+impl GaugeRow {
+    /// The row of what is known of a gauge.
+    pub(crate) fn of(g: &GaugeState) -> Self {
+        let rest = |rest: &GaugeRest| {
+            let GaugeRest { ended_at, unsettled, weight, until } = rest;
+            (ended_at.us(), unsettled.map(Moment::us), *weight, until.us())
+        };
+        GaugeRow {
+            number: g.number,
+            asked_at: g.asked_at.map(Moment::us),
+            claimed_at: g.claim.as_ref().map(|claim| claim.asked_at.us()),
+            reading: g.reading.map(|read| (read.asked_at.us(), read.sum, read.external)),
+            failure: g.failure.clone().map(|no| (no.since.us(), no.at.us(), no.error)),
+            rests: g.rests.iter().map(rest).collect(),
+        }
+    }
+
+    /// What a copy keeps of a gauge: its rests. What was read is read anew.
+    pub(crate) fn copied(rests: &[CopiedUnshown]) -> Option<Self> {
+        let mut row = GaugeRow::default();
+        rests.iter().for_each(|rest| row.rest(rest));
+        (!rests.is_empty()).then_some(row)
+    }
+
+    /// One more permit rests.
+    pub(crate) fn rest(&mut self, rest: &CopiedUnshown) {
+        let CopiedUnshown { ended_at, unsettled, until, weight } = rest;
+        self.rests.push((ended_at.us(), unsettled.map(Moment::us), *weight, until.us()));
+    }
+
+    /// The permits that rest.
+    pub(crate) fn unshown(self) -> Vec<CopiedUnshown> {
+        let rest = |(ended_at, unsettled, weight, until): StoredRest| {
+            let (ended_at, until) = (moment(ended_at), moment(until));
+            CopiedUnshown { ended_at, unsettled: unsettled.map(moment), until, weight }
+        };
+        self.rests.into_iter().map(rest).collect()
+    }
+
+    /// What a row says of a gauge.
+    pub(crate) fn read(self, gauge: Box<Gauge>) -> GaugeState {
+        let rest = |(ended_at, unsettled, weight, until): StoredRest| GaugeRest {
+            ended_at: moment(ended_at),
+            unsettled: unsettled.map(moment),
+            weight,
+            until: moment(until),
+        };
+        let reading =
+            |(asked_at, sum, external)| GoodReading { asked_at: moment(asked_at), sum, external };
+        let failure =
+            |(since, at, error)| ReadingFailure { since: moment(since), at: moment(at), error };
+        // The process that was to answer is gone, or is known by another name.
+        let claim = |at| OpenClaim { asked_at: moment(at), reader: String::new() };
+        GaugeState {
+            number: self.number,
+            asked_at: self.asked_at.map(moment),
+            claim: self.claimed_at.map(claim),
+            reading: self.reading.map(reading),
+            failure: self.failure.map(failure),
+            rests: self.rests.into_iter().map(rest).collect(),
+            ..GaugeState::new(gauge)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copied::{CopiedRows, item};
+    use crate::rows::{Kind, RowKey};
+    use crate::state::NO_JOB;
+    use tenure_core::copy::{CopiedRest, Item};
+    use tenure_core::gauge::{GaugeAddress, GaugeSource, OnStale};
+    use tenure_core::names::{LimitName, Namespace};
+    use tenure_core::time::Span;
+
+    fn gauge() -> Box<Gauge> {
+        let scrapyd = GaugeAddress::parse("http://me:p@host").unwrap();
+        let (every, lag, stale) = (Span::from_s(2), Span::from_s(10), Span::from_s(30));
+        let source = GaugeSource::Scrapyd { scrapyd, project: None };
+        Box::new(Gauge { source, every, lag, stale, on_stale: OnStale::Hold })
+    }
+
+    fn at(s: u64) -> Moment {
+        Moment::from_us(s * 1_000_000)
+    }
+
+    #[test]
+    fn what_is_known_of_a_gauge_is_read_as_it_was_written() {
+        let mut state = GaugeState::new(gauge());
+        state.number = 7;
+        state.asked_at = Some(at(5));
+        state.claim = Some(OpenClaim { asked_at: at(5), reader: String::new() });
+        state.reading = Some(GoodReading { asked_at: at(3), sum: 9, external: 2 });
+        state.failure =
+            Some(ReadingFailure { since: at(4), at: at(5), error: "http status 503".to_owned() });
+        let rest = GaugeRest { ended_at: at(4), unsettled: Some(at(1)), weight: 2, until: at(6) };
+        state.rests = vec![rest, GaugeRest { unsettled: None, ..rest }];
+        let row = serde_json::to_string(&GaugeRow::of(&state)).unwrap();
+        let read = serde_json::from_str::<GaugeRow>(&row).unwrap().read(gauge());
+        assert_eq!(format!("{read:?}"), format!("{state:?}"));
+    }
+
+    #[test]
+    fn a_copy_takes_the_gauge_and_its_rests_and_reads_anew() {
+        let (space, name) = (Namespace::main(), LimitName::parse("l").unwrap());
+        let settings = LimitSettings { concurrency: Some(2), ..LimitSettings::default() };
+        let setting =
+            serde_json::to_string(&SettingRow { settings, gauge: Some(gauge()) }).unwrap();
+        let mut state = GaugeState::new(gauge());
+        state.number = 3;
+        state.reading = Some(GoodReading { asked_at: at(3), sum: 9, external: 2 });
+        state.rests = vec![GaugeRest { ended_at: at(4), unsettled: None, weight: 1, until: at(4) }];
+        let limit = crate::drain::LimitRow {
+            tat: 0,
+            paused_until: None,
+            resting: vec![(9, 0, 1)],
+            external: 2,
+            external_until: None,
+            touched_at: 0,
+            gauge: Some(GaugeRow::of(&state)),
+        };
+        let limit = serde_json::to_string(&limit).unwrap();
+        let mut rows = CopiedRows::new(&space, NO_JOB);
+        for (kind, value) in [(Kind::LimitSetting, &setting), (Kind::Limit, &limit)] {
+            let thing = item(kind, "l", value).flatten().expect("it is copied");
+            assert!(rows.add(thing, |_| None));
+        }
+        // A lease that the copy ended.
+        let weight = 2;
+        let unshown =
+            Some(CopiedUnshown { ended_at: at(8), unsettled: Some(at(2)), until: at(8), weight });
+        let rest = CopiedRest { limit: name, until: at(8), weight, unshown };
+        assert!(rows.add(Item::Rest(rest), |_| None));
+        let row = |kind| {
+            let key = RowKey { namespace: space.clone(), kind, key: "l".to_owned() };
+            rows.rows.other[&key].clone().expect("it is there")
+        };
+        assert_eq!(row(Kind::LimitSetting), setting);
+        let limit: crate::drain::LimitRow = serde_json::from_str(&row(Kind::Limit)).unwrap();
+        assert_eq!(limit.resting, [(9, 0, 1)]);
+        let copied = limit.gauge.expect("it rests for its gauge").read(gauge());
+        assert_eq!((copied.number, copied.reading), (0, None));
+        let rests = [
+            GaugeRest { ended_at: at(4), unsettled: None, weight: 1, until: at(4) },
+            GaugeRest { ended_at: at(8), unsettled: Some(at(2)), weight: 2, until: at(8) },
+        ];
+        assert_eq!(copied.rests, rests);
+    }
+}

@@ -1,0 +1,200 @@
+//! What is known of a limit's gauge: the last reading, the open claim, and the permits that rest until the next reading.
+
+use std::collections::BTreeMap;
+
+use tenure_core::gauge::{Gauge, GaugeReading, OnStale};
+use tenure_core::time::{Moment, Span};
+
+use tenure_core::bounds::{GAUGE_ATTEMPT_US, GAUGE_CLAIM_US_MIN, GAUGE_FAILURES_MAX};
+
+use super::LimitId;
+use crate::mutant::{Mutant, forgets};
+
+/// A reading that succeeded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct GoodReading {
+    pub asked_at: Moment,
+    /// The sum of the numbers, or how many ids were listed.
+    pub sum: u64,
+    /// What of that was work outside when it was stored.
+    pub external: u32,
+}
+
+/// Readings that failed since the last good one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ReadingFailure {
+    /// The first of them.
+    pub since: Moment,
+    /// The last of them: the last good reading may be used for a while from then.
+    pub at: Moment,
+    pub error: String,
+}
+
+/// A process is reading the gauge.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct OpenClaim {
+    pub asked_at: Moment,
+    /// Who took it; empty after a start, whose readers are others.
+    pub reader: String,
+}
+
+/// Permits whose lease has ended, and whose run a reading may still miss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct GaugeRest {
+    pub ended_at: Moment,
+    /// When the lease was granted, if it did not end by a settle: its run may not even have begun.
+    pub unsettled: Option<Moment>,
+    pub weight: u32,
+    /// The end of the gap or the quarantine that it owes besides; `ended_at` if it owes none.
+    pub until: Moment,
+}
+
+impl GaugeRest {
+    /// A reading that is asked later than this shows what the run has become.
+    pub fn shown_after(&self, lag: Span) -> Moment {
+        let begun = self.unsettled.map_or(Moment::ZERO, |granted| granted.plus(lag));
+        self.ended_at.max(begun)
+    }
+
+    /// When it is over although the gauge is not read.
+    pub fn kept_until(&self, lag: Span) -> Moment {
+        self.shown_after(lag).max(self.ended_at.plus(lag))
+    }
+}
+
+/// A process that cannot read a gauge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct BadReader {
+    /// Failures in a row.
+    pub failures: u32,
+    /// It leaves the gauge to others before.
+    pub passed_over_until: Moment,
+}
+
+/// The gauge of a limit.
+#[derive(Debug)]
+pub(crate) struct GaugeState {
+    pub gauge: Box<Gauge>,
+    pub reading: Option<GoodReading>,
+    /// Since the last good reading; `None` after a good one.
+    pub failure: Option<ReadingFailure>,
+    pub claim: Option<OpenClaim>,
+    /// Of the last claim; 0 before the first.
+    pub number: u64,
+    /// When the last attempt was claimed, or was to be.
+    pub asked_at: Option<Moment>,
+    /// When the next attempt begins or has begun, unclaimed; its place in `gauges_due`.
+    pub due: Option<Moment>,
+    /// In the order of their ends.
+    pub rests: Vec<GaugeRest>,
+    /// Processes that failed last. Only in memory: a start gives each a new chance.
+    pub bad_readers: BTreeMap<String, BadReader>,
+}
+
+impl GaugeState {
+    pub fn new(gauge: Box<Gauge>) -> Self {
+        GaugeState {
+            gauge,
+            reading: None,
+            failure: None,
+            claim: None,
+            number: 0,
+            asked_at: None,
+            due: None,
+            rests: Vec::new(),
+            bad_readers: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a permit may be granted on what is known: a reading that is fresh, or an older one for a while after an
+    /// attempt at a new one failed.
+    pub fn may_be_used(&self, now: Moment) -> bool {
+        let Some(reading) = &self.reading else { return false };
+        let fresh = reading.asked_at.plus(self.gauge.fresh()) >= now || forgets(Mutant::OldIsFresh);
+        let counts = !self.is_stale(now) || self.gauge.on_stale == OnStale::Keep;
+        fresh || self.has_failed(now) && counts
+    }
+
+    /// Whether the last attempt failed a short time ago: until it is over the next one keeps to `every`.
+    pub fn has_failed(&self, now: Moment) -> bool {
+        let until = |failure: &ReadingFailure| {
+            failure.at.plus(self.gauge.every).plus(Span::from_us(GAUGE_ATTEMPT_US))
+        };
+        self.failure.as_ref().is_some_and(|failure| until(failure) > now)
+    }
+
+    /// Whether the last good reading counts as `on_stale` says.
+    pub fn is_stale(&self, now: Moment) -> bool {
+        self.reading.is_some_and(|reading| reading.asked_at.plus(self.gauge.stale) <= now)
+    }
+
+    /// When the next attempt begins, if somebody holds the limit or stands at its door (`stands`).
+    pub fn next_attempt(&self, stands: bool, now: Moment) -> Moment {
+        let Some(asked_at) = self.asked_at else { return now };
+        let soonest = asked_at.plus(Span::from_us(GAUGE_CLAIM_US_MIN));
+        let at = asked_at.plus(self.gauge.every);
+        if !stands {
+            return at;
+        }
+        let reading_is_fresh = self.may_be_used(now) || self.has_failed(now);
+        let wanted = if reading_is_fresh { None } else { Some(soonest) };
+        // Only a reading that is asked later than this lets a permit go.
+        let after = self.rests.iter().map(|rest| rest.shown_after(self.gauge.lag));
+        let after = after.filter(|after| *after >= asked_at).min();
+        let frees = after.map(|after| soonest.max(after.plus(Span::from_us(1))));
+        [Some(at), wanted, frees].into_iter().flatten().min().unwrap_or(at)
+    }
+
+    /// When an attempt that nobody answers, or nobody claims, has failed.
+    pub fn attempt_ends(&self) -> Option<Moment> {
+        let began = self.claim.as_ref().map(|claim| claim.asked_at).or(self.due)?;
+        Some(began.plus(Span::from_us(GAUGE_ATTEMPT_US)))
+    }
+
+    /// When the first permit stops resting although the gauge is not read.
+    pub fn kept_rest_ends(&self) -> Option<Moment> {
+        if self.gauge.on_stale != OnStale::Keep {
+            return None;
+        }
+        let stale_at = self.reading?.asked_at.plus(self.gauge.stale);
+        let first = self.rests.iter().map(|rest| rest.kept_until(self.gauge.lag)).min()?;
+        Some(first.max(stale_at))
+    }
+
+    /// Notes how an attempt of a process went.
+    pub fn tell_of(&mut self, reader: &str, failed_at: Option<Moment>, passed_over: Span) {
+        let Some(at) = failed_at else {
+            self.bad_readers.remove(reader);
+            return;
+        };
+        // Nobody reads for more processes than this; what is forgotten is only that one failed.
+        if self.bad_readers.len() > tenure_core::bounds::GAUGE_CLAIMS_MAX {
+            self.bad_readers.clear();
+        }
+        let bad = self.bad_readers.entry(reader.to_owned()).or_default();
+        bad.failures += 1;
+        if bad.failures >= GAUGE_FAILURES_MAX {
+            bad.passed_over_until = at.plus(passed_over);
+        }
+    }
+
+    /// Whether a process leaves this gauge to others now.
+    pub fn passes_over(&self, reader: &str, now: Moment) -> bool {
+        self.bad_readers.get(reader).is_some_and(|bad| bad.passed_over_until > now)
+    }
+
+    /// What is shown of it; `None` before the first attempt.
+    pub fn shown(&self) -> Option<GaugeReading> {
+        let (reading, failure) = (self.reading.as_ref(), self.failure.as_ref());
+        (reading.is_some() || failure.is_some()).then(|| GaugeReading {
+            asked_at: reading.map(|reading| reading.asked_at),
+            sum: reading.map(|reading| reading.sum),
+            external: reading.map(|reading| u64::from(reading.external)),
+            failed_at: failure.map(|failure| failure.at),
+            error: failure.map(|failure| failure.error.clone()),
+        })
+    }
+}
+
+/// When each attempt at a gauge is due, and of which limit.
+pub(crate) type GaugesDue = std::collections::BTreeSet<(Moment, LimitId)>;

@@ -1,0 +1,265 @@
+//! `/v1/events`: what happened, in its order; as a page, or as a stream of server-sent events.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use serde::Serialize;
+use tenure_core::bounds::{EVENT_STREAMS_MAX, WAIT_US_MAX};
+use tenure_core::decode::{self, parameters};
+use tenure_core::events::{Event, EventId, Gap};
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
+use tenure_core::sentences::{NameRefusal, ServerRefusal};
+use tenure_core::time::Span;
+use tenure_engine::{CallError, Engine, EngineExt};
+use tokio::sync::mpsc;
+
+use super::{Route, Takes, route};
+use crate::out::{Out, Tied};
+use crate::problem;
+
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// A stream in which nothing happens says so after this, so that nobody between takes it for dead.
+const COMMENT_EVERY: Duration = Duration::from_secs(15);
+/// After a broken connection a browser asks again after this.
+const RETRY_MS: u64 = 1_000;
+/// Pages of a stream that are written and not yet taken: one, so that a slow reader holds little.
+const PAGES_AHEAD: usize = 1;
+
+pub(super) static ROUTES: &[Route] = &[route!(
+    ReadEvents,
+    "Read what happened, or wait for it; with Accept: text/event-stream as a stream",
+    |asked| decode::read_events(asked.query)
+)
+.query(parameters::READ_EVENTS)
+.takes(Takes::Nothing)
+.answers(&[(200, "Events")])];
+
+/// How many streams a server sends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EventStreams(Arc<AtomicUsize>);
+
+/// One of them.
+struct CountedStream(EventStreams);
+
+impl Drop for CountedStream {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl EventStreams {
+    fn one_more(&self) -> Result<CountedStream, Refusal> {
+        let counted = CountedStream(self.clone());
+        if self.0.fetch_add(1, Ordering::AcqRel) >= EVENT_STREAMS_MAX {
+            return Err(ServerRefusal::TooManyStreams { most: EVENT_STREAMS_MAX }.into());
+        }
+        Ok(counted)
+    }
+}
+
+/// Whether a caller wants a stream of server-sent events.
+pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
+    headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|accepts| {
+        let mut kinds = accepts.split(',').map(|kind| kind.split(';').next().unwrap_or_default());
+        kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+    })
+}
+
+/// Where a stream begins: a browser that comes back says so in a header, which goes before the query.
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventsSince>, Refusal> {
+    let Some(header) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let id = header.to_str().ok().and_then(|text| text.parse().ok());
+    match id {
+        Some(id) => Ok(Some(EventsSince::Id(id))),
+        None => Err(Refusal::from(NameRefusal::EventId).at("/header/last-event-id")),
+    }
+}
+
+/// Answers with a stream, which goes on until the caller leaves or `drains` says that the server drains. The first page is
+/// asked for before it begins, so that what is refused is refused with a status.
+pub(crate) async fn stream(
+    engine: Arc<dyn Engine>,
+    namespace: Namespace,
+    asked: ReadEvents,
+    streams: &EventStreams,
+    drains: impl Fn() -> bool + Send + 'static,
+) -> Result<Response<Out>, Refusal> {
+    let counted = streams.one_more()?;
+    let first = ReadEvents { wait: Span::ZERO, ..asked.clone() };
+    let first = engine.run(&namespace, first).await.map_err(problem::of_error)?;
+    let (sender, receiver) = mpsc::channel(PAGES_AHEAD);
+    let task = tokio::spawn(async move {
+        let _counted = counted;
+        let mut stream = SentStream { sender, engine, namespace, asked };
+        // Whoever is gone hears of nothing more.
+        let _ = stream.run(first, drains).await;
+    });
+    let mut response = Response::new(Out::lines(receiver, Tied(task.abort_handle())));
+    *response.status_mut() = StatusCode::OK;
+    response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    Ok(response)
+}
+
+struct SentStream {
+    sender: mpsc::Sender<Bytes>,
+    engine: Arc<dyn Engine>,
+    namespace: Namespace,
+    asked: ReadEvents,
+}
+
+/// The caller is gone.
+struct Left;
+
+#[derive(Serialize)]
+struct StreamStart {
+    next: EventId,
+}
+
+impl SentStream {
+    async fn run(&mut self, first: EventsRead, drains: impl Fn() -> bool) -> Result<(), Left> {
+        let begin = match &first.gap {
+            Some(gap) => EventId { number: gap.first.number.saturating_sub(1), ..gap.first },
+            None => first.items.first().map_or(first.next, |event| EventId {
+                number: event.id.number.saturating_sub(1),
+                ..event.id
+            }),
+        };
+        let mut text = format!("retry: {RETRY_MS}\n");
+        named(&mut text, "start", &StreamStart { next: begin });
+        let mut page = first;
+        loop {
+            self.asked.since = EventsSince::Id(page.next);
+            write_page(&mut text, page);
+            if !text.is_empty() {
+                self.send(std::mem::take(&mut text)).await?;
+            }
+            if drains() {
+                return Ok(());
+            }
+            page = match self.next().await? {
+                Some(page) => page,
+                None => return Ok(()),
+            };
+        }
+    }
+
+    /// The next page; `None` if nothing more can be read here.
+    async fn next(&mut self) -> Result<Option<EventsRead>, Left> {
+        self.asked.wait = Span::from_us(WAIT_US_MAX);
+        let mut reading = Box::pin(self.engine.run(&self.namespace, self.asked.clone()));
+        loop {
+            tokio::select! {
+                read = &mut reading => return Ok(self.read(read)),
+                () = tokio::time::sleep(COMMENT_EVERY) => {
+                    self.send(":\n\n".to_owned()).await?;
+                }
+                () = self.sender.closed() => return Err(Left),
+            }
+        }
+    }
+
+    fn read(&self, read: Result<EventsRead, CallError>) -> Option<EventsRead> {
+        match read {
+            Ok(read) => Some(read),
+            Err(why) => {
+                // The caller comes back by itself, and is told then.
+                tracing::warn!(%why, "a stream of events ends");
+                None
+            }
+        }
+    }
+
+    async fn send(&self, text: String) -> Result<(), Left> {
+        self.sender.send(Bytes::from(text)).await.map_err(|_| Left)
+    }
+}
+
+fn write_page(text: &mut String, page: EventsRead) {
+    if let Some(gap) = &page.gap {
+        write_gap(text, gap);
+    }
+    for event in &page.items {
+        write_event(text, event);
+    }
+}
+
+fn write_gap(text: &mut String, gap: &Gap) {
+    named(text, "gap", gap);
+}
+
+fn write_event(text: &mut String, event: &Event) {
+    text.push_str(&format!("id: {}\n", event.id));
+    named(text, event.happened.kind.as_str(), event);
+}
+
+/// One event of the stream. JSON has no line breaks of its own, so its data is one line.
+fn named(text: &mut String, name: &str, data: &impl Serialize) {
+    match serde_json::to_string(data) {
+        Ok(data) => text.push_str(&format!("event: {name}\ndata: {data}\n\n")),
+        Err(why) => tracing::error!(%why, "an event cannot be written as JSON"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::events::{About, EventType, GapWhy, Happened};
+    use tenure_core::time::Moment;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_is_asked_for_by_what_is_accepted() {
+        let accepts = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_str(text).unwrap());
+            wants_stream(&headers)
+        };
+        assert!(
+            accepts("text/event-stream") && accepts("application/json, Text/Event-SentStream;q=1")
+        );
+        assert!(!accepts("*/*") && !accepts("text/event-streams") && !accepts("application/json"));
+        assert!(!wants_stream(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn the_header_of_a_browser_is_an_id() {
+        let of = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(LAST_EVENT_ID, HeaderValue::from_static(text));
+            last_event_id(&headers)
+        };
+        let id = EventId { life: 0x6c1f, number: 7 };
+        assert_eq!(of("6c1f-7").unwrap(), Some(EventsSince::Id(id)));
+        assert_eq!(last_event_id(&HeaderMap::new()).unwrap(), None);
+        for text in ["", "first", "x"] {
+            assert_eq!(of(text).unwrap_err().pointer.as_deref(), Some("/header/last-event-id"));
+        }
+    }
+
+    #[test]
+    fn events_and_gaps_have_the_form_of_server_sent_events() {
+        let id = |number| EventId { life: 10, number };
+        let gap = Gap { after: id(1), first: id(5), why: GapWhy::Dropped };
+        let happened = Happened::new(Moment::ZERO, EventType::EngineDeaf, About::default());
+        let page =
+            EventsRead { items: vec![Event { id: id(5), happened }], next: id(5), gap: Some(gap) };
+        let mut text = String::new();
+        write_page(&mut text, page);
+        assert_eq!(
+            text,
+            "event: gap\ndata: {\"after\":\"a-1\",\"first\":\"a-5\",\"why\":\"dropped\"}\n\n\
+             id: a-5\nevent: engine.deaf\ndata: {\"id\":\"a-5\",\"at\":\"1970-01-01T00:00:00.000000Z\",\
+             \"type\":\"engine.deaf\",\"why\":null,\"until\":null}\n\n"
+        );
+    }
+}

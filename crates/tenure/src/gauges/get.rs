@@ -1,0 +1,138 @@
+//! One GET of an address, and all that may go wrong with it. A redirect is not followed: it would carry the login to
+//! another host.
+
+use std::io;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use data_encoding::BASE64;
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use hyper::Request;
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderValue, USER_AGENT};
+use hyper::http::uri::{PathAndQuery, Uri};
+use hyper_util::rt::TokioIo;
+use tenure_core::bounds::{GAUGE_BODY_BYTES_MAX, GAUGE_GET_US};
+use tenure_core::gauge::GaugeAddress;
+use tenure_core::time::Span;
+use tenure_tls::{HostName, Tls};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("tenure/", env!("CARGO_PKG_VERSION")));
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+/// Why a gauge could not be read. It shows nothing of the address.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadFailed {
+    /// Of an address that an earlier release took.
+    #[error("the address cannot be asked; set the gauge again")]
+    Address,
+    #[error("could not connect: {0}")]
+    Connect(#[source] io::Error),
+    #[error("TLS failed: {0}")]
+    Tls(String),
+    #[error("no whole answer within {}", Span::from_us(GAUGE_GET_US))]
+    Late,
+    #[error("the connection broke: {0}")]
+    Broken(#[source] hyper::Error),
+    #[error("http status {0}")]
+    Status(u16),
+    #[error("the answer is longer than {GAUGE_BODY_BYTES_MAX} bytes")]
+    TooLong,
+    #[error("the answer breaks off")]
+    BreaksOff,
+    #[error("the answer is not JSON")]
+    NotJson,
+    #[error("there is no whole number of 0 or more at {0:?}")]
+    NoNumber(String),
+    #[error("there is no list of ids at {0:?}")]
+    NoIds(&'static str),
+    #[error("scrapyd says {0:?}, not \"ok\"; before 1.5 it needs a \"project\"")]
+    NotOk(String),
+}
+
+/// Asks for a path of an address, and reads the whole body of an answer 200.
+pub(super) async fn get(
+    address: &GaugeAddress,
+    path_and_query: PathAndQuery,
+) -> Result<Bytes, ReadFailed> {
+    let uri: Uri = address.without_login().parse().map_err(|_| ReadFailed::Address)?;
+    let host = uri.host().ok_or(ReadFailed::Address)?;
+    let request = request(&uri, address, path_and_query).ok_or(ReadFailed::Address)?;
+    let tls = uri.scheme_str() == Some("https");
+    let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
+    // A host of numbers stands in brackets in an address, and without them everywhere else.
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let asking = async {
+        let tcp = TcpStream::connect((host, port)).await.map_err(ReadFailed::Connect)?;
+        if tls {
+            let (tls, name) = trust(host)?;
+            let stream = tls.connect(name, tcp).await;
+            hear(stream.map_err(|why| ReadFailed::Tls(why.to_string()))?, request).await
+        } else {
+            hear(tcp, request).await
+        }
+    };
+    timeout(Span::from_us(GAUGE_GET_US).std(), asking).await.map_err(|_| ReadFailed::Late)?
+}
+
+/// `None`: what the address says cannot stand in a request.
+fn request(
+    uri: &Uri,
+    address: &GaugeAddress,
+    path_and_query: PathAndQuery,
+) -> Option<Request<Empty<Bytes>>> {
+    let mut request = Request::new(Empty::new());
+    *request.uri_mut() = Uri::from(path_and_query);
+    let headers = request.headers_mut();
+    headers.insert(HOST, HeaderValue::from_str(uri.authority()?.as_str()).ok()?);
+    headers.insert(USER_AGENT, AGENT);
+    headers.insert(ACCEPT, JSON);
+    headers.insert(CONNECTION, CLOSE);
+    if let Some(login) = address.login() {
+        let pair = format!("{}:{}", login.user, login.password.reveal());
+        let basic = format!("Basic {}", BASE64.encode(pair.as_bytes()));
+        let mut basic = HeaderValue::from_str(&basic).ok()?;
+        basic.set_sensitive(true);
+        headers.insert(AUTHORIZATION, basic);
+    }
+    Some(request)
+}
+
+/// What is trusted, read once in the life of the process, and the name that the certificate must carry.
+fn trust(host: &str) -> Result<(Tls, HostName), ReadFailed> {
+    static TRUSTED: OnceLock<Result<Tls, String>> = OnceLock::new();
+    let tls = TRUSTED.get_or_init(|| Tls::new(None, &[b"http/1.1"]).map_err(|why| why.to_string()));
+    let name = HostName::parse(host).map_err(|why| ReadFailed::Tls(why.to_string()))?;
+    Ok((tls.clone().map_err(ReadFailed::Tls)?, name))
+}
+
+async fn hear<S>(stream: S, request: Request<Empty<Bytes>>) -> Result<Bytes, ReadFailed>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let shaken = http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = shaken.map_err(ReadFailed::Broken)?;
+    let asking = async {
+        let response = sender.send_request(request).await.map_err(ReadFailed::Broken)?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            return Err(ReadFailed::Status(status));
+        }
+        let body = Limited::new(response.into_body(), GAUGE_BODY_BYTES_MAX).collect().await;
+        body.map(|body| body.to_bytes()).map_err(|why| {
+            if why.is::<LengthLimitError>() { ReadFailed::TooLong } else { ReadFailed::BreaksOff }
+        })
+    };
+    let mut connection = std::pin::pin!(connection);
+    let mut asking = std::pin::pin!(asking);
+    tokio::select! {
+        biased;
+        heard = &mut asking => heard,
+        // How it ended is told to what was asked.
+        _ = &mut connection => asking.await,
+    }
+}
