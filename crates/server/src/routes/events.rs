@@ -224,9 +224,7 @@ mod tests {
             headers.insert(ACCEPT, HeaderValue::from_str(text).unwrap());
             wants_stream(&headers)
         };
-        assert!(
-            accepts("text/event-stream") && accepts("application/json, Text/Event-SentStream;q=1")
-        );
+        assert!(accepts("text/event-stream") && accepts("application/json, Text/Event-Stream;q=1"));
         assert!(!accepts("*/*") && !accepts("text/event-streams") && !accepts("application/json"));
         assert!(!wants_stream(&HeaderMap::new()));
     }
