@@ -26,6 +26,13 @@ pub struct EventId {
     pub number: u64,
 }
 
+impl EventId {
+    /// The place before this event: whoever reads on from there begins with it.
+    pub fn before(self) -> Self {
+        EventId { number: self.number.saturating_sub(1), ..self }
+    }
+}
+
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}-{}", self.life, self.number)
@@ -442,7 +449,7 @@ impl StreamStands {
         } else {
             return (after.number, None);
         };
-        (self.first.saturating_sub(1), Some(Gap { after, first, why }))
+        (first.before().number, Some(Gap { after, first, why }))
     }
 }
 

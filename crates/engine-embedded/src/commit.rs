@@ -2,11 +2,12 @@
 //!
 //! What is kept beside the log says how far it was when it was synced last; see `synced`.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use tenure_machine::{NO_JOB, Seq};
 
 use crate::rows;
 
+use crate::small_facts::fact;
 use crate::sums::Sum;
 
 /// Where they stand in the table of small facts.
@@ -33,13 +34,10 @@ impl Numbers {
 
     /// Those of a store. A store without them has none yet; `Err` is what stands in their place.
     pub(crate) fn read(conn: &Connection) -> rusqlite::Result<Result<Numbers, String>> {
-        let fact = |key: &str| -> rusqlite::Result<Option<String>> {
-            let mut one = conn.prepare("SELECT value FROM store WHERE key = ?1")?;
-            one.query_row([key], |row| row.get(0)).optional()
-        };
-        let Some(text) = fact(KEY)? else {
+        let Some(text) = fact(conn, KEY)? else {
             // An older release kept only this.
-            let last_seq = fact("last_seq")?.and_then(|text| text.parse().ok()).unwrap_or(NO_JOB);
+            let last_seq =
+                fact(conn, "last_seq")?.and_then(|text| text.parse().ok()).unwrap_or(NO_JOB);
             return Ok(Ok(Numbers { commit: 0, last_seq }));
         };
         let mut words = text.split(' ').map(str::parse::<i64>);

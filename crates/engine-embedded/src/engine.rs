@@ -78,9 +78,8 @@ impl Embedded {
         };
         let machine = start.restore(&mut overlay, &damage)?;
         let bound = streams::bound(options.events_bytes, options.max_bytes);
-        let streams = streams::open(&conn, bound, options.durability, options.accept_loss, now);
-        let streams = streams.map_err(|why| schema::store_error(&folder, why))?;
-        let ends = streams.into_iter().map(|(ns, stream)| (ns, stream.stands.end())).collect();
+        let ends = streams::open(&conn, bound, options.durability, options.accept_loss, now);
+        let ends = ends.map_err(|why| schema::store_error(&folder, why))?;
         schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
         let watch = folder.watch()?;
         let readers: Vec<_> = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;

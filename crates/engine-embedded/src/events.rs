@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rusqlite::{Connection, params};
-use tenure_core::bounds::EVENTS_SCAN_MAX;
 use tenure_core::events::{Event, EventId, Gap, GapWhy, Happened};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
+use tenure_core::requests::{EventPage, EventsRead, EventsSince, ReadEvents};
 use tenure_core::sentences::StoreRefusal;
 use tenure_core::time::Moment;
 use tenure_engine::{CallError, Fault};
@@ -23,15 +22,8 @@ use crate::rows::or_none;
 use crate::shared::Shared;
 use crate::streams::{self, entry_sum};
 
-/// What is to be read from now on, whoever asked.
-#[derive(Clone, Copy)]
-enum ReadFrom {
-    Asked(EventsSince),
-    After(EventId),
-}
-
-/// A page, and whether it ends where the stream does.
-struct EventPage {
+/// What was read, and whether it ends where the stream does.
+struct ReadEntries {
     read: EventsRead,
     is_whole: bool,
 }
@@ -47,11 +39,11 @@ pub(crate) async fn read(
     }
     let until = shared.clock.now().plus(asked.wait);
     let asked = Arc::new(asked);
-    let mut from = ReadFrom::Asked(asked.since);
+    let mut since = asked.since;
     loop {
         let (ns, query) = (namespace.clone(), asked.clone());
-        let EventPage { read, is_whole } =
-            shared.read(move |conn| page(conn, &ns, from, &query)).await?;
+        let ReadEntries { read, is_whole } =
+            shared.read(move |conn| page(conn, &ns, since, &query)).await?;
         let has_found = !read.items.is_empty() || read.gap.is_some() || !is_whole;
         let answers_at_once = matches!(asked.since, EventsSince::Now);
         let draining = shared.draining.load(Ordering::Acquire);
@@ -59,7 +51,7 @@ pub(crate) async fn read(
             return Ok(read);
         }
         wait(shared, namespace, read.next, until).await?;
-        from = ReadFrom::After(read.next);
+        since = EventsSince::Id(read.next);
     }
 }
 
@@ -84,18 +76,18 @@ async fn wait(
 fn page(
     conn: &Connection,
     namespace: &Namespace,
-    from: ReadFrom,
+    since: EventsSince,
     asked: &ReadEvents,
-) -> rusqlite::Result<EventPage> {
+) -> rusqlite::Result<ReadEntries> {
     let stands = streams::stream(conn, namespace)?.stands;
-    let (after, gap) = match from {
-        ReadFrom::Asked(EventsSince::Now) => (stands.last, None),
-        ReadFrom::Asked(EventsSince::First) => (stands.first - 1, None),
-        ReadFrom::Asked(EventsSince::Id(after)) | ReadFrom::After(after) => stands.resume(after),
+    let (after, gap) = match since {
+        EventsSince::Now => (stands.last, None),
+        EventsSince::First => (stands.first - 1, None),
+        EventsSince::Id(after) => stands.resume(after),
     };
     let id = |number| EventId { life: stands.life, number };
-    let mut read = EventsRead { items: Vec::new(), next: id(after), gap };
-    let mut looked = 0;
+    let mut page = EventPage::new(asked);
+    (page.read.next, page.read.gap) = (id(after), gap);
     let sql = "SELECT first, last, sum, body FROM event WHERE ns = ?1 AND last > ?2 ORDER BY last";
     let mut entries = conn.prepare_cached(sql)?;
     let mut rows = entries.query(params![namespace.as_str(), after as i64])?;
@@ -103,28 +95,25 @@ fn page(
         let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
         let Some(events) = or_none(entry(row, namespace))?.flatten() else {
             // What cannot be read is told as what is gone, and never passed over in silence.
+            let read = &mut page.read;
             if read.next.number >= first && read.gap.is_none() || read.items.is_empty() {
-                let from = read.gap.map_or(read.next, |gap| gap.after);
+                let from = read.gap.as_ref().map_or(read.next, |gap| gap.after);
                 let (next, why) = (id(last + 1), GapWhy::Dropped);
                 read.gap = Some(Gap { after: from, first: next, why });
                 read.next = id(last);
                 continue;
             }
-            return Ok(EventPage { read, is_whole: false });
+            return Ok(ReadEntries { read: page.read, is_whole: false });
         };
-        let passed = (read.next.number + 1).saturating_sub(first) as usize;
+        let passed = (page.read.next.number + 1).saturating_sub(first) as usize;
         for (number, happened) in (first..).zip(events).skip(passed) {
-            if read.items.len() == asked.max || looked == EVENTS_SCAN_MAX {
-                return Ok(EventPage { read, is_whole: false });
+            if page.left() == 0 {
+                return Ok(ReadEntries { read: page.read, is_whole: false });
             }
-            looked += 1;
-            read.next = id(number);
-            if asked.filter.wants(&happened) {
-                read.items.push(Event { id: id(number), happened });
-            }
+            page.look_at(Event { id: id(number), happened });
         }
     }
-    Ok(EventPage { read, is_whole: true })
+    Ok(ReadEntries { read: page.read, is_whole: true })
 }
 
 /// The events of an entry (its first columns: first, last, sum, body); `None` if they are not what was written.

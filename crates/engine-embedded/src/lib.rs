@@ -48,6 +48,7 @@ mod schedules;
 mod schema;
 mod shared;
 mod show;
+mod small_facts;
 mod start;
 mod state;
 mod streams;

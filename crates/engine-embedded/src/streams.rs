@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 use tenure_core::bounds::EVENTS_TRIM_MAX;
-use tenure_core::events::{Happened, StreamStands};
+use tenure_core::events::{EventId, Happened, StreamStands};
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
 use tenure_machine::encode_events;
 
 use crate::options::Durability;
 use crate::rows;
+use crate::small_facts::{fact, put_fact};
 use crate::sums::Sum;
 
 /// How the process that wrote last ended, in the table of small facts.
@@ -84,16 +85,15 @@ pub(crate) fn stream(conn: &Connection, namespace: &Namespace) -> rusqlite::Resu
     Ok(found.unwrap_or(StoredStream { stands: nothing, bytes: 0 }))
 }
 
-/// At a start: all streams, after what the last end may have lost. A bound of 0 keeps none.
+/// At a start: where each stream ends, in another life if the last end may have lost something. A bound of 0 keeps none.
 pub(crate) fn open(
     conn: &Connection,
     bound: u64,
     durability: Durability,
     lossy: bool,
     now: Moment,
-) -> rusqlite::Result<HashMap<Namespace, StoredStream>> {
-    let mut one = conn.prepare("SELECT value FROM store WHERE key = ?1")?;
-    let ended: Option<String> = one.query_row([ENDED], |row| row.get(0)).optional()?;
+) -> rusqlite::Result<HashMap<Namespace, EventId>> {
+    let ended = fact(conn, ENDED)?;
     if bound == 0 {
         conn.execute_batch("DELETE FROM event; DELETE FROM stream")?;
     }
@@ -105,15 +105,15 @@ pub(crate) fn open(
         let life = rows::moment_number(now).max(highest + 1);
         conn.execute("UPDATE stream SET life = ?1", [life])?;
     }
-    note(conn, word(durability))?;
+    put_fact(conn, ENDED, Some(word(durability)))?;
     let mut all = conn.prepare(&format!("SELECT {STREAM}, ns FROM stream"))?;
-    let streams = all.query_map([], |row| Ok((rows::namespace(row, 4)?, stream_of(row)?)))?;
-    streams.collect()
+    let end = |row: &Row<'_>| Ok((rows::namespace(row, 4)?, stream_of(row)?.stands.end()));
+    all.query_map([], end)?.collect()
 }
 
 /// The store is closed: nothing is lost.
 pub(crate) fn close(conn: &Connection) -> rusqlite::Result<()> {
-    note(conn, CLEAN)
+    put_fact(conn, ENDED, Some(CLEAN))
 }
 
 fn word(durability: Durability) -> &'static str {
@@ -121,12 +121,6 @@ fn word(durability: Durability) -> &'static str {
         Durability::Always => "open, always",
         Durability::Everysec => "open, everysec",
     }
-}
-
-fn note(conn: &Connection, how: &str) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO store(key, value) VALUES(?1, ?2)
-                 ON CONFLICT DO UPDATE SET value = excluded.value";
-    conn.execute(sql, [ENDED, how]).map(drop)
 }
 
 /// The statements of one connection.

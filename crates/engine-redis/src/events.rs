@@ -6,9 +6,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_core::bounds::{EVENTS_LOOK_US, EVENTS_SCAN_MAX};
+use tenure_core::bounds::EVENTS_LOOK_US;
 use tenure_core::events::{EventId, StreamStands};
-use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
+use tenure_core::requests::{EventPage, EventsRead, EventsSince, ReadEvents};
 use tenure_core::time::Span;
 use tenure_engine::CallError;
 use tokio::sync::watch;
@@ -144,38 +144,33 @@ async fn page(caller: &Caller, after: EventId, most: usize) -> Result<EntryPage,
 impl ReadsOn {
     /// A page of what a reader wants.
     async fn read(&self, caller: &Caller, asked: &ReadEvents) -> Result<EventsRead, CallError> {
-        let mut read = EventsRead::default();
-        let mut looked = 0;
+        let mut found = EventPage::new(asked);
         let mut after = self.after;
         loop {
-            let left = EVENTS_SCAN_MAX.saturating_sub(looked).min(FETCHED);
-            let EntryPage { stands, answered } = page(caller, after, left).await?;
+            let EntryPage { stands, answered } =
+                page(caller, after, found.left().min(FETCHED)).await?;
             let (number, gap) = stands.resume(after);
-            if gap.is_some() && looked > 0 {
+            if gap.is_some() && found.has_begun() {
                 // Another life, or dropped meanwhile: the next call says so.
-                return Ok(read);
+                return Ok(found.read);
             }
             if !self.from_first {
-                read.gap = read.gap.or(gap);
+                found.read.gap = found.read.gap.or(gap);
             }
-            read.next = EventId { number, ..stands.end() };
+            found.read.next = EventId { number, ..stands.end() };
             let events = answered.reply.events(number, &answered.blobs);
             let events = events.map_err(malformed(READ_EVENTS))?;
             let is_last = events.last().is_none_or(|event| event.id.number >= stands.last);
             for event in events {
-                if looked == EVENTS_SCAN_MAX || read.items.len() == asked.max {
-                    return Ok(read);
+                if found.left() == 0 {
+                    return Ok(found.read);
                 }
-                looked += 1;
-                read.next = event.id;
-                if asked.filter.wants(&event.happened) {
-                    read.items.push(event);
-                }
+                found.look_at(event);
             }
-            if is_last || looked == EVENTS_SCAN_MAX || read.items.len() == asked.max {
-                return Ok(read);
+            if is_last || found.left() == 0 {
+                return Ok(found.read);
             }
-            after = read.next;
+            after = found.read.next;
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The end of a lease: a settle, a reap, a timeout, a force are one step. Everything it held returns
 //! together, and the job goes where its outcome sends it.
 
-use super::happening::JobNames;
 use super::limits::Owes;
 use super::rows::JobEnd;
 use super::state::{
@@ -309,17 +308,6 @@ impl Space {
         (outcome, became, error): (Outcome, Became, Option<String>),
         now: Moment,
     ) {
-        let JobNames { job, queue, flow, schedule } = self.names_of_job(slot);
-        let about = About {
-            job: Some(job),
-            queue,
-            flow,
-            schedule,
-            attempt: Some(attempt),
-            lease: Some(self.lease_of(slot, fence)),
-            error,
-            ..About::default()
-        };
         let kind = match (became.state, outcome) {
             (JobState::Succeeded, _) => EventType::JobSucceeded,
             (JobState::Failed, _) => EventType::JobFailed,
@@ -330,7 +318,9 @@ impl Space {
             _ => EventType::JobReleased,
         };
         let run_at = if became.state.is_finished() { None } else { became.run_at };
-        self.happens(kind, About { run_at, ..about }, now);
+        let (attempt, lease) = (Some(attempt), Some(self.lease_of(slot, fence)));
+        let about = About { attempt, lease, run_at, error, ..self.about_job(slot) };
+        self.happens(kind, about, now);
     }
 
     /// An unfinished job that is not running may expire.

@@ -3,7 +3,6 @@
 
 use super::doors::Fit;
 use super::facts::{Grant, Granted};
-use super::happening::JobNames;
 use super::state::{
     Asker, CALLERS, DoorKey, Due, Entry, HeldLimit, HeldNeed, HeldRes, LaneId, LeaseState,
     LiveJobId, NO_JOB, PastRequest, Place, Queue, QueueId, Space, Stand,
@@ -163,18 +162,19 @@ impl Space {
         holding.suspects += u64::from(key.suspect);
         let holder = asker.worker.as_ref().map(|worker| worker.as_str().to_owned());
         let lease = Some(lease_id(fence, seq));
-        let about = About { lease, fence: Some(fence), holder, ..About::default() };
+        let granted = Some(fence);
         match job {
             Some(job) => {
                 self.start_job(job, lane, arrival, fence, now);
-                let JobNames { job: id, queue, flow, schedule } = self.names_of_job(job);
                 let attempt = Some(self.jobs[job].ended + 1);
-                let about = About { job: Some(id), queue, flow, schedule, attempt, ..about };
+                let about = self.about_job(job);
+                let about = About { lease, fence: granted, holder, attempt, ..about };
                 self.happens(EventType::JobGranted, about, now);
             }
             None => {
                 self.leave_lane(lane, arrival, now);
                 self.lease_row(fence);
+                let about = About { lease, fence: granted, holder, ..About::default() };
                 self.happens(EventType::LeaseGranted, about, now);
             }
         }

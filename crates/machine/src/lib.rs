@@ -182,6 +182,8 @@ pub struct Effects {
     pub rows: Rows,
     /// What happened, in its order: a list for each namespace.
     pub events: Vec<(Namespace, Vec<Happened>)>,
+    /// Namespaces that ended: what an engine keeps of them beside their rows goes too.
+    pub ended: Vec<Namespace>,
     /// What happened inside, with the namespace.
     pub facts: Vec<(Namespace, Fact)>,
     /// What waiting calls are answered, once the rows are durable.
@@ -321,8 +323,10 @@ impl Machine {
     pub fn drain(&mut self) -> Effects {
         let mut effects = Effects::default();
         for namespace in self.gone.drain(..) {
-            let key = RowKey { namespace, kind: Kind::Meta, key: String::new() };
+            let (kind, key) = (Kind::Meta, String::new());
+            let key = RowKey { namespace: namespace.clone(), kind, key };
             effects.rows.other.insert(key, None);
+            effects.ended.push(namespace);
         }
         for (name, space) in &mut self.spaces {
             let Rows { jobs, errors, other, data, childless } = space.drain_rows();

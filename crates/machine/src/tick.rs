@@ -239,7 +239,7 @@ impl Space {
         now: Moment,
     ) {
         let shown = error.as_deref().map(error_end);
-        let about = About { error: shown, ..self.names_of_job(slot).about() };
+        let about = About { error: shown, ..self.about_job(slot) };
         self.happens(EventType::JobCancelled, about, now);
         self.finish(slot, JobState::Cancelled, None, error, now);
     }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use tenure_core::bounds::LIST_MAX;
-use tenure_core::events::{Event, EventFilter, EventId, Gap};
+use tenure_core::events::{Event, EventFilter, Gap};
 use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
 use tenure_core::time::Span;
 use tenure_engine::CallError;
@@ -94,18 +94,6 @@ impl EventReader {
             if self.page.is_empty() && self.since == before {
                 return Ok(None);
             }
-        }
-    }
-
-    /// Where it stands: after the last event that it was given. `None` before its first answer.
-    pub fn place(&self) -> Option<EventId> {
-        match (self.page.front(), self.since) {
-            (Some(Told::Event(event)), _) => {
-                Some(EventId { number: event.id.number.saturating_sub(1), ..event.id })
-            }
-            (Some(Told::Gap(gap)), _) => Some(gap.after),
-            (None, EventsSince::Id(id)) => Some(id),
-            (None, EventsSince::Now | EventsSince::First) => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::LIST_DEFAULT;
+use crate::bounds::{EVENTS_SCAN_MAX, LIST_DEFAULT};
 use crate::events::{Event, EventFilter, EventId, Gap};
 use crate::time::Span;
 
@@ -69,4 +69,78 @@ pub struct EventsRead {
     /// What it missed before the first of these; null if nothing.
     #[serde(default)]
     pub gap: Option<Gap>,
+}
+
+/// Fills a page for one request, as an engine finds events, so that every engine ends it at the same place.
+#[derive(Clone, Debug)]
+pub struct EventPage<'a> {
+    asked: &'a ReadEvents,
+    looked: usize,
+    /// The page as far as it is filled.
+    pub read: EventsRead,
+}
+
+impl<'a> EventPage<'a> {
+    /// Nothing was looked at yet.
+    pub fn new(asked: &'a ReadEvents) -> Self {
+        EventPage { asked, looked: 0, read: EventsRead::default() }
+    }
+
+    /// How many more events may be looked at; 0 once the page is full.
+    pub fn left(&self) -> usize {
+        match self.read.items.len() < self.asked.max {
+            true => EVENTS_SCAN_MAX.saturating_sub(self.looked),
+            false => 0,
+        }
+    }
+
+    /// Whether an event was looked at.
+    pub fn has_begun(&self) -> bool {
+        self.looked > 0
+    }
+
+    /// Looks at the next event, and takes it if it is wanted.
+    pub fn look_at(&mut self, event: Event) {
+        self.looked += 1;
+        self.read.next = event.id;
+        if self.asked.filter.wants(&event.happened) {
+            self.read.items.push(event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{About, EventType, Happened};
+    use crate::time::Moment;
+
+    fn event(number: u64, kind: EventType) -> Event {
+        let happened = Happened { at: Moment::ZERO, kind, about: About::default() };
+        Event { id: EventId { life: 1, number }, happened }
+    }
+
+    #[test]
+    fn a_page_ends_with_the_event_that_fills_it() {
+        let filter = EventFilter { types: vec![EventType::JobReady], ..EventFilter::default() };
+        let asked = ReadEvents { filter, max: 1, ..ReadEvents::default() };
+        let mut page = EventPage::new(&asked);
+        assert!(!page.has_begun());
+        page.look_at(event(1, EventType::JobPushed));
+        assert_eq!(page.left(), EVENTS_SCAN_MAX - 1);
+        page.look_at(event(2, EventType::JobReady));
+        assert_eq!((page.left(), page.read.items.len(), page.read.next.number), (0, 1, 2));
+    }
+
+    #[test]
+    fn a_page_ends_when_so_many_were_looked_at() {
+        let filter = EventFilter { types: vec![EventType::JobReady], ..EventFilter::default() };
+        let asked = ReadEvents { filter, ..ReadEvents::default() };
+        let mut page = EventPage::new(&asked);
+        for number in 0..EVENTS_SCAN_MAX as u64 {
+            assert!(page.left() > 0);
+            page.look_at(event(number, EventType::JobPushed));
+        }
+        assert_eq!((page.left(), page.read.items.len()), (0, 0));
+    }
 }

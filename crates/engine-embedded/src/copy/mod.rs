@@ -10,8 +10,8 @@ mod write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tenure_core::names::Namespace;
@@ -26,6 +26,7 @@ use crate::error::OpenError;
 use crate::folder::{self, Folder};
 use crate::options::{Location, Options};
 use crate::schema;
+use crate::small_facts::{fact, put_fact};
 use crate::start;
 use crate::synced;
 use crate::watch::{LookWhen, Watch};
@@ -131,22 +132,6 @@ impl Drop for CopyFolder {
             let _ = self.conn().set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
     }
-}
-
-fn fact(conn: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
-    conn.query_row("SELECT value FROM store WHERE key = ?1", [key], |row| row.get(0)).optional()
-}
-
-fn put_fact(conn: &Connection, key: &str, value: Option<&str>) -> rusqlite::Result<()> {
-    match value {
-        Some(value) => conn.execute(
-            "INSERT INTO store(key, value) VALUES(?1, ?2)
-             ON CONFLICT(key) DO UPDATE SET value = excluded.value",
-            [key, value],
-        )?,
-        None => conn.execute("DELETE FROM store WHERE key = ?1", [key])?,
-    };
-    Ok(())
 }
 
 /// The mark; one that cannot be read is one all the same, so nothing is served.

@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 use tenure_core::events::{EventId, Happened};
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
-use tenure_machine::rows::{Kind, Rows};
 use tenure_machine::{Done, TakerId};
 
 use super::State;
@@ -78,13 +77,12 @@ impl State {
     }
 
     /// The streams of namespaces that ended go with them.
-    pub(super) fn end_streams(&mut self, rows: &Rows) {
-        let ended = rows.other.iter().filter(|(key, row)| key.kind == Kind::Meta && row.is_none());
-        for (key, _) in ended {
-            self.streams.ends.remove(&key.namespace);
-            self.batch.events.new.remove(&key.namespace);
-            self.batch.events.ended.push(key.namespace.clone());
+    pub(super) fn end_streams(&mut self, ended: Vec<Namespace>) {
+        for namespace in &ended {
+            self.streams.ends.remove(namespace);
+            self.batch.events.new.remove(namespace);
         }
+        self.batch.events.ended.extend(ended);
     }
 
     /// A reader has seen all up to an event, and waits for the next.

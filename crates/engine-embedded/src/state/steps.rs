@@ -37,7 +37,7 @@ impl State {
         let effects = self.machine.drain();
         self.told.take(&effects.events, &effects.facts);
         self.number_events(effects.events);
-        self.end_streams(&effects.rows);
+        self.end_streams(effects.ended);
         self.wanted.extend(effects.wanted);
         for (namespace, Delivery { taker, granted }) in effects.deliveries {
             let leased = self.leased(&namespace, granted, &effects.rows);

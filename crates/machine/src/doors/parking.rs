@@ -80,7 +80,7 @@ impl Space {
         }
         let on = told.as_ref().map(|(_, on)| on.clone());
         self.lanes[lane].told = told;
-        let about = About { on, ..self.names_of_job(head.job()).about() };
+        let about = About { on, ..self.about_job(head.job()) };
         self.happens(EventType::JobBlocked, about, self.last);
     }
 

@@ -59,7 +59,7 @@ impl Space {
                 if !std::mem::replace(&mut self.jobs[slot].cancel_requested, true) {
                     self.dirty_job(slot);
                     let lease = Some(self.lease_of(slot, fence));
-                    let about = About { lease, ..self.names_of_job(slot).about() };
+                    let about = About { lease, ..self.about_job(slot) };
                     self.happens(EventType::JobCancelRequested, about, now);
                 }
             }

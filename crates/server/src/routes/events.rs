@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::Response;
 use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tenure_core::bounds::{EVENT_STREAMS_MAX, WAIT_US_MAX};
 use tenure_core::decode::{self, parameters};
-use tenure_core::events::{Event, EventId, Gap};
+use tenure_core::events::EventId;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
@@ -19,7 +19,7 @@ use tenure_core::time::Span;
 use tenure_engine::{CallError, Engine, EngineExt};
 use tokio::sync::mpsc;
 
-use super::{Route, Takes, route};
+use super::{Route, route};
 use crate::out::{Out, Tied};
 use crate::problem;
 
@@ -40,7 +40,6 @@ pub(super) static ROUTES: &[Route] = &[route!(
     |asked| decode::read_events(asked.query)
 )
 .query(parameters::READ_EVENTS)
-.takes(Takes::Nothing)
 .answers(&[(200, "Events")])];
 
 /// How many streams a server sends.
@@ -104,7 +103,6 @@ pub(crate) async fn stream(
         let _ = stream.run(first, drains).await;
     });
     let mut response = Response::new(Out::lines(receiver, Tied(task.abort_handle())));
-    *response.status_mut() = StatusCode::OK;
     response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
     response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
     Ok(response)
@@ -128,11 +126,8 @@ struct StreamStart {
 impl SentStream {
     async fn run(&mut self, first: EventsRead, drains: impl Fn() -> bool) -> Result<(), Left> {
         let begin = match &first.gap {
-            Some(gap) => EventId { number: gap.first.number.saturating_sub(1), ..gap.first },
-            None => first.items.first().map_or(first.next, |event| EventId {
-                number: event.id.number.saturating_sub(1),
-                ..event.id
-            }),
+            Some(gap) => gap.first.before(),
+            None => first.items.first().map_or(first.next, |event| event.id.before()),
         };
         let mut text = format!("retry: {RETRY_MS}\n");
         named(&mut text, "start", &StreamStart { next: begin });
@@ -186,20 +181,12 @@ impl SentStream {
 
 fn write_page(text: &mut String, page: EventsRead) {
     if let Some(gap) = &page.gap {
-        write_gap(text, gap);
+        named(text, "gap", gap);
     }
     for event in &page.items {
-        write_event(text, event);
+        text.push_str(&format!("id: {}\n", event.id));
+        named(text, event.happened.kind.as_str(), event);
     }
-}
-
-fn write_gap(text: &mut String, gap: &Gap) {
-    named(text, "gap", gap);
-}
-
-fn write_event(text: &mut String, event: &Event) {
-    text.push_str(&format!("id: {}\n", event.id));
-    named(text, event.happened.kind.as_str(), event);
 }
 
 /// One event of the stream. JSON has no line breaks of its own, so its data is one line.
@@ -212,7 +199,7 @@ fn named(text: &mut String, name: &str, data: &impl Serialize) {
 
 #[cfg(test)]
 mod tests {
-    use tenure_core::events::{About, EventType, GapWhy, Happened};
+    use tenure_core::events::{About, Event, EventType, Gap, GapWhy, Happened};
     use tenure_core::time::Moment;
 
     use super::*;

@@ -3,11 +3,10 @@
 use serde_json::{Map, Value, json};
 use tenure_core::events::{EventType, Field, GapWhy};
 
-use super::flows::describe;
-use super::{Fields, object};
+use super::{Fields, Sentences, add_objects, describe, describe_all, object};
 
 /// Each schema with its fields.
-pub(super) const EVENTS: &[(&str, Fields)] = &[
+const EVENTS: &[(&str, Fields)] = &[
     ("Events", &[("items", "Event[]"), ("next", "EventId"), ("gap", "Gap?")]),
     ("Gap", &[("after", "EventId"), ("first", "EventId"), ("why", "GapWhy")]),
     ("BlockedOn", &[("limit", "name"), ("pool", "name")]),
@@ -50,8 +49,7 @@ fn field(field: Field) -> (&'static str, &'static str) {
     }
 }
 
-/// Sentences of the document: schema, field, and what its value means.
-const DESCRIBED: &[(&str, &str, &str)] = &[
+const DESCRIBED: Sentences = &[
     ("Events", "items", "What happened, in its order, as far as it was asked for."),
     ("Events", "next", "Where to go on: give it as since."),
     ("Events", "gap", "What was missed before the first of these; null if nothing."),
@@ -74,9 +72,7 @@ const DESCRIBED: &[(&str, &str, &str)] = &[
 
 /// Adds the schemas of events.
 pub(super) fn add(all: &mut Map<String, Value>) {
-    for (name, fields) in EVENTS {
-        all.insert((*name).to_owned(), object(fields));
-    }
+    add_objects(all, EVENTS);
     let mut fields = vec![("id", "EventId"), ("at", "moment"), ("type", "EventType")];
     fields.extend(Field::ALL.iter().map(|one| (one.name(), field(*one).0)));
     let mut event = object(&fields);
@@ -91,9 +87,7 @@ pub(super) fn add(all: &mut Map<String, Value>) {
     ] {
         all.insert(name.to_owned(), schema);
     }
-    for (schema, field, sentence) in DESCRIBED {
-        describe(all, schema, field, sentence);
-    }
+    describe_all(all, DESCRIBED);
     for one in Field::ALL {
         describe(all, "Event", one.name(), field(*one).1);
     }

@@ -5,10 +5,10 @@ use tenure_core::bounds::{AFTER_MAX, FLOW_BYTES_MAX, REF_BYTES_MAX};
 use tenure_core::flow::{FlowState, Gone, OnParentFailure, ParentState};
 use tenure_core::job::JobState;
 
-use super::{Fields, list, object, of};
+use super::{Fields, Sentences, add_objects, describe, describe_all, list, of};
 
 /// Each schema with its fields.
-pub(super) const FLOWS: &[(&str, Fields)] = &[
+const FLOWS: &[(&str, Fields)] = &[
     (
         "Flow",
         &[
@@ -45,8 +45,7 @@ pub(super) const FLOWS: &[(&str, Fields)] = &[
     ("AfterItem", &[("job", "key"), ("ref", "ref"), ("flow", "flow"), ("gone", "GoneIsDone")]),
 ];
 
-/// Sentences of the document: schema, field, and what its value means.
-const DESCRIBED: &[(&str, &str, &str)] = &[
+const DESCRIBED: Sentences = &[
     (
         "NewJob",
         "after",
@@ -138,9 +137,7 @@ pub(super) fn add(all: &mut Map<String, Value>) {
     let states = JobState::ALL.map(ParentState::There).into_iter();
     let states = states.chain([ParentState::Gone(Gone::Gone)]).map(ParentState::as_str).collect();
     let after = json!({"type": "array", "items": of("AfterEntry"), "maxItems": AFTER_MAX});
-    for (name, fields) in FLOWS {
-        all.insert((*name).to_owned(), object(fields));
-    }
+    add_objects(all, FLOWS);
     for (name, schema) in [
         ("After", after),
         ("AfterEntry", json!({"oneOf": [of("key"), of("AfterItem")]})),
@@ -156,20 +153,10 @@ pub(super) fn add(all: &mut Map<String, Value>) {
     ] {
         all.insert(name.to_owned(), schema);
     }
-    for (schema, field, sentence) in DESCRIBED {
-        describe(all, schema, field, sentence);
-    }
+    describe_all(all, DESCRIBED);
     // A push answers jobs with more fields, so the same sentences hold for them.
     for (_, field, sentence) in DESCRIBED.iter().filter(|(schema, ..)| *schema == "Job") {
         describe(all, "PushedJob", field, sentence);
-    }
-}
-
-/// Beside a reference, too: JSON Schema 2020-12, which OpenAPI 3.1 takes, lets words stand there.
-pub(super) fn describe(all: &mut Map<String, Value>, schema: &str, field: &str, sentence: &str) {
-    let pointer = format!("/properties/{field}");
-    if let Some(field) = all.get_mut(schema).and_then(|schema| schema.pointer_mut(&pointer)) {
-        field["description"] = sentence.into();
     }
 }
 

@@ -22,6 +22,9 @@ use self::shown::{JOB, SHOWN};
 /// Fields of an object: the name, and the type by a word.
 type Fields = &'static [(&'static str, &'static str)];
 
+/// Sentences of the document: schema, field, and what its value means.
+type Sentences = &'static [(&'static str, &'static str, &'static str)];
+
 /// A type of a field, by a word.
 fn of(word: &str) -> Value {
     if let Some(item) = word.strip_suffix("[]") {
@@ -77,12 +80,32 @@ fn joined(first: &[(&str, &str)], rest: &[(&str, &str)]) -> Value {
     object(&[first, rest].concat())
 }
 
+/// Adds these schemas, each with its fields.
+fn add_objects(all: &mut Map<String, Value>, objects: &[(&str, Fields)]) {
+    for (name, fields) in objects {
+        all.insert((*name).to_owned(), object(fields));
+    }
+}
+
+fn describe_all(all: &mut Map<String, Value>, sentences: Sentences) {
+    for (schema, field, sentence) in sentences {
+        describe(all, schema, field, sentence);
+    }
+}
+
+/// Beside a reference, too: JSON Schema 2020-12, which OpenAPI 3.1 takes, lets words stand there.
+fn describe(all: &mut Map<String, Value>, schema: &str, field: &str, sentence: &str) {
+    let pointer = format!("/properties/{field}");
+    if let Some(field) = all.get_mut(schema).and_then(|schema| schema.pointer_mut(&pointer)) {
+        field["description"] = sentence.into();
+    }
+}
+
 /// All schemas by name.
 pub(crate) fn all() -> Map<String, Value> {
     let mut all = Map::new();
-    for (name, fields) in BODIES.iter().chain(SHOWN) {
-        all.insert((*name).to_owned(), object(fields));
-    }
+    add_objects(&mut all, BODIES);
+    add_objects(&mut all, SHOWN);
     let flags =
         [("duplicate", "boolean"), ("replaced", "boolean"), ("workers", "integer")].as_slice();
     let holders = [
