@@ -5,13 +5,13 @@
 //! second which registrations are gone, in one call for many. Who could not be registered, as nobody is while the store is
 //! full, counts as gone, and so reads once a second. Nothing is granted to such a call, so it needs no task of its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_core::refusal::Code;
 use tenure_core::time::Span;
-use tenure_engine::CallError;
-use tokio::sync::watch;
+use tenure_engine::{CallError, Fault};
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::leaving::{Left, leave};
@@ -31,7 +31,7 @@ const TOGETHER_MAX: usize = 256;
 /// What a call waits for the end of.
 pub(super) trait Awaited: Sync {
     /// As the store shows it.
-    type Found: Send;
+    type Found: Send + 'static;
     /// A registration stays in the store when the end has come, until its call leaves.
     const STAYS: bool;
 
@@ -42,11 +42,11 @@ pub(super) trait Awaited: Sync {
     /// Reads it.
     fn read(&self) -> impl Future<Output = Result<Self::Found, CallError>> + Send;
     /// Reads it, and registers a call that waits for so long (us), unless the end has come. And the number of the
-    /// registration, if there is one.
+    /// registration, if there is one. It goes on when its caller is gone.
     fn register(
         &self,
         wait: u64,
-    ) -> impl Future<Output = Result<(Self::Found, Option<u64>), CallError>> + Send;
+    ) -> impl Future<Output = Result<(Self::Found, Option<u64>), CallError>> + Send + 'static;
     /// What the caller is told of what cannot be read any more.
     fn lost(&self, why: CallError) -> CallError;
 }
@@ -61,6 +61,48 @@ enum Cause {
     Over,
 }
 
+/// What the store knows of a call that waits. Its caller may go while the store is being asked: then whoever hears of the
+/// registration gives it back.
+#[derive(Default)]
+struct Registration {
+    state: Mutex<Registered>,
+}
+
+#[derive(Default)]
+struct Registered {
+    number: Option<u64>,
+    /// The call waits no more.
+    is_over: bool,
+}
+
+impl Registration {
+    fn lock(&self) -> MutexGuard<'_, Registered> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store has registered the call, or not; the number is answered if it is to be given back.
+    fn heard(&self, number: Option<u64>) -> Option<u64> {
+        let mut state = self.lock();
+        if state.is_over {
+            return number;
+        }
+        state.number = number;
+        None
+    }
+
+    /// The number that is to be given back.
+    fn take(&self) -> Option<u64> {
+        self.lock().number.take()
+    }
+
+    /// The same, when the call waits no more.
+    fn end(&self) -> Option<u64> {
+        let mut state = self.lock();
+        state.is_over = true;
+        state.number.take()
+    }
+}
+
 /// A call among those that wait here, given back in any case.
 struct EndWaiter<'a> {
     caller: &'a Caller,
@@ -70,8 +112,7 @@ struct EndWaiter<'a> {
     waiter: Arc<Waiter>,
     /// The store or a signal is being acted upon.
     acting: bool,
-    /// The number of its registration in the store.
-    registered: Option<u64>,
+    registration: Arc<Registration>,
     stirred: watch::Receiver<u64>,
     draining: watch::Receiver<bool>,
 }
@@ -90,7 +131,7 @@ impl<'a> EndWaiter<'a> {
             name,
             waiter,
             acting: true,
-            registered: None,
+            registration: Arc::default(),
             stirred: caller.space.stirred(),
             draining: caller.shared.draining(),
         }
@@ -102,10 +143,8 @@ impl<'a> EndWaiter<'a> {
         }
     }
 
-    fn left(&mut self) -> Option<Left> {
-        let number = self.registered.take()?;
-        let proc = self.caller.shared.proc.clone();
-        Some(Left::End(LeftAwait(self.name.clone(), proc, number)))
+    fn left(&self) -> Option<Left> {
+        self.registration.take().map(|number| left(self.caller, &self.name, number))
     }
 
     /// Waits for a reason to read.
@@ -142,7 +181,8 @@ impl Drop for EndWaiter<'_> {
         self.acted();
         self.caller.space.awaits_no_more(&self.name, self.number);
         self.caller.space.leave(self.number);
-        if let Some(left) = self.left() {
+        let number = self.registration.end();
+        if let Some(left) = number.map(|number| left(self.caller, &self.name, number)) {
             let (caller, owing) = (self.caller.clone(), self.caller.shared.owing());
             self.caller.shared.runtime.spawn(async move {
                 let _owing = owing;
@@ -150,6 +190,10 @@ impl Drop for EndWaiter<'_> {
             });
         }
     }
+}
+
+fn left(caller: &Caller, name: &str, number: u64) -> Left {
+    Left::End(LeftAwait(name.to_owned(), caller.shared.proc.clone(), number))
 }
 
 /// Returns when a wait is over by this process's watch.
@@ -239,9 +283,29 @@ async fn register<A: Awaited>(
     place: &mut EndWaiter<'_>,
     end: WaitEnd,
 ) -> Result<A::Found, CallError> {
-    let (found, registered) = awaited.register(end.left(&place.caller.shared)).await?;
-    place.registered = registered;
-    Ok(found)
+    let (caller, name) = (place.caller.clone(), place.name.clone());
+    let registration = place.registration.clone();
+    let registering = awaited.register(end.left(&caller.shared));
+    let (answer, answered) = oneshot::channel();
+    place.caller.shared.runtime.spawn(async move {
+        let registered = registering.await.map(|(found, number)| {
+            let number = registration.heard(number);
+            (found, number.map(|number| left(&caller, &name, number)))
+        });
+        let (answered, left) = match registered {
+            Ok((found, left)) => (Ok(found), left),
+            Err(why) => (Err(why), None),
+        };
+        // Nobody hears it who is gone.
+        let _ = answer.send(answered);
+        if let Some(left) = left {
+            let _owing = caller.shared.owing();
+            leave(&caller, left).await;
+        }
+    });
+    answered
+        .await
+        .unwrap_or_else(|_| Err(Fault::Unavailable("the engine is closed".to_owned()).into()))
 }
 
 /// The same of what lives again, or whose registration the store forgot. Where there is no room, or others took the last

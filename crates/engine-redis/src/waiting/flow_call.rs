@@ -51,11 +51,17 @@ impl Awaited for AwaitedFlow<'_> {
         Ok(asked.reply.view())
     }
 
-    async fn register(&self, wait: u64) -> Result<(FlowView, Option<u64>), CallError> {
-        let args = FlowArgs::of(self.flow).waiting(&self.caller.shared.proc, wait);
-        let reply = self.caller.ask::<FlowReply>(WAIT_FLOW, pack(&args)).await?.reply;
-        let registered = reply.registered();
-        Ok((reply.view(), registered))
+    fn register(
+        &self,
+        wait: u64,
+    ) -> impl Future<Output = Result<(FlowView, Option<u64>), CallError>> + Send + 'static {
+        let caller = self.caller.clone();
+        let args = pack(&FlowArgs::of(self.flow).waiting(&caller.shared.proc, wait));
+        async move {
+            let reply = caller.ask::<FlowReply>(WAIT_FLOW, args).await?.reply;
+            let registered = reply.registered();
+            Ok((reply.view(), registered))
+        }
     }
 
     fn lost(&self, why: CallError) -> CallError {

@@ -79,11 +79,17 @@ impl Awaited for AwaitedRow<'_> {
         read(self.caller, self.args()).await
     }
 
-    async fn register(&self, wait: u64) -> Result<(ResultFound, Option<u64>), CallError> {
-        let args = self.args().waiting(&self.caller.shared.proc, wait);
-        let found = found(self.caller.ask(WAIT_RESULT, pack(&args)).await?, WAIT_RESULT)?;
-        let registered = found.registered;
-        Ok((found, registered))
+    fn register(
+        &self,
+        wait: u64,
+    ) -> impl Future<Output = Result<(ResultFound, Option<u64>), CallError>> + Send + 'static {
+        let caller = self.caller.clone();
+        let args = pack(&self.args().waiting(&caller.shared.proc, wait));
+        async move {
+            let found = found(caller.ask(WAIT_RESULT, args).await?, WAIT_RESULT)?;
+            let registered = found.registered;
+            Ok((found, registered))
+        }
     }
 
     /// A job that was there and is not any more.
