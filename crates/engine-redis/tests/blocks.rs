@@ -8,8 +8,8 @@ use tenure_core::job::{JobState, NewJob};
 use tenure_core::lease::{Ending, ExtendItem, LeaseView, SettleItem};
 use tenure_core::names::{JobId, JobRef, Namespace, QueueName, WorkerId};
 use tenure_core::requests::{
-    Audit, CancelJob, DeleteJob, Extend, GetJob, GetStats, Lease, ListJobs, ListLeases, Operation,
-    Push, PushAnswer, Pushed, Settle,
+    Audit, CancelJob, DeleteJob, DeleteJobs, Extend, GetJob, GetStats, JobFilter, Lease, ListJobs,
+    ListLeases, Operation, Push, PushAnswer, Pushed, Settle,
 };
 use tenure_core::time::Span;
 use tenure_engine::{Clock as _, EngineExt};
@@ -204,6 +204,27 @@ async fn a_block_goes_with_its_last_row() {
     let left = store.server.must(&["KEYS", "*jb:*"]);
     assert!(left.list().is_empty(), "the texts of blocks are left");
     store.is_whole().await;
+}
+
+/// The order of finished jobs names those that ended together; they are forgotten all in one call, or one by one.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_of_a_block_that_ended_together_leave_nothing_when_they_are_deleted() {
+    let Some(store) = Store::start().await else { return };
+    let finished = async || {
+        let ids = store.push(20).await;
+        store.settle(&store.lease(20).await).await;
+        ids
+    };
+    finished().await;
+    let filter = JobFilter { queue: Some(queue()), ..JobFilter::default() };
+    assert_eq!(store.ok(DeleteJobs { filter, max: 100, cursor: None }).await.done, 20);
+    store.is_whole().await;
+    for id in finished().await {
+        store.ok(DeleteJob { job: JobRef::Id(id) }).await;
+        store.is_whole().await;
+    }
+    let left = store.server.must(&["KEYS", "tenure:{default}fo"]);
+    assert!(left.list().is_empty(), "nothing is to be forgotten any more");
 }
 
 /// Jobs with ids of their own, as a client makes them before its first call, so that it can repeat it.

@@ -377,12 +377,8 @@ end
 -- looks at the order of expiries.
 function lib.leave_spans()
   for seq, job in pairs(db.jobs) do
-    if job and not job.new then
-      if job.deleted then
-        lib.row_gone(seq)
-      elseif job.dirty then
-        lib.write_own(job)
-      end
+    if job and job.dirty and not job.new and not job.deleted then
+      lib.write_own(job)
     end
   end
 end

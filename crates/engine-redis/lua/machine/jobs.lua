@@ -350,6 +350,10 @@ function lib.delete_job(job)
   job.deleted = true
   maps.drop(ids(job.b), job.id)
   local chunk = home(job.seq)
+  if not job.new then
+    -- Before its block may go with it: the row leaves its span, and the order that names the span.
+    lib.row_gone(job.seq)
+  end
   local chunk_record = db.get(RECORD.chunk, chunk)
   chunk_record.n = chunk_record.n - 1
   if chunk_record.n == 0 then
@@ -395,7 +399,6 @@ function db.write_jobs(out)
         if not job.new then
           db.erase(out, key, n)
           db.erase(out, key, n .. PART.life)
-          lib.row_gone(seq)
         end
       else
         local row, life = lib.written(job)
