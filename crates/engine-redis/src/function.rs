@@ -71,6 +71,10 @@ pub(crate) const LEAVE: Function = Function::new("leave");
 pub(crate) const SYNC_BEGIN: Function = Function::new("sync_begin").showing_leases();
 pub(crate) const SYNC_ITEMS: Function = Function::new("sync_items").showing_leases();
 pub(crate) const SYNC_END: Function = Function::new("sync_end").showing_leases();
+/// The same of the schedules of an owner.
+pub(crate) const SYNC_SCHEDULES_BEGIN: Function = Function::new("sync_schedules_begin");
+pub(crate) const SYNC_SCHEDULES_ITEMS: Function = Function::new("sync_schedules_items");
+pub(crate) const SYNC_SCHEDULES_END: Function = Function::new("sync_schedules_end");
 // Those of a copy show leases without their ids; the key itself stays where it is.
 pub(crate) const COPY_LOOK: Function = Function::new("copy_look");
 pub(crate) const COPY_FREEZE: Function = Function::new("copy_freeze").telling();
@@ -107,6 +111,9 @@ mod tests {
         SYNC_BEGIN,
         SYNC_ITEMS,
         SYNC_END,
+        SYNC_SCHEDULES_BEGIN,
+        SYNC_SCHEDULES_ITEMS,
+        SYNC_SCHEDULES_END,
         COPY_LOOK,
         COPY_FREEZE,
         COPY_THAW,

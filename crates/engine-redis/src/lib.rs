@@ -37,6 +37,7 @@ mod schedules;
 mod sentences;
 mod shared;
 mod sync;
+mod sync_schedules;
 mod waiting;
 
 pub use copy::RedisCopy;

@@ -6,26 +6,19 @@ use tenure_core::bounds::{LIST_MAX, PLAN_MOMENTS_MAX};
 use tenure_core::job::{PushedJob, Retry};
 use tenure_core::names::ScheduleId;
 use tenure_core::requests::{
-    GetSchedule, ListSchedules, Listed, Meant, PatchSchedule, Put, PutSchedule, RunScheduleNow,
-    SyncSchedules,
+    GetSchedule, ListSchedules, Listed, PatchSchedule, Put, PutSchedule, RunScheduleNow,
 };
-use tenure_core::schedule::{
-    FirstPlan, Plan, PlanWanted, ScheduleSettings, ScheduleView, SyncedSchedules,
-};
+use tenure_core::schedule::{FirstPlan, Plan, PlanWanted, ScheduleSettings, ScheduleView};
 use tenure_core::time::Moment;
-use tenure_engine::schedules::{check_set, never_fires, plan, prepare_patch, prepare_put};
+use tenure_engine::schedules::{never_fires, plan, prepare_patch, prepare_put};
 use tenure_engine::{CallError, Fault, ids};
 
 use crate::answer::Answerable;
 use crate::by_itself;
 use crate::call::{Caller, malformed};
-use crate::decode::{
-    Answered, FireReply, PageReply, PutScheduleReply, ScheduleReply, SyncedSchedulesReply,
-    pushed_jobs,
-};
+use crate::decode::{Answered, FireReply, PageReply, PutScheduleReply, ScheduleReply, pushed_jobs};
 use crate::encode::{
-    FireArgs, ListSchedulesArgs, OneCall, PlanArgs, RunScheduleNowArgs, ScheduleArgs,
-    SyncSchedulesArgs, pack,
+    FireArgs, ListSchedulesArgs, OneCall, PlanArgs, RunScheduleNowArgs, ScheduleArgs, pack,
 };
 use crate::function::{FIRE, Function, PLAN};
 use crate::options::Time;
@@ -34,7 +27,6 @@ const PUT: Function = Function::of::<PutSchedule>();
 const GET: Function = Function::of::<GetSchedule>();
 const LIST: Function = Function::of::<ListSchedules>();
 const RUN_NOW: Function = Function::of::<RunScheduleNow>();
-const SYNC: Function = Function::of::<SyncSchedules>();
 
 /// So often a schedule is read again that others change meanwhile.
 const READ_AGAIN_MAX: u32 = 10;
@@ -149,22 +141,6 @@ impl Answerable for RunScheduleNow {
         let pushed = pushed_jobs(vec![reply], &blobs, true).map_err(malformed(RUN_NOW))?;
         let none = || Fault::Broken("a run-now shows no job".to_owned());
         pushed.into_iter().next().map(Box::new).ok_or_else(|| none().into())
-    }
-}
-
-impl Answerable for SyncSchedules {
-    async fn answer(self, caller: Caller) -> Result<SyncedSchedules, CallError> {
-        check_set(&self)?;
-        by_itself::note(&caller).await;
-        let each = self.schedules.iter();
-        let args = SyncSchedulesArgs {
-            owner: self.owner.as_str(),
-            items: each.map(|(id, one)| ScheduleArgs::of(id.as_str(), one, None, None)).collect(),
-            meant: self.meant == Meant::Yes,
-            version: self.version,
-        };
-        let reply: SyncedSchedulesReply = caller.reply(SYNC, &args).await?;
-        Ok(reply.read())
     }
 }
 

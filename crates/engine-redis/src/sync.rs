@@ -3,7 +3,7 @@
 
 use tenure_core::bounds::ITEMS_MAX;
 use tenure_core::requests::SyncResources;
-use tenure_core::settings::Synced;
+use tenure_core::settings::{NewResource, Synced};
 use tenure_engine::{CallError, Fault};
 
 use crate::answer::Answerable;
@@ -15,7 +15,7 @@ use crate::function::{Function, SYNC_BEGIN, SYNC_END, SYNC_ITEMS};
 /// Bytes of data that one call carries at most, beyond its first resource.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Steps in which a set takes its place beyond which something is wrong.
-const STEPS_MAX: usize = 1_000_000;
+pub(crate) const STEPS_MAX: usize = 1_000_000;
 
 impl Answerable for SyncResources {
     async fn answer(self, caller: Caller) -> Result<Synced, CallError> {
@@ -56,11 +56,16 @@ async fn end(caller: &Caller, sync: &SyncResources, number: u64) -> Result<Synce
     caller.reply(SYNC_END, &args).await
 }
 
-/// How many of these go in one call: at least one.
-fn part(resources: &[tenure_core::settings::NewResource]) -> usize {
+/// How many resources go in one call.
+fn part(resources: &[NewResource]) -> usize {
+    fitting(resources.iter().map(|resource| resource.data.text().len()).take(ITEMS_MAX))
+}
+
+/// How many things of so many bytes each go in one call: at least one.
+pub(crate) fn fitting(each: impl Iterator<Item = usize>) -> usize {
     let mut bytes = 0;
-    let fit = resources.iter().take(ITEMS_MAX).take_while(|resource| {
-        bytes += resource.data.text().len();
+    let fit = each.take_while(|more| {
+        bytes += more;
         bytes <= BYTES_MAX
     });
     fit.count().max(1)
@@ -75,7 +80,6 @@ fn parts(sync: &SyncResources) -> usize {
 mod tests {
     use tenure_core::names::ResourceId;
     use tenure_core::secret::Json;
-    use tenure_core::settings::NewResource;
 
     use super::*;
 

@@ -409,7 +409,8 @@ end
 
 function OUT.sets(args)
   return by_parts(RECORD.synced_set, args, function(owner)
-    return { owner = owner, version = db.get(RECORD.synced_set, owner).version }
+    local version = db.get(RECORD.synced_set, owner).version
+    return version and { owner = owner, version = version }
   end)
 end
 

@@ -1,4 +1,5 @@
--- schedules: put, delete, pause, resume, run-now, a synced set of an owner, `next_in`; and how they are shown.
+-- schedules: put, delete, pause, resume, run-now, `next_in`; and how they are shown. The whole set of an owner is in
+-- ops/sync_schedules: what it says of a schedule comes before a call that changes this one.
 --
 -- put_schedule {id, owner, timing, overlap, catch_up, catch_up_max, job (machine/firing), plan = the first moments of a
 --   cron expression, {from, moments, last}, revision = that of the schedule which the settings were made of}
@@ -6,10 +7,8 @@
 -- get_schedule, resume_schedule {id}, pause_schedule {id, for | until | neither} -> view     delete_schedule {id} -> true
 -- list_schedules {owner, max, after} -> {items, next}
 -- run_schedule_now {id, job, b, dr} -> a pushed job
--- sync_schedules {owner, items, meant, version} -> {added, updated, unchanged, deleted}
 -- plan {plans}, fire {dr}: of who ticks; see machine/firing.
--- Refusals: schedule_not_found, never_fires, what a push refuses of its needs below /job; of a set also
--- schedule_of_another_owner, schedule_of_no_owner, schedules_older_version, schedules_empty_set, schedules_deletes_most.
+-- Refusals: schedule_not_found, never_fires, what a push refuses of its needs below /job.
 
 local function named(id)
   local schedule_record = db.get(RECORD.schedule, id)
@@ -73,7 +72,7 @@ end)
 -- ---- Put ----
 
 -- What a push would refuse of the job that it makes.
-local function check_scheduled(job)
+function lib.check_scheduled(job)
   local spec = { q = job[SCHEDULED_AT.queue], needs = job[SCHEDULED_AT.needs] or nil }
   local ok, no = pcall(lib.check_spec, spec)
   if ok then
@@ -95,7 +94,7 @@ local function first_cursor(starts_at, started_at, now)
 end
 
 -- Refuses a new timing without a moment from now on.
-local function check_fires(id, old, args, now)
+function lib.check_fires(id, old, args, now)
   local timing = args.timing
   if old and same(old.timing, timing) then
     return
@@ -128,23 +127,23 @@ local function set_owner(id, schedule_record, owner)
 end
 
 -- The one that is there and seen; or nil.
-local function there_is(id)
+function lib.there_is_schedule(id)
   local schedule_record = db.get(RECORD.schedule, id)
   return schedule_record and not schedule_record.shell and schedule_record or nil
 end
 
 -- Whether a schedule has these settings.
-local function has_settings(id, schedule_record, args, packed)
+function lib.has_schedule_settings(id, schedule_record, args, packed)
   return schedule_record.owner == args.owner and schedule_record.overlap == args.overlap
     and schedule_record.catch_up == args.catch_up and schedule_record.catch_up_max == args.catch_up_max
       and same(schedule_record.timing, args.timing) and maps.get(lib.scheduled_job_home(id)) == packed
 end
 
 -- Makes a schedule what these settings say; the same again do nothing. Whether anything changed.
-local function set_schedule(id, args, now)
+function lib.set_schedule(id, args, now)
   local schedule_record = lib.schedule_or_shell(id)
   local is_new, packed = schedule_record.shell, cmsgpack.pack(args.job)
-  if not is_new and has_settings(id, schedule_record, args, packed) then
+  if not is_new and lib.has_schedule_settings(id, schedule_record, args, packed) then
     return false
   end
   local had_ended = not is_new and lib.has_ended(id, schedule_record)
@@ -183,7 +182,8 @@ local function set_schedule(id, args, now)
 end
 
 lib.op('put_schedule', { 'write' }, function(args, now)
-  local old = there_is(args.id)
+  lib.set_word_first(args.id, now)
+  local old = lib.there_is_schedule(args.id)
   if args.revision then
     if not old then
       lib.refuse('schedule_not_found', { schedule = args.id })
@@ -191,15 +191,15 @@ lib.op('put_schedule', { 'write' }, function(args, now)
       return { again = true }
     end
   end
-  check_scheduled(args.job)
-  check_fires(args.id, old, args, now)
-  set_schedule(args.id, args, now)
+  lib.check_scheduled(args.job)
+  lib.check_fires(args.id, old, args, now)
+  lib.set_schedule(args.id, args, now)
   return { view = view(args.id, now), created = not old }
 end)
 
 -- ---- Delete, pause, resume ----
 
-local function delete(id, schedule_record)
+function lib.delete_schedule(id, schedule_record)
   lib.event(EVENT.schedule_deleted, id)
   lib.leave_orders(id, schedule_record)
   set_owner(id, schedule_record, nil)
@@ -212,8 +212,9 @@ local function delete(id, schedule_record)
   db.put(RECORD.schedule, id, lib.emptied(schedule_record))
 end
 
-lib.op('delete_schedule', { 'write', 'allow-oom' }, function(args)
-  delete(args.id, named(args.id))
+lib.op('delete_schedule', { 'write', 'allow-oom' }, function(args, now)
+  lib.set_word_first(args.id, now)
+  lib.delete_schedule(args.id, named(args.id))
   return true
 end)
 
@@ -227,6 +228,7 @@ local function begin_again(id, schedule_record, till, now)
 end
 
 lib.op('pause_schedule', { 'write', 'allow-oom' }, function(args, now)
+  lib.set_word_first(args.id, now)
   local schedule_record = named(args.id)
   local till = args['for'] and now + args['for'] or args['until'] or lib.FOREVER
   till = till > now and till or nil
@@ -242,6 +244,7 @@ lib.op('pause_schedule', { 'write', 'allow-oom' }, function(args, now)
 end)
 
 lib.op('resume_schedule', { 'write', 'allow-oom' }, function(args, now)
+  lib.set_word_first(args.id, now)
   local schedule_record = named(args.id)
   if lib.pause_of(schedule_record, now) then
     lib.event(EVENT.schedule_resumed, args.id)
@@ -292,7 +295,7 @@ end)
 -- moment any more, nil if the word of this job means nothing.
 function lib.move_schedule(origin, job, next_in, now)
   local id = origin[ORIGIN_AT.schedule]
-  local schedule_record = there_is(id)
+  local schedule_record = lib.there_is_schedule(id)
   if not schedule_record or schedule_record.era ~= origin[ORIGIN_AT.era] then
     return nil
   end
@@ -319,59 +322,6 @@ function lib.move_schedule(origin, job, next_in, now)
   lib.tell_schedule_end(id, schedule_record, had_ended)
   return following
 end
-
--- ---- Sets ----
-
-local function check_set_item(item, owner, now)
-  local old = there_is(item.id)
-  if old and not old.owner then
-    lib.refuse('schedule_of_no_owner', { schedule = item.id }, '/id')
-  elseif old and old.owner ~= owner then
-    lib.refuse('schedule_of_another_owner', { schedule = item.id, owner = old.owner }, '/id')
-  end
-  check_scheduled(item.job)
-  check_fires(item.id, old, item, now)
-end
-
-lib.op('sync_schedules', { 'write' }, function(args, now)
-  local owner = args.owner
-  local set_record = db.get(RECORD.synced_set, owner)
-  local last = set_record and set_record.version or 0
-  if args.version and args.version < last then
-    lib.refuse('schedules_older_version', { given = args.version, last = last }, '/query/version')
-  end
-  local wanted = {}
-  for index, item in ipairs(args.items) do
-    wanted[item.id] = true
-    lib.at_item(index, check_set_item, item, owner, now)
-  end
-  local absent, there = {}, 0
-  for id in lib.names({ 'so:' .. owner }) do
-    there = there + 1
-    if not wanted[id] then
-      absent[#absent + 1] = id
-    end
-  end
-  if not args.meant and not args.items[1] then
-    lib.refuse('schedules_empty_set', { owner = owner }, '')
-  elseif not args.meant and #absent * 2 > there then
-    lib.refuse('schedules_deletes_most', { deletes = #absent, there = there }, '')
-  end
-  local done = { added = 0, updated = 0, unchanged = 0, deleted = #absent }
-  for _, item in ipairs(args.items) do
-    item.owner = owner
-    local is_new = not there_is(item.id)
-    local what = not set_schedule(item.id, item, now) and 'unchanged' or is_new and 'added' or 'updated'
-    done[what] = done[what] + 1
-  end
-  for _, id in ipairs(absent) do
-    delete(id, db.get(RECORD.schedule, id))
-  end
-  if args.version then
-    db.put(RECORD.synced_set, owner, { version = args.version })
-  end
-  return done
-end)
 
 -- ---- Of who ticks ----
 

@@ -16,17 +16,8 @@
 -- Cost: a few reads and writes for each resource. A call stages or counts at most 1,000; a call or a
 -- tick applies at most `BOUND.TICK_MAX`, some milliseconds.
 --
--- A staged set is a record 'sy' {pool, version, meant, phase, cursor, live, done}: phase 'count',
--- 'apply', 'retire', 'done'. Its ids are in order in 'sx:NUMBER', what they stand for in 'sv:NUMBER:SHARD'.
-
-local FORGET = 'sye'
-
-local function staged_ids(number)
-  return 'sx:' .. text(number)
-end
-local function staged_in(number, id)
-  return 'sv:' .. text(number) .. ':' .. shard(id)
-end
+-- A staged set (machine/staged) of a pool is a record {pool, version, meant, phase, cursor, live, done}: phase 'count',
+-- 'apply', 'retire', 'done'.
 
 -- ---- Steps ----
 -- What is too much for one call is carried on by ticks: {kind, what, …}, one portion of the first at
@@ -59,6 +50,8 @@ end
 local function step_once(step, now)
   if step[STEP_AT.kind] == 'sync' then
     return lib.step_sync(step, now)
+  elseif step[STEP_AT.kind] == 'schedules' then
+    return lib.step_schedules(step, now)
   elseif step[STEP_AT.kind] == 'paces' then
     return lib.step_paces(step, now)
   elseif step[STEP_AT.kind] == 'pool' then
@@ -98,48 +91,10 @@ local function check_version(pool_record, version)
   end
 end
 
-local function keep_for_a_while(number, now)
-  lib.timer_set(FORGET, now + BOUND.REQUEST_US, text(number))
-end
-
-local function begin(pool, version, now)
-  local number = db.number()
-  db.put(RECORD.sync, number, { pool = pool, version = version })
-  keep_for_a_while(number, now)
-  return number
-end
-
 local function stage(number, resources)
   for _, new in ipairs(resources) do
-    sets.add(staged_ids(number), 0, new.id)
-    maps.set(staged_in(number, new.id), new.id,
-      cmsgpack.pack({ new.data or 'null', new.tags or {}, new.slots or 1 }))
+    lib.stage(number, new.id, cmsgpack.pack({ new.data or 'null', new.tags or {}, new.slots or 1 }))
   end
-end
-
--- Something was said of a resource after the set was decided: the set's word on it goes.
-function lib.unstage(number, id)
-  if sets.score(staged_ids(number), id) then
-    sets.rem(staged_ids(number), id)
-    maps.drop(staged_in(number, id), id)
-  end
-end
-
--- A step {'staged', number}: drops some of a staged set whose time is over.
-function lib.step_staged(step)
-  local number = step[STEP_AT.of]
-  local ids = {}
-  for id in sets.each(staged_ids(number)) do
-    ids[#ids + 1] = id
-    if #ids == BOUND.TICK_MAX then
-      break
-    end
-  end
-  for _, id in ipairs(ids) do
-    sets.rem(staged_ids(number), id)
-    maps.set(staged_in(number, id), id, nil)
-  end
-  return #ids < BOUND.TICK_MAX
 end
 
 local function staged(args)
@@ -148,22 +103,6 @@ local function staged(args)
     lib.refuse('sync_gone', { sync = args.sync, pool = args.pool })
   end
   return sync_record
-end
-
--- The time of a staged set is over: it was applied, or its caller is gone.
-function lib.tick_sync(member, now)
-  local number = tonumber(member)
-  local sync_record = db.get(RECORD.sync, number)
-  if not sync_record then
-    return
-  end
-  local pool_record = db.get(RECORD.pool, sync_record.pool)
-  if pool_record and pool_record.sync == number then
-    keep_for_a_while(number, now)
-  else
-    db.drop(RECORD.sync, number)
-    lib.go_on({ 'staged', number }, now)
-  end
 end
 
 -- ---- Decision ----
@@ -232,7 +171,7 @@ function lib.end_sync(pool_record, now)
   local sync_record = db.get(RECORD.sync, number)
   pool_record.sync = nil
   sync_record.phase, sync_record.cursor = 'done', nil
-  keep_for_a_while(number, now)
+  lib.keep_staged(number, now)
   lib.all_pool_doors_due(sync_record.pool, now)
 end
 
@@ -246,20 +185,11 @@ function lib.step_sync(step, now)
   end
   local done, left = sync_record.done, BOUND.TICK_MAX
   if sync_record.phase == 'apply' then
-    local ids = {}
-    for id in sets.each(staged_ids(number)) do
-      ids[#ids + 1] = id
-      if #ids == left then
-        break
-      end
-    end
+    local ids = lib.staged_ids(number, left)
     for _, id in ipairs(ids) do
-      local key = staged_in(number, id)
-      local new = cmsgpack.unpack(maps.get(key, id))
+      local new = cmsgpack.unpack(lib.take_staged(number, id))
       local what = lib.upsert_resource(sync_record.pool, { id = id, data = new[1], tags = new[2], slots = new[3] }, now)
       done[what] = done[what] + 1
-      sets.rem(staged_ids(number), id)
-      maps.drop(key, id)
     end
     if #ids > 0 then
       -- The ids of the pool are read as they are stored, so they are retired in a call that added none.
@@ -325,7 +255,7 @@ lib.op('sync_resources', { 'write' }, function(args, now)
     end
   end
   -- The pool is large, or busy: the set is staged, and `sync_end` goes on with it.
-  local number = begin(args.pool, args.version, now)
+  local number = lib.begin_staged({ pool = args.pool, version = args.version }, now)
   db.get(RECORD.sync, number).meant = args.meant
   stage(number, args.resources)
   return reply(number, db.get(RECORD.sync, number))
@@ -333,7 +263,7 @@ end)
 
 lib.op('sync_begin', { 'write' }, function(args, now)
   check_version(db.get(RECORD.pool, args.pool), args.version)
-  return { sync = begin(args.pool, args.version, now) }
+  return { sync = lib.begin_staged({ pool = args.pool, version = args.version }, now) }
 end)
 
 lib.op('sync_items', { 'write' }, function(args, now)
@@ -344,7 +274,7 @@ lib.op('sync_items', { 'write' }, function(args, now)
   stage(args.sync, args.resources)
   -- What was counted counts anew.
   sync_record.phase = nil
-  keep_for_a_while(args.sync, now)
+  lib.keep_staged(args.sync, now)
   return true
 end)
 
@@ -353,8 +283,7 @@ local function count_some(number, sync_record)
   if sync_record.phase ~= 'count' then
     sync_record.phase, sync_record.cursor, sync_record.live = 'count', '', 0
   end
-  local ids = call('ZRANGEBYLEX', db.prefix .. staged_ids(number),
-    sync_record.cursor ~= '' and '(' .. sync_record.cursor or '-', '+', 'LIMIT', 0, BOUND.ITEMS_MAX)
+  local ids = lib.staged_after(number, sync_record.cursor, BOUND.ITEMS_MAX)
   for _, id in ipairs(ids) do
     if is_live(sync_record.pool, id) then
       sync_record.live = sync_record.live + 1
@@ -370,7 +299,7 @@ lib.op('sync_end', { 'write' }, function(args, now)
   if sync_record.phase == 'done' then
     return reply(number, sync_record)
   end
-  keep_for_a_while(number, now)
+  lib.keep_staged(number, now)
   local pool_record = db.get(RECORD.pool, sync_record.pool)
   if pool_record and pool_record.sync == number then
     lib.carry_on(now, 'sync', number)
@@ -389,7 +318,7 @@ lib.op('sync_end', { 'write' }, function(args, now)
   end
   check_version(pool_record, sync_record.version)
   if not sync_record.meant then
-    local empty = not sets.first(staged_ids(number))
+    local empty = not lib.staged_ids(number, 1)[1]
     if empty then
       check_meant(sync_record.pool, true)
     end

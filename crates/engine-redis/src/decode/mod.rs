@@ -49,8 +49,8 @@ pub(crate) use leases::{
 pub(crate) use lenient::Maybe;
 pub(crate) use resources::SyncedReply;
 pub(crate) use schedules::{
-    FireReply, PutScheduleReply, ScheduleCopied, ScheduleReply, SetCopied, SyncedSchedulesReply,
-    WantedReply,
+    ComparedReply, FireReply, PutScheduleReply, ScheduleCopied, ScheduleReply, SetCopied,
+    SyncedSchedulesReply, WantedReply,
 };
 pub(crate) use settings::stored_gauge;
 pub(crate) use totals::{AuditReply, KeyReply, StatsReply, TickReply};

@@ -317,9 +317,16 @@ pub(crate) struct PutScheduleReply {
     pub again: bool,
 }
 
-/// What a sync did.
-#[derive(Deserialize)]
+/// How far a set of schedules is.
+#[derive(Deserialize, Default)]
+#[serde(default)]
 pub(crate) struct SyncedSchedulesReply {
+    /// Nothing is left to do.
+    pub done: bool,
+    /// The number by which it goes on.
+    pub sync: u64,
+    /// Another set came between: it is to be compared from the start.
+    pub again: bool,
     added: u64,
     updated: u64,
     unchanged: u64,
@@ -328,9 +335,22 @@ pub(crate) struct SyncedSchedulesReply {
 
 impl SyncedSchedulesReply {
     pub(crate) fn read(self) -> SyncedSchedules {
-        let SyncedSchedulesReply { added, updated, unchanged, deleted } = self;
+        let SyncedSchedulesReply { added, updated, unchanged, deleted, .. } = self;
         SyncedSchedules { added, updated, unchanged, deleted }
     }
+}
+
+/// How far a set of schedules was compared.
+#[derive(Deserialize)]
+pub(crate) struct ComparedReply {
+    /// Up to this id.
+    pub after: String,
+    /// To its end.
+    #[serde(default)]
+    pub whole: bool,
+    /// Another set came between: it is to be compared from the start.
+    #[serde(default)]
+    pub again: bool,
 }
 
 /// What `fire` is answered.

@@ -34,6 +34,7 @@ pub(crate) use leases::{
 pub(crate) use resources::{SyncArgs, SyncBeginArgs, SyncEndArgs, SyncItemsArgs, new_resources};
 pub(crate) use schedules::{
     FireArgs, ListSchedulesArgs, PlanArgs, RunScheduleNowArgs, ScheduleArgs, SyncSchedulesArgs,
+    SyncSchedulesBeginArgs, SyncSchedulesEndArgs, SyncSchedulesItemsArgs,
 };
 pub(crate) use settings::PageArgs;
 

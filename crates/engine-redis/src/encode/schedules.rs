@@ -209,6 +209,37 @@ pub(crate) struct SyncSchedulesArgs<'a> {
     pub version: Option<u64>,
 }
 
+/// Of `sync_schedules_begin`.
+#[derive(Serialize)]
+pub(crate) struct SyncSchedulesBeginArgs<'a> {
+    pub owner: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+}
+
+/// Of `sync_schedules_items`.
+#[derive(Serialize)]
+pub(crate) struct SyncSchedulesItemsArgs<'a> {
+    pub owner: &'a str,
+    pub sync: u64,
+    /// Up to which id the set was compared; `""`: nothing was yet.
+    pub after: &'a str,
+    /// In the order of their ids, all of them behind `after`.
+    pub items: Vec<ScheduleArgs<'a>>,
+    /// None follows.
+    pub last: bool,
+}
+
+/// Of `sync_schedules_end`.
+#[derive(Serialize)]
+pub(crate) struct SyncSchedulesEndArgs<'a> {
+    pub owner: &'a str,
+    pub sync: u64,
+    pub meant: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+}
+
 /// Of `run_schedule_now`.
 #[derive(Serialize)]
 pub(crate) struct RunScheduleNowArgs<'a> {

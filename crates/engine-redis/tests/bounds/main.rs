@@ -2,6 +2,7 @@
 //! calls. Counted in commands and in what was moved, since time says little on a machine that others use.
 
 mod portions;
+mod schedule_sets;
 mod world;
 
 use tenure_core::job::{Need, NewJob};
