@@ -1,5 +1,5 @@
 //! One process of the chaos, as a user would write it: a worker that runs a handler for each job, or one
-//! that pushes. Both know the addresses of all servers and nothing of the Redis behind them. Each writes
+//! that pushes jobs or flows. All know the addresses of all servers and nothing of the Redis behind them. Each writes
 //! down what it does, when, and under which fence, in a file of its own, before and after.
 
 use std::fs::File;
@@ -12,10 +12,12 @@ use tenure::{
     CallError, Client, Code, Engine, Event, Fault, Job, JobId, LimitName, Namespace, Need, NewJob,
     QueueName, Remote, ServerUrl, SettleOutcome, Span,
 };
-use tenure_core::job::{JobState, Retry};
+use tenure_core::job::Retry;
 use tenure_core::requests::{Push, PushAnswer, Request};
 use tenure_engine::{CallFuture, Health};
 use tokio::time::sleep;
+
+use crate::flows::{self, FLOWS, Way};
 
 pub const ROLE: &str = "TENURE_CHAOS_ROLE";
 pub const NAME: &str = "TENURE_CHAOS_NAME";
@@ -64,10 +66,10 @@ pub fn run() {
         // Not all begin with the same server.
         let first = name.bytes().map(usize::from).sum();
         let client = Client::new(Arc::new(Servers::of(&ports, first)), Namespace::main());
-        if role == "worker" {
-            work(&client, &notes).await
-        } else {
-            push(&client, &notes, &name).await
+        match role.as_str() {
+            "worker" => work(&client, &notes).await,
+            "flows" => flows::push(&client, &notes, &name).await,
+            _ => push(&client, &notes, &name).await,
         }
     });
 }
@@ -126,11 +128,11 @@ impl Engine for Servers {
 }
 
 /// What a process writes down.
-struct Notes(File);
+pub struct Notes(File);
 
 impl Notes {
     /// Writes a line in one piece: a kill leaves it out or leaves it whole.
-    fn note(&self, line: &str) {
+    pub fn note(&self, line: &str) {
         (&self.0).write_all(format!("{line}\n").as_bytes()).expect("its file takes a line");
     }
 }
@@ -140,15 +142,20 @@ async fn push(client: &Client, notes: &Notes, name: &str) {
         let numbers = batch * BATCH..(batch + 1) * BATCH;
         let jobs: Vec<_> = numbers.map(|n| job(&format!("{name}-{n}"), n)).collect();
         let ids: Vec<_> = jobs.iter().filter_map(|job| job.id.clone()).collect();
-        let push = Push { jobs, answer: PushAnswer::Ids };
-        while let Err(why) = client.run(push.clone()).await {
-            passes(notes, &why);
-            sleep(AWAY).await;
-        }
+        push_until_answered(client, notes, jobs).await;
         for id in ids {
             notes.note(&format!("P {id}"));
         }
         sleep(BATCH_EVERY).await;
+    }
+}
+
+/// Pushes these in one call, which is repeated until it is answered.
+pub async fn push_until_answered(client: &Client, notes: &Notes, jobs: Vec<NewJob>) {
+    let push = Push { jobs, answer: PushAnswer::Ids };
+    while let Err(why) = client.run(push.clone()).await {
+        passes(notes, &why);
+        sleep(AWAY).await;
     }
 }
 
@@ -168,13 +175,13 @@ fn passes(notes: &Notes, why: &CallError) {
 async fn work(client: &Client, notes: &Arc<Notes>) {
     let me = tenure::ids::this_process().holder();
     notes.note(&format!("W {me}"));
-    let queues = [PUSHED, SCHEDULED].map(|name| QueueName::parse(name).expect("a name"));
+    let queues = [PUSHED, SCHEDULED, FLOWS].map(|name| QueueName::parse(name).expect("a name"));
     loop {
         let (told, holds) = (notes.clone(), notes.clone());
         let worker = client.worker(queues.to_vec()).concurrency(AT_ONCE).ttl(TTL);
         let worker = worker.observe(move |event| match event {
-            Event::Settled { job, state: Some(JobState::Succeeded) } => {
-                told.note(&format!("A {job}"));
+            Event::Settled { job, state: Some(state) } if state.is_finished() => {
+                told.note(&format!("A {job} {}", state.as_str()));
             }
             Event::NotSettled { job, .. } => told.note(&format!("L {job}")),
             _ => {}
@@ -188,15 +195,17 @@ async fn work(client: &Client, notes: &Arc<Notes>) {
     }
 }
 
-/// A run that began; it ends when this is dropped, be it because its worker stops it.
+/// A run that began. It ends when this is dropped, also where the worker stops it.
 struct Run {
     notes: Arc<Notes>,
     fence: tenure_core::lease::Fence,
+    /// `stopped` until the handler is done, then the outcome that is about to be settled.
+    outcome: &'static str,
 }
 
 impl Drop for Run {
     fn drop(&mut self) {
-        self.notes.note(&format!("E {} {}", unix_us(), self.fence));
+        self.notes.note(&format!("E {} {} {}", unix_us(), self.fence, self.outcome));
     }
 }
 
@@ -204,9 +213,12 @@ async fn handle(job: Job, notes: Arc<Notes>) -> SettleOutcome {
     let limits: Vec<_> = job.lease().limits.iter().map(LimitName::as_str).collect();
     let fence = job.fence();
     notes.note(&format!("S {} {fence} {} {}", unix_us(), job.id(), limits.join(",")));
-    let _run = Run { notes, fence };
-    sleep(job.kind().parse().map_or(Duration::ZERO, Duration::from_millis)).await;
-    SettleOutcome::succeeded()
+    let mut run = Run { notes, fence, outcome: "stopped" };
+    let (takes, way) = job.kind().split_once('-').unwrap_or((job.kind(), ""));
+    sleep(takes.parse().map_or(Duration::ZERO, Duration::from_millis)).await;
+    let outcome = Way::read(way).unwrap_or(Way::Succeeds).outcome(job.attempt());
+    run.outcome = outcome.ending.outcome().as_str();
+    outcome
 }
 
 fn job(id: &str, n: u64) -> NewJob {

@@ -13,6 +13,8 @@ pub enum Role {
     /// Leases, works, settles.
     Worker,
     Pusher,
+    /// Pushes jobs that wait for each other, see `flows.rs`.
+    FlowPusher,
     /// `tenure serve` on this port.
     Server(u16),
 }
@@ -77,6 +79,7 @@ fn started(role: &Role, place: usize, start: u32, told: &Told) -> (String, Child
     let (word, command) = match role {
         Role::Worker => ("worker", again()),
         Role::Pusher => ("pusher", again()),
+        Role::FlowPusher => ("flows", again()),
         Role::Server(port) => ("server", serve(*port, told)),
     };
     let (name, mut command) = (format!("{word}-{place}-{start}"), command);

@@ -3,16 +3,21 @@
 //! It knows nothing of Tenure: a permit is held from the line that says so to the line that says that it
 //! is no more, or to the death of who held it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+use crate::flows::Planned;
 
 /// One run of a job.
 pub struct Hold {
-    from: u64,
-    to: u64,
-    fence: u64,
-    job: String,
+    pub from: u64,
+    pub to: u64,
+    pub fence: u64,
+    pub job: String,
     limits: Vec<String>,
+    /// What its handler came to before anything of it was settled: `succeeded`, `failed`, or `stopped` by its worker.
+    /// `None` if its process was killed before.
+    pub outcome: Option<String>,
 }
 
 /// All that was written.
@@ -20,11 +25,15 @@ pub struct Hold {
 pub struct Told {
     /// Jobs whose push was answered.
     pub pushed: Vec<String>,
-    /// Jobs whose settle was answered as taken.
-    pub settled: Vec<String>,
+    /// Jobs that ended with a settle that was answered as taken, and the state in the answer.
+    pub settled: Vec<(String, String)>,
     /// Settles that came too late.
     pub lost: usize,
     pub holds: Vec<Hold>,
+    /// The jobs of flows, written down before they were pushed.
+    pub planned: Vec<Planned>,
+    /// The pushes of these that were answered.
+    pub answered: BTreeSet<String>,
 }
 
 /// Reads the files of a folder; `killed` says when, in µs, the process of each name was dead.
@@ -49,13 +58,14 @@ pub fn holder(file: &Path) -> Option<String> {
     first.strip_prefix("W ").map(str::to_owned)
 }
 
-fn file(told: &mut Told, text: &str, dead: u64) {
+/// Reads the lines of one process.
+pub fn file(told: &mut Told, text: &str, dead: u64) {
     let number = |text: Option<&&str>| text.and_then(|text| text.parse().ok()).unwrap_or_default();
     for line in text.lines() {
         let words: Vec<_> = line.split(' ').collect();
         match words.as_slice() {
             ["P", id] => told.pushed.push((*id).to_owned()),
-            ["A", id] => told.settled.push((*id).to_owned()),
+            ["A", id, state] => told.settled.push(((*id).to_owned(), (*state).to_owned())),
             ["L", _] => told.lost += 1,
             ["S", from, fence, job, limits] => told.holds.push(Hold {
                 from: number(Some(from)),
@@ -67,14 +77,23 @@ fn file(told: &mut Told, text: &str, dead: u64) {
                     .filter(|one| !one.is_empty())
                     .map(str::to_owned)
                     .collect(),
+                outcome: None,
             }),
-            ["E", to, fence] => {
+            ["E", to, fence, outcome] => {
                 let ends = |hold: &&mut Hold| hold.fence == number(Some(fence));
                 match told.holds.iter_mut().rev().find(ends) {
-                    Some(hold) => hold.to = number(Some(to)),
+                    Some(hold) => {
+                        hold.to = number(Some(to));
+                        hold.outcome = Some((*outcome).to_owned());
+                    }
                     None => panic!("an end without its start: {line}"),
                 }
             }
+            ["J", job @ ..] => match Planned::read(job) {
+                Some(planned) => told.planned.push(planned),
+                None => panic!("no job of a flow: {line}"),
+            },
+            ["C", call] => drop(told.answered.insert((*call).to_owned())),
             // Under which name it holds.
             ["W", _] => {}
             _ => panic!("a process broke: {line}"),
@@ -130,25 +149,27 @@ mod tests {
 
     #[test]
     fn what_is_over_a_cap_is_seen() {
-        let apart = told("S 10 1 a l\nE 20 1\nS 20 2 b l\nE 30 2");
+        let apart = told("S 10 1 a l\nE 20 1 succeeded\nS 20 2 b l\nE 30 2 succeeded");
         assert_eq!(most_at_once(&apart.holds)["l"], 1);
         // Who died held until then.
         let mut dead = told("S 10 1 a l");
-        dead.holds.extend(told("S 89 2 b l\nE 95 2").holds);
+        dead.holds.extend(told("S 89 2 b l\nE 95 2 succeeded").holds);
         assert_eq!(most_at_once(&dead.holds)["l"], 2);
     }
 
     #[test]
     #[should_panic = "two runs of a at once"]
     fn two_runs_at_once_are_seen() {
-        let mut both = told("S 10 1 a \nE 20 1").holds;
-        both.extend(told("S 19 2 a \nE 30 2").holds);
+        let mut both = told("S 10 1 a \nE 20 1 succeeded").holds;
+        both.extend(told("S 19 2 a \nE 30 2 succeeded").holds);
         runs_of_a_job_follow_each_other(&both);
     }
 
     #[test]
     #[should_panic = "a fence of a went back"]
     fn a_fence_that_goes_back_is_seen() {
-        runs_of_a_job_follow_each_other(&told("S 10 2 a \nE 20 2\nS 20 1 a \nE 30 1").holds);
+        runs_of_a_job_follow_each_other(
+            &told("S 10 2 a \nE 20 2 succeeded\nS 20 1 a \nE 30 1 succeeded").holds,
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tenure_core::job::Retry;
 use tenure_core::moments::moment_id;
 use tenure_core::names::{QueueName, ScheduleId};
-use tenure_core::requests::{GetSchedule, JobFilter, ListJobs, Page, PutSchedule};
+use tenure_core::requests::{GetSchedule, PutSchedule};
 use tenure_core::schedule::{
     CatchUp, Overlap, ScheduleSettings, ScheduleView, ScheduledJob, TimingSpec,
 };
@@ -14,7 +14,7 @@ use tenure_core::time::{Moment, Span};
 use tenure_engine_redis::RedisEngine;
 
 use crate::part::{SCHEDULED, unix_us};
-use crate::{DRAINED_WITHIN, ok};
+use crate::{DRAINED_WITHIN, jobs_of, ok};
 
 /// A job takes this many milliseconds: of several moments that are made up at once, the later ones meet it.
 const TAKES_MS: &str = "300";
@@ -80,21 +80,6 @@ async fn ended(engine: &RedisEngine, schedule: &ScheduleId) -> ScheduleView {
     }
 }
 
-/// The ids of all jobs that schedules have made.
-async fn made(engine: &RedisEngine) -> Vec<String> {
-    let (mut all, mut cursor) = (Vec::new(), None);
-    loop {
-        let filter = JobFilter { queue: QueueName::parse(SCHEDULED).ok(), ..JobFilter::default() };
-        let page = Page { max: 1_000, cursor };
-        let listed = ok(engine, ListJobs { filter, page, full: false }).await;
-        all.extend(listed.items.into_iter().map(|job| job.id.to_string()));
-        cursor = listed.next;
-        if cursor.is_none() {
-            return all;
-        }
-    }
-}
-
 /// Waits for the end of each, and accounts for its moments.
 pub async fn each_moment_is_decided_once(
     engine: &RedisEngine,
@@ -104,8 +89,8 @@ pub async fn each_moment_is_decided_once(
     for (schedule, first) in all {
         views.push((ended(engine, schedule).await, *first));
     }
-    let listed = made(engine).await;
-    let mut made: BTreeSet<String> = listed.iter().cloned().collect();
+    let listed = jobs_of(engine, SCHEDULED).await;
+    let mut made: BTreeSet<_> = listed.iter().map(|job| job.id.to_string()).collect();
     assert_eq!(made.len(), listed.len(), "two jobs have one id");
     for (view, first) in views {
         let last = view.settings.timing.ends_at.expect("an end");
