@@ -148,9 +148,7 @@ impl Service {
         if let Some(call) = self.lines(route, asked, head, reading, &namespace, &mut held).await? {
             return match call {
                 NdjsonOutcome::Answer(response) => Ok(response),
-                NdjsonOutcome::Ask(request) => {
-                    self.ask(namespace, request.into(), held, turn).await
-                }
+                NdjsonOutcome::Ask(call) => self.ask(namespace, call, held, turn).await,
             };
         }
         let body = match reading {
@@ -239,13 +237,19 @@ impl Service {
         let config = self.deps.config;
         if let Takes::JsonOrResources(_) | Takes::JsonOrSchedules(_) = route.takes {
             let Some(reading) = reading else { return Ok(None) };
-            let request: Asking = match route.takes {
+            let (call, lines): (Call, _) = match route.takes {
                 Takes::JsonOrSchedules(_) => {
-                    routes::sync_lines::schedules(asked, reading, &config, held).await?.into()
+                    let read = routes::sync_lines::schedules(asked, reading, &config, held);
+                    let (request, lines) = read.await?;
+                    (request.into(), lines)
                 }
-                _ => routes::sync_lines::resources(asked, reading, &config, held).await?.into(),
+                _ => {
+                    let read = routes::sync_lines::resources(asked, reading, &config, held);
+                    let (request, lines) = read.await?;
+                    (request.into(), lines)
+                }
             };
-            return Ok(Some(NdjsonOutcome::Ask(request)));
+            return Ok(Some(NdjsonOutcome::Ask(Call { lines: Some(lines), ..call })));
         }
         let Some(reading) = reading.take() else { return Ok(None) };
         let engine = self.deps.engine.clone();
@@ -257,7 +261,7 @@ impl Service {
     async fn ask(
         &self,
         namespace: Namespace,
-        Call { request, one }: Call,
+        Call { request, one, lines }: Call,
         body: HeldBytes,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
@@ -284,7 +288,11 @@ impl Service {
             return Ok(response.map(|out| out.holding(held)));
         }
         let reply = engine.call(&namespace, request).await.map_err(problem::of_error);
-        let reply = reply.map_err(|no| if has_items { of_items(no, one) } else { no })?;
+        let reply = reply.map_err(|no| match &lines {
+            Some(lines) => on_its_line(no, lines),
+            None if has_items => of_items(no, one),
+            None => no,
+        })?;
         drop(body);
         let response = answer::reply(reply, one);
         if expected.is_read {
@@ -353,10 +361,18 @@ fn of_items(no: Refusal, one: bool) -> Refusal {
     }
 }
 
+/// The same where each item came on a line of its own.
+fn on_its_line(no: Refusal, lines: &[usize]) -> Refusal {
+    match no.index.and_then(|index| lines.get(index).copied()) {
+        Some(line) => no.without_item().on_line(line),
+        None => no,
+    }
+}
+
 /// What NDJSON comes to.
 enum NdjsonOutcome {
     Answer(Response<Out>),
-    Ask(Asking),
+    Ask(Call),
 }
 
 fn cut(text: &str) -> Cow<'_, str> {

@@ -315,6 +315,17 @@ fn a_set_may_come_in_lines() {
 }
 
 #[test]
+fn what_the_engine_refuses_of_a_set_in_lines_is_named_by_its_line() {
+    let server = Server::start();
+    let job = r#""every": "1h", "job": {"queue": "q"}"#;
+    server.put("/v1/schedules/theirs", &format!(r#"{{{job}, "owner": "other"}}"#)).good();
+    let body = format!("{{\"id\": \"a\", {job}}}\n\n{{\"id\": \"theirs\", {job}}}\n");
+    let no = lines(&server, "PUT", "/v1/schedules?owner=mine", body.as_bytes());
+    let no = no.refused(409, "other_owner", Some("/id"));
+    assert_eq!((&no["line"], &no["index"]), (&json!(3), &Value::Null));
+}
+
+#[test]
 fn the_server_says_what_it_is() {
     let server = Server::start();
     assert_eq!(server.get("/healthz").good(), json!({"status": "ok"}));

@@ -92,7 +92,8 @@ local function decide_moment(id, schedule_record, moment, due, default_retry, no
     return
   end
   local job_id = lib.moment_id(id, moment)
-  local seq = lib.seq_of(job_id, lib.bucket(job_id))
+  local part = lib.bucket(job_id)
+  local seq = lib.seq_of(job_id, part)
   local there = seq and lib.job(seq)
   if not there or not lib.is_there(there, now) then
     if there then
@@ -100,7 +101,7 @@ local function decide_moment(id, schedule_record, moment, due, default_retry, no
       lib.forget_finished(there)
     end
     local origin = { id, moment, schedule_record.era }
-    local new = lib.made_by_schedule(scheduled, job_id, due, lasts and due + lasts or nil, origin)
+    local new = lib.made_by_schedule(scheduled, job_id, due, lasts and due + lasts or nil, origin, part)
     lib.queue_for(queue, now)
     lib.store_job(new, default_retry, now)
   end

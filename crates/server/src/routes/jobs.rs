@@ -15,7 +15,7 @@ pub(super) static ROUTES: &[Route] = &[
     Route::of(&Push::SPEC, "Store jobs: one, an array, or a job a line", |asked| {
         let (shape, jobs) = decode::push(asked.body)?;
         let request = Push { jobs, answer: PushAnswer::Whole }.into();
-        Ok(Call { request, one: shape == decode::PushShape::One })
+        Ok(Call { request, one: shape == decode::PushShape::One, lines: None })
     })
     .takes(Takes::JsonOrJobs("NewJobs"))
     .answers(&[(200, "PushedJobs"), (201, "PushedJobs")]),

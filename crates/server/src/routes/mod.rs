@@ -56,11 +56,13 @@ pub(crate) struct Call {
     pub request: Request,
     /// One object was sent where an array could have been: one is answered.
     pub one: bool,
+    /// Of items that came a line each, the numbers of their lines.
+    pub lines: Option<Vec<usize>>,
 }
 
 impl<R: Into<Request>> From<R> for Call {
     fn from(request: R) -> Self {
-        Call { request: request.into(), one: false }
+        Call { request: request.into(), one: false, lines: None }
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) static ROUTES: &[Route] = &[
     Route::of(&AddResources::SPEC, "Add or update resources: one, or an array", |asked| {
         let request = decode::add_resources(asked.first(), asked.body)?.into();
         let one = !asked.body.trim_ascii_start().starts_with(b"[");
-        Ok(Call { request, one })
+        Ok(Call { request, one, lines: None })
     })
     .takes(Takes::Json("NewResources"))
     .answers(&[(200, "Resources")]),

@@ -1,7 +1,7 @@
 //! A whole set with an item a line, of any length: resources of a pool, schedules of an owner.
 //!
 //! Nothing is asked of the engine before the last line was read: others see the old set or the new
-//! one. A bad line refuses the call.
+//! one. A bad line refuses the call, and is named as a line, whoever refuses it.
 
 use tenure_core::decode::{self, LineRead, Lines, ScheduleLines};
 use tenure_core::refusal::Refusal;
@@ -20,11 +20,12 @@ pub(crate) async fn resources(
     reading: &mut Reading,
     config: &Config,
     held: &mut HeldBytes,
-) -> Result<SyncResources, BodyError> {
+) -> Result<(SyncResources, Vec<usize>), BodyError> {
     let request = decode::sync_resources_from_lines(asked.first(), asked.query, Vec::new());
     let mut request = request.map_err(BodyError::Refused)?;
-    request.resources = items(reading, config, held, one_resource).await?;
-    Ok(request)
+    let (resources, numbers) = items(reading, config, held, one_resource).await?;
+    request.resources = resources;
+    Ok((request, numbers))
 }
 
 /// Reads the set of an owner.
@@ -33,21 +34,23 @@ pub(crate) async fn schedules(
     reading: &mut Reading,
     config: &Config,
     held: &mut HeldBytes,
-) -> Result<SyncSchedules, BodyError> {
+) -> Result<(SyncSchedules, Vec<usize>), BodyError> {
     let request = decode::sync_schedules_from_lines(asked.query, Vec::new());
     let mut request = request.map_err(BodyError::Refused)?;
     let mut lines = ScheduleLines::of(request.owner.clone());
-    request.schedules = items(reading, config, held, |line| lines.read(line)).await?;
-    Ok(request)
+    let (schedules, numbers) = items(reading, config, held, |line| lines.read(line)).await?;
+    request.schedules = schedules;
+    Ok((request, numbers))
 }
 
+/// The items, and the number of each one's line.
 async fn items<T>(
     reading: &mut Reading,
     config: &Config,
     held: &mut HeldBytes,
     mut read: impl FnMut((usize, LineRead<'_>)) -> Result<T, Refusal>,
-) -> Result<Vec<T>, BodyError> {
-    let (mut lines, mut items) = (Lines::default(), Vec::new());
+) -> Result<(Vec<T>, Vec<usize>), BodyError> {
+    let (mut lines, mut items, mut numbers) = (Lines::default(), Vec::new(), Vec::new());
     loop {
         let piece = reading.next(Instant::now() + config.body_pause_max).await?;
         let Piece::Data(data) = piece else { break };
@@ -55,13 +58,15 @@ async fn items<T>(
         held.grow(data.len()).map_err(BodyError::Refused)?;
         let mut chunk = &data[..];
         while let Some(line) = lines.next(&mut chunk) {
+            numbers.push(line.0);
             items.push(read(line).map_err(BodyError::Refused)?);
         }
     }
     if let Some(line) = lines.finish() {
+        numbers.push(line.0);
         items.push(read(line).map_err(BodyError::Refused)?);
     }
-    Ok(items)
+    Ok((items, numbers))
 }
 
 fn one_resource((number, line): (usize, LineRead<'_>)) -> Result<NewResource, Refusal> {
