@@ -68,8 +68,24 @@ impl Scratch {
 
     /// Answers when the Redis does.
     pub async fn reach(&self) -> Result<(), Failure> {
-        let answer = self.link()?.command(Namespace::main().as_str(), &cmd("PING")).await;
-        answer.map(drop).map_err(on_redis::unreachable)
+        self.ask(&cmd("PING")).await.map(drop)
+    }
+
+    /// One command to the primary that has all of it.
+    pub async fn ask(&self, command: &Cmd) -> Result<Value, Failure> {
+        let answer = self.link()?.command(Namespace::main().as_str(), command).await;
+        answer.map_err(on_redis::unreachable)
+    }
+
+    /// What the server says of itself in this section.
+    pub async fn info(&self, section: &str) -> Result<String, Failure> {
+        let mut info = cmd("INFO");
+        info.arg(section);
+        match self.ask(&info).await? {
+            Value::BulkString(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
+            Value::VerbatimString { text, .. } => Ok(text),
+            _ => Err(Failure::bug("INFO is answered with a text")),
+        }
     }
 
     /// Removes all that is in it. Whoever wrote here has ended before.

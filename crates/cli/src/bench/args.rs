@@ -145,9 +145,30 @@ pub enum Scenario {
     Delayed,
     /// 1,000 free jobs behind 1,000 on a saturated limit, relative to none.
     Saturated,
+    /// Bytes in memory of a schedule that is not due, with a payload of a hundred bytes.
+    SchedulesMemory,
+    /// Opening a store of a million schedules, beyond opening an empty one.
+    SchedulesStart,
+    /// The lifecycle with a million schedules that are not due, relative to none.
+    SchedulesWaiting,
+    /// Lateness of the jobs of 1,000 schedules of one moment, one polling worker over HTTP.
+    SchedulesDue,
+    /// The lifecycle while a tenth of a million schedules are all due, relative to before.
+    SchedulesBacklog,
+    /// A set of a million schedules of which 1,000 changed.
+    SchedulesSync,
+    /// A job after 5,000 others, and 10,000 jobs after one.
+    Flows,
+    /// Push and drain at batch 100 with events kept, relative to none.
+    Events,
 }
 
 impl Scenario {
+    /// What it measures is in this process or on a disk, and not in a Redis.
+    pub fn is_of_a_folder(self) -> bool {
+        matches!(self, Scenario::Memory | Scenario::Start | Scenario::SchedulesStart)
+    }
+
     /// Its name, as it is given on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use crate::exit::Failure;
 
 /// About a hundred bytes, as most payloads are.
-const PAYLOAD: &str = r#"{"url":"https://example.com/articles/2026/12/01/a-page","depth":3,"from":"a-list","lang":"en"}"#;
+pub const PAYLOAD: &str = r#"{"url":"https://example.com/articles/2026/12/01/a-page","depth":3,"from":"a-list","lang":"en"}"#;
 /// No lease ends while something is measured.
 const TTL: Span = Span::from_s(1_800);
 /// How long a lease call waits for what is pushed already, and may stand behind a need.
@@ -295,19 +295,48 @@ pub async fn lifecycle(
 
 /// Pushes `count` jobs as fast as it goes.
 pub async fn fill(engine: &Arc<dyn Engine>, jobs: &Jobs, count: u32) -> Result<Done, Failure> {
-    const FILLERS: usize = 4;
-    const BATCH: usize = 1_000;
-    at_once(engine, FILLERS, |mut caller, n| {
+    fill_in(engine, jobs, count, 4, 1_000).await
+}
+
+/// The same, by so many callers, so many in a call.
+pub async fn fill_in(
+    engine: &Arc<dyn Engine>,
+    jobs: &Jobs,
+    count: u32,
+    callers: usize,
+    batch: usize,
+) -> Result<Done, Failure> {
+    at_once(engine, callers, |mut caller, n| {
         let jobs = jobs.clone();
-        let mine = (n..count as usize).step_by(FILLERS).count();
+        let mine = (n..count as usize).step_by(callers).count();
         async move {
             let mut left = mine;
             while left > 0 {
-                let batch = left.min(BATCH);
-                caller.push(&jobs, batch).await?;
-                left -= batch;
+                let some = left.min(batch);
+                caller.push(&jobs, some).await?;
+                left -= some;
             }
             Ok((caller, mine as u64))
+        }
+    })
+    .await
+}
+
+/// Takes what is there and settles it as succeeded, so many in a call, until nothing is granted.
+pub async fn drain(
+    engine: &Arc<dyn Engine>,
+    callers: usize,
+    batch: usize,
+) -> Result<Done, Failure> {
+    at_once(engine, callers, |mut caller, _| async move {
+        let mut done = 0;
+        loop {
+            let leases = caller.lease(batch, Span::ZERO).await?;
+            if leases.is_empty() {
+                return Ok((caller, done));
+            }
+            caller.settle(&leases).await?;
+            done += leases.len() as u64;
         }
     })
     .await

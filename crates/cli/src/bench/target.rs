@@ -9,6 +9,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::Operation;
 use tenure_engine::{Engine, EngineExt};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
+use tenure_engine_redis::Options as RedisOptions;
 
 use super::args::word;
 use crate::child_processes::{ChildServer, ServerStore, temporary_folder};
@@ -67,6 +68,19 @@ pub struct Target {
 impl Target {
     /// Opens it. No two share a store.
     pub async fn open(place: Place, under: Under<'_>) -> Result<Self, Failure> {
+        Target::with_events(place, under, None).await
+    }
+
+    /// The same in this process, with so many bytes of events; 0: none are kept.
+    pub async fn keeping_events(under: Under<'_>, bytes: u64) -> Result<Self, Failure> {
+        Target::with_events(Place::InProcess, under, Some(bytes)).await
+    }
+
+    async fn with_events(
+        place: Place,
+        under: Under<'_>,
+        events_bytes: Option<u64>,
+    ) -> Result<Self, Failure> {
         static PARTS: AtomicU32 = AtomicU32::new(0);
         let dir = match under {
             Under::Folder { dir, .. } => dir,
@@ -84,8 +98,13 @@ impl Target {
         match place {
             Place::InProcess => {
                 let engine: Arc<dyn Engine> = match (under, part) {
-                    (_, Some(part)) => Arc::new(on_redis::open(part.address())?),
-                    (under, None) => Arc::new(embedded(folder.path(), under.durability())?),
+                    (_, Some(part)) => {
+                        let usual = RedisOptions::new(part.address().clone());
+                        Arc::new(on_redis::open_with(RedisOptions { events_bytes, ..usual })?)
+                    }
+                    (under, None) => {
+                        Arc::new(opened(folder.path(), under.durability(), events_bytes)?)
+                    }
                 };
                 Ok(Target { engine, _server: None, folder })
             }
@@ -118,7 +137,16 @@ impl Target {
 
 /// The embedded engine over the store of a target's folder.
 pub fn embedded(folder: &Path, durability: Durability) -> Result<Embedded, Failure> {
-    let location = Location::Folder(folder.join("store"));
-    let options = Options { durability, ..Options::new(location) };
+    opened(folder, durability, None)
+}
+
+fn opened(
+    folder: &Path,
+    durability: Durability,
+    events_bytes: Option<u64>,
+) -> Result<Embedded, Failure> {
+    let usual = Options::new(Location::Folder(folder.join("store")));
+    let events_bytes = events_bytes.unwrap_or(usual.events_bytes);
+    let options = Options { durability, events_bytes, ..usual };
     Embedded::open(options).map_err(|error| Failure::new(UNAVAILABLE, error.to_string()))
 }

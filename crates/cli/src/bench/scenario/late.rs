@@ -70,7 +70,7 @@ async fn polls(engine: &Arc<dyn Engine>) -> Result<Histogram<u64>, Failure> {
     Ok(waits_us)
 }
 
-fn ask(n: usize, max: usize) -> Result<Lease, Failure> {
+pub fn ask(n: usize, max: usize) -> Result<Lease, Failure> {
     let name = format!("poll-{}-{n}", std::process::id());
     let mut lease = Lease::jobs(vec![queue()?], max);
     lease.wait = Span::from_s(30);
@@ -99,16 +99,21 @@ pub async fn delayed(setup: &Setup<'_>) -> Result<Figures, Failure> {
         jobs = rest;
     }
     let late_us = take_all(engine, DELAYED).await?;
+    Ok(lateness(&late_us))
+}
+
+/// How late they were, as figures.
+pub fn lateness(late_us: &Histogram<u64>) -> Figures {
     let ms = |us: u64| us as f64 / 1_000.0;
-    Ok(vec![
+    vec![
         ("lateness_p99_ms", ms(late_us.value_at_quantile(0.99))),
         ("lateness_p50_ms", ms(late_us.value_at_quantile(0.5))),
         ("lateness_max_ms", ms(late_us.max())),
-    ])
+    ]
 }
 
 /// Takes them as they come, and settles them beside the next poll.
-async fn take_all(engine: &Arc<dyn Engine>, count: u64) -> Result<Histogram<u64>, Failure> {
+pub async fn take_all(engine: &Arc<dyn Engine>, count: u64) -> Result<Histogram<u64>, Failure> {
     let mut late_us = histogram()?;
     let mut settling = JoinSet::new();
     let mut taken = 0;

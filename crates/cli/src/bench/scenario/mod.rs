@@ -1,7 +1,10 @@
 //! The figures that Tenure promises, each measured alone.
 
+mod events;
+mod flows;
 mod late;
 mod rate;
+mod schedules;
 mod size;
 
 use std::time::Duration;
@@ -48,7 +51,7 @@ pub async fn measure(
 ) -> Result<Vec<Figure>, Failure> {
     let promised = args.durability.unwrap_or(Promise::Always).each();
     let durability = promised.first().copied().unwrap_or_default();
-    if scratch.is_some() && matches!(scenario, Scenario::Memory | Scenario::Start) {
+    if scratch.is_some() && scenario.is_of_a_folder() {
         let name = scenario.name();
         return Err(Failure::usage(format!(
             "the scenario '{name}' measures a folder, not a Redis"
@@ -73,6 +76,14 @@ pub async fn measure(
         Scenario::LongPoll => late::long_poll(&setup).await,
         Scenario::Delayed => late::delayed(&setup).await,
         Scenario::Saturated => rate::saturated(&setup).await,
+        Scenario::SchedulesMemory => schedules::memory(&setup).await,
+        Scenario::SchedulesStart => schedules::start(&setup).await,
+        Scenario::SchedulesWaiting => schedules::waiting(&setup).await,
+        Scenario::SchedulesDue => schedules::due(&setup).await,
+        Scenario::SchedulesBacklog => schedules::backlog(&setup).await,
+        Scenario::SchedulesSync => schedules::sync(&setup).await,
+        Scenario::Flows => flows::measure(&setup).await,
+        Scenario::Events => events::measure(&setup).await,
     }?;
     let scenario = scenario.name();
     let figure = |(name, value): (&str, f64)| Figure {

@@ -9,17 +9,17 @@ use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tenure_core::time::Span;
 
-use super::super::load::{API, Done, Jobs, LoadCaller, POOL, SITE, at_once, fill, lifecycle};
+use super::super::load::{API, Done, Jobs, LoadCaller, POOL, SITE, drain, fill, lifecycle};
 use super::super::target::{Place, Target};
 use super::{Figures, Setup, median};
 use crate::exit::Failure;
 
 /// Jobs of one call, where a goal says nothing else.
-const BATCH: usize = 100;
+pub const BATCH: usize = 100;
 /// Callers at once, where a goal says nothing else.
-const CALLERS: usize = 16;
+pub const CALLERS: usize = 16;
 /// What runs before it is measured, so that files and maps have grown.
-const WARM: Duration = Duration::from_secs(1);
+pub const WARM: Duration = Duration::from_secs(1);
 /// Pairs of a comparison, one after the other.
 const PAIRS: usize = 5;
 
@@ -87,13 +87,18 @@ pub async fn waiting(setup: &Setup<'_>, waiting: Waiting) -> Result<Figures, Fai
         Waiting::Scheduled => Jobs::Later(Span::from_s(3_600)),
     };
     fill(many.engine(), &jobs, setup.waiting).await?;
-    for target in [&none, &many] {
+    in_pairs(setup, &none, &many).await
+}
+
+/// The lifecycle on two targets in turn: the second relative to the first.
+pub async fn in_pairs(setup: &Setup<'_>, none: &Target, many: &Target) -> Result<Figures, Failure> {
+    for target in [none, many] {
         lifecycle(target.engine(), &Jobs::Free, BATCH, CALLERS, WARM).await?;
     }
     let (mut without, mut with, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..PAIRS {
         let mut pair = [0.0; 2];
-        for (rate, target) in pair.iter_mut().zip([&none, &many]) {
+        for (rate, target) in pair.iter_mut().zip([none, many]) {
             let time = setup.time;
             let done = lifecycle(target.engine(), &Jobs::Free, BATCH, CALLERS, time).await?;
             *rate = done.per_second();
@@ -136,18 +141,7 @@ async fn free_ones(setup: &Setup<'_>, before: u32) -> Result<Done, Failure> {
     let limit = full(&target).await?;
     fill(target.engine(), &Jobs::Needing(limit), before).await?;
     fill(target.engine(), &Jobs::Free, FREE).await?;
-    let done = at_once(target.engine(), HANDS, |mut caller, _| async move {
-        let mut done = 0;
-        loop {
-            let leases = caller.lease(FEW, Span::ZERO).await?;
-            if leases.is_empty() {
-                return Ok((caller, done));
-            }
-            caller.settle(&leases).await?;
-            done += leases.len() as u64;
-        }
-    })
-    .await?;
+    let done = drain(target.engine(), HANDS, FEW).await?;
     match done.jobs == u64::from(FREE) {
         true => Ok(done),
         false => Err(Failure::bug(format!("{} of {FREE} free jobs were granted", done.jobs))),

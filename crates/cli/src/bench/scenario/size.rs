@@ -48,7 +48,7 @@ pub async fn start(setup: &Setup<'_>) -> Result<Figures, Failure> {
 }
 
 /// What this process has in memory, as the system counts it.
-fn resident_bytes() -> Result<f64, Failure> {
+pub fn resident_bytes() -> Result<f64, Failure> {
     let none = || Failure::new(NO, "this system does not say how much memory a process has");
     let status = std::fs::read_to_string("/proc/self/status").map_err(|_| none())?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
