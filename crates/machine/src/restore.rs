@@ -460,5 +460,6 @@ impl Space {
         // What the rows said is what the rows are: nothing of it is to be written again.
         let written = self.out.written;
         self.out = super::state::Out { written, ..Default::default() };
+        self.loosen_idle_flows();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::state::{LiveJobId, Parent, ParentKey, Seq, Space, Stand};
+use crate::state::{Flow, LiveJobId, Parent, ParentKey, Seq, Space, Stand};
 use tenure_core::time::Moment;
 
 impl Space {
@@ -75,5 +75,12 @@ impl Space {
             self.stop_waiting(slot, now);
             self.go_from(slot, now);
         }
+    }
+
+    /// At the end of a start: a flow of which nothing is left goes with the next step. A call may have waited for it.
+    pub(crate) fn loosen_idle_flows(&mut self) {
+        let is_idle = |flow: &Flow| flow.rows == 0 && flow.members.is_empty();
+        let idle = self.flows.iter().filter(|(_, flow)| is_idle(flow));
+        self.out.loosened_flows.extend(idle.map(|(name, _)| name.clone()));
     }
 }
