@@ -45,6 +45,7 @@ pub(crate) struct Writer<'c> {
     change_job: Statement<'c>,
     change_life: Statement<'c>,
     revive: Statement<'c>,
+    relive: Statement<'c>,
     keep: Statement<'c>,
     delete_children: Statement<'c>,
     delete_job: Statement<'c>,
@@ -106,6 +107,9 @@ impl<'c> Writer<'c> {
                                 progress = iif(?4, ?5, progress),
                                 error_sum = iif(?2, ?6, error_sum),
                                 progress_sum = iif(?4, ?7, progress_sum)
+                 WHERE seq = ?1")?,
+            relive: sql("UPDATE life SET life = ?2,
+                                sum = row_sum('life', seq, state, until, class, bytes, ?2)
                  WHERE seq = ?1")?,
             revive: sql("UPDATE life SET until = NULL, class = NULL, bytes = NULL, result = NULL,
                                 result_sum = NULL
@@ -235,7 +239,11 @@ impl<'c> Writer<'c> {
             let (until, bytes) = (moment_number(kept.until), i64::from(kept.bytes));
             self.keep.execute(params![number, until, bytes])?;
         }
-        let (Some(state), Some(life)) = (change.state, &change.life) else { return Ok(()) };
+        let Some(life) = &change.life else { return Ok(()) };
+        let Some(state) = change.state else {
+            self.relive.execute(params![number, life])?;
+            return Ok(());
+        };
         let state_in_row = state_number(state);
         let lives = LifeSum {
             seq: number,

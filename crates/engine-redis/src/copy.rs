@@ -18,9 +18,9 @@ use tenure_engine::copy::{Begun, CopyError, Found, Mark, Source, Step, Target};
 use crate::by_itself;
 use crate::call::{Caller, malformed};
 use crate::decode::{
-    BegunReply, Copied, CopiedReply, FrozenReply, HeadReply, JobCopied, KeyCopied, LeaseCopied,
-    LimitCopied, LookReply, PoolCopied, QueueCopied, ResourceCopied, ScheduleCopied, SetCopied,
-    SettingCopied, TurnCopied,
+    BegunReply, Copied, CopiedReply, FlowCopied, FrozenReply, HeadReply, JobCopied, KeyCopied,
+    KinCopied, LeaseCopied, LimitCopied, LookReply, PoolCopied, QueueCopied, ResourceCopied,
+    ScheduleCopied, SetCopied, SettingCopied, TurnCopied,
 };
 use crate::encode::{BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs, pack};
 use crate::function::{
@@ -272,6 +272,8 @@ impl Source for RedisCopy {
                 Section::Resources => self.section::<ResourceCopied>(namespace, cursor).await,
                 Section::Jobs => self.section::<JobCopied>(namespace, cursor).await,
                 Section::Keys => self.section::<KeyCopied>(namespace, cursor).await,
+                Section::Kin => self.section::<KinCopied>(namespace, cursor).await,
+                Section::Flows => self.section::<FlowCopied>(namespace, cursor).await,
                 Section::Schedules => self.section::<ScheduleCopied>(namespace, cursor).await,
                 Section::Sets => self.section::<SetCopied>(namespace, cursor).await,
             }

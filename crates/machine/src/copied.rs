@@ -3,23 +3,27 @@
 //! It only translates. Which rows there are, and where they go, is the store's; that leases end is
 //! [`tenure_core::copy::Releasing`]'s.
 
+mod flows;
+mod jobs;
 mod schedules;
 
+pub use flows::{KeptForOthers, kept_for_others, kin};
+pub use jobs::{job, key_of};
 pub use schedules::schedule;
 
 use super::drain::{
     EndedRow, KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, ResourceRow, TurnRow, moment, span,
 };
 use super::gauges::rows::{GaugeRow, SettingRow};
-use super::rows::{JobChange, JobContent, JobEnd, Kind, RowKey, Rows};
-use super::state::{JobKey, NO_JOB, Seq};
-use super::stored::{StoredJob, StoredLease, StoredLife, StoredShape};
+use super::rows::{Kind, RowKey, Rows};
+use super::state::{NO_JOB, Seq};
+use super::stored::{StoredLease, StoredLife};
 use tenure_core::copy::{
-    CopiedJob, CopiedKey, CopiedLease, CopiedLimit, CopiedPool, CopiedQueue, CopiedResource,
-    CopiedRest, CopiedSetting, CopiedTurn, Head, Holds, Item,
+    CopiedKey, CopiedLease, CopiedLimit, CopiedPool, CopiedQueue, CopiedResource, CopiedRest,
+    CopiedSetting, CopiedTurn, Head, Holds, Item,
 };
 use tenure_core::job::{EndedJob, JobState};
-use tenure_core::names::{JobId, LimitName, Namespace, PoolName, QueueName, UniqueKey};
+use tenure_core::names::{FlowName, JobId, LimitName, Namespace, PoolName, QueueName, UniqueKey};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 
@@ -36,6 +40,53 @@ pub struct KeyHeld {
     pub ended: Option<EndedJob>,
 }
 
+/// What a row says of a job that is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LifeThere {
+    /// Where it stands.
+    pub state: JobState,
+    /// Its life.
+    pub life: Vec<u8>,
+    /// Until when it is kept and what it takes, if it is finished.
+    pub kept: Option<(Moment, u32)>,
+}
+
+/// A namespace of a store, as far as a copy asks for rows beside the one that it is at. Of a target it is what the pages
+/// before this one left.
+pub trait RowsThere {
+    /// Why it cannot be read.
+    type Error;
+    /// A row that is not a job.
+    fn row(&self, kind: Kind, key: &str) -> Result<Option<String>, Self::Error>;
+    /// The row number of a job; asked for of a target alone.
+    fn seq_of(&self, id: &JobId) -> Result<Option<Seq>, Self::Error>;
+    /// The id of the job with this row number.
+    fn id_of(&self, seq: Seq) -> Result<Option<JobId>, Self::Error>;
+    /// The life of the job with this row number.
+    fn life(&self, seq: Seq) -> Result<Option<LifeThere>, Self::Error>;
+}
+
+/// An empty namespace.
+#[cfg(test)]
+pub(crate) struct NothingThere;
+
+#[cfg(test)]
+impl RowsThere for NothingThere {
+    type Error = std::convert::Infallible;
+    fn row(&self, _: Kind, _: &str) -> Result<Option<String>, Self::Error> {
+        Ok(None)
+    }
+    fn seq_of(&self, _: &JobId) -> Result<Option<Seq>, Self::Error> {
+        Ok(None)
+    }
+    fn id_of(&self, _: Seq) -> Result<Option<JobId>, Self::Error> {
+        Ok(None)
+    }
+    fn life(&self, _: Seq) -> Result<Option<LifeThere>, Self::Error> {
+        Ok(None)
+    }
+}
+
 /// The numbers in a namespace's own row; `None` if the row is not of this format. `jobs` and `now` are
 /// the store's to fill in.
 pub fn head(value: &str) -> Option<Head> {
@@ -44,7 +95,7 @@ pub fn head(value: &str) -> Option<Head> {
     Some(Head { fence, arrival, used, ..Head::default() })
 }
 
-/// A row of these kinds as a thing: queue, turn, setting, limit, pool, synced set. `Some(None)`: it is not copied.
+/// A row of these kinds as a thing: queue, turn, setting, limit, pool, flow, synced set. `Some(None)`: it is not copied.
 /// `None`: the row is not of this format.
 pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
     Some(Some(match kind {
@@ -92,6 +143,7 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
             })
         }
         Kind::SyncedSet => schedules::set(key, value)?,
+        Kind::Flow => flows::flow(key, value)?,
         _ => return Some(None),
     }))
 }
@@ -128,72 +180,30 @@ pub fn key_held(value: &str) -> Option<KeyHeld> {
 
 /// The row of a lease without a job as a thing; leases were fresh when the source was frozen.
 pub fn lease(value: &str, frozen_at: Moment) -> Option<Item> {
-    Some(lease_of(StoredLease::of_row(value)?, false, frozen_at))
+    Some(lease_of(StoredLease::of_row(value)?, false, frozen_at, None))
 }
 
 /// The lease in the row of a running job as a thing; `Some(None)` if it does not run.
 pub fn lease_of_job(life: &[u8], frozen_at: Moment) -> Option<Option<Item>> {
-    let lease = StoredLife::decode(life)?.lease;
-    Some(lease.map(|lease| lease_of(lease, true, frozen_at)))
+    let StoredLife { lease, kin, cancel_requested, .. } = StoredLife::decode(life)?;
+    let called_off_in = kin.and_then(|kin| kin.flow).filter(|_| cancel_requested);
+    Some(lease.map(|lease| lease_of(lease, true, frozen_at, called_off_in)))
 }
 
-fn lease_of(lease: StoredLease, has_job: bool, frozen_at: Moment) -> Item {
+fn lease_of(
+    lease: StoredLease,
+    has_job: bool,
+    frozen_at: Moment,
+    called_off_in: Option<FlowName>,
+) -> Item {
     Item::Lease(CopiedLease {
         has_job,
         granted_at: lease.granted_at,
         expires_at: frozen_at.plus(lease.ttl),
         limits: lease.limits.into_iter().map(|(name, weight, _)| (name, weight)).collect(),
         resources: lease.resources,
+        called_off_in,
     })
-}
-
-/// The unique key that a job's row says it has.
-pub fn key_of(stored: &StoredJob) -> Option<UniqueKey> {
-    Some(StoredLife::decode(&stored.life)?.unique?.unique.key)
-}
-
-/// A job's row as a thing. `kept`: until when it is kept and what it takes, if it is finished.
-pub fn job(stored: StoredJob, kept: Option<(Moment, u32)>, holds: Option<Holds>) -> Option<Item> {
-    let shape = StoredShape::decode(&stored.shape)?;
-    let life = StoredLife::decode(&stored.life)?;
-    Some(Item::Job(Box::new(CopiedJob {
-        id: stored.id,
-        kind: stored.kind,
-        payload: stored.payload.unwrap_or_default(),
-        labels: stored.labels,
-        queue: shape.queue,
-        priority: shape.priority,
-        group: shape.group,
-        needs: shape.needs,
-        retry: shape.retry,
-        timeout: shape.timeout,
-        retain: shape.retain,
-        state: stored.state,
-        arrival: life.arrival,
-        created_at: life.created_at,
-        run_at: life.run_at,
-        started_at: life.started_at,
-        finished_at: life.finished_at,
-        kept_until: kept.map(|kept| kept.0),
-        expires_at: life.expires_at,
-        wait: life.wait,
-        ended: life.ended,
-        lost: life.lost,
-        released: life.released,
-        undelivered: life.undelivered,
-        ended_unsettled: life.ended_unsettled,
-        cancel_requested: life.cancel_requested,
-        keeps_place: life.keeps_place,
-        wait_began: life.unique.as_ref().and_then(|key| key.began),
-        unique: life.unique.map(|key| key.unique),
-        holds,
-        bytes: kept.map_or(life.bytes, |kept| kept.1),
-        result: stored.result,
-        progress: stored.progress,
-        error: stored.error,
-        errors: stored.errors,
-        origin: life.origin.map(|origin| schedules::origin_of(*origin)),
-    })))
 }
 
 /// Where things go: rows of one namespace.
@@ -216,7 +226,7 @@ impl<'a> CopiedRows<'a> {
     }
 
     fn put(&mut self, kind: Kind, key: impl Into<String>, row: &impl serde::Serialize) {
-        let key = RowKey { namespace: self.namespace.clone(), kind, key: key.into() };
+        let key = self.row_key(kind, key);
         // These rows are plain numbers and texts, for which writing JSON cannot fail.
         self.rows.other.insert(key, serde_json::to_string(row).ok());
     }
@@ -227,9 +237,11 @@ impl<'a> CopiedRows<'a> {
         self.put(Kind::Meta, "", &MetaRow { fence, arrival, used, last: 0 });
     }
 
-    /// A thing. `limit` is the row of a limit as it is, which only rests are added to; `false` if that
-    /// is not of this format.
-    pub fn add(&mut self, item: Item, limit: impl FnOnce(&LimitName) -> Option<String>) -> bool {
+    /// A thing; `false` if a row that it is added to is not there, or is not of this format.
+    ///
+    /// # Errors
+    /// What is there cannot be read.
+    pub fn add<T: RowsThere>(&mut self, item: Item, there: &T) -> Result<bool, T::Error> {
         match item {
             Item::Queue(CopiedQueue { name, settings, paused_until, since, skipped }) => {
                 let paused_until = paused_until.map(Moment::us);
@@ -244,7 +256,7 @@ impl<'a> CopiedRows<'a> {
             Item::Limit(limit) => self.limit(&limit),
             // Leases end on their way.
             Item::Lease(_) => {}
-            Item::Rest(rest) => return self.rest(&rest, limit),
+            Item::Rest(rest) => return self.rest(&rest, there),
             Item::Turn(CopiedTurn { queue, priority, group, own, v }) => {
                 let rank = super::order::rank_of(priority);
                 let key = match &group {
@@ -260,12 +272,32 @@ impl<'a> CopiedRows<'a> {
             Item::Job(job) => self.job(*job),
             Item::Schedule(schedule) => self.schedule(*schedule),
             Item::Set(set) => self.set(&set),
+            Item::Kin(kin) => return self.kin(*kin, there),
+            Item::Flow(flow) => self.flow(&flow),
             Item::Key(CopiedKey { key, job, until, ended }) => {
                 let holds = Holds { by_job: false, until: Some(until) };
                 self.key(&key, NO_JOB, job, holds, ended.as_ref());
             }
         }
-        true
+        Ok(true)
+    }
+
+    /// The key of a row that is not a job.
+    fn row_key(&self, kind: Kind, key: impl Into<String>) -> RowKey {
+        RowKey { namespace: self.namespace.clone(), kind, key: key.into() }
+    }
+
+    /// A row that is not a job, as this page or those before it left it.
+    fn row_there<T: RowsThere>(
+        &self,
+        kind: Kind,
+        key: &str,
+        there: &T,
+    ) -> Result<Option<String>, T::Error> {
+        match self.rows.other.get(&self.row_key(kind, key)) {
+            Some(row) => Ok(row.clone()),
+            None => there.row(kind, key),
+        }
     }
 
     fn limit(&mut self, limit: &CopiedLimit) {
@@ -282,20 +314,11 @@ impl<'a> CopiedRows<'a> {
         self.put(Kind::Limit, limit.name.as_str(), &row);
     }
 
-    fn rest(
-        &mut self,
-        rest: &CopiedRest,
-        limit: impl FnOnce(&LimitName) -> Option<String>,
-    ) -> bool {
-        let key = RowKey {
-            namespace: self.namespace.clone(),
-            kind: Kind::Limit,
-            key: rest.limit.as_str().to_owned(),
-        };
-        let there = self.rows.other.get(&key).cloned().flatten().or_else(|| limit(&rest.limit));
+    fn rest<T: RowsThere>(&mut self, rest: &CopiedRest, there: &T) -> Result<bool, T::Error> {
+        let there = self.row_there(Kind::Limit, rest.limit.as_str(), there)?;
         let mut row = match there.as_deref().map(serde_json::from_str::<LimitRow>) {
             Some(Ok(row)) => row,
-            Some(Err(_)) => return false,
+            Some(Err(_)) => return Ok(false),
             None => LimitRow {
                 tat: 0,
                 paused_until: None,
@@ -317,7 +340,7 @@ impl<'a> CopiedRows<'a> {
             }
         }
         self.put(Kind::Limit, rest.limit.as_str(), &row);
-        true
+        Ok(true)
     }
 
     fn resource(&mut self, resource: CopiedResource) {
@@ -353,70 +376,5 @@ impl<'a> CopiedRows<'a> {
     ) {
         let (until, ended) = (holds.until.map(Moment::us), ended.map(EndedRow::of));
         self.put(Kind::Key, key.as_str(), &KeyRow { seq, id, until, by_job: holds.by_job, ended });
-    }
-
-    fn job(&mut self, job: CopiedJob) {
-        let seq = self.last_seq.next();
-        self.last_seq = seq;
-        if let (Some(unique), Some(holds)) = (&job.unique, job.holds) {
-            self.key(&unique.key, seq, job.id.clone(), holds, job.ended_job().as_ref());
-        }
-        let shape = StoredShape {
-            queue: job.queue.clone(),
-            priority: job.priority,
-            group: job.group,
-            needs: job.needs,
-            retry: job.retry,
-            timeout: job.timeout,
-            retain: job.retain,
-        };
-        let life = StoredLife {
-            kin: None,
-            arrival: job.arrival,
-            created_at: job.created_at,
-            run_at: job.run_at,
-            started_at: job.started_at,
-            finished_at: job.finished_at,
-            expires_at: job.expires_at,
-            wait: job.wait,
-            ended: job.ended,
-            lost: job.lost,
-            released: job.released,
-            undelivered: job.undelivered,
-            ended_unsettled: job.ended_unsettled,
-            cancel_requested: job.cancel_requested,
-            keeps_place: job.keeps_place,
-            unique: job.unique.map(|unique| JobKey { unique, began: job.wait_began }),
-            edits: 0,
-            // A lease is named by a row number too: nobody asks for these again.
-            settles: Vec::new(),
-            bytes: job.bytes,
-            lease: None,
-            origin: job.origin.map(schedules::origin),
-        };
-        let shape: std::sync::Arc<[u8]> = shape.encode().into();
-        let end = job.kept_until.filter(|_| job.state.is_finished()).map(|until| JobEnd {
-            namespace: self.namespace.clone(),
-            id: job.id.clone(),
-            shape: shape.clone(),
-            until,
-            bytes: job.bytes,
-            result: job.result,
-        });
-        let content = JobContent { kind: job.kind, payload: job.payload, labels: job.labels };
-        self.rows.errors.extend(job.errors.into_iter().map(|error| (seq, error)));
-        let state = if job.state == JobState::Blocked { JobState::Ready } else { job.state };
-        let change = JobChange {
-            new: Some(Box::new((self.namespace.clone(), job.id, content))),
-            queue: Some(job.queue),
-            state: Some(state),
-            shape: Some(shape),
-            life: Some(life.encode()),
-            end,
-            error: job.error.map(Some),
-            progress: job.progress.map(Some),
-            ..JobChange::default()
-        };
-        self.rows.jobs.insert(seq, change);
     }
 }

@@ -77,7 +77,7 @@ pub struct JobChange {
     pub state: Option<JobState>,
     /// Its shape, when the row is new or the shape changed.
     pub shape: Option<Arc<[u8]>>,
-    /// Its life.
+    /// Its life. Without a state, only the life of a row that is there changes.
     pub life: Option<Vec<u8>>,
     /// It ended: from now on only the archive knows it.
     pub end: Option<JobEnd>,

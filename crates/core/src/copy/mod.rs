@@ -7,9 +7,11 @@
 //!
 //! It never holds more than a page, and nothing of it is stored as it is here.
 
+mod flows;
 mod releasing;
 mod schedules;
 
+pub use flows::{CopiedEdge, CopiedFlow, CopiedKin, CopiedParent};
 pub use releasing::Releasing;
 pub use schedules::{CopiedOrigin, CopiedSchedule, CopiedSet};
 
@@ -19,7 +21,9 @@ use std::str::FromStr;
 use crate::gauge::Gauge;
 use crate::job::{EndedJob, JobError, JobState, Labels, Need, Retry, Unique};
 use crate::lease::Fence;
-use crate::names::{Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey};
+use crate::names::{
+    FlowName, Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
+};
 use crate::secret::Json;
 use crate::settings::{LimitSettings, PoolSettings, QueueSettings, ResourceState};
 use crate::time::{Moment, Span};
@@ -45,6 +49,10 @@ pub enum Section {
     Jobs,
     /// Unique keys that are held for a span although their job is gone.
     Keys,
+    /// Whom jobs wait or waited for, behind all jobs.
+    Kin,
+    /// Flows, behind their members and those that wait for them.
+    Flows,
     /// Schedules, behind the jobs that they made.
     Schedules,
     /// Versions of the sets of schedules that owners synced last.
@@ -53,7 +61,7 @@ pub enum Section {
 
 impl Section {
     /// All of them, in order.
-    pub const ALL: [Section; 11] = [
+    pub const ALL: [Section; 13] = [
         Section::Queues,
         Section::Settings,
         Section::Limits,
@@ -63,6 +71,8 @@ impl Section {
         Section::Resources,
         Section::Jobs,
         Section::Keys,
+        Section::Kin,
+        Section::Flows,
         Section::Schedules,
         Section::Sets,
     ];
@@ -79,6 +89,8 @@ impl Section {
             Section::Resources => "resources",
             Section::Jobs => "jobs",
             Section::Keys => "keys",
+            Section::Kin => "kin",
+            Section::Flows => "flows",
             Section::Schedules => "schedules",
             Section::Sets => "sets",
         }
@@ -179,6 +191,10 @@ pub enum Item {
     Job(Box<CopiedJob>),
     /// See [`CopiedKey`].
     Key(CopiedKey),
+    /// See [`CopiedKin`].
+    Kin(Box<CopiedKin>),
+    /// See [`CopiedFlow`].
+    Flow(CopiedFlow),
     /// See [`CopiedSchedule`].
     Schedule(Box<CopiedSchedule>),
     /// See [`CopiedSet`].
@@ -269,6 +285,8 @@ pub struct CopiedLease {
     pub limits: Vec<(LimitName, u32)>,
     /// Resources.
     pub resources: Vec<(PoolName, ResourceId)>,
+    /// The flow of its job, if the holder was asked to stop: the copy ends the lease, and so a member of the flow.
+    pub called_off_in: Option<FlowName>,
 }
 
 /// The virtual time of a group that is ahead of its priority's.
@@ -359,7 +377,8 @@ pub struct CopiedJob {
     pub timeout: Option<Span>,
     /// How long it is kept when finished.
     pub retain: Option<Span>,
-    /// Where it stands: scheduled, ready (blocked too), running or finished.
+    /// Where it stands: dependent, scheduled, ready (blocked too), running or finished. What a dependent one waits for
+    /// comes behind the jobs.
     pub state: JobState,
     /// Its place in the order; 0 until it first became ready.
     pub arrival: u64,
@@ -371,7 +390,8 @@ pub struct CopiedJob {
     pub started_at: Option<Moment>,
     /// When it ended.
     pub finished_at: Option<Moment>,
-    /// When it goes, if it is finished.
+    /// When it goes by itself, if it is finished. That it is kept longer, for unfinished jobs that name it, is decided anew
+    /// by the target.
     pub kept_until: Option<Moment>,
     /// Not running by then: cancelled.
     pub expires_at: Option<Moment>,
@@ -410,6 +430,10 @@ pub struct CopiedJob {
     pub errors: Vec<JobError>,
     /// The schedule that made it.
     pub origin: Option<CopiedOrigin>,
+    /// The flow that it belongs to.
+    pub flow: Option<FlowName>,
+    /// Children that its failure cancelled: its retry answers how many, and begins anew.
+    pub cancelled_children: u64,
 }
 
 impl CopiedJob {

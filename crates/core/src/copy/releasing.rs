@@ -6,9 +6,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CopiedJob, CopiedLease, CopiedResource, CopiedRest, CopiedUnshown, Item};
+use super::{CopiedFlow, CopiedJob, CopiedLease, CopiedResource, CopiedRest, CopiedUnshown, Item};
 use crate::job::{JobState, retain_for};
-use crate::names::{LimitName, PoolName, ResourceId};
+use crate::names::{FlowName, LimitName, PoolName, ResourceId};
 use crate::settings::{LimitSettings, PoolSettings, ResourceState};
 use crate::time::{Moment, Span};
 
@@ -23,6 +23,8 @@ pub struct Releasing {
     pools: HashMap<PoolName, PoolSettings>,
     /// When the last holder of a resource stops at the latest.
     held: HashMap<(PoolName, ResourceId), Moment>,
+    /// Members of flows that end with their leases, since their holders were asked to stop.
+    called_off: HashMap<FlowName, u64>,
     last: Option<Moment>,
     leases: u64,
 }
@@ -36,6 +38,7 @@ impl Releasing {
             gauged: HashSet::new(),
             pools: HashMap::new(),
             held: HashMap::new(),
+            called_off: HashMap::new(),
             last: None,
             leases: 0,
         }
@@ -57,6 +60,9 @@ impl Releasing {
                 for resource in lease.resources {
                     let until = self.held.entry(resource).or_default();
                     *until = lease.expires_at.max(*until);
+                }
+                if let Some(flow) = lease.called_off_in {
+                    *self.called_off.entry(flow).or_default() += 1;
                 }
             }
             _ => {}
@@ -84,8 +90,18 @@ impl Releasing {
             Item::Job(job) if job.state == JobState::Running => {
                 vec![Item::Job(Box::new(self.released(*job)))]
             }
+            Item::Flow(flow) => vec![Item::Flow(self.counted(flow))],
             item => vec![item],
         }
+    }
+
+    /// Its members that are called off end here, in [`Self::released`].
+    fn counted(&self, mut flow: CopiedFlow) -> CopiedFlow {
+        if let Some(ended) = self.called_off.get(&flow.flow) {
+            flow.ended.cancelled += ended;
+            flow.finished_at = flow.finished_at.max(Some(self.now));
+        }
+        flow
     }
 
     /// A lease without a job always rests the gap, a job's `released` never; each rests the
@@ -161,6 +177,7 @@ impl Releasing {
 mod tests {
     use super::*;
     use crate::copy::{CopiedPool, CopiedSetting, Holds};
+    use crate::flow::FlowCounts;
     use crate::gauge::{Gauge, GaugeAddress, GaugeSource, OnStale};
     use crate::job::{Retry, Unique, Until};
     use crate::names::{JobId, QueueName, UniqueKey};
@@ -239,6 +256,8 @@ mod tests {
             error: None,
             errors: Vec::new(),
             origin: None,
+            flow: None,
+            cancelled_children: 0,
         }
     }
 
@@ -270,7 +289,8 @@ mod tests {
     fn lease(has_job: bool, s: u64) -> CopiedLease {
         let limits = ["a", "site:x", "lock:z", "risky"].map(|name| (limit(name), 2)).to_vec();
         let resources = vec![(pool("p"), id("r"))];
-        CopiedLease { has_job, granted_at: NOW, expires_at: later(s), limits, resources }
+        let (granted_at, expires_at) = (NOW, later(s));
+        CopiedLease { has_job, granted_at, expires_at, limits, resources, called_off_in: None }
     }
 
     #[test]
@@ -346,5 +366,31 @@ mod tests {
         assert_eq!(off.kept_until, Some(later(3_600)));
         let waits = job(JobState::Scheduled);
         assert_eq!(passed(waits.clone()), waits);
+    }
+
+    #[test]
+    fn a_member_whose_holder_was_asked_to_stop_ends_in_the_count_of_its_flow() {
+        let mut all = releasing();
+        let name = |text| FlowName::parse(text).unwrap();
+        for _ in 0..2 {
+            let called_off_in = Some(name("import"));
+            all.learn(Item::Lease(CopiedLease { called_off_in, ..lease(true, 10) }));
+        }
+        let flow = |text| CopiedFlow {
+            flow: name(text),
+            ended: FlowCounts { cancelled: 1, succeeded: 4, ..FlowCounts::default() },
+            rows: 9,
+            cancelling: false,
+            created_at: Moment::ZERO,
+            finished_at: Some(Moment::from_us(5)),
+        };
+        let passed = |text| match all.pass(Item::Flow(flow(text))).as_slice() {
+            [Item::Flow(flow)] => flow.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(passed("other"), flow("other"));
+        let import = passed("import");
+        assert_eq!((import.ended.cancelled, import.ended.succeeded), (3, 4));
+        assert_eq!(import.finished_at, Some(NOW));
     }
 }

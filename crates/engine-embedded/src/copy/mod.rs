@@ -4,7 +4,9 @@
 //! beyond this process, since [`crate::Embedded::open`] refuses a marked folder. It writes rows and
 //! nothing else: the next opening builds the machine from them as from any others.
 
+mod kin;
 mod read;
+mod there;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -13,13 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::{CopyRefusal, Phrase};
 use tenure_core::time::Moment;
 use tenure_engine::copy::{CopyError, Mark};
 use tenure_engine::{Clock, SystemClock};
+use tenure_machine::Seq;
 
 use crate::commit::Numbers;
 use crate::error::OpenError;
@@ -63,6 +66,14 @@ pub struct CopyFolder {
     clock: Arc<dyn Clock>,
     watch: Option<Watch>,
     folder: Folder,
+    /// The ids of the namespace whose jobs were asked for last, once its own are all there.
+    ids: Mutex<Option<KnownIds>>,
+}
+
+/// Where the jobs of a namespace are, by their ids: a folder has no index of them.
+struct KnownIds {
+    namespace: Namespace,
+    seqs: HashMap<String, Seq>,
 }
 
 impl CopyFolder {
@@ -89,7 +100,8 @@ impl CopyFolder {
         conn.pragma_update(None, "synchronous", "FULL")
             .map_err(|why| schema::store_error(&folder, why))?;
         let watch = folder.watch()?;
-        Ok(CopyFolder { conn: Mutex::new(conn), clock, watch, folder })
+        let (conn, ids) = (Mutex::new(conn), Mutex::new(None));
+        Ok(CopyFolder { conn, clock, watch, folder, ids })
     }
 
     fn conn(&self) -> MutexGuard<'_, Connection> {

@@ -9,11 +9,13 @@ use tenure_core::secret::Json;
 use tenure_core::sentences::CopyRefusal;
 use tenure_core::time::Moment;
 use tenure_engine::copy::{CopyError, Mark, Source, Step};
+use tenure_machine::StoredJob;
+use tenure_machine::copied::{self, RowsThere as _};
 use tenure_machine::rows::Kind;
-use tenure_machine::{StoredJob, copied};
 
 use crate::sums::row_sum;
 
+use super::there::{FolderRows, row};
 use super::{BYTES, CopyFolder, ITEMS, MARK, Marked, put_fact, text_of};
 use crate::damage::job_name;
 use crate::rows::{self, Data, JOBS, JobRow, STORED};
@@ -73,7 +75,7 @@ impl Source for CopyFolder {
                     conn.query_row("SELECT count(*) FROM life WHERE ns = ?1", [ns], |row| {
                         row.get(0)
                     })?;
-                Ok((super::write::row(&conn, namespace, Kind::Meta, "")?, jobs))
+                Ok((row(&conn, namespace, Kind::Meta, "")?, jobs))
             };
             let (meta, jobs) = read().map_err(self.broken())?;
             let head = match meta {
@@ -94,7 +96,7 @@ impl Source for CopyFolder {
                 }
             };
             let conn = self.conn();
-            let reader = CopyReader { folder: self, conn: &conn, ns: namespace.as_str() };
+            let reader = CopyReader { folder: self, conn: &conn, namespace };
             let (items, after) = reader.section(cursor, frozen_at)?;
             let next = match after {
                 Some(after) => Some(cursor.behind(after)),
@@ -106,12 +108,12 @@ impl Source for CopyFolder {
 }
 
 /// Things, and behind what the section goes on.
-type PagePart = (Vec<Item>, Option<String>);
+pub(super) type PagePart = (Vec<Item>, Option<String>);
 
-struct CopyReader<'a> {
-    folder: &'a CopyFolder,
-    conn: &'a Connection,
-    ns: &'a str,
+pub(super) struct CopyReader<'a> {
+    pub folder: &'a CopyFolder,
+    pub conn: &'a Connection,
+    pub namespace: &'a Namespace,
 }
 
 impl CopyReader<'_> {
@@ -135,12 +137,19 @@ impl CopyReader<'_> {
             }),
             Section::Jobs => self.jobs(after),
             Section::Keys => self.rows(Kind::Key, after, |key, value| self.key(key, value)),
+            Section::Kin => self.kin(after),
+            Section::Flows => plain(Kind::Flow),
             Section::Schedules => self.rows(Kind::Schedule, after, |id, value| {
                 let item = copied::schedule(id, value, &self.scheduled_job(id)?);
                 item.map(Some).ok_or_else(|| self.bad(Kind::Schedule))
             }),
             Section::Sets => plain(Kind::SyncedSet),
         }
+    }
+
+    /// Rows beside the one that it is at.
+    pub(super) fn there(&self) -> FolderRows<'_> {
+        FolderRows { folder: self.folder, conn: self.conn, namespace: self.namespace }
     }
 
     fn bad(&self, kind: Kind) -> CopyError {
@@ -162,14 +171,14 @@ impl CopyReader<'_> {
                  WHERE ns = ?1 AND kind = ?2 AND key > ?3 ORDER BY key LIMIT ?4",
             )
             .map_err(&broken)?;
-        let of = params![self.ns, kind.as_str(), after, ITEMS as i64];
+        let of = params![self.namespace.as_str(), kind.as_str(), after, ITEMS as i64];
         let mut found = all.query(of).map_err(&broken)?;
         let (mut items, mut rows, mut last, mut bytes) = (Vec::new(), 0, None, 0);
         while let Some(row) = found.next().map_err(&broken)? {
             let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
             let (key, value) = (text(0).map_err(&broken)?, text(1).map_err(&broken)?);
             let sum: Option<i64> = row.get(2).map_err(&broken)?;
-            if sum != Some(row_sum(self.ns, kind.as_str(), key, value)) {
+            if sum != Some(row_sum(self.namespace.as_str(), kind.as_str(), key, value)) {
                 return Err(self.bad(kind));
             }
             let item = read(key, value)?;
@@ -194,7 +203,9 @@ impl CopyReader<'_> {
     fn data(&self, key: &str) -> Result<Json, CopyError> {
         // A pool's name has no '/'.
         let (pool, id) = key.split_once('/').unwrap_or((key, ""));
-        match rows::data(self.conn, (self.ns, pool, id)).map_err(self.folder.broken())? {
+        match rows::data(self.conn, (self.namespace.as_str(), pool, id))
+            .map_err(self.folder.broken())?
+        {
             Data::Known(data) => Ok(data),
             Data::Gone => Ok(Json::null()),
             Data::Unreadable => {
@@ -205,9 +216,8 @@ impl CopyReader<'_> {
 
     /// The job that a schedule makes.
     fn scheduled_job(&self, id: &str) -> Result<String, CopyError> {
-        let namespace = Namespace::parse(self.ns).map_err(CopyError::from)?;
-        let row = super::write::row(self.conn, &namespace, Kind::ScheduledJob, id);
-        row.map_err(self.folder.broken())?.ok_or_else(|| self.bad(Kind::ScheduledJob))
+        let row = self.there().row(Kind::ScheduledJob, id)?;
+        row.ok_or_else(|| self.bad(Kind::ScheduledJob))
     }
 
     fn leases(&self, after: &str, frozen_at: Moment) -> Result<PagePart, CopyError> {
@@ -228,7 +238,9 @@ impl CopyReader<'_> {
             .map_err(&broken)?;
         let seq: i64 = after.parse().unwrap_or(0);
         let running = rows::state_number(JobState::Running);
-        let mut found = all.query(params![seq, self.ns, running, ITEMS as i64]).map_err(&broken)?;
+        let mut found = all
+            .query(params![seq, self.namespace.as_str(), running, ITEMS as i64])
+            .map_err(&broken)?;
         let (mut items, mut last) = (Vec::new(), None);
         while let Some(row) = found.next().map_err(&broken)? {
             let life = row.get_ref(1).map_err(&broken)?.as_blob();
@@ -250,7 +262,8 @@ impl CopyReader<'_> {
             ))
             .map_err(&broken)?;
         let seq: i64 = after.parse().unwrap_or(0);
-        let mut found = all.query(params![seq, self.ns, ITEMS as i64]).map_err(&broken)?;
+        let mut found =
+            all.query(params![seq, self.namespace.as_str(), ITEMS as i64]).map_err(&broken)?;
         let (mut items, mut last, mut bytes) = (Vec::new(), None, 0);
         while let Some(row) = found.next().map_err(&broken)? {
             let stored = self.stored(row).map_err(&broken)?;
@@ -269,7 +282,8 @@ impl CopyReader<'_> {
                 Some(key) => self.holds(key.as_str(), seq)?,
                 None => None,
             };
-            let item = copied::job(stored, kept, holds);
+            let for_others = self.kept_for_others(seq)?;
+            let item = copied::job(stored, kept, for_others, holds);
             items.push(item.ok_or_else(|| self.folder.bad_row("a job"))?);
             last = Some(seq);
             if bytes >= BYTES {
@@ -293,9 +307,7 @@ impl CopyReader<'_> {
         job.errors = rows::errors(self.conn, job.seq)?;
         let until: Option<i64> = row.get(rows::UNTIL)?;
         let bytes: Option<u32> = row.get(rows::BYTES)?;
-        let kept = until.map(|until| {
-            (Moment::from_us(u64::try_from(until).unwrap_or_default()), bytes.unwrap_or_default())
-        });
+        let kept = until.map(|until| (rows::moment_of(until), bytes.unwrap_or_default()));
         Ok(Some((job, kept)))
     }
 
@@ -305,9 +317,7 @@ impl CopyReader<'_> {
         key: &str,
         seq: tenure_machine::Seq,
     ) -> Result<Option<tenure_core::copy::Holds>, CopyError> {
-        let namespace = Namespace::parse(self.ns).map_err(CopyError::from)?;
-        let row = super::write::row(self.conn, &namespace, Kind::Key, key);
-        let Some(value) = row.map_err(self.folder.broken())? else { return Ok(None) };
+        let Some(value) = self.there().row(Kind::Key, key)? else { return Ok(None) };
         let held = copied::key_held(&value).ok_or_else(|| self.bad(Kind::Key))?;
         Ok((held.seq == seq).then_some(held.holds))
     }
@@ -318,7 +328,7 @@ impl CopyReader<'_> {
         let known = || {
             let mut one =
                 self.conn.prepare_cached("SELECT 1 FROM life WHERE seq = ?1 AND ns = ?2")?;
-            one.exists(params![rows::number_of(held.seq), self.ns])
+            one.exists(params![rows::number_of(held.seq), self.namespace.as_str()])
         };
         let Some(until) = held.holds.until else { return Ok(None) };
         if known().map_err(self.folder.broken())? {

@@ -1,8 +1,9 @@
 //! A folder that becomes a copy: things as its rows, and how far it is in the same transaction.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use tenure_core::copy::{Cursor, Head, Item};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
@@ -12,21 +13,10 @@ use tenure_machine::NO_JOB;
 use tenure_machine::copied::{self, CopiedRows};
 use tenure_machine::rows::Kind;
 
+use super::there::{FolderRows, row};
 use super::{COPIED, CopyFolder, MARK, Marked, Part, fact, marked, put_fact, text_of};
 use crate::commit::{self, Numbers};
 use crate::writer::Writer;
-
-/// A row that is not a job.
-pub(super) fn row(
-    conn: &Connection,
-    namespace: &Namespace,
-    kind: Kind,
-    key: &str,
-) -> rusqlite::Result<Option<String>> {
-    let mut one =
-        conn.prepare_cached("SELECT value FROM row WHERE ns = ?1 AND kind = ?2 AND key = ?3")?;
-    one.query_row([namespace.as_str(), kind.as_str(), key], |row| row.get(0)).optional()
-}
 
 /// What is there that a copy would meet. What is remembered of calls that are over is not.
 fn something(conn: &Connection) -> rusqlite::Result<Option<String>> {
@@ -93,20 +83,10 @@ impl CopyFolder {
         let mark = Marked::Target { copy: copy.to_owned(), namespaces };
         let last = self.numbers(&conn)?.last_seq;
         let mut rows = CopiedRows::new(namespace, last);
+        let there = FolderRows { folder: self, conn: &conn, namespace };
         for item in items {
-            let mut failed = None;
-            let known = rows.add(item, |limit| {
-                let there = row(&conn, namespace, Kind::Limit, limit.as_str());
-                there.unwrap_or_else(|why| {
-                    failed = Some(why);
-                    None
-                })
-            });
-            if let Some(why) = failed {
-                return Err(self.broken()(why));
-            }
-            if !known {
-                return Err(self.bad_row("a limit"));
+            if !rows.add(item, &there)? {
+                return Err(self.bad_row("what a page belongs to"));
             }
         }
         self.write(&conn, rows, &mark)
@@ -178,6 +158,7 @@ impl CopyFolder {
             _ => return Err(self.not_this()),
         }
         let numbers = self.numbers(&conn)?;
+        *self.ids.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let mut forget = || {
             let step = conn.transaction()?;
             for table in ["job", "life", "job_error", "row", "resource_data"] {

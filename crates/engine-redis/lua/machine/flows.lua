@@ -72,10 +72,16 @@ end
 
 local COUNTED = { [STATE.succeeded] = 'succeeded', [STATE.failed] = 'failed', [STATE.cancelled] = 'cancelled' }
 
--- A job was stored: its flow has a member more.
-function lib.flow_gets(name, seq, now)
+-- The row of a member is there; the flow, which has it.
+function lib.flow_gets_row(name, seq, now)
   local flow_record = lib.flow_for(name, now)
   inner.add(flow_record.members, lib.flow_members_key(name), seq, text(seq))
+  return flow_record
+end
+
+-- A job was stored: its flow has a member more.
+function lib.flow_gets(name, seq, now)
+  local flow_record = lib.flow_gets_row(name, seq, now)
   inner.add(flow_record.unfinished, lib.flow_unfinished_key(name), seq, text(seq))
 end
 
@@ -171,6 +177,12 @@ function lib.has_uncancelled()
   return sets.lowest(CANCELLING) ~= nil
 end
 
+-- From the first that is unfinished on.
+function lib.begin_cancelling(name, flow_record)
+  flow_record.cancelling = 0
+  sets.add(CANCELLING, 0, name)
+end
+
 -- A portion of those that are unfinished, oldest first.
 local function cancel_some(name, flow_record, now)
   local key = lib.flow_unfinished_key(name)
@@ -198,8 +210,7 @@ function lib.cancel_flow(name, flow_record, now)
   if flow_record.unfinished.n == 0 then
     return
   end
-  flow_record.cancelling = 0
-  sets.add(CANCELLING, 0, name)
+  lib.begin_cancelling(name, flow_record)
   cancel_some(name, flow_record, now)
 end
 

@@ -66,6 +66,12 @@ function lib.each_parent(seq, many, done)
   end
 end
 
+-- A job waits or waited for these; none counts it as a follower yet.
+function lib.give_kin(job, parents, runs, above)
+  job.kin = { 0, 0, runs, above, #parents, false }
+  lib.set_parents(job.seq, parents)
+end
+
 -- Whether a job is above a flow: it waits for one, or an unfinished parent did when that was looked at last.
 function lib.is_above(job)
   return job.kin and job.kin[KIN_AT.above] or false
@@ -190,6 +196,11 @@ function lib.forget_cancelled_children(seq)
   return cancelled
 end
 
+-- So many of its children were cancelled by its failure.
+function lib.put_cancelled_children(seq, cancelled)
+  parent_for(seq).cancelled = cancelled
+end
+
 -- The first of these children that is unfinished, of those that stand first.
 local function first_unfinished(edges, key)
   for _, edge in ipairs(inner.some_after(edges, key, 0, BOUND.TOLD_AT_ONCE)) do
@@ -254,6 +265,17 @@ local function told_name(child)
   return struct.pack('>I6', child)
 end
 
+-- Whether a child that does not wait any more is among those that the parent of this row shows.
+function lib.is_told(row, child)
+  local record = lib.parent(row)
+  return record and inner.score(record.told, lib.told_key(row), told_name(child)) ~= nil or false
+end
+
+-- It is from now on.
+function lib.add_told(row, child)
+  inner.add(parent_for(row).told, lib.told_key(row), child, told_name(child))
+end
+
 -- A job waits for these in its present turn.
 function lib.open_edges(job, parents, now)
   local name = edge_name(job.seq, job.kin[KIN_AT.turn])
@@ -281,7 +303,7 @@ function lib.close_edge(parent, child, turn)
     lib.stop_telling(row and lib.awaited_job(row) or lib.awaited_flow(flow), record)
   end
   if row then
-    inner.add(record.told, lib.told_key(row), child, told_name(child))
+    lib.add_told(row, child)
   else
     lib.touch_flow(flow)
   end

@@ -16,7 +16,7 @@ local WORDS = STATE_WORDS
 local ROWS = 64
 
 -- Calls `act` with each of a list, having read the rows that `row_of` says.
-local function each_with_row(list, row_of, act)
+function lib.each_with_row(list, row_of, act)
   for from = 1, #list, ROWS do
     local seqs, to = {}, min(from + ROWS - 1, #list)
     for at = from, to do
@@ -171,7 +171,7 @@ local function decide(deciding, index)
   local more = deciding.jobs[index][NEW_JOB_AT.more] or {}
   local fate = { parents = {}, open = {}, rows = {}, runs = more.run or false, above = false }
   local seen, failed, inherited = { rows = {}, ids = {}, flows = {} }, false, nil
-  each_with_row(deciding.kin.parents[index] or {}, function(ref)
+  lib.each_with_row(deciding.kin.parents[index] or {}, function(ref)
     return (row_of_named(deciding, ref))
   end, function(ref)
     local parent, stands, above, flow = look(deciding, ref)
@@ -280,7 +280,7 @@ function lib.parents_of_retry(job, now)
   for at, parent in lib.each_parent(job.seq, kin[KIN_AT.parents], 0) do
     all[at] = parent
   end
-  each_with_row(all, function(parent)
+  lib.each_with_row(all, function(parent)
     return parent[PARENT_AT.row] or nil
   end, function(parent)
     local row, flow = parent[PARENT_AT.row], parent[PARENT_AT.flow]

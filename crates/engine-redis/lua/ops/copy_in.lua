@@ -182,7 +182,7 @@ end
 
 -- A job that was pushed, is ready and has nothing unusual: its row says it all.
 local function is_plain(new)
-  return new.st == STATE.ready and new.at == new.cr and not (new.ex or new.u or new.sa or new.err or new.e or new.p or new.og)
+  return new.st == STATE.ready and new.at == new.cr and not (new.ex or new.u or new.sa or new.err or new.e or new.p or new.og or new.f)
     and new.n + new.l + new.rel + new.und + new.w == 0 and not (new.ca or new.kp or new.eu)
 end
 
@@ -196,7 +196,7 @@ function IN.jobs(new, now, shapes)
   local number = lib.shape_for(spec, now)
   local job = lib.new_job({
     id = new.id, b = new.b, body = new.body, shape = number, created_at = new.cr, run_at = new.at,
-    expires_at = new.ex, bytes = new.by, unique = new.u, origin = new.og, state = new.st,
+    expires_at = new.ex, bytes = new.by, unique = new.u, origin = new.og, flow = new.f, state = new.st,
   })
   job.arrival, job.started_at, job.finished_at, job.kept_until = new.ar, new.sa, new.fa, new.ku
   job.wait, job.ended, job.lost, job.released = new.w, new.n, new.l, new.rel
@@ -213,6 +213,12 @@ function IN.jobs(new, now, shapes)
     })
   end
   lib.dirty(job)
+  if job.flow then
+    lib.put_copied_member(job, now)
+  end
+  if new.cc then
+    lib.put_cancelled_children(job.seq, new.cc)
+  end
   if FINISHED[job.state] then
     local queue = db.get(RECORD.shape, number).q
     lib.release_shape(number, 1)
@@ -227,7 +233,7 @@ function IN.jobs(new, now, shapes)
   lib.watch_expiry(job)
   if job.state == STATE.scheduled then
     lib.schedule(job)
-  else
+  elseif job.state ~= STATE.dependent then
     lib.enter_lane(lib.lane_of_job(job), job.arrival, job.seq, now)
   end
 end
@@ -238,6 +244,8 @@ function IN.keys(new)
     hold_key(new.key, { seq = 0, id = new.id, till = new.till, by_job = false, ended = new.ended })
   end
 end
+
+IN.kin, IN.flows = lib.put_copied_kin, lib.put_copied_flow
 
 IN.schedules = lib.put_copied_schedule
 

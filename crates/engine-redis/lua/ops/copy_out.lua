@@ -222,7 +222,7 @@ function OUT.leases(args)
       limits[i] = { held[PERMIT_AT.limit], held[PERMIT_AT.weight] }
     end
     return {
-      has_job = lease.seq > 0, granted_at = lease.granted_at, expires_at = lease.expires_at, limits = limits,
+      called_off_in = job and job.cancel and job.flow or nil, has_job = lease.seq > 0, granted_at = lease.granted_at, expires_at = lease.expires_at, limits = limits,
       resources = lease.resources,
     }
   end
@@ -342,13 +342,14 @@ local function show_job(job)
       holds = { holder.by_job or false, holder.till or false }
     end
   end
-  local parts = job.life ~= nil
+  local parts, parent = job.life ~= nil, lib.parent(job.seq)
+  local kept_until = parent and parent.till or job.kept_until
   return {
     id = job.id, st = job.state, sh = lib.shape_number(job.shape), body = lib.blob(lib.body(job)),
     ar = job.arrival, cr = job.created_at, at = job.run_at, sa = job.started_at, fa = job.finished_at,
-    ku = lib.is_live(job) and 0 or job.kept_until, ex = job.expires_at, w = job.wait, n = job.ended,
+    ku = lib.is_live(job) and 0 or kept_until, ex = job.expires_at, w = job.wait, n = job.ended,
     l = job.lost, rel = job.released, und = job.undelivered, ca = job.cancel or false, kp = job.keeps or false,
-    u = job.unique, og = job.origin, eu = job.ended_unsettled,
+    u = job.unique, og = job.origin, f = job.flow, eu = job.ended_unsettled, cc = parent and parent.cancelled or 0,
     h = holds, by = job.bytes, err = job.error, r = parts and blob(lib.job_part(job, PART.result)),
     p = parts and blob(lib.job_part(job, PART.progress)), e = parts and blob(lib.job_part(job, PART.errors)),
   }
@@ -401,6 +402,15 @@ function OUT.keys(args)
     end
     return { key = key, id = holder.id, till = holder.till, ended = holder.ended }
   end)
+end
+
+function OUT.kin(args)
+  local items, last = lib.show_copied_kin(tonumber(args.after) or 0, args.max)
+  return items, last and text(last)
+end
+
+function OUT.flows(args)
+  return by_name(lib.FLOW_NAMES, args, lib.show_copied_flow)
 end
 
 function OUT.schedules(args)

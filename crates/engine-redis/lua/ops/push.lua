@@ -284,10 +284,8 @@ function lib.store_job(new, default_retry, now, fate)
     run_at = moment(new, now), expires_at = new.ex, bytes = new.n, unique = new.u, origin = new.origin,
     flow = fate.flow, state = STATE.scheduled,
   })
-  local parents = #fate.parents
-  if parents > 0 then
-    job.kin = { 0, 0, fate.runs, fate.above, parents, false }
-    lib.set_parents(job.seq, fate.parents)
+  if fate.parents[1] then
+    lib.give_kin(job, fate.parents, fate.runs, fate.above)
   end
   if job.origin then
     lib.schedule_job_lives(job)

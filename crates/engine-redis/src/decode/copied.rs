@@ -8,7 +8,7 @@ use tenure_core::copy::{
 };
 use tenure_core::lease::Fence;
 use tenure_core::names::{
-    Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
+    FlowName, Group, JobId, LimitName, PoolName, QueueName, ResourceId, Tag, UniqueKey,
 };
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
@@ -219,6 +219,8 @@ pub(crate) struct LeaseCopied {
     limits: Vec<(LimitName, u32)>,
     #[serde(default)]
     resources: Vec<(PoolName, ResourceId)>,
+    #[serde(default)]
+    called_off_in: Maybe<FlowName>,
 }
 
 impl Copied for LeaseCopied {
@@ -229,6 +231,7 @@ impl Copied for LeaseCopied {
             expires_at: Moment::from_us(self.expires_at),
             limits: self.limits,
             resources: self.resources,
+            called_off_in: self.called_off_in.0,
         }))
     }
 }
@@ -366,6 +369,10 @@ pub(crate) struct JobCopied {
     #[serde(default)]
     og: Maybe<OriginReply>,
     #[serde(default)]
+    f: Maybe<FlowName>,
+    #[serde(default)]
+    cc: u64,
+    #[serde(default)]
     eu: bool,
     #[serde(default)]
     h: Maybe<(bool, Maybe<u64>)>,
@@ -430,6 +437,8 @@ impl Copied for JobCopied {
             error: self.err.0,
             errors: errors(self.e, blobs)?,
             origin: self.og.0.map(OriginReply::whole),
+            flow: self.f.0,
+            cancelled_children: self.cc,
         })))
     }
 }

@@ -1,6 +1,7 @@
 //! Flows in replies, and jobs as parents and children.
 
 use serde::Deserialize;
+use tenure_core::copy::{CopiedEdge, CopiedFlow, CopiedKin, CopiedParent, Item};
 use tenure_core::flow::{
     ChildView, FlowCounts, FlowState, FlowView, OnParentFailure, ParentJob, ParentState,
     ParentView, ShownParent,
@@ -8,6 +9,7 @@ use tenure_core::flow::{
 use tenure_core::names::{FlowName, JobId};
 use tenure_core::time::Moment;
 
+use super::copied::Copied;
 use super::jobs::{State, moment};
 use super::lenient::Maybe;
 use super::{Blobs, FromWire, Malformed};
@@ -157,5 +159,90 @@ impl FromWire for ChildView {
     fn read(wire: ChildReply, _: &Blobs) -> Result<Self, Malformed> {
         let on_parent_failure = on_failure(wire.runs);
         Ok(ChildView { id: wire.id, state: wire.state.0, on_parent_failure })
+    }
+}
+
+/// A parent in a copy.
+#[derive(Deserialize)]
+struct ParentCopied {
+    #[serde(default)]
+    id: Maybe<JobId>,
+    #[serde(default)]
+    gone: bool,
+    #[serde(default)]
+    flow: Maybe<FlowName>,
+    #[serde(default)]
+    open: bool,
+    #[serde(default)]
+    told: bool,
+}
+
+impl ParentCopied {
+    fn read(self) -> Result<CopiedParent, Malformed> {
+        let ParentCopied { id, gone, flow, open, told } = self;
+        if let Some(flow) = flow.0 {
+            return Ok(CopiedParent::Flow { flow, waits: open });
+        }
+        let id = id.0.ok_or(Malformed("a parent of a job"))?;
+        let edge = match (open, told) {
+            (true, _) => Some(CopiedEdge::Open),
+            (false, true) => Some(CopiedEdge::Told),
+            (false, false) => None,
+        };
+        Ok(if gone { CopiedParent::Gone(id) } else { CopiedParent::Job { id, edge } })
+    }
+}
+
+/// How a job stands to its parents, in a copy.
+#[derive(Deserialize)]
+pub(crate) struct KinCopied {
+    id: JobId,
+    parents: Vec<ParentCopied>,
+    #[serde(default)]
+    runs: bool,
+    #[serde(default)]
+    above: bool,
+    #[serde(default)]
+    follows: bool,
+}
+
+impl Copied for KinCopied {
+    fn item(self, _: &Blobs) -> Result<Item, Malformed> {
+        Ok(Item::Kin(Box::new(CopiedKin {
+            job: self.id,
+            parents: self.parents.into_iter().map(ParentCopied::read).collect::<Result<_, _>>()?,
+            on_failure: on_failure(self.runs),
+            above: self.above,
+            follows: self.follows,
+        })))
+    }
+}
+
+/// The counts of a flow, in a copy.
+#[derive(Deserialize)]
+pub(crate) struct FlowCopied {
+    flow: FlowName,
+    succeeded: u64,
+    failed: u64,
+    cancelled: u64,
+    rows: u64,
+    #[serde(default)]
+    cancelling: bool,
+    created_at: u64,
+    #[serde(default)]
+    finished_at: Maybe<u64>,
+}
+
+impl Copied for FlowCopied {
+    fn item(self, _: &Blobs) -> Result<Item, Malformed> {
+        let FlowCopied { flow, succeeded, failed, cancelled, rows, .. } = self;
+        Ok(Item::Flow(CopiedFlow {
+            flow,
+            ended: FlowCounts { unfinished: 0, succeeded, failed, cancelled },
+            rows,
+            cancelling: self.cancelling,
+            created_at: Moment::from_us(self.created_at),
+            finished_at: moment(self.finished_at),
+        }))
     }
 }

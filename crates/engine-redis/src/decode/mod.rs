@@ -37,7 +37,7 @@ pub(crate) use copied::{
 pub(crate) use events::EventsReply;
 #[cfg(test)]
 pub(crate) use findings::{FINDINGS, THINGS};
-pub(crate) use flows::{FlowReply, ParentReply};
+pub(crate) use flows::{FlowCopied, FlowReply, KinCopied, ParentReply};
 pub(crate) use jobs::{
     FailuresReply, ListedJobs, ManyReply, NotAwaited, PushReply, ResultFound, ResultReply, Stored,
     pushed_ids, pushed_jobs,

@@ -9,9 +9,10 @@ use tenure_core::copy::{
 };
 use tenure_core::job::JobState;
 use tenure_core::lease::Fence;
-use tenure_core::names::{Group, Tag};
+use tenure_core::names::{FlowName, Group, Tag};
 
 use super::body::body_of;
+use super::flows::{CopiedFlowArgs, CopiedKinArgs};
 use super::items::{NeedArg, OrFalse, RetryArg, UniqueArg, moment, needs, span};
 use super::leases::Knows;
 use super::schedules::CopiedScheduleArgs;
@@ -260,6 +261,12 @@ pub(crate) struct JobArg<'a> {
     u: Option<UniqueArg<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     og: Option<(&'a str, OrFalse<u64>, u64)>,
+    /// The flow that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    f: Option<&'a str>,
+    /// Children that its failure cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cc: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     h: Option<(bool, OrFalse<u64>)>,
     by: u32,
@@ -306,6 +313,8 @@ impl<'a> JobArg<'a> {
             og: job.origin.as_ref().map(|origin| {
                 (origin.by.id.as_str(), OrFalse(origin.by.at.map(moment)), origin.era)
             }),
+            f: job.flow.as_ref().map(FlowName::as_str),
+            cc: Some(job.cancelled_children).filter(|cancelled| *cancelled > 0),
             h: job.unique.as_ref().and(job.holds).map(holds),
             by: job.bytes,
             err: job.error.as_deref(),
@@ -348,6 +357,8 @@ pub(crate) enum ItemArg<'a> {
     Resource(ResourceArg<'a>),
     Job(Box<JobArg<'a>>),
     Key(KeyArg<'a>),
+    Kin(CopiedKinArgs<'a>),
+    Flow(CopiedFlowArgs<'a>),
     Schedule(Box<CopiedScheduleArgs<'a>>),
     Set(SetArg<'a>),
 }
@@ -364,6 +375,8 @@ impl Serialize for ItemArg<'_> {
             ItemArg::Resource(arg) => arg.serialize(s),
             ItemArg::Job(arg) => arg.serialize(s),
             ItemArg::Key(arg) => arg.serialize(s),
+            ItemArg::Kin(arg) => arg.serialize(s),
+            ItemArg::Flow(arg) => arg.serialize(s),
             ItemArg::Schedule(arg) => arg.serialize(s),
             ItemArg::Set(arg) => arg.serialize(s),
         }
@@ -384,6 +397,8 @@ impl<'a> ItemArg<'a> {
             ItemArg::Resource(_) => Section::Resources,
             ItemArg::Job(_) => Section::Jobs,
             ItemArg::Key(_) => Section::Keys,
+            ItemArg::Kin(_) => Section::Kin,
+            ItemArg::Flow(_) => Section::Flows,
             ItemArg::Schedule(_) => Section::Schedules,
             ItemArg::Set(_) => Section::Sets,
         }
@@ -428,6 +443,8 @@ impl<'a> ItemArg<'a> {
                     )
                 }),
             }),
+            Item::Kin(kin) => ItemArg::Kin(CopiedKinArgs::of(kin)),
+            Item::Flow(flow) => ItemArg::Flow(CopiedFlowArgs::of(flow)),
             Item::Schedule(one) => ItemArg::Schedule(Box::new(CopiedScheduleArgs::of(one))),
             Item::Set(set) => {
                 ItemArg::Set(SetArg { owner: set.owner.as_str(), version: set.version })

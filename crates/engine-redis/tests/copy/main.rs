@@ -7,10 +7,13 @@
 mod away;
 mod broken_off;
 mod filled;
+mod flows;
 mod keys;
+mod kin;
 mod leases;
 mod refused;
 mod round_trip;
 mod schedules;
 mod stores;
+mod untold;
 mod world;

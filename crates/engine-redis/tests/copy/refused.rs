@@ -1,8 +1,7 @@
 //! What is not copied, and who is not served.
 
-use tenure_core::flow::{After, Parent};
 use tenure_core::job::NewJob;
-use tenure_core::names::{JobId, JobRef, Namespace};
+use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_engine::copy::{CopyError, thaw_source};
 use tenure_engine::{CallError, EngineExt, Fault};
@@ -109,23 +108,4 @@ async fn a_target_that_was_only_asked_for_work_is_empty() {
     fill(&from.open().engine(), &Namespace::main(), 3, 20).await;
     to.open().engine().run(&Namespace::main(), GetStats).await.unwrap();
     copy_all(&from, &to).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_waits_for_others_is_not_copied_without_them() {
-    if !wanted() {
-        return;
-    }
-    for (from, to) in [(Store::redis(), Store::folder()), (Store::folder(), Store::redis())] {
-        let id = |text| Some(JobId::parse(text).unwrap());
-        let parent = NewJob { id: id("a"), ..NewJob::new(queue("q")) };
-        let after =
-            vec![After { parent: Parent::Job(JobRef::parse("a").unwrap()), gone_is_done: false }];
-        let child = NewJob { id: id("waits"), after, ..NewJob::new(queue("q")) };
-        let push = Push { jobs: vec![parent, child], answer: PushAnswer::Ids };
-        from.open().engine().run(&Namespace::main(), push).await.unwrap();
-        let no = copied(&from, &to, &mut Watcher::default()).await;
-        let Err(CopyError::No { sentence, hint }) = no else { panic!("it was copied") };
-        assert!(sentence.contains("\"waits\"") && hint.contains("--thaw"), "{sentence} {hint}");
-    }
 }

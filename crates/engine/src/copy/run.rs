@@ -17,9 +17,8 @@ use std::pin::Pin;
 
 use serde::Serialize;
 use tenure_core::copy::{CopiedPage, Cursor, Head, Item, Releasing, Section};
-use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
-use tenure_core::time::{Moment, Span};
+use tenure_core::time::Span;
 
 use super::{CopyError, Found, Mark, Source, Target};
 use crate::fault::Fault;
@@ -339,7 +338,6 @@ async fn move_namespace(
     let mut next = Some(begun.next.unwrap_or(Cursor::of(Section::ALL[0])));
     while let Some(cursor) = next {
         let CopiedPage { items, next: then } = source.page(namespace, &cursor).await?;
-        items.iter().try_for_each(|item| check_no_waiter(namespace, item))?;
         let ends = items.iter().filter(|item| matches!(item, Item::Lease(_))).count();
         let items: Vec<Item> =
             items.into_iter().flat_map(|item| read.releasing.pass(item)).collect();
@@ -355,22 +353,6 @@ async fn move_namespace(
         next = then;
     }
     Ok(())
-}
-
-/// A copy knows of no job for whom another waits: in the target a waiting one would run before those it waits for.
-fn check_no_waiter(namespace: &Namespace, item: &Item) -> Result<(), CopyError> {
-    let Item::Job(job) = item else { return Ok(()) };
-    let waits = job.state == JobState::Dependent || job.kept_until == Some(Moment::MAX);
-    if !waits {
-        return Ok(());
-    }
-    Err(CopyError::no(
-        format!(
-            "job {:?} of {namespace} waits for other jobs, or others wait for it, and a copy does not take that along",
-            job.id.as_str()
-        ),
-        "give the copy up with --thaw on both sides, and copy when these jobs have ended or were cancelled",
-    ))
 }
 
 /// Reads what decides how leases end: a small part of all, and read by every try anew.

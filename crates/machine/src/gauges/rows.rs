@@ -105,7 +105,7 @@ impl GaugeRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copied::{CopiedRows, item};
+    use crate::copied::{CopiedRows, NothingThere, item};
     use crate::rows::{Kind, RowKey};
     use crate::state::NO_JOB;
     use tenure_core::copy::{CopiedRest, Item};
@@ -163,14 +163,14 @@ mod tests {
         let mut rows = CopiedRows::new(&space, NO_JOB);
         for (kind, value) in [(Kind::LimitSetting, &setting), (Kind::Limit, &limit)] {
             let thing = item(kind, "l", value).flatten().expect("it is copied");
-            assert!(rows.add(thing, |_| None));
+            assert_eq!(rows.add(thing, &NothingThere), Ok(true));
         }
         // A lease that the copy ended.
         let weight = 2;
         let unshown =
             Some(CopiedUnshown { ended_at: at(8), unsettled: Some(at(2)), until: at(8), weight });
         let rest = CopiedRest { limit: name, until: at(8), weight, unshown };
-        assert!(rows.add(Item::Rest(rest), |_| None));
+        assert_eq!(rows.add(Item::Rest(rest), &NothingThere), Ok(true));
         let row = |kind| {
             let key = RowKey { namespace: space.clone(), kind, key: "l".to_owned() };
             rows.rows.other[&key].clone().expect("it is there")

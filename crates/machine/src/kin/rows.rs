@@ -32,7 +32,7 @@ pub fn child_of(key: &str) -> Option<Seq> {
     key.rsplit_once('/')?.1.parse().ok()
 }
 
-fn edge_key(parent: &ParentKey, child: Seq) -> String {
+pub(crate) fn edge_key(parent: &ParentKey, child: Seq) -> String {
     match parent {
         ParentKey::Job(seq) => child_key(*seq, child),
         ParentKey::Flow(flow) => format!("flow:{flow}/{:0DIGITS$}", child.get()),
@@ -50,32 +50,32 @@ fn edge_of(key: &str) -> Option<(ParentKey, Seq)> {
 }
 
 #[derive(Serialize, Deserialize, Debug)]
-struct EdgeRow {
-    turn: u32,
-    open: bool,
+pub(crate) struct EdgeRow {
+    pub turn: u32,
+    pub open: bool,
 }
 
 /// Moments are microseconds.
 #[derive(Serialize, Deserialize, Debug)]
-struct FollowedRow {
-    cancelled: u64,
-    held: Option<HeldRow>,
+pub(crate) struct FollowedRow {
+    pub cancelled: u64,
+    pub held: Option<HeldRow>,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
-struct HeldRow {
-    state: JobState,
-    until: u64,
-    bytes: u32,
+pub(crate) struct HeldRow {
+    pub state: JobState,
+    pub until: u64,
+    pub bytes: u32,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
-struct FlowRow {
-    ended: FlowCounts,
-    rows: u64,
-    cancelling: Option<Seq>,
-    created_at: u64,
-    finished_at: Option<u64>,
+pub(crate) struct FlowRow {
+    pub ended: FlowCounts,
+    pub rows: u64,
+    pub cancelling: Option<Seq>,
+    pub created_at: u64,
+    pub finished_at: Option<u64>,
 }
 
 impl Space {
