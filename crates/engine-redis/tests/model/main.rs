@@ -16,9 +16,9 @@ use pair::Server;
 use tenure_core::time::Span;
 
 /// How many programs `./test` plays; a soak plays more.
-const PROGRAMS: u32 = 2_000;
+const PROGRAMS: u32 = 700;
 /// The same around gauges.
-const PROGRAMS_AT_GAUGES: u32 = 500;
+const PROGRAMS_AT_GAUGES: u32 = 300;
 /// Steps of one program at most.
 const STEPS: usize = 60;
 
