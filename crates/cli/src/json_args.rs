@@ -6,7 +6,9 @@
 use std::io::Read;
 use std::path::Path;
 
-use tenure_core::bounds::{BODY_BYTES_MAX, PAYLOAD_BYTES_MAX, RESOURCE_DATA_BYTES_MAX};
+use tenure_core::bounds::{
+    BODY_BYTES_MAX, GAUGE_URL_BYTES_MAX, PAYLOAD_BYTES_MAX, RESOURCE_DATA_BYTES_MAX,
+};
 use tenure_core::decode;
 use tenure_core::job::{Labels, Need};
 use tenure_core::json::Document;
@@ -74,6 +76,14 @@ pub fn read_all(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
         Ok(_) => Ok(bytes),
         Err(error) => Err(Failure::file(format!("cannot read {what}"), &error)),
     }
+}
+
+/// An address, or with `@FILE` the one in a file, where a password is not seen by other users of the machine.
+pub fn address(said: &str) -> Result<String, Failure> {
+    let Some(path) = said.strip_prefix('@') else { return Ok(said.to_owned()) };
+    let bytes = read_all(path.as_ref(), GAUGE_URL_BYTES_MAX)?;
+    let text = String::from_utf8(bytes).map_err(|_| Failure::usage("the address is not UTF-8"))?;
+    Ok(text.trim().to_owned())
 }
 
 /// Needs as `limit:…`, `pool:…` or JSON.

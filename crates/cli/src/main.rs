@@ -10,11 +10,14 @@ mod child_processes;
 mod cmd;
 mod crash;
 mod demo;
+mod exchange;
 mod exit;
 mod fuzz;
 mod json_args;
 mod output;
+mod scrapyd;
 mod scratch;
+mod service;
 mod soak;
 mod store;
 

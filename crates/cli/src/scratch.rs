@@ -77,7 +77,7 @@ impl Scratch {
         answer.map_err(on_redis::unreachable)
     }
 
-    /// What the server says of itself in this section.
+    /// A section of the server's `INFO`.
     pub async fn info(&self, section: &str) -> Result<String, Failure> {
         let mut info = cmd("INFO");
         info.arg(section);

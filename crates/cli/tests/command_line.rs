@@ -101,6 +101,15 @@ fn wrong_usage_is_2_and_says_what_is_right() {
         (&["pool", "sync", "p", "/no/such/file.csv"], "cannot read"),
         (&["work", "q"], "CMD"),
         (&["work", "q", "--ttl", "500ms", "--", "true"], "1s to 1h"),
+        (&["work", "q", "--http", "http://a/", "--", "true"], "cannot be used"),
+        (&["work", "q", "--http", "http://a/", "--scrapyd", "http://a/"], "cannot be used"),
+        (&["work", "q", "--http", "http://a/", "--detach"], "cannot be used"),
+        (&["work", "q", "--http", "a"], "--http: the address is no URL"),
+        (&["work", "q", "--http", "@/no/such/file"], "cannot read '/no/such/file'"),
+        (&["work", "q", "--http", "http://a/", "--request-timeout", "1ms"], "100ms"),
+        (&["work", "q", "--secret-file", "f", "--", "true"], "cannot be used"),
+        (&["work", "q", "--poll-every", "5s", "--", "true"], "cannot be used"),
+        (&["work", "q", "--scrapyd", "http://a/#b"], "--scrapyd: the address has a fragment"),
         (&["schedule", "set", "a", "--queue", "q"], "<--cron <CRON>|--every <D>>"),
         (&["schedule", "set", "a", "--every", "1h"], "--queue"),
         (&["schedule", "set", "a", "--every", "1h", "--queue", "q", "x"], "PAYLOAD is not JSON"),
@@ -211,6 +220,8 @@ fn without_a_server_every_command_is_69_and_says_what_to_do() {
         &["lock", "x", "-n", "3", "--", "true"],
         &["lease", "--need", "limit:a", "--", "true"],
         &["work", "q", "--until-empty", "--", "true"],
+        &["work", "q", "--until-empty", "--http", "http://127.0.0.1:1/"],
+        &["work", "q", "--until-empty", "--scrapyd", "http://127.0.0.1:1/"],
     ] {
         let output = run(arguments);
         assert_eq!(code(&output), 69, "{arguments:?}: {}", stderr(&output));

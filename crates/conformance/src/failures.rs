@@ -4,6 +4,7 @@ use tenure_core::names::QueueName;
 use tenure_core::requests::*;
 
 use crate::bench::Bench;
+use crate::calls::flows::*;
 use crate::many::failed_with;
 use crate::words::*;
 
@@ -24,6 +25,24 @@ async fn rows(b: &Bench, asked: ListFailures) -> Vec<FailureGroup> {
     let found = b.ok(asked).await;
     assert!(!found.partial);
     found.items
+}
+
+pub(crate) async fn a_failed_job_that_others_wait_for_is_a_failure(b: &mut Bench) {
+    fails(b, "crawl", "fetch", "a", "http 502").await;
+    b.push(job("crawl").id("b").kind("fetch")).await;
+    b.push(job("q").id("c").after(["b"]).run_anyway()).await;
+    b.settle(failed_with(&b.take_job("crawl", "b").await, "http 503")).await;
+    b.pass(s(1)).await;
+    // One that had failed before it was named.
+    b.push(job("q").id("d").after(["a"]).run_anyway()).await;
+    for _ in 0..2 {
+        let all = rows(b, ListFailures::default()).await;
+        let counted: Vec<_> = all.iter().map(row).collect();
+        assert_eq!(counted, [("crawl", "fetch", "http #", 2, "b")]);
+        // When nobody names them any more they are counted once, too.
+        b.cancel("c").await;
+        b.cancel("d").await;
+    }
 }
 
 pub(crate) async fn failures_are_grouped_by_queue_kind_and_error(b: &mut Bench) {

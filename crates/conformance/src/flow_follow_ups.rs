@@ -64,6 +64,23 @@ pub(crate) async fn follow_ups_may_name_each_other(b: &mut Bench) {
     b.take_job("q", "last").await;
 }
 
+pub(crate) async fn follow_ups_around_the_end_of_their_job_are_one_call(b: &mut Bench) {
+    b.push(job("p").id("a").retain(s(0))).await;
+    let lease = b.take("p").await;
+    // The id of the settled job is free behind its end alone; what waits for it comes then, and is a duplicate of what
+    // was stored before.
+    let item = succeeded(&lease)
+        .pushing(job("q").id("a"))
+        .pushing(job("q").id("b"))
+        .pushing(job("q").id("b").after(["a", "b"]));
+    let settled = b.settle(item).await;
+    let pushed = settled.pushed.iter().map(|one| (one.job.id.as_str(), one.duplicate));
+    assert_eq!(pushed.collect::<Vec<_>>(), [("a", false), ("b", false), ("b", true)]);
+    let view = b.is("b", JobState::Ready).await;
+    assert_eq!(waits_of(&view), (0, 0));
+    assert_eq!(jobs_of(&b.take_all("q", 5).await), ["b", "a"]);
+}
+
 pub(crate) async fn a_follow_up_with_a_bad_parent_refuses_the_settle(b: &mut Bench) {
     b.push(job("p").id("a").in_flow("f")).await;
     let lease = b.take("p").await;
@@ -92,6 +109,46 @@ pub(crate) async fn a_follow_up_with_a_bad_parent_refuses_the_settle(b: &mut Ben
     assert!(b.children("a").await.is_empty());
     b.settle(fine()).await;
     b.is("fine", JobState::Ready).await;
+}
+
+pub(crate) async fn what_a_call_alone_tells_is_refused_whatever_became_of_the_lease(b: &mut Bench) {
+    b.push_all(jobs("p", "a", 3)).await;
+    let leases = b.take_all("p", 3).await;
+    let [ended, lost, live] = &leases[..] else { panic!("{leases:?}") };
+    b.settle(succeeded(ended)).await;
+    b.ok(ForceLease { lease: id_of(lost) }).await;
+    let of = |id: &str| job("q").id(id);
+    for lease in [ended, lost] {
+        for (code, place, item) in [
+            (
+                Code::Cycle,
+                "/settle/1/push/0/after",
+                succeeded(lease).pushing(of("c").after(["d"])).pushing(of("d").after(["c"])),
+            ),
+            (
+                Code::UnknownParent,
+                "/settle/1/push/1/after/0",
+                succeeded(lease).pushing(of("c")).pushing(of("d").after_item("x")),
+            ),
+            (
+                Code::InvalidField,
+                "/settle/1/push/1/ref",
+                succeeded(lease).pushing(of("c").called("x")).pushing(of("d").called("x")),
+            ),
+        ] {
+            let no = b.refused(code, Settle::of(vec![succeeded(live), item])).await;
+            assert_eq!((no.index, no.pointer.as_deref()), (Some(1), Some(place)), "{no}");
+            b.lives(live).await;
+        }
+    }
+    // Whether a parent is there is not looked up for a lease that is lost.
+    let item = succeeded(lost).pushing(of("c").after(["nobody"]));
+    let settled = b.ok(Settle::of(vec![succeeded(live), item])).await.settled;
+    let codes: Vec<_> = settled.iter().map(|one| (one.ok, one.code)).collect();
+    assert_eq!(codes, [(true, None), (false, Some(Code::LeaseLost))]);
+    for id in ["c", "d"] {
+        b.no_job(id).await;
+    }
 }
 
 pub(crate) async fn a_follow_up_belongs_to_the_flow_of_the_job_that_pushes_it(b: &mut Bench) {

@@ -1,8 +1,9 @@
 //! How jobs that wait for others are shown: explained, their parents and children in pages, found by their flow.
 
+use tenure_core::bounds::{LIST_MAX, PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::flow::{OnParentFailure, ParentState, ParentView};
 use tenure_core::job::{JobState, JobView};
-use tenure_core::lease::{Reason, ReasonKind};
+use tenure_core::lease::{Ending, Reason, ReasonKind};
 use tenure_core::requests::*;
 
 use crate::bench::Bench;
@@ -97,6 +98,53 @@ pub(crate) async fn the_parents_of_a_job_are_shown_in_their_order(b: &mut Bench)
     assert_eq!((&last.items[..], last.next), (&all.items[4..], None));
     b.cancel("c").await;
     assert_eq!(b.parents("c").await.len(), 5, "also of a finished job");
+}
+
+pub(crate) async fn waiting_kin_is_shown_as_it_stands(b: &mut Bench) {
+    b.set_limit("closed", cap(0)).await;
+    let closed = |id: &str| job("p").id(id).needs([need("closed")]);
+    b.push_all(vec![closed("a"), job("r").id("b").delay(s(60))]).await;
+    b.none("p").await;
+    b.push(job("q").id("c").after(["a", "b"])).await;
+    b.push(job("q").id("d").after(["c"])).await;
+    let shown = |all: &[(&str, &'static str)]| -> Vec<(String, &'static str)> {
+        all.iter().map(|(id, state)| ((*id).to_owned(), *state)).collect()
+    };
+    assert_eq!(b.parents("c").await, shown(&[("a", "blocked"), ("b", "scheduled")]));
+    assert_eq!(b.parents("d").await, shown(&[("c", "dependent")]));
+    // The children of a job that has ended, as well.
+    b.push_all(vec![job("r").id("e"), closed("f").after(["e"]), job("w").id("g").after(["e"])])
+        .await;
+    b.ends("r", "e", succeeded).await;
+    b.none("p").await;
+    let states = [("f".to_owned(), JobState::Blocked), ("g".to_owned(), JobState::Ready)];
+    assert_eq!(b.children("e").await, states);
+}
+
+pub(crate) async fn a_page_of_parents_ends_when_it_has_bytes_enough(b: &mut Bench) {
+    let all = 2 * PAGE_BYTES_MAX / PAYLOAD_BYTES_MAX;
+    b.push_all(jobs("p", "p", all)).await;
+    let text = format!("\"{}\"", "x".repeat(PAYLOAD_BYTES_MAX - 2));
+    for lease in b.take_all("p", all).await {
+        let result = Some(json(&text));
+        b.settle(ending(&lease, Ending::Succeeded { result })).await;
+    }
+    let ids: Vec<String> = (0..all).map(|n| format!("p{n}")).collect();
+    b.push(job("q").id("c").after(&ids)).await;
+    let mut page = Page { max: LIST_MAX, cursor: None };
+    let (mut seen, mut pages) = (Vec::new(), 0);
+    loop {
+        let list = ListParents { job: job_ref("c"), full: true, page: page.clone() };
+        let listed = b.ok(list).await;
+        let bytes: usize = listed.items.iter().map(ParentView::bytes).sum();
+        assert!((1..=PAGE_BYTES_MAX).contains(&bytes), "{bytes} bytes in a page");
+        seen.extend(listed.items.iter().map(|parent| named_parent(parent).0));
+        pages += 1;
+        let Some(next) = listed.next else { break };
+        page.cursor = Some(next);
+    }
+    assert_eq!((seen, pages), (ids, 3), "nothing twice, nothing left out");
+    assert_eq!(b.parents("c").await.len(), all, "without results they go on one page");
 }
 
 pub(crate) async fn the_children_of_a_job_are_listed_as_they_were_pushed(b: &mut Bench) {

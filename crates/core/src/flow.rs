@@ -218,6 +218,17 @@ impl ParentView {
         let state = ParentState::Gone(Gone::Gone);
         ParentView::Job(ParentJob { id, state, error: None, finished_at: None, result: None })
     }
+
+    /// The bytes of what may be long in it: a page of parents ends by their sum.
+    pub fn bytes(&self) -> usize {
+        match self {
+            ParentView::Flow { .. } => 0,
+            ParentView::Job(job) => {
+                let result = job.result.as_ref().map_or(0, |result| result.text().len());
+                result + job.error.as_ref().map_or(0, String::len)
+            }
+        }
+    }
 }
 
 /// By hand: what serde makes for an untagged enum reads the whole value first, and the text of a result is not in that.

@@ -1,6 +1,7 @@
 //! Names and ids, parsed once at the edge: a value of these types is well formed.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -41,14 +42,15 @@ fn check_key(what: &'static str, text: &str) -> Result<(), Refusal> {
 
 fn check_key_of(what: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
     if text.is_empty() {
-        return Err(NameRefusal::KeyEmpty { what: what.into() }.into());
+        return Err(NameRefusal::KeyEmpty { what: what.into(), most }.into());
     }
     if text.len() > most {
         return Err(too_long(what, text.len(), most));
     }
     match text.chars().find(|c| c.is_control()) {
         Some(character) => {
-            Err(NameRefusal::KeyContains { what: what.into(), shown: cut(text), character }.into())
+            Err(NameRefusal::KeyContains { what: what.into(), shown: cut(text), character, most }
+                .into())
         }
         None => Ok(()),
     }
@@ -136,6 +138,27 @@ macro_rules! names {
             /// The text.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+        }
+        impl FromStr for $type {
+            type Err = Refusal;
+
+            fn from_str(text: &str) -> Result<Self, Refusal> {
+                $type::parse(text)
+            }
+        }
+        impl TryFrom<&str> for $type {
+            type Error = Refusal;
+
+            fn try_from(text: &str) -> Result<Self, Refusal> {
+                $type::parse(text)
+            }
+        }
+        impl TryFrom<String> for $type {
+            type Error = Refusal;
+
+            fn try_from(text: String) -> Result<Self, Refusal> {
+                $type::parse(&text)
             }
         }
         impl fmt::Debug for $type {
@@ -253,6 +276,13 @@ impl JobRef {
             Some(key) => UniqueKey::parse(key).map(JobRef::Key),
             None => JobId::parse(text).map(JobRef::Id),
         }
+    }
+}
+impl FromStr for JobRef {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        JobRef::parse(text)
     }
 }
 impl fmt::Display for JobRef {

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,31 @@ impl Moment {
     /// How long ago `earlier` was; zero if it is not earlier.
     pub const fn since(self, earlier: Moment) -> Span {
         Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Whole microseconds; the longest there is if it is longer.
+impl From<Duration> for Span {
+    fn from(duration: Duration) -> Self {
+        Span(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    }
+}
+impl From<Span> for Duration {
+    fn from(span: Span) -> Self {
+        Duration::from_micros(span.0)
+    }
+}
+/// Whole microseconds; the first moment if it is before 1970.
+impl From<SystemTime> for Moment {
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Moment::ZERO.plus(since.into())
+    }
+}
+/// A moment that the system's clock cannot say is its start, 1970.
+impl From<Moment> for SystemTime {
+    fn from(moment: Moment) -> Self {
+        UNIX_EPOCH.checked_add(Duration::from_micros(moment.0)).unwrap_or(UNIX_EPOCH)
     }
 }
 

@@ -276,7 +276,8 @@ async fn add(
     Ok(())
 }
 
-async fn stands_of(
+/// How these jobs stand, as far as they wait; `None` for one that does not.
+pub(crate) async fn stands_of(
     shared: &Shared,
     namespace: &Namespace,
     seqs: Vec<Seq>,

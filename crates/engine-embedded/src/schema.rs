@@ -164,10 +164,11 @@ pub(crate) const STEPS: &[Step] = &[
     UPDATE resource_data SET sum = row_sum('resource_data', ns, pool, id, data);
 ",
     "
-    -- Rows of schedules, of the jobs that they make, and of the versions of synced sets. A life ends with how often the
-    -- content of its job changed; that of a job with a unique key with the bound of its wait, and when the wait began;
-    -- then with the schedule that made its job, and with what it has to do with other jobs. Older rows are read as they
-    -- are. What a job belongs to stands in its life; the column is there to find its others.
+    -- Rows of schedules and of those of their jobs that are long, both in the machine's codec for text, and of the
+    -- versions of synced sets. A life ends with how often the content of its job changed; that of a job with a unique
+    -- key with the bound of its wait, and when the wait began; then with the schedule that made its job, and with what
+    -- it has to do with other jobs. Older rows are read as they are. What a job belongs to stands in its life; the column
+    -- is there to find its others.
     ALTER TABLE job ADD COLUMN flow TEXT;
     CREATE INDEX job_flow ON job(flow, seq) WHERE flow IS NOT NULL;
 

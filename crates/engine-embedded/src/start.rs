@@ -27,6 +27,18 @@ use crate::writer::class_number;
 /// More damaged jobs than these are no accident of one page: the store is refused.
 const DAMAGED_MAX: usize = 100;
 
+/// The rows of a kind, namespace by namespace: in each they stand together. A scan of the whole table for each kind would
+/// go through a million schedules as often as there are kinds.
+const ROWS_OF_KIND: &str = "
+    WITH RECURSIVE space(name) AS (
+        SELECT min(ns) FROM row
+        UNION ALL
+        SELECT (SELECT min(ns) FROM row WHERE ns > space.name) FROM space WHERE name IS NOT NULL
+    )
+    SELECT ns, key, value, sum FROM space CROSS JOIN row ON ns = space.name AND kind = ?1";
+/// The same by such a scan: in a tree that is damaged a row may not be found by its key.
+const ALL_ROWS_OF_KIND: &str = "SELECT ns, key, value, sum FROM row WHERE kind = ?1 ORDER BY ns";
+
 /// Why it failed.
 enum Failed {
     Store(rusqlite::Error),
@@ -82,25 +94,27 @@ impl Start<'_> {
     fn restore_all(&self, overlay: &mut Overlay, damage: &Damage) -> Result<Machine, Failed> {
         let mut machine = Machine::new(self.config);
         let mut namespaces = BTreeSet::from([Namespace::main()]);
-        self.check_tree()?;
+        let sql = if self.check_tree()? { ROWS_OF_KIND } else { ALL_ROWS_OF_KIND };
         for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Lease) {
-            self.restore_kind(&mut machine, kind, &mut namespaces)?;
+            self.restore_kind(&mut machine, sql, kind, &mut namespaces)?;
         }
         let highest = self.restore_jobs(&mut machine, overlay, damage, &namespaces)?;
         // What a lease without a job holds must be there before it.
-        self.restore_kind(&mut machine, Kind::Lease, &mut namespaces)?;
+        self.restore_kind(&mut machine, sql, Kind::Lease, &mut namespaces)?;
         machine.restored(highest.max(self.numbers.last_seq), self.now);
         Ok(machine)
     }
 
-    /// A row of the settings that is missing is seen only by the form of their tree.
-    fn check_tree(&self) -> Result<(), Failed> {
+    /// A row of the settings that is missing is seen only by the form of their tree. Whether that is sound; if it is not,
+    /// the loss was accepted.
+    fn check_tree(&self) -> Result<bool, Failed> {
         let sql = "PRAGMA quick_check('row')";
         let said: String = self.conn.query_row(sql, [], |row| row.get(0))?;
         if said == "ok" {
-            return Ok(());
+            return Ok(true);
         }
-        self.refuse(format!("its settings are damaged ({said})"))
+        self.refuse(format!("its settings are damaged ({said})"))?;
+        Ok(false)
     }
 
     /// What is damaged and is no job: refused, or left out.
@@ -115,14 +129,15 @@ impl Start<'_> {
     fn restore_kind(
         &self,
         machine: &mut Machine,
+        sql: &str,
         kind: Kind,
         namespaces: &mut BTreeSet<Namespace>,
     ) -> Result<(), Failed> {
-        let mut all = self
-            .conn
-            .prepare_cached("SELECT ns, key, value, sum FROM row WHERE kind = ?1 ORDER BY ns")?;
+        let mut all = self.conn.prepare_cached(sql)?;
         let mut found = all.query(params![kind.as_str()])?;
         let mut dropped: Vec<(String, String)> = Vec::new();
+        // Rows come by their namespaces, and there may be a million of one.
+        let mut namespace = Namespace::main();
         while let Some(row) = found.next()? {
             let read = || -> rusqlite::Result<(&str, &str, &str, bool)> {
                 let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
@@ -130,7 +145,7 @@ impl Start<'_> {
                 let sum = row_sum(ns, kind.as_str(), key, value);
                 Ok((ns, key, value, row.get::<_, Option<i64>>(3)? == Some(sum)))
             };
-            let Some((_, key, value, true)) = or_none(read())? else {
+            let Some((ns, key, value, true)) = or_none(read())? else {
                 let text = |column| or_none(row.get::<_, String>(column));
                 let (ns, key) = (text(0)?.unwrap_or_default(), text(1)?.unwrap_or_default());
                 let kind = kind.as_str();
@@ -138,12 +153,14 @@ impl Start<'_> {
                 dropped.push((ns, key));
                 continue;
             };
-            let namespace = rows::namespace(row, 0)?;
+            if ns != namespace.as_str() {
+                namespace = rows::namespace(row, 0)?;
+                namespaces.insert(namespace.clone());
+            }
             if let Err(bad) = machine.restore_row(&namespace, kind, key, value) {
                 self.refuse(bad.to_string())?;
-                dropped.push((namespace.as_str().to_owned(), key.to_owned()));
+                dropped.push((ns.to_owned(), key.to_owned()));
             }
-            namespaces.insert(namespace);
         }
         for (ns, key) in dropped {
             // What was accepted once is not to be refused by the next start.

@@ -35,7 +35,7 @@ const FAULTS_COMPARED: usize = 10_000;
 /// Looks that must find a fault again.
 const LOOKS_MORE: usize = 2;
 /// Calls for one page beyond which it is answered as it is.
-const CALLS_MAX: usize = 1_000;
+pub(crate) const CALLS_MAX: usize = 1_000;
 
 /// A page of what is listed by name.
 pub(crate) async fn page<O, T>(

@@ -1,7 +1,7 @@
 //! The whole set of an owner's schedules. A large one is compared with what is there in portions, in the order of ids, and
 //! only what differs is laid beside it, until the set is decided.
 
-use tenure_core::bounds::TICK_MAX;
+use tenure_core::bounds::{ITEMS_MAX, TICK_MAX};
 use tenure_core::names::ScheduleId;
 use tenure_core::requests::{Meant, SyncSchedules};
 use tenure_core::schedule::{ScheduleSettings, SyncedSchedules};
@@ -29,20 +29,23 @@ impl Answerable for SyncSchedules {
     async fn answer(self, caller: Caller) -> Result<SyncedSchedules, CallError> {
         check_set(&self)?;
         by_itself::note(&caller).await;
-        let mut begun = match part(&self.schedules) == self.schedules.len() {
-            true => Some(at_once(&caller, &self).await?),
-            false => None,
-        };
+        let mut begun = None;
+        if part(&self.schedules) == self.schedules.len() {
+            let step = at_once(&caller, &self).await?;
+            if step.done {
+                return Ok(step.read());
+            }
+            begun = Some(step.sync);
+        }
         let mut order: Vec<usize> = (0..self.schedules.len()).collect();
         order.sort_unstable_by_key(|at| self.schedules[*at].0.as_str());
         for _ in 0..AGAIN_MAX {
-            let step = match begun.take() {
-                Some(step) if step.done => return Ok(step.read()),
-                Some(step) => step,
-                None => begin(&caller, &self).await?,
+            let number = match begun.take() {
+                Some(number) => number,
+                None => begin(&caller, &self).await?.sync,
             };
-            if compare(&caller, &self, &order, step.sync).await?
-                && let Some(done) = end(&caller, &self, step.sync).await?
+            if compare(&caller, &self, &order, number).await?
+                && let Some(done) = end(&caller, &self, number).await?
             {
                 return Ok(done);
             }
@@ -88,9 +91,9 @@ async fn compare(
     order: &[usize],
     number: u64,
 ) -> Result<bool, CallError> {
-    let (mut after, mut rest) = (String::new(), order);
+    let (mut after, mut rest, mut most) = (String::new(), order, TICK_MAX);
     for _ in 0..STEPS_MAX {
-        let ahead = rest.iter().take(TICK_MAX).map(|at| bytes(&sync.schedules[*at]));
+        let ahead = rest.iter().take(most).map(|at| bytes(&sync.schedules[*at]));
         let some = &rest[..fitting(ahead).min(rest.len())];
         let args = SyncSchedulesItemsArgs {
             owner: sync.owner.as_str(),
@@ -107,7 +110,10 @@ async fn compare(
         }
         after = compared.after;
         let done = rest.iter().take_while(|at| sync.schedules[**at].0.as_str() <= after.as_str());
-        rest = &rest[done.count()..];
+        let done = done.count();
+        // Where little differs a call compares many; where much does it ends sooner, and the rest was sent for nothing.
+        most = if done == some.len() { ITEMS_MAX.min(most * 2) } else { TICK_MAX };
+        rest = &rest[done..];
     }
     Err(Fault::Broken("a set of schedules was never compared to its end".to_owned()).into())
 }

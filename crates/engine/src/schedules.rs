@@ -1,7 +1,8 @@
 //! What an engine does around schedules that needs a calendar: it checks timings, computes plans, and shows the next
 //! moments. The rules themselves know no calendar.
 
-use tenure_calendar::{Timing, zone_data};
+use tenure_calendar::Timing;
+pub use tenure_calendar::zone_data;
 use tenure_core::bounds::NEXT_SHOWN;
 use tenure_core::moments::first_cursor;
 use tenure_core::names::ScheduleId;

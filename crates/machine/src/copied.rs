@@ -231,6 +231,11 @@ impl<'a> CopiedRows<'a> {
         self.rows.other.insert(key, serde_json::to_string(row).ok());
     }
 
+    fn put_text(&mut self, kind: Kind, key: &str, row: String) {
+        let key = self.row_key(kind, key);
+        self.rows.other.insert(key, Some(row));
+    }
+
     /// The namespace's own row. Its clock begins anew, by that of its new store.
     pub fn head(&mut self, head: &Head) {
         let Head { fence, arrival, used, .. } = *head;

@@ -11,10 +11,8 @@ use super::state::{
 use tenure_core::job::{EndedJob, JobState, Outcome};
 use tenure_core::lease::Fence;
 use tenure_core::names::{
-    Group, JobId, LimitName, Owner, PoolName, QueueName, RequestId, ResourceId, ScheduleId, Tag,
-    UniqueKey,
+    Group, JobId, LimitName, Owner, PoolName, QueueName, RequestId, ResourceId, Tag, UniqueKey,
 };
-use tenure_core::schedule::{CatchUp, LastEnded, LastFired, Overlap, TimingSpec};
 use tenure_core::settings::{PoolSettings, QueueSettings, ResourceState};
 use tenure_core::time::{Moment, Span};
 
@@ -88,31 +86,6 @@ pub(crate) struct ResourceRow {
     pub tat: u64,
     pub retiring: bool,
     pub generation: u64,
-}
-
-/// A schedule. Moments are microseconds; the greatest number is without end.
-#[derive(Serialize, Deserialize, Debug)]
-pub(crate) struct ScheduleRow {
-    pub owner: Option<Owner>,
-    pub timing: TimingSpec,
-    pub overlap: Overlap,
-    pub catch_up: CatchUp,
-    pub catch_up_max: u32,
-    pub version: u64,
-    pub era: u64,
-    pub cursor: u64,
-    pub decided: u64,
-    pub moved: Option<u64>,
-    pub paused_until: Option<u64>,
-    pub last_made: Option<JobId>,
-    pub last: Option<LastFired>,
-    pub last_ended: Option<LastEnded>,
-    pub last_succeeded_at: Option<u64>,
-    pub fired: u64,
-    pub skipped: u64,
-    pub missed: u64,
-    pub created_at: u64,
-    pub changed_at: u64,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -218,16 +191,24 @@ impl Space {
         self.out.rows.data.insert((self.name.clone(), pool.clone(), id.clone()), None);
     }
 
-    /// The job of a schedule changed.
-    pub(crate) fn scheduled_job_row(&mut self, slot: LiveScheduleId) {
-        let s = &self.schedules[slot];
-        let (id, job) = (s.id.clone(), s.job.to_string());
-        self.put(Kind::ScheduledJob, id.as_str(), Some(job));
+    /// The job of a schedule changes. One that is long has a row of its own; the row of the schedule has any other.
+    pub(crate) fn set_scheduled_job(&mut self, slot: LiveScheduleId, job: Box<str>) {
+        let s = self.schedules.open(slot);
+        let (id, had_row) = (s.id.clone(), s.has_job_row());
+        s.job = job;
+        let job = s.has_job_row().then(|| s.job.to_string());
+        if had_row || job.is_some() {
+            self.put(Kind::ScheduledJob, id.as_str(), job);
+        }
     }
 
-    pub(crate) fn forget_schedule_row(&mut self, id: &ScheduleId) {
+    pub(crate) fn forget_schedule_row(&mut self, slot: LiveScheduleId) {
+        let s = self.schedules.open(slot);
+        let (id, had_row) = (s.id.clone(), s.has_job_row());
         self.put(Kind::Schedule, id.as_str(), None);
-        self.put(Kind::ScheduledJob, id.as_str(), None);
+        if had_row {
+            self.put(Kind::ScheduledJob, id.as_str(), None);
+        }
     }
 
     pub(crate) fn synced_set_row(&mut self, owner: &Owner) {
@@ -237,30 +218,8 @@ impl Space {
 
     fn drain_schedule(&mut self, slot: LiveScheduleId) {
         let Some(s) = self.schedules.get(slot).filter(|s| !s.shell) else { return };
-        let row = ScheduleRow {
-            owner: s.owner.clone(),
-            timing: s.timing.clone(),
-            overlap: s.overlap,
-            catch_up: s.catch_up,
-            catch_up_max: s.catch_up_max,
-            version: s.version,
-            era: s.era,
-            cursor: s.cursor.us(),
-            decided: s.decided.us(),
-            moved: s.moved.map(Moment::us),
-            paused_until: s.paused_until.map(Moment::us),
-            last_made: s.last_made.clone(),
-            last: s.last.clone(),
-            last_ended: s.last_ended.clone(),
-            last_succeeded_at: s.last_succeeded_at.map(Moment::us),
-            fired: s.fired,
-            skipped: s.skipped,
-            missed: s.missed,
-            created_at: s.created_at.us(),
-            changed_at: s.changed_at.us(),
-        };
-        let id = s.id.clone();
-        self.put(Kind::Schedule, id.as_str(), json(&row));
+        let (id, row) = (s.id.clone(), s.row());
+        self.put(Kind::Schedule, id.as_str(), Some(row));
     }
 
     /// Who holds a key changed.
@@ -326,6 +285,7 @@ impl Space {
         for schedule in std::mem::take(&mut self.out.dirty_schedules) {
             self.drain_schedule(schedule);
         }
+        self.schedules.pack_all();
         self.drain_flows();
         for pool in std::mem::take(&mut self.out.dirty_pools) {
             let Some(p) = self.pools.get(pool) else { continue };

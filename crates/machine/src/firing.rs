@@ -5,12 +5,12 @@
 use crate::ops::after::Fate;
 use crate::ops::push::Arriving;
 use crate::rows::Archive;
-use crate::state::{LiveScheduleId, Origin, Schedule, Seq, Space};
+use crate::state::{LiveScheduleId, Origin, Seq, Space};
 use tenure_core::bounds::{CATCH_UP_NONE_US, FIRE_MAX};
 use tenure_core::events::{About, EventType};
 use tenure_core::job::JobState;
 use tenure_core::moments::moment_id;
-use tenure_core::names::{JobId, ScheduleId};
+use tenure_core::names::JobId;
 use tenure_core::schedule::{CatchUp, LastEnded, LastFired, MadeBy, Overlap, Plan, PlannedMoment};
 use tenure_core::time::{Moment, Span};
 
@@ -20,17 +20,16 @@ pub(crate) const SKIPPED_BY_JOB: &str = "overlap";
 impl Space {
     /// The soonest moment at which a `fire` has something to decide.
     pub(crate) fn next_fire(&self) -> Option<Moment> {
-        self.firing.first().map(|(at, _)| *at)
+        self.firing.first().map(|(at, _)| at)
     }
 
     /// Decides moments that are due, one for each schedule, those that stand first.
     pub(crate) fn fire(&mut self, next_seq: &mut Seq, archive: &dyn Archive, now: Moment) {
         let due = self.firing.iter().take_while(|(at, _)| *at <= now).take(FIRE_MAX);
-        let due: Vec<ScheduleId> = due.map(|(_, id)| id.clone()).collect();
-        for id in due {
-            if let Some(slot) = self.schedule_by_id.get(&id).copied() {
-                self.decide_one(slot, next_seq, archive, now);
-            }
+        // A decision drops no other: only a shell goes with its last job, and no shell stands in the order.
+        let due: Vec<LiveScheduleId> = due.map(|(_, slot)| slot).collect();
+        for slot in due {
+            self.decide_one(slot, next_seq, archive, now);
         }
     }
 
@@ -41,7 +40,7 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) {
-        let s = &self.schedules[slot];
+        let s = self.schedules.open(slot);
         let Some(due) = s.due_moments(now) else {
             return self.order_schedule(slot, None, now);
         };
@@ -51,7 +50,7 @@ impl Space {
         }
         if s.overlap == Overlap::Queue && s.unfinished > 0 {
             self.leave_orders(slot);
-            self.schedules[slot].awaits_job = true;
+            self.schedules.open(slot).awaits_job = true;
             return self.order_schedule(slot, None, now);
         }
         let mut missed = due.count.saturating_sub(s.keeps() as u64);
@@ -64,7 +63,7 @@ impl Space {
         let last_missed = (missed > 0).then(|| s.due_moment(due, missed - 1).moment);
         self.leave_orders(slot);
         let taken = missed + u64::from(decided.is_some());
-        let s = &mut self.schedules[slot];
+        let s = self.schedules.open(slot);
         let missed = missed + s.decide(due, taken);
         s.missed += missed;
         if missed > 0 {
@@ -105,13 +104,13 @@ impl Space {
         about: About,
         now: Moment,
     ) {
-        let schedule = Some(self.schedules[slot].id.clone());
+        let schedule = Some(self.schedules.open(slot).id.clone());
         self.happens(kind, About { schedule, ..about }, now);
     }
 
     /// A schedule that had moments before has none any more.
     pub(crate) fn tell_schedule_end(&mut self, slot: LiveScheduleId, had_ended: bool, now: Moment) {
-        if !had_ended && self.schedules[slot].has_ended() {
+        if !had_ended && self.schedules.open(slot).has_ended() {
             self.schedule_happens(slot, EventType::ScheduleEnded, About::default(), now);
         }
     }
@@ -125,11 +124,11 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) {
-        let s = &self.schedules[slot];
+        let s = self.schedules.read(slot);
         let Some(job) = s.scheduled_job() else { return };
         let overlaps = s.overlap == Overlap::Skip && s.unfinished > 0;
         if overlaps || self.check_room(&job.queue, 1).is_err() {
-            self.schedules[slot].skipped += 1;
+            self.schedules.open(slot).skipped += 1;
             let why = if overlaps { SKIPPED_BY_JOB } else { "queue_full" };
             self.skipped_some(slot, moment.moment, (why, 1), now);
             let queue = self.queue_for(&job.queue, now);
@@ -138,7 +137,7 @@ impl Space {
             return;
         }
         if job.expires_in.is_some_and(|span| moment.due.plus(span) <= now) {
-            self.schedules[slot].missed += 1;
+            self.schedules.open(slot).missed += 1;
             return self.missed_some(slot, Some(moment.moment), 1, now);
         }
         let (id, era) = (s.id.clone(), s.era);
@@ -162,7 +161,7 @@ impl Space {
             };
             self.store_job(arriving, archive, now);
         }
-        let s = &mut self.schedules[slot];
+        let s = self.schedules.open(slot);
         s.fired += 1;
         s.last = Some(LastFired { at: moment.moment, job: job_id.clone() });
         let about = About { job: Some(job_id), moment: Some(moment.moment), ..About::default() };
@@ -172,14 +171,14 @@ impl Space {
     /// Takes moments that were computed, if they go on from what is known of the schedule as it is now; otherwise they
     /// are dropped without a word.
     pub(crate) fn plan(&mut self, plan: Plan, now: Moment) {
-        let Some(slot) = self.schedule_by_id.get(&plan.schedule).copied() else { return };
-        let s = &self.schedules[slot];
+        let Some(slot) = self.schedule_with_id(plan.schedule.as_str()) else { return };
+        let s = self.schedules.read(slot);
         if s.shell || !s.is_cron() || s.version != plan.version || s.last_known() != plan.after {
             return;
         }
         let (place, had_ended) = (s.place, s.has_ended());
         self.leave_orders(slot);
-        let s = &mut self.schedules[slot];
+        let s = self.schedules.open(slot);
         s.wanted_at = None;
         s.extend_plan(plan.moments, plan.last);
         self.out.dirty_schedules.insert(slot);
@@ -192,7 +191,7 @@ impl Space {
     /// A job of a schedule was made, or lives again.
     pub(crate) fn schedule_job_lives(&mut self, origin: &Origin, job: &JobId) {
         let slot = self.schedule_or_shell(&origin.by.id);
-        let s = &mut self.schedules[slot];
+        let s = self.schedules.open(slot);
         s.unfinished += 1;
         s.last_made = Some(job.clone());
         self.out.dirty_schedules.insert(slot);
@@ -206,8 +205,8 @@ impl Space {
         state: Option<JobState>,
         now: Moment,
     ) {
-        let Some(slot) = self.schedule_by_id.get(&origin.by.id).copied() else { return };
-        let s = &mut self.schedules[slot];
+        let Some(slot) = self.schedule_with_id(origin.by.id.as_str()) else { return };
+        let s = self.schedules.open(slot);
         s.unfinished = s.unfinished.saturating_sub(1);
         if let Some(state) = state {
             // Many may end in one call, in no order that means anything: the greatest id is shown.
@@ -235,31 +234,10 @@ impl Space {
 
     /// A due moment waits no longer for the schedule's own jobs.
     pub(crate) fn stop_awaiting(&mut self, slot: LiveScheduleId, now: Moment) {
-        if self.schedules[slot].awaits_job {
+        if self.schedules.read(slot).awaits_job {
             self.leave_orders(slot);
-            self.schedules[slot].awaits_job = false;
+            self.schedules.open(slot).awaits_job = false;
             self.order_schedule(slot, Some(now), now);
-        }
-    }
-
-    /// The schedule with this id, or a shell that counts its unfinished jobs.
-    pub(crate) fn schedule_or_shell(&mut self, id: &ScheduleId) -> LiveScheduleId {
-        if let Some(slot) = self.schedule_by_id.get(id) {
-            return *slot;
-        }
-        let slot = self.schedules.insert(Schedule::shell(id.clone()));
-        self.shells += 1;
-        self.schedule_by_id.insert(id.clone(), slot);
-        slot
-    }
-
-    /// Takes a schedule out of the index; nothing points to it.
-    pub(crate) fn drop_schedule(&mut self, slot: LiveScheduleId) {
-        self.leave_orders(slot);
-        self.out.dirty_schedules.remove(&slot);
-        if let Some(s) = self.schedules.remove(slot) {
-            self.shells -= usize::from(s.shell);
-            self.schedule_by_id.remove(&s.id);
         }
     }
 }

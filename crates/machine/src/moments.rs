@@ -185,7 +185,7 @@ impl Space {
         now: Moment,
     ) {
         self.leave_orders(slot);
-        let Some(s) = self.schedules.get_mut(slot) else { return };
+        let Some(s) = self.schedules.get_open(slot) else { return };
         if s.shell {
             return;
         }
@@ -209,16 +209,16 @@ impl Space {
         }
         let place = if next.due > now { next.due } else { again.unwrap_or(next.due) };
         s.place = Some(place);
-        self.firing.insert((place, s.id.clone()));
+        self.enter_firing(place, slot);
     }
 
     /// The clock was set back, and this is the time now: moments that were decided come again, and make the same ids;
     /// otherwise a leap of a year would silence a daily schedule for a year. A moment that a `next_in` set stays.
     pub(crate) fn set_schedules_back(&mut self, now: Moment) {
-        let all: Vec<LiveScheduleId> = self.schedules.iter().map(|(slot, _)| slot).collect();
+        let all: Vec<LiveScheduleId> = self.schedules.slots().collect();
         for slot in all {
             self.leave_orders(slot);
-            let s = &mut self.schedules[slot];
+            let s = self.schedules.open(slot);
             s.wanted_at = None;
             if s.cursor > now && s.pause(now).is_none() {
                 s.decided = s.decided.min(now);
@@ -226,15 +226,18 @@ impl Space {
                 self.out.dirty_schedules.insert(slot);
             }
             self.order_schedule(slot, None, now);
+            self.schedules.pack(slot);
         }
     }
 
     /// Takes a schedule out of every order; when it asked for a plan stays known.
     pub(crate) fn leave_orders(&mut self, slot: LiveScheduleId) {
-        let Some(s) = self.schedules.get_mut(slot) else { return };
-        if let Some(place) = s.place.take() {
-            self.firing.remove(&(place, s.id.clone()));
-        } else if let Some(next) = s.next_known() {
+        let Some(s) = self.schedules.get_open(slot) else { return };
+        let place = s.place.take();
+        if place.is_none()
+            && !self.waiting_schedules.is_empty()
+            && let Some(next) = s.next_known()
+        {
             // It stands there if it waits for its own jobs, or for a plan.
             self.waiting_schedules.remove(&(next.due, s.id.clone()));
         }
@@ -244,20 +247,24 @@ impl Space {
         if let Some(until) = s.paused_until {
             self.paused_schedules.remove(&(until, s.id.clone()));
         }
+        if let Some(place) = place {
+            self.leave_firing(place, slot);
+        }
     }
 
     /// Takes a schedule out of the order in which schedules fire, until a plan puts it back.
     pub(crate) fn wait_for_plan(&mut self, slot: LiveScheduleId, now: Moment) {
-        let Some(s) = self.schedules.get_mut(slot) else { return };
-        if let Some(place) = s.place.take() {
-            self.firing.remove(&(place, s.id.clone()));
-        }
+        let Some(s) = self.schedules.get_open(slot) else { return };
+        let place = s.place.take();
         if s.wanted_at.is_none() {
             s.wanted_at = Some(now);
             self.planning.insert((now, s.id.clone()));
         }
         if let Some(next) = s.next_known() {
             self.waiting_schedules.insert((next.due, s.id.clone()));
+        }
+        if let Some(place) = place {
+            self.leave_firing(place, slot);
         }
     }
 
@@ -267,8 +274,7 @@ impl Space {
         let paused = self.paused_schedules.iter().rev().take_while(|(until, _)| *until > now);
         let due = self.firing.iter().take_while(|(place, _)| *place <= now).count();
         let first = self.firing.first().filter(|(place, _)| *place <= now);
-        let first =
-            first.and_then(|(_, id)| self.schedules[*self.schedule_by_id.get(id)?].next_known());
+        let first = first.and_then(|(_, slot)| self.schedules.read(slot).next_known());
         let waits = self.waiting_schedules.first().map(|(due, _)| *due);
         ScheduleStats {
             count: (self.schedule_by_id.len() - self.shells) as u64,
@@ -288,8 +294,8 @@ impl Space {
                 break;
             }
             self.planning.pop_first();
-            let Some(slot) = self.schedule_by_id.get(&id) else { continue };
-            let s = &mut self.schedules[*slot];
+            let Some(slot) = self.schedule_with_id(id.as_str()) else { continue };
+            let s = self.schedules.open(slot);
             let again = now.plus(Span::from_us(PLAN_AGAIN_US));
             s.wanted_at = Some(again);
             self.planning.insert((again, id.clone()));

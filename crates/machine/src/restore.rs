@@ -4,8 +4,8 @@
 //! who waits. All else must be the same as before; a test compares.
 
 use super::drain::{
-    KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, RequestRow, ResourceRow, ScheduleRow, StubRow,
-    TurnRow, moment, span,
+    KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, RequestRow, ResourceRow, StubRow, TurnRow,
+    moment, span,
 };
 use super::gauges::rows::SettingRow;
 use super::order::rank_of;
@@ -124,12 +124,17 @@ impl Space {
                 self.restore_resource_row(row);
             }
             Kind::Schedule => {
-                let row: ScheduleRow = serde_json::from_str(value).ok()?;
-                self.restore_schedule(ScheduleId::parse(key).ok()?, row);
+                let read = Schedule::of_row(ScheduleId::parse(key).ok()?, value)?;
+                self.restore_schedule(read.schedule)?;
             }
             Kind::ScheduledJob => {
-                let slot = self.schedule_by_id.get(key).copied()?;
-                self.schedules[slot].job = value.into();
+                let slot = self.schedule_with_id(key)?;
+                let s = self.schedules.open(slot);
+                if !s.job.is_empty() {
+                    return None;
+                }
+                s.job = value.into();
+                self.schedules.pack(slot);
             }
             Kind::SyncedSet => {
                 self.synced_sets.insert(Owner::parse(key).ok()?, value.parse().ok()?);
@@ -216,47 +221,11 @@ impl Space {
         r.generation = row.generation;
     }
 
-    /// A schedule as its row has it. Its plan is not stored: one is wanted at once.
-    fn restore_schedule(&mut self, id: ScheduleId, row: ScheduleRow) {
-        if let Some(owner) = &row.owner {
-            self.schedules_by_owner.entry(owner.clone()).or_default().insert(id.clone());
-        }
-        let slot = self.schedule_or_shell(&id);
-        let mut s = Schedule {
-            shell: false,
-            owner: row.owner,
-            timing: row.timing,
-            overlap: row.overlap,
-            catch_up: row.catch_up,
-            catch_up_max: row.catch_up_max,
-            version: row.version,
-            era: row.era,
-            decided: moment(row.decided),
-            moved: row.moved.map(moment),
-            paused_until: row.paused_until.map(moment),
-            last_made: row.last_made,
-            last: row.last,
-            last_ended: row.last_ended,
-            last_succeeded_at: row.last_succeeded_at.map(moment),
-            fired: row.fired,
-            skipped: row.skipped,
-            missed: row.missed,
-            created_at: moment(row.created_at),
-            changed_at: moment(row.changed_at),
-            ..Schedule::shell(id)
-        };
-        s.begin_after(moment(row.cursor));
-        if self.schedules[slot].shell {
-            self.shells -= 1;
-        }
-        self.schedules[slot] = s;
-    }
-
     /// A live job of a schedule counts there, also if the schedule is gone. No row says then which it made last: the
     /// newest of those that are left.
     fn restore_origin(&mut self, origin: &Origin, job: &JobId) {
         let slot = self.schedule_or_shell(&origin.by.id);
-        let s = &mut self.schedules[slot];
+        let s = self.schedules.open(slot);
         s.unfinished += 1;
         if s.shell || s.last_made.is_none() {
             s.last_made = Some(job.clone());
@@ -434,10 +403,7 @@ impl Space {
             }
             self.refresh_resource(resource, now);
         }
-        let schedules: Vec<_> = self.schedules.iter().map(|(slot, _)| slot).collect();
-        for schedule in schedules {
-            self.order_schedule(schedule, None, now);
-        }
+        self.restored_schedules(now);
         let gauged = self.limits.iter().filter(|(_, l)| l.gauge.is_some());
         let gauged: Vec<_> = gauged.map(|(slot, _)| slot).collect();
         for limit in gauged {

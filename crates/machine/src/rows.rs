@@ -110,9 +110,9 @@ pub enum Kind {
     Pool,
     /// A resource, without its data.
     Resource,
-    /// A schedule, without its job.
+    /// A schedule, and its job unless that is long.
     Schedule,
-    /// The job of a schedule, which is written when it changes and not when a moment fires.
+    /// The long job of a schedule, which is written when it changes and not when a moment fires.
     ScheduledJob,
     /// The version of the set of schedules that an owner synced last.
     SyncedSet,
@@ -206,7 +206,7 @@ pub struct Rows {
     pub jobs: BTreeMap<Seq, JobChange>,
     /// Errors to append; a store keeps the last 20 of each job.
     pub errors: Vec<(Seq, JobError)>,
-    /// Other rows: JSON text to put, or `None` to delete.
+    /// Other rows: text to put, or `None` to delete.
     pub other: BTreeMap<RowKey, Option<String>>,
     /// Jobs whose rows go, and with them the edges of their children, all of which are closed.
     pub childless: Vec<(Namespace, Seq)>,

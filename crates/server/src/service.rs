@@ -237,19 +237,13 @@ impl Service {
         let config = self.deps.config;
         if let Takes::JsonOrResources(_) | Takes::JsonOrSchedules(_) = route.takes {
             let Some(reading) = reading else { return Ok(None) };
-            let (call, lines): (Call, _) = match route.takes {
+            let call = match route.takes {
                 Takes::JsonOrSchedules(_) => {
-                    let read = routes::sync_lines::schedules(asked, reading, &config, held);
-                    let (request, lines) = read.await?;
-                    (request.into(), lines)
+                    routes::sync_lines::schedules(asked, reading, &config, held).await?
                 }
-                _ => {
-                    let read = routes::sync_lines::resources(asked, reading, &config, held);
-                    let (request, lines) = read.await?;
-                    (request.into(), lines)
-                }
+                _ => routes::sync_lines::resources(asked, reading, &config, held).await?,
             };
-            return Ok(Some(NdjsonOutcome::Ask(Call { lines: Some(lines), ..call })));
+            return Ok(Some(NdjsonOutcome::Ask(call)));
         }
         let Some(reading) = reading.take() else { return Ok(None) };
         let engine = self.deps.engine.clone();

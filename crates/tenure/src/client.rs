@@ -20,6 +20,7 @@ use tenure_core::time::Span;
 use tenure_engine::{CallError, Engine, EngineExt, Fault};
 
 use crate::await_end;
+use crate::connect::Opened;
 use crate::keeper::{Keeper, lock};
 use crate::lock::Lock;
 use crate::repeat::Repeat;
@@ -32,14 +33,27 @@ pub struct Client {
     repeating: Arc<dyn Engine>,
     namespace: Namespace,
     keeper: Arc<Mutex<Option<Keeper>>>,
+    opened: Opened,
 }
 
 impl Client {
     /// On this engine. Calls whose outcome is unknown are repeated with the same ids, for at most a
     /// minute.
     pub fn new(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
+        Client::opened(engine, namespace, Opened::Elsewhere)
+    }
+
+    /// On an engine that [`Client::close`] lets go of.
+    pub(crate) fn opened(engine: Arc<dyn Engine>, namespace: Namespace, opened: Opened) -> Self {
         let repeating = Arc::new(Repeat::new(engine.clone()));
-        Client { plain: engine, repeating, namespace, keeper: Arc::default() }
+        Client { plain: engine, repeating, namespace, keeper: Arc::default(), opened }
+    }
+
+    /// Lets go of a store that [`Client::connect`] opened, for all clones of this client: a folder is free for another
+    /// process, and a Redis has nobody left who waits. What is held is not given back by this. A client that is dropped
+    /// without it is found out a little later. Of a server, and of a client on an engine of your own, it does nothing.
+    pub async fn close(&self) {
+        self.opened.close().await;
     }
 
     /// The namespace.
@@ -61,11 +75,11 @@ impl Client {
         self.repeating.run(&self.namespace, request).await
     }
 
-    /// Stores a job. It gets an id if it has none.
+    /// Stores a job whose names were parsed before; [`Client::push`] says one in a sentence.
     ///
     /// # Errors
     /// As [`Client::run`].
-    pub async fn push(&self, job: NewJob) -> Result<PushedId, CallError> {
+    pub async fn push_job(&self, job: NewJob) -> Result<PushedId, CallError> {
         let mut pushed = self.push_all(vec![job]).await?;
         pushed.pop().ok_or_else(|| broken("a push of one job was answered with none"))
     }

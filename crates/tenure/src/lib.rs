@@ -1,24 +1,21 @@
 //! Tenure hands out scarce work: a job that must run once, a slot under a cap, a call under a rate,
 //! an account or a key that only so many may use at once, a lock.
 //!
-//! This crate is what a Rust program imports. A [`Client`] is an engine and a namespace; a
-//! [`Worker`] takes jobs and runs a handler for each; a [`Lock`] holds needs alone, with a guard
-//! that carries the fence. [`Remote`] is the engine that is a Tenure server; other engines come
-//! from crates of their own, and all of them are asked through [`Engine`].
+//! This crate is what a Rust program imports. A [`Client`] is an engine and a namespace, from an address
+//! ([`Client::connect`]); a [`Worker`] takes jobs and runs a handler for each; a [`Lock`] holds needs
+//! alone, with a guard that carries the fence. All engines are asked through [`Engine`].
+//!
+//! Which engines there are is chosen by cargo features: `http` (a server, by default), `redis` (a Redis
+//! or Valkey without a server between), `embedded` (a folder, or memory, in this process).
 //!
 //! ```no_run
-//! use std::sync::Arc;
-//! use tenure::{Client, Job, Namespace, NewJob, QueueName, Remote, SettleOutcome, Span, StoreUrl};
+//! use tenure::{Client, Job, SettleOutcome, Span};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let StoreUrl::Server(url) = "http://127.0.0.1:7171".parse()? else { return Ok(()) };
-//! let engine = Arc::new(Remote::open(&url, None)?);
-//! let client = Client::new(engine, Namespace::main());
+//! let client = Client::connect("http://127.0.0.1:7171").await?;
 //!
 //! // Stored once, however often it is repeated on the way.
-//! let mut job = NewJob::new(QueueName::parse("crawl")?);
-//! job.payload = tenure::Json::of(&["https://example.com/"])?;
-//! let pushed = client.push(job).await?;
+//! let pushed = client.push("crawl").payload(&["https://example.com/"])?.await?;
 //! println!("{}", pushed.id);
 //!
 //! // One at a time in the whole fleet, for as long as this process lives and says so.
@@ -27,7 +24,7 @@
 //! guard.release().await?;
 //!
 //! // Four at once; heartbeats come from a thread that the handlers cannot block.
-//! let worker = client.worker(vec![QueueName::parse("crawl")?]).concurrency(4);
+//! let worker = client.worker(vec!["crawl".parse()?]).concurrency(4);
 //! let stopper = worker.stopper();
 //! tokio::spawn(async move {
 //!     // Wait for a signal here.
@@ -53,32 +50,49 @@
 //! while it holds can deadlock, so such a call should wait for a time
 //! ([`Lock::acquire_within`]).
 
+/// The Rust of the README is compiled with the documentation's tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 mod asking;
 mod await_end;
 pub mod call_off;
 mod client;
+mod connect;
 mod events;
 mod flows;
+#[cfg(feature = "http")]
 pub mod gauges;
 pub mod ids;
 pub mod keeper;
 mod lock;
+mod need;
 mod observer;
 mod outcome;
+mod push;
+#[cfg(feature = "http")]
 pub mod remote;
 pub mod repeat;
+mod set_limit;
 pub mod until_empty;
 pub mod url;
 mod worker;
 
 pub use self::client::Client;
+pub use self::connect::{Connect, ConnectError};
 pub use self::events::{EventReader, Told};
+#[cfg(feature = "http")]
 pub use self::gauges::read_gauges;
 pub use self::keeper::{Held, Keeper, Stop};
-pub use self::lock::{Lock, LockError, LockEvent, LockGuard};
+pub use self::lock::{Acquire, Lock, LockError, LockEvent, LockGuard};
+pub use self::need::Need;
 pub use self::outcome::SettleOutcome;
+pub use self::push::Pushing;
+#[cfg(feature = "http")]
 pub use self::remote::{Remote, RemoteError};
 pub use self::repeat::Repeat;
+pub use self::set_limit::SetLimit;
 pub use self::url::{ServerUrl, StoreUrl, UrlError};
 pub use self::worker::{
     DRAIN_TIMEOUT, Event, Execute, Executed, Job, NotSettled, Order, Stopper, WorkError, Worked,
@@ -87,7 +101,7 @@ pub use self::worker::{
 
 pub use tenure_core as core;
 pub use tenure_core::flow::{After, FlowView, OnParentFailure, Parent, ParentView};
-pub use tenure_core::job::{JobView, Need, NewJob, ResultView, When};
+pub use tenure_core::job::{JobView, NewJob, ResultView, When};
 pub use tenure_core::lease::{Later, LeaseView, Verdict};
 pub use tenure_core::names::{
     FlowName, JobId, JobRef, LimitName, Namespace, Owner, PoolName, QueueName, Ref, ResourceId,

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use scripted::{Event, Scripted, Then, ok, remote};
+use tenure::core::job::Need;
 use tenure::core::requests::{
     AddResources, Audit, GetQueue, GetStats, Lease, ResumeQueue, SyncResources,
 };
 use tenure::core::settings::NewResource;
 use tenure::{
-    CallError, Code, Engine, EngineExt, Fault, Json, LimitName, Namespace, Need, PoolName,
-    QueueName, Refusal, ResourceId, Span,
+    CallError, Code, Engine, EngineExt, Fault, Json, LimitName, Namespace, PoolName, QueueName,
+    Refusal, ResourceId, Span,
 };
 use tokio::net::TcpListener;
 

@@ -1,8 +1,9 @@
 //! The arguments of the commands that hold leases: work, lock, lease; and of `leases`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use tenure_core::bounds::{ITEMS_MAX, QUEUES_MAX, TTL_US_DEFAULT};
 use tenure_core::names::{LimitName, PoolName, QueueName};
 use tenure_core::time::Span;
@@ -15,6 +16,8 @@ Examples:
   tenure work mail -- ./send-mail
   tenure work urgent bulk --strict -c 8 -- python worker.py
   tenure work crawl --until-empty -- sh -c 'curl -s \"$(jq -r .url)\"'
+  tenure work mail --http http://127.0.0.1:8000/send --secret-file secret
+  tenure work visit -c 4 --scrapyd http://127.0.0.1:6800
 
 CMD gets the payload on stdin and in the file $TENURE_PAYLOAD_FILE, and finds
   TENURE_JOB_ID TENURE_QUEUE TENURE_KIND TENURE_ATTEMPT TENURE_DEADLINE
@@ -41,12 +44,28 @@ When the lease is lost or the job is cancelled, all that CMD started gets SIGTER
 later. What CMD leaves behind when it ends is ended before the end is told (not after exit 0 with
 --leave-children). If `work` itself is killed, all of it ends within a second (not with --detach). SIGTERM or SIGINT to `work`: it takes no more jobs, lets what runs finish within
 --drain-timeout, gives the rest back and exits 0; a second one: now, exit 128+n.
+
+With --http each job is a POST whose body is the payload. Headers Tenure-Job-Id, -Queue, -Kind,
+-Attempt, -Fence, -Lease, -Deadline and more, and Idempotency-Key, the same in all runs of a job.
+  2xx                   done; the body is the result (at most 256 KiB)
+  202, or 2xx with Retry-After           not yet: ask again then (202 alone: in 30s)
+  429 or 503 with Retry-After            the same; limits of the job in Tenure-Pause rest as long
+  400, 410, 422         failed for good
+  all else, redirects and no connection  failed, tried again as the job's retry says
+A 2xx of type application/tenure-outcome+json is a settle item, as in the outcome file. Requests are
+signed as Standard Webhooks has it if --secret-file or TENURE_HTTP_SECRET gives a secret (whsec_…).
+
+With --scrapyd the payload is {\"project\",\"spider\",\"args\",\"settings\",\"version\"}; the spider runs under
+the job's id, is found again by it after a crash or restart of this worker, and is cancelled with the
+job. finish_reason at the end of its log says how it ended.
+
 --until-empty ends when no job of the queues is ready or blocked; it does not wait for jobs that
 are scheduled for later.";
 
-/// Run a command for each job of queues.
+/// Run a command for each job of queues, or have a service over HTTP or a scrapyd do it.
 #[derive(Args, Debug)]
 #[command(after_help = WORK_AFTER)]
+#[command(group(ArgGroup::new("way").required(true).args(["command", "http", "scrapyd"])))]
 pub struct WorkArgs {
     /// The queues to take jobs from.
     #[arg(required = true, value_name = "QUEUE", num_args = 1..=QUEUES_MAX)]
@@ -73,15 +92,43 @@ pub struct WorkArgs {
     #[arg(long, value_name = "D", default_value_t = Span::from_s(25), value_parser = span)]
     pub drain_timeout: Span,
     /// After a success, the schedule of the job is next due this long after it, in whole seconds, unless
-    /// CMD's outcome file says otherwise; without effect for a job that no schedule made.
+    /// its outcome says otherwise; without effect for a job that no schedule made.
     #[arg(long, value_name = "D", value_parser = every)]
     pub next_in: Option<Span>,
+    /// Post each job to this address; @FILE reads it from a file, where a password is not seen by others.
+    #[arg(long, value_name = "URL|@FILE")]
+    #[arg(conflicts_with_all = ["pass_credentials", "leave_children", "detach"])]
+    pub http: Option<String>,
+    /// A file with the secret that signs requests: whsec_ and 24 to 64 bytes in base64; several lines
+    /// sign each for itself. TENURE_HTTP_SECRET holds the same where no file is given.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "scrapyd"])]
+    pub secret_file: Option<PathBuf>,
+    /// How long an answer is waited for, unless the deadline of the job's run is sooner.
+    #[arg(long, value_name = "D", default_value_t = Span::from_s(15 * 60))]
+    #[arg(conflicts_with_all = ["command", "scrapyd"], value_parser = waiting)]
+    pub request_timeout: Span,
+    /// Run each job as a spider of this scrapyd; @FILE reads the address from a file.
+    #[arg(long, value_name = "URL|@FILE")]
+    #[arg(conflicts_with_all = ["pass_credentials", "leave_children", "detach"])]
+    pub scrapyd: Option<String>,
+    /// How often the scrapyd is asked about each spider; 100ms or more.
+    #[arg(long, value_name = "D", default_value_t = Span::from_s(5))]
+    #[arg(conflicts_with_all = ["command", "http"], value_parser = waiting)]
+    pub poll_every: Span,
     /// How CMD is run.
     #[command(flatten)]
     pub bonds: BondArgs,
     /// The command and its arguments.
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// How long the other side of a request is waited for.
+fn waiting(text: &str) -> Result<Span, String> {
+    match span(text)? {
+        span if span < Span::from_ms(100) => Err("the shortest is 100ms".to_owned()),
+        span => Ok(span),
+    }
 }
 
 /// What CMD has of this process, and how far it is bound to it.

@@ -35,6 +35,7 @@ Environment:
   TENURE_STORE      where `serve` has its state; for an address with a password
   TENURE_NAMESPACE  the namespace
   TENURE_TOKEN      the server's token; never an argument, since others can see those
+  TENURE_HTTP_SECRET  signs the requests of `work --http`
   NO_COLOR          no colours
 
 A first look:
@@ -86,7 +87,7 @@ pub enum Command {
     Serve(serve::ServeArgs),
     /// Store jobs.
     Push(Box<jobs::PushArgs>),
-    /// Run a command for each job of queues.
+    /// Run a command for each job of queues, or have a service or a scrapyd do it.
     Work(leases::WorkArgs),
     /// List jobs, newest first.
     Jobs(jobs::JobsArgs),

@@ -164,7 +164,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// What it measures is in this process or on a disk, and not in a Redis.
+    /// Whether it measures this process or a disk, and so nothing of a Redis.
     pub fn is_of_a_folder(self) -> bool {
         matches!(self, Scenario::Memory | Scenario::Start | Scenario::SchedulesStart)
     }

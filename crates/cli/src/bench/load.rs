@@ -298,7 +298,7 @@ pub async fn fill(engine: &Arc<dyn Engine>, jobs: &Jobs, count: u32) -> Result<D
     fill_in(engine, jobs, count, 4, 1_000).await
 }
 
-/// The same, by so many callers, so many in a call.
+/// The same, by `callers` at once, `batch` jobs in a call.
 pub async fn fill_in(
     engine: &Arc<dyn Engine>,
     jobs: &Jobs,
@@ -322,7 +322,7 @@ pub async fn fill_in(
     .await
 }
 
-/// Takes what is there and settles it as succeeded, so many in a call, until nothing is granted.
+/// Takes all jobs that are ready and settles them as succeeded, `batch` in a call, until nothing is granted.
 pub async fn drain(
     engine: &Arc<dyn Engine>,
     callers: usize,

@@ -3,10 +3,11 @@
 
 use tenure_engine_redis::link::{Cmd, Value, cmd};
 
+use super::target::Under;
 use crate::exit::Failure;
 use crate::scratch::Scratch;
 
-/// Entries that are looked at; a server keeps 128 unless it is told otherwise.
+/// Entries that are read; a server keeps 128 unless its `slowlog-max-len` says otherwise.
 const ENTRIES: usize = 128;
 
 /// The log of a Redis, as it stood when it was opened.
@@ -16,10 +17,11 @@ pub struct SlowLog<'a> {
 }
 
 impl<'a> SlowLog<'a> {
-    /// From now on.
-    pub async fn open(scratch: &'a Scratch) -> Result<Self, Failure> {
+    /// The commands from now on; `None` where there is no Redis.
+    pub async fn of(under: Under<'a>) -> Result<Option<Self>, Failure> {
+        let Under::Redis(scratch) = under else { return Ok(None) };
         let last = entries(scratch).await?.into_iter().map(|(id, _)| id).max().unwrap_or(-1);
-        Ok(SlowLog { scratch, last })
+        Ok(Some(SlowLog { scratch, last }))
     }
 
     /// The longest of since then, in milliseconds; 0 if none was slow enough to be kept.

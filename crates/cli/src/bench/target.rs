@@ -71,7 +71,7 @@ impl Target {
         Target::with_events(place, under, None).await
     }
 
-    /// The same in this process, with so many bytes of events; 0: none are kept.
+    /// The same in this process, with at most this many bytes of events; 0: none are kept.
     pub async fn keeping_events(under: Under<'_>, bytes: u64) -> Result<Self, Failure> {
         Target::with_events(Place::InProcess, under, Some(bytes)).await
     }

@@ -138,7 +138,8 @@ fn result(path: &Path) -> Result<Option<Json>, String> {
     }
 }
 
-fn json_or_string(bytes: &[u8]) -> Json {
+/// JSON if it is JSON, otherwise a string without the line end that `echo` adds.
+pub fn json_or_string(bytes: &[u8]) -> Json {
     if let (Ok(_), Ok(text)) =
         (tenure_core::json::Document::parse(bytes), std::str::from_utf8(bytes))
         && let Some(json) = Json::parse(text)

@@ -2,7 +2,6 @@
 //! password, which no message shows.
 
 use serde_json::{Map, Value, json};
-use tenure_core::bounds::GAUGE_URL_BYTES_MAX;
 use tenure_core::decode;
 use tenure_core::gauge::{Gauge, GaugeSource, GaugeView, OnStale};
 use tenure_core::requests::Patch;
@@ -10,7 +9,7 @@ use tenure_core::time::Moment;
 
 use crate::args::gauges::GaugeArgs;
 use crate::exit::Failure;
-use crate::json_args::{read_all, usage};
+use crate::json_args::{address, usage};
 use crate::output::page::Page;
 use crate::output::table::when;
 
@@ -40,13 +39,6 @@ pub fn setting(args: &GaugeArgs) -> Result<Patch<Box<Gauge>>, Failure> {
     decode::gauge(&Value::Object(gauge).to_string())
         .map(|gauge| Patch::Set(Box::new(gauge)))
         .map_err(|no| usage("--gauge", &no))
-}
-/// An address, or the one in a file.
-fn address(said: &str) -> Result<String, Failure> {
-    let Some(path) = said.strip_prefix('@') else { return Ok(said.to_owned()) };
-    let bytes = read_all(path.as_ref(), GAUGE_URL_BYTES_MAX)?;
-    let text = String::from_utf8(bytes).map_err(|_| Failure::usage("the address is not UTF-8"))?;
-    Ok(text.trim().to_owned())
 }
 
 /// Where work outside is counted, and how reading it goes.

@@ -35,7 +35,9 @@ pub mod stats;
 pub mod storeless;
 pub mod version;
 pub mod work;
+mod work_counted;
 pub mod work_job;
+mod work_over_http;
 pub mod work_parents;
 pub mod workers;
 

@@ -1,23 +1,26 @@
-//! `tenure work`: the library's worker, which runs CMD for each job (see `work_job`), with signals and
-//! with what people are told.
+//! `tenure work`: the library's worker, with signals and with messages for people. Jobs are executed by CMD (see
+//! `work_job`), by a service over HTTP, or by a scrapyd.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tenure::keeper::Keeper;
-use tenure::{Client, Event, Order, WorkError};
+use tenure::{Client, Event, Execute, Order, WorkError};
 use tenure_core::bounds::{ITEMS_MAX, LIST_MAX};
 use tenure_core::count;
 use tenure_core::names::QueueName;
 use tenure_core::requests::{JobFilter, ListJobs, ListQueues, Page};
+use tenure_core::time::Span;
 
 use crate::args::leases::WorkArgs;
 use crate::child::run::{GRACE, KILLED_MAX};
 use crate::child::signals::Signals;
 use crate::cmd::contact::Contact;
+use crate::cmd::work_counted::Counting;
 use crate::cmd::work_job::Cmd;
+use crate::cmd::work_over_http;
 use crate::exit::{Failure, NOT_STARTED, by_signal};
 use crate::output::tell;
 
@@ -38,6 +41,10 @@ pub struct WorkPlan {
     pub max_jobs: Option<u64>,
     /// How long jobs may finish.
     pub drain_timeout: Duration,
+    /// The ttl of the jobs' leases.
+    pub ttl: Span,
+    /// How long after a success the job's schedule is next due, if its outcome does not say it.
+    pub next_in: Option<Span>,
 }
 
 /// Works until it is told to end.
@@ -51,13 +58,33 @@ pub async fn run(client: &Client, args: WorkArgs) -> Result<(), Failure> {
         until_empty: args.until_empty,
         max_jobs: args.max_jobs,
         drain_timeout: args.drain_timeout.std(),
+        ttl: args.ttl,
+        next_in: args.next_in,
     };
+    let (http, scrapyd) = (args.http.as_deref(), args.scrapyd.as_deref());
+    if let Some(address) = http {
+        let service = work_over_http::service(address, args.secret_file, args.request_timeout)?;
+        return with_signals(client, plan, service).await;
+    }
+    if let Some(address) = scrapyd {
+        let spiders = work_over_http::spiders(client, address, args.poll_every)?;
+        return with_signals(client, plan, spiders).await;
+    }
+    let cmd = Cmd::new(client.clone(), args.command, args.bonds, args.ttl);
+    with_signals(client, plan, cmd).await
+}
+
+/// Works, and reads the gauges of a store of its own meanwhile.
+async fn with_signals(
+    client: &Client,
+    plan: WorkPlan,
+    execute: impl Execute<Failure = Failure>,
+) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     heartbeats(client)?;
-    let cmd = Cmd::new(client.clone(), args.command, args.bonds, args.ttl).next_in(args.next_in);
     // On a store of its own nobody else does; a server reads its gauges itself.
     let reading = tokio::spawn(tenure::read_gauges(client.engine().clone()));
-    let worked = work(client, plan, cmd, async || signals.next().await).await;
+    let worked = work(client, plan, execute, async || signals.next().await).await;
     reading.abort();
     worked
 }
@@ -71,7 +98,7 @@ pub fn heartbeats(client: &Client) -> Result<Keeper, Failure> {
 pub async fn work(
     client: &Client,
     plan: WorkPlan,
-    cmd: Cmd,
+    execute: impl Execute<Failure = Failure>,
     mut next_signal: impl AsyncFnMut() -> Signal,
 ) -> Result<(), Failure> {
     let queues = plan.queues.clone();
@@ -79,7 +106,7 @@ pub async fn work(
     let mut worker = client
         .worker(plan.queues)
         .concurrency(plan.concurrency)
-        .ttl(cmd.ttl())
+        .ttl(plan.ttl)
         .order(if plan.strict { Order::Strict } else { Order::Turning })
         .drain_timeout(plan.drain_timeout)
         .stop_grace(GRACE + KILLED_MAX)
@@ -91,8 +118,9 @@ pub async fn work(
         worker = worker.max_jobs(jobs);
     }
     let stopper = worker.stopper();
-    let running = cmd.running();
-    let mut working = std::pin::pin!(worker.execute(cmd));
+    let running = Arc::<AtomicU64>::default();
+    let counting = Counting { inner: execute, running: running.clone(), next_in: plan.next_in };
+    let mut working = std::pin::pin!(worker.execute(counting));
     let mut strange = std::pin::pin!(tokio::time::sleep(STRANGE));
     let mut looked = false;
     let mut first: Option<Signal> = None;

@@ -2,8 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tenure::keeper::Stop;
@@ -33,28 +31,12 @@ pub struct Cmd {
     bonds: BondArgs,
     /// The ttl of the jobs' leases.
     ttl: Span,
-    /// How long after a success the job's schedule is next due, if CMD does not say it.
-    next_in: Option<Span>,
-    /// Jobs that are executed now.
-    running: Arc<AtomicU64>,
 }
 
 impl Cmd {
     /// Runs `command` for each job.
     pub fn new(client: Client, command: Vec<OsString>, bonds: BondArgs, ttl: Span) -> Self {
-        Cmd { client, command, bonds, ttl, next_in: None, running: Arc::default() }
-    }
-    /// Says when the job's schedule is next due after a success whose outcome file does not say it.
-    pub fn next_in(self, next_in: Option<Span>) -> Self {
-        Cmd { next_in, ..self }
-    }
-    /// The ttl of the jobs' leases.
-    pub fn ttl(&self) -> Span {
-        self.ttl
-    }
-    /// Counts the jobs that are executed.
-    pub fn running(&self) -> Arc<AtomicU64> {
-        self.running.clone()
+        Cmd { client, command, bonds, ttl }
     }
 
     /// Starts CMD.
@@ -129,7 +111,6 @@ impl Execute for Cmd {
     type Failure = Failure;
 
     async fn execute(&self, job: Job) -> Executed<Failure> {
-        let _counted = Counted::new(&self.running);
         let (environment, files, mut running) = match self.start(&job).await {
             Ok(started) => started,
             Err(Unstarted::Useless(failure)) => {
@@ -156,7 +137,7 @@ impl Execute for Cmd {
         let outcome = match ended {
             RunEnd::Itself(how) => {
                 let stderr = running.stderr().await;
-                Some(outcome::next_in(outcome::of_end(how, &stderr, &files), self.next_in))
+                Some(outcome::of_end(how, &stderr, &files))
             }
             RunEnd::GivenBack => Some(outcome::reporting(SettleOutcome::released(), &files)),
             RunEnd::Over(stop) => {
@@ -209,21 +190,6 @@ async fn give_back(job: &Job, running: &mut Running) -> Result<(), Failure> {
         () = job.hurried() => {}
     }
     running.stop(HASTE, limit).await.map(|_| ())
-}
-
-/// Counts a job while this lives.
-struct Counted(Arc<AtomicU64>);
-
-impl Counted {
-    fn new(count: &Arc<AtomicU64>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Counted(count.clone())
-    }
-}
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// What CMD reported last.

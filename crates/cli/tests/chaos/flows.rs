@@ -7,10 +7,11 @@
 use std::time::Duration;
 
 use tenure::{
-    After, Client, FlowName, JobId, JobRef, LimitName, Need, NewJob, OnParentFailure, Parent,
-    QueueName, Ref, SettleOutcome, Span,
+    After, Client, FlowName, JobId, JobRef, LimitName, NewJob, OnParentFailure, Parent, QueueName,
+    Ref, SettleOutcome, Span,
 };
 use tenure_core::bounds::TOLD_AT_ONCE;
+use tenure_core::job::Need;
 use tenure_core::job::{Backoff, JobState, Retry};
 use tokio::time::sleep;
 

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tenure::{
-    CallError, Client, Code, Engine, Event, Fault, Job, JobId, LimitName, Namespace, Need, NewJob,
+    CallError, Client, Code, Engine, Event, Fault, Job, JobId, LimitName, Namespace, NewJob,
     QueueName, Remote, ServerUrl, SettleOutcome, Span,
 };
-use tenure_core::job::Retry;
+use tenure_core::job::{Need, Retry};
 use tenure_core::requests::{Push, PushAnswer, Request};
 use tenure_engine::{CallFuture, Health};
 use tokio::time::sleep;

@@ -31,7 +31,9 @@ macro_rules! sentences_of_flows {
                 a_follow_up_may_wait_for_the_job_that_pushes_it
                 a_follow_up_waits_for_the_last_attempt_of_its_job
                 follow_ups_may_name_each_other
+                follow_ups_around_the_end_of_their_job_are_one_call
                 a_follow_up_with_a_bad_parent_refuses_the_settle
+                what_a_call_alone_tells_is_refused_whatever_became_of_the_lease
                 a_follow_up_belongs_to_the_flow_of_the_job_that_pushes_it
                 a_flow_that_goes_on_by_follow_ups_is_finished_with_the_last
                 follow_ups_of_a_job_above_a_flow_belong_to_none
@@ -115,6 +117,8 @@ macro_rules! sentences_of_flows {
             flow_views {
                 a_dependent_job_is_explained_by_its_parents
                 the_parents_of_a_job_are_shown_in_their_order
+                a_page_of_parents_ends_when_it_has_bytes_enough
+                waiting_kin_is_shown_as_it_stands
                 the_children_of_a_job_are_listed_as_they_were_pushed
                 jobs_are_found_by_their_flow_and_their_schedule
             }

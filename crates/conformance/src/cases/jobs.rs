@@ -62,6 +62,7 @@ macro_rules! sentences_of_jobs {
                 failures_are_grouped_by_queue_kind_and_error
                 failures_are_asked_for_by_queue_kind_and_time
                 a_job_that_is_retried_or_deleted_is_no_failure
+                a_failed_job_that_others_wait_for_is_a_failure
                 many_failures_are_counted_page_by_page
             }
             lists {

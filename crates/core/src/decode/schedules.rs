@@ -151,7 +151,8 @@ pub fn sync_schedules<K: AsRef<str>, V: AsRef<str>>(
     let mut ids = Ids::new();
     request.schedules = body.each_indexed(0..=ITEMS_MAX, |item| {
         let one = schedule_of(item, &owner)?;
-        once(&mut ids, &one.0)?;
+        let place = ids.len();
+        once(&mut ids, &one.0).map_err(|no| no.below(&format!("/{place}")))?;
         Ok(one)
     })?;
     Ok(request)

@@ -7,9 +7,6 @@ use super::table::refusals;
 const NAME_FORM: &str = "use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and ',', and without \
                          a space at either end";
 
-/// What a unique key may be.
-const KEY_FORM: &str = "use 1 to 256 bytes of UTF-8 without control characters";
-
 /// What the namespace header may be.
 const NAMESPACE_FORM: &str =
     "send one namespace of [a-z0-9][a-z0-9-]{0,62}, or leave the header out";
@@ -24,8 +21,8 @@ refusals! {
 
     TooLong "name_too_long" { what: Phrase, bytes: usize, most: usize }
         OutOfBounds
-        detail("a {what} of {bytes} bytes is longer than {most}")
-        hint("use a {what} of at most {most} bytes");
+        detail("the {what} has {bytes} bytes, more than {most}")
+        hint("use at most {most} bytes");
 
     Empty "name_empty" { what: Phrase }
         InvalidField
@@ -42,15 +39,15 @@ refusals! {
         detail("{what} {shown:?} contains {character:?}")
         hint("{NAME_FORM}");
 
-    KeyEmpty "key_empty" { what: Phrase }
+    KeyEmpty "key_empty" { what: Phrase, most: usize }
         InvalidField
         detail("{what} \"\" is empty")
-        hint("{KEY_FORM}");
+        hint("use 1 to {most} bytes of UTF-8 without control characters");
 
-    KeyContains "key_contains" { what: Phrase, shown: String, character: char }
+    KeyContains "key_contains" { what: Phrase, shown: String, character: char, most: usize }
         InvalidField
         detail("{what} {shown:?} contains {character:?}")
-        hint("{KEY_FORM}");
+        hint("use 1 to {most} bytes of UTF-8 without control characters");
 
     JobIdIsReference "job_id_is_reference" { shown: String }
         InvalidField

@@ -70,8 +70,8 @@ refusals! {
     FilterEmpty "filter_empty"
         InvalidField
         detail("a call on many jobs must say which ones")
-        hint("give at least one of \"queue\", \"state\", \"kind\", \"label\", \"error\", \"finished_after\" and \
-              \"finished_before\"");
+        hint("give at least one of \"queue\", \"state\", \"kind\", \"label\", \"flow\", \"schedule\", \"error\", \
+              \"finished_after\" and \"finished_before\"");
 
     ParameterUnknown "parameter_unknown" { shown: String, known: Vec<Phrase> }
         UnknownField

@@ -140,7 +140,7 @@ impl CopyReader<'_> {
             Section::Kin => self.kin(after),
             Section::Flows => plain(Kind::Flow),
             Section::Schedules => self.rows(Kind::Schedule, after, |id, value| {
-                let item = copied::schedule(id, value, &self.scheduled_job(id)?);
+                let item = copied::schedule(id, value, || self.scheduled_job(id))?;
                 item.map(Some).ok_or_else(|| self.bad(Kind::Schedule))
             }),
             Section::Sets => plain(Kind::SyncedSet),
@@ -214,7 +214,7 @@ impl CopyReader<'_> {
         }
     }
 
-    /// The job that a schedule makes.
+    /// The job that a schedule makes, where it has a row of its own.
     fn scheduled_job(&self, id: &str) -> Result<String, CopyError> {
         let row = self.there().row(Kind::ScheduledJob, id)?;
         row.ok_or_else(|| self.bad(Kind::ScheduledJob))

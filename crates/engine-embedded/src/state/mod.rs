@@ -138,15 +138,16 @@ impl State {
             self.overlay.committed(shared.committed.load(Ordering::Acquire));
             let again = std::mem::take(&mut self.again);
             for call in again.into_iter().chain(taken.calls) {
-                self.tick();
+                if self.tick() {
+                    self.do_asked();
+                }
                 self.take(call);
                 if self.batch.rows.jobs.len() >= ROWS_ENOUGH {
                     self.hand_on();
                 }
             }
             self.tick();
-            self.schedules();
-            self.gauges();
+            self.do_asked();
             self.hand_on();
             if taken.closing && self.again.is_empty() {
                 self.close();
@@ -154,6 +155,12 @@ impl State {
                 return Ended::Closed;
             }
         }
+    }
+
+    /// Does what ticks ask for: after each of them, as on Redis, so that a test may compare what happens in which order.
+    fn do_asked(&mut self) {
+        self.gauges();
+        self.schedules();
     }
 
     fn take(&mut self, call: Envelope) {
@@ -189,13 +196,12 @@ impl State {
             }
             Ask::ReadGauges(reader) => self.gauge_readers.add(reader),
             Ask::Drain => self.end_waits(namespace, reply),
+            // A tick came just before.
             Ask::Settled => {
-                self.tick();
                 while self.is_due() {
-                    self.tick();
-                    self.gauges();
                     self.no_fire_before = Duration::ZERO;
-                    self.schedules();
+                    self.do_asked();
+                    self.tick();
                 }
                 self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
             }

@@ -48,8 +48,8 @@ impl State {
             || !full && self.machine.next_fire().is_some_and(|due| due <= now)
     }
 
-    /// Ticks once if something is due, or if the clock is not where it should be.
-    pub(super) fn tick(&mut self) {
+    /// Ticks once if something is due, or if the clock is not where it should be. Whether it did.
+    pub(super) fn tick(&mut self) -> bool {
         let look = ClockLook::at(&*self.shared.clock);
         let now = look.wall;
         let leapt = self.clock.leapt(look);
@@ -61,7 +61,8 @@ impl State {
         // A namespace where nothing was due keeps the old time until it is used, so the machine is
         // asked for as long as the clock has not caught up with all that it ever said.
         let looks = first || leapt > Span::ZERO || self.clock.below_top(now);
-        if looks || self.due().is_some_and(|due| due <= now) {
+        let ticks = looks || self.due().is_some_and(|due| due <= now);
+        if ticks {
             let over = self.machine.over_budget();
             self.machine.tick(now, leapt, &self.overlay);
             if first || behind > Span::from_us(CLOCK_BEHIND_ACCEPT_US) {
@@ -73,6 +74,7 @@ impl State {
         self.end_readers(now);
         let told = self.clock.loud(now).map_or(0, Span::us);
         self.shared.behind_us.store(told, Ordering::Relaxed);
+        ticks
     }
 }
 

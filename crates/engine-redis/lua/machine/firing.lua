@@ -170,18 +170,23 @@ function lib.fire(default_retry, now)
   end
 end
 
--- Takes moments that were computed, {id, version, after, moments, last}, if they go on from what is known of the schedule
--- as it is now; otherwise they are dropped without a word.
+-- Takes moments that were computed, {id, version, after, moments, last, data}, if they go on from what is known of the
+-- schedule as it is now; otherwise they are dropped without a word.
 function lib.plan(plan, now)
   local schedule_record = db.get(RECORD.schedule, plan.id)
   if not schedule_record or schedule_record.shell or not lib.is_cron(schedule_record)
     or schedule_record.version ~= plan.version or lib.last_known(schedule_record) ~= plan.after then
     return
   end
+  local moments, last = lib.of_known_zones(schedule_record, plan.moments, plan.last, plan.data, now)
+  if not moments then
+    return
+  end
   local place, had_ended = schedule_record.place, lib.has_ended(plan.id, schedule_record)
   lib.leave_orders(plan.id, schedule_record)
   schedule_record.wanted_at = nil
-  lib.extend_plan(schedule_record, plan.moments, plan.last)
+  lib.note_zones(schedule_record, plan.data)
+  lib.extend_plan(schedule_record, moments, last)
   lib.order_schedule(plan.id, schedule_record, place, now)
   lib.tell_schedule_end(plan.id, schedule_record, had_ended)
 end

@@ -9,13 +9,13 @@
 -- row, since a fan-in of thousands would otherwise write its list with each step of it. What is kept of a parent is a
 -- record by its row number: followers, children that its failure cancelled, how it ended and until when it is kept once
 -- nobody follows it, its place among those whose end is being told, its open edges, and the children that were told.
--- Sets: 'par' the rows with such a record; 'co:ROW' and 'ch:ROW' open edges and told children of one that has many.
+-- Sets: 'par' the rows with such a record, 'hf' those of them that are held and failed, by row; 'co:ROW' and 'ch:ROW' open edges and told children of one that has many.
 
-local PARENTS = 'par'
+local PARENTS, HELD_FAILED = 'par', 'hf'
 
 sets.watch({ PARENTS })
 
-lib.PARENTS = PARENTS
+lib.PARENTS, lib.HELD_FAILED = PARENTS, HELD_FAILED
 
 -- ---- The parents of a job ----
 
@@ -122,13 +122,29 @@ end
 
 -- ---- Followers ----
 
+-- What is kept of a parent says that it is held. Of failed jobs a set says it too: they are counted, and no order of
+-- finished jobs has them meanwhile.
+local function be_held(seq, record, state, till)
+  record.ended, record.till = state, till
+  if state == STATE.failed then
+    sets.add(HELD_FAILED, seq, text(seq))
+  end
+end
+
+local function be_free(seq, record)
+  if record.ended == STATE.failed then
+    sets.rem(HELD_FAILED, text(seq))
+  end
+  record.ended, record.till = nil, nil
+end
+
 -- A job ends that is kept until then: whether it is held, since others name it.
 function lib.hold_at_end(job, till)
   local record = lib.parent(job.seq)
   if not record or record.followers == 0 then
     return false
   end
-  record.ended, record.till = job.state, till
+  be_held(job.seq, record, job.state, till)
   return true
 end
 
@@ -137,7 +153,7 @@ local function hold_finished(job, record)
   if record.ended then
     return
   end
-  record.ended, record.till = job.state, job.kept_until
+  be_held(job.seq, record, job.state, job.kept_until)
   lib.leave_finished(job)
   job.kept_until = lib.FOREVER
   lib.dirty(job)
@@ -146,7 +162,7 @@ end
 -- Nobody names a finished job any more: from now on it is kept as any other.
 local function release(seq, record)
   local job, till = record.ended and lib.job(seq), record.till
-  record.ended, record.till = nil, nil
+  be_free(seq, record)
   if job then
     job.kept_until = till
     lib.enter_finished(job)
@@ -350,7 +366,7 @@ function lib.kin_live_again(job, now)
   local record = lib.parent(job.seq)
   if record then
     lib.stop_telling(lib.awaited_job(job.seq), record)
-    record.ended, record.till = nil, nil
+    be_free(job.seq, record)
   end
   if job.flow then
     lib.flow_member_lives(job.flow, job.seq, job.state, now)
@@ -362,6 +378,7 @@ function lib.forget_kin(job)
   local record = lib.parent(job.seq)
   if record then
     lib.stop_telling(lib.awaited_job(job.seq), record)
+    be_free(job.seq, record)
     if record.open.z then
       sets.drop(lib.open_edges_key(job.seq))
     end

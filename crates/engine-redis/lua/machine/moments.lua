@@ -256,9 +256,9 @@ function lib.extend_plan(schedule_record, moments, last)
   end
 end
 
--- Takes the plan that came with a new timing, {from, moments, last}: moments up to the cursor are cut off, and a plan
--- that was computed from a moment after the cursor is of no use.
-function lib.take_first_plan(schedule_record, plan)
+-- Takes the plan that came with a new timing, {from, moments, last, data}: moments up to the cursor are cut off, and a
+-- plan that was computed from a moment after the cursor is of no use.
+function lib.take_first_plan(schedule_record, plan, now)
   local cursor, moments = schedule_record.cursor, {}
   if plan.from > cursor or #schedule_record.plan > 0 then
     return
@@ -270,7 +270,9 @@ function lib.take_first_plan(schedule_record, plan)
       moments[n + 3] = n == 0 and 0 or plan.moments[i + 2]
     end
   end
-  lib.extend_plan(schedule_record, moments, plan.last)
+  local some, last = lib.of_known_zones(schedule_record, moments, plan.last, plan.data, now)
+  lib.note_zones(schedule_record, plan.data)
+  lib.extend_plan(schedule_record, some, last)
 end
 
 -- The last moment that is known: the last that is planned, otherwise the cursor.

@@ -26,6 +26,15 @@ function lib.begin_staged(sync_record, now)
   return number
 end
 
+-- What a call about it is answered: whether nothing is left to do, its number, and how much was done of what.
+function lib.staged_reply(number, is_done, counts)
+  local answer = { done = is_done, sync = number }
+  for word, n in pairs(counts) do
+    answer[word] = n
+  end
+  return answer
+end
+
 -- Lays down what an id stands for.
 function lib.stage(number, id, value)
   sets.add(ids_of(number), 0, id)

@@ -333,6 +333,7 @@ PARTS[#PARTS + 1] = function()
     { 'awaited_jobs', count('awj'), sum('awaited_jobs') },
     { 'awaited_timers', count('awt'), sum('awaited_jobs') + sum('awaited_flows') },
     { 'parents', count(lib.PARENTS), sum('parents') },
+    { 'held_failed', count(lib.HELD_FAILED), sum('held_failed') },
     { 'followers', sum('followers'), sum('named') },
     { 'told_ends', count('tell'), sum('told_ends') },
     { 'leaving_jobs', count('leave'), sum('leaving') },

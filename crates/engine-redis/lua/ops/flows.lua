@@ -1,7 +1,8 @@
 -- Parents and children of a job, and flows: shown, waited for, called off.
 --
--- list_parents   {id, b | key, full, max, after = a place} -> {items, next}, in the order of `after` of the job: {id,
---   state, error, finished_at, result}, {id, gone} of one that is not there, {flow, counts} of a flow
+-- list_parents   {id, b | key, full, max, bytes = what the page may still take, after = a place} -> {items, next}, in the
+--   order of `after` of the job: {id, state, error, finished_at, result}, {id, gone} of one that is not there, {flow, counts}
+--   of a flow
 -- list_children  {id, b | key, max, after = a row} -> {items = {{id, state, runs}}, next}, by row
 -- list_flows     {max, after} -> {items, next}: by name
 -- get_flow, cancel_flow {flow} -> view     wait_flow {flow, proc, wait (us)} -> view, and the number of a registration,
@@ -22,7 +23,7 @@ local function counts_of(flow_record)
   }
 end
 
--- A parent as it is shown, and the bytes of its result.
+-- A parent as it is shown, and the bytes of its result and its error.
 local function show_parent(parent, full)
   local row, flow = parent[PARENT_AT.row], parent[PARENT_AT.flow]
   if flow then
@@ -34,10 +35,11 @@ local function show_parent(parent, full)
   end
   local ended = not lib.is_live(job)
   local result = full and ended and job.life and lib.job_part(job, PART.result)
+  local err = ended and job.error or nil
   return {
-    id = job.id, state = ended and job.state or lib.state_of(job), error = ended and job.error or nil,
+    id = job.id, state = ended and job.state or lib.state_of(job), error = err,
     finished_at = ended and job.finished_at or nil, result = result and lib.blob(result) or nil,
-  }, result and #result or 0
+  }, (result and #result or 0) + (err and #err or 0)
 end
 
 lib.op('list_parents', { 'no-writes' }, function(args)
@@ -55,7 +57,7 @@ lib.op('list_parents', { 'no-writes' }, function(args)
     local n
     items[i], n = show_parent(parent, args.full)
     bytes = bytes + n
-    if bytes >= BOUND.PAGE_BYTES_FULL then
+    if bytes >= args.bytes then
       break
     end
   end

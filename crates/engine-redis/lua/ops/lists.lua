@@ -207,33 +207,60 @@ local function failed_from(key, after)
   return rank and rank + 1 or call('ZCOUNT', key, '(' .. at, '+inf')
 end
 
-lib.op('list_failures', { 'no-writes' }, function(args)
-  local key = db.prefix .. (lib.kept_class(STATE.failed))
-  local from = failed_from(key, args.after)
-  local many = min(args.max, BOUND.MANY_PORTION)
-  local found = call('ZREVRANGE', key, from, from + many - 1, 'WITHSCORES')
-  local jobs, scanned, bytes, cursor = {}, 0, 0, nil
-  for first = 1, #found, 2 * ROWS do
-    local seqs = {}
-    for at = first, min(first + 2 * ROWS, #found) - 1, 2 do
-      seqs[#seqs + 1] = lib.kept_seqs(found[at])[1]
-    end
-    lib.load_jobs(seqs)
-    for i, seq in ipairs(seqs) do
+-- A page of failed jobs: adds those of some rows that are asked for; the reply, if they fill it. `cursor_of` says where
+-- the next page goes on behind a row.
+local function add_failed(page, seqs, args, cursor_of)
+  for from = 1, #seqs, ROWS do
+    local some = { unpack(seqs, from, min(from + ROWS - 1, #seqs)) }
+    lib.load_jobs(some)
+    for i, seq in ipairs(some) do
       local job = lib.job(seq)
       db.jobs[seq] = nil
-      scanned = scanned + 1
-      cursor = found[first + 2 * i - 1] .. ':' .. text(seq)
+      page.scanned = page.scanned + 1
       if job and job.state == STATE.failed and lib.is_wanted(job, args) then
-        jobs[#jobs + 1] = lib.show_bare(job)
-        bytes = bytes + #job.row
+        page.jobs[#page.jobs + 1] = lib.show_bare(job)
+        page.bytes = page.bytes + #job.row
       end
-      if bytes >= BOUND.PAGE_BYTES_FULL then
-        return { jobs = jobs, scanned = scanned, next = cursor }
+      if page.bytes >= BOUND.PAGE_BYTES_FULL then
+        return { jobs = page.jobs, scanned = page.scanned, next = cursor_of(from + i - 1) }
       end
     end
   end
-  return { jobs = jobs, scanned = scanned, next = scanned == many and cursor or nil }
+end
+
+-- Failed jobs that others name stay longer than any: they come first, newest first. In the cursor `h` is before the row.
+local function add_held(page, args, many)
+  local row = args.after and string.match(args.after, '^h:(%d+)$')
+  local found = call('ZREVRANGEBYSCORE', db.prefix .. lib.HELD_FAILED, row and '(' .. row or '+inf', '-inf', 'LIMIT', 0, many)
+  local seqs = {}
+  for i, held in ipairs(found) do
+    seqs[i] = tonumber(held)
+  end
+  local function cursor_of(i)
+    return 'h:' .. text(seqs[i])
+  end
+  return add_failed(page, seqs, args, cursor_of)
+    or #seqs == many and { jobs = page.jobs, scanned = page.scanned, next = cursor_of(many) }
+end
+
+lib.op('list_failures', { 'no-writes' }, function(args)
+  local page, many = { jobs = {}, scanned = 0, bytes = 0 }, min(args.max, BOUND.MANY_PORTION)
+  local behind_held = args.after and not string.match(args.after, '^h:')
+  local full = not behind_held and add_held(page, args, many)
+  if full then
+    return full
+  end
+  local key = db.prefix .. (lib.kept_class(STATE.failed))
+  local from, left = failed_from(key, behind_held and args.after), many - page.scanned
+  local found, seqs = call('ZREVRANGE', key, from, from + left - 1, 'WITHSCORES'), {}
+  for i = 1, #found, 2 do
+    seqs[#seqs + 1] = lib.kept_seqs(found[i])[1]
+  end
+  local function cursor_of(i)
+    return found[2 * i] .. ':' .. text(seqs[i])
+  end
+  return add_failed(page, seqs, args, cursor_of)
+    or { jobs = page.jobs, scanned = page.scanned, next = #seqs == left and cursor_of(left) or nil }
 end)
 
 -- ---- Leases ----

@@ -2,7 +2,7 @@
 -- ops/sync_schedules: what it says of a schedule comes before a call that changes this one.
 --
 -- put_schedule {id, owner, timing, overlap, catch_up, catch_up_max, job (machine/firing), plan = the first moments of a
---   cron expression, {from, moments, last}, revision = that of the schedule which the settings were made of}
+--   cron expression, {from, moments, last, data}, revision = that of the schedule which the settings were made of}
 --   -> {view, created}, or {again} if it has another revision by now
 -- get_schedule, resume_schedule {id}, pause_schedule {id, for | until | neither} -> view     delete_schedule {id} -> true
 -- list_schedules {owner, max, after} -> {items, next}
@@ -169,7 +169,7 @@ function lib.set_schedule(id, args, now)
     local cursor = max(first_cursor(args.timing[TIMING_AT.starts_at] or nil, before, now), schedule_record.decided)
     lib.begin_after(schedule_record, lib.pause_of(schedule_record, now) or cursor)
     if args.plan then
-      lib.take_first_plan(schedule_record, args.plan)
+      lib.take_first_plan(schedule_record, args.plan, now)
     end
     schedule_record.wanted_at = nil
   elseif overlap_changed then

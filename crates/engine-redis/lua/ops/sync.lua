@@ -52,6 +52,8 @@ local function step_once(step, now)
     return lib.step_sync(step, now)
   elseif step[STEP_AT.kind] == 'schedules' then
     return lib.step_schedules(step, now)
+  elseif step[STEP_AT.kind] == 'zones' then
+    return lib.step_zones(step, now)
   elseif step[STEP_AT.kind] == 'paces' then
     return lib.step_paces(step, now)
   elseif step[STEP_AT.kind] == 'pool' then
@@ -147,11 +149,7 @@ local function decide(number, sync_record, now)
 end
 
 local function reply(number, sync_record)
-  local answer = { done = sync_record.phase == 'done', sync = number }
-  for word, n in pairs(sync_record.done or new_counts()) do
-    answer[word] = n
-  end
-  return answer
+  return lib.staged_reply(number, sync_record.phase == 'done', sync_record.done or new_counts())
 end
 
 -- ---- Applying ----

@@ -2,7 +2,7 @@
 --
 -- sync_schedules {owner, items (at most BOUND.TICK_MAX, any order), meant, version} -> synced
 -- sync_schedules_begin {owner, version} -> {sync = number}
--- sync_schedules_items {owner, sync, after, items (at most BOUND.TICK_MAX, in the order of their ids, all of them behind
+-- sync_schedules_items {owner, sync, after, items (at most BOUND.ITEMS_MAX, in the order of their ids, all of them behind
 --   `after`), last} -> {after, whole, again}
 -- sync_schedules_end {owner, sync, meant, version} -> synced; called until `done`
 -- synced = {done, sync, again, added, updated, unchanged, deleted}
@@ -17,8 +17,8 @@
 -- `after`: up to which id it was compared; a portion that comes again changes nothing. What is there must not become another
 -- set's meanwhile: each decision stamps the owner's record anew, and who finds another stamp than at its begin is answered
 -- `again` and compares from the start. One set of an owner is applied at a time.
--- Cost: a call compares at most BOUND.TICK_MAX items with at most BOUND.ITEMS_MAX ids; a call or a tick applies at most
--- BOUND.TICK_MAX.
+-- Cost: a call compares at most BOUND.ITEMS_MAX items with as many ids, and ends with the item that is the TICK_MAXth to be
+-- staged; a call or a tick applies at most BOUND.TICK_MAX.
 
 local function set_of(owner)
   return db.get(RECORD.synced_set, owner)
@@ -53,11 +53,7 @@ local function check_meant(owner, is_empty, there, deletes)
 end
 
 local function reply(number, sync_record)
-  local answer = { done = sync_record.is_done or false, sync = number }
-  for word, n in pairs(sync_record.done) do
-    answer[word] = n
-  end
-  return answer
+  return lib.staged_reply(number, sync_record.is_done or false, sync_record.done)
 end
 
 local function new_counts()
@@ -121,7 +117,7 @@ local function sync_at_once(args, there, now)
   elseif args.version then
     db.put(RECORD.synced_set, owner, { version = args.version })
   end
-  return reply(0, { is_done = true, done = done })
+  return lib.staged_reply(0, true, done)
 end
 
 -- ---- Comparing ----
@@ -162,18 +158,15 @@ local function there_between(owner, after, upto)
   return ids, true
 end
 
--- Compares a portion of a set with what is there, and stages what differs.
-local function compare(number, sync_record, items, last, now)
-  local owner, done = sync_record.owner, sync_record.done
-  local upto = not last and items[#items].id or nil
-  local there, are_all = there_between(owner, sync_record.after, upto)
-  if not are_all then
-    upto = there[#there]
-  end
-  local wanted = {}
+-- Compares items with what is there up to an id (nil: to the end), and stages those that differ. Which were wanted, and,
+-- if so many differ that the rest is for the next call, the last that was compared.
+local function stage_items(number, sync_record, items, upto, now)
+  local owner, done, wanted, staged = sync_record.owner, sync_record.done, {}, 0
   for index, item in ipairs(items) do
     if upto and lib.less(upto, item.id) then
       break
+    elseif staged == BOUND.TICK_MAX then
+      return wanted, items[index - 1].id
     end
     wanted[item.id] = true
     lib.at_item(index, check_item, item, owner, now)
@@ -184,16 +177,32 @@ local function compare(number, sync_record, items, last, now)
       done.unchanged = done.unchanged + 1
     else
       lib.stage(number, item.id, cmsgpack.pack(item))
+      staged = staged + 1
     end
   end
+  return wanted
+end
+
+-- Compares a portion of a set with what is there, and stages what differs.
+local function compare(number, sync_record, items, last, now)
+  local upto = not last and items[#items].id or nil
+  local there, are_all = there_between(sync_record.owner, sync_record.after, upto)
+  if not are_all then
+    upto = there[#there]
+  end
+  local wanted, cut = stage_items(number, sync_record, items, upto, now)
+  upto = cut or upto
   for _, id in ipairs(there) do
+    if upto and lib.less(upto, id) then
+      break
+    end
+    sync_record.there = sync_record.there + 1
     if not wanted[id] then
       sync_record.absent = sync_record.absent + 1
       lib.stage(number, id, '')
     end
   end
-  sync_record.there = sync_record.there + #there
-  sync_record.after, sync_record.whole = upto or sync_record.after, last and are_all
+  sync_record.after, sync_record.whole = upto or sync_record.after, last and are_all and not cut
 end
 
 -- ---- Applying ----

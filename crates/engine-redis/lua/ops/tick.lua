@@ -1,7 +1,7 @@
 -- tick: what time does, and who does it at the due moment.
 --
 -- args: {proc, waiters, readers = by which names it reads gauges, read = how many parcels the process has read, kn = what the caller knows (lib.look_at_run),
--- sight = what the caller can say of the server's clock (machine/sight.lua)}. Replies {more, claim, behind, sent =
+-- sight = what the caller can say of the server's clock (machine/sight.lua), zones = by which zone data it plans}. Replies {more, claim, behind, sent =
 -- how many parcels it was sent}, or {claim, absent} for a namespace that is not there.
 --
 -- One process has the claim and ticks when something is due; the others tick a little later, if the
@@ -19,6 +19,7 @@ lib.op('tick', { 'write', 'allow-oom' }, function(args)
   end
   lib.look_at_run(args.kn, max(db.space.last, db.clock))
   local now, late = lib.tick(args.sight, args.proc)
+  lib.hear_zones(args.zones, now)
   local space = db.space
   if args.proc then
     sets.add('pr', now, args.proc)

@@ -45,7 +45,7 @@ local FORMS = {
   [RECORD.schedule] = form('shell', 'owner', 'timing', 'overlap', 'catch_up', 'catch_up_max', 'version', 'era', 'cursor',
     'decided', 'plan', 'planned_all', 'moved', 'paused_until', 'unfinished', 'last_made', 'last_made_b', 'last_at',
     'last_job', 'ended_job', 'ended_state', 'ended_at', 'succeeded_at', 'fired', 'skipped', 'missed', 'created_at',
-    'changed_at', 'place', 'wanted_at', 'awaits', 'revision'),
+    'changed_at', 'place', 'wanted_at', 'awaits', 'revision', 'zones'),
   [RECORD.awaited] = form('processes', 'calls'),
   [RECORD.parent] = form('followers', 'cancelled', 'ended', 'till', 'place', set_field('open'), set_field('told')),
   [RECORD.leaving] = form('turn', 'parents', 'done', 'gone'),

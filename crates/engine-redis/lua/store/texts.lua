@@ -15,7 +15,7 @@ local HEAD, REST = {}, {}
 -- What of them stands behind the numbers; and of a worker.
 local SPACE_REST = form('deaf_at', 'behind', 'used', 'settings', set_field('pending'), set_field('families'),
   'patience', 'retain_bytes', set_field('signalled'), 'claim', 'steps', 'run', 'learns_until', 'forgot_after', 'gap',
-  'family', 'marks_at', 'untold', 'events_bytes', 'events_life', 'recovered_at')
+  'family', 'marks_at', 'untold', 'events_bytes', 'events_life', 'recovered_at', 'zones')
 local QUEUE_REST = form('name', { 'priorities', 'priorities' }, 'hidden', 'limit', 'place', 'out', 'paused_until',
   'set', 'skipped')
 local WORKER_REST = form('host', 'pid', 'version')
@@ -35,7 +35,7 @@ REST[RECORD.space] = function(record)
     record.patience, record.retain_bytes, OUT.set(record.signalled), record.claim or false, record.steps or false,
     record.run or false, record.learns_until or false, record.forgot_after or false, record.gap or false,
     record.family or false, record.marks_at or false, record.untold or false, record.events_bytes,
-    record.events_life or false, record.recovered_at or false,
+    record.events_life or false, record.recovered_at or false, record.zones or false,
   })
 end
 

@@ -96,15 +96,23 @@ pub(crate) struct ListKinArgs<'a> {
     max: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<u64>,
+    /// Of parents: what is left of the bytes of their page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<usize>,
 }
 
 impl<'a> ListKinArgs<'a> {
-    pub(crate) fn parents(list: &'a ListParents, after: Option<u64>, max: usize) -> Self {
-        ListKinArgs { job: RefArgs::of(&list.job), full: list.full, max, after }
+    pub(crate) fn parents(
+        list: &'a ListParents,
+        after: Option<u64>,
+        (max, bytes): (usize, usize),
+    ) -> Self {
+        let (job, bytes) = (RefArgs::of(&list.job), Some(bytes));
+        ListKinArgs { job, full: list.full, max, after, bytes }
     }
 
     pub(crate) fn children(list: &'a ListChildren, after: Option<u64>, max: usize) -> Self {
-        ListKinArgs { job: RefArgs::of(&list.job), full: false, max, after }
+        ListKinArgs { job: RefArgs::of(&list.job), full: false, max, after, bytes: None }
     }
 }
 

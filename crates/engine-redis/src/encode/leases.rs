@@ -599,6 +599,8 @@ pub(crate) struct TickArgs<'a> {
     /// `(since, sure)`, as `lua/machine/sight.lua` has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sight: Option<(u64, u64)>,
+    /// By which zone data this process plans.
+    pub zones: &'static str,
 }
 
 /// What an operator says of a namespace, as every call carries it: `[patience in µs, bytes of finished jobs,

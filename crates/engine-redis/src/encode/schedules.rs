@@ -83,10 +83,11 @@ fn flat(moments: &[PlannedMoment]) -> Vec<u64> {
 
 /// The moments that come with a new timing.
 #[derive(Serialize)]
-struct FirstPlanArg {
+struct FirstPlanArg<'a> {
     from: u64,
     moments: Vec<u64>,
     last: bool,
+    data: &'a str,
 }
 
 /// Of `put_schedule`; an item of a set is the same without what is about one call.
@@ -101,7 +102,7 @@ pub(crate) struct ScheduleArgs<'a> {
     catch_up_max: u32,
     job: ScheduledArg<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<FirstPlanArg>,
+    plan: Option<FirstPlanArg<'a>>,
     /// The settings were made of this revision of the schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u64>,
@@ -111,13 +112,14 @@ impl<'a> ScheduleArgs<'a> {
     pub(crate) fn of(
         id: &'a str,
         settings: &'a ScheduleSettings,
-        plan: Option<&FirstPlan>,
+        plan: Option<&'a FirstPlan>,
         revision: Option<u64>,
     ) -> Self {
         let plan = plan.map(|plan| FirstPlanArg {
             from: moment(plan.from),
             moments: flat(&plan.moments),
             last: plan.last,
+            data: &plan.data,
         });
         ScheduleArgs {
             id,
@@ -281,6 +283,7 @@ struct PlanArg<'a> {
     after: u64,
     moments: Vec<u64>,
     last: bool,
+    data: &'a str,
 }
 
 impl<'a> PlanArgs<'a> {
@@ -291,6 +294,7 @@ impl<'a> PlanArgs<'a> {
             after: moment(plan.after),
             moments: flat(&plan.moments),
             last: plan.last,
+            data: &plan.data,
         };
         PlanArgs { plans: plans.iter().map(one).collect() }
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tenure_core::bounds::PULSE_US;
+use tenure_engine::schedules::zone_data;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -238,7 +239,8 @@ pub(crate) async fn tick(caller: &Caller) -> Result<bool, tenure_engine::CallErr
     let read = caller.space.parcels.read();
     let waiters = caller.space.waiting();
     let readers = &caller.shared.gauge_readers.names();
-    let args = TickArgs { proc: &caller.shared.proc, waiters, readers, read, kn, sight };
+    let (proc, zones) = (&caller.shared.proc, zone_data());
+    let args = TickArgs { proc, waiters, readers, read, kn, sight, zones };
     match caller.ask::<TickReply>(TICK, pack(&args)).await {
         Ok(answered) => {
             let reply = answered.reply;

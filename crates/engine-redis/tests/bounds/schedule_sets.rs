@@ -103,7 +103,7 @@ async fn a_large_set_of_schedules_takes_its_place_in_portions() {
     let before = world.changes();
     assert_eq!(world.ok(sync(set(0, MANY, "one"))).await, counts(0, 0, MANY as u64, 0));
     let wrote = world.changes() - before;
-    assert!(wrote < MANY as u64 / 10, "{wrote} changes for nothing");
+    assert!(wrote <= 25, "{wrote} changes for nothing");
 
     let mut changed = set(5, MANY + 7, "one");
     changed
@@ -167,18 +167,23 @@ async fn a_set_whose_caller_is_gone_is_applied_whole_and_before_later_calls() {
         let found = world.ok(GetSchedule { schedule: id(n) }).await;
         found.settings.job.payload.expect("it is shown").text().to_owned()
     };
-    let engine = world.engine.clone();
-    let new = sync(set(1, MANY, "new"));
-    let calling = tokio::spawn(async move { engine.run(&ns(), new).await });
-    while payload(1).await != "\"new\"" {
-        assert!(!calling.is_finished() || payload(1).await == "\"new\"", "it ended without a word");
-    }
-    calling.abort();
-    assert!(
-        calling.await.is_err_and(|why| why.is_cancelled()),
-        "it was to be caught in the middle"
-    );
-    assert_eq!(payload(last).await, "\"old\"", "it was to be caught in the middle");
+    let mut rounds = 0;
+    // How far the call comes before it is gone is chance: until it is caught in the middle.
+    let new = loop {
+        rounds += 1;
+        assert!(rounds < 50, "a call was never caught in the middle");
+        let word = format!("new {rounds}");
+        let (engine, new) = (world.engine.clone(), sync(set(1, MANY, &word)));
+        let calling = tokio::spawn(async move { engine.run(&ns(), new).await });
+        while payload(1).await != format!("{word:?}") {
+            assert!(!calling.is_finished() || payload(1).await == format!("{word:?}"), "no word");
+        }
+        calling.abort();
+        let is_gone = calling.await.is_err_and(|why| why.is_cancelled());
+        if is_gone && payload(last).await != format!("{word:?}") {
+            break word;
+        }
+    };
 
     // What the set says of a schedule comes before what a call says that came later.
     let put =
@@ -186,11 +191,11 @@ async fn a_set_whose_caller_is_gone_is_applied_whole_and_before_later_calls() {
     assert!(!world.ok(put).await.created);
     world.ok(DeleteSchedule { schedule: id(last - 1) }).await;
     // The next set of this owner waits for this one.
-    let next = world.ok(sync(set(1, MANY + 1, "new"))).await;
+    let next = world.ok(sync(set(1, MANY + 1, &new))).await;
     assert_eq!(next, counts(2, 1, MANY as u64 - 3, 0));
     world.settle().await;
     let found = world.payloads().await;
     assert_eq!(found.len(), MANY);
-    assert!(found.iter().all(|(_, payload)| payload == "new"));
+    assert!(found.iter().all(|(_, payload)| *payload == new));
     world.is_whole().await;
 }

@@ -22,6 +22,8 @@ const PROMPT: Duration = Duration::from_secs(20);
 const WHOLE: &str = r#"{"queue":"news","kind":"visit","payload":{"text":"größe\n"},"priority":3,"group":"g",
     "needs":[{"limit":"lock:one"},{"limit":"lock:two","weight":1}],"retry":{"max_attempts":4,"max_lost":2,"backoff":{"kind":"list","delays":["1h"],"jitter":true}},"timeout":"10m",
     "retain":"2d","expires_in":"5h","labels":{"k":"v"}}"#;
+/// Of a payload for which the row of a schedule in a folder has no room.
+const LONG_TEXT: usize = 2_000;
 const PLAIN: &str = r#"{"queue":"news","needs":[],"payload":[]}"#;
 
 fn id(name: &str) -> ScheduleId {
@@ -110,6 +112,9 @@ async fn fill(engine: &Arc<dyn Engine>, ns: &Namespace) {
     ] {
         let mut settings = settings(timing, Overlap::Allow, PLAIN);
         settings.job.queue = queue(name);
+        if name == "moved" {
+            settings.job.payload = Some("x".repeat(LONG_TEXT).as_str().into());
+        }
         put(engine, ns, name, settings).await;
         for n in 0..3 {
             run_now(engine, ns, name, &format!("{name}, {n}")).await;

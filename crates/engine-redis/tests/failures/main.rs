@@ -2,6 +2,7 @@
 //! `docs/guarantees.md` that is about Redis, with the failure made to happen.
 
 mod audited;
+mod audited_flows;
 mod births;
 mod calls;
 mod claims;

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use tenure_core::job::JobState;
 use tenure_core::names::{Namespace, QueueName, ScheduleId};
-use tenure_core::requests::{GetSchedule, GetStats, PauseSchedule, PutSchedule, ResumeSchedule};
+use tenure_core::requests::{
+    GetSchedule, GetStats, JobFilter, ListJobs, Page, PauseSchedule, PutSchedule, ResumeSchedule,
+};
 use tenure_core::schedule::{
     CatchUp, Overlap, ScheduleSettings, ScheduleView, ScheduledJob, TimingSpec,
 };
 use tenure_core::sentences::Coming;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::EngineExt as _;
+use tenure_engine::schedules::zone_data;
+use tenure_engine::{Clock as _, EngineExt as _};
 use tenure_engine_redis::RedisEngine;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
@@ -91,12 +94,17 @@ async fn two_processes_that_tick_at_once_fire_a_moment_once() {
     is_whole(&other).await;
 }
 
+/// A call of the library by another process than the test's.
+async fn calls(engine: &RedisEngine, function: &str, args: serde_json::Value) {
+    let args = rmp_serde::to_vec_named(&args).expect("it can be packed");
+    let called = engine.link().fcall("default", function, &["tenure:{default}m"], &[args]).await;
+    called.expect("it is answered");
+}
+
 /// A tick of a process that does nothing of what it is asked.
 async fn ticks_and_dies(engine: &RedisEngine) {
     let args = serde_json::json!({ "proc": "dead", "waiters": 0, "read": 0, "kn": [] });
-    let args = rmp_serde::to_vec_named(&args).expect("it can be packed");
-    let ticked = engine.link().fcall("default", "tick", &["tenure:{default}m"], &[args]).await;
-    ticked.expect("it is answered");
+    calls(engine, "tick", args).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,6 +122,64 @@ async fn a_process_that_dies_between_asking_and_planning_costs_a_second() {
     assert_ne!(view(&store.engine, "cron").await.summary, unplanned);
     store.pass(Span::from_s(60)).await;
     assert_eq!(view(&store.engine, "cron").await.fired, 1);
+    is_whole(&store.engine).await;
+}
+
+/// Zone data that is newer than that of this release.
+const NEWER: &str = "9999z";
+
+/// Another process plans an hour's moments of a schedule: at so many minutes behind the last one that is known.
+async fn plans(engine: &RedisEngine, after: Moment, data: &str, minutes: &[u64]) {
+    let version = 1;
+    let at = |minute: &u64| after.plus(Span::from_s(60 * minute)).us();
+    let moments: Vec<u64> = minutes.iter().flat_map(|minute| [at(minute), at(minute), 0]).collect();
+    let plan = serde_json::json!({
+        "id": "cron", "version": version, "after": after.us(), "moments": moments, "last": false, "data": data,
+    });
+    calls(engine, "plan", serde_json::json!({ "plans": [plan] })).await;
+}
+
+/// What fires in an hour: minutes behind a moment.
+async fn fired(store: &Store, since: Moment) -> Vec<u64> {
+    let list = ListJobs {
+        filter: JobFilter::default(),
+        page: Page { max: 100, cursor: None },
+        full: false,
+    };
+    let listed = ok(&store.engine, list).await;
+    let mut minutes: Vec<u64> =
+        listed.items.iter().map(|job| job.run_at.since(since).us() / 60_000_000).collect();
+    minutes.sort_unstable();
+    minutes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn newer_zone_data_plans_anew_what_an_older_process_planned() {
+    let Some(store) = Store::start().await else { return };
+    let mut hourly = cron("0 * * * *");
+    hourly.zone = Some("Europe/Berlin".to_owned());
+    let start = put(&store.engine, "cron", settings(hourly, Overlap::Allow)).await;
+    let first = start.next_at.expect("a moment");
+    store.pass(Span::from_ms(10)).await;
+
+    // A newer process ticks. What this one plans from now on is no more than one moment ahead.
+    let tick =
+        serde_json::json!({ "proc": "newer", "waiters": 0, "read": 0, "kn": [], "zones": NEWER });
+    calls(&store.engine, "tick", tick).await;
+    store.pass(Span::from_s(2)).await;
+    assert_ne!(view(&store.engine, "cron").await.summary, Coming::IsPlanned.to_string());
+    is_whole(&store.engine).await;
+    plans(&store.engine, first, zone_data(), &[7]).await;
+    plans(&store.engine, first, NEWER, &[20, 50, 80, 110, 140]).await;
+    // A plan that goes on from there is taken whole, of the newer data alone.
+    plans(&store.engine, first.plus(Span::from_s(140 * 60)), zone_data(), &[10]).await;
+
+    let hour = first.plus(Span::from_s(60));
+    store.pass(hour.since(store.clock.now())).await;
+    for _ in 0..6 {
+        store.pass(Span::from_s(30 * 60)).await;
+    }
+    assert_eq!(fired(&store, first).await[..6], [0, 20, 50, 80, 110, 140]);
     is_whole(&store.engine).await;
 }
 

@@ -1,4 +1,4 @@
-//! Calls that wait for results on both engines: each pair is answered at once by both or by neither, and alike.
+//! Calls that wait for results and flows on both engines: each pair is answered at once by both or by neither, and alike.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::TestCaseError;
-use tenure_core::requests::{GetResult, Reply};
+use tenure_core::requests::{Reply, Request};
 use tenure_engine::{CallError, CallFuture};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -54,7 +54,7 @@ impl Started {
 
 /// The same call on both.
 pub struct Pair {
-    pub asked: GetResult,
+    pub asked: Request,
     pub machine: Started,
     pub redis: Started,
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use data_encoding::BASE64URL_NOPAD;
 use proptest::prelude::TestCaseError;
 use tenure_core::bounds::PATIENCE_US_DEFAULT;
-use tenure_core::job::{self, NewJob, OnConflict, Retry, Unique, Until, When};
+use tenure_core::events::{EventType, Happened};
+use tenure_core::job::{self, JobState, JobView, NewJob, OnConflict, Retry, Unique, Until, When};
 use tenure_core::lease::{
     Ending, ExtendItem, Fence, Later, Leased, LimitVerdict, ResourceVerdict, SettleItem,
     SettledLease, Verdict, Worker,
@@ -16,6 +17,7 @@ use tenure_core::names::{
     Group, JobId, JobRef, LimitName, Namespace, Owner, PoolName, QueueName, RequestId, ResourceId,
     ScheduleId, Tag, UniqueKey, WorkerId,
 };
+use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduledJob, TimingSpec};
 use tenure_core::secret::Json;
@@ -48,7 +50,7 @@ pub struct Server {
 const LIMITS: [&str; 9] =
     ["a", "b", "site:x", "site:y", "lock:z", "c", "site:*", "site:v", "site:w"];
 
-fn ms(ms: u64) -> Span {
+pub(crate) fn ms(ms: u64) -> Span {
     Span::from_ms(ms)
 }
 fn limit(n: u8) -> LimitName {
@@ -63,16 +65,16 @@ fn resource(n: u8) -> ResourceId {
 fn tag(n: u8) -> Tag {
     Tag::parse(&format!("t{n}")).expect("a name")
 }
-fn queue(n: u8) -> QueueName {
+pub(crate) fn queue(n: u8) -> QueueName {
     QueueName::parse(&format!("q{n}")).expect("a name")
 }
 fn group(n: u8) -> Group {
     Group::parse(&format!("g{n}")).expect("a name")
 }
-fn id(n: u8) -> JobId {
+pub(crate) fn id(n: u8) -> JobId {
     JobId::parse(&format!("j{n}")).expect("an id")
 }
-fn the(n: u8) -> JobRef {
+pub(crate) fn the(n: u8) -> JobRef {
     JobRef::Id(id(n))
 }
 fn worker(n: u8) -> Worker {
@@ -172,6 +174,7 @@ impl Server {
                 awaiting: Vec::new(),
                 events: Default::default(),
                 gauges,
+                ready_differ: false,
             };
             program.settle_time().await?;
             for (at, step) in steps.iter().enumerate() {
@@ -189,7 +192,7 @@ impl Server {
     }
 }
 
-struct Program<'a> {
+pub(crate) struct Program<'a> {
     server: &'a Server,
     machine: Embedded,
     clock: Arc<TestClock>,
@@ -209,6 +212,8 @@ struct Program<'a> {
     events: [Reader; 2],
     /// What both have claimed to be read.
     gauges: Gauges,
+    /// The last step may have made other jobs ready on the one than on the other, which are gone by now.
+    pub(crate) ready_differ: bool,
 }
 
 impl Program<'_> {
@@ -224,7 +229,10 @@ impl Program<'_> {
     }
 
     /// Asks both, and compares what they answer.
-    async fn ask(&self, request: impl Into<Request>) -> Result<Option<Reply>, TestCaseError> {
+    pub(crate) async fn ask(
+        &self,
+        request: impl Into<Request>,
+    ) -> Result<Option<Reply>, TestCaseError> {
         let request = request.into();
         let model = self.machine.call(&self.namespace, request.clone()).await;
         let redis = self.server.redis.call(&self.namespace, self.on_redis(&request)).await;
@@ -244,6 +252,34 @@ impl Program<'_> {
             )));
         }
         Ok(model.ok())
+    }
+
+    /// Asks both for one thing after the other; what time does by itself is waited for only then.
+    pub(crate) async fn ask_together<const N: usize>(
+        &self,
+        requests: [Request; N],
+    ) -> Result<(), TestCaseError> {
+        let mut told_of = [String::new(), String::new()];
+        for request in &requests {
+            let machine = self.machine.call(&self.namespace, request.clone()).await;
+            told_of[0] += &told(&comparable(request, machine));
+        }
+        self.note_fences(&told_of[0]);
+        for request in &requests {
+            let redis = self.server.redis.call(&self.namespace, self.on_redis(request)).await;
+            told_of[1] += &told(&comparable(request, redis));
+        }
+        self.machine.settled().await;
+        let settled = self.server.redis.testing_settle(&self.namespace).await;
+        settled.map_err(|why| TestCaseError::fail(format!("time: {why}")))?;
+        let [expected, got] = told_of;
+        let got = self.as_of_the_machine(&got)?;
+        if expected != got {
+            return Err(TestCaseError::fail(format!(
+                "{requests:?}\nthe state machine: {expected}\nredis:             {got}"
+            )));
+        }
+        Ok(())
     }
 
     /// The same request, with the ids that leases have on Redis.
@@ -472,13 +508,18 @@ impl Program<'_> {
                 self.clock.leap(ms(*span));
                 self.settle_time().await?;
             }
+            Step::Flow(step) => self.flow(step).await?,
             step => self.schedules(step).await?,
         }
         Ok(())
     }
 
-    async fn start_waiting(&mut self, asked: GetResult) -> Result<(), TestCaseError> {
-        let call = |engine: &dyn Engine| engine.call(&self.namespace, asked.clone().into());
+    pub(crate) async fn start_waiting(
+        &mut self,
+        asked: impl Into<Request>,
+    ) -> Result<(), TestCaseError> {
+        let asked = asked.into();
+        let call = |engine: &dyn Engine| engine.call(&self.namespace, asked.clone());
         let machine = Started::new(call(&self.machine)).await;
         self.machine.settled().await;
         let redis = Started::new(call(&self.server.redis)).await;
@@ -526,6 +567,12 @@ impl Program<'_> {
         let failed = |why: CallError| TestCaseError::fail(format!("events: {why}"));
         let expected = machine.read(&self.machine, &self.namespace).await.map_err(failed)?;
         let got = redis.read(&self.server.redis, &self.namespace).await.map_err(failed)?;
+        let (mut expected, mut got) = (expected, got);
+        if std::mem::take(&mut self.ready_differ) {
+            let is_compared = |happened: &Happened| happened.kind != EventType::JobReady;
+            expected.retain(is_compared);
+            got.retain(is_compared);
+        }
         let (expected, got) = (format!("{expected:#?}"), format!("{got:#?}"));
         self.note_fences(&expected);
         let got = self.as_of_the_machine(&got)?;
@@ -547,7 +594,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    fn granted(&mut self, leased: Leased) {
+    pub(crate) fn granted(&mut self, leased: Leased) {
         for granted in leased.leases {
             if self.leases.len() == 16 {
                 self.leases.remove(0);
@@ -556,7 +603,7 @@ impl Program<'_> {
         }
     }
 
-    fn call(&self, call: &Call) -> Lease {
+    pub(crate) fn call(&self, call: &Call) -> Lease {
         let Call { queues, max, needs: alone, ttl_s, worker: w, request } = call;
         let (lease, kind) = match alone {
             Some(alone) => (Lease::needs(needs(alone)), "rh"),
@@ -845,7 +892,19 @@ impl Program<'_> {
         self.leases[at].lease.clone()
     }
 
-    fn settling(&self, n: u8, end: &End) -> Option<SettleItem> {
+    /// The place of a lease of those that were granted, counted from the newest.
+    pub(crate) fn newest(&self, n: u8) -> Option<u8> {
+        let back = usize::from(n).checked_rem(self.leases.len())?;
+        u8::try_from(self.leases.len() - 1 - back).ok()
+    }
+
+    /// The job of a lease of those that were granted.
+    pub(crate) fn held_job(&self, n: u8) -> Option<JobId> {
+        let at = usize::from(n).checked_rem(self.leases.len())?;
+        self.leases[at].job.as_ref().map(|job| job.id.clone())
+    }
+
+    pub(crate) fn settling(&self, n: u8, end: &End) -> Option<SettleItem> {
         let lease = &self.leases[usize::from(n).checked_rem(self.leases.len())?];
         let mut item = SettleItem::new(
             lease.lease.clone()?,
@@ -905,7 +964,7 @@ impl Program<'_> {
         Some(item)
     }
 
-    fn filter(&self, which: &Filter) -> JobFilter {
+    pub(crate) fn filter(&self, which: &Filter) -> JobFilter {
         let state = |n: &u8| job::JobState::ALL[usize::from(*n)];
         JobFilter {
             queue: which.queue.map(queue),
@@ -920,7 +979,7 @@ impl Program<'_> {
         }
     }
 
-    fn job(&self, job: &Job) -> NewJob {
+    pub(crate) fn job(&self, job: &Job) -> NewJob {
         NewJob {
             id: Some(id(job.id)),
             priority: job.priority,
@@ -950,12 +1009,30 @@ impl Program<'_> {
 /// Rows have other numbers on the two engines: of a cursor only that there is one is compared. Nor that, once a call has
 /// changed as many jobs as it may: whether older ones are looked for is the engine's own, and the next call then finds none.
 fn comparable(request: &Request, mut answer: Result<Reply, CallError>) -> Result<Reply, CallError> {
+    without_child(request, &mut answer);
     let max = match request {
         Request::CancelJobs(asked) => asked.max,
         Request::RetryJobs(asked) => asked.max,
         Request::DeleteJobs(asked) => asked.max,
-        _ => return answer,
+        _ => 0,
     };
+    // A duplicate that the call itself ends is shown by the one engine as it was, if it goes at once, and by the other as
+    // it ended.
+    if let Ok(Reply::Settle(settled)) = &mut answer {
+        let pushed = settled.settled.iter_mut().flat_map(|one| &mut one.pushed);
+        for one in pushed.filter(|one| one.duplicate) {
+            let JobView { id, queue, created_at, .. } = one.job.clone();
+            one.job = JobView::bare(id, queue, JobState::Ready, created_at);
+        }
+    }
+    let next = match &mut answer {
+        Ok(Reply::ListJobs(listed)) => Some(&mut listed.next),
+        Ok(Reply::ListChildren(listed)) => Some(&mut listed.next),
+        _ => None,
+    };
+    if let Some(next @ Some(_)) = next {
+        *next = Some(String::new());
+    }
     if let Ok(Reply::CancelJobs(done) | Reply::RetryJobs(done) | Reply::DeleteJobs(done)) =
         &mut answer
     {
@@ -986,6 +1063,16 @@ fn fence_and_row(id: &str) -> Option<(Fence, Seq)> {
         }
     };
     Some((Fence::new(number()?), Seq::new(number()?)))
+}
+
+/// Any unfinished child may be named by the refusal of a deletion, or none: the state machine forgets a child of an
+/// earlier turn, which Redis still knows among those that were told.
+fn without_child(request: &Request, answer: &mut Result<Reply, CallError>) {
+    if let (Request::DeleteJob(_), Err(CallError::Refused(no))) = (request, answer)
+        && no.code == Code::InUse
+    {
+        (no.job, no.detail) = (None, String::new());
+    }
 }
 
 /// What a call was answered, as text to compare.

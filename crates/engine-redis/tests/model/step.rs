@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use crate::flows::FlowStep;
+
 /// One step. Numbers are small and name things: a queue, a job, a lease of those that were granted.
 #[derive(Clone, Debug)]
 pub enum Step {
@@ -212,6 +214,8 @@ pub enum Step {
         claim: u8,
         what: u8,
     },
+    /// What is about jobs that wait for others, and about flows.
+    Flow(FlowStep),
     /// The wall clock alone is set ahead.
     WallLeap {
         ms: u64,
@@ -361,7 +365,7 @@ fn needs() -> impl Strategy<Value = Vec<Need>> {
     proptest::collection::vec(need(), 0..3)
 }
 
-fn call() -> impl Strategy<Value = Call> {
+pub(crate) fn call() -> impl Strategy<Value = Call> {
     let queues = proptest::collection::vec(0u8..3, 1..3);
     let max = prop_oneof![2 => 1usize..5, 1 => 5usize..14];
     let alone = proptest::collection::vec(need(), 1..3);
@@ -439,7 +443,7 @@ fn schedule() -> impl Strategy<Value = ScheduleSet> {
     )
 }
 
-fn filter() -> impl Strategy<Value = Filter> {
+pub(crate) fn filter() -> impl Strategy<Value = Filter> {
     let queue = proptest::option::weighted(0.6, 0u8..3);
     let states = proptest::collection::vec(0u8..8, 0..4);
     let ended = proptest::option::weighted(0.2, 0u64..6_000);
@@ -448,7 +452,7 @@ fn filter() -> impl Strategy<Value = Filter> {
     )
 }
 
-fn end() -> impl Strategy<Value = End> {
+pub(crate) fn end() -> impl Strategy<Value = End> {
     prop_oneof![
         4 => Just(End::Succeeded),
         2 => any::<bool>().prop_map(|last| End::Failed { last }),

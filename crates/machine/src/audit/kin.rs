@@ -19,6 +19,13 @@ impl Space {
             found.check(edges.told.keys().all(follows), || {
                 format!("{parent:?} has told children that are not there any more")
             });
+            // One that has ended is passed over until it has let all its parents go.
+            let is_waiting = |(child, turn): (&Seq, &u32)| {
+                self.waits_in_turn(*child, *turn) || leaving.contains(child)
+            };
+            found.check(edges.open.iter().all(is_waiting), || {
+                format!("{parent:?} has an open edge to a job that does not wait for it")
+            });
             let told = edges.telling.and_then(|place| self.telling.get(&place));
             let is_told = match told {
                 Some(told) => told == parent,

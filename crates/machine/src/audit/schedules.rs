@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Findings;
-use crate::state::{Schedule, Space};
+use crate::state::{LiveScheduleId, Schedule, Space};
 use tenure_core::names::{Owner, ScheduleId};
 use tenure_core::schedule::Overlap;
 use tenure_core::time::Moment;
@@ -17,9 +17,10 @@ impl Space {
         self.audit_unfinished(found);
         let (mut firing, mut planning, mut waiting) =
             (ScheduleOrder::new(), ScheduleOrder::new(), ScheduleOrder::new());
-        let mut owned: BTreeMap<&Owner, BTreeSet<ScheduleId>> = BTreeMap::new();
+        let mut owned: BTreeMap<Owner, BTreeSet<(ScheduleId, LiveScheduleId)>> = BTreeMap::new();
+        let known: BTreeSet<LiveScheduleId> = self.schedule_by_id.iter().collect();
         for (slot, s) in self.schedules.iter() {
-            found.check(self.schedule_by_id.get(&s.id) == Some(&slot), || {
+            found.check(known.contains(&slot), || {
                 format!("schedule \"{}\" is not found by its id", s.id)
             });
             firing.extend(s.place.map(|at| (at, s.id.clone())));
@@ -27,17 +28,30 @@ impl Space {
             let next = s.next_known().filter(|_| s.awaits_job);
             waiting.extend(next.map(|next| (next.due, s.id.clone())));
             if let Some(owner) = &s.owner {
-                owned.entry(owner).or_default().insert(s.id.clone());
+                owned.entry(owner.clone()).or_default().insert((s.id.clone(), slot));
             }
-            check_place(found, s, now);
+            check_place(found, &s, now);
         }
-        check_order(found, "in which schedules fire", &self.firing, &firing);
+        let fires = self.firing.iter();
+        let fires: Vec<(Moment, ScheduleId)> = fires
+            .filter_map(|(at, slot)| Some((at, self.schedules.get(slot)?.id.clone())))
+            .collect();
+        found.check(fires.is_sorted(), || "schedules fire in a wrong order".to_owned());
+        check_order(found, "in which schedules fire", &fires.into_iter().collect(), &firing);
         check_order(found, "of schedules that want a plan", &self.planning, &planning);
         check_order(found, "of schedules that wait for a job", &self.waiting_schedules, &waiting);
-        found.check(self.schedules_by_owner.iter().eq(owned.iter().map(|(k, v)| (*k, v))), || {
-            "schedules by their owners differ".to_owned()
-        });
-        found.check(self.schedule_by_id.len() == self.schedules.iter().count(), || {
+        let of_owners = owned.iter().map(|(owner, all)| (owner, all.iter().map(|(_, slot)| *slot)));
+        let differ = self.schedules_by_owner.len() != owned.len()
+            || of_owners.into_iter().any(|(owner, all)| {
+                let there = self.schedules_by_owner.get(owner);
+                there.is_none_or(|there| !there.iter().eq(all))
+            });
+        found.check(!differ, || "schedules by their owners differ".to_owned());
+        let mut ids = self.schedule_by_id.iter().filter_map(|slot| self.schedules.get(slot));
+        let mut last: Option<ScheduleId> = None;
+        let ascend = ids.all(|s| last.replace(s.id.clone()).is_none_or(|last| last < s.id));
+        found.check(ascend, || "schedules and their ids differ in order".to_owned());
+        found.check(self.schedule_by_id.len() == self.schedules.slots().count(), || {
             "schedules and their ids differ in number".to_owned()
         });
     }

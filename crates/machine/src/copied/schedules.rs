@@ -1,44 +1,50 @@
 //! Schedules between rows and a copy.
 
 use super::CopiedRows;
-use crate::drain::{ScheduleRow, moment};
 use crate::rows::Kind;
-use crate::state::Origin;
+use crate::schedule_text::{ReadRow, job_of_text, job_text};
+use crate::state::{Origin, Schedule};
 use tenure_core::copy::{CopiedOrigin, CopiedSchedule, CopiedSet, Item};
 use tenure_core::names::{Owner, ScheduleId};
-use tenure_core::schedule::{ScheduleSettings, ScheduledJob};
-use tenure_core::time::Moment;
+use tenure_core::schedule::ScheduleSettings;
 
-/// A schedule's row, and that of the job which it makes, as a thing.
-pub fn schedule(id: &str, value: &str, job: &str) -> Option<Item> {
-    let row: ScheduleRow = serde_json::from_str(value).ok()?;
-    let job: ScheduledJob = serde_json::from_str(job).ok()?;
-    Some(Item::Schedule(Box::new(CopiedSchedule {
-        id: ScheduleId::parse(id).ok()?,
+/// A schedule's row as a thing; `job` reads the row of the job that it makes, where that has one. `Ok(None)`: a row is not
+/// of this format.
+pub fn schedule<E>(
+    id: &str,
+    value: &str,
+    job: impl FnOnce() -> Result<String, E>,
+) -> Result<Option<Item>, E> {
+    let read = ScheduleId::parse(id).ok().and_then(|id| Schedule::of_row(id, value));
+    let Some(ReadRow { schedule: s, is_without_job }) = read else { return Ok(None) };
+    let job = if is_without_job { job_of_text(&job()?) } else { s.scheduled_job() };
+    let Some(job) = job else { return Ok(None) };
+    Ok(Some(Item::Schedule(Box::new(CopiedSchedule {
+        id: s.id,
         settings: ScheduleSettings {
-            owner: row.owner,
-            timing: row.timing,
-            overlap: row.overlap,
-            catch_up: row.catch_up,
-            catch_up_max: row.catch_up_max,
+            owner: s.owner,
+            timing: s.timing,
+            overlap: s.overlap,
+            catch_up: s.catch_up,
+            catch_up_max: s.catch_up_max,
             job,
         },
-        version: row.version,
-        era: row.era,
-        cursor: moment(row.cursor),
-        decided: moment(row.decided),
-        moved: row.moved.map(moment),
-        paused_until: row.paused_until.map(moment),
-        last_made: row.last_made,
-        last: row.last,
-        last_ended: row.last_ended,
-        last_succeeded_at: row.last_succeeded_at.map(moment),
-        fired: row.fired,
-        skipped: row.skipped,
-        missed: row.missed,
-        created_at: moment(row.created_at),
-        changed_at: moment(row.changed_at),
-    })))
+        version: s.version,
+        era: s.era,
+        cursor: s.cursor,
+        decided: s.decided,
+        moved: s.moved,
+        paused_until: s.paused_until,
+        last_made: s.last_made,
+        last: s.last,
+        last_ended: s.last_ended,
+        last_succeeded_at: s.last_succeeded_at,
+        fired: s.fired,
+        skipped: s.skipped,
+        missed: s.missed,
+        created_at: s.created_at,
+        changed_at: s.changed_at,
+    }))))
 }
 
 /// The row of an owner's last version as a thing.
@@ -61,30 +67,35 @@ impl CopiedRows<'_> {
     pub(super) fn schedule(&mut self, schedule: CopiedSchedule) {
         let ScheduleSettings { owner, timing, overlap, catch_up, catch_up_max, job } =
             schedule.settings;
-        let row = ScheduleRow {
+        let s = Schedule {
+            shell: false,
             owner,
             timing,
             overlap,
             catch_up,
             catch_up_max,
+            job: job_text(&job),
             version: schedule.version,
             era: schedule.era,
-            cursor: schedule.cursor.us(),
-            decided: schedule.decided.us(),
-            moved: schedule.moved.map(Moment::us),
-            paused_until: schedule.paused_until.map(Moment::us),
+            cursor: schedule.cursor,
+            decided: schedule.decided,
+            moved: schedule.moved,
+            paused_until: schedule.paused_until,
             last_made: schedule.last_made,
             last: schedule.last,
             last_ended: schedule.last_ended,
-            last_succeeded_at: schedule.last_succeeded_at.map(Moment::us),
+            last_succeeded_at: schedule.last_succeeded_at,
             fired: schedule.fired,
             skipped: schedule.skipped,
             missed: schedule.missed,
-            created_at: schedule.created_at.us(),
-            changed_at: schedule.changed_at.us(),
+            created_at: schedule.created_at,
+            changed_at: schedule.changed_at,
+            ..Schedule::shell(schedule.id)
         };
-        self.put(Kind::Schedule, schedule.id.as_str(), &row);
-        self.put(Kind::ScheduledJob, schedule.id.as_str(), &job);
+        self.put_text(Kind::Schedule, s.id.as_str(), s.row());
+        if s.has_job_row() {
+            self.put_text(Kind::ScheduledJob, s.id.as_str(), s.job.into_string());
+        }
     }
 
     pub(super) fn set(&mut self, set: &CopiedSet) {

@@ -73,17 +73,17 @@ fn the_audit_finds_each_fault_of_a_schedule() {
     let faults: &[(&str, Damage, &str)] = &[
         (
             "interval",
-            |space, at| space.schedules[at].unfinished += 1,
+            |space, at| space.schedules.open(at).unfinished += 1,
             "3 unfinished jobs are cached, 2 are",
         ),
         (
             "interval",
-            |space, at| space.schedules[at].unfinished = 0,
+            |space, at| space.schedules.open(at).unfinished = 0,
             "0 unfinished jobs are cached, 2 are",
         ),
         (
             "planned",
-            |space, at| space.schedules[at].shell = true,
+            |space, at| space.schedules.open(at).shell = true,
             "is deleted, and kept for no job",
         ),
         (
@@ -94,8 +94,8 @@ fn the_audit_finds_each_fault_of_a_schedule() {
         (
             "planned",
             |space, at| {
-                let id = space.schedules[at].id.clone();
-                space.schedule_by_id.remove(&id);
+                let table = &space.schedules;
+                space.schedule_by_id.remove(|there| table.id_of(there).cmp(table.id_of(at)));
             },
             "\"planned\" is not found by its id",
         ),
@@ -106,7 +106,7 @@ fn the_audit_finds_each_fault_of_a_schedule() {
         ),
         (
             "planned",
-            |space, at| space.schedules[at].owner = None,
+            |space, at| space.schedules.open(at).owner = None,
             "schedules by their owners differ",
         ),
         (
@@ -116,19 +116,19 @@ fn the_audit_finds_each_fault_of_a_schedule() {
         ),
         (
             "planned",
-            |space, at| space.schedules[at].planned_all = true,
+            |space, at| space.schedules.open(at).planned_all = true,
             "\"planned\" has no moment, and stands in an order",
         ),
         (
             "waits",
-            |space, at| space.schedules[at].overlap = Overlap::Skip,
+            |space, at| space.schedules.open(at).overlap = Overlap::Skip,
             "\"waits\" waits for no job",
         ),
-        ("interval", |space, at| space.schedules[at].cursor = NOW, "\"interval\" fires at "),
+        ("interval", |space, at| space.schedules.open(at).cursor = NOW, "\"interval\" fires at "),
         (
             "planned",
             |space, at| {
-                space.schedules[at].plan.push_back(tenure_core::schedule::PlannedMoment {
+                space.schedules.open(at).plan.push_back(tenure_core::schedule::PlannedMoment {
                     moment: NOW,
                     due: NOW,
                     passed: 0,
@@ -138,7 +138,7 @@ fn the_audit_finds_each_fault_of_a_schedule() {
         ),
         (
             "interval",
-            |space, at| space.schedules[at].place = Some(later()),
+            |space, at| space.schedules.open(at).place = Some(later()),
             "the order in which schedules fire differs from the schedules, first in \"interval\"",
         ),
         ("interval", |space, _| space.firing.clear(), "the order in which schedules fire differs"),
@@ -156,7 +156,7 @@ fn the_audit_finds_each_fault_of_a_schedule() {
     for (name, make, told) in faults {
         let mut machine = machine();
         let Some(space) = machine.spaces.get_mut(&Namespace::main()) else { panic!("a namespace") };
-        let at = space.schedule_by_id[&id(name)];
+        let Some(at) = space.schedule_with_id(name) else { panic!("a schedule") };
         make(space, at);
         let audit = machine.audit(later());
         let found = audit.faults.join("\n");

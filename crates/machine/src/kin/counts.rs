@@ -31,7 +31,7 @@ impl Space {
         named
     }
 
-    fn waits_in_turn(&self, child: Seq, turn: u32) -> bool {
+    pub(crate) fn waits_in_turn(&self, child: Seq, turn: u32) -> bool {
         let Some(slot) = self.job_by_seq(child) else { return false };
         let job = &self.jobs[slot];
         job.stand == Stand::Dependent && job.kin.as_ref().is_some_and(|kin| kin.turn == turn)

@@ -56,7 +56,7 @@ impl Space {
 
     /// A finished job: of an earlier item of the same call, or of the archive.
     pub(crate) fn ended_or_kept(&self, seq: Seq, archive: &dyn Archive) -> Option<Archived> {
-        self.ended_now(seq).or_else(|| archive.by_seq(&self.name, seq))
+        self.ended_now(seq).or_else(|| self.as_changed(archive.by_seq(&self.name, seq)?))
     }
 
     /// How a retried job waits for its parents: those that are unfinished, and whether it is above a flow now.

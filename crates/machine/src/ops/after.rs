@@ -77,7 +77,7 @@ impl Space {
     /// The fates of the new items of a push; those of the others are free.
     pub(crate) fn fates(
         &self,
-        jobs: &[NewJob],
+        (jobs, kinship): (&[NewJob], Kinship),
         plans: &[PushPlan],
         heir: Option<&Heir>,
         next_seq: Seq,
@@ -89,7 +89,7 @@ impl Space {
             jobs,
             plans,
             items: self.items_of(jobs, plans, next_seq, archive),
-            kinship: Kinship::of(jobs)?,
+            kinship,
             fates: vec![Fate::default(); jobs.len()],
             members: HashMap::new(),
             heir,
@@ -183,6 +183,10 @@ impl Deciding<'_> {
             (false, Some(flow)) => Some(flow.clone()),
             (false, None) => inherited.or_else(|| self.heir.map(|heir| heir.flow.clone())),
         };
+        if parents.is_empty() {
+            // What would become of it is of no parent: it is not kept, as of a job without a flow.
+            kin.on_failure = OnParentFailure::default();
+        }
         kin.parents = parents.into();
         let way = if failed && kin.on_failure == OnParentFailure::Cancel {
             Way::Cancelled(Some(StoredNote::ParentFailed))

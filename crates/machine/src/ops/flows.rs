@@ -24,6 +24,8 @@ pub enum ParentAt {
 pub struct ParentsAt {
     /// In the order of `after`.
     pub items: Vec<ParentAt>,
+    /// How many parents stand before them.
+    pub from: usize,
     /// The cursor of the next page.
     pub next: Option<String>,
     /// With their results.
@@ -81,7 +83,7 @@ impl Space {
         let items: Vec<ParentAt> = shown.map(|parent| self.parent_at(parent)).collect();
         let to = from.saturating_add(items.len());
         let next = (to < parents.len()).then(|| to.to_string());
-        Ok(ParentsAt { items, next, full: request.full })
+        Ok(ParentsAt { items, from, next, full: request.full })
     }
 
     fn parent_at(&self, parent: &Parent) -> ParentAt {

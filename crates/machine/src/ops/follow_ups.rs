@@ -5,43 +5,49 @@
 
 use std::borrow::Cow;
 
+use hashbrown::HashMap;
+
 use crate::ops::after::Heir;
 use crate::ops::push::{Goes, PushedOne};
 use crate::rows::Archive;
 use crate::state::{Seq, Space};
-use tenure_core::flow::Parent;
+use tenure_core::flow::{KinRef, Kinship};
 use tenure_core::job::NewJob;
 use tenure_core::lease::{Ending, Fence};
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
 use tenure_core::time::{Moment, Span};
 
+/// Jobs of a call, and who of them waits for whom.
+pub(crate) type JobsAndKinship = (Vec<NewJob>, Kinship);
+
 /// Follow-ups of one settle, by when they are stored. Each knows its place in the item.
 pub(crate) struct FollowUps {
-    before: Vec<NewJob>,
-    after: Vec<NewJob>,
+    before: JobsAndKinship,
+    after: JobsAndKinship,
     /// For each of the item, whether it is stored after the end.
     is_after: Vec<bool>,
 }
 
 impl FollowUps {
-    pub(crate) fn of(mut jobs: Vec<NewJob>, goes: Option<&Goes>) -> Self {
-        let is_after = stored_after(&jobs, goes);
-        if is_after.contains(&true) {
-            name_by_ids(&mut jobs);
-        }
-        let (mut before, mut after) = (Vec::with_capacity(jobs.len()), Vec::new());
+    pub(crate) fn of(jobs: Vec<NewJob>, kinship: &Kinship, goes: Option<&Goes>) -> Self {
+        let is_after = stored_after(&jobs, kinship, goes);
+        let (after, before): (Vec<usize>, Vec<usize>) =
+            (0..jobs.len()).partition(|at| is_after[*at]);
+        let of_before = part_of(kinship, &jobs, &before);
+        let of_after = part_of(kinship, &jobs, &after);
+        let (mut before, mut after) = (Vec::with_capacity(before.len()), Vec::new());
         for (job, is_after) in jobs.into_iter().zip(&is_after) {
             if *is_after { after.push(job) } else { before.push(job) }
         }
-        FollowUps { before, after, is_after }
+        FollowUps { before: (before, of_before), after: (after, of_after), is_after }
     }
 
-    pub(crate) fn take_before(&mut self) -> Vec<NewJob> {
+    pub(crate) fn take_before(&mut self) -> JobsAndKinship {
         std::mem::take(&mut self.before)
     }
 
-    pub(crate) fn take_after(&mut self) -> Vec<NewJob> {
+    pub(crate) fn take_after(&mut self) -> JobsAndKinship {
         std::mem::take(&mut self.after)
     }
 
@@ -54,41 +60,57 @@ impl FollowUps {
 }
 
 /// Which follow-ups are stored after the end: the one that takes the id of the settled job, and those that wait for it.
-fn stored_after(jobs: &[NewJob], goes: Option<&Goes>) -> Vec<bool> {
+fn stored_after(jobs: &[NewJob], kinship: &Kinship, goes: Option<&Goes>) -> Vec<bool> {
     let Some(goes) = goes else { return vec![false; jobs.len()] };
     let mut after: Vec<bool> = jobs.iter().map(|job| job.id.as_ref() == Some(&goes.id)).collect();
-    let names = |job: &NewJob, other: &NewJob| {
-        job.after.iter().any(|entry| match &entry.parent {
-            Parent::Job(JobRef::Id(id)) => other.id.as_ref() == Some(id),
-            Parent::Item(name) => other.reference.as_ref() == Some(name),
-            Parent::Job(JobRef::Key(_)) | Parent::Flow(_) => false,
-        })
-    };
     loop {
-        let waits = |job| jobs.iter().zip(&after).any(|(other, after)| *after && names(job, other));
-        match (0..jobs.len()).find(|at| !after[*at] && waits(&jobs[*at])) {
+        let waits = |(at, parents): (usize, &Vec<_>)| {
+            let is_later = |(named, ..): &(KinRef, usize, bool)| match named {
+                KinRef::Item(item) => after[*item],
+                KinRef::Job(_) | KinRef::Flow(_) => false,
+            };
+            (!after[at] && parents.iter().any(is_later)).then_some(at)
+        };
+        match kinship.parents.iter().enumerate().find_map(waits) {
             Some(at) => after[at] = true,
             None => return after,
         }
     }
 }
 
-/// Those that are stored before the end and those that are stored after it are two pushes, which cannot know each other
-/// by their refs. What one of them names may be gone by its turn: it was checked before the first of them was stored.
-fn name_by_ids(jobs: &mut [NewJob]) {
-    let named = jobs.iter().filter_map(|job| Some((job.reference.clone()?, job.id.clone()?)));
-    let ids: std::collections::HashMap<_, _> = named.collect();
-    for job in jobs {
-        job.reference = None;
-        for entry in &mut job.after {
-            if let Parent::Item(name) = &entry.parent
-                && let Some(id) = ids.get(name)
-            {
-                entry.parent = Parent::Job(JobRef::Id(id.clone()));
-            }
-            entry.gone_is_done = true;
-        }
+/// Some items of a call as a call of their own, these being their places. What they name of the others goes by their
+/// ids, and may be gone by then: it was checked before the first of them was stored. Who waits for whom is not decided
+/// anew, since items of one id are one job in the whole call, and a part may have only one of them.
+fn part_of(kinship: &Kinship, jobs: &[NewJob], places: &[usize]) -> Kinship {
+    if kinship.is_empty() {
+        return Kinship::default();
     }
+    let is_whole = places.len() == jobs.len();
+    let at_of: HashMap<usize, usize> =
+        places.iter().enumerate().map(|(at, place)| (*place, at)).collect();
+    let named = |(named, at, gone): &(KinRef, usize, bool)| {
+        let named = match named {
+            KinRef::Item(item) => match (at_of.get(item), &jobs[*item].id) {
+                (None, Some(id)) => KinRef::Job(JobRef::Id(id.clone())),
+                (there, _) => KinRef::Item(there.copied().unwrap_or(*item)),
+            },
+            other => other.clone(),
+        };
+        (named, *at, *gone || !is_whole)
+    };
+    let parents = |place: &usize| kinship.parents[*place].iter().map(named).collect();
+    Kinship {
+        parents: places.iter().map(parents).collect(),
+        order: kinship.order.iter().filter_map(|place| at_of.get(place).copied()).collect(),
+    }
+}
+
+/// Who of these follow-ups waits for whom. It is told from the call alone.
+pub(crate) fn kinship_of(jobs: &[NewJob]) -> Result<Kinship, Refusal> {
+    Kinship::of(jobs).map_err(|no| {
+        let at = no.index.map_or_else(|| "/push".to_owned(), |index| format!("/push/{index}"));
+        no.below(&at)
+    })
 }
 
 impl Space {
@@ -116,7 +138,7 @@ impl Space {
     /// Checks follow-ups in the order in which they are stored; a refusal names the place in the item.
     pub(crate) fn check_follow_ups(
         &self,
-        jobs: &[NewJob],
+        (jobs, kinship): (&[NewJob], &Kinship),
         goes: Option<&Goes>,
         heir: Option<&Heir>,
         archive: &dyn Archive,
@@ -125,7 +147,7 @@ impl Space {
         if jobs.is_empty() {
             return Ok(());
         }
-        let is_after = stored_after(jobs, goes);
+        let is_after = stored_after(jobs, kinship, goes);
         let (after, before): (Vec<usize>, Vec<usize>) =
             (0..jobs.len()).partition(|at| is_after[*at]);
         let stored: Cow<'_, [NewJob]> = match after.is_empty() {
@@ -133,7 +155,8 @@ impl Space {
             false => before.iter().chain(&after).map(|at| jobs[*at].clone()).collect(),
         };
         let order = [before, after].concat();
-        self.check_push(&stored, goes, heir, archive, now).map_err(|mut no| {
+        let kinship = part_of(kinship, jobs, &order);
+        self.check_push((&stored, kinship), goes, heir, archive, now).map_err(|mut no| {
             no.index = no.index.and_then(|index| order.get(index).copied());
             let at = no.index.map_or_else(|| "/push".to_owned(), |index| format!("/push/{index}"));
             no.below(&at)

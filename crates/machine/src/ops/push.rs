@@ -2,11 +2,13 @@
 
 use crate::answer::{Act, Context};
 use crate::ops::after::{Fate, Heir, Way};
+use crate::ops::follow_ups::JobsAndKinship;
 use crate::rows::{Archive, Archived, ContentPatch, JobContent};
 use crate::state::{Due, Job, JobKey, LiveJobId, Origin, ParentKey, QueueId, Seq, Space, Stand};
 use crate::stored::{StoredLife, StoredShape};
 use tenure_core::bounds::WORKER_US;
 use tenure_core::events::EventType;
+use tenure_core::flow::Kinship;
 use tenure_core::job::{JobState, JobView, NewJob, OnConflict};
 use tenure_core::names::{JobId, QueueName};
 use tenure_core::refusal::Refusal;
@@ -108,19 +110,21 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<Vec<PushedOne>, Refusal> {
-        self.push_from(jobs, PushedBy::default(), next_seq, archive, now)
+        // The call alone tells whether its jobs wait for each other: nothing is looked up before.
+        let kinship = Kinship::of(&jobs)?;
+        self.push_from((jobs, kinship), PushedBy::default(), next_seq, archive, now)
     }
 
     /// The same for jobs that a schedule makes, or that a settle pushes.
     pub(crate) fn push_from(
         &mut self,
-        jobs: Vec<NewJob>,
+        (jobs, kinship): JobsAndKinship,
         by: PushedBy<'_>,
         next_seq: &mut Seq,
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<Vec<PushedOne>, Refusal> {
-        let planned = self.plan_push(&jobs, None, by.heir, *next_seq, archive, now)?;
+        let planned = self.plan_push((&jobs, kinship), None, by.heir, *next_seq, archive, now)?;
         Ok(self.store_push(jobs, planned, by.origin, next_seq, archive, now))
     }
 
@@ -128,19 +132,19 @@ impl Space {
     /// its id are stored.
     pub(crate) fn check_push(
         &self,
-        jobs: &[NewJob],
+        pushed: (&[NewJob], Kinship),
         goes: Option<&Goes>,
         heir: Option<&Heir>,
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<(), Refusal> {
         // Row numbers of jobs that are not stored yet mean nothing here but that they differ.
-        self.plan_push(jobs, goes, heir, Seq::new(1 << 62), archive, now).map(drop)
+        self.plan_push(pushed, goes, heir, Seq::new(1 << 62), archive, now).map(drop)
     }
 
     fn plan_push(
         &self,
-        jobs: &[NewJob],
+        (jobs, kinship): (&[NewJob], Kinship),
         goes: Option<&Goes>,
         heir: Option<&Heir>,
         next_seq: Seq,
@@ -156,7 +160,7 @@ impl Space {
         }
         // A job that is cancelled at its push takes no room, so that is known first.
         let plans = self.plan_all(jobs, goes, None, archive, now)?;
-        let fates = self.fates(jobs, &plans, heir, next_seq, archive, now)?;
+        let fates = self.fates((jobs, kinship), &plans, heir, next_seq, archive, now)?;
         let mut room = QueueRoom::default();
         for (index, (job, plan)) in jobs.iter().zip(&plans).enumerate() {
             if matches!(plan, PushPlan::Store(_)) && !fates[index].is_cancelled() {
@@ -277,8 +281,18 @@ impl Space {
     pub(crate) fn ended(&self, id: &JobId, archive: &dyn Archive) -> Option<Archived> {
         match self.out.ended.get(id) {
             Some(seq) => self.ended_now(*seq),
-            None => archive.by_id(&self.name, id),
+            None => self.as_changed(archive.by_id(&self.name, id)?),
         }
+    }
+
+    /// A finished job of the archive as this step has left it: one whose last follower ended in it is kept for its own
+    /// time again.
+    pub(crate) fn as_changed(&self, mut there: Archived) -> Option<Archived> {
+        let Some(change) = self.out.rows.jobs.get(&there.seq) else { return Some(there) };
+        if let Some(kept) = &change.kept {
+            (there.until, there.bytes) = (kept.until, kept.bytes);
+        }
+        (!change.deleted).then_some(there)
     }
 
     /// Forgets a job that is kept beyond its time: it goes with the job that takes its id.
@@ -315,7 +329,7 @@ impl Space {
             let view = JobView::bare(id.clone(), queue, self.state_of(slot), job.created_at);
             return Some(Box::new(JobView { run_at: job.run_at, ..view }));
         }
-        let there = self.ended_now(seq).or_else(|| archive.by_seq(&self.name, seq))?;
+        let there = self.ended_or_kept(seq, archive)?;
         let queue = StoredShape::decode(&there.shape)?.queue;
         let life = StoredLife::decode(&there.life)?;
         let view = JobView::bare(id.clone(), queue, there.state, life.created_at);

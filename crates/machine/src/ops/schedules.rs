@@ -3,11 +3,13 @@
 use crate::firing::SKIPPED_BY_JOB;
 use std::collections::BTreeSet;
 use tenure_core::events::{About, EventType};
+use tenure_core::flow::Kinship;
 
 use crate::answer::{Act, Context};
 use crate::ops::push::{PushedBy, PushedOne};
 use crate::rows::Archive;
-use crate::state::{LiveScheduleId, Origin, Schedule, Seq, Space};
+use crate::schedule_text::job_text;
+use crate::state::{LiveScheduleId, Origin, Ranked, Schedule, Seq, Space};
 use crate::stored::Stands;
 use tenure_core::lease::Later;
 use tenure_core::moments::{first_cursor, round_up};
@@ -47,22 +49,9 @@ pub type ListedWithoutNext = Listed<WithoutNext>;
 
 impl Space {
     pub(crate) fn schedule_named(&self, id: &ScheduleId) -> Result<LiveScheduleId, Refusal> {
-        let slot = self.schedule_by_id.get(id).copied();
-        slot.filter(|slot| !self.schedules[*slot].shell)
+        let slot = self.schedule_with_id(id.as_str());
+        slot.filter(|slot| !self.schedules.read(*slot).shell)
             .ok_or_else(|| ScheduleRefusal::NotFound { schedule: id.clone() }.into())
-    }
-
-    /// What was set of a schedule.
-    fn settings_of(&self, slot: LiveScheduleId) -> ScheduleSettings {
-        let s = &self.schedules[slot];
-        ScheduleSettings {
-            owner: s.owner.clone(),
-            timing: s.timing.clone(),
-            overlap: s.overlap,
-            catch_up: s.catch_up,
-            catch_up_max: s.catch_up_max,
-            job: job_of(s),
-        }
     }
 
     /// Checks what a schedule makes, as a push would.
@@ -80,14 +69,14 @@ impl Space {
         plan: Option<&FirstPlan>,
         now: Moment,
     ) -> Result<(), Refusal> {
-        if old.is_some_and(|slot| self.schedules[slot].timing == *timing) {
+        if old.is_some_and(|slot| self.schedules.read(slot).timing == *timing) {
             return Ok(());
         }
         let never = match plan {
             _ if timing.every.is_some() => {
                 let mut probe = Schedule::shell(id.clone());
                 probe.timing = timing.clone();
-                let before = old.and_then(|slot| self.schedules[slot].timing.starts_at);
+                let before = old.and_then(|slot| self.schedules.read(slot).timing.starts_at);
                 probe.cursor = first_cursor(timing.starts_at, before, now);
                 probe.has_ended()
             }
@@ -121,28 +110,29 @@ impl Space {
         now: Moment,
     ) -> (LiveScheduleId, bool) {
         let slot = self.schedule_or_shell(id);
-        let is_new = self.schedules[slot].shell;
-        if !is_new && self.settings_of(slot) == settings {
+        let there = self.schedules.read(slot);
+        let is_new = there.shell;
+        if !is_new && settings_of(&there) == settings {
             return (slot, false);
         }
-        let had_ended = !is_new && self.schedules[slot].has_ended();
+        let had_ended = !is_new && there.has_ended();
         self.leave_orders(slot);
         if is_new {
-            let s = &mut self.schedules[slot];
+            let s = self.schedules.open(slot);
             *s = Schedule { shell: false, created_at: now, ..s.emptied() };
             self.shells -= 1;
         }
         let ScheduleSettings { owner, timing, overlap, catch_up, catch_up_max, job } = settings;
         self.set_owner(slot, owner);
-        let s = &mut self.schedules[slot];
+        let s = self.schedules.open(slot);
         let before = if is_new { None } else { s.timing.starts_at };
         let new_timing = is_new || s.timing != timing;
         let overlap_changed = s.overlap != overlap;
         (s.overlap, s.catch_up, s.catch_up_max) = (overlap, catch_up, catch_up_max);
-        s.job = serde_json::to_string(&job).unwrap_or_default().into_boxed_str();
+        self.set_scheduled_job(slot, job_text(&job));
         if new_timing {
             let version = self.next_arrival();
-            let s = &mut self.schedules[slot];
+            let s = self.schedules.open(slot);
             (s.version, s.era, s.changed_at) = (version, version, now);
             (s.timing, s.moved, s.awaits_job) = (timing, None, false);
             let cursor = first_cursor(s.timing.starts_at, before, now).max(s.decided);
@@ -153,10 +143,9 @@ impl Space {
             }
             s.wanted_at = None;
         } else if overlap_changed {
-            self.schedules[slot].awaits_job = false;
+            self.schedules.open(slot).awaits_job = false;
         }
         self.out.dirty_schedules.insert(slot);
-        self.scheduled_job_row(slot);
         let again = overlap_changed && !new_timing;
         self.order_schedule(slot, again.then_some(now), now);
         self.schedule_happens(slot, EventType::ScheduleChanged, About::default(), now);
@@ -164,33 +153,12 @@ impl Space {
         (slot, true)
     }
 
-    fn set_owner(&mut self, slot: LiveScheduleId, owner: Option<Owner>) {
-        let s = &mut self.schedules[slot];
-        if s.owner == owner {
-            return;
-        }
-        let (id, old) = (s.id.clone(), std::mem::replace(&mut s.owner, owner.clone()));
-        if let Some(old) = old
-            && let Some(ids) = self.schedules_by_owner.get_mut(&old)
-        {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.schedules_by_owner.remove(&old);
-            }
-        }
-        if let Some(owner) = owner {
-            self.schedules_by_owner.entry(owner).or_default().insert(id);
-        }
-    }
-
     fn delete_schedule(&mut self, slot: LiveScheduleId, now: Moment) {
         self.schedule_happens(slot, EventType::ScheduleDeleted, About::default(), now);
         self.leave_orders(slot);
         self.set_owner(slot, None);
-        let s = &mut self.schedules[slot];
-        let id = s.id.clone();
-        self.forget_schedule_row(&id);
-        let s = &mut self.schedules[slot];
+        self.forget_schedule_row(slot);
+        let s = self.schedules.open(slot);
         if s.unfinished == 0 {
             self.drop_schedule(slot);
             return;
@@ -203,7 +171,7 @@ impl Space {
     fn pause_schedule(&mut self, slot: LiveScheduleId, until: Option<Later>, now: Moment) {
         let until = until.map_or(Moment::MAX, |later| later.moment(now));
         let until = Some(until).filter(|until| *until > now);
-        let paused = self.schedules[slot].pause(now);
+        let paused = self.schedules.read(slot).pause(now);
         if until == paused {
             return;
         }
@@ -217,7 +185,7 @@ impl Space {
     }
 
     fn resume_schedule(&mut self, slot: LiveScheduleId, now: Moment) {
-        if self.schedules[slot].pause(now).is_some() {
+        if self.schedules.read(slot).pause(now).is_some() {
             self.schedule_happens(slot, EventType::ScheduleResumed, About::default(), now);
             self.begin_again(slot, None, now);
         }
@@ -227,7 +195,7 @@ impl Space {
     fn begin_again(&mut self, slot: LiveScheduleId, until: Option<Moment>, now: Moment) {
         self.leave_orders(slot);
         let version = self.next_arrival();
-        let s = &mut self.schedules[slot];
+        let s = self.schedules.open(slot);
         (s.version, s.paused_until, s.awaits_job, s.wanted_at) = (version, until, false, None);
         let cursor = until.unwrap_or(now).max(s.decided);
         s.begin_after(cursor);
@@ -246,8 +214,8 @@ impl Space {
         now: Moment,
     ) -> Result<PushedOne, Refusal> {
         let Some(id) = id else { panic!("the engine gives every job an id") };
-        let s = &self.schedules[slot];
-        let mut job = job_of(s);
+        let s = self.schedules.read(slot);
+        let mut job = job_of(&s);
         let expires_at = job.expires_in.take().map(|span| now.plus(span));
         let mut job = job.made(id.clone(), now);
         job.expires_at = expires_at;
@@ -259,7 +227,7 @@ impl Space {
         let origin = Origin { by: MadeBy { id: s.id.clone(), at: None }, era: s.era };
         let mut pushed = {
             let by = PushedBy { origin: Some(&origin), heir: None };
-            self.push_from(vec![job], by, next_seq, archive, now)?
+            self.push_from((vec![job], Kinship::default()), by, next_seq, archive, now)?
         };
         match pushed.pop() {
             Some(one) => Ok(one),
@@ -274,7 +242,7 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<PushedOne, Refusal> {
-        let s = &self.schedules[slot];
+        let s = self.schedules.read(slot);
         let schedule = s.id.clone();
         let Some(job) = s.last_made.clone() else {
             return Err(ScheduleRefusal::NotFound { schedule }.into());
@@ -304,12 +272,12 @@ impl Space {
         now: Moment,
     ) -> Option<Option<Moment>> {
         let slot = self.schedule_named(&origin.by.id).ok()?;
-        if self.schedules[slot].era != origin.era {
+        if self.schedules.read(slot).era != origin.era {
             return None;
         }
         self.leave_orders(slot);
         let version = self.next_arrival();
-        let s = &mut self.schedules[slot];
+        let s = self.schedules.open(slot);
         let had_ended = s.has_ended();
         if let Some(due) = s.due_moments(now) {
             let newest = s.due_moment(due, due.count - 1).moment;
@@ -317,7 +285,7 @@ impl Space {
             s.skipped += skipped;
             self.skipped_some(slot, newest, (SKIPPED_BY_JOB, skipped), now);
         }
-        let s = &mut self.schedules[slot];
+        let s = self.schedules.open(slot);
         let first = s.timing.starts_at.map_or(Moment::ZERO, round_up);
         let moved = round_up(now.plus(next_in)).max(first);
         (s.version, s.awaits_job, s.wanted_at) = (version, false, None);
@@ -355,12 +323,15 @@ impl Space {
             let old = self.schedule_named(id).ok();
             self.check_set_item(id, old, &owner, settings, now).map_err(|no| no.item(index))?;
         }
-        let named: BTreeSet<&ScheduleId> = schedules.iter().map(|(id, _)| id).collect();
+        let named: BTreeSet<&str> = schedules.iter().map(|(id, _)| id.as_str()).collect();
         let there = self.schedules_by_owner.get(&owner);
-        let absent: Vec<ScheduleId> =
-            there.into_iter().flatten().filter(|id| !named.contains(id)).cloned().collect();
+        let absent: Vec<LiveScheduleId> = there
+            .into_iter()
+            .flat_map(Ranked::iter)
+            .filter(|slot| !named.contains(self.schedules.id_of(*slot)))
+            .collect();
         if meant == Meant::Ask {
-            let (deletes, there) = (absent.len() as u64, there.map_or(0, BTreeSet::len) as u64);
+            let (deletes, there) = (absent.len() as u64, there.map_or(0, Ranked::len) as u64);
             if schedules.is_empty() {
                 return Err(Refusal::from(ScheduleRefusal::EmptySet { owner }).at(""));
             }
@@ -373,15 +344,15 @@ impl Space {
         for (id, settings) in schedules {
             let is_new = self.schedule_named(&id).is_err();
             match self.set_schedule(&id, settings, None, now) {
-                (_, true) if is_new => done.added += 1,
-                (_, true) => done.updated += 1,
+                (slot, true) => {
+                    *(if is_new { &mut done.added } else { &mut done.updated }) += 1;
+                    self.schedules.pack(slot);
+                }
                 (_, false) => done.unchanged += 1,
             }
         }
-        for id in absent {
-            if let Ok(slot) = self.schedule_named(&id) {
-                self.delete_schedule(slot, now);
-            }
+        for slot in absent {
+            self.delete_schedule(slot, now);
         }
         if let Some(version) = version {
             self.synced_sets.insert(owner.clone(), version);
@@ -400,7 +371,7 @@ impl Space {
     ) -> Result<(), Refusal> {
         if let Some(slot) = old {
             let schedule = id.clone();
-            match &self.schedules[slot].owner {
+            match &self.schedules.read(slot).owner {
                 Some(other) if other != owner => {
                     let owner = other.clone();
                     let no = ScheduleRefusal::OtherOwner { schedule, owner };
@@ -417,7 +388,7 @@ impl Space {
     // ---- How they are shown ----
 
     pub(crate) fn schedule_view(&self, slot: LiveScheduleId, now: Moment) -> WithoutNext {
-        let s = &self.schedules[slot];
+        let s = self.schedules.read(slot);
         let pause = s.pause(now);
         let next = s.next_known();
         let coming = match (pause, next) {
@@ -437,7 +408,7 @@ impl Space {
         };
         let view = ScheduleView {
             id: s.id.clone(),
-            settings: self.settings_of(slot),
+            settings: settings_of(&s),
             summary: coming.to_string(),
             next_at: None,
             next: None,
@@ -459,21 +430,30 @@ impl Space {
     }
 
     fn list_schedules(&self, list: &ListSchedules, now: Moment) -> ListedWithoutNext {
-        let show = |id: &ScheduleId| {
-            let slot = self.schedule_named(id).ok()?;
+        let show = |slot| {
+            if self.schedules.read(slot).shell {
+                return None;
+            }
             let mut shown = self.schedule_view(slot, now);
             if !list.full {
                 shown.view.settings.job.payload = None;
             }
-            Some((id.clone(), shown))
+            Some((shown.view.id.clone(), shown))
         };
-        match &list.owner {
-            Some(owner) => {
-                let ids = self.schedules_by_owner.get(owner).into_iter().flatten();
-                crate::views::page(ids.filter_map(show), &list.page)
-            }
-            None => crate::views::page(self.schedule_by_id.keys().filter_map(show), &list.page),
-        }
+        let behind = self.schedules_behind(list.owner.as_ref(), list.page.cursor.as_deref());
+        crate::views::page(behind.filter_map(show), &list.page)
+    }
+}
+
+/// The settings of a schedule, as its caller gave them.
+fn settings_of(schedule: &Schedule) -> ScheduleSettings {
+    ScheduleSettings {
+        owner: schedule.owner.clone(),
+        timing: schedule.timing.clone(),
+        overlap: schedule.overlap,
+        catch_up: schedule.catch_up,
+        catch_up_max: schedule.catch_up_max,
+        job: job_of(schedule),
     }
 }
 
@@ -519,7 +499,7 @@ impl Act for PatchSchedule {
     fn act(mut self, context: Context<'_>) -> Result<Self::Known, Refusal> {
         let Context { space, now, .. } = context;
         let (id, plan) = (self.schedule.clone(), self.plan.take());
-        let old = space.settings_of(space.schedule_named(&id)?);
+        let old = settings_of(&space.schedules.read(space.schedule_named(&id)?));
         let (slot, created) = space.put_schedule(&id, self.applied(&old)?, plan, now)?;
         Ok(Put { view: space.schedule_view(slot, now), created })
     }

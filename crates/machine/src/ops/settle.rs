@@ -5,13 +5,14 @@
 
 use crate::answer::{Act, Context};
 use crate::ending::End;
-use crate::ops::follow_ups::FollowUps;
+use crate::ops::follow_ups::{FollowUps, kinship_of};
 use crate::ops::push::PushedBy;
 use crate::ops::push::PushedOne;
 use crate::rows::Archive;
 use crate::state::{LeaseState, LiveResourceId, NO_JOB, PastSettle, Seq, Space};
 use crate::stored::{StoredLife, parse_lease_id};
 use tenure_core::bounds::SNOOZE_US_MIN;
+use tenure_core::flow::Kinship;
 use tenure_core::job::{JobState, Outcome};
 use tenure_core::lease::{Ending, Fence, Later, SettleItem};
 use tenure_core::refusal::{Code, Refusal};
@@ -58,13 +59,20 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<Vec<SettledOne>, Refusal> {
+        let of_item = |no: Refusal, index: usize| no.below(&format!("/settle/{index}")).item(index);
+        // The call alone tells whether its follow-ups wait for each other: what is wrong with that refuses the call, whatever
+        // became of its leases.
+        let mut kinships = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            self.check_settle(item, archive, now)
-                .map_err(|no| no.below(&format!("/settle/{index}")).item(index))?;
+            kinships.push(kinship_of(&item.push).map_err(|no| of_item(no, index))?);
+        }
+        for (index, item) in items.iter().enumerate() {
+            let checked = self.check_settle((item, &kinships[index]), archive, now);
+            checked.map_err(|no| of_item(no, index))?;
         }
         let mut answers = Vec::with_capacity(items.len());
-        for item in items {
-            answers.push(self.settle_one(item, next_seq, archive, now)?);
+        for (item, kinship) in items.into_iter().zip(&kinships) {
+            answers.push(self.settle_one((item, kinship), next_seq, archive, now)?);
         }
         Ok(answers)
     }
@@ -106,7 +114,7 @@ impl Space {
 
     fn check_settle(
         &self,
-        item: &SettleItem,
+        (item, kinship): (&SettleItem, &Kinship),
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<(), Refusal> {
@@ -140,7 +148,8 @@ impl Space {
             }
         }
         let goes = self.goes_with_its_end(fence, &item.ending);
-        self.check_follow_ups(&item.push, goes.as_ref(), self.heir(fence).as_ref(), archive, now)
+        let (pushed, heir) = ((&item.push[..], kinship), self.heir(fence));
+        self.check_follow_ups(pushed, goes.as_ref(), heir.as_ref(), archive, now)
     }
 
     fn held_resource(
@@ -156,7 +165,7 @@ impl Space {
 
     fn settle_one(
         &mut self,
-        item: SettleItem,
+        (item, kinship): (SettleItem, &Kinship),
         next_seq: &mut Seq,
         archive: &dyn Archive,
         now: Moment,
@@ -184,9 +193,9 @@ impl Space {
         let by = PushedBy { origin: None, heir: heir.as_ref() };
         let full = goes.is_some()
             && self
-                .check_follow_ups(&item.push, goes.as_ref(), heir.as_ref(), archive, now)
+                .check_follow_ups((&item.push, kinship), goes.as_ref(), heir.as_ref(), archive, now)
                 .is_err();
-        let mut follow_ups = FollowUps::of(item.push, goes.as_ref());
+        let mut follow_ups = FollowUps::of(item.push, kinship, goes.as_ref());
         let before = match full {
             false => self.push_from(follow_ups.take_before(), by, next_seq, archive, now).ok(),
             true => None,

@@ -14,6 +14,8 @@ mod limits;
 mod needs;
 mod pools;
 mod queues;
+mod ranked;
+mod schedule_table;
 mod schedules;
 mod space;
 mod waiting;
@@ -30,6 +32,8 @@ pub(crate) use limits::{Limit, LimitReservation};
 pub(crate) use needs::{HeldNeed, Which};
 pub(crate) use pools::{Pool, PoolReservation, Resource};
 pub(crate) use queues::{GroupTurn, Queue};
+pub(crate) use ranked::Ranked;
+pub(crate) use schedule_table::{PackedSchedule, ScheduleTable};
 pub(crate) use schedules::Schedule;
 pub(crate) use space::{Out, Space};
 pub(crate) use waiting::{
@@ -45,7 +49,7 @@ pub(crate) type LimitId = Id<Limit>;
 pub(crate) type PoolId = Id<Pool>;
 pub(crate) type ShapeId = Id<Shape>;
 /// A schedule, or the shell of one that was deleted. (`ScheduleId` is the id that users see.)
-pub(crate) type LiveScheduleId = Id<Schedule>;
+pub(crate) type LiveScheduleId = Id<PackedSchedule>;
 pub(crate) type CallerId = Id<Caller>;
 /// A job that has not ended. (`JobId` is the id that users see, and outlives it.)
 pub(crate) type LiveJobId = Id<Job>;

@@ -2,14 +2,17 @@
 
 use std::collections::VecDeque;
 
+use crate::schedule_text::job_of_text;
 use tenure_core::names::{JobId, Owner, ScheduleId};
 use tenure_core::schedule::{
     CatchUp, LastEnded, LastFired, Overlap, PlannedMoment, ScheduledJob, TimingSpec, keeps,
 };
 use tenure_core::time::Moment;
 
-/// A timing, the job that each of its moments makes, and a little state.
-#[derive(Debug)]
+/// A timing, the job that each of its moments makes, and a little state. In memory it lies packed, see [`ScheduleTable`].
+///
+/// [`ScheduleTable`]: super::ScheduleTable
+#[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub id: ScheduleId,
     /// It was deleted, and stays until the last of its jobs has ended, so that it still counts them if it is made again
@@ -20,7 +23,7 @@ pub(crate) struct Schedule {
     pub overlap: Overlap,
     pub catch_up: CatchUp,
     pub catch_up_max: u32,
-    /// The job that each moment makes, as JSON.
+    /// The job that each moment makes, as text: only what fires or is shown reads it.
     pub job: Box<str>,
     /// A new number of the namespace at its creation and with every change of its timing, pause, resume or `next_in`.
     pub version: u64,
@@ -102,7 +105,7 @@ impl Schedule {
 
     /// What each of its moments makes; `None` if the text that is kept cannot be read.
     pub(crate) fn scheduled_job(&self) -> Option<ScheduledJob> {
-        serde_json::from_str(&self.job).ok()
+        job_of_text(&self.job)
     }
 
     /// Whether its moments come from a calendar; otherwise they are arithmetic.

@@ -10,8 +10,8 @@ use super::{
     Awaited, AwaitingCall, Bundle, CALLERS, Caller, CallerId, Door, DoorId, Due, Edges, Entry,
     Flow, Followed, GaugesDue, GroupTurn, Holding, Job, KeptPlace, KeyHolder, Lane, LaneId,
     LaneKey, LeaseState, Leaving, Limit, LimitId, LiveJobId, LiveResourceId, LiveScheduleId,
-    ParentKey, PastRequest, Pool, PoolId, Queue, QueueId, Reservation, Resource, Schedule, Seq,
-    Shape, ShapeId, Stub, Taker, TakerId, TurnId, WorkerState,
+    ParentKey, PastRequest, Pool, PoolId, Queue, QueueId, Ranked, Reservation, Resource,
+    ScheduleTable, Seq, Shape, ShapeId, Stub, Taker, TakerId, TurnId, WorkerState,
 };
 use crate::facts::{Delivery, Fact, Notified};
 use crate::kin::PORTION;
@@ -89,15 +89,17 @@ pub(crate) struct Space {
     pub resources: Slots<Resource>,
     pub resource_timers: Timers<LiveResourceId>,
     // Schedules.
-    pub schedules: Slots<Schedule>,
-    pub schedule_by_id: BTreeMap<ScheduleId, LiveScheduleId>,
+    pub schedules: ScheduleTable,
+    /// All schedules and shells, sorted by their ids.
+    pub schedule_by_id: Ranked<LiveScheduleId>,
     /// How many of them are shells: all others are seen. A cache, which `audit` counts anew.
     pub shells: usize,
-    pub schedules_by_owner: BTreeMap<Owner, BTreeSet<ScheduleId>>,
+    /// The schedules of each owner, sorted by their ids.
+    pub schedules_by_owner: BTreeMap<Owner, Ranked<LiveScheduleId>>,
     /// Versions of the sets that were synced.
     pub synced_sets: BTreeMap<Owner, u64>,
     /// The order in which schedules fire: by their place, then by their id.
-    pub firing: BTreeSet<(Moment, ScheduleId)>,
+    pub firing: Ranked<(Moment, LiveScheduleId)>,
     /// Schedules that want a plan, by when they asked.
     pub planning: BTreeSet<(Moment, ScheduleId)>,
     /// Schedules with a due moment that waits for their own jobs or for a plan, by that moment.

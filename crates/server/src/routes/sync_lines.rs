@@ -5,42 +5,41 @@
 
 use tenure_core::decode::{self, LineRead, Lines, ScheduleLines};
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{SyncResources, SyncSchedules};
 use tenure_core::settings::NewResource;
 use tokio::time::Instant;
 
-use super::Asked;
+use super::{Asked, Call};
 use crate::body::{BodyError, Piece, Reading};
 use crate::budget::HeldBytes;
 use crate::config::Config;
 
-/// Reads the set of a pool.
+/// Reads the set of a pool: a call that syncs its resources.
 pub(crate) async fn resources(
     asked: Asked<'_>,
     reading: &mut Reading,
     config: &Config,
     held: &mut HeldBytes,
-) -> Result<(SyncResources, Vec<usize>), BodyError> {
+) -> Result<Call, BodyError> {
     let request = decode::sync_resources_from_lines(asked.first(), asked.query, Vec::new());
     let mut request = request.map_err(BodyError::Refused)?;
-    let (resources, numbers) = items(reading, config, held, one_resource).await?;
-    request.resources = resources;
-    Ok((request, numbers))
+    let lines;
+    (request.resources, lines) = items(reading, config, held, one_resource).await?;
+    Ok(Call { lines: Some(lines), ..request.into() })
 }
 
-/// Reads the set of an owner.
+/// Reads the set of an owner: a call that syncs its schedules.
 pub(crate) async fn schedules(
     asked: Asked<'_>,
     reading: &mut Reading,
     config: &Config,
     held: &mut HeldBytes,
-) -> Result<(SyncSchedules, Vec<usize>), BodyError> {
+) -> Result<Call, BodyError> {
     let request = decode::sync_schedules_from_lines(asked.query, Vec::new());
     let mut request = request.map_err(BodyError::Refused)?;
     let mut lines = ScheduleLines::of(request.owner.clone());
-    let (schedules, numbers) = items(reading, config, held, |line| lines.read(line)).await?;
-    request.schedules = schedules;
-    Ok((request, numbers))
+    let numbers;
+    (request.schedules, numbers) = items(reading, config, held, |line| lines.read(line)).await?;
+    Ok(Call { lines: Some(numbers), ..request.into() })
 }
 
 /// The items, and the number of each one's line.

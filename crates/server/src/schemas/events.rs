@@ -25,7 +25,7 @@ fn field(field: Field) -> (&'static str, &'static str) {
         ),
         Field::why => (
             "string?",
-            "job.ready: due, parents, retry or run_now. schedule.skipped: overlap or queue_full. Else a sentence.",
+            "job.ready: due, parents, retry or run_now. schedule.skipped: overlap or queue_full. Of other types a sentence.",
         ),
         Field::on => ("BlockedOn?", "What the job at the head of its line lacks."),
         Field::lease => ("string?", "The id of the lease that was granted or ended."),
@@ -34,7 +34,7 @@ fn field(field: Field) -> (&'static str, &'static str) {
         Field::attempt => ("integer?", "Which attempt of the job this was, from 1."),
         Field::run_at => ("moment?", "When the job may run again."),
         Field::error => ("string?", "The last 256 bytes of the error."),
-        Field::outcome => ("string?", "How the lease ended: released or lost."),
+        Field::outcome => ("string?", "How the lease ended: the outcome of its settle, or lost."),
         Field::limit => ("name?", "The limit."),
         Field::pool => ("name?", "The pool."),
         Field::resource => ("key?", "The resource of that pool."),

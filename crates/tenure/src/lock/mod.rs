@@ -4,6 +4,8 @@
 //! it. That code watches [`LockGuard::stopped`], or hands [`LockGuard::fence`] to the store it
 //! writes to.
 
+mod acquire;
+
 use std::fmt;
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -28,6 +30,8 @@ use crate::keeper::{Held, Keeper, Stop};
 use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
+
+pub use self::acquire::Acquire;
 
 /// A wait without an end is given up when nothing has answered for this long.
 const AWAY_MAX: Duration = Duration::from_secs(60);

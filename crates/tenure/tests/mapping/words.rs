@@ -1,13 +1,13 @@
 //! The names, bodies and answers that the rows are made of.
 
-use tenure::core::job::{Backoff, JobState, Labels, OnConflict, Retry, Unique, Until};
+use tenure::core::job::{Backoff, JobState, Labels, Need, OnConflict, Retry, Unique, Until};
 use tenure::core::lease::{Ending, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker};
 use tenure::core::names::{Group, RequestId, Tag, UniqueKey, WorkerId};
 use tenure::core::requests::*;
 use tenure::core::settings::{NewResource, Rate};
 use tenure::{
-    JobId, JobRef, Json, Later, LimitName, Moment, Need, NewJob, PoolName, QueueName, ResourceId,
-    Span, When,
+    JobId, JobRef, Json, Later, LimitName, Moment, NewJob, PoolName, QueueName, ResourceId, Span,
+    When,
 };
 
 pub const JOB: &str = r#"{"id":"j1","queue":"q","kind":"","state":"ready","payload":{"n": 1.50},

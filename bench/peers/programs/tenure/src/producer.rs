@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::time::SystemTime;
 
 use peers_gauge::{Call, Failed, Payload, Role, in_bulk, now_us, steadily};
+use tenure::core::job::Need;
 use tenure::core::requests::{AddResources, PutLimit, PutPool};
 use tenure::core::settings::{LimitSettings, NewResource, PoolSettings};
-use tenure::{Client, Json, LimitName, Moment, Need, NewJob, PoolName, ResourceId, When};
+use tenure::{Client, Json, LimitName, Moment, NewJob, PoolName, ResourceId, When};
 
 use crate::queue;
 
@@ -90,7 +91,7 @@ pub async fn one_by_one(client: &Client, call: &Call) -> Result<(), Failed> {
     let push = |payload: Payload| {
         let (client, job) = (client.clone(), job(&payload));
         async move {
-            client.push(job?).await?;
+            client.push_job(job?).await?;
             Ok(())
         }
     };

@@ -1,4 +1,4 @@
-//! What it costs to keep events.
+//! The cost of keeping events.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::exit::Failure;
 
 /// Jobs of one measurement for each second that a figure is to take.
 const JOBS_A_SECOND: u32 = 20_000;
-/// Callers at once.
+/// Number of callers that push, and then drain, at the same time.
 const CALLERS: usize = 4;
 /// Pairs, one after the other: the difference is small, and a disk is busy at times.
 const PAIRS: usize = 15;

@@ -11,26 +11,23 @@ use tenure_core::time::Span;
 
 use super::super::load::queue;
 use super::super::slow_log::SlowLog;
-use super::super::target::{Place, Target, Under};
+use super::super::target::{Place, Target};
 use super::{Figures, Setup};
 use crate::exit::Failure;
 
-/// Whom one job waits for.
+/// Number of jobs that one job waits for.
 const PARENTS: usize = 5_000;
-/// Who waits for one job.
+/// Number of jobs that wait for one job.
 const CHILDREN: usize = 10_000;
-/// Jobs of one call: how long a call takes that says more of them is up to its caller.
+/// Jobs of one call. A call with more of them takes longer, however large the flow is.
 const BATCH: usize = 50;
-/// Nothing takes longer.
+/// A lease call waits this long at most for a job of the flow to become ready.
 const WAIT: Span = Span::from_s(60);
 
 /// From the settle of the last parent to the grant of the child, from that of the parent to the grant of its last child; and
 /// on a Redis the slowest command of all.
 pub async fn measure(setup: &Setup<'_>) -> Result<Figures, Failure> {
-    let log = match setup.under {
-        Under::Redis(scratch) => Some(SlowLog::open(scratch).await?),
-        Under::Folder { .. } => None,
-    };
+    let log = SlowLog::of(setup.under).await?;
     let target = setup.open(Place::InProcess).await?;
     let mut figures =
         vec![("fan_in_ms", fan_in(&target).await?), ("fan_out_ms", fan_out(&target).await?)];
@@ -47,7 +44,7 @@ async fn push(target: &Target, jobs: Vec<NewJob>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes so many jobs of a queue as they come, and settles them.
+/// Takes `count` jobs of a queue as they come, and settles them.
 async fn run(target: &Target, from: &QueueName, count: usize) -> Result<(), Failure> {
     let mut left = count;
     while left > 0 {

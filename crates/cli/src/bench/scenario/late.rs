@@ -70,7 +70,7 @@ async fn polls(engine: &Arc<dyn Engine>) -> Result<Histogram<u64>, Failure> {
     Ok(waits_us)
 }
 
-pub fn ask(n: usize, max: usize) -> Result<Lease, Failure> {
+fn ask(n: usize, max: usize) -> Result<Lease, Failure> {
     let name = format!("poll-{}-{n}", std::process::id());
     let mut lease = Lease::jobs(vec![queue()?], max);
     lease.wait = Span::from_s(30);

@@ -21,9 +21,10 @@ use crate::exit::Failure;
 
 /// Schedules of one owner, where a set is not what is measured.
 const OWNED: u32 = 10_000;
-/// Schedules that are put before memory is looked at, so that what is made once is there.
-const WARMING: u32 = 10_000;
-/// Of so many schedules one changes.
+/// Schedules that are put before memory is looked at, so that what is made once is there: SQLite's cache of pages takes
+/// the rows of some 80,000.
+const WARMING: u32 = 100_000;
+/// One in this many schedules changes.
 const CHANGED_OF: u32 = 1_000;
 /// Schedules that are due in one second.
 const DUE: u32 = 1_000;
@@ -53,10 +54,19 @@ fn set(owner: &str, count: u32, settings: &ScheduleSettings) -> Result<SyncSched
     Ok(SyncSchedules { owner: Owner::parse(owner)?, schedules, meant: Meant::Ask, version: None })
 }
 
-/// Makes so many, of several owners.
+/// Makes `count` schedules, of several owners.
 async fn fill(target: &Target, count: u32, settings: &ScheduleSettings) -> Result<(), Failure> {
+    fill_for("owner", target, count, settings).await
+}
+
+async fn fill_for(
+    owners: &str,
+    target: &Target,
+    count: u32,
+    settings: &ScheduleSettings,
+) -> Result<(), Failure> {
     for (n, from) in (0..count).step_by(OWNED as usize).enumerate() {
-        target.run(set(&format!("owner-{n}"), OWNED.min(count - from), settings)?).await?;
+        target.run(set(&format!("{owners}-{n}"), OWNED.min(count - from), settings)?).await?;
     }
     Ok(())
 }
@@ -76,7 +86,7 @@ async fn bytes(setup: &Setup<'_>, target: &Target) -> Result<f64, Failure> {
 pub async fn memory(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let target = setup.open(Place::InProcess).await?;
     let settings = schedule(&elsewhere()?, None);
-    target.run(set("warm", WARMING, &settings)?).await?;
+    fill_for("warm", &target, WARMING, &settings).await?;
     let before = bytes(setup, &target).await?;
     let begun = Instant::now();
     fill(&target, setup.waiting, &settings).await?;
@@ -169,10 +179,7 @@ pub async fn sync(setup: &Setup<'_>) -> Result<Figures, Failure> {
     for (_, changed) in again.schedules.iter_mut().step_by(CHANGED_OF as usize) {
         changed.job.priority = 1;
     }
-    let log = match setup.under {
-        Under::Redis(scratch) => Some(SlowLog::open(scratch).await?),
-        Under::Folder { .. } => None,
-    };
+    let log = SlowLog::of(setup.under).await?;
     let before = written(setup).await?;
     let begun = Instant::now();
     let done = target.run(again).await?;
@@ -190,7 +197,7 @@ pub async fn sync(setup: &Setup<'_>) -> Result<Figures, Failure> {
     Ok(figures)
 }
 
-/// What was written so far: bytes of this process, or changes of the Redis by its own count.
+/// A count of all writes until now: bytes of this process, or changes of the Redis by its own count.
 async fn written(setup: &Setup<'_>) -> Result<f64, Failure> {
     let none = || Failure::bug("the system does not say what was written");
     let (text, name) = match setup.under {

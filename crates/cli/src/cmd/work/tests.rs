@@ -51,6 +51,8 @@ fn work_of(engine: &Arc<Fake>, command: Vec<OsString>, ttl: Span) -> Work {
         until_empty: true,
         max_jobs: None,
         drain_timeout: Duration::from_secs(25),
+        ttl,
+        next_in: None,
     };
     let client = Client::new(engine.clone(), Namespace::main());
     let cmd = Cmd::new(client.clone(), command, BondArgs::default(), ttl);

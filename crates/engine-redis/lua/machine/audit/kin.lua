@@ -19,6 +19,10 @@ local function check_edges(record, key, its_end, ended, name)
     local job = lib.job(child)
     if waits_in_turn(job, lib.turn_of_edge(edge)) then
       audit.add('edges_of', child, 1)
+    else
+      -- One that has ended is passed over until it has let all its parents go.
+      audit.check(db.get(RECORD.leaving, text(child)), 'edge_to_nobody', name, { 'job_row', child })
+      audit.spend(0.1)
     end
     db.jobs[child] = nil
   end
@@ -42,6 +46,8 @@ function audit.parent(row)
   audit.check_set(record.told, lib.told_key(seq), { 'told_children' }, name)
   audit.check((record.ended ~= nil) == (ended and record.followers > 0), 'held_differs', name, record.followers)
   audit.check(not ended or lib.is_held(job) == (record.ended ~= nil), 'held_differs', name, record.followers)
+  audit.check((sets.score(lib.HELD_FAILED, row) ~= nil) == (record.ended == STATE.failed), 'held_failed_differs', name)
+  audit.add('held_failed', 'all', record.ended == STATE.failed and 1 or 0)
   local named = audit.sums and audit.sum_of('named', seq)
   audit.check(not named or named == record.followers, 'followers_differ', name, record.followers, named or 0)
   audit.add('followers', 'all', record.followers)
@@ -66,13 +72,12 @@ end
 function audit.live_kin(job, name)
   local kin = job.kin
   if kin then
-    if kin[KIN_AT.follows] then
+    local list = maps.get(lib.job_parents_home(job.seq))
+    if audit.check(list, 'parents_missing', name) and kin[KIN_AT.follows] then
       add_named(job.seq, kin[KIN_AT.parents], 0, name)
     end
     audit.check((kin[KIN_AT.open] > 0) == (job.state == STATE.dependent), 'dependent_differs', name, kin[KIN_AT.open])
     audit.add('open_edges', 'all', kin[KIN_AT.open])
-    local list = maps.get(lib.job_parents_home(job.seq))
-    audit.check(list, 'parents_missing', name)
   else
     audit.check(job.state ~= STATE.dependent, 'dependent_differs', name, 0)
   end

@@ -1,0 +1,315 @@
+//! One request to an address that a user gave, and its answer: for jobs that something over HTTP executes.
+//!
+//! A connection serves one request: a connection that was kept could be closed by the other side in the moment in which
+//! a job is sent, and nobody could tell whether the job was read. A redirect is answered like any other status. Dropping
+//! the future closes the connection at once. Nothing here shows the login of an address.
+
+use std::io;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use data_encoding::BASE64;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, USER_AGENT,
+};
+use hyper::http::uri::{PathAndQuery, Uri};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tenure_core::gauge::GaugeAddress;
+use tenure_core::time::Span;
+use tenure_tls::{HostName, Tls};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("tenure/", env!("CARGO_PKG_VERSION")));
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+/// A host that takes no connection within this time is not there.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+const HIDDEN: &str = "•••";
+
+/// Where requests go: an `http` or `https` address, with a login if it has one.
+pub struct Destination {
+    address: GaugeAddress,
+    /// Without brackets around an IPv6 address.
+    host: String,
+    port: u16,
+    tls: bool,
+    authority: HeaderValue,
+    target: PathAndQuery,
+    login: Option<HeaderValue>,
+    /// What no sentence may show: the password, and the header that carries it.
+    secrets: Vec<String>,
+}
+
+/// Why a text is no [`Destination`]. It shows nothing of the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the address {0}")]
+pub struct BadDestination(&'static str);
+
+/// Why there is no answer. It shows nothing of the address.
+#[derive(Debug, thiserror::Error)]
+pub enum ExchangeError {
+    #[error("could not connect: {0}")]
+    Connect(#[source] io::Error),
+    #[error("could not connect within {}", Span::from_us(CONNECT_MAX.as_micros() as u64))]
+    Unreachable,
+    #[error("TLS failed: {0}")]
+    Tls(String),
+    #[error("no whole answer within {0}; the request may have been read")]
+    Late(Span),
+    #[error("the connection was cut before an answer came ({0}); the request may have been read")]
+    Cut(#[source] hyper::Error),
+}
+
+impl ExchangeError {
+    /// Whether the other side cannot have seen anything of the request.
+    pub fn nothing_was_sent(&self) -> bool {
+        matches!(
+            self,
+            ExchangeError::Connect(_) | ExchangeError::Unreachable | ExchangeError::Tls(_)
+        )
+    }
+}
+
+/// How much of a body is of use.
+#[derive(Clone, Copy, Debug)]
+pub enum Keep {
+    /// All of it, if it has at most this many bytes.
+    Whole(usize),
+    /// The first bytes; the rest is not waited for.
+    Head(usize),
+    /// The last bytes, however long it is.
+    Tail(usize),
+}
+
+/// Why a body is not whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BodyFault {
+    /// The connection was cut before its end.
+    BreaksOff,
+    /// It is longer than what was to be kept.
+    TooLong,
+}
+
+/// An answer, with as much of its body as was to be kept.
+pub struct Received {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// How long the whole body was, as far as it was read.
+    pub length: u64,
+    /// Why the body is not whole; `None` if all came that was to be kept.
+    pub fault: Option<BodyFault>,
+}
+
+impl Destination {
+    /// Understands an `http://` or `https://` address of at most 2 KiB.
+    ///
+    /// # Errors
+    /// [`BadDestination`].
+    pub fn parse(text: &str) -> Result<Self, BadDestination> {
+        const NO_REQUEST: BadDestination = BadDestination("cannot stand in a request");
+        let address = GaugeAddress::parse(text).map_err(|bad| BadDestination(bad.0))?;
+        let uri: Uri = address.without_login().parse().map_err(|_| NO_REQUEST)?;
+        let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
+            return Err(NO_REQUEST);
+        };
+        let tls = uri.scheme_str() == Some("https");
+        let mut secrets = Vec::new();
+        let mut login = None;
+        if let Some(said) = address.login() {
+            let pair = format!("{}:{}", said.user, said.password.reveal());
+            let encoded = BASE64.encode(pair.as_bytes());
+            let header = HeaderValue::from_str(&format!("Basic {encoded}"));
+            let mut header = header.map_err(|_| NO_REQUEST)?;
+            header.set_sensitive(true);
+            login = Some(header);
+            secrets = vec![encoded, said.password.reveal().to_owned()];
+            secrets.retain(|secret| !secret.is_empty());
+        }
+        Ok(Destination {
+            // A host of numbers stands in brackets in an address, and without them everywhere else.
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: uri.port_u16().unwrap_or(if tls { 443 } else { 80 }),
+            tls,
+            authority: HeaderValue::from_str(authority.as_str()).map_err(|_| NO_REQUEST)?,
+            target: uri.path_and_query().cloned().ok_or(NO_REQUEST)?,
+            login,
+            secrets,
+            address,
+        })
+    }
+
+    /// The path and query of the address itself.
+    pub fn target(&self) -> Uri {
+        Uri::from(self.target.clone())
+    }
+
+    /// A path below that of the address; `None` if it cannot stand in a request. A query of the address stays in front.
+    pub fn below(&self, path: &str, query: &str) -> Option<Uri> {
+        let base = self.target.path().trim_end_matches('/');
+        let queries = [self.target.query().unwrap_or_default(), query];
+        let queries: Vec<&str> = queries.into_iter().filter(|part| !part.is_empty()).collect();
+        let text = match queries.is_empty() {
+            true => format!("{base}{path}"),
+            false => format!("{base}{path}?{}", queries.join("&")),
+        };
+        text.parse().ok()
+    }
+
+    /// A text of the other side without what is secret in the address, should it echo that.
+    pub fn redact(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
+    }
+
+    /// Sends a request, whose URI is a path, and reads the answer; `keep` says of its status what of the body is of use.
+    ///
+    /// # Errors
+    /// [`ExchangeError`].
+    pub async fn exchange(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        keep: impl FnOnce(u16) -> Keep,
+        within: Duration,
+    ) -> Result<Received, ExchangeError> {
+        let headers = request.headers_mut();
+        headers.insert(HOST, self.authority.clone());
+        headers.insert(USER_AGENT, AGENT);
+        headers.insert(CONNECTION, CLOSE);
+        if let Some(login) = &self.login {
+            headers.insert(AUTHORIZATION, login.clone());
+        }
+        let exchanging = async {
+            let dial = TcpStream::connect((self.host.as_str(), self.port));
+            let tcp = timeout(CONNECT_MAX, dial).await.map_err(|_| ExchangeError::Unreachable)?;
+            let tcp = tcp.map_err(ExchangeError::Connect)?;
+            if self.tls {
+                let (tls, name) = trust(&self.host)?;
+                let stream = tls.connect(name, tcp).await;
+                let stream = stream.map_err(|why| ExchangeError::Tls(why.to_string()))?;
+                hear(stream, request, keep).await
+            } else {
+                hear(tcp, request, keep).await
+            }
+        };
+        let late = |_| ExchangeError::Late(Span::from_us(within.as_micros() as u64));
+        timeout(within, exchanging).await.map_err(late)?
+    }
+}
+
+impl std::fmt::Display for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.address.fmt(f)
+    }
+}
+
+/// The trusted roots, read once in the life of the process, and the name that the certificate must carry.
+fn trust(host: &str) -> Result<(Tls, HostName), ExchangeError> {
+    static TRUSTED: OnceLock<Result<Tls, String>> = OnceLock::new();
+    let tls = TRUSTED.get_or_init(|| Tls::new(None, &[b"http/1.1"]).map_err(|why| why.to_string()));
+    let name = HostName::parse(host).map_err(|why| ExchangeError::Tls(why.to_string()))?;
+    Ok((tls.clone().map_err(ExchangeError::Tls)?, name))
+}
+
+async fn hear<S>(
+    stream: S,
+    request: Request<Full<Bytes>>,
+    keep: impl FnOnce(u16) -> Keep,
+) -> Result<Received, ExchangeError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let shaken = http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = shaken.map_err(ExchangeError::Cut)?;
+    let asking = async {
+        let response = sender.send_request(request).await.map_err(ExchangeError::Cut)?;
+        let keep = keep(response.status().as_u16());
+        Ok(receive(response, keep).await)
+    };
+    let mut connection = std::pin::pin!(connection);
+    let mut asking = std::pin::pin!(asking);
+    tokio::select! {
+        biased;
+        heard = &mut asking => heard,
+        // The request learns how its connection ended.
+        _ = &mut connection => asking.await,
+    }
+}
+
+async fn receive(response: Response<Incoming>, keep: Keep) -> Received {
+    let (head, mut body) = response.into_parts();
+    let (mut kept, mut length, mut fault) = (BytesMut::new(), 0u64, None);
+    let announced = head.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    if let Keep::Whole(most) = keep
+        && announced > most as u64
+    {
+        fault = Some(BodyFault::TooLong);
+    }
+    while fault.is_none() {
+        let data = match body.frame().await {
+            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            Some(Err(_)) => {
+                fault = Some(BodyFault::BreaksOff);
+                break;
+            }
+            None => break,
+        };
+        length += data.len() as u64;
+        kept.extend_from_slice(&data);
+        match keep {
+            Keep::Whole(most) if kept.len() > most => fault = Some(BodyFault::TooLong),
+            Keep::Head(most) if kept.len() >= most => {
+                kept.truncate(most);
+                break;
+            }
+            // Not for each frame: what is cut off in front is copied once in a while.
+            Keep::Tail(most) if kept.len() > 2 * most + 64 * 1024 => {
+                kept = BytesMut::from(&kept[kept.len() - most..]);
+            }
+            _ => {}
+        }
+    }
+    if let Keep::Tail(most) = keep
+        && kept.len() > most
+    {
+        kept = BytesMut::from(&kept[kept.len() - most..]);
+    }
+    let (status, headers) = (head.status.as_u16(), head.headers);
+    Received { status, headers, body: kept.freeze(), length, fault }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_login_and_so_is_its_echo() {
+        let there = Destination::parse("http://me:geheim@host:81/jobs?token=heimlich").unwrap();
+        assert_eq!(there.to_string(), "http://•••@host:81/jobs?•••");
+        assert_eq!(there.target().to_string(), "/jobs?token=heimlich");
+        let echo = there.redact("who is bWU6Z2VoZWlt, or me:geheim?");
+        assert_eq!(echo, "who is •••, or me:•••?");
+        let Err(bad) = Destination::parse("ftp://me:geheim@host") else { panic!("it is no http") };
+        assert!(bad.to_string().contains("write http://"), "{bad}");
+        assert!(!bad.to_string().contains("geheim"), "{bad}");
+    }
+
+    #[test]
+    fn paths_below_an_address_keep_its_prefix_and_query() {
+        for (address, query, path) in [
+            ("http://host", "", "/listjobs.json"),
+            ("http://host/", "project=a", "/listjobs.json?project=a"),
+            ("http://host/crawler/", "project=a", "/crawler/listjobs.json?project=a"),
+            ("http://host/c?key=1", "project=a", "/c/listjobs.json?key=1&project=a"),
+        ] {
+            let there = Destination::parse(address).unwrap();
+            assert_eq!(there.below("/listjobs.json", query).unwrap().to_string(), path);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! A client from an address: which engine it is follows from the scheme.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+#[cfg(feature = "redis")]
+use std::time::Duration;
+
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::secret::Secret;
+use tenure_engine::Engine;
+
+use crate::client::Client;
+use crate::url::{StoreUrl, UrlError};
+
+/// How long [`Client::close`] waits at most until a Redis has taken back what this process left there.
+#[cfg(feature = "redis")]
+const CLOSED_WITHIN: Duration = Duration::from_secs(1);
+
+/// What [`Client::connect`] begins: await it, after a token or a namespace where they are needed.
+#[must_use = "nothing is opened until this is awaited"]
+pub struct Connect {
+    url: String,
+    namespace: Option<String>,
+    token: Option<Secret>,
+}
+
+/// An address may carry a password, so it is not shown.
+impl fmt::Debug for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connect").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+/// Why there is no client. The texts never show a password or a token.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The address is none.
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    /// The namespace has no name that a namespace may have.
+    #[error("{}", .0.detail)]
+    Namespace(Refusal),
+    /// A token was given for a store that takes none.
+    #[error(
+        "a token is for a server (http:// or https://), and this address is another store; leave it out"
+    )]
+    TokenForStore,
+    /// This program was compiled without what such an address needs.
+    #[error(
+        "this program was built without \"{feature}\", which the address needs; add it to the features of tenure in Cargo.toml"
+    )]
+    NotBuilt {
+        /// The cargo feature of this crate.
+        feature: &'static str,
+    },
+    /// The client of a server cannot be made.
+    #[cfg(feature = "http")]
+    #[error(transparent)]
+    Server(#[from] crate::remote::RemoteError),
+    /// The folder cannot be opened.
+    #[cfg(feature = "embedded")]
+    #[error(transparent)]
+    Folder(#[from] tenure_engine_embedded::OpenError),
+    /// The Redis cannot be used.
+    #[cfg(feature = "redis")]
+    #[error(transparent)]
+    Redis(#[from] tenure_engine_redis::link::OpenError),
+}
+
+/// A store that is let go of at the end.
+#[derive(Clone)]
+pub(crate) enum Opened {
+    /// The engine is somebody else's, or a server.
+    Elsewhere,
+    #[cfg(feature = "embedded")]
+    Embedded(Arc<tenure_engine_embedded::Embedded>),
+    #[cfg(feature = "redis")]
+    Redis(Arc<tenure_engine_redis::RedisEngine>),
+}
+
+impl Client {
+    /// A client for an address; await it, inside of a tokio runtime.
+    ///
+    /// | address | what it is | cargo feature |
+    /// | --- | --- | --- |
+    /// | `http://HOST:PORT`, `https://HOST`, `tenure://HOST` | a server | `http` (default) |
+    /// | `redis://HOST:PORT/DB`, `rediss:`, `valkey:`, `redis-sentinel:`, `redis-cluster:` | a Redis or Valkey, without a server between | `redis` |
+    /// | `file:PATH` | a folder that this process alone has open | `embedded` |
+    /// | `memory:` | in this process, gone with it | `embedded` |
+    ///
+    /// No call is made: a server or a Redis that is away is told by the first call. A folder is opened and read.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use tenure::{Client, Secret};
+    ///
+    /// let client = Client::connect("http://127.0.0.1:7171").await?;
+    /// let of_tenant = Client::connect("https://tenure.example.com")
+    ///     .token(Secret::new("geheim"))
+    ///     .namespace("tenant-7")
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// An address that is none; a store that cannot be opened; a feature that is missing. See [`ConnectError`].
+    pub fn connect(url: &str) -> Connect {
+        Connect { url: url.to_owned(), namespace: None, token: None }
+    }
+}
+
+impl Connect {
+    /// What is pushed, leased and set by this client is seen in this namespace alone. `default` unless given.
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// The token of a server. An empty one is none.
+    pub fn token(mut self, token: Secret) -> Self {
+        self.token = Some(token).filter(|token| !token.reveal().is_empty());
+        self
+    }
+
+    async fn open(self) -> Result<Client, ConnectError> {
+        let namespace = self.namespace.as_deref().map(Namespace::parse);
+        let namespace = namespace.transpose().map_err(ConnectError::Namespace)?;
+        let url: StoreUrl = self.url.parse()?;
+        if self.token.is_some() && !matches!(url, StoreUrl::Server(_)) {
+            return Err(ConnectError::TokenForStore);
+        }
+        let (engine, opened) = open(url, self.token).await?;
+        Ok(Client::opened(engine, namespace.unwrap_or_else(Namespace::main), opened))
+    }
+}
+
+impl IntoFuture for Connect {
+    type Output = Result<Client, ConnectError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.open())
+    }
+}
+
+type Engines = (Arc<dyn Engine>, Opened);
+
+async fn open(url: StoreUrl, token: Option<Secret>) -> Result<Engines, ConnectError> {
+    match url {
+        #[cfg(feature = "http")]
+        StoreUrl::Server(url) => {
+            let remote = crate::remote::Remote::open(&url, token.as_ref())?;
+            Ok((Arc::new(remote), Opened::Elsewhere))
+        }
+        #[cfg(feature = "embedded")]
+        StoreUrl::Memory => embedded(tenure_engine_embedded::Location::Memory).await,
+        #[cfg(feature = "embedded")]
+        StoreUrl::File(folder) => embedded(tenure_engine_embedded::Location::Folder(folder)).await,
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(address) => {
+            let options = tenure_engine_redis::Options::new(address);
+            let redis = Arc::new(tenure_engine_redis::RedisEngine::open(options)?);
+            Ok((redis.clone(), Opened::Redis(redis)))
+        }
+        #[cfg(not(feature = "http"))]
+        StoreUrl::Server(_) => {
+            drop(token);
+            Err(ConnectError::NotBuilt { feature: "http" })
+        }
+        #[cfg(not(feature = "embedded"))]
+        StoreUrl::Memory | StoreUrl::File(_) => Err(ConnectError::NotBuilt { feature: "embedded" }),
+        #[cfg(not(feature = "redis"))]
+        StoreUrl::Redis(_) => Err(ConnectError::NotBuilt { feature: "redis" }),
+    }
+}
+
+/// Reading a folder takes a while, so it is done beside the runtime's tasks.
+#[cfg(feature = "embedded")]
+async fn embedded(location: tenure_engine_embedded::Location) -> Result<Engines, ConnectError> {
+    use tenure_engine_embedded::{Embedded, Options};
+    let opening = tokio::task::spawn_blocking(|| Embedded::open(Options::new(location)));
+    let embedded = match opening.await {
+        Ok(opened) => Arc::new(opened?),
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    };
+    Ok((embedded.clone(), Opened::Embedded(embedded)))
+}
+
+impl Opened {
+    /// Lets go of it; blocks no task.
+    pub(crate) async fn close(&self) {
+        match self {
+            Opened::Elsewhere => {}
+            #[cfg(feature = "embedded")]
+            Opened::Embedded(embedded) => {
+                let embedded = embedded.clone();
+                // It answers nothing, and a panic in it has been told.
+                let _ = tokio::task::spawn_blocking(move || embedded.close()).await;
+            }
+            #[cfg(feature = "redis")]
+            Opened::Redis(redis) => redis.close(CLOSED_WITHIN).await,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Needs alone, acquired in a sentence.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use tenure_core::job::Need as CheckedNeed;
+use tenure_core::refusal::Refusal;
+use tenure_engine::CallError;
+
+use super::{Lock, LockError, LockGuard};
+use crate::client::Client;
+use crate::need::Need;
+
+/// What [`Client::acquire`] begins; it waits without an end unless [`Acquire::within`] bounds it.
+#[derive(Debug)]
+#[must_use = "nothing is acquired until this is awaited"]
+pub struct Acquire {
+    client: Client,
+    needs: Result<Vec<CheckedNeed>, Refusal>,
+    ttl: Option<Duration>,
+    within: Option<Duration>,
+}
+
+impl Client {
+    /// Acquires needs, 1 to 16, all together or none, once it is awaited. What is got is kept alive, and given back when
+    /// the guard is released or dropped.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tenure::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use tenure::Need;
+    ///
+    /// let needs = [Need::limit("gpu"), Need::pool("accounts").tag("cn")];
+    /// let guard = client.acquire(needs).within(Duration::from_secs(30)).await?;
+    /// println!("fence {}", guard.fence());
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When it is awaited: [`LockError`].
+    pub fn acquire(&self, needs: impl IntoIterator<Item = Need>) -> Acquire {
+        let needs = needs.into_iter().map(Need::checked).collect();
+        Acquire { client: self.clone(), needs, ttl: None, within: None }
+    }
+}
+
+impl Acquire {
+    /// How long it stays held after this process died: 1 s to 1 h, 30 s unless said.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+    /// Gives up after so long, with [`LockError::Busy`]; zero takes what is free and never waits.
+    pub fn within(mut self, longest: Duration) -> Self {
+        self.within = Some(longest);
+        self
+    }
+
+    async fn run(self) -> Result<LockGuard, LockError> {
+        let mut lock = Lock::new(self.client, self.needs.map_err(CallError::from)?);
+        if let Some(ttl) = self.ttl {
+            lock = lock.ttl(ttl.into());
+        }
+        match self.within {
+            Some(longest) => lock.acquire_within(longest).await,
+            None => lock.acquire().await,
+        }
+    }
+}
+
+impl IntoFuture for Acquire {
+    type Output = Result<LockGuard, LockError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
