@@ -1,0 +1,43 @@
+"""Client and worker for Tenure: job queues, leases, limits, pools, schedules, flows, events."""
+
+from __future__ import annotations
+
+from . import errors
+from ._version import VERSION as __version__
+from .app import App
+from .client import AsyncTenure, Tenure
+from .context import Context
+from .errors import TenureError
+from .guards import AsyncLease, Lease
+from .jobs import AsyncJob, Job
+from .needs import Need, limit, pool
+from .outcomes import Ban, Cool, Final, Outcome, PauseLimit, Snooze, Stop
+from .records import Resource, Result
+from .tasks import Task
+
+__all__ = [
+    "App",
+    "AsyncJob",
+    "AsyncLease",
+    "AsyncTenure",
+    "Ban",
+    "Context",
+    "Cool",
+    "Final",
+    "Job",
+    "Lease",
+    "Need",
+    "Outcome",
+    "PauseLimit",
+    "Resource",
+    "Result",
+    "Snooze",
+    "Stop",
+    "Task",
+    "Tenure",
+    "TenureError",
+    "__version__",
+    "errors",
+    "limit",
+    "pool",
+]

@@ -1,0 +1,91 @@
+"""The command: `python -m tenure worker module:app`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+from typing import Optional
+
+from .app import App
+from .errors import TenureError
+
+
+def main(arguments: Optional[list[str]] = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tenure", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    worker = commands.add_parser(
+        "worker",
+        help="run the handlers of an app",
+        description="Run the handlers of an app until SIGTERM. Running jobs may end within "
+        "--drain-timeout; a second SIGTERM stops them and gives them back.",
+    )
+    worker.add_argument("app", metavar="MODULE:APP", help="where the app is, such as shop.jobs:app")
+    worker.add_argument("--concurrency", "-c", type=int, metavar="N", help="how many jobs at once")
+    worker.add_argument("--kind", choices=["threads", "asyncio", "processes"], default="threads")
+    worker.add_argument("--queue", "-q", action="append", metavar="NAME", help="only this queue")
+    worker.add_argument("--ttl", default="30s", metavar="D", help="ttl of the leases (30s)")
+    worker.add_argument("--drain-timeout", default="25s", metavar="D", help="25s unless given")
+    worker.add_argument("--until-empty", action="store_true", help="end when no job can run now")
+    worker.add_argument(
+        "--reload", action="store_true", help="start again when a file changes, for development"
+    )
+    given = parser.parse_args(arguments)
+    if given.concurrency is not None and given.concurrency < 1:
+        parser.error("--concurrency is at least 1")
+    if given.reload:
+        from ._reload import watch
+
+        return watch(sys.argv[1:])
+    logging.basicConfig(
+        level=os.environ.get("TENURE_LOG", "INFO").upper(),
+        format="%(asctime)s %(levelname)s %(message)s",
+        stream=sys.stderr,
+    )
+    # httpx of a handler would log a line for each of its requests.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    sys.path.insert(0, os.getcwd())
+    try:
+        find_app(given.app).run(
+            concurrency=given.concurrency,
+            kind=given.kind,
+            queues=given.queue,
+            ttl=given.ttl,
+            drain_timeout=given.drain_timeout,
+            until_empty=given.until_empty,
+        )
+    except UsageError as error:
+        parser.error(str(error))
+    except TenureError as error:
+        print(f"tenure: {error}", file=sys.stderr)
+        return 77 if error.status in (401, 403) else 69
+    return 0
+
+
+class UsageError(Exception):
+    """The command line names something that is not there."""
+
+
+def find_app(where: str) -> App:
+    """Import the app that `MODULE:APP` names."""
+    module, colon, name = where.partition(":")
+    if not colon or not module or not name:
+        raise UsageError(f'"{where}" names no app; write MODULE:APP, such as shop.jobs:app')
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # A module that the app's own module misses is a mistake of that module.
+        if error.name is not None and not (module + ".").startswith(error.name + "."):
+            raise
+        raise UsageError(f'there is no module "{module}" here') from None
+    app = getattr(found, name, None)
+    if not isinstance(app, App):
+        raise UsageError(f'module "{module}" has no app "{name}"')
+    return app
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""Which leases are held, when to extend them and when to stop: decided without I/O or a clock.
+
+A lease is extended each ttl/5. Its work must have stopped 0.8 ttl after the last answered extend
+was *sent* (before the first: after the lease call was sent), and at its deadline: then nobody else
+can be granted the same while the work still goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Callable, Optional
+
+from .durations import read_moment
+
+EXTEND_AT = 0.2
+STOP_AT = 0.8
+
+LOST = "lost"
+CANCELLED = "cancelled"
+TIMED_OUT = "timed_out"
+
+#: Called with a reason, on the thread that found out. It must not block.
+OnStop = Callable[[str], None]
+
+
+@dataclass
+class Held:
+    """One held lease."""
+
+    lease: str
+    ttl: float
+    on_stop: OnStop = field(repr=False)
+    #: When the last extend that was answered was sent.
+    good_since: float
+    next_extend: float
+    #: By the holder's clock; None without a timeout.
+    deadline: Optional[float] = None
+    #: By the server's clock.
+    deadline_at: Optional[datetime] = None
+    progress: Any = field(default=None, repr=False)
+    #: Its holder was told to stop because it is lost: its right is over.
+    stopped: bool = False
+    cancel_told: bool = False
+    timeout_told: bool = False
+    #: Its work is done and its settle is not answered yet: it is extended, and never stopped.
+    settling: bool = False
+    #: Called when an extend was answered: the moment at which the work must stop now.
+    on_good: Optional[Callable[[float], None]] = field(default=None, repr=False)
+
+    @property
+    def stop_at(self) -> float:
+        """When its work must have stopped, if no further extend is answered."""
+        return self.good_since + STOP_AT * self.ttl
+
+
+class Holdings:
+    """The leases of one holder."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Held] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def get(self, lease: str) -> Optional[Held]:
+        """Return a held lease."""
+        return self._held.get(lease)
+
+    def add(self, held: Held) -> None:
+        """Hold a lease."""
+        self._held[held.lease] = held
+
+    def remove(self, lease: str) -> None:
+        """Hold it no more."""
+        self._held.pop(lease, None)
+
+    def due(self, now: float) -> list[Held]:
+        """Return what is to be extended in one call now: all, if one is due."""
+        live = [held for held in self._held.values() if not held.stopped]
+        # What is due soon goes along: one call for all leases, whenever they were granted.
+        if any(held.next_extend <= now for held in live):
+            return [held for held in live if held.next_extend <= now + EXTEND_AT * held.ttl]
+        return []
+
+    def next_extend(self) -> Optional[float]:
+        """Return when the next extend is due."""
+        return min(
+            (held.next_extend for held in self._held.values() if not held.stopped), default=None
+        )
+
+    def next_stop(self) -> Optional[float]:
+        """Return when the first holder is to be stopped, as things stand."""
+        moments = [
+            moment
+            for held in self._held.values()
+            if not held.stopped and not held.settling
+            for moment in (held.stop_at, None if held.timeout_told else held.deadline)
+            if moment is not None
+        ]
+        return min(moments, default=None)
+
+    def answered(
+        self, asked: Iterable[Held], sent: float, now: float, answer: Mapping[str, Any]
+    ) -> list[tuple[Held, str]]:
+        """Take in the answer of an extend; return who is to stop, and why."""
+        stops: list[tuple[Held, str]] = []
+        extended = {item["lease"]: item for item in answer.get("extended", ())}
+        lost = set(answer.get("lost", ()))
+        cancel = set(answer.get("cancel", ()))
+        for held in asked:
+            if self._held.get(held.lease) is not held or held.stopped:
+                continue
+            if held.lease in lost:
+                # A lease whose settle was carried out is not held any more either.
+                if not held.settling:
+                    stops.append(self._stop(held))
+                else:
+                    held.next_extend = now + EXTEND_AT * held.ttl
+                continue
+            if held.lease not in extended:
+                continue
+            held.good_since = max(held.good_since, sent)
+            held.next_extend = sent + EXTEND_AT * held.ttl
+            self._tighten(held, sent, extended[held.lease].get("expires_at"))
+            if held.lease in cancel and not held.cancel_told and not held.settling:
+                held.cancel_told = True
+                stops.append((held, CANCELLED))
+        return stops
+
+    def failed(self, asked: Iterable[Held], now: float) -> None:
+        """Note that an extend was not answered: it is tried again soon."""
+        for held in asked:
+            held.next_extend = now + EXTEND_AT * held.ttl / 4
+
+    def overdue(self, now: float) -> list[tuple[Held, str]]:
+        """Return who must stop by the clock."""
+        stops: list[tuple[Held, str]] = []
+        for held in self._held.values():
+            if held.stopped or held.settling:
+                continue
+            if now >= held.stop_at:
+                stops.append(self._stop(held))
+            elif held.deadline is not None and now >= held.deadline and not held.timeout_told:
+                held.timeout_told = True
+                stops.append((held, TIMED_OUT))
+        return stops
+
+    @staticmethod
+    def _stop(held: Held) -> tuple[Held, str]:
+        held.stopped = True
+        return held, LOST
+
+    @staticmethod
+    def _tighten(held: Held, sent: float, expires_at: Any) -> None:
+        # The server answered at `expires_at - ttl` by its clock, which was not before `sent`. So
+        # the deadline is known without comparing clocks.
+        expires = read_moment(expires_at)
+        if held.deadline is None or held.deadline_at is None or expires is None:
+            return
+        left = (held.deadline_at - expires).total_seconds() + held.ttl
+        held.deadline = min(held.deadline, sent + left)

@@ -1,0 +1,213 @@
+"""The blocking transport: kept connections of `http.client`, shared by all threads."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import socket
+import ssl
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any, Optional, TypeVar
+
+from ._repeats import Attempts, ConnectionLost
+from ._settings import Settings
+from ._wire import Plan, Request, Response, Stream, now, read_body, read_retry_after
+
+T = TypeVar("T")
+
+#: An answer comes within its wait and this; a server that is silent for longer is taken for gone.
+_PATIENCE_S = 15.0
+_KEPT = 16
+#: A connection that rested for longer is not used again: something between may have dropped it
+#: without a word, and then a sending would wait for the whole patience.
+_LONGEST_REST_S = 60.0
+
+
+class _Connection:
+    """One connection, and when it was last used."""
+
+    def __init__(self, settings: Settings, timeout: float) -> None:
+        self.used = False
+        self.rests_since = 0.0
+        if settings.scheme == "https":
+            self.http: http.client.HTTPConnection = http.client.HTTPSConnection(
+                settings.host, settings.port, timeout=timeout, context=_tls()
+            )
+        else:
+            self.http = http.client.HTTPConnection(settings.host, settings.port, timeout=timeout)
+
+    def connect(self) -> None:
+        """Connect, so that a refused connection differs from a lost answer."""
+        if self.http.sock is None:
+            self.http.connect()
+            # The stubs say that it is None still.
+            made: Any = self.http.sock
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def set_timeout(self, timeout: float) -> None:
+        """Bound each read and write from now on."""
+        self.http.timeout = timeout
+        if self.http.sock is not None:
+            self.http.sock.settimeout(timeout)
+
+    def close(self) -> None:
+        """Close it; whether that works does not matter any more."""
+        with contextlib.suppress(OSError):
+            self.http.close()
+
+
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+class Transport:
+    """Sends requests; safe for threads, and for use after a fork."""
+
+    def __init__(self, settings: Settings, retry_for: float) -> None:
+        self.settings = settings
+        self.retry_for = retry_for
+        self._headers = settings.headers()
+        self._begin()
+        _TRANSPORTS.add(self)
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Connection] = []
+
+    def run(self, plan: Plan[T]) -> T:
+        """Drive a plan to its end."""
+        try:
+            request = next(plan)
+            while True:
+                try:
+                    response = self.send(request)
+                except Exception as error:
+                    request = plan.throw(error)
+                else:
+                    request = plan.send(response)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def iterate(self, stream: Stream[T]) -> Iterator[T]:
+        """Drive a stream, and hand on its items."""
+        answer: Optional[Response] = None
+        with contextlib.closing(stream):
+            while True:
+                try:
+                    step = stream.send(answer)
+                except StopIteration:
+                    return
+                answer = None
+                if isinstance(step, Request):
+                    answer = self.send(step)
+                else:
+                    yield from step
+
+    def send(self, request: Request) -> Response:
+        """Send a request until it is answered, or its patience is over."""
+        attempts = Attempts(request, self.retry_for)
+        while True:
+            attempts.begin()
+            lost: Optional[ConnectionLost] = None
+            try:
+                status, data, retry_after = self._exchange(request, request.wait + _PATIENCE_S)
+            except ConnectionLost as fault:
+                lost = fault
+            # Decided outside of the handler: otherwise every error shows the one before as well.
+            if lost is not None:
+                pause: Optional[float] = attempts.lost(lost)
+            else:
+                pause = attempts.answered(status, data, retry_after)
+                if pause is None:
+                    return attempts.response(status, data, retry_after)
+            time.sleep(pause or 0.0)
+
+    def once(self, request: Request, timeout: float) -> Response:
+        """Send a request once; `ConnectionLost` says that it was not answered."""
+        sent = now()
+        status, data, retry_after = self._exchange(request, timeout)
+        return Response(status, data, retry_after, sent, sent)
+
+    def close(self) -> None:
+        """Close what is kept. A later call opens a new connection."""
+        with self._lock:
+            kept, self._idle = self._idle, []
+        for connection in kept:
+            connection.close()
+
+    def _exchange(self, request: Request, timeout: float) -> tuple[int, object, Optional[float]]:
+        connection = self._take(timeout)
+        fresh = not connection.used
+        sent = False
+        try:
+            connection.connect()
+            sent = True
+            connection.http.request(
+                request.method,
+                self.settings.prefix + request.path,
+                body=request.body,
+                headers={**self._headers, **request.headers()},
+            )
+            answer = connection.http.getresponse()
+            body = answer.read()
+        except (OSError, http.client.HTTPException) as fault:
+            connection.close()
+            # The server closes a kept connection without an answer when it restarts.
+            closed = isinstance(fault, (http.client.RemoteDisconnected, ConnectionError))
+            raise ConnectionLost(
+                _why(fault), sent=sent, was_idle=sent and closed and not fresh
+            ) from None
+        except BaseException:
+            # Interrupted in the middle: what comes on this connection belongs to nobody.
+            connection.close()
+            raise
+        if answer.will_close:
+            connection.close()
+        else:
+            self._give_back(connection)
+        retry_after = read_retry_after(answer.getheader("Retry-After"))
+        return answer.status, read_body(answer.status, body), retry_after
+
+    def _take(self, timeout: float) -> _Connection:
+        with self._lock:
+            while self._idle:
+                connection = self._idle.pop()
+                if now() - connection.rests_since < _LONGEST_REST_S:
+                    connection.set_timeout(timeout)
+                    return connection
+                connection.close()
+        return _Connection(self.settings, timeout)
+
+    def _give_back(self, connection: _Connection) -> None:
+        connection.used = True
+        connection.rests_since = now()
+        with self._lock:
+            if len(self._idle) < _KEPT:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+def _why(fault: BaseException) -> str:
+    if isinstance(fault, TimeoutError):
+        return "no answer in time"
+    return str(fault) or type(fault).__name__
+
+
+_TRANSPORTS: weakref.WeakSet[Transport] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    # A forked child must not speak on its parent's connections, nor wait for a lock that a thread
+    # of the parent held.
+    for transport in list(_TRANSPORTS):
+        transport._begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,117 @@
+"""The asyncio transport, over httpx."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Optional, TypeVar
+
+from ._repeats import Attempts, ConnectionLost
+from ._settings import Settings
+from ._wire import Plan, Request, Response, Stream, read_body, read_retry_after
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+
+_PATIENCE_S = 15.0
+
+
+class AsyncTransport:
+    """Sends requests from one event loop."""
+
+    def __init__(self, settings: Settings, retry_for: float) -> None:
+        try:
+            import httpx
+        except ImportError:
+            raise ImportError(
+                "AsyncTenure needs httpx; install it: pip install 'tenure[httpx]'"
+            ) from None
+        self.settings = settings
+        self.retry_for = retry_for
+        self._unsent: tuple[type[Exception], ...] = (
+            httpx.ConnectError,
+            httpx.ConnectTimeout,
+            httpx.PoolTimeout,
+        )
+        self._faults: tuple[type[Exception], ...] = (httpx.TransportError,)
+        # `trust_env`: the blocking transport knows no proxies of the environment either. A call
+        # that waits holds its connection, so their number has no bound here.
+        self._client: httpx.AsyncClient = httpx.AsyncClient(
+            base_url=settings.origin,
+            headers=settings.headers(),
+            trust_env=False,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=16),
+        )
+
+    async def run(self, plan: Plan[T]) -> T:
+        """Drive a plan to its end."""
+        try:
+            request = next(plan)
+            while True:
+                try:
+                    response = await self.send(request)
+                except Exception as error:
+                    request = plan.throw(error)
+                else:
+                    request = plan.send(response)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def iterate(self, stream: Stream[T]) -> AsyncIterator[T]:
+        """Drive a stream, and hand on its items."""
+        answer: Optional[Response] = None
+        try:
+            while True:
+                try:
+                    step = stream.send(answer)
+                except StopIteration:
+                    return
+                answer = None
+                if isinstance(step, Request):
+                    answer = await self.send(step)
+                else:
+                    for item in step:
+                        yield item
+        finally:
+            stream.close()
+
+    async def send(self, request: Request) -> Response:
+        """Send a request until it is answered, or its patience is over."""
+        attempts = Attempts(request, self.retry_for)
+        while True:
+            attempts.begin()
+            lost: Optional[ConnectionLost] = None
+            try:
+                status, data, retry_after = await self._exchange(request)
+            except ConnectionLost as fault:
+                lost = fault
+            # Decided outside of the handler: otherwise every error shows the one before as well.
+            if lost is not None:
+                pause: Optional[float] = attempts.lost(lost)
+            else:
+                pause = attempts.answered(status, data, retry_after)
+                if pause is None:
+                    return attempts.response(status, data, retry_after)
+            await asyncio.sleep(pause or 0.0)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def _exchange(self, request: Request) -> tuple[int, Any, Optional[float]]:
+        try:
+            answer = await self._client.request(
+                request.method,
+                self.settings.prefix + request.path,
+                content=request.body,
+                headers=request.headers(),
+                timeout=request.wait + _PATIENCE_S,
+            )
+        except self._faults as fault:
+            why = str(fault) or type(fault).__name__
+            raise ConnectionLost(why, sent=not isinstance(fault, self._unsent)) from None
+        retry_after = read_retry_after(answer.headers.get("Retry-After"))
+        return answer.status_code, read_body(answer.status_code, answer.content), retry_after

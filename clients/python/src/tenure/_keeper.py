@@ -1,0 +1,254 @@
+"""Heartbeats on a thread of their own, and the clock on another.
+
+One thread sends extends; a call of it may hang. The other only looks at the clock and stops
+holders in time, so that a server that hangs cannot delay the end of a right. Neither ends by an
+exception, and neither runs anything that a handler could block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import weakref
+from datetime import datetime
+from typing import Any, Callable, Optional
+
+from ._holdings import EXTEND_AT, STOP_AT, Held, Holdings, OnStop
+from ._http import Transport
+from ._repeats import ConnectionLost
+from ._wire import now, request
+
+log = logging.getLogger("tenure")
+
+#: An extend that is not answered within this part of the ttl is sent again.
+_TRY_FOR = 0.3
+_LONGEST_TRY_S = 10.0
+#: The most leases in one call.
+_BATCH = 1000
+
+
+class _Threads:
+    """The two threads of a keeper, from their start to its close."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+
+class Keeper:
+    """Extends leases until they are let go."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._begin()
+        _KEEPERS.add(self)
+
+    def _begin(self) -> None:
+        self._lock = threading.Condition()
+        self._holdings = Holdings()
+        self._threads: Optional[_Threads] = None
+
+    def hold(
+        self,
+        lease: str,
+        *,
+        ttl: float,
+        sent: float,
+        on_stop: OnStop,
+        timeout: Optional[float] = None,
+        deadline_at: Optional[datetime] = None,
+        on_good: Optional[Callable[[float], None]] = None,
+    ) -> bool:
+        """Hold a lease whose call was first sent at `sent`; False if it is lost already.
+
+        A lease that is read late is extended, and the answer read, before its work may start.
+        """
+        moment = now()
+        held = Held(
+            lease,
+            ttl,
+            on_stop,
+            good_since=sent,
+            next_extend=sent + EXTEND_AT * ttl,
+            deadline=None if timeout is None else moment + timeout,
+            deadline_at=deadline_at,
+            on_good=on_good,
+        )
+        if moment - sent > EXTEND_AT * ttl and not self._confirm(held):
+            return False
+        with self._lock:
+            self._holdings.add(held)
+            self._start()
+            self._lock.notify_all()
+        return True
+
+    def settling(self, lease: str) -> bool:
+        """Say that its work is done: it is only extended from now on. False if it was lost."""
+        with self._lock:
+            held = self._holdings.get(lease)
+            if held is None or held.stopped:
+                return False
+            held.settling = True
+            return True
+
+    def let_go(self, lease: str) -> None:
+        """Extend it no more."""
+        with self._lock:
+            self._holdings.remove(lease)
+
+    def is_lost(self, lease: str) -> bool:
+        """Say whether its right is over, also if the clock thread has not run yet."""
+        with self._lock:
+            held = self._holdings.get(lease)
+            return held is None or held.stopped or now() >= held.stop_at
+
+    def stop_at(self, lease: str) -> float:
+        """Return when its work must stop, as things stand."""
+        with self._lock:
+            held = self._holdings.get(lease)
+            return 0.0 if held is None else held.stop_at
+
+    def report(self, lease: str, progress: Any) -> None:
+        """Send progress along with the next heartbeat."""
+        with self._lock:
+            held = self._holdings.get(lease)
+            if held is not None:
+                held.progress = progress
+
+    def unsent_progress(self, lease: str) -> Any:
+        """Return progress that no heartbeat has taken along yet, None if there is none."""
+        with self._lock:
+            held = self._holdings.get(lease)
+            return None if held is None else held.progress
+
+    def close(self) -> None:
+        """End the threads. Leases that are held are not given back."""
+        with self._lock:
+            if self._threads is not None:
+                self._threads.closed = True
+                self._threads = None
+            self._lock.notify_all()
+
+    def _confirm(self, held: Held) -> bool:
+        """Extend a lease that was read late; True if it is held."""
+        until = now() + STOP_AT * held.ttl
+        while now() < until:
+            sent = now()
+            if self._extend([held], sent, alone=True):
+                return held.good_since == sent
+        return False
+
+    def _start(self) -> None:
+        if self._threads is not None:
+            return
+        threads = self._threads = _Threads()
+        for name, work in (("beats", self._beat), ("clock", self._watch)):
+            threading.Thread(
+                target=self._forever, args=(work, threads), name=f"tenure-{name}", daemon=True
+            ).start()
+
+    def _forever(self, work: Callable[[], None], threads: _Threads) -> None:
+        while not threads.closed:
+            try:
+                work()
+            except BaseException:
+                # Whatever it was, a heartbeat thread that ends loses every lease.
+                with contextlib.suppress(BaseException):
+                    log.exception("a heartbeat failed; the next one is sent in time")
+                with self._lock:
+                    self._lock.wait(0.1)
+
+    def _beat(self) -> None:
+        with self._lock:
+            if self._threads is None:
+                return
+            moment = now()
+            due = self._holdings.due(moment)
+            if not due:
+                at = self._holdings.next_extend()
+                self._lock.wait(None if at is None else max(0.001, at - moment))
+                return
+        for start in range(0, len(due), _BATCH):
+            self._extend(due[start : start + _BATCH], now())
+
+    def _extend(self, asked: list[Held], sent: float, *, alone: bool = False) -> bool:
+        """Extend leases once; False if it was not answered."""
+        reports = [(held, held.progress) for held in asked]
+        items = [
+            held.lease if progress is None else {"lease": held.lease, "progress": progress}
+            for held, progress in reports
+        ]
+        body: dict[str, Any] = {"leases": items}
+        shortest = min(held.ttl for held in asked)
+        made = request("POST", "leases", "extend", body=body)
+        try:
+            response = self._transport.once(made, min(_TRY_FOR * shortest, _LONGEST_TRY_S))
+        except ConnectionLost:
+            return self._not_extended(asked, alone)
+        if response.status >= 400:
+            code = (response.data or {}).get("code")
+            if response.status == 422:
+                # A report that is refused must not cost the leases their heartbeat.
+                log.error("a progress report was refused (%s) and is dropped", code)
+                with self._lock:
+                    for held in asked:
+                        held.progress = None
+            return self._not_extended(asked, alone)
+        with self._lock:
+            if alone:
+                held = asked[0]
+                if held.lease not in response.data.get("lost", ()):
+                    held.good_since = sent
+                    held.next_extend = sent + EXTEND_AT * held.ttl
+                return True
+            stops = self._holdings.answered(asked, sent, now(), response.data)
+            for held, progress in reports:
+                if held.progress is progress:
+                    held.progress = None
+            told = [(held.on_good, held.stop_at) for held in asked if held.on_good is not None]
+        for on_good, stop_at in told:
+            on_good(stop_at)
+        self._tell(stops)
+        return True
+
+    def _not_extended(self, asked: list[Held], alone: bool) -> bool:
+        # Not logged: a log that blocks would block the heartbeats of all other leases.
+        with self._lock:
+            if alone:
+                self._lock.wait(EXTEND_AT * asked[0].ttl / 4)
+            else:
+                self._holdings.failed(asked, now())
+        return False
+
+    def _watch(self) -> None:
+        with self._lock:
+            if self._threads is None:
+                return
+            stops = self._holdings.overdue(now())
+            if not stops:
+                at = self._holdings.next_stop()
+                self._lock.wait(None if at is None else max(0.001, at - now()))
+                return
+        self._tell(stops)
+
+    def _tell(self, stops: list[tuple[Held, str]]) -> None:
+        for held, reason in stops:
+            try:
+                held.on_stop(reason)
+            except Exception:
+                log.exception("a holder could not be stopped")
+
+
+_KEEPERS: weakref.WeakSet[Keeper] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    # Threads do not survive a fork, a lock that one of them held does, and the leases are those of
+    # the parent, which goes on extending them.
+    for keeper in list(_KEEPERS):
+        keeper._begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

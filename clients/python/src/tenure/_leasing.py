@@ -1,0 +1,89 @@
+"""Lease calls: waiting for needs in slices, and reading what was granted."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from ._calls import check
+from ._version import VERSION
+from ._wire import Plan, given, new_id, now, request
+from .durations import duration_text
+from .errors import NotGranted
+from .needs import AnyNeed, describe, needs_json
+from .records import LeaseRecord, Reason
+
+#: A slice of a wait is at most this part of the ttl: what comes out of it is fresh.
+SLICE = 1 / 6
+_LONGEST_SLICE_S = 30.0
+
+
+def worker_fields(id: Optional[str] = None) -> dict[str, Any]:
+    """Say which process asks. The id is random, so that it is never used again."""
+    return {
+        "id": id or new_id("worker"),
+        "host": socket.gethostname()[:128],
+        "pid": os.getpid(),
+        "version": f"python-{VERSION}",
+    }
+
+
+def slice_of(ttl: float) -> float:
+    """Return how long one call may wait."""
+    return min(ttl * SLICE, _LONGEST_SLICE_S)
+
+
+@dataclass
+class Granted:
+    """A lease without a job, and when its call was first sent."""
+
+    lease: LeaseRecord
+    sent: float
+    ttl: float
+
+
+def acquire_plan(
+    needs: Iterable[AnyNeed],
+    until: Optional[float],
+    wait: Optional[float],
+    ttl: float,
+    worker: dict[str, Any],
+) -> Plan[Granted]:
+    """Wait for needs until a moment; raise `NotGranted` then, which names the whole wait."""
+    asked = needs_json(needs)
+    place: Optional[str] = None
+    while True:
+        left = slice_of(ttl) if until is None else min(until - now(), slice_of(ttl))
+        slice_s = max(0.0, left)
+        id = new_id("request")
+        body = {
+            "needs": asked,
+            "wait": duration_text(slice_s),
+            "ttl": duration_text(ttl),
+            "worker": worker,
+            "request_id": id,
+            **given(place=place),
+        }
+        response = yield request("POST", "leases", body=body, wait=slice_s)
+        answer = check(response)
+        if answer["leases"]:
+            return Granted(LeaseRecord.read(answer["leases"][0]), response.first_sent, ttl)
+        # All slices of one wait stand at the place of the first.
+        place = place or id
+        if until is not None and now() >= until:
+            reasons = [Reason.read(raw) for raw in answer.get("reasons") or ()]
+            raise NotGranted(
+                f"could not get {describe(asked)} within {duration_text(wait or 0)}"
+                + "".join(_because(reason) for reason in reasons[:3]),
+                hint="wait for longer, or look at who holds it",
+            )
+
+
+def _because(reason: Reason) -> str:
+    holders = [str(each.get("holder")) for each in reason.holders[:3] if each.get("holder")]
+    if holders:
+        return f"; held by {', '.join(holders)}"
+    return f"; {reason.detail}" if reason.detail else ""

@@ -1,0 +1,76 @@
+"""Where the server is and how to speak to it: arguments first, then the environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Optional
+from urllib.parse import quote, urlsplit
+
+_DEFAULT_PORT = 7171
+_STORES = ("memory", "file", "redis", "rediss", "valkey", "redis-sentinel", "redis-cluster")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One server and the right to call it. The token is never shown."""
+
+    scheme: str
+    host: str
+    port: int
+    #: The path before `/v1`, for a server behind a proxy: "" or "/tenure".
+    prefix: str
+    token: Optional[str] = field(repr=False)
+    namespace: Optional[str]
+
+    @classmethod
+    def find(cls, url: Optional[str], token: Optional[str], namespace: Optional[str]) -> Settings:
+        """Read what is given, and TENURE_URL, TENURE_TOKEN and TENURE_NAMESPACE for the rest."""
+        where = url or os.environ.get("TENURE_URL") or f"http://127.0.0.1:{_DEFAULT_PORT}"
+        parts = urlsplit(where)
+        # No message repeats the address: it may hold a password.
+        if parts.scheme in _STORES:
+            raise ValueError(
+                f'"{parts.scheme}:" is the address of a store; this client speaks to a server: '
+                "start `tenure serve --store ADDRESS` and give the server's address"
+            )
+        if parts.scheme not in ("http", "https", "tenure") or not parts.hostname:
+            raise ValueError(
+                "the address of a server is http://HOST:PORT, https://HOST or tenure://HOST"
+            )
+        if parts.username is not None or parts.password is not None:
+            raise ValueError(
+                "the address of a server takes no user and no password; give the token as "
+                "`token` or in TENURE_TOKEN"
+            )
+        if parts.query or parts.fragment:
+            raise ValueError('the address of a server takes no "?" and no "#"')
+        default = {"http": 80, "https": 443, "tenure": _DEFAULT_PORT}[parts.scheme]
+        return cls(
+            scheme="https" if parts.scheme == "https" else "http",
+            host=parts.hostname,
+            port=parts.port or default,
+            prefix=parts.path.rstrip("/"),
+            token=token or os.environ.get("TENURE_TOKEN") or None,
+            namespace=namespace or os.environ.get("TENURE_NAMESPACE") or None,
+        )
+
+    @property
+    def origin(self) -> str:
+        """The address without a path."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+    def headers(self) -> dict[str, str]:
+        """What every request carries."""
+        headers = {"Accept": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if self.namespace:
+            headers["Tenure-Namespace"] = self.namespace
+        return headers
+
+
+def path_part(name: str) -> str:
+    """Write a name as one part of a path. `key:` of a job's key stays readable."""
+    return quote(name, safe=":@")

@@ -1,0 +1,161 @@
+"""The two clients: `Tenure` blocks, `AsyncTenure` is awaited."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from ._calls import Awaiting, Blocking
+from ._http import Transport
+from ._httpx import AsyncTransport
+from ._keeper import Keeper
+from ._settings import Settings
+from .durations import Duration
+from .guards import AsyncGuard, Guard
+from .jobs import AsyncJob, AsyncJobs, Job, Jobs
+from .needs import AnyNeed, limit
+from .pushing import Pushing
+from .recurring import AsyncFlows, AsyncSchedules, Flows, Schedules
+from .scarce import AsyncLimits, AsyncPools, AsyncQueues, Limits, Pools, Queues
+from .watching import Watching
+
+
+class Tenure(Pushing[Job], Watching, Blocking):
+    """A client that blocks until it is answered. Safe for threads.
+
+    Arguments that are not given come from TENURE_URL, TENURE_TOKEN and TENURE_NAMESPACE. A call
+    whose answer is lost, or that meets a restarting server, is repeated for `retry_for` seconds.
+
+    >>> with Tenure(url) as client:
+    ...     client.push("mail", {"to": "ann"}).queue
+    'mail'
+    """
+
+    _job_kind = Job
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        namespace: Optional[str] = None,
+        *,
+        retry_for: float = 60.0,
+    ) -> None:
+        self._settings = Settings.find(url, token, namespace)
+        self._transport = Transport(self._settings, retry_for)
+        self._keeper = Keeper(self._transport)
+        self.jobs = Jobs(self._transport)
+        self.queues = Queues(self._transport)
+        self.limits = Limits(self._transport)
+        self.pools = Pools(self._transport)
+        self.schedules = Schedules(self._transport)
+        self.flows = Flows(self._transport)
+
+    def lock(
+        self,
+        name: str,
+        *,
+        wait: Optional[Duration] = None,
+        ttl: Duration = "30s",
+        worker: Optional[str] = None,
+    ) -> Guard:
+        """Hold a lock while a block runs; wait for it without end, or for `wait`.
+
+        >>> with t.lock("deploy", wait="5s") as lease:
+        ...     lease.fence > 0
+        True
+        """
+        return self.acquire(limit(f"lock:{name}"), wait=wait, ttl=ttl, worker=worker)
+
+    def acquire(
+        self,
+        *needs: AnyNeed,
+        wait: Optional[Duration] = None,
+        ttl: Duration = "30s",
+        worker: Optional[str] = None,
+    ) -> Guard:
+        """Hold permits and resources while a block runs: all of them, granted in one step.
+
+        >>> with t.acquire(pool("accounts", tag="cn"), wait="5s") as lease:
+        ...     lease.resource.id
+        'ann'
+        """
+        return Guard(self._transport, self._keeper, needs, wait, ttl, worker)
+
+    def close(self) -> None:
+        """Close the kept connections. Leases that are held are not given back."""
+        self._keeper.close()
+        self._transport.close()
+
+    def __enter__(self) -> Tenure:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Tenure({self._settings.origin!r}, namespace={self._settings.namespace!r})"
+
+
+class AsyncTenure(Pushing[AsyncJob], Watching, Awaiting):
+    """The same client for asyncio; needs `pip install 'tenure[httpx]'`.
+
+    Use one in each event loop. Iterators are asynchronous: `async for job in t.jobs.list()`.
+    """
+
+    _job_kind = AsyncJob
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        namespace: Optional[str] = None,
+        *,
+        retry_for: float = 60.0,
+    ) -> None:
+        self._settings = Settings.find(url, token, namespace)
+        self._transport = AsyncTransport(self._settings, retry_for)
+        # Heartbeats go on a thread of their own, which a blocked event loop cannot stop.
+        self._beats = Transport(self._settings, retry_for)
+        self._keeper = Keeper(self._beats)
+        self.jobs = AsyncJobs(self._transport)
+        self.queues = AsyncQueues(self._transport)
+        self.limits = AsyncLimits(self._transport)
+        self.pools = AsyncPools(self._transport)
+        self.schedules = AsyncSchedules(self._transport)
+        self.flows = AsyncFlows(self._transport)
+
+    def lock(
+        self,
+        name: str,
+        *,
+        wait: Optional[Duration] = None,
+        ttl: Duration = "30s",
+        worker: Optional[str] = None,
+    ) -> AsyncGuard:
+        """Hold a lock while an `async with` block runs."""
+        return self.acquire(limit(f"lock:{name}"), wait=wait, ttl=ttl, worker=worker)
+
+    def acquire(
+        self,
+        *needs: AnyNeed,
+        wait: Optional[Duration] = None,
+        ttl: Duration = "30s",
+        worker: Optional[str] = None,
+    ) -> AsyncGuard:
+        """Hold permits and resources while an `async with` block runs."""
+        return AsyncGuard(self._transport, self._keeper, needs, wait, ttl, worker)
+
+    async def close(self) -> None:
+        """Close the connections. Leases that are held are not given back."""
+        self._keeper.close()
+        self._beats.close()
+        await self._transport.close()
+
+    async def __aenter__(self) -> AsyncTenure:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncTenure({self._settings.origin!r}, namespace={self._settings.namespace!r})"

@@ -1,0 +1,89 @@
+"""The run of a job, as its handler sees it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Optional
+
+from ._http import Transport
+from ._paging import walk
+from .durations import Duration, duration_text
+from .payloads import encode
+from .records import JobRecord, LeaseRecord, Parent, Resource
+
+_PROGRESS_BYTES = 4096
+
+
+class Context:
+    """The run of a job: give a handler a parameter with this annotation to get it."""
+
+    def __init__(
+        self, lease: LeaseRecord, transport: Transport, report: Callable[[Any], None]
+    ) -> None:
+        assert lease.job is not None
+        #: The job, its payload among its fields; `job.progress` is what the run before reported.
+        self.job: JobRecord = lease.job
+        #: Grows with every grant: a store that compares it can refuse an older holder.
+        self.fence: int = lease.fence
+        #: The number of this run, from 1.
+        self.attempt: int = lease.job.attempt
+        #: When the run must have ended, by the server's clock; None without a timeout.
+        self.deadline: Optional[datetime] = lease.deadline
+        self.resources: list[Resource] = lease.resources
+        #: Set when the run is to stop, for handlers that block where no exception can reach them.
+        self.lost = threading.Event()
+        self._transport = transport
+        self._report = report
+        self._verdicts: dict[tuple[str, str], dict[str, Any]] = {}
+        self._pauses: dict[str, dict[str, Any]] = {}
+
+    @property
+    def resource(self) -> Resource:
+        """The first resource."""
+        if not self.resources:
+            raise LookupError("this job holds no resource; push it with needs=[pool(...)]")
+        return self.resources[0]
+
+    def progress(self, value: Any) -> None:
+        """Say how far it is: JSON of at most 4 KiB, sent with the next heartbeat or the outcome."""
+        size = len(encode(value))
+        if size > _PROGRESS_BYTES:
+            raise ValueError(f"progress has {size} bytes as JSON; at most {_PROGRESS_BYTES} go")
+        self._report(value)
+
+    def parents(self) -> list[Parent]:
+        """Ask for the jobs that it waited for, with their results."""
+        found = walk(Parent.read, "jobs", self.job.id, "parents", query={"full": True})
+        return list(self._transport.iterate(found))
+
+    def ban(self, resource: Resource, reason: str) -> None:
+        """Say beside the outcome that a resource is not to be handed out again."""
+        self._judge(resource, {"verdict": "ban", "reason": reason})
+
+    def cool(self, resource: Resource, for_: Duration) -> None:
+        """Say beside the outcome that a resource is to rest."""
+        self._judge(resource, {"verdict": "cool", "for": duration_text(for_)})
+
+    def pause(self, limit: str, for_: Duration) -> None:
+        """Say beside the outcome that a limit is to grant nothing for a time."""
+        self._pauses[limit] = {"limit": limit, "pause": duration_text(for_)}
+
+    def _judge(self, resource: Resource, verdict: dict[str, Any]) -> None:
+        fields = {"pool": resource.pool, "id": resource.id, **verdict}
+        self._verdicts[(resource.pool, resource.id)] = fields
+
+    def _complete(self, item: dict[str, Any]) -> dict[str, Any]:
+        """Add what was said beside the outcome; what the outcome itself says goes before."""
+        said = {(each["pool"], each["id"]): each for each in item.get("resources", ())}
+        verdicts = {**self._verdicts, **said}
+        pauses = {**self._pauses, **{each["limit"]: each for each in item.get("limits", ())}}
+        if verdicts:
+            item["resources"] = list(verdicts.values())
+        if pauses:
+            item["limits"] = list(pauses.values())
+        return item
+
+    def __repr__(self) -> str:
+        return f"Context(job={self.job.id!r}, attempt={self.attempt}, fence={self.fence})"

@@ -1,0 +1,250 @@
+"""A worker's life: start, run, drain, end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING, Any, Optional
+
+from .._holdings import CANCELLED, LOST, TIMED_OUT
+from .._http import Transport
+from .._wire import now
+from ..outcomes import StopDraining
+from ..records import LeaseRecord
+from .exchange import Exchange
+from .runs import Run, Runner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..app import App
+
+log = logging.getLogger("tenure.worker")
+
+DRAINING = StopDraining.reason
+#: How long handlers that were told to stop may take before they are given up.
+_GRACE_S = 2.0
+_DEFAULTS = {"threads": 8, "asyncio": 100, "processes": os.cpu_count() or 1}
+
+
+class Worker:
+    """Runs the handlers of an app."""
+
+    def __init__(
+        self,
+        app: App,
+        queues: list[str],
+        *,
+        kind: str,
+        concurrency: Optional[int],
+        ttl: float,
+        drain_timeout: float,
+        until_empty: bool,
+    ) -> None:
+        if kind not in _DEFAULTS:
+            raise ValueError(f'kind is "threads", "asyncio" or "processes", not "{kind}"')
+        self._concurrency = concurrency or _DEFAULTS[kind]
+        self._kind = kind
+        self._app = app
+        self._queues = queues
+        self._drain_timeout = drain_timeout
+        self._until_empty = until_empty
+        self._exchange = Exchange(
+            Transport(app.settings, retry_for=0),
+            queues,
+            self._concurrency,
+            ttl,
+            self._begin,
+            until_empty,
+        )
+        self._lock = threading.Lock()
+        self._runs: dict[str, Run] = {}
+        self._stops = 0
+        self._wake = threading.Condition()
+        self._runner: Runner
+
+    def run(self) -> None:
+        """Run until a signal, or `stop`."""
+        self._runner = self._make_runner()
+        with self._signals():
+            log.info(
+                "takes jobs of %s, %d at once by %s",
+                ", ".join(self._queues),
+                self._concurrency,
+                self._kind,
+            )
+            self._exchange.start()
+            try:
+                self._wait(lambda: self._stops > 0 or self._is_done())
+                self._drain()
+            finally:
+                self._exchange.close()
+                self._runner.close()
+        if self._exchange.fault is not None:
+            raise self._exchange.fault
+
+    def stop(self) -> None:
+        """Drain; a second time: end now."""
+        self._stops += 1
+
+    def _make_runner(self) -> Runner:
+        if self._kind == "threads":
+            from .threads import Threads
+
+            return Threads(self._app, self._exchange, self._finish)
+        if self._kind == "asyncio":
+            from .coroutines import Coroutines
+
+            return Coroutines(self._app, self._exchange, self._finish)
+        from .processes import Processes
+
+        return Processes(self._app, self._exchange, self._finish, self._concurrency)
+
+    def _is_done(self) -> bool:
+        if self._exchange.fault is not None:
+            return True
+        return self._until_empty and self._exchange.found_nothing and self._exchange.idle()
+
+    def _wait(self, until: Any, seconds: Optional[float] = None) -> bool:
+        end = None if seconds is None else now() + seconds
+        # A signal handler may only set a number: a lock that the main thread holds would be held
+        # for ever. So this looks, twenty times a second.
+        while not until():
+            if end is not None and now() >= end:
+                return False
+            with self._wake:
+                self._wake.wait(0.05)
+        return True
+
+    def _drain(self) -> None:
+        self._exchange.drain()
+        if not self._exchange.idle():
+            log.info("drains: %d jobs still run", len(self._runs))
+        self._wait(lambda: self._exchange.idle() or self._stops > 1, self._drain_timeout)
+        if self._exchange.idle():
+            return
+        with self._lock:
+            left = list(self._runs.values())
+        for run in left:
+            self._stop(run, DRAINING)
+        if self._wait(self._exchange.idle, _GRACE_S):
+            return
+        with self._lock:
+            stuck = [run for run in self._runs.values() if not run.ended]
+            for run in stuck:
+                run.ended = True
+        for run in stuck:
+            self._exchange.give_back(run.id, run.job)
+        if not self._wait(self._exchange.settled, _GRACE_S):
+            log.error("ends with outcomes that the server did not answer; their jobs may run again")
+        if stuck and self._kind != "processes":
+            # Their code still runs, and cannot be stopped from here. The jobs are given back, so
+            # nothing of them may go on in this process.
+            log.warning("ends at once: %d handlers could not be stopped", len(stuck))
+            logging.shutdown()
+            os._exit(1)
+
+    def _begin(self, lease: LeaseRecord, sent: float) -> None:
+        """Begin a granted job; called on the thread that asks."""
+        assert lease.job is not None
+        run = Run(lease, lease.job.queue, lease.job.kind)
+        with self._lock:
+            self._runs[run.id] = run
+        timeout = None
+        if lease.deadline is not None and lease.granted_at is not None:
+            timeout = (lease.deadline - lease.granted_at).total_seconds()
+        held = self._exchange.keeper.hold(
+            run.id,
+            ttl=self._exchange.ttl,
+            sent=sent,
+            on_stop=lambda reason: self._stop(run, reason),
+            timeout=timeout,
+            deadline_at=lease.deadline,
+            on_good=lambda stop_at: self._runner.good(run, stop_at),
+        )
+        if not held:
+            run.stopping = LOST
+            self._finish(run, None)
+            return
+        try:
+            self._runner.start(run)
+        except Exception:
+            log.exception("job %s could not be started and is given back", run.job)
+            self._finish(run, {"outcome": "released"})
+
+    def _stop(self, run: Run, reason: str) -> None:
+        with self._lock:
+            if run.ended or run.stopping == LOST:
+                return
+            run.stopping = reason
+        self._runner.stop(run, reason)
+
+    def _finish(self, run: Run, item: Optional[dict[str, Any]]) -> None:
+        """Take in the end of a run; `item` is None if it was stopped."""
+        with self._lock:
+            if run.ended:
+                return
+            run.ended = True
+            del self._runs[run.id]
+        if item is None:
+            item = _stopped_item(run.stopping)
+        # A report that came after the last heartbeat goes with the settle.
+        progress = self._exchange.keeper.unsent_progress(run.id)
+        if item is not None and progress is not None:
+            item["progress"] = progress
+        if not self._exchange.keeper.settling(run.id):
+            # Somebody else may hold the job by now: what this run found counts no more.
+            self._exchange.keeper.let_go(run.id)
+            item = None
+        self._log(run, item)
+        self._exchange.finish(run.id, run.job, item)
+
+    @staticmethod
+    def _log(run: Run, item: Optional[dict[str, Any]]) -> None:
+        attempt = run.lease.job.attempt if run.lease.job is not None else 0
+        outcome = "lease_lost" if item is None else item["outcome"]
+        level = logging.WARNING if item is None or outcome == "failed" else logging.INFO
+        error = f": {item['error']}" if item is not None and "error" in item else ""
+        # Neither the payload nor the result is logged.
+        log.log(
+            level,
+            "job %s %s %s attempt %d %s in %.3f s%s",
+            run.job,
+            run.queue,
+            run.kind or "-",
+            attempt,
+            outcome,
+            now() - run.began,
+            error,
+        )
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Count SIGTERM and SIGINT while it runs, where this is the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def count(*_: Any) -> None:
+            self._stops += 1
+
+        before = {which: signal.signal(which, count) for which in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for which, handler in before.items():
+                signal.signal(which, handler)
+
+
+def _stopped_item(reason: Optional[str]) -> Optional[dict[str, Any]]:
+    """Say how a run that was stopped is settled; None: not at all."""
+    if reason == LOST:
+        return None
+    if reason == TIMED_OUT:
+        return {"outcome": "failed", "error": "timeout"}
+    # After a cancel this end makes the job `cancelled`.
+    assert reason in (CANCELLED, DRAINING, None), reason
+    return {"outcome": "released"}

@@ -1,0 +1,126 @@
+"""When leases are extended and holders stopped: rules without a clock."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from tenure._holdings import CANCELLED, LOST, TIMED_OUT, Held, Holdings
+
+NOW = 1000.0
+
+
+def held(holdings: Holdings, name: str = "a", ttl: float = 10.0, **more: Any) -> Held:
+    made = Held(name, ttl, lambda _: None, NOW, NOW + ttl / 5, **more)
+    holdings.add(made)
+    return made
+
+
+def good(*names: str, cancel: tuple[str, ...] = (), at: str = "") -> dict[str, Any]:
+    extended = [{"lease": name, "expires_at": at or None} for name in names]
+    return {"extended": extended, "lost": [], "cancel": list(cancel)}
+
+
+def test_an_extend_is_due_each_fifth_of_the_ttl() -> None:
+    holdings = Holdings()
+    one = held(holdings)
+    assert holdings.due(NOW + 1.9) == []
+    assert holdings.due(NOW + 2) == [one]
+    holdings.answered([one], NOW + 2, NOW + 2.1, good("a"))
+    assert holdings.next_extend() == pytest.approx(NOW + 4)
+
+
+def test_one_call_extends_all_that_are_due_soon() -> None:
+    holdings = Holdings()
+    one, two = held(holdings), held(holdings, "b")
+    two.next_extend += 1.5
+    assert holdings.due(NOW + 2) == [one, two]
+
+
+def test_a_holder_stops_at_four_fifths_after_the_last_answered_sending() -> None:
+    holdings = Holdings()
+    one = held(holdings)
+    holdings.answered([one], NOW + 2, NOW + 5, good("a"))
+    assert holdings.next_stop() == pytest.approx(NOW + 10)
+    assert holdings.overdue(NOW + 9.9) == []
+    assert holdings.overdue(NOW + 10) == [(one, LOST)]
+    assert holdings.overdue(NOW + 11) == []
+
+
+def test_a_failed_extend_is_tried_again_soon_and_moves_no_end() -> None:
+    holdings = Holdings()
+    one = held(holdings)
+    holdings.failed([one], NOW + 2)
+    assert holdings.next_extend() == pytest.approx(NOW + 2.5)
+    assert holdings.next_stop() == pytest.approx(NOW + 8)
+
+
+def test_an_answer_that_comes_after_the_end_brings_nothing_back() -> None:
+    holdings = Holdings()
+    one = held(holdings)
+    holdings.overdue(NOW + 8)
+    holdings.answered([one], NOW + 7.9, NOW + 8.1, good("a"))
+    assert one.stopped and one.good_since == NOW
+
+
+def test_an_older_sending_that_is_answered_later_shortens_nothing() -> None:
+    holdings = Holdings()
+    one = held(holdings)
+    holdings.answered([one], NOW + 4, NOW + 4.1, good("a"))
+    holdings.answered([one], NOW + 2, NOW + 4.2, good("a"))
+    assert one.good_since == NOW + 4
+
+
+def test_what_the_server_calls_lost_stops_at_once() -> None:
+    holdings = Holdings()
+    one = held(holdings)
+    answer = {"extended": [], "lost": ["a"], "cancel": []}
+    assert holdings.answered([one], NOW + 2, NOW + 2, answer) == [(one, LOST)]
+    assert holdings.due(NOW + 50) == []
+
+
+def test_a_cancel_is_told_once_and_the_lease_goes_on() -> None:
+    holdings = Holdings()
+    one = held(holdings)
+    answer = good("a", cancel=("a",))
+    assert holdings.answered([one], NOW + 2, NOW + 2, answer) == [(one, CANCELLED)]
+    assert holdings.answered([one], NOW + 4, NOW + 4, answer) == []
+    assert holdings.due(NOW + 6) == [one]
+
+
+def test_a_lease_that_settles_is_extended_and_never_stopped() -> None:
+    holdings = Holdings()
+    one = held(holdings)
+    one.settling = True
+    assert holdings.overdue(NOW + 100) == []
+    answer = {"extended": [], "lost": ["a"], "cancel": []}
+    assert holdings.answered([one], NOW + 2, NOW + 2, answer) == []
+    assert holdings.due(NOW + 4) == [one]
+
+
+def test_a_deadline_stops_the_work_and_not_the_lease() -> None:
+    holdings = Holdings()
+    one = held(holdings, deadline=NOW + 3)
+    assert holdings.overdue(NOW + 3) == [(one, TIMED_OUT)]
+    assert holdings.overdue(NOW + 3.1) == []
+    assert holdings.due(NOW + 3.1) == [one]
+
+
+def test_a_deadline_is_known_by_the_servers_own_moments() -> None:
+    holdings = Holdings()
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    # The server granted 4 s before the lease was read, so 6 s of its 10 s are left.
+    one = held(holdings, ttl=10.0, deadline=NOW + 10, deadline_at=at + timedelta(seconds=10))
+    expires = at + timedelta(seconds=4 + 10)
+    holdings.answered([one], NOW, NOW, good("a", at=expires.isoformat()))
+    assert one.deadline == pytest.approx(NOW + 6)
+
+
+def test_what_was_let_go_is_not_extended() -> None:
+    holdings = Holdings()
+    one = held(holdings)
+    holdings.remove("a")
+    assert holdings.due(NOW + 5) == []
+    assert holdings.answered([one], NOW, NOW, {"lost": ["a"]}) == []

@@ -1,0 +1,238 @@
+"""Pushing: one, some, many; options, ids, unique keys, bad input."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from tenure import Tenure, errors, limit, pool
+
+
+def test_a_pushed_job_comes_back_with_an_id_and_its_payload(t: Tenure) -> None:
+    job = t.push("mail", {"to": "ann"})
+    assert job.id.startswith("job_")
+    assert (job.queue, job.state, job.duplicate) == ("mail", "ready", False)
+    assert t.jobs.get(job.id).payload == {"to": "ann"}
+
+
+def test_the_same_id_again_is_the_same_job(t: Tenure) -> None:
+    t.push("mail", {"n": 1}, id="m-1")
+    again = t.push("mail", {"n": 2}, id="m-1")
+    assert again.duplicate
+    assert t.jobs.get("m-1").payload == {"n": 1}
+
+
+def test_a_push_tells_that_nobody_works_on_its_queue(m: Tenure) -> None:
+    assert m.push("misspelt").workers == 0
+
+
+@pytest.mark.parametrize("delay", ["1h", 3600, 3600.0, timedelta(hours=1)])
+def test_a_delay_is_text_seconds_or_a_timedelta(m: Tenure, delay: Any) -> None:
+    job = m.push("mail", delay=delay)
+    assert job.run_at is not None and job.created_at is not None
+    assert job.run_at - job.created_at == timedelta(hours=1)
+    assert job.state == "scheduled"
+
+
+def test_a_moment_is_a_datetime_with_a_zone(m: Tenure) -> None:
+    at = datetime(2030, 5, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    assert m.push("mail", run_at=at).run_at == at
+
+
+def test_a_moment_without_a_zone_is_refused_before_anything_is_sent(m: Tenure) -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        m.push("mail", run_at=datetime(2030, 5, 1))
+    assert list(m.jobs.list()) == []
+
+
+def test_a_duration_of_a_wrong_type_is_a_type_error(m: Tenure) -> None:
+    with pytest.raises(TypeError, match="duration"):
+        m.push("mail", delay=[5])  # type: ignore[arg-type]
+
+
+def test_a_unique_key_is_text_or_a_mapping(t: Tenure) -> None:
+    first = t.push("index", {"v": 1}, unique="doc-1", delay="1h")
+    kept = t.push("index", {"v": 2}, unique="doc-1", delay="1h")
+    assert (kept.id, kept.duplicate) == (first.id, True)
+    rule = {"key": "doc-1", "on_conflict": "replace"}
+    assert t.push("index", {"v": 3}, unique=rule, delay="1h").replaced
+    assert t.jobs.get("key:doc-1").payload == {"v": 3}
+
+
+def test_a_taken_unique_key_names_the_job_that_holds_it(t: Tenure) -> None:
+    first = t.push("index", unique="doc-1", delay="1h")
+    with pytest.raises(errors.UniqueConflict) as refused:
+        t.push("index", unique={"key": "doc-1", "on_conflict": "reject"})
+    assert refused.value.job == first.id
+
+
+def test_a_payload_may_be_a_dataclass_with_dates_and_ids(m: Tenure) -> None:
+    @dataclass
+    class Order:
+        id: uuid.UUID
+        at: datetime
+
+    order = Order(uuid.UUID(int=7), datetime(2026, 1, 2, tzinfo=timezone.utc))
+    job = m.push("orders", order)
+    assert m.jobs.get(job.id).payload == {
+        "id": "00000000-0000-0000-0000-000000000007",
+        "at": "2026-01-02T00:00:00+00:00",
+    }
+
+
+def test_nan_is_no_payload(m: Tenure) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        m.push("mail", {"n": float("nan")})
+
+
+def test_an_object_that_is_no_json_is_a_type_error(m: Tenure) -> None:
+    with pytest.raises(TypeError, match="cannot be written as JSON"):
+        m.push("mail", object())
+
+
+def test_text_of_any_alphabet_comes_back_as_it_went(t: Tenure) -> None:
+    text = "café 東京 🚀 \u2028 \x00"
+    job = t.push("mail", {"text": text}, labels={"città": "Zürich"})
+    assert t.jobs.get(job.id).payload == {"text": text}
+    assert t.jobs.get(job.id).labels == {"città": "Zürich"}
+
+
+def test_an_id_with_any_characters_is_found_by_it(t: Tenure) -> None:
+    odd = "a/b?c=d&e#f g%2F+ü"
+    t.push("mail", id=odd)
+    assert t.jobs.get(odd).id == odd
+    assert t.explain(odd).id == odd
+
+
+def test_push_all_stores_jobs_that_name_each_other(t: Tenure) -> None:
+    fetch, parse = t.push_all(
+        [
+            {"queue": "parse", "ref": "p", "after": [{"ref": "f"}]},
+            {"queue": "fetch", "ref": "f"},
+        ]
+    )[::-1]
+    assert parse.state == "dependent"
+    assert [parent.id for parent in t.jobs.parents(parse.id)] == [fetch.id]
+    assert [child.id for child in t.jobs.children(fetch.id)] == [parse.id]
+
+
+def test_a_job_may_wait_for_a_job_object(m: Tenure) -> None:
+    first = m.push("fetch")
+    assert m.push("parse", after=[first]).after == [first.id]
+
+
+def test_push_all_stores_all_or_none(t: Tenure) -> None:
+    with pytest.raises(errors.OutOfBounds) as refused:
+        t.push_all([{"queue": "a"}, {"queue": "a", "priority": 1000}])
+    assert (refused.value.index, refused.value.pointer) == (1, "/1/priority")
+    assert list(t.jobs.list()) == []
+
+
+def test_a_body_that_no_server_takes_is_refused_before_it_is_sent(m: Tenure) -> None:
+    with pytest.raises(errors.TooLarge, match="push_many"):
+        m.push_all({"queue": "q", "payload": "x" * 200_000} for _ in range(50))
+    assert list(m.jobs.list()) == []
+
+
+def test_push_all_of_nothing_asks_nothing(m: Tenure) -> None:
+    assert m.push_all([]) == []
+
+
+def test_push_many_takes_a_generator_and_asks_for_no_more_than_a_portion_at_once(
+    t: Tenure,
+) -> None:
+    made = 0
+
+    def jobs() -> Iterator[dict[str, Any]]:
+        nonlocal made
+        for n in range(1234):
+            made += 1
+            if n == 900:
+                # The first portion is stored while the second is still being made.
+                assert sum(t.stats().jobs.values()) == 500
+            yield {"queue": "pages", "payload": {"n": n}, "id": f"p-{n}"}
+
+    pushed = t.push_many(jobs())
+    assert (made, pushed.count, pushed.duplicates) == (1234, 1234, 0)
+    assert t.queues.get("pages").counts["ready"] == 1234
+    assert t.push_many({"queue": "pages", "id": f"p-{n}"} for n in range(3)).duplicates == 3
+
+
+def test_push_many_counts_the_refused_job_from_the_first_of_all(m: Tenure) -> None:
+    jobs = ({"queue": "a", "priority": 1000 if n == 700 else 0} for n in range(900))
+    with pytest.raises(errors.OutOfBounds) as refused:
+        m.push_many(jobs)
+    assert refused.value.index == 700
+    assert m.queues.get("a").counts["ready"] == 500
+
+
+def test_push_many_splits_portions_by_their_bytes(m: Tenure) -> None:
+    # Sixty of these in one body would be more than the server takes.
+    big = "x" * 200_000
+    assert m.push_many({"queue": "big", "payload": big} for _ in range(60)).count == 60
+
+
+def test_push_many_of_nothing_is_nothing(m: Tenure) -> None:
+    assert m.push_many([]).count == 0
+
+
+def test_needs_are_what_limit_and_pool_say(t: Tenure) -> None:
+    t.limits.set("site:*", concurrency=3)
+    t.pools.sync("accounts", [{"id": "ann", "data": {}}])
+    job = t.push("crawl", needs=[limit("site:x", weight=2), pool("accounts", prefer="ann")])
+    assert {"limit": "site:x", "weight": 2}.items() <= job.needs[0].items()
+    assert job.needs[1]["prefer"] == "ann"
+
+
+def test_a_single_need_in_place_of_a_list_is_a_type_error(m: Tenure) -> None:
+    with pytest.raises(TypeError, match="needs is a list"):
+        m.push("crawl", needs=limit("x"))  # type: ignore[arg-type]
+
+
+REFUSED: list[tuple[dict[str, Any], type[errors.TenureError], str]] = [
+    ({"priority": 101}, errors.OutOfBounds, "/priority"),
+    ({"priority": "high"}, errors.InvalidField, "/priority"),
+    ({"queue": "a/b"}, errors.InvalidField, "/queue"),
+    ({"delay": "soon"}, errors.InvalidField, "/delay"),
+    ({"run_at": "tomorrow"}, errors.InvalidField, "/run_at"),
+    ({"needs": [limit("no-such-limit")]}, errors.UnknownLimit, "/needs/0"),
+    ({"needs": [pool("no-such-pool")]}, errors.UnknownPool, "/needs/0"),
+    ({"needs": [limit("lock:a", weight=2)]}, errors.NeverFits, "/needs/0"),
+    ({"needs": [limit("lock:a"), limit("lock:a")]}, errors.DuplicateNeed, "/needs/1"),
+    ({"after": ["never-there"]}, errors.UnknownParent, "/after/0"),
+    ({"id": "x", "after": ["x"]}, errors.Cycle, ""),
+    ({"id": "key:x"}, errors.InvalidField, "/id"),
+    ({"payload": "x" * 300_000}, errors.OutOfBounds, "/payload"),
+    ({"unique": {"key": "k", "untill": "end"}}, errors.UnknownField, "/unique/untill"),
+    ({"delay": "5s", "run_at": "2030-01-01T00:00:00Z"}, errors.ConflictingFields, ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "pointer"), REFUSED, ids=lambda v: getattr(v, "__name__", None)
+)
+def test_a_refused_push_is_the_exception_of_its_code(
+    m: Tenure, fields: dict[str, Any], kind: type[errors.TenureError], pointer: str
+) -> None:
+    with pytest.raises(kind) as refused:
+        m.push(**{"queue": "mail", **fields})
+    error = refused.value
+    assert type(error) is kind
+    assert error.code == kind.code
+    assert error.status is not None and 400 <= error.status < 500
+    assert error.detail and error.hint
+    assert (error.pointer or "").startswith(pointer)
+    assert list(m.jobs.list()) == []
+
+
+def test_a_full_queue_is_waited_for_and_then_told(m: Tenure) -> None:
+    m.queues.set("small", max_waiting=1)
+    m.push("small")
+    with Tenure(m._settings.origin, namespace=m._settings.namespace, retry_for=0.2) as hasty:
+        with pytest.raises(errors.QueueFull):
+            hasty.push("small")

@@ -1,0 +1,149 @@
+"""Queues, limits, pools: their settings and their sets."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import timedelta
+
+import pytest
+
+from tenure import Tenure, errors
+
+
+def test_set_makes_a_queue_and_then_changes_only_what_it_names(t: Tenure) -> None:
+    t.queues.set("mail", timeout="5m", max_waiting=10)
+    changed = t.queues.set("mail", max_waiting=20)
+    assert (changed.timeout, changed.max_waiting) == ("5m", 20)
+
+
+def test_replace_sets_back_what_is_not_given(t: Tenure) -> None:
+    t.queues.set("mail", timeout="5m", max_waiting=10)
+    assert t.queues.replace("mail", max_waiting=20).timeout is None
+
+
+def test_none_sets_a_field_back_to_its_default(t: Tenure) -> None:
+    t.queues.set("mail", timeout="5m")
+    assert t.queues.set("mail", timeout=None).timeout is None
+
+
+def test_a_paused_queue_shows_it_until_it_is_resumed(t: Tenure) -> None:
+    assert t.queues.pause("mail").paused
+    assert t.queues.pause("mail", for_="1h").paused
+    assert not t.queues.resume("mail").paused
+
+
+def test_a_queue_with_jobs_is_not_deleted(t: Tenure) -> None:
+    t.push("mail")
+    with pytest.raises(errors.NotEmpty):
+        t.queues.delete("mail")
+    t.jobs.delete_many(queue="mail")
+    t.queues.delete("mail")
+    assert [queue.name for queue in t.queues.list()] == []
+
+
+def test_a_limit_is_set_by_concurrency_rate_and_gap(t: Tenure) -> None:
+    made = t.limits.set("site:*", concurrency=2, rate="10/1s", gap=timedelta(seconds=1))
+    assert made.concurrency == 2
+    assert made.rate is not None and made.rate["count"] == 10 and made.rate["per"] == "1s"
+    assert made.gap == "1s"
+    member = t.limits.get("site:example.com")
+    assert (member.template, member.concurrency) == ("site:*", 2)
+
+
+def test_a_rate_that_is_no_rate_is_refused_before_it_is_sent(m: Tenure) -> None:
+    with pytest.raises(ValueError, match="10/1s"):
+        m.limits.set("x", rate="fast")
+
+
+def test_a_limit_that_is_not_there_is_not_found(t: Tenure) -> None:
+    with pytest.raises(errors.LimitNotFound):
+        t.limits.get("nobody")
+
+
+def test_a_paused_limit_shows_until_when(t: Tenure) -> None:
+    t.limits.set("x", concurrency=1)
+    assert t.limits.pause("x", for_="1h").paused_until is not None
+    assert t.limits.resume("x").paused_until is None
+
+
+def test_work_outside_is_observed(t: Tenure) -> None:
+    t.limits.set("x", concurrency=3)
+    assert t.limits.observe("x", 2, for_="1m").external == 2
+    t.limits.delete("x")
+
+
+def test_the_built_in_lock_template_cannot_be_deleted(m: Tenure) -> None:
+    with pytest.raises(errors.InUse):
+        m.limits.delete("lock:*")
+
+
+def test_sync_takes_the_rows_of_a_database_cursor(t: Tenure) -> None:
+    db = sqlite3.connect(":memory:")
+    db.row_factory = sqlite3.Row
+    db.execute("create table account (phone, tags, password)")
+    db.execute("insert into account values (139, 'cn, vip', 'geheim'), (170, '', 'secret')")
+    rows = (dict(row) for row in db.execute("select * from account"))
+    synced = t.pools.sync("accounts", rows, id="phone", tags="tags")
+    assert (synced.added, synced.retired) == (2, 0)
+    found = {each.id: each for each in t.pools.resources("accounts")}
+    assert sorted(found["139"].tags) == ["cn", "vip"] and found["170"].tags == []
+    with t.acquire({"pool": "accounts", "tag": "vip"}, wait="5s") as lease:
+        assert lease.resource.data == {"password": "geheim"}
+
+
+def test_a_second_sync_says_what_it_changed(t: Tenure) -> None:
+    def account(n: int, word: str = "x") -> dict[str, object]:
+        return {"id": str(n), "data": {"word": word}}
+
+    t.pools.sync("accounts", [account(n) for n in range(4)])
+    synced = t.pools.sync("accounts", [account(0), account(1, "new"), account(2), account(9)])
+    counts = (synced.added, synced.updated, synced.unchanged, synced.retired)
+    assert counts == (1, 1, 2, 1)
+
+
+def test_a_set_of_more_than_a_thousand_resources_is_synced(t: Tenure) -> None:
+    synced = t.pools.sync("proxies", ({"id": f"p{n}", "data": {"n": n}} for n in range(2500)))
+    assert synced.added == 2500
+    assert t.pools.get("proxies").available == 2500
+
+
+def test_an_empty_set_is_refused_unless_it_is_meant(t: Tenure) -> None:
+    t.pools.sync("accounts", [{"id": "a", "data": 1}])
+    with pytest.raises(errors.EmptySet):
+        t.pools.sync("accounts", [])
+    assert t.pools.sync("accounts", [], force=True).retired == 1
+
+
+def test_a_set_that_retires_most_is_refused(t: Tenure) -> None:
+    t.pools.sync("accounts", [{"id": str(n), "data": 1} for n in range(4)])
+    with pytest.raises(errors.RetiresMost):
+        t.pools.sync("accounts", [{"id": "0", "data": 1}])
+
+
+def test_an_older_version_of_a_set_is_refused(t: Tenure) -> None:
+    t.pools.sync("accounts", [{"id": "a", "data": 1}], version=7)
+    with pytest.raises(errors.StaleSync):
+        t.pools.sync("accounts", [{"id": "a", "data": 1}], version=6)
+
+
+def test_a_row_without_an_id_is_refused_before_anything_is_sent(m: Tenure) -> None:
+    with pytest.raises(ValueError, match="id="):
+        m.pools.sync("accounts", [{"phone": 1}])
+
+
+def test_a_resource_is_added_banned_restored_cooled_and_removed(t: Tenure) -> None:
+    t.pools.set("accounts", quarantine="1m")
+    assert t.pools.add("accounts", "ann", {"pw": "x"}, tags=["cn"]).state == "available"
+    assert t.pools.ban("accounts", "ann", "captcha").reason == "captcha"
+    assert t.pools.restore("accounts", "ann").state == "available"
+    assert t.pools.cool("accounts", "ann", for_="1h").state == "cooling"
+    t.pools.remove("accounts", "ann")
+    with pytest.raises(errors.ResourceNotFound):
+        t.pools.resource("accounts", "ann")
+    t.pools.delete("accounts")
+    assert list(t.pools.list()) == []
+
+
+def test_a_list_of_resources_never_has_their_secrets(t: Tenure) -> None:
+    t.pools.sync("accounts", [{"id": "ann", "data": {"password": "geheim"}}])
+    assert next(t.pools.resources("accounts")).data == {"password": "•"}
