@@ -168,6 +168,21 @@ pub(crate) async fn a_wait_for_a_flow_that_is_over_shows_it_as_it_is(b: &mut Ben
     assert_eq!(view.state, FlowState::Finished, "a finished flow is shown at once");
 }
 
+/// The wait is over, the parent's run times out and the flow ends, all at one move of the clock.
+pub(crate) async fn a_wait_for_a_flow_that_is_over_sees_what_ended_by_then(b: &mut Bench) {
+    let once = retry(1, 3, fixed(s(1)));
+    let parent = job("q").id("parent").timeout(ms(500)).retry(once);
+    b.push_all(vec![parent, job("q").id("child").after(["parent"]).in_flow("f")]).await;
+    let flow = b.awaits_flow("f", ms(300)).await;
+    let child = b.awaits("child", ms(300)).await;
+    b.take("q").await;
+    b.pass(ms(600)).await;
+    let view = *flow.answer().await;
+    assert_eq!((view.state, counts_of(&view)), (FlowState::Finished, [0, 0, 0, 1]));
+    assert_eq!(child.answer().await.state, JobState::Cancelled);
+    b.result_waiters(0).await;
+}
+
 pub(crate) async fn a_cancelled_flow_answers_those_who_wait_for_it(b: &mut Bench) {
     b.push_all(jobs("q", "j", 600).into_iter().map(|job| job.in_flow("f")).collect()).await;
     let waiting = b.awaits_flow("f", s(60)).await;

@@ -28,7 +28,7 @@ impl Bench {
         .await;
     }
     /// A call that waits for a result, registered beside those that wait already.
-    async fn awaits(&self, id: &str, wait: Span) -> Waiting<Box<ResultView>> {
+    pub(crate) async fn awaits(&self, id: &str, wait: Span) -> Waiting<Box<ResultView>> {
         let before = self.ok(GetStats).await.result_waiters as usize;
         let waiting = self.start(self.get_result(id, wait));
         self.result_waiters(before + 1).await;

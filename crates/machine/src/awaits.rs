@@ -178,14 +178,10 @@ impl Space {
         Some(call.on)
     }
 
-    /// The time of a call is over: it looks at what there is. Whether it waited for an end.
-    pub(crate) fn end_awaiting(&mut self, taker: TakerId) -> bool {
-        match self.forget_awaiting(taker) {
-            Some(on) => {
-                self.notify(taker, &on, true);
-                true
-            }
-            None => false,
+    /// The time of a call is over: it looks at what there is, unless it was notified before.
+    pub(crate) fn end_awaiting(&mut self, taker: TakerId) {
+        if let Some(on) = self.forget_awaiting(taker) {
+            self.notify(taker, &on, true);
         }
     }
 

@@ -7,7 +7,7 @@
 use super::ending::End;
 use super::mutant::{Mutant, forgets};
 use super::rows::{Archive, JobChange};
-use super::state::{Due, LimitId, LiveJobId, LiveResourceId, Space, Stand};
+use super::state::{Due, LimitId, LiveJobId, LiveResourceId, Space, Stand, TakerId};
 use super::stored::StoredShape;
 use tenure_core::bounds::{
     CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, LEAP_US, PULSE_US, STEPS_MAX, TICK_MAX,
@@ -95,13 +95,17 @@ impl Space {
         self.tick_leases(now);
         self.tick_flows(now);
         self.tick_doors(now);
-        self.tick_waits(now);
+        let looking = self.tick_waits(now);
         self.tick_reservations(now);
         self.tick_memory(now);
         self.tick_turns();
         self.purge(now, archive);
         self.tick_queues(now);
         self.tell(now);
+        // A call that waited for an end sees all that this tick has ended, and what those ends led to.
+        for taker in looking {
+            self.end_awaiting(taker);
+        }
         self.ask_for_plans(now);
         self.trim();
     }
@@ -334,9 +338,15 @@ impl Space {
         }
     }
 
-    fn tick_waits(&mut self, now: Moment) {
+    /// Ends waits whose time is over. Answers the calls among them that wait for the end of something.
+    fn tick_waits(&mut self, now: Moment) -> Vec<TakerId> {
+        let mut looking = Vec::new();
         for _ in 0..TICK_MAX {
             let Some((at, taker)) = self.waits.take_due(now) else { break };
+            if self.awaiting.contains_key(&taker) {
+                looking.push(taker);
+                continue;
+            }
             self.waits.set(at, taker);
             self.end_wait(taker, now);
             self.waits.clear(at, taker);
@@ -345,6 +355,7 @@ impl Space {
             let Some((_, place)) = self.place_ends.take_due(now) else { break };
             self.tick_place(&place);
         }
+        looking
     }
 
     fn tick_memory(&mut self, now: Moment) {

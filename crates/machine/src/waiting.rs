@@ -284,9 +284,6 @@ impl Space {
 
     /// The wait is over, or the same request came again: answered with an empty list.
     pub(crate) fn end_wait(&mut self, id: TakerId, now: Moment) {
-        if self.end_awaiting(id) {
-            return;
-        }
         // Callers for needs alone are told what they waited for.
         let caller = self.caller_by_taker.get(&id).copied();
         let reasons = caller.map(|slot| self.reasons_of_caller(slot, now)).unwrap_or_default();

@@ -24,6 +24,7 @@ macro_rules! sentences_of_flows {
                 what_is_pushed_into_a_flow_while_it_is_called_off_is_cancelled
                 who_waits_for_a_flow_gets_it_when_it_is_finished
                 a_wait_for_a_flow_that_is_over_shows_it_as_it_is
+                a_wait_for_a_flow_that_is_over_sees_what_ended_by_then
                 a_cancelled_flow_answers_those_who_wait_for_it
                 a_draining_engine_answers_those_who_wait_for_a_flow
             }

@@ -98,6 +98,7 @@ impl Program<'_> {
                 self.ask(Push { jobs, answer }).await?;
             }
             FlowStep::Crowd { parent, many, run, flow: name, retain_ms } => {
+                self.crowded = true;
                 let after = after(&[], 0, parent, None);
                 let child = |n| NewJob {
                     id: Some(named(format!("c{n}"))),
