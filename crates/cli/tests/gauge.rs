@@ -1,7 +1,8 @@
 //! A limit whose gauge is a scrapyd, as that sees it: it never runs more than the cap, by its own count.
 //!
 //! It starts runs late, ends them before their workers notice, answers garbage, hangs, and is started anew without its
-//! list; a worker is killed while its runs go on.
+//! list; a worker is killed while its runs go on. Then the same at random, with the server killed as well, for some seconds
+//! (`TENURE_GAUGE_SECONDS=600` for a soak).
 
 // A test that cannot even start the command is to fail loudly.
 #![allow(clippy::unwrap_used)]
@@ -15,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tenure_testkit::redis::{Aof, RedisServer};
+
 /// At most so many run at once.
 const CAP: usize = 3;
 const JOBS: usize = 14;
@@ -26,8 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const CMD: &str = r#"
 name="$TENURE_JOB_ID.$$"
 echo > "$name.new" && mv "$name.new" "$name.asked"
-while [ ! -e "$name.over" ]; do sleep 0.03; done
+while [ -e alive ] && [ ! -e "$name.over" ]; do sleep 0.03; done
 "#;
+/// While this file is there, runs go on.
+const ALIVE: &str = "alive";
 
 /// How the address answers.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -230,9 +235,9 @@ fn said(url: &str, within: &Path, arguments: &[&str]) -> String {
 }
 
 /// A server, where it listens, and all that it says.
-fn serve(within: &Path) -> (Ours, String, Arc<Mutex<String>>) {
+fn serve(within: &Path, store: &str, port: u16) -> (Ours, String, Arc<Mutex<String>>) {
     let mut command = tenure("http://127.0.0.1:1", within, &["serve"]);
-    command.args(["--listen", "127.0.0.1:0", "--store", "memory:"]);
+    command.args(["--listen", &format!("127.0.0.1:{port}")]).env("TENURE_STORE", store);
     let mut child = command.spawn().unwrap();
     let mut words = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -263,15 +268,18 @@ fn until(what: &str, fake: &Fake, so: impl Fn(&Fake) -> bool) {
     }
 }
 
-#[test]
-fn a_scrapyd_never_runs_more_than_the_cap() {
-    let folder = tempfile::tempdir().unwrap();
-    let runs = folder.path().join("runs");
+/// A folder for runs in one of the test's own.
+fn folder_of_runs(folder: &Path) -> PathBuf {
+    let runs = folder.join("runs");
     std::fs::create_dir(&runs).unwrap();
-    let fake = Fake::start(&runs);
-    let (_server, url, log) = serve(folder.path());
+    std::fs::write(runs.join(ALIVE), "").unwrap();
+    runs
+}
+
+/// The limit `scrapy` counts what runs there.
+fn set_gauge(url: &str, folder: &Path, runs: &Path, fake: &Fake) {
     let cap = CAP.to_string();
-    let address = folder.path().join("address");
+    let address = folder.join("address");
     std::fs::write(&address, format!("http://me:geheim@{}/\n", fake.at)).unwrap();
     let address = format!("@{}", address.display());
     let set = [
@@ -279,11 +287,20 @@ fn a_scrapyd_never_runs_more_than_the_cap() {
         &["--concurrency", &cap, "--gauge-scrapyd", &address, "--gauge-project", "news"],
         &["--gauge-every", "500ms", "--gauge-lag", "3s", "--gauge-on-stale", "hold"],
     ];
-    let shown = said(&url, &runs, &set.concat());
+    let shown = said(url, runs, &set.concat());
     assert!(
         shown.contains("scrapyd http://•••@127.0.0.1") && shown.contains("project news"),
         "{shown}"
     );
+}
+
+#[test]
+fn a_scrapyd_never_runs_more_than_the_cap() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder_of_runs(folder.path());
+    let fake = Fake::start(&runs);
+    let (_server, url, log) = serve(folder.path(), "memory:", 0);
+    set_gauge(&url, folder.path(), &runs, &fake);
     // Somebody else is there already.
     fake.look(|scrapyd| scrapyd.theirs("theirs-1", Duration::from_secs(3)));
     fake.look(|scrapyd| scrapyd.theirs("theirs-2", Duration::from_secs(5)));
@@ -317,4 +334,82 @@ fn a_scrapyd_never_runs_more_than_the_cap() {
     assert_eq!(most, CAP, "all that is free is used");
     assert!(read > 5, "{read} readings");
     assert!(!log.lock().unwrap().contains("geheim"));
+}
+
+/// What is killed and what goes wrong next is drawn by this.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// Workers and the server are killed while the scrapyd misbehaves.
+fn chaos(store: impl Fn(&Path) -> String) {
+    let lasts = std::env::var("TENURE_GAUGE_SECONDS").ok();
+    let lasts = Duration::from_secs(lasts.map_or(12, |text| text.parse().unwrap()));
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder_of_runs(folder.path());
+    let fake = Fake::start(&runs);
+    let (store, port) = (store(folder.path()), tenure_testkit::redis::free_port());
+    let (mut server, url, _) = serve(folder.path(), &store, port);
+    set_gauge(&url, folder.path(), &runs, &fake);
+    // Somebody else is there already.
+    fake.look(|scrapyd| scrapyd.theirs("theirs", Duration::from_secs(3)));
+    let jobs = lasts.as_secs() * 10;
+    let lines: Vec<_> = (0..jobs).map(|n| format!("{{\"id\":\"visit-{n}\"}}")).collect();
+    std::fs::write(folder.path().join("jobs"), lines.join("\n")).unwrap();
+    let file = folder.path().join("jobs").display().to_string();
+    said(&url, &runs, &["queue", "set", "q", "--needs", "limit:scrapy"]);
+    said(&url, &runs, &["push", "q", "--lines", &file]);
+    let mut workers: Vec<_> = (0..3).map(|_| worker(&url, &runs)).collect();
+    let (mut dice, begun) = (Dice(0x9E37_79B9_7F4A_7C15), Instant::now());
+    let (mut killed, mut servers) = (0, 0);
+    while begun.elapsed() < lasts {
+        let next = Instant::now() + Duration::from_millis(200 + dice.below(900));
+        until("the next thing happens", &fake, |_| Instant::now() >= next);
+        match dice.below(10) {
+            0..3 => {
+                let at = dice.below(workers.len() as u64) as usize;
+                workers[at] = worker(&url, &runs);
+                killed += 1;
+            }
+            3..6 => {
+                drop(server);
+                server = serve(folder.path(), &store, port).0;
+                servers += 1;
+            }
+            6 => fake.look(Scrapyd::starts_anew),
+            7..9 => fake.look(|scrapyd| scrapyd.mood = Mood::Garbage),
+            _ => fake.look(|scrapyd| scrapyd.mood = Mood::Hangs),
+        }
+        if dice.below(4) > 0 {
+            fake.look(|scrapyd| scrapyd.mood = Mood::Well);
+        }
+    }
+    drop(workers);
+    std::fs::remove_file(runs.join(ALIVE)).unwrap();
+    let (over, most, asked) =
+        fake.look(|scrapyd| (scrapyd.over.clone(), scrapyd.most, scrapyd.asked));
+    println!("{killed} workers and {servers} servers killed; {asked} runs, at most {most} at once");
+    assert_eq!(over, Vec::<String>::new());
+    assert!(asked as u64 >= lasts.as_secs() / 2, "next to nothing ran: {asked}");
+}
+
+#[test]
+fn whatever_is_killed_a_scrapyd_never_runs_more_than_the_cap() {
+    chaos(|folder| format!("file:{}", folder.join("store").display()));
+}
+
+#[test]
+fn whatever_is_killed_a_scrapyd_never_runs_more_than_the_cap_on_redis() {
+    if !tenure_testkit::redis::wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Always, &[]);
+    chaos(|_| format!("{}?forgets=never", redis.url()));
 }

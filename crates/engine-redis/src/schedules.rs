@@ -32,6 +32,9 @@ const RUN_NOW: Function = Function::of::<RunScheduleNow>();
 const READ_AGAIN_MAX: u32 = 10;
 /// After a `fire` that was refused (full, frozen, moving) the next one comes after this.
 const REFUSED: Duration = Duration::from_secs(1);
+/// This many follow each other without a pause: they decide some thousand moments. What falls due within one second is
+/// rarely more, and would otherwise start twice as late.
+const WITHOUT_PAUSE: u32 = 16;
 
 /// The engine's time, as far as this process knows it.
 fn now(caller: &Caller) -> Moment {
@@ -161,12 +164,15 @@ impl MomentsDue {
     }
 }
 
-/// Does what a tick asked for. After a `fire` that left moments due the next one comes no sooner than it took, so that
-/// after an outage schedules take half of the store's time at most.
+/// Does what a tick asked for. When the first few `fire`s have left moments due, the next one comes no sooner than the last
+/// one took, so that after an outage schedules take half of the store's time at most.
 pub(crate) async fn do_asked(caller: &Caller, due: MomentsDue) -> Result<(), CallError> {
     send_plans(caller, due.wanted).await?;
     let mut fires = due.fires;
-    while fires {
+    for sent in 1_u32.. {
+        if !fires {
+            break;
+        }
         let began = tokio::time::Instant::now();
         let default = Retry::default();
         let reply: FireReply = match caller.reply(FIRE, &FireArgs::of(&default)).await {
@@ -179,7 +185,7 @@ pub(crate) async fn do_asked(caller: &Caller, due: MomentsDue) -> Result<(), Cal
             }
         };
         fires = reply.more;
-        if fires && caller.shared.time == Time::Server {
+        if fires && sent >= WITHOUT_PAUSE && caller.shared.time == Time::Server {
             tokio::time::sleep(began.elapsed()).await;
         }
     }
