@@ -1,6 +1,6 @@
 //! Ending a lease: who may, what comes with it, what is refused whole.
 
-use tenure_core::job::JobState;
+use tenure_core::job::{JobState, OnConflict};
 use tenure_core::lease::{Ending, Later};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
@@ -242,6 +242,30 @@ pub(crate) async fn follow_ups_of_a_job_that_goes_with_its_end_are_stored_or_ref
     b.no_job("b").await;
     b.is("a", JobState::Running).await;
     b.lives(&lease).await;
+}
+
+/// As items of one array do, whether the settled job goes at once or is kept.
+pub(crate) async fn follow_ups_of_one_key_are_one_job_also_where_one_takes_the_settled_id(
+    b: &mut Bench,
+) {
+    for (n, on_conflict) in
+        [OnConflict::Keep, OnConflict::Reject, OnConflict::Replace].iter().enumerate()
+    {
+        let (key, a, other) = (format!("k{n}"), format!("a{n}"), format!("b{n}"));
+        b.push(job("q").id(&a).retain(s(0))).await;
+        let lease = b.take_job("q", &a).await;
+        let first = job("q").id(&other).unique(unique(&key, OnConflict::Keep));
+        let again = job("elsewhere").id(&a).unique(unique(&key, *on_conflict));
+        let settle = succeeded(&lease).pushing(again).pushing(first);
+        let pushed = b.ok(Settle::of(vec![settle])).await.settled.remove(0).pushed;
+        let told: Vec<_> =
+            pushed.iter().map(|one| (one.job.id.as_str(), one.duplicate, one.replaced)).collect();
+        assert_eq!(told, [(other.as_str(), true, false), (other.as_str(), false, false)]);
+        b.pass(ms(10)).await;
+        b.no_job(&a).await;
+        b.ends("q", &other, succeeded).await;
+    }
+    assert!(b.ok(Audit::default()).await.ok);
 }
 
 pub(crate) async fn a_settle_wakes_the_first_of_the_line(b: &mut Bench) {

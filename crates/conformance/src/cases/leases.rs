@@ -132,6 +132,7 @@ macro_rules! sentences_of_leases {
                 a_follow_up_under_its_own_id_is_a_duplicate_while_its_job_is_there
                 a_follow_up_takes_the_id_of_a_job_that_went_in_the_same_call
                 follow_ups_of_a_job_that_goes_with_its_end_are_stored_or_refused_together
+                follow_ups_of_one_key_are_one_job_also_where_one_takes_the_settled_id
                 a_settle_wakes_the_first_of_the_line
             }
             settle_and_lease {

@@ -61,18 +61,18 @@ local function bytes_of(ids, many)
   return bytes + 1
 end
 
--- Makes a block of texts with their index, and ids, which come `joined` too: jobs of a shape that arrive now. Its first
--- row.
-function lib.new_block(shape, many, texts, ids, joined, now)
+-- Makes a block of texts as it keeps them, with the ids behind them from `ids_at` on: jobs of a shape that arrive now. Its
+-- first row.
+function lib.new_block(shape, many, texts, ids, ids_at, now)
   local space = db.space
   local chunk = floor(space.seq / ROWS) + 1
   db.put(RECORD.chunk, chunk, { n = many, block = true })
   sets.add('ch', chunk, text(chunk))
   db.put(RECORD.block, chunk, {
     size = many, shape = shape, created = now, arrival = space.arrival + 1, states = rep('\0', many),
-    spans = {}, ids_at = #texts, id_bytes = bytes_of(ids, many),
+    spans = {}, ids_at = ids_at, id_bytes = bytes_of(ids, many),
   })
-  db.texts[texts_key(chunk)] = texts .. joined .. '\n'
+  db.texts[texts_key(chunk)] = texts
   space.seq = chunk * ROWS + many - 1
   return chunk * ROWS
 end

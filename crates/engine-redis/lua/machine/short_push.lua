@@ -75,13 +75,19 @@ local function store_flat(spec, words, flat, now)
   stand_in_line(lane, first_arrival, first_seq, many, now)
 end
 
+-- Where the ids begin in the texts of so many jobs, counted from 0: behind their index and the last of them.
+local function ids_in(texts, many)
+  return many * 8 + struct.unpack('>I4', texts, many * 8 - 7)
+end
+
 -- Stores a block: the ids of its jobs; how many of them in a row lie in which part of the ids, {b, how many, …};
--- its texts with their index.
-local function store_block(spec, words, ids, parts, texts, now)
-  local many, arrival, joined = #ids, db.space.arrival + 1, concat(ids, '\n')
+-- its texts with their index, and the ids from `ids_at` on. (Lua keeps each string once: to put them behind the texts here
+-- would cost as much as twenty jobs.)
+local function store_block(spec, words, ids, parts, texts, ids_at, now)
+  local many, arrival = #ids, db.space.arrival + 1
   local number, lane = more_of_shape(spec, words, many, now)
-  local first, nth = lib.new_block(number, many, texts, ids, joined, now), 0
-  lib.pushed_event(spec.q, joined, many)
+  local first, nth = lib.new_block(number, many, texts, ids, ids_at, now), 0
+  lib.pushed_event(spec.q, sub(texts, ids_at + 1, -2), many)
   for i = 1, #parts, 2 do
     local puts = lib.row_puts('i:' .. parts[i])
     local n = #puts
@@ -93,12 +99,13 @@ local function store_block(spec, words, ids, parts, texts, now)
   stand_in_line(lane, arrival, first, many, now)
 end
 
--- Jobs of one shape as they came: {ids, parts} and their texts with the index.
+-- Jobs of one shape as they came: {ids, parts}, and their texts between the index and the ids.
 local function store_texts(spec, words, came, texts, now)
   local ids, parts = came[1], came[2]
   local many = #ids
-  if lib.may_be_block(words, many, #texts) then
-    return store_block(spec, words, ids, parts, texts, now)
+  local ids_at = ids_in(texts, many)
+  if lib.may_be_block(words, many, ids_at) then
+    return store_block(spec, words, ids, parts, texts, ids_at, now)
   end
   local flat, n, nth, starts, sum = {}, 0, 0, 0, 0
   for i = 1, #parts, 2 do
@@ -116,7 +123,8 @@ end
 -- if there are more of them.
 function lib.pushed_alone(blocks, texts)
   if blocks and not blocks[2] and not blocks[1][1][2] then
-    return blocks[1][1][1], blocks[1][2][1], struct.unpack('>I4', texts, 5), sub(texts, 9)
+    local ends, bytes = struct.unpack('>I4I4', texts)
+    return blocks[1][1][1], blocks[1][2][1], bytes, sub(texts, 9, ends + 8)
   end
 end
 
@@ -146,7 +154,7 @@ local function as_block(flat, from)
     end
     at = at + 4
   end
-  return { ids, parts }, concat(index) .. concat(texts), at
+  return { ids, parts }, concat(index) .. concat(texts) .. concat(ids, '\n') .. '\n', at
 end
 
 -- Stores jobs[from..to], all planned to be stored and without anything unusual.

@@ -93,10 +93,10 @@ local function push_some(item, places, shapes, plans, fates, default_retry, now)
   return lib.push(jobs_at(item.push, places), shapes, plans, default_retry, true, now, fates)
 end
 
--- Plans some of them.
-local function plan_some(item, places, shapes, heir, now)
-  local jobs = item.push
-  return lib.plan_push(jobs_at(jobs, places), shapes, false, now, nil, lib.part_of_kin(item.kin, jobs, places), heir)
+-- Plans some of them, behind those that are `brought` already.
+local function plan_some(item, places, shapes, heir, now, brought)
+  local jobs, kin = item.push, lib.part_of_kin(item.kin, item.push, places)
+  return lib.plan_push(jobs_at(jobs, places), shapes, false, now, nil, kin, heir, brought)
 end
 
 -- Stores those that come before the end: what lib.push_after_end goes on with; or nil if an earlier item of the
@@ -133,11 +133,13 @@ function lib.push_after_end(item, follow_ups, shapes, job, default_retry, now)
   put(before, follow_ups.done)
   if after[1] then
     local known = { db.see(RECORD.shape, job.shape).qn, job.state, job.created_at, job.finished_at }
+    local brought = {}
     for _, one in ipairs(follow_ups.done) do
+      brought[one.seq] = one.rep or not one.dup or nil
       -- A duplicate of the job that goes now is shown as what is known of it.
       one.ended = one.seq == job.seq and known or nil
     end
-    local plans, fates = plan_some(item, after, shapes, follow_ups.heir, now)
+    local plans, fates = plan_some(item, after, shapes, follow_ups.heir, now, brought)
     put(after, push_some(item, after, shapes, plans, fates, default_retry, now))
   end
   return all

@@ -5,7 +5,7 @@
 -- its flow, run = any end of a parent will do}. Or {blocks, spec, dr,
 -- whole, fresh}: jobs of one shape with nothing unusual, each with an id of its own, as they may be blocks: for each
 -- {ids, parts}, `parts` being {b, how many of the ids in a row lie there, …}, and beside the arguments their
--- texts with an index (machine/blocks). If one of them is there already nothing is stored, and the reply is
+-- texts with an index, and the ids behind them (machine/blocks). If one of them is there already nothing is stored, and the reply is
 -- {known = true}: they are to be sent as jobs. With `whole` it is one job. Replies one
 -- {seq, id, dup, rep, unasked, job, ended} each, or {unasked} if all were stored one after the other.
 -- Refusals: unknown names and what never fits, unique_conflict, queue_full, those of ops/after. Cost: about twenty commands
@@ -101,8 +101,9 @@ end
 
 -- What a push would do with one job: 'store' (the finished job of the same id whose time is over, or nil),
 -- 'duplicate' (seq, id), 'earlier' (index), 'replace' or 'revive' (seq). `goes`: {seq, id} of a job that is
--- gone by the time when what has its id is stored.
-local function plan_one(job, seen_ids, seen_keys, now, goes)
+-- gone by the time when what has its id is stored. `brought`: the rows that the same settle stored before, which to a unique
+-- key are earlier items of one array.
+local function plan_one(job, seen_ids, seen_keys, now, goes, brought)
   goes = goes and goes.id == job.id and goes or nil
   local seq = not goes and lib.seq_of(job.id, job.b)
   local there, over = seq and lib.job(seq), nil
@@ -133,11 +134,15 @@ local function plan_one(job, seen_ids, seen_keys, now, goes)
   there = not gone and lib.job(holder.seq)
   if on_conflict == CONFLICT.keep then
     return { 'duplicate', holder.seq, holder.id }
+  end
+  local is_of_other_queue = on_conflict == CONFLICT.replace and there and db.see(RECORD.shape, there.shape).qn ~= job.q
+  if brought and brought[holder.seq] and (on_conflict == CONFLICT.reject or is_of_other_queue) then
+    return { 'duplicate', holder.seq, holder.id }
   elseif on_conflict == CONFLICT.reject then
     conflict(key, holder)
   elseif not there then
     return { 'store', over }
-  elseif db.see(RECORD.shape, there.shape).qn ~= job.q then
+  elseif is_of_other_queue then
     conflict(key, holder)
   elseif there.state == STATE.running then
     return { 'duplicate', holder.seq, holder.id }
@@ -202,8 +207,8 @@ local function room_checker()
 end
 
 -- Checks a push without changing anything; what is to be done with each job, and the fates of those that are new, if
--- they have to do with others or with flows. `goes` as in plan_one, `kin` and `heir` as in ops/after.
-function lib.plan_push(jobs, shapes, fresh, now, goes, kin, heir)
+-- they have to do with others or with flows. `goes` and `brought` as in plan_one, `kin` and `heir` as in ops/after.
+function lib.plan_push(jobs, shapes, fresh, now, goes, kin, heir, brought)
   local plans, seen_ids, seen_keys = {}, {}, {}
   local known, take_room = fresh and {} or lib.known_ids(jobs), room_checker()
   -- A job that is cancelled at its push takes no room, so that is known first.
@@ -220,7 +225,7 @@ function lib.plan_push(jobs, shapes, fresh, now, goes, kin, heir)
       plan, queue = STORE, spec.q
     else
       local job = named(new, shapes)
-      plan, queue = lib.at_item(index, plan_one, job, seen_ids, seen_keys, now, goes), job.q
+      plan, queue = lib.at_item(index, plan_one, job, seen_ids, seen_keys, now, goes, brought), job.q
       if plan[PLAN_AT.what] == 'store' then
         seen_ids[job.id] = index
       end

@@ -266,11 +266,13 @@ impl Serialize for Parts {
     }
 }
 
-/// The texts of a block, and their index: of each where it ends and the sum of the bytes up to it.
+/// The texts of a block, and their index: of each where it ends and the sum of the bytes up to it. Behind them the ids, each on
+/// a line.
 #[derive(Default)]
 struct Texts {
     index: Vec<u8>,
     texts: Vec<u8>,
+    ids: Vec<u8>,
     bytes: usize,
 }
 
@@ -281,16 +283,19 @@ impl Texts {
             || rows < BLOCK_ROWS && self.index.len() + 8 + self.texts.len() + text <= BLOCK_BYTES
     }
 
-    fn add(&mut self, text: &str, bytes: usize) {
+    fn add(&mut self, id: &str, text: &str, bytes: usize) {
         // A call has less than 4 GiB; what is longer than a block never becomes one.
         let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes();
         self.texts.extend_from_slice(text.as_bytes());
+        self.ids.extend_from_slice(id.as_bytes());
+        self.ids.push(b'\n');
         self.bytes += bytes;
         self.index.extend(word(self.texts.len()).into_iter().chain(word(self.bytes)));
     }
 
     fn finish(mut self) -> Vec<u8> {
         self.index.append(&mut self.texts);
+        self.index.append(&mut self.ids);
         self.index
     }
 }
@@ -306,7 +311,7 @@ fn blocks(jobs: Vec<NewJobArg<'_>>) -> (Vec<Block<'_>>, Vec<Vec<u8>>) {
             all.push(std::mem::take(&mut block));
             texts.push(std::mem::take(&mut its).finish());
         }
-        its.add(&text, job.bytes);
+        its.add(job.id, &text, job.bytes);
         block.0.push(job.id);
         match block.1.0.last_mut() {
             Some((part, many)) if *part == job.bucket => *many += 1,

@@ -451,9 +451,9 @@ impl Program<'_> {
                 let mut settle: Vec<_> = (*first..first + many).filter_map(plain).collect();
                 let all = first_of.into_iter().chain(last.into_iter().take(1));
                 settle.extend(all.filter_map(|(n, end)| self.settling(*n, end)));
-                let lease = self.call(call);
+                let lease = Some(Box::new(self.call(call))).filter(|_| !self.crowded);
                 for _ in 0..1 + usize::from(*twice) {
-                    let lease = Some(Box::new(lease.clone()));
+                    let lease = lease.clone();
                     let answer = self.ask(Settle { settle: settle.clone(), lease }).await?;
                     if let Some(Reply::Settle(Settled { lease: Some(Ok(leased)), .. })) = answer {
                         self.granted(leased);

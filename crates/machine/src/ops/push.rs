@@ -99,6 +99,23 @@ pub(crate) struct PushedBy<'a> {
     pub origin: Option<&'a Origin>,
     /// A job of this flow that is settled.
     pub heir: Option<&'a Heir>,
+    /// What the same settle stored before: to a unique key they are earlier items of one array.
+    pub brought: &'a [PushedOne],
+}
+
+/// What earlier jobs of a call bring.
+#[derive(Default)]
+struct Brought<'a> {
+    ids: hashbrown::HashMap<JobId, usize>,
+    keys: hashbrown::HashMap<tenure_core::names::UniqueKey, usize>,
+    /// Jobs that are stored already.
+    stored: &'a [PushedOne],
+}
+
+impl Brought<'_> {
+    fn has_stored(&self, seq: Seq) -> bool {
+        self.stored.iter().any(|one| one.seq == seq && (one.replaced || !one.duplicate))
+    }
 }
 
 impl Space {
@@ -124,7 +141,7 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<Vec<PushedOne>, Refusal> {
-        let planned = self.plan_push((&jobs, kinship), None, by.heir, *next_seq, archive, now)?;
+        let planned = self.plan_push((&jobs, kinship), None, by, *next_seq, archive, now)?;
         Ok(self.store_push(jobs, planned, by.origin, next_seq, archive, now))
     }
 
@@ -139,14 +156,15 @@ impl Space {
         now: Moment,
     ) -> Result<(), Refusal> {
         // Row numbers of jobs that are not stored yet mean nothing here but that they differ.
-        self.plan_push(pushed, goes, heir, Seq::new(1 << 62), archive, now).map(drop)
+        let by = PushedBy { heir, ..PushedBy::default() };
+        self.plan_push(pushed, goes, by, Seq::new(1 << 62), archive, now).map(drop)
     }
 
     fn plan_push(
         &self,
         (jobs, kinship): (&[NewJob], Kinship),
         goes: Option<&Goes>,
-        heir: Option<&Heir>,
+        PushedBy { heir, brought, .. }: PushedBy<'_>,
         next_seq: Seq,
         archive: &dyn Archive,
         now: Moment,
@@ -155,11 +173,11 @@ impl Space {
             |job: &NewJob| !job.after.is_empty() || job.flow.is_some() || job.reference.is_some();
         if heir.is_none() && !jobs.iter().any(has_kin) {
             let mut room = QueueRoom::default();
-            let plans = self.plan_all(jobs, goes, Some(&mut room), archive, now)?;
+            let plans = self.plan_all((jobs, brought), goes, Some(&mut room), archive, now)?;
             return Ok(plans.into_iter().map(|plan| (plan, Fate::default())).collect());
         }
         // A job that is cancelled at its push takes no room, so that is known first.
-        let plans = self.plan_all(jobs, goes, None, archive, now)?;
+        let plans = self.plan_all((jobs, brought), goes, None, archive, now)?;
         let fates = self.fates((jobs, kinship), &plans, heir, next_seq, archive, now)?;
         let mut room = QueueRoom::default();
         for (index, (job, plan)) in jobs.iter().zip(&plans).enumerate() {
@@ -173,21 +191,19 @@ impl Space {
 
     fn plan_all<'j>(
         &self,
-        jobs: &'j [NewJob],
+        (jobs, stored): (&'j [NewJob], &[PushedOne]),
         goes: Option<&Goes>,
         mut room: Option<&mut QueueRoom<'j>>,
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<Vec<PushPlan>, Refusal> {
         let mut plans = Vec::with_capacity(jobs.len());
-        // Ids and keys that earlier jobs of this call bring.
-        let mut ids = hashbrown::HashMap::new();
-        let mut keys = hashbrown::HashMap::new();
+        let mut brought = Brought { stored, ..Brought::default() };
         let many = jobs.len() > 1;
         for (index, job) in jobs.iter().enumerate() {
             let goes = goes.filter(|goes| job.id.as_ref() == Some(&goes.id));
             let plan =
-                self.plan_one(job, goes, &ids, &keys, archive, now).map_err(|no| no.item(index))?;
+                self.plan_one(job, goes, &brought, archive, now).map_err(|no| no.item(index))?;
             if let (Some(room), PushPlan::Store(_)) = (&mut room, &plan) {
                 let waiting = room.take(&job.queue);
                 self.check_room(&job.queue, waiting).map_err(|no| no.item(index))?;
@@ -196,10 +212,10 @@ impl Space {
                 if let Some(id) = &job.id
                     && let PushPlan::Store(_) = plan
                 {
-                    ids.insert(id.clone(), index);
+                    brought.ids.insert(id.clone(), index);
                 }
                 if let Some(unique) = &job.unique {
-                    keys.insert(unique.key.clone(), index);
+                    brought.keys.insert(unique.key.clone(), index);
                 }
             }
             plans.push(plan);
@@ -211,8 +227,7 @@ impl Space {
         &self,
         job: &NewJob,
         goes: Option<&Goes>,
-        ids: &hashbrown::HashMap<JobId, usize>,
-        keys: &hashbrown::HashMap<tenure_core::names::UniqueKey, usize>,
+        brought: &Brought<'_>,
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<PushPlan, Refusal> {
@@ -223,7 +238,7 @@ impl Space {
             {
                 return Ok(PushPlan::Duplicate(self.jobs[slot].seq, id.clone()));
             }
-            if let Some(index) = ids.get(id) {
+            if let Some(index) = brought.ids.get(id) {
                 return Ok(PushPlan::Earlier(*index));
             }
             if let Some(there) = self.ended(id, archive).filter(|_| goes.is_none()) {
@@ -236,7 +251,7 @@ impl Space {
         }
         self.check_needs_exist(job.needs.as_deref(), &job.queue)?;
         let Some(unique) = &job.unique else { return Ok(PushPlan::Store(over)) };
-        if let Some(index) = keys.get(&unique.key) {
+        if let Some(index) = brought.keys.get(&unique.key) {
             return Ok(PushPlan::Earlier(*index));
         }
         let gone = |seq: Seq| goes.is_some_and(|goes| goes.seq == seq);
@@ -249,14 +264,16 @@ impl Space {
             Refusal::from(JobRefusal::KeyTaken { key, holder }).at("/unique/key")
         };
         let duplicate = PushPlan::Duplicate(holder.seq, holder.id.clone());
+        let is_brought = brought.has_stored(holder.seq);
         let live = self.job_by_seq(holder.seq).filter(|_| !gone(holder.seq));
         match (unique.on_conflict, live) {
             (OnConflict::Keep, _) => Ok(duplicate),
+            (OnConflict::Reject, _) if is_brought => Ok(duplicate),
             (OnConflict::Reject, _) => Err(conflict()),
             (OnConflict::Replace, Some(slot)) => {
                 let there = &self.shapes[self.jobs[slot].shape];
                 if self.queues[there.queue].name.as_ref() != Some(&job.queue) {
-                    Err(conflict())
+                    if is_brought { Ok(duplicate) } else { Err(conflict()) }
                 } else if matches!(self.jobs[slot].stand, Stand::Running(_)) {
                     Ok(duplicate)
                 } else {

@@ -226,7 +226,7 @@ impl Space {
         }
         let origin = Origin { by: MadeBy { id: s.id.clone(), at: None }, era: s.era };
         let mut pushed = {
-            let by = PushedBy { origin: Some(&origin), heir: None };
+            let by = PushedBy { origin: Some(&origin), ..PushedBy::default() };
             self.push_from((vec![job], Kinship::default()), by, next_seq, archive, now)?
         };
         match pushed.pop() {

@@ -190,7 +190,7 @@ impl Space {
         let goes = self.goes_with_its_end(fence, &item.ending);
         // An earlier item of the same call may have taken the room of this one's follow-ups.
         let heir = self.heir(fence).filter(|_| !item.push.is_empty());
-        let by = PushedBy { origin: None, heir: heir.as_ref() };
+        let by = PushedBy { heir: heir.as_ref(), ..PushedBy::default() };
         let full = goes.is_some()
             && self
                 .check_follow_ups((&item.push, kinship), goes.as_ref(), heir.as_ref(), archive, now)
@@ -253,6 +253,7 @@ impl Space {
         };
         let next_at = self.say_next(fence, item.next_in, now);
         let became = self.end_lease(fence, end, now);
+        let by = PushedBy { brought: &before, ..by };
         let after = self.push_from(follow_ups.take_after(), by, next_seq, archive, now);
         debug_assert!(after.is_ok(), "what was checked is refused: {after:?}");
         let after = after.unwrap_or_default();

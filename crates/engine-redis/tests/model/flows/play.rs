@@ -193,7 +193,9 @@ impl Program<'_> {
             item.push.extend(self.members(push, settled.as_ref()));
         }
         let settle = ended.into_iter().map(|(_, item)| item).collect();
-        let lease = call.as_ref().map(|call| Box::new(self.call(call)));
+        // How much of a crowd is told before such a call is granted something is the engine's own.
+        let call = call.as_ref().filter(|_| !self.crowded);
+        let lease = call.map(|call| Box::new(self.call(call)));
         let answer = self.ask(Settle { settle, lease }).await?;
         if let Some(Reply::Settle(Settled { lease: Some(Ok(leased)), .. })) = answer {
             self.granted(leased);
