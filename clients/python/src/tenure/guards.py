@@ -104,9 +104,9 @@ class AsyncLease(HeldLease):
             self._loop.call_soon_threadsafe(self.lost.set)
 
 
-def release_plan(item: dict[str, Any]) -> Plan[None]:
+def release_plan(item: dict[str, Any], retry_for: float = _RELEASE_FOR_S) -> Plan[None]:
     """Give a lease back, with its verdicts."""
-    made = request("POST", "leases", "settle", body={"settle": [item]}, retry_for=_RELEASE_FOR_S)
+    made = request("POST", "leases", "settle", body={"settle": [item]}, retry_for=retry_for)
     response = yield made
     if response.status >= 400:
         log.error("a lease could not be given back: %s", (response.data or {}).get("detail"))
@@ -187,13 +187,23 @@ class AsyncGuard(_AnyGuard):
             granted = await self._transport.run(self._plan(until))
             lease = AsyncLease(granted)
             # `hold` may send an extend, which blocks.
-            held = await asyncio.to_thread(
-                self._keeper.hold,
-                lease.id,
-                ttl=granted.ttl,
-                sent=granted.sent,
-                on_stop=lease._lose,
+            holding = asyncio.ensure_future(
+                asyncio.to_thread(
+                    self._keeper.hold,
+                    lease.id,
+                    ttl=granted.ttl,
+                    sent=granted.sent,
+                    on_stop=lease._lose,
+                )
             )
+            try:
+                held = await asyncio.shield(holding)
+            except asyncio.CancelledError:
+                # Nobody would give it back, and it would be extended until the client is closed.
+                if await holding:
+                    self._lease = lease
+                    await self.__aexit__()
+                raise
             if held:
                 self._lease = lease
                 return lease

@@ -1,0 +1,22 @@
+"""Scrapy: slots and accounts for requests, spiders fed by jobs, and the job whose spider this is.
+
+Needs `pip install 'tenure[scrapy]'` and the asyncio reactor, which is Scrapy's default.
+"""
+
+from __future__ import annotations
+
+from .addon import Addon
+from .downloader import DownloaderMiddleware, LeaseLost, NotGranted
+from .extension import JobExtension
+from .spider import JobCounts, RequestsFailed, TenureSpider
+
+__all__ = [
+    "Addon",
+    "DownloaderMiddleware",
+    "JobCounts",
+    "JobExtension",
+    "LeaseLost",
+    "NotGranted",
+    "RequestsFailed",
+    "TenureSpider",
+]

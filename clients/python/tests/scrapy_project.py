@@ -1,0 +1,86 @@
+"""Settings and spiders of the crawls in the tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import scrapy
+
+import tenure
+from tenure.scrapy import TenureSpider
+
+ADDONS = {"tenure.scrapy.Addon": 500}
+SPIDER_MODULES = ["scrapy_project"]
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+CONCURRENT_REQUESTS_PER_DOMAIN = 16
+LOG_LEVEL = "DEBUG"
+TENURE_TTL = "3s"
+
+
+class Pages(scrapy.Spider):
+    """Fetches `pages` pages of `path`."""
+
+    name = "pages"
+    url = ""
+    pages = 1
+    path = "page"
+    query = ""
+    jars = 0
+
+    async def start(self) -> AsyncIterator[Any]:
+        for n in range(int(self.pages)):
+            meta = {"cookiejar": n % int(self.jars)} if int(self.jars) else {}
+            yield scrapy.Request(f"{self.url}/{self.path}{n}?{self.query}", meta=meta)
+
+    def tenure_request(self, request: scrapy.Request, lease: tenure.AsyncLease) -> None:
+        for resource in lease.resources:
+            if "account" in (resource.data or {}):
+                request.headers["X-Account"] = resource.data["account"]
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        yield {"page": response.url, "by": response.meta.get("tenure_resources")}
+
+
+class Judging(Pages):
+    """Says what answers mean by itself."""
+
+    name = "judging"
+
+    def tenure_answer(self, request: scrapy.Request, answer: Any, lease: tenure.AsyncLease) -> bool:
+        if isinstance(answer, Exception) or b"bad" not in answer.body:
+            return False
+        lease.ban("captcha")
+        return True
+
+
+class Jobs(TenureSpider):
+    """Crawls for jobs: a page, and the pages that it links to."""
+
+    name = "jobs"
+    queue = "pages"
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        if "raise" in response.url:
+            raise KeyError("no such field")
+        yield {"page": response.url}
+        for link in response.css("a::attr(href)").getall():
+            yield response.follow(link)
+
+
+class WithErrback(TenureSpider):
+    """Goes on where a page is missing."""
+
+    name = "with_errback"
+    queue = "pages"
+
+    async def start_job(self, job: tenure.Context) -> AsyncIterator[scrapy.Request]:
+        yield scrapy.Request(job.job.payload["url"], errback=self.missing)
+
+    def missing(self, failure: Any) -> Iterator[Any]:
+        yield {"missing": failure.request.url}
+        yield scrapy.Request(self.job_of(failure).job.payload["instead"])
+
+    def parse(self, response: Any) -> Any:
+        return {"page": response.url}

@@ -1,0 +1,253 @@
+"""The downloader middleware: crawls of a local site by processes, counted by the site."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Server, until
+from scrapy_site import Crawlers, Site
+from tenure import Tenure, limit
+
+pytest.importorskip("scrapy")
+
+SITE = '{"limit": "site:{host}"}'
+ACCOUNT = '{"pool": "accounts"}'
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def crawlers(m: Tenure, namespace: str, folder: Path) -> Iterator[Crawlers]:
+    made = Crawlers(m._settings.origin, namespace, folder)
+    try:
+        yield made
+    finally:
+        made.kill_all()
+
+
+def accounts(client: Tenure, *ids: str) -> None:
+    client.pools.sync("accounts", [{"id": id, "data": {"account": id}} for id in ids])
+
+
+def ends_well(*processes: Any) -> None:
+    assert [process.wait(40) for process in processes] == [0] * len(processes)
+
+
+def test_two_crawlers_keep_to_the_cap_and_to_one_account_each_at_a_time(
+    t: Tenure, namespace: str, folder: Path, site: Site
+) -> None:
+    t.limits.set("site:*", concurrency=3)
+    accounts(t, "ann", "bob", "cat", "dan")
+    crawlers = Crawlers(t._settings.origin, namespace, folder)
+    options = {
+        "args": {"url": site.url, "pages": 40, "query": "ms=20"},
+        "settings": {"TENURE_NEEDS": f"[{SITE}, {ACCOUNT}]"},
+    }
+    try:
+        ends_well(crawlers.start("pages", **options), crawlers.start("pages", **options))
+    finally:
+        crawlers.kill_all()
+    assert len(site.visits) == 80
+    assert all(visit.status == 200 for visit in site.visits)
+    assert site.most == 3, crawlers.log()
+    assert set(site.most_of.values()) == {1}
+    assert set(site.most_of) <= {"ann", "bob", "cat", "dan"}
+    assert (t.limits.get("site:127.0.0.1").in_use, t.pools.get("accounts").available) == (0, 4)
+
+
+def test_the_account_of_a_killed_crawler_rests_its_quarantine(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    accounts(m, "ann")
+    m.pools.set("accounts", quarantine="2s")
+    settings = {"TENURE_NEEDS": f"[{ACCOUNT}]", "TENURE_TTL": "1s"}
+    first = crawlers.start("pages", args={"url": site.url, "query": "gate=1"}, settings=settings)
+    until(lambda: site.inside == 1, 20)
+    second = crawlers.start("pages", args={"url": site.url, "path": "other"}, settings=settings)
+    until(lambda: m.pools.get("accounts").waiting == 1, 20)
+    killed = time.monotonic()
+    first.kill()
+    until(lambda: m.pools.resource("accounts", "ann").state == "cooling", 20)
+    ends_well(second)
+    other = next(visit for visit in site.visits if visit.path == "/other0")
+    assert other.account == "ann"
+    assert other.began - killed >= 2
+
+
+def test_a_429_pauses_the_site_for_all_crawlers(m: Tenure, site: Site, crawlers: Crawlers) -> None:
+    m.limits.set("site:*", concurrency=1)
+    site.first["/page2"] = [(429, {"Retry-After": "2"})]
+    site.first["/other2"] = [(429, {"Retry-After": formatdate(time.time() + 120, usegmt=True)})]
+    settings = {"TENURE_NEEDS": f"[{SITE}]", "TENURE_PAUSE_MAX": "1s"}
+    ends_well(
+        crawlers.start("pages", args={"url": site.url, "pages": 8}, settings=settings),
+        crawlers.start(
+            "pages", args={"url": site.url, "pages": 8, "path": "other"}, settings=settings
+        ),
+    )
+    assert len(site.visits) == 18
+    visits = list(site.visits)
+    refused = [n for n, visit in enumerate(visits) if visit.status == 429]
+    assert len(refused) == 2
+    for n in refused:
+        # The pause is cut at a second; nobody comes meanwhile.
+        assert visits[n + 1].began - visits[n].began >= 1
+    assert "site:127.0.0.1" not in [each.name for each in m.limits.list() if each.paused_until]
+
+
+def test_an_answer_bans_its_account_and_the_next_one_is_tried(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    accounts(m, "bad", "good")
+    site.first["/page0"] = [(403, {})]
+    settings = {"TENURE_NEEDS": f"[{ACCOUNT}]", "TENURE_BAN_STATUS": "403"}
+    assert crawlers.crawl("pages", args={"url": site.url}, settings=settings) == 0
+    assert [visit.status for visit in site.visits] == [403, 200]
+    banned = [each for each in m.pools.resources("accounts") if each.state == "banned"]
+    assert [(each.id, each.reason) for each in banned] == [(site.visits[0].account, "http 403")]
+    assert site.visits[1].account != site.visits[0].account
+
+
+def test_the_spider_judges_answers_itself(m: Tenure, site: Site, crawlers: Crawlers) -> None:
+    accounts(m, "bad")
+    accounts_of = m.pools.resource
+    options = {"args": {"url": site.url}, "settings": {"TENURE_SESSION_NEEDS": f"[{ACCOUNT}]"}}
+    process = crawlers.start("judging", **options)
+    until(lambda: accounts_of("accounts", "bad").state == "banned", 20)
+    assert accounts_of("accounts", "bad").reason == "captcha"
+    # The session is over with its account, and the request waits for another one.
+    m.pools.add("accounts", "fine", {"account": "fine"})
+    ends_well(process)
+    assert [visit.account for visit in site.visits] == ["bad", "fine"]
+
+
+def test_each_cookie_jar_keeps_its_account(m: Tenure, site: Site, crawlers: Crawlers) -> None:
+    m.limits.set("site:*", concurrency=2)
+    accounts(m, "ann", "bob")
+    settings = {"TENURE_NEEDS": f"[{SITE}]", "TENURE_SESSION_NEEDS": f"[{ACCOUNT}]"}
+    args = {"url": site.url, "pages": 10, "jars": 2}
+    assert crawlers.crawl("pages", args=args, settings=settings) == 0
+    by_jar = [
+        {visit.account for visit in site.visits if int(visit.path[-1]) % 2 == jar} for jar in (0, 1)
+    ]
+    assert sorted(map(sorted, by_jar)) == [["ann"], ["bob"]]
+    assert (site.most, m.pools.get("accounts").available) == (2, 2)
+
+
+def test_a_proxy_of_a_pool_is_used_and_its_password_is_nowhere(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    proxy = f"http://user:geheim@127.0.0.1:{site.port}"
+    m.pools.sync("proxies", [{"id": "p1", "data": {"proxy": proxy}}])
+    site.first["/page0"] = [(503, {})]
+    args = {"url": "http://pages.invalid", "pages": 2}
+    settings = {"TENURE_NEEDS": '[{"pool": "proxies"}]'}
+    assert crawlers.crawl("pages", args=args, settings=settings) == 0
+    assert [visit.proxied for visit in site.visits] == [True, True, True]
+    log = crawlers.log()
+    assert "'by': {'proxies': 'p1'}" in log
+    assert "geheim" not in log
+
+
+def test_everything_returns_when_the_spider_is_stopped_while_it_waits(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    m.limits.set("site:*", concurrency=1)
+    accounts(m, "ann")
+    settings = {"TENURE_NEEDS": f"[{SITE}]", "TENURE_SESSION_NEEDS": f"[{ACCOUNT}]"}
+    with m.acquire(limit("site:127.0.0.1"), wait="5s"):
+        process = crawlers.start("pages", args={"url": site.url, "pages": 3}, settings=settings)
+        until(lambda: m.limits.get("site:127.0.0.1").waiting == 3, 20)
+        assert m.pools.get("accounts").leased == 1
+        process.send_signal(signal.SIGTERM)
+        ends_well(process)
+        assert m.limits.get("site:127.0.0.1").waiting == 0
+        assert m.pools.get("accounts").available == 1
+    assert site.visits == []
+    assert "the spider closes" in crawlers.log()
+
+
+def test_everything_returns_when_the_spider_closes_itself(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    m.limits.set("site:*", concurrency=2)
+    settings = {"TENURE_NEEDS": f"[{SITE}]", "CLOSESPIDER_ITEMCOUNT": 1}
+    args = {"url": site.url, "pages": 30, "query": "ms=50"}
+    assert crawlers.crawl("pages", args=args, settings=settings) == 0
+    assert len(site.visits) < 30
+    assert "closespider_itemcount" in crawlers.log()
+    assert list(m.leases()) == []
+
+
+def test_a_request_whose_lease_is_lost_is_tried_again(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    m.limits.set("site:*", concurrency=1)
+    settings = {"TENURE_NEEDS": f"[{SITE}]", "TENURE_TTL": "1s"}
+    args = {"url": site.url, "query": "gate=1"}
+    process = crawlers.start("pages", args=args, settings=settings)
+    until(lambda: site.inside == 1, 20)
+    (lease,) = m.leases()
+    m.force_lease(lease.lease)
+    # Nobody may be granted the same lease again, so its holder has learnt of it when the next
+    # heartbeat was refused: that is at the latest a ttl later.
+    lost = time.monotonic()
+    until(lambda: time.monotonic() - lost > 1, 5)
+    site.gate.set()
+    ends_well(process)
+    assert len(site.visits) == 2
+    assert "'tenure/lost': 1" in crawlers.log()
+    assert "'item_scraped_count': 1" in crawlers.log()
+
+
+def test_a_request_that_gets_nothing_in_time_is_dropped(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    m.limits.set("site:*", concurrency=1)
+    settings = {"TENURE_NEEDS": f"[{SITE}]", "TENURE_WAIT": "100ms"}
+    with m.acquire(limit("site:127.0.0.1"), wait="5s", worker="somebody"):
+        assert crawlers.crawl("pages", args={"url": site.url}, settings=settings) == 0
+    assert site.visits == []
+    assert 'could not get limit "site:127.0.0.1" within 100ms; held by somebody' in crawlers.log()
+
+
+def test_a_limit_that_is_not_there_is_named(m: Tenure, site: Site, crawlers: Crawlers) -> None:
+    settings = {"TENURE_NEEDS": '[{"limit": "nobody:{host}"}]'}
+    assert crawlers.crawl("pages", args={"url": site.url}, settings=settings) == 0
+    assert site.visits == []
+    assert "nobody:127.0.0.1" in crawlers.log()
+    assert "unknown_limit" in crawlers.log()
+
+
+def test_a_server_that_is_away_is_waited_for(
+    own_server: Server, namespace: str, folder: Path, site: Site
+) -> None:
+    with Tenure(own_server.url, namespace=namespace) as client:
+        client.limits.set("site:*", concurrency=1)
+    crawlers = Crawlers(own_server.url, namespace, folder)
+    settings = {"TENURE_NEEDS": f"[{SITE}]", "TENURE_TTL": "20s"}
+    try:
+        args = {"url": site.url, "pages": 6, "query": "gate=1"}
+        process = crawlers.start("pages", args=args, settings=settings)
+        until(lambda: site.inside == 1, 20)
+        own_server.kill()
+        site.gate.set()
+        own_server.start()
+        ends_well(process)
+    finally:
+        crawlers.kill_all()
+    assert (len(site.visits), site.most) == (6, 1)
