@@ -17,6 +17,7 @@ from typing import Any, Optional
 import pytest
 
 from proxy import Proxy
+from scrapy_site import Crawlers, Site
 from tenure import Tenure
 
 
@@ -299,6 +300,26 @@ def workers(t: Tenure, namespace: str, folder: Path) -> Iterator[Workers]:
 def memory_workers(m: Tenure, namespace: str, folder: Path) -> Iterator[Workers]:
     """Workers of the client `m`."""
     made = Workers(m._settings.origin, namespace, folder)
+    try:
+        yield made
+    finally:
+        made.kill_all()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A web site of this test alone."""
+    made = Site()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def crawlers(m: Tenure, namespace: str, folder: Path) -> Iterator[Crawlers]:
+    """Crawls of Scrapy beside the client `m`."""
+    made = Crawlers(m._settings.origin, namespace, folder)
     try:
         yield made
     finally:

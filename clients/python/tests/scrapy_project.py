@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import scrapy
+from scrapy.exceptions import CloseSpider
 
 import tenure
 from tenure.scrapy import TenureSpider
@@ -55,15 +57,40 @@ class Judging(Pages):
         return True
 
 
+class Watching(Pages):
+    """Logs when a lease is lost."""
+
+    name = "watching"
+
+    def tenure_request(self, request: scrapy.Request, lease: tenure.AsyncLease) -> None:
+        request.meta["watch"] = asyncio.ensure_future(self._watch(lease))
+
+    async def _watch(self, lease: tenure.AsyncLease) -> None:
+        await lease.lost.wait()
+        self.logger.info("a lease is lost")
+
+
+class Raising(Pages):
+    """Understands no page."""
+
+    name = "raising"
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        raise KeyError("no such field")
+
+
 class Jobs(TenureSpider):
     """Crawls for jobs: a page, and the pages that it links to."""
 
     name = "jobs"
     queue = "pages"
+    allowed_domains: ClassVar = ["127.0.0.1"]
 
     def parse(self, response: Any) -> Iterator[Any]:
         if "raise" in response.url:
             raise KeyError("no such field")
+        if "close" in response.url:
+            raise CloseSpider("enough")
         yield {"page": response.url}
         for link in response.css("a::attr(href)").getall():
             yield response.follow(link)

@@ -69,11 +69,11 @@ def is_closing(crawler: Crawler) -> bool:
 
 
 async def close_spider(crawler: Crawler, reason: str) -> None:
-    """Close the spider, as soon as the engine runs."""
-    while crawler.engine is None or not crawler.engine.running:
+    """Close the spider, as soon as the engine runs; it may have ended by itself before."""
+    while crawler.crawling and (crawler.engine is None or not crawler.engine.running):
         await asyncio.sleep(0.01)
     engine: Any = crawler.engine
-    if engine.spider is None:
+    if engine is None or engine.spider is None:
         return
     if hasattr(engine, "close_spider_async"):
         await engine.close_spider_async(reason=reason)

@@ -18,6 +18,7 @@ from typing import Any, Optional
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider, IgnoreRequest
 
 from .._calls import check
 from .._holdings import CANCELLED, LOST
@@ -180,13 +181,16 @@ class JobExtension:
             self._reporting = asyncio.ensure_future(self._report())
             return
         log.error("the spider closes: its job's lease is lost, and somebody else may run it")
+        # The engine does not run yet: until it can be closed, nothing may be fetched.
         self._crawler.signals.connect(self._refuse, signal=signals.request_scheduled)
+        self._crawler.signals.connect(self._give_up, signal=signals.spider_idle)
         self._closing = asyncio.ensure_future(close_spider(self._crawler, _LOST_REASON))
 
     def _refuse(self) -> None:
-        from scrapy.exceptions import IgnoreRequest
-
         raise IgnoreRequest("the lease of this spider's job is lost")
+
+    def _give_up(self) -> None:
+        raise CloseSpider(_LOST_REASON)
 
     async def _report(self) -> None:
         while True:
