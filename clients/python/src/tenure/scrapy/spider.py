@@ -41,6 +41,7 @@ class TenureSpider(Spider):
     queue: Union[str, list[str]] = ""
 
     _tenure_jobs: SpiderJobs
+    _tenure_closing: asyncio.Task[None]
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
@@ -114,7 +115,9 @@ class TenureSpider(Spider):
             jobs.stop()
         if jobs.fault is not None:
             log.error("the server gives no jobs: %s", jobs.fault)
-            await close_spider(self.crawler, "tenure_refused")
+            # Not awaited: the end of the engine would cancel this, and be cancelled by it.
+            closing = close_spider(self.crawler, "tenure_refused")
+            self._tenure_closing = asyncio.ensure_future(closing)
 
     async def _tenure_start(self, job: SpiderJob) -> AsyncIterator[Any]:
         try:
