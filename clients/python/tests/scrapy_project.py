@@ -57,6 +57,24 @@ class Judging(Pages):
         return True
 
 
+class Ending(Pages):
+    """Ends its session with every page."""
+
+    name = "ending"
+
+    async def start(self) -> AsyncIterator[Any]:
+        for n in range(int(self.pages)):
+            yield scrapy.Request(f"{self.url}/{n}", meta={"tenure": {"end_session": True}})
+        yield scrapy.Request(f"{self.url}/free", meta={"tenure": False})
+
+
+class Swallowing:
+    """A downloader middleware that is nearer to the site, and tries the first answer again."""
+
+    def process_response(self, request: scrapy.Request, response: Any, spider: Any = None) -> Any:
+        return response if response.status == 200 else request.replace(dont_filter=True)
+
+
 class Watching(Pages):
     """Logs when a lease is lost."""
 

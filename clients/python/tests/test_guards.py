@@ -280,6 +280,33 @@ def test_an_asyncio_lease_that_was_taken_away_is_lost(
     asyncio.run(main())
 
 
+def test_a_task_that_is_cancelled_at_its_grant_gives_the_lease_back(
+    memory_server: Server, namespace: str, m: Tenure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with AsyncTenure(memory_server.url, namespace=namespace) as client:
+            taking, cancelled = asyncio.Event(), threading.Event()
+            loop, hold = asyncio.get_running_loop(), client._keeper.hold
+
+            def slow(*args: Any, **kwargs: Any) -> bool:
+                # It was granted, and the task does not have it yet.
+                loop.call_soon_threadsafe(taking.set)
+                assert cancelled.wait(10)
+                return hold(*args, **kwargs)
+
+            monkeypatch.setattr(client._keeper, "hold", slow)
+            task = asyncio.ensure_future(client.lock("deploy").__aenter__())
+            await taking.wait()
+            task.cancel()
+            await asyncio.sleep(0)
+            cancelled.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    assert m.limits.get("lock:deploy").in_use == 0
+
+
 def test_a_cancelled_task_gives_its_lease_back(memory_server: Server, namespace: str) -> None:
     async def main() -> None:
         async with AsyncTenure(memory_server.url, namespace=namespace) as client:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+from pathlib import Path
 from typing import Any
 
 from conftest import tenure_binary, until
 from scrapy_site import Crawlers, Site, command
 from tenure import Tenure
 from tenure._wire import request
+from tenure.scrapy.extension import _Worked, outcome_of
 
 
 def lease_job(client: Tenure, ttl: str = "30s") -> str:
@@ -37,6 +41,21 @@ def test_a_spider_under_tenure_work_leaves_its_counts_as_the_result(
     result = job.wait(5).get()
     assert (result["finish_reason"], result["items"]) == ("finished", 3)
     assert result["stats"]["downloader/request_count"] == 3
+
+
+def test_what_a_worker_reads_is_written_whole(tmp_path: Path) -> None:
+    names = ("TENURE_RESULT_FILE", "TENURE_OUTCOME_FILE", "TENURE_PROGRESS_FILE")
+    paths = {name: str(tmp_path / name) for name in names}
+    worked = _Worked(paths)
+    worked.report({"items": 1})
+    asyncio.run(worked.end(outcome_of("finished", {"item_scraped_count": 2})))
+    written = {each.name: json.loads(each.read_text()) for each in tmp_path.iterdir()}
+    assert written == {
+        "TENURE_PROGRESS_FILE": {"items": 1},
+        "TENURE_RESULT_FILE": {
+            "finish_reason": "finished", "items": 2, "stats": {"item_scraped_count": 2},
+        },
+    }  # fmt: skip
 
 
 def test_a_spider_under_tenure_work_that_ends_badly_has_failed(

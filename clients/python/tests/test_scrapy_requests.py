@@ -8,9 +8,15 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+
 from conftest import Server, until
 from scrapy_site import Crawlers, Site
 from tenure import Tenure, limit
+from tenure.scrapy._answers import retry_after
+from tenure.scrapy._needs import fill, read_needs
 
 SITE = '{"limit": "site:{host}"}'
 ACCOUNT = '{"pool": "accounts"}'
@@ -119,6 +125,29 @@ def test_each_cookie_jar_keeps_its_account(m: Tenure, site: Site, crawlers: Craw
     assert (site.most, m.pools.get("accounts").available) == (2, 2)
 
 
+def test_a_session_ends_where_a_request_says_so(m: Tenure, site: Site, crawlers: Crawlers) -> None:
+    accounts(m, "ann", "bob")
+    settings = {"TENURE_SESSION_NEEDS": f"[{ACCOUNT}]", "CONCURRENT_REQUESTS": 1}
+    assert crawlers.crawl("ending", args={"url": site.url, "pages": 4}, settings=settings) == 0
+    by = {visit.path: visit.account for visit in site.visits}
+    # The one that was used longest ago is the next; a request may do without any.
+    assert (by["/0"], by["/1"]) in [("ann", "bob"), ("bob", "ann")]
+    assert (by["/2"], by["/3"], by["/free"]) == (by["/0"], by["/1"], "")
+
+
+def test_a_slot_comes_back_when_another_middleware_swallows_the_answer(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    m.limits.set("site:*", concurrency=1)
+    site.first["/page0"] = [(418, {})]
+    settings = {
+        "TENURE_NEEDS": f"[{SITE}]",
+        "DOWNLOADER_MIDDLEWARES": '{"scrapy_project.Swallowing": 800}',
+    }
+    assert crawlers.crawl("pages", args={"url": site.url}, settings=settings) == 0
+    assert [visit.status for visit in site.visits] == [418, 200]
+
+
 def test_a_proxy_of_a_pool_is_used_and_its_password_is_nowhere(
     m: Tenure, site: Site, crawlers: Crawlers
 ) -> None:
@@ -218,3 +247,24 @@ def test_a_server_that_is_away_is_waited_for(
     finally:
         crawlers.kill_all()
     assert (len(site.visits), site.most) == (6, 1)
+
+
+def test_retry_after_is_read_as_seconds_or_by_the_clock_of_the_site() -> None:
+    def asked(**headers: str) -> Any:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return retry_after(Response("http://x/", status=429, headers=named))
+
+    date, later = formatdate(1_000_000, usegmt=True), formatdate(1_000_090, usegmt=True)
+    assert asked(Retry_After="7") == 7
+    assert asked(Retry_After=later, Date=date) == 90
+    assert asked(Retry_After=date, Date=later) == 0
+    assert asked(Retry_After="soon") is None
+    assert asked() is None
+
+
+def test_needs_that_are_no_needs_say_what_to_write() -> None:
+    for wrong, part in [("[{", "is no JSON"), ({"limit": "x"}, "list of needs"), (7, "list of")]:
+        with pytest.raises(ValueError, match=f"TENURE_NEEDS.*{part}"):
+            read_needs(wrong, "TENURE_NEEDS")
+    with pytest.raises(ValueError, match="cannot be filled"):
+        fill([limit("site:{hots}").json()], Request("http://x/"), "s")

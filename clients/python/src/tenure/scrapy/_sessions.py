@@ -87,6 +87,6 @@ class Sessions:
         self.stop_waiting()
         tasks, self._tasks = list(self._tasks.values()), {}
         for task in tasks:
-            with contextlib.suppress(BaseException):
+            with contextlib.suppress(Exception, asyncio.CancelledError):
                 session = await task
                 await self._leave(session.guard)
