@@ -111,7 +111,8 @@ class Jobs(TenureSpider):
             raise CloseSpider("enough")
         yield {"page": response.url}
         for link in response.css("a::attr(href)").getall():
-            yield response.follow(link)
+            # What was found comes after what another job begins with.
+            yield response.follow(link, priority=-1)
 
 
 class WithErrback(TenureSpider):

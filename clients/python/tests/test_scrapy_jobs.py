@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 from typing import Any
 
-from conftest import until
+from conftest import free_port, until
 from scrapy_site import Crawlers, Site
 from tenure import Tenure
 
@@ -38,13 +38,26 @@ def test_a_job_is_settled_when_all_requests_that_came_from_it_are_done(
     assert "give it `url` or `urls`" in str(failures[no_url.id].error)
 
 
+def test_a_job_whose_requests_all_wait_in_the_scheduler_is_not_done(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    job = m.push("pages", f"{site.url}/a?links=/b", priority=9)
+    m.push("pages", f"{site.url}/other?ms=700")
+    settings = {"CONCURRENT_REQUESTS": 1, **TO_THE_END}
+    assert crawlers.crawl("jobs", settings=settings) == 0
+    assert site.paths() == ["/a", "/other", "/b"]
+    assert job.wait(5).get() == {"items": 2, "requests": 2}
+
+
 def test_an_errback_stands_in_for_a_page_that_is_missing(
     m: Tenure, site: Site, crawlers: Crawlers
 ) -> None:
-    payload = {"url": f"{site.url}/x?status=404", "instead": f"{site.url}/y"}
-    job = m.push("pages", payload)
-    assert crawlers.crawl("with_errback", settings=TO_THE_END) == 0
-    assert job.wait(5).get() == {"items": 2, "requests": 2}
+    # One answers, though not with the page; at the other nobody listens.
+    missing = f"{site.url}/x?status=404", f"http://127.0.0.1:{free_port()}/"
+    jobs = [m.push("pages", {"url": url, "instead": f"{site.url}/y"}) for url in missing]
+    settings = {"RETRY_ENABLED": False, **TO_THE_END}
+    assert crawlers.crawl("with_errback", settings=settings) == 0
+    assert [job.wait(5).get() for job in jobs] == [{"items": 2, "requests": 2}] * 2
 
 
 def test_no_more_jobs_are_leased_than_are_crawled_at_once(
@@ -66,6 +79,7 @@ def test_no_more_jobs_are_leased_than_are_crawled_at_once(
     late.wait(10).get()
     assert process.wait(20) == 0
     assert "/never" not in site.paths()
+    assert "links=/never'}" not in crawlers.log()
 
 
 def test_a_killed_crawler_leaves_its_jobs_to_another(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Iterable
 from typing import Any, Optional
 
@@ -41,6 +42,10 @@ def running_loop() -> asyncio.AbstractEventLoop:
 def make_client(crawler: Crawler) -> AsyncTenure:
     """Make a client of the running event loop."""
     running_loop()
+    # As newer versions of Scrapy do: a crawl logs everything, and each call would be three lines.
+    for name in ("httpx", "httpcore"):
+        if logging.getLogger(name).level == logging.NOTSET:
+            logging.getLogger(name).setLevel(logging.WARNING)
     return AsyncTenure(*server_settings(crawler))
 
 
