@@ -82,6 +82,23 @@ def test_no_more_jobs_are_leased_than_are_crawled_at_once(
     assert "links=/never'}" not in crawlers.log()
 
 
+def test_a_job_whose_lease_is_lost_yields_nothing_more(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    job = m.push("pages", f"{site.url}/a?gate=1&links=/b")
+    process = crawlers.start("jobs", settings={"TENURE_IDLE_TIMEOUT": "1s"})
+    until(lambda: site.inside == 1, 20)
+    (lease,) = m.leases()
+    m.force_lease(lease.lease)
+    # The same crawler may be granted the job again; the answer to its first run counts no more.
+    until(lambda: site.inside == 2 and "lease_lost" in crawlers.log(), 20)
+    site.gate.set()
+    assert job.wait(20).get() == {"items": 2, "requests": 2}
+    assert process.wait(20) == 0
+    assert sorted(site.paths()) == ["/a", "/a", "/b"]
+    assert crawlers.log().count("Scraped from") == 2
+
+
 def test_a_killed_crawler_leaves_its_jobs_to_another(
     m: Tenure, site: Site, crawlers: Crawlers
 ) -> None:

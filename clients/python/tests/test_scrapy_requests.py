@@ -155,7 +155,7 @@ def test_a_proxy_of_a_pool_is_used_and_its_password_is_nowhere(
     m.pools.sync("proxies", [{"id": "p1", "data": {"proxy": proxy}}])
     site.first["/page0"] = [(503, {})]
     args = {"url": "http://pages.invalid", "pages": 2}
-    settings = {"TENURE_NEEDS": '[{"pool": "proxies"}]'}
+    settings = {"TENURE_NEEDS": '[{"pool": "proxies"}]', "TENURE_TOKEN": "geheim-too"}
     assert crawlers.crawl("pages", args=args, settings=settings) == 0
     assert [visit.proxied for visit in site.visits] == [True, True, True]
     log = crawlers.log()

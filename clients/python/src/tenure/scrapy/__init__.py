@@ -6,7 +6,7 @@ Needs `pip install 'tenure[scrapy]'` and the asyncio reactor, which is Scrapy's 
 from __future__ import annotations
 
 from .addon import Addon
-from .downloader import DownloaderMiddleware, LeaseLost, NotGranted
+from .downloader import DownloaderMiddleware, RequestLeaseLost, RequestNotGranted
 from .extension import JobExtension
 from .spider import JobCounts, RequestsFailed, TenureSpider
 
@@ -15,8 +15,8 @@ __all__ = [
     "DownloaderMiddleware",
     "JobCounts",
     "JobExtension",
-    "LeaseLost",
-    "NotGranted",
+    "RequestLeaseLost",
+    "RequestNotGranted",
     "RequestsFailed",
     "TenureSpider",
 ]

@@ -17,7 +17,7 @@ from scrapy.utils.misc import arg_to_iter, load_object
 from twisted.python.failure import Failure
 
 from ._jobs import META_KEY, SpiderJob, SpiderJobs
-from .downloader import LeaseLost, NotGranted
+from .downloader import RequestLeaseLost, RequestNotGranted
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -150,7 +150,7 @@ class _Errback:
             error = failure.value
             # Requests that are filtered on purpose have not failed.
             if not isinstance(error, IgnoreRequest) or isinstance(
-                error, (HttpError, NotGranted, LeaseLost)
+                error, (HttpError, RequestNotGranted, RequestLeaseLost)
             ):
                 job.failed(error)
             return failure

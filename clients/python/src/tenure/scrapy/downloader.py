@@ -17,9 +17,10 @@ from scrapy.http import Response
 from .. import errors
 from .._wire import new_id, now
 from ..client import AsyncTenure
-from ..durations import seconds
+from ..durations import duration_text, seconds
 from ..errors import TenureError
 from ..guards import AsyncGuard, AsyncLease
+from ..needs import describe
 from ._answers import Rules
 from ._crawler import LOOK_EVERY_S, duration, is_closing, make_client
 from ._needs import fill, read_needs
@@ -30,11 +31,11 @@ log = logging.getLogger("tenure.scrapy")
 _KEYS = {"needs", "session", "wait", "end_session"}
 
 
-class NotGranted(IgnoreRequest):
+class RequestNotGranted(IgnoreRequest):
     """What the request needs was not granted within `TENURE_WAIT`, or before the spider closed."""
 
 
-class LeaseLost(IgnoreRequest):
+class RequestLeaseLost(IgnoreRequest):
     """The lease of a request was lost under way, and it was tried as often as `RETRY_TIMES`."""
 
 
@@ -107,7 +108,7 @@ class DownloaderMiddleware:
                 held.guard, held.lease = await self._enter(needs, left)
             self._prepare(request, held)
         except BaseException as error:
-            if isinstance(error, NotGranted):
+            if isinstance(error, RequestNotGranted):
                 log.warning("%s is dropped: %s", request, error)
             await self._let_go(request, held)
             raise
@@ -154,7 +155,7 @@ class DownloaderMiddleware:
         again = get_retry_request(request, spider=self._spider, reason=f"tenure_{reason}")
         if again is None and lost:
             log.warning("%s is dropped: its lease was lost under way", request)
-            raise LeaseLost(f"the lease of {request} was lost under way")
+            raise RequestLeaseLost(f"the lease of {request} was lost under way")
         return again
 
     @property
@@ -196,10 +197,10 @@ class DownloaderMiddleware:
             return guard, await task
         except errors.NotGranted as refused:
             self._count("not_granted")
-            raise NotGranted(refused.detail) from None
+            raise RequestNotGranted(refused.detail) from None
         except asyncio.CancelledError:
             if is_closing(self._crawler):
-                raise NotGranted("the spider closes") from None
+                raise RequestNotGranted("the spider closes") from None
             raise
         finally:
             self._waiting.discard(task)
@@ -212,10 +213,12 @@ class DownloaderMiddleware:
             return await asyncio.wait_for(taking, wait)
         except asyncio.TimeoutError:
             self._count("not_granted")
-            raise NotGranted(f"could not get a session with {needs} within {wait} s") from None
+            raise RequestNotGranted(
+                f"could not get {describe(needs)} for a session within {duration_text(wait or 0)}"
+            ) from None
         except asyncio.CancelledError:
             if is_closing(self._crawler):
-                raise NotGranted("the spider closes") from None
+                raise RequestNotGranted("the spider closes") from None
             raise
 
     def _prepare(self, request: Request, held: _Held) -> None:
