@@ -280,6 +280,33 @@ def test_an_asyncio_lease_that_was_taken_away_is_lost(
     asyncio.run(main())
 
 
+def test_a_wait_that_is_cancelled_while_its_grant_is_under_way_gives_it_back(
+    memory_server: Server, namespace: str, m: Tenure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with AsyncTenure(memory_server.url, namespace=namespace) as client:
+            answered = asyncio.Event()
+            exchange = client._transport._exchange
+
+            async def unread(made: Any) -> Any:
+                answer = await exchange(made)
+                if not answered.is_set():
+                    answered.set()
+                    await asyncio.sleep(60)
+                return answer
+
+            monkeypatch.setattr(client._transport, "_exchange", unread)
+            task = asyncio.ensure_future(client.lock("deploy").__aenter__())
+            await answered.wait()
+            assert (await asyncio.to_thread(m.limits.get, "lock:deploy")).in_use == 1
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    assert m.limits.get("lock:deploy").in_use == 0
+
+
 def test_a_task_that_is_cancelled_at_its_grant_gives_the_lease_back(
     memory_server: Server, namespace: str, m: Tenure, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,8 +51,12 @@ def acquire_plan(
     wait: Optional[float],
     ttl: float,
     worker: dict[str, Any],
+    asking: dict[str, Any],
 ) -> Plan[Granted]:
-    """Wait for needs until a moment; raise `NotGranted` then, which names the whole wait."""
+    """Wait for needs until a moment; raise `NotGranted` then, which names the whole wait.
+
+    `asking` is the body of the call that is under way, for `withdraw_plan`.
+    """
     asked = needs_json(needs)
     place: Optional[str] = None
     while True:
@@ -67,6 +71,7 @@ def acquire_plan(
             "request_id": id,
             **given(place=place),
         }
+        asking.update(body)
         response = yield request("POST", "leases", body=body, wait=slice_s)
         answer = check(response)
         if answer["leases"]:
@@ -80,6 +85,17 @@ def acquire_plan(
                 + "".join(_because(reason) for reason in reasons[:3]),
                 hint="wait for longer, or look at who holds it",
             )
+
+
+def withdraw_plan(asking: dict[str, Any], retry_for: float) -> Plan[list[str]]:
+    """End a call that nobody waits for any more; return the leases that it was granted.
+
+    To break its connection is not enough: its answer may have been under way. The same request id
+    again leaves the line, or gets the lease that the first sending was granted.
+    """
+    body = {**asking, "wait": "0s"}
+    answer = check((yield request("POST", "leases", body=body, retry_for=retry_for)))
+    return [str(raw["lease"]) for raw in answer["leases"]]
 
 
 def _because(reason: Reason) -> str:

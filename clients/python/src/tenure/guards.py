@@ -17,7 +17,7 @@ from typing import Any, Optional, Union
 from ._http import Transport
 from ._httpx import AsyncTransport
 from ._keeper import Keeper
-from ._leasing import Granted, acquire_plan, worker_fields
+from ._leasing import Granted, acquire_plan, withdraw_plan, worker_fields
 from ._wire import Plan, now, request
 from .durations import Duration, duration_text, seconds
 from .errors import TenureError
@@ -138,8 +138,9 @@ class _AnyGuard:
     def _until(self) -> Optional[float]:
         return None if self._wait is None else now() + self._wait
 
-    def _plan(self, until: Optional[float]) -> Plan[Granted]:
-        return acquire_plan(self._needs, until, self._wait, self._ttl, worker_fields(self._worker))
+    def _plan(self, until: Optional[float], asking: dict[str, Any]) -> Plan[Granted]:
+        worker = worker_fields(self._worker)
+        return acquire_plan(self._needs, until, self._wait, self._ttl, worker, asking)
 
 
 class Guard(_AnyGuard):
@@ -152,7 +153,7 @@ class Guard(_AnyGuard):
         until = self._until()
         # Again only if the lease was lost before its grant could be read.
         while True:
-            granted = self._transport.run(self._plan(until))
+            granted = self._transport.run(self._plan(until, {}))
             lease = Lease(granted)
 
             def lose(_reason: str, lost: threading.Event = lease.lost) -> None:
@@ -184,7 +185,12 @@ class AsyncGuard(_AnyGuard):
     async def __aenter__(self) -> AsyncLease:
         until = self._until()
         while True:
-            granted = await self._transport.run(self._plan(until))
+            asking: dict[str, Any] = {}
+            try:
+                granted = await self._transport.run(self._plan(until, asking))
+            except asyncio.CancelledError:
+                await asyncio.shield(self._withdraw(asking))
+                raise
             lease = AsyncLease(granted)
             # `hold` may send an extend, which blocks.
             holding = asyncio.ensure_future(
@@ -207,6 +213,16 @@ class AsyncGuard(_AnyGuard):
             if held:
                 self._lease = lease
                 return lease
+
+    async def _withdraw(self, asking: dict[str, Any]) -> None:
+        """Give back what a cancelled wait was granted at its last moment."""
+        if not asking:
+            return
+        try:
+            for lease in await self._transport.run(withdraw_plan(asking, _RELEASE_FOR_S)):
+                await self._transport.run(release_plan({"lease": lease, "outcome": "released"}))
+        except TenureError as error:
+            log.warning("a wait was given up; if it was granted, it ends by its ttl: %s", error)
 
     async def __aexit__(self, *_: object) -> None:
         lease = self._lease

@@ -76,15 +76,8 @@ class Sessions:
         if session.retired and session.users == 0:
             await self._leave(session.guard)
 
-    def stop_waiting(self) -> None:
-        """End the waits for leases: the spider closes."""
-        for task in self._tasks.values():
-            if not task.done():
-                task.cancel()
-
     async def close(self) -> None:
-        """Give all sessions back."""
-        self.stop_waiting()
+        """Give all sessions back. Waits for leases have been ended before."""
         tasks, self._tasks = list(self._tasks.values()), {}
         for task in tasks:
             with contextlib.suppress(Exception, asyncio.CancelledError):

@@ -306,19 +306,23 @@ class DownloaderMiddleware:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             if is_closing(self._crawler):
-                self._sessions.stop_waiting()
-                for task in tuple(self._waiting):
-                    task.cancel()
+                self._end_waits()
             # A middleware that is nearer to the site may swallow an answer.
             engine = self._crawler.engine
             active = engine.downloader.active if engine is not None else ()
             for request in [request for request in self._held if request not in active]:
                 self._return(request, self._held.pop(request))
 
+    def _end_waits(self) -> None:
+        # Each once: a wait that is cancelled again would not give back what it was granted last.
+        while self._waiting:
+            self._waiting.pop().cancel()
+
     async def _closed(self) -> None:
         """Give everything back."""
         if self._client is None:
             return
+        self._end_waits()
         if self._looking is not None:
             self._looking.cancel()
         for request, held in self._held.items():
