@@ -280,6 +280,13 @@ def test_an_asyncio_lease_that_was_taken_away_is_lost(
     asyncio.run(main())
 
 
+def test_a_limit_that_a_lease_does_not_hold_is_not_paused_by_it(m: Tenure) -> None:
+    with m.lock("deploy", wait="5s") as lease:
+        with pytest.raises(LookupError, match="does not hold"):
+            lease.pause("site:example.com", "5s")
+    assert m.limits.get("lock:deploy").in_use == 0
+
+
 def test_a_wait_that_is_cancelled_while_its_grant_is_under_way_gives_it_back(
     memory_server: Server, namespace: str, m: Tenure, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,7 +102,9 @@ def test_an_answer_bans_its_account_and_the_next_one_is_tried(
 
 def test_the_spider_judges_answers_itself(m: Tenure, site: Site, crawlers: Crawlers) -> None:
     accounts(m, "bad")
-    settings = {"TENURE_SESSION_NEEDS": f"[{ACCOUNT}]"}
+    # Its slot is another lease, which has nothing to judge.
+    m.limits.set("site:*", concurrency=1)
+    settings = {"TENURE_NEEDS": f"[{SITE}]", "TENURE_SESSION_NEEDS": f"[{ACCOUNT}]"}
     process = crawlers.start("judging", args={"url": site.url}, settings=settings)
     until(lambda: m.pools.resource("accounts", "bad").state == "banned", 20)
     assert m.pools.resource("accounts", "bad").reason == "captcha"

@@ -61,6 +61,11 @@ class HeldLease:
 
     def pause(self, limit: str, for_: Duration) -> None:
         """Let a limit grant nothing for a time; the server hears of it when the block ends."""
+        if limit not in self.limits:
+            # The server would refuse it together with the release.
+            raise LookupError(
+                f'this lease does not hold the limit "{limit}"; pause it with limits.pause(...)'
+            )
         self._pauses[limit] = {"limit": limit, "pause": duration_text(for_)}
 
     def _judge(self, resource: Optional[Resource], verdict: dict[str, Any]) -> None:

@@ -57,6 +57,11 @@ class _Held:
         session = self.session.lease if self.session is not None else None
         return [lease for lease in (session, self.lease) if lease is not None]
 
+    @property
+    def judged(self) -> list[AsyncLease]:
+        """The leases that the spider sees: those with a resource, or all if none has any."""
+        return [lease for lease in self.leases if lease.resources] or self.leases
+
 
 class DownloaderMiddleware:
     """Takes slots, rates, accounts and proxies for requests, and gives them back."""
@@ -224,15 +229,15 @@ class DownloaderMiddleware:
     def _prepare(self, request: Request, held: _Held) -> None:
         """Put into the request what its resources are for."""
         ids: dict[str, str] = {}
-        for lease in held.leases:
-            for resource in lease.resources:
-                ids[resource.pool] = resource.id
-                data = resource.data
-                if isinstance(data, dict) and isinstance(data.get("proxy"), str):
-                    request.meta["proxy"] = data["proxy"]
-                    held.proxy = True
-            own = getattr(self._spider, "tenure_request", None)
-            if own is not None:
+        for resource in [each for lease in held.leases for each in lease.resources]:
+            ids[resource.pool] = resource.id
+            data = resource.data
+            if isinstance(data, dict) and isinstance(data.get("proxy"), str):
+                request.meta["proxy"] = data["proxy"]
+                held.proxy = True
+        own = getattr(self._spider, "tenure_request", None)
+        if own is not None:
+            for lease in held.judged:
                 own(request, lease)
         # Ids only: the data of a resource may be secret, and meta is shown.
         request.meta["tenure_resources"] = ids
@@ -248,7 +253,7 @@ class DownloaderMiddleware:
                 await self._pause(*pause, held)
                 reasons.append("paused")
         own = getattr(self._spider, "tenure_answer", None)
-        for lease in held.leases:
+        for lease in held.judged:
             said = self._rules.judge(answer, lease) if isinstance(answer, Response) else None
             if own is not None and own(request, answer, lease):
                 said = said or "rejected"
