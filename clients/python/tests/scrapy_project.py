@@ -111,7 +111,7 @@ class Jobs(TenureSpider):
             raise CloseSpider("enough")
         yield {"page": response.url}
         for link in response.css("a::attr(href)").getall():
-            # What was found comes after what another job begins with.
+            # Links wait until the first pages of other jobs are fetched.
             yield response.follow(link, priority=-1)
 
 

@@ -158,7 +158,7 @@ class _Errback:
         return output if isinstance(output, Failure) else self._owned(output, failure)
 
     async def _owned(self, output: Any, failure: Failure) -> AsyncIterator[Any]:
-        # What an errback yields goes through no spider middleware.
+        # The output of an errback goes through no spider middleware.
         if inspect.isawaitable(output):
             output = await output
         if hasattr(output, "__aiter__"):

@@ -121,7 +121,7 @@ class SpiderJobs:
         """Settle what is through, give the rest back, and wait until the server has it."""
         self.look()
         for job in list(self._running.values()):
-            # What has failed already would not be mended by the rest of its requests.
+            # The rest of its requests would not mend a job that has failed already.
             if job.counts.errors:
                 self._settle(job)
         # The second time ends what still runs.
