@@ -1,11 +1,12 @@
 //! Ending a lease: who may, what comes with it, what is refused whole.
 
-use tenure_core::job::{JobState, OnConflict};
+use tenure_core::job::{JobState, NewJob, OnConflict};
 use tenure_core::lease::{Ending, Later};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 
 use crate::bench::Bench;
+use crate::calls::flows::*;
 use crate::words::*;
 
 pub(crate) async fn a_late_settle_changes_nothing(b: &mut Bench) {
@@ -264,6 +265,18 @@ pub(crate) async fn follow_ups_of_one_key_are_one_job_also_where_one_takes_the_s
         b.pass(ms(10)).await;
         b.no_job(&a).await;
         b.ends("q", &other, succeeded).await;
+        // What waits for the one waits for the other.
+        b.push(job("q").id(&a).retain(s(0))).await;
+        let lease = b.take_job("q", &a).await;
+        let third = format!("c{n}");
+        let child = job("q").id("child").after([a.as_str()]);
+        let keyed = |job: NewJob| job.unique(unique(&key, *on_conflict));
+        let settle = succeeded(&lease).pushing(keyed(job("q").id(&a))).pushing(child);
+        b.settle(settle.pushing(keyed(job("q").id(&third)))).await;
+        b.is("child", JobState::Dependent).await;
+        b.ends("q", &third, succeeded).await;
+        b.ends("q", "child", succeeded).await;
+        b.ok(DeleteJob { job: job_ref("child") }).await;
     }
     assert!(b.ok(Audit::default()).await.ok);
 }

@@ -67,14 +67,32 @@ function lib.heir_of(job)
   return job and job.flow and { flow = job.flow, called_off = job.cancel or false } or nil
 end
 
+-- Those of so many items that are stored first are decided first, each part in its order: of those with one unique key the
+-- first that is stored is the job, and it may be a later item of the call.
+local function decide_first(kin, many)
+  local first, last = {}, {}
+  for _, at in ipairs(kin.order) do
+    local part = at <= many and first or last
+    part[#part + 1] = at
+  end
+  for _, at in ipairs(last) do
+    first[#first + 1] = at
+  end
+  kin.order = first
+end
+
 -- Checks them in the order in which they are stored; a refusal names the place in the item.
 function lib.check_follow_ups(item, shapes, goes, heir, now)
   local jobs = item.push
   local order, after = split(jobs, item.kin, goes)
+  local many = #order
   for _, place in ipairs(after) do
     order[#order + 1] = place
   end
   local stored, kin = jobs_at(jobs, order), lib.part_of_kin(item.kin, jobs, order)
+  if kin then
+    decide_first(kin, many)
+  end
   local ok, no = pcall(lib.plan_push, stored, shapes, false, now, goes, kin, heir)
   if ok then
     return

@@ -154,8 +154,11 @@ impl Space {
             true => jobs.into(),
             false => before.iter().chain(&after).map(|at| jobs[*at].clone()).collect(),
         };
+        let first_after = before.len();
         let order = [before, after].concat();
-        let kinship = part_of(kinship, jobs, &order);
+        let mut kinship = part_of(kinship, jobs, &order);
+        // Of those with one unique key the first that is stored is the job, and it may be a later item.
+        kinship.order.sort_by_key(|at| *at >= first_after);
         self.check_push((&stored, kinship), goes, heir, archive, now).map_err(|mut no| {
             no.index = no.index.and_then(|index| order.get(index).copied());
             let at = no.index.map_or_else(|| "/push".to_owned(), |index| format!("/push/{index}"));
