@@ -28,7 +28,12 @@ struct Server {
 
 impl Server {
     fn start(store: &str, token: Option<&str>) -> Self {
+        Server::start_with(store, &[], token)
+    }
+
+    fn start_with(store: &str, more: &[&str], token: Option<&str>) -> Self {
         let args = ["serve", "--listen", "127.0.0.1:0", "--store", store];
+        let args = [&args[..], more].concat();
         let mut child = tenure(&args, token).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
@@ -172,6 +177,30 @@ fn what_cannot_be_served_is_wrong_usage() {
     ] {
         assert_eq!(end(&args, None).0, Some(2), "{args:?}");
     }
+}
+
+#[test]
+fn a_clock_that_a_test_moves_is_for_a_store_in_memory_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = format!("file:{}", dir.path().join("data").display());
+    for store in [&folder, "redis://127.0.0.1:1", "http://localhost"] {
+        let (code, said) = end(&["serve", "--store", store, "--test-clock"], None);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("--store memory: --test-clock"), "{said}");
+    }
+    assert!(!dir.path().join("data").exists());
+    let (code, _) = end(&["serve", "--store", "memory:", "--test-clock=tomorrow"], None);
+    assert_eq!(code, Some(2));
+    let start = "--test-clock=2027-01-01T00:00:00Z";
+    let server = Server::start_with("memory:", &[start], None);
+    let shown = server.get("/v1/test/clock");
+    assert!(shown.contains(r#"{"now":"2027-01-01T00:00:00.000000Z"}"#), "{shown}");
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+    let other = Server::start("memory:", None);
+    assert!(other.get("/v1/test/clock").starts_with("HTTP/1.1 404 "));
+    other.signal(Signal::SIGTERM);
+    assert_eq!(other.ended().0, Some(0));
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub struct Span(u64);
 impl Moment {
     /// The first moment.
     pub const ZERO: Moment = Moment(0);
+    /// The last moment that can be spoken.
+    pub const LAST: Moment = Moment(LAST_US as u64 - 1);
     /// Later than every moment that can be spoken.
     pub const MAX: Moment = Moment(u64::MAX);
 

@@ -12,7 +12,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::sentences::clock_behind;
 use tenure_core::time::Span;
-use tenure_engine::{CallFuture, Engine, GaugeFeed, Health, ReadingFuture};
+use tenure_engine::{CallError, CallFuture, Engine, GaugeFeed, Health, ReadingFuture, TestClock};
 use tenure_machine::{Command, Config, parse_lease_id};
 
 use crate::batch::Answer;
@@ -31,7 +31,7 @@ use crate::reserve::Reserve;
 use crate::schema;
 use crate::shared::Shared;
 use crate::start::{self, Start};
-use crate::state::{Ended, State};
+use crate::state::{Ended, StateThread};
 use crate::streams;
 use crate::sync;
 use crate::synced::{self, Synced};
@@ -127,7 +127,7 @@ impl Embedded {
         let state = {
             let shared = shared.clone();
             spawn("tenure-state", move || {
-                let mut state = State::new(shared.clone(), machine, overlay, ends);
+                let mut state = StateThread::new(shared.clone(), machine, overlay, ends);
                 let runs = AssertUnwindSafe(|| state.run());
                 let ended = catch_unwind(runs).unwrap_or_else(|panic| {
                     shared.inbox.close();
@@ -185,6 +185,16 @@ impl Embedded {
     /// then is left. For tests that move the clock.
     pub async fn settled(&self) {
         let _ = self.shared.ask(&Namespace::main(), Ask::Settled).await;
+    }
+
+    /// Lets `span` pass on the clock that it was opened with; see [`MovedTime::advance`](tenure_engine::MovedTime).
+    pub(crate) async fn pass_time(
+        &self,
+        clock: &Arc<TestClock>,
+        span: Span,
+    ) -> Result<(), CallError> {
+        let ask = Ask::PassTime(clock.clone(), span);
+        self.shared.ask(&Namespace::main(), ask).await.map(drop)
     }
 
     /// All durable things in text, as the machine knows them: after a crash a new engine over the

@@ -1,14 +1,14 @@
 //! Where calls wait for the state, and what wakes it.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_core::events::EventId;
 use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Lease, Push, Settle};
-use tenure_core::time::Moment;
-use tenure_engine::GaugeReader;
+use tenure_core::time::{Moment, Span};
+use tenure_engine::{GaugeReader, TestClock};
 use tenure_machine::{Command, FlowWait, ResultWait, TakerId};
 
 use crate::batch::Reply;
@@ -41,6 +41,8 @@ pub(crate) enum Ask {
     Drain,
     /// Answered when nothing is due any more.
     Settled,
+    /// Moves the clock of a test by this, and does what is due on the way.
+    PassTime(Arc<TestClock>, Span),
     /// The durable things, in text; for tests.
     Durable,
 }

@@ -14,16 +14,16 @@ use rusqlite::Connection;
 use tenure_engine::Fault;
 use tokio::sync::oneshot;
 
-type Task = Box<dyn FnOnce(&Connection) + Send>;
+type ReadTask = Box<dyn FnOnce(&Connection) + Send>;
 
 #[derive(Default)]
 struct Tasks {
-    tasks: Mutex<(VecDeque<Task>, bool)>,
+    tasks: Mutex<(VecDeque<ReadTask>, bool)>,
     changed: Condvar,
 }
 
 impl Tasks {
-    fn next(&self) -> Option<Task> {
+    fn next(&self) -> Option<ReadTask> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(task) = tasks.0.pop_front() {
@@ -76,7 +76,7 @@ impl Readers {
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Fault> {
         let (send, receive) = oneshot::channel();
-        let task: Task = Box::new(move |conn| {
+        let task: ReadTask = Box::new(move |conn| {
             // Whoever asked may be gone; then nobody needs it.
             if !send.is_closed() {
                 let _ = send.send(of_one_moment(conn, read));

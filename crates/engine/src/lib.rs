@@ -13,6 +13,7 @@ pub mod joining;
 mod last_leap;
 pub mod redis_address;
 pub mod schedules;
+mod test_clock;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,6 +25,7 @@ pub use last_leap::LastLeap;
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Operation, Reply, Request};
+pub use test_clock::{MovedFuture, MovedTime, TestClock};
 
 /// The future of a call. Dropping it says that the caller is gone: a lease that is granted to it
 /// then is given back at once.

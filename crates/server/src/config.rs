@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::secret::Secret;
-use tenure_engine::Engine;
+use tenure_engine::{Engine, MovedTime};
 
 /// Bounds of one server. The contract's own bounds are not here: they are `tenure_core::bounds`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +64,8 @@ pub struct Deps {
     pub token: Option<Secret>,
     /// Bounds.
     pub config: Config,
+    /// The time of the engine, if a test moves it: only then the routes of the test clock are there. Normally `None`.
+    pub moved: Option<Arc<dyn MovedTime>>,
 }
 
 impl fmt::Debug for Deps {

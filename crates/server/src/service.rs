@@ -30,6 +30,7 @@ use crate::out::Out;
 use crate::problem;
 use crate::routes::events::{self, EventStreams};
 use crate::routes::system::{ALIVE, Ready, VERSION};
+use crate::routes::test_clock::StandingAt;
 use crate::routes::{self, Asked, Call, Does, Found, Route, Takes};
 use crate::target;
 use crate::traffic::{Traffic, Turn};
@@ -123,7 +124,8 @@ impl Service {
     ) -> Result<Response<Out>, Stop> {
         let token = self.deps.token.as_ref();
         gate::origin(&head.headers, head.uri.authority(), token.is_some(), self.here)?;
-        let found = routes::find(&head.method, head.uri.path());
+        let moved = self.deps.moved.as_ref();
+        let found = routes::find(&head.method, head.uri.path(), moved.is_some());
         if !matches!(&found, Found::Route(route, _) if route.is_open()) {
             gate::token(&head.headers, token)?;
         }
@@ -132,10 +134,7 @@ impl Service {
             Found::Methods(allowed) => {
                 return Err(Stop::Method { method: head.method.to_string(), allowed });
             }
-            Found::Nothing => {
-                let path = cut(head.uri.path()).into_owned();
-                return Err(Stop::Refused(ServerRefusal::RouteNotFound { path }.into()));
-            }
+            Found::Nothing => return Err(nothing_at(head)),
         };
         let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
         let query = target::query(head.uri.query())?;
@@ -185,8 +184,21 @@ impl Service {
                 Ok(answer::json(ready.status(), &ready))
             }
             Does::Preview => {
-                let preview = routes::previews::answer(&body, SystemClock.now())?;
+                let now = moved.map_or_else(|| SystemClock.now(), |moved| moved.now());
+                let preview = routes::previews::answer(&body, now)?;
                 Ok(answer::json(200, &preview))
+            }
+            Does::ShowTime | Does::AdvanceTime => {
+                // The table has these for a server with such a clock alone.
+                let Some(moved) = moved else { return Err(nothing_at(head)) };
+                let now = match route.does {
+                    Does::AdvanceTime => {
+                        let span = decode::advance(&body)?;
+                        moved.advance(span).await.map_err(problem::of_error)?
+                    }
+                    _ => moved.now(),
+                };
+                Ok(answer::json(200, &StandingAt { now }))
             }
             Does::Version => Ok(answer::json(200, &VERSION)),
             Does::Document => {
@@ -367,6 +379,11 @@ fn on_its_line(no: Refusal, lines: &[usize]) -> Refusal {
 enum NdjsonOutcome {
     Answer(Response<Out>),
     Ask(Call),
+}
+
+/// A path that leads nowhere.
+fn nothing_at(head: &Parts) -> Stop {
+    Stop::Refused(ServerRefusal::RouteNotFound { path: cut(head.uri.path()).into_owned() }.into())
 }
 
 fn cut(text: &str) -> Cow<'_, str> {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tenure_core::bounds::{BODY_BYTES_MAX, PAGE_BYTES_MAX};
-use tenure_core::time::Span;
+use tenure_core::time::{Moment, Span};
 
-use crate::args::value::span;
+use crate::args::value::{moment, span};
 
 /// A body and an answer of the largest size, within the three quarters that ordinary calls may use.
 const IN_FLIGHT_BYTES_MIN: u64 = 32 << 20;
@@ -53,6 +53,11 @@ pub struct ServeArgs {
     /// --retain-bytes.
     #[arg(long, value_name = "D", value_parser = span)]
     pub patience: Option<Span>,
+    /// For tests of your own code, with --store memory: alone: time stands still, at MOMENT or now, until
+    /// POST /v1/test/clock moves it.
+    #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true)]
+    #[arg(value_parser = moment)]
+    pub test_clock: Option<Option<Moment>>,
 }
 
 impl ServeArgs {

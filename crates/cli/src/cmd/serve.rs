@@ -44,7 +44,8 @@ pub async fn run(args: ServeArgs, accept_loss: bool) -> Result<(), Failure> {
     if let Ok(at) = listener.local_addr() {
         eprintln!("listening on http://{at}");
     }
-    let deps = Deps { engine: opened.engine(), token, config: config(&args) };
+    let (config, moved) = (config(&args), opened.moved());
+    let deps = Deps { engine: opened.engine(), token, config, moved };
     let (drain, drained) = watch::channel(false);
     let told = async move {
         let mut drained = drained;

@@ -59,6 +59,6 @@ pub use queues::*;
 pub use resources::*;
 pub use schedules::*;
 pub use settle::*;
-pub use times::no_body;
+pub use times::{advance, no_body};
 pub use timing::{PreviewAsked, preview};
 pub use together::stored_together;

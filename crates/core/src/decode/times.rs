@@ -4,9 +4,12 @@ use super::fields::{Fields, ObjectShape, Value, document, is_empty};
 use super::words::Spans;
 use crate::lease::Later;
 use crate::refusal::Refusal;
+use crate::time::Span;
 
 static LATER: ObjectShape<2> =
     ObjectShape { what: "this call", fields: ["for", "until"], answered: &[] };
+static ADVANCE: ObjectShape<1> =
+    ObjectShape { what: "this call", fields: ["advance"], answered: &["now"] };
 static NOTHING: ObjectShape<0> = ObjectShape { what: "this call", fields: [], answered: &[] };
 
 /// `for` or `until` of an object that has both fields; `None` if it gives neither.
@@ -43,6 +46,16 @@ pub(super) fn body_later_optional(body: &[u8]) -> Result<Option<Later>, Refusal>
     }
     let document = document(body)?;
     later(&Value::body(&document).fields(&LATER)?, Spans::ANY)
+}
+
+/// The body of `POST /v1/test/clock`: by how much the clock moves. It is asked of no engine but one whose clock a test
+/// moves.
+pub fn advance(body: &[u8]) -> Result<Span, Refusal> {
+    let document = document(body)?;
+    let fields = Value::body(&document).fields(&ADVANCE)?;
+    fields
+        .take("advance", |value| value.span(Spans::ANY))?
+        .ok_or_else(|| fields.missing("advance", "\"advance\": \"5m\""))
 }
 
 /// The body of a call that says all with its path: nothing, or `{}`.

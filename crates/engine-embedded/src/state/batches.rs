@@ -8,9 +8,9 @@ use crate::inbox::Envelope;
 use crate::options::Fatal;
 use crate::watch::LookWhen;
 
-use super::{AwaitingEnd, State, Waiting};
+use super::{AwaitingEnd, StateThread, Waiting};
 
-impl State {
+impl StateThread {
     /// Hands the batch on, if there is room for it.
     pub(super) fn hand_on(&mut self) {
         if let Some(why) = self.overlay.failure() {

@@ -17,11 +17,11 @@ use tenure_machine::{
     ResultOutcome, ResultWait, Seq, SettledOne, Stands, StoredJob, TakerId,
 };
 
-use super::{AwaitingEnd, AwaitingOn, State, Waiting};
+use super::{AwaitingEnd, AwaitingOn, StateThread, Waiting};
 use crate::batch::{Answer, Leased, PushedShown, Reply, ResultStands, SettledShown, Shown};
 use crate::inbox::{Ask, Envelope};
 
-impl State {
+impl StateThread {
     pub(super) fn push(&mut self, namespace: Namespace, push: Push, reply: Option<Reply>) {
         let whole = push.answer == PushAnswer::Whole;
         let done = self.apply(&namespace, Command::Request(Request::Push(push)));

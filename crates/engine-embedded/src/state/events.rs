@@ -10,7 +10,7 @@ use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
 use tenure_machine::{Done, TakerId};
 
-use super::State;
+use super::StateThread;
 use crate::batch::{Answer, Reply};
 use crate::streams::NewEvents;
 
@@ -54,7 +54,7 @@ impl EventStreams {
     }
 }
 
-impl State {
+impl StateThread {
     /// What steps did is numbered, and goes into the batch with their rows.
     pub(super) fn number_events(&mut self, events: Vec<(Namespace, Vec<Happened>)>) {
         if self.shared.events_bytes == 0 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_engine::GaugeReader;
 use tenure_machine::{Command, Done};
 
-use super::State;
+use super::StateThread;
 
 /// Who reads gauges here. A number is never given twice, so that what is known of one that is gone means no other.
 #[derive(Debug, Default)]
@@ -22,13 +22,18 @@ impl GaugeReaders {
         self.readers.push((self.added, reader));
     }
 
+    /// Whether anybody reads.
+    pub(super) fn any(&self) -> bool {
+        !self.readers.is_empty()
+    }
+
     /// Forgets those that stopped reading.
     fn look(&mut self) {
         self.readers.retain(|(_, reader)| reader.reads());
     }
 }
 
-impl State {
+impl StateThread {
     /// Claims what is due, each time for the reader that waits longest.
     pub(super) fn gauges(&mut self) {
         if self.gauges_wait() != Some(Duration::ZERO) {

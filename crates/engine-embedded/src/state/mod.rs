@@ -8,6 +8,7 @@ mod calls;
 mod events;
 mod facts;
 mod gauges;
+mod passing;
 mod schedules;
 mod steps;
 mod time;
@@ -61,7 +62,7 @@ enum AwaitingOn {
 }
 
 /// See the module.
-pub(crate) struct State {
+pub(crate) struct StateThread {
     shared: Arc<Shared>,
     machine: Machine,
     overlay: Overlay,
@@ -90,7 +91,7 @@ pub(crate) enum Ended {
     Crashed,
 }
 
-impl State {
+impl StateThread {
     /// `ends`: the newest event of each namespace.
     pub(crate) fn new(
         shared: Arc<Shared>,
@@ -98,7 +99,7 @@ impl State {
         overlay: Overlay,
         ends: HashMap<Namespace, EventId>,
     ) -> Self {
-        State {
+        StateThread {
             shared,
             machine,
             overlay,
@@ -196,13 +197,12 @@ impl State {
             }
             Ask::ReadGauges(reader) => self.gauge_readers.add(reader),
             Ask::Drain => self.end_waits(namespace, reply),
-            // A tick came just before.
             Ask::Settled => {
-                while self.is_due() {
-                    self.no_fire_before = Duration::ZERO;
-                    self.do_asked();
-                    self.tick();
-                }
+                self.settle_due();
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
+            Ask::PassTime(clock, span) => {
+                self.pass_time(&clock, span);
                 self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
             }
             Ask::Durable => {

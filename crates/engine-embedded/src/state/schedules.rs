@@ -9,9 +9,9 @@ use tenure_core::time::Span;
 use tenure_engine::schedules::plan;
 use tenure_machine::Command;
 
-use super::State;
+use super::StateThread;
 
-impl State {
+impl StateThread {
     /// Computes the plans that were asked for, and decides moments that are due.
     pub(super) fn schedules(&mut self) {
         for (namespace, wanted) in std::mem::take(&mut self.wanted) {

@@ -6,11 +6,11 @@ use tenure_core::names::Namespace;
 use tenure_machine::facts::{Delivery, Grant, Granted};
 use tenure_machine::rows::{Kind, RowKey, Rows};
 
-use super::{State, Waiting};
+use super::{StateThread, Waiting};
 use crate::batch::{Answer, Leased};
 use crate::inbox::Ask;
 
-impl State {
+impl StateThread {
     /// A grant before payload and data are read, with the lives of its jobs.
     pub(super) fn leased(&self, namespace: &Namespace, granted: Granted, rows: &Rows) -> Leased {
         let lives = granted

@@ -9,9 +9,9 @@ use tenure_core::bounds::{CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, LEAP_US,
 use tenure_core::time::{Moment, Span};
 use tenure_engine::Clock;
 
-use super::State;
+use super::StateThread;
 
-impl State {
+impl StateThread {
     pub(super) fn due(&self) -> Option<Moment> {
         if self.machine.over_budget() && !self.stuck {
             return Some(Moment::ZERO);

@@ -16,6 +16,7 @@ mod queues;
 mod schedules;
 pub(crate) mod sync_lines;
 pub(crate) mod system;
+pub(crate) mod test_clock;
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -83,6 +84,10 @@ pub(crate) enum Does {
     Document,
     /// Shows the moments of a timing, which needs no engine.
     Preview,
+    /// Shows the moment at which a server stands whose time a test moves.
+    ShowTime,
+    /// Moves it.
+    AdvanceTime,
 }
 
 /// Which bodies a route takes.
@@ -255,15 +260,20 @@ impl Pattern {
     }
 }
 
+fn pattern(route: &'static Route) -> Pattern {
+    let part = |part| name_of(part).map_or(Part::Is(part), Part::Named);
+    Pattern { route, parts: route.path.split('/').skip(1).map(part).collect() }
+}
+
 fn patterns() -> &'static [Pattern] {
     static PATTERNS: OnceLock<Vec<Pattern>> = OnceLock::new();
-    PATTERNS.get_or_init(|| {
-        let pattern = |route: &'static Route| {
-            let part = |part| name_of(part).map_or(Part::Is(part), Part::Named);
-            Pattern { route, parts: route.path.split('/').skip(1).map(part).collect() }
-        };
-        all().map(pattern).collect()
-    })
+    PATTERNS.get_or_init(|| all().map(pattern).collect())
+}
+
+/// Those of a server whose time a test moves, beside the others.
+fn patterns_of_tests() -> &'static [Pattern] {
+    static PATTERNS: OnceLock<Vec<Pattern>> = OnceLock::new();
+    PATTERNS.get_or_init(|| test_clock::ROUTES.iter().map(pattern).collect())
 }
 
 /// What a method and a path mean.
@@ -276,13 +286,14 @@ pub(crate) enum Found<'p> {
     Nothing,
 }
 
-/// Looks a request up.
-pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Found<'p> {
+/// Looks a request up; `tests`: also among the routes of a server whose time a test moves.
+pub(crate) fn find<'p>(method: &Method, path: &'p str, tests: bool) -> Found<'p> {
     let Some(path) = path.strip_prefix('/') else { return Found::Nothing };
     let parts: Vec<&str> = path.split('/').collect();
     let mut names = Vec::new();
     let mut methods: Vec<&str> = Vec::new();
-    for pattern in patterns() {
+    let of_tests = if tests { patterns_of_tests() } else { &[] };
+    for pattern in patterns().iter().chain(of_tests) {
         if pattern.matches(&parts, &mut names) {
             if pattern.route.method.as_str() == method.as_str() {
                 return Found::Route(pattern.route, names);
@@ -312,7 +323,7 @@ mod tests {
     use super::*;
 
     fn name(method: &Method, path: &str) -> Option<&'static str> {
-        match find(method, path) {
+        match find(method, path, false) {
             Found::Route(route, _) => Some(route.name),
             _ => None,
         }
@@ -339,9 +350,21 @@ mod tests {
             assert_eq!(name(&method, path), is, "{method} {path}");
         }
         assert!(
-            matches!(find(&Method::POST, "/v1/jobs/x"), Found::Methods(m) if m == "GET, PATCH, DELETE")
+            matches!(find(&Method::POST, "/v1/jobs/x", false), Found::Methods(m) if m == "GET, PATCH, DELETE")
         );
-        assert!(matches!(find(&Method::PUT, "/v1/jobs/cancel"), Found::Methods(_)));
+        assert!(matches!(find(&Method::PUT, "/v1/jobs/cancel", false), Found::Methods(_)));
+    }
+
+    #[test]
+    fn the_clock_is_found_on_a_server_for_tests_alone() {
+        for tests in [true, false] {
+            let found = find(&Method::POST, "/v1/test/clock", tests);
+            assert_eq!(matches!(found, Found::Route(..)), tests);
+            assert_eq!(
+                matches!(find(&Method::PUT, "/v1/test/clock", tests), Found::Nothing),
+                !tests
+            );
+        }
     }
 
     #[test]

@@ -11,8 +11,8 @@ use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_core::secret::Secret;
-use tenure_engine::EngineExt;
-use tenure_engine_embedded::{Embedded, Location, Options};
+use tenure_engine::{Engine, EngineExt, MovedTime};
+use tenure_engine_embedded::{Embedded, Location, MovedEngine, Options};
 use tenure_server::{Config, Deps, DrainReport};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
@@ -25,7 +25,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// A server on a port of its own.
 pub struct Server {
     pub at: SocketAddr,
-    pub engine: Arc<Embedded>,
+    pub engine: Arc<dyn Engine>,
     runtime: Runtime,
     stop: Option<oneshot::Sender<()>>,
     running: Option<JoinHandle<DrainReport>>,
@@ -37,13 +37,31 @@ impl Server {
     }
 
     pub fn with(token: Option<&str>, config: Config) -> Self {
+        let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
+        Server::over(engine, token, config, None)
+    }
+
+    /// With a clock that a test moves. It stands at the first second of 2027, a Friday.
+    pub fn with_test_clock() -> Self {
+        let start = "2027-01-01T00:00:00Z".parse().unwrap();
+        let engine = MovedEngine::open(start, Options::new(Location::Memory)).unwrap();
+        let engine = Arc::new(engine);
+        Server::over(engine.clone(), None, Config::default(), Some(engine))
+    }
+
+    fn over(
+        engine: Arc<dyn Engine>,
+        token: Option<&str>,
+        config: Config,
+        moved: Option<Arc<dyn MovedTime>>,
+    ) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .unwrap();
-        let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
-        let deps = Deps { engine: engine.clone(), token: token.map(Secret::new), config };
+        let token = token.map(Secret::new);
+        let deps = Deps { engine: engine.clone(), token, config, moved };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let at = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use tenure::url::StoreUrl;
-use tenure_engine::Engine;
-use tenure_engine_embedded::{Config, Durability, Embedded, Fatal, Location, Options};
+use tenure_core::time::Moment;
+use tenure_engine::{Clock, Engine, MovedTime, SystemClock};
+use tenure_engine_embedded::{Config, Durability, Embedded, Fatal, Location, MovedEngine, Options};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
 use tokio::sync::watch;
@@ -19,6 +20,8 @@ use crate::store::{not_opened, on_redis};
 pub enum ServePlace {
     /// With this process alone.
     Own(Location),
+    /// In the memory of this process, whose time stands at this moment until a test moves it.
+    Moved(Moment),
     /// With all who use this Redis.
     Redis(Address),
 }
@@ -27,6 +30,8 @@ pub enum ServePlace {
 pub enum ServedStore {
     /// With a thread and files of its own.
     Own(Arc<Embedded>),
+    /// The same in memory, with a clock that a test moves.
+    Moved(Arc<MovedEngine>),
     /// With nothing but connections.
     Redis(Arc<RedisEngine>),
 }
@@ -38,7 +43,18 @@ impl ServePlace {
             Failure::usage(format!("--store: {why}"))
                 .hint("use file:PATH for a folder, memory:, or redis://HOST:6379 and its kin")
         };
-        match args.store.parse::<StoreUrl>() {
+        let store = args.store.parse::<StoreUrl>();
+        if let Some(start) = args.test_clock {
+            return match store {
+                Ok(StoreUrl::Memory) => {
+                    Ok(ServePlace::Moved(start.unwrap_or_else(|| SystemClock.now())))
+                }
+                _ => Err(Failure::usage("--test-clock is for --store memory: alone")
+                    .hint("jobs in a store that outlives the test must not depend on a clock that stands still; start \
+                           the server for a test with --store memory: --test-clock")),
+            };
+        }
+        match store {
             Ok(StoreUrl::Memory) => Ok(ServePlace::Own(Location::Memory)),
             Ok(StoreUrl::File(path)) => Ok(ServePlace::Own(Location::Folder(path))),
             Ok(StoreUrl::Redis(address)) => {
@@ -57,8 +73,9 @@ impl ServePlace {
         accept_loss: bool,
         tell: watch::Sender<Option<Fatal>>,
     ) -> Result<ServedStore, Failure> {
-        let location = match self {
-            ServePlace::Own(location) => location,
+        let (location, start) = match self {
+            ServePlace::Own(location) => (location, None),
+            ServePlace::Moved(start) => (Location::Memory, Some(start)),
             ServePlace::Redis(address) => {
                 let ServeArgs { patience, retain_bytes, events_bytes, .. } = *args;
                 let usual = RedisOptions::new(address);
@@ -85,10 +102,15 @@ impl ServePlace {
             ..fresh
         };
         // It reads the whole index.
-        let opened = tokio::task::spawn_blocking(move || Embedded::open(options));
-        let engine =
+        let opened = tokio::task::spawn_blocking(move || match start {
+            Some(start) => {
+                MovedEngine::open(start, options).map(|engine| ServedStore::Moved(Arc::new(engine)))
+            }
+            None => Embedded::open(options).map(|engine| ServedStore::Own(Arc::new(engine))),
+        });
+        let opened =
             opened.await.map_err(|why| Failure::bug(format!("opening panicked: {why}")))?;
-        engine.map(|engine| ServedStore::Own(Arc::new(engine))).map_err(|why| not_opened(&why))
+        opened.map_err(|why| not_opened(&why))
     }
 }
 
@@ -112,7 +134,16 @@ impl ServedStore {
     pub fn engine(&self) -> Arc<dyn Engine> {
         match self {
             ServedStore::Own(engine) => engine.clone(),
+            ServedStore::Moved(engine) => engine.clone(),
             ServedStore::Redis(engine) => engine.clone(),
+        }
+    }
+
+    /// Its time, if a test moves it.
+    pub fn moved(&self) -> Option<Arc<dyn MovedTime>> {
+        match self {
+            ServedStore::Moved(engine) => Some(engine.clone()),
+            ServedStore::Own(_) | ServedStore::Redis(_) => None,
         }
     }
 
@@ -127,6 +158,7 @@ impl ServedStore {
     pub fn close(self) {
         match self {
             ServedStore::Own(engine) => engine.close(),
+            ServedStore::Moved(engine) => engine.close(),
             ServedStore::Redis(engine) => drop(engine),
         }
     }

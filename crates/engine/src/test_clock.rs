@@ -1,16 +1,32 @@
-//! A clock that moves only when a test moves it.
+//! A clock that moves only when a test moves it, and how a test moves the time of a whole engine.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_core::time::{Moment, Span};
-use tenure_engine::Clock;
+
+use crate::{CallError, Clock};
+
+/// The future of a moved time: the moment at which the engine stands now.
+pub type MovedFuture = Pin<Box<dyn Future<Output = Result<Moment, CallError>> + Send>>;
+
+/// An engine whose time stands still unless a test moves it.
+pub trait MovedTime: Send + Sync + 'static {
+    /// The moment at which the engine stands.
+    fn now(&self) -> Moment;
+
+    /// Lets `span` pass as if it had passed by itself: what becomes due on the way is done, each thing at its own
+    /// moment. Answered when that is done, so a call that is made after the answer finds it.
+    fn advance(&self, span: Span) -> MovedFuture;
+}
 
 type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// What it shows.
+/// Both clocks of a machine, as a [`TestClock`] shows them.
 #[derive(Clone, Copy)]
-struct Shown {
+struct ShownTime {
     wall: Moment,
     /// Starts at zero; a set clock, a leap and a step back leave it.
     monotonic: Duration,
@@ -18,21 +34,21 @@ struct Shown {
 
 /// See the module. Engines over it sleep until it is moved, however long that takes.
 pub struct TestClock {
-    shown: Mutex<Shown>,
+    shown: Mutex<ShownTime>,
     wakes: Mutex<Vec<Wake>>,
 }
 
-/// Longer than any test: who sleeps by this clock is woken, or the test is broken.
+/// Longer than any test: an engine that sleeps by this clock is woken, or the test is broken.
 const LONG: Duration = Duration::from_secs(3_600);
 
 impl TestClock {
     /// A clock that stands at `now`.
     pub fn at(now: Moment) -> Self {
-        let shown = Shown { wall: now, monotonic: Duration::ZERO };
+        let shown = ShownTime { wall: now, monotonic: Duration::ZERO };
         TestClock { shown: Mutex::new(shown), wakes: Mutex::default() }
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, ShownTime> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

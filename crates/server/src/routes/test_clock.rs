@@ -1,0 +1,45 @@
+//! The clock of a server that was started for tests. These routes are no part of the contract: other servers answer
+//! them as they answer any path that leads nowhere, and the OpenAPI document does not list them.
+
+use serde::Serialize;
+use tenure_core::requests::HttpMethod;
+use tenure_core::time::Moment;
+
+use super::{Does, Route, Takes};
+use crate::budget::Rank;
+
+const PATH: &str = "/v1/test/clock";
+
+/// Its answer. Nothing that is documented names it.
+const SCHEMA: &str = "TestClock";
+
+pub(super) static ROUTES: &[Route] = &[
+    Route {
+        method: HttpMethod::Get,
+        path: PATH,
+        name: "show_test_clock",
+        summary: "Show the moment at which the server stands",
+        query: &[],
+        takes: Takes::Nothing,
+        answers: &[(200, SCHEMA)],
+        does: Does::ShowTime,
+        rank: Rank::Ordinary,
+    },
+    Route {
+        method: HttpMethod::Post,
+        path: PATH,
+        name: "advance_test_clock",
+        summary: "Let time pass, and do what becomes due",
+        query: &[],
+        takes: Takes::Json("AdvanceTestClock"),
+        answers: &[(200, SCHEMA)],
+        does: Does::AdvanceTime,
+        rank: Rank::Ordinary,
+    },
+];
+
+/// The moment at which the server stands.
+#[derive(Debug, Serialize)]
+pub(crate) struct StandingAt {
+    pub now: Moment,
+}
