@@ -7,6 +7,8 @@
 //!
 //! Which engines there are is chosen by cargo features: `http` (a server, by default), `redis` (a Redis
 //! or Valkey without a server between), `embedded` (a folder, or memory, in this process).
+//! [`tasks`] has handlers for jobs of a type; [`testing`](https://docs.rs/tenure/latest/tenure/testing/), a feature of that
+//! name, a store in memory whose clock a test moves.
 //!
 //! ```no_run
 //! use tenure::{Client, Job, SettleOutcome, Span};
@@ -75,6 +77,9 @@ mod push;
 pub mod remote;
 pub mod repeat;
 mod set_limit;
+pub mod tasks;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod until_empty;
 pub mod url;
 mod worker;
@@ -93,6 +98,7 @@ pub use self::push::Pushing;
 pub use self::remote::{Remote, RemoteError};
 pub use self::repeat::Repeat;
 pub use self::set_limit::SetLimit;
+pub use self::tasks::{Handlers, Task, TaskError};
 pub use self::url::{ServerUrl, StoreUrl, UrlError};
 pub use self::worker::{
     DRAIN_TIMEOUT, Event, Execute, Executed, Job, NotSettled, Order, Stopper, WorkError, Worked,

@@ -66,6 +66,7 @@ where
 
     async fn execute(&self, job: Job) -> Executed<Infallible> {
         let told = job.clone();
+        let threads = job.threads();
         // Called inside of the future, so that a panic of the call is one of the run.
         let mut handling = pin!(Some(async { (self.handle)(told).await.into() }));
         let outcome = tokio::select! {
@@ -83,12 +84,15 @@ where
                 }
             }
         };
+        // It may have left a thread behind, which works on.
+        threads.ended().await;
         Executed { outcome, failure: None }
     }
 }
 
 /// Lets a handler that was told to stop finish within the grace, but never beyond the moment at
-/// which its lease could be somebody else's; then drops it.
+/// which its lease could be somebody else's; then drops it. A thread cannot be dropped: as long as one runs the handler
+/// is waited for, since it may have something to say when the thread has ended.
 async fn wind_up<F: Future<Output = SettleOutcome>>(
     mut handling: Pin<&mut Option<F>>,
     job: &Job,
@@ -98,13 +102,15 @@ async fn wind_up<F: Future<Output = SettleOutcome>>(
     loop {
         // The limit moves while the lease is extended, and stands still once it is lost.
         let until = grace.min(Instant::from_std(job.hard_limit()));
-        if until <= Instant::now() {
+        let works = job.threads().any();
+        if until <= Instant::now() && !works {
             return caught::drop_in_place(handling).err().map(|panic| outcome(Err(panic)));
         }
         tokio::select! {
             biased;
             done = poll_fn(|cx| caught::poll(handling.as_mut(), cx)) => return Some(outcome(done)),
-            () = sleep_until(until) => {}
+            () = sleep_until(until), if !works => {}
+            () = job.threads().ended(), if works => {}
         }
     }
 }

@@ -1,20 +1,31 @@
 //! A job in a handler's hands.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use tenure_core::bounds::LIST_MAX;
+use tenure_core::flow::ParentView;
 use tenure_core::job::JobView;
-use tenure_core::lease::{Fence, LeaseView, LeasedResource};
-use tenure_core::names::{JobId, PoolName};
+use tenure_core::lease::{
+    Fence, LeaseView, LeasedResource, LimitVerdict, ResourceVerdict, Verdict,
+};
+use tenure_core::names::{JobId, JobRef, LimitName, PoolName};
 use tenure_core::refusal::Refusal;
+use tenure_core::requests::Page;
 use tenure_core::secret::Json;
+use tenure_core::time::Moment;
+use tenure_engine::CallError;
 use tokio::sync::watch;
 
+use super::threads::RunThreads;
 use super::{Event, Phase};
-use crate::keeper::{Held, Stop};
+use crate::client::Client;
+use crate::keeper::{Held, Stop, lock};
 use crate::observer::Observer;
+use crate::outcome::SettleOutcome;
 
 /// A job that this process holds, with all that was granted with it. Cheap to clone.
 ///
@@ -32,12 +43,23 @@ struct JobInner {
     around: Arc<Surroundings>,
     /// Nobody is to be told any more that its run must stop: it was told, or the run is over.
     told: AtomicBool,
+    threads: RunThreads,
+    /// What the handler said on its way, to go with whatever outcome it has. Starts empty.
+    said: Mutex<SaidOnTheWay>,
+}
+
+/// Verdicts of a handler that is not done.
+#[derive(Default)]
+struct SaidOnTheWay {
+    resources: Vec<ResourceVerdict>,
+    limits: Vec<LimitVerdict>,
 }
 
 /// What all jobs of a worker have in common.
 pub(super) struct Surroundings {
     pub phase: watch::Receiver<Phase>,
     pub observer: Observer<Event>,
+    pub client: Client,
 }
 
 impl Job {
@@ -48,8 +70,32 @@ impl Job {
         held: Held,
         around: Arc<Surroundings>,
     ) -> Self {
-        let told = AtomicBool::new(false);
-        Job { inner: Arc::new(JobInner { lease, job, held, around, told }) }
+        let (told, threads, said) =
+            (AtomicBool::new(false), RunThreads::default(), Mutex::default());
+        Job { inner: Arc::new(JobInner { lease, job, held, around, told, threads, said }) }
+    }
+
+    pub(super) fn threads(&self) -> &RunThreads {
+        &self.inner.threads
+    }
+
+    /// Adds to an outcome what was said on the way. What the outcome says itself of the same thing counts.
+    pub(super) fn with_what_was_said(&self, mut outcome: SettleOutcome) -> SettleOutcome {
+        let said = std::mem::take(&mut *lock(&self.inner.said));
+        for one in said.resources {
+            if !outcome.resources.iter().any(|own| own.pool == one.pool && own.id == one.id) {
+                outcome.resources.push(one);
+            }
+        }
+        for one in said.limits {
+            let same = |own: &LimitVerdict| {
+                own.limit == one.limit && own.pause.is_some() == one.pause.is_some()
+            };
+            if !outcome.limits.iter().any(same) {
+                outcome.limits.push(one);
+            }
+        }
+        outcome
     }
 
     pub(super) fn held(&self) -> &Held {
@@ -110,6 +156,57 @@ impl Job {
     /// The first resource of this pool that is held.
     pub fn resource(&self, pool: &PoolName) -> Option<&LeasedResource> {
         self.inner.lease.resources.iter().find(|one| one.pool == *pool)
+    }
+
+    /// When the run must be over by its `timeout`, on the engine's clock; `None` if it has none. [`Job::stopped`] completes
+    /// at that time.
+    pub fn deadline(&self) -> Option<Moment> {
+        self.inner.lease.deadline
+    }
+    /// The jobs and flows for which it waited before it could run, in the order of its `after`, with the results of the
+    /// jobs. It asks the engine: a job without parents is answered at once.
+    ///
+    /// # Errors
+    /// As [`Client::list_parents`].
+    pub async fn parents(&self) -> Result<Vec<ParentView>, CallError> {
+        let (mut parents, mut page) = (Vec::new(), Page { max: LIST_MAX, ..Page::default() });
+        if self.inner.job.parents == 0 {
+            return Ok(parents);
+        }
+        loop {
+            let of = JobRef::Id(self.id().clone());
+            let listed = self.inner.around.client.list_parents(of, true, page.clone()).await?;
+            parents.extend(listed.items);
+            if listed.next.is_none() {
+                return Ok(parents);
+            }
+            page.cursor = listed.next;
+        }
+    }
+
+    /// Says something of a resource that it holds, such as that an account is banned. It goes with the outcome of this run,
+    /// whatever that is; the last verdict on a resource counts.
+    pub fn verdict(&self, resource: &LeasedResource, verdict: Verdict) {
+        let (pool, id) = (resource.pool.clone(), resource.id.clone());
+        let mut said = lock(&self.inner.said);
+        said.resources.retain(|other| other.pool != pool || other.id != id);
+        said.resources.push(ResourceVerdict { pool, id, verdict });
+    }
+    /// Nobody is granted this limit, which it holds, for so long after the outcome of this run, whatever that is: the
+    /// service behind it has asked for a rest.
+    pub fn pause(&self, limit: LimitName, rest: Duration) {
+        self.say(LimitVerdict { limit, pause: Some(rest.into()), spent: None });
+    }
+    /// What was spent of a rate in truth, instead of the cost that the grant booked.
+    pub fn spent(&self, limit: LimitName, tokens: u32) {
+        self.say(LimitVerdict { limit, pause: None, spent: Some(tokens) });
+    }
+    fn say(&self, verdict: LimitVerdict) {
+        let mut said = lock(&self.inner.said);
+        let pauses = verdict.pause.is_some();
+        let same = |one: &LimitVerdict| one.limit == verdict.limit && one.pause.is_some() == pauses;
+        said.limits.retain(|one| !same(one));
+        said.limits.push(verdict);
     }
 
     /// When the work must stop, and why.

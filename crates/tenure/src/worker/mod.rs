@@ -12,6 +12,7 @@ mod run;
 mod settler;
 mod stages;
 mod take;
+mod threads;
 mod work;
 
 use std::fmt;
@@ -63,6 +64,7 @@ enum Until {
     #[default]
     Stopped,
     Empty,
+    Idle,
 }
 
 /// How far a worker is on its way to its end.
@@ -251,6 +253,12 @@ impl Worker {
         self.until = Until::Empty;
         self
     }
+    /// Ends when nothing runs here and nothing of its queues may go at this moment. What waits for a limit, a resource or a
+    /// later moment is left: for a test, in which time stands still meanwhile.
+    pub fn until_idle(mut self) -> Self {
+        self.until = Until::Idle;
+        self
+    }
     /// Ends after so many jobs.
     pub fn max_jobs(mut self, jobs: u64) -> Self {
         self.max_jobs = Some(jobs);
@@ -294,8 +302,11 @@ impl Worker {
     /// As [`Worker::run`], or the first failure of an execution. Either way it takes no more jobs, and
     /// what ran was finished as when draining.
     pub async fn execute<E: Execute>(self, execute: E) -> Result<Worked, WorkError<E::Failure>> {
-        let around =
-            Surroundings { phase: self.phase.subscribe(), observer: self.observer.clone() };
+        let around = Surroundings {
+            phase: self.phase.subscribe(),
+            observer: self.observer.clone(),
+            client: self.client.clone(),
+        };
         let context = Arc::new(WorkerContext {
             execute,
             keeper: self.client.keeper().map_err(WorkError::Call)?,

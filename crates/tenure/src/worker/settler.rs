@@ -37,8 +37,10 @@ pub struct EndedRun {
 }
 
 impl EndedRun {
-    /// `outcome` is how its lease ends. What the handler reported last goes with it, since no heartbeat may follow.
-    pub fn of(job: Job, mut outcome: SettleOutcome) -> Self {
+    /// `outcome` is how its lease ends. What the handler reported last goes with it, since no heartbeat may follow, and
+    /// so do its verdicts.
+    pub fn of(job: Job, outcome: SettleOutcome) -> Self {
+        let mut outcome = job.with_what_was_said(outcome);
         outcome.progress = outcome.progress.or_else(|| job.held().unsent_progress());
         EndedRun { job, outcome, refusals: 0 }
     }

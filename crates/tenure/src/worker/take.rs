@@ -74,6 +74,9 @@ pub struct Taking {
 /// A call with which outcomes ride waits for so long at most: that they are settled is told when it is answered.
 const RIDE_MAX: Span = Span::from_ms(500);
 
+/// With [`Until::Idle`]: the longest that a call waits while something runs.
+const IDLE_LOOK_EVERY: Span = Span::from_ms(20);
+
 type AskFuture = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
 impl Taking {
@@ -196,10 +199,14 @@ impl Taking {
             _ if ahead => Span::ZERO,
             Until::Stopped => slice(worker.ttl),
             Until::Empty => until_empty::patience(worker.ttl, runs || self.more_may_come),
+            // What runs may push more; outcomes that only ride do so in this very call.
+            Until::Idle if runs && riding.is_none() => IDLE_LOOK_EVERY,
+            Until::Idle => Span::ZERO,
         };
         let wait = if riding.is_some() { wait.min(RIDE_MAX) } else { wait };
         // What runs when the call is made may push more before its answer is here.
-        let looks = worker.until == Until::Empty && !runs;
+        let looks = worker.until != Until::Stopped && !runs;
+        let idle = worker.until == Until::Idle;
         let queues = self.queues.clone();
         let mut lease = Lease::jobs(self.queues.clone(), max);
         lease.wait = wait;
@@ -239,7 +246,10 @@ impl Taking {
             let mut asked = Asked { answer, ..nothing(sent) };
             let looks = looks && *phase.borrow() == Phase::Working;
             if looks && asked.answer.as_ref().is_ok_and(|leased| leased.leases.is_empty()) {
-                asked.empty = Some(until_empty::is_empty(&client, &queues).await);
+                asked.empty = Some(match idle {
+                    true => Ok(true),
+                    false => until_empty::is_empty(&client, &queues).await,
+                });
             }
             asked
         })

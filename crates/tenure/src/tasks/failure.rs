@@ -1,0 +1,158 @@
+//! How a handler says that its run ended, well or otherwise.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+use tenure_core::lease::Ending;
+use tenure_core::time::Moment;
+
+use crate::outcome::SettleOutcome;
+
+/// An error of any type, in a box.
+type AnyError = Box<dyn Error + Send + Sync>;
+
+/// How a run ends that did not succeed.
+///
+/// `?` makes one of any error, and of a text: a failed attempt, which is tried again as the job's `retry` says. The error
+/// of the attempt names the error and what caused it, as far as its [`source`](Error::source)s tell. All other ways are
+/// constructors here; a [`SettleOutcome`] that says more, such as a rest for a limit, becomes one by `?` too.
+///
+/// It is no [`Error`] itself, since otherwise `?` could not take them all.
+pub struct TaskError {
+    outcome: SettleOutcome,
+}
+
+impl TaskError {
+    /// A failed attempt that is never repeated: the job has failed.
+    pub fn for_good(error: impl Into<AnyError>) -> Self {
+        SettleOutcome::failed_for_good(chain(&*error.into())).into()
+    }
+    /// A failed attempt that is repeated after so long, whatever the job's `retry` says of the wait.
+    pub fn retry_in(error: impl Into<AnyError>, wait: Duration) -> Self {
+        SettleOutcome::failed_retry_in(chain(&*error.into()), wait.into()).into()
+    }
+    /// Not yet: the job runs again after so long, at least 100 ms. This run counts as no attempt.
+    pub fn snooze(wait: Duration) -> Self {
+        SettleOutcome::snoozed(wait.into()).into()
+    }
+    /// Not yet: the job runs again at this moment, at least 100 ms ahead. This run counts as no attempt.
+    pub fn snooze_until(moment: impl Into<Moment>) -> Self {
+        SettleOutcome::snoozed_until(moment.into()).into()
+    }
+    /// Gives the job back untouched: it may be granted at once, to this worker too. To hold back use
+    /// [`TaskError::snooze`].
+    pub fn release() -> Self {
+        SettleOutcome::released().into()
+    }
+
+    /// How the lease ends.
+    pub fn into_outcome(self) -> SettleOutcome {
+        self.outcome
+    }
+}
+
+impl<E: Into<AnyError>> From<E> for TaskError {
+    fn from(error: E) -> Self {
+        SettleOutcome::failed(chain(&*error.into())).into()
+    }
+}
+
+impl From<SettleOutcome> for TaskError {
+    fn from(outcome: SettleOutcome) -> Self {
+        TaskError { outcome }
+    }
+}
+
+impl fmt::Debug for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TaskError").field(&self.outcome.ending).finish()
+    }
+}
+
+/// An error and its causes, the last cause last. Many errors name their cause themselves; it is not named twice.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// What a handler may answer when its run succeeded: anything that serde writes as JSON, which becomes the result of the
+/// job, or a [`SettleOutcome`], which says itself how the run ended. `()` is a success without a result.
+pub trait Success {
+    /// How the lease ends.
+    fn into_outcome(self) -> SettleOutcome;
+}
+
+impl<T: Serialize> Success for T {
+    fn into_outcome(self) -> SettleOutcome {
+        let mut outcome = SettleOutcome::succeeded_with(&self);
+        if let Ending::Succeeded { result } = &mut outcome.ending {
+            result.take_if(|result| result.is_null());
+        }
+        outcome
+    }
+}
+
+impl Success for SettleOutcome {
+    fn into_outcome(self) -> SettleOutcome {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::time::Span;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the mail was not sent")]
+    struct NotSent(#[source] Greeted);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the server hung up: {0}")]
+    struct Greeted(#[source] std::io::Error);
+
+    fn not_sent() -> NotSent {
+        NotSent(Greeted(std::io::Error::other("broken pipe")))
+    }
+
+    #[test]
+    fn an_error_is_kept_with_its_causes() {
+        let text = "the mail was not sent: the server hung up: broken pipe";
+        let failed = |error: TaskError| error.into_outcome();
+        assert_eq!(failed(not_sent().into()), SettleOutcome::failed(text));
+        assert_eq!(failed(TaskError::for_good(not_sent())), SettleOutcome::failed_for_good(text));
+        let later = SettleOutcome::failed_retry_in(text, Span::from_s(60));
+        assert_eq!(failed(TaskError::retry_in(not_sent(), Duration::from_secs(60))), later);
+    }
+
+    #[test]
+    fn anything_may_be_an_error_by_a_question_mark() {
+        fn number(text: &str) -> Result<u32, TaskError> {
+            match text {
+                "text" => Err("a text")?,
+                "outcome" => Err(SettleOutcome::released())?,
+                text => Ok(text.parse()?),
+            }
+        }
+        let said = |text: &str| match number(text) {
+            Ok(number) => number.into_outcome(),
+            Err(error) => error.into_outcome(),
+        };
+        assert_eq!(said("7"), SettleOutcome::succeeded_with(&7));
+        assert_eq!(said("text"), SettleOutcome::failed("a text"));
+        assert_eq!(said("x"), SettleOutcome::failed("invalid digit found in string"));
+        assert_eq!(said("outcome"), SettleOutcome::released());
+        assert_eq!(().into_outcome(), SettleOutcome::succeeded());
+    }
+}

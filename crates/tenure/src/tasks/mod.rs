@@ -1,0 +1,121 @@
+//! Tasks: jobs with a kind and a payload of a type, and the handlers that a worker registers for them.
+//!
+//! A [`Task`] says under which kind and into which queue its values are pushed. [`Handlers`] has a function for each
+//! kind, and what they share; [`Worker::run_tasks`](crate::Worker::run_tasks) runs them. It is a layer on the worker's
+//! one loop: nothing here leases, extends or settles.
+//!
+//! ```
+//! # #[cfg(feature = "embedded")]
+//! # #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use serde::{Deserialize, Serialize};
+//! use tenure::tasks::{Handlers, State, Task, TaskError};
+//! use tenure::{Client, Job};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Welcome {
+//!     to: String,
+//! }
+//!
+//! impl Task for Welcome {
+//!     const KIND: &'static str = "mail.welcome";
+//!     const QUEUE: &'static str = "mail";
+//! }
+//!
+//! #[derive(Clone)]
+//! struct Mailer {
+//!     from: String,
+//! }
+//!
+//! // `?` on any error is a failed attempt: the job is tried again by its policy.
+//! async fn welcome(mail: Welcome, job: Job, State(mailer): State<Mailer>) -> Result<String, TaskError> {
+//!     if !mail.to.contains('@') {
+//!         return Err(TaskError::for_good("this is no address"));
+//!     }
+//!     Ok(format!("from {} to {}, attempt {}", mailer.from, mail.to, job.attempt()))
+//! }
+//!
+//! let client = Client::connect("memory:").await?;
+//! client.push_task(&Welcome { to: "ann@example.com".to_owned() })?.await?;
+//!
+//! let mailer = Mailer { from: "team@example.com".to_owned() };
+//! let handlers = Handlers::with_state(mailer).on(welcome);
+//! let worker = client.worker(handlers.queues()?).concurrency(4).until_empty();
+//! assert_eq!(worker.run_tasks(handlers).await?.jobs, 1);
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "embedded"))]
+//! # fn main() {}
+//! ```
+
+mod arguments;
+mod failure;
+mod handlers;
+mod route;
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tenure_core::job::NewJob;
+use tenure_core::names::QueueName;
+use tenure_core::secret::{Json, NotJson};
+
+pub use self::arguments::{FromRun, State};
+pub use self::failure::{Success, TaskError};
+pub use self::handlers::{Async, Blocking, Handlers, TaskHandler, UnknownKind};
+pub use self::route::Handling;
+use crate::client::Client;
+use crate::outcome::SettleOutcome;
+use crate::push::Pushing;
+
+/// A type whose values are pushed as jobs, and handed to a handler.
+///
+/// Serde decides how its values are written. A job may outlive the program that pushed it, so a field that is added later
+/// needs `#[serde(default)]`.
+pub trait Task: Serialize + DeserializeOwned + Send + 'static {
+    /// The `kind` of its jobs, which no other task of the same workers has, such as `"mail.welcome"`.
+    const KIND: &'static str;
+
+    /// The queue into which [`Client::push_task`] pushes it.
+    const QUEUE: &'static str = "default";
+}
+
+impl Client {
+    /// Stores a job for this task in the queue of its type, once the [`Pushing`] is awaited; see [`Client::push`].
+    ///
+    /// # Errors
+    /// A value that has no form as JSON.
+    pub fn push_task<T: Task>(&self, task: &T) -> Result<Pushing, NotJson> {
+        self.push(T::QUEUE).task(task)
+    }
+}
+
+impl SettleOutcome {
+    /// Stores a job for this task in the queue of its type, in the same step as the outcome, or neither. A task that cannot
+    /// be a job makes it a failed attempt that says so: a job that looks done must not have lost what follows it.
+    pub fn then_task<T: Task>(self, task: &T) -> Self {
+        let lost = |why: &dyn fmt::Display| {
+            SettleOutcome::failed(format_args!("the follow-up {:?} is lost: {why}", T::KIND))
+        };
+        match (QueueName::parse(T::QUEUE), Json::of(task)) {
+            (Ok(queue), Ok(payload)) => {
+                let mut job = NewJob::new(queue);
+                (job.kind, job.payload) = (T::KIND.to_owned(), payload);
+                self.then(job)
+            }
+            (Err(no), _) => lost(&no.detail),
+            (_, Err(why)) => lost(&why),
+        }
+    }
+}
+
+impl Pushing {
+    /// Makes it a job for this task: its kind and its payload. The queue stays as it is.
+    ///
+    /// # Errors
+    /// A value that has no form as JSON.
+    pub fn task<T: Task>(self, task: &T) -> Result<Self, NotJson> {
+        self.kind(T::KIND).payload(task)
+    }
+}

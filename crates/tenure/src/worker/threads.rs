@@ -1,0 +1,95 @@
+//! Threads of a run, for code that blocks: nothing can stop them, so the run is over only when they are.
+
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::thread;
+
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+
+use super::job::Job;
+
+/// How many threads of one run there are. Starts at zero.
+#[derive(Default)]
+pub(super) struct RunThreads {
+    running: Arc<watch::Sender<usize>>,
+}
+
+/// One that runs.
+struct RunningThread(Arc<watch::Sender<usize>>);
+
+impl Drop for RunningThread {
+    fn drop(&mut self) {
+        self.0.send_modify(|running| *running -= 1);
+    }
+}
+
+impl RunThreads {
+    fn begin(&self) -> RunningThread {
+        self.running.send_modify(|running| *running += 1);
+        RunningThread(self.running.clone())
+    }
+
+    /// Whether any runs.
+    pub(super) fn any(&self) -> bool {
+        *self.running.borrow() > 0
+    }
+
+    /// Returns when none runs.
+    pub(super) async fn ended(&self) {
+        // This holds the sender.
+        let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
+    }
+}
+
+impl Job {
+    /// Runs code that blocks or computes on a thread of its own, and answers what it returns. A panic of it is one of the
+    /// handler.
+    ///
+    /// Heartbeats go on, and other jobs too. What runs on a thread cannot be stopped from outside: give it a clone of this
+    /// job, and let it look at [`Job::stop`] now and then. As long as it runs the job holds its slot and, unless it was
+    /// lost, its lease, also when the handler has ended or was dropped.
+    ///
+    /// ```no_run
+    /// # async fn example(job: tenure::Job) -> Result<(), std::io::Error> {
+    /// let told = job.clone();
+    /// let primes = job
+    ///     .blocking(move || {
+    ///         let is_prime = |n: &u64| (2..*n).all(|d| n % d > 0);
+    ///         (2..1_000_000).filter(is_prime).take_while(|_| told.stop().is_none()).count()
+    ///     })
+    ///     .await?;
+    /// # let _ = primes;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn blocking<F, T>(&self, work: F) -> impl Future<Output = io::Result<T>> + Send + use<F, T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (tell, told) = oneshot::channel();
+        let running = self.threads().begin();
+        let runtime = Handle::try_current().ok();
+        let thread = thread::Builder::new().name("tenure-handler".to_owned()).spawn(move || {
+            let _running = running;
+            // So that it may block on a future, or spawn a task.
+            let _entered = runtime.as_ref().map(Handle::enter);
+            // A handler that was dropped hears nothing.
+            let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
+        });
+        async move {
+            thread?;
+            match told.await {
+                Ok(Ok(done)) => Ok(done),
+                Ok(Err(panic)) => resume_unwind(panic),
+                Err(_) => Err(io::Error::other("the thread ended without an answer")),
+            }
+        }
+    }
+}
