@@ -4,6 +4,17 @@
 //! kind, and what they share; [`Worker::run_tasks`](crate::Worker::run_tasks) runs them. It is a layer on the worker's
 //! one loop: nothing here leases, extends or settles.
 //!
+//! What a handler wants to know of its run it asks the [`Job`](crate::Job), its second argument if it wants it:
+//!
+//! | | |
+//! | --- | --- |
+//! | must it stop? | [`stopped`](crate::Job::stopped) to wait for, [`stop`](crate::Job::stop) to look at, [`deadline`](crate::Job::deadline) |
+//! | which run is it? | [`id`](crate::Job::id), [`attempt`](crate::Job::attempt), [`fence`](crate::Job::fence), [`view`](crate::Job::view) |
+//! | what does it hold? | [`resource`](crate::Job::resource), [`lease`](crate::Job::lease) |
+//! | what came before? | [`parents`](crate::Job::parents) with their results, the progress in [`view`](crate::Job::view) |
+//! | what does it say on its way? | [`set_progress`](crate::Job::set_progress), [`verdict`](crate::Job::verdict), [`pause`](crate::Job::pause), [`spent`](crate::Job::spent) |
+//! | does it block? | [`blocking`](crate::Job::blocking), or [`Handlers::on_blocking`] |
+//!
 //! ```
 //! # #[cfg(feature = "embedded")]
 //! # #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
