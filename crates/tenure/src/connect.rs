@@ -79,7 +79,7 @@ pub(crate) enum Opened {
     #[cfg(feature = "embedded")]
     Embedded(Arc<tenure_engine_embedded::Embedded>),
     #[cfg(feature = "redis")]
-    Redis(Arc<tenure_engine_redis::RedisEngine>),
+    Redis(Arc<crate::driven_redis::DrivenRedis>),
 }
 
 impl Client {
@@ -164,7 +164,7 @@ async fn open(url: StoreUrl, token: Option<Secret>) -> Result<Engines, ConnectEr
         #[cfg(feature = "redis")]
         StoreUrl::Redis(address) => {
             let options = tenure_engine_redis::Options::new(address);
-            let redis = Arc::new(tenure_engine_redis::RedisEngine::open(options)?);
+            let redis = Arc::new(crate::driven_redis::DrivenRedis::open(options)?);
             Ok((redis.clone(), Opened::Redis(redis)))
         }
         #[cfg(not(feature = "http"))]
@@ -203,7 +203,7 @@ impl Opened {
                 let _ = tokio::task::spawn_blocking(move || embedded.close()).await;
             }
             #[cfg(feature = "redis")]
-            Opened::Redis(redis) => redis.close(CLOSED_WITHIN).await,
+            Opened::Redis(redis) => redis.engine().close(CLOSED_WITHIN).await,
         }
     }
 }
