@@ -78,7 +78,7 @@ class Proxy:
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_one
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, format: str, *_: Any) -> None:
                 pass
 
             def handle(self) -> None:
@@ -94,7 +94,7 @@ class Proxy:
         class Quiet(ThreadingHTTPServer):
             daemon_threads = True
 
-            def handle_error(self, *_: Any) -> None:
+            def handle_error(self, request: Any, client_address: Any) -> None:
                 pass
 
         self._server = Quiet(("127.0.0.1", 0), Handler)

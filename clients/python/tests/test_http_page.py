@@ -66,7 +66,7 @@ class Site:
                     whole = True
                 site.ends.append((name, whole))
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, format: str, *_: Any) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -132,7 +132,7 @@ def test_something_else_that_answers_is_no_server() -> None:
             self.end_headers()
             self.wfile.write(b"<html>hello</html>")
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *_: object) -> None:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Page)

@@ -11,9 +11,9 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional, TypeVar, Union
 
-from ._repeats import Attempts, ConnectionLost
+from ._repeats import Answer, Attempts, ConnectionLost
 from ._settings import Settings
 from ._wire import Plan, Request, Response, Stream, now, read_body, read_retry_after
 
@@ -113,18 +113,19 @@ class Transport:
         attempts = Attempts(request, self.retry_for)
         while True:
             attempts.begin()
-            lost: Optional[ConnectionLost] = None
             try:
-                status, data, retry_after = self._exchange(request, request.wait + _PATIENCE_S)
+                answer: Union[Answer, ConnectionLost] = self._exchange(
+                    request, request.wait + _PATIENCE_S
+                )
             except ConnectionLost as fault:
-                lost = fault
+                answer = fault
             # Decided outside of the handler: otherwise every error shows the one before as well.
-            if lost is not None:
-                pause: Optional[float] = attempts.lost(lost)
+            if isinstance(answer, ConnectionLost):
+                pause: Optional[float] = attempts.lost(answer)
             else:
-                pause = attempts.answered(status, data, retry_after)
+                pause = attempts.answered(*answer)
                 if pause is None:
-                    return attempts.response(status, data, retry_after)
+                    return attempts.response(*answer)
             time.sleep(pause or 0.0)
 
     def once(self, request: Request, timeout: float) -> Response:
@@ -140,7 +141,7 @@ class Transport:
         for connection in kept:
             connection.close()
 
-    def _exchange(self, request: Request, timeout: float) -> tuple[int, object, Optional[float]]:
+    def _exchange(self, request: Request, timeout: float) -> Answer:
         connection = self._take(timeout)
         fresh = not connection.used
         sent = False

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Optional, TypeVar
+from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
-from ._repeats import Attempts, ConnectionLost
+from ._repeats import Answer, Attempts, ConnectionLost
 from ._settings import Settings
 from ._wire import Plan, Request, Response, Stream, read_body, read_retry_after
 
@@ -83,25 +83,24 @@ class AsyncTransport:
         attempts = Attempts(request, self.retry_for)
         while True:
             attempts.begin()
-            lost: Optional[ConnectionLost] = None
             try:
-                status, data, retry_after = await self._exchange(request)
+                answer: Union[Answer, ConnectionLost] = await self._exchange(request)
             except ConnectionLost as fault:
-                lost = fault
+                answer = fault
             # Decided outside of the handler: otherwise every error shows the one before as well.
-            if lost is not None:
-                pause: Optional[float] = attempts.lost(lost)
+            if isinstance(answer, ConnectionLost):
+                pause: Optional[float] = attempts.lost(answer)
             else:
-                pause = attempts.answered(status, data, retry_after)
+                pause = attempts.answered(*answer)
                 if pause is None:
-                    return attempts.response(status, data, retry_after)
+                    return attempts.response(*answer)
             await asyncio.sleep(pause or 0.0)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
 
-    async def _exchange(self, request: Request) -> tuple[int, Any, Optional[float]]:
+    async def _exchange(self, request: Request) -> Answer:
         try:
             answer = await self._client.request(
                 request.method,

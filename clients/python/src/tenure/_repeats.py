@@ -24,6 +24,9 @@ _PASSING = {
     "store_full",
     "request_timeout",
 }
+#: The status of an answer, its body and its Retry-After.
+Answer = tuple[int, object, Optional[float]]
+
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 

@@ -43,12 +43,12 @@ class Tenure(Pushing[Job], Watching, Blocking):
         self._settings = Settings.find(url, token, namespace)
         self._transport = Transport(self._settings, retry_for)
         self._keeper = Keeper(self._transport)
-        self.jobs = Jobs(self._transport)
-        self.queues = Queues(self._transport)
-        self.limits = Limits(self._transport)
-        self.pools = Pools(self._transport)
-        self.schedules = Schedules(self._transport)
-        self.flows = Flows(self._transport)
+        self.jobs: Jobs = Jobs(self._transport)
+        self.queues: Queues = Queues(self._transport)
+        self.limits: Limits = Limits(self._transport)
+        self.pools: Pools = Pools(self._transport)
+        self.schedules: Schedules = Schedules(self._transport)
+        self.flows: Flows = Flows(self._transport)
 
     def lock(
         self,
@@ -117,12 +117,12 @@ class AsyncTenure(Pushing[AsyncJob], Watching, Awaiting):
         # Heartbeats go on a thread of their own, which a blocked event loop cannot stop.
         self._beats = Transport(self._settings, retry_for)
         self._keeper = Keeper(self._beats)
-        self.jobs = AsyncJobs(self._transport)
-        self.queues = AsyncQueues(self._transport)
-        self.limits = AsyncLimits(self._transport)
-        self.pools = AsyncPools(self._transport)
-        self.schedules = AsyncSchedules(self._transport)
-        self.flows = AsyncFlows(self._transport)
+        self.jobs: AsyncJobs = AsyncJobs(self._transport)
+        self.queues: AsyncQueues = AsyncQueues(self._transport)
+        self.limits: AsyncLimits = AsyncLimits(self._transport)
+        self.pools: AsyncPools = AsyncPools(self._transport)
+        self.schedules: AsyncSchedules = AsyncSchedules(self._transport)
+        self.flows: AsyncFlows = AsyncFlows(self._transport)
 
     def lock(
         self,

@@ -33,7 +33,7 @@ class Context:
         self.deadline: Optional[datetime] = lease.deadline
         self.resources: list[Resource] = lease.resources
         #: Set when the run is to stop, for handlers that block where no exception can reach them.
-        self.lost = threading.Event()
+        self.lost: threading.Event = threading.Event()
         self._transport = transport
         self._report = report
         self._verdicts: dict[tuple[str, str], dict[str, Any]] = {}

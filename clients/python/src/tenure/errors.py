@@ -17,7 +17,7 @@ class TenureError(Exception):
     """A call was refused, or could not be made. A refused call changed nothing."""
 
     #: For programs; never changes its meaning.
-    code = "error"
+    code: str = "error"
 
     def __init__(
         self,

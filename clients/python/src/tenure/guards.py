@@ -24,7 +24,7 @@ from .errors import TenureError
 from .needs import AnyNeed
 from .records import Resource
 
-log = logging.getLogger("tenure")
+log: logging.Logger = logging.getLogger("tenure")
 
 #: A release that is not answered for longer is given up: the lease then ends by its ttl.
 _RELEASE_FOR_S = 10.0
@@ -36,10 +36,10 @@ class HeldLease:
     def __init__(self, granted: Granted) -> None:
         record = granted.lease
         #: The lease's id.
-        self.id = str(record.lease)
+        self.id: str = str(record.lease)
         #: Grows with every grant: a store that compares it can refuse an older holder.
-        self.fence = record.fence
-        self.limits = record.limits
+        self.fence: int = record.fence
+        self.limits: list[str] = record.limits
         self.resources: list[Resource] = record.resources
         self._verdicts: dict[tuple[str, str], dict[str, Any]] = {}
         self._pauses: dict[str, dict[str, Any]] = {}
@@ -91,7 +91,7 @@ class Lease(HeldLease):
     def __init__(self, granted: Granted) -> None:
         super().__init__(granted)
         #: Set when the right is over before the block ends.
-        self.lost = threading.Event()
+        self.lost: threading.Event = threading.Event()
 
 
 class AsyncLease(HeldLease):
@@ -100,7 +100,7 @@ class AsyncLease(HeldLease):
     def __init__(self, granted: Granted) -> None:
         super().__init__(granted)
         #: Set when the right is over before the block ends.
-        self.lost = asyncio.Event()
+        self.lost: asyncio.Event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
     def _lose(self, _reason: str) -> None:

@@ -46,11 +46,11 @@ class Task(Generic[P, R]):
         self.queue = queue
         self.kind = kind
         self.__doc__ = function.__doc__
-        self.__name__ = function.__name__
+        self.__name__: str = function.__name__
         self.__qualname__ = function.__qualname__
         self.__module__ = function.__module__
         self._options = dict(options)
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_async: bool = inspect.iscoroutinefunction(function)
         self._signature = inspect.signature(function)
         self._hints: Optional[dict[str, Any]] = None
         self._whole: Optional[str] = None

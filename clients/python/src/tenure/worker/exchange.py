@@ -24,7 +24,7 @@ from ..payloads import encode
 from ..records import LeaseRecord
 from ..tasks import final
 
-log = logging.getLogger("tenure.worker")
+log: logging.Logger = logging.getLogger("tenure.worker")
 
 #: Calls that do not wait are answered within this, or sent again.
 _PATIENCE_S = 10.0
@@ -61,7 +61,7 @@ class Exchange:
         until_empty: bool,
     ) -> None:
         self.transport = transport
-        self.keeper = Keeper(transport)
+        self.keeper: Keeper = Keeper(transport)
         self.ttl = ttl
         self._worker = worker_fields()
         self._queues = queues
@@ -82,7 +82,7 @@ class Exchange:
         self._closed = False
         self._answered = False
         #: The last answer to an ask without settles had nothing.
-        self.found_nothing = False
+        self.found_nothing: bool = False
         self.fault: Optional[TenureError] = None
 
     def start(self) -> None:
@@ -320,6 +320,7 @@ class Exchange:
         self, settles: list[_Settle], ask: Optional[dict[str, Any]], timeout: float
     ) -> Optional[Response]:
         """Send settles, with an ask if there is one, and take in what became of them."""
+        told: list[Any] = []
         try:
             body: dict[str, Any] = {"settle": [each.item for each in settles]}
             if ask is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..app import App
 
-log = logging.getLogger("tenure.worker")
+log: logging.Logger = logging.getLogger("tenure.worker")
 
 DRAINING = StopDraining.reason
 #: How long handlers that were told to stop may take before they are given up.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..app import App
     from .exchange import Exchange
 
-log = logging.getLogger("tenure.worker")
+log: logging.Logger = logging.getLogger("tenure.worker")
 
 #: Seconds in which a handler that must stop may end by itself, before its process is killed.
 _GRACE_S = 1.0

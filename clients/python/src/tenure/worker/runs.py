@@ -29,10 +29,10 @@ class Run:
 
     def __init__(self, lease: LeaseRecord, queue: str, kind: str) -> None:
         self.lease = lease
-        self.id = str(lease.lease)
+        self.id: str = str(lease.lease)
         self.queue = queue
         self.kind = kind
-        self.began = now()
+        self.began: float = now()
         #: Why it was told to stop, if it was.
         self.stopping: Optional[str] = None
         self.ended = False
