@@ -52,7 +52,6 @@ def tenure_binary() -> str:
         if candidate.exists():
             return str(candidate)
     found = shutil.which("tenure")
-    # The package's own command would be found under the same name and is no server.
     if found is None:
         pytest.exit("there is no `tenure` binary; build it, or set TENURE_BIN", returncode=2)
     return found
