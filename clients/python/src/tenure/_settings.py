@@ -71,6 +71,10 @@ class Settings:
         return headers
 
 
+#: Where every app speaks to, whatever it was made with, while `tenure.testing` says so.
+instead: Optional[Settings] = None
+
+
 def path_part(name: str) -> str:
     """Write a name as one part of a path. `key:` of a job's key stays readable."""
     return quote(name, safe=":@")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, overload
 
+from . import _settings
 from ._settings import Settings
 from .client import Tenure
 from .context import Context
@@ -67,15 +68,19 @@ class App:
     @property
     def client(self) -> Tenure:
         """The client with which its jobs are pushed."""
-        # Made when it is first used: the environment may be set after the import of a module.
-        if self._client is None:
-            self._client = Tenure(*self._given)
-        return self._client
+        # Made when it is used: the environment may be set after the import of a module, and a
+        # test that follows another speaks to a namespace of its own.
+        settings = self.settings
+        client = self._client
+        if client is None or client._settings != settings:
+            url = settings.origin + settings.prefix
+            client = self._client = Tenure(url, settings.token, settings.namespace)
+        return client
 
     @property
     def settings(self) -> Settings:
         """Where the server is."""
-        return Settings.find(*self._given)
+        return _settings.instead or Settings.find(*self._given)
 
     def job(
         self,
