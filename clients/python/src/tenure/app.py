@@ -59,8 +59,11 @@ class App:
         url: Optional[str] = None,
         token: Optional[str] = None,
         namespace: Optional[str] = None,
+        *,
+        retry_for: float = 60.0,
     ) -> None:
         self._given = (url, token, namespace)
+        self._retry_for = retry_for
         self._client: Optional[Tenure] = None
         self._tasks: dict[tuple[str, str], Task[Any, Any]] = {}
         self._worker: Optional[Worker] = None
@@ -74,7 +77,9 @@ class App:
         client = self._client
         if client is None or client._settings != settings:
             url = settings.origin + settings.prefix
-            client = self._client = Tenure(url, settings.token, settings.namespace)
+            client = self._client = Tenure(
+                url, settings.token, settings.namespace, retry_for=self._retry_for
+            )
         return client
 
     @property

@@ -41,7 +41,7 @@ class Task(Generic[P, R]):
         kind: str,
         options: Mapping[str, Any],
     ) -> None:
-        self.app = app
+        self.app: App = app
         self.function = function
         self.queue = queue
         self.kind = kind
@@ -171,6 +171,7 @@ class Pushing(Generic[P]):
     def __init__(self, task: Task[P, Any], options: Mapping[str, Any]) -> None:
         self._task = task
         self._options = options
+        self.app: App = task.app
 
     def push(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Push a job whose payload are these arguments."""
