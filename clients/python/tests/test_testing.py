@@ -194,6 +194,15 @@ def test_advance_waits_for_what_time_frees(app: App, tenure: Tenure, tenure_cloc
     assert run_until_idle(app, advance=True) == []
 
 
+def test_advance_moves_no_clock_for_others(app: App, tenure: Tenure, tenure_clock: Clock) -> None:
+    app.job("mail")(lambda: None)
+    tenure.queues.pause("mail", for_="1h")
+    tenure.push("other", delay="2h")
+    before = tenure_clock.now()
+    assert run_until_idle(app, advance=True) == []
+    assert tenure_clock.now() == before
+
+
 def test_a_clock_that_cannot_be_moved_says_how_to_get_one(tenure: Tenure) -> None:
     with pytest.raises(RuntimeError, match="tenure_clock"):
         Clock(tenure).advance("1m")

@@ -240,7 +240,7 @@ def _lease(transport: Transport, queues: list[str]) -> Any:
 
 
 def _waits(client: Tenure, queues: list[str]) -> bool:
-    """Say whether a job waits for its time or for others: schedules alone never end."""
+    """Say whether a job waits here: `next_at` may be the moment of another queue or of a pause."""
     counts = [client.queues.get(queue).counts for queue in queues]
     return any(each[state] for each in counts for state in ("ready", "blocked", "scheduled"))
 
