@@ -22,7 +22,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
 from django.core.management import execute_from_command_line
 execute_from_command_line(sys.argv)
 """
-#: What a project has beside the settings of the page.
+#: Settings that every project has, beside those of the page.
 SETTINGS = """
 import os
 SECRET_KEY = "of-a-test"
