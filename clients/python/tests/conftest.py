@@ -57,6 +57,11 @@ def tenure_binary() -> str:
     return found
 
 
+def pytest_configure() -> None:
+    """Let the package's own plugin, which knows no workspace, find the same server."""
+    os.environ.setdefault("TENURE_BIN", tenure_binary())
+
+
 def redis_binary() -> Optional[str]:
     """Find a Redis or Valkey, unless the tests are to do without."""
     if "redis" in os.environ.get("TENURE_WITHOUT", "").split(","):
