@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import sys
@@ -151,6 +152,16 @@ async def block_loop(ctx: Context) -> str:
     time.sleep(5.0)
     note("end", ctx.job.id, os.getpid(), ctx.fence)
     return "blocked"
+
+
+@app.job("work")
+def hold_gil(seconds: int, ctx: Context) -> int:
+    """Block all threads of the process, as a C extension does that keeps the interpreter's lock."""
+    note("begin", ctx.job.id, os.getpid(), ctx.fence)
+    if ctx.job.lost == 0:
+        ctypes.PyDLL(None).sleep(seconds)
+    note("end", ctx.job.id, os.getpid(), ctx.fence)
+    return ctx.fence
 
 
 @app.job("work")

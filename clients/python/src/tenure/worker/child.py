@@ -41,7 +41,7 @@ class Child:
         self._pipe = pipe
         self._app = app
         self._transport = Transport(app.settings, retry_for=15)
-        self._state = threading.Condition()
+        self._lock = threading.Lock()
         self._send_lock = threading.Lock()
         self._runs: queue.SimpleQueue[tuple[Run, Interruptible, Context]] = queue.SimpleQueue()
         #: The run that is queued or running, and until when it may go on.
@@ -50,35 +50,48 @@ class Child:
 
     def run(self) -> None:
         """Run handlers on this thread, for ever."""
-        for work in (self._listen, self._watch):
-            threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=self._listen, daemon=True).start()
         self._send("ready", "", None)
         while True:
             run, interruptible, context = self._runs.get()
             item = perform(self._app, run, context, interruptible)
-            with self._state:
+            with self._lock:
                 self._current = None
             self._send("done", run.id, item)
 
     def _listen(self) -> None:
+        """Take in what the parent says; end this process if it has been silent for too long.
+
+        One thread does both, and reads all that has come before it looks at the clock. Nothing
+        runs here while a handler keeps the interpreter's lock, or the process is stopped; what the
+        parent said meanwhile waits in the pipe, and the lease may be as good as ever.
+        """
         while True:
+            with self._lock:
+                left = None if self._current is None else max(0.0, self._stop_at - now())
             try:
-                kind, *rest = self._pipe.recv()
+                if self._pipe.poll(left):
+                    self._take_in(*self._pipe.recv())
+                    continue
             except (EOFError, OSError):
                 # The parent is gone, and nobody extends the lease.
                 os._exit(LEASE_LOST)
-            if kind == "run":
-                self._accept(*rest)
-            elif kind == "good":
-                with self._state:
-                    self._stop_at = max(self._stop_at, rest[0])
-                    self._state.notify_all()
-            elif kind == "stop":
-                with self._state:
-                    current = self._current
-                if current is not None:
-                    current[1].lost.set()
-                    current[0].stop(rest[0])
+            with self._lock:
+                if self._current is not None and now() >= self._stop_at:
+                    os._exit(LEASE_LOST)
+
+    def _take_in(self, kind: str, *rest: Any) -> None:
+        if kind == "run":
+            self._accept(*rest)
+        elif kind == "good":
+            with self._lock:
+                self._stop_at = max(self._stop_at, rest[0])
+        elif kind == "stop":
+            with self._lock:
+                current = self._current
+            if current is not None:
+                current[1].lost.set()
+                current[0].stop(rest[0])
 
     def _accept(self, name: str, kind: str, raw: dict[str, Any], stop_at: float) -> None:
         run = Run(LeaseRecord.read(raw), name, kind)
@@ -86,22 +99,10 @@ class Child:
         context = make_context(
             run, self._transport, lambda value: self._send("progress", run.id, value)
         )
-        with self._state:
+        with self._lock:
             self._current = (interruptible, context)
             self._stop_at = stop_at
-            self._state.notify_all()
         self._runs.put((run, interruptible, context))
-
-    def _watch(self) -> None:
-        """End this process if the parent, which extends the lease, has been silent for too long."""
-        with self._state:
-            while True:
-                if self._current is None:
-                    self._state.wait()
-                elif now() >= self._stop_at:
-                    os._exit(LEASE_LOST)
-                else:
-                    self._state.wait(self._stop_at - now())
 
     def _send(self, *message: Any) -> None:
         with self._send_lock:
