@@ -1,0 +1,5 @@
+import gauge
+
+
+def work(data):
+    gauge.handle(data)
