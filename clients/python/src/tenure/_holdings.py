@@ -54,6 +54,10 @@ class Held:
         """When its work must have stopped, if no further extend is answered."""
         return self.good_since + STOP_AT * self.ttl
 
+    def first_stop(self) -> float:
+        """Return when its holder may have to be told something first, as things stand."""
+        return self.stop_at if self.deadline is None else min(self.stop_at, self.deadline)
+
 
 class Holdings:
     """The leases of one holder."""

@@ -27,6 +27,7 @@ _TRY_FOR = 0.3
 _LONGEST_TRY_S = 10.0
 #: The most leases in one call.
 _BATCH = 1000
+_NEVER = float("inf")
 
 
 class _Threads:
@@ -47,6 +48,9 @@ class Keeper:
     def _begin(self) -> None:
         self._lock = threading.Condition()
         self._holdings = Holdings()
+        #: Until when each of the two threads sleeps; a lease that is due before that wakes them.
+        self._beats_at = 0.0
+        self._clock_at = 0.0
         self._threads: Optional[_Threads] = None
 
     def hold(
@@ -80,7 +84,8 @@ class Keeper:
         with self._lock:
             self._holdings.add(held)
             self._start()
-            self._lock.notify_all()
+            if held.next_extend < self._beats_at or held.first_stop() < self._clock_at:
+                self._lock.notify_all()
         return True
 
     def settling(self, lease: str) -> bool:
@@ -167,6 +172,7 @@ class Keeper:
             due = self._holdings.due(moment)
             if not due:
                 at = self._holdings.next_extend()
+                self._beats_at = _NEVER if at is None else at
                 self._lock.wait(None if at is None else max(0.001, at - moment))
                 return
         for start in range(0, len(due), _BATCH):
@@ -228,6 +234,7 @@ class Keeper:
             stops = self._holdings.overdue(now())
             if not stops:
                 at = self._holdings.next_stop()
+                self._clock_at = _NEVER if at is None else at
                 self._lock.wait(None if at is None else max(0.001, at - now()))
                 return
         self._tell(stops)

@@ -14,6 +14,7 @@ from .payloads import encode
 from .records import JobRecord, LeaseRecord, Parent, Resource
 
 _PROGRESS_BYTES = 4096
+_MAKING = threading.Lock()
 
 
 class Context:
@@ -32,12 +33,20 @@ class Context:
         #: When the run must have ended, by the server's clock; None without a timeout.
         self.deadline: Optional[datetime] = lease.deadline
         self.resources: list[Resource] = lease.resources
-        #: Set when the run is to stop, for handlers that block where no exception can reach them.
-        self.lost: threading.Event = threading.Event()
+        self._lost: Optional[threading.Event] = None
         self._transport = transport
         self._report = report
         self._verdicts: dict[tuple[str, str], dict[str, Any]] = {}
         self._pauses: dict[str, dict[str, Any]] = {}
+
+    @property
+    def lost(self) -> threading.Event:
+        """Set when the run is to stop, for handlers that block where no exception comes."""
+        # Made for the few runs that ask for it: it costs as much as all the rest of a context.
+        with _MAKING:
+            if self._lost is None:
+                self._lost = threading.Event()
+            return self._lost
 
     @property
     def resource(self) -> Resource:

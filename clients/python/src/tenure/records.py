@@ -8,10 +8,11 @@ be secret or personal, and are left out when an object is shown.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar, cast
 
 from .durations import read_moment
 from .errors import JobCancelled, JobFailed, NotFinished
@@ -40,6 +41,16 @@ def _many(kind: Callable[[], type[Record]]) -> Any:
     )
 
 
+@functools.cache
+def _readers(cls: Any) -> list[tuple[str, Optional[Callable[[Any], Any]]]]:
+    """Return how each field of a class is read; asked for with every job of a worker."""
+    return [
+        (each.name, each.metadata.get("read"))
+        for each in dataclasses.fields(cls)
+        if each.name != "raw"
+    ]
+
+
 @dataclass(repr=False)
 class Record:
     """One answer."""
@@ -50,11 +61,10 @@ class Record:
     def read(cls: type[R], raw: Mapping[str, Any]) -> R:
         """Read an answer; unknown fields are left alone, absent ones have their default."""
         fields: dict[str, Any] = {}
-        for each in dataclasses.fields(cls):
-            if each.name != "raw" and each.name in raw:
-                how = each.metadata.get("read")
-                value = raw[each.name]
-                fields[each.name] = value if how is None else how(value)
+        for name, how in _readers(cast(Any, cls)):
+            if name in raw:
+                value = raw[name]
+                fields[name] = value if how is None else how(value)
         return cls(raw=raw, **fields)
 
     def __repr__(self) -> str:

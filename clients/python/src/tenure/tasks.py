@@ -55,6 +55,7 @@ class Task(Generic[P, R]):
         self._hints: Optional[dict[str, Any]] = None
         self._whole: Optional[str] = None
         self._context: Optional[str] = None
+        self._without_context: Optional[inspect.Signature] = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
@@ -119,8 +120,7 @@ class Task(Generic[P, R]):
             if set(kwargs) == {self._whole}:
                 return kwargs[self._whole]
             return fit(hints[self._whole], kwargs)
-        parameters = [p for p in self._signature.parameters.values() if p.name != self._context]
-        bound = self._signature.replace(parameters=parameters).bind(*args, **kwargs)
+        bound = self._payload_signature().bind(*args, **kwargs)
         payload: dict[str, Any] = {}
         for name, value in bound.arguments.items():
             if self._signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
@@ -128,6 +128,14 @@ class Task(Generic[P, R]):
             else:
                 payload[name] = value
         return payload
+
+    def _payload_signature(self) -> inspect.Signature:
+        """Return the signature without the context, which is no part of a payload."""
+        if self._without_context is None:
+            parameters = self._signature.parameters.values()
+            kept = [each for each in parameters if each.name != self._context]
+            self._without_context = self._signature.replace(parameters=kept)
+        return self._without_context
 
     def arguments(self, payload: Any, context: Context) -> dict[str, Any]:
         """Read a payload as the arguments of the function; raise `DoesNotFit`."""
@@ -141,11 +149,7 @@ class Task(Generic[P, R]):
             if not isinstance(payload, dict):
                 raise DoesNotFit(f"payload must be an object, not {type(payload).__name__}")
             try:
-                bound = self._signature.replace(
-                    parameters=[
-                        p for p in self._signature.parameters.values() if p.name != self._context
-                    ]
-                ).bind(**payload)
+                bound = self._payload_signature().bind(**payload)
             except TypeError as refused:
                 raise DoesNotFit(f"payload does not fit {self.__name__}: {refused}") from None
             for name, value in bound.arguments.items():

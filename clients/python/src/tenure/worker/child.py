@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import queue
 import signal
 import threading
-from multiprocessing.connection import Connection
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Optional
 
 from .._http import Transport
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
 #: Exit code of a process that stopped because its lease could not be extended in time.
 LEASE_LOST = 75
+#: Seconds after which a run has a thread that listens for it.
+_LASTS_S = 0.02
+
+
+@dataclass
+class _Current:
+    """What runs."""
+
+    run: Run
+    interruptible: Interruptible
+    context: Context
 
 
 def main(pipe: Connection, tasks: list[tuple[str, str]]) -> None:
@@ -35,74 +46,110 @@ def main(pipe: Connection, tasks: list[tuple[str, str]]) -> None:
 
 
 class Child:
-    """Runs handlers, listens to the parent, and watches the clock."""
+    """Runs handlers, listens to the parent, and watches the clock.
+
+    The main thread reads the pipe between runs, so that a short run costs no switch of threads. A
+    run that lasts has a second thread read in its stead, until it ends.
+    """
 
     def __init__(self, pipe: Connection, app: App) -> None:
         self._pipe = pipe
         self._app = app
         self._transport = Transport(app.settings, retry_for=15)
-        self._lock = threading.Lock()
+        self._state = threading.Condition()
         self._send_lock = threading.Lock()
-        self._runs: queue.SimpleQueue[tuple[Run, Interruptible, Context]] = queue.SimpleQueue()
-        #: The run that is queued or running, and until when it may go on.
-        self._current: Optional[tuple[Interruptible, Context]] = None
+        #: The run that is running, and until when it may go on.
+        self._current: Optional[_Current] = None
         self._stop_at = 0.0
+        self._watcher_sleeps = False
+        self._watcher_reads = False
+        self._end_read, self._end_write = os.pipe()
 
     def run(self) -> None:
         """Run handlers on this thread, for ever."""
-        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._watch, daemon=True).start()
         self._send("ready", "", None)
         while True:
-            run, interruptible, context = self._runs.get()
-            item = perform(self._app, run, context, interruptible)
-            with self._lock:
-                self._current = None
-            self._send("done", run.id, item)
+            try:
+                kind, *rest = self._pipe.recv()
+            except (EOFError, OSError):
+                os._exit(LEASE_LOST)
+            if kind == "run":
+                self._perform(*rest)
 
-    def _listen(self) -> None:
-        """Take in what the parent says; end this process if it has been silent for too long.
+    def _perform(self, name: str, kind: str, raw: dict[str, Any], stop_at: float) -> None:
+        run = Run(LeaseRecord.read(raw), name, kind)
+        context = make_context(
+            run, self._transport, lambda value: self._send("progress", run.id, value)
+        )
+        current = _Current(run, Interruptible(), context)
+        with self._state:
+            self._current = current
+            self._stop_at = stop_at
+            if self._watcher_sleeps or stop_at - now() < 2 * _LASTS_S:
+                self._state.notify_all()
+        item = perform(self._app, run, context, current.interruptible)
+        with self._state:
+            self._current = None
+            if self._watcher_reads:
+                os.write(self._end_write, b".")
+            while self._watcher_reads:
+                self._state.wait()
+        self._send("done", run.id, item)
 
-        One thread does both, and reads all that has come before it looks at the clock. Nothing
-        runs here while a handler keeps the interpreter's lock, or the process is stopped; what the
-        parent said meanwhile waits in the pipe, and the lease may be as good as ever.
+    def _watch(self) -> None:
+        """Read for the main thread while a run lasts."""
+        with self._state:
+            while True:
+                seen = self._current
+                if seen is None:
+                    self._watcher_sleeps = True
+                    self._state.wait()
+                    self._watcher_sleeps = False
+                    continue
+                self._state.wait(max(0.0, min(_LASTS_S, self._stop_at - now())))
+                if self._current is not seen:
+                    continue
+                self._watcher_reads = True
+                self._state.release()
+                try:
+                    self._listen(seen)
+                finally:
+                    self._state.acquire()
+                    self._watcher_reads = False
+                    self._state.notify_all()
+
+    def _listen(self, current: _Current) -> None:
+        """Take in what the parent says of a run; end this process if it is silent for too long.
+
+        All that has come is read before the clock counts. Nothing runs here while a handler keeps
+        the interpreter's lock, or the process is stopped; what the parent said meanwhile waits in
+        the pipe, and the lease may be as good as ever.
         """
         while True:
-            with self._lock:
-                left = None if self._current is None else max(0.0, self._stop_at - now())
+            ready = wait([self._pipe, self._end_read], max(0.0, self._stop_at - now()))
+            if self._end_read in ready:
+                os.read(self._end_read, 1)
+                return
             try:
-                if self._pipe.poll(left):
-                    self._take_in(*self._pipe.recv())
+                if ready:
+                    kind, lease, value = self._pipe.recv()
+                    if lease == current.run.id:
+                        self._take_in(current, kind, value)
                     continue
             except (EOFError, OSError):
                 # The parent is gone, and nobody extends the lease.
                 os._exit(LEASE_LOST)
-            with self._lock:
-                if self._current is not None and now() >= self._stop_at:
+            with self._state:
+                if self._current is current and now() >= self._stop_at:
                     os._exit(LEASE_LOST)
 
-    def _take_in(self, kind: str, *rest: Any) -> None:
-        if kind == "run":
-            self._accept(*rest)
-        elif kind == "good":
-            with self._lock:
-                self._stop_at = max(self._stop_at, rest[0])
+    def _take_in(self, current: _Current, kind: str, value: Any) -> None:
+        if kind == "good":
+            self._stop_at = max(self._stop_at, value)
         elif kind == "stop":
-            with self._lock:
-                current = self._current
-            if current is not None:
-                current[1].lost.set()
-                current[0].stop(rest[0])
-
-    def _accept(self, name: str, kind: str, raw: dict[str, Any], stop_at: float) -> None:
-        run = Run(LeaseRecord.read(raw), name, kind)
-        interruptible = Interruptible()
-        context = make_context(
-            run, self._transport, lambda value: self._send("progress", run.id, value)
-        )
-        with self._lock:
-            self._current = (interruptible, context)
-            self._stop_at = stop_at
-        self._runs.put((run, interruptible, context))
+            current.context.lost.set()
+            current.interruptible.stop(value)
 
     def _send(self, *message: Any) -> None:
         with self._send_lock:

@@ -1,7 +1,8 @@
 """The calls of a worker: asking for jobs and settling them.
 
 One thread asks, and takes along the settles that have come up: one call for both. While it waits
-for new jobs, another thread sends settles at once. A settle is repeated until it is answered, and
+for new jobs, another thread sends settles at once. Where runs are short, jobs are leased ahead, and
+settles wait for each other for a moment. A settle is repeated until it is answered, and
 what becomes of it is always logged.
 """
 
@@ -23,6 +24,7 @@ from ..errors import TenureError, from_problem
 from ..payloads import encode
 from ..records import LeaseRecord
 from ..tasks import final
+from .ahead import Ahead
 
 log: logging.Logger = logging.getLogger("tenure.worker")
 
@@ -36,6 +38,10 @@ _SETTLE_FOR_S = 60.0
 _BATCH = 200
 _BATCH_BYTES = 4 * 1024 * 1024
 _BRIEF_S = 0.2
+#: Where runs are short, a settle waits this long for others that are about to come.
+_GATHER_S = 0.001
+#: A grant that took a larger part of the ttl than this does not wait for a slot.
+_FRESH = 0.1
 
 
 @dataclass
@@ -69,7 +75,11 @@ class Exchange:
         self._begin = begin
         #: How long a call waits for jobs. One that is to end when there are none waits briefly.
         self._slice = _BRIEF_S if until_empty else slice_of(ttl)
-        self._state = threading.Condition()
+        self._lock = threading.Lock()
+        #: Two conditions, so that the end of a run wakes one thread at most.
+        self._asker = threading.Condition(self._lock)
+        self._settler = threading.Condition(self._lock)
+        self._ahead = Ahead(concurrency)
         self._settles: deque[_Settle] = deque()
         self._running = 0
         #: Settles that are taken from the queue and not answered.
@@ -90,20 +100,36 @@ class Exchange:
         for name, work in (("ask", self._ask_all), ("settle", self._settle_all)):
             threading.Thread(target=work, name=f"tenure-{name}", daemon=True).start()
 
-    def finish(self, lease: str, job: str, item: Optional[dict[str, Any]]) -> None:
+    def finish(
+        self, lease: str, job: str, item: Optional[dict[str, Any]], took: float = 0.0
+    ) -> None:
         """Free the slot of a run, and settle it unless its lease is lost."""
-        with self._state:
+        with self._lock:
             self._running -= 1
+            self._ahead.ran(took)
             if item is not None:
                 self._add(lease, job, item)
             self.found_nothing = False
-            self._state.notify_all()
+            self._wake()
+        self._begin_waiting()
 
     def give_back(self, lease: str, job: str) -> None:
         """Release a lease whose run was given up, or never began."""
-        with self._state:
+        with self._lock:
             self._add(lease, job, {"outcome": "released"})
-            self._state.notify_all()
+            self._wake()
+
+    def _wake(self) -> None:
+        """Wake the thread that sends what was added, if it is not to wait for more."""
+        if self._settler_sends():
+            self._settler.notify()
+        if self._draining or len(self._settles) == 1 or not self._gathers():
+            self._asker.notify()
+
+    def _settler_sends(self) -> bool:
+        """Say whether the settler must not leave settles to the asker, which cannot call now."""
+        full = self._running >= self._concurrency and not self._ahead.short
+        return self._asker_is_away or self._draining or full
 
     def _add(self, lease: str, job: str, item: dict[str, Any]) -> None:
         whole = {"lease": lease, **item}
@@ -111,22 +137,25 @@ class Exchange:
 
     def idle(self) -> bool:
         """Say whether nothing runs and nothing is to be settled."""
-        with self._state:
-            return self._running == 0 and not self._settles and self._sending == 0
+        with self._lock:
+            held = self._running + len(self._ahead) + len(self._settles) + self._sending
+            return held == 0
 
     def settled(self) -> bool:
         """Say whether nothing is to be settled."""
-        with self._state:
+        with self._lock:
             return not self._settles and self._sending == 0
 
     def drain(self) -> None:
         """Ask for nothing more. A call that waits is ended at the server, without a grant lost."""
-        with self._state:
+        with self._lock:
             if self._draining:
                 return
             self._draining = True
             waiting = self._waiting
-            self._state.notify_all()
+            ahead = self._ahead.take_all()
+            self._wake()
+        self._refuse(ahead)
         if waiting is None:
             return
         # The same request id again takes the waiting call's place, which is answered at once with
@@ -137,14 +166,14 @@ class Exchange:
         except ConnectionLost:
             return
         if answer.status < 400:
-            self._refuse(answer.data["leases"])
+            self._refuse([LeaseRecord.read(raw) for raw in answer.data["leases"]])
 
     def close(self) -> None:
         """End all threads."""
-        with self._state:
+        with self._lock:
             self._closed = True
             self._draining = True
-            self._state.notify_all()
+            self._wake()
         self.keeper.close()
 
     def _ask_all(self) -> None:
@@ -154,21 +183,23 @@ class Exchange:
             log.exception("the worker cannot ask for jobs any more")
             self.fault = self.fault or TenureError(f"the worker failed: {type(error).__name__}")
         finally:
-            with self._state:
+            with self._lock:
                 self._asker_is_away = True
-                self._state.notify_all()
+                self._settler.notify()
 
     def _ask_forever(self) -> None:
         backoff = Backoff()
         id, first_sent = new_id("request"), 0.0
         while True:
-            with self._state:
-                while not self._draining and self._running >= self._concurrency:
-                    self._state.wait()
+            with self._lock:
+                while not self._draining and self._gathers():
+                    self._asker.wait(self._gather_for())
                 if self._draining:
                     return
                 settles = self._take()
-                free = min(self._concurrency - self._running, 1000)
+                free = self._concurrency - self._running
+                # A call that may wait comes back when it is too late to lease ahead.
+                free = min(free + (self._ahead.room() if settles else 0), 1000)
                 # With settles, an answer now: they must not wait for the next job.
                 wait = 0.0 if settles else self._slice
                 ask = {
@@ -183,10 +214,12 @@ class Exchange:
                 self._queues = self._queues[1:] + self._queues[:1]
                 self._waiting = None if settles else ask
                 self._asker_is_away = not settles
-                self._state.notify_all()
+                if self._asker_is_away and self._settles:
+                    self._settler.notify()
             first_sent = first_sent or now()
-            fault = self._ask_once(settles, ask, wait, first_sent)
-            with self._state:
+            # As many as may wait here do so already: then the settles go alone.
+            fault = self._ask_once(settles, ask if free > 0 else None, wait, first_sent)
+            with self._lock:
                 self._waiting = None
                 self._asker_is_away = False
             if fault is None:
@@ -195,14 +228,41 @@ class Exchange:
                 continue
             if now() - first_sent > _SAME_ID_S:
                 id, first_sent = new_id("request"), 0.0
-            with self._state:
+            with self._lock:
                 self._asker_is_away = True
-                pause = max(backoff.pause(), fault if fault > 0 else 0.0)
-                if not self._draining:
-                    self._state.wait(min(pause, 5.0))
+                self._settler.notify()
+                end = now() + min(max(backoff.pause(), fault), 5.0)
+                while not self._draining and now() < end:
+                    self._asker.wait(end - now())
+
+    def _gathers(self) -> bool:
+        """Say whether the asker has nothing to call for, or not yet."""
+        if not self._ahead.short:
+            return self._running >= self._concurrency
+        if self._running == 0:
+            return False
+        if not self._settles:
+            return bool(self._ahead) or self._running >= self._concurrency
+        if not self._ahead and len(self._settles) >= self._concurrency:
+            return False
+        return now() < self._gathered_at()
+
+    def _gathered_at(self) -> float:
+        # While jobs wait for slots here, nothing stands still if the next ones are asked for later.
+        return self._settles[0].since + _GATHER_S * (2 if self._ahead else 1)
+
+    def _gather_for(self) -> Optional[float]:
+        """Return for how long to wait before looking again; None: until it is woken."""
+        if not self._ahead.short or not self._settles:
+            return None
+        return max(0.0, self._gathered_at() - now())
 
     def _ask_once(
-        self, settles: list[_Settle], ask: dict[str, Any], wait: float, first_sent: float
+        self,
+        settles: list[_Settle],
+        ask: Optional[dict[str, Any]],
+        wait: float,
+        first_sent: float,
     ) -> Optional[float]:
         """Ask, and begin what was granted; otherwise return how long to wait at least."""
         if settles:
@@ -214,28 +274,47 @@ class Exchange:
         if response.status >= 400:
             return self._ask_refused(response)
         self._answered = True
+        if ask is None:
+            return None
         answer = response.data
         refused = answer.get("refused")
         if refused:
             return 1.0
         granted = [LeaseRecord.read(raw) for raw in answer["leases"]]
-        with self._state:
-            if not self._draining:
-                self._running += len(granted)
-                self.found_nothing = not granted and not settles
-                granted, refused_now = granted, []
-            else:
-                granted, refused_now = [], answer["leases"]
-            self._state.notify_all()
+        refused_now: list[LeaseRecord] = []
+        with self._lock:
+            moment = now()
+            if self._draining:
+                granted, refused_now = [], granted
+            elif moment - first_sent > _FRESH * self.ttl:
+                free = self._concurrency - self._running
+                granted, refused_now = granted[:free], granted[free:]
+            self._ahead.add(granted, first_sent, moment)
+            self.found_nothing = not granted and not refused_now and not settles
         self._refuse(refused_now)
-        for lease in granted:
+        self._begin_waiting()
+        with self._lock:
+            if self._ahead:
+                self._ahead.keeps_scarce()
+                self._settler.notify()
+        return None
+
+    def _begin_waiting(self) -> None:
+        """Begin the jobs that wait for a slot, as far as slots are free."""
+        while True:
+            with self._lock:
+                if self._draining or self._running >= self._concurrency:
+                    return
+                found = self._ahead.next()
+                if found is None:
+                    return
+                self._running += 1
+            lease, sent = found
             try:
-                self._begin(lease, first_sent)
+                self._begin(lease, sent)
             except Exception:
                 log.exception("a job could not be begun and is given back")
-                job = lease.job.id if lease.job is not None else ""
-                self.finish(str(lease.lease), job, {"outcome": "released"})
-        return None
+                self.finish(str(lease.lease), _job_of(lease), {"outcome": "released"})
 
     def _ask_refused(self, response: Response) -> float:
         error = from_problem(response.status, response.data, response.retry_after)
@@ -245,28 +324,29 @@ class Exchange:
         passing = response.status in (408, 429) or response.status >= 500
         if not passing and not self._answered:
             # A wrong token or a wrong name of a queue does not mend itself.
-            with self._state:
+            with self._lock:
                 self.fault = error
                 self._draining = True
-                self._state.notify_all()
+                self._wake()
             return 0.0
         log.warning("the server gives no jobs: %s", error)
         return response.retry_after or 1.0
 
-    def _refuse(self, leases: list[dict[str, Any]]) -> None:
-        """Give back what was granted while the worker stopped."""
-        for raw in leases:
-            lease = LeaseRecord.read(raw)
-            self.give_back(str(lease.lease), lease.job.id if lease.job is not None else "")
+    def _refuse(self, leases: list[LeaseRecord]) -> None:
+        """Give back what was granted and cannot begin."""
+        for lease in leases:
+            self.give_back(str(lease.lease), _job_of(lease))
 
     def _settle_all(self) -> None:
         backoff = Backoff()
         while True:
-            with self._state:
-                while not self._closed and not (
-                    self._settles and (self._asker_is_away or self._draining)
-                ):
-                    self._state.wait()
+            with self._lock:
+                while not self._closed and not (self._settles and self._settler_sends()):
+                    at = self._ahead.overdue_at()
+                    self._settler.wait(None if at is None else max(0.0, at - now()))
+                    for lease in self._ahead.overdue(now()):
+                        self._add(str(lease.lease), _job_of(lease), {"outcome": "released"})
+                        self._wake()
                 if self._closed and not self._settles:
                     return
                 settles = self._take()
@@ -274,8 +354,8 @@ class Exchange:
             if response is not None and response.status < 400:
                 backoff = Backoff()
                 continue
-            with self._state:
-                self._state.wait(backoff.pause())
+            with self._lock:
+                self._settler.wait(backoff.pause())
 
     def _take(self) -> list[_Settle]:
         taken: list[_Settle] = []
@@ -291,7 +371,7 @@ class Exchange:
     def _put_back(self, settles: list[_Settle]) -> None:
         """Keep settles that were not answered, as long as an answer can still be had."""
         moment = now()
-        with self._state:
+        with self._lock:
             self._sending -= len(settles)
             for each in reversed(settles):
                 if moment - each.since > max(_SETTLE_FOR_S, self.ttl):
@@ -305,7 +385,7 @@ class Exchange:
                     self.keeper.let_go(each.lease)
                 else:
                     self._settles.appendleft(each)
-            self._state.notify_all()
+            self._wake()
 
     def _once(self, made: Request, timeout: float) -> Optional[Response]:
         """Send a call once; None if no server answered it."""
@@ -346,9 +426,8 @@ class Exchange:
                     each.item["outcome"],
                     answer["code"],
                 )
-        with self._state:
+        with self._lock:
             self._sending -= len(settles)
-            self._state.notify_all()
         return response
 
     def _repair(self, response: Response, settles: list[_Settle]) -> None:
@@ -365,3 +444,7 @@ class Exchange:
             wrong.wrong_form = True
             wrong.item = {"lease": wrong.lease, **item}
         self._put_back(settles)
+
+
+def _job_of(lease: LeaseRecord) -> str:
+    return lease.job.id if lease.job is not None else ""

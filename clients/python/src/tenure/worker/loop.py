@@ -200,7 +200,7 @@ class Worker:
             self._exchange.keeper.let_go(run.id)
             item = None
         self._log(run, item)
-        self._exchange.finish(run.id, run.job, item)
+        self._exchange.finish(run.id, run.job, item, now() - run.began)
 
     @staticmethod
     def _log(run: Run, item: Optional[dict[str, Any]]) -> None:

@@ -12,6 +12,7 @@ import multiprocessing
 import queue
 import threading
 from collections import deque
+from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, Optional
 
 from .._holdings import LOST
@@ -27,6 +28,8 @@ log: logging.Logger = logging.getLogger("tenure.worker")
 
 #: Seconds in which a handler that must stop may end by itself, before its process is killed.
 _GRACE_S = 1.0
+#: A message of this size fits into an empty pipe wherever there are pipes.
+_FITS_BYTES = 32 * 1024
 
 
 class _Child:
@@ -41,12 +44,25 @@ class _Child:
         self.process.start()
         theirs.close()
         self.run: Optional[Run] = None
+        self._sending = threading.Lock()
         self._out: queue.SimpleQueue[Optional[tuple[Any, ...]]] = queue.SimpleQueue()
         threading.Thread(target=self._write, name="tenure-pipe", daemon=True).start()
 
     def send(self, *message: Any) -> None:
         """Tell it something. A process that reads nothing blocks nobody here."""
         self._out.put(message)
+
+    def send_now(self, *message: Any) -> None:
+        """Tell a process that has read all before: what is small fits into the pipe at once."""
+        written = ForkingPickler.dumps(message)
+        if len(written) <= _FITS_BYTES and self._sending.acquire(blocking=False):
+            try:
+                with contextlib.suppress(OSError, ValueError):
+                    self.pipe.send_bytes(written)
+            finally:
+                self._sending.release()
+        else:
+            self._out.put(message)
 
     def kill(self) -> None:
         """End it whatever it does."""
@@ -60,7 +76,8 @@ class _Child:
                 message = self._out.get()
                 if message is None:
                     return
-                self.pipe.send(message)
+                with self._sending:
+                    self.pipe.send(message)
 
 
 class Processes:
@@ -96,7 +113,7 @@ class Processes:
                 self._busy[run.id] = child
             # As of now: a process may have taken seconds to begin.
             stop_at = self._exchange.keeper.stop_at(run.id)
-            child.send("run", run.queue, run.kind, dict(run.lease.raw), stop_at)
+            child.send_now("run", run.queue, run.kind, dict(run.lease.raw), stop_at)
             if run.stopping is not None:
                 self.stop(run, run.stopping)
 
@@ -115,7 +132,7 @@ class Processes:
         if reason == LOST:
             child.kill()
             return
-        child.send("stop", reason)
+        child.send("stop", run.id, reason)
         timer = threading.Timer(_GRACE_S, self._kill_if_busy, (run,))
         timer.daemon = True
         timer.start()
@@ -125,7 +142,7 @@ class Processes:
         with self._lock:
             child = self._busy.get(run.id)
         if child is not None:
-            child.send("good", stop_at)
+            child.send("good", run.id, stop_at)
 
     def close(self) -> None:
         """End all processes."""
