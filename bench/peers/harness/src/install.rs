@@ -26,6 +26,8 @@ pub struct Folders {
 #[derive(Default)]
 pub struct Installed {
     node: Option<Result<(), String>>,
+    python: HashMap<&'static str, Result<(), String>>,
+    server: Option<Result<PathBuf, String>>,
     cargo: HashMap<&'static str, Result<(), String>>,
 }
 
@@ -54,6 +56,29 @@ impl Installed {
                 let version = package["version"].as_str().unwrap_or("unknown").to_owned();
                 let command = vec!["node".into(), format!("{name}.mjs").into()];
                 Ok(Ready { program: Program { command, folder: node, options }, version })
+            }
+            Got::Python { name, package } => {
+                let done = self.python.entry(name).or_insert_with(|| {
+                    python_packages(folders, name).map_err(|why| why.to_string())
+                });
+                done.clone()?;
+                let venv = folders.work.join("python").join(name);
+                let mut command = Vec::new();
+                if package.is_empty() {
+                    let server = self.server.get_or_insert_with(|| {
+                        tenure_server(folders).map_err(|why| why.to_string())
+                    });
+                    let bin = server.clone()?;
+                    command.push("env".into());
+                    command.push(format!("TENURE_BIN={}", bin.display()).into());
+                }
+                command.push(venv.join("bin/python").into());
+                // Its caches would otherwise stand in the tree.
+                command.push("-B".into());
+                let home = folders.home.join("python");
+                command.push(home.join(name).join("program.py").into());
+                let program = Program { command, folder: home, options };
+                Ok(Ready { program, version: required(folders, name, package)? })
             }
             Got::Cargo { package, of } => {
                 let done = self
@@ -94,6 +119,63 @@ fn node_packages(folders: &Folders, node: &Path) -> Result<(), Failed> {
     quietly(npm, "npm install")?;
     fs::write(node.join("installed-lock.json"), lock)?;
     Ok(())
+}
+
+/// Makes a virtual environment of a program, with what its requirements say.
+fn python_packages(folders: &Folders, name: &str) -> Result<(), Failed> {
+    in_path("python3").ok_or("python3 is not in PATH: install Python 3.9 or later with venv")?;
+    let venv = folders.work.join("python").join(name);
+    let requirements = folders.home.join("python").join(name).join("requirements.txt");
+    let wanted = fs::read(&requirements)?;
+    let note = venv.join("installed.txt");
+    // Our own package is installed anew each time: its version does not tell what is in it.
+    let ours = folders.home.join("../../clients/python");
+    if name != "tenure" && fs::read(&note).ok().as_deref() == Some(&wanted) {
+        return Ok(());
+    }
+    eprintln!("installing the Python packages of python/{name}/requirements.txt");
+    if !venv.join("bin/python").exists() {
+        let mut made = Command::new("python3");
+        quietly(
+            {
+                made.args(["-m", "venv"]).arg(&venv);
+                made
+            },
+            "python3 -m venv",
+        )?;
+    }
+    let mut pip = Command::new(venv.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    if name == "tenure" {
+        pip.arg("--force-reinstall").arg(ours);
+    } else {
+        pip.arg("-r").arg(requirements);
+    }
+    quietly(pip, "pip install")?;
+    fs::write(note, wanted)?;
+    Ok(())
+}
+
+/// The server to which our Python worker speaks: `TENURE_BIN`, or a release build of this tree.
+fn tenure_server(folders: &Folders) -> Result<PathBuf, Failed> {
+    if let Some(named) = std::env::var_os("TENURE_BIN") {
+        return Ok(named.into());
+    }
+    eprintln!("building tenure");
+    let target = folders.target.join("tenure");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--locked", "--quiet", "-p", "tenure-cli"]);
+    cargo.arg("--target-dir").arg(&target).current_dir(folders.home.join("../.."));
+    quietly(cargo, "cargo build")?;
+    Ok(target.join("release/tenure"))
+}
+
+/// A package's version in the requirements of a program.
+fn required(folders: &Folders, name: &str, package: &str) -> Result<String, Failed> {
+    let path = folders.home.join("python").join(name).join("requirements.txt");
+    let text = fs::read_to_string(path)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(package)?.strip_prefix("=="));
+    Ok(line.unwrap_or_default().to_owned())
 }
 
 fn build(folders: &Folders, package: &str) -> Result<(), Failed> {

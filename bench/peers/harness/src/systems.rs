@@ -8,6 +8,13 @@ pub enum Got {
         /// Its file in `node/`, without `.mjs`, and its package.
         name: &'static str,
     },
+    /// A program on Python, with packages from PyPI.
+    Python {
+        /// Its folder in `python/`.
+        name: &'static str,
+        /// Its package in `requirements.txt`; of ours there is none.
+        package: &'static str,
+    },
     /// A program of this folder's cargo workspace.
     Cargo {
         /// Its package.
@@ -44,6 +51,8 @@ pub struct System {
 
 const BASIC: &[&str] = &["bulk", "single", "latency", "delayed"];
 const LIMITS: &[&str] = &["bulk", "single", "latency", "delayed", "keyed", "blocked"];
+/// What Python's task queues are compared by. Most have neither bulk pushes nor limits.
+const PYTHON: &[&str] = &["noop", "io", "quiet"];
 const MANY: u64 = u64::MAX;
 
 const PLAIN: System = System {
@@ -58,6 +67,9 @@ const PLAIN: System = System {
     delayed_max: MANY,
     note: "",
 };
+
+const TENURE_PYTHON: System =
+    System { got: Got::Python { name: "tenure", package: "" }, can: PYTHON, ..PLAIN };
 
 /// All of them, in the order of the table.
 pub const SYSTEMS: &[System] = &[
@@ -137,6 +149,121 @@ pub const SYSTEMS: &[System] = &[
         got: Got::Cargo { package: "peer-bullmq-official", of: "bullmq-official" },
         can: BASIC,
         note: "add_bulk of 1,000 jobs, 4 calls in flight.",
+        ..PLAIN
+    },
+    System {
+        name: "tenure-py-threads",
+        title: "Tenure, 8 threads",
+        way: "threads",
+        concurrency: 8,
+        note: "Over HTTP to a `tenure serve` on the Redis of the run, whose processor time is not in the \
+               worker's. At least once, with heartbeats.",
+        ..TENURE_PYTHON
+    },
+    System {
+        name: "tenure-py-threads-folder",
+        title: "Tenure, 8 threads, folder",
+        way: "threads-folder",
+        concurrency: 8,
+        note: "Every outcome is on the disk before it is answered.",
+        ..TENURE_PYTHON
+    },
+    System {
+        name: "celery-threads",
+        title: "Celery, 8 threads",
+        got: Got::Python { name: "celery", package: "celery" },
+        can: PYTHON,
+        way: "threads",
+        concurrency: 8,
+        note: "No results and events, 64 messages ahead for each thread. Jobs are acknowledged before they \
+               run, its default: one in flight is lost with its worker.",
+        ..PLAIN
+    },
+    System {
+        name: "dramatiq-threads",
+        title: "dramatiq, 8 threads",
+        got: Got::Python { name: "dramatiq", package: "dramatiq" },
+        can: PYTHON,
+        way: "threads",
+        concurrency: 8,
+        note: "128 messages ahead for each process.",
+        ..PLAIN
+    },
+    System {
+        name: "tenure-py-asyncio",
+        title: "Tenure, asyncio, 100 at once",
+        way: "asyncio",
+        ..TENURE_PYTHON
+    },
+    System {
+        name: "tenure-py-asyncio-folder",
+        title: "Tenure, asyncio, 100 at once, folder",
+        way: "asyncio-folder",
+        ..TENURE_PYTHON
+    },
+    System {
+        name: "arq",
+        title: "arq, 100 at once",
+        got: Got::Python { name: "arq", package: "arq" },
+        can: PYTHON,
+        drain_max: 5_000,
+        note: "It looks for jobs every 5 ms, not every 500.",
+        ..PLAIN
+    },
+    System {
+        name: "tenure-py-processes",
+        title: "Tenure, 4 processes",
+        way: "processes",
+        concurrency: 4,
+        ..TENURE_PYTHON
+    },
+    System {
+        name: "tenure-py-processes-folder",
+        title: "Tenure, 4 processes, folder",
+        way: "processes-folder",
+        concurrency: 4,
+        ..TENURE_PYTHON
+    },
+    System {
+        name: "celery-prefork",
+        title: "Celery, 4 processes",
+        got: Got::Python { name: "celery", package: "celery" },
+        can: PYTHON,
+        way: "prefork",
+        concurrency: 4,
+        drain_max: 5_000,
+        ..PLAIN
+    },
+    System {
+        name: "dramatiq-processes",
+        title: "dramatiq, 4 processes",
+        got: Got::Python { name: "dramatiq", package: "dramatiq" },
+        can: PYTHON,
+        way: "processes",
+        concurrency: 4,
+        note: "One thread in each process.",
+        ..PLAIN
+    },
+    System {
+        name: "rq-simple",
+        title: "RQ, 4 simple workers",
+        got: Got::Python { name: "rq", package: "rq" },
+        can: PYTHON,
+        way: "simple",
+        concurrency: 4,
+        drain_max: 2_000,
+        note: "Jobs run in the worker's own process, and a job that hangs or crashes takes it along.",
+        ..PLAIN
+    },
+    System {
+        name: "rq-fork",
+        title: "RQ, 4 workers",
+        got: Got::Python { name: "rq", package: "rq" },
+        can: PYTHON,
+        way: "fork",
+        concurrency: 4,
+        drain_max: 300,
+        note: "Its default: a process for each job.",
         ..PLAIN
     },
 ];

@@ -138,6 +138,26 @@ fn tables(results: &Results) -> Vec<Table> {
             }),
         },
         Table {
+            title: "Python workers",
+            head: vec![
+                "system",
+                "no-ops, jobs/s",
+                "waits of 5 ms, jobs/s",
+                "worker CPU, s per 1,000 no-ops",
+                "Redis CPU, s per 1,000 no-ops",
+                "push to handler at 50 jobs/s, ms (p50 / p99 / max)",
+            ],
+            rows: rows(&["noop_per_s", "io_per_s", "quiet_p50_ms"], &|row| {
+                vec![
+                    rate(row, "noop_per_s"),
+                    rate(row, "io_per_s"),
+                    number(row, "noop_cpu_s", 2),
+                    number(row, "noop_redis_cpu_s", 2),
+                    late(row, "quiet"),
+                ]
+            }),
+        },
+        Table {
             title: "Longest call",
             head: vec!["system", "ms of Redis (bulk, lifecycle, keyed, three)"],
             rows: rows(&["longest_call_ms"], &|row| {

@@ -10,10 +10,21 @@ use crate::server::Server;
 use crate::systems::System;
 
 /// In which order they are measured; the first part in rounds, one system after the other.
-pub const WORKLOADS: &[&str] =
-    &["bulk", "single", "lifecycle", "keyed", "three", "blocked", "latency", "delayed"];
+pub const WORKLOADS: &[&str] = &[
+    "bulk",
+    "single",
+    "lifecycle",
+    "keyed",
+    "three",
+    "blocked",
+    "noop",
+    "io",
+    "latency",
+    "delayed",
+    "quiet",
+];
 /// Of those a round is enough: they take their time and their percentiles are of many jobs.
-pub const ONCE: &[&str] = &["latency", "delayed"];
+pub const ONCE: &[&str] = &["latency", "delayed", "quiet"];
 
 const LONG: Duration = Duration::from_secs(300);
 
@@ -28,15 +39,27 @@ pub struct Size {
     pub seconds: (u64, u64),
     /// Delayed jobs.
     pub delayed: u64,
+    /// Jobs of Python workers: of no-ops, and of those that wait for 5 ms.
+    pub python: (u64, u64),
 }
 
 impl Size {
     /// What the table is made of.
-    pub const FULL: Size =
-        Size { bulk: 100_000, keyed: (20_000, 1_000), seconds: (10, 5), delayed: 2_000 };
+    pub const FULL: Size = Size {
+        bulk: 100_000,
+        keyed: (20_000, 1_000),
+        seconds: (10, 5),
+        delayed: 2_000,
+        python: (20_000, 4_000),
+    };
     /// To see that it works.
-    pub const QUICK: Size =
-        Size { bulk: 20_000, keyed: (4_000, 200), seconds: (3, 2), delayed: 400 };
+    pub const QUICK: Size = Size {
+        bulk: 20_000,
+        keyed: (4_000, 200),
+        seconds: (3, 2),
+        delayed: 400,
+        python: (4_000, 800),
+    };
 }
 
 /// What measures.
@@ -72,6 +95,9 @@ impl Measure<'_> {
             "blocked" => self.blocked(program, row),
             "latency" => self.latency(program, row),
             "delayed" => self.delayed(system, program, row),
+            "noop" => self.python("noop", "push", self.size.python.0, system, program, row),
+            "io" => self.python("io", "push-io", self.size.python.1, system, program, row),
+            "quiet" => self.quiet(system, program, row),
             other => Err(format!("no workload is called {other}").into()),
         }
     }
@@ -210,6 +236,47 @@ impl Measure<'_> {
             row.add(name, worked.need("seconds")?);
         }
         Ok(())
+    }
+
+    /// Jobs that are there are handled by a Python worker.
+    fn python(
+        &self,
+        name: &str,
+        push: &str,
+        jobs: u64,
+        system: &System,
+        program: &Program,
+        row: &mut Row,
+    ) -> Result<(), Failed> {
+        let jobs = jobs.min(system.drain_max);
+        let mut server = self.server()?;
+        program.run(push, server.port, &options(&[("jobs", jobs)]), LONG)?;
+        let full = server.used()?;
+        let list = options(&[("jobs", jobs), ("concurrency", system.concurrency)]);
+        let worked = program.run("drain", server.port, &list, LONG)?;
+        let empty = server.used()?;
+        if worked.gave_up() || worked.need("left")? > 0.0 {
+            let (done, left) = (worked.need("jobs")?, worked.need("left")?);
+            return Err(
+                format!("{name}: {done} of {jobs} jobs were handled, {left} are left").into()
+            );
+        }
+        let part = 1_000.0 / jobs as f64;
+        row.add(&format!("{name}_per_s"), jobs as f64 / worked.need("seconds")?);
+        row.add(&format!("{name}_redis_cpu_s"), (empty.cpu_s - full.cpu_s) * part);
+        row.add_some(&format!("{name}_cpu_s"), worked.get("cpu_s").map(|cpu| cpu * part));
+        Ok(())
+    }
+
+    /// 50 pushes a second, a Python worker that has nothing else to do.
+    fn quiet(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
+        let jobs = 50 * self.size.seconds.0;
+        let server = self.server()?;
+        let list = options(&[("jobs", jobs), ("rate", 50), ("concurrency", system.concurrency)]);
+        let mut worker = program.start("listen", server.port, &list, LONG)?;
+        worker.ready()?;
+        program.run("steady", server.port, &list, LONG)?;
+        self.late(worker.figures()?, jobs, "quiet", row)
     }
 
     /// 500 pushes a second, a worker that has nothing else to do.

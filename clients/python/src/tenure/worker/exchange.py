@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
-from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
 from .._http import Transport
@@ -21,10 +19,9 @@ from .._repeats import Backoff, ConnectionLost
 from .._wire import Request, Response, new_id, now, request
 from ..durations import duration_text
 from ..errors import TenureError, from_problem
-from ..payloads import encode
 from ..records import LeaseRecord
-from ..tasks import final
 from .ahead import Ahead
+from .settles import Settle, Settles, repair, tell_refused
 
 log: logging.Logger = logging.getLogger("tenure.worker")
 
@@ -32,26 +29,11 @@ log: logging.Logger = logging.getLogger("tenure.worker")
 _PATIENCE_S = 10.0
 #: Seconds for which the server remembers a request id at least.
 _SAME_ID_S = 60.0
-#: Seconds for which a settle is repeated, or the ttl of its lease if that is longer.
-_SETTLE_FOR_S = 60.0
-#: The most settles of a call, and about the most bytes of them: the server takes 8 MiB.
-_BATCH = 200
-_BATCH_BYTES = 4 * 1024 * 1024
 _BRIEF_S = 0.2
 #: Where runs are short, a settle waits this long for others that are about to come.
 _GATHER_S = 0.001
 #: A grant that took a larger part of the ttl than this does not wait for a slot.
 _FRESH = 0.1
-
-
-@dataclass
-class _Settle:
-    item: dict[str, Any] = field(repr=False)
-    lease: str
-    job: str
-    since: float
-    bytes: int
-    wrong_form: bool = False
 
 
 class Exchange:
@@ -80,10 +62,8 @@ class Exchange:
         self._asker = threading.Condition(self._lock)
         self._settler = threading.Condition(self._lock)
         self._ahead = Ahead(concurrency)
-        self._settles: deque[_Settle] = deque()
+        self._settles = Settles(ttl)
         self._running = 0
-        #: Settles that are taken from the queue and not answered.
-        self._sending = 0
         #: The lease call that waits at the server now.
         self._waiting: Optional[dict[str, Any]] = None
         #: The settler must not leave settles to the asker: it waits, or it stopped.
@@ -108,7 +88,7 @@ class Exchange:
             self._running -= 1
             self._ahead.ran(took)
             if item is not None:
-                self._add(lease, job, item)
+                self._settles.add(lease, job, item, now())
             self.found_nothing = False
             self._wake()
         self._begin_waiting()
@@ -116,7 +96,7 @@ class Exchange:
     def give_back(self, lease: str, job: str) -> None:
         """Release a lease whose run was given up, or never began."""
         with self._lock:
-            self._add(lease, job, {"outcome": "released"})
+            self._settles.add(lease, job, {"outcome": "released"}, now())
             self._wake()
 
     def _wake(self) -> None:
@@ -131,20 +111,15 @@ class Exchange:
         full = self._running >= self._concurrency and not self._ahead.short
         return self._asker_is_away or self._draining or full
 
-    def _add(self, lease: str, job: str, item: dict[str, Any]) -> None:
-        whole = {"lease": lease, **item}
-        self._settles.append(_Settle(whole, lease, job, now(), len(encode(whole))))
-
     def idle(self) -> bool:
         """Say whether nothing runs and nothing is to be settled."""
         with self._lock:
-            held = self._running + len(self._ahead) + len(self._settles) + self._sending
-            return held == 0
+            return self._running == 0 and not self._ahead and self._settles.all_answered()
 
     def settled(self) -> bool:
         """Say whether nothing is to be settled."""
         with self._lock:
-            return not self._settles and self._sending == 0
+            return self._settles.all_answered()
 
     def drain(self) -> None:
         """Ask for nothing more. A call that waits is ended at the server, without a grant lost."""
@@ -196,7 +171,7 @@ class Exchange:
                     self._asker.wait(self._gather_for())
                 if self._draining:
                     return
-                settles = self._take()
+                settles = self._settles.take()
                 free = self._concurrency - self._running
                 # A call that may wait comes back when it is too late to lease ahead.
                 free = min(free + (self._ahead.room() if settles else 0), 1000)
@@ -241,25 +216,27 @@ class Exchange:
             return self._running >= self._concurrency
         if self._running == 0:
             return False
-        if not self._settles:
+        since = self._settles.first_since()
+        if since is None:
             return bool(self._ahead) or self._running >= self._concurrency
         if not self._ahead and len(self._settles) >= self._concurrency:
             return False
-        return now() < self._gathered_at()
+        return now() < self._gathered_at(since)
 
-    def _gathered_at(self) -> float:
+    def _gathered_at(self, since: float) -> float:
         # While jobs wait for slots here, nothing stands still if the next ones are asked for later.
-        return self._settles[0].since + _GATHER_S * (2 if self._ahead else 1)
+        return since + _GATHER_S * (2 if self._ahead else 1)
 
     def _gather_for(self) -> Optional[float]:
         """Return for how long to wait before looking again; None: until it is woken."""
-        if not self._ahead.short or not self._settles:
+        since = self._settles.first_since()
+        if not self._ahead.short or since is None:
             return None
-        return max(0.0, self._gathered_at() - now())
+        return max(0.0, self._gathered_at(since) - now())
 
     def _ask_once(
         self,
-        settles: list[_Settle],
+        settles: list[Settle],
         ask: Optional[dict[str, Any]],
         wait: float,
         first_sent: float,
@@ -345,11 +322,12 @@ class Exchange:
                     at = self._ahead.overdue_at()
                     self._settler.wait(None if at is None else max(0.0, at - now()))
                     for lease in self._ahead.overdue(now()):
-                        self._add(str(lease.lease), _job_of(lease), {"outcome": "released"})
+                        item = {"outcome": "released"}
+                        self._settles.add(str(lease.lease), _job_of(lease), item, now())
                         self._wake()
                 if self._closed and not self._settles:
                     return
-                settles = self._take()
+                settles = self._settles.take()
             response = self._send(settles, None, _PATIENCE_S)
             if response is not None and response.status < 400:
                 backoff = Backoff()
@@ -357,34 +335,11 @@ class Exchange:
             with self._lock:
                 self._settler.wait(backoff.pause())
 
-    def _take(self) -> list[_Settle]:
-        taken: list[_Settle] = []
-        size = 0
-        while self._settles and len(taken) < _BATCH:
-            size += self._settles[0].bytes
-            if taken and size > _BATCH_BYTES:
-                break
-            taken.append(self._settles.popleft())
-        self._sending += len(taken)
-        return taken
-
-    def _put_back(self, settles: list[_Settle]) -> None:
+    def _put_back(self, settles: list[Settle]) -> None:
         """Keep settles that were not answered, as long as an answer can still be had."""
-        moment = now()
         with self._lock:
-            self._sending -= len(settles)
-            for each in reversed(settles):
-                if moment - each.since > max(_SETTLE_FOR_S, self.ttl):
-                    log.error(
-                        "job %s: its outcome %s was not answered for %.0f s; it may be lost, and "
-                        "the job may run again",
-                        each.job,
-                        each.item["outcome"],
-                        moment - each.since,
-                    )
-                    self.keeper.let_go(each.lease)
-                else:
-                    self._settles.appendleft(each)
+            for each in self._settles.put_back(settles, now()):
+                self.keeper.let_go(each.lease)
             self._wake()
 
     def _once(self, made: Request, timeout: float) -> Optional[Response]:
@@ -397,7 +352,7 @@ class Exchange:
         return response if isinstance(response.data, dict) else None
 
     def _send(
-        self, settles: list[_Settle], ask: Optional[dict[str, Any]], timeout: float
+        self, settles: list[Settle], ask: Optional[dict[str, Any]], timeout: float
     ) -> Optional[Response]:
         """Send settles, with an ask if there is one, and take in what became of them."""
         told: list[Any] = []
@@ -415,35 +370,15 @@ class Exchange:
             self._put_back(settles)
             return None
         if response.status >= 400:
-            self._repair(response, settles)
+            repair(response, settles)
+            self._put_back(settles)
             return response
-        for each, answer in zip(settles, told):
+        for each in settles:
             self.keeper.let_go(each.lease)
-            if not answer["ok"]:
-                log.warning(
-                    "job %s: its outcome %s counts no more: %s",
-                    each.job,
-                    each.item["outcome"],
-                    answer["code"],
-                )
+        tell_refused(settles, told)
         with self._lock:
-            self._sending -= len(settles)
+            self._settles.answered(settles)
         return response
-
-    def _repair(self, response: Response, settles: list[_Settle]) -> None:
-        """Replace a settle that the server cannot read by one that it can."""
-        problem = response.data if isinstance(response.data, dict) else {}
-        index = problem.get("index")
-        pointer = str(problem.get("pointer") or "")
-        if response.status == 422 and isinstance(index, int) and pointer.startswith("/settle/"):
-            wrong = settles[index]
-            log.error("job %s: its outcome is refused: %s", wrong.job, problem.get("detail"))
-            item = final(f"its outcome was refused: {problem.get('detail')}")
-            if wrong.wrong_form:
-                item = {"outcome": "released"}
-            wrong.wrong_form = True
-            wrong.item = {"lease": wrong.lease, **item}
-        self._put_back(settles)
 
 
 def _job_of(lease: LeaseRecord) -> str:
