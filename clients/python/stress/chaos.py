@@ -21,11 +21,13 @@ from tenure.durations import read_moment
 from . import services
 from .journal import FOLDER, Journal, Told, moment, read
 from .judge import Shown, faults, most_at_once
-from .plan import ACCOUNTS, CAPS, POOL, QUEUE, plan
+from .plan import ACCOUNTS, CAPS, POOL, QUEUE, plan, quick
 
 KINDS = ("threads", "asyncio", "processes")
-#: Jobs of one push.
-_BATCH = 10
+#: Jobs of one push: of quick jobs, which a worker leases ahead, and of all others.
+_QUICK_BATCH, _BATCH = 100, 10
+#: Of this many pushes the first ones are of quick jobs.
+_PHASE, _QUICK_PUSHES = 50, 10
 #: Nothing is pushed while this many jobs have not ended.
 _BACKLOG = 300
 #: One push in this many is made twice, with the same ids.
@@ -165,7 +167,10 @@ class _Pusher(threading.Thread):
         self.join()
 
     def _push(self, number: int) -> None:
-        jobs = [plan(f"job-{number}-{n}", self._dice, self._ttl) for n in range(_BATCH)]
+        if number % _PHASE < _QUICK_PUSHES:
+            jobs = [quick(f"job-{number}-{n}") for n in range(_QUICK_BATCH)]
+        else:
+            jobs = [plan(f"job-{number}-{n}", self._dice, self._ttl) for n in range(_BATCH)]
         specs = [job.spec() for job in jobs]
         pushed = self._client.push_all(specs)
         for job in jobs:

@@ -3,8 +3,8 @@
 While runs take next to no time, a worker that asks only when a slot is free spends its time waiting
 for answers. So it leases as many more as will start within some milliseconds, by what the last runs
 took, and each starts when a run ends. A job that waits here could run elsewhere meanwhile: none
-waits for longer than `LONGEST_WAIT_S`, and nothing is leased ahead where runs are longer or where
-jobs hold something scarce.
+waits for longer than `LONGEST_WAIT_S`, and leasing ahead ends for a while where runs are longer or
+where jobs that wait here hold something scarce.
 """
 
 from __future__ import annotations
