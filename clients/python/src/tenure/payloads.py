@@ -23,9 +23,7 @@ else:
 
 def encode(value: Any) -> bytes:
     """Write a value as JSON. NaN and infinities are no JSON and are refused."""
-    text = json.dumps(
-        value, default=_plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    )
+    text = _ENCODER.encode(value)
     # A lone surrogate cannot be UTF-8; without this the error would name no field and no remedy.
     try:
         return text.encode()
@@ -52,6 +50,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+#: Made once: `json.dumps` would make one for each call.
+_ENCODER = json.JSONEncoder(
+    default=_plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+)
 
 
 class DoesNotFit(ValueError):

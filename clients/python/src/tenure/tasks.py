@@ -198,13 +198,15 @@ def find_task(module: str, name: str) -> Task[Any, Any]:
 
 def succeeded(value: Any) -> dict[str, Any]:
     """Write a returned value as an outcome; one that cannot be stored is a failure for good."""
+    if value is None:
+        return {"outcome": "succeeded"}
     try:
         size = len(encode(value))
     except (TypeError, ValueError) as refused:
         return final(f"its result cannot be stored: {refused}")
     if size > _RESULT_BYTES:
         return final(f"its result has {size} bytes as JSON; at most {_RESULT_BYTES} can be stored")
-    return {"outcome": "succeeded", **({} if value is None else {"result": value})}
+    return {"outcome": "succeeded", "result": value}
 
 
 def failed(error: BaseException) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 from dataclasses import dataclass
@@ -153,4 +154,4 @@ class Child:
 
     def _send(self, *message: Any) -> None:
         with self._send_lock:
-            self._pipe.send(message)
+            self._pipe.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))

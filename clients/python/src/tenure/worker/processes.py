@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import multiprocessing
+import pickle
 import queue
 import threading
 from collections import deque
-from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, Optional
 
 from .._holdings import LOST
@@ -54,7 +54,8 @@ class _Child:
 
     def send_now(self, *message: Any) -> None:
         """Tell a process that has read all before: what is small fits into the pipe at once."""
-        written = ForkingPickler.dumps(message)
+        # Data of JSON alone, for which the pickler of `Connection.send` does needless work.
+        written = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         if len(written) <= _FITS_BYTES and self._sending.acquire(blocking=False):
             try:
                 with contextlib.suppress(OSError, ValueError):

@@ -18,6 +18,8 @@ _SETTLE_FOR_S = 60.0
 #: The most settles of a call, and about the most bytes of them: the server takes 8 MiB.
 _BATCH = 200
 _BATCH_BYTES = 4 * 1024 * 1024
+#: What an outcome without a result or an error takes at most.
+_PLAIN_BYTES = 512
 
 
 @dataclass
@@ -47,7 +49,8 @@ class Settles:
     def add(self, lease: str, job: str, item: dict[str, Any], now: float) -> None:
         """Add an outcome."""
         whole = {"lease": lease, **item}
-        self._waiting.append(Settle(whole, lease, job, now, len(encode(whole))))
+        size = _PLAIN_BYTES if len(item) == 1 else len(encode(whole))
+        self._waiting.append(Settle(whole, lease, job, now, size))
 
     def first_since(self) -> Optional[float]:
         """Return since when the first one waits."""
