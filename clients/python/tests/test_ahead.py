@@ -100,3 +100,15 @@ def test_limits_hold_while_short_jobs_are_leased_ahead(t: Tenure, workers: Worke
         workers.start("--concurrency", "4")
     assert [job.wait(30).get() for job in jobs] == [n + 2 for n in range(200)]
     assert t.limits.get("two").in_use == 0
+
+
+def test_fewer_are_leased_ahead_after_some_had_waited_for_too_long() -> None:
+    ahead = after_runs(*[0.0001] * 400, concurrency=100)
+    assert ahead.room() == 64
+    ahead.add([lease("a")], NOW, NOW)
+    ahead.overdue(NOW + 1)
+    for _ in range(400):
+        ahead.ran(0.0001)
+    assert ahead.room() == 32
+    ahead.add([], NOW, NOW)
+    assert ahead.room() == 33

@@ -20,8 +20,9 @@ LONGEST_WAIT_S = 0.015
 _USUAL_WAIT_S = 0.005
 #: Runs that take longer than this on average have nothing leased ahead of them.
 _SHORT_S = 0.02
-#: The most that wait here, for each that may run at once.
-_MOST = 8
+#: The most that wait here: for each that may run at once, and in all.
+_MOST_FOR_EACH = 8
+_MOST = 64
 #: What the average becomes where leasing ahead was wrong; some forty short runs bring it back.
 _LONG_S = 0.4
 _WEIGHT = 0.1
@@ -34,6 +35,9 @@ class Ahead:
         self._concurrency = concurrency
         #: How long runs take, the last ones counting most.
         self._usual_s = _LONG_S
+        #: Halved where jobs waited for too long, and one more with each answer: many handlers on
+        #: one processor take turns, which the time of a single run does not tell.
+        self._limit = _MOST
         #: Each with the moment at which its call was first sent, and until when it may wait.
         self._waiting: deque[tuple[LeaseRecord, float, float]] = deque()
 
@@ -53,12 +57,13 @@ class Ahead:
         """Return how many more may wait here."""
         if not self.short:
             return 0
-        for_each = min(_USUAL_WAIT_S / max(self._usual_s, 1e-6), _MOST)
-        return max(0, int(self._concurrency * for_each) - len(self._waiting))
+        for_each = min(_USUAL_WAIT_S / max(self._usual_s, 1e-6), _MOST_FOR_EACH)
+        return max(0, min(int(self._concurrency * for_each), self._limit) - len(self._waiting))
 
     def add(self, leases: list[LeaseRecord], sent: float, now: float) -> None:
         """Let granted jobs wait, in their order."""
         until = now + LONGEST_WAIT_S
+        self._limit = min(self._limit + 1, _MOST)
         self._waiting.extend((lease, sent, until) for lease in leases)
 
     def next(self) -> Optional[tuple[LeaseRecord, float]]:
@@ -84,6 +89,7 @@ class Ahead:
             taken.append(self._waiting.popleft()[0])
         if taken:
             self._usual_s = _LONG_S
+            self._limit = max(1, self._limit // 2)
         return taken
 
     def take_all(self) -> list[LeaseRecord]:
