@@ -135,14 +135,9 @@ fn python_packages(folders: &Folders, name: &str) -> Result<(), Failed> {
     }
     eprintln!("installing the Python packages of python/{name}/requirements.txt");
     if !venv.join("bin/python").exists() {
-        let mut made = Command::new("python3");
-        quietly(
-            {
-                made.args(["-m", "venv"]).arg(&venv);
-                made
-            },
-            "python3 -m venv",
-        )?;
+        let mut python = Command::new("python3");
+        python.args(["-m", "venv"]).arg(&venv);
+        quietly(python, "python3 -m venv")?;
     }
     let mut pip = Command::new(venv.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
