@@ -7,8 +7,8 @@
 //!
 //! Which engines there are is chosen by cargo features: `http` (a server, by default), `redis` (a Redis
 //! or Valkey without a server between), `embedded` (a folder, or memory, in this process).
-//! [`tasks`] has handlers for jobs of a type; [`testing`](https://docs.rs/tenure/latest/tenure/testing/), a feature of that
-//! name, a store in memory whose clock a test moves.
+//! [`tasks`] has handlers for jobs of a type. The module `testing`, a feature of that name, has a store in memory whose clock
+//! a test moves.
 //!
 //! ```no_run
 //! use tenure::{Client, Job, SettleOutcome, Span};
