@@ -1,7 +1,7 @@
 //! What cannot wait as a call wants it: unknown parents, circles, refs, a flow above a flow.
 
 use tenure_core::bounds::AFTER_MAX;
-use tenure_core::job::{JobState, NewJob, OnConflict};
+use tenure_core::job::{JobState, NewJob, OnConflict, Unique};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 
@@ -29,6 +29,15 @@ pub(crate) async fn a_child_of_an_unknown_parent_is_refused(b: &mut Bench) {
     b.ends("z", "gone", succeeded).await;
     b.told().await;
     b.no_push(Code::UnknownParent, job("q").id("c").after(["gone"])).await;
+    // A duplicate stands for the job that holds its key, which may be forgotten.
+    let key = || Unique { hold: Some(s(600)), ..unique("k", OnConflict::Keep) };
+    b.push(job("z").id("held").retain(s(0)).unique(key())).await;
+    b.ends("z", "held", succeeded).await;
+    b.told().await;
+    let array = vec![job("q").id("x").unique(key()), job("q").id("c").after(["x"])];
+    let no = b.no_push_all(Code::UnknownParent, array).await;
+    is_about(&no, 1, "/after/0");
+    assert!(no.detail.contains("held"), "{no}");
     // A job that would be cancelled at its push must know its parents too.
     b.cancel("a").await;
     b.no_push(Code::UnknownParent, job("q").id("c").after(["a", "nobody"])).await;

@@ -154,7 +154,7 @@ impl Deciding<'_> {
                     Some(parent) => (parent, ParentNow::Gone),
                     None => continue,
                 },
-                None => return Err(here(unknown(&named))),
+                None => return Err(here(self.unknown(&named))),
             };
             if !seen.insert(parent.clone()) {
                 continue;
@@ -285,6 +285,17 @@ impl Deciding<'_> {
         }
     }
 
+    /// An item that is a duplicate may stand for a job that is gone: one that holds its unique key for a time yet.
+    fn unknown(&self, named: &KinRef) -> FlowRefusal {
+        match named {
+            KinRef::Flow(flow) => FlowRefusal::UnknownFlow { flow: flow.clone() },
+            KinRef::Job(job) => FlowRefusal::UnknownParent { job: job.to_string() },
+            KinRef::Item(item) => {
+                FlowRefusal::UnknownParent { job: self.items[*item].1.to_string() }
+            }
+        }
+    }
+
     /// Whether a flow is being called off, so that what is pushed into it is cancelled.
     fn is_called_off(&self, flow: &FlowName) -> bool {
         self.space.flows.get(flow).is_some_and(|flow| flow.cancelling.is_some())
@@ -298,14 +309,5 @@ fn gone(named: &KinRef) -> Option<Parent> {
         KinRef::Flow(flow) => Some(Parent::Flow(flow.clone())),
         KinRef::Job(JobRef::Id(id)) => Some(Parent::Gone(id.clone())),
         KinRef::Job(JobRef::Key(_)) | KinRef::Item(_) => None,
-    }
-}
-
-fn unknown(named: &KinRef) -> FlowRefusal {
-    match named {
-        KinRef::Flow(flow) => FlowRefusal::UnknownFlow { flow: flow.clone() },
-        KinRef::Job(job) => FlowRefusal::UnknownParent { job: job.to_string() },
-        // An item of the call is there.
-        KinRef::Item(item) => FlowRefusal::UnknownParent { job: item.to_string() },
     }
 }
