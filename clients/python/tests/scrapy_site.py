@@ -50,7 +50,7 @@ class Site:
             def do_GET(self) -> None:
                 site._answer(self)
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

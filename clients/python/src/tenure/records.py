@@ -12,7 +12,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Callable, Optional, TypeVar, cast
+from typing import Any, Callable, Optional, TypeVar
 
 from .durations import read_moment
 from .errors import JobCancelled, JobFailed, NotFinished
@@ -61,7 +61,9 @@ class Record:
     def read(cls: type[R], raw: Mapping[str, Any]) -> R:
         """Read an answer; unknown fields are left alone, absent ones have their default."""
         fields: dict[str, Any] = {}
-        for name, how in _readers(cast(Any, cls)):
+        # Type checkers refuse a class with a type variable where a hashable value is wanted.
+        its: Any = cls
+        for name, how in _readers(its):
             if name in raw:
                 value = raw[name]
                 fields[name] = value if how is None else how(value)

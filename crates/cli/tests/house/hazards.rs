@@ -21,7 +21,7 @@ fn named(row: &str) -> Vec<Named> {
     last.split("[`").skip(1).filter_map(one).collect()
 }
 
-fn lines_before<'t>(text: &'t str, at: usize) -> impl Iterator<Item = &'t str> {
+fn lines_before(text: &str, at: usize) -> impl Iterator<Item = &str> {
     text[..at].lines().rev().map(str::trim)
 }
 
