@@ -36,6 +36,10 @@ def test_as_many_are_leased_ahead_as_will_start_soon(seconds: float, room: int) 
     assert after_runs(*[seconds] * 400).room() == pytest.approx(room, abs=1)
 
 
+def test_a_single_slot_has_nothing_ahead() -> None:
+    assert after_runs(*[0.0001] * 400, concurrency=1).room() == 0
+
+
 def test_a_long_run_ends_it() -> None:
     ahead = after_runs(*[0.001] * 400)
     ahead.ran(1.0)

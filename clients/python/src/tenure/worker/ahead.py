@@ -55,7 +55,8 @@ class Ahead:
 
     def room(self) -> int:
         """Return how many more may wait here."""
-        if not self.short:
+        # A worker with one slot does one thing at a time: it is often asked for the order of jobs.
+        if not self.short or self._concurrency == 1:
             return 0
         for_each = min(_USUAL_WAIT_S / max(self._usual_s, 1e-6), _MOST_FOR_EACH)
         return max(0, min(int(self._concurrency * for_each), self._limit) - len(self._waiting))
