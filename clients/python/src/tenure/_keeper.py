@@ -20,7 +20,7 @@ from ._http import Transport
 from ._repeats import ConnectionLost
 from ._wire import now, request
 
-log = logging.getLogger("tenure")
+log: logging.Logger = logging.getLogger("tenure")
 
 #: An extend that is not answered within this part of the ttl is sent again.
 _TRY_FOR = 0.3

@@ -28,7 +28,7 @@ from ..worker.loop import DRAINING, Worker
 from ..worker.runs import Run, Runner, make_context
 from ._crawler import in_progress, running_loop
 
-log = logging.getLogger("tenure.scrapy")
+log: logging.Logger = logging.getLogger("tenure.scrapy")
 
 #: Inherited by all requests that come from a job: the lease under which it runs.
 META_KEY = "tenure_job"

@@ -26,7 +26,7 @@ from ._crawler import LOOK_EVERY_S, duration, is_closing, make_client
 from ._needs import fill, read_needs
 from ._sessions import Session, Sessions
 
-log = logging.getLogger("tenure.scrapy")
+log: logging.Logger = logging.getLogger("tenure.scrapy")
 
 _KEYS = {"needs", "session", "wait", "end_session"}
 

@@ -33,7 +33,7 @@ from ..payloads import encode
 from ..tasks import succeeded
 from ._crawler import close_spider, duration, running_loop, server_settings
 
-log = logging.getLogger("tenure.scrapy")
+log: logging.Logger = logging.getLogger("tenure.scrapy")
 
 #: Ends of a crawl that did as much as it was allowed to, as `tenure work --scrapyd` has it.
 _GOOD_ENDS = frozenset(

@@ -22,7 +22,7 @@ from ._crawler import LOOK_EVERY_S, close_spider, duration, server_settings
 from ._crawling import install, own
 from ._jobs import JobCounts, SpiderJob, SpiderJobs
 
-log = logging.getLogger("tenure.scrapy")
+log: logging.Logger = logging.getLogger("tenure.scrapy")
 
 __all__ = ["JobCounts", "RequestsFailed", "TenureSpider"]
 

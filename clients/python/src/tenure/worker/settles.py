@@ -11,7 +11,7 @@ from .._wire import Response
 from ..payloads import encode
 from ..tasks import final
 
-log = logging.getLogger("tenure.worker")
+log: logging.Logger = logging.getLogger("tenure.worker")
 
 #: Seconds for which a settle is repeated, or the ttl of its lease if that is longer.
 _SETTLE_FOR_S = 60.0
