@@ -52,10 +52,11 @@
 //! while it holds can deadlock, so such a call should wait for a time
 //! ([`Lock::acquire_within`]).
 
-/// The Rust of the README is compiled with the documentation's tests.
+/// The Rust of the README and of the guide is compiled with the documentation's tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
-struct Readme;
+#[doc = include_str!("../../../docs/guides/rust.md")]
+struct Pages;
 
 mod asking;
 mod await_end;
