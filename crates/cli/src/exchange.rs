@@ -5,7 +5,6 @@
 //! the future closes the connection at once. Nothing here shows the login of an address.
 
 use std::io;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -21,7 +20,6 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tenure_core::gauge::GaugeAddress;
 use tenure_core::time::Span;
-use tenure_tls::{HostName, Tls};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -189,7 +187,7 @@ impl Destination {
             let tcp = timeout(CONNECT_MAX, dial).await.map_err(|_| ExchangeError::Unreachable)?;
             let tcp = tcp.map_err(ExchangeError::Connect)?;
             if self.tls {
-                let (tls, name) = trust(&self.host)?;
+                let (tls, name) = tenure_tls::for_http(&self.host).map_err(ExchangeError::Tls)?;
                 let stream = tls.connect(name, tcp).await;
                 let stream = stream.map_err(|why| ExchangeError::Tls(why.to_string()))?;
                 hear(stream, request, keep).await
@@ -206,14 +204,6 @@ impl std::fmt::Display for Destination {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.address.fmt(f)
     }
-}
-
-/// The trusted roots, read once in the life of the process, and the name that the certificate must carry.
-fn trust(host: &str) -> Result<(Tls, HostName), ExchangeError> {
-    static TRUSTED: OnceLock<Result<Tls, String>> = OnceLock::new();
-    let tls = TRUSTED.get_or_init(|| Tls::new(None, &[b"http/1.1"]).map_err(|why| why.to_string()));
-    let name = HostName::parse(host).map_err(|why| ExchangeError::Tls(why.to_string()))?;
-    Ok((tls.clone().map_err(ExchangeError::Tls)?, name))
 }
 
 async fn hear<S>(

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer};
 
 /// At most so many run at once.
@@ -334,18 +335,6 @@ fn a_scrapyd_never_runs_more_than_the_cap() {
     assert_eq!(most, CAP, "all that is free is used");
     assert!(read > 5, "{read} readings");
     assert!(!log.lock().unwrap().contains("geheim"));
-}
-
-/// What is killed and what goes wrong next is drawn by this.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
 }
 
 /// Workers and the server are killed while the scrapyd misbehaves.

@@ -7,15 +7,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{GetFlow, GetResult, Lease, ReadEvents, Request, Settle};
 use tenure_core::sentences::ValueRefusal;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::{
-    CallFuture, Clock, Engine, GaugeFeed, Health, MovedFuture, MovedTime, ReadingFuture, TestClock,
-};
+use tenure_engine::{AroundEngine, CallFuture, Clock, Engine, MovedFuture, MovedTime, TestClock};
 
 use crate::engine::Embedded;
 use crate::error::OpenError;
@@ -76,8 +73,12 @@ fn wait_of(request: &mut Request) -> Option<&mut Span> {
     .filter(|wait| **wait > Span::ZERO)
 }
 
-impl Engine for MovedEngine {
-    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+impl AroundEngine for MovedEngine {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
+    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
         let mut at_once = request.clone();
         let Some(wait) = wait_of(&mut at_once).map(std::mem::take) else {
             return self.engine.call(namespace, request);
@@ -94,28 +95,8 @@ impl Engine for MovedEngine {
         })
     }
 
-    fn health(&self) -> Health {
-        self.engine.health()
-    }
-
-    fn notice(&self) -> Option<String> {
+    fn notice_around(&self) -> Option<String> {
         self.engine.notice().or_else(|| Some(NOTICE.to_owned()))
-    }
-
-    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
-        self.engine.undo(namespace, leases);
-    }
-
-    fn gauges(&self) -> Option<GaugeFeed> {
-        self.engine.gauges()
-    }
-
-    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
-        self.engine.answer_gauge(namespace, reading)
-    }
-
-    fn drain(&self) {
-        self.engine.drain();
     }
 }
 

@@ -4,6 +4,7 @@
 //! library know this trait and no engine; no engine knows them. Nothing here decides anything: the
 //! rules are in `tenure-machine`.
 
+mod around;
 mod clock;
 pub mod copy;
 mod fault;
@@ -18,6 +19,7 @@ mod test_clock;
 use std::future::Future;
 use std::pin::Pin;
 
+pub use around::AroundEngine;
 pub use clock::{Clock, SystemClock};
 pub use fault::{CallError, Fault};
 pub use gauges::{ClaimedGauge, GaugeFeed, GaugeReader, ReadingFuture};

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use tenure::{Remote, StoreUrl};
 use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
-use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
-use tenure_engine::{CallFuture, Engine, GaugeFeed, Health, ReadingFuture};
+use tenure_engine::{AroundEngine, CallFuture, Engine};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
 use tenure_server::{Config, Deps};
 use tenure_testkit::{TempDir, TestClock};
@@ -36,24 +35,12 @@ struct Both {
     behind: Arc<Embedded>,
 }
 
-impl Engine for Both {
-    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+impl AroundEngine for Both {
+    fn inner(&self) -> &dyn Engine {
+        &*self.behind
+    }
+    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
         self.remote.call(namespace, request)
-    }
-    fn health(&self) -> Health {
-        self.behind.health()
-    }
-    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
-        self.behind.undo(namespace, leases);
-    }
-    fn gauges(&self) -> Option<GaugeFeed> {
-        self.behind.gauges()
-    }
-    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
-        self.behind.answer_gauge(namespace, reading)
-    }
-    fn drain(&self) {
-        self.behind.drain();
     }
 }
 

@@ -6,10 +6,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use tenure_core::gauge::Reading;
-use tenure_core::names::Namespace;
-use tenure_core::requests::Request;
-use tenure_engine::{CallFuture, Engine, GaugeFeed, Health, ReadingFuture};
+use tenure_engine::{AroundEngine, Engine};
 use tenure_engine_redis::link::OpenError;
 use tenure_engine_redis::{Options, RedisEngine};
 use tokio::runtime::{Builder, Handle};
@@ -50,26 +47,8 @@ impl DrivenRedis {
     }
 }
 
-impl Engine for DrivenRedis {
-    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        self.engine.call(namespace, request)
-    }
-    fn health(&self) -> Health {
-        self.engine.health()
-    }
-    fn notice(&self) -> Option<String> {
-        self.engine.notice()
-    }
-    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
-        self.engine.undo(namespace, leases);
-    }
-    fn gauges(&self) -> Option<GaugeFeed> {
-        self.engine.gauges()
-    }
-    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
-        self.engine.answer_gauge(namespace, reading)
-    }
-    fn drain(&self) {
-        self.engine.drain();
+impl AroundEngine for DrivenRedis {
+    fn inner(&self) -> &dyn Engine {
+        &self.engine
     }
 }

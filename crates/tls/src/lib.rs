@@ -6,7 +6,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
@@ -82,6 +82,15 @@ impl Tls {
     {
         self.connector.connect(host.0, stream).await
     }
+}
+
+/// What speaks HTTP over TLS with a host: by the usual roots, which are read once in the life of the process, and the name that its
+/// certificate must carry. The error is a sentence: it is kept for all who ask later.
+pub fn for_http(host: &str) -> Result<(Tls, HostName), String> {
+    static TRUSTED: OnceLock<Result<Tls, String>> = OnceLock::new();
+    let tls = TRUSTED.get_or_init(|| Tls::new(None, &[b"http/1.1"]).map_err(|why| why.to_string()));
+    let name = HostName::parse(host).map_err(|why| why.to_string())?;
+    Ok((tls.clone()?, name))
 }
 
 /// The name that a certificate must carry.

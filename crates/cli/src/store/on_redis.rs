@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
-use tenure_engine::{CallError, CallFuture, Engine, Fault, GaugeFeed, Health, ReadingFuture};
+use tenure_engine::{AroundEngine, CallError, CallFuture, Engine, Fault};
 use tenure_engine_redis::link::{Address, LinkError, OpenError, TlsError};
 use tenure_engine_redis::{Options, RedisEngine};
 
@@ -68,28 +67,13 @@ impl AddressedRedis {
     }
 }
 
-impl Engine for AddressedRedis {
-    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+impl AroundEngine for AddressedRedis {
+    fn inner(&self) -> &dyn Engine {
+        &self.engine
+    }
+    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
         let (call, shown) = (self.engine.call(namespace, request), self.shown.clone());
         Box::pin(async move { call.await.map_err(|why| named(&shown, why)) })
-    }
-    fn health(&self) -> Health {
-        self.engine.health()
-    }
-    fn notice(&self) -> Option<String> {
-        self.engine.notice()
-    }
-    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
-        self.engine.undo(namespace, leases);
-    }
-    fn gauges(&self) -> Option<GaugeFeed> {
-        self.engine.gauges()
-    }
-    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
-        self.engine.answer_gauge(namespace, reading)
-    }
-    fn drain(&self) {
-        self.engine.drain();
     }
 }
 

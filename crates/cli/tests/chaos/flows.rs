@@ -13,9 +13,9 @@ use tenure::{
 use tenure_core::bounds::TOLD_AT_ONCE;
 use tenure_core::job::Need;
 use tenure_core::job::{Backoff, JobState, Retry};
+use tenure_testkit::Dice;
 use tokio::time::sleep;
 
-use crate::Dice;
 use crate::part::{CAPS, Notes, push_until_answered, unix_us};
 
 /// The queue of the jobs of flows.

@@ -25,8 +25,8 @@ use tenure_core::settings::LimitSettings;
 use tenure_engine::{CallError, EngineExt, Fault};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
-use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisServer, free_port, wanted};
+use tenure_testkit::{Dice, TempDir};
 
 use part::{CAPS, TTL};
 use parts::{Part, Role, Told};
@@ -126,18 +126,6 @@ async fn watch(engine: Arc<RedisEngine>, ends: Shared) {
     }
 }
 
-/// The moments and the victims are chosen by this; it is told, although no run is ever the same.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
-
 fn seconds() -> u64 {
     let told = std::env::var(SECONDS).ok();
     told.map_or(60, |text| text.parse().unwrap_or_else(|_| panic!("{SECONDS}={text} is no number")))
@@ -156,6 +144,7 @@ async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
         return;
     }
     let seed = part::unix_us() | 1;
+    // The moments and the victims; the seed is told, although no run is ever the same.
     let mut dice = Dice(seed);
     let folder = TempDir::new();
     let mut redis = RedisServer::start(Aof::Always, &[]);

@@ -9,6 +9,7 @@ use tenure_core::requests::{
 };
 use tenure_core::settings::{LimitSettings, PoolSettings, QueueSettings, Rate};
 use tenure_core::time::Span;
+use tenure_testkit::Dice;
 
 use crate::calls::*;
 use crate::reclaim::{Store, pool};
@@ -20,25 +21,6 @@ const STEPS: u32 = 60;
 const QUEUES: [&str; 2] = ["q0", "q1"];
 /// Limits: a lock, one of 1, one of 2 with a gap, and a rate.
 const LIMITS: [&str; 4] = ["lock:a", "one", "two", "rate"];
-
-/// Numbers that a seed decides (xorshift).
-pub struct Dice(u64);
-
-impl Dice {
-    pub fn new(seed: u64) -> Self {
-        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-    pub fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
-        let n = of.len() as u64;
-        (n > 0).then(|| &of[self.below(n) as usize])
-    }
-}
 
 struct History {
     store: Store,
@@ -193,7 +175,7 @@ async fn whoever_claims_what_all_adds_up_and_what_is_exclusive_is_held_once() {
     let mut claimed = 0;
     for seed in 1..=histories {
         let Some(store) = Store::start().await else { return };
-        let dice = Dice::new(seed);
+        let dice = Dice::mixed(seed);
         let mut history = History { store, dice, granted: Vec::new(), named: 0 };
         history.set_up().await;
         for _ in 0..STEPS {

@@ -13,9 +13,9 @@ use tenure_core::requests::{Audit, ListLeases};
 use tenure_core::time::{Moment, Span};
 use tenure_engine::Clock as _;
 use tenure_engine_redis::RedisEngine;
+use tenure_testkit::Dice;
 
 use crate::calls::*;
-use crate::claims::Dice;
 use crate::reclaim::{Store, another, set};
 
 /// Histories, unless `TENURE_CLAIMS` says how many.
@@ -62,7 +62,7 @@ impl History {
         for engine in &onlookers {
             ok(engine, ListLeases::default()).await;
         }
-        let dice = Dice::new(seed);
+        let dice = Dice::mixed(seed);
         let holders = BTreeMap::new();
         Some(History {
             store,

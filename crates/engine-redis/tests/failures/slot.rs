@@ -14,10 +14,10 @@ use tenure_engine::{CallError, EngineExt as _, Fault};
 use tenure_engine_redis::RedisEngine;
 use tenure_engine_redis::library::Library;
 use tenure_engine_redis::link::Address;
+use tenure_testkit::Dice;
 use tenure_testkit::redis::{RedisCluster, RedisServer, wanted};
 
 use crate::calls::*;
-use crate::claims::Dice;
 
 const TTL: Span = Span::from_s(60);
 
@@ -151,7 +151,7 @@ const PARTS: u64 = 8;
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_part_has_left_each_call_is_done_whole_or_not_at_all() {
     let Some(Nodes { cluster, engine, meta, slot }) = Nodes::start() else { return };
-    let mut dice = Dice::new(7);
+    let mut dice = Dice::mixed(7);
     let (mut done, mut refused) = (0, 0);
     // A namespace in use has most of the keys that a call may need.
     for n in 0..1_000 {

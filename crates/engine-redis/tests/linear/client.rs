@@ -18,6 +18,7 @@ use tenure_core::requests::{
 use tenure_core::time::Span;
 use tenure_engine::{CallError, EngineExt, Fault};
 use tenure_engine_redis::RedisEngine;
+use tenure_testkit::Dice;
 use tokio::time::{sleep, timeout};
 
 use crate::history::{Answer, Call, Event, NEVER, now_us};
@@ -33,25 +34,6 @@ const REST_MAX_MS: u64 = 4;
 const AWAY: Duration = Duration::from_millis(10);
 /// So many leases, requests and jobs of the past are done something with now and then.
 const REMEMBERED: usize = 6;
-
-/// A die that can be thrown again.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-    fn of<T: Clone>(&mut self, all: &[T]) -> Option<T> {
-        let at = self.below(all.len().max(1) as u64) as usize;
-        all.get(at).cloned()
-    }
-}
 
 /// What is fought over.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,7 +124,7 @@ pub struct Client {
 impl Client {
     pub async fn run(mut self, objects: &[Object]) {
         while Instant::now() < self.process.until {
-            let Some(object) = self.dice.of(objects) else { return };
+            let Some(object) = self.dice.one(objects).cloned() else { return };
             match object {
                 Object::Lock(_) => self.about_a_lock(&object).await,
                 _ => self.about_a_job(&object).await,
@@ -186,7 +168,7 @@ impl Client {
         match object {
             Object::Keyed(_) => {
                 let ids = self.process.recall(object, |known| known.ids.clone());
-                self.dice.of(&ids)
+                self.dice.one(&ids).cloned()
             }
             _ => Some(object.name().to_owned()),
         }
@@ -211,7 +193,7 @@ impl Client {
 
     async fn lease_again(&mut self, object: &Object) {
         let requests = self.process.recall(object, |known| known.requests.clone());
-        if let Some(request) = self.dice.of(&requests) {
+        if let Some(request) = self.dice.one(&requests).cloned() {
             self.lease_by(object, request, 0).await;
         }
     }
@@ -233,7 +215,7 @@ impl Client {
 
     async fn with_an_old_lease(&mut self, object: &Object) {
         let leases = self.process.recall(object, |known| known.leases.clone());
-        let Some(fence) = self.dice.of(&leases) else { return };
+        let Some(fence) = self.dice.one(&leases).cloned() else { return };
         let call = match self.dice.one_in(3) {
             true => Call::Extend { fence },
             false => self.some_settle(object, fence),

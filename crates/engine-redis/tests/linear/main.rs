@@ -27,9 +27,9 @@ use tenure_core::requests::Audit;
 use tenure_engine::{CallError, EngineExt, Fault};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
+use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
-use client::Dice;
 use history::{Answer, Call, Event, NEVER};
 use process::Told;
 use search::Verdict;

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
+use tenure_testkit::Dice;
 use tokio::runtime::Runtime;
 
-use crate::client::{Client, Dice, Object, Process};
+use crate::client::{Client, Object, Process};
 use crate::proxy::Proxy;
 
 const NAME: &str = "TENURE_LINEAR_NAME";

@@ -577,6 +577,20 @@ fn gauged() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// A worker takes jobs of both queues.
+pub fn leased(
+    max: std::ops::Range<usize>,
+    ttl_s: impl Strategy<Value = u64>,
+) -> impl Strategy<Value = Step> {
+    (max, ttl_s, 0u8..3).prop_map(|(max, ttl_s, worker)| Step::Lease {
+        queues: vec![0, 1],
+        max,
+        ttl_s,
+        worker,
+        request: None,
+    })
+}
+
 /// Steps around a few limits with gauges: jobs that need them, how they end, readings, and time in between.
 pub fn step_at_gauges() -> impl Strategy<Value = Step> {
     let needing = (0..JOBS, 0u8..2, 0u8..3, 1u32..3).prop_map(|(id, queue, limit, weight)| {
@@ -598,15 +612,7 @@ pub fn step_at_gauges() -> impl Strategy<Value = Step> {
             }],
         }
     });
-    let leased = (1usize..4, prop_oneof![Just(2u64), Just(9), Just(60)], 0u8..3).prop_map(
-        |(max, ttl_s, worker)| Step::Lease {
-            queues: vec![0, 1],
-            max,
-            ttl_s,
-            worker,
-            request: None,
-        },
-    );
+    let leased = leased(1..4, prop_oneof![Just(2u64), Just(9), Just(60)]);
     prop_oneof![
         6 => needing,
         6 => leased,

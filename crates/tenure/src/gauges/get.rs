@@ -2,7 +2,6 @@
 //! another host.
 
 use std::io;
-use std::sync::OnceLock;
 
 use bytes::Bytes;
 use data_encoding::BASE64;
@@ -15,7 +14,6 @@ use hyper_util::rt::TokioIo;
 use tenure_core::bounds::{GAUGE_BODY_BYTES_MAX, GAUGE_GET_US};
 use tenure_core::gauge::GaugeAddress;
 use tenure_core::time::Span;
-use tenure_tls::{HostName, Tls};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -69,7 +67,7 @@ pub(super) async fn get(
     let asking = async {
         let tcp = TcpStream::connect((host, port)).await.map_err(ReadFailed::Connect)?;
         if tls {
-            let (tls, name) = trust(host)?;
+            let (tls, name) = tenure_tls::for_http(host).map_err(ReadFailed::Tls)?;
             let stream = tls.connect(name, tcp).await;
             hear(stream.map_err(|why| ReadFailed::Tls(why.to_string()))?, request).await
         } else {
@@ -100,14 +98,6 @@ fn request(
         headers.insert(AUTHORIZATION, basic);
     }
     Some(request)
-}
-
-/// What is trusted, read once in the life of the process, and the name that the certificate must carry.
-fn trust(host: &str) -> Result<(Tls, HostName), ReadFailed> {
-    static TRUSTED: OnceLock<Result<Tls, String>> = OnceLock::new();
-    let tls = TRUSTED.get_or_init(|| Tls::new(None, &[b"http/1.1"]).map_err(|why| why.to_string()));
-    let name = HostName::parse(host).map_err(|why| ReadFailed::Tls(why.to_string()))?;
-    Ok((tls.clone().map_err(ReadFailed::Tls)?, name))
 }
 
 async fn hear<S>(stream: S, request: Request<Empty<Bytes>>) -> Result<Bytes, ReadFailed>

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::bounds::REQUEST_US;
-use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
 use tenure_core::requests::{Effect, Reply, Request, Settle};
-use tenure_engine::{CallError, CallFuture, Engine, Fault, GaugeFeed, Health, ReadingFuture};
+use tenure_engine::{AroundEngine, CallError, CallFuture, Engine, Fault};
 use tokio::time::{Instant, sleep};
 
 use crate::asking::is_engines;
@@ -134,8 +133,11 @@ async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> Eng
 
 type EngineAnswer = Result<Reply, CallError>;
 
-impl Engine for Repeat {
-    fn call(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
+impl AroundEngine for Repeat {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
+    }
+    fn call_around(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
         identify(&mut request);
         // Whoever calls here is in this process, and so is the store unless another serves it.
         match &mut request {
@@ -147,21 +149,6 @@ impl Engine for Repeat {
             Effect::Reads | Effect::Adds => self.engine.call(namespace, request),
             Effect::Sets => Box::pin(repeated(self.clone(), namespace.clone(), request)),
         }
-    }
-    fn health(&self) -> Health {
-        self.engine.health()
-    }
-    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
-        self.engine.undo(namespace, leases);
-    }
-    fn gauges(&self) -> Option<GaugeFeed> {
-        self.engine.gauges()
-    }
-    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
-        self.engine.answer_gauge(namespace, reading)
-    }
-    fn drain(&self) {
-        self.engine.drain();
     }
 }
 

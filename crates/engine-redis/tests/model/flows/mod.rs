@@ -209,14 +209,7 @@ fn flow_step() -> impl Strategy<Value = FlowStep> {
 
 /// Steps around flows: what waits, how it ends, what is called off and lives again, and time in between.
 pub fn step_at_flows() -> impl Strategy<Value = Step> {
-    let leased = (1usize..6, prop_oneof![1 => Just(2u64), 3 => Just(9), 3 => Just(60)], 0u8..3)
-        .prop_map(|(max, ttl_s, worker)| Step::Lease {
-            queues: vec![0, 1],
-            max,
-            ttl_s,
-            worker,
-            request: None,
-        });
+    let leased = step::leased(1..6, prop_oneof![1 => Just(2u64), 3 => Just(9), 3 => Just(60)]);
     prop_oneof![
         12 => flow_step().prop_map(Step::Flow),
         7 => leased,

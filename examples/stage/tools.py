@@ -1,0 +1,75 @@
+"""Where things are: this repository, the `tenure` command, the Python of an example with its packages."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+class CannotRun(Exception):
+    """Something that the example needs is missing; the text says what, and what to do."""
+
+
+def tenure() -> str:
+    """The `tenure` command: `TENURE_BIN`, this repository's build, the one on the PATH, or a build that is made now."""
+    named = os.environ.get("TENURE_BIN")
+    if named:
+        if not os.access(named, os.X_OK):
+            raise CannotRun(f"TENURE_BIN is {named!r}, which is no program; correct it or unset it")
+        return named
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    built = target / "release" / "tenure"
+    if built.exists():
+        return str(built)
+    found = shutil.which("tenure")
+    if found:
+        return found
+    if not shutil.which("cargo"):
+        raise CannotRun("there is no 'tenure' here; install Rust (https://rustup.rs), and it is built by itself")
+    print("building tenure (the first time takes some minutes)", flush=True)
+    built_now = subprocess.run(["cargo", "build", "--release", "--bin", "tenure"], cwd=ROOT)
+    if built_now.returncode != 0:
+        raise CannotRun("cargo could not build tenure (see above)")
+    return str(built)
+
+
+def python(example: Path) -> str:
+    """The interpreter of an environment with what `requirements.txt` of this example lists.
+
+    It lies in the example's own folder, as `.venv`, and is made when it is missing or the list has changed.
+    """
+    wanted = example / "requirements.txt"
+    if not wanted.exists():
+        return sys.executable
+    venv = example / ".venv"
+    mark = venv / "installed"
+    digest = hashlib.sha256(wanted.read_bytes() + sys.version.encode()).hexdigest()
+    interpreter = venv / "bin" / "python"
+    if mark.exists() and mark.read_text() == digest:
+        return str(interpreter)
+    print(f"installing what {wanted.relative_to(ROOT)} lists", flush=True)
+    shutil.rmtree(venv, ignore_errors=True)
+    made = subprocess.run([sys.executable, "-m", "venv", str(venv)])
+    if made.returncode != 0:
+        raise CannotRun("Python could not make a virtual environment; install it: apt-get install python3-venv")
+    pip = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # Paths in the list are relative to the example.
+    if subprocess.run([*pip, "-r", "requirements.txt"], cwd=example).returncode != 0:
+        raise CannotRun(f"pip could not install {wanted.relative_to(ROOT)} (see above); it takes the network")
+    mark.write_text(digest)
+    return str(interpreter)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 on which nothing listens at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
