@@ -97,10 +97,16 @@ class Scene(contextlib.AbstractContextManager):
         return tools.python(self.example)
 
     def start(
-        self, name: str, command: Sequence[str], *, env: Optional[Mapping[str, str]] = None, show: bool = True
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        env: Optional[Mapping[str, str]] = None,
+        cwd: Optional[Path] = None,
+        show: bool = True,
     ) -> Part:
-        """Starts a process in the folder of the example. Its output is shown behind its name."""
-        part = Part(name, command, env={**self.env, **(env or {})}, cwd=self.example, show=show)
+        """Starts a process in the folder of the example, or in `cwd`. Its output is shown behind its name."""
+        part = Part(name, command, env={**self.env, **(env or {})}, cwd=cwd or self.example, show=show)
         self._parts.append(part)
         return part
 

@@ -1,0 +1,178 @@
+"""The registry: a third party that sells reports on companies, and the witness of the run.
+
+It is slow, says "still processing" for a while, and fails now and then. It counts what reaches it
+and refuses calls above its published rate. What it does with a company depends on the number:
+C-6... is processed for 8 s, C-7... always fails, C-8... is unknown, C-9... takes long to answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import random
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+#: Never more than this many calls in any span of so many seconds.
+CALLS, SPAN_S = 80, 5.0
+
+
+class Company:
+    """What the registry knows of the calls for one company."""
+
+    def __init__(self, number: str, dice: random.Random):
+        self.number = number
+        takes_s = 8.0 if number.startswith("C-6") else dice.uniform(0.8, 2.0)
+        self.ready_at = time.monotonic() + takes_s
+        # It fails at most twice in vain for each company, so that only C-7... runs out of attempts.
+        self.faults_left = 2
+        self.answering = 0
+        self.orders: set[str] = set()
+        self.answers: list[str] = []
+        self.as_of: list[int] = []
+
+
+class Registry:
+    """Decides about each call, and counts."""
+
+    def __init__(self, seed: int, calm: bool, slow_s: float):
+        self.dice = random.Random(seed)
+        self.calm = calm
+        self.slow_s = slow_s
+        self.lock = threading.Lock()
+        self.companies: dict[str, Company] = {}
+        self.recent: collections.deque[float] = collections.deque()
+        self.most = 0
+        self.over_rate = 0
+        self.at_once: list[str] = []
+        self.serial = 0
+        self.asked_for_rest_at = time.monotonic()
+
+    def take(self, number: str, order: str) -> tuple[int, Any, dict[str, str]]:
+        """One call, from the moment at which it was read to the moment before it is answered."""
+        with self.lock:
+            company = self.companies.setdefault(number, Company(number, self.dice))
+            company.orders.add(order)
+            if company.answering:
+                self.at_once.append(number)
+            company.answering += 1
+            allowed = self._count()
+            pause = self.dice.uniform(0.1, 0.4)
+        if allowed:
+            time.sleep(self.slow_s if number.startswith("C-9") else pause)
+        with self.lock:
+            company.answering -= 1
+            status, body, headers = self._answer(company) if allowed else self._refuse()
+            company.answers.append({0: "cut"}.get(status, str(status)))
+            return status, body, headers
+
+    def _count(self) -> bool:
+        now = time.monotonic()
+        while self.recent and self.recent[0] <= now - SPAN_S:
+            self.recent.popleft()
+        self.recent.append(now)
+        self.most = max(self.most, len(self.recent))
+        if len(self.recent) <= CALLS:
+            return True
+        self.over_rate += 1
+        return False
+
+    def _refuse(self) -> tuple[int, Any, dict[str, str]]:
+        return 429, {"error": "above the published rate"}, {"Retry-After": "1"}
+
+    def _answer(self, company: Company) -> tuple[int, Any, dict[str, str]]:
+        now = time.monotonic()
+        kind = company.number[:3]
+        if kind == "C-8":
+            return 404, {"error": "no such company"}, {}
+        if kind == "C-7":
+            return 500, {"error": "internal"}, {}
+        if kind != "C-9" and not self.calm:
+            if now - self.asked_for_rest_at > 3 and self.dice.random() < 0.05:
+                self.asked_for_rest_at = now
+                return 429, {"error": "busy"}, {"Retry-After": "1"}
+            if company.faults_left and self.dice.random() < 0.25:
+                company.faults_left -= 1
+                return (500, {"error": "internal"}, {}) if self.dice.random() < 0.5 else (0, {}, {})
+        if kind != "C-9" and now < company.ready_at:
+            return 202, {"state": "still processing"}, {"Retry-After": "1"}
+        self.serial += 1
+        company.as_of.append(self.serial)
+        rating = "ABCDE"[int(company.number[2:]) % 5]
+        return 200, {"company": company.number, "rating": rating, "as_of": self.serial}, {}
+
+    def witness(self) -> dict[str, Any]:
+        """All that was seen from here."""
+        with self.lock:
+            return {
+                "calls": sum(len(each.answers) for each in self.companies.values()),
+                "most": self.most,
+                "allowed": CALLS,
+                "span": SPAN_S,
+                "over_rate": self.over_rate,
+                "at_once": self.at_once,
+                "answering": [each.number for each in self.companies.values() if each.answering],
+                "orders": {each.number: len(each.orders) for each in self.companies.values()},
+                "answers": {each.number: each.answers for each in self.companies.values()},
+            }
+
+
+class Door(BaseHTTPRequestHandler):
+    """The HTTP of it."""
+
+    registry: Registry
+
+    def do_POST(self) -> None:
+        """Answer one call."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        status, body, headers = self.registry.take(
+            asked["company"], self.headers["Idempotency-Key"]
+        )
+        if status == 0:
+            # The caller cannot know whether anything was done.
+            self.close_connection = True
+            return
+        self.answer(status, body, headers)
+
+    def do_GET(self) -> None:
+        """Say what was seen."""
+        self.answer(200, self.registry.witness(), {})
+
+    def answer(self, status: int, body: Any, headers: dict[str, str]) -> None:
+        """Send an answer."""
+        text = json.dumps(body).encode()
+        try:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(text)
+        except OSError:
+            # The caller was killed.
+            self.close_connection = True
+
+    def log_message(self, *_: Any) -> None:
+        """Log no line for each request."""
+
+
+def main() -> None:
+    """Serve for ever."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--calm", action="store_true", help="no failures by chance")
+    parser.add_argument("--slow", type=float, default=0.8, metavar="S", help="for C-9... (0.8)")
+    given = parser.parse_args()
+    Door.registry = Registry(given.seed, given.calm, given.slow)
+    server = ThreadingHTTPServer(("127.0.0.1", given.port), Door)
+    server.daemon_threads = True
+    print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
