@@ -52,10 +52,10 @@ async function collect({ resources: [account], fence }, lost) {
     for (let page = 4 + Math.floor(Math.random() * 17); page > 0 && !lost.aborted && !stopping; page--) {
       await ask(socket, { page: "next" });
     }
-    if (lost.aborted) console.log(`lost ${account.id}: it may be another's by now`);
+    if (lost.aborted) console.log(`${account.id} may be another's soon: leaving`);
     await ask(socket, { logout: true });
   } catch (error) {
-    if (lost.aborted) console.log(`lost ${account.id}: it may be another's by now`);
+    console.log(`the session of ${account.id} ended: ${error.message}`);
     // The site may think that we are still in: let the account rest before the next login.
     return rest;
   } finally {

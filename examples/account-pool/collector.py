@@ -16,21 +16,19 @@ def collect(t: Tenure, site: str, name: str) -> None:
     # Waits in the line of the pool. An account that is given back wakes the first in it.
     with t.acquire(pool("accounts"), ttl="2s") as lease:
         account = lease.resource
+        session = Session(site, account.id, account.data["token"], lease.fence, name)
         try:
-            with Session(site, account.id, account.data["token"], lease.fence, name) as session:
-                for page in session.pages():
+            with session:
+                for _page in session.pages():
                     if lease.lost.is_set():
-                        print(f"lost {account.id} at page {page}: it may be another's by now")
-                        return
-        except ConnectionClosed:
-            if lease.lost.is_set():
-                print(f"lost {account.id} and the connection: it may be another's by now")
-                return
-            # The site may still count us as logged in: let the account rest before the next login.
-            lease.cool(SITE_FORGETS_AFTER_S)
-        except Refused as why:
-            print(f"the site refused {account.id}: {why}")
-            lease.cool(SITE_FORGETS_AFTER_S)
+                        print(f"{account.id} may be another's soon: leaving")
+                        break
+        except (ConnectionClosed, Refused) as why:
+            print(f"the session of {account.id} ended: {why}")
+        finally:
+            if not session.logged_out:
+                # The site may still count us as logged in: let it rest before the next login.
+                lease.cool(SITE_FORGETS_AFTER_S)
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -24,33 +25,38 @@ class Refused(Exception):
 
 
 class Session:
-    """Logged in until its `with` block ends."""
+    """Logged in while its `with` block runs."""
 
     def __init__(self, site: str, account: str, token: str, fence: int, who: str) -> None:
-        self._socket = connect(site)
-        self._ask(login=account, token=token, fence=fence, who=who)
+        self._site = site
+        self._login = {"login": account, "token": token, "fence": fence, "who": who}
+        #: Whether the site has confirmed the logout. Otherwise it may keep the session for a while.
+        self.logged_out = False
 
-    def _ask(self, **message) -> dict:
+    def _ask(self, message: dict) -> dict:
         self._socket.send(json.dumps(message))
         answer = json.loads(self._socket.recv())
         if "refused" in answer:
-            self._socket.close()
             raise Refused(answer["refused"])
         return answer
 
     def pages(self) -> Iterator[int]:
         """Collect as many pages as there are today."""
         for _ in range(random.randint(4, 20)):
-            yield self._ask(page="next")["page"]
+            yield self._ask({"page": "next"})["page"]
 
     def __enter__(self) -> "Session":
+        self._socket = connect(self._site)
+        self._ask(self._login)
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            self._ask(logout=True)
-        finally:
-            self._socket.close()
+        with self._socket:
+            self._socket.send(json.dumps({"logout": True}))
+            # The page that was asked for last may come first.
+            while "goodbye" not in json.loads(self._socket.recv()):
+                pass
+        self.logged_out = True
 
 
 def main() -> None:
@@ -61,18 +67,21 @@ def main() -> None:
     options.add_argument("--times", type=int, default=1, help="how often to go through the pages")
     args = options.parse_args()
 
+    # Sent when the lease is lost, or `tenure lease` is ended: log out on the way.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     account, token = os.environ["TENURE_RESOURCE_ID"], os.environ["TENURE_RESOURCE_TOKEN"]
     fence = int(os.environ["TENURE_FENCE"])
+    session = Session(args.site, account, token, fence, args.name)
     try:
-        with Session(args.site, account, token, fence, args.name) as session:
+        with session:
             pages = sum(1 for _ in range(args.times) for _ in session.pages())
         print(f"{pages} pages as {account}")
-    except ConnectionClosed:
-        # The site may still count us as logged in. Nobody else gets the account before we exit.
-        time.sleep(SITE_FORGETS_AFTER_S)
-        sys.exit(f"the site closed the session of {account}")
-    except Refused as why:
-        sys.exit(f"the site refused {account}: {why}")
+    except (ConnectionClosed, Refused) as why:
+        sys.exit(f"the session of {account} ended: {why}")
+    finally:
+        if not session.logged_out:
+            # The site may still count us as logged in. The account is ours until this process ends.
+            time.sleep(SITE_FORGETS_AFTER_S)
 
 
 if __name__ == "__main__":

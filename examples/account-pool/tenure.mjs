@@ -43,8 +43,8 @@ async function granted(needs, ttl) {
   }
 }
 
-/// Waits for `needs`, runs `work` with them, and gives them back. `work` gets the lease and a signal that
-/// aborts before anybody else can have the same; what it returns goes along with the release.
+// Waits for `needs`, runs `work` with them, and gives them back. `work` gets the lease and a signal that aborts
+// before anybody else can have the same. It may return verdicts, which go along with the release.
 export async function hold(needs, ttl, work) {
   const { lease, sent } = await granted(needs, ttl);
   const lost = new AbortController();
@@ -55,13 +55,14 @@ export async function hold(needs, ttl, work) {
     if (answer?.lost.includes(lease.lease)) lost.abort();
     else if (answer) good = Math.max(good, sent);
   };
-  // An answer that was read late must be confirmed before the work starts.
+  // A lease that was read late must be confirmed before the work starts.
   if (performance.now() - sent > ttl / 5) await extend();
+  const fresh = performance.now() - good <= ttl / 5;
   const beats = setInterval(extend, ttl / 5);
   const clock = setInterval(() => performance.now() - good >= 0.8 * ttl && lost.abort(), ttl / 50);
   let verdicts;
   try {
-    if (performance.now() - good < 0.8 * ttl && !lost.signal.aborted) verdicts = await work(lease, lost.signal);
+    if (fresh && !lost.signal.aborted) verdicts = await work(lease, lost.signal);
   } finally {
     clearInterval(beats);
     clearInterval(clock);

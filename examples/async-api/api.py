@@ -14,7 +14,10 @@ import reports
 # The registry forbids more than 80 calls in any 5 s. At most 61 are granted in any 5 s; the rest is
 # for calls that reach it later than they were granted.
 RATE = {"count": 58, "per": "5s", "burst": 4}
-RETRY = {"max_attempts": 8, "backoff": {"kind": "exponential", "base": "250ms", "max": "2s"}}
+BACKOFF = {"kind": "exponential", "base": "250ms", "max": "2s"}
+# A job whose worker dies three times in a row is failed as the likely cause, unless max_lost says
+# otherwise. In this example workers are killed all the time, and no job is the cause.
+RETRY = {"max_attempts": 8, "max_lost": 10, "backoff": BACKOFF}
 
 
 @asynccontextmanager

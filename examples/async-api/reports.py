@@ -39,5 +39,7 @@ def _database():
     # isolation_level=None: each statement is a transaction of its own.
     path = os.environ.get("REPORTS_DB", "reports.db")
     with contextlib.closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as db:
+        # A worker that is stopped while it reads or waits does not keep others from writing.
+        db.execute("PRAGMA journal_mode = WAL")
         db.execute(TABLE)
         yield db

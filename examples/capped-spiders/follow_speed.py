@@ -1,7 +1,4 @@
-"""Keeps the cap like the row REPTILE_SPEED of the settings table.
-
-    python follow_speed.py settings.db
-"""
+"""Keeps the cap like the row REPTILE_SPEED of the settings table: `follow_speed.py settings.db`."""
 
 import sqlite3
 import sys

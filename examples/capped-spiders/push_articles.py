@@ -1,6 +1,6 @@
 """Users, each of whom has an article read: one call, which is answered at once, however full it is.
 
-    python push_articles.py scrapyd http://site.example 1 2 3
+As a command: `push_articles.py scrapyd http://site.example 1 2 3`, or `command` for `scrapyd`.
 """
 
 import json
@@ -24,7 +24,7 @@ def push(way: str, url: str, article: str) -> float:
         "queue": "articles",
         "payload": payload,
         "needs": [{"limit": "articles"}],
-        # A spider outlives its worker here, so a dead worker says nothing against the job.
+        # Workers are killed all the time here, which says nothing against a job.
         "retry": {"max_attempts": 5, "max_lost": 0},
     }
     began = time.monotonic()
@@ -36,6 +36,7 @@ def push(way: str, url: str, article: str) -> float:
 
 
 def main(way: str, site: str, *articles: str) -> None:
+    """Let as many users as there are articles push at the same time."""
     with ThreadPoolExecutor(len(articles)) as users:
         took = users.map(lambda each: push(way, f"{site}/articles/{each}/1", each), articles)
     slowest = max(took)

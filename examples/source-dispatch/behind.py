@@ -23,7 +23,7 @@ if os.environ.get("TENURE_TOKEN"):
 def get(path):
     """The answer to one GET."""
     request = urllib.request.Request(f"{TENURE}/v1/{path}", headers=HEADERS)
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
 

@@ -45,12 +45,21 @@ def main(path):
         headers["Authorization"] = f"Bearer {os.environ['TENURE_TOKEN']}"
     url = f"{TENURE}/v1/schedules?owner=sources&version={version}"
     request = urllib.request.Request(url, lines.encode(), headers, method="PUT")
-    try:
-        with urllib.request.urlopen(request, timeout=300) as answer:
-            print(json.dumps(json.load(answer)))
-    except urllib.error.HTTPError as error:
-        problem = json.load(error)
-        sys.exit(f"{problem['code']}: {problem['detail']}; nothing has changed")
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=300) as answer:
+                print(json.dumps(json.load(answer)))
+                return
+        except urllib.error.HTTPError as error:
+            problem = json.load(error)
+            why = f"{problem['code']}: {problem['detail']}"
+            if error.code != 503:
+                sys.exit(f"{why}; nothing has changed")
+        except OSError as error:
+            why = str(error)
+        # Perhaps it was applied and perhaps not. The same set again is right in both cases.
+        print(f"again, since there was no answer: {why}", flush=True)
+        time.sleep(1)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,13 @@ class Postgres:
         self._prefix: list[str] = []
         if os.geteuid() == 0:
             user = _unprivileged()
-            os.chown(self._folder, user.pw_uid, user.pw_gid)
+            try:
+                os.chown(self._folder, user.pw_uid, user.pw_gid)
+            except OSError as why:
+                # In a user namespace that has no other user than root.
+                raise CannotRun(
+                    f"PostgreSQL does not run as root, and this root cannot become another user: {why}"
+                ) from why
             # That user must get through the scratch folder. It can list nothing there.
             scene.folder.chmod(0o711)
             identity = [str(user.pw_uid), str(user.pw_gid), str(self._folder)]

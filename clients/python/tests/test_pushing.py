@@ -236,3 +236,11 @@ def test_a_full_queue_is_waited_for_and_then_told(m: Tenure) -> None:
     with Tenure(m._settings.origin, namespace=m._settings.namespace, retry_for=0.2) as hasty:
         with pytest.raises(errors.QueueFull):
             hasty.push("small")
+
+
+def test_a_job_carries_the_trace_that_it_was_pushed_in(t: Tenure) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    job = t.push("mail", traceparent=trace)
+    assert t.jobs.get(job.id).traceparent == trace
+    with pytest.raises(errors.InvalidField, match="trace"):
+        t.push("mail", traceparent="00-abc")

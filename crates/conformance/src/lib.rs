@@ -78,6 +78,7 @@ mod sync;
 mod templates;
 mod time;
 mod timeout;
+mod traces;
 mod unique;
 mod verdicts;
 mod waiting;

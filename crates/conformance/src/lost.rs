@@ -3,6 +3,7 @@
 use tenure_core::job::{JobState, JobView, Outcome};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
+use tenure_core::settings::QueueSettings;
 use tenure_core::time::Span;
 
 use crate::bench::Bench;
@@ -43,6 +44,36 @@ pub(crate) async fn a_suspect_waits_longer_with_each_loss(b: &mut Bench) {
         b.pass(ms(1)).await;
         b.is("a", JobState::Ready).await;
     }
+}
+
+pub(crate) async fn a_queue_says_how_long_a_lost_job_waits(b: &mut Bench) {
+    b.push(job("q").id("a").retry(retry(20, 0, fixed(s(1))))).await;
+    let delay = |lost_delay| QueueSettings { lost_delay, ..QueueSettings::default() };
+    // A change is for those that are lost from now on, whenever they were pushed.
+    b.set_queue("q", delay(Some(s(7)))).await;
+    for lost in 1..=2 {
+        let view = lose(b, "a").await;
+        assert_eq!((view.state, view.lost), (JobState::Scheduled, lost));
+        assert_eq!(view.run_at, b.now().plus(s(7)), "the same each time");
+        b.pass(s(7)).await;
+        b.pass(ms(1)).await;
+    }
+    b.set_queue("q", delay(Some(Span::ZERO))).await;
+    let view = lose(b, "a").await;
+    assert_eq!((view.state, view.lost), (JobState::Ready, 3), "at once");
+    b.set_queue("q", delay(None)).await;
+    assert_eq!(lose(b, "a").await.run_at, b.now().plus(s(16)));
+}
+
+pub(crate) async fn a_lost_job_that_waits_for_nothing_keeps_its_place(b: &mut Bench) {
+    let settings = QueueSettings { lost_delay: Some(Span::ZERO), ..QueueSettings::default() };
+    b.set_queue("q", settings).await;
+    b.push_all(jobs("q", "j", 3)).await;
+    lose(b, "j0").await;
+    assert_eq!(job_of(&b.granted(b.ask("q").by("other")).await), "j0");
+    // It is a suspect all the same.
+    b.is("j0", JobState::Running).await;
+    assert_eq!(b.job("j0").await.lost, 1);
 }
 
 pub(crate) async fn the_reap_that_reaches_max_lost_fails_the_job(b: &mut Bench) {

@@ -18,6 +18,7 @@ fn patch(name: &str) -> PatchQueue {
         timeout: Patch::Keep,
         retain: Patch::Keep,
         max_waiting: Patch::Keep,
+        lost_delay: Patch::Keep,
         shares: Patch::Keep,
     }
 }
@@ -40,6 +41,7 @@ pub(crate) async fn a_put_replaces_all_settings(b: &mut Bench) {
         timeout: Some(s(5)),
         retain: Some(s(6)),
         max_waiting: Some(7),
+        lost_delay: Some(ms(500)),
         shares: BTreeMap::from([(group("g"), 3)]),
     };
     let put = b.set_queue("q", settings.clone()).await;

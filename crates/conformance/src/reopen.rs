@@ -90,6 +90,7 @@ pub(crate) async fn settings_and_pauses_survive(b: &mut Bench) {
     let settings = QueueSettings {
         timeout: Some(s(5)),
         max_waiting: Some(9),
+        lost_delay: Some(s(0)),
         shares: BTreeMap::from([(group("g"), 3)]),
         ..QueueSettings::default()
     };

@@ -13,6 +13,7 @@ use crate::names::{
 use crate::schedule::MadeBy;
 use crate::secret::Json;
 use crate::time::{Moment, Span};
+use crate::trace::TraceParent;
 
 /// Where a job stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -291,6 +292,8 @@ pub struct NewJob {
     pub reference: Option<Ref>,
     /// What it belongs to; `None`: the flow of its first parent that has one, else, in a settle, that of the settled job.
     pub flow: Option<FlowName>,
+    /// The trace that it was pushed in, for its holder to go on with.
+    pub traceparent: Option<TraceParent>,
 }
 
 impl NewJob {
@@ -315,6 +318,7 @@ impl NewJob {
             on_parent_failure: OnParentFailure::default(),
             reference: None,
             flow: None,
+            traceparent: None,
         }
     }
 }
@@ -437,6 +441,9 @@ pub struct JobView {
     /// Labels.
     #[serde(default)]
     pub labels: Labels,
+    /// The trace that it was pushed in; absent from lists unless payloads are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceParent>,
     /// The lease that holds it.
     pub lease: Option<String>,
     /// Whether a cancel waits for its holder.
@@ -525,6 +532,7 @@ impl JobView {
             progress: None,
             unique: None,
             labels: Labels::new(),
+            traceparent: None,
             lease: None,
             cancel_requested: false,
             retry: Retry::default(),

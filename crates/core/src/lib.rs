@@ -26,3 +26,4 @@ pub mod sentences;
 pub mod settings;
 pub mod spread;
 pub mod time;
+pub mod trace;

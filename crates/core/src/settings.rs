@@ -26,6 +26,9 @@ pub struct QueueSettings {
     pub retain: Option<Span>,
     /// Most jobs that may wait; pushes beyond it are refused.
     pub max_waiting: Option<u32>,
+    /// How long a job waits whose holder was lost, before it runs again; `None`: 2 s after the first time, twice as long after
+    /// each further one in a row, at most a minute. Read when the holder is lost.
+    pub lost_delay: Option<Span>,
     /// Turns of each group; 1 for all that are not named.
     pub shares: BTreeMap<Group, u32>,
 }

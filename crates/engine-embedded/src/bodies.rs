@@ -95,7 +95,8 @@ mod tests {
 
     fn body(bytes: usize) -> Body {
         let payload = Json::from("x".repeat(bytes).as_str());
-        let content = JobContent { kind: String::new(), payload, labels: Labels::new() };
+        let (kind, labels) = (String::new(), Labels::new());
+        let content = JobContent { kind, payload, labels, traceparent: None };
         Body { id: JobId::parse("a").unwrap(), shape: Arc::from([].as_slice()), content }
     }
 

@@ -248,6 +248,7 @@ fn fresh_view(seq: Seq, body: Body, life: Vec<u8>) -> Option<JobView> {
         life,
         payload: Some(content.payload),
         labels: content.labels,
+        traceparent: content.traceparent,
         result: None,
         error: None,
         errors: Vec::new(),

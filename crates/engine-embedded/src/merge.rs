@@ -34,12 +34,16 @@ pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
                 if let Some(labels) = patch.labels {
                     content.labels = labels;
                 }
+                if let Some(traceparent) = patch.traceparent {
+                    content.traceparent = traceparent;
+                }
             }
             None => match &mut change.patch {
                 Some(there) => {
                     there.kind = patch.kind.or(there.kind.take());
                     there.payload = patch.payload.or(there.payload.take());
                     there.labels = patch.labels.or(there.labels.take());
+                    there.traceparent = patch.traceparent.or(there.traceparent.take());
                 }
                 None => change.patch = Some(patch),
             },
@@ -92,8 +96,12 @@ mod tests {
         Json::from(text)
     }
     fn fresh() -> JobChange {
-        let content =
-            JobContent { kind: "k".to_owned(), payload: text("p"), labels: Labels::new() };
+        let content = JobContent {
+            kind: "k".to_owned(),
+            payload: text("p"),
+            labels: Labels::new(),
+            traceparent: None,
+        };
         JobChange {
             new: Some(Box::new((Namespace::main(), JobId::parse("a").unwrap(), content))),
             state: Some(JobState::Ready),
@@ -123,7 +131,7 @@ mod tests {
         let patch = ContentPatch {
             kind: kind.map(str::to_owned),
             payload: payload.map(text),
-            labels: None,
+            ..ContentPatch::default()
         };
         JobChange { patch: Some(Box::new(patch)), ..JobChange::default() }
     }

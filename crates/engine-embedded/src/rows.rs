@@ -6,6 +6,7 @@ use tenure_core::job::{JobError, JobState, Labels, Outcome};
 use tenure_core::names::{JobId, Namespace};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
+use tenure_core::trace::TraceParent;
 use tenure_machine::rows::Archived;
 use tenure_machine::{Seq, StoredJob};
 
@@ -17,7 +18,7 @@ pub(crate) const JOBS: &str = "life CROSS JOIN job ON job.seq = life.seq";
 /// Columns of [`stored`].
 pub(crate) const STORED: &str = "life.seq, id, kind, state, shape, life, labels, error, progress, \
     payload, result, ns, queue, until, class, bytes, job.sum, life.sum, error_sum, progress_sum, \
-    payload_sum, result_sum";
+    payload_sum, result_sum, trace";
 /// Where the life stands among them.
 pub(crate) const LIFE: usize = 5;
 /// Where the last error stands among them.
@@ -73,6 +74,11 @@ pub(crate) fn labels(row: &Row<'_>, column: usize) -> rusqlite::Result<Labels> {
         Some(text) => serde_json::from_str(text).map_err(|_| bad(column)),
         None => Ok(Labels::new()),
     }
+}
+
+fn trace(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<TraceParent>> {
+    let text = row.get_ref(column)?.as_str_or_null()?;
+    text.map(|text| TraceParent::parse(text).map_err(|_| bad(column))).transpose()
 }
 
 fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<JobId> {
@@ -216,6 +222,8 @@ fn stored_or_damage(row: &Row<'_>, full: bool) -> rusqlite::Result<JobRow> {
             shape: row.get(4)?,
             life: row.get(5)?,
             labels: or_none(labels(row, 6))?.unwrap_or_default(),
+            // It stands behind the payload, so it is read with it. One that is damaged is as none.
+            traceparent: if full { or_none(trace(row, 22))?.flatten() } else { None },
             error,
             errors: Vec::new(),
             progress: json(progress),

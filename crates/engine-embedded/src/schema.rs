@@ -189,6 +189,11 @@ pub(crate) const STEPS: &[Step] = &[
         PRIMARY KEY(ns, last)
     ) STRICT;
 ",
+    "
+    -- The trace that a job was pushed in. It has no checksum: one that is not well formed is as none, and all that it
+    -- decides is where a run is shown in a tracing system. Settings of a queue may say how long a lost job waits.
+    ALTER TABLE job ADD COLUMN trace TEXT;
+",
 ];
 
 /// The only connection that writes.

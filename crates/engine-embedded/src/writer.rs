@@ -9,6 +9,7 @@ use tenure_core::bounds::ERRORS_KEPT;
 use tenure_core::job::{JobError, JobState};
 use tenure_core::names::FlowName;
 use tenure_core::secret::Json;
+use tenure_core::trace::TraceParent;
 use tenure_machine::rows::{Class, DataKey, JobChange, Kind, RowKey, Rows};
 use tenure_machine::{Seq, child_key};
 
@@ -76,8 +77,9 @@ impl<'c> Writer<'c> {
             commit: sql("COMMIT")?,
             rollback: sql("ROLLBACK")?,
             insert_job: sql(
-                "INSERT INTO job(seq, id, queue, kind, shape, labels, sum, payload_sum, payload, flow)
-                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                "INSERT INTO job(seq, id, queue, kind, shape, labels, sum, payload_sum, payload, flow,
+                                 trace)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             )?,
             insert_life: sql(
                 "INSERT INTO life(seq, ns, state, until, class, bytes, life, sum, error, error_sum,
@@ -92,7 +94,7 @@ impl<'c> Writer<'c> {
             // A row that is damaged stays so: its new checksum would call it well.
             change_job: sql("UPDATE job SET kind = coalesce(?2, kind),
                                 payload = coalesce(?3, payload), labels = iif(?4, ?5, labels),
-                                shape = coalesce(?6, shape),
+                                shape = coalesce(?6, shape), trace = iif(?8, ?9, trace),
                                 payload_sum = coalesce(?7, payload_sum),
                                 sum = iif(sum = row_sum('job', seq, (SELECT ns FROM life
                                                             WHERE life.seq = job.seq),
@@ -317,6 +319,7 @@ impl<'c> Writer<'c> {
             JobText::Payload.sum(number, payload.as_bytes()),
             payload,
             flow.as_ref().map(FlowName::as_str),
+            content.traceparent.as_ref().map(TraceParent::as_str),
         ])?;
         let ended = end.as_ref();
         let life = life.as_deref().unwrap_or_default();
@@ -353,6 +356,7 @@ impl<'c> Writer<'c> {
         let patch = change.patch.as_deref();
         let labels = patch.and_then(|patch| patch.labels.as_ref());
         let payload = patch.and_then(|patch| patch.payload.as_ref()).map(Json::text);
+        let trace = patch.and_then(|patch| patch.traceparent.as_ref());
         self.change_job.execute(params![
             number,
             patch.and_then(|patch| patch.kind.as_deref()),
@@ -361,6 +365,8 @@ impl<'c> Writer<'c> {
             labels.and_then(labels_text),
             change.shape.as_deref(),
             text_sum(JobText::Payload, number, payload),
+            trace.is_some(),
+            trace.and_then(Option::as_ref).map(TraceParent::as_str),
         ])?;
         Ok(())
     }

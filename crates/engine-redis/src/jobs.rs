@@ -10,7 +10,7 @@ use crate::answer::Answerable;
 use crate::call::{AskError, Caller, malformed};
 use crate::decode::{Answered, FromWire, PushReply, Stored, pushed_ids, pushed_jobs};
 use crate::encode::{
-    NewBody, OneCall, PatchJobArgs, PushArgs, body_of, content_bytes, pack, read_body,
+    JobBody, NewBody, OneCall, PatchJobArgs, PushArgs, body_of, content_bytes, pack, read_body,
 };
 use crate::function::Function;
 
@@ -88,7 +88,7 @@ async fn patch_job(caller: &Caller, patch: PatchJob) -> Result<Box<JobView>, Cal
 /// The body as a patch leaves it.
 fn patched(patch: &PatchJob, was: String) -> Result<NewBody, CallError> {
     let read = read_body(was.as_bytes());
-    let (kind, mut payload, mut labels) = read.ok_or_else(|| {
+    let JobBody { kind, mut payload, mut labels, traceparent } = read.ok_or_else(|| {
         CallError::from(Fault::Broken("the body of a job is not of its form".to_owned()))
     })?;
     match &patch.payload {
@@ -102,5 +102,5 @@ fn patched(patch: &PatchJob, was: String) -> Result<NewBody, CallError> {
         Patch::Set(value) => labels = value.clone(),
     }
     let bytes = content_bytes(payload.text(), &labels);
-    Ok(NewBody { body: body_of(&kind, &payload, &labels), was, bytes })
+    Ok(NewBody { body: body_of(&kind, &payload, &labels, traceparent.as_ref()), was, bytes })
 }

@@ -165,7 +165,9 @@ impl Space {
     }
 
     fn end_run(&mut self, slot: LiveJobId, fence: Fence, end: End, now: Moment) -> Became {
-        let retry = self.shapes[self.jobs[slot].shape].retry.clone();
+        let shape = &self.shapes[self.jobs[slot].shape];
+        let retry = shape.retry.clone();
+        let lost_delay = self.queues[shape.queue].settings.lost_delay;
         let job = &mut self.jobs[slot];
         job.stand = Stand::Scheduled;
         job.wait = Span::ZERO;
@@ -223,7 +225,7 @@ impl Space {
                     // A supervisor that restarts a worker under its old name looks the same, and must
                     // not hide a job that kills its workers.
                     job.undelivered = 0;
-                    one_more_lost(job, &retry, now)
+                    one_more_lost(job, &retry, lost_delay, now)
                 } else {
                     back_again(job, now)
                 }
@@ -232,7 +234,7 @@ impl Space {
             End::Lost => {
                 let text = StoredNote::HolderStopped.to_string();
                 error = Some((attempt, text, Outcome::Lost));
-                one_more_lost(job, &retry, now)
+                one_more_lost(job, &retry, lost_delay, now)
             }
         };
         let shown = match (&error, &next) {
@@ -494,13 +496,14 @@ fn back_again(job: &mut Job, now: Moment) -> Next {
     Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
 }
 
-/// Lost once more: a suspect that waits longer each time, or poison.
-fn one_more_lost(job: &mut Job, retry: &Retry, now: Moment) -> Next {
+/// Lost once more: a suspect that waits as its queue says, otherwise longer each time, or poison.
+fn one_more_lost(job: &mut Job, retry: &Retry, lost_delay: Option<Span>, now: Moment) -> Next {
     job.lost += 1;
     if retry.max_lost > 0 && job.lost >= retry.max_lost {
         return Next::Finish(JobState::Failed, None, Some("poison".to_owned()));
     }
-    let wait = Span::from_us((SECOND_US << job.lost.min(32)).min(SUSPECT_US_MAX));
+    let longer = Span::from_us((SECOND_US << job.lost.min(32)).min(SUSPECT_US_MAX));
+    let wait = lost_delay.unwrap_or(longer);
     Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
 }
 

@@ -11,6 +11,7 @@ use tenure_core::job::{JobError, JobState, Labels};
 use tenure_core::names::{FlowName, JobId, Namespace, PoolName, QueueName, ResourceId};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
+use tenure_core::trace::TraceParent;
 
 /// What a job's row gets when it is new or its content changed.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,6 +22,8 @@ pub struct JobContent {
     pub payload: Json,
     /// Its labels.
     pub labels: Labels,
+    /// The trace that it was pushed in.
+    pub traceparent: Option<TraceParent>,
 }
 
 /// What changes of a content that stays otherwise.
@@ -32,6 +35,8 @@ pub struct ContentPatch {
     pub payload: Option<Json>,
     /// The new labels.
     pub labels: Option<Labels>,
+    /// The trace of the push that replaces the content; `Some(None)` takes the old one away.
+    pub traceparent: Option<Option<TraceParent>>,
 }
 
 /// How a job ended.

@@ -18,6 +18,7 @@ use tenure_core::requests::JobFilter;
 use tenure_core::schedule::MadeBy;
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
+use tenure_core::trace::TraceParent;
 
 /// What many jobs have in common.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -567,6 +568,8 @@ pub struct StoredJob {
     pub payload: Option<Json>,
     /// Its labels.
     pub labels: Labels,
+    /// The trace that it was pushed in, unless the payload was not asked for.
+    pub traceparent: Option<TraceParent>,
     /// What it succeeded with.
     pub result: Option<Json>,
     /// The last error.
@@ -615,6 +618,7 @@ impl StoredJob {
             progress: self.progress,
             unique: life.unique.map(|key| key.unique),
             labels: self.labels,
+            traceparent: self.traceparent,
             lease: life.lease.map(|lease| lease_id(lease.fence, self.seq)),
             cancel_requested: life.cancel_requested,
             retry: shape.retry,

@@ -25,6 +25,7 @@ mod routes;
 mod schemas;
 mod service;
 mod target;
+mod trace;
 mod traffic;
 mod undelivered;
 

@@ -33,6 +33,7 @@ use crate::routes::system::{ALIVE, Ready, VERSION};
 use crate::routes::test_clock::StandingAt;
 use crate::routes::{self, Asked, Call, Does, Found, Route, Takes};
 use crate::target;
+use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
 
@@ -169,6 +170,7 @@ impl Service {
                     drop(held);
                     return Ok(self.events(namespace, asked.clone(), &head.headers).await?);
                 }
+                trace::give_all(&head.headers, &mut call.request);
                 let minimal = prefers_ids(&head.headers, &mut call.request);
                 let mut response = self.ask(namespace, call, held, turn).await?;
                 if minimal {
@@ -260,7 +262,9 @@ impl Service {
         let Some(reading) = reading.take() else { return Ok(None) };
         let engine = self.deps.engine.clone();
         let held = self.budget.take(0, Rank::Ordinary)?;
-        let answer = routes::push_lines::answer(engine, namespace.clone(), reading, held, config);
+        let trace = trace::of(&head.headers);
+        let answer =
+            routes::push_lines::answer(engine, namespace.clone(), reading, trace, held, config);
         Ok(Some(NdjsonOutcome::Answer(answer)))
     }
 

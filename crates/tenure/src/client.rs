@@ -18,12 +18,14 @@ use tenure_core::requests::{
 use tenure_core::schedule::{ScheduleSettings, ScheduleView, SyncedSchedules};
 use tenure_core::time::Span;
 use tenure_engine::{CallError, Engine, EngineExt, Fault};
+use tracing::Instrument;
 
 use crate::await_end;
 use crate::connect::Opened;
 use crate::keeper::{Keeper, lock};
 use crate::lock::Lock;
 use crate::repeat::Repeat;
+use crate::spans;
 use crate::worker::Worker;
 
 /// One namespace of an engine. Cheap to clone; all clones share their heartbeats.
@@ -88,9 +90,11 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::run`].
-    pub async fn push_all(&self, jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
+    pub async fn push_all(&self, mut jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
         let asked = jobs.len();
-        let ids = match self.run(Push { jobs, answer: PushAnswer::Ids }).await? {
+        let span = spans::push(&mut jobs);
+        let push = Push { jobs, answer: PushAnswer::Ids };
+        let ids = match self.run(push).instrument(span).await? {
             Pushed::Ids(ids) => ids,
             Pushed::Whole(jobs) => jobs
                 .into_iter()

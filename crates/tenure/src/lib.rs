@@ -80,6 +80,7 @@ mod push;
 pub mod remote;
 pub mod repeat;
 mod set_limit;
+mod spans;
 pub mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -12,6 +12,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::PushedId;
 use tenure_core::secret::{Json, NotJson};
 use tenure_core::time::Moment;
+use tenure_core::trace::TraceParent;
 use tenure_engine::CallError;
 
 use crate::client::Client;
@@ -131,6 +132,10 @@ impl Pushing {
             let parent = Parent::Job(JobRef::Id(job));
             new.after.push(After { parent, gone_is_done: false });
         })
+    }
+    /// The trace that it belongs to, as a W3C `traceparent`, so that its worker goes on with it.
+    pub fn traceparent(self, traceparent: &str) -> Self {
+        self.named(traceparent, TraceParent::parse, |job, trace| job.traceparent = Some(trace))
     }
     /// The flow that it belongs to.
     pub fn flow(self, flow: &str) -> Self {

@@ -34,6 +34,10 @@ def _after(seconds: float) -> Callable[[], bool]:
     return lambda: time.monotonic() > over
 
 
+def _is_late(line: str) -> bool:
+    return "was over before it was given back: lease_lost" in line
+
+
 class Crew:
     """As many collectors as there should be, in both forms."""
 
@@ -112,6 +116,8 @@ class Crew:
         other = self._log.logins(account, above=session.fence)[0]
         os.kill(part.process.pid, signal.SIGCONT)
         self._scene.say(f"kill -CONT {part.name}, now that {account} is {other.who}'s")
-        yield lambda: any(line.startswith(f"lost {account}") for line in part.lines)
-        self._scene.say(f"{part.name}: {part.wait_for(f'lost {account}')}")
+        # It gives back what it held, and that is too late.
+        yield lambda: any(_is_late(line) for line in part.lines)
+        (heard, *_) = (line for line in part.lines if _is_late(line))
+        self._scene.say(f"{part.name}: {heard}")
         self._stopped = None

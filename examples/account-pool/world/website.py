@@ -97,7 +97,7 @@ async def main() -> None:
     args = options.parse_args()
     website = Website(args.secret_file.read_bytes(), args.log, args.grace)
     # Pings find out a collector that does not answer: it was stopped, or its machine sleeps.
-    pings = {"ping_interval": 0.5, "ping_timeout": 1.0, "close_timeout": 0.2}
+    pings = {"ping_interval": 0.5, "ping_timeout": 0.8, "close_timeout": 0.1}
     async with serve(website.serve_one, "127.0.0.1", 0, **pings) as server:
         port = server.sockets[0].getsockname()[1]
         print(f"listening on ws://127.0.0.1:{port}", flush=True)

@@ -106,11 +106,12 @@ class Customers:
 
     def _get(self, path: str) -> tuple[int, Any]:
         try:
-            with urlopen(self.api + path, timeout=30) as answer:
+            try:
+                answer = urlopen(self.api + path, timeout=30)
+            except HTTPError as refused:
+                answer = refused
+            with answer:
                 return answer.status, json.load(answer)
-        except HTTPError as refused:
-            with refused:
-                return refused.code, json.loads(refused.read() or b"null")
         except (OSError, HTTPException, ValueError):
             # Our API was killed, or is not up yet.
             return 0, None

@@ -10,8 +10,10 @@ Rows = dict[str, tuple[dict[str, Any], int, int]]
 
 #: As api.py sets it.
 MAX_ATTEMPTS = 8
-#: What the customers are told about companies that cannot be had.
+#: The reason of a failed job, by the first characters of the company.
 REASONS = {"C-7": "the registry answered 500", "C-8": "the registry knows no company"}
+#: Answers of the registry that fail a run.
+FAILURES = ("404", "500", "cut")
 #: How errors begin that come from a kill of our own service and not from the registry.
 SERVICE_KILLED = ("could not connect", "the connection was cut")
 
@@ -42,7 +44,7 @@ class Verdict:
             told = {end.get("rating") or end.get("state") for end in both}
             if len(both) != 2 or len(told) != 1 or any("no end" in each for each in told):
                 wrong.append(f"{number} {both}")
-        reports = sum("rating" in both[0] for both in self.ends.values())
+        reports = sum(any("rating" in end for end in both) for both in self.ends.values())
         first, worst = self.seen["first_ms"]
         figures = (
             f"{len(self.ends)} companies, {reports} reports; first answer after {first} ms "
@@ -56,11 +58,9 @@ class Verdict:
         wrong += [n for n, orders in self.registry["orders"].items() if orders > 1]
         if len(self.listed) != len(self.jobs):
             wrong.append("two jobs for one company")
-        return (
-            wrong,
-            "one job for each company, one order at the registry",
-            f"{len(self.jobs)} jobs",
-        )
+        again = sum(of_one.count("200") > 1 for of_one in self.registry["answers"].values())
+        figures = f"{len(self.jobs)} jobs; the registry sent {again} reports more than once"
+        return wrong, "one job for each company, one order at the registry", figures
 
     def rate(self) -> tuple[Any, str, str]:
         """The published rate is kept."""
@@ -86,25 +86,22 @@ class Verdict:
 
     def _burnt(self, number: str, job: dict[str, Any]) -> bool:
         spent = job["attempt"] - (job["state"] == "succeeded")
-        killed = sum(each["error"].startswith(SERVICE_KILLED) for each in job["errors"])
-        failures = [
-            a for a in self.registry["answers"].get(number, []) if a in ("404", "500", "cut")
-        ]
-        return spent > len(failures) + killed
+        failures = [a for a in self.registry["answers"].get(number, []) if a in FAILURES]
+        return spent > len(failures) + service_kills(job)
 
     def failed(self) -> tuple[Any, str, str]:
         """What cannot be had is given up, with the reason that the customers are told."""
         failed = {n: job for n, job in self.jobs.items() if job["state"] != "succeeded"}
         wrong = {number for number in self.jobs if number[:3] in REASONS} ^ set(failed)
         for number, job in failed.items():
-            tried = 1 if number[:3] == "C-8" else MAX_ATTEMPTS
-            reason = REASONS.get(number[:3], "?")
-            told = any(reason in each["error"] for each in job["errors"])
+            errors = [each["error"] for each in job["errors"]]
+            told = any(REASONS.get(number[:3], "?") in each for each in errors)
+            tried = 1 + service_kills(job) if number[:3] == "C-8" else MAX_ATTEMPTS
             if not told or job["attempt"] != tried:
-                wrong.add(number)
+                wrong.add(f"{number}: attempt {job['attempt']}, {errors}")
         unknown = sum(number[:3] == "C-8" for number in failed)
         figures = (
-            f"{unknown} unknown companies at once, and {len(failed) - unknown} "
+            f"{unknown} unknown companies at their first answer, and {len(failed) - unknown} "
             f"after {MAX_ATTEMPTS} attempts"
         )
         return sorted(wrong), "what cannot be had is failed, with its reason", figures
@@ -115,6 +112,11 @@ class Verdict:
         wrong = [n for n, result in done.items() if not same(result, self.rows.get(n))]
         what = "the database has each report as the last holder of its job stored it"
         return wrong, what, f"{len(self.rows)} rows"
+
+
+def service_kills(job: dict[str, Any]) -> int:
+    """How many of its runs failed because our own service was killed."""
+    return sum(each["error"].startswith(SERVICE_KILLED) for each in job["errors"])
 
 
 def same(result: dict[str, Any], row: Optional[tuple[dict[str, Any], int, int]]) -> bool:

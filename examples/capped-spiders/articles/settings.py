@@ -8,7 +8,7 @@ from outside import presence
 
 presence.enter()
 
-# Stands for settings that load a model or ask a vault: the process is there, and crawls nothing yet.
+# Stands for settings that load a model or ask a vault: the process is there, and crawls nothing.
 time.sleep(float(os.environ.get("SETTINGS_TAKE", "2")))
 
 BOT_NAME = "articles"

@@ -1,4 +1,4 @@
-"""The spider: it reads an article page by page."""
+"""The spider of the first two pages."""
 
 import json
 import os
@@ -7,6 +7,8 @@ import scrapy
 
 
 class Article(scrapy.Spider):
+    """Reads one article, page by page."""
+
     name = "article"
 
     def __init__(self, url=None, **kwargs):
@@ -18,6 +20,7 @@ class Article(scrapy.Spider):
         self.start_urls = [url]
 
     def parse(self, response):
+        """Follow the link to the next page."""
         following = response.css("a.next::attr(href)").get()
         if following:
             yield response.follow(following)

@@ -1,10 +1,11 @@
-"""The outside world: a site with articles, and the witness that counts the processes which crawl it.
+"""The outside world: a site with articles, and the witness that counts the processes that crawl.
 
-It knows nothing of Tenure or scrapyd. While its gate is closed, the last page of every article is not answered, so
-that a spider that has come that far stays there; the run opens and closes it to meet each situation on purpose.
+It knows nothing of Tenure or scrapyd. While its gate is closed, the last page of every article is
+not answered, so that a spider that has come this far stays there. The run opens and closes it, to
+meet each situation on purpose.
 
-    GET /articles/ID/PAGE   a page with a link to the next; 0.2 s
-    PUT /gate/open          also /gate/closed, and /gate/open/ID for one article
+    GET /articles/ID/PAGE   a page with a link to the next, after 0.2 s
+    PUT /gate/open          for all; /gate/open/ID for one article
     PUT /note/TEXT          the witness writes the text down, with the time
     GET /witness            everything that it saw
 """
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import json
 import socketserver
-import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,64 +25,69 @@ PAGE_TAKES_S = 0.2
 
 
 class Witness:
-    """What was seen: each process with its beginning and its end, and the notes of the run."""
+    """Each process with its beginning and its end, and the notes of the run."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.spiders: list[dict] = []
         self.notes: list[dict] = []
-        #: Articles whose last page was answered, and when the first page of each was asked for.
+        #: Articles whose last page was answered, and when each was asked for first.
         self.read: list[str] = []
         self.asked: dict[str, float] = {}
-        self.gate_open = False
-        self.opened: set[str] = set()
+        #: Articles whose last page is answered; None is all.
+        self.opened: set = set()
 
     def enter(self, spider: dict) -> None:
+        """Write down a process that has begun."""
         with self.changed:
             self.spiders.append(spider)
 
     def leave(self, spider: dict, gone: float) -> None:
+        """Write down its end, unless it is written down already."""
         with self.changed:
             spider.setdefault("gone", gone)
 
     def ask(self, article: str) -> None:
+        """Write down the first request for an article."""
         with self.changed:
             self.asked.setdefault(article, now())
 
     def note(self, text: str) -> None:
+        """Write down a note of the run."""
         with self.changed:
             self.notes.append({"at": now(), "text": text})
 
-    def gate(self, open_it: bool, article: str) -> None:
+    def open_gate(self, article: str) -> None:
+        """Let spiders end: those of one article, or all."""
         with self.changed:
-            if article:
-                self.opened.add(article)
-            else:
-                self.gate_open = open_it
-                self.opened.clear()
+            self.opened.add(article or None)
             self.changed.notify_all()
 
     def pass_gate(self, article: str) -> None:
+        """Wait for the gate, and count the article as read."""
         with self.changed:
-            self.changed.wait_for(lambda: self.gate_open or article in self.opened)
+            self.changed.wait_for(lambda: self.opened & {None, article})
             self.read.append(article)
 
-    def seen(self) -> dict:
+    def seen(self) -> str:
+        """Tell everything."""
         with self.changed:
             seen = {"now": now(), "spiders": self.spiders, "notes": self.notes}
-            seen.update(read=self.read, asked=self.asked)
-            return json.loads(json.dumps(seen))
+            return json.dumps({**seen, "read": self.read, "asked": self.asked})
 
 
 WITNESS = Witness()
 
 
 class Site(BaseHTTPRequestHandler):
+    """Answers one request."""
+
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
+        """Answer a page, or what the witness saw."""
         if self.path == "/witness":
-            return self._answer("application/json", json.dumps(WITNESS.seen()))
+            return self._answer("application/json", WITNESS.seen())
         _, kind, article, page = [*self.path.split("/"), "", "", ""][:4]
         if kind != "articles" or not page.isdigit():
             return self.send_error(404)
@@ -96,9 +101,10 @@ class Site(BaseHTTPRequestHandler):
         return self._answer("text/html", f"<title>Article {article}, page {page}</title>{link}")
 
     def do_PUT(self) -> None:
+        """Do what the run says."""
         _, kind, what, article = [*self.path.split("/"), "", "", ""][:4]
         if kind == "gate":
-            WITNESS.gate(what == "open", article)
+            WITNESS.open_gate(article)
         else:
             WITNESS.note(what)
         self._answer("text/plain", "done")
@@ -109,16 +115,21 @@ class Site(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        try:
+            self.wfile.write(body)
+        except OSError:
+            # The spider was killed meanwhile.
+            self.close_connection = True
 
     def log_message(self, *_: object) -> None:
-        pass
+        """Say nothing."""
 
 
 class Door(socketserver.StreamRequestHandler):
     """One connection of `presence.py`, from the birth of a process to its end."""
 
     def handle(self) -> None:
+        """Listen until the process has ended."""
         spider: dict = {}
         try:
             for line in self.rfile:
@@ -131,15 +142,18 @@ class Door(socketserver.StreamRequestHandler):
         except OSError:
             # A process that is killed may reset its connection.
             pass
-        # A process that was killed has not said when it ended: it is when its connection was closed.
+        # One that was killed has not said when: it ended when its connection was closed.
         WITNESS.leave(spider, now())
 
 
 class Doors(socketserver.ThreadingTCPServer):
+    """Where processes enter."""
+
     daemon_threads = True
 
 
 def main() -> None:
+    """Serve until killed."""
     site = ThreadingHTTPServer(("127.0.0.1", 0), Site)
     doors = Doors(("127.0.0.1", 0), Door)
     threading.Thread(target=doors.serve_forever, daemon=True).start()
@@ -149,4 +163,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,9 +1,10 @@
 """The outside world of the third page: two sites behind four proxies, and the witness of both.
 
-The proxies are real to Scrapy: each is a port that takes requests for any site, so no name is looked up. The sites
-want an account with each request, count how many requests they answer at once, and have locked out one account.
+Each proxy is a port that takes requests for any site, so no name is looked up. The sites want an
+account with each request, write down how many requests they answer at once, and have locked out
+one account.
 
-    GET http://SITE/shelves/ID/PAGE   a page, 0.3 s
+    GET http://SITE/shelves/ID/PAGE   a page, after 0.3 s
     GET /witness                      every request that was answered
 """
 
@@ -18,16 +19,19 @@ from urllib.parse import urlsplit
 
 PAGES = 4
 PAGE_TAKES_S = 0.3
-LOCKED_OUT = "dan"
+LOCKED_OUT = "abe"
 
 _writing = threading.Lock()
 _answered: list[dict] = []
 
 
 class Proxy(BaseHTTPRequestHandler):
+    """Answers one request as the site for which it is."""
+
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
+        """Answer a page, or what was seen."""
         if self.path == "/witness":
             with _writing:
                 return self._answer(200, "application/json", json.dumps(_answered))
@@ -72,14 +76,16 @@ class Proxy(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, *_: object) -> None:
-        pass
+        """Say nothing."""
 
 
 def main() -> None:
+    """Serve until killed."""
     servers = [ThreadingHTTPServer(("127.0.0.1", 0), Proxy) for _ in range(4)]
     for server in servers[1:]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-    print("proxies", *(f"http://127.0.0.1:{each.server_address[1]}" for each in servers), flush=True)
+    ports = [each.server_address[1] for each in servers]
+    print("proxies", *(f"http://127.0.0.1:{port}" for port in ports), flush=True)
     servers[0].serve_forever()
 
 

@@ -25,13 +25,18 @@ class Witness:
         _, self.site, _, self.address = said.split()
 
     def seen(self) -> dict:
+        """Everything that it saw."""
         return ask("GET", f"{self.site}/witness")
 
     def note_speed(self, speed: int) -> None:
-        """From now on this many may run: a higher one is noted before it is set, a lower one when it is in force."""
+        """Note how many may run from now on.
+
+        A higher cap is noted before it is set, and a lower one when it is in force.
+        """
         ask("PUT", f"{self.site}/note/{speed}")
 
     def open_gate(self, article: str = "") -> None:
+        """Let spiders end: those of one article, or all from now on."""
         ask("PUT", f"{self.site}/gate/open/{article}")
 
     def alive(self) -> set:
@@ -52,8 +57,8 @@ def speed_at(seen: dict, moment: float) -> int:
 def over_the_cap(seen: dict) -> list:
     """Each start of an article at which more processes were there than the cap of that moment.
 
-    Only a start makes the number rise, so nothing between two starts needs a look. A start by hand asks nobody: it is
-    counted at the starts of the others, and not judged itself.
+    Only a start makes the number rise, so nothing between two starts needs a look. A start by hand
+    asks nobody: it is counted at the starts of the others, and not judged itself.
     """
     found = []
     for spider in seen["spiders"]:
@@ -74,12 +79,14 @@ def most_at_once(seen: dict) -> str:
 
 
 def slow_start(seen: dict) -> str:
-    """How long the processes were there before their first request."""
+    """How long processes were there before their first request."""
+    starts = [each["job"] for each in seen["spiders"]]
     took = [
-        seen["asked"][name] - each["born"]
+        asked - each["born"]
         for each in seen["spiders"]
-        for name in [each["job"].replace("article-", "")]
-        # One that ran again asked a second time, which is not written down.
-        if seen["asked"].get(name, 0) > each["born"]
+        # The first request of a spider that ran again is not told from the one before.
+        if starts.count(each["job"]) == 1
+        for asked in [seen["asked"].get(each["job"].replace("article-", ""))]
+        if asked is not None
     ]
-    return f"{min(took):.1f} to {max(took):.1f} s"
+    return f"{min(took):.1f} to {max(took):.1f} s" if took else "some time"

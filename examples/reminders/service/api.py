@@ -125,9 +125,11 @@ def main() -> None:
     given = arguments.parse_args()
     early = timedelta(seconds=5 * given.minute)
     server = Server(("127.0.0.1", given.port), Api)
-    threading.Thread(target=relay, daemon=True).start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
-    server.serve_forever()
+    # On the main thread: if it cannot go on, the process ends and is started again, rather than
+    # take meetings of which nobody will be reminded.
+    relay()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ async function handle(job, signal) {
     headers: {
       "Content-Type": "application/json",
       "User-Agent": `notifier/${process.pid}`,
-      // The same for each try, whoever makes it: the inbox refuses what it has.
+      // The same for each try by any notifier: the inbox refuses what it has.
       "Idempotency-Key": `meeting-${meeting}:${who}:${starts}`,
     },
     // `job` and `lost` are for the figures of the demo.

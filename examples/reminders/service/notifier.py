@@ -41,7 +41,7 @@ def remind(ctx: tenure.Context, meeting: str, who: str, starts: str) -> str:
         headers={
             "Content-Type": "application/json",
             "User-Agent": f"notifier/{os.getpid()}",
-            # The same for each try, whoever makes it: the inbox refuses what it has.
+            # The same for each try by any notifier: the inbox refuses what it has.
             "Idempotency-Key": f"meeting-{meeting}:{who}:{starts}",
         },
     )

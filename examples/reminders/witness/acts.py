@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional
 
 from stage import CannotRun, Part, Scene
 
-from .diary import Diary, Messages
+from .diary import Diary, Messages, Reminder, reminder
 from .verdict import Downtime
 
 #: All waits are for events; this is when to give up.
@@ -36,8 +36,11 @@ class Acts:
         #: When each process was killed that sends messages.
         self.deaths: dict[int, float] = {}
         self.downtimes: list[Downtime] = []
-        #: How many repeats the acts have provoked, by the way.
-        self.provoked = {"stored": 0, "told": 0, "changed": 0}
+        #: Reminders of which the acts have provoked a repeat, by the way.
+        self.sent_unsettled: list[Reminder] = []
+        self.told_twice: list[Reminder] = []
+        #: How many meetings were changed while a dead notifier's job was to remind of them.
+        self.changed_after_death = 0
         self._all_notifiers: list[Part] = []
         self._notifiers: dict[str, Part] = {}
         python = scene.python()
@@ -67,19 +70,24 @@ class Acts:
             self._kill_a_notifier,
             self._kill_after_sending,
             self._kill_before_sending,
+            self._kill_before_sending_and_change,
             self._kill_the_server,
             self._kill_the_api,
             self._kill_the_api_before_it_tells,
             self._kill_the_api_before_it_notes,
             self._kill_everything,
         ]
-        often = [self._kill_a_notifier, self._kill_after_sending, self._kill_before_sending]
-        deck = [*acts, *often]
+        often = [
+            self._kill_a_notifier,
+            self._kill_after_sending,
+            self._kill_before_sending_and_change,
+        ]
+        deck = [*acts, *often[:2]]
         self.dice.shuffle(deck)
         self.diary.start()
         end = time.monotonic() + self.scene.seconds
         while deck or time.monotonic() < end:
-            time.sleep(self.dice.uniform(0.1, 0.5))
+            time.sleep(self.dice.uniform(0.1, 0.4))
             act = deck.pop() if deck else self.dice.choice([*acts, *often])
             act()
             self.diary.go_on()
@@ -97,17 +105,26 @@ class Acts:
         name, message = self._hold("stored")
         self._kill_notifier(name)
         if message["fate"] == "stored":
-            self.provoked["stored"] += 1
-        self.scene.say(f"kill -9 {name}: the inbox has {message['key']}, Tenure does not know it")
+            self.sent_unsettled.append(reminder(message))
+        what = f"the reminder for {message['who']} of meeting {message['meeting']}"
+        self.scene.say(f"kill -9 {name}: the inbox has {what}, and Tenure does not know it")
         self._start_notifiers(name)
 
     def _kill_before_sending(self) -> None:
         name, message = self._hold("arrived")
         self._kill_notifier(name)
+        what = f"the reminder for {message['who']} of meeting {message['meeting']}"
+        self.scene.say(f"kill -9 {name} before it sent {what}, which will come late")
+        self._start_notifiers(name)
+
+    def _kill_before_sending_and_change(self) -> None:
+        name, message = self._hold("arrived")
+        self._kill_notifier(name)
         changed = self.diary.change_after_death(message["meeting"])
-        self.provoked["changed"] += changed is not None
-        then = f"the meeting is {changed} now" if changed else "the meeting was deleted meanwhile"
-        self.scene.say(f"kill -9 {name} before it sent {message['key']}; {then}")
+        self.changed_after_death += changed is not None
+        what = f"a reminder of meeting {message['meeting']}"
+        then = f"is {changed} now" if changed else "was deleted meanwhile"
+        self.scene.say(f"kill -9 {name} before it sent {what}, which {then}")
         self._start_notifiers(name)
 
     def _hold(self, when: str) -> tuple[str, dict[str, Any]]:
@@ -169,7 +186,7 @@ class Acts:
                     lambda: self._all_reminded(meeting), LONG_S, f"all are reminded of {meeting}"
                 )
                 api = self._stop_api()
-        self.provoked["told"] += len(self.diary.people(meeting))
+                self.told_twice += self.diary.reminders(meeting)
         self.scene.say(f"kill -9 the API, which cannot note that meeting {meeting} is told")
         self._start_api(api)
 
@@ -239,7 +256,7 @@ class Acts:
     def late_heartbeats(self) -> set[str]:
         """List jobs whose notifier found that it had lost them, though it lived."""
         lines = [line for part in self._all_notifiers for line in part.lines]
-        found = (re.search(r"job (\S+).*lease_lost", line) for line in lines)
+        found = (re.search(r"job ([^\s:]+).*lease_lost", line) for line in lines)
         return {each.group(1) for each in found if each}
 
     def check_audit(self) -> None:

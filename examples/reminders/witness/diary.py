@@ -23,6 +23,16 @@ PEOPLE = [
 ]
 
 
+#: A meeting, a person, and when the meeting starts.
+Reminder = tuple[str, str, float]
+
+
+def reminder(message: dict[str, Any]) -> Reminder:
+    """Say which reminder a message is."""
+    starts = datetime.fromisoformat(message["starts"]).timestamp()
+    return message["meeting"], message["who"], starts
+
+
 @dataclass
 class Entry:
     """What holds for one person and one meeting from the moment at which it was asked for."""
@@ -42,7 +52,8 @@ class Messages:
 
     def __init__(self, path: Path) -> None:
         self.lines: list[dict[str, Any]] = []
-        self.stored: set[tuple[str, str, float]] = set()
+        self.stored: set[Reminder] = set()
+        self.refused: set[Reminder] = set()
         self._path = path
         self._read = 0
 
@@ -54,10 +65,11 @@ class Messages:
         self._read += len(whole) + len(newline)
         for text in whole.splitlines():
             line = json.loads(text)
-            line["starts"] = datetime.fromisoformat(line["starts"]).timestamp()
             self.lines.append(line)
             if line["fate"] == "stored":
-                self.stored.add((line["meeting"], line["who"], line["starts"]))
+                self.stored.add(reminder(line))
+            elif line["fate"] == "refused":
+                self.refused.add(reminder(line))
 
 
 class Diary:
@@ -140,9 +152,15 @@ class Diary:
                 self._delete(id, after_death=True)
         return how
 
-    def people(self, id: str) -> list[str]:
-        """List the people of a meeting."""
-        return self._meetings[id][1]
+    def reminders(self, id: str) -> list[Reminder]:
+        """List the reminders of a meeting as it stands."""
+        starts, people = self._meetings[id]
+        return [(id, who, starts) for who in people]
+
+    def changed_since(self, reminder: Reminder) -> bool:
+        """Say whether a meeting was moved or deleted after it had this reminder."""
+        meeting, who, starts = reminder
+        return self.histories[(meeting, who)][-1].starts != starts
 
     def _delete(self, id: str, after_death: bool = False) -> None:
         self._done.add(id)
@@ -154,8 +172,7 @@ class Diary:
 
     def all_reminded(self, id: str) -> bool:
         """Say whether everybody has been reminded of a meeting as it stands."""
-        starts, people = self._meetings[id]
-        return all((id, who, starts) in self._messages.stored for who in people)
+        return all(each in self._messages.stored for each in self.reminders(id))
 
     def _waiting(self) -> list[str]:
         now = time.time()

@@ -6,13 +6,11 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from .diary import Entry
+from .diary import Entry, Reminder, reminder
 
 #: A notifier reads the table, then sends. If the meeting is moved between the two, the message
 #: comes this long after the move at most; otherwise a dead notifier's job was sent without a look.
-UNDER_WAY_S = 1.0
-#: After a restart of the server, notifiers try again within this time at most.
-RECONNECT_S = 2.0
+UNDER_WAY_S = 2.0
 
 Line = dict[str, Any]
 
@@ -67,15 +65,15 @@ class Judge:
         self._downtimes = downtimes
         self._deaths = deaths
         self._late_heartbeats = late_heartbeats
-        self._stored: dict[tuple[str, str, float], list[Line]] = {}
+        self._stored: dict[Reminder, list[Line]] = {}
         for line in lines:
             if line["fate"] == "stored":
-                name = (line["meeting"], line["who"], line["starts"])
-                self._stored.setdefault(name, []).append(line)
+                self._stored.setdefault(reminder(line), []).append(line)
         for name, history in histories.items():
             self._judge(name, history)
-        for meeting, who, _ in self._stored:
-            self.found.stale.append(f"{who} of meeting {meeting} at a time that it never had")
+        for (meeting, who, _), left in self._stored.items():
+            if left:
+                self.found.stale.append(f"{who} of meeting {meeting} at a time that it never had")
         self._explain([line for line in lines if line["fate"] != "left"])
 
     def _judge(self, name: tuple[str, str], history: list[Entry]) -> None:
@@ -84,11 +82,13 @@ class Judge:
             if entry.starts is None:
                 continue
             following = history[at + 1] if at + 1 < len(history) else None
-            came = self._stored.pop((*name, entry.starts), [])
+            came = self._came((*name, entry.starts), entry, history[at + 1 :])
             due = entry.starts - self._five_minutes
             what = f"{name[1]} of meeting {name[0]}"
             if not came:
-                if following is None or (due < following.asked and not following.after_death):
+                # One that is due right before the change may be called off by the look.
+                due_before = following is None or due < following.asked - UNDER_WAY_S
+                if due_before and not (following and following.after_death):
                     found.lost.append(what)
                 continue
             found.wanted += 1
@@ -107,6 +107,13 @@ class Judge:
                     found.under_way += 1
             self._measure(came[0], max(due, entry.asked))
 
+    def _came(self, which: Reminder, entry: Entry, later: list[Entry]) -> list[Line]:
+        """List what came for an entry. A meeting may be moved to eleven, and back to ten."""
+        again = min((each.asked for each in later if each.starts == entry.starts), default=math.inf)
+        lines = self._stored.pop(which, [])
+        self._stored[which] = [line for line in lines if line["at"] >= again]
+        return [line for line in lines if line["at"] < again]
+
     def _measure(self, line: Line, due: float) -> None:
         late = max(0.0, line["at"] - due)
         down = [down for down in self._downtimes if down.since < line["at"] and due < down.until]
@@ -123,16 +130,18 @@ class Judge:
         for line in lines:
             before = senders.setdefault(line["key"], [])
             if before:
-                first = before[-1]
-                died = self._deaths.get(first["pid"], math.inf)
-                if line["job"] != first["job"]:
+                same = [each for each in before if each["job"] == line["job"]]
+                died = self._deaths.get(same[-1]["pid"], math.inf) if same else math.inf
+                if not same:
                     self.found.repeats_told_twice += 1
-                elif first["at"] <= died <= line["at"]:
+                # The inbox may have stored a message right after its sender had died.
+                elif died <= line["at"]:
                     self.found.repeats_after_death += 1
                 elif line["job"] in self._late_heartbeats:
                     self.found.repeats_late_heartbeat += 1
                 else:
-                    self.found.unexplained.append(line["key"])
+                    what = f"{line['key']} by {same[-1]['pid']}, by {line['pid']} again"
+                    self.found.unexplained.append(what)
             before.append(line)
 
 

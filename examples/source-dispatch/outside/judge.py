@@ -65,7 +65,7 @@ class Source:
         self.every = every  # seconds; changes with the table
         self.due = due  # no visit may begin earlier
         self.surely = surely  # due at this moment at the latest: from here on it waits
-        self.there: set[str] = set()  # the collectors that visit it now
+        self.there: list[str] = []  # the collectors that visit it now, one entry for each visit
         self.answered: Optional[Answer] = None
         self.interrupted: Optional[float] = None  # since when a cut-off visit is to be repeated
         self.retimed: Optional[float] = None  # when the sync that changed its interval ended
@@ -82,12 +82,12 @@ class Judge:
         self.refused: set[str] = set()  # sources of which a report came too late
         self.begun = 0
         self.cut = 0
-        self.overlaps: list[str] = []
+        self.overlaps: list[tuple[str, str, str]] = []  # the source and both collectors
         self.after_removal: list[str] = []
         self.waits: list[Wait] = []
         self.repeated_after: list[float] = []  # seconds from the cut to the repeat
         # Of news: seconds from an answer to the next visit, by the status of the answer.
-        self.gaps: dict[str, list[float]] = {"200": [], "304": []}
+        self.gaps: dict[str, list[float]] = {"200": [], "304": [], "500": []}
         self._early: list[tuple[str, float, Optional[Answer]]] = []
         self._per_second: Counter[int] = Counter()
 
@@ -124,7 +124,7 @@ class Judge:
             elif letter == "E":
                 self._answer(source, name, Answer(at, collector, status[0]))
             else:
-                source.there.discard(collector)
+                source.there.remove(collector)
                 source.interrupted = source.interrupted or at
                 self.cut += 1
 
@@ -132,22 +132,23 @@ class Judge:
         self.begun += 1
         self._per_second[int(at)] += 1
         for other in source.there:
-            self.overlaps.append(f"{name} by {other} and {collector}")
-        source.there.add(collector)
+            self.overlaps.append((name, other, collector))
+        source.there.append(collector)
         if at < source.due:
             self._early.append((name, source.due - at, source.answered))
         elif source.removed and source.due > source.removed:
-            self.after_removal.append(name)
-        elif source.answered and not source.interrupted and source.answered.status in self.gaps:
-            if source.rule == "news":
-                self.gaps[source.answered.status].append(at - source.answered.at)
+            # The retry of a job from before the removal is no new moment.
+            if not (source.answered and source.answered.status == "500"):
+                self.after_removal.append(name)
+        elif source.rule == "news" and source.answered and not source.interrupted:
+            self.gaps[source.answered.status].append(at - source.answered.at)
         self.waits.append(Wait(source.rule, min(source.surely, at), at))
         if source.interrupted:
             self.repeated_after.append(at - source.interrupted)
             source.interrupted = None
 
     def _answer(self, source: Source, name: str, answer: Answer) -> None:
-        source.there.discard(answer.collector)
+        source.there.remove(answer.collector)
         source.answered = answer
         if answer.status == "500":
             source.due = source.surely = answer.at + 2

@@ -1,4 +1,4 @@
-"""Draws how stale each rule is: how long its sources wait beyond the moment at which they are due."""
+"""Draws how stale each rule is: how long its sources wait beyond their due moments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Lateness:
         by = {rule: [[0.0] for _ in range(self.seconds)] for rule in rules}
         for wait in waits:
             since, until = int(wait.due) - self.first, int(wait.begun) - self.first
-            # A visit counts in each second in which it waits, by its wait so far.
+            # A visit counts in each second in which it waits, by how long it has waited by then.
             for second in range(max(0, since), min(self.seconds - 1, until) + 1):
                 so_far = min(wait.begun, self.first + second + 1) - wait.due
                 by[wait.rule][second].append(max(0.0, so_far))

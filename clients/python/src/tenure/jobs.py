@@ -40,6 +40,7 @@ def job_fields(
     ref: Optional[str] = None,
     flow: Optional[str] = None,
     labels: Optional[Mapping[str, str]] = None,
+    traceparent: Optional[str] = None,
 ) -> dict[str, Any]:
     """Write a job as the server reads it, with durations and moments of any form.
 
@@ -66,6 +67,7 @@ def job_fields(
         ref=ref,
         flow=flow,
         labels=labels,
+        traceparent=traceparent,
     )
 
 

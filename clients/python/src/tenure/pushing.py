@@ -47,6 +47,7 @@ class Pushing(Generic[J]):
         on_parent_failure: Optional[str] = None,
         flow: Optional[str] = None,
         labels: Optional[Mapping[str, str]] = None,
+        traceparent: Optional[str] = None,
     ) -> Plan[J]:
         """Store a job.
 
@@ -63,6 +64,7 @@ class Pushing(Generic[J]):
             priority=priority, group=group, needs=needs, unique=unique, retry=retry,
             timeout=timeout, expires_at=expires_at, retain=retain, after=after,
             on_parent_failure=on_parent_failure, flow=flow, labels=labels,
+            traceparent=traceparent,
         )  # fmt: skip
         body.setdefault("id", new_id("job"))
         answer = check((yield request("POST", "jobs", body=body)))

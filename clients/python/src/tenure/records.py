@@ -106,6 +106,8 @@ class JobRecord(Record):
     progress: Any = _hidden()
     unique: Optional[dict[str, Any]] = _hidden()
     labels: dict[str, str] = field(default_factory=dict, repr=False)
+    #: The trace that the job was pushed in (W3C Trace Context), for its worker to go on with.
+    traceparent: Optional[str] = _hidden()
     lease: Optional[str] = None
     cancel_requested: bool = False
     flow: Optional[str] = None
@@ -280,6 +282,8 @@ class Queue(Record):
     timeout: Optional[str] = None
     retain: Any = None
     max_waiting: Optional[int] = None
+    #: How long a job waits whose worker was lost; None: 2 s, and twice as long each time.
+    lost_delay: Optional[str] = None
     shares: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     oldest_ready_at: Optional[datetime] = _moment()

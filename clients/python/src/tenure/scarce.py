@@ -39,7 +39,7 @@ def settings_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Write settings; None is sent as null, which sets a field back to its default."""
     written: dict[str, Any] = {}
     for name, value in fields.items():
-        if name in ("gap", "timeout", "quarantine", "cooldown") and value is not None:
+        if name in ("gap", "timeout", "quarantine", "cooldown", "lost_delay") and value is not None:
             value = duration_text(value)
         elif name == "needs" and value is not None:
             value = needs_json(value)
@@ -88,7 +88,7 @@ class _Queues(Part):
     def set(self, /, name: str, **settings: Any) -> Plan[Queue]:
         """Change settings, and make the queue where it is not there.
 
-        Settings: `needs`, `retry`, `timeout`, `retain`, `max_waiting`, `shares`.
+        Settings: `needs`, `retry`, `timeout`, `retain`, `max_waiting`, `lost_delay`, `shares`.
         """
         return Queue.read((yield from set_plan("queues", name, settings, QueueNotFound.code)))
 

@@ -34,7 +34,8 @@ Without --payloads each line of --lines is a job as the API takes it:
 A line that is refused is told on stderr with its number; the others are stored, and the exit code
 is 1. Lines that carry an \"id\" can be pushed again without harm.
 
-NEED is limit:NAME[,weight=N][,cost=N], pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON.";
+NEED is limit:NAME[,weight=N][,cost=N], pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON.
+A trace in the variable TRACEPARENT goes with the job to its worker.";
 
 /// Store jobs, and print their ids.
 #[derive(Args, Debug)]

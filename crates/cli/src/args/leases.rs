@@ -25,6 +25,7 @@ CMD gets the payload on stdin and in the file $TENURE_PAYLOAD_FILE, and finds
   TENURE_SCHEDULE       the schedule that made the job, if one did
   TENURE_SCHEDULE_AT    its moment; absent after a run-now
   TENURE_FLOW           the flow of the job, if it belongs to one
+  TRACEPARENT           the trace that the job was pushed in, if it was
   TENURE_PARENTS_FILE   if the job waited for others: a line of JSON for each (the first 1,000),
                         {\"id\":…,\"state\":…,\"result\":…,\"error\":…}, or {\"flow\":…,\"counts\":…}
   TENURE_RESOURCE_ID and TENURE_RESOURCE_<KEY> (of the first resource)

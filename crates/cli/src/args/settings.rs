@@ -128,6 +128,9 @@ pub struct QueueSetArgs {
     /// Most jobs that may wait; pushes beyond it are refused.
     #[arg(long, value_name = "N|none", value_parser = setting(count))]
     pub max_waiting: Option<Setting<u32>>,
+    /// How long a job waits whose worker was lost, before it runs again: 0s for workers that find their work again.
+    #[arg(long, value_name = "D|none", value_parser = setting(span))]
+    pub lost_delay: Option<Setting<Span>>,
     /// Turns of a group (1 for those not named), several times or as a JSON object; replaces all.
     #[arg(long, value_name = "GROUP=N|JSON|none")]
     pub shares: Vec<String>,

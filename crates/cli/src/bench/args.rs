@@ -161,6 +161,10 @@ pub enum Scenario {
     Flows,
     /// Push and drain at batch 100 with events kept, relative to none.
     Events,
+    /// What a `tenure::Worker` reaches of the rate of a loop by hand: 100 slots, handlers that do nothing, in process.
+    Worker,
+    /// The same over HTTP.
+    WorkerHttp,
 }
 
 impl Scenario {

@@ -31,7 +31,12 @@ const PER_RUN: &[&str] = &[
     "TENURE_OUTCOME_FILE",
     "TENURE_PROGRESS_FILE",
     "TENURE_FENCE",
+    TRACEPARENT,
+    "TRACESTATE",
 ];
+
+/// The trace of the job, under the name that tracing libraries read.
+pub const TRACEPARENT: &str = "TRACEPARENT";
 
 /// What opens the store: a token, or an address that may hold a password. CMD could do with them all
 /// that this process may, and so could whatever reads CMD's environment.
@@ -112,6 +117,9 @@ impl Environment {
             }
             if let Some(flow) = &job.flow {
                 put("TENURE_FLOW", OsStr::new(flow.as_str()));
+            }
+            if let Some(trace) = &job.traceparent {
+                put(TRACEPARENT, OsStr::new(trace.as_str()));
             }
             if job.parents > 0 {
                 put("TENURE_PARENTS_FILE", folder.path().join(PARENTS).as_os_str());

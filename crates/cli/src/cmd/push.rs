@@ -10,9 +10,11 @@ use tenure_core::requests::{ListQueues, Page, Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
 use tenure_core::settings::QueueView;
 use tenure_core::time::{Moment, Span};
+use tenure_core::trace::TraceParent;
 
 use crate::args::flows::KinArgs;
 use crate::args::jobs::{PushArgs, SayArgs};
+use crate::child::environment::TRACEPARENT;
 use crate::cmd::push_lines::{self, Lines};
 use crate::cmd::result::{self, HowLong};
 use crate::exit::Failure;
@@ -162,7 +164,12 @@ fn job(
         flow: kin.flow.as_ref(),
     };
     let text = Json::of(&said).map_err(Failure::bug)?;
-    decode::push_line(text.text().as_bytes()).map_err(|no| json_args::usage("push", &no))
+    let job = decode::push_line(text.text().as_bytes());
+    let mut job = job.map_err(|no| json_args::usage("push", &no))?;
+    // One that is not well formed is as none: whatever set it may not keep a push from being stored.
+    let trace = std::env::var(TRACEPARENT).ok();
+    job.traceparent = trace.and_then(|text| TraceParent::of_header(&text));
+    Ok(job)
 }
 
 /// Says that nobody asks for a queue, and which queues somebody does ask for: a slip of the pen

@@ -50,6 +50,7 @@ fn patch(set: QueueSetArgs) -> Result<PatchQueue, Failure> {
         timeout: Setting::of(set.timeout),
         retain: Setting::of(set.retain),
         max_waiting: Setting::of(set.max_waiting),
+        lost_delay: Setting::of(set.lost_delay),
         shares: shares(&set.shares, &set.name)?,
         queue: set.name,
     })
@@ -154,6 +155,7 @@ fn people(queue: &QueueView) -> String {
         .maybe("timeout", settings.timeout)
         .maybe("retain", settings.retain)
         .maybe("max waiting", settings.max_waiting)
+        .maybe("lost delay", settings.lost_delay)
         .maybe("shares", Some(json(&settings.shares)).filter(|_| !settings.shares.is_empty()));
     page.render()
 }

@@ -61,6 +61,9 @@ pub fn of(lease: &LeaseView, job: &JobView, key: &str) -> HeaderMap {
     if let Some(flow) = &job.flow {
         put("tenure-flow", flow.as_str());
     }
+    if let Some(trace) = &job.traceparent {
+        put("traceparent", trace.as_str());
+    }
     for limit in &lease.limits {
         put("tenure-limit", limit.as_str());
     }

@@ -94,6 +94,12 @@ macro_rules! sentences_of_jobs {
                 a_cancel_retry_or_delete_without_a_filter_is_refused
                 a_bulk_call_changes_only_what_matches_in_its_step
             }
+            traces {
+                the_holder_is_told_the_trace_of_the_push
+                jobs_of_a_large_push_keep_their_traces
+                a_patch_keeps_the_trace_and_a_replacement_brings_its_own
+                a_trace_survives_a_crash
+            }
             patch {
                 a_patch_changes_what_it_names
                 null_in_a_patch_is_the_default

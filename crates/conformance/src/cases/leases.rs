@@ -43,6 +43,8 @@ macro_rules! sentences_of_leases {
             lost {
                 a_dead_holder_loses_its_lease_and_only_then
                 a_suspect_waits_longer_with_each_loss
+                a_queue_says_how_long_a_lost_job_waits
+                a_lost_job_that_waits_for_nothing_keeps_its_place
                 the_reap_that_reaches_max_lost_fails_the_job
                 any_accepted_settle_sets_lost_to_zero
                 a_lease_without_a_job_is_reaped_too

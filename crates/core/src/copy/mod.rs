@@ -27,6 +27,7 @@ use crate::names::{
 use crate::secret::Json;
 use crate::settings::{LimitSettings, PoolSettings, QueueSettings, ResourceState};
 use crate::time::{Moment, Span};
+use crate::trace::TraceParent;
 
 /// Things of one kind. A stream brings the sections in the order of [`Section::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -363,6 +364,8 @@ pub struct CopiedJob {
     pub payload: Json,
     /// Its labels.
     pub labels: Labels,
+    /// The trace that it was pushed in.
+    pub traceparent: Option<TraceParent>,
     /// Its queue.
     pub queue: QueueName,
     /// Its priority.

@@ -224,6 +224,7 @@ mod tests {
             kind: String::new(),
             payload: Json::null(),
             labels: Default::default(),
+            traceparent: None,
             queue: QueueName::parse("q").unwrap(),
             priority: 0,
             group: None,

@@ -18,6 +18,7 @@ use crate::refusal::Refusal;
 use crate::requests::{Patch, PatchJob, RetryJob};
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, FlowRefusal, NameRefusal};
+use crate::trace::TraceParent;
 
 /// Fields of a job's answer that nobody can give.
 const ANSWERED: &[&str] = &[
@@ -42,7 +43,7 @@ const ANSWERED: &[&str] = &[
     "cancelled_children",
 ];
 
-static JOB: ObjectShape<19> = ObjectShape {
+static JOB: ObjectShape<20> = ObjectShape {
     what: "a job",
     fields: [
         "id",
@@ -64,6 +65,7 @@ static JOB: ObjectShape<19> = ObjectShape {
         "on_parent_failure",
         "ref",
         "flow",
+        "traceparent",
     ],
     answered: ANSWERED,
 };
@@ -128,7 +130,7 @@ pub fn push_line_to(line: &[u8], queue: &QueueName) -> Result<NewJob, Refusal> {
 
 /// Lines are stored in portions, so none of them can name another one of its call.
 fn job_of_line(
-    fields: &Fields<'_, '_, 19>,
+    fields: &Fields<'_, '_, 20>,
     default_queue: impl FnOnce(&str) -> Result<QueueName, Refusal>,
 ) -> Result<NewJob, Refusal> {
     fields.take("ref", |v| {
@@ -159,7 +161,7 @@ pub(super) fn new_job(value: Value<'_, '_>) -> Result<NewJob, Refusal> {
 }
 
 fn job_of(
-    fields: &Fields<'_, '_, 19>,
+    fields: &Fields<'_, '_, 20>,
     default_queue: impl FnOnce(&str) -> Result<QueueName, Refusal>,
 ) -> Result<NewJob, Refusal> {
     let queue = match fields.take("queue", |v| v.parsed(QueueName::parse))? {
@@ -197,6 +199,7 @@ fn job_of(
         on_parent_failure: fields.take("on_parent_failure", on_parent_failure)?.unwrap_or_default(),
         reference: fields.take("ref", |v| v.parsed(Ref::parse))?,
         flow: fields.take("flow", |v| v.parsed(FlowName::parse))?,
+        traceparent: fields.take("traceparent", |v| v.parsed(TraceParent::parse))?,
     })
 }
 

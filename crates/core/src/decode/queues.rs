@@ -14,15 +14,15 @@ use crate::sentences::BodyRefusal;
 use crate::settings::QueueSettings;
 use std::collections::BTreeMap;
 
-static QUEUE: ObjectShape<6> = ObjectShape {
+static QUEUE: ObjectShape<7> = ObjectShape {
     what: "a queue",
-    fields: ["needs", "retry", "timeout", "retain", "max_waiting", "shares"],
+    fields: ["needs", "retry", "timeout", "retain", "max_waiting", "lost_delay", "shares"],
     answered: &["name", "paused", "paused_until", "counts", "oldest_ready_at", "workers"],
 };
 
 /// The body of `PUT /v1/queues/{name}`: all settings; an absent one is the default.
 pub fn put_queue(name: &str, body: &[u8]) -> Result<PutQueue, Refusal> {
-    let PatchQueue { queue, needs, retry, timeout, retain, max_waiting, shares } =
+    let PatchQueue { queue, needs, retry, timeout, retain, max_waiting, lost_delay, shares } =
         patch_queue(name, body)?;
     let settings = QueueSettings {
         needs: given(needs).unwrap_or_default(),
@@ -30,6 +30,7 @@ pub fn put_queue(name: &str, body: &[u8]) -> Result<PutQueue, Refusal> {
         timeout: given(timeout),
         retain: given(retain),
         max_waiting: given(max_waiting),
+        lost_delay: given(lost_delay),
         shares: given(shares).unwrap_or_default(),
     };
     Ok(PutQueue { queue, settings })
@@ -47,6 +48,7 @@ pub fn patch_queue(name: &str, body: &[u8]) -> Result<PatchQueue, Refusal> {
         timeout: fields.patch("timeout", |v| v.span(Spans::SOME))?,
         retain: fields.patch("retain", |v| v.span(Spans::ANY))?,
         max_waiting: fields.patch("max_waiting", |v| v.integer(0..=COUNT_MAX))?,
+        lost_delay: fields.patch("lost_delay", |v| v.span(Spans::ANY))?,
         shares: fields.patch("shares", shares)?,
     })
 }

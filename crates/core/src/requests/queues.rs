@@ -47,6 +47,8 @@ pub struct PatchQueue {
     pub retain: Patch<Span>,
     /// Most jobs that may wait.
     pub max_waiting: Patch<u32>,
+    /// See [`QueueSettings::lost_delay`].
+    pub lost_delay: Patch<Span>,
     /// Turns of each group.
     pub shares: Patch<BTreeMap<Group, u32>>,
 }

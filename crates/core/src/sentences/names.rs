@@ -99,6 +99,12 @@ refusals! {
         detail("a kind has a control character")
         hint("use at most {most} bytes of UTF-8 without control characters");
 
+    TraceParent "trace_parent"
+        InvalidField
+        detail("this is no trace context")
+        hint("send the \"traceparent\" of W3C Trace Context, version 00, in lower case: \
+              \"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\"");
+
     LeaseEmpty "lease_id_empty"
         InvalidField
         detail("the lease is empty")

@@ -245,6 +245,7 @@ fn built(one: &PushedOne, rows: &Rows, full: bool) -> Option<StoredJob> {
         life: change.life.clone()?,
         payload: full.then(|| content.payload.clone()),
         labels: content.labels.clone(),
+        traceparent: content.traceparent.clone().filter(|_| full),
         result: None,
         error: change.error.clone().flatten(),
         errors: Vec::new(),

@@ -130,7 +130,9 @@ function lib.end_run(job, lease, ending, now)
     if retry[RETRY_AT.max_lost] > 0 and job.lost >= retry[RETRY_AT.max_lost] then
       finish, why = STATE.failed, 'poison'
     else
-      wait, keeps = min(BOUND.SECOND_US * 2 ^ min(job.lost, 32), BOUND.SUSPECT_US_MAX), true
+      local queue = db.see(RECORD.shape, job.shape).q
+      local longer = min(BOUND.SECOND_US * 2 ^ min(job.lost, 32), BOUND.SUSPECT_US_MAX)
+      wait, keeps = lib.queue_settings(queue).lost_delay or longer, true
       run_at = now + wait
     end
   end

@@ -309,8 +309,8 @@ function lib.queue_for(name, now)
   return number
 end
 
--- The settings of a queue: {needs, retry, timeout, retain, max_waiting, shares}, each if it is set. They
--- lie apart, since every call writes the queue's record and few read these.
+-- The settings of a queue: {needs, retry, timeout, retain, max_waiting, lost_delay, shares}, each if it is set.
+-- They lie apart, since every call writes the queue's record and few read these.
 function lib.queue_settings(queue)
   local queue_record = db.get(RECORD.queue, queue)
   return queue_record.set and db.get(RECORD.queue_setting, text(queue)) or {}

@@ -47,7 +47,7 @@ local IN = {}
 function IN.queues(new, now)
   local number = lib.queue_for(new.name, now)
   local queue_record, settings = db.get(RECORD.queue, number), {}
-  for _, field in ipairs({ 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' }) do
+  for _, field in ipairs({ 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'lost_delay', 'shares' }) do
     settings[field] = new[field]
   end
   lib.set_queue_settings(number, settings)

@@ -142,7 +142,8 @@ function OUT.queues(args)
     local settings = lib.queue_settings(number)
     return {
       name = name, needs = settings.needs, retry = settings.retry, timeout = settings.timeout, retain = settings.retain,
-      max_waiting = settings.max_waiting, shares = settings.shares, paused_until = queue_record.paused_until,
+      max_waiting = settings.max_waiting, lost_delay = settings.lost_delay, shares = settings.shares,
+      paused_until = queue_record.paused_until,
       since = queue_record.since, skipped = queue_record.skipped,
     }
   end)

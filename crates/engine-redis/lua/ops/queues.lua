@@ -1,6 +1,6 @@
 -- queues: defaults, shares, pause, delete.
 --
--- put_queue {name, needs, retry, timeout, retain, max_waiting, shares} -> {view, created}
+-- put_queue {name, needs, retry, timeout, retain, max_waiting, lost_delay, shares} -> {view, created}
 -- patch_queue {name, any of these | false} -> {view, created}     delete_queue {name} -> true
 -- get_queue, resume_queue {name}, pause_queue {name, for | until | neither} -> view
 -- list_queues {max, after} -> {items, next}
@@ -8,7 +8,7 @@
 -- Cost: a few reads and writes, and a few for each open lane's head (bounded).
 -- Pause, resume and delete work when the store is full.
 
-local FIELDS = { 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'shares' }
+local FIELDS = { 'needs', 'retry', 'timeout', 'retain', 'max_waiting', 'lost_delay', 'shares' }
 
 local function named(name)
   local number = lib.find_queue(name)

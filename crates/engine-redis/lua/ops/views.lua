@@ -175,8 +175,8 @@ function lib.queue_view(number, now)
   return {
     name = queue_record.name, paused = is_paused, paused_until = till, needs = settings.needs or {},
     retry = settings.retry,
-    timeout = settings.timeout, retain = settings.retain, max_waiting = settings.max_waiting, shares = settings.shares
-      or {},
+    timeout = settings.timeout, retain = settings.retain, max_waiting = settings.max_waiting,
+    lost_delay = settings.lost_delay, shares = settings.shares or {},
     counts = {
       ready = queue_record.waiting - blocked, blocked = blocked, scheduled = queue_record.scheduled,
       dependent = queue_record.dependent, running = queue_record.running,

@@ -19,7 +19,7 @@ use super::resources::resource_state;
 use super::row::OriginReply;
 use super::settings::{RateReply, limit_settings, pool_settings, queue_settings, stored_gauge};
 use super::{Blobs, Malformed};
-use crate::encode::{FOREVER_US, read_body};
+use crate::encode::{FOREVER_US, JobBody, read_body};
 
 /// What a namespace is in a copy.
 #[derive(Deserialize)]
@@ -123,6 +123,8 @@ pub(crate) struct QueueCopied {
     #[serde(default)]
     max_waiting: Maybe<u32>,
     #[serde(default)]
+    lost_delay: Maybe<u64>,
+    #[serde(default)]
     shares: LuaMap<u32>,
     #[serde(default)]
     paused_until: Maybe<u64>,
@@ -141,6 +143,7 @@ impl Copied for QueueCopied {
                 self.timeout,
                 self.retain,
                 self.max_waiting,
+                self.lost_delay,
                 self.shares,
             )?,
             paused_until: until(self.paused_until),
@@ -389,7 +392,7 @@ pub(crate) struct JobCopied {
 
 impl Copied for JobCopied {
     fn item(self, blobs: &Blobs) -> Result<Item, Malformed> {
-        let (kind, payload, labels) =
+        let JobBody { kind, payload, labels, traceparent } =
             read_body(blobs.get(self.body)?).ok_or(Malformed("the body of a job"))?;
         let shape = blobs.shape(self.sh)?;
         let json = |number: Maybe<usize>| -> Result<Option<Json>, Malformed> {
@@ -402,6 +405,7 @@ impl Copied for JobCopied {
             kind,
             payload,
             labels,
+            traceparent,
             queue: shape.queue.clone(),
             priority: shape.priority,
             group: shape.group.clone(),

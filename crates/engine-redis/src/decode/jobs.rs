@@ -21,7 +21,7 @@ use super::lenient::Maybe;
 use super::row::{KinFields, Life, Row};
 use super::{Blobs, FromWire, Malformed};
 use crate::alphabet::{backoff, conflict, need, outcome, state, until};
-use crate::encode::read_body;
+use crate::encode::{JobBody, read_body};
 use crate::lease_id::{ANONYMOUS, Named};
 
 /// A state by its letter.
@@ -281,7 +281,7 @@ fn view(
 ) -> Result<Shown, Malformed> {
     let body = read_body(row.body);
     let readable = body.is_some();
-    let (kind, payload, labels) = body.unwrap_or_default();
+    let JobBody { kind, payload, labels, traceparent } = body.unwrap_or_default();
     let unread = || Some(format!("{UNREADABLE}: its payload is not what was written"));
     let error = if readable { life.error } else { life.error.or_else(unread) };
     let view = JobView {
@@ -306,6 +306,7 @@ fn view(
         progress: parts.progress,
         unique: row.unique,
         labels,
+        traceparent: traceparent.filter(|_| full),
         lease,
         cancel_requested: life.cancel,
         retry: shape.retry.clone(),
@@ -436,8 +437,8 @@ impl Stored {
         if filter.kind.is_none() && filter.label.is_none() {
             return Ok(true);
         }
-        let (kind, _, labels) = read_body(row.body).ok_or(Malformed("the body of a job"))?;
-        Ok(filter.lets_kind(&kind) && filter.lets_labels(&labels))
+        let body = read_body(row.body).ok_or(Malformed("the body of a job"))?;
+        Ok(filter.lets_kind(&body.kind) && filter.lets_labels(&body.labels))
     }
 
     fn life(&self, row: &Row<'_>, blobs: &Blobs) -> Result<Life, Malformed> {
@@ -451,7 +452,7 @@ impl Stored {
     pub(crate) fn failed(self, blobs: &Blobs) -> Result<FailedJob, Malformed> {
         let row = Row::read(blobs.get(self.2)?)?;
         let life = self.life(&row, blobs)?;
-        let (kind, ..) = read_body(row.body).ok_or(Malformed("the body of a job"))?;
+        let JobBody { kind, .. } = read_body(row.body).ok_or(Malformed("the body of a job"))?;
         Ok(FailedJob {
             queue: blobs.shape(self.4)?.queue.clone(),
             kind,

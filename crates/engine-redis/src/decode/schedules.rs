@@ -16,7 +16,7 @@ use super::jobs::{NeedReply, RetryReply, State, moment, needs, span};
 use super::lenient::Maybe;
 use super::{Blobs, FromWire, Malformed};
 use crate::alphabet::{catch_up, overlap};
-use crate::encode::{FOREVER_US, read_body};
+use crate::encode::{FOREVER_US, JobBody, read_body};
 
 /// `[cron, zone, every, starts_at, ends_at, jitter]`.
 #[derive(Deserialize)]
@@ -66,7 +66,7 @@ impl ScheduledReply {
 
     fn read(self) -> Result<ScheduledJob, Malformed> {
         let body = read_body(self.8.as_bytes()).ok_or(Malformed("the body of a schedule's job"))?;
-        let (kind, payload, labels) = body;
+        let JobBody { kind, payload, labels, .. } = body;
         Ok(ScheduledJob {
             queue: self.0,
             kind,

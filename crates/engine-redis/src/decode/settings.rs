@@ -60,6 +60,7 @@ pub(super) fn queue_settings(
     timeout: Maybe<u64>,
     retain: Maybe<u64>,
     max_waiting: Maybe<u32>,
+    lost_delay: Maybe<u64>,
     shares: LuaMap<u32>,
 ) -> Result<QueueSettings, Malformed> {
     let share = |(group, n): (String, u32)| Some((Group::parse(&group).ok()?, n));
@@ -69,6 +70,7 @@ pub(super) fn queue_settings(
         timeout: span(timeout),
         retain: span(retain),
         max_waiting: max_waiting.0,
+        lost_delay: span(lost_delay),
         shares: shares.0.into_iter().filter_map(share).collect(),
     })
 }
@@ -128,6 +130,8 @@ pub(crate) struct QueueReply {
     #[serde(default)]
     max_waiting: Maybe<u32>,
     #[serde(default)]
+    lost_delay: Maybe<u64>,
+    #[serde(default)]
     shares: LuaMap<u32>,
     #[serde(default)]
     counts: CountsReply,
@@ -163,6 +167,7 @@ impl FromWire for QueueView {
                 wire.timeout,
                 wire.retain,
                 wire.max_waiting,
+                wire.lost_delay,
                 wire.shares,
             )?,
             counts: QueueCounts {

@@ -1,4 +1,4 @@
-//! The body of a job: what no rule looks at (its kind, its payload, its labels) as one text, made and
+//! The body of a job: what no rule looks at (its kind, its payload, its labels, its trace) as one text, made and
 //! read here and nowhere else.
 //!
 //! A first line of lengths, then the texts without anything between them: nothing is escaped, and a
@@ -8,16 +8,35 @@ use std::fmt::Write as _;
 
 use tenure_core::job::Labels;
 use tenure_core::secret::Json;
+use tenure_core::trace::TraceParent;
 
-/// The body of a job.
-pub(crate) fn body_of(kind: &str, payload: &Json, labels: &Labels) -> String {
+/// What a body is made of, and what is read out of one.
+#[derive(Default)]
+pub(crate) struct JobBody {
+    pub kind: String,
+    pub payload: Json,
+    pub labels: Labels,
+    pub traceparent: Option<TraceParent>,
+}
+
+/// The body of a job. The lengths of labels stand in pairs, so a last one without a partner is that of the trace.
+pub(crate) fn body_of(
+    kind: &str,
+    payload: &Json,
+    labels: &Labels,
+    traceparent: Option<&TraceParent>,
+) -> String {
     let payload = payload.text();
+    let trace = traceparent.map_or("", TraceParent::as_str);
     let all: usize = labels.iter().map(|(key, value)| key.len() + value.len() + 8).sum();
-    let mut body = String::with_capacity(16 + kind.len() + payload.len() + all);
+    let mut body = String::with_capacity(20 + kind.len() + payload.len() + all + trace.len());
     // Writing into a text cannot fail.
     let _ = write!(body, "{} {}", kind.len(), payload.len());
     for (key, value) in labels {
         let _ = write!(body, " {} {}", key.len(), value.len());
+    }
+    if !trace.is_empty() {
+        let _ = write!(body, " {}", trace.len());
     }
     body.push('\n');
     body.push_str(kind);
@@ -26,11 +45,12 @@ pub(crate) fn body_of(kind: &str, payload: &Json, labels: &Labels) -> String {
         body.push_str(key);
         body.push_str(value);
     }
+    body.push_str(trace);
     body
 }
 
-/// The kind, the payload and the labels of a body; `None` if it is none.
-pub(crate) fn read_body(body: &[u8]) -> Option<(String, Json, Labels)> {
+/// What a body says; `None` if it is none.
+pub(crate) fn read_body(body: &[u8]) -> Option<JobBody> {
     let body = std::str::from_utf8(body).ok()?;
     let (lengths, mut rest) = body.split_once('\n')?;
     let mut lengths = lengths.split(' ');
@@ -40,19 +60,22 @@ pub(crate) fn read_body(body: &[u8]) -> Option<(String, Json, Labels)> {
         rest = after;
         Some(Some(text))
     };
-    let kind = next()??.to_owned();
-    let payload = Json::parse(next()??)?;
-    let mut labels = Labels::new();
+    let (kind, payload) = (next()??.to_owned(), Json::parse(next()??)?);
+    let (mut labels, mut traceparent) = (Labels::new(), None);
     while let Some(key) = next()? {
-        let value = next()??;
-        labels.insert(key.to_owned(), value.to_owned());
+        match next()? {
+            Some(value) => drop(labels.insert(key.to_owned(), value.to_owned())),
+            None => traceparent = Some(TraceParent::parse(key).ok()?),
+        }
     }
-    Some((kind, payload, labels))
+    Some(JobBody { kind, payload, labels, traceparent })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[test]
     fn a_body_is_read_as_it_was_made() {
@@ -64,9 +87,13 @@ mod tests {
         ] {
             let labels: Labels =
                 labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-            let body = body_of(kind, &Json::parse(payload).unwrap(), &labels);
-            let (k, p, l) = read_body(body.as_bytes()).unwrap();
-            assert_eq!((k.as_str(), p.text(), l), (kind, payload, labels), "{body}");
+            for traceparent in [None, TraceParent::parse(TRACE).ok()] {
+                let payload = Json::parse(payload).unwrap();
+                let body = body_of(kind, &payload, &labels, traceparent.as_ref());
+                let read = read_body(body.as_bytes()).unwrap();
+                assert_eq!((read.kind.as_str(), &read.payload), (kind, &payload), "{body}");
+                assert_eq!((&read.labels, read.traceparent), (&labels, traceparent), "{body}");
+            }
         }
     }
 

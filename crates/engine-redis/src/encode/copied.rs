@@ -100,6 +100,8 @@ pub(crate) struct QueueArg<'a> {
     retain: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_waiting: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_delay: Option<u64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     shares: &'a BTreeMap<Group, u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -293,7 +295,7 @@ impl<'a> JobArg<'a> {
                 job.state
             }),
             sh: shape(job, shapes),
-            body: body_of(&job.kind, &job.payload, &job.labels),
+            body: body_of(&job.kind, &job.payload, &job.labels, job.traceparent.as_ref()),
             ar: job.arrival,
             cr: moment(job.created_at),
             at: moment(job.run_at),
@@ -464,6 +466,7 @@ fn queue_arg(queue: &CopiedQueue) -> QueueArg<'_> {
         timeout: settings.timeout.map(span),
         retain: settings.retain.map(span),
         max_waiting: settings.max_waiting,
+        lost_delay: settings.lost_delay.map(span),
         shares: &settings.shares,
         paused_until: queue.paused_until.map(moment),
         since: moment(queue.since),

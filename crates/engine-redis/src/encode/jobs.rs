@@ -132,7 +132,7 @@ impl<'a> Specs<'a> {
         NewJobArg {
             id,
             bucket: bucket(id).to_string(),
-            body: body_of(&job.kind, &job.payload, &job.labels),
+            body: body_of(&job.kind, &job.payload, &job.labels, job.traceparent.as_ref()),
             bytes: content_bytes(job.payload.text(), &job.labels) + ROW_BYTES,
             spec: self.number(job),
             more: (!usual).then_some(MoreArg { at, dl, ex, u, f, run }),

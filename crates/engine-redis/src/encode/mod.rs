@@ -17,7 +17,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::{body_of, read_body};
+pub(crate) use body::{JobBody, body_of, read_body};
 pub(crate) use copied::{BeginArgs, CopyArgs, FreezeArgs, InArgs, NoArgs, OutArgs};
 pub(crate) use events::ReadEventsArgs;
 pub(crate) use flows::{FlowArgs, ListKinArgs};

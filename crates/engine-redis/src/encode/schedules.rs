@@ -70,7 +70,7 @@ impl<'a> ScheduledArg<'a> {
             OrFalse(job.timeout.map(span)),
             OrFalse(job.retain.map(span)),
             OrFalse(job.expires_in.map(span)),
-            body_of(&job.kind, &payload, &job.labels),
+            body_of(&job.kind, &payload, &job.labels, None),
             content_bytes(payload.text(), &job.labels) + ROW_BYTES,
         )
     }

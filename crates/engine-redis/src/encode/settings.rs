@@ -138,6 +138,8 @@ struct QueueArgs<'a> {
     retain: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_waiting: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_delay: Option<u64>,
     shares: Shares<'a>,
 }
 
@@ -150,6 +152,7 @@ impl<'a> QueueArgs<'a> {
             timeout: settings.timeout.map(span),
             retain: settings.retain.map(span),
             max_waiting: settings.max_waiting,
+            lost_delay: settings.lost_delay.map(span),
             shares: &settings.shares,
         }
     }
@@ -176,6 +179,8 @@ struct PatchQueueArgs<'a> {
     #[serde(skip_serializing_if = "Patched::is_kept")]
     max_waiting: Patched<u32>,
     #[serde(skip_serializing_if = "Patched::is_kept")]
+    lost_delay: Patched<u64>,
+    #[serde(skip_serializing_if = "Patched::is_kept")]
     shares: Patched<Shares<'a>>,
 }
 
@@ -188,6 +193,7 @@ impl<'a> PatchQueueArgs<'a> {
             timeout: Patched::of(&patch.timeout, |timeout| span(*timeout)),
             retain: Patched::of(&patch.retain, |retain| span(*retain)),
             max_waiting: Patched::of(&patch.max_waiting, |most| *most),
+            lost_delay: Patched::of(&patch.lost_delay, |delay| span(*delay)),
             shares: Patched::of(&patch.shares, |shares| shares),
         }
     }

@@ -84,6 +84,7 @@ fn a_patch_names_what_it_changes_and_false_is_the_default() {
         timeout: Patch::Reset,
         retain: Patch::Keep,
         max_waiting: Patch::Keep,
+        lost_delay: Patch::Keep,
         shares: Patch::Set([(Group::parse("g").unwrap(), 3)].into()),
     };
     assert_eq!(

@@ -12,6 +12,7 @@ use tenure_core::requests::*;
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource, PoolSettings, QueueSettings};
 use tenure_core::time::Span;
+use tenure_core::trace::TraceParent;
 use tenure_engine::{Engine, EngineExt};
 
 use crate::world::KEYS;
@@ -106,7 +107,7 @@ async fn settings(engine: &Arc<dyn Engine>, ns: &Namespace) {
     engine.run(ns, ban).await.unwrap();
     let cool = CoolResource { pool: p, resource: r7, until: Later::For(HOUR) };
     engine.run(ns, cool).await.unwrap();
-    let text = r#"{"needs":[{"limit":"rate"}],"timeout":"10m","retain":"2d","max_waiting":500,
+    let text = r#"{"needs":[{"limit":"rate"}],"timeout":"10m","retain":"2d","max_waiting":500,"lost_delay":"3s",
                    "shares":{"g0":3},"retry":{"max_attempts":4,"max_lost":2,
                    "backoff":{"kind":"list","delays":["1h","2h"],"jitter":true}}}"#;
     let settings: QueueSettings = serde_json::from_str(text).unwrap();
@@ -149,6 +150,10 @@ fn job(dice: &mut Dice, n: u64) -> NewJob {
     }
     if dice.one_in(8) {
         job.labels.insert("tenant".to_owned(), format!("t {n}"));
+    }
+    if dice.one_in(8) {
+        let trace = format!("00-0af7651916cd43dd8448eb211c80319c-{:016x}-01", n + 1);
+        job.traceparent = TraceParent::parse(&trace).ok();
     }
     if dice.one_in(8) {
         job.retain = Some(Span::from_s(7_200));

@@ -829,10 +829,11 @@ impl Program<'_> {
             Step::Restore { pool: n, resource: r } => {
                 self.ask(RestoreResource { pool: pool(*n), resource: resource(*r) }).await?;
             }
-            Step::Queue { queue: n, needs: all, max_waiting, share } => {
+            Step::Queue { queue: n, needs: all, max_waiting, lost_delay_ms, share } => {
                 let settings = QueueSettings {
                     needs: needs(all),
                     max_waiting: *max_waiting,
+                    lost_delay: lost_delay_ms.map(ms),
                     shares: share.map(|share| (group(0), share)).into_iter().collect(),
                     ..QueueSettings::default()
                 };

@@ -139,6 +139,7 @@ pub enum Step {
         queue: u8,
         needs: Vec<Need>,
         max_waiting: Option<u32>,
+        lost_delay_ms: Option<u64>,
         share: Option<u32>,
     },
     PauseQueue {
@@ -547,8 +548,10 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => (0u8..2, 0u8..4, 1u64..3_000).prop_map(|(pool, resource, ms)| Step::Cool { pool, resource, ms }),
         1 => (0u8..2, 0u8..4).prop_map(|(pool, resource)| Step::Ban { pool, resource }),
         1 => (0u8..2, 0u8..4).prop_map(|(pool, resource)| Step::Restore { pool, resource }),
-        1 => (0u8..3, needs(), proptest::option::weighted(0.3, 0u32..6), proptest::option::of(1u32..5)).prop_map(
-            |(queue, needs, max_waiting, share)| Step::Queue { queue, needs, max_waiting, share }),
+        1 => (0u8..3, needs(), proptest::option::weighted(0.3, 0u32..6), proptest::option::of(1u32..5),
+            prop_oneof![3 => Just(None), 1 => Just(Some(0u64)), 1 => (1u64..9_000).prop_map(Some)]).prop_map(
+            |(queue, needs, max_waiting, share, lost_delay_ms)|
+                Step::Queue { queue, needs, max_waiting, lost_delay_ms, share }),
         1 => (0u8..3, maybe_ms()).prop_map(|(queue, ms)| Step::PauseQueue { queue, ms }),
         1 => (0u8..3).prop_map(|queue| Step::ResumeQueue { queue }),
     ];

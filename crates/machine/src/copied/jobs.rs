@@ -31,6 +31,7 @@ pub fn job(
         kind: stored.kind,
         payload: stored.payload.unwrap_or_default(),
         labels: stored.labels,
+        traceparent: stored.traceparent,
         queue: shape.queue,
         priority: shape.priority,
         group: shape.group,
@@ -121,7 +122,12 @@ impl CopiedRows<'_> {
             bytes: job.bytes,
             result: job.result,
         });
-        let content = JobContent { kind: job.kind, payload: job.payload, labels: job.labels };
+        let content = JobContent {
+            kind: job.kind,
+            payload: job.payload,
+            labels: job.labels,
+            traceparent: job.traceparent,
+        };
         self.rows.errors.extend(job.errors.into_iter().map(|error| (seq, error)));
         let state = if job.state == JobState::Blocked { JobState::Ready } else { job.state };
         let change = JobChange {

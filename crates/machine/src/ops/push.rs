@@ -498,7 +498,12 @@ impl Space {
             bytes: bytes as u32,
             dirty: false,
         });
-        let content = JobContent { kind: job.kind, payload: job.payload, labels: job.labels };
+        let content = JobContent {
+            kind: job.kind,
+            payload: job.payload,
+            labels: job.labels,
+            traceparent: job.traceparent,
+        };
         let namespace = self.name.clone();
         let change = self.out.rows.job(seq);
         change.new = Some(Box::new((namespace, id.clone(), content)));
@@ -568,14 +573,18 @@ impl Space {
             there.unique = Some(Box::new(JobKey { unique, began }));
         }
         self.take_key(slot, now);
-        let NewJob { kind, payload, labels, .. } = job;
+        let NewJob { kind, payload, labels, traceparent, .. } = job;
         let change = self.out.rows.job(seq);
         match &mut change.new {
             // A row that this very step makes is made with the new content.
-            Some(new) => new.2 = JobContent { kind, payload, labels },
+            Some(new) => new.2 = JobContent { kind, payload, labels, traceparent },
             None => {
-                let (kind, payload, labels) = (Some(kind), Some(payload), Some(labels));
-                change.patch = Some(Box::new(ContentPatch { kind, payload, labels }));
+                change.patch = Some(Box::new(ContentPatch {
+                    kind: Some(kind),
+                    payload: Some(payload),
+                    labels: Some(labels),
+                    traceparent: Some(traceparent),
+                }));
             }
         }
         (change.error, change.progress) = (Some(None), Some(None));

@@ -51,6 +51,7 @@ impl Space {
         patch.timeout.apply(&mut settings.timeout);
         patch.retain.apply(&mut settings.retain);
         patch.max_waiting.apply(&mut settings.max_waiting);
+        patch.lost_delay.apply(&mut settings.lost_delay);
         patch.shares.apply_or_default(&mut settings.shares);
         self.put_queue(PutQueue { queue: patch.queue, settings }, now)
     }

@@ -19,6 +19,7 @@ use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Push, PushAnswer, Pushed, PushedId};
+use tenure_core::trace::TraceParent;
 use tenure_engine::{CallError, Engine, EngineExt, Fault};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -27,7 +28,7 @@ use crate::body::{BodyError, Piece, Reading};
 use crate::budget::HeldBytes;
 use crate::config::Config;
 use crate::out::{Out, Tied};
-use crate::problem;
+use crate::{problem, trace};
 
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 /// Groups of answers that may lie here unread: some 40 MB at most.
@@ -38,13 +39,14 @@ pub(crate) fn answer(
     engine: Arc<dyn Engine>,
     namespace: Namespace,
     reading: Reading,
+    trace: Option<TraceParent>,
     held: HeldBytes,
     config: Config,
 ) -> Response<Out> {
     let (answers, lines) = mpsc::channel(ANSWERS_MAX);
     let group = Vec::new();
     let mut push =
-        PushLines { engine, namespace, config, answers, held, group, bytes: 0, lines: 0 };
+        PushLines { engine, namespace, trace, config, answers, held, group, bytes: 0, lines: 0 };
     let task = tokio::spawn(async move {
         // `None`: nobody wants the answers any more.
         let _ = push.run(reading).await;
@@ -60,6 +62,8 @@ type NumberedJob = (usize, Result<NewJob, Refusal>);
 struct PushLines {
     engine: Arc<dyn Engine>,
     namespace: Namespace,
+    /// That of the request, for jobs that name none.
+    trace: Option<TraceParent>,
     config: Config,
     answers: mpsc::Sender<Bytes>,
     /// What the lines of the group take of the budget.
@@ -129,7 +133,10 @@ impl PushLines {
         let job = match line {
             LineRead::Whole(line) => {
                 self.bytes += line.len();
-                decode::push_line(line)
+                decode::push_line(line).map(|mut job| {
+                    trace::give(self.trace.as_ref(), &mut job);
+                    job
+                })
             }
             LineRead::TooLong => Err(decode::line_too_long()),
         };

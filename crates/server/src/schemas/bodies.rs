@@ -22,6 +22,7 @@ const NEW_JOB: Fields = &[
     ("on_parent_failure", "OnParentFailure"),
     ("ref", "ref"),
     ("flow", "flow"),
+    ("traceparent", "string"),
 ];
 
 const LATER: Fields = &[("for", "duration"), ("until", "moment")];
@@ -32,6 +33,7 @@ pub(super) const QUEUE_SETTINGS: Fields = &[
     ("timeout", "duration?"),
     ("retain", "duration?"),
     ("max_waiting", "integer?"),
+    ("lost_delay", "duration?"),
     ("shares", "object"),
 ];
 

@@ -32,6 +32,7 @@ pub(super) const JOB: Fields = &[
     ("progress", "any"),
     ("unique", "Unique?"),
     ("labels", "object"),
+    ("traceparent", "string"),
     ("lease", "string?"),
     ("cancel_requested", "boolean"),
     ("retry", "Retry"),

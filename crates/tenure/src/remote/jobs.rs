@@ -13,6 +13,7 @@ use tenure_core::requests::{
 };
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
+use tenure_core::trace::TraceParent;
 
 use super::answer::{Reader, one_or_many, read};
 use super::ask::{Body, OverHttp, Query, Unsendable, json};
@@ -144,6 +145,8 @@ pub struct JobBody<'a> {
     reference: Option<&'a Ref>,
     #[serde(skip_serializing_if = "Option::is_none")]
     flow: Option<&'a FlowName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<&'a TraceParent>,
 }
 
 fn is_zero(n: &i8) -> bool {
@@ -177,6 +180,7 @@ impl<'a> From<&'a NewJob> for JobBody<'a> {
             on_parent_failure: job.on_parent_failure,
             reference: job.reference.as_ref(),
             flow: job.flow.as_ref(),
+            traceparent: job.traceparent.as_ref(),
         }
     }
 }

@@ -48,6 +48,7 @@ patch_body! {
         timeout: Span,
         retain: Span,
         max_waiting: u32,
+        lost_delay: Span,
         shares: BTreeMap<Group, u32>,
     }
 }

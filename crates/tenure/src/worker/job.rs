@@ -46,6 +46,9 @@ struct JobInner {
     threads: RunThreads,
     /// What the handler said on its way, to go with whatever outcome it has. Starts empty.
     said: Mutex<SaidOnTheWay>,
+    /// Where its run stands in its trace, for the span of its settle. Set when a run begins that is traced.
+    #[cfg(feature = "opentelemetry")]
+    trace: std::sync::OnceLock<opentelemetry::trace::SpanContext>,
 }
 
 /// Verdicts of a handler that is not done.
@@ -72,7 +75,28 @@ impl Job {
     ) -> Self {
         let (told, threads, said) =
             (AtomicBool::new(false), RunThreads::default(), Mutex::default());
-        Job { inner: Arc::new(JobInner { lease, job, held, around, told, threads, said }) }
+        let inner = JobInner {
+            lease,
+            job,
+            held,
+            around,
+            told,
+            threads,
+            said,
+            #[cfg(feature = "opentelemetry")]
+            trace: Default::default(),
+        };
+        Job { inner: Arc::new(inner) }
+    }
+
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn traced(&self, run: opentelemetry::trace::SpanContext) {
+        // A job runs once under one lease, so there is none yet.
+        let _ = self.inner.trace.set(run);
+    }
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn trace(&self) -> Option<opentelemetry::trace::SpanContext> {
+        self.inner.trace.get().cloned()
     }
 
     pub(super) fn threads(&self) -> &RunThreads {

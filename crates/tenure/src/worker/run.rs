@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::task::yield_now;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use super::execute::{Execute, Executed};
 use super::job::Job;
@@ -15,6 +16,7 @@ use super::{Event, Phase, Stopper};
 use crate::call_off::give_back;
 use crate::keeper::{Held, Keeper, Stop, lock};
 use crate::outcome::SettleOutcome;
+use crate::spans;
 
 /// How long a slot goes on with jobs that never suspend before it lets other tasks of its thread go first.
 const YIELD_AFTER: Duration = Duration::from_micros(200);
@@ -81,7 +83,10 @@ async fn run<E: Execute>(context: &WorkerContext<E>, job: &Job) -> Option<Settle
         return (stop == Stop::Cancelled).then(SettleOutcome::released);
     }
     context.settler.around.observer.tell(|| Event::Started { job: job.id().clone() });
-    let Executed { outcome, failure } = context.execute.execute(job.clone()).await;
+    let span = spans::run(job);
+    let executing = context.execute.execute(job.clone()).instrument(span.clone());
+    let Executed { outcome, failure } = executing.await;
+    spans::ended(&span, outcome.as_ref());
     if let Some(failure) = failure {
         lock(&context.failure).get_or_insert(failure);
         // Before the job is given back: otherwise it would be granted to the call that waits here.

@@ -15,6 +15,7 @@ use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::Lease;
 use tenure_engine::CallError;
 use tokio::time::{Instant, sleep};
+use tracing::Instrument;
 
 use super::job::{Job, Surroundings};
 use super::stages::Stages;
@@ -24,6 +25,7 @@ use crate::client::Client;
 use crate::keeper::Held;
 use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
+use crate::spans;
 
 /// How long an outcome is tried to be delivered.
 const DELIVER_MAX: Duration = Duration::from_micros(REQUEST_US);
@@ -41,6 +43,7 @@ impl EndedRun {
     /// so do its verdicts.
     pub fn of(job: Job, outcome: SettleOutcome) -> Self {
         let mut outcome = job.with_what_was_said(outcome);
+        spans::follow(&job, &mut outcome.push);
         outcome.progress = outcome.progress.or_else(|| job.held().unsent_progress());
         EndedRun { job, outcome, refusals: 0 }
     }
@@ -103,7 +106,8 @@ impl Settler {
         let mut backoff = Backoff::default();
         while !batch.is_empty() {
             let items = batch.iter().map(EndedRun::item).collect();
-            let error = match self.client.settle(items).await {
+            let span = spans::settle(batch.iter().map(|said| &said.job));
+            let error = match self.client.settle(items).instrument(span).await {
                 Ok(settled) => return self.answered(batch, settled),
                 Err(error) => error,
             };
@@ -190,7 +194,8 @@ impl Riding {
     pub async fn and_lease(mut self, lease: Lease) -> Result<Leased, CallError> {
         let client = self.settler.client.clone();
         let items = self.batch.iter().map(EndedRun::item).collect();
-        match client.settle_and_lease(items, lease.clone()).await {
+        let span = spans::settle(self.batch.iter().map(|said| &said.job));
+        match client.settle_and_lease(items, lease.clone()).instrument(span).await {
             Ok(both) => {
                 self.settler.answered(std::mem::take(&mut self.batch), both.settled);
                 both.lease.transpose().map(Option::unwrap_or_default).map_err(CallError::Refused)

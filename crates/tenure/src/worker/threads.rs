@@ -76,12 +76,13 @@ impl Job {
         let (tell, told) = oneshot::channel();
         let running = self.threads().begin();
         let runtime = Handle::try_current().ok();
+        let span = tracing::Span::current();
         let thread = thread::Builder::new().name("tenure-handler".to_owned()).spawn(move || {
             let _running = running;
             // So that it may block on a future, or spawn a task.
             let _entered = runtime.as_ref().map(Handle::enter);
             // A handler that was dropped hears nothing.
-            let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
+            let _ = tell.send(catch_unwind(AssertUnwindSafe(|| span.in_scope(work))));
         });
         async move {
             thread?;

@@ -19,6 +19,7 @@ pub(super) fn rows() -> Vec<Row> {
         timeout: Some(Span::from_s(300)),
         retain: None,
         max_waiting: Some(9),
+        lost_delay: Some(Span::ZERO),
         shares: BTreeMap::from([(Group::parse("tenant-7").unwrap(), 3)]),
     };
     let path = |tail: &str| format!("{QUEUE_PATH}{tail}");
@@ -44,7 +45,7 @@ pub(super) fn rows() -> Vec<Row> {
             format!("PUT {}", path("")),
             format!(
                 r#"{{"needs":{NEEDS},"retry":null,"timeout":"5m","retain":null,"max_waiting":9,
-                    "shares":{{"tenant-7":3}}}}"#
+                    "lost_delay":"0s",                    "shares":{{"tenant-7":3}}}}"#
             ),
             201,
             QUEUE,
@@ -58,12 +59,13 @@ pub(super) fn rows() -> Vec<Row> {
                 timeout: Patch::Keep,
                 retain: Patch::Set(Span::ZERO),
                 max_waiting: Patch::Set(1),
+                lost_delay: Patch::Reset,
                 shares: Patch::Set(BTreeMap::new()),
             },
             format!("PATCH {}", path("")),
             r#"{"needs":null,"retry":{"max_attempts":20,"max_lost":3,"backoff":
                 {"kind":"exponential","base":"1s","max":"1h","jitter":true}},"retain":"0s",
-                "max_waiting":1,"shares":{}}"#,
+                "max_waiting":1,"lost_delay":null,"shares":{}}"#,
             200,
             QUEUE,
             R::PatchQueue(Put { created: false, .. })

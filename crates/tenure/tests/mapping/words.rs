@@ -5,6 +5,7 @@ use tenure::core::lease::{Ending, LimitVerdict, ResourceVerdict, SettleItem, Ver
 use tenure::core::names::{Group, RequestId, Tag, UniqueKey, WorkerId};
 use tenure::core::requests::*;
 use tenure::core::settings::{NewResource, Rate};
+use tenure::core::trace::TraceParent;
 use tenure::{
     JobId, JobRef, Json, Later, LimitName, Moment, NewJob, PoolName, QueueName, ResourceId, Span,
     When,
@@ -140,13 +141,16 @@ pub fn whole_job() -> NewJob {
     job.expires_at = Some(at());
     job.retain = Some(Span::ZERO);
     job.labels = Labels::from([("k".to_owned(), "v".to_owned())]);
+    job.traceparent = TraceParent::parse(TRACE).ok();
     job
 }
 pub const WHOLE_JOB: &str = r#"{"id":"j1","queue":"größe b","kind":"fetch","payload":{"n": 1.50},
   "delay":"1m30s500ms","priority":-5,"group":"tenant/7","needs":NEEDS,
   "unique":{"key":"k","until":"start","for":"1h","on_conflict":"replace"},
   "retry":{"max_attempts":0,"max_lost":3,"backoff":{"kind":"list","delays":["1s"],"jitter":false}},
-  "timeout":"5m","expires_at":"2026-12-01T09:55:00.000000Z","retain":"0s","labels":{"k":"v"}}"#;
+  "timeout":"5m","expires_at":"2026-12-01T09:55:00.000000Z","retain":"0s","labels":{"k":"v"},
+  "traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}"#;
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 pub fn plain_job(when: When) -> NewJob {
     let mut job = NewJob::new(QueueName::parse("q").unwrap());

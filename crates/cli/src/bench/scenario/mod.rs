@@ -6,6 +6,7 @@ mod late;
 mod rate;
 mod schedules;
 mod size;
+mod worker;
 
 use std::time::Duration;
 
@@ -84,6 +85,8 @@ pub async fn measure(
         Scenario::SchedulesSync => schedules::sync(&setup).await,
         Scenario::Flows => flows::measure(&setup).await,
         Scenario::Events => events::measure(&setup).await,
+        Scenario::Worker => worker::measure(&setup, Place::InProcess).await,
+        Scenario::WorkerHttp => worker::measure(&setup, Place::Http).await,
     }?;
     let scenario = scenario.name();
     let figure = |(name, value): (&str, f64)| Figure {

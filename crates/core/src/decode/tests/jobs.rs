@@ -100,7 +100,7 @@ fn a_wrong_job_is_refused_with_its_place() {
             // Fields that are not there.
             row(r#"{"prioritty":1}"#, UnknownField, "/prioritty", "did you mean \"priority\"?"),
             row(r#"{"zzz":1}"#, UnknownField, "/zzz", "the fields of a job are \"id\", \"queue\","),
-            row(r#"{"zzz":null}"#, UnknownField, "/zzz", "and \"flow\""),
+            row(r#"{"zzz":null}"#, UnknownField, "/zzz", "and \"traceparent\""),
             row(r#"{"a/b~c":1}"#, UnknownField, "/a~1b~0c", ""),
             row(r#"{"state":"ready"}"#, UnknownField, "/state", "answered and cannot be set"),
             row(r#"{"next_in":"1s"}"#, UnknownField, "/next_in", ""),
@@ -288,6 +288,8 @@ fn a_wrong_job_is_refused_with_its_place() {
                 "\"5m\"",
             ),
             // Labels.
+            row(r#"{"traceparent":"00-abc"}"#, InvalidField, "/traceparent", "W3C"),
+            row(r#"{"traceparent":7}"#, InvalidField, "/traceparent", "JSON string"),
             row(r#"{"labels":[]}"#, InvalidField, "/labels", "{\"source\": \"feed\"}"),
             row(r#"{"labels":{"k":1}}"#, InvalidField, "/labels/k", "JSON string"),
             row(r#"{"labels":{"a/b":1}}"#, InvalidField, "/labels/a~1b", "JSON string"),

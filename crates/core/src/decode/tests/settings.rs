@@ -17,10 +17,11 @@ fn a_queue_is_put_whole_and_patched_in_part() {
     let put = put_queue(
         "crawl",
         br#"{"needs":[{"limit":"a"}],"retry":{"max_attempts":1},"timeout":"1m","retain":"1d",
-            "max_waiting":10,"shares":{"g":1000,"h":null}}"#,
+            "max_waiting":10,"lost_delay":"0s","shares":{"g":1000,"h":null}}"#,
     );
     let settings = put.unwrap().settings;
     assert_eq!((settings.needs.len(), settings.max_waiting), (1, Some(10)));
+    assert_eq!(settings.lost_delay, Some(Span::ZERO));
     assert_eq!(settings.retry.unwrap().max_lost, 3);
     assert_eq!(settings.shares.values().copied().collect::<Vec<u32>>(), [1_000]);
     let patch = patch_queue("crawl", br#"{"timeout":null,"max_waiting":5}"#).unwrap();
@@ -38,6 +39,7 @@ fn a_queue_is_put_whole_and_patched_in_part() {
             row(r#"{"shares":{"":3}}"#, InvalidField, "/shares/", "1 to 256"),
             row(r#"{"shares":[]}"#, InvalidField, "/shares", "{\"tenant-7\": 3}"),
             row(r#"{"max_waiting":-1}"#, OutOfBounds, "/max_waiting", "0 to"),
+            row(r#"{"lost_delay":"soon"}"#, InvalidField, "/lost_delay", "\"5m\""),
             row(r#"{"retry":{"x":1}}"#, UnknownField, "/retry/x", "\"backoff\""),
             row(r#"{"needs":[{"limit":"a:*"}]}"#, InvalidField, "/needs/0/limit", "one limit"),
             row(r#"{"needs":[{"pool":"a"},{"pool":"a"}]}"#, DuplicateNeed, "/needs/1", "count"),

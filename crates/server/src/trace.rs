@@ -1,0 +1,76 @@
+//! The trace of a request, for the jobs that it pushes: a producer whose HTTP client is traced need not say it.
+
+use hyper::HeaderMap;
+use hyper::header::HeaderName;
+use tenure_core::job::NewJob;
+use tenure_core::requests::Request;
+use tenure_core::trace::TraceParent;
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// What the header says. One that stands twice or is not well formed is as none, as the specification has it.
+pub(crate) fn of(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut values = headers.get_all(TRACEPARENT).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => TraceParent::of_header(value.to_str().ok()?),
+        _ => None,
+    }
+}
+
+/// Gives the trace of a request to a job that names none.
+pub(crate) fn give(trace: Option<&TraceParent>, job: &mut NewJob) {
+    if job.traceparent.is_none() {
+        job.traceparent = trace.cloned();
+    }
+}
+
+/// The same for all jobs that a request stores: those of a push, and those that a settle pushes.
+pub(crate) fn give_all(headers: &HeaderMap, request: &mut Request) {
+    let Some(trace) = of(headers) else { return };
+    let give = |job| give(Some(&trace), job);
+    match request {
+        Request::Push(push) => push.jobs.iter_mut().for_each(give),
+        Request::Settle(settle) => {
+            settle.settle.iter_mut().flat_map(|item| &mut item.push).for_each(give);
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::names::QueueName;
+    use tenure_core::requests::{Push, PushAnswer};
+
+    use super::*;
+
+    const HERE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const THERE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(TRACEPARENT, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn a_job_without_a_trace_has_that_of_its_request() {
+        let job = NewJob::new(QueueName::parse("q").unwrap());
+        let own = TraceParent::parse(THERE).unwrap();
+        let with = NewJob { traceparent: Some(own.clone()), ..job.clone() };
+        let mut request = Push { jobs: vec![job, with], answer: PushAnswer::Ids }.into();
+        give_all(&headers(&[HERE]), &mut request);
+        let Request::Push(push) = request else { panic!("a push") };
+        let traces: Vec<_> = push.jobs.iter().map(|job| job.traceparent.as_ref()).collect();
+        assert_eq!(traces, [Some(&TraceParent::parse(HERE).unwrap()), Some(&own)]);
+    }
+
+    #[test]
+    fn a_header_that_is_not_well_formed_is_as_none() {
+        for values in [&[][..], &["00-abc"], &[HERE, HERE]] {
+            assert_eq!(of(&headers(values)), None, "{values:?}");
+        }
+    }
+}
