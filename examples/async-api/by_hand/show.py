@@ -25,9 +25,9 @@ class ByHand:
         # Below the prefix of this run, whose keys go when it ends.
         scene.env["REDIS_PREFIX"] = f"{prefix}by-hand:"
         scene.env["REPORTS_DB"] = str(scene.folder / "by-hand.db")
-        # It fails in no way of its own here, and takes 4 s for C-9....
-        outside = [sys.executable, "outside/third_party.py", "--port", "0", "--calm", "--slow", "4"]
-        part = scene.start("registry", outside, show=False)
+        # It fails in no way of its own here, and answers calls for C-9... when it is told to.
+        outside = [sys.executable, "outside/third_party.py", "--port", "0", "--calm"]
+        part = scene.start("registry", [*outside, "--slow", "90", "--long", "90"], show=False)
         self.registry = part.wait_for("listening on ").split("listening on ")[1]
         scene.env["REGISTRY_URL"] = self.registry
 
@@ -47,6 +47,10 @@ class ByHand:
         found = witness[what]
         return company in found if isinstance(found, list) else found.get(company, [])
 
+    def release(self) -> None:
+        """Let the registry answer the calls that wait there."""
+        urlopen(self.registry + "/release", timeout=30).close()
+
     def until(self, what: str, company: str) -> None:
         """Wait until the registry saw it."""
         self.scene.until(lambda: bool(self.seen(what, company)), 60, f"{what} {company}")
@@ -62,6 +66,7 @@ def show(scene: Scene) -> None:
     hand.until("answering", lost)
     first.kill()
     scene.say(f"SIGKILL: worker-1, between the ZPOPMIN of {lost} and its end")
+    hand.release()
     hand.worker("worker-2")
     hand.push(lost)
     hand.push(after)
@@ -79,7 +84,8 @@ def show(scene: Scene) -> None:
     hand.until("answering", twice)
     scene.say("worker-3 starts, and queues again what it finds in 'processing'")
     hand.worker("worker-3", "--recover")
-    scene.until(lambda: len(hand.seen("answers", twice)) >= 2, 60, f"two answers on {twice}")
+    hand.until("at_once", twice)
+    hand.release()
     scene.check(
         hand.seen("at_once", twice),
         "by hand, the mend for it runs a query twice at the same time",
@@ -92,5 +98,5 @@ def show(scene: Scene) -> None:
     scene.check(
         answers == ["202"] * 5,
         "by hand, 'still processing' uses up the attempts",
-        f"{slow} was given up after {len(answers)} answers of 202, and would have been there soon",
+        f"{slow} was given up after {len(answers)} answers of 202, with nothing wrong about it",
     )

@@ -2,7 +2,7 @@
 
 It is slow, says "still processing" for a while, and fails now and then. It counts what reaches it
 and refuses calls above its published rate. What it does with a company depends on the number:
-C-6... is processed for 8 s, C-7... always fails, C-8... is unknown, C-9... takes long to answer.
+C-6... is processed for long, C-7... always fails, C-8... is unknown, C-9... takes long to answer.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ CALLS, SPAN_S = 80, 5.0
 class Company:
     """What the registry knows of the calls for one company."""
 
-    def __init__(self, number: str, dice: random.Random):
+    def __init__(self, number: str, dice: random.Random, long_s: float):
         self.number = number
-        takes_s = 8.0 if number.startswith("C-6") else dice.uniform(0.8, 2.0)
+        takes_s = long_s if number.startswith("C-6") else dice.uniform(0.8, 2.0)
         self.ready_at = time.monotonic() + takes_s
         # It fails at most twice in vain for each company, so that only C-7... runs out of attempts.
         self.faults_left = 2
@@ -38,10 +38,12 @@ class Company:
 class Registry:
     """Decides about each call, and counts."""
 
-    def __init__(self, seed: int, calm: bool, slow_s: float):
+    def __init__(self, seed: int, calm: bool, slow_s: float, long_s: float):
         self.dice = random.Random(seed)
         self.calm = calm
         self.slow_s = slow_s
+        self.long_s = long_s
+        self.gate = threading.Event()
         self.lock = threading.Lock()
         self.companies: dict[str, Company] = {}
         self.recent: collections.deque[float] = collections.deque()
@@ -54,20 +56,29 @@ class Registry:
     def take(self, number: str, order: str) -> tuple[int, Any, dict[str, str]]:
         """One call, from the moment at which it was read to the moment before it is answered."""
         with self.lock:
-            company = self.companies.setdefault(number, Company(number, self.dice))
+            company = self.companies.setdefault(number, Company(number, self.dice, self.long_s))
             company.orders.add(order)
             if company.answering:
                 self.at_once.append(number)
             company.answering += 1
             allowed = self._count()
             pause = self.dice.uniform(0.1, 0.4)
-        if allowed:
-            time.sleep(self.slow_s if number.startswith("C-9") else pause)
+            gate = self.gate
+        if allowed and number.startswith("C-9"):
+            gate.wait(self.slow_s)
+        elif allowed:
+            time.sleep(pause)
         with self.lock:
             company.answering -= 1
             status, body, headers = self._answer(company) if allowed else self._refuse()
             company.answers.append({0: "cut"}.get(status, str(status)))
             return status, body, headers
+
+    def release(self) -> None:
+        """Answer the calls for C-9... that wait now."""
+        with self.lock:
+            gate, self.gate = self.gate, threading.Event()
+        gate.set()
 
     def _count(self) -> bool:
         now = time.monotonic()
@@ -139,6 +150,8 @@ class Door(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Say what was seen."""
+        if self.path == "/release":
+            self.registry.release()
         self.answer(200, self.registry.witness(), {})
 
     def answer(self, status: int, body: Any, headers: dict[str, str]) -> None:
@@ -166,8 +179,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--calm", action="store_true", help="no failures by chance")
     parser.add_argument("--slow", type=float, default=1.2, metavar="S", help="for C-9... (1.2)")
+    parser.add_argument("--long", type=float, default=8, metavar="S", help="for C-6... (8)")
     given = parser.parse_args()
-    Door.registry = Registry(given.seed, given.calm, given.slow)
+    Door.registry = Registry(given.seed, given.calm, given.slow, given.long)
     server = ThreadingHTTPServer(("127.0.0.1", given.port), Door)
     server.daemon_threads = True
     print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)

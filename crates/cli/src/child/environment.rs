@@ -317,6 +317,17 @@ mod tests {
     }
 
     #[test]
+    fn a_job_finds_its_trace_and_not_that_of_the_worker() {
+        const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let mut lease = fake::job_lease("L1", "1");
+        let names = || ["TRACEPARENT", "TRACESTATE", "HOME"].map(OsString::from).into_iter();
+        assert_eq!(kept_back(&lease, false, names()), ["TRACEPARENT", "TRACESTATE"]);
+        lease.job.as_mut().unwrap().traceparent = Some(TRACE.parse().unwrap());
+        let environment = Environment::of(&lease, Environment::folder().unwrap(), false).unwrap();
+        assert_eq!(seen(&environment)[TRACEPARENT], TRACE);
+    }
+
+    #[test]
     fn a_job_of_a_flow_with_parents_finds_its_name_and_their_file() {
         let of = |flow: Option<&str>, parents: u32| {
             let mut lease = fake::job_lease("L1", "1");

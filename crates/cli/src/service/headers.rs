@@ -85,6 +85,8 @@ mod tests {
     use tenure_core::time::Moment;
     use tenure_testkit::fake;
 
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
     #[test]
     fn a_service_is_told_of_its_job_and_of_no_secret() {
         let mut lease = fake::job_lease("a", "{\"n\":1}");
@@ -98,6 +100,7 @@ mod tests {
         }];
         let mut job = lease.job.clone().unwrap();
         job.kind = "50 %\n".to_owned();
+        job.traceparent = Some(TRACE.parse().unwrap());
         let headers = of(&lease, &job, "key");
         let all = |name: &str| {
             let values = headers.get_all(name).iter();
@@ -112,6 +115,7 @@ mod tests {
         assert_eq!(all("tenure-deadline"), ["2026-12-01T08:00:00.000000Z"]);
         assert_eq!(all("tenure-limit"), ["scrapy", "site:a"]);
         assert_eq!(all("tenure-resource"), ["accounts/b%C3%B6%20b"]);
+        assert_eq!(all("traceparent"), [TRACE]);
         assert_eq!(all("idempotency-key"), ["key"]);
         assert!(!format!("{headers:?}").contains("geheim"));
     }
