@@ -47,7 +47,11 @@ class Session:
 
     def __enter__(self) -> "Session":
         self._socket = connect(self._site)
-        self._ask(self._login)
+        try:
+            self._ask(self._login)
+        except BaseException:
+            self._socket.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

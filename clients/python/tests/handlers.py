@@ -54,6 +54,11 @@ def fetch(ctx: Context, page: Page) -> dict[str, Any]:
 
 
 @app.job("work")
+def visit(ctx: Context) -> None:
+    ctx.next_in("6h")
+
+
+@app.job("work")
 async def later(ctx: Context, word: str) -> str:
     await asyncio.sleep(0)
     return f"{word} {ctx.job.id}"

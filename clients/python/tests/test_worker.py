@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,18 @@ def test_a_handler_gets_the_data_of_its_resource(running: Running) -> None:
     result = running.run("judge", {"verdict": "ok"}, needs=[{"pool": "accounts"}])
     assert result.get() == "geheim"
     assert "geheim" not in running.workers.log()
+
+
+def test_a_handler_says_when_its_schedule_is_due_next(running: Running) -> None:
+    made = running.client.schedules.set(
+        "source", every="1m", job={"queue": "work", "kind": "visit"}
+    )
+    job = running.client.schedules.run_now("source")
+    running.client.jobs.wait(job.id, "30s")
+    moved = running.client.schedules.get("source")
+    running.client.schedules.delete("source")
+    assert made.next_at is not None and moved.next_at is not None
+    assert moved.next_at - made.next_at > timedelta(hours=5)
 
 
 def test_pause_limit_pauses_it_and_snoozes_the_job(running: Running) -> None:

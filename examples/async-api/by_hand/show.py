@@ -59,7 +59,8 @@ class ByHand:
 def show(scene: Scene) -> None:
     """Do the three steps, and check that the failure came."""
     hand = ByHand(scene)
-    lost, twice, slow, after = "C-9002", "C-9001", "C-6003", "C-1004"
+    # `after` sorts behind `lost`: ZPOPMIN would give `lost` first, were it there.
+    lost, twice, slow, after = "C-9002", "C-9001", "C-6003", "D-1004"
 
     first = hand.worker("worker-1")
     hand.push(lost)

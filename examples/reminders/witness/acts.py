@@ -70,7 +70,8 @@ class Acts:
             self._kill_a_notifier,
             self._kill_after_sending,
             self._kill_before_sending,
-            self._kill_before_sending_and_change,
+            self._kill_before_sending_then_move,
+            self._kill_before_sending_then_delete,
             self._kill_the_server,
             self._kill_the_api,
             self._kill_the_api_before_it_tells,
@@ -80,7 +81,7 @@ class Acts:
         often = [
             self._kill_a_notifier,
             self._kill_after_sending,
-            self._kill_before_sending_and_change,
+            self._kill_before_sending_then_move,
         ]
         deck = [*acts, *often[:2]]
         self.dice.shuffle(deck)
@@ -117,15 +118,24 @@ class Acts:
         self.scene.say(f"kill -9 {name} before it sent {what}, which will come late")
         self._start_notifiers(name)
 
-    def _kill_before_sending_and_change(self) -> None:
-        name, message = self._hold("arrived")
-        self._kill_notifier(name)
-        changed = self.diary.change_after_death(message["meeting"])
-        self.changed_after_death += changed is not None
-        what = f"a reminder of meeting {message['meeting']}"
-        then = f"is {changed} now" if changed else "was deleted meanwhile"
-        self.scene.say(f"kill -9 {name} before it sent {what}, which {then}")
-        self._start_notifiers(name)
+    def _kill_before_sending_then_move(self) -> None:
+        self._kill_before_sending_then("moved")
+
+    def _kill_before_sending_then_delete(self) -> None:
+        self._kill_before_sending_then("deleted")
+
+    def _kill_before_sending_then(self, how: str) -> None:
+        changed = False
+        # The diary may have deleted the meeting of a message that was on its way.
+        while not changed:
+            name, message = self._hold("arrived")
+            self._kill_notifier(name)
+            changed = self.diary.change_after_death(message["meeting"], how)
+            then = f"is {how} now" if changed else "was deleted meanwhile"
+            what = f"a reminder of meeting {message['meeting']}"
+            self.scene.say(f"kill -9 {name} before it sent {what}, which {then}")
+            self._start_notifiers(name)
+        self.changed_after_death += 1
 
     def _hold(self, when: str) -> tuple[str, dict[str, Any]]:
         """Let the inbox leave the next message of a notifier without an answer; wait for it."""

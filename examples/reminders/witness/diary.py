@@ -139,18 +139,17 @@ class Diary:
             self.counts["created"] += 1
         return id
 
-    def change_after_death(self, id: str) -> Optional[str]:
-        """Move or delete a meeting of which a dead notifier was to remind; say which."""
+    def change_after_death(self, id: str, how: str) -> bool:
+        """Move or delete a meeting of which a dead notifier was to remind. False if it is gone."""
         with self.one_call:
             if id in self._done:
-                return None
-            how = self._dice.choice(["moved", "deleted"])
+                return False
             self.counts[how] += 1
             if how == "moved":
                 self._put(id, after_death=True)
             else:
                 self._delete(id, after_death=True)
-        return how
+        return True
 
     def reminders(self, id: str) -> list[Reminder]:
         """List the reminders of a meeting as it stands."""

@@ -38,6 +38,7 @@ class Context:
         self._report = report
         self._verdicts: dict[tuple[str, str], dict[str, Any]] = {}
         self._pauses: dict[str, dict[str, Any]] = {}
+        self._next_in: Optional[str] = None
 
     @property
     def lost(self) -> threading.Event:
@@ -79,6 +80,14 @@ class Context:
         """Say beside the outcome that a limit is to grant nothing for a time."""
         self._pauses[limit] = {"limit": limit, "pause": duration_text(for_)}
 
+    def next_in(self, wait: Duration) -> None:
+        """Say beside the outcome how long after it the schedule of this job is due next.
+
+        Whole seconds, at least one: a source that rarely changes is visited less often. The last
+        word counts. For a job that no schedule made it means nothing.
+        """
+        self._next_in = duration_text(wait)
+
     def _judge(self, resource: Resource, verdict: dict[str, Any]) -> None:
         fields = {"pool": resource.pool, "id": resource.id, **verdict}
         self._verdicts[(resource.pool, resource.id)] = fields
@@ -92,6 +101,8 @@ class Context:
             item["resources"] = list(verdicts.values())
         if pauses:
             item["limits"] = list(pauses.values())
+        if self._next_in is not None:
+            item.setdefault("next_in", self._next_in)
         return item
 
     def __repr__(self) -> str:
