@@ -4,9 +4,10 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::StatusCode;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ServerRefusal;
@@ -52,9 +53,9 @@ pub(crate) async fn drive(
     let io = TokioIo::new(Watched::new(stream, line.clone()));
     let answers = {
         let line = line.clone();
-        service_fn(move |request| {
+        service_fn(move |request: Request<Incoming>| {
             // Begun here, not in the future: the head is whole now.
-            let turn = line.begin();
+            let turn = line.begin(request.method().is_safe());
             let service = service.clone();
             let answer = async move {
                 Ok::<_, std::convert::Infallible>(service.answer(request, turn).await)

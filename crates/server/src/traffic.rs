@@ -140,13 +140,14 @@ impl ConnectionTraffic {
         self.undelivered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A head is whole; its request is being answered until the turn is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> Turn {
+    /// A head is whole; its request is being answered until the turn is dropped. One that only reads does not keep a server
+    /// that drains: somebody who looks again and again would hold it up to the end of its patience.
+    pub(crate) fn begin(self: &Arc<Self>, reads: bool) -> Turn {
         self.traffic.now.fetch_add(1, Ordering::AcqRel);
         let mut doing = self.doing();
         doing.request = true;
         doing.head_since = None;
-        Turn { line: self.clone() }
+        Turn { line: self.clone(), reads }
     }
 
     /// How long a connection may be left alone that is well: a head may begin to come, or an answer
@@ -180,6 +181,7 @@ impl ConnectionTraffic {
 #[derive(Debug)]
 pub(crate) struct Turn {
     line: Arc<ConnectionTraffic>,
+    reads: bool,
 }
 
 impl Turn {
@@ -199,7 +201,7 @@ impl Drop for Turn {
         }
         let traffic = &self.line.traffic;
         traffic.answered.fetch_add(1, Ordering::Relaxed);
-        if traffic.is_draining() {
+        if traffic.is_draining() && !self.reads {
             *traffic.last() = now;
         }
         traffic.now.fetch_sub(1, Ordering::AcqRel);
@@ -219,7 +221,7 @@ mod tests {
         assert_eq!(line.look(&config, at + config.idle_max * 2), SocketVerdict::Over);
         line.heard();
         assert_eq!(line.look(&config, at + config.head_max * 2), SocketVerdict::SlowHead);
-        let turn = line.begin();
+        let turn = line.begin(false);
         line.heard();
         assert!(matches!(line.look(&config, at + config.idle_max * 2), SocketVerdict::Well(_)));
         line.wrote(false);
@@ -236,5 +238,17 @@ mod tests {
         drop(turn);
         assert!(line.traffic.is_quiet(Duration::ZERO));
         assert_eq!(line.traffic.answered(), 1);
+    }
+
+    #[test]
+    fn a_request_that_only_reads_does_not_keep_a_server_that_drains() {
+        let traffic = Arc::new(Traffic::new());
+        let line = Arc::new(ConnectionTraffic::new(traffic.clone()));
+        traffic.drain();
+        let since = *traffic.last();
+        drop(line.begin(true));
+        assert_eq!(*traffic.last(), since);
+        drop(line.begin(false));
+        assert!(*traffic.last() > since);
     }
 }

@@ -3,7 +3,7 @@
 
 mod wire;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
@@ -199,6 +199,27 @@ fn a_server_that_drains_answers_who_waits_and_then_ends() {
     assert!(report.answered >= 7);
     assert!(idle.is_closed());
     assert!(TcpStream::connect(server.at).is_err());
+}
+
+#[test]
+fn a_caller_who_looks_again_and_again_does_not_keep_a_server_that_drains() {
+    let config = Config {
+        quiet: Duration::from_millis(200),
+        drain_max: Duration::from_secs(600),
+        ..Config::default()
+    };
+    let mut server = Server::with(None, config);
+    let at = server.at;
+    let looks = std::thread::spawn(move || {
+        // Until nobody listens any more.
+        while let Ok(mut stream) = TcpStream::connect(at) {
+            let _ = stream.write_all(b"GET /v1/stats HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            let _ = stream.read(&mut [0; 4096]);
+        }
+    });
+    server.drain();
+    assert_eq!(server.ended().cut, 0);
+    looks.join().unwrap();
 }
 
 #[test]

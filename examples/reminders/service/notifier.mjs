@@ -10,6 +10,8 @@ const TTL = 2_000;
 const DRAIN = 25_000;
 
 async function handle(job, signal) {
+  // As the Python package logs it: another notifier may have the job by now.
+  signal.addEventListener("abort", () => console.error(`job ${job.id} is stopped: lease_lost`));
   const { meeting, who, starts } = job.payload;
   // Node 18 has no SQLite, so the API is asked whether the meeting is still as the job says. While
   // the API is down this throws, and the job is tried again by its policy, within a second at first.

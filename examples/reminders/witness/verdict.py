@@ -42,7 +42,7 @@ class Verdict:
     repeats_told_twice: int = 0
     """Refused by the inbox: a second job, since the API told one wish twice."""
     repeats_late_heartbeat: int = 0
-    """Refused by the inbox: the first sender lived, and lost its lease on a slow machine."""
+    """Refused by the inbox: the first sender lived, and had no server for 0.8 of its ttl."""
     undisturbed: list[float] = field(default_factory=list)
     restarted: list[float] = field(default_factory=list)
     died: list[float] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Judge:
             due = entry.starts - self._five_minutes
             what = f"{name[1]} of meeting {name[0]}"
             if not came:
-                # One that is due right before the change may be called off by the look.
+                # One that is due right before the change may be called off.
                 due_before = following is None or due < following.asked - UNDER_WAY_S
                 if due_before and not (following and following.after_death):
                     found.lost.append(what)
