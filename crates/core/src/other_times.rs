@@ -55,7 +55,8 @@ mod with_jiff {
 mod tests {
     use crate::time::Moment;
 
-    const MOMENTS: [Moment; 3] = [Moment::ZERO, Moment::from_us(1_795_000_000_123_456), Moment::LAST];
+    const MOMENTS: [Moment; 3] =
+        [Moment::ZERO, Moment::from_us(1_795_000_000_123_456), Moment::LAST];
 
     #[cfg(feature = "chrono")]
     #[test]
