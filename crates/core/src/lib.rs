@@ -16,6 +16,8 @@ pub mod lease;
 pub mod moments;
 pub mod names;
 mod number;
+#[cfg(any(feature = "chrono", feature = "jiff"))]
+mod other_times;
 pub mod percent;
 pub mod redact;
 pub mod refusal;

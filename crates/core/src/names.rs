@@ -171,6 +171,11 @@ macro_rules! names {
                 f.write_str(&self.0)
             }
         }
+        impl AsRef<str> for $type {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
         impl std::borrow::Borrow<str> for $type {
             fn borrow(&self) -> &str {
                 &self.0

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -28,6 +29,13 @@ impl Json {
     /// finite is `null`, as everywhere in JSON.
     pub fn of(value: &impl Serialize) -> Result<Self, NotJson> {
         serde_json::value::to_raw_value(value).map(Json).map_err(|why| NotJson(why.to_string()))
+    }
+    /// The value, read as this type.
+    ///
+    /// # Errors
+    /// It is not of that form. The message may quote a part of it.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.text())
     }
     /// The text.
     pub fn text(&self) -> &str {

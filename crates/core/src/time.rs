@@ -108,6 +108,16 @@ pub enum TimeError {
     Range,
 }
 
+impl fmt::Display for TimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TimeError::Form => "this is no time; write a duration as 2h30m or 500ms, a moment as 2026-12-01T09:00:00Z",
+            TimeError::Range => "this time is out of range; durations end at 3,650 days, moments lie from 1970 to 2255",
+        })
+    }
+}
+impl std::error::Error for TimeError {}
+
 impl FromStr for Span {
     type Err = TimeError;
 

@@ -22,7 +22,7 @@ fn a_handler_that_blocks_every_thread_for_five_ttls_keeps_its_lease() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let client = Client::connect(&url).await.unwrap();
-        let worker = client.worker(vec!["q".parse().unwrap()]).ttl(Span::from_s(1)).concurrency(2);
+        let worker = client.worker(["q"]).ttl(Span::from_s(1)).concurrency(2);
         let working = worker.until_empty().run(|_: Job| async {
             // No await: nothing else runs on this thread.
             std::thread::sleep(Duration::from_millis(5_200));

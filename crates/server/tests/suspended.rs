@@ -44,7 +44,7 @@ fn worker_process() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let client = Client::connect(&url).await.unwrap();
-        let worker = client.worker(vec!["q".parse().unwrap()]).ttl(TTL).max_jobs(1);
+        let worker = client.worker(["q"]).ttl(TTL).max_jobs(1);
         let worker = worker.stop_grace(Duration::from_secs(60)).observe(|event| {
             println!("event {event:?}");
         });

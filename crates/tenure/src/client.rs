@@ -2,11 +2,14 @@
 //!
 //! Each is one call of the engine, repeated while its outcome is unknown; nothing is cached.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tenure_core::job::{JobView, NewJob, PushedJob, ResultView};
+use tenure_core::bounds::{ITEMS_MAX, PAYLOAD_BYTES_MAX};
+use tenure_core::decode;
+use tenure_core::job::{JobView, NewJob, PushedJob, ResultView, When};
 use tenure_core::lease::{Explained, Later, Leased, SettleItem, SettledLease};
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, ScheduleId};
 use tenure_core::refusal::Refusal;
@@ -16,6 +19,7 @@ use tenure_core::requests::{
     PutSchedule, ResumeSchedule, RunScheduleNow, Settle, Settled, SyncSchedules,
 };
 use tenure_core::schedule::{ScheduleSettings, ScheduleView, SyncedSchedules};
+use tenure_core::sentences::BodyRefusal;
 use tenure_core::time::Span;
 use tenure_engine::{CallError, Engine, EngineExt, Fault};
 use tracing::Instrument;
@@ -26,9 +30,56 @@ use crate::keeper::{Keeper, lock};
 use crate::lock::Lock;
 use crate::repeat::Repeat;
 use crate::spans;
+use crate::spoken::Spoken;
 use crate::worker::Worker;
 
 /// One namespace of an engine. Cheap to clone; all clones share their heartbeats.
+///
+/// Most calls begin with what they are about: [`Client::push`], [`Client::job`], [`Client::queue`], [`Client::limit`],
+/// [`Client::pool`], [`Client::schedule`], [`Client::flow`], [`Client::acquire`], [`Client::worker`], [`Client::events`].
+/// Their names are plain text.
+///
+/// A program that has parsed names, or pages through long lists, calls the same by request:
+///
+/// ```
+/// # tenure::testing::example(async |client| {
+/// use tenure::requests::{GetStats, ListSchedules, Page, PatchSchedule};
+/// use tenure::{JobRef, NewJob, QueueName, ScheduleSettings, Span};
+///
+/// let job = client.push_job(NewJob::new("mail".parse()?)).await?.id;
+/// let job = JobRef::Id(job);
+/// println!("{:?} {:?}", client.get_job(job.clone()).await?, client.explain_job(job.clone()).await?);
+/// let page = Page { max: 100, cursor: None };
+/// assert!(client.list_parents(job.clone(), true, page.clone()).await?.items.is_empty());
+/// assert!(client.list_children(job.clone(), page.clone()).await?.items.is_empty());
+/// client.cancel_job(job.clone()).await?;
+/// assert!(client.get_result(job.clone(), Span::ZERO).await?.state.is_finished());
+/// client.wait_for_result(job, None).await?;
+///
+/// client.flow("import-7").push("pages").await?;
+/// assert_eq!(client.list_flows(page.clone()).await?.items.len(), 1);
+/// client.cancel_flow("import-7".parse()?).await?;
+/// client.get_flow("import-7".parse()?, Span::ZERO).await?;
+/// client.wait_for_flow("import-7".parse()?, None).await?;
+///
+/// let daily = serde_json::from_str(r#"{"cron": "@daily", "overlap": "skip", "catch_up": "last", "catch_up_max": 100,
+///     "job": {"queue": "reports"}}"#);
+/// let settings: ScheduleSettings = daily?;
+/// client.put_schedule("report".parse()?, settings).await?;
+/// client.patch_schedule(PatchSchedule::new("report".parse()?)).await?;
+/// client.pause_schedule("report".parse()?, None).await?;
+/// client.resume_schedule("report".parse()?).await?;
+/// client.run_schedule_now("report".parse()?, None).await?;
+/// client.get_schedule("report".parse()?).await?;
+/// let list = ListSchedules { owner: None, full: true, page };
+/// assert_eq!(client.list_schedules(list).await?.items.len(), 1);
+/// client.delete_schedule("report".parse()?).await?;
+///
+/// println!("{:?}", client.run(GetStats).await?);
+/// println!("{:?} {}", client.engine().health(), client.namespace());
+/// client.close().await;
+/// # Ok(()) });
+/// ```
 #[derive(Clone)]
 pub struct Client {
     plain: Arc<dyn Engine>,
@@ -82,15 +133,45 @@ impl Client {
     /// # Errors
     /// As [`Client::run`].
     pub async fn push_job(&self, job: NewJob) -> Result<PushedId, CallError> {
-        let mut pushed = self.push_all(vec![job]).await?;
+        let mut pushed = self.push_checked(vec![checked(job)?]).await?;
         pushed.pop().ok_or_else(|| broken("a push of one job was answered with none"))
     }
 
-    /// Stores 1 to 1,000 jobs, all or none; answers in their order.
+    /// Stores 1 to 1,000 jobs, all or none; answers in their order. They may wait for each other by
+    /// [`Pushing::reference`](crate::Pushing::reference).
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// let pages = ["/a", "/b", "/c"].map(|page| client.push("crawl").id(page));
+    /// let pushed = client.push_all(pages).await?;
+    /// assert_eq!(pushed.len(), 3);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
-    /// As [`Client::run`].
-    pub async fn push_all(&self, mut jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
+    /// As [`Client::push`]; a name that is none refuses all, and the refusal has the `index` of its job.
+    pub async fn push_all<J>(
+        &self,
+        jobs: impl IntoIterator<Item = J>,
+    ) -> Result<Vec<PushedId>, CallError>
+    where
+        J: TryInto<NewJob>,
+        J::Error: Into<NotAJob>,
+    {
+        let jobs = jobs.into_iter().enumerate().map(|(at, job)| {
+            let job = job.try_into().map_err(|no| no.into().0.item(at))?;
+            checked(job).map_err(|no| no.item(at))
+        });
+        let jobs = jobs.collect::<Result<Vec<NewJob>, Refusal>>()?;
+        if !(1..=ITEMS_MAX).contains(&jobs.len()) {
+            let (label, items) = ("the list of jobs".to_owned(), jobs.len());
+            let no = BodyRefusal::ItemsOutside { label, items, min: 1, max: ITEMS_MAX };
+            return Err(Refusal::from(no).at("").into());
+        }
+        self.push_checked(jobs).await
+    }
+
+    async fn push_checked(&self, mut jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
         let asked = jobs.len();
         let span = spans::push(&mut jobs);
         let push = Push { jobs, answer: PushAnswer::Ids };
@@ -172,6 +253,24 @@ impl Client {
     }
 
     /// Ends leases; answers in their order.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// use tenure::SettleOutcome;
+    /// use tenure::requests::Lease;
+    ///
+    /// client.push_all([client.push("mail"), client.push("mail")]).await?;
+    /// let first = client.lease(Lease::jobs(vec!["mail".parse()?], 1)).await?.leases.remove(0);
+    /// let ended = SettleOutcome::succeeded().of(first.lease.unwrap_or_default());
+    ///
+    /// // One call that ends it and asks for the next one.
+    /// let next = Lease::jobs(vec!["mail".parse()?], 1);
+    /// let settled = client.settle_and_lease(vec![ended], next).await?;
+    /// let second = settled.lease.transpose()?.unwrap_or_default().leases.remove(0);
+    /// let ended = SettleOutcome::succeeded().of(second.lease.unwrap_or_default());
+    /// assert!(client.settle(vec![ended]).await?[0].ok);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Client::run`]. A lease that is lost is no error: its item says so.
@@ -287,17 +386,35 @@ impl Client {
         self.run(RunScheduleNow { schedule, id: job }).await.map(|job| *job)
     }
 
-    /// Makes a list the whole set of an owner's schedules: those that it has and the list has not are deleted. Pauses,
+    /// [`Client::schedules_of`] with settings that were parsed before: makes a list the whole set of an owner's schedules. Those that it has and the list has not are deleted. Pauses,
     /// counters and moved moments stay, unless a timing changes. All of the list is taken or nothing.
     ///
     /// # Errors
     /// As [`Client::put_schedule`]; `empty_set` and `retires_most` unless it is meant, `stale_sync` below the last
     /// version, `other_owner`.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// use tenure::requests::{Meant, SyncSchedules};
+    ///
+    /// let (owner, version) = ("sources".parse()?, Some(1));
+    /// let set = SyncSchedules { owner, schedules: Vec::new(), meant: Meant::Yes, version };
+    /// assert_eq!(client.sync_schedules(set).await?.deleted, 0);
+    /// # Ok(()) });
+    /// ```
     pub async fn sync_schedules(&self, set: SyncSchedules) -> Result<SyncedSchedules, CallError> {
         self.run(set).await
     }
 
     /// The lock `lock:NAME`, to be acquired.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// let guard = client.lock("deploy")?.acquire().await?;
+    /// println!("deploying with fence {}", guard.fence());
+    /// guard.release().await?;
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// A name that no limit can have.
@@ -306,12 +423,24 @@ impl Client {
         Ok(Lock::new(self.clone(), vec![crate::lock::one(limit)]))
     }
 
-    /// A worker for these queues, to be run.
-    pub fn worker(&self, queues: Vec<QueueName>) -> Worker {
-        Worker::new(self.clone(), queues)
+    /// A worker for these queues, to be run: names, or [`Handlers::queues`](crate::Handlers::queues). A name that is none
+    /// is refused when it runs.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// client.push("mail").await?;
+    /// let worker = client.worker(["mail", "reports"]).concurrency(4).until_empty();
+    /// let worked = worker.run(async |job| println!("{}", job.id())).await?;
+    /// assert_eq!(worked.jobs, 1);
+    /// # Ok(()) });
+    /// ```
+    pub fn worker<Q: AsRef<str>>(&self, queues: impl IntoIterator<Item = Q>) -> Worker {
+        let queues = queues.into_iter().map(|queue| QueueName::parse(queue.as_ref())).collect();
+        Worker::of(self.clone(), queues)
     }
 
     /// The heartbeats of everything this client and its clones hold; started at the first call.
+    #[doc(hidden)]
     ///
     /// # Errors
     /// The system gives no thread for them.
@@ -341,6 +470,50 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client({})", self.namespace)
     }
+}
+
+/// An item of a list that is no job, because a name in it is none.
+#[derive(Clone, Debug)]
+pub struct NotAJob(Refusal);
+
+impl From<Refusal> for NotAJob {
+    fn from(no: Refusal) -> Self {
+        NotAJob(no)
+    }
+}
+impl From<Infallible> for NotAJob {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// A job within the bounds of the contract. A server checks what it is sent; an engine of this process takes what it is
+/// given. A field at its default is within its bounds, so a plain job costs nothing here.
+fn checked(job: NewJob) -> Result<NewJob, Refusal> {
+    let bytes = job.payload.text().len();
+    if bytes > PAYLOAD_BYTES_MAX {
+        let (label, most) = ("\"payload\"".to_owned(), PAYLOAD_BYTES_MAX);
+        let no = BodyRefusal::ContentTooLong { label, bytes, most };
+        return Err(Refusal::from(no).at("/payload"));
+    }
+    let delay = match job.when {
+        When::In(delay) => Some(delay),
+        When::Now | When::At(_) => None,
+    };
+    let said = Spoken::default()
+        .say_some("kind", Some(&job.kind).filter(|kind| !kind.is_empty()))
+        .say_some("delay", delay)
+        .say_some("priority", Some(job.priority).filter(|priority| *priority != 0))
+        .say_some("needs", job.needs.as_ref())
+        .say_some("unique", job.unique.as_ref())
+        .say_some("retry", job.retry.as_ref())
+        .say_some("timeout", job.timeout)
+        .say_some("retain", job.retain)
+        .say_some("labels", Some(&job.labels).filter(|labels| !labels.is_empty()));
+    if !said.is_empty() {
+        decode::push(&said.end()?)?;
+    }
+    Ok(job)
 }
 
 pub(crate) fn broken(what: &str) -> CallError {

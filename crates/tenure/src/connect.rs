@@ -107,6 +107,17 @@ impl Client {
     /// # }
     /// ```
     ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // A store of this process alone, gone with it.
+    /// let client = tenure::Client::connect("memory:").await?;
+    /// client.push("mail").await?;
+    /// client.close().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// An address that is none; a store that cannot be opened; a feature that is missing. See [`ConnectError`].
     pub fn connect(url: &str) -> Connect {

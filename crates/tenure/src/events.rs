@@ -6,7 +6,10 @@
 use std::collections::VecDeque;
 
 use tenure_core::bounds::LIST_MAX;
-use tenure_core::events::{Event, EventFilter, Gap};
+use tenure_core::decode;
+use tenure_core::events::{Event, EventFilter, EventId, Gap};
+use tenure_core::names::{FlowName, JobId, LimitName, PoolName, QueueName, ScheduleId};
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
 use tenure_core::time::Span;
 use tenure_engine::CallError;
@@ -27,17 +30,28 @@ pub enum Told {
     Gap(Gap),
 }
 
-/// Reads events in their order. It holds one page, and nothing of it in the engine.
+/// Reads events in their order, as [`Client::events`] begins it. It holds one page, and nothing of it in the engine.
+#[must_use = "nothing is read until `next` is awaited"]
 pub struct EventReader {
     client: Client,
-    filter: EventFilter,
+    filter: Result<EventFilter, Refusal>,
     since: EventsSince,
     page: VecDeque<Told>,
     asking: Asking,
 }
 
 impl Client {
-    /// A page of what happened; see [`ReadEvents`].
+    /// A page of what happened; see [`ReadEvents`]. [`Client::events`] turns the pages.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// use tenure::requests::{EventsSince, ReadEvents};
+    ///
+    /// client.push("mail").await?;
+    /// let first = ReadEvents { since: EventsSince::First, ..ReadEvents::default() };
+    /// assert!(!client.read_events(first).await?.items.is_empty());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Client::run`]; `wrong_state` where no events are kept.
@@ -45,22 +59,104 @@ impl Client {
         self.run(asked).await
     }
 
-    /// Reads what happens from `since` on, as far as `filter` wants it.
+    /// Reads what happens from now on, all of it unless words of [`EventReader`] follow.
     ///
-    /// ```no_run
-    /// # use tenure::core::events::EventFilter;
-    /// # use tenure::core::requests::EventsSince;
-    /// # async fn example(client: tenure::Client) -> Result<(), tenure::CallError> {
-    /// let mut events = client.events(EventsSince::Now, EventFilter::default());
-    /// while let Some(told) = events.next().await? {
-    ///     println!("{told:?}");
-    /// }
-    /// # Ok(())
-    /// # }
     /// ```
-    pub fn events(&self, since: EventsSince, filter: EventFilter) -> EventReader {
+    /// # tenure::testing::example(async |client| {
+    /// use tenure::Told;
+    ///
+    /// let mut failures = client.events().only("job.failed").only("schedule.*").queue("mail");
+    /// # let mut failures = client.events().from_first();
+    /// # client.push("mail").await?;
+    /// if let Some(Told::Event(event)) = failures.next().await? {
+    ///     println!("{} {:?}", event.happened.kind, event.happened.about.job);
+    /// }
+    /// # Ok(()) });
+    /// ```
+    pub fn events(&self) -> EventReader {
+        self.events_since(EventsSince::Now, EventFilter::default())
+    }
+
+    /// Reads what happens from `since` on, as far as `filter` wants it: [`Client::events`] with both of them parsed.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// use tenure::EventFilter;
+    /// use tenure::requests::EventsSince;
+    ///
+    /// client.push("mail").await?;
+    /// let mut events = client.events_since(EventsSince::First, EventFilter::default());
+    /// assert!(events.next_now().await?.is_some());
+    /// # Ok(()) });
+    /// ```
+    pub fn events_since(&self, since: EventsSince, filter: EventFilter) -> EventReader {
         let (client, page, asking) = (self.clone(), VecDeque::new(), Asking::new());
-        EventReader { client, filter, since, page, asking }
+        EventReader { client, filter: Ok(filter), since, page, asking }
+    }
+}
+
+/// Words that narrow what is read. [`EventReader::only`] adds up; of every other word the last one counts. A name that is none is refused by the first [`EventReader::next`].
+impl EventReader {
+    /// Only events of this type, such as `job.failed`, or of this family, such as `schedule.*`. A second call adds a type.
+    pub fn only(self, types: &str) -> Self {
+        self.of(decode::event_types(types), |filter, types| filter.types.extend(types.iter()))
+    }
+    /// Only what is about this queue.
+    pub fn queue(self, name: &str) -> Self {
+        self.of(QueueName::parse(name), |filter, name| filter.queue = Some(name))
+    }
+    /// Only what is about this job.
+    pub fn job(self, id: impl AsRef<str>) -> Self {
+        self.of(JobId::parse(id.as_ref()), |filter, id| filter.job = Some(id))
+    }
+    /// Only what is about this flow.
+    pub fn flow(self, name: &str) -> Self {
+        self.of(FlowName::parse(name), |filter, name| filter.flow = Some(name))
+    }
+    /// Only what is about this schedule.
+    pub fn schedule(self, id: &str) -> Self {
+        self.of(ScheduleId::parse(id), |filter, id| filter.schedule = Some(id))
+    }
+    /// Only what is about this limit, also as what a job lacks.
+    pub fn limit(self, name: &str) -> Self {
+        self.of(LimitName::parse(name), |filter, name| filter.limit = Some(name))
+    }
+    /// Only what is about this pool, also as what a job lacks.
+    pub fn pool(self, name: &str) -> Self {
+        self.of(PoolName::parse(name), |filter, name| filter.pool = Some(name))
+    }
+    /// From the oldest event on that is kept.
+    pub fn from_first(self) -> Self {
+        EventReader { since: EventsSince::First, ..self }
+    }
+    /// From the event after this one on: where an earlier reader stopped.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// use tenure::Told;
+    ///
+    /// client.push("mail").id("m1").await?;
+    /// client.push("mail").id("m2").await?;
+    /// let mut all = client.events().only("job.pushed").from_first();
+    /// let Some(Told::Event(first)) = all.next_now().await? else { panic!("it was kept") };
+    /// let mut rest = client.events().only("job.pushed").after(first.id);
+    /// assert!(rest.next_now().await?.is_some() && rest.next_now().await?.is_none());
+    ///
+    /// // Each word narrows what is read.
+    /// let about = client.events().job("m1").flow("f").schedule("s").limit("l").pool("p");
+    /// assert!(about.from_first().next_now().await?.is_none());
+    /// # Ok(()) });
+    /// ```
+    pub fn after(self, id: EventId) -> Self {
+        EventReader { since: EventsSince::Id(id), ..self }
+    }
+
+    fn of<T>(self, name: Result<T, Refusal>, put: impl FnOnce(&mut EventFilter, T)) -> Self {
+        let filter = self.filter.and_then(|mut filter| {
+            put(&mut filter, name?);
+            Ok(filter)
+        });
+        EventReader { filter, ..self }
     }
 }
 
@@ -99,7 +195,7 @@ impl EventReader {
 
     async fn read(&mut self, wait: Span) -> Result<(), CallError> {
         loop {
-            let (since, filter) = (self.since, self.filter.clone());
+            let (since, filter) = (self.since, self.filter.clone()?);
             let asked = ReadEvents { since, filter, max: LIST_MAX, wait };
             let sent = Instant::now();
             match self.client.read_events(asked).await {

@@ -1,14 +1,18 @@
 //! Tenure hands out scarce work: a job that must run once, a slot under a cap, a call under a rate,
 //! an account or a key that only so many may use at once, a lock.
 //!
-//! This crate is what a Rust program imports. A [`Client`] is an engine and a namespace, from an address
-//! ([`Client::connect`]); a [`Worker`] takes jobs and runs a handler for each; a [`Lock`] holds needs
-//! alone, with a guard that carries the fence. All engines are asked through [`Engine`].
+//! This crate is what a Rust program imports. A [`Client`] comes from an address ([`Client::connect`]), and most of its
+//! calls read like sentences: [`Client::push`], [`Client::schedule`], [`Client::limit`]. A [`Worker`] takes jobs and runs a
+//! handler for each, mostly [`Handlers`] for [`tasks`] of a type. [`Client::acquire`] and [`Client::lock`] hold needs alone,
+//! with a guard that carries the fence.
 //!
-//! Which engines there are is chosen by cargo features: `http` (a server, by default), `redis` (a Redis
-//! or Valkey without a server between), `embedded` (a folder, or memory, in this process).
-//! [`tasks`] has handlers for jobs of a type. The module `testing`, a feature of that name, has a store in memory whose clock
-//! a test moves.
+//! | feature | opens |
+//! | --- | --- |
+//! | `http` (default) | a server: `http://`, `https://`, `tenure://` |
+//! | `redis` | a Redis or Valkey, without a server between |
+//! | `embedded` | `file:PATH` and `memory:`, in this process |
+//! | `testing` | the module `testing`: a store in memory whose clock a test moves |
+//! | `jiff`, `chrono` | a [`Moment`] converts from and to those of jiff 1 and chrono 0.4 |
 //!
 //! ```no_run
 //! use tenure::{Client, Job, SettleOutcome, Span};
@@ -26,7 +30,7 @@
 //! guard.release().await?;
 //!
 //! // Four at once; heartbeats come from a thread that the handlers cannot block.
-//! let worker = client.worker(vec!["crawl".parse()?]).concurrency(4);
+//! let worker = client.worker(["crawl"]).concurrency(4);
 //! let stopper = worker.stopper();
 //! tokio::spawn(async move {
 //!     // Wait for a signal here.
@@ -52,14 +56,18 @@
 //! while it holds can deadlock, so such a call should wait for a time
 //! ([`Lock::acquire_within`]).
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 /// The Rust of the README and of the guide is compiled with the documentation's tests.
 #[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guides/rust.md")]
 struct Pages;
 
 mod asking;
 mod await_end;
+#[doc(hidden)]
 pub mod call_off;
 mod client;
 mod connect;
@@ -68,8 +76,11 @@ mod driven_redis;
 mod events;
 mod flows;
 #[cfg(feature = "http")]
+#[doc(hidden)]
 pub mod gauges;
+#[doc(hidden)]
 pub mod ids;
+#[doc(hidden)]
 pub mod keeper;
 mod lock;
 mod need;
@@ -77,31 +88,47 @@ mod observer;
 mod outcome;
 mod push;
 #[cfg(feature = "http")]
+#[doc(hidden)]
 pub mod remote;
+#[doc(hidden)]
 pub mod repeat;
-mod set_limit;
 mod spans;
+mod spoken;
 pub mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[doc(hidden)]
 pub mod until_empty;
+#[doc(hidden)]
 pub mod url;
 mod worker;
 
-pub use self::client::Client;
+pub use self::client::{Client, NotAJob};
 pub use self::connect::{Connect, ConnectError};
 pub use self::events::{EventReader, Told};
+pub use self::flows::Flow;
 #[cfg(feature = "http")]
 pub use self::gauges::read_gauges;
-pub use self::keeper::{Held, Keeper, Stop};
+#[doc(hidden)]
+pub use self::keeper::Keeper;
+pub use self::keeper::{Held, Stop};
 pub use self::lock::{Acquire, Lock, LockError, LockEvent, LockGuard};
 pub use self::need::Need;
 pub use self::outcome::SettleOutcome;
 pub use self::push::Pushing;
 #[cfg(feature = "http")]
 pub use self::remote::{Remote, RemoteError};
+#[doc(hidden)]
 pub use self::repeat::Repeat;
-pub use self::set_limit::SetLimit;
+pub use self::spoken::gauge::Gauge;
+pub use self::spoken::limit::Limit;
+pub use self::spoken::pool::{Pool, PoolItem, SyncPool};
+pub use self::spoken::queue::Queue;
+pub use self::spoken::retry::Retry;
+pub use self::spoken::schedule::{Schedule, SchedulesOf, SetSchedule, SyncOwner};
+pub use self::spoken::stored_job::{NoValue, StoredJob};
+pub use self::spoken::unique::Unique;
+pub use self::spoken::{ByName, WithSettings};
 pub use self::tasks::{Handlers, Task, TaskError};
 pub use self::url::{ServerUrl, StoreUrl, UrlError};
 pub use self::worker::{
@@ -109,16 +136,31 @@ pub use self::worker::{
     Worker,
 };
 
+/// The whole vocabulary. What programs need of it stands below; the rest is for the parts of Tenure itself, and changes as
+/// they do.
+#[doc(hidden)]
 pub use tenure_core as core;
-pub use tenure_core::flow::{After, FlowView, OnParentFailure, Parent, ParentView};
-pub use tenure_core::job::{JobView, NewJob, ResultView, When};
-pub use tenure_core::lease::{Later, LeaseView, Verdict};
+pub use tenure_core::events::{EventFilter, EventId, EventType, Gap, GapWhy, Happened};
+pub use tenure_core::flow::{
+    After, ChildView, FlowState, FlowView, OnParentFailure, Parent, ParentView,
+};
+pub use tenure_core::job::{JobState, JobView, NewJob, ResultView, When};
+pub use tenure_core::lease::{
+    Explained, Fence, Later, LeaseView, Leased, LeasedResource, Reason, Verdict,
+};
 pub use tenure_core::names::{
     FlowName, JobId, JobRef, LimitName, Namespace, Owner, PoolName, QueueName, Ref, ResourceId,
     ScheduleId,
 };
 pub use tenure_core::refusal::{Code, Refusal};
-pub use tenure_core::schedule::{ScheduleSettings, ScheduleView, ScheduledJob, TimingSpec};
-pub use tenure_core::secret::{Json, Secret};
-pub use tenure_core::time::{Moment, Span};
+/// Requests of an engine, one for each call of the contract, for [`Client::run`].
+pub use tenure_core::requests;
+pub use tenure_core::schedule::{
+    CatchUp, Overlap, ScheduleSettings, ScheduleView, ScheduledJob, TimingSpec,
+};
+pub use tenure_core::secret::{Json, NotJson, Secret};
+pub use tenure_core::settings::{
+    LimitView, Pick, PoolView, QueueView, Rate, ResourceState, ResourceView, Synced,
+};
+pub use tenure_core::time::{Moment, Span, TimeError};
 pub use tenure_engine::{CallError, Engine, EngineExt, Fault};

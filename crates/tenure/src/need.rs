@@ -10,7 +10,10 @@ use tenure_core::refusal::Refusal;
 /// use tenure::Need;
 ///
 /// let a_call_of_the_api = Need::limit("api:maps").cost(3);
-/// let an_account = Need::pool("accounts").tag("cn");
+/// let half_of_it = Need::limit("memory").weight(8);
+/// let an_account = Need::pool("accounts").tag("cn").prefer("ann");
+/// let this_one = Need::pool("accounts").id("ann");
+/// let two_proxies = Need::pool("proxies").count(2);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Need(NeedText);

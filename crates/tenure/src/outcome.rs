@@ -13,9 +13,29 @@ use tenure_core::time::{Moment, Span};
 
 /// How a lease ends, and what its holder says beside that.
 ///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use tenure::Verdict;
+/// use tenure::{Later, NewJob, SettleOutcome};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let minute = Duration::from_secs(60);
+/// let done = SettleOutcome::succeeded_with(&"a title").then(NewJob::new("index".parse()?));
+/// let again = SettleOutcome::failed("http 500");
+/// let later = SettleOutcome::failed_retry_in("http 503", minute).pause("api".parse()?, minute);
+/// let never = SettleOutcome::failed_for_good("http 404");
+/// let not_yet = SettleOutcome::snoozed(minute).reset_attempts().progress(7.into());
+/// let tomorrow = SettleOutcome::snoozed_until(SystemTime::now() + 24 * 60 * minute);
+/// let seldom = SettleOutcome::succeeded().next_in(60 * minute).spent("tokens".parse()?, 812);
+/// let tired = Verdict::Cool(Later::For(minute.into()));
+/// let back = SettleOutcome::released().resource("accounts".parse()?, "ann".parse()?, tired);
+/// # Ok(()) }
+/// ```
+///
 /// A handler may return one, or `()` for success, or a `Result` of either: an `Err` is a failed
 /// attempt with its text as the error.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct SettleOutcome {
     /// How it ends.
     pub ending: Ending,
@@ -65,20 +85,20 @@ impl SettleOutcome {
         Ending::Failed { error: error.to_string(), retry_in: None, last: false }.into()
     }
     /// A failed attempt that is retried after so long, whatever the job says.
-    pub fn failed_retry_in(error: impl Display, wait: Span) -> Self {
-        Ending::Failed { error: error.to_string(), retry_in: Some(wait), last: false }.into()
+    pub fn failed_retry_in(error: impl Display, wait: impl Into<Span>) -> Self {
+        Ending::Failed { error: error.to_string(), retry_in: Some(wait.into()), last: false }.into()
     }
     /// Failed, and never to be tried again.
     pub fn failed_for_good(error: impl Display) -> Self {
         Ending::Failed { error: error.to_string(), retry_in: None, last: true }.into()
     }
     /// Not yet: ask again after so long, at least 100 ms. Costs no attempt.
-    pub fn snoozed(wait: Span) -> Self {
-        Ending::Snoozed { later: Later::For(wait), reset: false }.into()
+    pub fn snoozed(wait: impl Into<Span>) -> Self {
+        Ending::Snoozed { later: Later::For(wait.into()), reset: false }.into()
     }
     /// Not yet: ask again at a moment, at least 100 ms ahead. Costs no attempt.
-    pub fn snoozed_until(at: Moment) -> Self {
-        Ending::Snoozed { later: Later::Until(at), reset: false }.into()
+    pub fn snoozed_until(at: impl Into<Moment>) -> Self {
+        Ending::Snoozed { later: Later::Until(at.into()), reset: false }.into()
     }
     /// Given back untouched.
     pub fn released() -> Self {
@@ -104,8 +124,8 @@ impl SettleOutcome {
     /// Moves the next moment of the job's schedule to so long after this outcome, in whole seconds: a source that never
     /// changes is visited less. Without effect for a job without a schedule, or whose schedule was given another timing
     /// since.
-    pub fn next_in(mut self, wait: Span) -> Self {
-        self.next_in = Some(wait);
+    pub fn next_in(mut self, wait: impl Into<Span>) -> Self {
+        self.next_in = Some(wait.into());
         self
     }
     /// Says something of a resource that was held.
@@ -114,8 +134,8 @@ impl SettleOutcome {
         self
     }
     /// Nobody is granted this limit for so long.
-    pub fn pause(mut self, limit: LimitName, rest: Span) -> Self {
-        let pause = Some(rest);
+    pub fn pause(mut self, limit: LimitName, rest: impl Into<Span>) -> Self {
+        let pause = Some(rest.into());
         self.limits.push(LimitVerdict { limit, pause, spent: None });
         self
     }

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use serde::Serialize;
-use tenure_core::flow::{After, Parent};
-use tenure_core::job::{NewJob, OnConflict, Unique, Until, When};
-use tenure_core::names::{FlowName, Group, JobId, JobRef, QueueName, UniqueKey};
+use tenure_core::flow::{After, OnParentFailure, Parent};
+use tenure_core::job::{NewJob, Unique as CheckedUnique, When};
+use tenure_core::names::{FlowName, Group, JobId, JobRef, QueueName, Ref, UniqueKey};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::PushedId;
 use tenure_core::secret::{Json, NotJson};
@@ -17,11 +17,40 @@ use tenure_engine::CallError;
 
 use crate::client::Client;
 use crate::need::Need;
+use crate::spoken::retry::Retry;
+use crate::spoken::unique::Unique;
 
 /// What [`Client::push`] begins: a job that is stored when this is awaited. What is not said is as its queue has it.
 ///
 /// A name that is none is refused when it is awaited, and nothing is stored. Awaiting it is safe to repeat by the same
 /// [`Pushing::id`] alone: without one each push makes another job.
+///
+/// ```
+/// # tenure::testing::example(async |client| {
+/// use std::time::{Duration, SystemTime};
+/// use tenure::{Retry, Unique};
+///
+/// let hour = Duration::from_secs(3_600);
+/// client.push("import").id("i1").flow("import-7").await?;
+/// client
+///     .push("mail")
+///     .id("m1")
+///     .at(SystemTime::now() + hour)
+///     .expires_at(SystemTime::now() + 24 * hour)
+///     .priority(5)
+///     .group("tenant-7")
+///     .unique(Unique::key("mail:ann").until_start().replace())
+///     .retry(Retry::new().attempts(3))
+///     .timeout(Duration::from_secs(60))
+///     .retain(24 * hour)
+///     .label("by", "import")
+///     .after("i1")
+///     .after_flow("import-7")
+///     .whatever_ends()
+///     .with(|job| job.kind = "report".to_owned())
+///     .await?;
+/// # Ok(()) });
+/// ```
 #[derive(Debug)]
 #[must_use = "nothing is stored until this is awaited"]
 pub struct Pushing {
@@ -33,13 +62,10 @@ impl Client {
     /// Stores a job of this queue, once it is awaited. It gets an id if it has none.
     ///
     /// ```
-    /// # #[cfg(feature = "embedded")]
-    /// # #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tenure::testing::example(async |client| {
     /// use std::time::Duration;
-    /// use tenure::{Client, Need};
+    /// use tenure::Need;
     ///
-    /// let client = Client::connect("memory:").await?;
     /// client.limit("smtp").concurrency(2).set().await?;
     /// let pushed = client
     ///     .push("mail")
@@ -49,10 +75,7 @@ impl Client {
     ///     .delay(Duration::from_secs(60))
     ///     .await?;
     /// assert!(!pushed.duplicate);
-    /// # Ok(())
-    /// # }
-    /// # #[cfg(not(feature = "embedded"))]
-    /// # fn main() {}
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -106,12 +129,22 @@ impl Pushing {
         }
         self
     }
-    /// While another unfinished job has this key, that job is answered, and nothing is stored.
-    pub fn unique(self, key: &str) -> Self {
-        self.named(key, UniqueKey::parse, |job, key| {
-            let (until, on_conflict) = (Until::default(), OnConflict::default());
-            job.unique = Some(Unique { key, until, hold: None, on_conflict, within: None });
+    /// "There is one of these": while another unfinished job has this key, that job is answered, and nothing is stored. A
+    /// [`Unique`] says more than a key alone.
+    pub fn unique(self, unique: impl Into<Unique>) -> Self {
+        let Unique { key, until, hold, on_conflict, within } = unique.into();
+        self.named(&key, UniqueKey::parse, |job, key| {
+            job.unique = Some(CheckedUnique { key, until, hold, on_conflict, within });
         })
+    }
+    /// How often a failed run is tried again, and after which wait.
+    pub fn retry(self, retry: Retry) -> Self {
+        self.with(|job| job.retry = Some(retry.checked()))
+    }
+    /// A job that is not running at this moment is cancelled.
+    pub fn expires_at(self, moment: impl Into<Moment>) -> Self {
+        let moment = moment.into();
+        self.with(|job| job.expires_at = Some(moment))
     }
     /// A run that takes longer is ended, and counts as failed.
     pub fn timeout(self, timeout: Duration) -> Self {
@@ -126,12 +159,25 @@ impl Pushing {
         let (name, value) = (name.into(), value.into());
         self.with(|job| drop(job.labels.insert(name, value)))
     }
-    /// It waits until this job has ended well, and is cancelled if that fails for good.
-    pub fn after(self, job: &str) -> Self {
-        self.named(job, JobId::parse, |new, job| {
-            let parent = Parent::Job(JobRef::Id(job));
-            new.after.push(After { parent, gone_is_done: false });
-        })
+    /// It waits until this job has ended well, and is cancelled if that one fails for good. Said again, it waits for all.
+    pub fn after(self, job: impl AsRef<str>) -> Self {
+        self.named(job.as_ref(), JobRef::parse, |new, job| wait_for(new, Parent::Job(job)))
+    }
+    /// The same for the job of the same [`Client::push_all`] that has this [`Pushing::reference`].
+    pub fn after_ref(self, reference: &str) -> Self {
+        self.named(reference, Ref::parse, |new, item| wait_for(new, Parent::Item(item)))
+    }
+    /// The same for all jobs of a flow, however many are pushed into it meanwhile.
+    pub fn after_flow(self, flow: &str) -> Self {
+        self.named(flow, FlowName::parse, |new, flow| wait_for(new, Parent::Flow(flow)))
+    }
+    /// It runs when those for which it waits have ended, well or not.
+    pub fn whatever_ends(self) -> Self {
+        self.with(|job| job.on_parent_failure = OnParentFailure::Run)
+    }
+    /// The name by which others of the same [`Client::push_all`] wait for it. It is not stored.
+    pub fn reference(self, name: &str) -> Self {
+        self.named(name, Ref::parse, |job, name| job.reference = Some(name))
     }
     /// The trace that it belongs to, as a W3C `traceparent`, so that its worker goes on with it.
     pub fn traceparent(self, traceparent: &str) -> Self {
@@ -149,7 +195,15 @@ impl Pushing {
         self
     }
 
-    /// The job, for [`Client::push_all`] or the follow-ups of a settle.
+    /// The job, for the follow-ups of a settle.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// use tenure::SettleOutcome;
+    ///
+    /// let done = SettleOutcome::succeeded().then(client.push("index").payload(&7)?.into_job()?);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// A name that is none.
@@ -169,6 +223,18 @@ impl Pushing {
             _ => {}
         }
         self
+    }
+}
+
+fn wait_for(new: &mut NewJob, parent: Parent) {
+    new.after.push(After { parent, gone_is_done: false });
+}
+
+impl TryFrom<Pushing> for NewJob {
+    type Error = Refusal;
+
+    fn try_from(pushing: Pushing) -> Result<Self, Refusal> {
+        pushing.job
     }
 }
 

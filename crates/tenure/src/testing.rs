@@ -102,6 +102,13 @@ impl Sandbox {
     }
 
     /// A client in another namespace of the same store.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sandbox = tenure::testing::Sandbox::new()?;
+    /// let of_tenant = sandbox.client_in("tenant-7".parse()?);
+    /// # Ok(()) }
+    /// ```
     pub fn client_in(&self, namespace: Namespace) -> Client {
         Client::new(self.engine.clone(), namespace)
     }
@@ -172,6 +179,23 @@ impl Sandbox {
         };
         of_kind.map(read).collect()
     }
+}
+
+/// Runs an example of this documentation with a client of a store of its own.
+///
+/// # Panics
+/// It fails.
+#[doc(hidden)]
+pub fn example(run: impl AsyncFnOnce(Client) -> Result<(), Box<dyn std::error::Error>>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let failed = match runtime {
+        Err(why) => why.to_string(),
+        Ok(runtime) => match runtime.block_on(async { run(Sandbox::new()?.client()).await }) {
+            Ok(()) => return,
+            Err(why) => why.to_string(),
+        },
+    };
+    panic!("the example failed: {failed}");
 }
 
 impl fmt::Debug for Sandbox {

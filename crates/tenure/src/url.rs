@@ -60,6 +60,7 @@ impl ServerUrl {
 
 /// Why a text is no address. A usage error: the command line exits with 2.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UrlError {
     /// There is no `SCHEME:` in front.
     #[error(

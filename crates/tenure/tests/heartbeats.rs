@@ -20,7 +20,7 @@ fn block_for_five_ttls(url: &str) {
         for id in ids {
             client.push("q").id(id).await.unwrap();
         }
-        let worker = client.worker(vec!["q".parse().unwrap()]).ttl(TTL).concurrency(2);
+        let worker = client.worker(["q"]).ttl(TTL).concurrency(2);
         let working = worker.until_empty().run(|job: Job| async move {
             // No await: nothing else runs on this thread.
             std::thread::sleep(Duration::from_millis(5_200));

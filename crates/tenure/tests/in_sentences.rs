@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 use tenure::core::requests::{GetLimit, GetStats};
 use tenure::core::settings::Rate;
 use tenure::{
-    CallError, Client, Code, ConnectError, JobRef, LockError, Moment, Need, Secret, Span, UrlError,
+    CallError, CatchUp, Client, Code, ConnectError, Gauge, JobRef, LockError, Moment, Need, NewJob,
+    NoValue, Overlap, PoolItem, Retry, Secret, SettleOutcome, Span, UrlError,
 };
 
 async fn memory() -> Client {
@@ -65,6 +66,151 @@ async fn a_name_that_is_none_is_refused_and_stores_nothing() {
         Code::InvalidField
     );
     assert_eq!(jobs(&client).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_contract_bounds_is_bounded_without_a_server_too() {
+    let client = memory().await;
+    let minute = Duration::from_secs(60);
+    let scrapy = || client.limit("scrapy").concurrency(1);
+    let feed = || client.schedule("feed").every(minute).push("feeds");
+    let account = || PoolItem::new("ann");
+    let long = "x".repeat(300_000);
+    let refused: Vec<(&str, Code, Option<CallError>)> = vec![
+        ("payload", Code::OutOfBounds, client.push("q").payload(&long).unwrap().await.err()),
+        ("priority", Code::OutOfBounds, client.push("q").priority(101).await.err()),
+        ("no job", Code::OutOfBounds, client.push_all(Vec::<NewJob>::new()).await.err()),
+        (
+            "jobs",
+            Code::OutOfBounds,
+            client.push_all((0..1_001).map(|_| client.push("q"))).await.err(),
+        ),
+        ("second job", Code::OutOfBounds, {
+            client.push_all([client.push("q"), client.push("q").priority(-101)]).await.err()
+        }),
+        ("second name", Code::InvalidField, {
+            client.push_all([client.push("q"), client.push("")]).await.err()
+        }),
+        ("weight", Code::OutOfBounds, {
+            client.push("q").need(Need::limit("lock:a").weight(0)).await.err()
+        }),
+        ("timeout", Code::OutOfBounds, client.push("q").timeout(Duration::ZERO).await.err()),
+        ("rate", Code::OutOfBounds, client.limit("api").rate(0, minute).set().await.err()),
+        ("gauge", Code::InvalidField, scrapy().gauge(Gauge::scrapyd("ftp://h")).set().await.err()),
+        ("pointer", Code::InvalidField, {
+            scrapy().gauge(Gauge::count("http://h", ["running"])).set().await.err()
+        }),
+        ("read every", Code::OutOfBounds, {
+            let gauge = Gauge::scrapyd("http://h").every(Duration::from_millis(1));
+            scrapy().gauge(gauge).set().await.err()
+        }),
+        ("every", Code::InvalidField, {
+            client.schedule("s").every(Duration::from_millis(1_500)).push("q").set().await.err()
+        }),
+        ("no timing job", Code::InvalidField, client.schedule("s").every(minute).set().await.err()),
+        ("zone", Code::ConflictingFields, feed().zone("Europe/Berlin").set().await.err()),
+        ("unknown zone", Code::UnknownZone, {
+            client.schedule("s").cron("@daily").zone("Europe/Nowhere").push("q").set().await.err()
+        }),
+        ("catch up", Code::OutOfBounds, feed().catch_up_max(0).set().await.err()),
+        ("scheduled priority", Code::OutOfBounds, feed().priority(101).set().await.err()),
+        ("turns", Code::OutOfBounds, client.queue("q").share("g", 0).set().await.err()),
+        ("uses", Code::OutOfBounds, client.pool("p").max_uses(0).set().await.err()),
+        ("slots", Code::OutOfBounds, client.pool("p").add([account().slots(0)]).await.err()),
+        ("tag", Code::InvalidField, client.pool("p").add([account().tag("")]).await.err()),
+    ];
+    for (what, code, error) in refused {
+        let Some(CallError::Refused(no)) = error else { panic!("{what}: {error:?}") };
+        assert_eq!(no.code, code, "{what}: {no}");
+        let second = what.starts_with("second");
+        assert_eq!(no.index, second.then_some(1), "{what}: {no}");
+    }
+    assert_eq!(jobs(&client).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_set_as_it_was_said() {
+    let client = memory().await;
+    let minute = Duration::from_secs(60);
+    client.limit("smtp").concurrency(2).set().await.unwrap();
+    let said = client.schedule("report").cron("0 9 * * 1-5").zone("Europe/Berlin").jitter(minute);
+    let said = said.overlap(Overlap::Allow).catch_up(CatchUp::All).catch_up_max(7).owner("o");
+    let said = said.push("mail").kind("report").payload(&[7]).unwrap().priority(-3).group("g");
+    let said = said.need(Need::limit("smtp").weight(2)).retry(Retry::new().attempts(2));
+    let said = said.timeout(minute).retain(2 * minute).expires_in(3 * minute).label("by", "me");
+    let view = said.clone().set().await.unwrap();
+    assert_eq!(said.set().await.unwrap(), view);
+    let settings = view.settings;
+    assert_eq!(settings.timing.cron.as_deref(), Some("0 9 * * 1-5"));
+    assert_eq!(settings.timing.zone.as_deref(), Some("Europe/Berlin"));
+    assert_eq!((settings.overlap, settings.catch_up), (Overlap::Allow, CatchUp::All));
+    assert_eq!((settings.catch_up_max, settings.timing.jitter), (7, minute.into()));
+    assert_eq!(settings.owner.unwrap().as_str(), "o");
+    let job = settings.job;
+    assert_eq!((job.queue.as_str(), job.kind.as_str(), job.priority), ("mail", "report", -3));
+    assert_eq!(job.payload.unwrap().text(), "[7]");
+    assert_eq!((job.timeout, job.retain), (Some(minute.into()), Some((2 * minute).into())));
+    assert_eq!((job.expires_in, job.labels["by"].as_str()), (Some((3 * minute).into()), "me"));
+    assert_eq!((job.retry.unwrap().max_attempts, job.needs.unwrap().len()), (2, 1));
+    assert_eq!(client.schedules_of("o").list().await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_of_one_call_wait_for_each_other_and_are_stored_together() {
+    let client = memory().await;
+    let import = client.flow("import-7");
+    let page = |name| client.push("pages").id(name).reference(name);
+    let report = client.push("reports").id("r").after_ref("a").after_ref("b").whatever_ends();
+    let pushed = import.push_all([page("a"), page("b"), report]).await.unwrap();
+    assert_eq!(pushed.len(), 3);
+    let job = client.job("r").view().await.unwrap();
+    assert_eq!((job.state.as_str(), job.parents), ("dependent", 2));
+    assert_eq!(client.job("a").children().await.unwrap()[0].id.as_str(), "r");
+    assert_eq!(import.view().await.unwrap().counts.unfinished, 3);
+
+    // One that cannot be stored keeps all from being stored.
+    let lost = [client.push("pages"), client.push("pages").after_ref("nobody")];
+    let no = import.push_all(lost).await.unwrap_err();
+    assert_eq!(no.code(), Some(Code::UnknownParent));
+    assert_eq!(jobs(&client).await, 3);
+
+    import.cancel().await.unwrap();
+    assert_eq!(import.wait().await.unwrap().counts.cancelled, 3);
+    assert_eq!(import.retry().await.unwrap(), 3);
+    assert_eq!(client.job("r").view().await.unwrap().state.as_str(), "dependent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_is_read_or_the_end_says_why_there_is_none() {
+    let client = memory().await;
+    for (id, outcome) in [
+        ("well", SettleOutcome::succeeded_with(&7)),
+        ("empty", SettleOutcome::succeeded()),
+        ("bad", SettleOutcome::failed_for_good("no page")),
+    ] {
+        client.push("q").id(id).await.unwrap();
+        let worker = client.worker(["q"]).max_jobs(1);
+        worker.run(move |_| std::future::ready(outcome.clone())).await.unwrap();
+    }
+    client.push("q").id("off").await.unwrap();
+    client.job("off").cancel().await.unwrap();
+    client.push("q").id("waits").await.unwrap();
+    let value = async |id: &str| client.job(id).value_within::<u32>(Duration::ZERO).await;
+    assert_eq!(value("well").await.unwrap(), 7);
+    assert_eq!(client.job("empty").value::<Option<u32>>().await.unwrap(), None);
+    let said = |no: Result<u32, NoValue>| no.unwrap_err().to_string();
+    assert_eq!(said(value("bad").await), "job bad failed: no page");
+    assert_eq!(said(value("off").await), "job off was cancelled");
+    assert_eq!(said(value("waits").await), "job waits is not finished yet");
+    let other = client.job("well").value::<String>().await.unwrap_err();
+    assert!(std::error::Error::source(&other).is_some(), "{other:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_name_of_a_queue_is_told_by_the_worker() {
+    let client = memory().await;
+    let no = client.worker(["q", ""]).run(async |_| ()).await.unwrap_err();
+    assert_eq!(no.code(), Some(Code::InvalidField));
 }
 
 #[tokio::test(flavor = "multi_thread")]

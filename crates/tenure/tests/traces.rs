@@ -50,7 +50,7 @@ fn trace_of(span: &SpanData) -> String {
 }
 
 async fn work(client: &Client, queue: &str) {
-    let worker = client.worker(vec![queue.parse().unwrap()]).until_idle();
+    let worker = client.worker([queue]).until_idle();
     let worked = worker.run(|_: Job| async { Ok::<_, String>(()) }).await.unwrap();
     assert!(worked.jobs > 0);
 }
@@ -85,7 +85,7 @@ async fn what_a_run_pushes_is_in_its_trace() {
     let collector = Collector::start();
     let client = Client::connect("memory:").await.unwrap();
     client.push("first").await.unwrap();
-    let worker = client.worker(vec!["first".parse().unwrap()]).until_idle();
+    let worker = client.worker(["first"]).until_idle();
     let then = client.push("then").into_job().unwrap();
     let inside = client.clone();
     let handler = move |_: Job| {
@@ -128,7 +128,7 @@ async fn a_failed_run_is_an_error_and_says_nothing_of_its_content() {
     let collector = Collector::start();
     let client = Client::connect("memory:").await.unwrap();
     client.push("mail").payload(&"geheim").unwrap().await.unwrap();
-    let worker = client.worker(vec!["mail".parse().unwrap()]).max_jobs(1);
+    let worker = client.worker(["mail"]).max_jobs(1);
     worker.run(|_: Job| async { Err::<(), _>("geheim") }).await.unwrap();
     let run = collector.only("tenure.run");
     assert_eq!(said(&run, "tenure.outcome").as_deref(), Some("failed"));
@@ -144,7 +144,7 @@ async fn a_settle_of_several_runs_is_linked_to_each() {
     for _ in 0..20 {
         client.push("mail").await.unwrap();
     }
-    let worker = client.worker(vec!["mail".parse().unwrap()]).concurrency(20).until_idle();
+    let worker = client.worker(["mail"]).concurrency(20).until_idle();
     worker.run(|_: Job| async { Ok::<_, String>(()) }).await.unwrap();
     let runs = collector.named("tenure.run");
     assert_eq!(runs.len(), 20);

@@ -13,7 +13,7 @@ use crate::output::{Output, printable, tell};
 /// Shows events until there is none more, or without end.
 pub async fn run(client: &Client, out: Output, args: EventsArgs) -> Result<(), Failure> {
     let begin = if args.follow { EventsSince::Now } else { EventsSince::First };
-    let mut events = client.events(args.since.unwrap_or(begin), args.filter());
+    let mut events = client.events_since(args.since.unwrap_or(begin), args.filter());
     loop {
         let told = match args.follow {
             true => events.next().await?,

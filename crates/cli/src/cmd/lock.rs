@@ -92,7 +92,7 @@ async fn hold(
         }
         Err(LockError::Lost) => return Err(lost(what, "before CMD was started")),
         Err(LockError::Call(error)) => return Err(error.into()),
-        Err(LockError::CalledOff) => return Err(Failure::bug(LockError::CalledOff)),
+        Err(other) => return Err(Failure::bug(other)),
     };
     let ended = run(what, guard.lease(), guard.held(), &args, &mut signals).await;
     let gone = matches!(&ended, Err(failure) if failure.code == LEASE_LOST);

@@ -62,7 +62,7 @@ impl Acquire {
     async fn run(self) -> Result<LockGuard, LockError> {
         let mut lock = Lock::new(self.client, self.needs.map_err(CallError::from)?);
         if let Some(ttl) = self.ttl {
-            lock = lock.ttl(ttl.into());
+            lock = lock.ttl(ttl);
         }
         match self.within {
             Some(longest) => lock.acquire_within(longest).await,

@@ -40,6 +40,7 @@ const RELEASE_MAX: Duration = Duration::from_secs(10);
 
 /// Why a lock was not acquired.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LockError {
     /// It was not free in time. Carries the last answer: why, and when that may change.
     #[error("could not get the lock in time: {}", why_busy(.0))]
@@ -73,6 +74,23 @@ pub enum LockEvent {
 }
 
 /// Needs to be acquired together, all or none. Locks are not re-entrant.
+///
+/// ```
+/// # tenure::testing::example(async |client| {
+/// use std::time::Duration;
+/// use tenure::LockError;
+///
+/// let second = Duration::from_secs(1);
+/// let lock = client.lock("deploy")?.ttl(10 * second).observe(|event| println!("{event:?}"));
+/// let guard = lock.acquire_within(30 * second).await?;
+///
+/// assert!(matches!(lock.try_acquire().await, Err(LockError::Busy(_))));
+/// let called_off = tokio::time::sleep(Duration::from_millis(10));
+/// let no = lock.acquire_unless(Some(second), called_off).await;
+/// assert!(matches!(no, Err(LockError::CalledOff)));
+/// guard.release().await?;
+/// # Ok(()) });
+/// ```
 #[derive(Clone, Debug)]
 pub struct Lock {
     client: Client,
@@ -82,7 +100,7 @@ pub struct Lock {
 }
 
 /// One permit and one token of a limit.
-pub fn one(limit: LimitName) -> Need {
+pub(crate) fn one(limit: LimitName) -> Need {
     Need::Limit { limit, weight: 1, cost: 1 }
 }
 
@@ -94,8 +112,8 @@ impl Lock {
     }
     /// How long it stays held after this process died: `1s` to `1h`, 30 s unless set. With `0s` and
     /// needs that are only rates it takes their tokens and holds nothing.
-    pub fn ttl(mut self, ttl: Span) -> Self {
-        self.ttl = ttl;
+    pub fn ttl(mut self, ttl: impl Into<Span>) -> Self {
+        self.ttl = ttl.into();
         self
     }
     /// Is told how a wait goes; it must not block.
@@ -260,6 +278,28 @@ fn span(time: Duration) -> Span {
 }
 
 /// What is held until this is dropped or released.
+///
+/// ```
+/// # tenure::testing::example(async |client| {
+/// use tenure::Verdict;
+/// use tenure::{Need, PoolItem, SettleOutcome};
+///
+/// client.pool("accounts").add([PoolItem::new("ann").data(&"secret")?]).await?;
+/// let guard = client.acquire([Need::pool("accounts")]).await?;
+/// let ann = guard.lease().resources[0].clone();
+/// let password: String = ann.data.read()?;
+/// tokio::select! {
+///     stop = guard.stopped() => println!("it is lost: stop at once, {stop:?}"),
+///     () = log_in(&password) => {}
+/// }
+/// assert!(guard.held().is_some_and(|held| held.stop().is_none()));
+///
+/// let banned = Verdict::Ban { reason: Some("captcha".to_owned()) };
+/// guard.settle(SettleOutcome::released().resource(ann.pool, ann.id, banned)).await?;
+/// assert_eq!(client.pool("accounts").view().await?.banned, 1);
+/// # Ok(()) });
+/// # async fn log_in(password: &str) {}
+/// ```
 #[must_use = "it is given back when it is dropped"]
 pub struct LockGuard {
     client: Client,

@@ -19,6 +19,35 @@ type AnyError = Box<dyn Error + Send + Sync>;
 /// of the attempt names the error and what caused it, as far as its [`source`](Error::source)s tell. All other ways are
 /// constructors here; a [`SettleOutcome`] that says more, such as a rest for a limit, becomes one by `?` too.
 ///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use serde::{Deserialize, Serialize};
+/// use tenure::{Task, TaskError};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Page {
+///     url: String,
+/// }
+/// impl Task for Page {
+///     const KIND: &'static str = "page";
+/// }
+///
+/// async fn fetch(page: Page) -> Result<usize, TaskError> {
+///     let minute = Duration::from_secs(60);
+///     match status(&page.url)? {
+///         200 => Ok(page.url.len()),
+///         404 => Err(TaskError::for_good("there is no such page")),
+///         429 => Err(TaskError::snooze(minute)),
+///         503 => Err(TaskError::snooze_until(SystemTime::now() + 10 * minute)),
+///         500 => Err(TaskError::retry_in("the site is down", minute)),
+///         _ => Err(TaskError::release()),
+///     }
+/// }
+/// # fn status(url: &str) -> Result<u16, std::num::ParseIntError> { url.parse() }
+/// let no = TaskError::snooze(Duration::from_secs(60));
+/// println!("{:?}", no.into_outcome().ending);
+/// ```
+///
 /// It is no [`Error`] itself, since otherwise `?` could not take them all.
 pub struct TaskError {
     outcome: SettleOutcome,
@@ -31,15 +60,15 @@ impl TaskError {
     }
     /// A failed attempt that is repeated after so long, whatever the job's `retry` says of the wait.
     pub fn retry_in(error: impl Into<AnyError>, wait: Duration) -> Self {
-        SettleOutcome::failed_retry_in(chain(&*error.into()), wait.into()).into()
+        SettleOutcome::failed_retry_in(chain(&*error.into()), wait).into()
     }
     /// Not yet: the job runs again after so long, at least 100 ms. This run counts as no attempt.
     pub fn snooze(wait: Duration) -> Self {
-        SettleOutcome::snoozed(wait.into()).into()
+        SettleOutcome::snoozed(wait).into()
     }
     /// Not yet: the job runs again at this moment, at least 100 ms ahead. This run counts as no attempt.
     pub fn snooze_until(moment: impl Into<Moment>) -> Self {
-        SettleOutcome::snoozed_until(moment.into()).into()
+        SettleOutcome::snoozed_until(moment).into()
     }
     /// Gives the job back untouched: it may be granted at once, to this worker too. To hold back use
     /// [`TaskError::snooze`].

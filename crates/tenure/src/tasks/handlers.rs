@@ -25,6 +25,7 @@ use crate::worker::{Job, Worked, Worker};
 /// Giving it back untouched is not among them: this worker would be granted it again at once, and ask for nothing else.
 /// [`Handlers::otherwise`] may do so all the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum UnknownKind {
     /// A failed attempt, repeated as the job's `retry` says: another worker may know the kind.
     #[default]
@@ -141,6 +142,49 @@ task_handler!(A1 A2 A3);
 task_handler!(A1 A2 A3 A4);
 
 /// The handlers of a worker and the state that they share. Cheap to clone.
+///
+/// ```
+/// # tenure::testing::example(async |client| {
+/// use std::time::Duration;
+/// use serde::{Deserialize, Serialize};
+/// use tenure::tasks::UnknownKind;
+/// use tenure::{Handlers, Job, SettleOutcome, Task, TaskError};
+/// use tower::timeout::TimeoutLayer;
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Mail(String);
+/// impl Task for Mail {
+///     const KIND: &'static str = "mail";
+/// }
+/// #[derive(Serialize, Deserialize)]
+/// struct Resize(String);
+/// impl Task for Resize {
+///     const KIND: &'static str = "resize";
+/// }
+///
+/// async fn send(mail: Mail) -> Result<SettleOutcome, TaskError> {
+///     // Stored in the same step as the outcome, or neither.
+///     Ok(SettleOutcome::succeeded().then_task(&Resize(mail.0)))
+/// }
+/// // It computes, so it gets a thread of its own, and looks now and then whether it must stop.
+/// fn resize(_: Resize, job: Job) -> Result<(), TaskError> {
+///     if job.stop().is_some() {
+///         return Err(TaskError::release());
+///     }
+///     Ok(())
+/// }
+///
+/// let handlers = Handlers::new().on(send).on_blocking(resize);
+/// let handlers = handlers.layer(TimeoutLayer::new(Duration::from_secs(60)));
+/// // Another release of this program may know the kind.
+/// let patient = handlers.clone().unknown_kinds(UnknownKind::Snooze(Duration::from_secs(60)));
+/// let curious = handlers.otherwise(async |job: Job| Ok::<_, TaskError>(job.kind().to_owned()));
+///
+/// client.push("default").task(&Mail("ann@example.com".to_owned()))?.await?;
+/// let worker = client.worker(curious.queues()?).until_idle();
+/// assert_eq!(worker.run_tasks(curious).await?.jobs, 2);
+/// # Ok(()) });
+/// ```
 pub struct Handlers<S = ()> {
     state: Arc<S>,
     routes: BTreeMap<&'static str, Handling>,
@@ -272,7 +316,7 @@ async fn of_unknown(unknown: UnknownKind, job: Job) -> SettleOutcome {
     match unknown {
         UnknownKind::Fail => SettleOutcome::failed(error),
         UnknownKind::FailForGood => SettleOutcome::failed_for_good(error),
-        UnknownKind::Snooze(wait) => SettleOutcome::snoozed(wait.into()),
+        UnknownKind::Snooze(wait) => SettleOutcome::snoozed(wait),
     }
 }
 

@@ -29,6 +29,49 @@ use crate::outcome::SettleOutcome;
 
 /// A job that this process holds, with all that was granted with it. Cheap to clone.
 ///
+/// ```
+/// # tenure::testing::example(async |client| {
+/// use std::time::{Duration, Instant};
+/// use tenure::Verdict;
+/// use tenure::{Job, Need, PoolItem};
+///
+/// async fn crawl(job: Job) -> Result<(), Box<dyn std::error::Error>> {
+///     println!("{} {:?}, attempt {}", job.id(), job.kind(), job.attempt());
+///     println!("{} as text, progress {:?}", job.payload_json(), job.view().progress);
+///     println!("lease {}, fence {}, {:?}", job.lease_id(), job.fence(), job.lease().limits);
+///     println!("until {:?}; this process until {:?}", job.deadline(), job.stop_by());
+///     for parent in job.parents().await? {
+///         println!("after {parent:?}");
+///     }
+///
+///     // What it holds, and what it learned of it.
+///     if let Some(ann) = job.resource(&"accounts".parse()?) {
+///         job.verdict(ann, Verdict::Ban { reason: Some("captcha".to_owned()) });
+///     }
+///     job.spent("api".parse()?, 3);
+///     job.pause("api".parse()?, Duration::from_secs(60));
+///     job.set_progress(50.into())?;
+///
+///     // Work that blocks, on a thread of its own.
+///     let sum: u64 = job.blocking(|| (1..=100).sum()).await?;
+///     tokio::select! {
+///         stop = job.stopped() => println!("stop: {stop:?}"),
+///         () = job.hurried() => println!("stop at once"),
+///         () = tokio::task::yield_now() => println!("{sum}, and on it goes: {:?}", job.stop()),
+///     }
+///     assert!(job.hard_limit() > Instant::now());
+///     Ok(())
+/// }
+///
+/// client.limit("api").rate(10, Duration::from_secs(1)).burst(10).set().await?;
+/// client.pool("accounts").add([PoolItem::new("ann")]).await?;
+/// let pushed = client.push("crawl").need(Need::pool("accounts")).need(Need::limit("api")).await?;
+/// let run = async |job: Job| crawl(job).await.map_err(|why| why.to_string());
+/// client.worker(["crawl"]).until_empty().run(run).await?;
+/// assert_eq!(client.job(&pushed.id).result().await?.error, None);
+/// # Ok(()) });
+/// ```
+///
 /// Its lease is extended for as long as the handler runs. When [`Job::stopped`] completes, the handler
 /// is dropped at its next await, at once or after the worker's grace.
 #[derive(Clone)]

@@ -15,7 +15,6 @@ mod take;
 mod threads;
 mod work;
 
-use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,6 +49,7 @@ const FAREWELL_MAX: Duration = Duration::from_secs(5);
 
 /// In which order queues are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Order {
     /// The list is turned with each call, so that no queue starves another.
     #[default]
@@ -127,34 +127,29 @@ pub enum Event {
 }
 
 /// Why the engine did not take an outcome.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotSettled {
     /// The lease was lost.
+    #[error("the lease was lost")]
     Lost,
     /// The lease had ended with another outcome.
+    #[error("it was settled otherwise")]
     Otherwise,
     /// The call was refused or failed, also after a minute of repeats.
+    #[error(transparent)]
     Call(CallError),
-}
-
-impl fmt::Display for NotSettled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotSettled::Lost => f.write_str("the lease was lost"),
-            NotSettled::Otherwise => f.write_str("it was settled otherwise"),
-            NotSettled::Call(error) => error.fmt(f),
-        }
-    }
 }
 
 /// Why a worker ended before it was stopped.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WorkError<F> {
     /// Asking for jobs was refused, or the engine was not there the first time.
+    #[error(transparent)]
     Call(CallError),
     /// A job could not be executed, and no other could be.
-    Execution(F),
+    #[error("a job could not be executed")]
+    Execution(#[source] F),
 }
 
 /// Stops a worker. Cheap to clone.
@@ -181,15 +176,53 @@ impl Stopper {
 
 /// What a worker did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Worked {
     /// Jobs that were granted to it and not given back before they began.
     pub jobs: u64,
 }
 
 /// A worker, to be set up and run.
+///
+/// ```
+/// # tenure::testing::example(async |client| {
+/// use std::time::Duration;
+/// use tenure::{Job, Order, SettleOutcome};
+///
+/// client.push("mail").payload(&"ann@example.com")?.await?;
+/// let worker = client
+///     .worker(["urgent", "mail"])
+///     .order(Order::Strict)
+///     .concurrency(8)
+///     .ttl(Duration::from_secs(10))
+///     .drain_timeout(Duration::from_secs(60))
+///     .stop_grace(Duration::from_secs(1))
+///     .observe(|event| println!("{event:?}"))
+///     .max_jobs(1);
+///
+/// // At a signal: no more jobs, and those that run may end. A second one stops them.
+/// let stopper = worker.stopper();
+/// tokio::spawn(async move {
+///     wait_for_a_signal().await;
+///     stopper.drain();
+///     wait_for_a_signal().await;
+///     stopper.now();
+/// });
+/// let worked = worker
+///     .run(async |job: Job| {
+///         let to: String = job.payload()?;
+///         Ok::<_, serde_json::Error>(SettleOutcome::succeeded_with(&to.len()))
+///     })
+///     .await?;
+/// assert_eq!(worked.jobs, 1);
+/// # Ok(()) });
+/// # async fn wait_for_a_signal() { std::future::pending::<()>().await }
+/// ```
 pub struct Worker {
     client: Client,
     queues: Vec<QueueName>,
+    /// A name among them that is none: it refuses to run.
+    wrong: Option<Refusal>,
     order: Order,
     concurrency: usize,
     ttl: Span,
@@ -204,9 +237,18 @@ pub struct Worker {
 impl Worker {
     /// For 1 to 32 queues; one job at a time unless set otherwise.
     pub fn new(client: Client, queues: Vec<QueueName>) -> Self {
+        Worker::of(client, Ok(queues))
+    }
+    /// For queues whose names may be none.
+    pub(crate) fn of(client: Client, queues: Result<Vec<QueueName>, Refusal>) -> Self {
+        let (queues, wrong) = match queues {
+            Ok(queues) => (queues, None),
+            Err(no) => (Vec::new(), Some(no)),
+        };
         Worker {
             client,
             queues,
+            wrong,
             order: Order::default(),
             concurrency: 1,
             ttl: Span::from_us(TTL_US_DEFAULT),
@@ -225,8 +267,8 @@ impl Worker {
         self
     }
     /// How long a job is held on after this process died: `1s` to `1h`, 30 s unless set.
-    pub fn ttl(mut self, ttl: Span) -> Self {
-        self.ttl = ttl;
+    pub fn ttl(mut self, ttl: impl Into<Span>) -> Self {
+        self.ttl = ttl.into();
         self
     }
     /// In which order queues are asked; they take turns unless set.
@@ -298,10 +340,43 @@ impl Worker {
     /// The same, with something else than a task for each job: for what cannot be dropped to stop it,
     /// such as a process. A panic in it ends the worker with that panic.
     ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// use tenure::{Execute, Executed, Job, SettleOutcome};
+    ///
+    /// struct Convert;
+    /// impl Execute for Convert {
+    ///     type Failure = std::io::Error;
+    ///
+    ///     async fn execute(&self, job: Job) -> Executed<std::io::Error> {
+    ///         let mut child = std::process::Command::new("true");
+    ///         match child.spawn() {
+    ///             // No job would fare better: the worker ends with this.
+    ///             Err(why) => Executed { outcome: Some(SettleOutcome::released()), failure: Some(why) },
+    ///             Ok(mut child) => match child.wait() {
+    ///                 Ok(status) if status.success() => SettleOutcome::succeeded().into(),
+    ///                 Ok(status) => SettleOutcome::failed(status).into(),
+    ///                 Err(why) => SettleOutcome::failed(why).into(),
+    ///             },
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// client.push("convert").await?;
+    /// assert_eq!(client.worker(["convert"]).until_empty().execute(Convert).await?.jobs, 1);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Worker::run`], or the first failure of an execution. Either way it takes no more jobs, and
     /// what ran was finished as when draining.
-    pub async fn execute<E: Execute>(self, execute: E) -> Result<Worked, WorkError<E::Failure>> {
+    pub async fn execute<E: Execute>(
+        mut self,
+        execute: E,
+    ) -> Result<Worked, WorkError<E::Failure>> {
+        if let Some(no) = self.wrong.take() {
+            return Err(WorkError::Call(no.into()));
+        }
         let around = Surroundings {
             phase: self.phase.subscribe(),
             observer: self.observer.clone(),

@@ -1,0 +1,40 @@
+//! Holds a lock, and stops if it is lost.
+//!
+//! `cargo run -p tenure --example lock`
+
+use std::error::Error;
+use std::time::Duration;
+
+use tenure::{Client, LockError};
+
+pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
+    let lock = client.lock("deploy")?.ttl(Duration::from_secs(10));
+    let guard = lock.acquire_within(Duration::from_secs(30)).await?;
+
+    // Somebody else does not get it meanwhile.
+    if let Err(LockError::Busy(why)) = client.lock("deploy")?.try_acquire().await {
+        println!("busy: {}", why.reasons.first().map_or("", |reason| &reason.detail));
+    }
+
+    tokio::select! {
+        // The lock extends itself. If that fails for too long, somebody else may hold it soon.
+        stop = guard.stopped() => return Err(format!("stopped: {stop:?}").into()),
+        () = deploy(guard.fence().get()) => {}
+    }
+    guard.release().await?;
+    Ok(())
+}
+
+async fn deploy(fence: u64) {
+    // The fence grows with every holder: what this writes to can refuse an older one.
+    println!("deploying with fence {fence}");
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let url = std::env::var("TENURE_URL").unwrap_or_else(|_| "memory:".to_owned());
+    let client = Client::connect(&url).await?;
+    run(&client).await?;
+    client.close().await;
+    Ok(())
+}

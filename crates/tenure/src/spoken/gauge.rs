@@ -1,0 +1,65 @@
+//! The gauge of a limit, in plain text.
+
+use std::time::Duration;
+
+use tenure_core::time::Span;
+
+use crate::spoken::Spoken;
+
+/// Where a limit is told how much work others have started, which counts as much as what was granted here. It is read by
+/// the server, or by the workers where there is none, for as long as somebody wants the limit.
+///
+/// ```
+/// use std::time::Duration;
+/// use tenure::Gauge;
+///
+/// // What is pending or running there, except what has a lease here under the same id.
+/// let spiders = Gauge::scrapyd("http://127.0.0.1:6800").project("news");
+/// // The sum of numbers in a JSON document. If it cannot be read for a minute, nothing is granted.
+/// let builds = Gauge::count("https://ci.example.com/status", ["/running", "/queued"])
+///     .every(Duration::from_secs(5))
+///     .lag(Duration::from_secs(20))
+///     .stale(Duration::from_secs(60))
+///     .hold_when_stale();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Gauge(Spoken);
+
+impl Gauge {
+    /// The jobs that a scrapyd lists as pending or running. A login may stand in the address; it is never shown.
+    pub fn scrapyd(url: &str) -> Self {
+        Gauge(Spoken::default().say("scrapyd", url))
+    }
+    /// The sum of the whole numbers that stand at these JSON pointers (RFC 6901), 1 to 16, in what a GET of the address
+    /// answers. They count our own work too. A login may stand in the address; it is never shown.
+    pub fn count<P: Into<String>>(url: &str, pointers: impl IntoIterator<Item = P>) -> Self {
+        let pointers: Vec<String> = pointers.into_iter().map(Into::into).collect();
+        Gauge(Spoken::default().say("url", url).say("count", pointers))
+    }
+
+    /// Counts this project of a scrapyd alone. A scrapyd before 1.5 needs it.
+    pub fn project(self, name: &str) -> Self {
+        Gauge(self.0.say("project", name))
+    }
+    /// How often it is read while the limit is in use: 500 ms to 1 h, 2 s by default.
+    pub fn every(self, every: Duration) -> Self {
+        Gauge(self.0.say("every", Span::from(every)))
+    }
+    /// How long a start may take until the address shows it: at most 1 h, 10 s by default.
+    pub fn lag(self, lag: Duration) -> Self {
+        Gauge(self.0.say("lag", Span::from(lag)))
+    }
+    /// From which age on the last reading is too old: three times `every`, and at least 5 s, to 1 d; 30 s by default.
+    pub fn stale(self, stale: Duration) -> Self {
+        Gauge(self.0.say("stale", Span::from(stale)))
+    }
+    /// Grants nothing while the last reading is too old. By default its value goes on to count.
+    pub fn hold_when_stale(self) -> Self {
+        Gauge(self.0.say("on_stale", "hold"))
+    }
+
+    /// Adds it to the body of a limit.
+    pub(crate) fn said_in(self, limit: Spoken) -> Spoken {
+        limit.say("gauge", self.0)
+    }
+}
