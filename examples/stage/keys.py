@@ -26,12 +26,17 @@ def clear(url: str, prefix: str) -> Optional[str]:
     """Deletes all keys with this prefix. Answers why not, if it could not."""
     at = urlsplit(url)
     try:
-        with socket.create_connection((at.hostname or "127.0.0.1", at.port or 6379), timeout=10) as wire:
+        with socket.create_connection(
+            (at.hostname or "127.0.0.1", at.port or 6379), timeout=10
+        ) as wire:
             stream = wire.makefile("rb")
 
-            def call(*words: "str | bytes") -> Any:
+            def call(*words: str | bytes) -> Any:
                 parts = [word if isinstance(word, bytes) else word.encode() for word in words]
-                wire.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+                wire.sendall(
+                    b"*%d\r\n" % len(parts)
+                    + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts)
+                )
                 return _read(stream)
 
             if at.password:

@@ -1,15 +1,16 @@
-"""One process of an example: its output is shown and kept, and it can be waited for, stopped and killed."""
+"""One process of an example: it is listened to, waited for, stopped and killed."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Mapping, Sequence
 
 _print_one_line = threading.Lock()
 
@@ -22,9 +23,11 @@ def say(who: str, text: str) -> None:
 
 
 class Part:
-    """A process that the run has started, with all that it starts itself (they share a process group)."""
+    """A process that the run has started, and the group of all that it starts itself."""
 
-    def __init__(self, name: str, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, show: bool):
+    def __init__(
+        self, name: str, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, show: bool
+    ):
         self.name = name
         self.lines: list[str] = []
         self._show = show
@@ -68,9 +71,15 @@ class Part:
                 seen = len(self.lines)
                 left = deadline - time.monotonic()
                 if self._closed or left <= 0:
-                    why = "ended without it" if self._closed else f"did not say it within {within:g} s"
+                    why = (
+                        "ended without it"
+                        if self._closed
+                        else f"did not say it within {within:g} s"
+                    )
                     last = "\n".join(self.lines[-20:])
-                    raise AssertionError(f"{self.name} was to say {text!r} and {why}; its last lines:\n{last}")
+                    raise AssertionError(
+                        f"{self.name} was to say {text!r} and {why}; its last lines:\n{last}"
+                    )
                 self._heard.wait(left)
 
     @property
@@ -95,16 +104,12 @@ class Part:
         """SIGTERM, and SIGKILL if that was not enough. The exit code."""
         if self.alive:
             self.process.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=within)
-            except subprocess.TimeoutExpired:
-                pass
         self._signal(signal.SIGKILL)
         return self.process.wait()
 
     def _signal(self, number: int) -> None:
-        try:
-            # Also those of the group that outlive it.
+        # Also those of the group that outlive it.
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
-        except ProcessLookupError:
-            pass

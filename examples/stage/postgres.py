@@ -1,6 +1,7 @@
 """A PostgreSQL of an example's own: in the scratch folder, on a socket, gone when the run ends.
 
-It is installed with apt-get where it is missing and this process may do so. No service of the system is started.
+It is installed with apt-get where it is missing and this process may do so. No service of the
+system is started.
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ _CLUSTERS = Path("/etc/postgresql-common/createcluster.conf")
 
 
 class Postgres:
-    """A server with one database, which is empty at first. `url` is its address for whatever speaks libpq."""
+    """A server with one database, which is empty at first.
+
+    `url` is its address for whatever speaks libpq.
+    """
 
     def __init__(self, scene: Scene, database: str, otherwise: str = ""):
         """`otherwise` says what else a user can do where PostgreSQL is missing."""
-        self._programs = _programs() or _install(scene, otherwise)
+        self._programs = programs(otherwise)
         self._database = database
         self._folder = scene.folder / "postgres"
         self._folder.mkdir(mode=0o700)
@@ -48,7 +52,8 @@ class Postgres:
             except OSError as why:
                 # In a user namespace that has no other user than root.
                 raise CannotRun(
-                    f"PostgreSQL does not run as root, and this root cannot become another user: {why}"
+                    "PostgreSQL does not run as root, and this root cannot become another user:"
+                    f" {why}"
                 ) from why
             # That user must get through the scratch folder. It can list nothing there.
             scene.folder.chmod(0o711)
@@ -80,11 +85,19 @@ class Postgres:
         return [*self._prefix, str(self._programs / program)]
 
     def sql(self, text: str) -> str:
-        """Runs statements as one transaction; answers the rows of queries, with | between columns."""
+        """Runs statements as one transaction; answers rows, with | between columns."""
         return self._run(self._database, text, "--single-transaction")
 
     def _run(self, database: str, text: str, *options: str) -> str:
-        psql = [str(self._programs / "psql"), "-h", str(self._folder), "-U", "tenure", "-d", database]
+        psql = [
+            str(self._programs / "psql"),
+            "-h",
+            str(self._folder),
+            "-U",
+            "tenure",
+            "-d",
+            database,
+        ]
         # The text comes by stdin: every user of the machine can read a command line.
         command = [*psql, "-XqAt", "-v", "ON_ERROR_STOP=1", *options, "-f", "-"]
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
@@ -93,10 +106,20 @@ class Postgres:
         return done.stdout.strip()
 
 
-def _programs() -> Optional[Path]:
-    """The folder of the server's programs, which Debian keeps out of the PATH."""
+def programs(otherwise: str = "") -> Path:
+    """The folder of the server's programs, which are installed if they are missing.
+
+    `otherwise` says what else a user can do where they cannot be.
+    """
+    return _found() or _install(otherwise)
+
+
+def _found() -> Optional[Path]:
+    # Debian keeps them out of the PATH.
     debian = Path("/usr/lib/postgresql").glob("*/bin")
-    places = sorted(debian, key=lambda place: [int(part) for part in place.parent.name.split(".")], reverse=True)
+    places = sorted(
+        debian, key=lambda place: [int(part) for part in place.parent.name.split(".")], reverse=True
+    )
     found = shutil.which("postgres")
     if found:
         places.insert(0, Path(found).resolve().parent)
@@ -111,35 +134,39 @@ def _unprivileged() -> pwd.struct_passwd:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise CannotRun("PostgreSQL does not run as root, and there is no user 'nobody'; run this as another user")
+    raise CannotRun(
+        "PostgreSQL does not run as root, and there is no user 'nobody'; run this as another user"
+    )
 
 
-def _install(scene: Scene, otherwise: str) -> Path:
+def _install(otherwise: str) -> Path:
     advice = "PostgreSQL is missing; install it: apt-get install postgresql"
     if otherwise:
         advice += f" ({otherwise})"
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise CannotRun(advice)
-    scene.say("installing PostgreSQL with apt-get; none of the system's services is started")
+    print(
+        "installing PostgreSQL with apt-get; none of the system's services is started", flush=True
+    )
     # The package would make a cluster and start it. Its settings can forbid that, and are restored.
-    _apt_get(scene, advice, "update")
-    _apt_get(scene, advice, "install", "postgresql-common")
+    _apt_get(advice, "update")
+    _apt_get(advice, "install", "postgresql-common")
     settings = _CLUSTERS.read_text()
     try:
         _CLUSTERS.write_text(f"{settings}\ncreate_main_cluster = false\n")
-        _apt_get(scene, advice, "install", "postgresql")
+        _apt_get(advice, "install", "postgresql")
     finally:
         _CLUSTERS.write_text(settings)
-    found = _programs()
+    found = _found()
     if found is None:
         raise CannotRun(advice)
     return found
 
 
-def _apt_get(scene: Scene, advice: str, *words: str) -> None:
+def _apt_get(advice: str, *words: str) -> None:
     done = subprocess.run(
         ["apt-get", "--yes", "--quiet", "--no-install-recommends", *words],
-        env={**scene.env, "DEBIAN_FRONTEND": "noninteractive"},
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -11,9 +11,10 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Callable, Mapping, Optional, Sequence, Type
+from typing import Callable, Optional
 
 from . import keys, tools
 from .part import Part, say
@@ -23,37 +24,50 @@ ME = "run"
 
 
 class Scene(contextlib.AbstractContextManager):
-    """What `run` of an example holds: a scratch folder, a store, the parts, and what was found true.
+    """What `run` of an example holds: a scratch folder, a store, the parts, what was found true.
 
-    Everything that was started is ended when the `with` block is left, whatever the reason; the exit code is 0 if all
-    that was to be true is true.
+    Everything that was started is ended when the `with` block is left, whatever the reason. The
+    exit code is 0 if all that was to be true is true.
     """
 
     def __init__(self, folder: str, description: str, seconds: int):
         self.example = Path(folder).resolve().parent
         self.name = self.example.name
-        self.arguments = argparse.ArgumentParser(prog=f"examples/{self.name}/run", description=description)
+        self.arguments = argparse.ArgumentParser(
+            prog=f"examples/{self.name}/run", description=description
+        )
         self.arguments.add_argument(
             "--store",
             metavar="URL",
-            help="where the server keeps its state: redis://HOST:PORT, file:PATH or memory: (a folder that goes away)",
+            help="where the server keeps its state: redis://HOST:PORT, file:PATH or memory: "
+            "(a folder that goes away)",
         )
         self.arguments.add_argument(
             "--seconds", type=int, default=seconds, help=f"how long things are killed ({seconds})"
         )
-        self.arguments.add_argument("--seed", type=int, help="what is killed when; the run says the one it took")
-        self.arguments.add_argument("--keep", action="store_true", help="leave the scratch folder, and say where it is")
+        self.arguments.add_argument(
+            "--seed", type=int, help="what is killed when; the run says the one it took"
+        )
+        self.arguments.add_argument(
+            "--keep", action="store_true", help="leave the scratch folder, and say where it is"
+        )
         self._parts: list[Part] = []
         self._findings: list[tuple[bool, str, str]] = []
         self._redis_prefix: Optional[str] = None
 
-    def __enter__(self) -> "Scene":
+    def __enter__(self) -> Scene:
         self.args = self.arguments.parse_args()
-        seed = self.args.seed if self.args.seed is not None else random.SystemRandom().randrange(1 << 32)
+        seed = (
+            self.args.seed
+            if self.args.seed is not None
+            else random.SystemRandom().randrange(1 << 32)
+        )
         self.dice = random.Random(seed)
         # A file in which the parts of an example can leave what is to be counted later.
         self.folder = Path(tempfile.mkdtemp(prefix=f"tenure-{self.name}-"))
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
+        self.env = {
+            name: value for name, value in os.environ.items() if not name.startswith("TENURE_")
+        }
         self.env["PYTHONUNBUFFERED"] = "1"
         self.env["PYTHONDONTWRITEBYTECODE"] = "1"
         self.store = self._store()
@@ -69,7 +83,9 @@ class Scene(contextlib.AbstractContextManager):
         if named.startswith("redis://"):
             self.store_in_words = "a Redis"
             # Beside whatever else lies in this Redis; the keys go when the run ends.
-            self._redis_prefix = f"example-{self.name}-{random.SystemRandom().randrange(1 << 32):08x}:"
+            self._redis_prefix = (
+                f"example-{self.name}-{random.SystemRandom().randrange(1 << 32):08x}:"
+            )
             return f"{named}{'&' if '?' in named else '?'}prefix={self._redis_prefix}"
         self.store_in_words = named.split(":", 1)[0]
         return named
@@ -86,7 +102,15 @@ class Scene(contextlib.AbstractContextManager):
 
         `port` is that of a server that was killed and is started again.
         """
-        command = [tools.tenure(), "serve", "--listen", f"127.0.0.1:{port}", "--store", self.store, *options]
+        command = [
+            tools.tenure(),
+            "serve",
+            "--listen",
+            f"127.0.0.1:{port}",
+            "--store",
+            self.store,
+            *options,
+        ]
         server = self.start(name, command, show=show)
         self.url = server.wait_for("listening on ").split("listening on ", 1)[1].strip()
         self.env["TENURE_URL"] = self.url
@@ -105,8 +129,13 @@ class Scene(contextlib.AbstractContextManager):
         cwd: Optional[Path] = None,
         show: bool = True,
     ) -> Part:
-        """Starts a process in the folder of the example, or in `cwd`. Its output is shown behind its name."""
-        part = Part(name, command, env={**self.env, **(env or {})}, cwd=cwd or self.example, show=show)
+        """Starts a process in the folder of the example, or in `cwd`.
+
+        Its output is shown behind its name.
+        """
+        part = Part(
+            name, command, env={**self.env, **(env or {})}, cwd=cwd or self.example, show=show
+        )
         self._parts.append(part)
         return part
 
@@ -119,11 +148,17 @@ class Scene(contextlib.AbstractContextManager):
             time.sleep(0.05)
 
     def check(self, true: bool, what: str, figures: str = "") -> None:
-        """Something that must be true at the end. All are shown together, and one that is false fails the run."""
+        """Something that must be true at the end.
+
+        All are shown together, and one that is false fails the run.
+        """
         self._findings.append((true, what, figures))
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], why: Optional[BaseException], _trace: Optional[TracebackType]
+        self,
+        kind: Optional[type[BaseException]],
+        why: Optional[BaseException],
+        _trace: Optional[TracebackType],
     ) -> bool:
         # What was started last needs what was started first.
         for part in reversed(self._parts):

@@ -1,4 +1,4 @@
-"""Where things are: this repository, the `tenure` command, the Python of an example with its packages."""
+"""Where things are: this repository, the command, the Python of an example with its packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ class CannotRun(Exception):
 
 
 def tenure() -> str:
-    """The `tenure` command: `TENURE_BIN`, this repository's build, the one on the PATH, or a build that is made now."""
+    """The `tenure` command.
+
+    `TENURE_BIN`, this repository's build, the one on the PATH, or a build that is made now.
+    """
     named = os.environ.get("TENURE_BIN")
     if named:
         if not os.access(named, os.X_OK):
@@ -33,7 +36,9 @@ def tenure() -> str:
     if found:
         return found
     if not shutil.which("cargo"):
-        raise CannotRun("there is no 'tenure' here; install Rust (https://rustup.rs), and it is built by itself")
+        raise CannotRun(
+            "there is no 'tenure' here; install Rust (https://rustup.rs), and it is built by itself"
+        )
     print("building tenure (the first time takes some minutes)", flush=True)
     built_now = subprocess.run(["cargo", "build", "--release", "--bin", "tenure"], cwd=ROOT)
     if built_now.returncode != 0:
@@ -44,7 +49,8 @@ def tenure() -> str:
 def python(example: Path) -> str:
     """The interpreter of an environment with what `requirements.txt` of this example lists.
 
-    It lies in the example's own folder, as `.venv`, and is made when it is missing or the list has changed.
+    It lies in the example's own folder, as `.venv`, and is made when it is missing or the list has
+    changed.
     """
     wanted = example / "requirements.txt"
     if not wanted.exists():
@@ -59,11 +65,15 @@ def python(example: Path) -> str:
     shutil.rmtree(venv, ignore_errors=True)
     made = subprocess.run([sys.executable, "-m", "venv", str(venv)])
     if made.returncode != 0:
-        raise CannotRun("Python could not make a virtual environment; install it: apt-get install python3-venv")
+        raise CannotRun(
+            "Python could not make a virtual environment; install it: apt-get install python3-venv"
+        )
     pip = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     # Paths in the list are relative to the example.
     if subprocess.run([*pip, "-r", "requirements.txt"], cwd=example).returncode != 0:
-        raise CannotRun(f"pip could not install {wanted.relative_to(ROOT)} (see above); it takes the network")
+        raise CannotRun(
+            f"pip could not install {wanted.relative_to(ROOT)} (see above); it takes the network"
+        )
     mark.write_text(digest)
     return str(interpreter)
 

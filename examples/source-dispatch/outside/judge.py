@@ -184,19 +184,19 @@ class Judge:
         """Visits that were repeated since their collector died between answer and report."""
         return len(self._early) - len(self.early)
 
-    def waiting(self, rules: set[str], until: float) -> int:
-        """The number of sources of these rules that were due by then and not visited since."""
-        return sum(
-            source.rule in rules
-            and not source.removed
-            and not source.there
-            and source.surely < until
-            for source in self.sources.values()
-        )
-
-    def interrupted(self) -> int:
-        """The number of sources of which a visit was cut off and not repeated yet."""
-        return sum(source.interrupted is not None for source in self.sources.values())
+    def left(self, rules: set[str], until: float) -> list[str]:
+        """The sources that were due by then, or were cut off, and have not been visited since."""
+        return [
+            name
+            for name, source in self.sources.items()
+            if source.interrupted
+            or (
+                source.rule in rules
+                and not source.removed
+                and not source.there
+                and source.surely < until
+            )
+        ]
 
     def all_waits(self, now: float) -> list[Wait]:
         """The waits of all visits, and those of sources that still wait now."""
