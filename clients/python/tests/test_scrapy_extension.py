@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from conftest import tenure_binary, until
 from scrapy_site import Crawlers, Site, command
 from tenure import Tenure
@@ -86,6 +88,19 @@ def test_a_spider_that_was_handed_a_lease_extends_and_settles_it(
     assert process.wait(30) == 0
     assert job.wait(5).get()["items"] == 1
     assert list(m.leases()) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "env"), [({"_job": "visit-1"}, {}), ({}, {"SCRAPY_JOB": "visit-1"})]
+)
+def test_a_spider_of_a_scrapyd_leaves_the_files_of_the_job_around_it_alone(
+    site: Site, crawlers: Crawlers, tmp_path: Path, args: dict[str, str], env: dict[str, str]
+) -> None:
+    files = {"TENURE_RESULT_FILE": str(tmp_path / "result"), "TENURE_LEASE": "that-of-scrapyd"}
+    process = crawlers.start("pages", args={"url": site.url, **args}, env={**files, **env})
+    assert process.wait(30) == 0
+    assert len(site.visits) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_spider_whose_lease_is_lost_closes_and_settles_nothing(

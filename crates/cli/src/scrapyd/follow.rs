@@ -376,7 +376,7 @@ fn ended(
         (Some(end), Standing::Finished) if missed >= LOOKS => Some(end.outcome()),
         (Some(end), _) if quiet >= QUIET_LOOKS => Some(end.outcome()),
         (None, Standing::Finished) if missed >= LOOKS => Some(SettleOutcome::failed(
-            "the spider ended, but left no log: how it ended is not known; keep logs_dir set, and logs_to_keep \
+            "the spider ended, but left no log: how it ended is not known; keep logs_dir set, and jobs_to_keep \
              above the number of its runs",
         )),
         (None, _) if missed >= LOOKS => Some(SettleOutcome::failed(

@@ -144,6 +144,15 @@ class _Handed:
         self._transport.close()
 
 
+def _of_scrapyd(spider: Spider) -> bool:
+    """Whether a scrapyd runs it: then the files are of the job that runs scrapyd itself.
+
+    Every scrapyd hands the id of its job over as an argument of the spider. Older releases set
+    a variable as well, which counts where a spider does not keep its arguments.
+    """
+    return hasattr(spider, "_job") or "SCRAPY_JOB" in os.environ
+
+
 class JobExtension:
     """Tells the job whose spider this is how the crawl goes and ended, if there is one."""
 
@@ -167,8 +176,7 @@ class JobExtension:
         handed = getattr(spider, "tenure_lease", None)
         if handed:
             self._job = _Handed(self._crawler, str(handed))
-        elif "TENURE_RESULT_FILE" in os.environ and "SCRAPY_JOB" not in os.environ:
-            # Under scrapyd the files are of the job that runs scrapyd itself.
+        elif "TENURE_RESULT_FILE" in os.environ and not _of_scrapyd(spider):
             self._job = _Worked(os.environ)
         else:
             return
