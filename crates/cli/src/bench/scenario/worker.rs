@@ -4,9 +4,11 @@
 //! heartbeats, handlers nor panics are its concern.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use tenure::{Client, Job, Worker};
+use tenure::{Client, Event, Job, Worker};
 use tenure_core::names::Namespace;
 
 use super::super::load::{Jobs, drain, fill, queue};
@@ -48,14 +50,26 @@ pub async fn measure(setup: &Setup<'_>, place: Place) -> Result<Figures, Failure
     ])
 }
 
-/// Jobs in a second.
+/// Jobs in a second, until the last one is settled. That nothing is left is found out later, which a worker that goes on
+/// does not do.
 async fn work(target: &Target) -> Result<f64, Failure> {
     let client = Client::new(target.engine().clone(), Namespace::main());
-    let worker = Worker::new(client, vec![queue()?]).concurrency(SLOTS).until_empty();
     let begun = Instant::now();
+    let (settled, took) = (Arc::new(AtomicU32::new(0)), Arc::new(OnceLock::new()));
+    let (count, last) = (settled.clone(), took.clone());
+    let worker = Worker::new(client, vec![queue()?]).concurrency(SLOTS).until_empty().observe(
+        move |event: &Event| {
+            if matches!(event, Event::Settled { .. })
+                && count.fetch_add(1, Ordering::Relaxed) + 1 == JOBS
+            {
+                let _ = last.set(begun.elapsed());
+            }
+        },
+    );
     let worked = worker.run(|_: Job| async { Ok::<_, Infallible>(()) }).await?;
-    let took = begun.elapsed();
     complete(worked.jobs)?;
+    complete(u64::from(settled.load(Ordering::Relaxed)))?;
+    let took = took.get().copied().unwrap_or_else(|| begun.elapsed());
     Ok(f64::from(JOBS) / took.as_secs_f64())
 }
 
