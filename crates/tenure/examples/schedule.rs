@@ -32,7 +32,7 @@ pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
         println!("fires at {moment}");
     }
 
-    // What the table lists is visited, each source at a phase of its own; what it lists no more is not.
+    // Each source of the table is visited, at a phase of its own; a source that leaves the table is visited no more.
     let quarter = Duration::from_secs(15 * 60);
     let mut sources = Vec::new();
     for (id, feed) in [(1, "https://example.com/feed"), (2, "https://example.org/feed")] {

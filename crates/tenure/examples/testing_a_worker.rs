@@ -11,7 +11,7 @@ use tenure::{Client, Handlers, Task, TaskError};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The code under test: whoever signed up is reminded a day later.
+/// The code under test: a new user is reminded a day later.
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 struct Remind {
     user: u64,

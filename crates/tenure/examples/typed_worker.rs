@@ -47,7 +47,7 @@ async fn welcome(mail: Welcome, job: Job, mailer: State<Mailer>) -> Result<(), T
     Ok(())
 }
 
-/// It computes, so it gets a thread of its own. What it returns is the result of the job.
+/// It computes, so it gets a thread of its own. Its answer is the result of the job.
 fn sum(numbers: Sum) -> Result<u64, TaskError> {
     Ok(numbers.of.iter().sum())
 }

@@ -6,7 +6,7 @@ use tenure_core::time::Span;
 
 use crate::spoken::Spoken;
 
-/// Where a limit is told how much work others have started, which counts as much as what was granted here. It is read by
+/// An address that shows how much work others have started. That work counts like permits granted here. It is read by
 /// the server, or by the workers where there is none, for as long as somebody wants the limit.
 ///
 /// ```

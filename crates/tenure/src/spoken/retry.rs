@@ -21,7 +21,7 @@ use tenure_core::time::Span;
 pub struct Retry(CheckedRetry);
 
 impl Retry {
-    /// The default.
+    /// The default, to be changed by the words that follow.
     pub fn new() -> Self {
         Retry::default()
     }
