@@ -1,5 +1,7 @@
 //! Every public function that a user calls stands in an example of the documentation, which is compiled and run.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
