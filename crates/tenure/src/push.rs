@@ -180,6 +180,13 @@ impl Pushing {
         self.named(name, Ref::parse, |job, name| job.reference = Some(name))
     }
     /// The trace that it belongs to, as a W3C `traceparent`, so that its worker goes on with it.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    /// client.push("mail").traceparent(trace).await?;
+    /// # Ok(()) });
+    /// ```
     pub fn traceparent(self, traceparent: &str) -> Self {
         self.named(traceparent, TraceParent::parse, |job, trace| job.traceparent = Some(trace))
     }

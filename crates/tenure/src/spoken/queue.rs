@@ -36,6 +36,7 @@ use crate::spoken::{ByName, Spoken, WithSettings};
 ///     .timeout(Duration::from_secs(60))
 ///     .retain(24 * hour)
 ///     .max_waiting(100_000)
+///     .lost_delay(Duration::ZERO)
 ///     .share("tenant-7", 3)
 ///     .set()
 ///     .await?;
@@ -105,6 +106,11 @@ impl<S> Queue<S> {
     /// How many jobs may wait in it; a push beyond that is refused as `queue_full`.
     pub fn max_waiting(self, jobs: u32) -> Queue<WithSettings> {
         self.say(|said| said.say("max_waiting", jobs))
+    }
+    /// How long a job waits whose worker was lost, before it runs again. Without it: 2 s, and twice as long each further time,
+    /// at most a minute. Zero is for workers that find their work again.
+    pub fn lost_delay(self, delay: Duration) -> Queue<WithSettings> {
+        self.say(|said| said.say("lost_delay", Span::from(delay)))
     }
     /// How many turns this group has while each other one has 1. The first one takes the place of those that were set.
     pub fn share(mut self, group: &str, turns: u32) -> Queue<WithSettings> {
