@@ -197,16 +197,17 @@ pub(crate) async fn pools_survive_with_their_states(b: &mut Bench) {
 
 pub(crate) async fn the_least_recently_used_is_still_next(b: &mut Bench) {
     b.set_pool("p", plain_pool(), vec![thing("a"), thing("b"), thing("c")]).await;
-    let mut order = vec![];
-    for _ in 0..3 {
-        let lease = b.hold([any_of("p")]).await;
-        order.push(resource_of(&lease).to_owned());
+    // Neither the order of their names nor the one in which they were added.
+    let order = ["b", "c", "a"];
+    for id in order {
+        let lease = b.hold([only("p", id)]).await;
         b.settle(released(&lease)).await;
     }
     if !b.reopen().await {
         return;
     }
-    for id in order {
+    // Twice: what is used after the crash is behind what was used before it.
+    for id in order.into_iter().chain(order) {
         let lease = b.hold([any_of("p")]).await;
         assert_eq!(resource_of(&lease), id);
         b.settle(released(&lease)).await;

@@ -69,6 +69,9 @@ pub(crate) async fn a_moment_whose_id_is_taken_stores_nothing(b: &mut Bench) {
     b.leap_to(moment).await;
     assert_eq!(b.job(&id).await.queue, queue("other"));
     assert_eq!(b.counted("news").await, (1, 0, 0), "it counts as fired");
+    b.none("q").await;
+    b.take_job("other", &id).await;
+    b.none("other").await;
 }
 
 pub(crate) async fn five_moments_are_shown_and_they_are_those_that_fire(b: &mut Bench) {

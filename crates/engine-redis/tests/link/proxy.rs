@@ -21,6 +21,8 @@ pub enum Passing {
     NewOnly,
     /// On one connection nothing passes any more, also not later: the one to the server that has this port there.
     AllBut(u16),
+    /// All do but those of published messages: the connections live, and answer.
+    NoMessages,
     /// None do.
     Nothing,
 }
@@ -127,7 +129,7 @@ async fn pipe(
 ) {
     let mut bytes = vec![0; 64 * 1024];
     let open = |(passing, taken): &(Passing, usize)| match passing {
-        Passing::All => true,
+        Passing::All | Passing::NoMessages => true,
         Passing::NewOnly => number > *taken,
         Passing::AllBut(one) => port != *one,
         Passing::Nothing => false,
@@ -155,6 +157,11 @@ async fn pipe(
             return;
         }
         let come = &bytes[..read];
+        let loses = passing.borrow().0 == Passing::NoMessages && spoils.is_some();
+        // Both `message` and `smessage`.
+        if loses && come.windows(9).any(|part| part == b"message\r\n") {
+            continue;
+        }
         let come = match spoiling {
             Spoiling::Nothing => come.to_vec(),
             Spoiling::Twice => [come, come].concat(),
