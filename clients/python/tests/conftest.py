@@ -18,6 +18,7 @@ import pytest
 
 from proxy import Proxy
 from scrapy_site import Crawlers, Site
+from stress.services import Missing, redis_command
 from tenure import Tenure
 
 
@@ -62,11 +63,14 @@ def pytest_configure() -> None:
     os.environ.setdefault("TENURE_BIN", tenure_binary())
 
 
-def redis_binary() -> Optional[str]:
+def redis_here() -> Optional[list[str]]:
     """Find a Redis or Valkey, unless the tests are to do without."""
     if "redis" in os.environ.get("TENURE_WITHOUT", "").split(","):
         return None
-    return shutil.which("redis-server") or shutil.which("valkey-server")
+    try:
+        return redis_command()
+    except Missing:
+        return None
 
 
 class Server:
@@ -139,14 +143,14 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def redis_url(folder: Path) -> Iterator[Optional[str]]:
-    binary = redis_binary()
-    if binary is None:
+    command = redis_here()
+    if command is None:
         yield None
         return
     port = free_port()
     process = subprocess.Popen(
         [
-            binary, "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+            *command, "--port", str(port), "--bind", "127.0.0.1", "--save", "",
             "--dir", str(folder), "--appendonly", "no",
         ],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

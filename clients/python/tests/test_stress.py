@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conftest import redis_binary, tenure_binary
+from conftest import redis_here, tenure_binary
 from stress.chaos import Chaos, Settings
 from stress.journal import Told
 from stress.judge import Shown, faults
@@ -113,7 +113,7 @@ def test_a_run_that_goes_on_after_its_loss_is_found() -> None:
 def test_a_short_stress_loses_nothing_and_passes_no_cap(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if store == "redis" and redis_binary() is None:
+    if store == "redis" and redis_here() is None:
         pytest.skip("there is no redis-server here")
     monkeypatch.setenv("TENURE_BIN", tenure_binary())
     report = Chaos(Settings(store=store, seconds=8, workers=1, ttl=2.0, seed=7)).run()
