@@ -36,9 +36,10 @@ def store(company: str, report: dict[str, Any], fence: int) -> bool:
 
 @contextlib.contextmanager
 def _database():
-    # isolation_level=None: each statement is a transaction of its own.
+    # isolation_level=None: each statement is a transaction of its own. A writer waits for as long
+    # as a run may take: a process that was stopped in the middle of a write keeps the others out.
     path = os.environ.get("REPORTS_DB", "reports.db")
-    with contextlib.closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as db:
+    with contextlib.closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as db:
         # A worker that is stopped while it reads or waits does not keep others from writing.
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(TABLE)

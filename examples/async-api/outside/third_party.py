@@ -11,6 +11,7 @@ import argparse
 import collections
 import json
 import random
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,7 +30,8 @@ class Company:
         self.ready_at = time.monotonic() + takes_s
         # It fails at most twice in vain for each company, so that only C-7... runs out of attempts.
         self.faults_left = 2
-        self.answering = 0
+        #: The connections of calls that are being answered.
+        self.answering: list[socket.socket] = []
         self.orders: set[str] = set()
         self.answers: list[str] = []
         self.as_of: list[int] = []
@@ -53,14 +55,17 @@ class Registry:
         self.serial = 0
         self.asked_for_rest_at = time.monotonic()
 
-    def take(self, number: str, order: str) -> tuple[int, Any, dict[str, str]]:
+    def take(
+        self, number: str, order: str, caller: socket.socket
+    ) -> tuple[int, Any, dict[str, str]]:
         """One call, from the moment at which it was read to the moment before it is answered."""
         with self.lock:
             company = self.companies.setdefault(number, Company(number, self.dice, self.long_s))
             company.orders.add(order)
-            if company.answering:
+            # A process that was killed has no calls, though its last one is still answered.
+            if any(is_there(other) for other in company.answering):
                 self.at_once.append(number)
-            company.answering += 1
+            company.answering.append(caller)
             allowed = self._count()
             pause = self.dice.uniform(0.1, 0.4)
             gate = self.gate
@@ -69,7 +74,7 @@ class Registry:
         elif allowed:
             time.sleep(pause)
         with self.lock:
-            company.answering -= 1
+            company.answering.remove(caller)
             status, body, headers = self._answer(company) if allowed else self._refuse()
             company.answers.append({0: "cut"}.get(status, str(status)))
             return status, body, headers
@@ -131,6 +136,16 @@ class Registry:
             }
 
 
+def is_there(caller: socket.socket) -> bool:
+    """Whether the other side of a connection still has it open."""
+    try:
+        return caller.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
 class Door(BaseHTTPRequestHandler):
     """The HTTP of it."""
 
@@ -140,7 +155,7 @@ class Door(BaseHTTPRequestHandler):
         """Answer one call."""
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         status, body, headers = self.registry.take(
-            asked["company"], self.headers["Idempotency-Key"]
+            asked["company"], self.headers["Idempotency-Key"], self.connection
         )
         if status == 0:
             # The caller cannot know whether anything was done.

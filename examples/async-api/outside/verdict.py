@@ -76,7 +76,11 @@ class Verdict:
 
     def attempts(self) -> tuple[Any, str, str]:
         """Only failures are counted as attempts."""
-        wrong = [number for number, job in self.jobs.items() if self._burnt(number, job)]
+        wrong = [
+            f"{number}: {[each['error'] for each in job['errors']]}"
+            for number, job in self.jobs.items()
+            if self._burnt(number, job)
+        ]
         count = {each: self.answers.count(each) for each in ("202", "429", "500", "cut")}
         figures = (
             f"{count['202']} answers of 'still processing' and {count['429']} of 429 cost none; "
