@@ -179,6 +179,10 @@ class Judge:
             if not self._unreported(name, answered)
         ]
 
+    def interrupted(self) -> int:
+        """How many sources have a visit that died and was not repeated so far."""
+        return sum(bool(source.interrupted) for source in self.sources.values())
+
     @property
     def unreported(self) -> int:
         """Visits that were repeated since their collector died between answer and report."""
