@@ -22,14 +22,18 @@ def now() -> float:
 
 
 def _born() -> float:
-    """Return when this process was started, which is before Scrapy was imported."""
+    """Return when this process was started, which is before Scrapy was imported.
+
+    The system counts in ticks of 10 ms. The end of the tick is told: the beginning may be before
+    the moment at which the run allowed the start.
+    """
     try:
         with open("/proc/self/stat", encoding="ascii") as stat:
             ticks = int(stat.read().rsplit(")", 1)[1].split()[19])
     except OSError:
         # Not Linux. Other systems do not say it without a package.
         return now()
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return (ticks + 1) / os.sysconf("SC_CLK_TCK")
 
 
 def enter() -> None:

@@ -64,7 +64,15 @@ def over_the_cap(seen: dict) -> list:
     for spider in seen["spiders"]:
         there, cap = overlap(seen, spider["born"]), speed_at(seen, spider["born"])
         if spider["job"].startswith("article-") and there > cap:
-            found.append(f"{spider['job']} was started as number {there} of {cap}")
+            others = [
+                f"{each['job']} (from {each['born']:.2f} to {each.get('gone', seen['now']):.2f})"
+                for each in seen["spiders"]
+                if each["born"] <= spider["born"] < each.get("gone", seen["now"])
+            ]
+            found.append(
+                f"{spider['job']} was started as number {there} of {cap}, noted at "
+                f"{seen['notes'][-1]['at']:.2f}: {', '.join(others)}"
+            )
     return found
 
 
