@@ -1,6 +1,6 @@
 //! Storing jobs: defaults, ids, arrays, what is refused at once.
 
-use tenure_core::job::{JobState, Need, OnConflict, Retry};
+use tenure_core::job::{JobState, Need, NewJob, OnConflict, Retry};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
@@ -77,6 +77,52 @@ pub(crate) async fn an_array_is_answered_in_its_order(b: &mut Bench) {
     let answer = b.push_all(vec![job("q").id("c"), job("q").id("b"), job("q").id("a")]).await;
     let said: Vec<_> = answer.iter().map(|job| (job.job.id.as_str(), job.duplicate)).collect();
     assert_eq!(said, [("c", false), ("b", true), ("a", false)]);
+}
+
+/// Arrays of a few jobs, of some dozens, and of hundreds.
+const SIZES: [usize; 3] = [3, 20, 300];
+
+/// An array of so many jobs of a queue; each is shown as a look shows it that comes later: as it is by then if it runs
+/// already, and else as it was.
+async fn is_shown(b: &mut Bench, queue: &str, many: usize, needs: &[Need]) -> Vec<JobState> {
+    let shaped = |n: usize| {
+        let job =
+            job(queue).id(&format!("{queue}-{n}")).kind("k").payload(&format!("{{\"n\":{n}}}"));
+        NewJob { needs: Some(needs.to_vec()), ..job.label("a", &n.to_string()) }
+    };
+    let answer = b.push_all((0..many).map(shaped).collect()).await;
+    let mut states = vec![];
+    for (n, pushed) in answer.into_iter().enumerate() {
+        let (shown, there) = (pushed.job, b.job(&format!("{queue}-{n}")).await);
+        states.push(shown.state);
+        assert!(!pushed.duplicate && !pushed.replaced);
+        if shown.state == JobState::Running || shown.state == there.state {
+            assert_eq!(shown, there);
+        } else {
+            assert_eq!(there.state, JobState::Running, "it was granted since");
+        }
+    }
+    states
+}
+
+pub(crate) async fn an_array_is_shown_as_it_is_stored(b: &mut Bench) {
+    b.set_limit("one", cap(1)).await;
+    b.set_limit("closed", cap(0)).await;
+    for many in SIZES {
+        let states = is_shown(b, &format!("free{many}"), many, &[]).await;
+        assert_eq!(states, vec![JobState::Ready; many]);
+        is_shown(b, &format!("held{many}"), many, &[need("closed")]).await;
+        let waiting = b.waiting(b.ask(&format!("asked{many}")).max(2).wait(s(60))).await;
+        let all = b.waiting(b.ask(&format!("asked{many}")).max(1_000).wait(s(60))).await;
+        is_shown(b, &format!("asked{many}"), many, &[]).await;
+        for call in [waiting, all] {
+            assert!(!call.answer().await.leases.is_empty());
+        }
+        let waiting = b.waiting(b.ask(&format!("one{many}")).max(2).wait(s(60))).await;
+        is_shown(b, &format!("one{many}"), many, &[need("one")]).await;
+        let lease = waiting.lease().await;
+        b.settle(succeeded(&lease)).await;
+    }
 }
 
 pub(crate) async fn an_array_is_stored_whole_or_not_at_all(b: &mut Bench) {

@@ -8,7 +8,7 @@ use tenure_engine::{CallError, Fault, ids};
 
 use crate::answer::Answerable;
 use crate::call::{AskError, Caller, malformed};
-use crate::decode::{Answered, FromWire, PushReply, Stored, pushed_ids, pushed_jobs};
+use crate::decode::{Answered, FromWire, PushReply, SentTexts, Stored, pushed_ids, pushed_jobs};
 use crate::encode::{
     JobBody, NewBody, OneCall, PatchJobArgs, PushArgs, body_of, content_bytes, pack, read_body,
 };
@@ -38,20 +38,24 @@ async fn push(caller: &Caller, mut push: Push) -> Result<Pushed, CallError> {
     let kinship = Kinship::of(&push.jobs)?;
     let ask = async |together: bool| {
         let (args, texts) = PushArgs::of(&push.jobs, &kinship, &default, whole, fresh, together);
-        caller.ask_beside::<PushReply>(PUSH, pack(&args), &texts).await
+        let asked = caller.ask_beside::<PushReply>(PUSH, pack(&args), &texts).await?;
+        let sent = args.rows_of_texts().into_iter().zip(texts).collect();
+        Ok::<_, AskError>((asked, SentTexts(sent)))
     };
     let mut asked = ask(true).await?;
-    if let PushReply::All { known: true, .. } = asked.reply {
+    if let PushReply::All { known: true, .. } = asked.0.reply {
         // Some are there already, so nothing was stored yet.
         asked = ask(false).await?;
     }
-    let Answered { reply, blobs, .. } = asked;
+    let (Answered { reply, blobs, .. }, sent) = asked;
     match reply {
-        PushReply::Each(each) if whole => {
-            pushed_jobs(each, &blobs, true).map(Pushed::Whole).map_err(malformed(PUSH))
+        PushReply::Each(each) if whole => pushed_jobs(each, &blobs, true).map(Pushed::Whole),
+        PushReply::All { stored: Some(stored), unasked, .. } => {
+            stored.jobs(&sent, unasked, &blobs).map(Pushed::Whole)
         }
         reply => Ok(Pushed::Ids(pushed_ids(&push.jobs, reply))),
     }
+    .map_err(malformed(PUSH))
 }
 
 impl Answerable for PatchJob {

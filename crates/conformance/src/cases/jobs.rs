@@ -117,6 +117,7 @@ macro_rules! sentences_of_jobs {
                 an_id_that_is_there_is_answered_with_that_job
                 a_finished_job_keeps_its_id
                 an_array_is_answered_in_its_order
+                an_array_is_shown_as_it_is_stored
                 an_array_is_stored_whole_or_not_at_all
                 the_same_id_twice_in_an_array_is_one_job
                 the_same_key_twice_in_an_array_is_one_job

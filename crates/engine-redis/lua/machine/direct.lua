@@ -105,11 +105,14 @@ function lib.push_directly(args, argv)
     call('HSET', key, row_field, row)
   end
   local unasked = lib.is_unasked(queue, now) or nil
+  local reply = { n = 1, unasked = unasked }
   if args.whole then
-    local state = life and STATE.running or lib.is_blocked(shape.lane) and STATE.blocked or STATE.ready
-    return { { seq = seq, id = id, unasked = unasked, job = lib.show_stored(seq, state, row, life, number) } }
+    reply.stored = lib.show_stored_together(number, { seq }, now)
+    if life then
+      reply.stored.lives = { lib.blob(life) }
+    end
   end
-  return { n = 1, unasked = unasked }
+  return reply
 end
 
 -- ---- Settle ----

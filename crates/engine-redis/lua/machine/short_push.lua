@@ -33,7 +33,8 @@ local function stand_in_line(lane, arrival, seq, many, now)
   end
 end
 
--- Stores jobs of one shape, in words, that have nothing unusual: `flat` is {id, b, bytes, tail of the row, …}.
+-- Stores jobs of one shape, in words, that have nothing unusual: `flat` is {id, b, bytes, tail of the row, …}. The number
+-- of their shape, and that of their first row.
 local function store_flat(spec, words, flat, now)
   local space = db.space
   local many = #flat / 4
@@ -73,6 +74,7 @@ local function store_flat(spec, words, flat, now)
   space.seq = first_seq + many - 1
   lib.pushed_event(spec.q, concat(named, '\n'), many)
   stand_in_line(lane, first_arrival, first_seq, many, now)
+  return number, first_seq
 end
 
 -- Where the ids begin in the texts of so many jobs, counted from 0: behind their index and the last of them.
@@ -80,7 +82,7 @@ local function ids_in(texts, many)
   return many * 8 + struct.unpack('>I4', texts, many * 8 - 7)
 end
 
--- Stores a block: the ids of its jobs; how many of them in a row lie in which part of the ids, {b, how many, …};
+-- Stores a block, and tells what store_flat tells: the ids of its jobs; how many of them in a row lie in which part of the ids, {b, how many, …};
 -- its texts with their index, and the ids from `ids_at` on. (Lua keeps each string once: to put them behind the texts here
 -- would cost as much as twenty jobs.)
 local function store_block(spec, words, ids, parts, texts, ids_at, now)
@@ -97,9 +99,11 @@ local function store_block(spec, words, ids, parts, texts, ids_at, now)
     end
   end
   stand_in_line(lane, arrival, first, many, now)
+  return number, first
 end
 
--- Jobs of one shape as they came: {ids, parts}, and their texts between the index and the ids.
+-- Jobs of one shape as they came: {ids, parts}, and their texts between the index and the ids. Their shape, and their first
+-- row.
 local function store_texts(spec, words, came, texts, now)
   local ids, parts = came[1], came[2]
   local many = #ids
@@ -116,7 +120,7 @@ local function store_texts(spec, words, came, texts, now)
       n, nth, starts, sum = n + 4, nth + 1, ends, to_here
     end
   end
-  store_flat(spec, words, flat, now)
+  return store_flat(spec, words, flat, now)
 end
 
 -- A job that came alone with its text beside the arguments: its id, its part of the ids, its bytes, and its text; nil
@@ -128,12 +132,69 @@ function lib.pushed_alone(blocks, texts)
   end
 end
 
--- Stores jobs of one shape that came with texts beside the arguments, as {{ids, parts}, …}.
+-- Stores jobs of one shape that came with texts beside the arguments, as {{ids, parts}, …}. The number of their shape,
+-- and the first row of each.
 function lib.store_blocks(spec, blocks, default_retry, now)
-  local words = lib.shape_of(spec, default_retry)
+  local words, firsts, number = lib.shape_of(spec, default_retry), {}, nil
   for i, came in ipairs(blocks) do
-    store_texts(spec, words, came, db.beside[i + 1], now)
+    number, firsts[i] = store_texts(spec, words, came, db.beside[i + 1], now)
   end
+  return number, firsts
+end
+
+-- What a call will write into rows of one hash, by their fields.
+local function puts_by_field(key)
+  local puts, by_field = db.rows[key] or {}, {}
+  for i = 1, #puts, 2 do
+    by_field[puts[i]] = puts[i + 1]
+  end
+  return by_field
+end
+
+-- Puts the lives of so many rows, which this call stored from one on, behind `lives`; false for those that wait.
+local function add_lives(lives, first, many)
+  local by_key, places, at_places, n = {}, {}, {}, #lives
+  local block, _, of_block = lib.block_of(first)
+  for i = 1, many do
+    local seq = first + i - 1
+    local chunk, key, _, life_field = lib.job_home(seq)
+    local at, job = seq - chunk * lib.CHUNK_ROWS, db.jobs[seq]
+    lives[n + i] = false
+    if job then
+      local _, life = lib.written(job)
+      lives[n + i] = life
+    elseif block and not lib.has_own_life(block, at) then
+      places[#places + 1], at_places[#at_places + 1] = at, n + i
+    else
+      by_key[key] = by_key[key] or puts_by_field(key)
+      lives[n + i] = by_key[key][life_field] or false
+    end
+  end
+  if places[1] then
+    for i, life in ipairs(lib.block_lives(of_block, block, places)) do
+      lives[at_places[i]] = life
+    end
+  end
+end
+
+-- Shows jobs of one shape that this very call stored in line: {at, shape, state = of those that wait, firsts}, with the
+-- first row of each {ids, parts}. Whoever pushed them has their texts.
+function lib.show_stored_together(number, firsts, now)
+  local lane = db.see(RECORD.shape, number).lane
+  local state = lane and lib.is_blocked(lane) and STATE.blocked or STATE.ready
+  return { at = now, shape = lib.shape_number(number), state = state, firsts = firsts }
+end
+
+-- The lives that jobs have by the end of the call that stored them as {{ids, parts}, …}, false for those that wait.
+function lib.show_lives_given(blocks, firsts)
+  local lives = {}
+  for i, came in ipairs(blocks) do
+    add_lives(lives, firsts[i], #came[1])
+  end
+  for i, life in ipairs(lives) do
+    lives[i] = life and lib.blob(life)
+  end
+  return lives
 end
 
 -- Up to as many of {id, b, bytes, tail, …} as may be a block, from a place on: as they would have come. The

@@ -6,8 +6,9 @@
 -- whole, fresh}: jobs of one shape with nothing unusual, each with an id of its own, as they may be blocks: for each
 -- {ids, parts}, `parts` being {b, how many of the ids in a row lie there, …}, and beside the arguments their
 -- texts with an index, and the ids behind them (machine/blocks). If one of them is there already nothing is stored, and the reply is
--- {known = true}: they are to be sent as jobs. With `whole` it is one job. Replies one
--- {seq, id, dup, rep, unasked, job, ended} each, or {unasked} if all were stored one after the other.
+-- {known = true}: they are to be sent as jobs. Replies one {seq, id, dup, rep, unasked, job, ended} each, or, if all were
+-- stored one after the other, {n, unasked, stored}: `stored` shows blocks if they are asked for with `whole`
+-- (machine/short_push: show_stored_together, lives).
 -- Refusals: unknown names and what never fits, unique_conflict, queue_full, those of ops/after. Cost: about twenty commands
 -- for a call of any length, and, but for `fresh`, a read for each job.
 
@@ -463,15 +464,19 @@ local function push_blocks(args, now)
       lib.at_item(index, check_room, spec.q, index)
     end
   end
-  lib.store_blocks(spec, args.blocks, args.dr, now)
-  return { n = many, unasked = spec.unasked or nil }
-end
-
--- A job that came alone with its text, as one of `jobs`.
-local function as_job(args)
-  local id, b, bytes, content = lib.pushed_alone(args.blocks, db.beside[2])
-  -- Two ends of lines stand behind the part of the ids, and one behind the id.
-  return { id, b, sub(content, #id + #b + 4), bytes, 1 }
+  local queue = lib.find_queue(spec.q)
+  local may_be_granted = queue and lib.has_takers(queue)
+  local number, firsts = lib.store_blocks(spec, args.blocks, args.dr, now)
+  local reply = { n = many, unasked = spec.unasked or nil }
+  if args.whole then
+    lib.later(function()
+      reply.stored = lib.show_stored_together(number, firsts, now)
+      if may_be_granted then
+        reply.stored.lives = lib.show_lives_given(args.blocks, firsts)
+      end
+    end)
+  end
+  return reply
 end
 
 -- Whether all were stored: then one answer is that of all.
@@ -485,13 +490,10 @@ local function all_stored(plans)
 end
 
 lib.op('push', { 'write' }, function(args, now)
-  if args.blocks and not args.whole then
+  if args.blocks then
     return push_blocks(args, now)
   end
   local jobs, shapes = args.jobs, args.shapes
-  if args.blocks then
-    jobs, shapes = { as_job(args) }, { args.spec }
-  end
   local plans, fates = lib.plan_push(jobs, shapes, args.fresh, now, nil, args.kin)
   local done = lib.push(jobs, shapes, plans, args.dr, args.whole, now, fates)
   if args.whole then

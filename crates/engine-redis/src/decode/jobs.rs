@@ -323,6 +323,28 @@ fn view(
     Ok((view, readable))
 }
 
+/// A job of a row, a life if it has one, and a shape.
+fn shown(
+    (row, life, shape): (Row<'_>, Option<usize>, usize),
+    (seq, state): (u64, JobState),
+    parts: StoredParts,
+    blobs: &Blobs,
+    full: bool,
+) -> Result<Shown, Malformed> {
+    let shape = blobs.shape(shape)?;
+    let life = match life {
+        Some(number) => Life::read(blobs.get(number)?, &row, shape)?,
+        None => Life::of_new(&row),
+    };
+    let lease = life.lease.as_ref().map(|lease| {
+        let holder = lease.holder.as_deref().unwrap_or(ANONYMOUS);
+        let job = Some(row.id);
+        blobs.lease_id(Named { fence: lease.fence, seq, holder, job, held: &lease.held })
+    });
+    let lease = lease.transpose()?;
+    view((row, life, shape), state, lease, parts, full)
+}
+
 /// A job that is handed out: its body must be whole.
 fn whole((job, readable): Shown) -> Result<JobView, Malformed> {
     if readable { Ok(job) } else { Err(Malformed("the body of a job")) }
@@ -391,11 +413,6 @@ impl Stored {
             cancelled,
         ) = self;
         let row = Row::read(blobs.get(row)?)?;
-        let shape = blobs.shape(shape)?;
-        let life = match life.0 {
-            Some(number) => Life::read(blobs.get(number)?, &row, shape)?,
-            None => Life::of_new(&row),
-        };
         let json = |number: Option<usize>| number.map(|number| blobs.json(number)).transpose();
         let parts = StoredParts {
             result: json(result.0.filter(|_| full))?,
@@ -407,13 +424,7 @@ impl Stored {
             },
             cancelled_children: cancelled.0,
         };
-        let lease = life.lease.as_ref().map(|lease| {
-            let holder = lease.holder.as_deref().unwrap_or(ANONYMOUS);
-            let job = Some(row.id);
-            blobs.lease_id(Named { fence: lease.fence, seq, holder, job, held: &lease.held })
-        });
-        let lease = lease.transpose()?;
-        view((row, life, shape), state, lease, parts, full)
+        shown((row, life.0, shape), (seq, state), parts, blobs, full)
     }
 
     /// The body as it is stored, to be compared when it is changed.
@@ -581,9 +592,54 @@ pub(crate) enum PushReply {
         unasked: bool,
         #[serde(default)]
         known: bool,
+        /// As they were stored, if that was asked for.
+        #[serde(default)]
+        stored: Option<StoredTogether>,
     },
     /// One answer each.
     Each(Vec<PushedReply>),
+}
+
+/// Jobs of one shape that a push stored in the texts that it sent: when, their shape, the state of those that wait, the
+/// first row of each text, and the life of each job, if one of them was granted in the same call.
+#[derive(Deserialize)]
+pub(crate) struct StoredTogether {
+    at: u64,
+    shape: usize,
+    state: State,
+    firsts: Vec<u64>,
+    #[serde(default)]
+    lives: Vec<Maybe<usize>>,
+}
+
+/// The texts that went beside a push, and of how many jobs each is.
+pub(crate) struct SentTexts(pub Vec<(usize, Vec<u8>)>);
+
+impl StoredTogether {
+    /// The jobs of the texts that were sent.
+    pub(crate) fn jobs(
+        self,
+        sent: &SentTexts,
+        unasked: bool,
+        blobs: &Blobs,
+    ) -> Result<Vec<PushedJob>, Malformed> {
+        if self.firsts.len() != sent.0.len() {
+            return Err(Malformed("the first rows of a push"));
+        }
+        let (at, mut lives) = (self.at.to_be_bytes(), self.lives.into_iter());
+        let mut jobs = Vec::new();
+        for (first, (many, text)) in self.firsts.iter().zip(&sent.0) {
+            for (seq, row) in (*first..).zip(Row::read_sent(text, *many, &at)?) {
+                let life = lives.next().and_then(|life| life.0);
+                let state = if life.is_some() { JobState::Running } else { self.state.0 };
+                let of = (row?, life, self.shape);
+                let (job, _) = shown(of, (seq, state), StoredParts::default(), blobs, true)?;
+                let workers = unasked.then_some(0);
+                jobs.push(PushedJob { job, duplicate: false, replaced: false, workers });
+            }
+        }
+        Ok(jobs)
+    }
 }
 
 /// Pushed jobs by their ids alone.

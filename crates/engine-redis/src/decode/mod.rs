@@ -39,8 +39,8 @@ pub(crate) use events::EventsReply;
 pub(crate) use findings::{FINDINGS, THINGS};
 pub(crate) use flows::{FlowCopied, FlowReply, KinCopied, ParentReply};
 pub(crate) use jobs::{
-    FailuresReply, ListedJobs, ManyReply, NotAwaited, PushReply, ResultFound, ResultReply, Stored,
-    pushed_ids, pushed_jobs,
+    FailuresReply, ListedJobs, ManyReply, NotAwaited, PushReply, ResultFound, ResultReply,
+    SentTexts, Stored, pushed_ids, pushed_jobs,
 };
 pub(crate) use leases::{
     ExtendedReply, LeasedReply, LeasesReply, SettleReply, SettledAndLeased, Views, extended,

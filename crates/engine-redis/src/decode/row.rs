@@ -72,6 +72,17 @@ impl<'a> Row<'a> {
         Ok(ends.map(row).collect())
     }
 
+    /// So many rows as they are sent to be a block: their index, and their texts.
+    pub(super) fn read_sent(
+        sent: &'a [u8],
+        many: usize,
+        pushed_at: &[u8],
+    ) -> Result<Vec<Result<Self, Malformed>>, Malformed> {
+        let (index, texts) =
+            sent.split_at_checked(many * INDEX_BYTES).ok_or(Malformed("the rows of a block"))?;
+        Row::read_block(index, texts, many, pushed_at)
+    }
+
     fn read_text(rest: &'a [u8], created_at: u64) -> Result<Self, Malformed> {
         const WRONG: Malformed = Malformed("the row of a job");
         let mut lines = rest.splitn(4, |byte| *byte == b'\n');

@@ -182,7 +182,7 @@ pub(crate) enum PushArgs<'a> {
         spec: SpecArg<'a>,
         blocks: Vec<Block<'a>>,
         dr: RetryArg<'a>,
-        /// It is one job, and is answered as it is stored.
+        /// They are answered as they are stored.
         whole: bool,
         /// No job of it was ever sent before: all their ids were just made.
         fresh: bool,
@@ -221,7 +221,6 @@ impl<'a> PushArgs<'a> {
                 if together
                     && kinship.is_empty()
                     && shapes.is_empty()
-                    && (!whole || jobs.len() == 1)
                     && jobs.iter().all(|job| job.more.is_none())
                     && (fresh || are_distinct(&jobs)) =>
             {
@@ -233,6 +232,16 @@ impl<'a> PushArgs<'a> {
                 let kin = KinArg::of(kinship);
                 (PushArgs::Jobs { shapes, jobs, dr, whole, fresh, kin }, Vec::new())
             }
+        }
+    }
+}
+
+impl PushArgs<'_> {
+    /// How many jobs each text beside them has.
+    pub(crate) fn rows_of_texts(&self) -> Vec<usize> {
+        match self {
+            PushArgs::Blocks { blocks, .. } => blocks.iter().map(|block| block.0.len()).collect(),
+            PushArgs::Jobs { .. } => Vec::new(),
         }
     }
 }
