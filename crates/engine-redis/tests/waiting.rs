@@ -6,10 +6,12 @@ mod listening;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tenure_core::job::{Need, NewJob, When};
+use tenure_core::job::{JobState, Need, NewJob, When};
 use tenure_core::lease::Leased;
-use tenure_core::names::{JobId, LimitName, Namespace, QueueName, WorkerId};
-use tenure_core::requests::{GetJob, Lease, ListWorkers, Page, Push, PushAnswer, PutLimit, Settle};
+use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, WorkerId};
+use tenure_core::requests::{
+    Ask, GetJob, Lease, ListWorkers, Page, Push, PushAnswer, Pushed, PutLimit, Settle,
+};
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, Rate};
 use tenure_core::time::Span;
@@ -111,6 +113,58 @@ async fn a_push_by_another_process_wakes_a_waiting_call_at_once() {
         }
         // Others build beside this test: the best of them tells an event from a poll.
         assert!(best < Duration::from_millis(20), "{best:?}");
+    }
+}
+
+/// Which jobs of an array run already is in its answer, however they are stored and granted: in rows and in a block, one
+/// by one and together, without needs and with a limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_array_shows_which_of_its_jobs_a_waiting_call_was_granted() {
+    for store in Store::each() {
+        let engine = open_at(&store.url());
+        let limit = LimitName::parse("one").expect("a name");
+        let settings = LimitSettings { concurrency: Some(1), ..LimitSettings::default() };
+        let put = PutLimit { limit: limit.clone(), settings, gauge: None };
+        engine.run(&ns(), put).await.expect("the limit is set");
+        let need = Need::Limit { limit, weight: 1, cost: 1 };
+        let heard = waiting(&engine, "first", Span::from_s(30)).await;
+        eventually("it has subscribed", async || listening(store.node()) > 0).await;
+        push(&engine, vec![job("first")]).await;
+        answer(heard).await;
+        for (case, (many, most, needs, run)) in [
+            (3, 2, vec![], 2),
+            (20, 2, vec![], 2),
+            (20, 10, vec![], 10),
+            (300, 280, vec![], 280),
+            (20, 10, vec![need], 1),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let queue = QueueName::parse(&format!("q{case}")).expect("a name");
+            let asks = Lease {
+                ask: Ask::Jobs { queues: vec![queue.clone()], max: most },
+                ..asks(&format!("w{case}"), Span::from_s(30))
+            };
+            let call = tokio::spawn(engine.run(&ns(), asks));
+            eventually("it waits", async || workers(&engine).await == case + 2).await;
+            let jobs = (0..many).map(|n| NewJob {
+                queue: queue.clone(),
+                needs: Some(needs.clone()),
+                ..job(&format!("{case}-{n}"))
+            });
+            let push = Push { jobs: jobs.collect(), answer: PushAnswer::Whole };
+            let Pushed::Whole(pushed) = engine.run(&ns(), push).await.expect("it is stored") else {
+                panic!("jobs were asked for");
+            };
+            assert_eq!(answer(call).await.leases.len(), run);
+            for (n, pushed) in pushed.into_iter().enumerate() {
+                let id = JobRef::Id(pushed.job.id.clone());
+                let there = engine.run(&ns(), GetJob { job: id }).await.expect("it is there");
+                assert_eq!(pushed.job, *there);
+                assert_eq!(there.state == JobState::Running, n < run, "{case}: {n}");
+            }
+        }
     }
 }
 
