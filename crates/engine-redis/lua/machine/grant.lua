@@ -163,7 +163,7 @@ end
 
 -- A turn of fewer jobs that go the short way costs as much as one that goes the long way.
 local FEW = 16
--- So many that need a keyed limit and go the short way cost as much.
+-- So many that need limits and go the short way cost as much.
 local KEYED = 4
 
 -- Takes up to `most` jobs of these queues, in their order, fewer if they bring more bytes than one answer
@@ -186,8 +186,8 @@ function lib.take_jobs(queues, most, asker, bytes, now)
         if not lib.queue_is_open(queue, now) then
           break
         end
-        local held = lib.holding(asker.worker)
-        local lane = lib.next_lane(queue, not held or held.suspects == 0)
+        local holding = lib.holding(asker.worker)
+        local lane = lib.next_lane(queue, not holding or holding.suspects == 0)
         if not lane then
           break
         end
@@ -205,8 +205,9 @@ function lib.take_jobs(queues, most, asker, bytes, now)
           if not try_lane(lane, now) then
             steps = steps - 1
           else
-            long = long - max(#lane_record.needs, 1)
-            if not lib.grant_held(lane, asker, leases, now) then
+            local held = lib.grant_held(lane, most - had, asker, leases, now)
+            long = long - max(#lane_record.needs, floor(held / KEYED), 1)
+            if held == 0 then
               local lease = lib.grant_head(lane, asker, now)
               leases[#leases + 1], leases.n = lease, leases.n + 1
               leases.bytes = leases.bytes + lib.job(lease.seq).bytes

@@ -1,5 +1,4 @@
--- The short way of jobs that are granted: heads of a lane without needs, many in one call; and the head of a lane
--- that needs only limits.
+-- The short way of jobs that are granted: heads of a lane without needs, or that needs only limits, many in one call.
 
 local home = lib.job_home
 
@@ -154,25 +153,66 @@ local function keep_found(seqs, rows, place, from, to)
   return all
 end
 
--- Grants heads of a lane that has no needs, as many as are wanted and as stay in turn; none of them was
--- ever granted, delayed or unique. Puts a run of leases into `leases` for each shape in a row.
-function lib.grant_short(lane, most, asker, leases, now)
-  local lane_record = db.get(RECORD.lane, lane)
-  local before = ahead_of_others(lane_record, db.get(RECORD.bundle, lane_record.bundle))
-  if before == false then
-    return
+-- What each head of a lane is granted that needs nothing but limits, as {limit, weight, cost}, and how many of its heads,
+-- up to `most`, go one after the other as the first does; nil for other lanes. Only permits that are counted, and nothing
+-- else, are granted to several at once: nobody stands at the door of the limit, nothing of it is kept for another, and no
+-- gauge is asked.
+local function permits_of(lane_record, queue_record, most)
+  if lane_record.suspect or lane_record.marked or lane_record.queue == CALLERS
+    or queue_record.limit and lib.setting_of(queue_record.limit) then
+    return nil
   end
-  local together = grant_together(lane, lane_record, most, before, asker, leases, now)
+  local permits = {}
+  for i, need in ipairs(lane_record.needs) do
+    if need[NEED_AT.kind] ~= NEED.limit then
+      return nil
+    end
+    local name, weight = need[NEED_AT.name], need[NEED_AT.weight]
+    local settings, limit = lib.setting_of(name), db.see(RECORD.limit, name)
+    local rate, cap = settings and settings.rate, settings and settings.concurrency
+    if rate or not cap or limit.gauged or limit.mark or db.see(RECORD.door, DOOR.limit .. name) then
+      most = 1
+    else
+      most = min(most, floor((cap - limit.in_use - limit.resting_sum - limit.external) / weight))
+    end
+    permits[i] = { name, weight, rate and need[NEED_AT.cost] or 0 }
+  end
+  return permits, max(most, 1)
+end
+
+-- Takes the permits of so many heads.
+local function take_permits(permits, many, now)
+  for _, permit in ipairs(permits) do
+    lib.take_limit(permit[PERMIT_AT.limit], permit[PERMIT_AT.weight] * many, permit[PERMIT_AT.cost] * many, now)
+  end
+end
+
+-- Grants heads of a lane that has no needs, as many as are wanted and as stay in turn; none of them was
+-- ever granted, delayed or unique. Puts a run of leases into `leases` for each shape in a row; how many were granted.
+-- `permits`: what each of them holds, and all that are wanted may go.
+local function grant_heads(lane, most, asker, leases, permits, now)
+  local lane_record = db.get(RECORD.lane, lane)
+  local before
+  if most > 1 or not permits then
+    before = ahead_of_others(lane_record, db.get(RECORD.bundle, lane_record.bundle))
+    if before == false and not permits then
+      return 0
+    elseif before == false then
+      -- It is the next, whoever comes after it.
+      most, before = 1, nil
+    end
+  end
+  local together = permits and 0 or grant_together(lane, lane_record, most, before, asker, leases, now)
   if together > 0 then
     leases.n = leases.n + together
     took(lane, together, asker, now)
-    return
+    return together
   end
   local line, line_key = lane_record.line, lib.lane_line(lane)
   local _, head = lines.first(line, line_key)
   if db.found[head] then
     -- It is known already that this one goes the long way.
-    return
+    return 0
   end
   local arrivals, seqs, many = nil, nil, 0
   local space = db.space
@@ -211,15 +251,19 @@ function lib.grant_short(lane, most, asker, leases, now)
       shape, tail = its, tails[its]
       local number = struct.unpack('>I4', its)
       if not tail then
-        tail = lib.tail_of(its, number, asker, nil, now)
+        tail = lib.tail_of(its, number, asker, permits, now)
         tails[its] = tail
       end
       if run then
         lib.run_granted(run, queue_name(lane_record.queue), asker)
       end
-      run = new_run(leases, number, tail, asker, nil, now)
+      run = new_run(leases, number, tail, asker, permits, now)
     end
     local name = struct.pack('>I8I6', fence, seq)
+    for j = 1, permits and #permits or 0 do
+      local limit = permits[j][PERMIT_AT.limit]
+      inner.add(db.get(RECORD.limit, limit).holders, lib.limit_holders(limit), fence, name)
+    end
     fence = fence + 1
     local its_chunk = floor(seq / lib.CHUNK_ROWS)
     if its_chunk ~= chunk then
@@ -246,70 +290,25 @@ function lib.grant_short(lane, most, asker, leases, now)
     granted, leases.bytes = granted + 1, leases.bytes + struct.unpack('>I4', row, 18)
   end
   if granted == 0 then
-    return
+    return 0
   end
   leases.n = leases.n + granted
   space.fence = fence - 1
   lib.run_granted(run, queue_name(lane_record.queue), asker)
+  take_permits(permits or {}, granted, now)
   took(lane, granted, asker, now)
+  return granted
 end
 
--- Grants the head of a lane of which it was found that it may go, and that needs nothing but limits, if it
--- was never granted, delayed or unique; whether it did.
-function lib.grant_held(lane, asker, leases, now)
-  local lane_record = db.get(RECORD.lane, lane)
-  local queue_record = db.see(RECORD.queue, lane_record.queue)
-  if lane_record.suspect or lane_record.marked or lane_record.queue == CALLERS or queue_record.limit
-    and lib.setting_of(queue_record.limit) then
-    return false
-  end
-  for _, need in ipairs(lane_record.needs) do
-    if need[NEED_AT.kind] ~= NEED.limit then
-      return false
-    end
-  end
-  local _, seqs = lines.heads(lane_record.line, lib.lane_line(lane), 1)
-  local seq = seqs[1]
-  if db.found[seq] then
-    return false
-  end
-  local rows = read_rows(seqs, 1, 1)
-  local row = rows[1]
-  if not row or rows[2] then
-    db.found[seq] = row and { row, rows[2] }
-    return false
-  end
-  local space = db.space
-  local fence = max(space.fence + 1, now)
-  space.fence = fence
-  local name = struct.pack('>I8I6', fence, seq)
-  local limits = {}
-  for i, need in ipairs(lane_record.needs) do
-    local limit, weight = need[NEED_AT.name], need[NEED_AT.weight]
-    inner.add(db.get(RECORD.limit, limit).holders, lib.limit_holders(limit), fence, name)
-    limits[i] = { limit, weight, lib.take_limit(limit, weight, need[NEED_AT.cost], now) }
-  end
-  local shape = sub(row, 1, 4)
-  local number = struct.unpack('>I4', shape)
-  local tail = lib.tail_of(shape, number, asker, limits, now)
-  local _, key, _, x = home(seq)
-  local puts = lib.row_puts(key)
-  puts[#puts + 1] = x
-  local id = lib.id_in_row(row)
-  puts[#puts + 1] = lib.running_life(row, name, tail.packed, id)
-  lib.own_life(seq)
-  local expiries = sets.bulk(KEY.expiries).adds
-  expiries[#expiries + 1] = tail.score
-  expiries[#expiries + 1] = name
-  if tail.deadline then
-    lib.timer_set('dl', tail.deadline, name)
-  end
-  local run = new_run(leases, number, tail, asker, limits, now)
-  run.n, run.names[1], run.rows[1], run.ids[1] = 1, name, row, id
-  lib.run_granted(run, queue_record.name, asker)
-  leases.n, leases.bytes = leases.n + 1, leases.bytes + struct.unpack('>I4', row, 18)
-  took(lane, 1, asker, now)
-  return true
+function lib.grant_short(lane, most, asker, leases, now)
+  grant_heads(lane, most, asker, leases, nil, now)
+end
+
+-- Grants heads of a lane of which it was found that the first may go, if they need nothing but limits; how many.
+function lib.grant_held(lane, most, asker, leases, now)
+  local lane_record = db.see(RECORD.lane, lane)
+  local permits, go = permits_of(lane_record, db.see(RECORD.queue, lane_record.queue), most)
+  return permits and grant_heads(lane, go, asker, leases, permits, now) or 0
 end
 
 -- The score of the second of a set; or nil.
