@@ -260,6 +260,14 @@ pub(crate) async fn work_outside_fills_a_limit(b: &mut Bench) {
     waiting.lease().await;
 }
 
+pub(crate) async fn several_are_granted_beside_work_outside(b: &mut Bench) {
+    b.set_limit("l", cap(5)).await;
+    b.push_all(needing_l(5)).await;
+    b.ok(ObserveLimit { limit: limit("l"), external: 2, hold: None }).await;
+    assert_eq!(b.take_all("q", 5).await.len(), 3);
+    b.in_use("l", 3).await;
+}
+
 pub(crate) async fn an_observation_holds_for_so_long(b: &mut Bench) {
     b.set_limit("l", cap(1)).await;
     let observed = ObserveLimit { limit: limit("l"), external: 1, hold: Some(s(30)) };

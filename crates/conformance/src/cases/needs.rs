@@ -56,6 +56,7 @@ macro_rules! sentences_of_needs {
             }
             limits {
                 never_more_than_the_cap_are_held
+                several_are_granted_beside_work_outside
                 weights_are_added_up
                 a_lowered_cap_evicts_nobody_and_drains
                 a_raised_cap_wakes_as_many_as_fit

@@ -379,6 +379,24 @@ impl Program<'_> {
                 let jobs = (0..*many).map(job).collect();
                 self.ask(Push { jobs, answer: PushAnswer::Ids }).await?;
             }
+            Step::Alike { cap, first, many, queue: q, limits, weight, retain_ms } => {
+                for limit in limits.iter().filter(|_| cap.is_some()) {
+                    let cap = LimitSet::Cap(cap.unwrap_or_default());
+                    self.set(&Step::Limit { limit: *limit, set: cap }).await?;
+                }
+                let all = limits
+                    .iter()
+                    .map(|limit| need(&Need::Limit { limit: *limit, weight: *weight, cost: 1 }));
+                let all: Vec<_> = all.collect();
+                let job = |n| NewJob {
+                    id: Some(id((first + n) % JOBS)),
+                    needs: Some(all.clone()),
+                    retain: retain_ms.map(ms),
+                    ..NewJob::new(queue(*q))
+                };
+                let jobs = (0..*many).map(job).collect();
+                self.ask(Push { jobs, answer: PushAnswer::Whole }).await?;
+            }
             Step::Lease { queues, max, ttl_s, worker: w, request } => {
                 let lease = Lease {
                     ttl: Span::from_s(*ttl_s),

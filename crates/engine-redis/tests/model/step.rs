@@ -26,6 +26,16 @@ pub enum Step {
         weight: u32,
         retain_ms: Option<u64>,
     },
+    /// Jobs that all need the same limits, so that they stand in one lane; the limits get this cap before.
+    Alike {
+        cap: Option<u32>,
+        first: u8,
+        many: u8,
+        queue: u8,
+        limits: Vec<u8>,
+        weight: u32,
+        retain_ms: Option<u64>,
+    },
     Lease {
         queues: Vec<u8>,
         max: usize,
@@ -471,7 +481,7 @@ pub(crate) fn end() -> impl Strategy<Value = End> {
 
 fn limit_set() -> impl Strategy<Value = LimitSet> {
     prop_oneof![
-        4 => (0u32..4).prop_map(LimitSet::Cap),
+        4 => prop_oneof![3 => 0u32..4, 1 => 4u32..12].prop_map(LimitSet::Cap),
         2 => (1u32..4, 1u64..4_000, 1u32..4)
             .prop_map(|(count, per_ms, burst)| LimitSet::Rate { count, per_ms, burst }),
         1 => (0u32..4, 1u32..4).prop_map(|(cap, count)| LimitSet::Both { cap, count }),
@@ -490,6 +500,19 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
+fn alike() -> impl Strategy<Value = Step> {
+    let limits = proptest::collection::btree_set(limit(), 1..3);
+    let cap = proptest::option::weighted(0.8, 0u32..14);
+    let weight = prop_oneof![4 => Just(1u32), 1 => 2u32..4];
+    let retain = proptest::option::weighted(0.2, 0u64..9_000);
+    ((0..JOBS, 2u8..14), 0u8..3, limits, cap, weight, retain).prop_map(
+        |((first, many), queue, limits, cap, weight, retain_ms)| {
+            let limits = limits.into_iter().collect();
+            Step::Alike { cap, first, many, queue, limits, weight, retain_ms }
+        },
+    )
+}
+
 pub fn step() -> impl Strategy<Value = Step> {
     let some = |of: std::ops::Range<u8>, n| proptest::collection::vec(of, 1..n);
     let request = || proptest::option::weighted(0.2, 0u8..3);
@@ -501,6 +524,7 @@ pub fn step() -> impl Strategy<Value = Step> {
             proptest::option::weighted(0.2, 0u64..9_000)).prop_map(
             |(first, many, queue, from, weight, retain_ms)|
                 Step::Keyed { first, many, queue, from, weight, retain_ms }),
+        6 => alike(),
         12 => (some(0..3, 3), prop_oneof![2 => 1usize..5, 1 => 5usize..14], 1u64..9, 0u8..3, request()).prop_map(
             |(queues, max, ttl_s, worker, request)| Step::Lease { queues, max, ttl_s, worker, request }),
         4 => (proptest::collection::vec(need(), 1..3), 1u64..9, 0u8..3, request()).prop_map(
