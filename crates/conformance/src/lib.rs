@@ -62,6 +62,7 @@ mod queues;
 mod rates;
 mod reopen;
 mod repeats;
+mod replacing;
 mod reservation;
 mod resources;
 mod results;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::job::{JobState, OnConflict};
+use tenure_core::job::{JobState, OnConflict, Unique, Until};
 use tenure_core::lease::Later;
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
@@ -246,6 +246,25 @@ pub(crate) async fn repeats_are_known_after_a_crash(b: &mut Bench) {
     b.settle(released(&lock)).await;
     assert!(b.push(job("q").id("j0")).await.duplicate);
     b.take_job("q", "j2").await;
+}
+
+pub(crate) async fn a_push_that_replaced_is_known_after_a_crash(b: &mut Bench) {
+    let push = |id: &str| {
+        let unique = Unique { until: Until::Start, ..unique("k", OnConflict::Replace) };
+        job("q").id(id).unique(unique)
+    };
+    b.push(push("a")).await;
+    assert!(b.push(push("b")).await.replaced);
+    b.take_job("q", "a").await;
+    if !b.reopen().await {
+        return;
+    }
+    let again = b.push(push("b")).await;
+    assert!(again.duplicate && !again.replaced);
+    assert_eq!(again.job.id.as_str(), "a");
+    b.none("q").await;
+    b.pass(s(61)).await;
+    assert!(!b.push(push("b")).await.duplicate, "for no longer than without the crash");
 }
 
 pub(crate) async fn the_order_of_a_queue_survives(b: &mut Bench) {

@@ -194,6 +194,9 @@ pub(crate) const STEPS: &[Step] = &[
     -- decides is where a run is shown in a tracing system. Settings of a queue may say how long a lost job waits.
     ALTER TABLE job ADD COLUMN trace TEXT;
 ",
+    "
+    -- Rows of pushes that replaced the content of a job, by their ids.
+",
 ];
 
 /// The only connection that writes.

@@ -14,7 +14,7 @@ use crate::alphabet::spelled;
 
 /// The layout of what is stored. Two releases work in one namespace only if they have the same; one of another is
 /// refused (`TENURE_LAYOUT`). Whoever raises it keeps a namespace of the new one in `tests/layout`.
-pub const LAYOUT: u32 = 11;
+pub const LAYOUT: u32 = 12;
 /// The version of the library among those of its layout. Both are part of the library's and of every function's name,
 /// so that two releases lie side by side on one server; it grows whenever a release changes the text.
 pub const VERSION: u32 = 1;
@@ -47,6 +47,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/doors/pools.lua", include_str!("../lua/machine/doors/pools.lua")),
     ("machine/jobs.lua", include_str!("../lua/machine/jobs.lua")),
     ("machine/keys.lua", include_str!("../lua/machine/keys.lua")),
+    ("machine/replacing.lua", include_str!("../lua/machine/replacing.lua")),
     ("machine/leases.lua", include_str!("../lua/machine/leases.lua")),
     ("machine/reclaim.lua", include_str!("../lua/machine/reclaim.lua")),
     ("machine/grant.lua", include_str!("../lua/machine/grant.lua")),

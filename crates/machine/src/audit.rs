@@ -50,6 +50,7 @@ impl Space {
         self.audit_pools(&mut found, now);
         self.audit_awaiting(&mut found);
         self.audit_kin(&mut found);
+        self.audit_replacing(&mut found);
         let shells = self.schedules.iter().filter(|(_, s)| s.shell).count();
         found.check(self.shells == shells, || {
             format!("{} schedules are counted as deleted, and {shells} are", self.shells)

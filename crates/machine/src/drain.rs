@@ -133,6 +133,17 @@ pub(crate) struct RequestRow {
 }
 
 #[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct ReplacingRow {
+    pub seq: Seq,
+    pub id: JobId,
+    pub queue: QueueName,
+    pub state: JobState,
+    pub created_at: u64,
+    pub run_at: u64,
+    pub until: u64,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
 pub(crate) struct StubRow {
     pub outcome: Outcome,
     pub until: u64,

@@ -39,6 +39,7 @@ mod ops;
 mod order;
 mod place;
 mod pools;
+mod replacing;
 mod reservations;
 mod restore;
 pub mod rows;

@@ -165,6 +165,7 @@ impl Space {
                 self.request_ends.set(until, id.clone());
                 self.requests.insert(id, PastRequest { fences: row.fences, until });
             }
+            Kind::Replacing => self.restore_replacing(key, value)?,
             Kind::Stub => {
                 let row: StubRow = serde_json::from_str(value).ok()?;
                 let fence = key.parse().ok()?;

@@ -135,13 +135,15 @@ pub enum Kind {
     Key,
     /// What a request id was granted.
     Request,
+    /// A push that replaced the content of a job.
+    Replacing,
     /// A lease without a job, after its end.
     Stub,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 18] = [
+    pub const ALL: [Kind; 19] = [
         Kind::Meta,
         Kind::Queue,
         Kind::Turn,
@@ -159,6 +161,7 @@ impl Kind {
         Kind::Lease,
         Kind::Key,
         Kind::Request,
+        Kind::Replacing,
         Kind::Stub,
     ];
     /// Its name in a store.
@@ -181,6 +184,7 @@ impl Kind {
             Kind::Lease => "lease",
             Kind::Key => "key",
             Kind::Request => "request",
+            Kind::Replacing => "replacing",
             Kind::Stub => "stub",
         }
     }

@@ -52,6 +52,7 @@ impl Space {
             && self.leases.is_empty()
             && self.keys.is_empty()
             && self.requests.is_empty()
+            && self.replacing.is_empty()
             && self.stubs.is_empty()
             && self.schedule_by_id.is_empty()
             && self.synced_sets.is_empty()

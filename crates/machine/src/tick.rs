@@ -40,6 +40,7 @@ impl Space {
         let housekeeping = [
             self.key_ends.next(),
             self.request_ends.next(),
+            self.replacing_ends.next(),
             self.stub_ends.next(),
             self.place_ends.next(),
             self.queue_ends.next(),
@@ -367,6 +368,7 @@ impl Space {
             let Some((_, id)) = self.request_ends.take_due(now) else { break };
             self.tick_request(&id, now);
         }
+        self.tick_replacing(now);
         for _ in 0..TICK_MAX {
             let Some((_, fence)) = self.stub_ends.take_due(now) else { break };
             self.stubs.remove(&fence);

@@ -24,6 +24,9 @@ impl<K: Ord + Clone> Timers<K> {
     pub(crate) fn next(&self) -> Option<Moment> {
         self.0.first().map(|(at, _)| *at)
     }
+    pub(crate) fn has(&self, at: Moment, what: &K) -> bool {
+        self.0.contains(&(at, what.clone()))
+    }
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

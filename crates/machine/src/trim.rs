@@ -50,6 +50,7 @@ impl Space {
         trim_map(&mut self.keys);
         trim_map(&mut self.lane_by_key);
         trim_map(&mut self.requests);
+        trim_map(&mut self.replacing);
         trim_map(&mut self.stubs);
         trim_map(&mut self.waiting_requests);
         trim_map(&mut self.places);

@@ -116,6 +116,22 @@ macro_rules! sentences_of_leases {
                 setting_and_pausing_twice_is_setting_once
                 a_repeated_delete_says_that_it_is_gone
             }
+            replacing {
+                a_repeat_while_the_job_runs_stores_no_second_job
+                a_repeat_after_the_end_stores_no_second_job
+                a_repeat_does_not_bring_older_content_back
+                a_repeat_does_not_move_a_job
+                a_repeat_of_a_push_that_revived_a_job_changes_nothing
+                a_push_that_comes_twice_in_one_call_replaces_once
+                a_follow_up_that_replaced_is_remembered
+                a_repeat_says_what_is_known_of_a_job_that_is_gone
+                a_push_that_replaced_is_remembered_for_a_minute
+                more_pushes_are_forgotten_than_one_tick_carries
+                a_job_of_that_id_goes_before_what_is_remembered
+                a_push_that_kept_what_is_there_is_not_remembered
+                what_its_own_call_cancelled_is_not_replaced
+                children_may_wait_for_a_push_that_is_repeated
+            }
             settle {
                 a_late_settle_changes_nothing
                 a_foreign_settle_changes_nothing

@@ -80,6 +80,7 @@ macro_rules! sentences_of_whole {
                 the_least_recently_used_is_still_next
                 keys_survive
                 repeats_are_known_after_a_crash
+                a_push_that_replaced_is_known_after_a_crash
                 the_order_of_a_queue_survives
                 lines_are_served_after_a_crash
                 shares_go_on_after_a_crash

@@ -9,13 +9,13 @@
 local ENDS = { KEY.expiries, 'dl' }
 -- All other sets that are ordered by moment. A tick looks at the first of each.
 local TIMERS = {
-  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ste', 'ple', 'we', 'wt', 'awt', 'tu', 'imp',
+  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'rpe', 'ste', 'ple', 'we', 'wt', 'awt', 'tu', 'imp',
   'sye', 'ff', 'fo', 'hk', 'sp',
 }
 -- The same without the ends of leases, and of what is remembered of those that ended: none of them is
 -- claimed again.
 local LEARNING = {
-  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'ple', 'we', 'wt', 'awt', 'tu', 'imp', 'ff', 'fo', 'sye',
+  'due', 'ex', 'dt', 'lt', 'rt', 'qp', 'uke', 'rqe', 'rpe', 'ple', 'we', 'wt', 'awt', 'tu', 'imp', 'ff', 'fo', 'sye',
   'hk', 'sp',
 }
 -- Those of them by which time alone may change what a lease call is answered.
@@ -300,6 +300,7 @@ function lib.tick_memory(now)
     leases = leases + lib.tick_request(id, now)
     return leases >= BOUND.LIST_SCAN_MAX and 'enough'
   end)
+  each_due('rpe', now, lib.forget_replacing)
   if not lib.learns(now) then
     each_due('ste', now, function(fence)
       db.drop(RECORD.stub, fence)

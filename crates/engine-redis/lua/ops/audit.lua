@@ -251,6 +251,9 @@ local PARTS = {
     return each_field(RECORD.request, at, audit.request)
   end,
   function(at)
+    return each_field(RECORD.replacing, at, audit.replacing)
+  end,
+  function(at)
     return each_field(RECORD.stub, at, audit.stub)
   end,
   function(at)
@@ -343,6 +346,7 @@ PARTS[#PARTS + 1] = function()
     { 'users_of_needs', sum('uses'), sum('uses_held') },
     { 'keys_that_end', count('uke'), sum('keys_that_end') },
     { 'requests', count('rqe'), count_fields(RECORD.request) },
+    { 'replacing_pushes', count('rpe'), count_fields(RECORD.replacing) },
     { 'stubs', count('ste'), count_fields(RECORD.stub) },
     { 'places', count('ple'), count_fields(RECORD.place) },
     { 'unfinished_by_schedules', sum('said_unfinished'), sum('unfinished') },

@@ -163,7 +163,8 @@ function lib.push_after_end(item, follow_ups, shapes, job, default_retry, now)
   return all
 end
 
--- A repeated settle pushes nothing again; it shows what its jobs are, where they are kept.
+-- A repeated settle pushes nothing again; it shows what its jobs are, where they are kept, and those whose content they
+-- replaced.
 function lib.pushed_before(jobs, now)
   local done = {}
   for _, job in ipairs(jobs or {}) do
@@ -171,6 +172,12 @@ function lib.pushed_before(jobs, now)
     local there = seq and lib.job(seq)
     if there and lib.is_there(there, now) then
       done[#done + 1] = { seq = seq, id = job[NEW_JOB_AT.id], dup = true }
+    else
+      local more = job[NEW_JOB_AT.more]
+      local past = more and lib.replaced_before(job[NEW_JOB_AT.id], more.u, now)
+      if past then
+        done[#done + 1] = { seq = past.seq, id = past.id, dup = true, past = past.known }
+      end
     end
   end
   return done

@@ -101,7 +101,8 @@ function lib.check_spec(spec)
 end
 
 -- What a push would do with one job: 'store' (the finished job of the same id whose time is over, or nil),
--- 'duplicate' (seq, id), 'earlier' (index), 'replace' or 'revive' (seq). `goes`: {seq, id} of a job that is
+-- 'duplicate' (seq, id, what is known of it if it was replaced before), 'earlier' (index; its id if it is the same push),
+-- 'replace' or 'revive' (seq). `goes`: {seq, id} of a job that is
 -- gone by the time when what has its id is stored. `brought`: the rows that the same settle stored before, which to a unique
 -- key are earlier items of one array.
 local function plan_one(job, seen_ids, seen_keys, now, goes, brought)
@@ -116,7 +117,11 @@ local function plan_one(job, seen_ids, seen_keys, now, goes, brought)
     over = seq
   end
   if seen_ids[job.id] then
-    return { 'earlier', seen_ids[job.id] }
+    return { 'earlier', seen_ids[job.id], job.id }
+  end
+  local past = lib.replaced_before(job.id, job.u, now)
+  if past then
+    return { 'duplicate', past.seq, past.id, past.known }
   end
   lib.check_spec(job.spec)
   local unique = job.u
@@ -227,7 +232,9 @@ function lib.plan_push(jobs, shapes, fresh, now, goes, kin, heir, brought)
     else
       local job = named(new, shapes)
       plan, queue = lib.at_item(index, plan_one, job, seen_ids, seen_keys, now, goes, brought), job.q
-      if plan[PLAN_AT.what] == 'store' then
+      -- A push that replaces is known by its id as one that stores a job is.
+      if plan[PLAN_AT.what] ~= 'duplicate' and not plan[PLAN_AT.id]
+        and (plan[PLAN_AT.what] ~= 'earlier' or lib.may_replace(job.u)) then
         seen_ids[job.id] = index
       end
       if job.u and plan[PLAN_AT.what] ~= 'duplicate' and plan[PLAN_AT.what] ~= 'earlier' then
@@ -405,16 +412,16 @@ function lib.push_one(new, plan, done, default_retry, now, fate)
     local job = lib.store_job(new, default_retry, now, fate)
     answer = { seq = job.seq, id = job.id }
   elseif plan[PLAN_AT.what] == 'duplicate' then
-    answer = { seq = plan[PLAN_AT.of], id = plan[PLAN_AT.id], dup = true }
+    answer = { seq = plan[PLAN_AT.of], id = plan[PLAN_AT.id], dup = true, past = plan[PLAN_AT.past] }
   elseif plan[PLAN_AT.what] == 'earlier' then
     local first = done[plan[PLAN_AT.of]]
     answer = { seq = first.seq, id = first.id, dup = true }
     -- What the same call stored a moment ago may be replaced as any other, and as any other never by a job
-    -- of another queue.
-    local replaces = new.u and new.u[UNIQUE_AT.on_conflict] == CONFLICT.replace
-    local job = replaces and new.id ~= first.id and lib.job(first.seq)
+    -- of another queue. It may have been cancelled at its push.
+    local job = lib.may_replace(new.u) and not plan[PLAN_AT.id] and lib.live(first.seq)
     if job and db.see(RECORD.shape, job.shape).qn == new.q then
       replace_job(job, new, default_retry, false, now)
+      lib.remember_replacing(new.id, job, now)
       answer.rep = true
     end
   else
@@ -425,6 +432,7 @@ function lib.push_one(new, plan, done, default_retry, now, fate)
       lib.revive(job, now)
     end
     replace_job(job, new, default_retry, begins, now)
+    lib.remember_replacing(new.id, job, now)
     answer = { seq = job.seq, id = job.id, dup = true, rep = true }
   end
   answer.unasked = lib.is_unasked(queue, now) or nil

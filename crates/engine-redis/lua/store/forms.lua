@@ -42,6 +42,7 @@ local FORMS = {
   [RECORD.door_group] = form('tag', set_field('entries'), 'ordered'),
   [RECORD.block] = form('size', 'shape', 'created', 'arrival', 'states', 'spans', 'ids_at', 'id_bytes'),
   [RECORD.request] = form('leases', 'runs', 'taker', 'number'),
+  [RECORD.replacing] = form('seq', 'id', 'till', 'known'),
   [RECORD.schedule] = form('shell', 'owner', 'timing', 'overlap', 'catch_up', 'catch_up_max', 'version', 'era', 'cursor',
     'decided', 'plan', 'planned_all', 'moved', 'paused_until', 'unfinished', 'last_made', 'last_made_b', 'last_at',
     'last_job', 'ended_job', 'ended_state', 'ended_at', 'succeeded_at', 'fired', 'skipped', 'missed', 'created_at',

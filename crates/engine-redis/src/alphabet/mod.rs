@@ -311,6 +311,7 @@ alphabet! {
         lease "lf",
         stub "st",
         request "rq",
+        replacing "rp",
         unique_key "uk",
         holder "ho",
         worker "w",

@@ -64,8 +64,9 @@ positions! {
     STEP { kind 1, of 2, at 3, }
     BACK_STEP { kind 1, clock 2, part 3, cursor 4, run 5, }
     DOORS_STEP { kind 1, pool 2, told 3, ends_with 4, again 5, }
-    // What a push does with a job: how it is planned, of which row or job of the call, and that one's id.
-    PLAN { what 1, of 2, id 3, }
+    // What a push does with a job: how it is planned, of which row or job of the call, and that one's id; and what is known
+    // of it if the push replaced it before.
+    PLAN { what 1, of 2, id 3, past 4, }
     // A job in an answer, and what a run of jobs was granted.
     // `cancelled`: in the answer of a retry, how many children its failure had cancelled.
     SHOWN {

@@ -547,6 +547,19 @@ pub(crate) struct PushedReply {
     job: Maybe<Stored>,
     #[serde(default)]
     ended: Maybe<EndedReply>,
+    #[serde(default)]
+    past: Maybe<PastReply>,
+}
+
+/// What is known of a job whose content a push replaced, and whose row is gone: `[queue, state, created_at, run_at]`.
+#[derive(Deserialize)]
+struct PastReply(QueueName, State, u64, u64);
+
+impl PastReply {
+    fn view(self, id: JobId) -> JobView {
+        let bare = JobView::bare(id, self.0, self.1.0, Moment::from_us(self.2));
+        JobView { run_at: Moment::from_us(self.3), ..bare }
+    }
 }
 
 /// What is known of a finished job whose row is gone: `[queue, state, created_at, finished_at]`.
@@ -571,10 +584,11 @@ pub(crate) fn pushed_jobs(
     full: bool,
 ) -> Result<Vec<PushedJob>, Malformed> {
     let show = |one: PushedReply| {
-        let job = match (one.job.0, one.ended.0) {
-            (Some(job), _) => job.view(blobs, full)?,
-            (None, Some(ended)) => ended.read().view(one.id),
-            (None, None) => return Err(Malformed("a pushed job")),
+        let job = match (one.job.0, one.ended.0, one.past.0) {
+            (Some(job), ..) => job.view(blobs, full)?,
+            (None, Some(ended), _) => ended.read().view(one.id),
+            (None, None, Some(past)) => past.view(one.id),
+            (None, None, None) => return Err(Malformed("a pushed job")),
         };
         let workers = one.unasked.then_some(0);
         Ok(PushedJob { job, duplicate: one.dup, replaced: one.rep, workers })

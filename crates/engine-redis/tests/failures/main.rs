@@ -3,6 +3,7 @@
 
 mod audited;
 mod audited_flows;
+mod audited_replacing;
 mod births;
 mod calls;
 mod claims;

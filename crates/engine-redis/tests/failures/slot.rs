@@ -247,12 +247,13 @@ async fn whatever_part_has_left_each_call_is_done_whole_or_not_at_all() {
     assert!(done > 20 && refused > 20, "{done} were done, {refused} refused");
 }
 
-/// A job for later under a key of its own; pushed again it is for `when`.
+/// A job for later under a key of its own; pushed again it is for `when`. Pushes that replaced a job are remembered by their
+/// ids, all of these in one key.
 fn reminder(key: &str, when: When) -> NewJob {
     let key = UniqueKey::parse(key).expect("a key");
     let on_conflict = OnConflict::Replace;
     let unique = Unique { key, until: Until::End, hold: None, on_conflict, within: None };
-    NewJob { unique: Some(unique), when, ..job("kept", &format!("r{}", unique_number())) }
+    NewJob { unique: Some(unique), when, ..job("kept", &format!("r{}-same", unique_number())) }
 }
 
 fn unique_number() -> u32 {
@@ -287,6 +288,7 @@ async fn a_call_that_would_empty_a_key_and_fill_it_again_is_not_begun() {
         answer: PushAnswer::Ids,
     };
     // The only one that is for later is made ready, and another is for later: what is due is empty between.
+    push(&engine, reminder("a", hour)).await;
     push(&engine, reminder("a", hour)).await;
     let from = cluster.owner(slot);
     let due = cluster.server(from).must(&["ZCARD", "tenure:{default}due"]).text();

@@ -16,9 +16,9 @@ use tenure_core::time::{Moment, Span};
 const GROUPS: usize = 1_000;
 
 pub(super) struct World {
-    machine: Machine,
-    store: Store,
-    now: Moment,
+    pub(super) machine: Machine,
+    pub(super) store: Store,
+    pub(super) now: Moment,
 }
 
 impl World {
@@ -76,7 +76,7 @@ impl World {
         (groups, self.store.count(Kind::Turn))
     }
 
-    fn reopen(&mut self) {
+    pub(super) fn reopen(&mut self) {
         self.machine = self.store.open(Config::default(), self.now);
     }
 }

@@ -13,6 +13,7 @@ mod gauges;
 mod leaving;
 mod many;
 mod place;
+mod replacing;
 mod restarted;
 mod store;
 mod world;

@@ -122,7 +122,7 @@ impl Space {
                     job.id.clone().map(|id| (seq, id))
                 }
                 PushPlan::Duplicate(seq, id) => Some((*seq, id.clone())),
-                PushPlan::Earlier(index) => items.get(*index).cloned(),
+                PushPlan::Earlier(index) | PushPlan::Again(index) => items.get(*index).cloned(),
                 PushPlan::Replace(slot) => {
                     Some((self.jobs[*slot].seq, self.jobs[*slot].id.clone()))
                 }
@@ -214,7 +214,7 @@ impl Deciding<'_> {
     fn new_item(&self, item: usize) -> Option<usize> {
         match self.plans[item] {
             PushPlan::Store(_) => Some(item),
-            PushPlan::Earlier(index) => self.new_item(index),
+            PushPlan::Earlier(index) | PushPlan::Again(index) => self.new_item(index),
             _ => None,
         }
     }

@@ -166,7 +166,8 @@ impl Space {
         })
     }
 
-    /// A repeated settle pushes nothing again; it shows what its jobs are, where they are kept.
+    /// A repeated settle pushes nothing again; it shows what its jobs are, where they are kept, and those whose content
+    /// they replaced.
     pub(crate) fn pushed_before(
         &self,
         jobs: &[NewJob],
@@ -175,11 +176,19 @@ impl Space {
     ) -> Vec<PushedOne> {
         let one = |job: &NewJob| {
             let id = job.id.clone()?;
-            let seq: Seq = match self.job_by_id(id.as_str()) {
-                Some(slot) => self.jobs[slot].seq,
-                None => self.ended(&id, archive).filter(|there| there.until > now)?.seq,
+            let there = match self.job_by_id(id.as_str()) {
+                Some(slot) => Some(self.jobs[slot].seq),
+                None => self.ended(&id, archive).filter(|there| there.until > now).map(|it| it.seq),
+            };
+            let (seq, id, past): (Seq, _, _) = match there {
+                Some(seq) => (seq, id, None),
+                None => {
+                    let past = self.replaced_before(job, now)?;
+                    (past.seq, past.id.clone(), Some(past))
+                }
             };
             let known = self.known_job(seq, &id, archive);
+            let known = known.or_else(|| Some(Box::new(past?.view())));
             Some(PushedOne { seq, id, duplicate: true, replaced: false, unasked: false, known })
         };
         jobs.iter().filter_map(one).collect()

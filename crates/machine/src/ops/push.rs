@@ -3,6 +3,7 @@
 use crate::answer::{Act, Context};
 use crate::ops::after::{Fate, Heir, Way};
 use crate::ops::follow_ups::JobsAndKinship;
+use crate::replacing::may_replace;
 use crate::rows::{Archive, Archived, ContentPatch, JobContent};
 use crate::state::{Due, Job, JobKey, LiveJobId, Origin, ParentKey, QueueId, Seq, Space, Stand};
 use crate::stored::{StoredLife, StoredShape};
@@ -40,8 +41,10 @@ pub(crate) enum PushPlan {
     Store(Option<Box<Archived>>),
     /// A job with this id, or the holder of the key.
     Duplicate(Seq, JobId),
-    /// An earlier job of the same call.
+    /// An earlier job of the same call has the key.
     Earlier(usize),
+    /// An earlier item of the same call has the id: it is the same push.
+    Again(usize),
     Replace(LiveJobId),
     /// The holder of the key is finished, but holds it for a time yet.
     Revive(Seq),
@@ -208,14 +211,15 @@ impl Space {
                 let waiting = room.take(&job.queue);
                 self.check_room(&job.queue, waiting).map_err(|no| no.item(index))?;
             }
-            if many && !matches!(plan, PushPlan::Duplicate(..) | PushPlan::Earlier(_)) {
+            if many && !matches!(plan, PushPlan::Duplicate(..) | PushPlan::Again(_)) {
+                // A push that replaces is known by its id as one that stores a job is.
                 if let Some(id) = &job.id
-                    && let PushPlan::Store(_) = plan
+                    && (!matches!(plan, PushPlan::Earlier(_)) || may_replace(job))
                 {
                     brought.ids.insert(id.clone(), index);
                 }
                 if let Some(unique) = &job.unique {
-                    brought.keys.insert(unique.key.clone(), index);
+                    brought.keys.entry(unique.key.clone()).or_insert(index);
                 }
             }
             plans.push(plan);
@@ -239,7 +243,7 @@ impl Space {
                 return Ok(PushPlan::Duplicate(self.jobs[slot].seq, id.clone()));
             }
             if let Some(index) = brought.ids.get(id) {
-                return Ok(PushPlan::Earlier(*index));
+                return Ok(PushPlan::Again(*index));
             }
             if let Some(there) = self.ended(id, archive).filter(|_| goes.is_none()) {
                 if there.until > now {
@@ -247,6 +251,9 @@ impl Space {
                 }
                 // No tick has forgotten it yet, and whoever reads it later finds it gone.
                 over = Some(Box::new(there));
+            }
+            if let Some(past) = self.replaced_before(job, now) {
+                return Ok(PushPlan::Duplicate(past.seq, past.id.clone()));
             }
         }
         self.check_needs_exist(job.needs.as_deref(), &job.queue)?;
@@ -375,6 +382,7 @@ impl Space {
     ) -> Vec<PushedOne> {
         let mut done: Vec<PushedOne> = Vec::with_capacity(jobs.len());
         for (job, (plan, fate)) in jobs.into_iter().zip(planned) {
+            let pushed_id = job.id.clone();
             let queue = self.queue_for(&job.queue, now);
             let mut known = None;
             let (seq, id, duplicate, replaced) = match plan {
@@ -397,6 +405,9 @@ impl Space {
                         Some(ended) => Some(Box::new(ended.view(id.clone()))),
                         None => self.known_job(seq, &id, archive),
                     };
+                    known = known.or_else(|| {
+                        self.replaced_before(&job, now).map(|past| Box::new(past.view()))
+                    });
                     (seq, id, true, false)
                 }
                 PushPlan::Earlier(index) => {
@@ -404,9 +415,7 @@ impl Space {
                     let id = done[index].id.clone();
                     // What the same call stored a moment ago may be replaced as any other, and as
                     // any other never by a job of another queue.
-                    let replace =
-                        job.unique.as_ref().is_some_and(|u| u.on_conflict == OnConflict::Replace)
-                            && job.id.as_ref() != Some(&id);
+                    let replace = may_replace(&job);
                     let there = self.job_by_seq(seq).filter(|slot| {
                         let queue = self.shapes[self.jobs[*slot].shape].queue;
                         replace && self.queues[queue].name.as_ref() == Some(&job.queue)
@@ -414,15 +423,18 @@ impl Space {
                     match there {
                         Some(slot) => {
                             self.replace_job(slot, job, KeyWait::GoesOn, now);
+                            self.remember_replacing(pushed_id, slot, now);
                             (seq, id, true, true)
                         }
                         None => (seq, id, true, false),
                     }
                 }
+                PushPlan::Again(index) => (done[index].seq, done[index].id.clone(), true, false),
                 PushPlan::Replace(slot) => {
                     let seq = self.jobs[slot].seq;
                     let id = self.jobs[slot].id.clone();
                     self.replace_job(slot, job, KeyWait::GoesOn, now);
+                    self.remember_replacing(pushed_id, slot, now);
                     (seq, id, true, true)
                 }
                 PushPlan::Revive(seq) => match self.ended_or_kept(seq, archive) {
@@ -430,6 +442,7 @@ impl Space {
                         let id = there.id.clone();
                         let Some(slot) = self.revive(&there, now) else { continue };
                         self.replace_job(slot, job, KeyWait::Begins, now);
+                        self.remember_replacing(pushed_id, slot, now);
                         (seq, id, true, true)
                     }
                     None => continue,

@@ -1,12 +1,12 @@
-//! Live jobs, what many of them share, and who holds a unique key. Finished jobs are never here,
-//! only rows know them.
+//! Live jobs, what many of them share, who holds a unique key, and which pushes replaced a job. Finished jobs are never
+//! here, only rows know them.
 
 use std::sync::Arc;
 
 use super::{HeldNeed, Kin, LaneId, LiveJobId, QueueId, Seq, ShapeId};
-use tenure_core::job::{EndedJob, Outcome, Retry, Unique};
+use tenure_core::job::{EndedJob, JobState, Outcome, Retry, Unique};
 use tenure_core::lease::Fence;
-use tenure_core::names::{FlowName, Group, JobId};
+use tenure_core::names::{FlowName, Group, JobId, QueueName};
 use tenure_core::schedule::MadeBy;
 use tenure_core::time::{Moment, Span};
 
@@ -158,4 +158,16 @@ pub(crate) struct KeyHolder {
     pub by_job: bool,
     /// What became of the job, if it is finished.
     pub ended: Option<Box<EndedJob>>,
+}
+
+/// A push that replaced the content of a job, and the job as its answer showed it.
+#[derive(Debug)]
+pub(crate) struct Replacing {
+    pub seq: Seq,
+    pub id: JobId,
+    pub queue: QueueName,
+    pub state: JobState,
+    pub created_at: Moment,
+    pub run_at: Moment,
+    pub until: Moment,
 }

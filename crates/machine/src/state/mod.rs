@@ -24,7 +24,7 @@ use crate::slots::Id;
 
 pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Reservation};
 pub(crate) use gauges::{GaugeRest, GaugeState, GaugesDue, GoodReading, OpenClaim, ReadingFailure};
-pub(crate) use jobs::{Due, Job, JobKey, KeyHolder, Origin, PastSettle, Shape, Stand};
+pub(crate) use jobs::{Due, Job, JobKey, KeyHolder, Origin, PastSettle, Replacing, Shape, Stand};
 pub(crate) use kin::{Edges, Flow, Followed, HeldJob, Kin, Leaving, Parent, ParentKey};
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, PastRequest, Stub};

@@ -10,7 +10,7 @@ use super::{
     Awaited, AwaitingCall, Bundle, CALLERS, Caller, CallerId, Door, DoorId, Due, Edges, Entry,
     Flow, Followed, GaugesDue, GroupTurn, Holding, Job, KeptPlace, KeyHolder, Lane, LaneId,
     LaneKey, LeaseState, Leaving, Limit, LimitId, LiveJobId, LiveResourceId, LiveScheduleId,
-    ParentKey, PastRequest, Pool, PoolId, Queue, QueueId, Ranked, Reservation, Resource,
+    ParentKey, PastRequest, Pool, PoolId, Queue, QueueId, Ranked, Replacing, Reservation, Resource,
     ScheduleTable, Seq, Shape, ShapeId, Stub, Taker, TakerId, TurnId, WorkerState,
 };
 use crate::facts::{Delivery, Fact, Notified};
@@ -127,6 +127,9 @@ pub(crate) struct Space {
     pub deadlines: Timers<Fence>,
     pub requests: HashMap<RequestId, PastRequest>,
     pub request_ends: Timers<RequestId>,
+    /// Pushes that replaced the content of a job, by their ids.
+    pub replacing: HashMap<JobId, Replacing>,
+    pub replacing_ends: Timers<JobId>,
     pub stubs: HashMap<Fence, Stub>,
     pub stub_ends: Timers<Fence>,
     // Who waits and who works.
@@ -222,6 +225,8 @@ impl Space {
             deadlines: Default::default(),
             requests: Default::default(),
             request_ends: Default::default(),
+            replacing: Default::default(),
+            replacing_ends: Default::default(),
             stubs: Default::default(),
             stub_ends: Default::default(),
             takers: Default::default(),

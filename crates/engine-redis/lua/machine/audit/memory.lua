@@ -29,6 +29,16 @@ function audit.request(id)
   audit.check(sets.score('rqe', id), 'kept_for_ever', { 'request', id })
 end
 
+function audit.replacing(id)
+  local past = db.get(RECORD.replacing, id)
+  local name = { 'replacing', id }
+  audit.spend(2)
+  audit.check_timer('rpe', id, past.till, name)
+  local job = lib.job(past.seq)
+  audit.check(past.id ~= id and (not job or job.id == past.id), 'replaced_other_job', name)
+  db.jobs[past.seq] = nil
+end
+
 function audit.stub(fence)
   audit.spend(1)
   audit.check(sets.score('ste', fence), 'kept_for_ever', { 'stub', fence })

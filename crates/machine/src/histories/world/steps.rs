@@ -2,7 +2,7 @@
 
 use super::World;
 use super::things::{LIMITS, flow_name, gauge, needs, queue, resource};
-use crate::{ChangeMany, Command, Done, ResultOutcome, ResultWait, TakerId};
+use crate::{ChangeMany, Command, Done, Known, PushedOne, ResultOutcome, ResultWait, TakerId};
 use tenure_core::job::{OnConflict, Unique, Until, When};
 use tenure_core::lease::{Ending, ExtendItem, Fence, Later, SettleItem};
 use tenure_core::names::{Group, LimitName, PoolName, RequestId, ResourceId, UniqueKey};
@@ -206,6 +206,14 @@ pub(in crate::histories) enum Step {
 }
 
 impl World {
+    /// What became of the only job of a push; `None` if it was refused.
+    fn pushed_alone(&mut self, push: Push) -> Option<PushedOne> {
+        match self.request(push.into()) {
+            Ok(Done::Request(Known::Push(mut pushed))) => pushed.pop(),
+            _ => None,
+        }
+    }
+
     pub(super) fn step(&mut self, step: &Step) -> Result<(), String> {
         match *step {
             Step::Push { queue, priority, group, needs, n } => {
@@ -241,7 +249,17 @@ impl World {
                         [usize::from(policy / 4 % 3)],
                     within: (policy & 64 > 0).then(|| Span::from_s(2)),
                 });
-                let _ = self.request(Push { jobs: vec![job], answer: PushAnswer::Ids }.into());
+                let push = Push { jobs: vec![job], answer: PushAnswer::Ids };
+                let first = self.pushed_alone(push.clone());
+                if let Some(first) = first.filter(|one| !one.duplicate || one.replaced) {
+                    let again = self.pushed_alone(push);
+                    let same = |one: &PushedOne| {
+                        one.seq == first.seq && one.id == first.id && one.duplicate && !one.replaced
+                    };
+                    if !again.as_ref().is_some_and(same) {
+                        return Err(format!("{first:?} was repeated as {again:?}"));
+                    }
+                }
             }
             Step::PushKin { queue, n, what, parent, flow } => {
                 let jobs = self.kin(queue, 1 + n % 4, what, parent, flow);

@@ -1,0 +1,124 @@
+//! Pushes that replaced the content of a job: how long they are remembered, and what of them a start finds again.
+
+use super::forgetting::World;
+use crate::rows::Kind;
+use crate::state::Space;
+use crate::{Command, Done, Known, PushedOne};
+use tenure_core::bounds::{REQUEST_US, TICK_MAX};
+use tenure_core::job::{NewJob, OnConflict, Unique, Until};
+use tenure_core::names::{JobId, Namespace, QueueName, UniqueKey};
+use tenure_core::requests::{Push, PushAnswer};
+use tenure_core::time::Span;
+
+fn id(name: &str) -> JobId {
+    JobId::parse(name).unwrap()
+}
+
+fn push(world: &mut World, name: &str) -> PushedOne {
+    let mut job = NewJob::new(QueueName::parse("q").unwrap());
+    job.id = Some(id(name));
+    job.unique = Some(Unique {
+        key: UniqueKey::parse("k").unwrap(),
+        until: Until::Start,
+        hold: None,
+        on_conflict: OnConflict::Replace,
+        within: None,
+    });
+    let push = Push { jobs: vec![job], answer: PushAnswer::Whole };
+    match world.apply(Command::Request(push.into())) {
+        Done::Request(Known::Push(mut pushed)) => pushed.pop().unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn space(world: &World) -> &Space {
+    &world.machine.spaces[&Namespace::main()]
+}
+
+/// All that is remembered, and when each of it ends.
+fn remembered(world: &World) -> Vec<String> {
+    let space = space(world);
+    let mut all: Vec<String> = space
+        .replacing
+        .iter()
+        .map(|(by, past)| format!("{by} {past:?} {}", space.replacing_ends.has(past.until, by)))
+        .collect();
+    all.sort();
+    all
+}
+
+/// A job whose content these pushes replaced, one after the other.
+fn replaced(pushes: usize) -> World {
+    let mut world = World::new();
+    push(&mut world, "a");
+    for n in 0..pushes {
+        assert!(push(&mut world, &format!("b{n}")).replaced);
+    }
+    world
+}
+
+#[test]
+fn a_start_knows_the_pushes_that_replaced_a_job() {
+    let mut world = replaced(5);
+    let before = remembered(&world);
+    assert_eq!((before.len(), world.store.count(Kind::Replacing)), (5, 5));
+    world.reopen();
+    assert_eq!(remembered(&world), before);
+    let again = push(&mut world, "b0");
+    assert!(again.duplicate && !again.replaced);
+    assert!(world.machine.audit(world.now).ok);
+}
+
+#[test]
+fn a_tick_forgets_a_portion_of_the_pushes_that_replaced_a_job() {
+    let mut world = replaced(2 * TICK_MAX + 1);
+    world.now = world.now.plus(Span::from_us(REQUEST_US));
+    for left in [TICK_MAX + 1, 1, 0] {
+        assert!(world.machine.next_due().is_some_and(|due| due <= world.now));
+        world.machine.tick(world.now, Span::ZERO, &world.store);
+        world.store.write(world.machine.drain().rows);
+        assert_eq!(
+            (space(&world).replacing.len(), world.store.count(Kind::Replacing)),
+            (left, left)
+        );
+    }
+    assert_eq!(space(&world).replacing_ends.len(), 0);
+    assert!(push(&mut world, "b0").replaced);
+}
+
+#[test]
+fn a_push_whose_minute_is_over_is_not_remembered_before_a_tick_forgets_it() {
+    let mut world = replaced(1);
+    world.now = world.now.plus(Span::from_us(REQUEST_US - 1));
+    assert!(!push(&mut world, "b0").replaced);
+    world.now = world.now.plus(Span::from_us(1));
+    assert!(push(&mut world, "b0").replaced);
+    assert_eq!((space(&world).replacing.len(), space(&world).replacing_ends.len()), (1, 1));
+    assert!(world.machine.audit(world.now).ok);
+}
+
+type Damage = fn(&mut Space);
+
+#[test]
+fn the_audit_finds_each_fault_of_a_push_that_replaced_a_job() {
+    let faults: &[(Damage, &str)] = &[
+        (|space| drop(space.replacing_ends.drain()), "is remembered without an end"),
+        (|space| space.replacing.clear(), "and their ends differ in number"),
+        (
+            |space| space.replacing.get_mut(&id("b0")).unwrap().id = id("b0"),
+            "as one that replaced its own job",
+        ),
+        (
+            |space| space.replacing.get_mut(&id("b0")).unwrap().id = id("c"),
+            "as one that replaced another job",
+        ),
+    ];
+    for (make, told) in faults {
+        let mut world = replaced(1);
+        assert!(world.machine.audit(world.now).ok);
+        make(world.machine.spaces.get_mut(&Namespace::main()).unwrap());
+        let audit = world.machine.audit(world.now);
+        let found = audit.faults.join("\n");
+        assert!(!audit.ok && found.contains(told), "{told}: {found}");
+    }
+}
