@@ -11,6 +11,7 @@ mod flows;
 mod gauges;
 mod pair;
 mod programs;
+mod repeats;
 mod step;
 
 use pair::Server;

@@ -171,6 +171,7 @@ impl Server {
                 ids: Mutex::default(),
                 fences: Mutex::default(),
                 there: Default::default(),
+                pushed: Vec::new(),
                 awaiting: Vec::new(),
                 events: Default::default(),
                 gauges,
@@ -208,6 +209,8 @@ pub(crate) struct Program<'a> {
     fences: Mutex<BTreeMap<Fence, String>>,
     /// Resources of each pool.
     there: [BTreeSet<u8>; 2],
+    /// The last pushes.
+    pub(crate) pushed: Vec<Push>,
     /// Calls that wait for results.
     awaiting: Vec<Pair>,
     /// How far the events of both were read.
@@ -351,8 +354,17 @@ impl Program<'_> {
                 let whole = jobs.first().is_some_and(|job| job.id.is_multiple_of(2));
                 let answer = if whole { PushAnswer::Whole } else { PushAnswer::Ids };
                 let jobs = jobs.iter().map(|job| self.job(job)).collect();
-                self.ask(Push { jobs, answer }).await?;
+                self.push(Push { jobs, answer }).await?;
             }
+            Step::Replace { job, key, start, hold_ms, delay_ms, retain_ms } => {
+                let unique = (*key, *start, *hold_ms, 1);
+                let said = Job { unique: Some(unique), ..Job::plain(*job, key % 2) };
+                let said = Job { delay_ms: *delay_ms, retain_ms: *retain_ms, ..said };
+                let payload = Json::from(i64::try_from(self.pushed.len()).unwrap_or(0));
+                let jobs = vec![NewJob { payload, ..self.job(&said) }];
+                self.push(Push { jobs, answer: PushAnswer::Whole }).await?;
+            }
+            Step::Repeat { push, twice } => self.repeat(*push, *twice).await?,
             Step::Bulk { first, many, queue: q, retain_ms } => {
                 let job = |n| NewJob {
                     id: Some(id((first + n) % JOBS)),
@@ -429,7 +441,7 @@ impl Program<'_> {
                 self.ask(Extend { leases, ttl: ttl_s.map(Span::from_s) }).await?;
             }
             Step::Settle { leases } => {
-                let pushes = |end: &End| matches!(end, End::Pushing { .. } | End::Again);
+                let pushes = End::pushes;
                 // What pushes comes last: a job that was there already and ends after it in the same call is
                 // shown by the one engine as it was and by the other as it ended.
                 let (last, first): (Vec<_>, Vec<_>) =
@@ -462,7 +474,7 @@ impl Program<'_> {
                 self.ask(Settle::of(of_those)).await?;
             }
             Step::SettleAndLease { leases, first, many, call, twice } => {
-                let pushes = |end: &End| matches!(end, End::Pushing { .. } | End::Again);
+                let pushes = End::pushes;
                 let (last, first_of): (Vec<_>, Vec<_>) =
                     leases.iter().partition(|(_, end)| pushes(end));
                 let plain = |n| {
@@ -988,6 +1000,9 @@ impl Program<'_> {
             }
             End::Pushing { job } => {
                 item.push = vec![NewJob { id: Some(id(*job)), ..NewJob::new(queue(0)) }];
+            }
+            End::Repeating { push } => {
+                item.push = self.pushed_before(*push).map(|push| push.jobs).unwrap_or_default();
             }
             End::Again => {
                 let own = lease.job.as_ref().map(|job| job.id.clone()).unwrap_or(id(0));

@@ -10,6 +10,20 @@ pub enum Step {
     Push {
         jobs: Vec<Job>,
     },
+    /// A job whose content may replace that of another.
+    Replace {
+        job: u8,
+        key: u8,
+        start: bool,
+        hold_ms: Option<u64>,
+        delay_ms: u64,
+        retain_ms: Option<u64>,
+    },
+    /// One of the last pushes once more, as it was.
+    Repeat {
+        push: u8,
+        twice: bool,
+    },
     /// Plain jobs of one shape, one after the other: on Redis they may be a block.
     Bulk {
         first: u8,
@@ -260,6 +274,26 @@ pub struct Job {
     pub retain_ms: Option<u64>,
 }
 
+impl Job {
+    /// One that needs nothing.
+    pub fn plain(id: u8, queue: u8) -> Job {
+        Job {
+            id,
+            queue,
+            priority: 0,
+            group: None,
+            needs: Some(Vec::new()),
+            delay_ms: 0,
+            timeout_ms: None,
+            expires_ms: None,
+            unique: None,
+            within_ms: None,
+            attempts: 3,
+            retain_ms: None,
+        }
+    }
+}
+
 /// What a schedule is: seconds of its interval, or a cron expression; and what is not usual.
 #[derive(Clone, Debug)]
 pub struct ScheduleSet {
@@ -331,8 +365,18 @@ pub enum End {
     Pushing {
         job: u8,
     },
+    /// Pushes what one of the last pushes did.
+    Repeating {
+        push: u8,
+    },
     /// Pushes the id of its own job, and another.
     Again,
+}
+
+impl End {
+    pub fn pushes(&self) -> bool {
+        matches!(self, End::Pushing { .. } | End::Repeating { .. } | End::Again)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -475,6 +519,7 @@ pub(crate) fn end() -> impl Strategy<Value = End> {
         1 => (limit(), 1u64..3_000).prop_map(|(limit, ms)| End::Pausing { limit, ms }),
         1 => (limit(), 0u32..4).prop_map(|(limit, cost)| End::Spent { limit, cost }),
         1 => (0..JOBS).prop_map(|job| End::Pushing { job }),
+        1 => (0u8..8).prop_map(|push| End::Repeating { push }),
         1 => Just(End::Again),
     ]
 }
@@ -525,6 +570,11 @@ pub fn step() -> impl Strategy<Value = Step> {
             |(first, many, queue, from, weight, retain_ms)|
                 Step::Keyed { first, many, queue, from, weight, retain_ms }),
         6 => alike(),
+        6 => (0..JOBS, 0u8..3, any::<bool>(), proptest::option::weighted(0.3, 500u64..6_000),
+            prop_oneof![2 => Just(0u64), 1 => 1u64..4_000], proptest::option::weighted(0.4, 0u64..9_000)).prop_map(
+            |(job, key, start, hold_ms, delay_ms, retain_ms)|
+                Step::Replace { job, key, start, hold_ms, delay_ms, retain_ms }),
+        6 => (0u8..8, proptest::bool::weighted(0.2)).prop_map(|(push, twice)| Step::Repeat { push, twice }),
         12 => (some(0..3, 3), prop_oneof![2 => 1usize..5, 1 => 5usize..14], 1u64..9, 0u8..3, request()).prop_map(
             |(queues, max, ttl_s, worker, request)| Step::Lease { queues, max, ttl_s, worker, request }),
         4 => (proptest::collection::vec(need(), 1..3), 1u64..9, 0u8..3, request()).prop_map(
@@ -622,22 +672,7 @@ pub fn leased(
 pub fn step_at_gauges() -> impl Strategy<Value = Step> {
     let needing = (0..JOBS, 0u8..2, 0u8..3, 1u32..3).prop_map(|(id, queue, limit, weight)| {
         let needs = Some(vec![Need::Limit { limit, weight, cost: 1 }]);
-        Step::Push {
-            jobs: vec![Job {
-                id,
-                queue,
-                priority: 0,
-                group: None,
-                needs,
-                delay_ms: 0,
-                timeout_ms: None,
-                expires_ms: None,
-                unique: None,
-                within_ms: None,
-                attempts: 3,
-                retain_ms: None,
-            }],
-        }
+        Step::Push { jobs: vec![Job { needs, ..Job::plain(id, queue) }] }
     });
     let leased = leased(1..4, prop_oneof![Just(2u64), Just(9), Just(60)]);
     prop_oneof![

@@ -182,7 +182,7 @@ impl Program<'_> {
         push: &[Member],
         call: &Option<crate::step::Call>,
     ) -> Result<(), TestCaseError> {
-        let pushes = |end: &End| matches!(end, End::Pushing { .. } | End::Again);
+        let pushes = End::pushes;
         // What pushes comes last, as in other steps.
         let (last, first): (Vec<_>, Vec<_>) = leases.iter().partition(|(_, end)| pushes(end));
         let all = first.into_iter().chain(last.into_iter().take(1));
