@@ -82,13 +82,22 @@ pub(crate) async fn an_array_is_answered_in_its_order(b: &mut Bench) {
 /// Arrays of a few jobs, of some dozens, and of hundreds.
 const SIZES: [usize; 3] = [3, 20, 300];
 
-/// An array of so many jobs of a queue; each is shown as a look shows it that comes later: as it is by then if it runs
+/// Of one priority; of one that changes with each job; of one that changes with each ten.
+const RUNS: [usize; 3] = [usize::MAX, 1, 10];
+
+/// An array of so many jobs of a queue, of two priorities that change after `run` of them; each is shown as a look shows it that comes later: as it is by then if it runs
 /// already, and else as it was.
-async fn is_shown(b: &mut Bench, queue: &str, many: usize, needs: &[Need]) -> Vec<JobState> {
+async fn is_shown(
+    b: &mut Bench,
+    queue: &str,
+    (many, run): (usize, usize),
+    needs: &[Need],
+) -> Vec<JobState> {
     let shaped = |n: usize| {
         let job =
             job(queue).id(&format!("{queue}-{n}")).kind("k").payload(&format!("{{\"n\":{n}}}"));
-        NewJob { needs: Some(needs.to_vec()), ..job.label("a", &n.to_string()) }
+        let priority = if n / run % 2 == 1 { 5 } else { 0 };
+        NewJob { needs: Some(needs.to_vec()), priority, ..job.label("a", &n.to_string()) }
     };
     let answer = b.push_all((0..many).map(shaped).collect()).await;
     let mut states = vec![];
@@ -108,18 +117,19 @@ async fn is_shown(b: &mut Bench, queue: &str, many: usize, needs: &[Need]) -> Ve
 pub(crate) async fn an_array_is_shown_as_it_is_stored(b: &mut Bench) {
     b.set_limit("one", cap(1)).await;
     b.set_limit("closed", cap(0)).await;
-    for many in SIZES {
-        let states = is_shown(b, &format!("free{many}"), many, &[]).await;
+    for (many, run) in SIZES.into_iter().flat_map(|many| RUNS.map(|run| (many, run))) {
+        let (name, size) = (|word: &str| format!("{word}-{many}-{run}"), (many, run));
+        let states = is_shown(b, &name("free"), size, &[]).await;
         assert_eq!(states, vec![JobState::Ready; many]);
-        is_shown(b, &format!("held{many}"), many, &[need("closed")]).await;
-        let waiting = b.waiting(b.ask(&format!("asked{many}")).max(2).wait(s(60))).await;
-        let all = b.waiting(b.ask(&format!("asked{many}")).max(1_000).wait(s(60))).await;
-        is_shown(b, &format!("asked{many}"), many, &[]).await;
+        is_shown(b, &name("held"), size, &[need("closed")]).await;
+        let waiting = b.waiting(b.ask(&name("asked")).max(2).wait(s(60))).await;
+        let all = b.waiting(b.ask(&name("asked")).max(1_000).wait(s(60))).await;
+        is_shown(b, &name("asked"), size, &[]).await;
         for call in [waiting, all] {
             assert!(!call.answer().await.leases.is_empty());
         }
-        let waiting = b.waiting(b.ask(&format!("one{many}")).max(2).wait(s(60))).await;
-        is_shown(b, &format!("one{many}"), many, &[need("one")]).await;
+        let waiting = b.waiting(b.ask(&name("one")).max(2).wait(s(60))).await;
+        is_shown(b, &name("one"), size, &[need("one")]).await;
         let lease = waiting.lease().await;
         b.settle(succeeded(&lease)).await;
     }

@@ -131,12 +131,15 @@ async fn an_array_shows_which_of_its_jobs_a_waiting_call_was_granted() {
         eventually("it has subscribed", async || listening(store.node()) > 0).await;
         push(&engine, vec![job("first")]).await;
         answer(heard).await;
-        for (case, (many, most, needs, run)) in [
-            (3, 2, vec![], 2),
-            (20, 2, vec![], 2),
-            (20, 10, vec![], 10),
-            (300, 280, vec![], 280),
-            (20, 10, vec![need], 1),
+        for (case, (many, most, needs, run, priorities)) in [
+            (3, 2, vec![], 2, 1),
+            (20, 2, vec![], 2, 1),
+            (20, 10, vec![], 10, 1),
+            (300, 280, vec![], 280, 1),
+            (20, 10, vec![need.clone()], 1, 1),
+            (20, 10, vec![], 10, 2),
+            (20, 3, vec![], 3, 20),
+            (20, 10, vec![need], 1, 2),
         ]
         .into_iter()
         .enumerate()
@@ -151,6 +154,8 @@ async fn an_array_shows_which_of_its_jobs_a_waiting_call_was_granted() {
             let jobs = (0..many).map(|n| NewJob {
                 queue: queue.clone(),
                 needs: Some(needs.clone()),
+                // The first of them are the highest.
+                priority: -i8::try_from(n / (many / priorities)).expect("a priority"),
                 ..job(&format!("{case}-{n}"))
             });
             let push = Push { jobs: jobs.collect(), answer: PushAnswer::Whole };

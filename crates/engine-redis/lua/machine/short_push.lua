@@ -151,6 +151,25 @@ local function puts_by_field(key)
   return by_field
 end
 
+-- Shows a job that this very call stored the short way, once all is served. `puts`: what was found of other keys so far.
+function lib.show_stored_short(seq, number, puts)
+  local job = db.jobs[seq]
+  if job then
+    return lib.show(job)
+  end
+  local _, key, row_field, life_field = lib.job_home(seq)
+  local block, at, chunk = lib.block_of(seq)
+  puts[key] = puts[key] or puts_by_field(key)
+  local row, life = puts[key][row_field], puts[key][life_field]
+  if block then
+    row = lib.block_rows(chunk, block, { at })[1]
+    life = life or not lib.has_own_life(block, at) and lib.block_lives(chunk, block, { at })[1]
+  end
+  local lane = db.see(RECORD.shape, number).lane
+  local state = life and STATE.running or lane and lib.is_blocked(lane) and STATE.blocked or STATE.ready
+  return lib.show_stored(seq, state, row, life or false, number)
+end
+
 -- Puts the lives of so many rows, which this call stored from one on, behind `lives`; false for those that wait.
 local function add_lives(lives, first, many)
   local by_key, places, at_places, n = {}, {}, {}, #lives
@@ -218,8 +237,17 @@ local function as_block(flat, from)
   return { ids, parts }, concat(index) .. concat(texts) .. concat(ids, '\n') .. '\n', at
 end
 
--- Stores jobs[from..to], all planned to be stored and without anything unusual.
-function lib.store_plain(jobs, shapes, from, to, default_retry, now)
+-- Puts the row and the shape of so many jobs behind the others.
+local function add_stored(stored, number, first, many)
+  local n = #stored
+  for i = 0, many - 1 do
+    stored[n + i * 2 + 1], stored[n + i * 2 + 2] = first + i, number
+  end
+end
+
+-- Stores jobs[from..to], all planned to be stored and without anything unusual. `stored`, if it is there, gets the row and
+-- the shape of each.
+function lib.store_plain(jobs, shapes, from, to, default_retry, now, stored)
   local at = from
   while at <= to do
     local shape, flat, n = jobs[at][NEW_JOB_AT.shape], {}, 0
@@ -233,13 +261,19 @@ function lib.store_plain(jobs, shapes, from, to, default_retry, now)
     local spec = shapes[shape]
     local words = lib.shape_of(spec, default_retry)
     if n < 4 * lib.FEW then
-      store_flat(spec, words, flat, now)
+      local number, first = store_flat(spec, words, flat, now)
+      if stored then
+        add_stored(stored, number, first, n / 4)
+      end
     else
       local next_at = 1
       while next_at < n do
         local came, texts
         came, texts, next_at = as_block(flat, next_at)
-        store_texts(spec, words, came, texts, now)
+        local number, first = store_texts(spec, words, came, texts, now)
+        if stored then
+          add_stored(stored, number, first, #came[1])
+        end
       end
     end
   end

@@ -375,20 +375,22 @@ function lib.revive(job, now)
   lib.dirty(job)
 end
 
--- Does what was planned; the answers. `shown`: the jobs are looked at again in this call. `fates`: if they have any.
-function lib.push(jobs, shapes, plans, default_retry, shown, now, fates)
+-- Does what was planned; the answers. `again`: the jobs are looked at again in this call, and not only shown at its end.
+-- `fates`: if they have any. `short` gets the row and the shape of each that went the short way, in turn.
+function lib.push(jobs, shapes, plans, default_retry, again, now, fates, short)
   local done = {}
   local from = 1
   while from <= #jobs do
     -- What is stored and has nothing unusual goes the short way, as many as stand side by side.
     local to = from
-    while not (shown or fates) and to <= #jobs and plans[to] == STORE and not jobs[to][NEW_JOB_AT.more] do
+    while not (again or fates) and to <= #jobs and plans[to] == STORE and not jobs[to][NEW_JOB_AT.more] do
       to = to + 1
     end
     if to > from then
-      lib.store_plain(jobs, shapes, from, to - 1, default_retry, now)
+      lib.store_plain(jobs, shapes, from, to - 1, default_retry, now, short)
       -- All of a call are told by the first.
-      for index = from, to - from == #jobs and #shapes == 1 and from or to - 1 do
+      local all_alike = to - from == #jobs and #shapes == 1 and not short
+      for index = from, all_alike and from or to - 1 do
         local new = jobs[index]
         done[index] = { id = new[NEW_JOB_AT.id], unasked = shapes[new[NEW_JOB_AT.shape]].unasked or nil }
       end
@@ -451,6 +453,23 @@ function lib.show_pushed(one)
   end
 end
 
+-- Shows pushed jobs, those that went the short way as they were stored.
+local function show_all(done, plans, short)
+  local nth, shown, puts = 1, {}, {}
+  for index, one in ipairs(done) do
+    if not one.seq and not one.dup then
+      local seq, shape = short[nth], short[nth + 1]
+      one.job = lib.show_stored_short(seq, shape, puts)
+      nth, shown[index] = nth + 2, one.job
+    elseif one.seq then
+      lib.show_pushed(one)
+    else
+      -- It names one of the same call.
+      one.job = shown[plans[index][PLAN_AT.of]]
+    end
+  end
+end
+
 -- Whether nobody asked for a queue within the last minute.
 function lib.is_unasked(queue, now)
   local asked = db.get(RECORD.queue, queue).asked_at
@@ -503,12 +522,11 @@ lib.op('push', { 'write' }, function(args, now)
   end
   local jobs, shapes = args.jobs, args.shapes
   local plans, fates = lib.plan_push(jobs, shapes, args.fresh, now, nil, args.kin)
-  local done = lib.push(jobs, shapes, plans, args.dr, args.whole, now, fates)
-  if args.whole then
+  local short = args.whole and {} or nil
+  local done = lib.push(jobs, shapes, plans, args.dr, false, now, fates, short)
+  if short then
     lib.later(function()
-      for _, one in ipairs(done) do
-        lib.show_pushed(one)
-      end
+      show_all(done, plans, short)
     end)
   elseif #shapes == 1 and all_stored(plans) then
     return { n = #jobs, unasked = done[1].unasked }
