@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tenure_core::job::{JobState, Need, NewJob, When};
-use tenure_core::lease::Leased;
+use tenure_core::lease::{Ending, Leased, SettleItem};
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, WorkerId};
 use tenure_core::requests::{
     Ask, GetJob, Lease, ListWorkers, Page, Push, PushAnswer, Pushed, PutLimit, Settle,
@@ -39,6 +39,9 @@ fn open_at(url: &str) -> Arc<RedisEngine> {
 fn job(id: &str) -> NewJob {
     let queue = QueueName::parse("q").expect("a name");
     NewJob { id: Some(JobId::parse(id).expect("an id")), ..NewJob::new(queue) }
+}
+fn succeeded() -> Ending {
+    Ending::Succeeded { result: None }
 }
 async fn push(engine: &RedisEngine, jobs: Vec<NewJob>) {
     let pushed = engine.run(&ns(), Push { jobs, answer: PushAnswer::Ids }).await;
@@ -162,13 +165,18 @@ async fn an_array_shows_which_of_its_jobs_a_waiting_call_was_granted() {
             let Pushed::Whole(pushed) = engine.run(&ns(), push).await.expect("it is stored") else {
                 panic!("jobs were asked for");
             };
-            assert_eq!(answer(call).await.leases.len(), run);
+            let leases = answer(call).await.leases;
+            assert_eq!(leases.len(), run);
             for (n, pushed) in pushed.into_iter().enumerate() {
                 let id = JobRef::Id(pushed.job.id.clone());
                 let there = engine.run(&ns(), GetJob { job: id }).await.expect("it is there");
                 assert_eq!(pushed.job, *there);
                 assert_eq!(there.state == JobState::Running, n < run, "{case}: {n}");
             }
+            let done = leases.iter().filter_map(|lease| lease.lease.clone());
+            let settle = done.map(|lease| SettleItem::new(lease, succeeded())).collect();
+            let settled = engine.run(&ns(), Settle { settle, lease: None }).await;
+            settled.expect("they are settled");
         }
     }
 }
@@ -352,10 +360,8 @@ async fn who_is_gone_holds_nothing() {
             .run(&ns(), GetJob { job: tenure_core::names::JobRef::parse(&id).expect("a ref") });
         let seen = seen.await.expect("it is there");
         assert_eq!((seen.attempt, seen.lost), (1, 0), "{taken}");
-        let settle = Settle::of(vec![tenure_core::lease::SettleItem::new(
-            lease.lease.expect("it has an id"),
-            tenure_core::lease::Ending::Succeeded { result: None },
-        )]);
+        let settle =
+            Settle::of(vec![SettleItem::new(lease.lease.expect("it has an id"), succeeded())]);
         assert!(engine.run(&ns(), settle).await.expect("it is settled").settled[0].ok);
     }
 }
