@@ -5,8 +5,8 @@
 -- pushed and is ready, Nx (its life). Its result, progress, errors and parents lie in hashes beside.
 
 local CHUNK_ROWS = 256
--- The bytes of a row before its id.
-local HEAD = 21
+-- The bytes of a row before its id, and what ends a line.
+local HEAD, LINE_END = 21, 10
 
 -- The names of the fields of a hash of rows, made once: nearly every step asks for some.
 local ROW, LIFE = {}, {}
@@ -164,6 +164,25 @@ end
 -- The id of a job, by its row.
 function lib.id_in_row(row)
   return sub(row, HEAD + 1, find(row, '\n', HEAD + 1, true) - 1)
+end
+
+-- Where the length of what a row has before its body begins: behind the id, which has so many bytes, and its part.
+local function length_at(row, id_bytes)
+  return find(row, '\n', HEAD + id_bytes + 2, true) + 1
+end
+
+-- Whether the row of a job that has no life has a unique key: nothing else stands before the body of such a job.
+function lib.has_key(row, id_bytes)
+  return byte(row, length_at(row, id_bytes)) ~= LINE_END
+end
+
+-- The unique key of such a row, and when its job was pushed.
+function lib.key_in_row(row, id_bytes)
+  local at = length_at(row, id_bytes)
+  local ends = find(row, '\n', at, true)
+  local before_body = cmsgpack.unpack(sub(row, ends + 1, ends + tonumber(sub(row, at, ends - 1))))
+  local _, created_at = struct.unpack('>I4I7', row)
+  return before_body[BEFORE_BODY_AT.key][UNIQUE_AT.key], created_at
 end
 
 -- The body of a job: what Rust made of kind, payload and labels.

@@ -142,7 +142,7 @@ function lib.store_blocks(spec, blocks, default_retry, now)
   return number, firsts
 end
 
--- What a call will write into rows of one hash, by their fields.
+-- The fields that a call will write into rows of one hash, each with its bytes.
 local function puts_by_field(key)
   local puts, by_field = db.rows[key] or {}, {}
   for i = 1, #puts, 2 do
@@ -151,7 +151,8 @@ local function puts_by_field(key)
   return by_field
 end
 
--- Shows a job that this very call stored the short way, once all is served. `puts`: what was found of other keys so far.
+-- Shows a job that this very call stored the short way, once all is served. `puts`: the fields of
+-- the hashes that were looked at so far.
 function lib.show_stored_short(seq, number, puts)
   local job = db.jobs[seq]
   if job then
@@ -170,7 +171,7 @@ function lib.show_stored_short(seq, number, puts)
   return lib.show_stored(seq, state, row, life or false, number)
 end
 
--- Puts the lives of so many rows, which this call stored from one on, behind `lives`; false for those that wait.
+-- Puts the lives of rows, which this call stored from `first` on, behind `lives`; false for those that wait.
 local function add_lives(lives, first, many)
   local by_key, places, at_places, n = {}, {}, {}, #lives
   local block, _, of_block = lib.block_of(first)
@@ -237,7 +238,7 @@ local function as_block(flat, from)
   return { ids, parts }, concat(index) .. concat(texts) .. concat(ids, '\n') .. '\n', at
 end
 
--- Puts the row and the shape of so many jobs behind the others.
+-- Puts the row and the shape of each of these jobs behind the others.
 local function add_stored(stored, number, first, many)
   local n = #stored
   for i = 0, many - 1 do

@@ -2,7 +2,7 @@
 
 local home = lib.job_home
 local LIFE = lib.SHORT_LIFE
-local RUNNING, SUCCEEDED = LIFE.running, LIFE.succeeded
+local RUNNING, RUNNING_WITH_KEY, SUCCEEDED = LIFE.running, LIFE.running_with_key, LIFE.succeeded
 local NAME_AT, BYTES_AT, TAIL_AT, COMMON_AT = LIFE.name_at, LIFE.bytes_at, LIFE.tail_at, LIFE.common_at
 
 -- What jobs have in common that were granted alike, whatever their shapes: when, and who holds them.
@@ -51,6 +51,13 @@ function lib.succeeded_life(life, result, done)
   return SUCCEEDED .. sub(life, 2, BYTES_AT - 1) .. struct.pack('>I4', bytes) .. sub(life, TAIL_AT, COMMON_AT - 1)
     .. done,
     bytes
+end
+
+-- A job that succeeds holds its unique key no more.
+local function give_key_back(seq, id, shape, now)
+  local _, key, row_field = home(seq)
+  local unique, created_at = lib.key_in_row(call('HGET', db.prefix .. key, row_field), #id)
+  lib.drop_key(unique, seq, { shape.qn, STATE.succeeded, created_at, now }, now)
 end
 
 -- This many running jobs of a shape have succeeded.
@@ -169,8 +176,8 @@ end
 -- Settles as succeeded what may go the short way: `runs` is {fence, row number, how many with one fence and one
 -- row number after the other, …}, `results` the results of some by their place. The places of those that are left
 -- for the long way, how many there were, and what is to be told of the others (lib.tell_settled). `ordered`: the runs are, by their fences, and none has a part of
--- another.
-function lib.settle_short(runs, results, ordered, now)
+-- another. `alone`: the call settles nothing else, so that nothing in it asks for a unique key.
+function lib.settle_short(runs, results, ordered, alone, now)
   local left, names, seqs = {}, {}, {}
   -- A lease that is named twice sees what was done before it in this call: rows that are written the
   -- short way are not read again, so all go the long way.
@@ -241,8 +248,8 @@ function lib.settle_short(runs, results, ordered, now)
   local puts, ends, block
   for at, i in ipairs(rows) do
     local life, name, seq = lives[at], names[at], seqs[at]
-    if life and sub(life, NAME_AT, BYTES_AT - 1) == name and sub(life, 1, 1) == RUNNING
-      and not (awaited and awaited[seq]) then
+    local kind = life and sub(life, NAME_AT, BYTES_AT - 1) == name and sub(life, 1, 1)
+    if (kind == RUNNING or kind == RUNNING_WITH_KEY and alone) and not (awaited and awaited[seq]) then
       local common, id = lib.common_and_id(life)
       local rest = rest_of(common, rests)
       local words = sub(life, TAIL_AT, COMMON_AT - 1)
@@ -270,6 +277,9 @@ function lib.settle_short(runs, results, ordered, now)
       end
       if rest.deadline then
         lib.timer_clear('dl', name)
+      end
+      if kind == RUNNING_WITH_KEY then
+        give_key_back(seq, id, class.shape, now)
       end
       if rest.as_needed then
         for _, need in ipairs(class.shape.needs) do

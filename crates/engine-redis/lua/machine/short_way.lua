@@ -36,17 +36,19 @@ end
 -- the limits (2 each; 0 if there are none, 65535 if they are those that its shape needs, with nothing booked of a
 -- rate), the name, the limits ({{limit, weight, cost}, …}, packed) or nothing, the request id or nothing. At the end
 -- stands the job's id, and its length (2), since events name it.
+-- Running, and its row has a unique key that it holds until its end: '\3', then as any that runs.
 -- Succeeded: '\2', arrival, fence, row number, bytes; shape, grant, end, kept until.
--- All else is as in a job that was just pushed. Any other life is a packed array, and begins with neither.
+-- All else is as in a job that was just pushed. Any other life is a packed array, and begins with none of these.
 
-local RUNNING, SUCCEEDED = '\1', '\2'
+local RUNNING, SUCCEEDED, RUNNING_WITH_KEY = '\1', '\2', '\3'
 -- Where the fence and row number, the bytes, and what is the same for all begin.
 local TAIL_AT = 26
 -- Where what follows the shape begins.
 local COMMON_AT = TAIL_AT + 4
 local AS_NEEDED = 65535
 lib.SHORT_LIFE = {
-  running = RUNNING, succeeded = SUCCEEDED, name_at = 8, bytes_at = 22, tail_at = TAIL_AT, common_at = COMMON_AT,
+  running = RUNNING, running_with_key = RUNNING_WITH_KEY, succeeded = SUCCEEDED, name_at = 8, bytes_at = 22,
+  tail_at = TAIL_AT, common_at = COMMON_AT,
 }
 
 -- What is the same for all grants of a call that end at one moment and hold such limits: what follows the shape.
@@ -59,7 +61,8 @@ end
 -- The life of a row that is granted under this name: its arrival and its bytes are those of the row, and so is the id.
 -- `tail` is the same for all that a call grants alike.
 function lib.running_life(row, name, tail, id)
-  return RUNNING .. sub(row, 12, 17) .. name .. sub(row, 18, 21) .. tail .. id .. struct.pack('>I2', #id)
+  local kind = lib.has_key(row, #id) and RUNNING_WITH_KEY or RUNNING
+  return kind .. sub(row, 12, 17) .. name .. sub(row, 18, 21) .. tail .. id .. struct.pack('>I2', #id)
 end
 
 -- What a running life has behind its shape, the same for all that were granted alike, and the id of its job.
@@ -118,12 +121,13 @@ end
 -- Puts what such a life says into a job; whether it is one.
 function lib.read_short_life(job, life)
   local kind = sub(life, 1, 1)
-  if kind ~= RUNNING and kind ~= SUCCEEDED then
+  local runs = kind == RUNNING or kind == RUNNING_WITH_KEY
+  if not runs and kind ~= SUCCEEDED then
     return false
   end
   local arrival, fence, seq, bytes = struct.unpack('>I6I8I6I4', life, 2)
   job.arrival, job.bytes = arrival, bytes
-  if kind == RUNNING then
+  if runs then
     local rest = lib.read_common((lib.common_and_id(life)))
     local limits = rest.as_needed and lib.as_needed((struct.unpack('>I4', life, TAIL_AT))) or rest.limits
     job.state, job.started_at = STATE.running, rest.granted_at

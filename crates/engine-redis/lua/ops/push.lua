@@ -304,7 +304,8 @@ function lib.store_job(new, default_retry, now, fate)
     lib.schedule_job_lives(job)
   end
   -- Its row says all of a job that has nothing unusual.
-  job.plain = not (new.ex or new.u or new.origin or job.flow or job.kin) and job.run_at <= now
+  local key_goes_first = new.u and new.u[UNIQUE_AT.ends] == UNTIL.start
+  job.plain = not (new.ex or key_goes_first or new.origin or job.flow or job.kin) and job.run_at <= now
   job.run_at = job.plain and now or job.run_at
   meet_fate(job, fate, now)
   return job

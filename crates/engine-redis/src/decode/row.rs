@@ -255,6 +255,8 @@ struct LifeFields {
 /// 0 (7 each), its ttl (5), the lengths of its holder's name and of its limits (2 each), that name and those
 /// limits, unless they are those that its shape needs; of one that succeeded its grant and its end.
 const SHORT_RUNNING: u8 = 1;
+/// The same of a job whose row has a unique key that it holds until its end.
+const SHORT_RUNNING_WITH_KEY: u8 = 3;
 const SHORT_SUCCEEDED: u8 = 2;
 /// Stands for the length of limits that are those which its shape needs.
 const AS_NEEDED: usize = 65_535;
@@ -263,7 +265,7 @@ impl Life {
     /// The life of the job of this row.
     pub(super) fn read(life: &[u8], row: &Row<'_>, shape: &Shape) -> Result<Self, Malformed> {
         match life.first() {
-            Some(&SHORT_RUNNING) => Life::short_running(life, row, shape),
+            Some(&(SHORT_RUNNING | SHORT_RUNNING_WITH_KEY)) => Life::short_running(life, row, shape),
             Some(&SHORT_SUCCEEDED) => Ok(Life {
                 ended: 1,
                 started_at: Some(number(life, 29..36)?),
