@@ -1,7 +1,7 @@
 //! Ending a lease: who may, what comes with it, what is refused whole.
 
 use tenure_core::job::{JobState, NewJob, OnConflict};
-use tenure_core::lease::{Ending, Later};
+use tenure_core::lease::{Ending, Later, LeaseView};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 
@@ -160,6 +160,30 @@ pub(crate) async fn a_settle_with_a_follow_up_frees_the_key_first(b: &mut Bench)
     b.settle(succeeded(&lease).pushing(job("q").id("b"))).await;
     let next = b.push(chain("c")).await;
     assert!(!next.duplicate, "the key was free when its job was finished");
+}
+
+/// Items take effect in their order: a push meets a key that a later item frees, and takes one that an earlier item freed.
+pub(crate) async fn a_follow_up_meets_the_keys_that_are_held_at_its_turn(b: &mut Bench) {
+    let keyed = |id: &str| job("q").id(id).unique(unique("k", OnConflict::Keep));
+    let pushes = |lease: &LeaseView, id: &str| succeeded(lease).pushing(keyed(id));
+    for (n, push_first) in [true, false].into_iter().enumerate() {
+        let (holder, next) = (format!("holder{n}"), format!("next{n}"));
+        b.push(job("q").id(&format!("other{n}"))).await;
+        let other = b.take("q").await;
+        b.push(keyed(&holder)).await;
+        let held = b.take("q").await;
+        let mut items = vec![succeeded(&held), pushes(&other, &next)];
+        if push_first {
+            items.reverse();
+        }
+        let settled = b.ok(Settle::of(items)).await.settled;
+        let pushed = settled.iter().flat_map(|one| one.pushed.iter()).next().expect("it pushed");
+        let met = if push_first { &holder } else { &next };
+        assert_eq!((pushed.job.id.as_str(), pushed.duplicate), (met.as_str(), push_first));
+        if !push_first {
+            b.take_job("q", &next).await;
+        }
+    }
 }
 
 pub(crate) async fn a_follow_up_may_take_the_id_of_a_job_that_goes_with_its_end(b: &mut Bench) {

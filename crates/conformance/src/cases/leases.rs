@@ -137,6 +137,7 @@ macro_rules! sentences_of_leases {
                 a_foreign_settle_changes_nothing
                 a_settled_lease_is_lost_to_extends
                 settles_are_answered_in_their_order
+                a_follow_up_meets_the_keys_that_are_held_at_its_turn
                 an_empty_settle_is_answered_empty
                 a_lease_without_a_job_takes_succeeded_or_released
                 a_lease_without_a_job_can_neither_fail_nor_snooze

@@ -176,8 +176,9 @@ end
 -- Settles as succeeded what may go the short way: `runs` is {fence, row number, how many with one fence and one
 -- row number after the other, …}, `results` the results of some by their place. The places of those that are left
 -- for the long way, how many there were, and what is to be told of the others (lib.tell_settled). `ordered`: the runs are, by their fences, and none has a part of
--- another. `alone`: the call settles nothing else, so that nothing in it asks for a unique key.
-function lib.settle_short(runs, results, ordered, alone, now)
+-- another. No call that has follow-ups comes
+-- here: one of them may ask for a unique key before the job that holds it ends.
+function lib.settle_short(runs, results, ordered, now)
   local left, names, seqs = {}, {}, {}
   -- A lease that is named twice sees what was done before it in this call: rows that are written the
   -- short way are not read again, so all go the long way.
@@ -249,7 +250,7 @@ function lib.settle_short(runs, results, ordered, alone, now)
   for at, i in ipairs(rows) do
     local life, name, seq = lives[at], names[at], seqs[at]
     local kind = life and sub(life, NAME_AT, BYTES_AT - 1) == name and sub(life, 1, 1)
-    if (kind == RUNNING or kind == RUNNING_WITH_KEY and alone) and not (awaited and awaited[seq]) then
+    if (kind == RUNNING or kind == RUNNING_WITH_KEY) and not (awaited and awaited[seq]) then
       local common, id = lib.common_and_id(life)
       local rest = rest_of(common, rests)
       local words = sub(life, TAIL_AT, COMMON_AT - 1)

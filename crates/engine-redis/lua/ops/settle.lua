@@ -148,7 +148,7 @@ local function settle_some(items, now)
       left[#left + 1] = index
     end
   end
-  local left_of_runs, _, told = lib.settle_short(runs, results, true, false, now)
+  local left_of_runs, _, told = lib.settle_short(runs, results, true, now)
   for _, n in ipairs(left_of_runs) do
     left[#left + 1] = at[n]
   end
@@ -230,7 +230,7 @@ local function settle(args, long, now)
     items = items or items_of(args.runs, args.results)
     left = lib.places(#items)
   elseif args.runs then
-    left, many, told = lib.settle_short(args.runs, args.results, args.ordered, true, now)
+    left, many, told = lib.settle_short(args.runs, args.results, args.ordered, now)
     if told and args.places then
       lib.tell_apart(told)
     end

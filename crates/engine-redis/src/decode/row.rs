@@ -265,7 +265,9 @@ impl Life {
     /// The life of the job of this row.
     pub(super) fn read(life: &[u8], row: &Row<'_>, shape: &Shape) -> Result<Self, Malformed> {
         match life.first() {
-            Some(&(SHORT_RUNNING | SHORT_RUNNING_WITH_KEY)) => Life::short_running(life, row, shape),
+            Some(&(SHORT_RUNNING | SHORT_RUNNING_WITH_KEY)) => {
+                Life::short_running(life, row, shape)
+            }
             Some(&SHORT_SUCCEEDED) => Ok(Life {
                 ended: 1,
                 started_at: Some(number(life, 29..36)?),
