@@ -175,9 +175,9 @@ end
 
 -- Settles as succeeded what may go the short way: `runs` is {fence, row number, how many with one fence and one
 -- row number after the other, …}, `results` the results of some by their place. The places of those that are left
--- for the long way, how many there were, and what is to be told of the others (lib.tell_settled). `ordered`: the runs are, by their fences, and none has a part of
--- another. No call that has follow-ups comes
--- here: one of them may ask for a unique key before the job that holds it ends.
+-- for the long way, how many there were, and what is to be told of the others (lib.tell_settled). `ordered`: the runs
+-- are, by their fences, and none has a part of another. No call that has follow-ups comes here: one of them may ask for
+-- a unique key before the job that holds it ends.
 function lib.settle_short(runs, results, ordered, now)
   local left, names, seqs = {}, {}, {}
   -- A lease that is named twice sees what was done before it in this call: rows that are written the
