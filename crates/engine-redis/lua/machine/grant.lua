@@ -163,8 +163,8 @@ end
 
 -- A turn of fewer jobs that go the short way costs as much as one that goes the long way.
 local FEW = 16
--- So many that need limits and go the short way cost as much.
-local KEYED = 4
+-- This many that need limits and go the short way cost as much.
+local WITH_LIMITS = 4
 
 -- Takes up to `most` jobs of these queues, in their order, fewer if they bring more bytes than one answer
 -- carries, of which `bytes` were granted before; the leases, whether the bounded work was not enough, and whether
@@ -206,7 +206,7 @@ function lib.take_jobs(queues, most, asker, bytes, now)
             steps = steps - 1
           else
             local held = lib.grant_held(lane, most - had, asker, leases, now)
-            long = long - max(#lane_record.needs, floor(held / KEYED), 1)
+            long = long - max(#lane_record.needs, floor(held / WITH_LIMITS), 1)
             if held == 0 then
               local lease = lib.grant_head(lane, asker, now)
               leases[#leases + 1], leases.n = lease, leases.n + 1
@@ -214,7 +214,7 @@ function lib.take_jobs(queues, most, asker, bytes, now)
             end
           end
         elseif #lane_record.needs > 0 or leases.n - had < FEW then
-          long = long - max(floor((leases.n - had) / KEYED), 1)
+          long = long - max(floor((leases.n - had) / WITH_LIMITS), 1)
         end
       end
     end

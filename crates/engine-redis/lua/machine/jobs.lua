@@ -7,6 +7,7 @@
 local CHUNK_ROWS = 256
 -- The bytes of a row before its id, and what ends a line.
 local HEAD, LINE_END = 21, 10
+local NONE = {}
 
 -- The names of the fields of a hash of rows, made once: nearly every step asks for some.
 local ROW, LIFE = {}, {}
@@ -76,20 +77,29 @@ local function read_life(job, fields)
   job.ended_unsettled = fields[LIFE_AT.ended_unsettled] or nil
 end
 
+-- What a row has between its id and its body, behind the line that ends at `after_b`: its unique key, the schedule that made
+-- it and its flow, each if there is one; and where the body begins.
+local function before_body(row, after_b)
+  local after_n = find(row, '\n', after_b + 1, true)
+  if after_n == after_b + 1 then
+    return NONE, after_n + 1
+  end
+  local n = tonumber(sub(row, after_b + 1, after_n - 1))
+  return cmsgpack.unpack(sub(row, after_n + 1, after_n + n)), after_n + n + 1
+end
+
 -- The life of a job that was just pushed and is ready is not written: its row says it all.
 function lib.decode_job(seq, row, life)
   local shape, created_at, arrival, bytes = struct.unpack('>I4I7I6I4', row)
   local after_id = find(row, '\n', HEAD + 1, true)
   local after_b = find(row, '\n', after_id + 1, true)
-  local after_n = find(row, '\n', after_b + 1, true)
-  local n = after_n > after_b + 1 and tonumber(sub(row, after_b + 1, after_n - 1)) or 0
-  local before_body = n > 0 and cmsgpack.unpack(sub(row, after_n + 1, after_n + n)) or {}
+  local before, body_at = before_body(row, after_b)
   local job = {
     seq = seq, id = sub(row, HEAD + 1, after_id - 1), b = sub(row, after_id + 1, after_b - 1),
     shape = shape, created_at = created_at, arrival = arrival,
-    run_at = created_at, bytes = bytes, unique = before_body[BEFORE_BODY_AT.key] or nil,
-    origin = before_body[BEFORE_BODY_AT.origin] or nil, flow = before_body[BEFORE_BODY_AT.flow] or nil,
-    state = STATE.ready, wait = 0, ended = 0, lost = 0, released = 0, undelivered = 0, settles = {}, row = row, body_at = after_n + n + 1, life = life or nil,
+    run_at = created_at, bytes = bytes, unique = before[BEFORE_BODY_AT.key] or nil,
+    origin = before[BEFORE_BODY_AT.origin] or nil, flow = before[BEFORE_BODY_AT.flow] or nil,
+    state = STATE.ready, wait = 0, ended = 0, lost = 0, released = 0, undelivered = 0, settles = {}, row = row, body_at = body_at, life = life or nil,
   }
   if life and not lib.read_short_life(job, life) then
     read_life(job, cmsgpack.unpack(life))
@@ -166,23 +176,20 @@ function lib.id_in_row(row)
   return sub(row, HEAD + 1, find(row, '\n', HEAD + 1, true) - 1)
 end
 
--- Where the length of what a row has before its body begins: behind the id, which has so many bytes, and its part.
-local function length_at(row, id_bytes)
-  return find(row, '\n', HEAD + id_bytes + 2, true) + 1
+-- Where the line of a row ends that has the part of its id, which is `id_bytes` long.
+local function after_part(row, id_bytes)
+  return find(row, '\n', HEAD + id_bytes + 2, true)
 end
 
 -- Whether the row of a job that has no life has a unique key: nothing else stands before the body of such a job.
 function lib.has_key(row, id_bytes)
-  return byte(row, length_at(row, id_bytes)) ~= LINE_END
+  return byte(row, after_part(row, id_bytes) + 1) ~= LINE_END
 end
 
 -- The unique key of such a row, and when its job was pushed.
 function lib.key_in_row(row, id_bytes)
-  local at = length_at(row, id_bytes)
-  local ends = find(row, '\n', at, true)
-  local before_body = cmsgpack.unpack(sub(row, ends + 1, ends + tonumber(sub(row, at, ends - 1))))
   local _, created_at = struct.unpack('>I4I7', row)
-  return before_body[BEFORE_BODY_AT.key][UNIQUE_AT.key], created_at
+  return before_body(row, after_part(row, id_bytes))[BEFORE_BODY_AT.key][UNIQUE_AT.key], created_at
 end
 
 -- The body of a job: what Rust made of kind, payload and labels.

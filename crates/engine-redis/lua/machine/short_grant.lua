@@ -180,27 +180,28 @@ local function permits_of(lane_record, queue_record, most)
   return permits, max(most, 1)
 end
 
--- Takes the permits of so many heads.
+-- Takes the permits of this many heads.
 local function take_permits(permits, many, now)
   for _, permit in ipairs(permits) do
     lib.take_limit(permit[PERMIT_AT.limit], permit[PERMIT_AT.weight] * many, permit[PERMIT_AT.cost] * many, now)
   end
 end
 
--- Grants heads of a lane that has no needs, as many as are wanted and as stay in turn; none of them was
--- ever granted, delayed or unique. Puts a run of leases into `leases` for each shape in a row; how many were granted.
--- `permits`: what each of them holds, and all that are wanted may go.
+-- Grants heads of a lane, as many as are wanted and as stay in turn, as long as they have no life: none was ever granted,
+-- delayed, or holds a key until its start. Puts a run of leases into `leases` for each shape in a row; how many were
+-- granted. `permits`: of a lane that needs limits, what each head holds; that many may go.
 local function grant_heads(lane, most, asker, leases, permits, now)
   local lane_record = db.get(RECORD.lane, lane)
   local before
   if most > 1 or not permits then
     before = ahead_of_others(lane_record, db.get(RECORD.bundle, lane_record.bundle))
-    if before == false and not permits then
+  end
+  if before == false then
+    if not permits then
       return 0
-    elseif before == false then
-      -- It is the next, whoever comes after it.
-      most, before = 1, nil
     end
+    -- Its head is the next of all; what comes after the head is not known here.
+    most, before = 1, nil
   end
   local together = permits and 0 or grant_together(lane, lane_record, most, before, asker, leases, now)
   if together > 0 then

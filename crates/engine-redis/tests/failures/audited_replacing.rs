@@ -2,7 +2,7 @@
 
 use tenure_core::job::{NewJob, OnConflict, Unique, Until};
 use tenure_core::names::{JobId, Namespace, QueueName, UniqueKey};
-use tenure_core::requests::{Audit, Push, PushAnswer};
+use tenure_core::requests::{Push, PushAnswer};
 use tenure_engine::EngineExt as _;
 use tenure_engine_redis::RedisEngine;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
@@ -22,7 +22,7 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   end
 end";
 
-/// What is done by hand to the memory of the push `b`, which replaced `a`.
+/// A fault made by hand in the memory of the push `b`, which replaced `a`.
 enum Fault {
     Does(&'static [&'static str]),
     /// The record names another job; the empty name: it goes.
@@ -80,24 +80,14 @@ async fn the_audit_finds_each_fault_of_a_push_that_replaced_a_job() {
         let name = format!("fault-{at}");
         let ns = Namespace::parse(&name).expect("a name");
         replace(&engine, &ns).await;
-        let audit = engine.run(&ns, Audit::default()).await.expect("an audit");
-        assert!(audit.ok, "{:?}", audit.faults);
+        nothing_is_found(&engine, &ns).await;
         match fault {
-            Fault::Does(words) => {
-                let key = format!("tenure:{{{name}}}{}", words[1]);
-                let words: Vec<&str> = [&[words[0], key.as_str()], &words[2..]].concat();
-                server.must(&words);
-            }
+            Fault::Does(words) => damage(&server, &name, words),
             Fault::Names(id) => {
                 let pattern = format!("tenure:{{{name}}}rp:*");
                 server.must(&["EVAL", ON_RECORD, "0", &pattern, "b", id]);
             }
         }
-        // An audit between whose steps somebody ticks compares no sums; the next one does.
-        eventually(told, async || {
-            let audit = engine.run(&ns, Audit::default()).await.expect("an audit");
-            !audit.ok && audit.faults.join("\n").contains(told)
-        })
-        .await;
+        audit_tells(&engine, &ns, told).await;
     }
 }

@@ -16,6 +16,7 @@ use tenure_core::time::Span;
 use tenure_engine::{CallError, EngineExt, Fault};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
+use tenure_testkit::redis::RedisServer;
 
 /// No wait of a test is longer.
 pub const PROMPT: Duration = Duration::from_secs(30);
@@ -33,6 +34,28 @@ pub async fn eventually(what: &str, mut so: impl AsyncFnMut() -> bool) {
         assert!(begin.elapsed() < PROMPT, "this never was so: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Runs a command by hand, whose second word is a key of the namespace without its beginning.
+pub fn damage(server: &RedisServer, namespace: &str, words: &[&str]) {
+    let key = format!("tenure:{{{namespace}}}{}", words[1]);
+    let words: Vec<&str> = [&[words[0], key.as_str()], &words[2..]].concat();
+    server.must(&words);
+}
+
+/// The audit finds nothing in the namespace.
+pub async fn nothing_is_found(engine: &RedisEngine, ns: &Namespace) {
+    let audit = engine.run(ns, Audit::default()).await.expect("an audit");
+    assert!(audit.ok, "{:?}", audit.faults);
+}
+
+/// The audit tells this of the namespace. One between whose steps somebody ticks compares no sums; the next one does.
+pub async fn audit_tells(engine: &RedisEngine, ns: &Namespace, told: &str) {
+    eventually(told, async || {
+        let audit = engine.run(ns, Audit::default()).await.expect("an audit");
+        !audit.ok && audit.faults.join("\n").contains(told)
+    })
+    .await;
 }
 
 /// One call, repeated until there is an answer.
