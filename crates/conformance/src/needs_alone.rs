@@ -187,6 +187,19 @@ pub(crate) async fn a_wait_that_is_over_is_answered_empty(b: &mut Bench) {
     assert!(answer.reasons.iter().any(|why| why.kind == ReasonKind::Limit), "{answer:?}");
 }
 
+pub(crate) async fn a_wait_that_ends_in_the_tick_that_frees_is_granted(b: &mut Bench) {
+    let _dies = b.granted(b.ask_needs([need("lock:x")]).ttl(s(3))).await;
+    let alone = b.ask_needs([need("lock:x")]).wait(ms(2_001));
+    let alone = b.waiting_at("lock:x", 1, alone).await;
+    b.set_limit("l", cap(1)).await;
+    b.push_all(["a", "b"].map(|id| job("q").id(id).needs([need("l")])).to_vec()).await;
+    let _dies = b.granted(b.ask("q").max(2).ttl(s(3))).await;
+    let for_jobs = b.waiting(b.ask("q").by("w").wait(ms(2_001))).await;
+    b.leap(s(3)).await;
+    assert_eq!(alone.lease().await.limits, [limit("lock:x")]);
+    assert_eq!(for_jobs.lease().await.limits, [limit("l")]);
+}
+
 pub(crate) async fn a_line_has_an_end(b: &mut Bench) {
     if !b.can.crowd {
         eprintln!("skipped: this engine cannot be asked by 10,001 callers at once");

@@ -272,6 +272,19 @@ pub(crate) async fn a_caller_who_is_gone_waits_for_no_result(b: &mut Bench) {
     b.no_job("a").await;
 }
 
+pub(crate) async fn a_wait_that_ends_late_shows_what_its_tick_has_opened(b: &mut Bench) {
+    b.set_limit("l", cap(1)).await;
+    b.push_all(["a", "b", "c"].map(|id| job("q").id(id).needs([need("l")])).to_vec()).await;
+    let _dies = b.granted(b.ask("q").max(2).ttl(s(3))).await;
+    assert_eq!(b.result("b").await.state, JobState::Blocked);
+    let waiting = b.awaits("b", ms(2_001)).await;
+    // The wait and the lease end in one tick.
+    b.leap(s(3)).await;
+    let view = waiting.answer().await;
+    assert_eq!(view.state, b.result("b").await.state, "{view:?}");
+    assert_eq!(view.state, JobState::Ready, "{view:?}");
+}
+
 pub(crate) async fn a_draining_engine_answers_with_what_is_there(b: &mut Bench) {
     b.push(job("q").id("a")).await;
     let waiting = b.awaits("a", s(60)).await;

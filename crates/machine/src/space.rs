@@ -19,8 +19,9 @@ impl Space {
         next_seq: &mut Seq,
         rest: &dyn Rest,
     ) -> Result<Done, Refusal> {
+        let mut over = Vec::new();
         let done = if let Command::Tick { leapt } = command {
-            self.tick(clock, leapt, rest);
+            over = self.tick(clock, leapt, rest);
             Ok(Done::Nothing)
         } else {
             let now = self.advance(clock);
@@ -40,6 +41,9 @@ impl Space {
         };
         let now = self.last;
         self.serve(now);
+        if !over.is_empty() {
+            self.end_waits(&over, now);
+        }
         done
     }
 

@@ -74,8 +74,14 @@ impl Space {
     }
 
     /// One tick at what the engine's clock says; `leapt` is what that clock gained on a monotonic clock since the last
-    /// tick.
-    pub(crate) fn tick(&mut self, clock: Moment, leapt: Span, archive: &dyn Archive) {
+    /// tick. Returns the calls whose wait is over: they are answered once all is opened that this tick has freed, so
+    /// that they get it or see it.
+    pub(crate) fn tick(
+        &mut self,
+        clock: Moment,
+        leapt: Span,
+        archive: &dyn Archive,
+    ) -> Vec<TakerId> {
         let now = self.look_at_clock(clock);
         // A holder works by its own clock, which did not leap: a ttl that is shorter than the leap would end early.
         if leapt > Span::from_us(LEAP_US)
@@ -96,19 +102,16 @@ impl Space {
         self.tick_leases(now);
         self.tick_flows(now);
         self.tick_doors(now);
-        let looking = self.tick_waits(now);
+        let over = self.tick_waits(now);
         self.tick_reservations(now);
         self.tick_memory(now);
         self.tick_turns();
         self.purge(now, archive);
         self.tick_queues(now);
         self.tell(now);
-        // A call that waited for an end sees all that this tick has ended, and what those ends led to.
-        for taker in looking {
-            self.end_awaiting(taker);
-        }
         self.ask_for_plans(now);
         self.trim();
+        over
     }
 
     fn look_at_clock(&mut self, clock: Moment) -> Moment {
@@ -339,24 +342,15 @@ impl Space {
         }
     }
 
-    /// Ends waits whose time is over. Answers the calls among them that wait for the end of something.
+    /// The calls whose wait is over. Places end that were kept for who is gone.
     fn tick_waits(&mut self, now: Moment) -> Vec<TakerId> {
-        let mut looking = Vec::new();
-        for _ in 0..TICK_MAX {
-            let Some((at, taker)) = self.waits.take_due(now) else { break };
-            if self.awaiting.contains_key(&taker) {
-                looking.push(taker);
-                continue;
-            }
-            self.waits.set(at, taker);
-            self.end_wait(taker, now);
-            self.waits.clear(at, taker);
-        }
+        let due = |_| self.waits.take_due(now).map(|(_, taker)| taker);
+        let over = (0..TICK_MAX).map_while(due).collect();
         for _ in 0..TICK_MAX {
             let Some((_, place)) = self.place_ends.take_due(now) else { break };
             self.tick_place(&place);
         }
-        looking
+        over
     }
 
     fn tick_memory(&mut self, now: Moment) {

@@ -282,6 +282,17 @@ impl Space {
 
     // ---- The end of a wait ----
 
+    /// The time of these calls is over. Who stood in line behind them moves up; then those who wait for an end look.
+    pub(crate) fn end_waits(&mut self, over: &[TakerId], now: Moment) {
+        for taker in over {
+            self.end_wait(*taker, now);
+        }
+        self.serve(now);
+        for taker in over {
+            self.end_awaiting(*taker);
+        }
+    }
+
     /// The wait is over, or the same request came again: answered with an empty list.
     pub(crate) fn end_wait(&mut self, id: TakerId, now: Moment) {
         // Callers for needs alone are told what they waited for.

@@ -164,6 +164,7 @@ macro_rules! sentences_of_jobs {
                 a_key_means_the_job_that_held_it_when_it_was_asked
                 many_wait_for_one_job
                 a_caller_who_is_gone_waits_for_no_result
+                a_wait_that_ends_late_shows_what_its_tick_has_opened
                 a_draining_engine_answers_with_what_is_there
                 ten_thousand_and_one_waits_are_one_too_many
             }

@@ -69,6 +69,7 @@ macro_rules! sentences_of_leases {
                 a_place_is_not_kept_for_ever
                 what_frees_is_not_held_for_who_is_not_there
                 a_wait_that_is_over_is_answered_empty
+                a_wait_that_ends_in_the_tick_that_frees_is_granted
                 a_line_has_an_end
             }
             outcomes {
