@@ -1,10 +1,10 @@
--- The direct way of one plain job: pushed, granted to a call that waits, settled as succeeded.
+-- The direct way of one plain job: pushed, granted to a call that waits or asks, settled as succeeded.
 --
 -- It does what the short way does (machine/short_way), for one job, and leaves the same state, but looks at everything
 -- first and then writes at once (store/direct). The model test runs both, and a test compares what they leave. A job is
 -- plain here if the namespace has nothing that is due to be opened and knows its callers; if it needs nothing, and its
--- shape and its lane are there; it is granted only where nothing else waits in its queue, so that neither turns nor
--- order change by it.
+-- shape and its lane are there. What is pushed is granted only where nothing else waits in its queue, so that neither
+-- turns nor order change by it; what waits already, if its lane is in the only open bundle of the only group.
 
 local LIFE = lib.SHORT_LIFE
 
@@ -15,11 +15,35 @@ function lib.is_calm()
   return not lib.is_pending() and space.signalled.n == 0 and not space.learns_until
 end
 
--- Whether nothing waits in a queue, and nothing keeps a job of it from those who ask.
-local function is_free(queue_record)
-  return queue_record.waiting == 0
-    and not (queue_record.hidden or queue_record.paused_until or queue_record.place or queue_record.out)
+-- Whether nothing keeps the jobs of a queue from those who ask.
+local function has_no_bar(queue_record)
+  return not (queue_record.hidden or queue_record.paused_until or queue_record.place or queue_record.out)
     and not (queue_record.limit and lib.setting_of(queue_record.limit))
+end
+
+-- The same, and nothing waits in it.
+local function is_free(queue_record)
+  return queue_record.waiting == 0 and has_no_bar(queue_record)
+end
+
+-- Grants a row to who asks, into `leases`: its life.
+local function grant(name, row, number, queue, asker, leases, now)
+  local tail = lib.tail_of(sub(row, 1, 4), number, asker, nil, now)
+  lib.timer_set(KEY.expiries, tail.expires_at, name)
+  if tail.deadline then
+    lib.timer_set('dl', tail.deadline, name)
+  end
+  local run, id = lib.new_run(leases, number, tail, asker, nil, now), lib.id_in_row(row)
+  run.n, run.names[1], run.rows[1], run.ids[1] = 1, name, row, id
+  leases.n = 1
+  lib.run_granted(run, queue, asker)
+  return lib.running_life(row, name, tail.packed, id)
+end
+
+local function next_fence(now)
+  local space = db.space
+  space.fence = max(space.fence + 1, now)
+  return space.fence
 end
 
 -- ---- Push ----
@@ -35,21 +59,13 @@ local function first_taker(queue)
 end
 
 -- Grants the new row to a call that waits: its life.
-local function grant(number, name, row, job, queue, id, taker, now)
-  local asker = { worker = taker.worker, ttl = taker.ttl, request = taker.request }
-  local tail = lib.tail_of(sub(row, 1, 4), number, asker, nil, now)
-  lib.timer_set(KEY.expiries, tail.expires_at, name)
-  if tail.deadline then
-    lib.timer_set('dl', tail.deadline, name)
-  end
+local function grant_to(id, taker, name, row, number, queue, now)
+  local asker, leases = { worker = taker.worker, ttl = taker.ttl, request = taker.request }, {}
+  local life = grant(name, row, number, queue, asker, leases, now)
   lib.more_live(1, asker.ttl, now)
   lib.hold(asker.worker, 1, false)
-  local leases = { n = 1 }
-  local run = lib.new_run(leases, number, tail, asker, nil, now)
-  run.n, run.names[1], run.rows[1], run.ids[1] = 1, name, row, job
-  lib.run_granted(run, queue, asker)
   lib.send_parcel(id, taker, leases, asker, now)
-  return lib.running_life(row, name, tail.packed, job)
+  return life
 end
 
 function lib.push_directly(args, argv)
@@ -94,9 +110,8 @@ function lib.push_directly(args, argv)
   key = db.prefix .. key
   lib.pushed_event(spec.q, id, 1)
   if taker then
-    local fence = max(space.fence + 1, now)
-    space.fence, queue_record.running = fence, queue_record.running + 1
-    life = grant(number, lib.lease_id(fence, seq), row, id, spec.q, taker_id, taker, now)
+    queue_record.running = queue_record.running + 1
+    life = grant_to(taker_id, taker, lib.lease_id(next_fence(now), seq), row, number, spec.q, now)
     call('HSET', key, row_field, row, life_field, life)
   else
     db.write_whole()
@@ -180,14 +195,17 @@ end
 
 -- ---- Lease ----
 
--- The queues that a call is to wait for, in which nothing waits, if it is no repeat.
-local function free_queues(args)
-  if not args.queues or args.adds or args.wait == 0 or args.ttl == 0 or not args.taker
-    or db.get(RECORD.waiting_call, args.taker) then
-    return nil
-  end
+-- Whether a call asks for jobs of queues, and neither it nor its request was heard of.
+local function is_new(args)
   local request = args.rq
-  if request and (db.get(RECORD.request, request) or lib.first_wait(request)) then
+  return args.queues and not args.adds and args.ttl > 0
+    and not (args.taker and db.get(RECORD.waiting_call, args.taker))
+    and not (request and (db.get(RECORD.request, request) or lib.first_wait(request)))
+end
+
+-- The queues that a call is to wait for, in which nothing waits.
+local function free_queues(args)
+  if args.wait == 0 or not args.taker then
     return nil
   end
   local queues = {}
@@ -206,28 +224,87 @@ local function free_queues(args)
   return queues
 end
 
-local function wait(args, queues, now)
+-- The job that a call for one is granted, if it is the head of a line and as it was pushed: {queue, lane, seq, row}.
+local function next_plain(args)
+  local queue = not args.queues[2] and lib.find_queue(args.queues[1])
+  local queue_record = queue and db.get(RECORD.queue, queue)
+  if not queue_record or queue_record.waiting == 0 or args.max > 1 and queue_record.waiting > 1 or queue_record.takers
+    or not has_no_bar(queue_record) then
+    return nil
+  end
+  local lane = lib.next_lane(queue, true)
+  local lane_record = lane and db.get(RECORD.lane, lane)
+  if not lane_record or lane_record.needs[1] or lane_record.suspect or lane_record.marked or lane_record.out
+    or lane_record.shapes == 0 or not lib.stands_alone(lane_record.bundle)
+    or db.see(RECORD.bundle, lane_record.bundle).open.z then
+    return nil
+  end
+  local _, seq = lines.two(lane_record.line, lib.lane_line(lane))
+  if not seq then
+    return nil
+  end
+  local chunk, key, row_field, life_field = lib.job_home(seq)
+  if lib.block_in(chunk) then
+    return nil
+  end
+  local found = call('HMGET', db.prefix .. key, row_field, life_field)
+  return found[1] and not found[2] and { queue = queue, lane = lane, seq = seq, row = found[1] } or nil
+end
+
+local function hear_caller(args, queues, now)
   for _, queue in ipairs(queues) do
     local queue_record = db.get(RECORD.queue, queue)
     queue_record.used_at = max(queue_record.used_at, now)
   end
   lib.see_worker(args.worker, queues, now)
+end
+
+local function wait(queues, args, now)
+  hear_caller(args, queues, now)
   return lib.begin_wait(args, queues, now)
 end
 
+local function take(head, args, now)
+  hear_caller(args, { head.queue }, now)
+  local asker, leases = { worker = args.worker and args.worker.id, ttl = args.ttl, request = args.rq }, {}
+  local name, row = lib.lease_id(next_fence(now), head.seq), head.row
+  local queue_name = db.see(RECORD.queue, head.queue).name
+  local life = grant(name, row, struct.unpack('>I4', row), queue_name, asker, leases, now)
+  local _, key, _, life_field = lib.job_home(head.seq)
+  call('HSET', db.prefix .. key, life_field, life)
+  db.write_whole()
+  lib.took_heads(head.lane, 1, asker, now)
+  lib.remember_request(leases, asker, now)
+  return lib.show_grants(leases, {})
+end
+
+-- What becomes of a call: it is granted the job that is next, or it waits; and of what. Nil for what is not plain.
+local function fate(args)
+  if not is_new(args) then
+    return nil
+  end
+  local head = next_plain(args)
+  if head then
+    return take, head
+  end
+  return wait, free_queues(args)
+end
+
 function lib.lease_directly(args)
-  local queues = lib.is_as_known(args.kn) and free_queues(args)
-  if queues then
-    return wait(args, queues, db.write_direct())
+  if lib.is_as_known(args.kn) then
+    local act, of = fate(args)
+    return of and act(of, args, db.write_direct())
   end
 end
 
 function lib.settle_and_lease_directly(args)
   local one = lib.is_as_known(args.kn) and one_settled(args.settle)
-  local queues = one and free_queues(args.lease)
-  if queues then
-    local now = db.write_direct()
-    settle_one(one, now)
-    return { settled = { all = 1 }, leased = wait(args.lease, queues, now) }
+  if one then
+    local act, of = fate(args.lease)
+    if of then
+      local now = db.write_direct()
+      settle_one(one, now)
+      return { settled = { all = 1 }, leased = act(of, args.lease, now) }
+    end
   end
 end

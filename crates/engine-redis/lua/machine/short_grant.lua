@@ -84,7 +84,8 @@ function lib.took(lane, n, asker, now, book)
   end
 end
 
-local function took(lane, n, asker, now)
+-- The same of so many heads of one lane.
+function lib.took_heads(lane, n, asker, now)
   lib.took(lane, n, asker, now, function()
     lines.take(db.get(RECORD.lane, lane).line, lib.lane_line(lane), n)
     lib.heads_taken(lane, n, now)
@@ -206,7 +207,7 @@ local function grant_heads(lane, most, asker, leases, permits, now)
   local together = permits and 0 or grant_together(lane, lane_record, most, before, asker, leases, now)
   if together > 0 then
     leases.n = leases.n + together
-    took(lane, together, asker, now)
+    lib.took_heads(lane, together, asker, now)
     return together
   end
   local line, line_key = lane_record.line, lib.lane_line(lane)
@@ -297,7 +298,7 @@ local function grant_heads(lane, most, asker, leases, permits, now)
   space.fence = fence - 1
   lib.run_granted(run, queue_name(lane_record.queue), asker)
   take_permits(permits or {}, granted, now)
-  took(lane, granted, asker, now)
+  lib.took_heads(lane, granted, asker, now)
   return granted
 end
 

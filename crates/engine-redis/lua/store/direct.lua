@@ -30,6 +30,9 @@ function db.begin_direct(prefix, raw, kid, born, unsaid)
   db.numbered = db.space.number
   db.said, db.denied, db.sooner, db.blobs, db.shown = {}, nil, nil, nil, nil
   db.events, db.happened, db.forgets_events, db.copying = {}, 0, false, false
+  if next(db.lists) then
+    db.lists = {}
+  end
   db.direct, is_brief = true, true
   return true
 end
@@ -90,13 +93,14 @@ local function write_at_once(key)
   return writes
 end
 
--- Ends a direct call: the records that changed, the events, and the namespace's own record.
+-- Ends a direct call: the records that changed, the lists, the events, and the namespace's own record.
 function db.end_direct()
   together, at_once = nil, {}
   db.changed_records(write, is_brief)
   if together then
     call('HSET', unpack(together))
   end
+  db.write_lists(write_at_once)
   lib.write_events(write_at_once)
   for _, writes in ipairs(at_once) do
     db.write_key(writes)
