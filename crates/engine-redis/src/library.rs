@@ -67,6 +67,7 @@ const FRAGMENTS: &[(&str, &str)] = &[
     ("machine/short_keyed.lua", include_str!("../lua/machine/short_keyed.lua")),
     ("machine/short_settle.lua", include_str!("../lua/machine/short_settle.lua")),
     ("machine/direct.lua", include_str!("../lua/machine/direct.lua")),
+    ("machine/direct_push.lua", include_str!("../lua/machine/direct_push.lua")),
     ("machine/moments.lua", include_str!("../lua/machine/moments.lua")),
     ("machine/zones.lua", include_str!("../lua/machine/zones.lua")),
     ("machine/copied_flows.lua", include_str!("../lua/machine/copied_flows.lua")),

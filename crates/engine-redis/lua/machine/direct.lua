@@ -1,4 +1,4 @@
--- The direct way of one plain job: pushed, granted to a call that waits or asks, settled as succeeded.
+-- The direct way of one plain job: granted to a call that asks, settled as succeeded. (Its push: machine/direct_push.)
 --
 -- It does what the short way does (machine/short_way), for one job, and leaves the same state, but looks at everything
 -- first and then writes at once (store/direct). The model test runs both, and a test compares what they leave. A job is
@@ -22,12 +22,12 @@ local function has_no_bar(queue_record)
 end
 
 -- The same, and nothing waits in it.
-local function is_free(queue_record)
+function lib.is_free_queue(queue_record)
   return queue_record.waiting == 0 and has_no_bar(queue_record)
 end
 
 -- Grants a row to who asks, into `leases`: its life.
-local function grant(name, row, number, queue, asker, leases, now)
+function lib.grant_directly(name, row, number, queue, asker, leases, now)
   local tail = lib.tail_of(sub(row, 1, 4), number, asker, nil, now)
   lib.timer_set(KEY.expiries, tail.expires_at, name)
   if tail.deadline then
@@ -40,100 +40,17 @@ local function grant(name, row, number, queue, asker, leases, now)
   return lib.running_life(row, name, tail.packed, id)
 end
 
-local function next_fence(now)
+function lib.next_fence(now)
   local space = db.space
   space.fence = max(space.fence + 1, now)
   return space.fence
 end
 
--- ---- Push ----
-
--- The first call that waits for a queue, if it can be sent what it is granted: its name, and it.
-local function first_taker(queue)
-  local id = sets.first(lib.takers_of(queue))
-  local taker = id and db.get(RECORD.waiting_call, id)
-  if taker and lib.is_heard(taker.proc)
-    and not (taker.request and db.get(RECORD.request, taker.request)) then
-    return id, taker
-  end
-end
-
--- Grants the new row to a call that waits: its life.
-local function grant_to(id, taker, name, row, number, queue, now)
-  local asker, leases = { worker = taker.worker, ttl = taker.ttl, request = taker.request }, {}
-  local life = grant(name, row, number, queue, asker, leases, now)
-  lib.more_live(1, asker.ttl, now)
-  lib.hold(asker.worker, 1, false)
-  lib.send_parcel(id, taker, leases, asker, now)
-  return life
-end
-
-function lib.push_directly(args, argv)
-  local id, b, bytes, content = lib.pushed_alone(args.blocks, argv[2])
-  if not id then
-    return nil
-  end
-  local spec = args.spec
-  local queue = lib.find_queue(spec.q)
-  local queue_record = queue and db.get(RECORD.queue, queue)
-  local settings = queue_record and lib.queue_settings(queue)
-  if not queue_record or settings.max_waiting then
-    return nil
-  end
-  local wanted = lib.shape_of(spec, args.dr, settings)
-  local number = not wanted.needs[1] and lib.find_shape(lib.shape_words(wanted), wanted.needs)
-  local shape = number and db.get(RECORD.shape, number)
-  local space = db.space
-  local chunk, key, row_field, life_field = lib.job_home(space.seq + 1)
-  if not shape or not shape.lane or not db.see(RECORD.chunk, chunk) or not args.fresh and lib.seq_of(id, b) then
-    return nil
-  end
-  local taker_id, taker, lane
-  if queue_record.takers then
-    taker_id, taker = first_taker(queue)
-    if not taker or not is_free(queue_record) then
-      return nil
-    end
-  else
-    lane = db.get(RECORD.lane, shape.lane)
-    if queue_record.hidden or lane.line.n == 0 or lane.place or lines.is_full(lane.line) then
-      return nil
-    end
-  end
-
-  local now = db.write_direct()
-  local seq, arrival = lib.new_row(id, b), lib.next_arrival()
-  lib.use_shape(shape, now)
-  shape.rows = shape.rows + 1
-  queue_record.used_at = max(queue_record.used_at, now)
-  local row, life = lib.row_head(number, now, arrival, bytes) .. content, false
-  key = db.prefix .. key
-  lib.pushed_event(spec.q, id, 1)
-  if taker then
-    queue_record.running = queue_record.running + 1
-    life = grant_to(taker_id, taker, lib.lease_id(next_fence(now), seq), row, number, spec.q, now)
-    call('HSET', key, row_field, row, life_field, life)
-  else
-    db.write_whole()
-    lines.append(lane.line, lib.lane_line(shape.lane), arrival, seq, 1)
-    lib.add_len(lane, 1)
-    call('HSET', key, row_field, row)
-  end
-  local unasked = lib.is_unasked(queue, now) or nil
-  local reply = { n = 1, unasked = unasked }
-  if args.whole then
-    reply.stored = lib.show_stored_together(number, { seq }, now)
-    if life then
-      reply.stored.lives = { lib.blob(life) }
-    end
-  end
-  return reply
-end
-
 -- ---- Settle ----
 
 -- The one lease that a settle ends as succeeded, if its job went the short way: {name, seq, life, rest = the part of
--- its life that others of its grant have too, shape, number = of the shape, result}.
+-- its life that others of its grant have too, shape, number = of the shape, has_key = whether it holds a unique key,
+-- result}.
 local function one_settled(args)
   local runs = args.runs
   if not runs or #runs ~= 3 or args.claims then
@@ -148,7 +65,9 @@ local function one_settled(args)
     return nil
   end
   local name, life = lib.lease_id(fence, seq), call('HGET', db.prefix .. key, life_field)
-  if not life or sub(life, LIFE.name_at, LIFE.bytes_at - 1) ~= name or sub(life, 1, 1) ~= LIFE.running then
+  local kind = life and sub(life, 1, 1)
+  local has_key = kind == LIFE.running_with_key
+  if not (has_key or kind == LIFE.running) or sub(life, LIFE.name_at, LIFE.bytes_at - 1) ~= name then
     return nil
   end
   local common, id = lib.common_and_id(life)
@@ -159,7 +78,7 @@ local function one_settled(args)
   end
   return {
     name = name, id = id, seq = seq, life = life, rest = rest, shape = shape, number = number,
-    result = args.results and args.results[1],
+    has_key = has_key, result = args.results and args.results[1],
   }
 end
 
@@ -172,6 +91,9 @@ local function settle_one(one, now)
   call('HSET', db.prefix .. key, life_field, life)
   if result then
     maps.set(key .. PART.result, row_field, result)
+  end
+  if one.has_key then
+    lib.give_key_back(one.seq, one.id, one.shape, now)
   end
   lib.timer_clear(KEY.expiries, one.name)
   if rest.deadline then
@@ -211,7 +133,7 @@ local function free_queues(args)
   local queues = {}
   for i, name in ipairs(args.queues) do
     local queue = lib.find_queue(name)
-    if not queue or not is_free(db.get(RECORD.queue, queue)) then
+    if not queue or not lib.is_free_queue(db.get(RECORD.queue, queue)) then
       return nil
     end
     for before = 1, i - 1 do
@@ -267,9 +189,9 @@ end
 local function take(head, args, now)
   hear_caller(args, { head.queue }, now)
   local asker, leases = { worker = args.worker and args.worker.id, ttl = args.ttl, request = args.rq }, {}
-  local name, row = lib.lease_id(next_fence(now), head.seq), head.row
+  local name, row = lib.lease_id(lib.next_fence(now), head.seq), head.row
   local queue_name = db.see(RECORD.queue, head.queue).name
-  local life = grant(name, row, struct.unpack('>I4', row), queue_name, asker, leases, now)
+  local life = lib.grant_directly(name, row, struct.unpack('>I4', row), queue_name, asker, leases, now)
   local _, key, _, life_field = lib.job_home(head.seq)
   call('HSET', db.prefix .. key, life_field, life)
   db.write_whole()

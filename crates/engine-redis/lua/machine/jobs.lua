@@ -146,15 +146,29 @@ function lib.row_head(shape, created_at, arrival, bytes)
   return struct.pack('>I4I7I6I4', shape, created_at, arrival, bytes)
 end
 
--- The row of a job as it is written: 21 bytes of numbers; its id, its bucket and the length of what comes next, each on a
--- line; packed, if it has any of them, its unique key, which schedule made it and its flow; its body.
-local function encode_row(job)
-  local row = lib.row_head(job.shape, job.created_at, job.arrival, job.bytes) .. job.id .. '\n' .. job.b .. '\n'
-  if not (job.unique or job.origin or job.flow) then
-    return row .. '\n' .. lib.body(job)
+-- The life of a new job that is for later.
+function lib.scheduled_life(shape, run_at, bytes, unique)
+  return encode_life({
+    state = STATE.scheduled, arrival = 0, run_at = run_at, bytes = bytes, shape = shape, wait = 0, ended = 0, lost = 0,
+    released = 0, settles = {}, undelivered = 0, unique = unique,
+  })
+end
+
+-- What a row has behind its numbers: the id, its bucket and the length of what comes next, each on a line; packed, if it
+-- has any of them, its unique key, which schedule made it and its flow; its body.
+function lib.row_text(id, b, unique, origin, flow, body)
+  local lines_before = id .. '\n' .. b .. '\n'
+  if not (unique or origin or flow) then
+    return lines_before .. '\n' .. body
   end
-  local packed = cmsgpack.pack({ job.unique or false, job.origin or false, job.flow or false })
-  return row .. text(#packed) .. '\n' .. packed .. lib.body(job)
+  local packed = cmsgpack.pack({ unique or false, origin or false, flow or false })
+  return lines_before .. text(#packed) .. '\n' .. packed .. body
+end
+
+-- The row of a job as it is written: 21 bytes of numbers, and its text.
+local function encode_row(job)
+  return lib.row_head(job.shape, job.created_at, job.arrival, job.bytes)
+    .. lib.row_text(job.id, job.b, job.unique, job.origin, job.flow, lib.body(job))
 end
 
 -- A job's row and life as they are now, the life false while there is none.

@@ -24,6 +24,16 @@ local function set_key(key, holder)
   end
 end
 
+-- Whether a job with this key holds it until its end, and no longer.
+function lib.is_held_until_end(unique)
+  return unique[UNIQUE_AT.ends] == UNTIL.finish and not unique[UNIQUE_AT.hold]
+end
+
+-- Whether such a key is all that is unusual in a job that is pushed.
+function lib.has_key_alone(more)
+  return more.u and lib.is_held_until_end(more.u) and not (more.at or more.dl or more.ex or more.f or more.run)
+end
+
 -- A job takes a key that nobody holds.
 function lib.take_key(job, now)
   local unique = job.unique

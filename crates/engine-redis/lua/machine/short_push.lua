@@ -151,6 +151,13 @@ local function puts_by_field(key)
   return by_field
 end
 
+-- The state of jobs of a shape that stand in line.
+local function state_in_line(number)
+  local lane = db.see(RECORD.shape, number).lane
+  return lane and lib.is_blocked(lane) and STATE.blocked or STATE.ready
+end
+lib.state_in_line = state_in_line
+
 -- Shows a job that this very call stored the short way, once all is served. `puts`: the fields of
 -- the hashes that were looked at so far.
 function lib.show_stored_short(seq, number, puts)
@@ -166,8 +173,7 @@ function lib.show_stored_short(seq, number, puts)
     row = lib.block_rows(chunk, block, { at })[1]
     life = life or not lib.has_own_life(block, at) and lib.block_lives(chunk, block, { at })[1]
   end
-  local lane = db.see(RECORD.shape, number).lane
-  local state = life and STATE.running or lane and lib.is_blocked(lane) and STATE.blocked or STATE.ready
+  local state = life and STATE.running or state_in_line(number)
   return lib.show_stored(seq, state, row, life or false, number)
 end
 
@@ -200,8 +206,7 @@ end
 -- Shows jobs of one shape that this very call stored in line: {at, shape, state = of those that wait, firsts}, with the
 -- first row of each {ids, parts}. Whoever pushed them has their texts.
 function lib.show_stored_together(number, firsts, now)
-  local lane = db.see(RECORD.shape, number).lane
-  local state = lane and lib.is_blocked(lane) and STATE.blocked or STATE.ready
+  local state = state_in_line(number)
   return { at = now, shape = lib.shape_number(number), state = state, firsts = firsts }
 end
 
@@ -246,7 +251,8 @@ local function add_stored(stored, number, first, many)
   end
 end
 
--- Stores jobs[from..to], all planned to be stored and without anything unusual. `stored`, if it is there, gets the row and
+-- Stores jobs[from..to], all planned to be stored and without anything unusual, or the only job with a unique key until its
+-- end. `stored`, if it is there, gets the row and
 -- the shape of each.
 function lib.store_plain(jobs, shapes, from, to, default_retry, now, stored)
   local at = from
@@ -256,13 +262,19 @@ function lib.store_plain(jobs, shapes, from, to, default_retry, now, stored)
       local new = jobs[at]
       local id, b = new[NEW_JOB_AT.id], new[NEW_JOB_AT.b]
       flat[n + 1], flat[n + 2], flat[n + 3] = id, b, new[NEW_JOB_AT.bytes]
-      flat[n + 4] = id .. '\n' .. b .. '\n\n' .. new[NEW_JOB_AT.body]
+      local more = new[NEW_JOB_AT.more]
+      flat[n + 4] = lib.row_text(id, b, more and more.u, nil, nil, new[NEW_JOB_AT.body])
       n, at = n + 4, at + 1
     end
     local spec = shapes[shape]
     local words = lib.shape_of(spec, default_retry)
     if n < 4 * lib.FEW then
       local number, first = store_flat(spec, words, flat, now)
+      -- One with a unique key came alone.
+      local more = jobs[from][NEW_JOB_AT.more]
+      if more then
+        lib.take_key({ unique = more.u, seq = first, id = jobs[from][NEW_JOB_AT.id] }, now)
+      end
       if stored then
         add_stored(stored, number, first, n / 4)
       end

@@ -54,7 +54,7 @@ function lib.succeeded_life(life, result, done)
 end
 
 -- A job that succeeds holds its unique key no more.
-local function give_key_back(seq, id, shape, now)
+function lib.give_key_back(seq, id, shape, now)
   local _, key, row_field = home(seq)
   local unique, created_at = lib.key_in_row(call('HGET', db.prefix .. key, row_field), #id)
   lib.drop_key(unique, seq, { shape.qn, STATE.succeeded, created_at, now }, now)
@@ -280,7 +280,7 @@ function lib.settle_short(runs, results, ordered, now)
         lib.timer_clear('dl', name)
       end
       if kind == RUNNING_WITH_KEY then
-        give_key_back(seq, id, class.shape, now)
+        lib.give_key_back(seq, id, class.shape, now)
       end
       if rest.as_needed then
         for _, need in ipairs(class.shape.needs) do

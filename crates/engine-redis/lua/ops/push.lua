@@ -100,6 +100,8 @@ function lib.check_spec(spec)
   end
 end
 
+local STORE = { 'store' }
+
 -- What a push would do with one job: 'store' (the finished job of the same id whose time is over, or nil),
 -- 'duplicate' (seq, id, what is known of it if it was replaced before), 'earlier' (index; its id if it is the same push),
 -- 'replace' or 'revive' (seq). `goes`: {seq, id} of a job that is
@@ -126,7 +128,7 @@ local function plan_one(job, seen_ids, seen_keys, now, goes, brought)
   lib.check_spec(job.spec)
   local unique = job.u
   if not unique then
-    return { 'store', over }
+    return over and { 'store', over } or STORE
   end
   local key, on_conflict = unique[UNIQUE_AT.key], unique[UNIQUE_AT.on_conflict]
   if seen_keys[key] then
@@ -135,7 +137,7 @@ local function plan_one(job, seen_ids, seen_keys, now, goes, brought)
   local holder = lib.key_holder(key)
   local gone = holder and goes and holder.seq == goes.seq
   if not holder or not (holder.by_job and not gone or holder.till and holder.till > now) then
-    return { 'store', over }
+    return over and { 'store', over } or STORE
   end
   there = not gone and lib.job(holder.seq)
   if on_conflict == CONFLICT.keep then
@@ -147,7 +149,7 @@ local function plan_one(job, seen_ids, seen_keys, now, goes, brought)
   elseif on_conflict == CONFLICT.reject then
     conflict(key, holder)
   elseif not there then
-    return { 'store', over }
+    return over and { 'store', over } or STORE
   elseif is_of_other_queue then
     conflict(key, holder)
   elseif there.state == STATE.running then
@@ -188,8 +190,6 @@ function lib.at_item(index, act, ...)
   end
   error(result, 0)
 end
-
-local STORE = { 'store' }
 
 -- Whether a queue takes any number of jobs.
 local function takes_any_number(name)
@@ -376,15 +376,22 @@ function lib.revive(job, now)
   lib.dirty(job)
 end
 
+-- Whether a job that is stored may go the short way: it has nothing unusual, or it comes alone and has nothing but a unique
+-- key until its end. (Others of its array may have the same key.)
+local function goes_short(jobs, index)
+  local more = jobs[index][NEW_JOB_AT.more]
+  return not more or not jobs[2] and lib.has_key_alone(more)
+end
+
 -- Does what was planned; the answers. `again`: the jobs are looked at again in this call, and not only shown at its end.
 -- `fates`: if they have any. `short` gets the row and the shape of each that went the short way, in turn.
 function lib.push(jobs, shapes, plans, default_retry, again, now, fates, short)
   local done = {}
   local from = 1
   while from <= #jobs do
-    -- What is stored and has nothing unusual goes the short way, as many as stand side by side.
+    -- As many go the short way as stand side by side.
     local to = from
-    while not (again or fates) and to <= #jobs and plans[to] == STORE and not jobs[to][NEW_JOB_AT.more] do
+    while not (again or fates) and to <= #jobs and plans[to] == STORE and goes_short(jobs, to) do
       to = to + 1
     end
     if to > from then

@@ -43,14 +43,15 @@ function db.leave_direct()
   its_kept.held = db.held
 end
 
--- From here on it writes: the moment of the call. If it broke, the memory would not be what is stored.
-function db.write_direct()
+-- From here on it writes: the moment of the call, by the clock if it was read. If it broke, the memory would not be what is
+-- stored.
+function db.write_direct(clock)
   KEPT[db.prefix] = nil
   if TESTING then
     -- So that a test knows that this way was gone at all.
     call('INCR', db.prefix .. 'directly')
   end
-  db.clock = lib.clock()
+  db.clock = clock or lib.clock()
   return lib.advance()
 end
 
@@ -77,8 +78,8 @@ local function write(entry, raw)
   else
     call('HSET', key, entry.field, raw)
   end
-  if kind == RECORD.request or kind == RECORD.waiting_call and not raw then
-    -- No other call asks for it.
+  if kind == RECORD.request or kind == RECORD.unique_key or kind == RECORD.waiting_call and not raw then
+    -- Hardly another call asks for it.
     records[kind][entry.field] = nil
     db.held = db.held - 1
   end

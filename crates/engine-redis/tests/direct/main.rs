@@ -1,4 +1,4 @@
-//! The direct way of one plain job (`lua/machine/direct.lua`) leaves, byte by byte, what the usual way leaves.
+//! The direct way of one plain job (`lua/machine/direct.lua`, `direct_push.lua`) leaves, byte by byte, what the usual way leaves.
 //!
 //! The function library is called by hand, with the same random program in two namespaces of one server, of which one
 //! always goes the usual way. After each step the replies, the messages and all keys of both are compared. A program that
@@ -16,10 +16,10 @@ use pair::{Pair, Store};
 use tenure_testkit::redis::{Aof, RedisCluster, RedisServer, wanted};
 
 /// How many programs `./test` plays.
-const PROGRAMS: u32 = 60;
+const PROGRAMS: u32 = 100;
 /// Steps of one program at most.
 const STEPS: usize = 120;
-/// At least this many calls are to go the direct way, of some 200 that do.
+/// At least this many calls are to go the direct way, of some 350 that do.
 const DIRECT_AT_LEAST: u64 = 50;
 
 /// Plays programs, of which some calls are to go the direct way, and some are to be granted to a call that waits.

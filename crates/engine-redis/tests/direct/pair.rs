@@ -405,7 +405,7 @@ impl<'a> Pair<'a> {
             Odd::Timeout => spec["timeout"] = json!(60_000_000),
             Odd::GoesAtOnce => spec["retain"] = json!(0),
             Odd::KeptShortly => spec["retain"] = json!(1_000_000),
-            Odd::Nothing | Odd::Delayed | Odd::Known => {}
+            Odd::Nothing | Odd::Delayed | Odd::At | Odd::Key | Odd::DelayedKey | Odd::Known => {}
         }
         let retry = json!([20, 3, "e", 1_000_000, 3_600_000_000_u64, true]);
         let mut ids = Vec::new();
@@ -415,7 +415,19 @@ impl<'a> Pair<'a> {
             ids.push((format!("j{number:04}"), (number % 256).to_string()));
         }
         let body = "kind\n{\"n\":1}";
-        if let ([(id, part)], false) = (ids.as_slice(), odd == Odd::Delayed) {
+        // Few keys, so that some are held.
+        let key = format!("k{}", self.jobs * 7 % 5);
+        let until = if self.jobs.is_multiple_of(11) { "s" } else { "e" };
+        let conflict = ["k", "x", "r"][self.jobs as usize % 3];
+        let unique = json!([key, until, false, conflict]);
+        let more = match odd {
+            Odd::Delayed => json!({"dl": 1_000_000}),
+            Odd::At => json!({"at": self.now + [0, 1, 5_000_000][self.jobs as usize % 3]}),
+            Odd::Key => json!({"u": unique}),
+            Odd::DelayedKey => json!({"u": unique, "dl": 1_000_000}),
+            _ => Json::Null,
+        };
+        if let ([(id, part)], true) = (ids.as_slice(), more.is_null()) {
             let text = format!("{id}\n{part}\n\n{body}");
             let index = [(text.len() as u32).to_be_bytes(), 100_u32.to_be_bytes()].concat();
             let args =
@@ -428,12 +440,14 @@ impl<'a> Pair<'a> {
         }
         let jobs: Vec<Json> = ids
             .iter()
-            .map(|(id, part)| match odd {
-                Odd::Delayed => json!([id, part, body, 100, 1, {"dl": 1_000_000}]),
-                _ => json!([id, part, body, 100, 1]),
+            .map(|(id, part)| match &more {
+                Json::Null => json!([id, part, body, 100, 1]),
+                more => json!([id, part, body, 100, 1, more]),
             })
             .collect();
-        self.both("push", json!({"shapes": [spec], "jobs": jobs, "dr": retry}), None)
+        let whole = self.jobs.is_multiple_of(3);
+        let args = json!({"shapes": [spec], "jobs": jobs, "dr": retry, "whole": whole});
+        self.both("push", args, None)
     }
 
     /// One of the leases that are held.

@@ -60,6 +60,11 @@ pub enum Odd {
     GoesAtOnce,
     KeptShortly,
     Delayed,
+    /// At a moment, which may be over.
+    At,
+    /// With a unique key, which may be held.
+    Key,
+    DelayedKey,
     /// Its id may be known.
     Known,
 }
@@ -74,6 +79,9 @@ fn odd() -> impl Strategy<Value = Odd> {
         1 => Just(Odd::GoesAtOnce),
         1 => Just(Odd::KeptShortly),
         1 => Just(Odd::Delayed),
+        1 => Just(Odd::At),
+        2 => Just(Odd::Key),
+        1 => Just(Odd::DelayedKey),
         1 => Just(Odd::Known),
     ]
 }
