@@ -56,6 +56,30 @@ pub(crate) async fn a_parent_that_was_kept_goes_when_its_own_time_is_over(b: &mu
     b.is("c", JobState::Succeeded).await;
 }
 
+pub(crate) async fn a_parent_that_ended_beside_others_is_kept_and_goes_when_they_go(b: &mut Bench) {
+    for many in [3, 12] {
+        let jobs = (0..many).map(|n| job("p").id(&format!("{many}-{n}")).retain(s(60)));
+        b.push_all(jobs.collect()).await;
+        let leases = b.take_all("p", many).await;
+        b.ok(Settle::of(leases.iter().map(succeeded).collect())).await;
+        // Two are named when they have ended; one of them is let go at once.
+        let [first, second, third] = [0, 1, 2].map(|n| format!("{many}-{n}"));
+        b.push(job("q").id("x").after([first.as_str()]).retain(s(0))).await;
+        b.push(job("r").id("y").after([second.as_str()]).retain(s(0))).await;
+        b.ends("q", "x", succeeded).await;
+        b.told().await;
+        let audit = b.ok(Audit::default()).await;
+        assert!(audit.ok, "{:?}", audit.faults);
+        b.pass(s(61)).await;
+        b.no_job(&first).await;
+        b.no_job(&third).await;
+        b.is(&second, JobState::Succeeded).await;
+        b.ends("r", "y", succeeded).await;
+        b.told().await;
+        b.no_job(&second).await;
+    }
+}
+
 pub(crate) async fn a_child_lets_its_parents_go_however_it_ends(b: &mut Bench) {
     let ends = ["failed", "cancelled", "expired", "deleted", "parent"];
     for id in ends {

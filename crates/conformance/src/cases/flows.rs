@@ -46,6 +46,7 @@ macro_rules! sentences_of_flows {
             flow_keeping {
                 a_parent_is_kept_while_a_child_that_names_it_is_unfinished
                 a_parent_that_was_kept_goes_when_its_own_time_is_over
+                a_parent_that_ended_beside_others_is_kept_and_goes_when_they_go
                 a_child_lets_its_parents_go_however_it_ends
                 a_parents_result_is_there_when_its_child_runs
                 a_job_that_others_wait_for_is_not_deleted

@@ -246,8 +246,10 @@ end
 
 local COUNTED = { S = 'succeeded', F = 'failed', C = 'cancelled' }
 
+local NAME_BYTES = 6
+
 -- Finished jobs are ordered by when they go. A member of the order is the number of a row, 6 bytes, or those
--- of many that ended in one call, or the name of a span. Who lives again, or is forgotten before, may still be named
+-- of many that ended in one call, or the name of a span. Who is forgotten before may still be named
 -- there: only who is finished and kept until that very moment is meant.
 function lib.kept_name(seq)
   return struct.pack('>I6', seq)
@@ -259,7 +261,7 @@ function lib.kept_seqs(member)
     return seqs
   end
   seqs = {}
-  for at = 1, #member, 6 do
+  for at = 1, #member, NAME_BYTES do
     seqs[#seqs + 1] = struct.unpack('>I6', member, at)
   end
   return seqs
@@ -281,10 +283,28 @@ function lib.enter_finished(job)
   kept[class] = kept[class] + job.bytes
 end
 
--- It is no more.
-function lib.leave_finished(job)
+-- Takes one out of the names of those that ended with it in one call, if it is among them.
+local function leave_others(set, at, name)
+  for _, member in ipairs(sets.of_score(set, at)) do
+    for from = 1, #member % NAME_BYTES == 0 and #member or 0, NAME_BYTES do
+      if sub(member, from, from + NAME_BYTES - 1) == name then
+        sets.rem(set, member)
+        sets.add(set, at, sub(member, 1, from - 1) .. sub(member, from + NAME_BYTES))
+        return
+      end
+    end
+  end
+end
+
+-- It is no more. `stays`: its row does, and may come to the same moment again, where it must not be named twice.
+function lib.leave_finished(job, stays)
   local set, class = lib.kept_class(job.state)
-  lib.timer_clear(set, lib.kept_name(job.seq))
+  local name = lib.kept_name(job.seq)
+  if stays and not sets.score(set, name) then
+    leave_others(set, job.kept_until, name)
+  else
+    lib.timer_clear(set, name)
+  end
   local kept = db.space.kept
   kept[class] = max(kept[class] - job.bytes, 0)
 end
@@ -347,10 +367,10 @@ function lib.forget_live(job)
   lib.release_shape(job.shape, 1)
 end
 
--- A finished job is not kept as one any more: it goes, or lives again.
-function lib.unkeep_finished(job)
+-- A finished job is not kept as one any more: it goes, or lives again (`stays`).
+function lib.unkeep_finished(job, stays)
   if not lib.is_held(job) then
-    lib.leave_finished(job)
+    lib.leave_finished(job, stays)
   end
   local queue = lib.find_queue(db.see(RECORD.shape, job.shape).qn)
   if queue then

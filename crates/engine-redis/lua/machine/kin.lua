@@ -154,7 +154,7 @@ local function hold_finished(job, record)
     return
   end
   be_held(job.seq, record, job.state, job.kept_until)
-  lib.leave_finished(job)
+  lib.leave_finished(job, true)
   job.kept_until = lib.FOREVER
   lib.dirty(job)
 end

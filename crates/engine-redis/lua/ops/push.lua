@@ -360,7 +360,7 @@ end
 -- that were not told of its end wait for the next.
 function lib.revive(job, now)
   lib.kin_live_again(job, now)
-  lib.unkeep_finished(job)
+  lib.unkeep_finished(job, true)
   lib.use_shape(db.get(RECORD.shape, job.shape), now)
   job.state, job.arrival, job.run_at, job.started_at, job.finished_at = STATE.scheduled, 0, now, nil, nil
   if job.expires_at and job.expires_at <= now then

@@ -400,6 +400,22 @@ function db.write_zsets(out)
   end
 end
 
+-- The members of one score.
+function sets.of_score(key, score)
+  local set, members, at = zset(key), {}, text(score)
+  for _, member in ipairs(call('ZRANGEBYSCORE', db.prefix .. key, at, at)) do
+    if set.put[member] == nil then
+      members[#members + 1] = member
+    end
+  end
+  for member, its_score in pairs(set.put) do
+    if its_score == score then
+      members[#members + 1] = member
+    end
+  end
+  return members
+end
+
 -- The score of a member, or nil.
 function sets.score(key, member)
   local set = zset(key)
