@@ -282,7 +282,8 @@ impl Space {
 
     // ---- The end of a wait ----
 
-    /// The time of these calls is over. Who stood in line behind them moves up; then those who wait for an end look.
+    /// The time of these calls is over. Callers behind them in line move up; then the calls that wait for
+    /// an end look.
     pub(crate) fn end_waits(&mut self, over: &[TakerId], now: Moment) {
         for taker in over {
             self.end_wait(*taker, now);

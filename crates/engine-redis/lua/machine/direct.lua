@@ -3,8 +3,8 @@
 -- It does what the short way does (machine/short_way), for one job, and leaves the same state, but looks at everything
 -- first and then writes at once (store/direct). The model test runs both, and a test compares what they leave. A job is
 -- plain here if the namespace has nothing that is due to be opened and knows its callers; if it needs nothing, and its
--- shape and its lane are there. What is pushed is granted only where nothing else waits in its queue, so that neither
--- turns nor order change by it; what waits already, if its lane is in the only open bundle of the only group.
+-- shape and its lane are there. A new job is granted only where nothing else waits in its queue, so that neither turns nor
+-- order change by it; a job that waits already, if its lane is in the only open bundle of the only open group.
 
 local LIFE = lib.SHORT_LIFE
 
@@ -26,7 +26,7 @@ function lib.is_free_queue(queue_record)
   return queue_record.waiting == 0 and has_no_bar(queue_record)
 end
 
--- Grants a row to who asks, into `leases`: its life.
+-- Grants a row to the caller, into `leases`: its life.
 function lib.grant_directly(name, row, number, queue, asker, leases, now)
   local tail = lib.tail_of(sub(row, 1, 4), number, asker, nil, now)
   lib.timer_set(KEY.expiries, tail.expires_at, name)

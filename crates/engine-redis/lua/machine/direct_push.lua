@@ -53,9 +53,9 @@ local function grant_to(id, taker, name, row, number, queue, now)
   return life
 end
 
--- Who gets a job of a shape that is ready: the first call that waits (its name, and it), or the lane, behind others
+-- Where a ready job of a shape goes: to the first call that waits (its name, and it), or into the lane, behind others
 -- (false, and it). Nil if it is not so easy.
-local function who_gets(queue, queue_record, shape)
+local function destination(queue, queue_record, shape)
   if not shape.lane then
     return nil
   elseif queue_record.takers then
@@ -107,7 +107,7 @@ function lib.push_directly(args, argv)
   local is_later = run_at and run_at > max(clock, db.space.last)
   local taker_id, whom
   if not is_later then
-    taker_id, whom = who_gets(queue, queue_record, shape)
+    taker_id, whom = destination(queue, queue_record, shape)
     if not whom or run_at then
       return nil
     end

@@ -249,8 +249,8 @@ local COUNTED = { S = 'succeeded', F = 'failed', C = 'cancelled' }
 local NAME_BYTES = 6
 
 -- Finished jobs are ordered by when they go. A member of the order is the number of a row, 6 bytes, or those
--- of many that ended in one call, or the name of a span. Who is forgotten before may still be named
--- there: only who is finished and kept until that very moment is meant.
+-- of many that ended in one call, or the name of a span. A job that was forgotten before may still be
+-- named there: only one that is finished and kept until that very moment is meant.
 function lib.kept_name(seq)
   return struct.pack('>I6', seq)
 end

@@ -154,7 +154,7 @@ function lib.scheduled_life(shape, run_at, bytes, unique)
   })
 end
 
--- What a row has behind its numbers: the id, its bucket and the length of what comes next, each on a line; packed, if it
+-- The text of a row behind its numbers: the id, its bucket and the length of what comes next, each on a line; packed, if it
 -- has any of them, its unique key, which schedule made it and its flow; its body.
 function lib.row_text(id, b, unique, origin, flow, body)
   local lines_before = id .. '\n' .. b .. '\n'

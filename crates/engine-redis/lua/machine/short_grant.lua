@@ -84,7 +84,7 @@ function lib.took(lane, n, asker, now, book)
   end
 end
 
--- The same of so many heads of one lane.
+-- The same of this many heads of one lane.
 function lib.took_heads(lane, n, asker, now)
   lib.took(lane, n, asker, now, function()
     lines.take(db.get(RECORD.lane, lane).line, lib.lane_line(lane), n)

@@ -108,6 +108,12 @@ impl Event {
         self.answer.is_none()
     }
 
+    /// A call for jobs that waited and lost the store: it is known there for some seconds more, and its process gives back
+    /// what still comes for it.
+    pub fn waited_in_vain(&self) -> bool {
+        self.is_open() && matches!(self.call, Call::Lease { wait_ms, .. } if wait_ms > 0)
+    }
+
     /// Whether a call that was answered so changed nothing, whenever it came to pass.
     pub fn changed_nothing(&self) -> bool {
         use Answer::*;

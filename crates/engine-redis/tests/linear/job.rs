@@ -228,7 +228,10 @@ impl<'a> Jobs<'a> {
                 let may = matches!(job.stands, Stands::Ready | Stands::Either)
                     && !state.granted.has(request);
                 let grant = Grant::new(event, request, state.fence, at).filter(|_| may);
-                grant.and_then(|grant| runs(job, grant))
+                grant.and_then(|grant| {
+                    let undoable = grant.undoable || event.waited_in_vain();
+                    runs(job, Grant { undoable, ..grant })
+                })
             }
             // A job that is ready is given to who asks, unless his request was granted before.
             (Some(Answer::Nothing), None, job) => {

@@ -19,6 +19,9 @@ fn event(object: &str, begin: u64, end: u64, call: Call, answer: Option<Answer>)
 fn lease(request: &str) -> Call {
     Call::Lease { request: request.to_owned(), wait_ms: 0 }
 }
+fn waiting(request: &str) -> Call {
+    Call::Lease { request: request.to_owned(), wait_ms: 30 }
+}
 fn settle(fence: u64, outcome: Outcome) -> Call {
     Call::Settle { fence, outcome, wait_ms: 20, last: false }
 }
@@ -320,6 +323,15 @@ fn good_histories_of_a_job_are_taken() {
                 event(JOB, 5, 6, push(JOB), pushed(JOB, true)),
             ],
         ),
+        (
+            "a call that waited and lost the store: its process gives its grant back at some time",
+            &[
+                event(JOB, 0, 1, push(JOB), pushed(JOB, false)),
+                event(JOB, 2, 2, waiting("a"), None),
+                event(JOB, 5, 6, lease("b"), Some(Answer::Nothing)),
+                event(JOB, 7, 8, cancel(), shown(JobState::Cancelled, 0)),
+            ],
+        ),
     ];
     for (what, events) in cases {
         is(Verdict::Linearizable, what, events);
@@ -404,6 +416,21 @@ fn bad_histories_of_a_job_are_refused() {
             &[
                 event("key", 0, 1, push("x"), pushed("x", false)),
                 event("key", 2, 3, push("y"), pushed("y", false)),
+            ],
+        ),
+        (
+            "a call that did not wait gives nothing back",
+            &[
+                event(JOB, 0, 1, push(JOB), pushed(JOB, false)),
+                event(JOB, 2, 2, lease("a"), None),
+                event(JOB, 5, 6, lease("b"), Some(Answer::Nothing)),
+                event(
+                    JOB,
+                    7,
+                    8,
+                    Call::Cancel { id: JOB.to_owned() },
+                    shown(JobState::Cancelled, 0),
+                ),
             ],
         ),
     ];
