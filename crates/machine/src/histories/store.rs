@@ -25,11 +25,14 @@ pub(super) struct Store {
     jobs: BTreeMap<Seq, JobRow>,
     other: BTreeMap<RowKey, String>,
     data: BTreeMap<DataKey, Json>,
+    /// The highest row number ever used: an engine stores it, so that none is given twice.
+    last_seq: Seq,
 }
 
 impl Store {
     pub(super) fn write(&mut self, rows: Rows) {
         for (seq, change) in rows.jobs {
+            self.last_seq = self.last_seq.max(seq);
             if change.deleted {
                 self.jobs.remove(&seq);
                 continue;
@@ -149,7 +152,7 @@ impl Store {
         for ((namespace, queue, state), (jobs, bytes)) in finished {
             machine.restore_finished(&namespace, &queue, state, jobs, bytes);
         }
-        machine.restored(self.jobs.keys().next_back().copied().unwrap_or_default(), clock);
+        machine.restored(self.last_seq, clock);
         machine
     }
 
