@@ -2,6 +2,7 @@
 
 use tenure_core::job::{JobState, NewJob, OnConflict, PushedJob, Unique, Until};
 use tenure_core::lease::SettleItem;
+use tenure_core::requests::Audit;
 
 use crate::bench::Bench;
 use crate::calls::flows::FlowWords as _;
@@ -245,4 +246,17 @@ pub(crate) async fn children_may_wait_for_a_push_that_is_repeated(b: &mut Bench)
     let lease = b.take_job("q", "a").await;
     b.settle(succeeded(&lease)).await;
     b.take_job("q", "c").await;
+}
+
+pub(crate) async fn a_job_may_be_younger_than_the_clock_of_the_push_that_replaces_it(
+    b: &mut Bench,
+) {
+    b.push(to_end("a").delay(hours(5))).await;
+    if !b.back(hours(1)).await {
+        return;
+    }
+    replaces(b, to_end("b"), "a").await;
+    is_repeat(b, to_end("b"), "a").await;
+    let audit = b.ok(Audit::default()).await;
+    assert!(audit.ok, "{:?}", audit.faults);
 }

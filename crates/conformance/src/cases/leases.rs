@@ -118,6 +118,7 @@ macro_rules! sentences_of_leases {
                 a_repeated_delete_says_that_it_is_gone
             }
             replacing {
+                a_job_may_be_younger_than_the_clock_of_the_push_that_replaces_it
                 a_repeat_while_the_job_runs_stores_no_second_job
                 a_repeat_after_the_end_stores_no_second_job
                 a_repeat_does_not_bring_older_content_back
