@@ -264,7 +264,13 @@ impl World {
 
     fn tick(&mut self) {
         let leapt = std::mem::take(&mut self.leapt);
+        let last = |machine: &Machine| machine.spaces.get(&self.namespace).map(|space| space.last);
+        let before = last(&self.machine);
         self.machine.tick(self.clock, leapt, &self.store);
+        // It has accepted a clock that was set back: what was granted before is measured by another clock.
+        if last(&self.machine) < before {
+            self.tokens.values_mut().for_each(|seen| seen.1.clear());
+        }
     }
 
     /// Time goes on to a moment of the engine's clock.

@@ -526,8 +526,6 @@ impl World {
             }
             Step::Back { ms } => {
                 self.clock = self.clock.minus(Span::from_ms(u64::from(ms)));
-                // What was granted before the step is measured by another clock.
-                self.tokens.values_mut().for_each(|seen| seen.1.clear());
                 self.tick();
             }
             Step::Reopen => return self.reopen(),
