@@ -40,12 +40,6 @@ function lib.grant_directly(name, row, number, queue, asker, leases, now)
   return lib.running_life(row, name, tail.packed, id)
 end
 
-function lib.next_fence(now)
-  local space = db.space
-  space.fence = max(space.fence + 1, now)
-  return space.fence
-end
-
 -- ---- Settle ----
 
 -- The one lease that a settle ends as succeeded, if its job went the short way: {name, seq, life, rest = the part of

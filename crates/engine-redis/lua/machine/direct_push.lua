@@ -12,9 +12,7 @@ local function came_alone(args, texts)
   end
   local new = args.jobs and not args.jobs[2] and not args.kin and args.jobs[1]
   local more = new and new[NEW_JOB_AT.more]
-  local is_later = more and (more.at or more.dl)
-  if not more or more.ex or more.f or more.run or more.u and not lib.is_held_until_end(more.u)
-    or not (more.u or is_later) then
+  if not more or not (more.u or more.at or more.dl) or not lib.has_key_or_moment_alone(more) then
     return nil
   end
   local unique = more.u
@@ -103,14 +101,14 @@ function lib.push_directly(args, argv)
     return nil
   end
   local clock = lib.clock()
-  local run_at = new.at or new.delay and max(clock, db.space.last) + new.delay
-  local is_later = run_at and run_at > max(clock, db.space.last)
+  local moment = max(clock, db.space.last)
+  local run_at = new.at or new.delay and moment + new.delay
   local taker_id, whom
-  if not is_later then
+  if not run_at then
     taker_id, whom = destination(queue, queue_record, shape)
-    if not whom or run_at then
-      return nil
-    end
+  end
+  if not (run_at and run_at > moment or whom) then
+    return nil
   end
 
   local now = db.write_direct(clock)
@@ -124,7 +122,7 @@ function lib.push_directly(args, argv)
   end
   key = db.prefix .. key
   local state, row, life = nil, nil, false
-  if is_later then
+  if run_at then
     state, life = STATE.scheduled, lib.scheduled_life(number, run_at, new.bytes, new.key)
     row = lib.row_head(number, now, 0, new.bytes) .. new.content
     lib.timer_set('due', run_at, lib.pad(seq))

@@ -77,7 +77,6 @@ function lib.queue_is_open(queue, now)
 end
 
 function lib.grant_head(lane, asker, now)
-  local space = db.space
   local arrival, slot = lib.head(lane)
   local lane_record = db.get(RECORD.lane, lane)
   if lane_record.marked then
@@ -85,8 +84,7 @@ function lib.grant_head(lane, asker, now)
   end
   local queue = lane_record.queue
   local queue_record = db.get(RECORD.queue, queue)
-  space.fence = max(space.fence + 1, now)
-  local fence = space.fence
+  local fence = lib.next_fence(now)
   local is_caller = queue == CALLERS
   local seq = is_caller and 0 or slot
   local lease_id = lib.lease_id(fence, seq)

@@ -77,7 +77,7 @@ local function read_life(job, fields)
   job.ended_unsettled = fields[LIFE_AT.ended_unsettled] or nil
 end
 
--- What a row has between its id and its body, behind the line that ends at `after_b`: its unique key, the schedule that made
+-- The part of a row between its id and its body, behind the line that ends at `after_b`: its unique key, the schedule that made
 -- it and its flow, each if there is one; and where the body begins.
 local function before_body(row, after_b)
   local after_n = find(row, '\n', after_b + 1, true)

@@ -24,14 +24,17 @@ local function set_key(key, holder)
   end
 end
 
--- Whether a job with this key holds it until its end, and no longer.
-function lib.is_held_until_end(unique)
-  return unique[UNIQUE_AT.ends] == UNTIL.finish and not unique[UNIQUE_AT.hold]
+-- Whether nothing is unusual in a job that is pushed but when it is to run, and a unique key that it holds until its end and
+-- no longer.
+function lib.has_key_or_moment_alone(more)
+  local unique = more.u
+  return not (more.ex or more.f or more.run)
+    and not (unique and (unique[UNIQUE_AT.ends] ~= UNTIL.finish or unique[UNIQUE_AT.hold]))
 end
 
--- Whether such a key is all that is unusual in a job that is pushed.
+-- Whether such a key is all that is unusual in it.
 function lib.has_key_alone(more)
-  return more.u and lib.is_held_until_end(more.u) and not (more.at or more.dl or more.ex or more.f or more.run)
+  return more.u and not (more.at or more.dl) and lib.has_key_or_moment_alone(more)
 end
 
 -- A job takes a key that nobody holds.

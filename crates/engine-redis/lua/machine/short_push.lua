@@ -252,8 +252,7 @@ local function add_stored(stored, number, first, many)
 end
 
 -- Stores jobs[from..to], all planned to be stored and without anything unusual, or the only job with a unique key until its
--- end. `stored`, if it is there, gets the row and
--- the shape of each.
+-- end. `stored`, if it is there, gets the row and the shape of each.
 function lib.store_plain(jobs, shapes, from, to, default_retry, now, stored)
   local at = from
   while at <= to do

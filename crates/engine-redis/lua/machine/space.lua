@@ -83,6 +83,13 @@ function lib.next_arrival()
   return space.arrival
 end
 
+-- The fence of a grant: fences rise, and follow the clock.
+function lib.next_fence(now)
+  local space = db.space
+  space.fence = max(space.fence + 1, now)
+  return space.fence
+end
+
 -- Which run of a server this is. The library lives as long as its server runs, so it is asked for once.
 local run
 

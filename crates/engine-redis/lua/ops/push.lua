@@ -126,9 +126,9 @@ local function plan_one(job, seen_ids, seen_keys, now, goes, brought)
     return { 'duplicate', past.seq, past.id, past.known }
   end
   lib.check_spec(job.spec)
-  local unique = job.u
+  local unique, store = job.u, over and { 'store', over } or STORE
   if not unique then
-    return over and { 'store', over } or STORE
+    return store
   end
   local key, on_conflict = unique[UNIQUE_AT.key], unique[UNIQUE_AT.on_conflict]
   if seen_keys[key] then
@@ -137,7 +137,7 @@ local function plan_one(job, seen_ids, seen_keys, now, goes, brought)
   local holder = lib.key_holder(key)
   local gone = holder and goes and holder.seq == goes.seq
   if not holder or not (holder.by_job and not gone or holder.till and holder.till > now) then
-    return over and { 'store', over } or STORE
+    return store
   end
   there = not gone and lib.job(holder.seq)
   if on_conflict == CONFLICT.keep then
@@ -149,7 +149,7 @@ local function plan_one(job, seen_ids, seen_keys, now, goes, brought)
   elseif on_conflict == CONFLICT.reject then
     conflict(key, holder)
   elseif not there then
-    return over and { 'store', over } or STORE
+    return store
   elseif is_of_other_queue then
     conflict(key, holder)
   elseif there.state == STATE.running then

@@ -1,4 +1,5 @@
-//! The direct way of one plain job (`lua/machine/direct.lua`, `direct_push.lua`) leaves, byte by byte, what the usual way leaves.
+//! The direct way of one plain job (`lua/machine/direct.lua`, `direct_push.lua`) leaves, byte by byte, what the usual way
+//! leaves.
 //!
 //! The function library is called by hand, with the same random program in two namespaces of one server, of which one
 //! always goes the usual way. After each step the replies, the messages and all keys of both are compared. A program that

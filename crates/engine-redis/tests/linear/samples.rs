@@ -34,6 +34,9 @@ fn runs(fence: u64, attempt: u32) -> Option<Answer> {
 fn settled(state: Option<JobState>) -> Option<Answer> {
     Some(Answer::Settled { state })
 }
+fn cancel() -> Call {
+    Call::Cancel { id: JOB.to_owned() }
+}
 fn push(id: &str) -> Call {
     Call::Push { id: id.to_owned() }
 }
@@ -232,7 +235,6 @@ fn bad_histories_of_a_lock_are_refused() {
 #[test]
 fn good_histories_of_a_job_are_taken() {
     let failed = || settle(1, Outcome::Failed);
-    let cancel = || Call::Cancel { id: JOB.to_owned() };
     let cases: &[(&str, &[Event])] = &[
         (
             "pushed, run, done, and all of it again",
@@ -424,13 +426,7 @@ fn bad_histories_of_a_job_are_refused() {
                 event(JOB, 0, 1, push(JOB), pushed(JOB, false)),
                 event(JOB, 2, 2, lease("a"), None),
                 event(JOB, 5, 6, lease("b"), Some(Answer::Nothing)),
-                event(
-                    JOB,
-                    7,
-                    8,
-                    Call::Cancel { id: JOB.to_owned() },
-                    shown(JobState::Cancelled, 0),
-                ),
+                event(JOB, 7, 8, cancel(), shown(JobState::Cancelled, 0)),
             ],
         ),
     ];
