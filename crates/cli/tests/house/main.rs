@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod contributing;
-mod hazards;
+mod named_tests;
 mod type_names;
 
 use std::fs;

@@ -1,5 +1,5 @@
 //! What is promised when Redis, the network, the clock or a slot fails: each promise of
-//! `docs/guarantees.md` that is about Redis, with the failure made to happen.
+//! `docs/guarantees/redis.md` and `cluster.md`, with the failure made to happen.
 
 mod audited;
 mod audited_flows;
