@@ -236,3 +236,15 @@ def test_fields_that_this_version_does_not_know_are_kept_in_raw(m: Tenure) -> No
 
     job = JobRecord.read({"id": "x", "queue": "q", "colour": "red"})
     assert (job.id, job.raw["colour"]) == ("x", "red")
+
+
+def test_a_result_is_had_from_the_job_itself(m: Tenure) -> None:
+    job = m.push("q")
+    with pytest.raises(errors.NotFinished):
+        job.get(timeout="50ms")
+    end(m, "q", result="seven")
+    assert job.get(timeout=10) == "seven"
+    failed = m.push("q", retry={"max_attempts": 1})
+    end(m, "q", "failed", error="no such page")
+    with pytest.raises(errors.JobFailed, match="no such page"):
+        failed.get(10)

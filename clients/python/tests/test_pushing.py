@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 
 from tenure import Tenure, errors, limit, pool
+from tenure.fields import job_fields
 
 
 def test_a_pushed_job_comes_back_with_an_id_and_its_payload(t: Tenure) -> None:
@@ -219,8 +220,9 @@ REFUSED: list[tuple[dict[str, Any], type[errors.TenureError], str]] = [
 def test_a_refused_push_is_the_exception_of_its_code(
     m: Tenure, fields: dict[str, Any], kind: type[errors.TenureError], pointer: str
 ) -> None:
+    job: dict[str, Any] = {"queue": "mail", **fields}
     with pytest.raises(kind) as refused:
-        m.push(**{"queue": "mail", **fields})
+        m.push(**job)
     error = refused.value
     assert type(error) is kind
     assert error.code == kind.code
@@ -244,3 +246,32 @@ def test_a_job_carries_the_trace_that_it_was_pushed_in(t: Tenure) -> None:
     assert t.jobs.get(job.id).traceparent == trace
     with pytest.raises(errors.InvalidField, match="trace"):
         t.push("mail", traceparent="00-abc")
+
+
+@pytest.mark.parametrize("call", ["push", "push_all", "push_many"])
+def test_a_misspelt_field_is_named_with_the_one_that_was_meant(m: Tenure, call: str) -> None:
+    job = {"queue": "mail", "dealy": "5s"}
+    with pytest.raises(TypeError, match='has no "dealy"; did you mean "delay"'):
+        m.push(**job) if call == "push" else getattr(m, call)([job])  # type: ignore[arg-type]
+    assert list(m.jobs.list()) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "counts_from"),
+    [({}, 0), ({"delay": "1h"}, 3600), ({"run_at": "2030-01-01T00:00:00Z"}, None)],
+)
+def test_an_end_may_be_a_duration_from_when_the_job_may_run(
+    fields: dict[str, Any], counts_from: Optional[int]
+) -> None:
+    before = datetime.now(timezone.utc)
+    end = datetime.fromisoformat(job_fields("mail", expires_at="2h", **fields)["expires_at"])
+    if counts_from is None:
+        assert end == datetime(2030, 1, 1, 2, tzinfo=timezone.utc)
+    else:
+        late = end - before - timedelta(hours=2, seconds=counts_from)
+        assert timedelta(0) <= late < timedelta(minutes=1)
+
+
+def test_an_end_may_be_a_moment() -> None:
+    moment = "2030-01-01T00:00:00Z"
+    assert job_fields("mail", expires_at=moment, delay="1h")["expires_at"] == moment

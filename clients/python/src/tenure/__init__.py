@@ -8,6 +8,7 @@ from .app import App
 from .client import AsyncTenure, Tenure
 from .context import Context
 from .errors import TenureError
+from .fields import JobDefaults, JobOptions
 from .guards import AsyncLease, Lease
 from .jobs import AsyncJob, Job
 from .needs import Need, limit, pool
@@ -25,6 +26,8 @@ __all__ = [
     "Cool",
     "Final",
     "Job",
+    "JobDefaults",
+    "JobOptions",
     "Lease",
     "Need",
     "Outcome",

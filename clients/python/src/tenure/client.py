@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 from ._calls import Awaiting, Blocking
 from ._http import Transport
@@ -19,7 +19,7 @@ from .scarce import AsyncLimits, AsyncPools, AsyncQueues, Limits, Pools, Queues
 from .watching import Watching
 
 
-class Tenure(Pushing[Job], Watching, Blocking):
+class Tenure(Pushing[Job[Any]], Watching, Blocking):
     """A client that blocks until it is answered. Safe for threads.
 
     Arguments that are not given come from TENURE_URL, TENURE_TOKEN and TENURE_NAMESPACE. A call
@@ -96,7 +96,7 @@ class Tenure(Pushing[Job], Watching, Blocking):
         return f"Tenure({self._settings.origin!r}, namespace={self._settings.namespace!r})"
 
 
-class AsyncTenure(Pushing[AsyncJob], Watching, Awaiting):
+class AsyncTenure(Pushing[AsyncJob[Any]], Watching, Awaiting):
     """The same client for asyncio; needs `pip install 'tenure[httpx]'`.
 
     Use one in each event loop. Iterators are asynchronous: `async for job in t.jobs.list()`.

@@ -48,6 +48,17 @@ def seconds(value: Duration) -> float:
     return sum(int(number) * _SECONDS[unit] for number, unit in _PARTS.findall(text))
 
 
+def is_duration(value: object) -> bool:
+    """Say whether a value is a duration, where a moment may stand too.
+
+    >>> is_duration("2h30m"), is_duration(timedelta(days=1)), is_duration("2026-12-01T09:55:00Z")
+    (True, True, False)
+    """
+    if isinstance(value, str):
+        return bool(value) and not _PARTS.sub("", value)
+    return isinstance(value, (int, float, timedelta))
+
+
 def moment_text(value: Moment) -> str:
     """Write a moment as the server reads it.
 

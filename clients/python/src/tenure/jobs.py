@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Optional, TypeVar, Union
 
@@ -10,65 +10,11 @@ from ._calls import Awaiting, Blocking, Part, call, check, stream
 from ._paging import walk
 from ._wire import Many, Plan, Stream, given, now, request
 from .durations import Duration, Moment, duration_text, moment_text, seconds
-from .needs import AnyNeed, needs_json
-from .records import Child, DoneMany, Explained, Failure, JobRecord, Parent, Result
+from .fields import job_fields
+from .records import Child, DoneMany, Explained, Failure, JobRecord, Parent, Result, Value
 
 #: The longest wait of one call; a longer wait is several calls.
 _LONGEST_WAIT_S = 30.0
-
-Unique = Union[str, Mapping[str, Any]]
-
-
-def job_fields(
-    queue: Optional[str] = None,
-    payload: Any = None,
-    *,
-    id: Optional[str] = None,
-    kind: Optional[str] = None,
-    run_at: Optional[Moment] = None,
-    delay: Optional[Duration] = None,
-    priority: Optional[int] = None,
-    group: Optional[str] = None,
-    needs: Optional[Iterable[AnyNeed]] = None,
-    unique: Optional[Unique] = None,
-    retry: Optional[Mapping[str, Any]] = None,
-    timeout: Optional[Duration] = None,
-    expires_at: Optional[Moment] = None,
-    retain: Optional[Any] = None,
-    after: Optional[Sequence[Any]] = None,
-    on_parent_failure: Optional[str] = None,
-    ref: Optional[str] = None,
-    flow: Optional[str] = None,
-    labels: Optional[Mapping[str, str]] = None,
-    traceparent: Optional[str] = None,
-) -> dict[str, Any]:
-    """Write a job as the server reads it, with durations and moments of any form.
-
-    >>> job_fields("mail", {"to": "ann"}, id="m-1", delay=90)
-    {'queue': 'mail', 'payload': {'to': 'ann'}, 'id': 'm-1', 'delay': '90s'}
-    """
-    return given(
-        queue=queue,
-        payload=payload,
-        id=id,
-        kind=kind,
-        run_at=None if run_at is None else moment_text(run_at),
-        delay=None if delay is None else duration_text(delay),
-        priority=priority,
-        group=group,
-        needs=None if needs is None else needs_json(needs),
-        unique={"key": unique} if isinstance(unique, str) else unique,
-        retry=retry,
-        timeout=None if timeout is None else duration_text(timeout),
-        expires_at=None if expires_at is None else moment_text(expires_at),
-        retain=retain,
-        after=None if after is None else [getattr(each, "id", each) for each in after],
-        on_parent_failure=on_parent_failure,
-        ref=ref,
-        flow=flow,
-        labels=labels,
-        traceparent=traceparent,
-    )
 
 
 def filter_fields(
@@ -96,7 +42,7 @@ def filter_fields(
     )
 
 
-def result_plan(id: str, timeout: Optional[Duration]) -> Plan[Result]:
+def result_plan(id: str, timeout: Optional[Duration]) -> Plan[Result[Any]]:
     """Wait for a job's end."""
     until = None if timeout is None else now() + seconds(timeout)
     while True:
@@ -105,21 +51,30 @@ def result_plan(id: str, timeout: Optional[Duration]) -> Plan[Result]:
         response = yield request(
             "GET", "jobs", id, "result", query={"wait": duration_text(wait)}, wait=wait
         )
-        result = Result.read(check(response))
+        result: Result[Any] = Result.read(check(response))
         if result.finished or (until is not None and now() >= until):
             return result
         # The key may pass to another job; the wait is for the one that held it at first.
         id = result.id
 
 
-class _JobMethods:
+class _JobMethods(Generic[Value]):
     """Calls about a job that is at hand; `self` is a `JobRecord` too."""
 
     id: str
     _transport: Any
 
     @call
-    def wait(self, timeout: Optional[Duration] = None) -> Plan[Result]:
+    def get(self, timeout: Optional[Duration] = None) -> Plan[Value]:
+        """Wait until it ends, and return its result; raise `JobFailed` or `JobCancelled`.
+
+        `NotFinished` is raised when `timeout` is over before it ends.
+        """
+        result: Result[Value] = yield from result_plan(self.id, timeout)
+        return result.get()
+
+    @call
+    def wait(self, timeout: Optional[Duration] = None) -> Plan[Result[Value]]:
         """Wait until it ends, or `timeout` is over; for ever without one.
 
         Look at `finished`, or call `get()`, which returns the result or raises.
@@ -133,20 +88,20 @@ class _JobMethods:
 
 
 @dataclass(repr=False)
-class Job(JobRecord, _JobMethods, Blocking):
-    """A job of a `Tenure`."""
+class Job(JobRecord, _JobMethods[Value], Blocking):
+    """A job of a `Tenure`. `Job[str]` is one whose handler returns a `str`."""
 
     _transport: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass(repr=False)
-class AsyncJob(JobRecord, _JobMethods, Awaiting):
-    """A job of an `AsyncTenure`."""
+class AsyncJob(JobRecord, _JobMethods[Value], Awaiting):
+    """A job of an `AsyncTenure`. `AsyncJob[str]` is one whose handler returns a `str`."""
 
     _transport: Any = field(default=None, repr=False, compare=False)
 
 
-J = TypeVar("J", Job, AsyncJob)
+J = TypeVar("J", Job[Any], AsyncJob[Any])
 
 
 def bound_job(kind: type[J], transport: Any, raw: Mapping[str, Any]) -> J:
@@ -226,7 +181,7 @@ class _Jobs(Part, Generic[J]):
             check(response)
 
     @call
-    def wait(self, id: str, timeout: Optional[Duration] = None) -> Plan[Result]:
+    def wait(self, id: str, timeout: Optional[Duration] = None) -> Plan[Result[Any]]:
         """Wait for a job's end, by its id or as `key:KEY`."""
         return (yield from result_plan(id, timeout))
 
@@ -276,13 +231,13 @@ class _Jobs(Part, Generic[J]):
         return [Failure.read(raw) for raw in answer["items"]]
 
 
-class Jobs(_Jobs[Job], Blocking):
+class Jobs(_Jobs[Job[Any]], Blocking):
     """`tenure.jobs`."""
 
     _kind = Job
 
 
-class AsyncJobs(_Jobs[AsyncJob], Awaiting):
+class AsyncJobs(_Jobs[AsyncJob[Any]], Awaiting):
     """`tenure.jobs`, awaited."""
 
     _kind = AsyncJob

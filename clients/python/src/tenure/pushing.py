@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, Optional, Union
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic
 
 from ._calls import call, check
 from ._wire import Many, Plan, new_id, request
-from .durations import Duration, Moment
 from .errors import TenureError
-from .jobs import J, bound_job, job_fields
-from .needs import AnyNeed
+from .fields import JobOptions, job_fields
+from .jobs import J, bound_job
 from .payloads import encode
 from .records import PushedMany
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: The most jobs of a portion of `push_many`, and about the most bytes.
 _PORTION = 500
@@ -30,26 +32,9 @@ class Pushing(Generic[J]):
         self,
         queue: str = "default",
         payload: Any = None,
-        *,
-        id: Optional[str] = None,
-        kind: Optional[str] = None,
-        run_at: Optional[Moment] = None,
-        delay: Optional[Duration] = None,
-        priority: Optional[int] = None,
-        group: Optional[str] = None,
-        needs: Optional[Iterable[AnyNeed]] = None,
-        unique: Union[str, Mapping[str, Any], None] = None,
-        retry: Optional[Mapping[str, Any]] = None,
-        timeout: Optional[Duration] = None,
-        expires_at: Optional[Moment] = None,
-        retain: Any = None,
-        after: Optional[Sequence[Any]] = None,
-        on_parent_failure: Optional[str] = None,
-        flow: Optional[str] = None,
-        labels: Optional[Mapping[str, str]] = None,
-        traceparent: Optional[str] = None,
+        **fields: Unpack[JobOptions],
     ) -> Plan[J]:
-        """Store a job.
+        """Store a job. `tenure.JobOptions` lists the fields beside its queue and payload.
 
         Without an `id` the client makes one, so that a push whose answer was lost is repeated and
         not done twice. A job with this `id`, or a held `unique` key, is answered as it is, with
@@ -59,13 +44,7 @@ class Pushing(Generic[J]):
         >>> job.queue, job.state
         ('mail', 'scheduled')
         """
-        body = job_fields(
-            queue, payload, id=id, kind=kind, run_at=run_at, delay=delay,
-            priority=priority, group=group, needs=needs, unique=unique, retry=retry,
-            timeout=timeout, expires_at=expires_at, retain=retain, after=after,
-            on_parent_failure=on_parent_failure, flow=flow, labels=labels,
-            traceparent=traceparent,
-        )  # fmt: skip
+        body = job_fields(queue, payload, **fields)
         body.setdefault("id", new_id("job"))
         answer = check((yield request("POST", "jobs", body=body)))
         return bound_job(self._job_kind, self._transport, answer)

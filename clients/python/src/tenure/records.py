@@ -12,10 +12,19 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Callable, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar
 
 from .durations import read_moment
 from .errors import JobCancelled, JobFailed, NotFinished
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as _TypeVar
+
+    #: What a handler returns, where that is known. `Job` alone is `Job[Any]`.
+    Value = _TypeVar("Value", default=Any)
+else:
+    # Defaults of type variables (PEP 696) are for Python 3.13.
+    Value = TypeVar("Value")
 
 R = TypeVar("R", bound="Record")
 
@@ -130,7 +139,7 @@ class JobRecord(Record):
 
 
 @dataclass(repr=False)
-class Result(Record):
+class Result(Record, Generic[Value]):
     """How a job ended, or that it has not ended yet."""
 
     id: str = ""
@@ -146,10 +155,11 @@ class Result(Record):
         """Say whether it succeeded, failed or was cancelled."""
         return self.state in FINISHED
 
-    def get(self) -> Any:
+    def get(self) -> Value:
         """Return the result; raise `JobFailed`, `JobCancelled` or `NotFinished` otherwise."""
         if self.state == "succeeded":
-            return self.result
+            result: Value = self.result
+            return result
         if self.state == "failed":
             raise JobFailed(f'job "{self.id}" failed: {self.error}', job=self.id)
         if self.state == "cancelled":

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar
 
 from .context import Context
-from .jobs import Job, job_fields
+from .fields import job_fields
+from .jobs import Job
 from .outcomes import Outcome
 from .payloads import DoesNotFit, encode, fit, is_model
 
