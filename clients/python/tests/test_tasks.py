@@ -6,7 +6,7 @@ import enum
 import pickle
 import uuid
 from dataclasses import dataclass, field
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any, Optional, TypedDict, Union
 
 import pydantic
@@ -14,7 +14,7 @@ import pytest
 
 import handlers
 from conftest import Server
-from tenure import App, Context, Tenure
+from tenure import App, Context, JobDefaults, Tenure, limit
 from tenure.payloads import DoesNotFit, encode, fit
 
 
@@ -124,7 +124,7 @@ def test_arguments_that_the_handler_does_not_take_are_refused_at_the_push(
     def send(ctx: Context, to: str) -> None: ...
 
     with pytest.raises(TypeError):
-        send.push(too="ann")  # type: ignore[call-arg]
+        send.push(too="ann")  # type: ignore[call-overload]
     assert list(m.jobs.list()) == []
 
 
@@ -132,7 +132,7 @@ def test_a_model_is_pushed_whole_or_by_its_fields(app: App, m: Tenure) -> None:
     @app.job("mail")
     def send(mail: Model, ctx: Context) -> None: ...
 
-    whole, fields = send.push(Model(to="ann")), app.push(send, to="ann")  # type: ignore[call-arg]
+    whole, fields = send.push(Model(to="ann")), app.push(send, to="ann")
     for job in (whole, fields):
         assert m.jobs.get(job.id).payload == {"to": "ann", "secret": 0}
 
@@ -144,6 +144,75 @@ def test_options_say_more_about_the_job(app: App, m: Tenure) -> None:
     job = send.options(delay="1h", id="m-1", priority=7).push(to="ann")
     assert (job.id, job.state, job.priority, job.timeout) == ("m-1", "scheduled", 7, "5m")
     assert m.jobs.get("m-1").raw["retry"]["max_attempts"] == 3
+
+
+def test_every_field_of_a_job_can_be_a_default_and_the_docstring_lists_it(
+    app: App, m: Tenure
+) -> None:
+    defaults: dict[str, Any] = {
+        "priority": 5, "delay": "1h", "timeout": "5m", "expires_at": "2h", "unique": "the-report",
+        "retry": {"max_attempts": 3}, "needs": [limit("lock:x")], "group": "eu", "retain": "1d",
+        "labels": {"site": "example"}, "on_parent_failure": "run",
+    }  # fmt: skip
+    assert set(defaults) == set(JobDefaults.__optional_keys__)
+    for name in defaults:
+        assert f"- `{name}`:" in str(App.job.__doc__)
+
+    @app.job("reports", **defaults)
+    def report() -> None: ...
+
+    job = report.push()
+    shown = m.jobs.get(job.id)
+    assert (shown.priority, shown.state, shown.timeout, shown.group) == (5, "scheduled", "5m", "eu")
+    assert shown.labels == {"site": "example"} and shown.raw["retry"]["max_attempts"] == 3
+    assert shown.run_at is not None and shown.expires_at is not None
+    late = shown.expires_at - shown.run_at - timedelta(hours=2)
+    assert abs(late) < timedelta(minutes=1)
+    assert [need["limit"] for need in shown.needs] == ["lock:x"]
+    # The key is held: a second push is the first job.
+    assert report.push().id == job.id
+    assert report.options(unique=None).push().id != job.id
+
+
+def test_a_misspelt_option_is_named_at_once(app: App) -> None:
+    @app.job("mail")
+    def send() -> None: ...
+
+    with pytest.raises(TypeError, match=r'options\(\) has no "dealy"; did you mean "delay"\?'):
+        send.options(dealy="5s")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r'@app.job\(\) has no "lables"; did you mean "labels"\?'):
+        app.job("mail", lables={})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match='has no "id"; it takes delay, expires_at'):
+        app.job("mail", id="x")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "says"),
+    [
+        (("o-1", 5), {}, "charge() takes (order), 2 were given"),
+        ((), {}, "charge() takes (order): missing a required argument: 'order'"),
+        (("o-1",), {"cents": 5}, "charge() takes (order): got an unexpected keyword argument"),
+        ((), {"ordre": "o-1"}, "charge() takes (order): missing a required argument: 'order'"),
+    ],
+)
+def test_wrong_arguments_are_told_with_those_that_it_takes(
+    app: App, args: tuple[Any, ...], kwargs: dict[str, Any], says: str
+) -> None:
+    @app.job("shop")
+    def charge(ctx: Context, order: str) -> None: ...
+
+    push: Any = charge.push
+    with pytest.raises(TypeError) as refused:
+        push(*args, **kwargs)
+    assert says in str(refused.value)
+
+
+def test_a_worker_for_a_queue_without_a_handler_is_a_mistake(app: App) -> None:
+    @app.job("mail")
+    def send() -> None: ...
+
+    with pytest.raises(ValueError, match='no handler for queue "nope"; it has some for mail'):
+        app.run(queues=["mail", "nope"])
 
 
 def test_a_spec_is_what_push_many_takes(app: App, m: Tenure) -> None:

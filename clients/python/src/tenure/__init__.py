@@ -11,6 +11,7 @@ from .errors import TenureError
 from .fields import JobDefaults, JobOptions
 from .guards import AsyncLease, Lease
 from .jobs import AsyncJob, Job
+from .middleware import Middleware, current
 from .needs import Need, limit, pool
 from .outcomes import Ban, Cool, Final, Outcome, PauseLimit, Snooze, Stop
 from .records import Resource, Result
@@ -29,6 +30,7 @@ __all__ = [
     "JobDefaults",
     "JobOptions",
     "Lease",
+    "Middleware",
     "Need",
     "Outcome",
     "PauseLimit",
@@ -40,6 +42,7 @@ __all__ = [
     "Tenure",
     "TenureError",
     "__version__",
+    "current",
     "errors",
     "limit",
     "pool",

@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import weakref
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _settings
 from ._settings import Settings
-from .client import Tenure
-from .context import Context
-from .durations import Duration, seconds
-from .jobs import Job
-from .needs import AnyNeed
+from ._wire import new_id
+from .client import AsyncTenure, Tenure
+from .durations import Duration, Moment, seconds
+from .fields import JobDefaults, refuse_unknown
+from .jobs import AsyncJob, Job
+from .middleware import Middleware, around_push
+from .pushable import Pushable
+from .records import Synced
+from .scheduled import Entry, Timetable, in_sync
 from .tasks import Task, final
 
 if TYPE_CHECKING:
-    from typing_extensions import Concatenate, ParamSpec
+    from typing_extensions import Unpack
 
     from .worker import Worker
 
-    P = ParamSpec("P")
-else:
-    # Python 3.9 has no ParamSpec.
-    P = TypeVar("P")
-
-R = TypeVar("R")
-
-
-class _Decorator:
-    """What `app.job(...)` returns. A parameter for the context is none of the payload's."""
-
-    def __init__(self, make: Callable[[Callable[..., Any]], Task[Any, Any]]) -> None:
-        self._make = make
-
-    @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], R]) -> Task[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R]) -> Task[P, R]: ...
-    def __call__(self, function: Callable[..., Any]) -> Task[Any, Any]:
-        return self._make(function)
+H = TypeVar("H", bound=Callable[..., Any])
+Exceptions = Union[type[Exception], tuple[type[Exception], ...]]
 
 
 class App:
@@ -61,11 +50,18 @@ class App:
         namespace: Optional[str] = None,
         *,
         retry_for: float = 60.0,
+        owner: Optional[str] = None,
     ) -> None:
+        self._owner = _module_that_makes_it() if owner is None else owner
         self._given = (url, token, namespace)
         self._retry_for = retry_for
         self._client: Optional[Tenure] = None
-        self._tasks: dict[tuple[str, str], Task[Any, Any]] = {}
+        self._async_clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncTenure] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._tasks: dict[tuple[str, str], Task[Any]] = {}
+        self._layers: list[Middleware] = []
+        self._timetable = Timetable()
         self._worker: Optional[Worker] = None
 
     @property
@@ -76,10 +72,18 @@ class App:
         settings = self.settings
         client = self._client
         if client is None or client._settings != settings:
-            url = settings.origin + settings.prefix
-            client = self._client = Tenure(
-                url, settings.token, settings.namespace, retry_for=self._retry_for
-            )
+            client = self._client = Tenure(*_address(settings), retry_for=self._retry_for)
+        return client
+
+    @property
+    def async_client(self) -> AsyncTenure:
+        """The client with which `apush` pushes: one for each event loop. Needs `httpx`."""
+        settings = self.settings
+        loop = asyncio.get_running_loop()
+        client = self._async_clients.get(loop)
+        if client is None or client._settings != settings:
+            client = AsyncTenure(*_address(settings), retry_for=self._retry_for)
+            self._async_clients[loop] = client
         return client
 
     @property
@@ -92,45 +96,158 @@ class App:
         queue: str = "default",
         *,
         kind: Optional[str] = None,
-        retry: Optional[Mapping[str, Any]] = None,
-        timeout: Optional[Duration] = None,
-        needs: Optional[Iterable[AnyNeed]] = None,
-        priority: Optional[int] = None,
-        retain: Any = None,
-        labels: Optional[Mapping[str, str]] = None,
-    ) -> _Decorator:
+        retry_on: Exceptions = (),
+        give_up_on: Exceptions = (),
+        **defaults: Unpack[JobDefaults],
+    ) -> Callable[[H], Task[H]]:
         """Make a handler of a function: plain or `async`.
 
         Its parameters are the fields of the payload; a single parameter that is a dataclass, a
-        TypedDict, a pydantic model or a dict is the payload as a whole. `kind` is the function's
-        name unless given; the other options hold for each job that is pushed with `push`.
-        """
-        options = {
-            "retry": retry,
-            "timeout": timeout,
-            "needs": None if needs is None else list(needs),
-            "priority": priority,
-            "retain": retain,
-            "labels": labels,
-        }
+        TypedDict, a pydantic model or a dict is the payload as a whole. A parameter with the
+        annotation `Context` is the run. `kind` is the function's name unless given.
 
-        def make(function: Callable[..., Any]) -> Task[Any, Any]:
+        Which exceptions are worth a retry: with `retry_on`, only those of these classes and of
+        their subclasses; any other is a failure for good. One of `give_up_on` always is. Where both
+        name a class of an exception, the nearer one decides. `Snooze`, `Final` and the like say it
+        themselves, and a run that timed out or was lost is retried by its policy.
+
+        The other options hold for each job that is pushed by the handler, unless `options` says
+        otherwise:
+
+        - `priority`: -100 to 100; higher runs first.
+        - `delay`: how long it waits before it may run.
+        - `timeout`: how long a run may take.
+        - `expires_at`: a job that has not begun by then is cancelled: a moment, or a duration from
+          when it may run.
+        - `retry`: `{"max_attempts": 5, "backoff": {"kind": "exponential", "base": "1s"}}`.
+        - `needs`: permits and resources that it holds while it runs: `[limit(…), pool(…)]`.
+        - `unique`: a key that one unfinished job holds at a time, or `{"key": …, "for": "1h"}`.
+        - `group`: jobs of a queue take turns by it.
+        - `labels`: up to 16 words to find it by, `{"site": "example"}`.
+        - `retain`: how long it is kept when it has ended.
+        - `on_parent_failure`: what becomes of it if a parent fails: `cancel` or `run`.
+        """
+        refuse_unknown(defaults, JobDefaults, "@app.job()")
+        chosen = {key: value for key, value in defaults.items() if value is not None}
+        if "needs" in defaults and defaults["needs"] is not None:
+            chosen["needs"] = list(defaults["needs"])
+
+        def make(function: H) -> Task[H]:
             name = function.__name__ if kind is None else kind
             if (queue, name) in self._tasks:
                 raise ValueError(f'queue "{queue}" has a handler of the kind "{name}" already')
-            chosen = {key: value for key, value in options.items() if value is not None}
-            task: Task[Any, Any] = Task(self, function, queue, name, chosen)
+            task = Task(
+                self, function, queue, name, chosen,
+                retry_on=_classes(retry_on), give_up_on=_classes(give_up_on),
+            )  # fmt: skip
             self._tasks[(queue, name)] = task
+            self._timetable.claim(task)
             return task
 
-        return _Decorator(make)
+        return make
 
-    def push(self, task: Task[P, Any], *args: P.args, **kwargs: P.kwargs) -> Job:
-        """Push a job for a handler: the same as `task.push(...)`."""
-        return task.push(*args, **kwargs)
+    def schedule(
+        self,
+        cron: Optional[str] = None,
+        *,
+        zone: Optional[str] = None,
+        every: Optional[Duration] = None,
+        payload: Any = None,
+        id: Optional[str] = None,
+        jitter: Optional[Duration] = None,
+        starts_at: Optional[Moment] = None,
+        ends_at: Optional[Moment] = None,
+        overlap: Optional[str] = None,
+        catch_up: Optional[str] = None,
+        catch_up_max: Optional[int] = None,
+    ) -> Callable[[H], H]:
+        """Push a job of a handler at the moments of a cron expression, or `every` so long.
+
+        It stands beside `@app.job`, any number of times. `payload` are the arguments by name, or
+        the model that is the whole payload. `id` is `OWNER.KIND` unless given; the other words are
+        those of a schedule.
+
+        The decorators of an app are the whole set of schedules of its `owner`: a worker syncs it
+        when it starts, and `python -m tenure schedules sync MODULE:APP` does. A schedule whose
+        decorator is gone is deleted then. A sync that would delete more than half is refused
+        unless forced, and an app without any leaves them alone.
+
+        The jobs have the handler's defaults, without `delay`, `unique` and `on_parent_failure`;
+        `expires_at` must be a duration.
+        """
+        if (cron is None) == (every is None):
+            raise TypeError('say when: @app.schedule("0 9 * * *") or @app.schedule(every="1h")')
+        timing = {
+            "cron": cron,
+            "zone": zone,
+            "every": every,
+            "jitter": jitter,
+            "starts_at": starts_at,
+            "ends_at": ends_at,
+            "overlap": overlap,
+            "catch_up": catch_up,
+            "catch_up_max": catch_up_max,
+        }
+        entry = Entry(id, payload, {key: each for key, each in timing.items() if each is not None})
+
+        def note(handler: H) -> H:
+            task: Any = handler
+            if not isinstance(task, Task):
+                self._timetable.wait(handler, entry)
+            elif task.app is not self:
+                raise ValueError(f"{task.__name__} is a handler of another app")
+            else:
+                self._timetable.add(task, entry)
+            return handler
+
+        return note
+
+    def middleware(self, layer: Middleware) -> None:
+        """Put code around each push and each run; what was added first is outermost."""
+        if not isinstance(layer, Middleware):
+            raise TypeError(f"app.middleware() takes a tenure.Middleware, not {layer!r}")
+        self._layers.append(layer)
 
     @property
-    def tasks(self) -> list[Task[Any, Any]]:
+    def layers(self) -> list[Middleware]:
+        """Its middleware, the outermost first."""
+        return self._layers
+
+    @property
+    def owner(self) -> str:
+        """Whose set of schedules its decorators are: the module that makes it, unless given."""
+        if self._owner == "__main__":
+            raise ValueError('a program\'s own app needs a name for its set: App(owner="shop")')
+        return self._owner
+
+    @property
+    def schedules(self) -> list[dict[str, Any]]:
+        """The schedules of its decorators, as `Tenure.schedules.sync` takes them."""
+        return self._timetable.specs(self.owner) if self._timetable else []
+
+    def sync_schedules(self, *, force: bool = False, version: Optional[int] = None) -> Synced:
+        """Make its decorators the whole set of schedules of its `owner`."""
+        return self.client.schedules.sync(self.owner, self.schedules, force=force, version=version)
+
+    def push(self, task: Pushable[Any], *args: Any, **kwargs: Any) -> Job[Any]:
+        """Push a job for a handler: the same as `task.push(...)`, which also checks the types."""
+        job: Job[Any] = task.push(*args, **kwargs)
+        return job
+
+    def push_job(self, job: Mapping[str, Any]) -> Job[Any]:
+        """Push what `task.spec(...)` returned, inside the middleware."""
+        fields = _with_id(job)
+        with around_push(self._layers, fields):
+            return self.client.push(**fields)
+
+    async def apush_job(self, job: Mapping[str, Any]) -> AsyncJob[Any]:
+        """Push what `task.spec(...)` returned, inside the middleware, in a coroutine."""
+        fields = _with_id(job)
+        with around_push(self._layers, fields):
+            return await self.async_client.push(**fields)
+
+    @property
+    def tasks(self) -> list[Task[Any]]:
         """Its handlers."""
         return list(self._tasks.values())
 
@@ -139,7 +256,7 @@ class App:
         """The queues of its handlers."""
         return list(dict.fromkeys(queue for queue, _ in self._tasks))
 
-    def find(self, queue: str, kind: str) -> Optional[Task[Any, Any]]:
+    def find(self, queue: str, kind: str) -> Optional[Task[Any]]:
         """Find the handler of a job. A job without a kind goes to the only one of its queue."""
         task = self._tasks.get((queue, kind))
         if task is None and kind == "":
@@ -166,18 +283,30 @@ class App:
         """
         from .worker import Worker
 
-        if not self._tasks:
-            raise ValueError("this app has no handlers; give it some with @app.job(...)")
         self._worker = Worker(
             self,
-            list(queues) if queues is not None else self.queues,
+            self._served(queues),
             kind=kind,
             concurrency=concurrency,
             ttl=seconds(ttl),
             drain_timeout=seconds(drain_timeout),
             until_empty=until_empty,
         )
-        self._worker.run()
+        with in_sync(self):
+            self._worker.run()
+
+    def _served(self, queues: Optional[Iterable[str]]) -> list[str]:
+        """Return the queues that a worker asks for; one without a handler is a mistake."""
+        if not self._tasks:
+            raise ValueError("this app has no handlers; give it some with @app.job(...)")
+        served = self.queues if queues is None else list(queues)
+        for queue in served:
+            if queue not in self.queues:
+                raise ValueError(
+                    f'this app has no handler for queue "{queue}"; it has some for '
+                    + ", ".join(self.queues)
+                )
+        return served
 
     def stop(self) -> None:
         """Let a running `run` drain, as SIGTERM does."""
@@ -193,3 +322,24 @@ def unknown_kind(queue: str, kind: str) -> dict[str, Any]:
     item = final(f'no handler takes the kind "{kind}" in queue "{queue}"')
     del item["final"]
     return item
+
+
+def _address(settings: Settings) -> tuple[str, Optional[str], Optional[str]]:
+    return settings.origin + settings.prefix, settings.token, settings.namespace
+
+
+def _with_id(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a job its id before it is sent: middleware may want to say which job it is."""
+    return {"id": new_id("job"), **job}
+
+
+def _classes(kinds: Exceptions) -> tuple[type[Exception], ...]:
+    return kinds if isinstance(kinds, tuple) else (kinds,)
+
+
+def _module_that_makes_it() -> str:
+    """Name the module outside of this package whose code is making an app."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("tenure."):
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__"))

@@ -39,7 +39,6 @@ class JobDefaults(TypedDict, total=False):
     expires_at: Union[Moment, Duration, None]
     retain: Any
     on_parent_failure: Optional[str]
-    flow: Optional[str]
     labels: Optional[Mapping[str, str]]
 
 
@@ -54,6 +53,8 @@ class JobOptions(JobDefaults, total=False):
     run_at: Optional[Moment]
     #: The jobs and flows that it waits for: ids, jobs, or mappings such as `{"flow": "import"}`.
     after: Optional[Sequence[Any]]
+    #: The flow that it belongs to.
+    flow: Optional[str]
     #: The trace that its run belongs to (W3C Trace Context).
     traceparent: Optional[str]
 

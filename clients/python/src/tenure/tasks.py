@@ -6,16 +6,17 @@ import importlib
 import inspect
 import typing
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
 from .context import Context
-from .fields import job_fields
-from .jobs import Job
+from .fields import JobOptions, job_fields, refuse_unknown
+from .middleware import around_run
 from .outcomes import Outcome
 from .payloads import DoesNotFit, encode, fit, is_model
+from .pushable import F, Pushable
 
 if TYPE_CHECKING:
-    from typing_extensions import ParamSpec
+    from typing_extensions import ParamSpec, Unpack
 
     from .app import App
 
@@ -25,69 +26,107 @@ else:
     P = TypeVar("P")
 
 R = TypeVar("R")
+Kinds = tuple[type[BaseException], ...]
 
 #: The bounds of the server: beyond them it would refuse the settle.
 _RESULT_BYTES = 256 * 1024
 _ERROR_BYTES = 8 * 1024
 
 
-class Task(Generic[P, R]):
-    """A handler; made by `app.job`. Calling it calls the function, without a queue between."""
+class Task(Pushable[F]):
+    """A handler; made by `App.job`. Calling it calls the function, without a queue between.
+
+    `Task[F]` is that of a function of the type F.
+    """
 
     def __init__(
         self,
         app: App,
-        function: Callable[..., Any],
+        function: F,
         queue: str,
         kind: str,
         options: Mapping[str, Any],
+        *,
+        retry_on: Kinds = (),
+        give_up_on: Kinds = (),
     ) -> None:
-        self.app: App = app
-        self.function = function
+        super().__init__(app)
+        self.function: F = function
         self.queue = queue
         self.kind = kind
         self.__doc__ = function.__doc__
         self.__name__: str = function.__name__
-        self.__qualname__ = function.__qualname__
-        self.__module__ = function.__module__
-        self._options = dict(options)
+        self.__qualname__: str = function.__qualname__
+        self.__module__: str = function.__module__
         self.is_async: bool = inspect.iscoroutinefunction(function)
+        #: What `App.job` said of all its jobs.
+        self.defaults: dict[str, Any] = dict(options)
+        self._retry_on = _exceptions("retry_on", retry_on)
+        self._give_up_on = _exceptions("give_up_on", give_up_on)
+        both = sorted(each.__name__ for each in self._retry_on & self._give_up_on)
+        if both:
+            raise ValueError(f"{both[0]} stands in retry_on and in give_up_on; name it in one")
         self._signature = inspect.signature(function)
         self._hints: Optional[dict[str, Any]] = None
         self._whole: Optional[str] = None
         self._context: Optional[str] = None
         self._without_context: Optional[inspect.Signature] = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: Task[Callable[P, R]], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         return self.function(*args, **kwargs)
 
-    def push(self, *args: P.args, **kwargs: P.kwargs) -> Job:
-        """Push a job whose payload are these arguments."""
-        return self._push({}, args, kwargs)
-
-    def options(self, **options: Any) -> Pushing[P]:
+    def options(self, **options: Unpack[JobOptions]) -> Pushable[F]:
         """Say more about the job: `mail.options(delay="5s", id="m-1").push(to="ann")`.
 
-        The options are those of `Tenure.push`.
+        The options are those of `Tenure.push`, and go before the defaults of `App.job`.
         """
-        return Pushing(self, options)
+        refuse_unknown(options, JobOptions, "options()")
+        return _WithOptions(self, options)
 
-    def spec(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
-        """Return the job as a mapping, for `Tenure.push_all` and `push_many`."""
-        return self._fields({}, args, kwargs)
+    def run(self, arguments: dict[str, Any], context: Context) -> Any:
+        """Run it inside the middleware of its app; a coroutine function gives a coroutine."""
+        if self.is_async:
+            return self._run_async(arguments, context)
+        try:
+            with around_run(self.app.layers, context):
+                return self.function(**arguments)
+        except Exception as error:
+            self._judge(error)
+            raise
 
-    def _fields(
-        self, options: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    async def _run_async(self, arguments: dict[str, Any], context: Context) -> Any:
+        try:
+            with around_run(self.app.layers, context):
+                return await self.function(**arguments)
+        except Exception as error:
+            self._judge(error)
+            raise
+
+    def _judge(self, error: Exception) -> None:
+        """Raise `GaveUp` for an exception that is not worth a retry."""
+        if not isinstance(error, Outcome) and self.gives_up_on(type(error)):
+            raise GaveUp(error) from error
+
+    def gives_up_on(self, kind: type[BaseException]) -> bool:
+        """Say whether a run that ends with such an exception is a failure for good.
+
+        The nearest of its classes that `retry_on` or `give_up_on` names decides. If none is named,
+        it is retried, unless `retry_on` was given.
+        """
+        for each in kind.__mro__:
+            if each in self._retry_on or each in self._give_up_on:
+                return each in self._give_up_on
+        return bool(self._retry_on)
+
+    def _job(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        options: Optional[JobOptions] = None,
     ) -> dict[str, Any]:
-        fields = {**self._options, **options}
-        return job_fields(self.queue, self.payload(args, kwargs), kind=self.kind, **fields)
-
-    def _push(
-        self, options: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Job:
-        fields = {"kind": self.kind, **self._options, **options}
-        return self.app.client.push(self.queue, self.payload(args, kwargs), **fields)
+        fields = {"kind": self.kind, **self.defaults, **(options or {})}
+        return job_fields(self.queue, self.payload(args, kwargs), **fields)
 
     def _learn(self) -> dict[str, Any]:
         """Find out about the parameters; not at the decoration, when types may not exist yet."""
@@ -121,7 +160,10 @@ class Task(Generic[P, R]):
             if set(kwargs) == {self._whole}:
                 return kwargs[self._whole]
             return fit(hints[self._whole], kwargs)
-        bound = self._payload_signature().bind(*args, **kwargs)
+        try:
+            bound = self._payload_signature().bind(*args, **kwargs)
+        except TypeError as refused:
+            raise TypeError(self._refusal(args, kwargs, refused)) from None
         payload: dict[str, Any] = {}
         for name, value in bound.arguments.items():
             if self._signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
@@ -137,6 +179,19 @@ class Task(Generic[P, R]):
             kept = [each for each in parameters if each.name != self._context]
             self._without_context = self._signature.replace(parameters=kept)
         return self._without_context
+
+    def _refusal(self, args: tuple[Any, ...], kwargs: dict[str, Any], refused: TypeError) -> str:
+        """Say which arguments it takes, and what was wrong with those that were given."""
+        takes = f"{self.__name__}() takes {_parameters(self._payload_signature())}"
+        places = [
+            each
+            for each in self._payload_signature().parameters.values()
+            if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        ]
+        if len(args) > len(places):
+            count = len(args) + len(kwargs)
+            return f"{takes}, {count} {'was' if count == 1 else 'were'} given"
+        return f"{takes}: {refused}"
 
     def arguments(self, payload: Any, context: Context) -> dict[str, Any]:
         """Read a payload as the arguments of the function; raise `DoesNotFit`."""
@@ -170,24 +225,51 @@ class Task(Generic[P, R]):
         return f"Task({self.queue!r}, kind={self.kind!r})"
 
 
-class Pushing(Generic[P]):
-    """A task with options, of which one job can be pushed."""
+class _WithOptions(Pushable[F]):
+    """A task, and options for one job of it."""
 
-    def __init__(self, task: Task[P, Any], options: Mapping[str, Any]) -> None:
+    def __init__(self, task: Task[F], options: JobOptions) -> None:
+        super().__init__(task.app)
         self._task = task
         self._options = options
-        self.app: App = task.app
 
-    def push(self, *args: P.args, **kwargs: P.kwargs) -> Job:
-        """Push a job whose payload are these arguments."""
-        return self._task._push(self._options, args, kwargs)
-
-    def spec(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
-        """Return the job as a mapping, for `Tenure.push_all` and `push_many`."""
-        return self._task._fields(self._options, args, kwargs)
+    def _job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        return self._task._job(args, kwargs, self._options)
 
 
-def find_task(module: str, name: str) -> Task[Any, Any]:
+class GaveUp(Outcome):
+    """Ends a run for good by an exception that `retry_on` or `give_up_on` does not let retry."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error: Exception = error
+
+    def settle_item(self) -> dict[str, Any]:
+        """Write it as the server reads it."""
+        return {**failed(self.error), "final": True}
+
+
+def _exceptions(name: str, kinds: Kinds) -> frozenset[type[BaseException]]:
+    for each in kinds:
+        if not (isinstance(each, type) and issubclass(each, Exception)):
+            raise TypeError(f"{name} is a tuple of exception classes, and {each!r} is none")
+        if issubclass(each, Outcome):
+            raise TypeError(f"{name} has {each.__name__}, which says by itself how a run ends")
+    return frozenset(kinds)
+
+
+def _parameters(signature: inspect.Signature) -> str:
+    """Write parameters by their names alone, with the sign of those that may be left out.
+
+    >>> def charge(order: str, cents: int = 100, *, test: bool = False) -> None: ...
+    >>> _parameters(inspect.signature(charge))
+    '(order, cents=100, *, test=False)'
+    """
+    bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    return str(signature.replace(parameters=bare, return_annotation=signature.empty))
+
+
+def find_task(module: str, name: str) -> Task[Any]:
     """Import a task."""
     found: Any = importlib.import_module(module)
     for part in name.split("."):

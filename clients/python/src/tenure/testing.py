@@ -35,7 +35,7 @@ from .jobs import Job
 from .outcomes import Outcome
 from .payloads import DoesNotFit
 from .records import JobRecord, LeaseRecord
-from .tasks import Task, failed, final, succeeded
+from .tasks import GaveUp, Task, failed, final, succeeded
 
 #: No test takes longer for one job, so nothing has to extend its lease.
 _TTL = "1h"
@@ -257,10 +257,12 @@ def _run(app: App, lease: LeaseRecord, transport: Transport) -> tuple[Ran, Optio
         if task is None:
             item = unknown_kind(job.queue, job.kind)
             raise LookupError(item["error"])
-        value = _call(task, task.arguments(job.payload, context))
+        value = _call(task, task.arguments(job.payload, context), context)
         item = succeeded(value)
     except DoesNotFit as refused:
         error, item = refused, final(str(refused))
+    except GaveUp as gave_up:
+        error, item = gave_up.error, gave_up.settle_item()
     except Outcome as outcome:
         item = outcome.settle_item()
     except BaseException as raised:
@@ -273,19 +275,19 @@ def _run(app: App, lease: LeaseRecord, transport: Transport) -> tuple[Ran, Optio
     return Ran(job, item["outcome"], item.get("result"), item.get("error")), error
 
 
-def _call(task: Task[Any, Any], arguments: dict[str, Any]) -> Any:
+def _call(task: Task[Any], arguments: dict[str, Any], context: Context) -> Any:
     if not task.is_async:
-        return task.function(**arguments)
+        return task.run(arguments, context)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(task.function(**arguments))
+        return asyncio.run(task.run(arguments, context))
     # The test is a coroutine itself: a loop cannot run within a loop of the same thread.
     found: list[Any] = []
 
     def work() -> None:
         try:
-            found.extend((asyncio.run(task.function(**arguments)), None))
+            found.extend((asyncio.run(task.run(arguments, context)), None))
         except BaseException as raised:
             found.extend((None, raised))
 

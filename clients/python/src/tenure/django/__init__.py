@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union, overload
 
 from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
@@ -18,10 +18,12 @@ from .._settings import Settings
 from .._wire import new_id
 from ..app import App as _App
 from ..payloads import encode
-from ..tasks import Pushing, Task
+from ..pushable import A, After1, After2, After3, B, C, Pushable
 
 if TYPE_CHECKING:
-    from typing_extensions import ParamSpec
+    from typing_extensions import Concatenate, ParamSpec
+
+    from ..context import Context
 
     P = ParamSpec("P")
 else:
@@ -41,8 +43,8 @@ class App(_App):
     What is not there comes from TENURE_URL, TENURE_TOKEN and TENURE_NAMESPACE.
     """
 
-    def __init__(self, *, retry_for: float = _RETRY_FOR_S) -> None:
-        super().__init__(retry_for=retry_for)
+    def __init__(self, *, retry_for: float = _RETRY_FOR_S, owner: Optional[str] = None) -> None:
+        super().__init__(retry_for=retry_for, owner=owner)
 
     @property
     def settings(self) -> Settings:
@@ -57,7 +59,23 @@ class App(_App):
         return _settings.instead or found
 
 
-def push_on_commit(task: Union[Task[P, Any], Pushing[P]], *args: P.args, **kwargs: P.kwargs) -> str:
+@overload
+def push_on_commit(
+    task: Pushable[Callable[Concatenate[Context, P], Any]], *args: P.args, **kwargs: P.kwargs
+) -> str: ...
+@overload
+def push_on_commit(
+    task: Pushable[After3[A, B, C, Any]], *args: Union[A, B, C], **kwargs: Union[A, B, C]
+) -> str: ...
+@overload
+def push_on_commit(
+    task: Pushable[After2[A, B, Any]], *args: Union[A, B], **kwargs: Union[A, B]
+) -> str: ...
+@overload
+def push_on_commit(task: Pushable[After1[A, Any]], *args: A, **kwargs: A) -> str: ...
+@overload
+def push_on_commit(task: Pushable[Callable[P, Any]], *args: P.args, **kwargs: P.kwargs) -> str: ...
+def push_on_commit(task: Pushable[Any], *args: Any, **kwargs: Any) -> str:
     """Push a job when the transaction commits, and not if it is rolled back; return the job's id.
 
     Arguments are read now, and a wrong one is raised now. Nothing is raised after the commit, when
@@ -71,7 +89,7 @@ def push_on_commit(task: Union[Task[P, Any], Pushing[P]], *args: P.args, **kwarg
 
     def push() -> None:
         try:
-            app.client.push(**fields)
+            app.push_job(fields)
         except Exception as error:
             log.error(
                 'job %s of queue "%s" could not be pushed after the commit, and may be lost: %s',

@@ -81,7 +81,7 @@ class Coroutines:
         item: Optional[dict[str, Any]] = None
         try:
             task, arguments = prepare(self._app, run, context)
-            item = arguments if task is None else succeeded(await task.function(**arguments))
+            item = arguments if task is None else succeeded(await task.run(arguments, context))
         except asyncio.CancelledError:
             if run.stopping is None:
                 # The handler cancelled itself, or a library did.

@@ -144,9 +144,9 @@ def perform(
             return arguments
         try:
             if task.is_async:
-                value = _run_coroutine(task.function(**arguments), interruptible)
+                value = _run_coroutine(task.run(arguments, context), interruptible)
             else:
-                value = task.function(**arguments)
+                value = task.run(arguments, context)
         except Stop:
             raise
         except BaseException as error:
@@ -158,9 +158,7 @@ def perform(
     return None if item is None else context._complete(item)
 
 
-def prepare(
-    app: App, run: Run, context: Context
-) -> tuple[Optional[Task[Any, Any]], dict[str, Any]]:
+def prepare(app: App, run: Run, context: Context) -> tuple[Optional[Task[Any]], dict[str, Any]]:
     """Find the handler and its arguments; without a handler, the outcome instead of arguments."""
     from ..app import unknown_kind
 

@@ -1,0 +1,91 @@
+"""What surrounds each push and each run of an app, and the run that this code belongs to."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from typing import Any, Optional
+
+from .context import Context
+
+_RUNNING: ContextVar[Context] = ContextVar("tenure_running")
+
+
+def current() -> Context:
+    """Return the context of the run that this code belongs to, wherever in its handler it stands.
+
+    A thread that the handler starts by itself does not know it; `asyncio.to_thread` and tasks do.
+    """
+    try:
+        return _RUNNING.get()
+    except LookupError:
+        raise LookupError("no job runs here; tenure.current() is for handlers of an app") from None
+
+
+class Middleware:
+    """Code around each push and each run of an app; override one method or both.
+
+    Both are context managers, so that one `with` serves plain functions and coroutines:
+
+    >>> from tenure import App
+    >>> class Labels(Middleware):
+    ...     @contextlib.contextmanager
+    ...     def push(self, job):
+    ...         job["labels"] = {**job.get("labels", {}), "from": "shop"}
+    ...         yield
+    >>> app = App(url)
+    >>> app.middleware(Labels())
+    >>> @app.job("mail")
+    ... def send(to: str) -> None: ...
+    >>> send.push("ann").labels
+    {'from': 'shop'}
+    """
+
+    def push(self, job: dict[str, Any]) -> AbstractContextManager[object]:
+        """Surround a push: of `task.push`, `task.apush` and `push_on_commit`, not of a `spec`.
+
+        `job` is what is about to be sent, with its `id`, and may be changed. What is raised here
+        comes out of the push; what is raised before the `yield` prevents it.
+        """
+        return contextlib.nullcontext()
+
+    def run(self, context: Context) -> AbstractContextManager[object]:
+        """Surround a run, on its thread or in its task.
+
+        What the handler raises comes out of the `yield`, `Snooze` and other outcomes too. An
+        exception of the middleware itself is a failed run, as one of the handler is; it may
+        replace the handler's, and cannot swallow it.
+        """
+        return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def around_push(layers: Sequence[Middleware], job: dict[str, Any]) -> Iterator[None]:
+    """Enter each layer, the first one outermost."""
+    with contextlib.ExitStack() as stack:
+        for layer in layers:
+            stack.enter_context(layer.push(job))
+        yield
+
+
+@contextlib.contextmanager
+def around_run(layers: Sequence[Middleware], context: Context) -> Iterator[None]:
+    """Make a context the current one, and enter each layer, the first one outermost."""
+    token = _RUNNING.set(context)
+    raised: Optional[BaseException] = None
+    try:
+        with contextlib.ExitStack() as stack:
+            for layer in layers:
+                stack.enter_context(layer.run(context))
+            try:
+                yield
+            except BaseException as error:
+                raised = error
+                raise
+        if raised is not None:
+            # A layer swallowed it. A run without a value must not count as one that succeeded.
+            raise raised
+    finally:
+        _RUNNING.reset(token)
