@@ -80,10 +80,6 @@ def five() -> list[str]:
     return blocks(README)[2:7]
 
 
-def test_the_readme_of_the_repository_has_the_same_five() -> None:
-    assert blocks(PACKAGE.parents[1] / "README.md") == five()
-
-
 def test_the_five_snippets_have_twelve_lines_at_most() -> None:
     counts = [len([line for line in code.splitlines() if line.strip()]) for code in five()]
     assert len(counts) == 5

@@ -58,10 +58,9 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-/// The Rust of the README and of the guide is compiled with the documentation's tests.
+/// The Rust of the crate's page and of the guide is compiled with the documentation's tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-#[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guides/rust.md")]
 struct Pages;
 
