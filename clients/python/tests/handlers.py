@@ -16,6 +16,7 @@ import tenure
 from tenure import Context, pool
 
 app = tenure.App()
+without_handlers = tenure.App()
 
 
 def note(*words: object) -> None:
@@ -233,3 +234,7 @@ def refuse_to_stop(ctx: Context) -> None:
             time.sleep(0.02)
         except BaseException:
             continue
+
+
+@app.job("other")
+def elsewhere() -> None: ...

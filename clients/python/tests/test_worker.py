@@ -260,18 +260,21 @@ def test_a_worker_with_a_wrong_token_says_so_and_ends(folder: Path, namespace: s
 
 
 @pytest.mark.parametrize(
-    ("app", "says"),
+    ("app", "options", "says"),
     [
-        ("handlers", "write MODULE:APP"),
-        ("no_such_module:app", 'no module "no_such_module"'),
-        ("handlers:nothing", 'has no app "nothing"'),
+        ("handlers", [], "write MODULE:APP"),
+        ("no_such_module:app", [], 'no module "no_such_module"'),
+        ("handlers:nothing", [], 'has no app "nothing"'),
+        ("handlers:without_handlers", [], "this app has no handlers; give it some with @app.job"),
+        ("handlers:app", ["--queue", "nope"], 'no handler for queue "nope"; it has some for work'),
     ],
 )
-def test_a_wrong_app_on_the_command_line_is_a_usage_error(
-    memory_workers: Workers, app: str, says: str
+def test_a_wrong_app_on_the_command_line_is_one_line(
+    memory_workers: Workers, app: str, options: list[str], says: str
 ) -> None:
-    assert memory_workers.start(app=app).wait(20) == 2
-    assert says in memory_workers.log()
+    assert memory_workers.start(*options, app=app).wait(20) == 2
+    (line,) = memory_workers.log().splitlines()
+    assert line.startswith("tenure: ") and says in line
 
 
 def test_until_empty_ends_when_all_jobs_are_done(m: Tenure, memory_workers: Workers) -> None:

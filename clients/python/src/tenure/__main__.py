@@ -1,4 +1,4 @@
-"""The command: `python -m tenure worker module:app`."""
+"""The commands: `python -m tenure worker module:app`, and `schedules sync module:app`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import importlib
 import logging
 import os
 import sys
-from typing import Optional
+from typing import Any, Optional
 
 from .app import App
 from .errors import TenureError
+from .tasks import Unusable
 
 
 def main(arguments: Optional[list[str]] = None) -> int:
@@ -23,7 +24,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
         description="Run the handlers of an app until SIGTERM. Running jobs may end within "
         "--drain-timeout; a second SIGTERM stops them and gives them back.",
     )
-    worker.add_argument("app", metavar="MODULE:APP", help="where the app is, such as shop.jobs:app")
+    _add_app(worker)
     worker.add_argument("--concurrency", "-c", type=int, metavar="N", help="how many jobs at once")
     worker.add_argument("--kind", choices=["threads", "asyncio", "processes"], default="threads")
     worker.add_argument("--queue", "-q", action="append", metavar="NAME", help="only this queue")
@@ -33,13 +34,15 @@ def main(arguments: Optional[list[str]] = None) -> int:
     worker.add_argument(
         "--reload", action="store_true", help="start again when a file changes, for development"
     )
+    _add_schedules(commands)
     given = parser.parse_args(arguments)
-    if given.concurrency is not None and given.concurrency < 1:
-        parser.error("--concurrency is at least 1")
-    if given.reload:
-        from ._reload import watch
+    if given.command == "worker":
+        if given.concurrency is not None and given.concurrency < 1:
+            parser.error("--concurrency is at least 1")
+        if given.reload:
+            from ._reload import watch
 
-        return watch(sys.argv[1:])
+            return watch(sys.argv[1:])
     logging.basicConfig(
         level=os.environ.get("TENURE_LOG", "INFO").upper(),
         format="%(asctime)s %(levelname)s %(message)s",
@@ -49,41 +52,69 @@ def main(arguments: Optional[list[str]] = None) -> int:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     sys.path.insert(0, os.getcwd())
     try:
-        find_app(given.app).run(
-            concurrency=given.concurrency,
-            kind=given.kind,
-            queues=given.queue,
-            ttl=given.ttl,
-            drain_timeout=given.drain_timeout,
-            until_empty=given.until_empty,
-        )
-    except UsageError as error:
-        parser.error(str(error))
+        app = find_app(given.app)
+        if given.command == "worker":
+            app.run(
+                concurrency=given.concurrency,
+                kind=given.kind,
+                queues=given.queue,
+                ttl=given.ttl,
+                drain_timeout=given.drain_timeout,
+                until_empty=given.until_empty,
+            )
+        else:
+            done = app.sync_schedules(force=given.force, version=given.version)
+            print(
+                f"schedules of {app.owner}: {done.added} added, {done.updated} changed, "
+                f"{done.deleted} deleted, {done.unchanged} as they were"
+            )
+    except Unusable as error:
+        print(f"tenure: {error}", file=sys.stderr)
+        return 2
     except TenureError as error:
         print(f"tenure: {error}", file=sys.stderr)
         return 77 if error.status in (401, 403) else 69
     return 0
 
 
-class UsageError(Exception):
-    """The command line names something that is not there."""
+def _add_app(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "app", metavar="MODULE:APP", help="where the app is, such as shop.jobs:app"
+    )
+
+
+def _add_schedules(commands: Any) -> None:
+    schedules = commands.add_parser("schedules", help="the schedules that an app's decorators name")
+    sync = schedules.add_subparsers(dest="action", required=True).add_parser(
+        "sync",
+        help="make the decorators of an app the whole set of schedules of its owner",
+        description="Make the @app.schedule decorators of an app the whole set of schedules of its "
+        "owner. A schedule whose decorator is gone is deleted. A worker does so when it starts.",
+    )
+    _add_app(sync)
+    sync.add_argument(
+        "--force", action="store_true", help="also when more than half of the set would be deleted"
+    )
+    sync.add_argument(
+        "--version", type=int, metavar="N", help="refuse this set after one with a higher number"
+    )
 
 
 def find_app(where: str) -> App:
     """Import the app that `MODULE:APP` names."""
     module, colon, name = where.partition(":")
     if not colon or not module or not name:
-        raise UsageError(f'"{where}" names no app; write MODULE:APP, such as shop.jobs:app')
+        raise Unusable(f'"{where}" names no app; write MODULE:APP, such as shop.jobs:app')
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         # A module that the app's own module misses is a mistake of that module.
         if error.name is not None and not (module + ".").startswith(error.name + "."):
             raise
-        raise UsageError(f'there is no module "{module}" here') from None
+        raise Unusable(f'there is no module "{module}" here') from None
     app = getattr(found, name, None)
     if not isinstance(app, App):
-        raise UsageError(f'module "{module}" has no app "{name}"')
+        raise Unusable(f'module "{module}" has no app "{name}"')
     return app
 
 

@@ -19,7 +19,7 @@ from .middleware import Middleware, around_push
 from .pushable import Pushable
 from .records import Synced
 from .scheduled import Entry, Timetable, in_sync
-from .tasks import Task, final
+from .tasks import Task, Unusable, final
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -217,7 +217,7 @@ class App:
     def owner(self) -> str:
         """Whose set of schedules its decorators are: the module that makes it, unless given."""
         if self._owner == "__main__":
-            raise ValueError('a program\'s own app needs a name for its set: App(owner="shop")')
+            raise Unusable('a program\'s own app needs a name for its set: App(owner="shop")')
         return self._owner
 
     @property
@@ -298,11 +298,11 @@ class App:
     def _served(self, queues: Optional[Iterable[str]]) -> list[str]:
         """Return the queues that a worker asks for; one without a handler is a mistake."""
         if not self._tasks:
-            raise ValueError("this app has no handlers; give it some with @app.job(...)")
+            raise Unusable("this app has no handlers; give it some with @app.job(...)")
         served = self.queues if queues is None else list(queues)
         for queue in served:
             if queue not in self.queues:
-                raise ValueError(
+                raise Unusable(
                     f'this app has no handler for queue "{queue}"; it has some for '
                     + ", ".join(self.queues)
                 )

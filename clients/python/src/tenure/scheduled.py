@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 from .client import Tenure
 from .durations import duration_text, is_duration
 from .errors import EmptySet, RetiresMost, TenureError
+from .tasks import Task, Unusable
 
 if TYPE_CHECKING:
     from .app import App
-    from .tasks import Task
 
 log: logging.Logger = logging.getLogger("tenure.worker")
 
@@ -62,12 +62,12 @@ class Timetable:
     def specs(self, owner: str) -> list[dict[str, Any]]:
         """Write all schedules as `Tenure.schedules.sync` takes them."""
         for function in self._waiting:
-            raise ValueError(f"{function.__qualname__} has @app.schedule and no @app.job")
+            raise Unusable(f"{function.__qualname__} has @app.schedule and no @app.job")
         found: dict[str, dict[str, Any]] = {}
         for task, entry in self._entries:
             id = entry.id or f"{owner}.{task.kind}"
             if id in found:
-                raise ValueError(
+                raise Unusable(
                     f'two schedules have the id "{id}"; give one another: @app.schedule(…, id="…")'
                 )
             found[id] = {"id": id, **entry.timing, "job": _job(task, entry)}
@@ -84,7 +84,7 @@ def _job(task: Task[Any], entry: Entry) -> dict[str, Any]:
         args = (entry.payload,)
     end = task.defaults.get("expires_at")
     if end is not None and not is_duration(end):
-        raise ValueError(
+        raise Unusable(
             f"{task.__name__} has a schedule, whose jobs cannot all end at one moment; "
             'give expires_at as a duration, such as "1h"'
         )

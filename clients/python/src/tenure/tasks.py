@@ -33,6 +33,10 @@ _RESULT_BYTES = 256 * 1024
 _ERROR_BYTES = 8 * 1024
 
 
+class Unusable(ValueError):
+    """An app cannot do what it is asked for: a handler, a queue or a name is missing."""
+
+
 class Task(Pushable[F]):
     """A handler; made by `App.job`. Calling it calls the function, without a queue between.
 

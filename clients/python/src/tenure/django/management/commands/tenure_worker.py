@@ -10,8 +10,9 @@ from asgiref.sync import sync_to_async
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import close_old_connections
 
-from ....__main__ import UsageError, find_app
+from ....__main__ import find_app
 from ....errors import TenureError
+from ....tasks import Unusable
 
 
 class Command(BaseCommand):
@@ -49,7 +50,7 @@ class Command(BaseCommand):
                 drain_timeout=options["drain_timeout"],
                 until_empty=options["until_empty"],
             )
-        except UsageError as error:
+        except Unusable as error:
             raise CommandError(str(error), returncode=2) from None
         except TenureError as error:
             code = 77 if error.status in (401, 403) else 69
