@@ -144,6 +144,8 @@ struct Expression {
     months: BTreeSet<u32>,
     of_month: Option<Days>,
     of_week: Option<Days>,
+    /// The day or the weekday begins with a star.
+    star: bool,
 }
 
 fn expression() -> impl Strategy<Value = Expression> {
@@ -157,6 +159,7 @@ fn expression() -> impl Strategy<Value = Expression> {
     (second, field((0, 59), 1), hour, days_of_month(), month, days_of_week()).prop_map(
         |(second, minute, hour, day, month, week)| {
             let first = second.map_or(String::new(), |second| format!("{second} "));
+            let star = day.0.starts_with('*') || week.0.starts_with('*');
             Expression {
                 text: format!("{first}{} {} {} {} {}", minute.0, hour.0, day.0, month.0, week.0),
                 second: second.unwrap_or(0),
@@ -165,6 +168,7 @@ fn expression() -> impl Strategy<Value = Expression> {
                 months: month.1,
                 of_month: day.1,
                 of_week: week.1,
+                star,
             }
         },
     )
@@ -175,6 +179,7 @@ impl Expression {
         let day = match (&self.of_month, &self.of_week) {
             (None, None) => true,
             (Some(days), None) | (None, Some(days)) => days.have(date),
+            (Some(one), Some(other)) if self.star => one.have(date) && other.have(date),
             (Some(one), Some(other)) => one.have(date) || other.have(date),
         };
         day && self.months.contains(&(date.month() as u32))

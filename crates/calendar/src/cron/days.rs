@@ -2,13 +2,36 @@
 
 use crate::civil::{Date, weekday};
 
-/// The day and the weekday of an expression. Where both are given, either is enough.
+/// The day and the weekday of an expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Days {
     /// `None`: left open, by `*` or `?`.
     pub of_month: Option<OfMonth>,
     /// `None`: left open, by `*` or `?`.
     pub of_week: Option<OfWeek>,
+    /// Where both are given: how they go together.
+    pub together: Together,
+}
+
+/// How a day and a weekday that are both given go together. Cron decides by the first character of each field, so
+/// `1,*/2` and `*/2,1` name the same days and mean different things beside a weekday.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Together {
+    /// One of the two fields begins with `*`, as in `*/2`: a day must fit both.
+    Both,
+    /// Neither does: a day that fits one of them is enough.
+    Either,
+}
+
+impl Together {
+    pub fn of(day: &str, weekday: &str) -> Self {
+        let begins_with_a_star = |field: &str| field.starts_with('*');
+        if begins_with_a_star(day) || begins_with_a_star(weekday) {
+            Together::Both
+        } else {
+            Together::Either
+        }
+    }
 }
 
 /// Days by their place in the month.
@@ -46,7 +69,13 @@ impl Days {
             (None, None) => all,
             (Some(days), None) => days.of(shape) & all,
             (None, Some(days)) => days.of(shape) & all,
-            (Some(one), Some(other)) => (one.of(shape) | other.of(shape)) & all,
+            (Some(day), Some(weekday)) => {
+                let (day, weekday) = (day.of(shape), weekday.of(shape));
+                all & match self.together {
+                    Together::Both => day & weekday,
+                    Together::Either => day | weekday,
+                }
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! that wrap, years, `LW`), and each reads some of it in its own way; what is not listed here is refused, so that an
 //! expression means the same wherever it was copied from.
 
-use super::days::{Days, OfMonth, OfWeek};
+use super::days::{Days, OfMonth, OfWeek, Together};
 use super::fault::{CronError, CronFault, CronField};
 use super::{Cron, CronField::*};
 
@@ -45,7 +45,11 @@ fn from_fields([second, minute, hour, day, month, weekday]: [&str; 6]) -> Result
         minutes: numbers(Minute, minute)?,
         hours: numbers(Hour, hour)?,
         months: numbers(Month, month)?,
-        days: Days { of_month: of_month(day)?, of_week: of_week(weekday)? },
+        days: Days {
+            of_month: of_month(day)?,
+            of_week: of_week(weekday)?,
+            together: Together::of(day, weekday),
+        },
     })
 }
 
