@@ -67,4 +67,5 @@ pub use engine::Embedded;
 pub use error::OpenError;
 pub use moved::MovedEngine;
 pub use options::{Durability, Fatal, Location, Options};
+pub use schema::FORMAT;
 pub use tenure_machine::Config;

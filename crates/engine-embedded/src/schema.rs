@@ -33,6 +33,9 @@ pub(crate) const PAGE_BYTES: u64 = 4_096;
 /// A step from one format to the next, in SQL.
 pub(crate) type Step = &'static str;
 
+/// The format of a folder that is made now; an older one is brought forward to it when it is opened.
+pub const FORMAT: usize = STEPS.len();
+
 /// From nothing to format 1, and so on.
 pub(crate) const STEPS: &[Step] = &[
     "
@@ -257,7 +260,7 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
     }
     migrate(&mut conn, folder, STEPS, env!("CARGO_PKG_VERSION"))?;
     if tables(&conn).map_err(failed)? != *expected().map_err(failed)? {
-        let why = format!("its tables are not those of format {}", STEPS.len());
+        let why = format!("its tables are not those of format {FORMAT}");
         return Err(OpenError::Store { folder: folder.path().to_owned(), why });
     }
     // A change of a job computes the checksum of its row anew.

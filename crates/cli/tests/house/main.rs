@@ -1,8 +1,11 @@
-//! Rules about the code as a whole, which no compiler checks: how it is named, and what an operation costs.
+//! Rules about the project as a whole, which no compiler checks: how the code is named, what an operation costs, and
+//! whether the pages agree with the code and with each other.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod contributing;
+mod facts;
+mod links;
 mod named_tests;
 mod type_names;
 
@@ -37,6 +40,35 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
             false => into.push(path),
         }
     }
+}
+
+/// All files below a folder of the project whose names end so, by their paths below the root.
+fn below(folder: &str, end: &str) -> Vec<String> {
+    let (root, mut found) = (root(), Vec::new());
+    files(&root.join(folder), &mut found);
+    let paths = found.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap());
+    paths.filter(|path| path.ends_with(end)).map(str::to_owned).collect()
+}
+
+/// All pages of the project with their texts, by their paths below the root.
+fn pages() -> Vec<(String, String)> {
+    let mut names: Vec<String> = fs::read_dir(root())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".md"))
+        .collect();
+    for folder in ["docs", "examples", "clients", "bench", "crates"] {
+        names.extend(below(folder, ".md"));
+    }
+    // What is installed for an example or a check is not ours.
+    names.retain(|name| {
+        !name.split('/').any(|part| matches!(part, ".venv" | "venv" | "node_modules" | "target"))
+    });
+    names.sort();
+    names
+        .into_iter()
+        .map(|name| (name.clone(), fs::read_to_string(root().join(name)).unwrap()))
+        .collect()
 }
 
 /// The text of a file without its tests.

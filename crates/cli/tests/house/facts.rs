@@ -1,0 +1,227 @@
+//! The pages agree with the code: formats, versions, what is there and what is not, and what can be installed.
+
+use std::fs;
+
+use super::{pages, root};
+
+/// Decisions and the dated parts of the changelogs tell what was.
+fn is_of_today(name: &str) -> bool {
+    !name.starts_with("docs/decisions/")
+}
+
+/// The pages of today; of a changelog only what has not been released, and the newest day.
+fn pages_of_today() -> Vec<(String, String)> {
+    let today = pages().into_iter().filter(|(name, _)| is_of_today(name));
+    let newest = |text: String| text.split("\n## ").take(3).collect::<Vec<_>>().join("\n## ");
+    let page = |(name, text): (String, String)| match name.ends_with("CHANGELOG.md") {
+        true => (name, newest(text)),
+        false => (name, text),
+    };
+    today.map(page).collect()
+}
+
+/// The numbers that stand right behind these words, with what is between stripped of marks.
+fn numbers_after(text: &str, words: &str) -> Vec<String> {
+    let starts = text.match_indices(words).map(|(at, _)| &text[at + words.len()..]);
+    let number = |rest: &str| {
+        let rest = rest.trim_start_matches([' ', '*', '`', '\n']);
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        rest[..end].trim_end_matches('.').to_owned()
+    };
+    starts.map(number).filter(|number| !number.is_empty()).collect()
+}
+
+/// What stands behind these words in a file of the project, up to a quotation mark.
+fn setting(file: &str, words: &str) -> String {
+    let text = fs::read_to_string(root().join(file)).unwrap();
+    let rest = text.split(words).nth(1).unwrap_or_else(|| panic!("{file} has no {words}"));
+    rest.split('"').next().unwrap().to_owned()
+}
+
+/// The number that a text begins with, dots within it included.
+fn leading_number(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text[..end].trim_end_matches('.')
+}
+
+#[test]
+fn numbers_on_pages_are_those_of_the_code() {
+    let version = setting("Cargo.toml", "[workspace.package]\nversion = \"");
+    let format = tenure_engine_embedded::FORMAT.to_string();
+    let layout = tenure_engine_redis::library::LAYOUT.to_string();
+    let said: &[(&str, &str)] = &[
+        ("format ", &format),
+        ("layout ", &layout),
+        ("every package in it says ", &version),
+        ("Every package says ", &version),
+    ];
+    let mut wrong = Vec::new();
+    for (words, expected) in said {
+        let mut seen = 0;
+        for (name, text) in pages_of_today() {
+            for number in numbers_after(&text, words) {
+                seen += 1;
+                if number != **expected {
+                    wrong.push(format!("{name}: \"{words}{number}\", and it is {expected}"));
+                }
+            }
+        }
+        if seen == 0 {
+            wrong.push(format!("no page says \"{words}\" and a number: mend this check"));
+        }
+    }
+    let of_python = setting("clients/python/pyproject.toml", "\nversion = \"");
+    if of_python != version {
+        wrong.push(format!("clients/python has version {of_python}, the workspace {version}"));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Each "NAME … N or newer" of a text: the last of these names before the number, in the same paragraph, and the number.
+fn minima<'a>(text: &str, names: &[&'a str]) -> Vec<(&'a str, String)> {
+    let text = text.replace('\n', " ").replace("  ", " ¶ ");
+    let mut found = Vec::new();
+    for words in [" or newer", " or later", " 以上"] {
+        for (at, _) in text.match_indices(words) {
+            let before = &text[..at];
+            let begin = before.rfind(|c: char| !c.is_ascii_digit() && c != '.');
+            let begin = begin.map_or(0, |at| at + before[at..].chars().next().unwrap().len_utf8());
+            let (rest, number) = before.split_at(begin);
+            let sentence = rest.rsplit(['¶', '。', '；']).next().unwrap_or_default();
+            let sentence = sentence.rsplit(". ").next().unwrap_or_default();
+            let last = names.iter().filter_map(|name| Some((sentence.rfind(name)?, *name))).max();
+            if let (Some((_, name)), false) = (last, number.is_empty()) {
+                found.push((name, number.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_pages_ask_for_is_what_the_project_needs() {
+    let needed = [
+        ("Rust", setting("Cargo.toml", "rust-version = \"")),
+        ("Python", setting("clients/python/pyproject.toml", "requires-python = \">=")),
+        ("Redis", setting("crates/cli/src/cmd/doctor/rules.rs", "install Redis ")),
+        ("Valkey", setting("crates/cli/src/cmd/doctor/rules.rs", "install Redis ")),
+        ("Node", setting("test", "parseInt(process.versions.node) < ")),
+    ];
+    let names: Vec<_> = needed.iter().map(|(name, _)| *name).collect();
+    let mut seen = Vec::new();
+    let mut wrong = Vec::new();
+    for (page, text) in pages_of_today() {
+        for (name, number) in minima(&text, &names) {
+            let (_, least) = needed.iter().find(|(needed, _)| *needed == name).unwrap();
+            if number.trim_end_matches(".0") != leading_number(least).trim_end_matches(".0") {
+                wrong.push(format!("{page}: {name} {number}, and it takes {least}"));
+            }
+            seen.push(name);
+        }
+    }
+    for name in ["Rust", "Python", "Valkey", "Node"] {
+        assert!(seen.contains(&name), "no page says which {name} is needed: mend this check");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_minimum_is_that_of_the_name_before_it() {
+    let names = ["Rust", "Python", "Valkey"];
+    for (text, found) in [
+        ("[Rust](https://rustup.rs) 1.89 or newer and a C compiler", vec![("Rust", "1.89")]),
+        ("Redis or Valkey (7\nor newer)", vec![("Valkey", "7")]),
+        ("Python is needed. Version 5 or newer", vec![]),
+        (
+            "[Rust](https://rustup.rs) 1.88 以上和 Python 包，3.9 以上",
+            vec![("Rust", "1.88"), ("Python", "3.9")],
+        ),
+    ] {
+        let found: Vec<_> =
+            found.into_iter().map(|(name, number)| (name, number.to_owned())).collect();
+        assert_eq!(minima(text, &names), found, "{text}");
+    }
+}
+
+/// What a page must not call missing once there is this file.
+const THERE: &[(&str, &str)] = &[
+    ("no django", "docs/guides/django.md"),
+    ("a django integration", "docs/guides/django.md"),
+    ("no opentelemetry", "docs/guides/traces.md"),
+    ("no fastapi", "docs/guides/fastapi.md"),
+    ("no python package", "clients/python/README.md"),
+    ("- **middleware.**", "clients/python/src/tenure/middleware.py"),
+    ("no middleware", "clients/python/src/tenure/middleware.py"),
+];
+
+#[test]
+fn no_page_calls_missing_what_is_there() {
+    let mut wrong = Vec::new();
+    for (name, text) in pages_of_today() {
+        let text = text.to_lowercase();
+        let there = THERE.iter().filter(|(_, file)| root().join(file).exists());
+        let said = there.filter(|(words, _)| text.contains(words));
+        wrong.extend(said.map(|(words, file)| format!("{name}: \"{words}\", and there is {file}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// How names that are not ours on their registries would be installed. Nothing is published: whoever takes such a name
+/// first would own those who follow the page.
+fn installs_a_strangers_name(line: &str) -> bool {
+    let line = line.replace(['\'', '"', '`'], " ");
+    let after = |words: &str| line.split(words).nth(1).map(str::to_owned);
+    let named = |rest: String| {
+        let ours = |word: &str| {
+            let name = word.split(['[', '=', '@', ',', '.', ')', ';']).next().unwrap_or_default();
+            matches!(name, "tenure" | "tenure-server" | "tenure-cli") && !word.contains('/')
+        };
+        let from_a_folder = ["--no-index", "--find-links", "--path", "--git"];
+        rest.split_whitespace().any(ours) && !from_a_folder.iter().any(|flag| rest.contains(flag))
+    };
+    [
+        "pip install",
+        "pipx install",
+        "uv add",
+        "uv pip install",
+        "cargo add",
+        "cargo install",
+        "npm i",
+        "npm install",
+    ]
+    .iter()
+    .any(|words| after(words).is_some_and(named))
+}
+
+#[test]
+fn no_page_installs_a_name_that_is_not_ours() {
+    let mut texts = pages();
+    texts.retain(|(name, _)| name != "docs/maintaining.md");
+    let mut wrong = Vec::new();
+    for (name, text) in &texts {
+        let lines = text.lines().filter(|line| installs_a_strangers_name(line));
+        wrong.extend(lines.map(|line| format!("{name}: {}", line.trim())));
+    }
+    assert!(
+        wrong.is_empty(),
+        "nothing is published yet; name a file or the repository instead:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn lines_that_install_are_told_apart() {
+    for (line, wrong) in [
+        ("pip install tenure-server", true),
+        ("install it: pip install 'tenure[httpx]'", true),
+        ("(`pip install 'tenure[httpx]'`). An application", true),
+        ("cargo add tenure", true),
+        ("pip install ./clients/python", false),
+        ("pip install --no-index --find-links target/wheels 'tenure[server]'", false),
+        ("pip install './clients/python[httpx]'   # for tenure", true),
+        ("pip install scrapyd==1.6.0", false),
+        ("cargo install --path crates/cli tenure", false),
+    ] {
+        assert_eq!(installs_a_strangers_name(line), wrong, "{line}");
+    }
+}
