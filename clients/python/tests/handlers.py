@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional, TypedDict
@@ -238,3 +240,20 @@ def refuse_to_stop(ctx: Context) -> None:
 
 @app.job("other")
 def elsewhere() -> None: ...
+
+
+class Noting(tenure.Middleware):
+    @contextlib.contextmanager
+    def run(self, context: Context) -> Iterator[None]:
+        note("layer", "begins", context.job.id)
+        yield
+        note("layer", "ends", context.job.id)
+
+
+layered = tenure.App()
+layered.middleware(Noting())
+
+
+@layered.job("surrounded")
+def surrounded() -> str:
+    return tenure.current().job.id

@@ -73,7 +73,9 @@ def main(arguments: Optional[list[str]] = None) -> int:
         return 2
     except TenureError as error:
         print(f"tenure: {error}", file=sys.stderr)
-        return 77 if error.status in (401, 403) else 69
+        if error.status in (401, 403):
+            return 77
+        return 69 if error.status is None or error.status >= 500 else 1
     return 0
 
 

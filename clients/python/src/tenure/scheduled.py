@@ -89,7 +89,10 @@ def _job(task: Task[Any], entry: Entry) -> dict[str, Any]:
             'give expires_at as a duration, such as "1h"'
         )
     without: Any = dict.fromkeys((*_OF_PUSHES, "expires_at"))
-    job = task._job(args, kwargs, without)
+    try:
+        job = task._job(args, kwargs, without)
+    except (TypeError, ValueError) as refused:
+        raise Unusable(f"the schedule of {task.__name__}: {refused}") from None
     return job if end is None else {**job, "expires_in": duration_text(end)}
 
 
