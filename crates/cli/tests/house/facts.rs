@@ -166,6 +166,17 @@ fn no_page_calls_missing_what_is_there() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Pages that are read on one screen or in a minute, and the most lines that each has.
+const SHORT: &[(&str, usize)] = &[("README.md", 150), ("docs/guarantees.md", 60)];
+
+#[test]
+fn pages_that_are_read_first_stay_short() {
+    for (name, most) in SHORT {
+        let lines = fs::read_to_string(root().join(name)).unwrap().lines().count();
+        assert!(lines <= *most, "{name} has {lines} lines, and {most} are for it");
+    }
+}
+
 /// How names that are not ours on their registries would be installed. Nothing is published: whoever takes such a name
 /// first would own those who follow the page.
 fn installs_a_strangers_name(line: &str) -> bool {
