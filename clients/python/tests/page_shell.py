@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -113,6 +114,18 @@ class PageShell:
                 self.write(block)
             elif block.kind == "sh":
                 self._one(block.code, after.code if after.kind == "text" else "")
+                if block.code.lstrip().startswith("tenure serve") or "\ntenure serve" in block.code:
+                    self._listens()
+
+    def _listens(self) -> None:
+        """Wait until the server of the page listens: a reader does not paste that fast."""
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", int(self._port))) == 0:
+                    return
+            assert time.monotonic() < deadline, "the server of the page does not listen"
+            time.sleep(0.02)
 
     def _one(self, code: str, expected: str) -> None:
         only_looks = all(line.startswith(LOOKS) for line in code.splitlines())
