@@ -1,0 +1,141 @@
+"""Type checkers find nothing in the Python code of any page: mypy in strict mode, basedpyright.
+
+Each page is a folder, each block a file of it: under the name in its first line, `# jobs.py`, or
+under one of its own. A block that goes on with a file says `# jobs.py, continued`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+#: Blocks that are no programs: how it is done by hand without Tenure, for comparison, with a Redis,
+#: a database and functions that stand nowhere.
+FRAGMENTS = {
+    ("README.md", 0),
+    ("README.zh-CN.md", 0),
+    ("README.zh-CN.md", 2),
+    ("README.zh-CN.md", 3),
+    ("README.zh-CN.md", 5),
+    ("README.zh-CN.md", 7),
+}
+
+#: Modules that the text of a page names, and not the block.
+MODULES = {
+    ("clients/python/README.md", 0): "shop.py",
+    ("docs/start/python.md", 0): "greetings.py",
+}
+
+#: Functions that a reader of a page has of their own.
+BROUGHT = {
+    "clients/python/README.md": """
+def log_in(name: str, password: str) -> str: ...
+def fetch(url: str) -> str: ...
+""",
+    "README.zh-CN.md": """
+from threading import Event
+from typing import Protocol
+class Reply(Protocol):
+    status: int
+    body: dict[str, object]
+def crawl_with(name: str, password: str, lost: Event) -> None: ...
+def send(meeting: int) -> None: ...
+def third_party(company: str) -> Reply: ...
+def save(company: str, body: dict[str, object]) -> None: ...
+""",
+}
+
+#: Settings of mypy that a page's subject needs. Only a plugin knows the fields of Django's models.
+SETTINGS = {
+    "docs/guides/django.md": """
+plugins = mypy_django_plugin.main
+[mypy.plugins.django-stubs]
+django_settings_module = settings
+""",
+}
+
+BLOCK = re.compile(r"^```(?:python|py)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"# (\S+\.py)(, continued)?\n")
+
+
+def pages() -> list[str]:
+    own = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "clients" / "python" / "README.md"]
+    found = [*own, *sorted((ROOT / "docs").rglob("*.md"))]
+    names = [str(page.relative_to(ROOT)) for page in found if BLOCK.search(page.read_text())]
+    return [name for name in names if set(numbers(name)) - FRAGMENTS]
+
+
+def numbers(page: str) -> list[tuple[str, int]]:
+    """Number the blocks of a page."""
+    return [(page, n) for n in range(len(BLOCK.findall((ROOT / page).read_text())))]
+
+
+PAGES = pages()
+
+
+def write(page: str, folder: Path) -> None:
+    """Write the blocks of a page as files."""
+    for n, code in enumerate(BLOCK.findall((ROOT / page).read_text())):
+        if (page, n) in FRAGMENTS:
+            continue
+        named = NAMED.match(code)
+        name = named[1] if named else MODULES.get((page, n), f"block_{n}.py")
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.parent != folder:
+            (file.parent / "__init__.py").touch()
+        with file.open("a") as out:
+            if page in BROUGHT and not named:
+                out.write("from brought import *\n")
+            out.write(code)
+    (folder / "mypy.ini").write_text("[mypy]\nstrict = True\n" + SETTINGS.get(page, ""))
+    if page in BROUGHT:
+        # A stub, so that the functions need no bodies.
+        (folder / "brought.pyi").write_text(BROUGHT[page])
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("pages")
+    found = {page: root / re.sub(r"\W", "-", page) for page in PAGES}
+    for page, folder in found.items():
+        folder.mkdir()
+        write(page, folder)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_mypy_finds_nothing_in_a_page(
+    page: str, folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = folders[page]
+    cache = os.environ.get("MYPY_CACHE_DIR", str(folder.parent / "cache"))
+    command = [sys.executable, "-m", "mypy", "--cache-dir", cache, "."]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_basedpyright_finds_nothing_in_the_pages(folders: dict[str, Path]) -> None:
+    root = next(iter(folders.values())).parent
+    settings = {
+        "typeCheckingMode": "standard",
+        "executionEnvironments": [{"root": folder.name} for folder in folders.values()],
+    }
+    (root / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_tables_name_blocks_that_are_there() -> None:
+    for page, n in [*FRAGMENTS, *MODULES]:
+        assert (page, n) in numbers(page)
+    assert {*BROUGHT, *SETTINGS} <= set(PAGES) and len(PAGES) >= 12
