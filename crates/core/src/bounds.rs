@@ -137,6 +137,8 @@ pub const GAUGE_FAILURES_MAX: u32 = 2;
 pub const SECOND_US: u64 = 1_000_000;
 /// Longest duration: 3,650 days.
 pub const SPAN_US_MAX: u64 = 3_650 * 86_400 * SECOND_US;
+/// The latest moment that may be given, 2255-06-01T00:00:00Z: four days before fences, which are microseconds, reach 2^53.
+pub const MOMENT_US_MAX: u64 = 104_245 * 86_400 * SECOND_US;
 /// Longest wait of a call: for a lease, a result.
 pub const WAIT_US_MAX: u64 = 60 * SECOND_US;
 /// Shortest ttl of a lease (beside `0s`, which takes a token and leaves no lease).
@@ -261,6 +263,7 @@ pub const SHARE_UNIT: u64 = 10_000;
 const _: () = assert!(PULSE_US < DEAF_US, "a living engine must not look deaf");
 const _: () =
     assert!(LEAP_US < TTL_US_MIN / 5, "a leap that is not answered must not end a lease early");
+const _: () = assert!(MOMENT_US_MAX < 1 << 53, "a fence is never beyond the latest moment");
 const _: () = assert!(CLOCK_BEHIND_LOUD_US < CLOCK_BEHIND_ACCEPT_US);
 const _: () = assert!(TTL_US_MIN / 5 >= 200_000, "heartbeats closer than 200 ms");
 const _: () = assert!(SHARE_UNIT >= SHARES_MAX as u64, "every share must cost something");

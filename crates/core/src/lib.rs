@@ -3,6 +3,8 @@
 //! Nothing in this crate does I/O, reads a clock, draws a random number or awaits. [`requests`] is the whole surface
 //! that an engine answers; the rules by which it answers are in `tenure-machine`.
 
+mod at;
+pub mod bounded;
 pub mod bounds;
 pub mod copy;
 pub mod count;

@@ -36,6 +36,15 @@ fn check_name(what: &'static str, text: &str) -> Result<(), Refusal> {
     }
 }
 
+/// A name that stands in paths, where clients resolve `.` and `..` before they send them.
+fn check_path_name(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_name(what, text)?;
+    match text {
+        "." | ".." => Err(NameRefusal::Dots { what: what.into(), shown: text.to_owned() }.into()),
+        _ => Ok(()),
+    }
+}
+
 fn check_key(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_key_of(what, text, KEY_BYTES_MAX)
 }
@@ -105,6 +114,11 @@ fn check_namespace(_: &'static str, text: &str) -> Result<(), Refusal> {
 }
 
 fn check_limit(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_path_name(what, text)?;
+    check_known_limit(what, text)
+}
+
+fn check_known_limit(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_name(what, text)?;
     let (family, key) = match text.split_once(':') {
         Some((family, key)) => (family, Some(key)),
@@ -124,7 +138,7 @@ fn check_limit(what: &'static str, text: &str) -> Result<(), Refusal> {
 }
 
 macro_rules! names {
-    ($($(#[$doc:meta])* $type:ident $what:literal $check:ident;)*) => {$(
+    ($($(#[$doc:meta])* $type:ident $what:literal $check:ident $(known $known:ident)?;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $type(Arc<str>);
@@ -133,6 +147,14 @@ macro_rules! names {
             /// Parses it; the refusal says what is wrong and has no pointer yet.
             pub fn parse(text: &str) -> Result<Self, Refusal> {
                 $check($what, text)?;
+                Ok($type(Arc::from(text)))
+            }
+            /// The same for a text that was taken before: out of a store, or from an answer. An earlier release took some
+            /// that are refused now, and what is stored under them must stay readable.
+            pub fn known(text: &str) -> Result<Self, Refusal> {
+                let checked = $check($what, text);
+                $(let checked = checked.or_else(|_| $known($what, text));)?
+                checked?;
                 Ok($type(Arc::from(text)))
             }
             /// The text.
@@ -189,7 +211,7 @@ macro_rules! names {
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
-                $type::parse(&text).map_err(|no| serde::de::Error::custom(no.detail))
+                $type::known(&text).map_err(|no| serde::de::Error::custom(no.detail))
             }
         }
     )*};
@@ -199,11 +221,11 @@ names! {
     /// The unit of isolation and of atomicity.
     Namespace "namespace" check_namespace;
     /// A named line of jobs.
-    QueueName "queue name" check_name;
+    QueueName "queue name" check_path_name known check_name;
     /// `family`, `family:key` or the template `family:*`.
-    LimitName "limit name" check_limit;
+    LimitName "limit name" check_limit known check_known_limit;
     /// A named set of things that are handed out.
-    PoolName "pool name" check_name;
+    PoolName "pool name" check_path_name known check_name;
     /// One thing of a pool.
     ResourceId "resource id" check_key;
     /// A word by which resources of a pool are told apart.
@@ -321,6 +343,17 @@ mod tests {
         ] {
             assert_eq!(QueueName::parse(text).err().map(|no| no.code), no, "{text:?}");
         }
+        for text in [".", ".."] {
+            let no = Some(InvalidField);
+            assert_eq!(QueueName::parse(text).err().map(|no| no.code), no, "{text:?}");
+            assert_eq!(PoolName::parse(text).err().map(|no| no.code), no, "{text:?}");
+            assert_eq!(LimitName::parse(text).err().map(|no| no.code), no, "{text:?}");
+            // An earlier release took them: what it stored is still read.
+            assert!(QueueName::known(text).is_ok() && PoolName::known(text).is_ok());
+            assert!(serde_json::from_value::<LimitName>(text.into()).is_ok());
+            assert!(Tag::parse(text).is_ok(), "a tag stands in no path");
+        }
+        assert!(QueueName::parse("...").is_ok() && LimitName::parse("lock:..").is_ok());
         assert!(QueueName::parse(&"x".repeat(128)).is_ok());
         assert_eq!(QueueName::parse(&"x".repeat(129)).unwrap_err().code, OutOfBounds);
     }

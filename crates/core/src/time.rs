@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::SPAN_US_MAX;
+use crate::bounds::{MOMENT_US_MAX, SPAN_US_MAX};
 
 /// A moment: microseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -21,9 +21,9 @@ pub struct Span(u64);
 impl Moment {
     /// The first moment.
     pub const ZERO: Moment = Moment(0);
-    /// The last moment that can be spoken.
-    pub const LAST: Moment = Moment(LAST_US as u64 - 1);
-    /// Later than every moment that can be spoken.
+    /// The latest moment that may be given; fences count on for some days behind it.
+    pub const LAST: Moment = Moment(MOMENT_US_MAX);
+    /// Later than every moment that can be given.
     pub const MAX: Moment = Moment(u64::MAX);
 
     /// From microseconds since the epoch.

@@ -235,7 +235,7 @@ impl Start<'_> {
             self.end_damaged(damaged, (overlay, damage, &mut totals), namespaces)?;
         }
         for ((namespace, queue, state), (jobs, bytes)) in totals {
-            let queue = QueueName::parse(&queue)
+            let queue = QueueName::known(&queue)
                 .map_err(|_| Failed::Row(format!("the queue name {queue:?} of a job is none")))?;
             machine.restore_finished(&namespace, &queue, state, jobs, bytes);
         }

@@ -102,7 +102,7 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
         Kind::Queue => {
             let row: QueueRow = serde_json::from_str(value).ok()?;
             Item::Queue(CopiedQueue {
-                name: QueueName::parse(key).ok()?,
+                name: QueueName::known(key).ok()?,
                 settings: row.settings,
                 paused_until: row.paused_until.map(moment),
                 since: moment(row.since),
@@ -119,12 +119,12 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
         }
         Kind::LimitSetting => {
             let SettingRow { settings, gauge } = serde_json::from_str(value).ok()?;
-            Item::Setting(CopiedSetting { name: LimitName::parse(key).ok()?, settings, gauge })
+            Item::Setting(CopiedSetting { name: LimitName::known(key).ok()?, settings, gauge })
         }
         Kind::Limit => {
             let row: LimitRow = serde_json::from_str(value).ok()?;
             Item::Limit(CopiedLimit {
-                name: LimitName::parse(key).ok()?,
+                name: LimitName::known(key).ok()?,
                 tat: moment(row.tat),
                 paused_until: row.paused_until.map(moment),
                 resting: row.resting.iter().map(|(at, _, w)| (moment(*at), *w)).collect(),
@@ -136,7 +136,7 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
         Kind::Pool => {
             let PoolRow { settings, version, generation } = serde_json::from_str(value).ok()?;
             Item::Pool(CopiedPool {
-                name: PoolName::parse(key).ok()?,
+                name: PoolName::known(key).ok()?,
                 settings,
                 version,
                 generation,

@@ -59,7 +59,7 @@ impl Space {
             }
             Kind::Queue => {
                 let row: QueueRow = serde_json::from_str(value).ok()?;
-                let queue = self.queue_for(&QueueName::parse(key).ok()?, moment(row.since));
+                let queue = self.queue_for(&QueueName::known(key).ok()?, moment(row.since));
                 // The row may be an hour behind; one of an earlier release tells nothing.
                 let used = match row.used_at {
                     0 => self.last,
@@ -80,7 +80,7 @@ impl Space {
             }
             Kind::LimitSetting => {
                 let row: SettingRow = serde_json::from_str(value).ok()?;
-                let name = LimitName::parse(key).ok()?;
+                let name = LimitName::known(key).ok()?;
                 if let Some(gauge) = row.gauge {
                     let limit = self.limit_for(&name);
                     self.limits[limit].gauge = Some(Box::new(GaugeState::new(gauge)));
@@ -90,7 +90,7 @@ impl Space {
             }
             Kind::Limit => {
                 let row: LimitRow = serde_json::from_str(value).ok()?;
-                let limit = self.limit_for(&LimitName::parse(key).ok()?);
+                let limit = self.limit_for(&LimitName::known(key).ok()?);
                 let last = self.last;
                 let l = &mut self.limits[limit];
                 l.touched_at = if row.touched_at == 0 { last } else { moment(row.touched_at) };
@@ -113,7 +113,7 @@ impl Space {
             }
             Kind::Pool => {
                 let row: PoolRow = serde_json::from_str(value).ok()?;
-                let pool = self.pool_for(&PoolName::parse(key).ok()?);
+                let pool = self.pool_for(&PoolName::known(key).ok()?);
                 let p = &mut self.pools[pool];
                 p.settings = Some(row.settings);
                 p.version = row.version;

@@ -308,7 +308,7 @@ pub(crate) fn job_text(job: &ScheduledJob) -> Box<str> {
 pub(crate) fn job_of_text(text: &str) -> Option<ScheduledJob> {
     let r = &mut TextReader::new(text);
     let mut present = Present(r.u64()?);
-    let mut job = ScheduledJob::new(QueueName::parse(r.text()?).ok()?);
+    let mut job = ScheduledJob::new(QueueName::known(r.text()?).ok()?);
     if let Some(payload) = present.value(|| Json::parse(r.text()?))? {
         job.payload = Some(payload);
     }

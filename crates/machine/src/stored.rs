@@ -86,18 +86,18 @@ impl StoredShape {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let r = &mut Reader(bytes);
         Some(StoredShape {
-            queue: QueueName::parse(r.text()?).ok()?,
+            queue: QueueName::known(r.text()?).ok()?,
             priority: r.byte()? as i8,
             group: r.option(|r| Group::parse(r.text()?).ok())?,
             needs: r.list(|r| {
                 Some(match r.byte()? {
                     0 => Need::Limit {
-                        limit: LimitName::parse(r.text()?).ok()?,
+                        limit: LimitName::known(r.text()?).ok()?,
                         weight: r.u32()?,
                         cost: r.u32()?,
                     },
                     1 => Need::Pool {
-                        pool: PoolName::parse(r.text()?).ok()?,
+                        pool: PoolName::known(r.text()?).ok()?,
                         tag: r.option(|r| Tag::parse(r.text()?).ok())?,
                         prefer: r.option(|r| ResourceId::parse(r.text()?).ok())?,
                         id: r.option(|r| ResourceId::parse(r.text()?).ok())?,
@@ -184,9 +184,9 @@ impl StoredLease {
             granted_at: r.moment()?,
             ttl: r.span()?,
             deadline: r.option(Reader::moment)?,
-            limits: r.list(|r| Some((LimitName::parse(r.text()?).ok()?, r.u32()?, r.u32()?)))?,
+            limits: r.list(|r| Some((LimitName::known(r.text()?).ok()?, r.u32()?, r.u32()?)))?,
             resources: r.list(|r| {
-                Some((PoolName::parse(r.text()?).ok()?, ResourceId::parse(r.text()?).ok()?))
+                Some((PoolName::known(r.text()?).ok()?, ResourceId::parse(r.text()?).ok()?))
             })?,
             request: r.option(|r| RequestId::parse(r.text()?).ok())?,
             local: false,

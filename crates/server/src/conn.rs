@@ -80,7 +80,7 @@ pub(crate) async fn drive(
                 }
                 let io = conn.into_parts().io.into_inner();
                 if let Some(status) = io.held_back() {
-                    last(io.into_stream(), &not_http(status), status, config.linger).await;
+                    last(io.into_stream(), &not_http(status), config.linger).await;
                 }
                 return;
             }
@@ -89,7 +89,7 @@ pub(crate) async fn drive(
                 SocketVerdict::Over => return,
                 SocketVerdict::SlowHead => {
                     let stream = conn.into_parts().io.into_inner().into_stream();
-                    last(stream, &slow_head(), 408, config.linger).await;
+                    last(stream, &slow_head(), config.linger).await;
                     return;
                 }
             },
@@ -117,8 +117,8 @@ fn not_http(status: u16) -> Refusal {
 
 /// Says why the connection ends. Its sender may still be sending, and is read on for a moment so that
 /// it sees the answer.
-async fn last(mut stream: TcpStream, no: &Refusal, status: u16, linger: Duration) {
-    let body = problem::json_as(no, status);
+async fn last(mut stream: TcpStream, no: &Refusal, linger: Duration) {
+    let (body, status) = (problem::json(no), no.code.status());
     let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
     let head = format!(
         "HTTP/1.1 {status} {}\r\ncontent-type: application/problem+json\r\n\

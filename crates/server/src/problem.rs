@@ -18,17 +18,6 @@ pub(crate) fn json(no: &Refusal) -> Vec<u8> {
     serde_json::to_vec(&Problem::of(no)).unwrap_or_default()
 }
 
-/// The same, where the status is one that the code alone does not have: 431 is a head that is too
-/// large.
-pub(crate) fn json_as(no: &Refusal, status: u16) -> Vec<u8> {
-    let problem = serde_json::to_value(Problem::of(no)).map(|mut problem| {
-        problem["status"] = status.into();
-        problem.to_string().into_bytes()
-    });
-    // Text and numbers only: it can be written.
-    problem.unwrap_or_default()
-}
-
 /// A refusal as an answer.
 pub(crate) fn response(no: &Refusal) -> Response<Out> {
     let mut response = Response::new(Out::whole(json(no)));

@@ -26,14 +26,17 @@ pub(crate) fn give(trace: Option<&TraceParent>, job: &mut NewJob) {
 
 /// The same for all jobs that a request stores: those of a push, and those that a settle pushes.
 pub(crate) fn give_all(headers: &HeaderMap, request: &mut Request) {
-    let Some(trace) = of(headers) else { return };
-    let give = |job| give(Some(&trace), job);
-    match request {
-        Request::Push(push) => push.jobs.iter_mut().for_each(give),
-        Request::Settle(settle) => {
-            settle.settle.iter_mut().flat_map(|item| &mut item.push).for_each(give);
-        }
-        _ => {}
+    // Looked at first, since most requests push nothing: a heartbeat must not pay for a header that it does not use.
+    let jobs: &mut dyn Iterator<Item = &mut NewJob> = match request {
+        Request::Push(push) => &mut push.jobs.iter_mut(),
+        Request::Settle(settle) => &mut settle.settle.iter_mut().flat_map(|item| &mut item.push),
+        _ => return,
+    };
+    let mut jobs = jobs.filter(|job| job.traceparent.is_none()).peekable();
+    if jobs.peek().is_some()
+        && let Some(trace) = of(headers)
+    {
+        jobs.for_each(|job| give(Some(&trace), job));
     }
 }
 

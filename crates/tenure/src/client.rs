@@ -7,9 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tenure_core::bounds::{ITEMS_MAX, PAYLOAD_BYTES_MAX};
-use tenure_core::decode;
-use tenure_core::job::{JobView, NewJob, PushedJob, ResultView, When};
+use tenure_core::job::{JobView, NewJob, PushedJob, ResultView};
 use tenure_core::lease::{Explained, Later, Leased, SettleItem, SettledLease};
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, ScheduleId};
 use tenure_core::refusal::Refusal;
@@ -19,7 +17,6 @@ use tenure_core::requests::{
     PutSchedule, ResumeSchedule, RunScheduleNow, Settle, Settled, SyncSchedules,
 };
 use tenure_core::schedule::{ScheduleSettings, ScheduleView, SyncedSchedules};
-use tenure_core::sentences::BodyRefusal;
 use tenure_core::time::Span;
 use tenure_engine::{CallError, Engine, EngineExt, Fault};
 use tracing::Instrument;
@@ -30,7 +27,6 @@ use crate::keeper::{Keeper, lock};
 use crate::lock::Lock;
 use crate::repeat::Repeat;
 use crate::spans;
-use crate::spoken::Spoken;
 use crate::worker::Worker;
 
 /// One namespace of an engine. Cheap to clone; all clones share their heartbeats.
@@ -119,12 +115,14 @@ impl Client {
         &self.plain
     }
 
-    /// Any operation.
+    /// Any operation. Its values are checked against the bounds of the contract before the engine is asked, as a server
+    /// checks what it is sent: an engine of this process takes what it is given.
     ///
     /// # Errors
     /// A refusal, which changed nothing; or a fault: [`Fault::Unknown`] says that it may have
     /// happened, even after the repeats.
     pub async fn run<O: Operation>(&self, request: O) -> Result<O::Reply, CallError> {
+        request.within_bounds()?;
         self.repeating.run(&self.namespace, request).await
     }
 
@@ -133,8 +131,12 @@ impl Client {
     /// # Errors
     /// As [`Client::run`].
     pub async fn push_job(&self, job: NewJob) -> Result<PushedId, CallError> {
-        let mut pushed = self.push_checked(vec![checked(job)?]).await?;
-        pushed.pop().ok_or_else(|| broken("a push of one job was answered with none"))
+        let pushed = self.push_each(vec![job]).await.map_err(|error| match error {
+            // One job was pushed, and no list of jobs.
+            CallError::Refused(no) => CallError::Refused(no.without_item()),
+            other => other,
+        });
+        pushed?.pop().ok_or_else(|| broken("a push of one job was answered with none"))
     }
 
     /// Stores 1 to 1,000 jobs, all or none; answers in their order. They may wait for each other by
@@ -158,20 +160,15 @@ impl Client {
         J: TryInto<NewJob>,
         J::Error: Into<NotAJob>,
     {
-        let jobs = jobs.into_iter().enumerate().map(|(at, job)| {
-            let job = job.try_into().map_err(|no| no.into().0.item(at))?;
-            checked(job).map_err(|no| no.item(at))
-        });
+        let jobs = jobs
+            .into_iter()
+            .enumerate()
+            .map(|(at, job)| job.try_into().map_err(|no| no.into().0.item(at)));
         let jobs = jobs.collect::<Result<Vec<NewJob>, Refusal>>()?;
-        if !(1..=ITEMS_MAX).contains(&jobs.len()) {
-            let (label, items) = ("the list of jobs".to_owned(), jobs.len());
-            let no = BodyRefusal::ItemsOutside { label, items, min: 1, max: ITEMS_MAX };
-            return Err(Refusal::from(no).at("").into());
-        }
-        self.push_checked(jobs).await
+        self.push_each(jobs).await
     }
 
-    async fn push_checked(&self, mut jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
+    async fn push_each(&self, mut jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
         let asked = jobs.len();
         let span = spans::push(&mut jobs);
         let push = Push { jobs, answer: PushAnswer::Ids };
@@ -485,35 +482,6 @@ impl From<Infallible> for NotAJob {
     fn from(never: Infallible) -> Self {
         match never {}
     }
-}
-
-/// A job within the bounds of the contract. A server checks what it is sent; an engine of this process takes what it is
-/// given. A field at its default is within its bounds, so a plain job costs nothing here.
-fn checked(job: NewJob) -> Result<NewJob, Refusal> {
-    let bytes = job.payload.text().len();
-    if bytes > PAYLOAD_BYTES_MAX {
-        let (label, most) = ("\"payload\"".to_owned(), PAYLOAD_BYTES_MAX);
-        let no = BodyRefusal::ContentTooLong { label, bytes, most };
-        return Err(Refusal::from(no).at("/payload"));
-    }
-    let delay = match job.when {
-        When::In(delay) => Some(delay),
-        When::Now | When::At(_) => None,
-    };
-    let said = Spoken::default()
-        .say_some("kind", Some(&job.kind).filter(|kind| !kind.is_empty()))
-        .say_some("delay", delay)
-        .say_some("priority", Some(job.priority).filter(|priority| *priority != 0))
-        .say_some("needs", job.needs.as_ref())
-        .say_some("unique", job.unique.as_ref())
-        .say_some("retry", job.retry.as_ref())
-        .say_some("timeout", job.timeout)
-        .say_some("retain", job.retain)
-        .say_some("labels", Some(&job.labels).filter(|labels| !labels.is_empty()));
-    if !said.is_empty() {
-        decode::push(&said.end()?)?;
-    }
-    Ok(job)
 }
 
 pub(crate) fn broken(what: &str) -> CallError {

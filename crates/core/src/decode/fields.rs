@@ -5,9 +5,10 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use super::at::At;
 use super::lines::line_too_long;
-use super::words::{self, Spans, phrases};
+use super::words::{self, phrases};
+use crate::at::At;
+use crate::bounded::Spans;
 use crate::bounds::LINE_BYTES_MAX;
 use crate::json::{BadJson, Document, Kind, Node};
 use crate::refusal::Refusal;
@@ -52,7 +53,7 @@ impl<'d, 'p> Value<'d, 'p> {
 
     /// A refusal at this place.
     pub fn refuse(&self, case: BodyRefusal) -> Refusal {
-        Refusal::from(case).at(self.at.to_string())
+        self.at.refuse(case)
     }
 
     /// The refusal of a value of a wrong type; `case` is given its label and the type that was found.
@@ -62,7 +63,7 @@ impl<'d, 'p> Value<'d, 'p> {
 
     /// Adds this place to what a text was refused for.
     fn here<T>(&self, result: Result<T, Refusal>) -> Result<T, Refusal> {
-        result.map_err(|no| no.about(self.at.label()).at(self.at.to_string()))
+        self.at.here(result)
     }
 
     /// A string.
@@ -74,7 +75,7 @@ impl<'d, 'p> Value<'d, 'p> {
     /// A string of at most so many bytes.
     pub fn short(&self, max: usize) -> Result<String, Refusal> {
         let text = self.string()?;
-        self.here(words::short(&text, max))?;
+        self.at.text(&text, max)?;
         Ok(text.into_owned())
     }
 
@@ -131,15 +132,7 @@ impl<'d, 'p> Value<'d, 'p> {
 
     /// Any JSON, of at most so many bytes as it came.
     pub fn json(&self, max: usize) -> Result<Json, Refusal> {
-        let length = self.node.span().len();
-        if length > max {
-            let label = self.at.label();
-            return Err(self.refuse(BodyRefusal::ContentTooLong {
-                label,
-                bytes: length,
-                most: max,
-            }));
-        }
+        self.at.content(self.node.span().len(), max)?;
         let case = || BodyRefusal::ValueNotJson { label: self.at.label() };
         self.node.json().ok_or_else(|| self.refuse(case()))
     }
@@ -177,13 +170,7 @@ impl<'d, 'p> Value<'d, 'p> {
     ) -> Result<Vec<T>, Refusal> {
         // Counted first: nothing is read of an array that is too long to be taken.
         let length = self.node.items().count();
-        if !count.contains(&length) {
-            let (label, items) = (self.at.label(), length);
-            return Err(self.refuse(match (*count.start(), *count.end()) {
-                (0, most) => BodyRefusal::TooManyItems { label, items, most },
-                (min, max) => BodyRefusal::ItemsOutside { label, items, min, max },
-            }));
-        }
+        self.at.items(length, count)?;
         let mut taken = Vec::with_capacity(length);
         for (index, node) in self.node.items().enumerate() {
             taken.push(read(Value { node, at: At::Item(&self.at, index) })?);

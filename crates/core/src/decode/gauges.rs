@@ -1,13 +1,12 @@
 //! The gauge of a limit: where work outside is counted.
 
 use super::fields::{Fields, ObjectShape, Value, document};
-use super::words::Spans;
+use crate::bounded::{Spans, stale_long_enough};
 use crate::bounds::{
-    GAUGE_EVERY_US_DEFAULT, GAUGE_EVERY_US_MAX, GAUGE_EVERY_US_MIN, GAUGE_LAG_US_DEFAULT,
-    GAUGE_LAG_US_MAX, GAUGE_POINTER_BYTES_MAX, GAUGE_POINTERS_MAX, GAUGE_STALE_US_MAX,
+    GAUGE_EVERY_US_DEFAULT, GAUGE_LAG_US_DEFAULT, GAUGE_POINTER_BYTES_MAX, GAUGE_POINTERS_MAX,
     NAME_BYTES_MAX,
 };
-use crate::gauge::{BadAddress, Gauge, GaugeAddress, GaugeSource, OnStale, default_stale, fresh};
+use crate::gauge::{BadAddress, Gauge, GaugeAddress, GaugeSource, OnStale, default_stale};
 use crate::refusal::Refusal;
 use crate::sentences::LimitRefusal;
 use crate::time::Span;
@@ -27,29 +26,22 @@ pub fn gauge(text: &str) -> Result<Gauge, Refusal> {
 pub(super) fn gauge_of(value: Value<'_, '_>) -> Result<Gauge, Refusal> {
     let fields = value.fields(&GAUGE)?;
     let source = source(&fields)?;
-    let every_within = Spans { min_us: GAUGE_EVERY_US_MIN, max_us: GAUGE_EVERY_US_MAX };
-    let every = fields.take("every", |v| v.span(every_within))?;
+    let every = fields.take("every", |v| v.span(Spans::GAUGE_EVERY))?;
     let every = every.unwrap_or(Span::from_us(GAUGE_EVERY_US_DEFAULT));
-    let lag_within = Spans { min_us: 0, max_us: GAUGE_LAG_US_MAX };
-    let lag = fields.take("lag", |v| v.span(lag_within))?;
-    let stale_within = Spans { min_us: 0, max_us: GAUGE_STALE_US_MAX };
-    let stale = fields.take("stale", |v| v.span(stale_within))?;
-    let stale = stale.unwrap_or(default_stale(every));
-    let least = fresh(every);
-    if stale < least {
-        let no: Refusal = LimitRefusal::GaugeStaleTooShort { least }.into();
-        return Err(no.at(format!("{}/stale", fields.at)));
-    }
+    let lag = fields.take("lag", |v| v.span(Spans::GAUGE_LAG))?;
+    let stale = fields.take("stale", |v| v.span(Spans::GAUGE_STALE))?;
     let words = [("keep", OnStale::Keep), ("hold", OnStale::Hold)];
     let on_stale =
         fields.take("on_stale", |v| v.one_of("what holds on a stale reading", &words))?;
-    Ok(Gauge {
+    let gauge = Gauge {
         source,
         every,
         lag: lag.unwrap_or(Span::from_us(GAUGE_LAG_US_DEFAULT)),
-        stale,
+        stale: stale.unwrap_or(default_stale(every)),
         on_stale: on_stale.unwrap_or_default(),
-    })
+    };
+    stale_long_enough(&gauge, &fields.at)?;
+    Ok(gauge)
 }
 
 fn source<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<GaugeSource, Refusal> {

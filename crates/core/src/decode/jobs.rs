@@ -5,11 +5,9 @@ use super::flows::{after, on_parent_failure};
 use super::needs::needs;
 use super::paths::job_path;
 use super::retry::retry;
-use super::words::Spans;
-use crate::bounds::{
-    ITEMS_MAX, LABEL_KEY_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX, NAME_BYTES_MAX,
-    PAYLOAD_BYTES_MAX, PRIORITY_MAX, PRIORITY_MIN,
-};
+use crate::at::At;
+use crate::bounded::{self, LABEL_VALUE, PRIORITY, Spans, label_key, parents_stay};
+use crate::bounds::{ITEMS_MAX, PAYLOAD_BYTES_MAX};
 use crate::flow::Parent;
 use crate::job::{Labels, NewJob, OnConflict, Unique, Until, When};
 use crate::json::{BadJson, Document, Kind};
@@ -17,7 +15,7 @@ use crate::names::{FlowName, Group, JobId, QueueName, Ref, UniqueKey};
 use crate::refusal::Refusal;
 use crate::requests::{Patch, PatchJob, RetryJob};
 use crate::secret::Json;
-use crate::sentences::{BodyRefusal, FlowRefusal, NameRefusal};
+use crate::sentences::{BodyRefusal, FlowRefusal};
 use crate::trace::TraceParent;
 
 /// Fields of a job's answer that nobody can give.
@@ -175,11 +173,7 @@ fn job_of(
     };
     let after = fields.take("after", after)?.unwrap_or_default();
     let unique = fields.take("unique", unique)?;
-    if !after.is_empty() && unique.as_ref().is_some_and(|u| u.on_conflict == OnConflict::Replace) {
-        let because = "\"on_conflict\": \"replace\"".to_owned();
-        let case = BodyRefusal::FieldWithout { name: "after".into(), because };
-        return Err(fields.conflict("after", case));
-    }
+    parents_stay(&after, unique.as_ref(), &At::Member(&fields.at, "after"))?;
     Ok(NewJob {
         id: fields.take("id", |v| v.parsed(JobId::parse))?,
         queue,
@@ -241,7 +235,7 @@ pub fn retry_job(id: &str, body: &[u8]) -> Result<RetryJob, Refusal> {
 }
 
 pub(super) fn priority(value: Value<'_, '_>) -> Result<i8, Refusal> {
-    value.integer(PRIORITY_MIN..=PRIORITY_MAX)
+    value.integer(PRIORITY)
 }
 
 pub(super) fn payload(value: Value<'_, '_>) -> Result<Json, Refusal> {
@@ -250,11 +244,7 @@ pub(super) fn payload(value: Value<'_, '_>) -> Result<Json, Refusal> {
 
 /// What a worker dispatches on: short, and without what would break a line of a list.
 pub(super) fn kind(text: &str) -> Result<String, Refusal> {
-    let short = super::words::short(text, NAME_BYTES_MAX)?;
-    if short.chars().any(char::is_control) {
-        return Err(NameRefusal::KindControl { most: NAME_BYTES_MAX }.into());
-    }
-    Ok(short.to_owned())
+    bounded::kind(text).map(|()| text.to_owned())
 }
 
 fn unique(value: Value<'_, '_>) -> Result<Unique, Refusal> {
@@ -280,15 +270,9 @@ fn unique(value: Value<'_, '_>) -> Result<Unique, Refusal> {
 pub(super) fn labels(value: Value<'_, '_>) -> Result<Labels, Refusal> {
     let not_labels = |label, noun| BodyRefusal::NotLabels { label, noun };
     let pairs = value.each_member(not_labels, |key, member| {
-        if key.is_empty() || key.len() > LABEL_KEY_BYTES_MAX {
-            let (bytes, most) = (key.len(), LABEL_KEY_BYTES_MAX);
-            return Err(member.refuse(BodyRefusal::LabelKeyLength { bytes, most }));
-        }
-        Ok((key.to_owned(), member.short(LABEL_VALUE_BYTES_MAX)?))
+        label_key(key).map_err(|no| member.refuse(no))?;
+        Ok((key.to_owned(), member.short(LABEL_VALUE)?))
     })?;
-    if pairs.len() > LABELS_MAX {
-        let (labels, most) = (pairs.len(), LABELS_MAX);
-        return Err(value.refuse(BodyRefusal::TooManyLabels { labels, most }));
-    }
+    bounded::labels(pairs.len()).map_err(|no| value.refuse(no))?;
     Ok(pairs.into_iter().collect())
 }

@@ -2,11 +2,8 @@
 
 use super::fields::{Fields, ObjectShape, Value, document};
 use super::needs::needs;
-use super::words::Spans;
-use crate::bounds::{
-    ITEMS_MAX, KEY_BYTES_MAX, PROGRESS_BYTES_MAX, QUEUES_MAX, TTL_US_DEFAULT, TTL_US_MAX,
-    TTL_US_MIN, WAIT_US_MAX,
-};
+use crate::bounded::{Spans, needs_leave_no_ttl};
+use crate::bounds::{ITEMS_MAX, KEY_BYTES_MAX, PROGRESS_BYTES_MAX, QUEUES_MAX, TTL_US_DEFAULT};
 use crate::json::Kind;
 use crate::lease::{ExtendItem, Worker};
 use crate::names::{QueueName, RequestId, WorkerId};
@@ -27,8 +24,6 @@ static EXTEND: ObjectShape<2> =
 static EXTEND_ITEM: ObjectShape<2> =
     ObjectShape { what: "a lease to extend", fields: ["lease", "progress"], answered: &[] };
 
-const TTL: Spans = Spans { min_us: TTL_US_MIN, max_us: TTL_US_MAX };
-const WAIT: Spans = Spans { min_us: 0, max_us: WAIT_US_MAX };
 /// Who gives this name gives none.
 const ANONYMOUS: &str = "anonymous";
 
@@ -48,7 +43,7 @@ pub(super) fn lease_of_settle(value: Value<'_, '_>) -> Result<Lease, Refusal> {
 
 fn lease_call(fields: &Fields<'_, '_, 8>) -> Result<Lease, Refusal> {
     let ask = ask(fields)?;
-    let wait = fields.take("wait", |v| v.span(WAIT))?.unwrap_or_default();
+    let wait = fields.take("wait", |v| v.span(Spans::WAIT))?.unwrap_or_default();
     let ttl = fields.take("ttl", |v| ttl(v, &ask))?;
     Ok(Lease {
         wait,
@@ -81,12 +76,9 @@ fn ask(fields: &Fields<'_, '_, 8>) -> Result<Ask, Refusal> {
 fn ttl(value: Value<'_, '_>, ask: &Ask) -> Result<Span, Refusal> {
     let ttl = value.span(Spans::ANY)?;
     if ttl > Span::ZERO {
-        return value.span(TTL);
+        return value.span(Spans::TTL);
     }
-    match ask {
-        Ask::Needs(_) => Ok(ttl),
-        Ask::Jobs { .. } => Err(value.refuse(BodyRefusal::TtlWithoutLease)),
-    }
+    needs_leave_no_ttl(ask, &value.at).map(|()| ttl)
 }
 
 fn worker(value: Value<'_, '_>) -> Result<Worker, Refusal> {
@@ -118,7 +110,7 @@ pub fn extend(body: &[u8]) -> Result<Extend, Refusal> {
     let leases = fields.required("leases", "\"leases\": [\"LEASE\"]")?;
     Ok(Extend {
         leases: leases.each_indexed(0..=ITEMS_MAX, extend_item)?,
-        ttl: fields.take("ttl", |v| v.span(TTL))?,
+        ttl: fields.take("ttl", |v| v.span(Spans::TTL))?,
     })
 }
 

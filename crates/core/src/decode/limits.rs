@@ -7,8 +7,7 @@ use super::paths::limit_path;
 use super::queues::given;
 use super::rates::rate;
 use super::times::{body_later, no_body};
-use super::words::Spans;
-use crate::bounds::COUNT_MAX;
+use crate::bounded::{AMOUNT, Spans};
 use crate::names::LimitName;
 use crate::refusal::Refusal;
 use crate::requests::{
@@ -58,7 +57,7 @@ pub fn patch_limit(name: &str, body: &[u8]) -> Result<PatchLimit, Refusal> {
     let fields = Value::body(&document).fields(&LIMIT)?;
     Ok(PatchLimit {
         limit,
-        concurrency: fields.patch("concurrency", |v| v.integer(0..=COUNT_MAX))?,
+        concurrency: fields.patch("concurrency", |v| v.integer(AMOUNT))?,
         rate: fields.patch("rate", rate)?,
         gap: fields.patch("gap", |v| v.span(Spans::ANY))?,
         quarantine: fields.patch("quarantine", |v| v.span(Spans::ANY))?,
@@ -97,6 +96,6 @@ pub fn observe_limit(name: &str, body: &[u8]) -> Result<ObserveLimit, Refusal> {
     let limit = held(name)?;
     let document = document(body)?;
     let fields = Value::body(&document).fields(&OBSERVE)?;
-    let external = fields.required("external", "\"external\": 3")?.integer(0..=COUNT_MAX)?;
+    let external = fields.required("external", "\"external\": 3")?.integer(AMOUNT)?;
     Ok(ObserveLimit { limit, external, hold: fields.take("for", |v| v.span(Spans::ANY))? })
 }

@@ -16,7 +16,6 @@
 //! - a `kind` is any text of at most 128 bytes without control characters, since worker libraries
 //!   use paths and the like.
 
-mod at;
 mod fields;
 mod flows;
 mod gauges;

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 
 use super::fields::{ObjectShape, Value};
 use super::words::{integer, phrases};
+use crate::at::At;
+use crate::bounded::{self, AMOUNT, COUNT, need_count};
 use crate::bounds::{COUNT_MAX, NEEDS_MAX};
 use crate::job::Need;
 use crate::json::Document;
 use crate::names::{LimitName, PoolName, ResourceId, Tag};
 use crate::refusal::Refusal;
-use crate::sentences::{BodyRefusal, NameRefusal, NeedRefusal, cut};
+use crate::sentences::{NeedRefusal, cut};
 
 static NEED: ObjectShape<8> = ObjectShape {
     what: "a need",
@@ -28,22 +30,7 @@ pub(super) fn needs(value: Value<'_, '_>, least: usize) -> Result<Vec<Need>, Ref
 
 /// Refuses the same limit or the same pool twice; the pointer is `/INDEX` of the second.
 pub fn needs_distinct(needs: &[Need]) -> Result<(), Refusal> {
-    for (index, need) in needs.iter().enumerate() {
-        let same = |other: &Need| match (need, other) {
-            (Need::Limit { limit: a, .. }, Need::Limit { limit: b, .. }) => a == b,
-            (Need::Pool { pool: a, .. }, Need::Pool { pool: b, .. }) => a == b,
-            _ => false,
-        };
-        if needs[..index].iter().any(same) {
-            let no: Refusal = match need {
-                Need::Limit { limit, .. } => NeedRefusal::LimitTwice { limit: limit.clone() },
-                Need::Pool { pool, .. } => NeedRefusal::PoolTwice { pool: pool.clone() },
-            }
-            .into();
-            return Err(no.at(format!("/{index}")));
-        }
-    }
-    Ok(())
+    bounded::distinct(needs)
 }
 
 fn need(value: Value<'_, '_>) -> Result<Need, Refusal> {
@@ -51,8 +38,8 @@ fn need(value: Value<'_, '_>) -> Result<Need, Refusal> {
     fields.not_both("limit", "pool")?;
     if let Some(limit) = fields.take("limit", |v| v.parsed(one_limit))? {
         fields.none_of(&["tag", "prefer", "id", "count"], "\"limit\"")?;
-        let weight = fields.take("weight", |v| v.integer(1..=COUNT_MAX))?.unwrap_or(1);
-        let cost = fields.take("cost", |v| v.integer(0..=COUNT_MAX))?.unwrap_or(1);
+        let weight = fields.take("weight", |v| v.integer(COUNT))?.unwrap_or(1);
+        let cost = fields.take("cost", |v| v.integer(AMOUNT))?.unwrap_or(1);
         return Ok(Need::Limit { limit, weight, cost });
     }
     let Some(pool) = fields.take("pool", |v| v.parsed(PoolName::parse))? else {
@@ -62,20 +49,15 @@ fn need(value: Value<'_, '_>) -> Result<Need, Refusal> {
     let tag = fields.take("tag", |v| v.parsed(Tag::parse))?;
     let prefer = fields.take("prefer", |v| v.parsed(ResourceId::parse))?;
     let id = fields.take("id", |v| v.parsed(ResourceId::parse))?;
-    let count = fields.take("count", |v| v.integer(1..=COUNT_MAX))?.unwrap_or(1);
-    if id.is_some() && count > 1 {
-        return Err(fields.conflict("count", BodyRefusal::CountWithId));
-    }
+    let count = fields.take("count", |v| v.integer(COUNT))?.unwrap_or(1);
+    need_count(id.is_some(), count, &At::Member(&fields.at, "count"))?;
     Ok(Need::Pool { pool, tag, prefer, id, count })
 }
 
 /// A limit that can be held: a template cannot.
 pub(super) fn one_limit(text: &str) -> Result<LimitName, Refusal> {
     let limit = LimitName::parse(text)?;
-    if limit.is_template() {
-        let (shown, family) = (text.to_owned(), limit.family().to_owned());
-        return Err(NameRefusal::LimitTemplate { shown, family }.into());
-    }
+    bounded::one_of_needs(&limit)?;
     Ok(limit)
 }
 

@@ -4,8 +4,7 @@ use super::fields::{ObjectShape, Value, document};
 use super::paths::pool_path;
 use super::queues::given;
 use super::rates::rate;
-use super::words::Spans;
-use crate::bounds::COUNT_MAX;
+use crate::bounded::{COUNT, Spans};
 use crate::refusal::Refusal;
 use crate::requests::{PatchPool, PutPool};
 use crate::settings::{Pick, PoolSettings};
@@ -40,7 +39,7 @@ pub fn patch_pool(name: &str, body: &[u8]) -> Result<PatchPool, Refusal> {
         quarantine: fields.patch("quarantine", |v| v.span(Spans::ANY))?,
         cooldown: fields.patch("cooldown", |v| v.span(Spans::ANY))?,
         rate: fields.patch("rate", rate)?,
-        max_uses: fields.patch("max_uses", |v| v.integer(1..=COUNT_MAX))?,
+        max_uses: fields.patch("max_uses", |v| v.integer(COUNT))?,
         pick: fields.patch("pick", |v| v.one_of("a way to pick", &picks))?,
     })
 }

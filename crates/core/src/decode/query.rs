@@ -1,11 +1,12 @@
 //! Query parameters, already percent-decoded. The pointer of a refusal is `/query/NAME`.
 
-use super::at::escaped;
 use super::jobs::kind;
 use super::parameters;
 use super::paths::{flow_path, job_path, pool_path};
-use super::words::{Spans, integer, moment, one_of, phrases, short, span};
-use crate::bounds::{ERROR_BYTES_MAX, LIST_MAX, WAIT_US_MAX};
+use super::words::{integer, moment, one_of, phrases, span};
+use crate::at::escaped;
+use crate::bounded::{PAGE, Spans, VERSION, short};
+use crate::bounds::ERROR_BYTES_MAX;
 use crate::events::{EventFilter, EventType};
 use crate::job::JobState;
 use crate::names::{FlowName, JobId, LimitName, Owner, PoolName, QueueName, ScheduleId};
@@ -16,12 +17,6 @@ use crate::requests::{
     ListSchedules, ListWorkers, Meant, Page, ReadEvents,
 };
 use crate::sentences::{NameRefusal, ValueRefusal, cut};
-
-/// The greatest number that JSON carries exactly everywhere.
-const EXACT_MAX: i64 = (1 << 53) - 1;
-
-/// How long a call may wait.
-const WAIT: Spans = Spans { min_us: 0, max_us: WAIT_US_MAX };
 
 /// The parameters of a call, each of which is known and stands once.
 struct Query<'q> {
@@ -72,7 +67,7 @@ impl<'q> Query<'q> {
     }
 
     fn max(&self) -> Result<Option<usize>, Refusal> {
-        let max = self.take("max", |text| integer(text, 1..=LIST_MAX as i64))?;
+        let max = self.take("max", |text| integer(text, PAGE))?;
         Ok(max.and_then(|max| usize::try_from(max).ok()))
     }
 }
@@ -97,9 +92,9 @@ pub(super) fn states(text: &str) -> Result<Vec<JobState>, Refusal> {
     Ok(states)
 }
 
-/// `k:v`, split at the first colon.
+/// `k:v`, split at the last colon.
 pub(super) fn label(text: &str) -> Result<(String, String), Refusal> {
-    match text.split_once(':') {
+    match text.rsplit_once(':') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(ValueRefusal::NotALabel { shown: cut(text) }.into()),
     }
@@ -151,7 +146,8 @@ pub fn get_result<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<GetResult, Refusal> {
     let job = job_path(id)?;
-    let wait = Query::read(query, parameters::GET_RESULT)?.take("wait", |text| span(text, WAIT))?;
+    let wait =
+        Query::read(query, parameters::GET_RESULT)?.take("wait", |text| span(text, Spans::WAIT))?;
     Ok(GetResult { job, wait: wait.unwrap_or_default() })
 }
 
@@ -185,7 +181,8 @@ pub fn get_flow<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<GetFlow, Refusal> {
     let flow = flow_path(name)?;
-    let wait = Query::read(query, parameters::GET_FLOW)?.take("wait", |text| span(text, WAIT))?;
+    let wait =
+        Query::read(query, parameters::GET_FLOW)?.take("wait", |text| span(text, Spans::WAIT))?;
     Ok(GetFlow { flow, wait: wait.unwrap_or_default() })
 }
 
@@ -237,7 +234,7 @@ pub fn read_events<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Rea
             pool: query.take("pool", PoolName::parse)?,
         },
         max: query.max()?.unwrap_or(ReadEvents::default().max),
-        wait: query.take("wait", |text| span(text, WAIT))?.unwrap_or_default(),
+        wait: query.take("wait", |text| span(text, Spans::WAIT))?.unwrap_or_default(),
     })
 }
 
@@ -299,7 +296,7 @@ fn meant_and_version(query: &Query<'_>) -> Result<(Meant, Option<u64>), Refusal>
         Some(true) => Meant::Yes,
         Some(false) | None => Meant::Ask,
     };
-    let version = query.take("version", |text| integer(text, 0..=EXACT_MAX))?;
+    let version = query.take("version", |text| integer(text, VERSION))?;
     Ok((meant, version.and_then(|version| u64::try_from(version).ok())))
 }
 

@@ -5,8 +5,7 @@ use super::needs::needs;
 use super::paths::queue_path;
 use super::retry::retry;
 use super::times::body_later_optional;
-use super::words::Spans;
-use crate::bounds::{COUNT_MAX, SHARES_MAX};
+use crate::bounded::{AMOUNT, SHARES, Spans};
 use crate::names::Group;
 use crate::refusal::Refusal;
 use crate::requests::{Patch, PatchQueue, PauseQueue, PutQueue};
@@ -47,7 +46,7 @@ pub fn patch_queue(name: &str, body: &[u8]) -> Result<PatchQueue, Refusal> {
         retry: fields.patch("retry", retry)?,
         timeout: fields.patch("timeout", |v| v.span(Spans::SOME))?,
         retain: fields.patch("retain", |v| v.span(Spans::ANY))?,
-        max_waiting: fields.patch("max_waiting", |v| v.integer(0..=COUNT_MAX))?,
+        max_waiting: fields.patch("max_waiting", |v| v.integer(AMOUNT))?,
         lost_delay: fields.patch("lost_delay", |v| v.span(Spans::ANY))?,
         shares: fields.patch("shares", shares)?,
     })
@@ -65,7 +64,7 @@ fn shares(value: Value<'_, '_>) -> Result<BTreeMap<Group, u32>, Refusal> {
     let not_shares = |label, noun| BodyRefusal::NotShares { label, noun };
     let pairs = value.each_member(not_shares, |key, member| {
         let group = Group::parse(key).map_err(|no| no.at(member.at.to_string()))?;
-        Ok((group, member.integer(1..=SHARES_MAX)?))
+        Ok((group, member.integer(SHARES)?))
     })?;
     Ok(pairs.into_iter().collect())
 }

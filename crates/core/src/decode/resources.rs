@@ -6,13 +6,15 @@ use super::lines::{LineRead, Lines, line_too_long};
 use super::paths::{ResourcePath, pool_path, resource_path};
 use super::query::sync_query;
 use super::times::body_later;
-use crate::bounds::{COUNT_MAX, ERROR_BYTES_MAX, ITEMS_MAX, RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
+use crate::at::At;
+use crate::bounded::{COUNT, SetIds};
+use crate::bounds::{ERROR_BYTES_MAX, ITEMS_MAX, RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
 use crate::json::Kind;
 use crate::names::{ResourceId, Tag};
 use crate::refusal::Refusal;
 use crate::requests::{AddResources, BanResource, CoolResource, PatchResource, SyncResources};
 use crate::secret::Json;
-use crate::sentences::BodyRefusal;
+use crate::sentences::{BodyRefusal, Place};
 use crate::settings::NewResource;
 
 const ANSWERED: &[&str] =
@@ -38,10 +40,17 @@ pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
     if body.node.kind() != Kind::Array {
         return Err(body.refuse(BodyRefusal::NotASet { noun: body.node.kind().noun().into() }));
     }
-    Ok(SyncResources { resources: body.each_indexed(0..=usize::MAX, resource)?, ..request })
+    let (mut ids, mut index) = (SetIds::default(), 0);
+    let resources = body.each_indexed(0..=usize::MAX, |item| {
+        let one = resource(item)?;
+        ids.once(one.id.clone(), Place::Item(index), &At::Member(&item.at, "id"))?;
+        index += 1;
+        Ok(one)
+    })?;
+    Ok(SyncResources { resources, ..request })
 }
 
-/// The same with a set whose lines were read one by one, by [`resource_line`].
+/// The same with a set whose lines were read one by one, by [`ResourceLines`].
 pub fn sync_resources_from_lines<K: AsRef<str>, V: AsRef<str>>(
     name: &str,
     query: &[(K, V)],
@@ -83,26 +92,39 @@ pub fn resource_line(line: &[u8]) -> Result<NewResource, Refusal> {
     resource(Value::body(&document))
 }
 
-/// A whole NDJSON body; a refusal names its line. Empty lines are counted and mean nothing.
-pub fn resource_lines(body: &[u8]) -> Result<Vec<NewResource>, Refusal> {
-    let mut lines = Lines::default();
-    let mut resources = Vec::new();
-    let mut rest = body;
-    let mut take = |number: usize, line: LineRead<'_>| {
-        let resource = match line {
-            LineRead::Whole(line) => resource_line(line),
+/// A whole set that comes as NDJSON: its ids so far.
+#[derive(Debug, Default)]
+pub struct ResourceLines {
+    ids: SetIds<ResourceId>,
+}
+
+impl ResourceLines {
+    /// One line, of at most 512 KiB, with its number; a refusal names it.
+    pub fn read(&mut self, (number, line): (usize, LineRead<'_>)) -> Result<NewResource, Refusal> {
+        let read = match line {
+            LineRead::Whole(line) => self.read_whole(number, line),
             LineRead::TooLong => Err(line_too_long()),
         };
-        resources.push(resource.map_err(|no| no.on_line(number))?);
-        Ok::<(), Refusal>(())
-    };
-    while let Some((number, line)) = lines.next(&mut rest) {
-        take(number, line)?;
+        read.map_err(|no| no.on_line(number))
     }
-    if let Some((number, line)) = lines.finish() {
-        take(number, line)?;
+
+    fn read_whole(&mut self, number: usize, line: &[u8]) -> Result<NewResource, Refusal> {
+        let one = resource_line(line)?;
+        self.ids.once(one.id.clone(), Place::Line(number), &At::Member(&At::Body, "id"))?;
+        Ok(one)
     }
-    Ok(resources)
+
+    /// A whole body. Empty lines are counted and mean nothing.
+    pub fn read_all(mut self, body: &[u8]) -> Result<Vec<NewResource>, Refusal> {
+        let (mut lines, mut rest, mut all) = (Lines::default(), body, Vec::new());
+        while let Some(line) = lines.next(&mut rest) {
+            all.push(self.read(line)?);
+        }
+        if let Some(line) = lines.finish() {
+            all.push(self.read(line)?);
+        }
+        Ok(all)
+    }
 }
 
 fn resource(value: Value<'_, '_>) -> Result<NewResource, Refusal> {
@@ -120,7 +142,7 @@ fn data(value: Value<'_, '_>) -> Result<Json, Refusal> {
 }
 
 fn slots(value: Value<'_, '_>) -> Result<u32, Refusal> {
-    value.integer(1..=COUNT_MAX)
+    value.integer(COUNT)
 }
 
 /// At most 16; one that is named twice is one.

@@ -2,8 +2,8 @@
 //! their defaults.
 
 use super::fields::{ObjectShape, Value};
-use super::words::Spans;
-use crate::bounds::{COUNT_MAX, DELAYS_MAX};
+use crate::bounded::{AMOUNT, Spans};
+use crate::bounds::DELAYS_MAX;
 use crate::job::{Backoff, Retry};
 use crate::refusal::Refusal;
 use crate::time::Span;
@@ -26,7 +26,7 @@ enum BackoffKind {
 pub(super) fn retry(value: Value<'_, '_>) -> Result<Retry, Refusal> {
     let fields = value.fields(&RETRY)?;
     let default = Retry::default();
-    let count = |name| fields.take(name, |v| v.integer(0..=COUNT_MAX));
+    let count = |name| fields.take(name, |v| v.integer(AMOUNT));
     Ok(Retry {
         max_attempts: count("max_attempts")?.unwrap_or(default.max_attempts),
         max_lost: count("max_lost")?.unwrap_or(default.max_lost),

@@ -8,14 +8,15 @@ use super::query::sync_schedules_query;
 use super::retry::retry;
 use super::times::body_later_optional;
 use super::timing::{cron, every, jitter, timing, zone};
-use super::words::Spans;
-use crate::bounds::{CATCH_UP_DEFAULT, CATCH_UP_MAX, ITEMS_MAX};
+use crate::at::At;
+use crate::bounded::{CATCH_UP_COUNT, SetIds, Spans};
+use crate::bounds::{CATCH_UP_DEFAULT, ITEMS_MAX};
 use crate::json::Kind;
 use crate::names::{Group, JobId, Owner, QueueName, ScheduleId};
 use crate::refusal::Refusal;
 use crate::requests::{PatchSchedule, PauseSchedule, PutSchedule, RunScheduleNow, SyncSchedules};
 use crate::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduledJob};
-use crate::sentences::{BodyRefusal, cut};
+use crate::sentences::{BodyRefusal, Place, cut};
 
 /// Fields of a schedule's answer that nobody can give.
 const ANSWERED: &[&str] = &[
@@ -114,7 +115,7 @@ pub fn patch_schedule(id: &str, body: &[u8]) -> Result<PatchSchedule, Refusal> {
         jitter: fields.patch("jitter", jitter)?,
         overlap: fields.patch("overlap", overlap)?,
         catch_up: fields.patch("catch_up", catch_up)?,
-        catch_up_max: fields.patch("catch_up_max", |v| v.integer(1..=CATCH_UP_MAX))?,
+        catch_up_max: fields.patch("catch_up_max", |v| v.integer(CATCH_UP_COUNT))?,
         job: fields.patch("job", |text| job(text).map(Box::new))?,
         ..PatchSchedule::new(schedule)
     })
@@ -148,11 +149,11 @@ pub fn sync_schedules<K: AsRef<str>, V: AsRef<str>>(
         return Err(body.refuse(BodyRefusal::NotASet { noun: body.node.kind().noun().into() }));
     }
     let owner = request.owner.clone();
-    let mut ids = Ids::new();
+    let (mut ids, mut index) = (SetIds::default(), 0);
     request.schedules = body.each_indexed(0..=ITEMS_MAX, |item| {
         let one = schedule_of(item, &owner)?;
-        let place = ids.len();
-        once(&mut ids, &one.0).map_err(|no| no.below(&format!("/{place}")))?;
+        ids.once(one.0.clone(), Place::Item(index), &At::Member(&item.at, "id"))?;
+        index += 1;
         Ok(one)
     })?;
     Ok(request)
@@ -171,13 +172,13 @@ pub fn sync_schedules_from_lines<K: AsRef<str>, V: AsRef<str>>(
 #[derive(Debug)]
 pub struct ScheduleLines {
     owner: Owner,
-    ids: Ids,
+    ids: SetIds<ScheduleId>,
 }
 
 impl ScheduleLines {
     /// The set of this owner, nothing of which was read yet.
     pub fn of(owner: Owner) -> Self {
-        ScheduleLines { owner, ids: Ids::new() }
+        ScheduleLines { owner, ids: SetIds::default() }
     }
 
     /// One line, of at most 512 KiB, with its number; a refusal names it.
@@ -186,16 +187,20 @@ impl ScheduleLines {
         (number, line): (usize, LineRead<'_>),
     ) -> Result<(ScheduleId, ScheduleSettings), Refusal> {
         let read = match line {
-            LineRead::Whole(line) => self.read_whole(line),
+            LineRead::Whole(line) => self.read_whole(number, line),
             LineRead::TooLong => Err(line_too_long()),
         };
         read.map_err(|no| no.on_line(number))
     }
 
-    fn read_whole(&mut self, line: &[u8]) -> Result<(ScheduleId, ScheduleSettings), Refusal> {
+    fn read_whole(
+        &mut self,
+        number: usize,
+        line: &[u8],
+    ) -> Result<(ScheduleId, ScheduleSettings), Refusal> {
         let document = fields::line(line)?;
         let one = schedule_of(Value::body(&document), &self.owner)?;
-        once(&mut self.ids, &one.0)?;
+        self.ids.once(one.0.clone(), Place::Line(number), &At::Member(&At::Body, "id"))?;
         Ok(one)
     }
 
@@ -210,17 +215,6 @@ impl ScheduleLines {
         }
         Ok(all)
     }
-}
-
-type Ids = std::collections::HashSet<ScheduleId>;
-
-/// Refuses an id that an earlier item of the set has.
-fn once(ids: &mut Ids, id: &ScheduleId) -> Result<(), Refusal> {
-    if ids.insert(id.clone()) {
-        return Ok(());
-    }
-    let case = BodyRefusal::IdTwice { shown: cut(id.as_str()) };
-    Err(Refusal::from(case).at("/id"))
 }
 
 /// A schedule of a set: its id, and its settings with the owner of the set.
@@ -261,7 +255,7 @@ fn settings<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<ScheduleSettin
     if timing.cron.is_some() && timing.zone.is_none() {
         timing.zone = Some("UTC".to_owned());
     }
-    let most = fields.take("catch_up_max", |v| v.integer(1..=CATCH_UP_MAX))?;
+    let most = fields.take("catch_up_max", |v| v.integer(CATCH_UP_COUNT))?;
     Ok(ScheduleSettings {
         owner,
         timing,

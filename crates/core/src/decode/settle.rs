@@ -6,10 +6,10 @@ use super::leases::lease_of_settle;
 use super::needs::one_limit;
 use super::times::later_required;
 use super::timing::every;
-use super::words::Spans;
+use crate::at::At;
+use crate::bounded::{AMOUNT, Spans, retry_goes_on};
 use crate::bounds::{
-    COUNT_MAX, ERROR_BYTES_MAX, ITEMS_MAX, PAYLOAD_BYTES_MAX, PROGRESS_BYTES_MAX, SETTLE_PUSH_MAX,
-    SNOOZE_US_MIN, SPAN_US_MAX,
+    ERROR_BYTES_MAX, ITEMS_MAX, PAYLOAD_BYTES_MAX, PROGRESS_BYTES_MAX, SETTLE_PUSH_MAX,
 };
 use crate::job::Outcome;
 use crate::lease::{Ending, LimitVerdict, ResourceVerdict, SettleItem, Verdict};
@@ -73,8 +73,6 @@ static LIMIT: ObjectShape<3> = ObjectShape {
     fields: ["limit", "pause", "spent"],
     answered: &[],
 };
-
-const SNOOZE: Spans = Spans { min_us: SNOOZE_US_MIN, max_us: SPAN_US_MAX };
 
 /// The body of `POST /v1/leases/settle`; no items are answered as none. One form error refuses the
 /// whole call, also if it is in the lease call that comes with them.
@@ -147,7 +145,7 @@ fn ending<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal>
         }
         Outcome::Failed => failed(fields)?,
         Outcome::Snoozed => Ending::Snoozed {
-            later: later_required(fields, SNOOZE)?,
+            later: later_required(fields, Spans::SNOOZE)?,
             reset: reset.unwrap_or_default(),
         },
         Outcome::Released | Outcome::Lost | Outcome::Undelivered => Ending::Released,
@@ -158,9 +156,7 @@ fn failed<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal>
     let error = fields.take("error", |v| v.string())?.unwrap_or_default();
     let retry_in = fields.take("retry_in", |v| v.span(Spans::ANY))?;
     let last = fields.take("final", |v| v.boolean())?.unwrap_or_default();
-    if last && retry_in.is_some() {
-        return Err(fields.conflict("retry_in", BodyRefusal::RetryInWithFinal));
-    }
+    retry_goes_on(last, retry_in.is_some(), &At::Member(&fields.at, "retry_in"))?;
     Ok(Ending::Failed { error: last_bytes(&error).to_owned(), retry_in, last })
 }
 
@@ -208,6 +204,6 @@ fn limit_verdict(value: Value<'_, '_>) -> Result<LimitVerdict, Refusal> {
     Ok(LimitVerdict {
         limit: fields.required("limit", "\"limit\": \"site:example.com\"")?.parsed(one_limit)?,
         pause: fields.take("pause", |v| v.span(Spans::ANY))?,
-        spent: fields.take("spent", |v| v.integer(0..=COUNT_MAX))?,
+        spent: fields.take("spent", |v| v.integer(AMOUNT))?,
     })
 }

@@ -1,7 +1,7 @@
 //! Two ways to name a moment, of which a body gives one; and bodies that say nothing.
 
 use super::fields::{Fields, ObjectShape, Value, document, is_empty};
-use super::words::Spans;
+use crate::bounded::Spans;
 use crate::lease::Later;
 use crate::refusal::Refusal;
 use crate::time::Span;

@@ -4,19 +4,12 @@
 //! [`timing`] reads them from an object that has them all. A patch names some of them, so each has a reader of its own.
 
 use super::fields::{Fields, ObjectShape, Value, document};
-use super::words::Spans;
-use crate::bounds::{
-    CRON_BYTES_MAX, EVERY_US_MIN, JITTER_US_MAX, PREVIEW_DEFAULT, PREVIEW_MAX, SECOND_US,
-    SPAN_US_MAX,
-};
+use crate::bounded::{Spans, whole_seconds};
+use crate::bounds::{CRON_BYTES_MAX, PREVIEW_DEFAULT, PREVIEW_MAX};
 use crate::names::ScheduleId;
 use crate::refusal::Refusal;
 use crate::schedule::TimingSpec;
-use crate::sentences::{TimingRefusal, cut};
 use crate::time::{Moment, Span};
-
-const EVERY: Spans = Spans { min_us: EVERY_US_MIN, max_us: SPAN_US_MAX };
-const JITTER: Spans = Spans { min_us: 0, max_us: JITTER_US_MAX };
 
 /// How `cron` is added to a timing that has neither it nor `every`.
 const CRON_FORM: &str = "\"cron\": \"0 9 * * 1-5\", or \"every\": \"15m\"";
@@ -79,18 +72,14 @@ pub(super) fn zone(value: Value<'_, '_>) -> Result<String, Refusal> {
 /// An interval, or how far a `next_in` leads: whole seconds within bounds. A duration that is too short or too long is
 /// out of bounds, whole seconds or not.
 pub(super) fn every(value: Value<'_, '_>) -> Result<Span, Refusal> {
-    let span = value.span(EVERY)?;
-    if span.us().is_multiple_of(SECOND_US) {
-        return Ok(span);
-    }
-    let shown = cut(&value.string()?);
-    let no = Refusal::from(TimingRefusal::NotWholeSeconds { shown });
-    Err(no.about(value.at.label()).at(value.at.to_string()))
+    let span = value.span(Spans::EVERY)?;
+    let text = value.string()?;
+    value.at.here(whole_seconds(span, || text.into_owned()).map(|()| span))
 }
 
 /// The longest time by which a moment is late. A preview has none.
 pub(super) fn jitter(value: Value<'_, '_>) -> Result<Span, Refusal> {
-    value.span(JITTER)
+    value.span(Spans::JITTER)
 }
 
 /// The body of `POST /v1/schedules/preview`. An interval that counts from no `starts_at` needs the `id`, since its phase

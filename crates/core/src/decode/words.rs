@@ -4,42 +4,16 @@
 
 use std::ops::RangeInclusive;
 
-use crate::bounds::SPAN_US_MAX;
+use crate::bounded::{self, Spans};
 use crate::refusal::Refusal;
 use crate::sentences::{Phrase, ValueRefusal, cut};
 use crate::time::{Moment, Span, TimeError};
 
-/// Least and greatest duration of a field.
-#[derive(Clone, Copy)]
-pub(super) struct Spans {
-    pub min_us: u64,
-    pub max_us: u64,
-}
-
-impl Spans {
-    /// Any duration.
-    pub const ANY: Spans = Spans { min_us: 0, max_us: SPAN_US_MAX };
-    /// Any duration but none.
-    pub const SOME: Spans = Spans { min_us: 1, max_us: SPAN_US_MAX };
-
-    fn words(self) -> String {
-        let (min, max) = (Span::from_us(self.min_us), Span::from_us(self.max_us));
-        match self.min_us {
-            0 => format!("at most \"{max}\""),
-            1 => format!("more than \"0s\" and at most \"{max}\""),
-            _ => format!("\"{min}\" to \"{max}\""),
-        }
-    }
-}
-
 /// A duration within bounds.
 pub(super) fn span(text: &str, bounds: Spans) -> Result<Span, Refusal> {
     match text.parse::<Span>() {
-        Ok(span) if (bounds.min_us..=bounds.max_us).contains(&span.us()) => Ok(span),
-        Ok(_) | Err(TimeError::Range) => {
-            let (shown, bounds) = (cut(text), bounds.words());
-            Err(ValueRefusal::DurationOutside { shown, bounds }.into())
-        }
+        Ok(span) => bounds.check(span, || cut(text)).map(|()| span),
+        Err(TimeError::Range) => Err(bounds.refuse(cut(text))),
         Err(TimeError::Form) => Err(ValueRefusal::NotADuration { shown: cut(text) }.into()),
     }
 }
@@ -47,7 +21,7 @@ pub(super) fn span(text: &str, bounds: Spans) -> Result<Span, Refusal> {
 /// A moment. One before 1970 is the first one: what it is for is over all the same.
 pub(super) fn moment(text: &str) -> Result<Moment, Refusal> {
     match text.parse::<Moment>() {
-        Ok(moment) => Ok(moment),
+        Ok(moment) => bounded::moment(moment, || cut(text)).map(|()| moment),
         Err(TimeError::Range) if text.get(..4).is_some_and(|year| year <= "1970") => {
             Ok(Moment::ZERO)
         }
@@ -59,18 +33,18 @@ pub(super) fn moment(text: &str) -> Result<Moment, Refusal> {
 /// A whole number as JSON writes it, within bounds. `1.0` and `1e2` are no whole numbers here: who
 /// sends them does not know what it counts.
 pub(super) fn integer(text: &str, bounds: RangeInclusive<i64>) -> Result<i64, Refusal> {
-    let (min, max) = (*bounds.start(), *bounds.end());
     let digits = text.strip_prefix('-').unwrap_or(text);
     let whole = !digits.is_empty()
         && digits.bytes().all(|c| c.is_ascii_digit())
         && (digits == "0" || !digits.starts_with('0'));
     if !whole {
-        return Err(ValueRefusal::NotAWholeNumber { shown: cut(text), min, max }.into());
+        let (shown, min, max) = (cut(text), *bounds.start(), *bounds.end());
+        return Err(ValueRefusal::NotAWholeNumber { shown, min, max }.into());
     }
     // What does not even fit the type is outside of every bound.
     match text.parse::<i64>() {
         Ok(number) if bounds.contains(&number) => Ok(number),
-        _ => Err(ValueRefusal::NumberOutside { shown: cut(text), min, max }.into()),
+        _ => Err(bounded::number_outside(cut(text), &bounds)),
     }
 }
 
@@ -90,12 +64,4 @@ pub(super) fn one_of<T: Copy>(
 /// Words of ours, as sentences take them.
 pub(super) fn phrases(words: impl IntoIterator<Item = &'static str>) -> Vec<Phrase> {
     words.into_iter().map(Phrase::Borrowed).collect()
-}
-
-/// A text of at most so many bytes.
-pub(super) fn short(text: &str, max: usize) -> Result<&str, Refusal> {
-    if text.len() > max {
-        return Err(ValueRefusal::TooLong { bytes: text.len(), most: max }.into());
-    }
-    Ok(text)
 }

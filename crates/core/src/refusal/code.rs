@@ -37,6 +37,7 @@ macro_rules! codes {
 
 codes! {
     BadJson "bad_json" 400 "The body is not JSON";
+    BadRequest "bad_request" 400 "The request is not HTTP";
     Unauthorized "unauthorized" 401 "A token is needed";
     ForbiddenOrigin "forbidden_origin" 403 "Not from this address";
     JobNotFound "job_not_found" 404 "No such job";
@@ -73,6 +74,7 @@ codes! {
     UnknownParent "unknown_parent" 422 "No such parent";
     UnknownZone "unknown_zone" 422 "No such time zone";
     NeverFires "never_fires" 422 "No moment within ten years";
+    HeadTooLarge "head_too_large" 431 "The head of the request is too large";
     QueueFull "queue_full" 429 "The queue is full";
     LineFull "line_full" 429 "Too many callers wait";
     StoreFull "store_full" 503 "The store is full";

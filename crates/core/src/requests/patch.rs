@@ -33,6 +33,13 @@ impl<T> Patch<T> {
             Patch::Set(value) => *field = value,
         }
     }
+    /// Asks something of the value, if one is given.
+    pub(crate) fn each<E>(&self, ask: impl FnOnce(&T) -> Result<(), E>) -> Result<(), E> {
+        match self {
+            Patch::Set(value) => ask(value),
+            Patch::Keep | Patch::Reset => Ok(()),
+        }
+    }
     /// Whether the field is named.
     pub fn is_named(&self) -> bool {
         !matches!(self, Patch::Keep)

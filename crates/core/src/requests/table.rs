@@ -13,6 +13,7 @@
 //!   name.
 
 use super::*;
+use crate::bounded::Bounded;
 use crate::flow::{ChildView, FlowView, ParentView};
 use crate::job::{JobView, PushedJob, ResultView};
 use crate::lease::{Explained, Extended, LeaseSummary, Leased};
@@ -87,7 +88,7 @@ pub enum Carries {
 }
 
 /// An operation of an engine: its request, and the reply it has.
-pub trait Operation: Into<Request> + Send + 'static {
+pub trait Operation: Into<Request> + Bounded + Send + 'static {
     /// What it answers.
     type Reply: Send + 'static;
     /// Its row.

@@ -4,6 +4,25 @@ use super::phrases::{MOMENT_FORM, SPAN_FORM};
 use super::table::refusals;
 use super::{Phrase, did_you_mean, listed};
 
+/// Where an item of a set stands: in an array from 0, in NDJSON by its line from 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// The number of the item.
+    Item(usize),
+    /// The number of the line.
+    Line(usize),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Item(index) => write!(f, "item {index}"),
+            Place::Line(number) => write!(f, "line {number}"),
+        }
+    }
+}
+
 /// What to do with content that is too large.
 const KEEP_ELSEWHERE: &str = "keep large content elsewhere, and send where it is";
 
@@ -158,10 +177,10 @@ refusals! {
         detail("{what} needs {name:?}")
         hint("add {form}");
 
-    IdTwice "id_twice" { shown: String }
+    IdTwice "id_twice" { shown: String, first: Place, second: Place }
         InvalidField
-        detail("the id {shown:?} stands twice in the set")
-        hint("give each item an id of its own");
+        detail("the id {shown:?} stands twice in the set: {first} and {second} have it")
+        hint("give each item an id of its own; a join repeats a row for each of its matches");
 
     NotTheOwner "not_the_owner" { shown: String }
         InvalidField

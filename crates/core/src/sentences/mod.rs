@@ -30,7 +30,7 @@ mod tests;
 mod timings;
 mod values;
 
-pub use bodies::BodyRefusal;
+pub use bodies::{BodyRefusal, Place};
 pub use copies::{CopyRefusal, FrozenFor};
 pub use ends::StoredNote;
 pub use flows::FlowRefusal;

@@ -39,6 +39,11 @@ refusals! {
         detail("{what} {shown:?} contains {character:?}")
         hint("{NAME_FORM}");
 
+    Dots "name_dots" { what: Phrase, shown: String }
+        InvalidField
+        detail("{what} {shown:?} cannot be used")
+        hint("a client takes \".\" and \"..\" in a path for steps between folders; choose another name");
+
     KeyEmpty "key_empty" { what: Phrase, most: usize }
         InvalidField
         detail("{what} \"\" is empty")

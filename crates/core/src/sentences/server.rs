@@ -20,17 +20,27 @@ refusals! {
         hint("send the request again, faster");
 
     HeadTooLong "head_too_long"
-        TooLarge
+        HeadTooLarge
         detail("the head of the request is too long")
         hint("send fewer and shorter headers, and a shorter query");
 
     NotHttp "not_http"
-        BadJson
+        BadRequest
         detail("the request is not HTTP as it is written down in RFC 9112")
         hint("send one length, or chunks that are whole, and headers of one line each");
 
+    TransferCoding "transfer_coding" { shown: String }
+        BadRequest
+        detail("the transfer coding {shown:?} is not one that the server takes")
+        hint("send the body with its \"Content-Length\", or as \"Transfer-Encoding: chunked\" alone, and uncompressed");
+
+    ContentCoding "content_coding" { shown: String }
+        UnsupportedMediaType
+        detail("the body has the content coding {shown:?}, and the server takes none")
+        hint("send the body uncompressed, without the header \"Content-Encoding\"");
+
     BodyCutOff "body_cut_off"
-        BadJson
+        BadRequest
         detail("the request ended before its body did")
         hint("send it again");
 

@@ -83,7 +83,9 @@ fn parameters() -> BTreeMap<&'static str, Value> {
         ("parents", json!(10_001)),
         ("path", json!("/v1/job")),
         ("per", json!("1s")),
+        ("first", json!({"item": 1})),
         ("place", json!("http://127.0.0.1:7171")),
+        ("second", json!({"line": 4})),
         ("pool", json!("accounts")),
         ("queue", json!("crawl")),
         ("resource", json!("r1")),
@@ -161,6 +163,11 @@ fn every_case_says_what_is_wrong_and_what_to_do() {
         let first = detail.chars().next().expect("a first letter");
         assert!(!first.is_uppercase(), "{name}: {detail:?} begins with a capital");
     }
+}
+
+#[test]
+fn the_latest_moment_is_the_bound() {
+    assert_eq!(super::values::LATEST.parse(), Ok(crate::time::Moment::LAST));
 }
 
 #[test]

@@ -8,6 +8,9 @@ use super::{Phrase, did_you_mean, listed};
 const PERCENT_FORM: &str =
     "write every byte that is not a letter, a digit or one of -._~ as %XX, in UTF-8";
 
+/// The latest moment that may be given, as a person writes it.
+pub(super) const LATEST: &str = "2255-06-01T00:00:00Z";
+
 refusals! {
     /// Why a text is no value of its kind. `shown` is the beginning of the text.
     ValueRefusal:
@@ -30,7 +33,7 @@ refusals! {
     MomentTooFar "moment_too_far" { shown: String }
         OutOfBounds
         detail("the moment {shown:?} is too far ahead")
-        hint("use a moment before the year 2255");
+        hint("the latest moment is {LATEST}; to say \"never\", leave the field out");
 
     NotAWholeNumber "not_a_whole_number" { shown: String, min: i64, max: i64 }
         InvalidField
@@ -51,6 +54,11 @@ refusals! {
         OutOfBounds
         detail("a text of {bytes} bytes is longer than {most}")
         hint("use at most {most} bytes");
+
+    LabelValueColon "label_value_colon"
+        InvalidField
+        detail("a label is looked for by KEY:VALUE, which is split at its last colon")
+        hint("give a key that is not empty, and a value without a colon");
 
     NotALabel "not_a_label" { shown: String }
         InvalidField

@@ -271,11 +271,11 @@ fn put(
 ) -> Result<(), Malformed> {
     match field {
         Field::job => about.job = value.some(|name| named(name, JobId::parse))?,
-        Field::queue => about.queue = value.some(|name| named(name, QueueName::parse))?,
+        Field::queue => about.queue = value.some(|name| named(name, QueueName::known))?,
         Field::flow => about.flow = value.some(|name| named(name, FlowName::parse))?,
         Field::schedule => about.schedule = value.some(|name| named(name, ScheduleId::parse))?,
-        Field::limit => about.limit = value.some(|name| named(name, LimitName::parse))?,
-        Field::pool => about.pool = value.some(|name| named(name, PoolName::parse))?,
+        Field::limit => about.limit = value.some(|name| named(name, LimitName::known))?,
+        Field::pool => about.pool = value.some(|name| named(name, PoolName::known))?,
         Field::resource => about.resource = value.some(|name| named(name, ResourceId::parse))?,
         Field::why => about.why = why(kind, value)?,
         Field::on => about.on = Some(blocked_on(value)?),
@@ -309,8 +309,8 @@ fn counts(value: &ItemValue) -> Result<FlowCounts, Malformed> {
 fn blocked_on(value: &ItemValue) -> Result<BlockedOn, Malformed> {
     let [kind, name] = value.list()? else { return Err(WRONG) };
     match kind.text()? {
-        door::limit => named(name, LimitName::parse).map(BlockedOn::Limit),
-        door::pool => named(name, PoolName::parse).map(BlockedOn::Pool),
+        door::limit => named(name, LimitName::known).map(BlockedOn::Limit),
+        door::pool => named(name, PoolName::known).map(BlockedOn::Pool),
         _ => Err(WRONG),
     }
 }
@@ -382,7 +382,7 @@ fn pushed(
 ) -> Result<(), Malformed> {
     let [queue, _, flow, schedule] = values else { return Err(WRONG) };
     let about = About {
-        queue: Some(named(queue, QueueName::parse)?),
+        queue: Some(named(queue, QueueName::known)?),
         flow: flow.some(|name| named(name, FlowName::parse))?,
         schedule: schedule.some(|name| named(name, ScheduleId::parse))?,
         ..About::default()
@@ -429,7 +429,7 @@ fn together(
     if jobs.len() as u64 != many {
         return Err(WRONG);
     }
-    let queue = Some(named(queue, QueueName::parse)?);
+    let queue = Some(named(queue, QueueName::known)?);
     let mut lease = EventLease {
         fence: 0,
         seq: 0,

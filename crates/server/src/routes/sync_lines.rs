@@ -3,9 +3,8 @@
 //! Nothing is asked of the engine before the last line was read: others see the old set or the new
 //! one. A bad line refuses the call, and is named as a line, whoever refuses it.
 
-use tenure_core::decode::{self, LineRead, Lines, ScheduleLines};
+use tenure_core::decode::{self, LineRead, Lines, ResourceLines, ScheduleLines};
 use tenure_core::refusal::Refusal;
-use tenure_core::settings::NewResource;
 use tokio::time::Instant;
 
 use super::{Asked, Call};
@@ -22,9 +21,10 @@ pub(crate) async fn resources(
 ) -> Result<Call, BodyError> {
     let request = decode::sync_resources_from_lines(asked.first(), asked.query, Vec::new());
     let mut request = request.map_err(BodyError::Refused)?;
-    let lines;
-    (request.resources, lines) = items(reading, config, held, one_resource).await?;
-    Ok(Call { lines: Some(lines), ..request.into() })
+    let mut lines = ResourceLines::default();
+    let numbers;
+    (request.resources, numbers) = items(reading, config, held, |line| lines.read(line)).await?;
+    Ok(Call { lines: Some(numbers), ..request.into() })
 }
 
 /// Reads the set of an owner: a call that syncs its schedules.
@@ -66,12 +66,4 @@ async fn items<T>(
         items.push(read(line).map_err(BodyError::Refused)?);
     }
     Ok((items, numbers))
-}
-
-fn one_resource((number, line): (usize, LineRead<'_>)) -> Result<NewResource, Refusal> {
-    let resource = match line {
-        LineRead::Whole(line) => decode::resource_line(line),
-        LineRead::TooLong => Err(decode::line_too_long()),
-    };
-    resource.map_err(|no| no.on_line(number))
 }

@@ -36,19 +36,6 @@ impl Spoken {
         self.json(field, written(&value))
     }
 
-    /// Sets a field if there is a value.
-    pub(crate) fn say_some(self, field: &'static str, value: Option<impl Serialize>) -> Self {
-        match value {
-            Some(value) => self.say(field, value),
-            None => self,
-        }
-    }
-
-    /// Whether no field is set.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.fields.is_empty()
-    }
-
     /// Sets a field whose value is JSON already.
     pub(crate) fn json(mut self, field: &'static str, value: Json) -> Self {
         self.fields.insert(field, value);

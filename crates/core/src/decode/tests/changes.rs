@@ -74,7 +74,7 @@ fn many_jobs_are_named_by_a_filter() {
     let many = many.unwrap();
     assert_eq!(many.max, 1_000);
     assert_eq!(many.filter.states, [JobState::Ready, JobState::Blocked]);
-    assert_eq!(many.filter.label, Some(("a".to_owned(), "b:c".to_owned())));
+    assert_eq!(many.filter.label, Some(("a:b".to_owned(), "c".to_owned())));
     assert_eq!(retry_jobs(br#"{"state":"failed","max":5}"#).unwrap().max, 5);
     let many = delete_jobs(
         br#"{"error":"a, \"b\"","finished_after":"2026-12-01T17:55:00+08:00",

@@ -5,7 +5,10 @@ use crate::decode::{PushShape, push, push_line, push_line_to};
 use crate::job::{Backoff, NewJob, OnConflict, Retry, Until, When};
 use crate::names::QueueName;
 use crate::refusal::Code::*;
-use crate::time::Span;
+use crate::time::{Moment, Span};
+
+/// As the contract writes it.
+const LATEST: &str = "2255-06-01T00:00:00Z";
 
 fn one(body: &str) -> NewJob {
     match push(body.as_bytes()) {
@@ -65,6 +68,7 @@ fn what_is_open_is_read_as_a_user_expects() {
         assert_eq!(job.when, When::At(long_ago), "{text}");
     }
     // The bounds themselves are inside.
+    assert_eq!(one(&format!(r#"{{"run_at":"{LATEST}"}}"#)).when, When::At(Moment::LAST));
     assert!(push(format!(r#"{{"payload":"{}"}}"#, "x".repeat(256 * 1024 - 2)).as_bytes()).is_ok());
     let labels: Vec<String> = (0..16).map(|i| format!("\"{i}\":\"{}\"", "v".repeat(256))).collect();
     assert!(push(format!(r#"{{"labels":{{{}}}}}"#, labels.join(",")).as_bytes()).is_ok());
@@ -141,7 +145,9 @@ fn a_wrong_job_is_refused_with_its_place() {
                 "\"2026-12-01T09:55:00Z\"",
             ),
             row(r#"{"run_at":"tomorrow"}"#, InvalidField, "/run_at", "RFC 3339"),
-            row(r#"{"run_at":"2300-01-01T00:00:00Z"}"#, OutOfBounds, "/run_at", "2255"),
+            row(r#"{"run_at":"2300-01-01T00:00:00Z"}"#, OutOfBounds, "/run_at", LATEST),
+            row(r#"{"run_at":"9999-01-01T00:00:00Z"}"#, OutOfBounds, "/run_at", LATEST),
+            row(r#"{"expires_at":"2255-06-01T00:00:01Z"}"#, OutOfBounds, "/expires_at", "never"),
             row(
                 r#"{"delay":"5m","run_at":"2026-12-01T09:55:00Z"}"#,
                 ConflictingFields,

@@ -46,7 +46,7 @@ fn jobs_are_listed_by_what_is_asked() {
     assert_eq!(list.filter.finished_after, "2026-12-01T09:55:00Z".parse().ok());
     assert_eq!(list.filter.finished_before, Some(crate::time::Moment::ZERO));
     assert_eq!(list.filter.states, [JobState::Ready, JobState::Blocked]);
-    assert_eq!(list.filter.label, Some(("k".into(), "v:w".into())));
+    assert_eq!(list.filter.label, Some(("k:v".into(), "w".into())));
     assert_eq!((list.page.max, list.page.cursor.as_deref(), list.full), (1_000, Some("c"), true));
     refused(
         &[
@@ -203,6 +203,10 @@ fn parts_of_paths_and_headers_are_checked() {
         (job_path("a\u{0}").map(drop), "/path/id"),
         (lease_path("").map(drop), "/path/id"),
         (queue_path("a,b").map(drop), "/path/name"),
+        (queue_path(".").map(drop), "/path/name"),
+        (pool_path("..").map(drop), "/path/name"),
+        (get_limit(".").map(drop), "/path/name"),
+        (put_limit("..", br#"{"concurrency":1}"#).map(drop), "/path/name"),
         (pool_path(" ").map(drop), "/path/name"),
         (get_limit("A").map(drop), "/path/name"),
         (namespace_header(Some("")).map(drop), "/header/Tenure-Namespace"),

@@ -296,7 +296,7 @@ fn a_set_is_synced_and_resources_are_added() {
 
 #[test]
 fn a_set_of_lines_names_the_line() {
-    let lines = resource_lines(b"{\"id\":\"a\"}\n\n{\"id\":\"b\"}\r\n").unwrap();
+    let lines = ResourceLines::default().read_all(b"{\"id\":\"a\"}\n\n{\"id\":\"b\"}\r\n").unwrap();
     assert_eq!(lines.len(), 2);
     assert_eq!(sync_resources_from_lines("p", &pairs(&[]), lines).unwrap().resources.len(), 2);
     let long = format!("{{\"id\":\"a\"}}\n{}\n", "x".repeat(600_000));
@@ -305,9 +305,23 @@ fn a_set_of_lines_names_the_line() {
         ("{\"id\":\"a\"}\n{", BadJson, 2),
         (long.as_str(), TooLarge, 2),
     ] {
-        let no = resource_lines(body.as_bytes()).unwrap_err();
+        let no = ResourceLines::default().read_all(body.as_bytes()).unwrap_err();
         assert_eq!((no.code, no.line), (code, Some(line)));
     }
+}
+
+#[test]
+fn an_id_that_stands_twice_in_a_set_of_resources_is_refused_with_both_places() {
+    let body = br#"[{"id":"a"},{"id":"b"},{"id":"c"},{"id":"b","data":{"secret":1}}]"#;
+    let no = sync_resources("p", &pairs(&[]), body).unwrap_err();
+    assert_eq!((no.code, no.pointer.as_deref(), no.index), (InvalidField, Some("/3/id"), Some(3)));
+    assert!(no.detail.contains("\"b\"") && no.detail.contains("item 1 and item 3"), "{no}");
+    let body = b"{\"id\":\"a\"}\n\n{\"id\":\"b\"}\n{\"id\":\"a\"}";
+    let no = ResourceLines::default().read_all(body).unwrap_err();
+    assert_eq!((no.code, no.pointer.as_deref(), no.line), (InvalidField, Some("/id"), Some(4)));
+    assert!(no.detail.contains("line 1 and line 4"), "{no}");
+    // To add twice is to set twice: the later item counts, as if it were sent later.
+    assert_eq!(add_resources("p", br#"[{"id":"a"},{"id":"a"}]"#).unwrap().resources.len(), 2);
 }
 
 #[test]

@@ -4,8 +4,10 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{is_a_good_refusal, pairs};
+use crate::bounded::Bounded;
 use crate::decode::*;
 use crate::refusal::{Code, Refusal};
+use crate::requests::{Push, PushAnswer};
 
 const KEYS: &[&str] = &[
     "id",
@@ -134,32 +136,40 @@ fn body() -> impl Strategy<Value = Value> {
 }
 
 /// All that reads a body.
+/// What a reader takes is within the bounds that a program is asked for.
+fn within(request: impl Bounded) {
+    if let Err(no) = request.within_bounds() {
+        panic!("a reader took what is beyond its bounds: {no}");
+    }
+}
+
 fn read_all(body: &[u8]) -> Vec<Result<(), Refusal>> {
     let path = ResourcePath { name: "p", id: "r" };
     vec![
-        push(body).map(drop),
+        push(body).map(|(_, jobs)| within(Push { jobs, answer: PushAnswer::Ids })),
         push_line(body).map(drop),
-        patch_job("a", body).map(drop),
-        retry_job("a", body).map(drop),
-        cancel_jobs(body).map(drop),
-        delete_jobs(body).map(drop),
-        lease(body).map(drop),
-        extend(body).map(drop),
-        settle(body).map(drop),
+        patch_job("a", body).map(within),
+        retry_job("a", body).map(within),
+        cancel_jobs(body).map(within),
+        delete_jobs(body).map(within),
+        lease(body).map(within),
+        extend(body).map(within),
+        settle(body).map(within),
         settle_item_without_lease(body).map(drop),
-        put_queue("q", body).map(drop),
-        pause_queue("q", body).map(drop),
-        put_limit("l", body).map(drop),
-        patch_limit("l", body).map(drop),
-        pause_limit("l", body).map(drop),
-        observe_limit("l", body).map(drop),
-        put_pool("p", body).map(drop),
-        sync_resources("p", &pairs(&[]), body).map(drop),
-        add_resources("p", body).map(drop),
-        resource_lines(body).map(drop),
-        patch_resource(path, body).map(drop),
-        cool_resource(path, body).map(drop),
-        ban_resource(path, body).map(drop),
+        put_queue("q", body).map(within),
+        pause_queue("q", body).map(within),
+        put_limit("l", body).map(within),
+        patch_limit("l", body).map(within),
+        pause_limit("l", body).map(within),
+        observe_limit("l", body).map(within),
+        put_pool("p", body).map(within),
+        sync_resources("p", &pairs(&[]), body).map(within),
+        add_resources("p", body).map(within),
+        ResourceLines::default().read_all(body).map(drop),
+        patch_resource(path, body).map(within),
+        cool_resource(path, body).map(within),
+        ban_resource(path, body).map(within),
+        put_schedule("s", body).map(within),
         preview(body).map(drop),
         no_body(body),
     ]

@@ -1,0 +1,195 @@
+//! Jobs that are pushed and patched, and what stands in them.
+
+use super::{
+    AMOUNT, Bounded, COUNT, LABEL_VALUE, PRIORITY, Spans, kind, label_key, labels as label_count,
+};
+use crate::at::At;
+use crate::bounds::{
+    AFTER_MAX, DELAYS_MAX, ERROR_BYTES_MAX, ITEMS_MAX, NEEDS_MAX, PAYLOAD_BYTES_MAX,
+};
+use crate::flow::After;
+use crate::job::{Backoff, Labels, Need, NewJob, OnConflict, Retry, Unique, When};
+use crate::refusal::Refusal;
+use crate::requests::{JobFilter, PatchJob, Push, RetryJob};
+use crate::secret::Json;
+use crate::sentences::{BodyRefusal, NeedRefusal, ValueRefusal};
+
+impl Bounded for Push {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        At::Body.items(self.jobs.len(), 1..=ITEMS_MAX)?;
+        for (index, job) in self.jobs.iter().enumerate() {
+            new_job(job, At::Body).map_err(|no| no.item(index))?;
+        }
+        Ok(())
+    }
+}
+
+impl Bounded for PatchJob {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let body = At::Body;
+        self.when.each(|value| when(*value, &body))?;
+        self.priority.each(|value| At::Member(&body, "priority").number(*value, PRIORITY))?;
+        self.payload.each(|value| payload(value, &body))?;
+        self.needs.each(|value| needs(value, &body, 0))?;
+        self.labels.each(|value| labels(value, &body))?;
+        self.timeout.each(|value| At::Member(&body, "timeout").span(*value, Spans::SOME))?;
+        self.expires_at.each(|value| At::Member(&body, "expires_at").moment(*value))
+    }
+}
+
+impl Bounded for RetryJob {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let at = At::Member(&At::Body, "finished_at");
+        self.finished_at.map_or(Ok(()), |moment| at.moment(moment))
+    }
+}
+
+/// A job that is pushed, wherever it stands: in a push, or in a settle. A field at its default costs a comparison.
+pub(super) fn new_job(job: &NewJob, at: At<'_>) -> Result<(), Refusal> {
+    let NewJob { after, unique, .. } = job;
+    At::Member(&at, "kind").here(kind(&job.kind))?;
+    payload(&job.payload, &at)?;
+    when(job.when, &at)?;
+    At::Member(&at, "priority").number(job.priority, PRIORITY)?;
+    job.needs.as_ref().map_or(Ok(()), |all| needs(all, &at, 0))?;
+    unique.as_ref().map_or(Ok(()), |one| unique_key(one, At::Member(&at, "unique")))?;
+    job.retry.as_ref().map_or(Ok(()), |one| retry(one, At::Member(&at, "retry")))?;
+    job.timeout.map_or(Ok(()), |span| At::Member(&at, "timeout").span(span, Spans::SOME))?;
+    job.expires_at.map_or(Ok(()), |moment| At::Member(&at, "expires_at").moment(moment))?;
+    job.retain.map_or(Ok(()), |span| At::Member(&at, "retain").span(span, Spans::ANY))?;
+    labels(&job.labels, &at)?;
+    At::Member(&at, "after").items(after.len(), 0..=AFTER_MAX)?;
+    parents_stay(after, unique.as_ref(), &At::Member(&at, "after"))
+}
+
+/// A job that gets its parents once cannot be given others by a push that replaces it.
+pub(crate) fn parents_stay(
+    after: &[After],
+    unique: Option<&Unique>,
+    at: &At<'_>,
+) -> Result<(), Refusal> {
+    if !after.is_empty() && unique.is_some_and(|u| u.on_conflict == OnConflict::Replace) {
+        let because = "\"on_conflict\": \"replace\"".to_owned();
+        return Err(at.refuse(BodyRefusal::FieldWithout { name: "after".into(), because }));
+    }
+    Ok(())
+}
+
+pub(super) fn payload(payload: &Json, of: &At<'_>) -> Result<(), Refusal> {
+    At::Member(of, "payload").content(payload.text().len(), PAYLOAD_BYTES_MAX)
+}
+
+fn when(when: When, of: &At<'_>) -> Result<(), Refusal> {
+    match when {
+        When::Now => Ok(()),
+        When::At(moment) => At::Member(of, "run_at").moment(moment),
+        When::In(span) => At::Member(of, "delay").span(span, Spans::ANY),
+    }
+}
+
+/// At most 16 of which none stands twice; at least `least`.
+pub(super) fn needs(needs: &[Need], of: &At<'_>, least: usize) -> Result<(), Refusal> {
+    let at = At::Member(of, "needs");
+    at.items(needs.len(), least..=NEEDS_MAX)?;
+    for (index, need) in needs.iter().enumerate() {
+        let at = At::Item(&at, index);
+        match need {
+            Need::Limit { limit, weight, cost } => {
+                At::Member(&at, "limit").here(super::one_of_needs(limit))?;
+                At::Member(&at, "weight").number(*weight, COUNT)?;
+                At::Member(&at, "cost").number(*cost, AMOUNT)?;
+            }
+            Need::Pool { id, count, .. } => {
+                At::Member(&at, "count").number(*count, COUNT)?;
+                need_count(id.is_some(), *count, &At::Member(&at, "count"))?;
+            }
+        }
+    }
+    distinct(needs).map_err(|no| no.below(&at.to_string()))
+}
+
+/// An id names one resource.
+pub(crate) fn need_count(has_id: bool, count: u32, at: &At<'_>) -> Result<(), Refusal> {
+    match has_id && count > 1 {
+        true => Err(at.refuse(BodyRefusal::CountWithId)),
+        false => Ok(()),
+    }
+}
+
+/// Refuses the same limit or the same pool twice; the pointer is `/INDEX` of the second.
+pub(crate) fn distinct(needs: &[Need]) -> Result<(), Refusal> {
+    for (index, need) in needs.iter().enumerate() {
+        let same = |other: &Need| match (need, other) {
+            (Need::Limit { limit: a, .. }, Need::Limit { limit: b, .. }) => a == b,
+            (Need::Pool { pool: a, .. }, Need::Pool { pool: b, .. }) => a == b,
+            _ => false,
+        };
+        if needs[..index].iter().any(same) {
+            let no: Refusal = match need {
+                Need::Limit { limit, .. } => NeedRefusal::LimitTwice { limit: limit.clone() },
+                Need::Pool { pool, .. } => NeedRefusal::PoolTwice { pool: pool.clone() },
+            }
+            .into();
+            return Err(no.at(format!("/{index}")));
+        }
+    }
+    Ok(())
+}
+
+fn unique_key(unique: &Unique, at: At<'_>) -> Result<(), Refusal> {
+    unique.hold.map_or(Ok(()), |span| At::Member(&at, "for").span(span, Spans::ANY))?;
+    unique.within.map_or(Ok(()), |span| At::Member(&at, "within").span(span, Spans::ANY))
+}
+
+pub(super) fn retry(retry: &Retry, at: At<'_>) -> Result<(), Refusal> {
+    At::Member(&at, "max_attempts").number(retry.max_attempts, AMOUNT)?;
+    At::Member(&at, "max_lost").number(retry.max_lost, AMOUNT)?;
+    let at = At::Member(&at, "backoff");
+    match &retry.backoff {
+        Backoff::Exponential { base, max, .. } => {
+            At::Member(&at, "base").span(*base, Spans::ANY)?;
+            At::Member(&at, "max").span(*max, Spans::ANY)
+        }
+        Backoff::Fixed { base, .. } => At::Member(&at, "base").span(*base, Spans::ANY),
+        Backoff::List { delays, .. } => {
+            let at = At::Member(&at, "delays");
+            at.items(delays.len(), 1..=DELAYS_MAX)?;
+            let mut delays = delays.iter().enumerate();
+            delays.try_for_each(|(index, delay)| At::Item(&at, index).span(*delay, Spans::ANY))
+        }
+    }
+}
+
+/// A failed run has another attempt, or none.
+pub(crate) fn retry_goes_on(last: bool, has_retry_in: bool, at: &At<'_>) -> Result<(), Refusal> {
+    match last && has_retry_in {
+        true => Err(at.refuse(BodyRefusal::RetryInWithFinal)),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn labels(labels: &Labels, of: &At<'_>) -> Result<(), Refusal> {
+    let at = At::Member(of, "labels");
+    for (key, value) in labels {
+        let at = At::Member(&at, key);
+        label_key(key).map_err(|no| at.refuse(no))?;
+        at.text(value, LABEL_VALUE)?;
+    }
+    label_count(labels.len()).map_err(|no| at.refuse(no))
+}
+
+/// Which jobs a list or a call on many is about.
+pub(super) fn filter(filter: &JobFilter, of: &At<'_>) -> Result<(), Refusal> {
+    let JobFilter { kind: of_kind, label, error, finished_after, finished_before, .. } = filter;
+    of_kind.as_ref().map_or(Ok(()), |text| At::Member(of, "kind").here(kind(text)))?;
+    if label.as_ref().is_some_and(|(key, value)| key.is_empty() || value.contains(':')) {
+        // Written as KEY:VALUE it would be read as another one.
+        return Err(At::Member(of, "label").refuse(ValueRefusal::LabelValueColon));
+    }
+    error.as_ref().map_or(Ok(()), |text| At::Member(of, "error").text(text, ERROR_BYTES_MAX))?;
+    let moment = |name, moment: &Option<_>| {
+        moment.map_or(Ok(()), |moment| At::Member(of, name).moment(moment))
+    };
+    moment("finished_after", finished_after)?;
+    moment("finished_before", finished_before)
+}

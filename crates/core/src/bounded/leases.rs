@@ -1,0 +1,148 @@
+//! Lease calls, heartbeats and settles.
+
+use super::jobs::{needs, new_job};
+use super::{AMOUNT, Bounded, Spans, retry_goes_on, whole_seconds};
+use crate::at::At;
+use crate::bounds::{
+    ERROR_BYTES_MAX, ITEMS_MAX, KEY_BYTES_MAX, PAYLOAD_BYTES_MAX, PROGRESS_BYTES_MAX, QUEUES_MAX,
+    SETTLE_PUSH_MAX,
+};
+use crate::lease::{Ending, Later, SettleItem, Verdict};
+use crate::names::LimitName;
+use crate::refusal::Refusal;
+use crate::requests::{Ask, Extend, Lease, Settle};
+use crate::secret::Json;
+use crate::sentences::{BodyRefusal, NameRefusal};
+use crate::time::Span;
+
+impl Bounded for Lease {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        lease(self, At::Body)
+    }
+}
+
+impl Bounded for Extend {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let body = At::Body;
+        let at = At::Member(&body, "leases");
+        at.items(self.leases.len(), 0..=ITEMS_MAX)?;
+        for (index, item) in self.leases.iter().enumerate() {
+            progress(item.progress.as_ref(), &At::Item(&at, index)).map_err(|no| no.item(index))?;
+        }
+        self.ttl.map_or(Ok(()), |ttl| At::Member(&body, "ttl").span(ttl, Spans::TTL))
+    }
+}
+
+impl Bounded for Settle {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let body = At::Body;
+        let at = At::Member(&body, "settle");
+        at.items(self.settle.len(), 0..=ITEMS_MAX)?;
+        for (index, item) in self.settle.iter().enumerate() {
+            settle_item(item, At::Item(&at, index)).map_err(|no| no.item(index))?;
+        }
+        let at = At::Member(&body, "lease");
+        self.lease.as_ref().map_or(Ok(()), |call| lease(call, at))
+    }
+}
+
+fn lease(call: &Lease, at: At<'_>) -> Result<(), Refusal> {
+    let Lease { ask, wait, ttl, worker, .. } = call;
+    match ask {
+        Ask::Needs(all) => needs(all, &at, 1)?,
+        Ask::Jobs { queues, max } => {
+            At::Member(&at, "queues").items(queues.len(), 1..=QUEUES_MAX)?;
+            let max = i64::try_from(*max).unwrap_or(i64::MAX);
+            At::Member(&at, "max").number(max, 1..=ITEMS_MAX as i64)?;
+        }
+    }
+    At::Member(&at, "wait").span(*wait, Spans::WAIT)?;
+    match *ttl == Span::ZERO {
+        true => needs_leave_no_ttl(ask, &At::Member(&at, "ttl"))?,
+        false => At::Member(&at, "ttl").span(*ttl, Spans::TTL)?,
+    }
+    let at = At::Member(&at, "worker");
+    let short = |name, text: &Option<String>| {
+        text.as_ref().map_or(Ok(()), |text| At::Member(&at, name).text(text, KEY_BYTES_MAX))
+    };
+    short("host", &worker.host)?;
+    short("version", &worker.version)
+}
+
+/// A ttl of nothing is for tokens, which leave no lease. Whether the needs are only rates is known to the state machine
+/// alone.
+pub(crate) fn needs_leave_no_ttl(ask: &Ask, at: &At<'_>) -> Result<(), Refusal> {
+    match ask {
+        Ask::Needs(_) => Ok(()),
+        Ask::Jobs { .. } => Err(at.refuse(BodyRefusal::TtlWithoutLease)),
+    }
+}
+
+/// A limit that can be held: a template cannot.
+pub(crate) fn one_of_needs(limit: &LimitName) -> Result<(), Refusal> {
+    if !limit.is_template() {
+        return Ok(());
+    }
+    let (shown, family) = (limit.to_string(), limit.family().to_owned());
+    Err(NameRefusal::LimitTemplate { shown, family }.into())
+}
+
+fn progress(progress: Option<&Json>, of: &At<'_>) -> Result<(), Refusal> {
+    let at = At::Member(of, "progress");
+    progress.map_or(Ok(()), |report| at.content(report.text().len(), PROGRESS_BYTES_MAX))
+}
+
+/// A moment or a duration, under the names that a body has for them.
+pub(super) fn later(later: &Later, bounds: Spans, of: &At<'_>) -> Result<(), Refusal> {
+    match later {
+        Later::For(span) => At::Member(of, "for").span(*span, bounds),
+        Later::Until(moment) => At::Member(of, "until").moment(*moment),
+    }
+}
+
+fn settle_item(item: &SettleItem, at: At<'_>) -> Result<(), Refusal> {
+    match &item.ending {
+        Ending::Succeeded { result } => {
+            let at = At::Member(&at, "result");
+            result.as_ref().map_or(Ok(()), |r| at.content(r.text().len(), PAYLOAD_BYTES_MAX))?;
+        }
+        Ending::Failed { error, retry_in, last } => {
+            At::Member(&at, "error").text(error, ERROR_BYTES_MAX)?;
+            let at = At::Member(&at, "retry_in");
+            retry_in.map_or(Ok(()), |span| at.span(span, Spans::ANY))?;
+            retry_goes_on(*last, retry_in.is_some(), &at)?;
+        }
+        Ending::Snoozed { later: until, .. } => later(until, Spans::SNOOZE, &at)?,
+        Ending::Released => {}
+    }
+    progress(item.progress.as_ref(), &at)?;
+    if let Some(span) = item.next_in {
+        let at = At::Member(&at, "next_in");
+        at.span(span, Spans::EVERY)?;
+        at.here(whole_seconds(span, || span.to_string()))?;
+    }
+    let resources = At::Member(&at, "resources");
+    resources.items(item.resources.len(), 0..=ITEMS_MAX)?;
+    for (index, resource) in item.resources.iter().enumerate() {
+        let at = At::Item(&resources, index);
+        match &resource.verdict {
+            Verdict::Ok | Verdict::Ban { reason: None } => {}
+            Verdict::Cool(until) => later(until, Spans::ANY, &at)?,
+            Verdict::Ban { reason: Some(reason) } => {
+                At::Member(&at, "reason").text(reason, ERROR_BYTES_MAX)?;
+            }
+        }
+    }
+    let limits = At::Member(&at, "limits");
+    limits.items(item.limits.len(), 0..=ITEMS_MAX)?;
+    for (index, limit) in item.limits.iter().enumerate() {
+        let at = At::Item(&limits, index);
+        At::Member(&at, "limit").here(one_of_needs(&limit.limit))?;
+        limit.pause.map_or(Ok(()), |span| At::Member(&at, "pause").span(span, Spans::ANY))?;
+        limit.spent.map_or(Ok(()), |spent| At::Member(&at, "spent").number(spent, AMOUNT))?;
+    }
+    let push = At::Member(&at, "push");
+    push.items(item.push.len(), 0..=SETTLE_PUSH_MAX)?;
+    let mut push_items = item.push.iter().enumerate();
+    push_items.try_for_each(|(index, job)| new_job(job, At::Item(&push, index)))
+}

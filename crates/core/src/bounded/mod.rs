@@ -1,0 +1,39 @@
+//! The bounds of the contract, asked of values that are typed already.
+//!
+//! A body is checked while it is read, by `decode`; a program of this process makes its requests without one. Both ask
+//! the rules of this module, so that a bound is written once and both are refused in the same words. [`Bounded`] asks all
+//! of a request's: [`Operation`](crate::requests::Operation) requires it, so an operation without its bounds does not
+//! compile.
+//!
+//! Nothing here knows what exists: what depends on the state (an unknown limit, a moment too near) is for the state
+//! machine. A pointer counts from the body that would say the request, except that of a pushed job, which counts from its
+//! item, as an engine's does.
+
+mod jobs;
+mod leases;
+mod requests;
+mod resources;
+mod rules;
+mod schedules;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use crate::refusal::Refusal;
+
+pub(crate) use jobs::{distinct, need_count, parents_stay, retry_goes_on};
+pub(crate) use leases::{needs_leave_no_ttl, one_of_needs};
+pub(crate) use resources::SetIds;
+pub(crate) use rules::*;
+pub(crate) use settings::{burst_countable, stale_long_enough};
+
+/// A request whose values have bounds.
+pub trait Bounded {
+    /// Refuses a value outside of its bounds. A request that says nothing but names and filters has none.
+    ///
+    /// # Errors
+    /// `out_of_bounds`, `invalid_field`, `conflicting_fields` and `duplicate_need`, as a server refuses the same request.
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+}

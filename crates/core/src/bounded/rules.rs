@@ -1,0 +1,136 @@
+//! The rules themselves: which durations, numbers and lengths a field takes.
+
+use std::ops::RangeInclusive;
+
+use crate::bounds::{
+    CATCH_UP_MAX, COUNT_MAX, EVERY_US_MIN, GAUGE_EVERY_US_MAX, GAUGE_EVERY_US_MIN,
+    GAUGE_LAG_US_MAX, GAUGE_STALE_US_MAX, JITTER_US_MAX, LABEL_KEY_BYTES_MAX,
+    LABEL_VALUE_BYTES_MAX, LABELS_MAX, LIST_MAX, NAME_BYTES_MAX, PRIORITY_MAX, PRIORITY_MIN,
+    SECOND_US, SHARES_MAX, SNOOZE_US_MIN, SPAN_US_MAX, TTL_US_MAX, TTL_US_MIN, WAIT_US_MAX,
+};
+use crate::refusal::Refusal;
+use crate::sentences::{BodyRefusal, NameRefusal, TimingRefusal, ValueRefusal, cut};
+use crate::time::{Moment, Span};
+
+/// Least and greatest duration of a field.
+#[derive(Clone, Copy)]
+pub(crate) struct Spans {
+    min_us: u64,
+    max_us: u64,
+}
+
+impl Spans {
+    /// Any duration.
+    pub const ANY: Spans = Spans { min_us: 0, max_us: SPAN_US_MAX };
+    /// Any duration but none.
+    pub const SOME: Spans = Spans { min_us: 1, max_us: SPAN_US_MAX };
+    /// How long a lease lives without a heartbeat.
+    pub const TTL: Spans = Spans { min_us: TTL_US_MIN, max_us: TTL_US_MAX };
+    /// How long a call waits.
+    pub const WAIT: Spans = Spans { min_us: 0, max_us: WAIT_US_MAX };
+    /// How long a job is put off by its holder.
+    pub const SNOOZE: Spans = Spans { min_us: SNOOZE_US_MIN, max_us: SPAN_US_MAX };
+    /// The interval of a schedule; see [`whole_seconds`], too.
+    pub const EVERY: Spans = Spans { min_us: EVERY_US_MIN, max_us: SPAN_US_MAX };
+    /// By how much a moment of a schedule is late at most.
+    pub const JITTER: Spans = Spans { min_us: 0, max_us: JITTER_US_MAX };
+    /// How often a gauge is read.
+    pub const GAUGE_EVERY: Spans = Spans { min_us: GAUGE_EVERY_US_MIN, max_us: GAUGE_EVERY_US_MAX };
+    /// How long a run of ours may be missing in a gauge's count.
+    pub const GAUGE_LAG: Spans = Spans { min_us: 0, max_us: GAUGE_LAG_US_MAX };
+    /// How old a reading may become.
+    pub const GAUGE_STALE: Spans = Spans { min_us: 0, max_us: GAUGE_STALE_US_MAX };
+
+    /// Refuses a duration outside; `shown` is how its caller wrote it.
+    pub fn check(self, span: Span, shown: impl FnOnce() -> String) -> Result<(), Refusal> {
+        match (self.min_us..=self.max_us).contains(&span.us()) {
+            true => Ok(()),
+            false => Err(self.refuse(shown())),
+        }
+    }
+
+    /// The refusal of a duration outside.
+    pub fn refuse(self, shown: String) -> Refusal {
+        let (min, max) = (Span::from_us(self.min_us), Span::from_us(self.max_us));
+        let bounds = match self.min_us {
+            0 => format!("at most \"{max}\""),
+            1 => format!("more than \"0s\" and at most \"{max}\""),
+            _ => format!("\"{min}\" to \"{max}\""),
+        };
+        ValueRefusal::DurationOutside { shown, bounds }.into()
+    }
+}
+
+/// Which jobs go first.
+pub(crate) const PRIORITY: RangeInclusive<i64> = PRIORITY_MIN..=PRIORITY_MAX;
+/// How many of something there are: at least one.
+pub(crate) const COUNT: RangeInclusive<i64> = 1..=COUNT_MAX;
+/// How many of something there are, or none.
+pub(crate) const AMOUNT: RangeInclusive<i64> = 0..=COUNT_MAX;
+/// Turns of a group.
+pub(crate) const SHARES: RangeInclusive<i64> = 1..=SHARES_MAX;
+/// Moments that a schedule catches up with.
+pub(crate) const CATCH_UP_COUNT: RangeInclusive<i64> = 1..=CATCH_UP_MAX;
+/// Items of a page, or jobs that one call on many changes.
+pub(crate) const PAGE: RangeInclusive<i64> = 1..=LIST_MAX as i64;
+/// The version of a set: what JSON carries exactly everywhere.
+pub(crate) const VERSION: RangeInclusive<i64> = 0..=(1 << 53) - 1;
+
+/// The refusal of a whole number outside of its bounds.
+pub(crate) fn number_outside(shown: String, bounds: &RangeInclusive<i64>) -> Refusal {
+    let (min, max) = (*bounds.start(), *bounds.end());
+    ValueRefusal::NumberOutside { shown, min, max }.into()
+}
+
+/// Refuses a moment that no fence could reach; `shown` is how its caller wrote it.
+pub(crate) fn moment(moment: Moment, shown: impl FnOnce() -> String) -> Result<(), Refusal> {
+    match moment <= Moment::LAST {
+        true => Ok(()),
+        false => Err(ValueRefusal::MomentTooFar { shown: shown() }.into()),
+    }
+}
+
+/// A text of at most so many bytes.
+pub(crate) fn short(text: &str, max: usize) -> Result<&str, Refusal> {
+    if text.len() > max {
+        return Err(ValueRefusal::TooLong { bytes: text.len(), most: max }.into());
+    }
+    Ok(text)
+}
+
+/// What a worker dispatches on: short, and without what would break a line of a list.
+pub(crate) fn kind(text: &str) -> Result<(), Refusal> {
+    let short = short(text, NAME_BYTES_MAX)?;
+    match short.chars().any(char::is_control) {
+        true => Err(NameRefusal::KindControl { most: NAME_BYTES_MAX }.into()),
+        false => Ok(()),
+    }
+}
+
+/// Refuses an interval with a part of a second; `shown` is how its caller wrote it.
+pub(crate) fn whole_seconds(span: Span, shown: impl FnOnce() -> String) -> Result<(), Refusal> {
+    match span.us().is_multiple_of(SECOND_US) {
+        true => Ok(()),
+        false => Err(TimingRefusal::NotWholeSeconds { shown: cut(&shown()) }.into()),
+    }
+}
+
+/// The key of a label. The value is a [`short`] text of [`LABEL_VALUE_BYTES_MAX`].
+pub(crate) fn label_key(key: &str) -> Result<(), BodyRefusal> {
+    let (bytes, most) = (key.len(), LABEL_KEY_BYTES_MAX);
+    match (1..=most).contains(&bytes) {
+        true => Ok(()),
+        false => Err(BodyRefusal::LabelKeyLength { bytes, most }),
+    }
+}
+
+/// The value of a label has at most so many bytes.
+pub(crate) const LABEL_VALUE: usize = LABEL_VALUE_BYTES_MAX;
+
+/// How many labels there are.
+pub(crate) fn labels(labels: usize) -> Result<(), BodyRefusal> {
+    match labels <= LABELS_MAX {
+        true => Ok(()),
+        false => Err(BodyRefusal::TooManyLabels { labels, most: LABELS_MAX }),
+    }
+}
