@@ -115,7 +115,7 @@ def unstorable(how: str) -> Any:
 
 @app.job("work")
 def report(ctx: Context) -> Any:
-    before = ctx.job.progress
+    before = ctx.job.last_progress
     ctx.progress({"page": 7})
     note("reported")
     wait_for_file(ctx)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from datetime import datetime, timezone
@@ -9,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from conftest import until
-from tenure import Tenure, errors
+from conftest import Server, until
+from tenure import AsyncTenure, Tenure, errors
 from tenure._wire import new_id, request
 
 
@@ -28,6 +29,12 @@ def settle(client: Tenure, lease: dict[str, Any], outcome: str, **fields: Any) -
     answer = client._transport.send(request("POST", "leases", "settle", body=body)).data
     told: dict[str, Any] = answer["settled"][0]
     return told
+
+
+def report(client: Tenure, lease: dict[str, Any], progress: Any) -> None:
+    """Report progress by hand."""
+    body = {"leases": [{"lease": lease["lease"], "progress": progress}]}
+    client._transport.send(request("POST", "leases", "extend", body=body))
 
 
 def end(client: Tenure, queue: str, outcome: str = "succeeded", **fields: Any) -> None:
@@ -223,11 +230,10 @@ def test_failures_are_counted_by_their_text(t: Tenure) -> None:
 def test_a_job_shows_its_errors_and_progress(t: Tenure) -> None:
     job = t.push("q")
     lease = take(t, "q")
-    body = {"leases": [{"lease": lease["lease"], "progress": {"page": 7}}]}
-    t._transport.send(request("POST", "leases", "extend", body=body))
+    report(t, lease, {"page": 7})
     settle(t, lease, "failed", error="boom", retry_in="1h")
     shown = t.jobs.get(job.id)
-    assert shown.progress == {"page": 7}
+    assert shown.last_progress == {"page": 7}
     assert [each["error"] for each in shown.errors] == ["boom"]
 
 
@@ -248,3 +254,41 @@ def test_a_result_is_had_from_the_job_itself(m: Tenure) -> None:
     end(m, "q", "failed", error="no such page")
     with pytest.raises(errors.JobFailed, match="no such page"):
         failed.get(10)
+
+
+def test_progress_is_followed_until_the_job_ends(t: Tenure) -> None:
+    job = t.push("reports")
+    seen: list[Any] = []
+    lease = take(t, "reports")
+    following = job.progress(timeout=30)
+    for page in (1, 1, 2):
+        report(t, lease, {"page": page})
+        if {"page": page} not in seen:
+            seen.append(next(following))
+    settle(t, lease, "succeeded")
+    assert seen == [{"page": 1}, {"page": 2}]
+    assert list(following) == []
+    # Whoever comes later has the last one.
+    assert list(t.jobs.progress(job.id)) == [{"page": 2}]
+
+
+def test_progress_ends_when_its_timeout_is_over(t: Tenure) -> None:
+    assert list(t.push("reports").progress(timeout=0.05)) == []
+    with pytest.raises(errors.JobNotFound):
+        list(t.jobs.progress("nobody"))
+
+
+def test_progress_is_followed_in_a_coroutine(t: Tenure, shared_server: Server) -> None:
+    job = t.push("reports")
+    lease = take(t, "reports")
+    report(t, lease, {"page": 1})
+
+    async def follow() -> list[Any]:
+        async with AsyncTenure(t._settings.origin, namespace=t._settings.namespace) as client:
+            seen = []
+            async for progress in (await client.jobs.get(job.id)).progress():
+                seen.append(progress)
+                settle(t, lease, "succeeded")
+            return seen
+
+    assert asyncio.run(follow()) == [{"page": 1}]

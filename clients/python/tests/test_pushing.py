@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +11,23 @@ from typing import Any, Optional
 
 import pytest
 
-from tenure import Tenure, errors, limit, pool
+from proxy import Proxy
+from tenure import Need, Tenure, errors, limit, pool
 from tenure.fields import job_fields
+from tenure.needs import needs_json
+
+
+def _circle() -> list[Any]:
+    circle: list[Any] = []
+    circle.append(circle)
+    return circle
+
+
+def _nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 def test_a_pushed_job_comes_back_with_an_id_and_its_payload(t: Tenure) -> None:
@@ -86,14 +102,25 @@ def test_a_payload_may_be_a_dataclass_with_dates_and_ids(m: Tenure) -> None:
     }
 
 
-def test_nan_is_no_payload(m: Tenure) -> None:
-    with pytest.raises(ValueError, match="JSON"):
-        m.push("mail", {"n": float("nan")})
-
-
-def test_an_object_that_is_no_json_is_a_type_error(m: Tenure) -> None:
-    with pytest.raises(TypeError, match="cannot be written as JSON"):
-        m.push("mail", object())
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        ({"order": {"at": [1, object()]}}, "payload.order.at[1]: object is not JSON"),
+        (object(), "payload: object is not JSON; use str, int, float"),
+        ({"n": float("nan")}, "payload.n: nan is not JSON; use None or text"),
+        ({"title": "\ud83d"}, "payload.title: text with half a surrogate pair is not JSON"),
+        ({"a": {("x", "y"): 1}}, "payload.a: a key is tuple; keys of JSON are text"),
+        (_circle(), "a part of itself"),
+        (_nested(5000), "nested deeper than 64"),
+    ],
+    ids=["object in a list", "object", "nan", "surrogate", "key", "circle", "deep"],
+)
+def test_what_is_not_json_is_named_with_its_place(m: Tenure, payload: Any, told: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as refused:
+        m.push("mail", payload)
+    assert told in str(refused.value)
+    with pytest.raises((TypeError, ValueError), match=r"\[1\]\.payload"):
+        m.push_all([{"queue": "mail"}, {"queue": "mail", "payload": payload}])
 
 
 def test_text_of_any_alphabet_comes_back_as_it_went(t: Tenure) -> None:
@@ -108,6 +135,68 @@ def test_an_id_with_any_characters_is_found_by_it(t: Tenure) -> None:
     t.push("mail", id=odd)
     assert t.jobs.get(odd).id == odd
     assert t.explain(odd).id == odd
+
+
+def _told(caplog: pytest.LogCaptureFixture, word: str) -> list[str]:
+    told = [each.getMessage() for each in caplog.records if each.name == "tenure"]
+    return [each for each in told if word in each]
+
+
+def test_an_id_that_is_there_is_warned_of_once_for_each_queue(
+    t: Tenure, caplog: pytest.LogCaptureFixture
+) -> None:
+    t.push("mail", id="two")
+    t.jobs.cancel("two")
+    for _ in range(2):
+        assert t.push("mail", {"new": True}, id="two").duplicate
+    (told,) = _told(caplog, "already")
+    assert re.match(r'job "two" is there already \(cancelled \d+s ago\): nothing was pushed', told)
+
+
+def test_a_duplicate_may_be_an_error(t: Tenure) -> None:
+    t.push("mail", id="two")
+    with pytest.raises(errors.DuplicateJob, match=r'"two" is there already \(ready\)') as refused:
+        t.push("mail", id="two", on_duplicate="raise")
+    assert refused.value.job == "two"
+    held = t.push("mail", unique="k", delay="1h")
+    with pytest.raises(errors.DuplicateJob, match=r'\(scheduled\) holds the unique key "k"'):
+        t.push("mail", unique="k", on_duplicate="raise")
+    with pytest.raises(errors.DuplicateJob):
+        t.push_all([{"queue": "mail", "unique": "k", "on_duplicate": "raise"}])
+    assert t.jobs.get("key:k").id == held.id
+
+
+def test_a_kept_key_a_wish_for_quiet_and_many_at_once_warn_of_nothing(
+    t: Tenure, caplog: pytest.LogCaptureFixture
+) -> None:
+    t.push("mail", id="two", unique="k")
+    t.push("mail", unique="k")
+    t.push("mail", id="two", on_duplicate="ignore")
+    t.push("mail", unique={"key": "k", "on_conflict": "replace"}, on_duplicate="raise")
+    assert t.push_many([{"queue": "mail", "id": "two"}]).duplicates == 1
+    assert _told(caplog, "already") == []
+
+
+def test_a_repeat_after_a_lost_answer_is_no_duplicate(
+    p: Tenure, proxy: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxy.spoil("lose", "POST", "/v1/jobs")
+    p.push("mail", id="two", on_duplicate="raise")
+    assert _told(caplog, "already") == []
+
+
+def test_a_queue_without_a_worker_is_warned_of_once(
+    t: Tenure, caplog: pytest.LogCaptureFixture
+) -> None:
+    t.push("chrage")
+    t.push("chrage")
+    t.push_many({"queue": queue} for queue in ("chrage", "other"))
+    assert [each.split()[1] for each in _told(caplog, "no worker")] == ["'chrage'", "'other'"]
+
+
+def test_a_wrong_word_for_duplicates_is_refused(m: Tenure) -> None:
+    with pytest.raises(ValueError, match='on_duplicate is "warn", "raise" or "ignore"'):
+        m.push("mail", on_duplicate="error")  # type: ignore[arg-type]
 
 
 def test_push_all_stores_jobs_that_name_each_other(t: Tenure) -> None:
@@ -180,6 +269,44 @@ def test_push_many_splits_portions_by_their_bytes(m: Tenure) -> None:
 
 def test_push_many_of_nothing_is_nothing(m: Tenure) -> None:
     assert m.push_many([]).count == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "need"),
+    [
+        ("limit:db", limit("db")),
+        ("limit:site:a.com,weight=2,cost=0", limit("site:a.com", weight=2, cost=0)),
+        ("pool:accounts", pool("accounts")),
+        ("pool:accounts#cn,count=2", pool("accounts", tag="cn", count=2)),
+        ("pool:accounts,id=ann", pool("accounts", id="ann")),
+    ],
+)
+def test_a_need_may_be_text_as_on_the_command_line(text: str, need: Need) -> None:
+    assert needs_json([text]) == needs_json([need])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("db", 'write "limit:NAME" or "pool:NAME#TAG"'),
+        ("limit:", "is not a need"),
+        ("lock:deploy", "is not a need"),
+        ("limit:db,wieght=2", "a limit takes weight=…, cost=…"),
+        ("limit:db,weight=2,weight=3", "each once"),
+        ("limit:db,weight", "a limit takes"),
+        ("limit:db,weight=two", "must be a whole number"),
+        ("pool:accounts,weight=2", "a pool takes prefer=…, id=…, count=…"),
+    ],
+)
+def test_text_that_is_no_need_says_what_to_write(text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        needs_json([text])
+
+
+def test_a_need_as_text_is_granted(t: Tenure) -> None:
+    t.limits.set("db", concurrency=1)
+    with t.acquire("limit:db", wait="5s") as lease:
+        assert lease.limits == ["db"]
 
 
 def test_needs_are_what_limit_and_pool_say(t: Tenure) -> None:

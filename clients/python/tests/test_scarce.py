@@ -51,8 +51,17 @@ def test_a_limit_is_set_by_concurrency_rate_and_gap(t: Tenure) -> None:
     assert (member.template, member.concurrency) == ("site:*", 2)
 
 
+@pytest.mark.parametrize(
+    ("rate", "count", "per"), [("10/s", 10, "1s"), ("100/5m", 100, "5m"), ("3/h", 3, "1h")]
+)
+def test_a_rate_is_written_as_people_say_it(t: Tenure, rate: str, count: int, per: str) -> None:
+    made = t.limits.set("api", rate=rate)
+    assert made.rate is not None
+    assert (made.rate["count"], made.rate["per"]) == (count, per)
+
+
 def test_a_rate_that_is_no_rate_is_refused_before_it_is_sent(m: Tenure) -> None:
-    with pytest.raises(ValueError, match="10/1s"):
+    with pytest.raises(ValueError, match="10/s"):
         m.limits.set("x", rate="fast")
 
 

@@ -32,6 +32,10 @@ def closed_server(folder: Path) -> Iterator[Server]:
         ("https://jobs.example.com", "jobs.example.com", 443),
         ("tenure://jobs", "jobs", 7171),
         ("tenure://[::1]:99", "::1", 99),
+        ("localhost:7171", "localhost", 7171),
+        ("10.0.0.7:80/tenure", "10.0.0.7", 80),
+        ("[::1]:7171", "::1", 7171),
+        ("redis:6379", "redis", 6379),
     ],
 )
 def test_an_address_has_these_forms(given: str, host: str, port: int) -> None:
@@ -42,8 +46,8 @@ def test_an_address_has_these_forms(given: str, host: str, port: int) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        "redis://:geheim@10.0.0.1", "file:./data", "memory:", "localhost:7171", "ftp://x",
-        "http://ann:geheim@x", "http://x/?token=geheim",
+        "redis://:geheim@10.0.0.1", "file:./data", "memory:", "localhost", "ftp://x",
+        "ann:geheim@x:1", "http://ann:geheim@x", "http://x/?token=geheim",
     ],
 )  # fmt: skip
 def test_a_wrong_address_is_refused_and_not_repeated(given: str) -> None:
@@ -116,10 +120,12 @@ def test_payloads_results_and_data_are_not_shown(
 
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
-    with Tenure(f"http://127.0.0.1:{free_port()}", retry_for=0.2) as client:
+    url = f"http://127.0.0.1:{free_port()}"
+    with Tenure(url, retry_for=0.2) as client:
         with pytest.raises(errors.Unreachable) as lost:
             client.push("q")
     assert lost.value.status is None and "tenure serve" in str(lost.value)
+    assert lost.value.detail == f"{url}: connection refused"
 
 
 def test_something_else_that_answers_is_no_server() -> None:
@@ -139,7 +145,7 @@ def test_something_else_that_answers_is_no_server() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         with Tenure(f"http://127.0.0.1:{server.server_address[1]}", retry_for=0) as client:
-            with pytest.raises(errors.UnexpectedAnswer):
+            with pytest.raises(errors.UnexpectedAnswer, match=client._settings.origin):
                 client.stats()
     finally:
         server.shutdown()

@@ -52,7 +52,7 @@ def test_handlers_run_in_this_thread_in_order(app: App, tenure: Tenure) -> None:
         ("send", "succeeded", "cas"),
     ]
     assert seen == [("ann", threading.get_ident()), ("cas", threading.get_ident())]
-    assert tenure.jobs.get(runs[0].job.id).progress == {"at": "ann"}
+    assert tenure.jobs.get(runs[0].job.id).last_progress == {"at": "ann"}
     assert run_until_idle(app) == []
 
 

@@ -169,7 +169,7 @@ def test_pause_limit_pauses_it_and_snoozes_the_job(running: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "error"), [("object", "cannot be written as JSON"), ("large", "300002 bytes")]
+    ("how", "error"), [("object", "result: object is not JSON"), ("large", "300002 bytes")]
 )
 def test_a_result_that_cannot_be_stored_fails_for_good(
     running: Running, how: str, error: str
@@ -219,11 +219,11 @@ def test_progress_is_sent_while_the_handler_runs_and_stays(
 ) -> None:
     memory_workers.start("--ttl", "1s")
     job = m.push("work", kind="report")
-    until(lambda: m.jobs.get(job.id).progress == {"page": 7})
+    until(lambda: m.jobs.get(job.id).last_progress == {"page": 7})
     assert m.jobs.get(job.id).state == "running"
     memory_workers.go()
     assert job.wait(10).finished
-    assert m.jobs.get(job.id).progress == {"page": 7}
+    assert m.jobs.get(job.id).last_progress == {"page": 7}
 
 
 def test_progress_that_is_reported_last_goes_with_the_outcome(running: Running) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Optional, TypeVar, Union
 from ._repeats import Answer, Attempts, ConnectionLost
 from ._settings import Settings
 from ._wire import Plan, Request, Response, Stream, now, read_body, read_retry_after
+from .notices import Notices
 
 T = TypeVar("T")
 
@@ -70,6 +71,7 @@ class Transport:
     def __init__(self, settings: Settings, retry_for: float) -> None:
         self.settings = settings
         self.retry_for = retry_for
+        self.notices = Notices()
         self._headers = settings.headers()
         self._begin()
         _TRANSPORTS.add(self)
@@ -110,7 +112,7 @@ class Transport:
 
     def send(self, request: Request) -> Response:
         """Send a request until it is answered, or its patience is over."""
-        attempts = Attempts(request, self.retry_for)
+        attempts = Attempts(request, self.retry_for, self.settings.origin)
         while True:
             attempts.begin()
             try:
@@ -197,6 +199,9 @@ class Transport:
 def _why(fault: BaseException) -> str:
     if isinstance(fault, TimeoutError):
         return "no answer in time"
+    if isinstance(fault, OSError) and fault.strerror:
+        # Without the number of the error, which a person must look up.
+        return fault.strerror.lower()
     return str(fault) or type(fault).__name__
 
 

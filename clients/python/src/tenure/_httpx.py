@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Optional, TypeVar, Union
 from ._repeats import Answer, Attempts, ConnectionLost
 from ._settings import Settings
 from ._wire import Plan, Request, Response, Stream, read_body, read_retry_after
+from .notices import Notices
 
 if TYPE_CHECKING:
     import httpx
@@ -26,10 +27,11 @@ class AsyncTransport:
             import httpx
         except ImportError:
             raise ImportError(
-                "AsyncTenure needs httpx; install it: pip install 'tenure[httpx]'"
+                "AsyncTenure needs httpx; install it: pip install httpx"
             ) from None
         self.settings = settings
         self.retry_for = retry_for
+        self.notices = Notices()
         self._unsent: tuple[type[Exception], ...] = (
             httpx.ConnectError,
             httpx.ConnectTimeout,
@@ -80,7 +82,7 @@ class AsyncTransport:
 
     async def send(self, request: Request) -> Response:
         """Send a request until it is answered, or its patience is over."""
-        attempts = Attempts(request, self.retry_for)
+        attempts = Attempts(request, self.retry_for, self.settings.origin)
         while True:
             attempts.begin()
             try:

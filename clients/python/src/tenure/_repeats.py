@@ -59,8 +59,10 @@ class Backoff:
 class Attempts:
     """All sendings of one request."""
 
-    def __init__(self, request: Request, retry_for: float) -> None:
+    def __init__(self, request: Request, retry_for: float, origin: str) -> None:
         self._request = request
+        #: The address without credentials, for messages.
+        self._origin = origin
         self._retry_for = retry_for if request.retry_for is None else request.retry_for
         self._backoff = Backoff()
         #: When the first sending failed; the patience counts from here, not from the first
@@ -86,13 +88,14 @@ class Attempts:
             return 0.0
         return self._pause(
             OutcomeUnknown(
-                f"the answer was lost ({fault}); the call may have been carried out",
+                f"{self._origin}: the answer was lost ({fault}); the call may have been carried "
+                "out",
                 hint="make the same call again, with the same ids: nothing is done twice",
             )
             if self._may_have_happened
             else Unreachable(
-                f"the server cannot be reached ({fault})",
-                hint="is `tenure serve` running, and is the address right?",
+                f"{self._origin}: {fault}",
+                hint="is `tenure serve` running there, and is the address right?",
             )
         )
 
@@ -101,7 +104,8 @@ class Attempts:
         if status < 400:
             if not is_json(data):
                 raise UnexpectedAnswer(
-                    "what answered is no Tenure server: its answer is no JSON", status=status
+                    f"what answered at {self._origin} is no Tenure server: its answer is no JSON",
+                    status=status,
                 )
             return None
         error = from_problem(status, data, retry_after)

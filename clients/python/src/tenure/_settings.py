@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from typing import Optional
 from urllib.parse import quote, urlsplit
 
 _DEFAULT_PORT = 7171
+#: `localhost:7171` and `[::1]:7171`, as people write an address.
+_HOST_AND_PORT = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}(?:/[^@?#]*)?")
 _STORES = ("memory", "file", "redis", "rediss", "valkey", "redis-sentinel", "redis-cluster")
 
 
@@ -27,6 +30,8 @@ class Settings:
     def find(cls, url: Optional[str], token: Optional[str], namespace: Optional[str]) -> Settings:
         """Read what is given, and TENURE_URL, TENURE_TOKEN and TENURE_NAMESPACE for the rest."""
         where = url or os.environ.get("TENURE_URL") or f"http://127.0.0.1:{_DEFAULT_PORT}"
+        if _HOST_AND_PORT.fullmatch(where):
+            where = f"http://{where}"
         parts = urlsplit(where)
         # No message repeats the address: it may hold a password.
         if parts.scheme in _STORES:
@@ -36,7 +41,7 @@ class Settings:
             )
         if parts.scheme not in ("http", "https", "tenure") or not parts.hostname:
             raise ValueError(
-                "the address of a server is http://HOST:PORT, https://HOST or tenure://HOST"
+                "the address of a server is HOST:PORT, http://HOST:PORT, https://HOST or tenure://HOST"
             )
         if parts.username is not None or parts.password is not None:
             raise ValueError(

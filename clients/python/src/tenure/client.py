@@ -97,7 +97,7 @@ class Tenure(Pushing[Job[Any]], Watching, Blocking):
 
 
 class AsyncTenure(Pushing[AsyncJob[Any]], Watching, Awaiting):
-    """The same client for asyncio; needs `pip install 'tenure[httpx]'`.
+    """The same client for asyncio; needs httpx, which the extra `httpx` brings.
 
     Use one in each event loop. Iterators are asynchronous: `async for job in t.jobs.list()`.
     """

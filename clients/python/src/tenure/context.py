@@ -24,7 +24,7 @@ class Context:
         self, lease: LeaseRecord, transport: Transport, report: Callable[[Any], None]
     ) -> None:
         assert lease.job is not None
-        #: The job, its payload among its fields; `job.progress` is what the run before reported.
+        #: The job, with its payload. `job.last_progress` is what the run before reported.
         self.job: JobRecord = lease.job
         #: Grows with every grant: a store that compares it can refuse an older holder.
         self.fence: int = lease.fence
@@ -58,7 +58,7 @@ class Context:
 
     def progress(self, value: Any) -> None:
         """Say how far it is: JSON of at most 4 KiB, sent with the next heartbeat or the outcome."""
-        size = len(encode(value))
+        size = len(encode(value, "progress"))
         if size > _PROGRESS_BYTES:
             raise ValueError(f"progress has {size} bytes as JSON; at most {_PROGRESS_BYTES} go")
         self._report(value)

@@ -14,7 +14,8 @@ Duration = Union[str, int, float, timedelta]
 Moment = Union[str, datetime]
 
 _PARTS = re.compile(r"(\d+)(ms|s|m|h|d)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+#: The units of a duration, in seconds.
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def duration_text(value: Duration) -> str:
@@ -45,7 +46,7 @@ def seconds(value: Duration) -> float:
     text = duration_text(value)
     if not text or _PARTS.sub("", text):
         raise ValueError(f'"{text}" is no duration; write it as "500ms", "90s" or "2h30m"')
-    return sum(int(number) * _SECONDS[unit] for number, unit in _PARTS.findall(text))
+    return sum(int(number) * UNITS[unit] for number, unit in _PARTS.findall(text))
 
 
 def is_duration(value: object) -> bool:

@@ -101,6 +101,12 @@ class BadJson(TenureError):
     code = "bad_json"
 
 
+class DuplicateJob(TenureError):
+    """A push with `on_duplicate="raise"` stored nothing: a job has its id or its unique key."""
+
+    code = "duplicate_job"
+
+
 class Unauthorized(TenureError):
     """A token is needed."""
 

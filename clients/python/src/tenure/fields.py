@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Any, Callable, Optional, TypedDict, Union
+from typing import Any, Callable, Literal, Optional, TypedDict, Union
 
 from ._wire import given
 from .durations import (
@@ -57,6 +57,9 @@ class JobOptions(JobDefaults, total=False):
     flow: Optional[str]
     #: The trace that its run belongs to (W3C Trace Context).
     traceparent: Optional[str]
+    #: Of the push and not of the job: what happens if the job is there already. `"warn"` (unless
+    #: given) logs it once for each queue, `"raise"` raises `DuplicateJob`, `"ignore"` does neither.
+    on_duplicate: Optional[Literal["warn", "raise", "ignore"]]
 
 
 class JobSpec(JobOptions, total=False):
@@ -106,7 +109,7 @@ def job_fields(queue: Optional[str] = None, payload: Any = None, **fields: Any) 
     refuse_unknown(fields, JobSpec, "a job")
     body = given(queue=queue, payload=payload)
     for name, value in fields.items():
-        if value is not None:
+        if value is not None and name != "on_duplicate":
             write = _WRITERS.get(name)
             body[name] = value if write is None else write(value)
     if "expires_at" in body:

@@ -58,6 +58,29 @@ def result_plan(id: str, timeout: Optional[Duration]) -> Plan[Result[Any]]:
         id = result.id
 
 
+#: How often progress is asked for, in seconds; the end of the job is told at once.
+_PROGRESS_S = 0.5
+
+
+def progress_stream(id: str, timeout: Optional[Duration]) -> Stream[Any]:
+    """Follow what a job reports until it ends."""
+    until = None if timeout is None else now() + seconds(timeout)
+    last: Any = None
+    wait = 0.0
+    while True:
+        query = {"wait": duration_text(wait)}
+        response = yield request("GET", "jobs", id, "result", query=query, wait=wait)
+        result: Result[Any] = Result.read(check(response))
+        if result.progress is not None and result.progress != last:
+            last = result.progress
+            yield [last]
+        left = _PROGRESS_S if until is None else min(until - now(), _PROGRESS_S)
+        if result.finished or left <= 0:
+            return
+        # As in `result_plan`: a key may pass to another job.
+        id, wait = result.id, left
+
+
 class _JobMethods(Generic[Value]):
     """Calls about a job that is at hand; `self` is a `JobRecord` too."""
 
@@ -80,6 +103,16 @@ class _JobMethods(Generic[Value]):
         Look at `finished`, or call `get()`, which returns the result or raises.
         """
         return (yield from result_plan(self.id, timeout))
+
+    @stream
+    def progress(self, timeout: Optional[Duration] = None) -> Stream[Any]:
+        """Follow what its run reports: an iterator that ends with the job, or after `timeout`.
+
+        It begins with the last report, and has each later one within about a second and a half
+        of `ctx.progress(…)`: one that is replaced sooner may be left out. The worker sends a report
+        within a second, and this client asks every half second.
+        """
+        return (yield from progress_stream(self.id, timeout))
 
     @call
     def explain(self) -> Plan[Explained]:
@@ -184,6 +217,11 @@ class _Jobs(Part, Generic[J]):
     def wait(self, id: str, timeout: Optional[Duration] = None) -> Plan[Result[Any]]:
         """Wait for a job's end, by its id or as `key:KEY`."""
         return (yield from result_plan(id, timeout))
+
+    @stream
+    def progress(self, id: str, timeout: Optional[Duration] = None) -> Stream[Any]:
+        """Follow what a job's run reports, by its id or as `key:KEY`; see `Job.progress`."""
+        return (yield from progress_stream(id, timeout))
 
     @call
     def explain(self, id: str) -> Plan[Explained]:

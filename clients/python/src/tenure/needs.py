@@ -18,7 +18,8 @@ class Need:
         return dict(self.fields)
 
 
-AnyNeed = Union[Need, Mapping[str, Any]]
+#: A need as an object, as the server reads it, or as text: `"limit:x"`, `"pool:accounts#cn"`.
+AnyNeed = Union[Need, Mapping[str, Any], str]
 
 
 def limit(name: str, *, weight: int = 1, cost: int = 1) -> Need:
@@ -52,11 +53,52 @@ def pool(
     return Need((("pool", name), *((key, value) for key, value in asked if value is not None)))
 
 
+#: The options that each kind of need takes as text, and whether they are numbers.
+_OPTIONS = {
+    "limit": {"weight": True, "cost": True},
+    "pool": {"prefer": False, "id": False, "count": True},
+}
+
+
+def read_need(text: str) -> Need:
+    """Read a need as the command line writes it.
+
+    >>> read_need("limit:site:example.com,weight=2") == limit("site:example.com", weight=2)
+    True
+    >>> read_need("pool:accounts#cn,prefer=ann") == pool("accounts", tag="cn", prefer="ann")
+    True
+    """
+    head, *options = text.split(",")
+    kind, colon, name = head.partition(":")
+    if kind not in _OPTIONS or not colon or not name:
+        raise ValueError(f'"{text}" is not a need; write "limit:NAME" or "pool:NAME#TAG"')
+    given: dict[str, Any] = {}
+    for option in options:
+        word, equals, value = option.partition("=")
+        known = _OPTIONS[kind]
+        if word not in known or not equals or word in given:
+            takes = ", ".join(f"{each}=…" for each in known)
+            raise ValueError(f'"{option}" in "{text}": a {kind} takes {takes}, each once')
+        if known[word] and not value.isdecimal():
+            raise ValueError(f'"{option}" in "{text}" must be a whole number')
+        given[word] = int(value) if known[word] else value
+    if kind == "limit":
+        return limit(name, **given)
+    name, _, tag = name.partition("#")
+    return pool(name, tag=tag or None, **given)
+
+
+def _one(need: AnyNeed) -> dict[str, Any]:
+    if isinstance(need, str):
+        need = read_need(need)
+    return need.json() if isinstance(need, Need) else dict(need)
+
+
 def needs_json(needs: Iterable[AnyNeed]) -> list[dict[str, Any]]:
     """Write needs as the server reads them."""
     if isinstance(needs, (str, Mapping, Need)):
-        raise TypeError("needs is a list: needs=[limit(...), pool(...)]")
-    return [need.json() if isinstance(need, Need) else dict(need) for need in needs]
+        raise TypeError('needs is a list: needs=["limit:x", pool("accounts", tag="cn")]')
+    return [_one(need) for need in needs]
 
 
 def describe(needs: Iterable[Mapping[str, Any]]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import math
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
@@ -21,14 +22,59 @@ else:
     _UNIONS = (Union,)
 
 
-def encode(value: Any) -> bytes:
-    """Write a value as JSON. NaN and infinities are no JSON and are refused."""
-    text = _ENCODER.encode(value)
-    # A lone surrogate cannot be UTF-8; without this the error would name no field and no remedy.
+def encode(value: Any, name: str = "") -> bytes:
+    """Write a value as JSON. NaN and infinities are no JSON and are refused.
+
+    `name` is what the value is called by the error, which says where it cannot be written.
+
+    >>> encode({"order": {"at": object()}}, "payload")
+    Traceback (most recent call last):
+    TypeError: payload.order.at: object is not JSON; use str, int, float, bool, None, list or dict
+    """
     try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("text with half a surrogate pair is no JSON; decode it anew") from None
+        return _ENCODER.encode(value).encode()
+    except (TypeError, ValueError, RecursionError) as refused:
+        # Looked for only now: a value that can be written is walked once.
+        _refuse(value, name, 0)
+        if isinstance(refused, RecursionError):
+            raise ValueError(f"{name or 'value'}: nested too deeply to be JSON") from None
+        raise
+
+
+#: Deeper values are refused by the server, so no further place need be named.
+_DEEPEST = 64
+
+
+def _refuse(value: Any, where: str, depth: int) -> None:
+    """Raise for the first part of a value that is no JSON, and name its place."""
+    shown = where or "value"
+    if depth > _DEEPEST:
+        raise ValueError(f"{shown}: nested deeper than {_DEEPEST}, or a part of itself")
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"{shown}: text with half a surrogate pair is not JSON; decode it anew"
+            ) from None
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{shown}: {value} is not JSON; use None or text")
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            if not isinstance(key, (str, int, float, bool, type(None))):
+                raise TypeError(f"{shown}: a key is {type(key).__name__}; keys of JSON are text")
+            _refuse(key, shown, depth)
+            _refuse(part, f"{where}.{key}" if where else str(key), depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for index, part in enumerate(value):
+            _refuse(part, f"{where}[{index}]", depth + 1)
+    elif value is not None and not isinstance(value, int):
+        try:
+            plain = _plain(value)
+        except TypeError as refused:
+            raise TypeError(f"{shown}: {refused}") from None
+        _refuse(plain, where, depth + 1)
 
 
 def _plain(value: Any) -> Any:
@@ -49,7 +95,9 @@ def _plain(value: Any) -> Any:
         return list(value)
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+    raise TypeError(
+        f"{type(value).__name__} is not JSON; use str, int, float, bool, None, list or dict"
+    )
 
 
 #: Made once: `json.dumps` would make one for each call.

@@ -10,6 +10,7 @@ from ._wire import Many, Plan, new_id, request
 from .errors import TenureError
 from .fields import JobOptions, job_fields
 from .jobs import J, bound_job
+from .notices import check_choice
 from .payloads import encode
 from .records import PushedMany
 
@@ -38,30 +39,37 @@ class Pushing(Generic[J]):
 
         Without an `id` the client makes one, so that a push whose answer was lost is repeated and
         not done twice. A job with this `id`, or a held `unique` key, is answered as it is, with
-        `duplicate`.
+        `duplicate`, and nothing is pushed. For an `id` that is there the logger `tenure` warns,
+        once for each queue; `on_duplicate="raise"` raises `DuplicateJob` for both, `"ignore"`
+        keeps quiet.
 
         >>> job = t.push("mail", {"to": "ann"}, delay="5s")
         >>> job.queue, job.state
         ('mail', 'scheduled')
         """
-        body = job_fields(queue, payload, **fields)
-        body.setdefault("id", new_id("job"))
-        answer = check((yield request("POST", "jobs", body=body)))
+        body, on_duplicate = _named({**fields, "queue": queue, "payload": payload})
+        response = yield request("POST", "jobs", body=body)
+        answer = check(response)
+        self._transport.notices.read(body, answer, response, on_duplicate)
         return bound_job(self._job_kind, self._transport, answer)
 
     @call
     def push_all(self, jobs: Iterable[Mapping[str, Any]]) -> Plan[Many[J]]:
         """Store up to 1,000 jobs, all or none, and return them in their order.
 
-        Each is a mapping with the arguments of `push`, and `ref` for naming it in `after`.
+        Each is a mapping with the arguments of `push`, and `ref` for naming it in `after`. With
+        `on_duplicate="raise"` in one of them, `DuplicateJob` is raised after the others are stored.
 
         >>> [job.id for job in t.push_all([{"queue": "mail", "id": n} for n in ("a", "b")])]
         ['a', 'b']
         """
-        body = [_named(each) for each in jobs]
-        if not body:
+        named = [_named(each) for each in jobs]
+        if not named:
             return []
-        answer = check((yield request("POST", "jobs", body=body)))
+        response = yield request("POST", "jobs", body=[body for body, _ in named])
+        answer = check(response)
+        for (body, on_duplicate), raw in zip(named, answer):
+            self._transport.notices.read(body, raw, response, on_duplicate)
         return [bound_job(self._job_kind, self._transport, raw) for raw in answer]
 
     @call
@@ -70,6 +78,7 @@ class Pushing(Generic[J]):
 
         A portion is stored as a whole or not at all. If one is refused, the error's `index` counts
         from the first job of the iterable, and the jobs of the portions before it are stored.
+        Duplicates are counted, and not warned of.
 
         >>> t.push_many({"queue": "pages", "payload": {"n": n}} for n in range(1200))
         PushedMany(count=1200, duplicates=0)
@@ -83,25 +92,29 @@ class Pushing(Generic[J]):
                 if refused.index is not None:
                     refused.index += total.count
                 raise
+            for body, raw in zip(portion, answer):
+                self._transport.notices.read(body, raw, response, "ignore")
             total.count += len(answer)
             total.duplicates += sum(1 for each in answer if each["duplicate"])
         return total
 
 
-def _named(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a job an id, so that the call can be repeated."""
+def _named(job: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Write a job with an id, so that the call can be repeated; and what is said of a duplicate."""
+    on_duplicate = job.get("on_duplicate") or "warn"
+    check_choice(on_duplicate)
     fields = job_fields(**job)
     fields.setdefault("id", new_id("job"))
-    return fields
+    return fields, on_duplicate
 
 
 def _portions(jobs: Iterable[Mapping[str, Any]]) -> Iterable[list[dict[str, Any]]]:
     portion: list[dict[str, Any]] = []
     size = 0
     for job in jobs:
-        fields = _named(job)
+        fields, _ = _named(job)
         # Measured by the payload, which alone can be large.
-        weight = len(encode(fields.get("payload"))) + 512
+        weight = len(encode(fields.get("payload"), "payload")) + 512
         if portion and (len(portion) >= _PORTION or size + weight > _PORTION_BYTES):
             yield portion
             portion, size = [], 0

@@ -51,10 +51,13 @@ def _many(kind: Callable[[], type[Record]]) -> Any:
 
 
 @functools.cache
-def _readers(cls: Any) -> list[tuple[str, Optional[Callable[[Any], Any]]]]:
-    """Return how each field of a class is read; asked for with every job of a worker."""
+def _readers(cls: Any) -> list[tuple[str, str, Optional[Callable[[Any], Any]]]]:
+    """Return each field of a class, its key in an answer, and how it is read.
+
+    Asked for with every job of a worker.
+    """
     return [
-        (each.name, each.metadata.get("read"))
+        (each.name, each.metadata.get("key", each.name), each.metadata.get("read"))
         for each in dataclasses.fields(cls)
         if each.name != "raw"
     ]
@@ -72,9 +75,9 @@ class Record:
         fields: dict[str, Any] = {}
         # Type checkers refuse a class with a type variable where a hashable value is wanted.
         its: Any = cls
-        for name, how in _readers(its):
-            if name in raw:
-                value = raw[name]
+        for name, key, how in _readers(its):
+            if key in raw:
+                value = raw[key]
                 fields[name] = value if how is None else how(value)
         return cls(raw=raw, **fields)
 
@@ -112,7 +115,8 @@ class JobRecord(Record):
     result: Any = _hidden()
     error: Optional[str] = _hidden()
     errors: list[dict[str, Any]] = field(default_factory=list, repr=False)
-    progress: Any = _hidden()
+    #: What a run reported last; `Job.progress()` follows it.
+    last_progress: Any = field(default=None, repr=False, metadata={"key": "progress"})
     unique: Optional[dict[str, Any]] = _hidden()
     labels: dict[str, str] = field(default_factory=dict, repr=False)
     #: The trace that the job was pushed in (W3C Trace Context), for its worker to go on with.

@@ -8,7 +8,7 @@ from typing import Any, Optional
 from ._calls import Awaiting, Blocking, Part, call, check, stream
 from ._paging import walk
 from ._wire import Plan, Request, Response, Stream, given, request
-from .durations import Duration, Moment, duration_text, moment_text
+from .durations import UNITS, Duration, Moment, duration_text, is_duration, moment_text
 from .errors import LimitNotFound, PoolNotFound, QueueNotFound
 from .needs import needs_json
 from .payloads import encode
@@ -44,12 +44,23 @@ def settings_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "needs" and value is not None:
             value = needs_json(value)
         elif name == "rate" and isinstance(value, str):
-            count, slash, per = value.partition("/")
-            if not slash or not count.isdigit():
-                raise ValueError(f'"{value}" is no rate; write it as "10/1s"')
-            value = {"count": int(count), "per": per}
+            value = rate_fields(value)
         written[name] = value
     return written
+
+
+def rate_fields(text: str) -> dict[str, Any]:
+    """Read a rate as people write it.
+
+    >>> rate_fields("10/s"), rate_fields("100/5m")
+    ({'count': 10, 'per': '1s'}, {'count': 100, 'per': '5m'})
+    """
+    count, slash, per = text.partition("/")
+    if per in UNITS:
+        per = f"1{per}"
+    if not slash or not count.isdecimal() or not is_duration(per):
+        raise ValueError(f'"{text}" is not a rate; write "10/s", "100/5m" or "1000/1h"')
+    return {"count": int(count), "per": per}
 
 
 def set_plan(part: str, name: str, fields: Mapping[str, Any], absent: str) -> Plan[Any]:

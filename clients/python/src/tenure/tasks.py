@@ -288,7 +288,7 @@ def succeeded(value: Any) -> dict[str, Any]:
     if value is None:
         return {"outcome": "succeeded"}
     try:
-        size = len(encode(value))
+        size = len(encode(value, "result"))
     except (TypeError, ValueError) as refused:
         return final(f"its result cannot be stored: {refused}")
     if size > _RESULT_BYTES:

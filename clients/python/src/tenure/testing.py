@@ -49,8 +49,8 @@ def find_binary() -> str:
     found = named or (str(installed) if installed.exists() else shutil.which("tenure"))
     if found is None:
         raise FileNotFoundError(
-            "there is no `tenure` binary here; install it (pip install tenure-server), or name it "
-            "in TENURE_BIN"
+            "there is no `tenure` binary here; put it on the PATH, or name it in TENURE_BIN "
+            "(`cargo build --release` in a clone of Tenure makes it)"
         )
     return found
 

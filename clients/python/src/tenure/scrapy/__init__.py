@@ -1,6 +1,6 @@
 """Scrapy: slots and accounts for requests, spiders fed by jobs, and the job whose spider this is.
 
-Needs `pip install 'tenure[scrapy]'` and the asyncio reactor, which is Scrapy's default.
+Needs Scrapy, which the extra `scrapy` brings, and the asyncio reactor, which is Scrapy's default.
 """
 
 from __future__ import annotations
