@@ -73,6 +73,17 @@ def redis_here() -> Optional[list[str]]:
         return None
 
 
+def browser_here() -> Optional[str]:
+    """Find Chromium, unless the tests are to do without."""
+    if "browser" in os.environ.get("TENURE_WITHOUT", "").split(","):
+        return None
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    return None
+
+
 class Server:
     """One `tenure serve`, which may be killed and started again at its address."""
 

@@ -12,16 +12,19 @@ from pathlib import Path
 
 import httpx
 import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
 
-from conftest import free_port, until
+from conftest import browser_here, free_port, until
 from tenure import Tenure
+from test_jobs import report, settle, take
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "fastapi.md"
 
 
 @pytest.fixture
 def folder_of_page(tmp_path: Path) -> Path:
-    for name, code in re.findall(r"```python\n# (\S+\.py)\n(.*?)```", PAGE.read_text(), re.S):
+    blocks = r"```(?:python|html)\n(?:# |<!-- )(\S+\.(?:py|html))(?: -->)?\n(.*?)```"
+    for name, code in re.findall(blocks, PAGE.read_text(), re.S):
         (tmp_path / name).write_text(code)
     return tmp_path
 
@@ -47,6 +50,20 @@ def application(tenure: Tenure, folder_of_page: Path) -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    program = browser_here()
+    if program is None:
+        pytest.skip("there is no Chromium here, or it is left out")
+    # As root, which CI is, Chromium starts without its sandbox only. Nothing of the world outside
+    # is asked for.
+    options = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=options)
+        yield browser
+        browser.close()
 
 
 def test_the_test_of_the_page_passes(folder_of_page: Path) -> None:
@@ -113,3 +130,23 @@ with TestClient(main.api) as http:
         text=True,
     )
     assert done.stdout == "503 5\n", done.stderr
+
+
+def test_a_browser_shows_the_progress_of_a_report_and_its_end(
+    application: str, tenure: Tenure, browser: Browser
+) -> None:
+    page = browser.new_page()
+    page.goto(application)
+    page.get_by_role("button").click()
+    output = page.get_by_role("status")
+    # The run is by hand, so that each report is seen before the next one.
+    lease = take(tenure, "reports")
+    for pages in (1, 2):
+        report(tenure, lease, {"pages": pages})
+        expect(output).to_have_text(f"{pages} pages", timeout=20_000)
+    assert settle(tenure, lease, "succeeded")["ok"]
+    expect(output).to_have_text("succeeded", timeout=20_000)
+
+
+def test_progress_of_a_report_that_is_not_there_is_404(application: str, tenure: Tenure) -> None:
+    assert httpx.get(f"{application}/reports/nobody/progress").status_code == 404

@@ -71,7 +71,7 @@ class Transport:
     def __init__(self, settings: Settings, retry_for: float) -> None:
         self.settings = settings
         self.retry_for = retry_for
-        self.notices = Notices()
+        self.notices: Notices = Notices()
         self._headers = settings.headers()
         self._begin()
         _TRANSPORTS.add(self)

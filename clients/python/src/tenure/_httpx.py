@@ -26,12 +26,10 @@ class AsyncTransport:
         try:
             import httpx
         except ImportError:
-            raise ImportError(
-                "AsyncTenure needs httpx; install it: pip install httpx"
-            ) from None
+            raise ImportError("AsyncTenure needs httpx; install it: pip install httpx") from None
         self.settings = settings
         self.retry_for = retry_for
-        self.notices = Notices()
+        self.notices: Notices = Notices()
         self._unsent: tuple[type[Exception], ...] = (
             httpx.ConnectError,
             httpx.ConnectTimeout,
