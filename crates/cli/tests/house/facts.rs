@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{pages, root};
+use super::{below, pages, root};
 
 /// Decisions and the dated parts of the changelogs tell what was.
 fn is_of_today(name: &str) -> bool {
@@ -205,9 +205,13 @@ fn installs_a_strangers_name(line: &str) -> bool {
 }
 
 #[test]
-fn no_page_installs_a_name_that_is_not_ours() {
+fn no_page_and_no_message_installs_a_name_that_is_not_ours() {
     let mut texts = pages();
     texts.retain(|(name, _)| name != "docs/maintaining.md");
+    for name in below("clients/python/src", ".py") {
+        let text = fs::read_to_string(root().join(&name)).unwrap();
+        texts.push((name, text));
+    }
     let mut wrong = Vec::new();
     for (name, text) in &texts {
         let lines = text.lines().filter(|line| installs_a_strangers_name(line));
