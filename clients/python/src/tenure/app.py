@@ -122,7 +122,7 @@ class App:
         - `retry`: `{"max_attempts": 5, "backoff": {"kind": "exponential", "base": "1s"}}`.
         - `needs`: permits and resources that it holds while it runs: `[limit(…), pool(…)]`.
         - `unique`: a key that one unfinished job holds at a time, or `{"key": …, "for": "1h"}`.
-        - `group`: jobs of a queue take turns by it.
+        - `group`: the groups of a queue take turns, so that none holds up the others.
         - `labels`: up to 16 words to find it by, `{"site": "example"}`.
         - `retain`: how long it is kept when it has ended.
         - `on_parent_failure`: what becomes of it if a parent fails: `cancel` or `run`.
