@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Optional, TypedDict
 
 import tenure
+from killing import Killer
 from tenure import Context, pool
 
 app = tenure.App()
@@ -257,3 +258,150 @@ layered.middleware(Noting())
 @layered.job("surrounded")
 def surrounded() -> str:
     return tenure.current().job.id
+
+
+class Mute(Exception):
+    """An exception that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+class Refusing:
+    """A value that refuses to be written."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+    def model_dump(self, mode: str) -> Any:
+        raise SystemExit("no dump")
+
+
+class OddOutcome(tenure.outcomes.Outcome):
+    """An outcome that cannot be read."""
+
+    def settle_item(self) -> dict[str, Any]:
+        raise RuntimeError("no item")
+
+
+class NoOutcome(tenure.outcomes.Outcome):
+    """An outcome that is none."""
+
+    def settle_item(self) -> dict[str, Any]:
+        return {"outcome": object()}
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def endless() -> int:
+    return endless() + 1
+
+
+def in_an_odd_way(how: str, ctx: Context) -> Any:
+    """End a run so that its outcome is hard to write."""
+    half = "half \ud83d pair"
+    ways: dict[str, Any] = {
+        "half_pair": lambda: ValueError(half),
+        "half_pair_final": lambda: tenure.Final(half),
+        "mute": Mute,
+        "mute_final": lambda: tenure.Final(Mute()),
+        "mute_argument": lambda: KeyError(Refusing()),
+        "odd_outcome": OddOutcome,
+        "no_outcome": NoOutcome,
+        "pause_half": lambda: tenure.PauseLimit(half, "1s"),
+        "stop": tenure.Stop,
+        "stop_draining": tenure.outcomes.StopDraining,
+    }
+    if how in ways:
+        raise ways[how]()
+    if how == "recursion":
+        return endless()
+    if how == "progress_half":
+        ctx.progress(half)
+    elif how.startswith("progress_deep"):
+        ctx.progress(nested(int(how.rpartition("_")[2])))
+    elif how == "next_in":
+        ctx.next_in(Refusing())  # type: ignore[arg-type]
+    elif how == "bad_limit":
+        ctx.pause(half, "1s")
+    results = {"half_pair_result": half, "dump": Refusing(), "cycle": ways}
+    ways["cycle"] = ways
+    if how.startswith("deep"):
+        return nested(int(how.rpartition("_")[2]))
+    return results.get(how)
+
+
+@app.job("work")
+def oddly(how: str, ctx: Context) -> Any:
+    return in_an_odd_way(how, ctx)
+
+
+@app.job("work")
+async def oddly_later(how: str, ctx: Context) -> Any:
+    return in_an_odd_way(how, ctx)
+
+
+@app.job("work", needs=[pool("accounts")])
+def ban_oddly(how: str, ctx: Context) -> None:
+    if how == "beside":
+        ctx.ban(ctx.resource, "half \ud83d pair")
+    else:
+        raise tenure.Ban(ctx.resource, "half \ud83d pair")
+
+
+@app.job("work")
+def report_one_value_again_and_again(ctx: Context) -> None:
+    """Change what was reported while it is being sent."""
+    seen: dict[str, int] = {}
+    n = 0
+    while not Path(os.environ["JOURNAL"] + ".go").exists():
+        seen.clear()
+        for key in range(n % 50):
+            seen[f"page {key}"] = n
+            ctx.progress(seen)
+        n += 1
+
+
+@app.job("work", retry={"max_attempts": 1})
+def die_at(line: int, ctx: Context) -> int:
+    """Kill the worker's own code at a line after the end of this, at the first run."""
+    if f"first {ctx.job.id}\n" not in Path(os.environ["JOURNAL"]).read_text():
+        note("first", ctx.job.id)
+        Killer(line, lambda where: note("killed", line, where)).begin()
+    return line
+
+
+@app.job("work", retry={"max_attempts": 1})
+async def die_at_later(line: int, ctx: Context) -> int:
+    """Do the same in a coroutine."""
+    await asyncio.sleep(0)
+    return die_at(line, ctx)
+
+
+@app.job("work")
+def meet(count: int, ctx: Context) -> bool:
+    """Wait until so many of these run at once."""
+    note("met", ctx.job.id)
+    journal = Path(os.environ["JOURNAL"])
+    end = time.monotonic() + 20
+    while journal.read_text().count("met ") < count and time.monotonic() < end:
+        time.sleep(0.02)
+    return time.monotonic() < end
+
+
+@app.job("work")
+async def meet_later(count: int, ctx: Context) -> bool:
+    """Do the same in a coroutine."""
+    note("met", ctx.job.id)
+    journal = Path(os.environ["JOURNAL"])
+    end = time.monotonic() + 20
+    while journal.read_text().count("met ") < count and time.monotonic() < end:
+        await asyncio.sleep(0.02)
+    return time.monotonic() < end

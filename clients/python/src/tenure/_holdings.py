@@ -14,6 +14,8 @@ from typing import Any, Callable, Optional
 
 from .durations import read_moment
 
+#: Between two extends that are sent for the sake of reports; they are sent for all at once.
+PROGRESS_EVERY_S = 0.9
 EXTEND_AT = 0.2
 STOP_AT = 0.8
 
@@ -39,7 +41,8 @@ class Held:
     deadline: Optional[float] = None
     #: By the server's clock.
     deadline_at: Optional[datetime] = None
-    progress: Any = field(default=None, repr=False)
+    #: JSON that no extend has taken along yet.
+    progress: Optional[bytes] = field(default=None, repr=False)
     #: Its holder was told to stop because it is lost: its right is over.
     stopped: bool = False
     cancel_told: bool = False
@@ -48,11 +51,19 @@ class Held:
     settling: bool = False
     #: Called when an extend was answered: the moment at which the work must stop now.
     on_good: Optional[Callable[[float], None]] = field(default=None, repr=False)
+    #: Says whether its work goes on or its outcome is being sent. No lease is extended for nobody:
+    #: a job whose run is gone, for whatever reason, must be able to run elsewhere.
+    alive: Callable[[], bool] = field(default=lambda: True, repr=False)
 
     @property
     def stop_at(self) -> float:
         """When its work must have stopped, if no further extend is answered."""
         return self.good_since + STOP_AT * self.ttl
+
+    @property
+    def reports(self) -> bool:
+        """Say whether it has a report to send; one that comes last goes with the outcome."""
+        return self.progress is not None and not self.settling
 
     def first_stop(self) -> float:
         """Return when its holder may have to be told something first, as things stand."""
@@ -64,6 +75,8 @@ class Holdings:
 
     def __init__(self) -> None:
         self._held: dict[str, Held] = {}
+        #: Before this no extend is sent for the sake of reports alone.
+        self._reports_from = float("-inf")
 
     def __len__(self) -> int:
         return len(self._held)
@@ -84,15 +97,23 @@ class Holdings:
         """Return what is to be extended in one call now: all, if one is due."""
         live = [held for held in self._held.values() if not held.stopped]
         # What is due soon goes along: one call for all leases, whenever they were granted.
+        due: list[Held] = []
         if any(held.next_extend <= now for held in live):
-            return [held for held in live if held.next_extend <= now + EXTEND_AT * held.ttl]
-        return []
+            due = [held for held in live if held.next_extend <= now + EXTEND_AT * held.ttl]
+        elif now >= self._reports_from:
+            due = [held for held in live if held.reports]
+        if any(held.reports for held in due):
+            self._reports_from = now + PROGRESS_EVERY_S
+        return due
 
     def next_extend(self) -> Optional[float]:
         """Return when the next extend is due."""
-        return min(
-            (held.next_extend for held in self._held.values() if not held.stopped), default=None
-        )
+        moments = [
+            min(held.next_extend, self._reports_from) if held.reports else held.next_extend
+            for held in self._held.values()
+            if not held.stopped
+        ]
+        return min(moments, default=None)
 
     def next_stop(self) -> Optional[float]:
         """Return when the first holder is to be stopped, as things stand."""

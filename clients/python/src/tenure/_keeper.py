@@ -13,14 +13,16 @@ import os
 import threading
 import weakref
 from datetime import datetime
-from typing import Any, Callable, Optional
+from typing import Callable, Optional
 
 from ._holdings import EXTEND_AT, STOP_AT, Held, Holdings, OnStop
 from ._http import Transport
 from ._repeats import ConnectionLost
+from ._text import logger
 from ._wire import now, request
+from .payloads import encode
 
-log: logging.Logger = logging.getLogger("tenure")
+log: logging.Logger = logger("tenure")
 
 #: An extend that is not answered within this part of the ttl is sent again.
 _TRY_FOR = 0.3
@@ -28,6 +30,8 @@ _LONGEST_TRY_S = 10.0
 #: The most leases in one call.
 _BATCH = 1000
 _NEVER = float("inf")
+#: The call itself is refused, so the same call again would be.
+_WRONG = (400, 413, 422)
 
 
 class _Threads:
@@ -63,10 +67,12 @@ class Keeper:
         timeout: Optional[float] = None,
         deadline_at: Optional[datetime] = None,
         on_good: Optional[Callable[[float], None]] = None,
+        alive: Callable[[], bool] = lambda: True,
     ) -> bool:
         """Hold a lease whose call was first sent at `sent`; False if it is lost already.
 
         A lease that is read late is extended, and the answer read, before its work may start.
+        `alive` says whether somebody works under it still: otherwise it is not extended.
         """
         moment = now()
         held = Held(
@@ -78,6 +84,7 @@ class Keeper:
             deadline=None if timeout is None else moment + timeout,
             deadline_at=deadline_at,
             on_good=on_good,
+            alive=alive,
         )
         if moment - sent > EXTEND_AT * ttl and not self._confirm(held):
             return False
@@ -114,14 +121,18 @@ class Keeper:
             held = self._holdings.get(lease)
             return 0.0 if held is None else held.stop_at
 
-    def report(self, lease: str, progress: Any) -> None:
-        """Send progress along with the next heartbeat."""
+    def report(self, lease: str, progress: Optional[bytes]) -> None:
+        """Send progress, which is JSON, within a second; only the last report of a lease counts."""
         with self._lock:
             held = self._holdings.get(lease)
-            if held is not None:
-                held.progress = progress
+            if held is None:
+                return
+            held.progress = progress
+            at = self._holdings.next_extend()
+            if at is not None and at < self._beats_at:
+                self._lock.notify_all()
 
-    def unsent_progress(self, lease: str) -> Any:
+    def unsent_progress(self, lease: str) -> Optional[bytes]:
         """Return progress that no heartbeat has taken along yet, None if there is none."""
         with self._lock:
             held = self._holdings.get(lease)
@@ -175,31 +186,40 @@ class Keeper:
                 self._beats_at = _NEVER if at is None else at
                 self._lock.wait(None if at is None else max(0.001, at - moment))
                 return
-        for start in range(0, len(due), _BATCH):
-            self._extend(due[start : start + _BATCH], now())
+        alive: list[Held] = []
+        left: list[Held] = []
+        for held in due:
+            (alive if held.alive() else left).append(held)
+        with self._lock:
+            # Looked at again soon: its outcome may be written by then.
+            self._holdings.failed(left, now())
+        for start in range(0, len(alive), _BATCH):
+            self._extend(alive[start : start + _BATCH], now())
 
     def _extend(self, asked: list[Held], sent: float, *, alone: bool = False) -> bool:
         """Extend leases once; False if it was not answered."""
         reports = [(held, held.progress) for held in asked]
         items = [
-            held.lease if progress is None else {"lease": held.lease, "progress": progress}
+            encode(held.lease)
+            if progress is None
+            else b'{"lease":%b,"progress":%b}' % (encode(held.lease), progress)
             for held, progress in reports
         ]
-        body: dict[str, Any] = {"leases": items}
         shortest = min(held.ttl for held in asked)
-        made = request("POST", "leases", "extend", body=body)
+        made = request("POST", "leases", "extend", written=b'{"leases":[%b]}' % b",".join(items))
         try:
             response = self._transport.once(made, min(_TRY_FOR * shortest, _LONGEST_TRY_S))
         except ConnectionLost:
             return self._not_extended(asked, alone)
         if response.status >= 400:
             code = (response.data or {}).get("code")
-            if response.status == 422:
+            if response.status in _WRONG and any(progress for _, progress in reports):
                 # A report that is refused must not cost the leases their heartbeat.
                 log.error("a progress report was refused (%s) and is dropped", code)
                 with self._lock:
-                    for held in asked:
-                        held.progress = None
+                    for held, progress in reports:
+                        if held.progress is progress:
+                            held.progress = None
             return self._not_extended(asked, alone)
         with self._lock:
             if alone:
@@ -213,9 +233,9 @@ class Keeper:
                 if held.progress is progress:
                     held.progress = None
             told = [(held.on_good, held.stop_at) for held in asked if held.on_good is not None]
+        self._tell(stops)
         for on_good, stop_at in told:
             on_good(stop_at)
-        self._tell(stops)
         return True
 
     def _not_extended(self, asked: list[Held], alone: bool) -> bool:

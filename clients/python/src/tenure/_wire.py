@@ -98,17 +98,22 @@ def request(
     *parts: str,
     query: Optional[Mapping[str, Any]] = None,
     body: Any = None,
+    written: Optional[bytes] = None,
     wait: float = 0.0,
     repeatable: bool = True,
     minimal: bool = False,
     retry_for: Optional[float] = None,
 ) -> Request:
-    """Make a request to `/v1/PART/PART…`. Absent values of the query and the body are left out."""
+    """Make a request to `/v1/PART/PART…`. Absent values of the query and the body are left out.
+
+    `written` is a body that is JSON already.
+    """
     path = "/v1/" + "/".join(path_part(part) for part in parts)
     asked = {name: _query_text(value) for name, value in (query or {}).items() if value is not None}
     if asked:
         path += "?" + urlencode(asked)
-    written = None if body is None else encode(body)
+    if body is not None:
+        written = encode(body)
     if written is not None and len(written) > _BODY_BYTES:
         # The server would close the connection in the middle of it, which looks like an outage.
         raise TooLarge(

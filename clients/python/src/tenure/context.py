@@ -9,8 +9,9 @@ from typing import Any, Optional
 
 from ._http import Transport
 from ._paging import walk
+from ._text import storable
 from .durations import Duration, duration_text
-from .payloads import encode
+from .payloads import LEVELS, encode, too_deep
 from .records import JobRecord, LeaseRecord, Parent, Resource
 
 _PROGRESS_BYTES = 4096
@@ -21,7 +22,7 @@ class Context:
     """The run of a job: give a handler a parameter with this annotation to get it."""
 
     def __init__(
-        self, lease: LeaseRecord, transport: Transport, report: Callable[[Any], None]
+        self, lease: LeaseRecord, transport: Transport, report: Callable[[Optional[bytes]], None]
     ) -> None:
         assert lease.job is not None
         #: The job, with its payload. `job.last_progress` is what the run before reported.
@@ -57,11 +58,18 @@ class Context:
         return self.resources[0]
 
     def progress(self, value: Any) -> None:
-        """Say how far it is: JSON of at most 4 KiB, sent with the next heartbeat or the outcome."""
-        size = len(encode(value, "progress"))
-        if size > _PROGRESS_BYTES:
-            raise ValueError(f"progress has {size} bytes as JSON; at most {_PROGRESS_BYTES} go")
-        self._report(value)
+        """Say how far it is, in JSON of at most 4 KiB: the job shows it within a second.
+
+        The value is read at once; what is changed in it later is not reported.
+        """
+        written = encode(value, "progress")
+        if len(written) > _PROGRESS_BYTES:
+            raise ValueError(
+                f"progress has {len(written)} bytes as JSON; at most {_PROGRESS_BYTES} go"
+            )
+        if deep := too_deep(written):
+            raise ValueError(f"progress is nested {deep} levels deep; at most {LEVELS} go")
+        self._report(None if value is None else written)
 
     def parents(self) -> list[Parent]:
         """Ask for the jobs that it waited for, with their results."""
@@ -70,7 +78,7 @@ class Context:
 
     def ban(self, resource: Resource, reason: str) -> None:
         """Say beside the outcome that a resource is not to be handed out again."""
-        self._judge(resource, {"verdict": "ban", "reason": reason})
+        self._judge(resource, {"verdict": "ban", "reason": storable(str(reason))})
 
     def cool(self, resource: Resource, for_: Duration) -> None:
         """Say beside the outcome that a resource is to rest."""

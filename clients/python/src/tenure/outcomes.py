@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from ._text import message_of, storable
 from .durations import Duration, Moment, duration_text, moment_text
 from .records import Resource
 
@@ -39,13 +40,14 @@ class Final(Outcome):
 
     def settle_item(self) -> dict[str, Any]:
         """Write it as the server reads it."""
-        return {"outcome": "failed", "error": str(self) or "failed for good", "final": True}
+        return {"outcome": "failed", "error": message_of(self) or "failed for good", "final": True}
 
 
 class Ban(Outcome):
     """The resource is not to be handed out again. The run failed, and is retried by its policy."""
 
     def __init__(self, resource: Resource, reason: str) -> None:
+        reason = storable(str(reason))
         super().__init__(f"{resource.pool}/{resource.id} is banned: {reason}")
         self._verdict = {
             "pool": resource.pool,
@@ -56,7 +58,7 @@ class Ban(Outcome):
 
     def settle_item(self) -> dict[str, Any]:
         """Write it as the server reads it."""
-        return {"outcome": "failed", "error": str(self), "resources": [self._verdict]}
+        return {"outcome": "failed", "error": message_of(self), "resources": [self._verdict]}
 
 
 class Cool(Outcome):
@@ -69,7 +71,7 @@ class Cool(Outcome):
 
     def settle_item(self) -> dict[str, Any]:
         """Write it as the server reads it."""
-        return {"outcome": "failed", "error": str(self), "resources": [self._verdict]}
+        return {"outcome": "failed", "error": message_of(self), "resources": [self._verdict]}
 
 
 class PauseLimit(Outcome):

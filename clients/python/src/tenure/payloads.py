@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import json
 import math
+import re
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,10 @@ if sys.version_info >= (3, 10):
     _UNIONS: tuple[Any, ...] = (Union, types.UnionType)
 else:
     _UNIONS = (Union,)
+
+
+#: How deep a value may be nested: the server reads 64 levels, and three are around a value.
+LEVELS = 61
 
 
 def encode(value: Any, name: str = "") -> bytes:
@@ -75,6 +80,24 @@ def _refuse(value: Any, where: str, depth: int) -> None:
         except TypeError as refused:
             raise TypeError(f"{shown}: {refused}") from None
         _refuse(plain, where, depth + 1)
+
+
+def too_deep(written: bytes) -> int:
+    """Return how deep JSON is nested, if that is more than `LEVELS`; otherwise 0.
+
+    >>> too_deep(b"[" * 70 + b"]" * 70), too_deep(b'["' + b"[" * 70 + b'"]')
+    (70, 0)
+    """
+    if written.count(b"[") + written.count(b"{") <= LEVELS:
+        return 0
+    most = depth = 0
+    for bracket in re.findall(rb'"(?:[^"\\]|\\.)*"|[][{}]', written):
+        if bracket in (b"[", b"{"):
+            depth += 1
+            most = max(most, depth)
+        elif bracket in (b"]", b"}"):
+            depth -= 1
+    return most if most > LEVELS else 0
 
 
 def _plain(value: Any) -> Any:

@@ -8,11 +8,12 @@ import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
+from ._text import describe, message_of, storable
 from .context import Context
 from .fields import JobOptions, job_fields, refuse_unknown
 from .middleware import around_run
-from .outcomes import Outcome
-from .payloads import DoesNotFit, encode, fit, is_model
+from .outcomes import Outcome, Stop
+from .payloads import LEVELS, DoesNotFit, encode, fit, is_model, too_deep
 from .pushable import F, Pushable
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ Kinds = tuple[type[BaseException], ...]
 #: The bounds of the server: beyond them it would refuse the settle.
 _RESULT_BYTES = 256 * 1024
 _ERROR_BYTES = 8 * 1024
+#: What to do instead of raising `tenure.Stop`, by which a worker stops a handler.
+_NOBODY_STOPPED = (
+    "the handler raised it, and nobody had stopped the run; raise tenure.Snooze to run again "
+    "later, tenure.Final to fail for good"
+)
 
 
 class Unusable(ValueError):
@@ -245,7 +251,7 @@ class GaveUp(Outcome):
     """Ends a run for good by an exception that `retry_on` or `give_up_on` does not let retry."""
 
     def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
+        super().__init__(message_of(error))
         self.error: Exception = error
 
     def settle_item(self) -> dict[str, Any]:
@@ -288,9 +294,19 @@ def succeeded(value: Any) -> dict[str, Any]:
     if value is None:
         return {"outcome": "succeeded"}
     try:
-        size = len(encode(value, "result"))
+        written = encode(value, "result")
     except (TypeError, ValueError) as refused:
-        return final(f"its result cannot be stored: {refused}")
+        return final(f"its result cannot be stored: {message_of(refused)}")
+    except Stop:
+        raise
+    except BaseException as refused:
+        # Writing it may run code of the handler's own: `model_dump` of a model, for example.
+        return final(f"its result cannot be stored: {describe(refused)}")
+    if deep := too_deep(written):
+        return final(
+            f"its result cannot be stored: it is nested {deep} levels deep; at most {LEVELS} go"
+        )
+    size = len(written)
     if size > _RESULT_BYTES:
         return final(f"its result has {size} bytes as JSON; at most {_RESULT_BYTES} can be stored")
     return {"outcome": "succeeded", "result": value}
@@ -298,12 +314,17 @@ def succeeded(value: Any) -> dict[str, Any]:
 
 def failed(error: BaseException) -> dict[str, Any]:
     """Write what a handler raised as an outcome."""
+    if isinstance(error, Stop):
+        return {"outcome": "failed", "error": f"{type(error).__name__}: {_NOBODY_STOPPED}"}
     if isinstance(error, Outcome):
-        return error.settle_item()
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return {"outcome": "failed", "error": text[-_ERROR_BYTES:]}
+        try:
+            return error.settle_item()
+        except Exception as why:
+            text = f"{describe(error)} (its outcome cannot be read: {describe(why)})"
+            return {"outcome": "failed", "error": text[-_ERROR_BYTES:]}
+    return {"outcome": "failed", "error": describe(error)[-_ERROR_BYTES:]}
 
 
 def final(why: str) -> dict[str, Any]:
     """Write a failure that a retry would not mend."""
-    return {"outcome": "failed", "error": why, "final": True}
+    return {"outcome": "failed", "error": storable(why)[-_ERROR_BYTES:], "final": True}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -250,7 +251,11 @@ def _run(app: App, lease: LeaseRecord, transport: Transport) -> tuple[Ran, Optio
     job = lease.job
     assert job is not None
     progress: dict[str, Any] = {}
-    context = Context(lease, transport, lambda value: progress.update(progress=value))
+
+    def report(written: Optional[bytes]) -> None:
+        progress["progress"] = None if written is None else json.loads(written)
+
+    context = Context(lease, transport, report)
     error: Optional[BaseException] = None
     task = app.find(job.queue, job.kind)
     try:

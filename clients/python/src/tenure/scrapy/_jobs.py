@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import threading
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 
 from .._holdings import LOST
+from .._text import describe, logger
 from .._wire import now
 from ..app import App
 from ..context import Context
@@ -26,9 +26,13 @@ from ..errors import TenureError
 from ..tasks import failed, succeeded
 from ..worker.loop import DRAINING, Worker
 from ..worker.runs import Run, Runner, make_context
+from ..worker.written import Written, write
 from ._crawler import in_progress, running_loop
 
-log: logging.Logger = logging.getLogger("tenure.scrapy")
+if TYPE_CHECKING:
+    import logging
+
+log: logging.Logger = logger("tenure.scrapy")
 
 #: Inherited by all requests that come from a job: the lease under which it runs.
 META_KEY = "tenure_job"
@@ -68,7 +72,7 @@ class SpiderJob:
         """Count an error."""
         self.counts.errors += 1
         if self.counts.error is None:
-            self.counts.error = f"{type(error).__name__}: {error}"
+            self.counts.error = None if error is None else describe(error)
 
 
 class SpiderJobs:
@@ -170,11 +174,11 @@ class SpiderJobs:
             item = succeeded(self._finish(job.context, job.counts))
         except Exception as error:
             item = failed(error)
-        self._end(job, job.context._complete(item))
+        self._end(job, write(item, job.context))
 
-    def _end(self, job: SpiderJob, item: Optional[dict[str, Any]]) -> None:
+    def _end(self, job: SpiderJob, written: Optional[Written]) -> None:
         self._running.pop(job.run.id, None)
-        self._worker._finish(job.run, item)
+        self._worker._finish(job.run, written)
 
     def _work(self) -> None:
         """Run the worker; on a thread of its own."""
@@ -237,6 +241,13 @@ class _InCrawl:
         if reason in (LOST, DRAINING):
             # Nothing of it counts any more, so nobody waits for a loop that may be blocked.
             self._worker._finish(run, None)
+
+    def runs(self, run: Run) -> bool:
+        """Say whether the crawl has the run, or will have it when its loop comes to it."""
+        return not run.ended
+
+    def look(self) -> None:
+        """Nothing to mend: the crawl looks after its jobs."""
 
     def good(self, run: Run, stop_at: float) -> None:
         """Nothing to note: the keeper's clock stops it."""

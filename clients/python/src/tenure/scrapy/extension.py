@@ -126,8 +126,8 @@ class _Handed:
         self._closing = asyncio.ensure_future(close_spider(self._crawler, why))
 
     def report(self, progress: dict[str, Any]) -> None:
-        """Send progress along with the next heartbeat."""
-        self._keeper.report(self._lease, progress)
+        """Send progress within a second."""
+        self._keeper.report(self._lease, encode(progress))
 
     async def end(self, item: Optional[dict[str, Any]]) -> None:
         """Settle, unless the lease is lost; a spider that was told to stop gives its job back."""

@@ -89,14 +89,14 @@ class Child:
             self._stop_at = stop_at
             if self._watcher_sleeps or stop_at - now() < 2 * _LASTS_S:
                 self._state.notify_all()
-        item = perform(self._app, run, context, current.interruptible)
+        written = perform(self._app, run, context, current.interruptible)
         with self._state:
             self._current = None
             if self._watcher_reads:
                 os.write(self._end_write, b".")
             while self._watcher_reads:
                 self._state.wait()
-        self._send("done", run.id, item)
+        self._send("done", run.id, written)
 
     def _watch(self) -> None:
         """Read for the main thread while a run lasts."""

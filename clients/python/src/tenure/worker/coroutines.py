@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import threading
+from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
+from .._text import logger
 from ..context import Context
 from ..tasks import failed, succeeded
 from .runs import NOT_BY_WORKER, Run, make_context, prepare
 from .threads import Finish, Threads
+from .written import Written, not_written, write
 
 if TYPE_CHECKING:
+    import logging
+
     from ..app import App
     from .exchange import Exchange
+
+log: logging.Logger = logger("tenure.worker")
+
+
+@dataclass
+class _Job:
+    """A run, and what the loop has to do for it."""
+
+    context: Context
+    coroutine: Coroutine[Any, Any, None]
+    #: Once the coroutine has begun.
+    task: Optional[asyncio.Task[None]] = None
+
+    @property
+    def lives(self) -> bool:
+        """Say whether the loop has it to do still."""
+        return inspect.getcoroutinestate(self.coroutine) != inspect.CORO_CLOSED
 
 
 class Coroutines:
@@ -26,7 +50,8 @@ class Coroutines:
         self._finish = finish
         self._threads = Threads(app, exchange, finish)
         self._lock = threading.Lock()
-        self._running: dict[str, tuple[asyncio.Task[None], Context]] = {}
+        self._running: dict[str, _Job] = {}
+        self._closing = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._turn, name="tenure-loop", daemon=True)
         self._thread.start()
@@ -40,23 +65,42 @@ class Coroutines:
         context = make_context(
             run, self._exchange.transport, lambda value: self._exchange.keeper.report(run.id, value)
         )
-        self._loop.call_soon_threadsafe(self._begin, run, context)
+        coroutine = self._perform(run, context)
+        with self._lock:
+            self._running[run.id] = _Job(context, coroutine)
+        self._loop.call_soon_threadsafe(self._loop.create_task, coroutine)
 
     def stop(self, run: Run, reason: str) -> None:
         """Cancel the run's task, at the next turn of the loop."""
         self._threads.stop(run, reason)
         with self._lock:
             found = self._running.get(run.id)
-        if found is not None:
-            found[1].lost.set()
+        if found is None:
+            return
+        found.context.lost.set()
+        # Without a task yet, it is cancelled when there is one.
+        if found.task is not None:
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(found[0].cancel)
+                self._loop.call_soon_threadsafe(found.task.cancel)
+
+    def runs(self, run: Run) -> bool:
+        """Say whether the loop has the run, or a thread if it is no coroutine."""
+        with self._lock:
+            found = self._running.get(run.id)
+            if found is not None and not (found.lives and self._thread.is_alive()):
+                del self._running[run.id]
+                found = None
+        return found is not None or self._threads.runs(run)
 
     def good(self, run: Run, stop_at: float) -> None:
         """Nothing to note: this process's own clock thread stops it."""
 
+    def look(self) -> None:
+        """Nothing to mend: the loop goes on whatever a handler does."""
+
     def close(self) -> None:
         """End the loop."""
+        self._closing = True
         self._threads.close()
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -64,32 +108,46 @@ class Coroutines:
 
     def _turn(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while not self._closing:
+            try:
+                self._loop.run_forever()
+            except BaseException:
+                # A callback of some library called `sys.exit()`: all that runs here would end.
+                log.exception("the event loop was left, and goes on")
         with contextlib.suppress(Exception):
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
-    def _begin(self, run: Run, context: Context) -> None:
-        task = self._loop.create_task(self._perform(run, context))
-        with self._lock:
-            self._running[run.id] = (task, context)
-        if run.stopping is not None:
-            # It was told to stop before there was a task to cancel.
-            task.cancel()
-
     async def _perform(self, run: Run, context: Context) -> None:
-        item: Optional[dict[str, Any]] = None
         try:
-            task, arguments = prepare(self._app, run, context)
-            item = arguments if task is None else succeeded(await task.run(arguments, context))
-        except asyncio.CancelledError:
-            if run.stopping is None:
-                # The handler cancelled itself, or a library did.
-                item = {"outcome": "failed", "error": NOT_BY_WORKER}
-        except BaseException as error:
-            # `sys.exit()` in a handler ends its run and not the loop.
-            item = failed(error)
+            with self._lock:
+                self._running[run.id].task = asyncio.current_task()
+            # It may have been told to stop before there was a task to cancel.
+            written = await self._run(run, context) if run.stopping is None else None
+            self._finish(run, written)
+        except BaseException:
+            # The worker's own thread settles it: it sees that the coroutine is over.
+            log.exception("job %s: its end could not be taken in", run.job)
         finally:
             with self._lock:
                 self._running.pop(run.id, None)
-        self._finish(run, None if item is None else context._complete(item))
+
+    async def _run(self, run: Run, context: Context) -> Optional[Written]:
+        try:
+            item = await self._call(run, context)
+            return None if item is None else write(item, context)
+        except BaseException as why:
+            return not_written(why)
+
+    async def _call(self, run: Run, context: Context) -> Optional[dict[str, Any]]:
+        try:
+            task, arguments = prepare(self._app, run, context)
+            return arguments if task is None else succeeded(await task.run(arguments, context))
+        except asyncio.CancelledError:
+            if run.stopping is not None:
+                return None
+            # The handler cancelled itself, or a library did.
+            return {"outcome": "failed", "error": NOT_BY_WORKER}
+        except BaseException as error:
+            # `sys.exit()` in a handler ends its run and not the loop.
+            return failed(error)

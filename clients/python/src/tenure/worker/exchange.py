@@ -8,22 +8,27 @@ what becomes of it is always logged.
 
 from __future__ import annotations
 
-import logging
 import threading
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .._http import Transport
 from .._keeper import Keeper
 from .._leasing import slice_of, worker_fields
 from .._repeats import Backoff, ConnectionLost
+from .._text import logger
 from .._wire import Request, Response, new_id, now, request
 from ..durations import duration_text
 from ..errors import TenureError, from_problem
+from ..payloads import encode
 from ..records import LeaseRecord
 from .ahead import Ahead
 from .settles import Settle, Settles, repair, tell_refused
+from .written import RELEASED, Written
 
-log: logging.Logger = logging.getLogger("tenure.worker")
+if TYPE_CHECKING:
+    import logging
+
+log: logging.Logger = logger("tenure.worker")
 
 #: Calls that do not wait are answered within this, or sent again.
 _PATIENCE_S = 10.0
@@ -63,7 +68,8 @@ class Exchange:
         self._settler = threading.Condition(self._lock)
         self._ahead = Ahead(concurrency)
         self._settles = Settles(ttl)
-        self._running = 0
+        #: The leases of what runs: each has a slot until it is through.
+        self._slots: set[str] = set()
         #: The lease call that waits at the server now.
         self._waiting: Optional[dict[str, Any]] = None
         #: The settler must not leave settles to the asker: it waits, or it stopped.
@@ -81,22 +87,36 @@ class Exchange:
             threading.Thread(target=work, name=f"tenure-{name}", daemon=True).start()
 
     def finish(
-        self, lease: str, job: str, item: Optional[dict[str, Any]], took: float = 0.0
+        self, lease: str, job: str, written: Optional[Written], took: Optional[float] = None
     ) -> None:
-        """Free the slot of a run, and settle it unless its lease is lost."""
+        """Free the slot of a run, and settle it unless its lease is lost.
+
+        A second time it changes nothing that the first time did.
+        """
         with self._lock:
-            self._running -= 1
-            self._ahead.ran(took)
-            if item is not None:
-                self._settles.add(lease, job, item, now())
+            self._slots.discard(lease)
+            if written is not None:
+                self._settles.add(lease, job, written, now())
+            if took is not None:
+                self._ahead.ran(took)
             self.found_nothing = False
             self._wake()
         self._begin_waiting()
 
+    def slots(self) -> set[str]:
+        """Return the leases that have a slot."""
+        with self._lock:
+            return set(self._slots)
+
+    def settles(self, lease: str) -> bool:
+        """Say whether the outcome of a lease waits to be sent, or to be answered."""
+        with self._lock:
+            return self._settles.has(lease)
+
     def give_back(self, lease: str, job: str) -> None:
         """Release a lease whose run was given up, or never began."""
         with self._lock:
-            self._settles.add(lease, job, {"outcome": "released"}, now())
+            self._settles.add(lease, job, RELEASED, now())
             self._wake()
 
     def _wake(self) -> None:
@@ -108,13 +128,13 @@ class Exchange:
 
     def _settler_sends(self) -> bool:
         """Say whether the settler must not leave settles to the asker, which cannot call now."""
-        full = self._running >= self._concurrency and not self._ahead.short
+        full = len(self._slots) >= self._concurrency and not self._ahead.short
         return self._asker_is_away or self._draining or full
 
     def idle(self) -> bool:
         """Say whether nothing runs and nothing is to be settled."""
         with self._lock:
-            return self._running == 0 and not self._ahead and self._settles.all_answered()
+            return not self._slots and not self._ahead and self._settles.all_answered()
 
     def settled(self) -> bool:
         """Say whether nothing is to be settled."""
@@ -168,11 +188,11 @@ class Exchange:
         while True:
             with self._lock:
                 while not self._draining and self._gathers():
-                    self._asker.wait(self._gather_for())
+                    self._asker.wait(_soon(self._gather_for()))
                 if self._draining:
                     return
                 settles = self._settles.take()
-                free = self._concurrency - self._running
+                free = self._concurrency - len(self._slots)
                 # A call that may wait comes back when it is too late to lease ahead.
                 free = min(free + (self._ahead.room() if settles else 0), 1000)
                 # With settles, an answer now: they must not wait for the next job.
@@ -213,12 +233,12 @@ class Exchange:
     def _gathers(self) -> bool:
         """Say whether the asker has nothing to call for, or not yet."""
         if not self._ahead.short:
-            return self._running >= self._concurrency
-        if self._running == 0:
+            return len(self._slots) >= self._concurrency
+        if not self._slots:
             return False
         since = self._settles.first_since()
         if since is None:
-            return bool(self._ahead) or self._running >= self._concurrency
+            return bool(self._ahead) or len(self._slots) >= self._concurrency
         if not self._ahead and len(self._settles) >= self._concurrency:
             return False
         return now() < self._gathered_at(since)
@@ -264,7 +284,7 @@ class Exchange:
             if self._draining:
                 granted, refused_now = [], granted
             elif moment - first_sent > _FRESH * self.ttl:
-                free = self._concurrency - self._running
+                free = self._concurrency - len(self._slots)
                 granted, refused_now = granted[:free], granted[free:]
             self._ahead.add(granted, first_sent, moment)
             self.found_nothing = not granted and not refused_now and not settles
@@ -280,24 +300,21 @@ class Exchange:
         """Begin the jobs that wait for a slot, as far as slots are free."""
         while True:
             with self._lock:
-                if self._draining or self._running >= self._concurrency:
+                if self._draining or len(self._slots) >= self._concurrency:
                     return
                 found = self._ahead.next()
                 if found is None:
                     return
-                self._running += 1
-            lease, sent = found
+                lease, sent = found
+                self._slots.add(str(lease.lease))
             try:
                 self._begin(lease, sent)
             except Exception:
                 log.exception("a job could not be begun and is given back")
-                self.finish(str(lease.lease), _job_of(lease), {"outcome": "released"})
+                self.finish(str(lease.lease), _job_of(lease), RELEASED)
 
     def _ask_refused(self, response: Response) -> float:
         error = from_problem(response.status, response.data, response.retry_after)
-        if (error.pointer or "").startswith("/settle/"):
-            # Repaired by now, and sent again at once.
-            return 0.0
         passing = response.status in (408, 429) or response.status >= 500
         if not passing and not self._answered:
             # A wrong token or a wrong name of a queue does not mend itself.
@@ -320,10 +337,9 @@ class Exchange:
             with self._lock:
                 while not self._closed and not (self._settles and self._settler_sends()):
                     at = self._ahead.overdue_at()
-                    self._settler.wait(None if at is None else max(0.0, at - now()))
+                    self._settler.wait(_soon(None if at is None else at - now()))
                     for lease in self._ahead.overdue(now()):
-                        item = {"outcome": "released"}
-                        self._settles.add(str(lease.lease), _job_of(lease), item, now())
+                        self._settles.add(str(lease.lease), _job_of(lease), RELEASED, now())
                         self._wake()
                 if self._closed and not self._settles:
                     return
@@ -354,14 +370,19 @@ class Exchange:
     def _send(
         self, settles: list[Settle], ask: Optional[dict[str, Any]], timeout: float
     ) -> Optional[Response]:
-        """Send settles, with an ask if there is one, and take in what became of them."""
+        """Send settles, with an ask if there is one, and take in what became of them.
+
+        None if they are to be sent again, with whatever was asked for.
+        """
         told: list[Any] = []
         try:
-            body: dict[str, Any] = {"settle": [each.item for each in settles]}
+            body = b'{"settle":[%b]' % b",".join(each.written.item(each.lease) for each in settles)
             if ask is not None:
-                body["lease"] = ask
-            response = self._once(request("POST", "leases", "settle", body=body), timeout)
-            told = response.data["settled"] if response and response.status < 400 else []
+                body += b',"lease":' + encode(ask)
+            made = request("POST", "leases", "settle", written=body + b"}")
+            response = self._once(made, timeout)
+            if response is not None and response.status < 400:
+                told = [(bool(each["ok"]), each.get("code")) for each in response.data["settled"]]
         except Exception:
             # A settle is never lost by a mistake of this code.
             log.exception("settles could not be sent; they are sent again")
@@ -370,15 +391,20 @@ class Exchange:
             self._put_back(settles)
             return None
         if response.status >= 400:
-            repair(response, settles)
+            mended = repair(response, settles)
             self._put_back(settles)
-            return response
+            return None if mended else response
         for each in settles:
             self.keeper.let_go(each.lease)
-        tell_refused(settles, told)
         with self._lock:
             self._settles.answered(settles)
+        tell_refused(settles, told)
         return response
+
+
+def _soon(seconds: Optional[float]) -> float:
+    """Bound a wait, so that a wake-up that did not come delays what waits for it by a second."""
+    return 1.0 if seconds is None else min(max(0.0, seconds), 1.0)
 
 
 def _job_of(lease: LeaseRecord) -> str:

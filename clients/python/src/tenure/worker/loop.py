@@ -11,22 +11,27 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from .._holdings import CANCELLED, LOST, TIMED_OUT
 from .._http import Transport
+from .._text import logger
 from .._wire import now
 from ..outcomes import StopDraining
 from ..records import LeaseRecord
 from .exchange import Exchange
 from .runs import Run, Runner
+from .written import RELEASED, Written, failure, not_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..app import App
 
-log: logging.Logger = logging.getLogger("tenure.worker")
+log: logging.Logger = logger("tenure.worker")
 
 DRAINING = StopDraining.reason
 #: How long handlers that were told to stop may take before they are given up.
 _GRACE_S = 2.0
+#: A run that nobody runs any more, and whose end did not come for so long, is ended here.
+_LEFT_S = 0.2
+_LEFT = "the worker failed at the end of the run, and its outcome is lost; see the worker's log"
 _DEFAULTS = {"threads": 8, "asyncio": 100, "processes": os.cpu_count() or 1}
 
 
@@ -63,6 +68,8 @@ class Worker:
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
         self._stops = 0
+        #: Leases that have a slot and no run; most often one that begins or ends just now.
+        self._unknown: set[str] = set()
         self._wake = threading.Condition()
         self._runner: Runner
 
@@ -115,6 +122,7 @@ class Worker:
         while not until():
             if end is not None and now() >= end:
                 return False
+            self._look()
             with self._wake:
                 self._wake.wait(0.05)
         return True
@@ -151,29 +159,58 @@ class Worker:
         """Begin a granted job; called on the thread that asks."""
         assert lease.job is not None
         run = Run(lease, lease.job.queue, lease.job.kind)
-        with self._lock:
-            self._runs[run.id] = run
         timeout = None
         if lease.deadline is not None and lease.granted_at is not None:
             timeout = (lease.deadline - lease.granted_at).total_seconds()
-        held = self._exchange.keeper.hold(
-            run.id,
-            ttl=self._exchange.ttl,
-            sent=sent,
-            on_stop=lambda reason: self._stop(run, reason),
-            timeout=timeout,
-            deadline_at=lease.deadline,
-            on_good=lambda stop_at: self._runner.good(run, stop_at),
-        )
-        if not held:
-            run.stopping = LOST
-            self._finish(run, None)
-            return
         try:
-            self._runner.start(run)
+            with self._lock:
+                self._runs[run.id] = run
+            held = self._exchange.keeper.hold(
+                run.id,
+                ttl=self._exchange.ttl,
+                sent=sent,
+                on_stop=lambda reason: self._stop(run, reason),
+                timeout=timeout,
+                deadline_at=lease.deadline,
+                on_good=lambda stop_at: self._runner.good(run, stop_at),
+                alive=lambda: self._lives(run) or self._exchange.settles(run.id),
+            )
+            if held:
+                self._runner.start(run)
+            else:
+                run.stopping = LOST
+                self._finish(run, None)
         except Exception:
             log.exception("job %s could not be started and is given back", run.job)
-            self._finish(run, {"outcome": "released"})
+            self._finish(run, RELEASED)
+        finally:
+            run.starting = False
+
+    def _lives(self, run: Run) -> bool:
+        """Say whether somebody runs it, or takes in its end."""
+        return run.starting or self._runner.runs(run)
+
+    def _look(self) -> None:
+        """End the runs that nobody runs any more; called several times a second.
+
+        Whoever runs a handler reports its end. Should that fail, at whatever line, then nobody
+        would ever free its slot, nor let its lease go.
+        """
+        self._runner.look()
+        with self._lock:
+            runs = list(self._runs.values())
+            unknown = self._exchange.slots() - self._runs.keys()
+        for lease in unknown & self._unknown:
+            self._exchange.finish(lease, "", RELEASED)
+        self._unknown = unknown
+        for run in runs:
+            if self._lives(run):
+                run.left_since = None
+            elif run.left_since is None:
+                run.left_since = now()
+            elif now() - run.left_since > _LEFT_S:
+                run.ended = True
+                self._end(run, None if run.stopping is not None else failure(_LEFT))
 
     def _stop(self, run: Run, reason: str) -> None:
         with self._lock:
@@ -182,32 +219,49 @@ class Worker:
             run.stopping = reason
         self._runner.stop(run, reason)
 
-    def _finish(self, run: Run, item: Optional[dict[str, Any]]) -> None:
-        """Take in the end of a run; `item` is None if it was stopped."""
+    def _finish(self, run: Run, written: Optional[Written]) -> None:
+        """Take in the end of a run; `written` is None if it was stopped."""
         with self._lock:
             if run.ended:
                 return
             run.ended = True
-            del self._runs[run.id]
-        if item is None:
-            item = _stopped_item(run.stopping)
+        self._end(run, written)
+
+    def _end(self, run: Run, written: Optional[Written]) -> None:
+        """Settle a run and free its slot. A second time it does what is left to be done."""
+        try:
+            written = self._to_settle(run, written)
+            self._log(run, written)
+        except Exception as why:
+            log.exception("job %s: its end could not be taken in", run.job)
+            written = not_written(why)
+        self._exchange.finish(run.id, run.job, written, now() - run.began)
+        with self._lock:
+            self._runs.pop(run.id, None)
+
+    def _to_settle(self, run: Run, written: Optional[Written]) -> Optional[Written]:
+        """Return what to settle, None for nothing."""
+        keeper = self._exchange.keeper
+        if written is None:
+            written = _stopped(run.stopping)
         # A report that came after the last heartbeat goes with the settle.
-        progress = self._exchange.keeper.unsent_progress(run.id)
-        if item is not None and progress is not None:
-            item["progress"] = progress
-        if not self._exchange.keeper.settling(run.id):
-            # Somebody else may hold the job by now: what this run found counts no more.
-            self._exchange.keeper.let_go(run.id)
-            item = None
-        self._log(run, item)
-        self._exchange.finish(run.id, run.job, item, now() - run.began)
+        if written is not None:
+            written = written.with_progress(keeper.unsent_progress(run.id))
+        if keeper.settling(run.id):
+            return written
+        # Somebody else may hold the job by now: what this run found counts no more.
+        keeper.let_go(run.id)
+        return None
 
     @staticmethod
-    def _log(run: Run, item: Optional[dict[str, Any]]) -> None:
+    def _log(run: Run, written: Optional[Written]) -> None:
         attempt = run.lease.job.attempt if run.lease.job is not None else 0
-        outcome = "lease_lost" if item is None else item["outcome"]
-        level = logging.WARNING if item is None or outcome == "failed" else logging.INFO
-        error = f": {item['error']}" if item is not None and "error" in item else ""
+        outcome = "lease_lost" if written is None else written.outcome
+        if outcome == "released" and run.stopping == CANCELLED:
+            # A run that is given back after a cancel is the job's end.
+            outcome = CANCELLED
+        level = logging.WARNING if outcome in ("lease_lost", "failed") else logging.INFO
+        error = f": {written.error}" if written is not None and written.error else ""
         # Neither the payload nor the result is logged.
         log.log(
             level,
@@ -239,12 +293,12 @@ class Worker:
                 signal.signal(which, handler)
 
 
-def _stopped_item(reason: Optional[str]) -> Optional[dict[str, Any]]:
+def _stopped(reason: Optional[str]) -> Optional[Written]:
     """Say how a run that was stopped is settled; None: not at all."""
     if reason == LOST:
         return None
     if reason == TIMED_OUT:
-        return {"outcome": "failed", "error": "timeout"}
+        return failure("timeout")
     # After a cancel this end makes the job `cancelled`.
     assert reason in (CANCELLED, DRAINING, None), reason
-    return {"outcome": "released"}
+    return RELEASED

@@ -7,7 +7,6 @@ was stopped, or is gone) ends itself in time.
 from __future__ import annotations
 
 import contextlib
-import logging
 import multiprocessing
 import pickle
 import queue
@@ -16,15 +15,19 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Optional
 
 from .._holdings import LOST
+from .._text import logger
 from .child import LEASE_LOST, main
 from .runs import Run
 from .threads import Finish
+from .written import RELEASED, Written, failure
 
 if TYPE_CHECKING:
+    import logging
+
     from ..app import App
     from .exchange import Exchange
 
-log: logging.Logger = logging.getLogger("tenure.worker")
+log: logging.Logger = logger("tenure.worker")
 
 #: Seconds in which a handler that must stop may end by itself, before its process is killed.
 _GRACE_S = 1.0
@@ -44,9 +47,17 @@ class _Child:
         self.process.start()
         theirs.close()
         self.run: Optional[Run] = None
+        #: The thread that reads what it says.
+        self.listener: Optional[threading.Thread] = None
         self._sending = threading.Lock()
         self._out: queue.SimpleQueue[Optional[tuple[Any, ...]]] = queue.SimpleQueue()
         threading.Thread(target=self._write, name="tenure-pipe", daemon=True).start()
+
+    @property
+    def is_listened_to(self) -> bool:
+        """Say whether what it says is taken in. Its thread starts a moment after it."""
+        thread = self.listener
+        return thread is None or thread.ident is None or thread.is_alive()
 
     def send(self, *message: Any) -> None:
         """Tell it something. A process that reads nothing blocks nobody here."""
@@ -94,9 +105,13 @@ class Processes:
         self._children: list[_Child] = []
         self._free: list[_Child] = []
         self._busy: dict[str, _Child] = {}
+        #: Runs whose end is being taken in by the thread that listens to their process.
+        self._ending: dict[str, _Child] = {}
         self._closing = False
-        for _ in range(count):
-            self._spawn()
+        self._count = count
+        #: Starting a process takes long, so not under the lock that the clock thread needs.
+        self._filling = threading.Lock()
+        self._fill()
 
     def start(self, run: Run) -> None:
         """Hand a run to a process as soon as one is ready."""
@@ -122,12 +137,10 @@ class Processes:
         """End a run: by an exception first, unless its right is over already."""
         with self._lock:
             child = self._busy.get(run.id)
-            never_began = child is None and run in self._waiting
-            if never_began:
+            if child is None and run in self._waiting:
+                # It never began. The worker's own thread takes in its end: that logs, which may
+                # block, and this is the clock thread.
                 self._waiting.remove(run)
-        if never_began:
-            # On another thread: it logs, which may block, and this is the clock thread.
-            threading.Thread(target=self._finish, args=(run, None), daemon=True).start()
         if child is None:
             return
         if reason == LOST:
@@ -137,6 +150,25 @@ class Processes:
         timer = threading.Timer(_GRACE_S, self._kill_if_busy, (run,))
         timer.daemon = True
         timer.start()
+
+    def runs(self, run: Run) -> bool:
+        """Say whether the run waits for a process, or a process has it."""
+        with self._lock:
+            ending = self._ending.get(run.id)
+            return (
+                run.id in self._busy
+                or run in self._waiting
+                or (ending is not None and ending.is_listened_to)
+            )
+
+    def look(self) -> None:
+        """Replace the processes that nobody listens to."""
+        with self._lock:
+            deaf = [child for child in self._children if not child.is_listened_to]
+        for child in deaf:
+            self._replace(child)
+        self._fill()
+        self._assign()
 
     def good(self, run: Run, stop_at: float) -> None:
         """Tell the process until when it may go on."""
@@ -155,13 +187,17 @@ class Processes:
         for child in children:
             child.process.join(5)
 
-    def _spawn(self) -> None:
-        child = _Child(self._app)
-        with self._lock:
-            self._children.append(child)
-        threading.Thread(
-            target=self._listen, args=(child,), name="tenure-child", daemon=True
-        ).start()
+    def _fill(self) -> None:
+        """Start as many processes as are missing."""
+        with self._filling:
+            while not self._closing and len(self._children) < self._count:
+                child = _Child(self._app)
+                child.listener = threading.Thread(
+                    target=self._listen, args=(child,), name="tenure-child", daemon=True
+                )
+                with self._lock:
+                    self._children.append(child)
+                child.listener.start()
 
     def _kill_if_busy(self, run: Run) -> None:
         with self._lock:
@@ -170,54 +206,80 @@ class Processes:
             child.kill()
 
     def _listen(self, child: _Child) -> None:
-        while True:
-            try:
-                kind, lease, value = child.pipe.recv()
-            except (EOFError, OSError):
-                self._ended(child)
-                return
-            if kind == "ready":
-                with self._lock:
-                    self._free.append(child)
-                self._assign()
-                continue
-            run = child.run
-            if run is None or run.id != lease:
-                continue
-            if kind == "progress":
-                self._exchange.keeper.report(run.id, value)
-                continue
+        try:
+            while True:
+                try:
+                    message = child.pipe.recv()
+                except (EOFError, OSError):
+                    break
+                self._take_in(child, *message)
+            self._ended(child)
+        except BaseException:
+            # The worker's own thread sees that nobody listens to this process any more.
+            log.exception("a process of the worker is not listened to any more, and is replaced")
+
+    def _take_in(self, child: _Child, kind: str, lease: str, value: Any) -> None:
+        """Take in what a process says."""
+        if kind == "ready":
             with self._lock:
-                del self._busy[run.id]
-                child.run = None
                 self._free.append(child)
-            self._finish(run, value)
             self._assign()
+            return
+        run = child.run
+        if run is None or run.id != lease:
+            return
+        if kind == "progress":
+            self._exchange.keeper.report(run.id, value)
+            return
+        with self._lock:
+            self._ending[run.id] = child
+            del self._busy[run.id]
+            child.run = None
+            self._free.append(child)
+        self._finish(run, value)
+        with self._lock:
+            del self._ending[run.id]
+        self._assign()
 
     def _ended(self, child: _Child) -> None:
-        """Replace a process that ended, and settle what it ran."""
+        """Settle what a process ran that has ended, and replace it."""
         child.process.join(5)
         child.kill()
         with self._lock:
+            self._remove(child)
             run, child.run = child.run, None
             if run is not None:
+                self._ending[run.id] = child
                 del self._busy[run.id]
-            if child in self._free:
-                self._free.remove(child)
+        if run is not None:
+            self._finish(run, None if run.stopping is not None else _end_of(run, child))
+            with self._lock:
+                del self._ending[run.id]
+        self._fill()
+
+    def _replace(self, child: _Child) -> None:
+        """End a process that nobody listens to; the worker's own thread settles what it ran."""
+        child.kill()
+        child.process.join(5)
+        with self._lock:
+            self._remove(child)
+            for runs in (self._busy, self._ending):
+                for lease in [lease for lease, its in runs.items() if its is child]:
+                    del runs[lease]
+
+    def _remove(self, child: _Child) -> None:
+        if child in self._free:
+            self._free.remove(child)
+        if child in self._children:
             self._children.remove(child)
-            closing = self._closing
-        if not closing:
-            self._spawn()
-        if run is None:
-            return
-        if run.stopping is not None:
-            self._finish(run, None)
-            return
-        code = child.process.exitcode
-        if code == LEASE_LOST:
-            # It did not hear of an extend in time, though this process may hold the lease still.
-            log.warning("job %s: its process stopped, since this one was silent", run.job)
-            self._finish(run, {"outcome": "released"})
-            return
-        how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
-        self._finish(run, {"outcome": "failed", "error": f"its process ended {how}"})
+
+
+def _end_of(run: Run, child: _Child) -> Written:
+    """Write the end of a run whose process ended."""
+    code = child.process.exitcode
+    if code == LEASE_LOST:
+        # It did not hear of an extend in time, though this process may hold the lease still.
+        log.warning("job %s: its process stopped, since this one was silent", run.job)
+        return RELEASED
+    how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
+    return failure(f"its process ended {how}")

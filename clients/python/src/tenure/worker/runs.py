@@ -15,6 +15,7 @@ from ..outcomes import STOPS, Stop
 from ..payloads import DoesNotFit
 from ..records import LeaseRecord
 from ..tasks import Task, failed, final, succeeded
+from .written import Written, not_written, write
 
 if TYPE_CHECKING:
     from ..app import App
@@ -35,7 +36,12 @@ class Run:
         self.began: float = now()
         #: Why it was told to stop, if it was.
         self.stopping: Optional[str] = None
+        #: Its end is being taken in, or was.
         self.ended = False
+        #: No runner has it yet.
+        self.starting = True
+        #: Since when no runner has it any more although it is not through.
+        self.left_since: Optional[float] = None
 
     @property
     def job(self) -> str:
@@ -52,8 +58,15 @@ class Runner(Protocol):
     def stop(self, run: Run, reason: str) -> None:
         """Make a run end soon. Must not block: the clock thread calls it."""
 
+    def runs(self, run: Run) -> bool:
+        """Say whether it has a run still, until the worker has taken in the end of it."""
+        ...
+
     def good(self, run: Run, stop_at: float) -> None:
         """Note until when a run may go on, as things stand."""
+
+    def look(self) -> None:
+        """Mend what has broken; the worker's own thread calls it several times a second."""
 
     def close(self) -> None:
         """End it; nothing runs any more, or what runs is given up."""
@@ -112,8 +125,9 @@ class Interruptible:
                 self._thread = threading.get_ident()
             if not early:
                 item = work()
-        except Stop:
-            item = None
+        except Stop as stop:
+            # A handler may raise it too, and then nobody has asked for an end of its run.
+            item = None if self.told else failed(stop)
         finally:
             self._close()
         return item
@@ -135,8 +149,8 @@ class Interruptible:
 
 def perform(
     app: App, run: Run, context: Context, interruptible: Interruptible
-) -> Optional[dict[str, Any]]:
-    """Run a handler on this thread; return its settle item, None if it was ended."""
+) -> Optional[Written]:
+    """Run a handler on this thread; return its outcome, None if it was ended."""
 
     def work() -> dict[str, Any]:
         task, arguments = prepare(app, run, context)
@@ -154,8 +168,11 @@ def perform(
             return failed(error)
         return succeeded(value)
 
-    item = interruptible.run(work)
-    return None if item is None else context._complete(item)
+    try:
+        item = interruptible.run(work)
+        return None if item is None else write(item, context)
+    except BaseException as why:
+        return not_written(why)
 
 
 def prepare(app: App, run: Run, context: Context) -> tuple[Optional[Task[Any]], dict[str, Any]]:
@@ -194,6 +211,8 @@ def _run_coroutine(coroutine: Any, interruptible: Interruptible) -> Any:
         interruptible.through(None)
 
 
-def make_context(run: Run, transport: Transport, report: Callable[[Any], None]) -> Context:
+def make_context(
+    run: Run, transport: Transport, report: Callable[[Optional[bytes]], None]
+) -> Context:
     """Make the context of a run."""
     return Context(run.lease, transport, report)

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
-from dataclasses import dataclass, field
-from typing import Any, Optional
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
 
+from .._text import logger
 from .._wire import Response
-from ..payloads import encode
 from ..tasks import final
+from .written import RELEASED, Written, write
 
-log: logging.Logger = logging.getLogger("tenure.worker")
+if TYPE_CHECKING:
+    import logging
+
+log: logging.Logger = logger("tenure.worker")
 
 #: Seconds for which a settle is repeated, or the ttl of its lease if that is longer.
 _SETTLE_FOR_S = 60.0
 #: The most settles of a call, and about the most bytes of them: the server takes 8 MiB.
 _BATCH = 200
 _BATCH_BYTES = 4 * 1024 * 1024
-#: What an outcome without a result or an error takes at most.
-_PLAIN_BYTES = 512
+#: The call itself is refused, so the same call again would be.
+_WRONG = (400, 413, 422)
+#: What an item takes beside its outcome.
+_AROUND_BYTES = 256
 
 
 @dataclass
 class Settle:
     """One outcome."""
 
-    item: dict[str, Any] = field(repr=False)
+    written: Written
     lease: str
     job: str
     since: float
-    bytes: int
+    #: The server could not read it once.
     wrong_form: bool = False
+    #: A call with it and others was refused, and nothing said which of them was wrong.
+    alone: bool = False
 
 
 class Settles:
@@ -40,17 +47,23 @@ class Settles:
     def __init__(self, ttl: float) -> None:
         self._patience = max(_SETTLE_FOR_S, ttl)
         self._waiting: deque[Settle] = deque()
+        #: Those of outcomes that wait or are on their way.
+        self._leases: set[str] = set()
         #: How many are taken out and not answered.
         self._sending = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, lease: str, job: str, item: dict[str, Any], now: float) -> None:
-        """Add an outcome."""
-        whole = {"lease": lease, **item}
-        size = _PLAIN_BYTES if len(item) == 1 else len(encode(whole))
-        self._waiting.append(Settle(whole, lease, job, now, size))
+    def add(self, lease: str, job: str, written: Written, now: float) -> None:
+        """Add an outcome, unless the lease has one already."""
+        if lease not in self._leases:
+            self._waiting.append(Settle(written, lease, job, now))
+            self._leases.add(lease)
+
+    def has(self, lease: str) -> bool:
+        """Say whether the outcome of a lease waits or is on its way."""
+        return lease in self._leases
 
     def first_since(self) -> Optional[float]:
         """Return since when the first one waits."""
@@ -65,8 +78,8 @@ class Settles:
         taken: list[Settle] = []
         size = 0
         while self._waiting and len(taken) < _BATCH:
-            size += self._waiting[0].bytes
-            if taken and size > _BATCH_BYTES:
+            size += len(self._waiting[0].written.rest) + _AROUND_BYTES
+            if taken and (size > _BATCH_BYTES or taken[0].alone or self._waiting[0].alone):
                 break
             taken.append(self._waiting.popleft())
         self._sending += len(taken)
@@ -75,45 +88,53 @@ class Settles:
     def answered(self, settles: list[Settle]) -> None:
         """Note that these were answered."""
         self._sending -= len(settles)
+        self._leases.difference_update(each.lease for each in settles)
 
     def put_back(self, settles: list[Settle], now: float) -> list[Settle]:
         """Keep what was not answered; return those for which it is too late."""
         self._sending -= len(settles)
         late = [each for each in settles if now - each.since > self._patience]
         self._waiting.extendleft(each for each in reversed(settles) if each not in late)
+        self._leases.difference_update(each.lease for each in late)
         for each in late:
             log.error(
                 "job %s: its outcome %s was not answered for %.0f s; it may be lost, and "
                 "the job may run again",
                 each.job,
-                each.item["outcome"],
+                each.written.outcome,
                 now - each.since,
             )
         return late
 
 
-def tell_refused(settles: list[Settle], answers: list[dict[str, Any]]) -> None:
-    """Log the outcomes that count no more."""
-    for each, answer in zip(settles, answers):
-        if not answer["ok"]:
+def tell_refused(settles: list[Settle], answers: list[tuple[bool, Any]]) -> None:
+    """Log the outcomes that count no more, and why."""
+    for each, (counts, code) in zip(settles, answers):
+        if not counts:
             log.warning(
                 "job %s: its outcome %s counts no more: %s",
                 each.job,
-                each.item["outcome"],
-                answer["code"],
+                each.written.outcome,
+                code,
             )
 
 
-def repair(response: Response, settles: list[Settle]) -> None:
-    """Replace an outcome that the server cannot read by one that it can."""
+def repair(response: Response, settles: list[Settle]) -> bool:
+    """Replace an outcome that the server cannot read by one that it can; False if none is wrong."""
     problem = response.data if isinstance(response.data, dict) else {}
-    index = problem.get("index")
-    pointer = str(problem.get("pointer") or "")
-    if response.status == 422 and isinstance(index, int) and pointer.startswith("/settle/"):
-        wrong = settles[index]
-        log.error("job %s: its outcome is refused: %s", wrong.job, problem.get("detail"))
-        item = final(f"its outcome was refused: {problem.get('detail')}")
-        if wrong.wrong_form:
-            item = {"outcome": "released"}
-        wrong.wrong_form = True
-        wrong.item = {"lease": wrong.lease, **item}
+    index, pointer = problem.get("index"), str(problem.get("pointer") or "/settle/")
+    if response.status not in _WRONG or not pointer.startswith("/settle/"):
+        return False
+    if not isinstance(index, int):
+        # The call as a whole is refused: the others must not wait for the one that is wrong.
+        if len(settles) > 1:
+            for each in settles:
+                each.alone = True
+            return True
+        index = 0
+    wrong = settles[index]
+    log.error("job %s: its outcome is refused: %s", wrong.job, problem.get("detail"))
+    refused = write(final(f"its outcome was refused: {problem.get('detail')}"))
+    wrong.written = RELEASED if wrong.wrong_form else refused
+    wrong.wrong_form = True
+    return True

@@ -4,16 +4,48 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Callable, Optional
 
+from .._text import logger
 from ..context import Context
 from .runs import Interruptible, Run, make_context, perform
+from .written import Written
 
 if TYPE_CHECKING:
+    import logging
+
     from ..app import App
     from .exchange import Exchange
 
-Finish = Callable[[Run, Optional[dict[str, Any]]], None]
+log: logging.Logger = logger("tenure.worker")
+
+Finish = Callable[[Run, Optional[Written]], None]
+
+
+@dataclass
+class _Job:
+    """A run, and the thread whose it is."""
+
+    run: Run
+    interruptible: Interruptible
+    context: Context
+    thread: _Thread
+
+
+class _Thread:
+    """A thread that takes runs, one after the other."""
+
+    def __init__(self, work: Callable[[_Thread], None], name: str) -> None:
+        self.todo: queue.SimpleQueue[Optional[_Job]] = queue.SimpleQueue()
+        # A thread that does not come back must not keep the process alive.
+        self._thread = threading.Thread(target=work, args=(self,), name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def lives(self) -> bool:
+        """Say whether it goes on."""
+        return self._thread.is_alive()
 
 
 class Threads:
@@ -23,11 +55,10 @@ class Threads:
         self._app = app
         self._exchange = exchange
         self._finish = finish
-        self._waiting: queue.SimpleQueue[Optional[Run]] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._running: dict[str, tuple[Interruptible, Context]] = {}
-        self._threads = 0
-        self._idle = 0
+        self._running: dict[str, _Job] = {}
+        self._idle: list[_Thread] = []
+        self._made = 0
 
     def start(self, run: Run) -> None:
         """Hand a run to a thread."""
@@ -35,44 +66,58 @@ class Threads:
             run, self._exchange.transport, lambda value: self._exchange.keeper.report(run.id, value)
         )
         with self._lock:
-            self._running[run.id] = (Interruptible(), context)
-            if self._idle == 0:
-                self._threads += 1
-                # A thread that does not come back must not keep the process alive.
-                threading.Thread(
-                    target=self._work, name=f"tenure-job-{self._threads}", daemon=True
-                ).start()
-            else:
-                self._idle -= 1
-        self._waiting.put(run)
+            thread = self._idle.pop() if self._idle else None
+            if thread is None or not thread.lives:
+                self._made += 1
+                thread = _Thread(self._work, f"tenure-job-{self._made}")
+            job = self._running[run.id] = _Job(run, Interruptible(), context, thread)
+        thread.todo.put(job)
 
     def stop(self, run: Run, reason: str) -> None:
         """Raise in the run's thread."""
         with self._lock:
             found = self._running.get(run.id)
         if found is not None:
-            found[1].lost.set()
-            found[0].stop(reason)
+            found.context.lost.set()
+            found.interruptible.stop(reason)
+
+    def runs(self, run: Run) -> bool:
+        """Say whether a thread has the run."""
+        with self._lock:
+            found = self._running.get(run.id)
+            if found is None or found.thread.lives:
+                return found is not None
+            del self._running[run.id]
+        return False
 
     def good(self, run: Run, stop_at: float) -> None:
         """Nothing to note: this process's own clock thread stops it."""
 
+    def look(self) -> None:
+        """Nothing to mend: a thread that has ended takes no run any more."""
+
     def close(self) -> None:
         """Let idle threads end."""
         with self._lock:
-            threads = self._threads
-        for _ in range(threads):
-            self._waiting.put(None)
+            idle, self._idle = self._idle, []
+        for thread in idle:
+            thread.todo.put(None)
 
-    def _work(self) -> None:
-        while True:
-            run = self._waiting.get()
-            if run is None:
-                return
+    def _work(self, thread: _Thread) -> None:
+        try:
+            while True:
+                job = thread.todo.get()
+                if job is None:
+                    return
+                written = perform(self._app, job.run, job.context, job.interruptible)
+                with self._lock:
+                    # The end of this run may begin the next one, which is best done here.
+                    self._idle.append(thread)
+                self._finish(job.run, written)
+                with self._lock:
+                    del self._running[job.run.id]
+        except BaseException:
+            # What this thread had is settled by the worker's own thread, which sees that it ended.
             with self._lock:
-                interruptible, context = self._running[run.id]
-            item = perform(self._app, run, context, interruptible)
-            with self._lock:
-                del self._running[run.id]
-                self._idle += 1
-            self._finish(run, item)
+                self._idle = [each for each in self._idle if each is not thread]
+            log.exception("a thread of the worker failed, and another takes its place")

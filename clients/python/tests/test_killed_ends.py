@@ -1,0 +1,60 @@
+"""Each line between the end of a handler and its settle fails once: slot and lease come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import Workers, until
+from tenure import Tenure
+
+#: A worker's kind, its handlers, and how many jobs it runs at once.
+KINDS = [
+    ("threads", "die_at", "meet", 40),
+    ("asyncio", "die_at_later", "meet_later", 40),
+    ("processes", "die_at", "meet", 2),
+]
+#: In the worker's own process, a thread that listens to a child dies at each of its lines.
+LISTENERS = """
+import threading
+import handlers
+from killing import Listeners
+threading.settrace(Listeners(lambda where: handlers.note("killed", where)).trace)
+handlers.app.run(kind="processes", concurrency=2, ttl="1s")
+"""
+
+
+@pytest.mark.parametrize(("kind", "handler", "meet", "slots"), KINDS)
+def test_no_line_that_fails_after_a_handler_keeps_its_slot_or_its_lease(
+    m: Tenure, memory_workers: Workers, kind: str, handler: str, meet: str, slots: int
+) -> None:
+    memory_workers.start("--kind", kind, "--ttl", "1s", "--concurrency", str(slots))
+    line = 0
+    while len(memory_workers.notes("killed")) == line:
+        jobs = [m.push("work", {"line": line + n}, kind=handler) for n in range(slots)]
+        for job in jobs:
+            assert job.wait(20).finished, memory_workers.notes("killed")
+        line += slots
+    assert line > 20
+    every_slot_works(m, meet, slots)
+
+
+def test_no_line_that_fails_in_a_thread_beside_a_process_keeps_its_slot_or_its_lease(
+    m: Tenure, memory_workers: Workers
+) -> None:
+    memory_workers.start(code=LISTENERS)
+    killed = -1
+    while len(memory_workers.notes("killed")) > killed:
+        killed = len(memory_workers.notes("killed"))
+        # More than a few of them: which lines run is not the same each time.
+        once = {"max_attempts": 1}
+        for job in [m.push("work", {"a": n}, kind="add", retry=once) for n in range(12)]:
+            assert job.wait(20).finished, memory_workers.notes("killed")
+    assert killed > 20
+    every_slot_works(m, "meet", 2)
+
+
+def every_slot_works(m: Tenure, meet: str, slots: int) -> None:
+    """See as many jobs run at once as the worker takes, and no lease left."""
+    probes = [m.push("work", {"count": slots}, kind=meet) for _ in range(slots)]
+    assert all(probe.wait(25).get() for probe in probes)
+    until(lambda: m.stats().jobs["running"] == 0)
