@@ -316,6 +316,7 @@ def in_an_odd_way(how: str, ctx: Context) -> Any:
         "odd_outcome": OddOutcome,
         "no_outcome": NoOutcome,
         "pause_half": lambda: tenure.PauseLimit(half, "1s"),
+        "forged": lambda: ValueError("a\x1b[2J\r\n2026 INFO forged\x00\x9b\u2028\u202e"),
         "stop": tenure.Stop,
         "stop_draining": tenure.outcomes.StopDraining,
     }

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conftest import Server, until
+from proxy import Proxy
 from tenure import AsyncTenure, Tenure, errors, limit, pool
 
 
@@ -173,7 +174,7 @@ def test_a_lease_that_was_taken_away_is_lost(t: Tenure, caplog: pytest.LogCaptur
     with t.lock("deploy", wait="5s", ttl="1s") as lease:
         t.force_lease(lease.id)
         assert lease.lost.wait(5)
-    assert "was over before it was given back: lease_lost" in caplog.text
+    assert "was lost before its block ended, and is not given back" in caplog.text
 
 
 def test_an_end_that_comes_late_does_not_end_the_lease_of_another(t: Tenure) -> None:
@@ -378,3 +379,23 @@ def test_tasks_of_one_loop_stand_in_one_line(memory_server: Server, namespace: s
             assert most == 1
 
     asyncio.run(main())
+
+
+def test_a_lease_that_is_believed_lost_is_not_given_back(p: Tenure, proxy: Proxy) -> None:
+    with p.lock("deploy", wait="5s", ttl="1s") as lease:
+        proxy.spoil("refuse", "POST", "/v1/leases/extend", times=100)
+        assert lease.lost.wait(5)
+    assert proxy.count("POST", "/v1/leases/settle") == 0
+
+
+def test_an_asyncio_lease_that_is_believed_lost_is_not_given_back(
+    proxy: Proxy, namespace: str
+) -> None:
+    async def main() -> None:
+        async with AsyncTenure(proxy.url, namespace=namespace) as client:
+            async with client.lock("deploy", wait="5s", ttl="1s") as lease:
+                proxy.spoil("refuse", "POST", "/v1/leases/extend", times=100)
+                await asyncio.wait_for(lease.lost.wait(), 5)
+
+    asyncio.run(main())
+    assert proxy.count("POST", "/v1/leases/settle") == 0

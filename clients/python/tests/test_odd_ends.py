@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
 
 from conftest import Workers, until
 from tenure import Tenure
+from tenure._text import logger
 from test_worker import KINDS, Running
 from test_worker import running as running  # The fixture: a worker of each kind.
 
@@ -90,3 +92,24 @@ def test_a_report_that_changes_while_it_is_sent_costs_no_lease(
         job.wait(15)
         assert (m.jobs.get(job.id).lost, m.jobs.get(job.id).attempt) == (0, 1)
     assert "heartbeat failed" not in memory_workers.log()
+
+
+def test_a_log_record_of_a_hostile_text_is_one_line_that_steers_no_terminal(
+    running: Running,
+) -> None:
+    job = running.client.push("work", {"how": "forged"}, kind="oddly", retry={"max_attempts": 1})
+    assert "forged" in str(job.wait(15).error)
+    (line,) = until(lambda: [x for x in running.workers.log().split("\n") if job.id in x])
+    assert line.endswith(r": ValueError: a\x1b[2J\r\n2026 INFO forged\x00\x9b\u2028\u202e"), line
+
+
+def test_a_traceback_is_logged_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    log = logger("tenure.test")
+    try:
+        raise ValueError("first\nsecond")
+    except ValueError:
+        log.exception("it failed for %s", "a\tb")
+    (record,) = caplog.records
+    shown = logging.Formatter("%(message)s").format(record)
+    assert shown.startswith(r"it failed for a\tb: ValueError: first\nsecond (at test_odd_ends.py:")
+    assert "\n" not in shown

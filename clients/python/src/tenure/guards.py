@@ -18,13 +18,14 @@ from ._http import Transport
 from ._httpx import AsyncTransport
 from ._keeper import Keeper
 from ._leasing import Granted, acquire_plan, withdraw_plan, worker_fields
+from ._text import logger, storable
 from ._wire import Plan, now, request
 from .durations import Duration, duration_text, seconds
 from .errors import TenureError
 from .needs import AnyNeed
 from .records import Resource
 
-log: logging.Logger = logging.getLogger("tenure")
+log: logging.Logger = logger("tenure")
 
 #: A release that is not answered for longer is given up: the lease then ends by its ttl.
 _RELEASE_FOR_S = 10.0
@@ -53,7 +54,7 @@ class HeldLease:
 
     def ban(self, reason: str, resource: Optional[Resource] = None) -> None:
         """Hand a resource out no more; the server hears of it when the block ends."""
-        self._judge(resource, {"verdict": "ban", "reason": reason})
+        self._judge(resource, {"verdict": "ban", "reason": storable(str(reason))})
 
     def cool(self, for_: Duration, resource: Optional[Resource] = None) -> None:
         """Let a resource rest; the server hears of it when the block ends."""
@@ -140,6 +141,14 @@ class _AnyGuard:
         self._ttl = seconds(ttl)
         self._worker = worker
 
+    def _gives_back(self, lease: AnyLease) -> bool:
+        """Extend a lease no more; say whether it is ours still, and so to be given back."""
+        lost = self._keeper.is_lost(lease.id)
+        self._keeper.let_go(lease.id)
+        if lost:
+            log.warning("lease %s was lost before its block ended, and is not given back", lease.id)
+        return not lost
+
     def _until(self) -> Optional[float]:
         return None if self._wait is None else now() + self._wait
 
@@ -173,7 +182,8 @@ class Guard(_AnyGuard):
         if lease is None:
             return
         self._lease = None
-        self._keeper.let_go(lease.id)
+        if not self._gives_back(lease):
+            return
         try:
             self._transport.run(release_plan(lease._settle_item()))
         except TenureError as error:
@@ -234,7 +244,8 @@ class AsyncGuard(_AnyGuard):
         if lease is None:
             return
         self._lease = None
-        self._keeper.let_go(lease.id)
+        if not self._gives_back(lease):
+            return
         try:
             # A cancelled task gives its lease back too.
             await asyncio.shield(self._transport.run(release_plan(lease._settle_item())))
