@@ -14,7 +14,7 @@ import pytest
 
 import handlers
 from conftest import Server
-from tenure import App, Context, JobDefaults, Tenure, limit
+from tenure import App, Context, JobDefaults, Tenure, errors, limit
 from tenure.payloads import DoesNotFit, encode, fit
 
 
@@ -172,6 +172,17 @@ def test_every_field_of_a_job_can_be_a_default_and_the_docstring_lists_it(
     # The key is held: a second push is the first job.
     assert report.push().id == job.id
     assert report.options(unique=None).push().id != job.id
+
+
+def test_a_duplicate_is_an_error_for_a_handler_s_push_too(app: App, m: Tenure) -> None:
+    @app.job("mail")
+    def send(to: str) -> None: ...
+
+    only = send.options(id="m-1", on_duplicate="raise")
+    only.push("ann")
+    for again in (lambda: only.push("bob"), lambda: m.push_all([only.spec("bob")])):
+        with pytest.raises(errors.DuplicateJob):
+            again()
 
 
 def test_a_misspelt_option_is_named_at_once(app: App) -> None:

@@ -14,6 +14,7 @@ from .jobs import AsyncJob, Job
 from .middleware import Middleware, current
 from .needs import Need, limit, pool
 from .outcomes import Ban, Cool, Final, Outcome, PauseLimit, Snooze, Stop
+from .pushable import Pushable
 from .records import Resource, Result
 from .tasks import Task
 
@@ -34,6 +35,7 @@ __all__ = [
     "Need",
     "Outcome",
     "PauseLimit",
+    "Pushable",
     "Resource",
     "Result",
     "Snooze",

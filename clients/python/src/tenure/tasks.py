@@ -136,7 +136,11 @@ class Task(Pushable[F]):
         options: Optional[JobOptions] = None,
     ) -> dict[str, Any]:
         fields = {"kind": self.kind, **self.defaults, **(options or {})}
-        return job_fields(self.queue, self.payload(args, kwargs), **fields)
+        job = job_fields(self.queue, self.payload(args, kwargs), **fields)
+        # Said to the client, and not to the server.
+        if fields.get("on_duplicate") is not None:
+            job["on_duplicate"] = fields["on_duplicate"]
+        return job
 
     def _learn(self) -> dict[str, Any]:
         """Find out about the parameters; not at the decoration, when types may not exist yet."""
