@@ -255,9 +255,10 @@ def p(proxy: Proxy, namespace: str) -> Iterator[Tenure]:
 class Workers:
     """Worker processes of the command line, and the journal of their handlers."""
 
-    def __init__(self, url: str, namespace: str, folder: Path) -> None:
+    def __init__(self, url: str, namespace: str, folder: Path, token: Optional[str] = None) -> None:
         self.url = url
         self.namespace = namespace
+        self._token = token
         self.journal = folder / f"journal-{namespace}"
         self.journal.touch()
         self._log = folder / f"worker-{namespace}.log"
@@ -274,6 +275,8 @@ class Workers:
             "TENURE_NAMESPACE": self.namespace,
             "JOURNAL": str(self.journal),
         }
+        if self._token is not None:
+            env["TENURE_TOKEN"] = self._token
         with self._log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *command],

@@ -406,3 +406,13 @@ async def meet_later(count: int, ctx: Context) -> bool:
     while journal.read_text().count("met ") < count and time.monotonic() < end:
         await asyncio.sleep(0.02)
     return time.monotonic() < end
+
+
+@app.job("work")
+def report_often(ctx: Context) -> None:
+    """Report all the time until the test says so."""
+    n = 0
+    while not Path(os.environ["JOURNAL"] + ".go").exists():
+        n += 1
+        ctx.progress({"n": n})
+        time.sleep(0.002)

@@ -82,11 +82,11 @@ def test_a_report_that_changes_while_it_is_sent_costs_no_lease(
     jobs = [m.push("work", kind="report_one_value_again_and_again") for _ in range(2)]
 
     def sent() -> Any:
-        return all(m.jobs.get(job.id).progress for job in jobs)
+        return all(m.jobs.get(job.id).raw["progress"] for job in jobs)
 
     until(sent)
-    first = [m.jobs.get(job.id).progress for job in jobs]
-    until(lambda: all(m.jobs.get(j.id).progress != p for j, p in zip(jobs, first)))
+    first = [m.jobs.get(job.id).raw["progress"] for job in jobs]
+    until(lambda: all(m.jobs.get(j.id).raw["progress"] != p for j, p in zip(jobs, first)))
     memory_workers.go()
     for job in jobs:
         job.wait(15)

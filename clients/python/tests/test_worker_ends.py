@@ -131,6 +131,7 @@ def test_a_cancelled_job_is_stopped_in_its_handler(t: Tenure, workers: Workers, 
     t.jobs.cancel(job.id)
     assert job.wait(15).state == "cancelled"
     assert [line[1] for line in workers.notes("stopped")] == ["cancelled"]
+    until(lambda: f"job {job.id} work {handler} attempt 1 cancelled in " in workers.log())
     assert workers.notes("end") == []
 
 

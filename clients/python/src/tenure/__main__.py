@@ -34,6 +34,9 @@ def main(arguments: Optional[list[str]] = None) -> int:
     worker.add_argument(
         "--reload", action="store_true", help="start again when a file changes, for development"
     )
+    worker.add_argument(
+        "--check", action="store_true", help="only see whether the app and its server are there"
+    )
     _add_schedules(commands)
     given = parser.parse_args(arguments)
     if given.command == "worker":
@@ -53,7 +56,13 @@ def main(arguments: Optional[list[str]] = None) -> int:
     sys.path.insert(0, os.getcwd())
     try:
         app = find_app(given.app)
-        if given.command == "worker":
+        if given.command == "worker" and given.check:
+            from .worker.reach import ask_once
+
+            ask_once(app.settings)
+            queues = ", ".join(given.queue or app.queues)
+            print(f"{given.app} would take jobs of {queues} from {app.settings.origin}")
+        elif given.command == "worker":
             app.run(
                 concurrency=given.concurrency,
                 kind=given.kind,

@@ -265,7 +265,8 @@ class Exchange:
         if settles:
             response = self._send(settles, ask, _PATIENCE_S)
         else:
-            response = self._once(request("POST", "leases", body=ask), wait + _PATIENCE_S)
+            made = request("POST", "leases", body=ask, wait=wait)
+            response = self._once(made, wait + _PATIENCE_S)
         if response is None:
             return 0.0
         if response.status >= 400:
@@ -323,7 +324,9 @@ class Exchange:
                 self._draining = True
                 self._wake()
             return 0.0
-        log.warning("the server gives no jobs: %s", error)
+        if response.status < 500:
+            # The others are an outage, which is logged as one.
+            log.warning("the server gives no jobs: %s", error)
         return response.retry_after or 1.0
 
     def _refuse(self, leases: list[LeaseRecord]) -> None:

@@ -10,12 +10,12 @@ import threading
 from typing import TYPE_CHECKING, Any, Optional
 
 from .._holdings import CANCELLED, LOST, TIMED_OUT
-from .._http import Transport
 from .._text import logger
 from .._wire import now
 from ..outcomes import StopDraining
 from ..records import LeaseRecord
 from .exchange import Exchange
+from .reach import WatchedTransport
 from .runs import Run, Runner
 from .written import RELEASED, Written, failure, not_written
 
@@ -57,8 +57,10 @@ class Worker:
         self._queues = queues
         self._drain_timeout = drain_timeout
         self._until_empty = until_empty
+        transport = WatchedTransport(app.settings)
+        self._reach = transport.reach
         self._exchange = Exchange(
-            Transport(app.settings, retry_for=0),
+            transport,
             queues,
             self._concurrency,
             ttl,
@@ -191,11 +193,14 @@ class Worker:
         return run.starting or self._runner.runs(run)
 
     def _look(self) -> None:
-        """End the runs that nobody runs any more; called several times a second.
+        """Say how the server is reached, and end the runs that nobody runs any more.
 
-        Whoever runs a handler reports its end. Should that fail, at whatever line, then nobody
-        would ever free its slot, nor let its lease go.
+        Called several times a second. Whoever runs a handler reports its end. Should that fail, at
+        whatever line, then nobody would ever free its slot, nor let its lease go.
         """
+        news = self._reach.look(now())
+        if news is not None:
+            log.log(*news)
         self._runner.look()
         with self._lock:
             runs = list(self._runs.values())
