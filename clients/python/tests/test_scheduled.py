@@ -10,12 +10,13 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 
 from conftest import Server, Workers, free_port, until
 from tenure import App, Tenure, errors
+from tenure.scheduled import sync_until_done
 from tenure.tasks import Unusable
 
 
@@ -234,9 +235,19 @@ def test_a_worker_that_may_not_delete_most_says_how_and_works_on(shop: Shop, m: 
     assert "python -m tenure schedules sync MODULE:APP --force" in err
 
 
-def test_a_worker_syncs_once_the_server_is_there(
-    folder: Path, tmp_path: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Pauses(threading.Event):
+    """Says of a sync that it waits before another try."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = threading.Event()
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        self.begun.set()
+        return super().wait(0.01)
+
+
+def test_a_worker_syncs_once_the_server_is_there(folder: Path, namespace: str) -> None:
     server = Server("memory:", folder)
     app = App(server.url, namespace=namespace, owner="shop")
 
@@ -244,17 +255,18 @@ def test_a_worker_syncs_once_the_server_is_there(
     @app.job("reports")
     def render() -> None: ...
 
-    runner = threading.Thread(target=app.run)
-    runner.start()
+    pauses = Pauses()
+    thread = threading.Thread(target=sync_until_done, args=(app, app.schedules, pauses))
+    thread.start()
     try:
+        assert pauses.begun.wait(20)
         server.start()
+        thread.join(20)
         with Tenure(server.url, namespace=namespace) as client:
-            until(lambda: ids(client) == ["shop.render"], 20)
+            assert ids(client) == ["shop.render"]
     finally:
-        app.stop()
-        runner.join(20)
+        pauses.set()
         server.kill()
-    assert not runner.is_alive()
 
 
 def test_the_command_says_when_there_is_no_server(shop: Shop, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def in_sync(app: App) -> Iterator[None]:
         return
     over = threading.Event()
     thread = threading.Thread(
-        target=_sync, args=(app, specs, over), name="tenure-schedules", daemon=True
+        target=sync_until_done, args=(app, specs, over), name="tenure-schedules", daemon=True
     )
     thread.start()
     try:
@@ -118,7 +118,8 @@ def in_sync(app: App) -> Iterator[None]:
         thread.join(_PAUSE_S)
 
 
-def _sync(app: App, specs: list[dict[str, Any]], over: threading.Event) -> None:
+def sync_until_done(app: App, specs: list[dict[str, Any]], over: threading.Event) -> None:
+    """Sync schedules as soon as a server answers, unless it is `over` before."""
     settings = app.settings
     url = settings.origin + settings.prefix
     with Tenure(url, settings.token, settings.namespace, retry_for=0) as client:
