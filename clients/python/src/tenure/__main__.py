@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 from .app import App
 from .errors import TenureError
+from .hooks import HookFailed
 from .tasks import Unusable
 
 
@@ -77,6 +78,9 @@ def main(arguments: Optional[list[str]] = None) -> int:
                 f"schedules of {app.owner}: {done.added} added, {done.updated} changed, "
                 f"{done.deleted} deleted, {done.unchanged} as they were"
             )
+    except HookFailed as error:
+        print(f"tenure: {error}", file=sys.stderr)
+        return 1
     except Unusable as error:
         print(f"tenure: {error}", file=sys.stderr)
         return 2

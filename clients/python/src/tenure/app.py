@@ -14,6 +14,7 @@ from ._wire import new_id
 from .client import AsyncTenure, Tenure
 from .durations import Duration, Moment, seconds
 from .fields import JobDefaults, refuse_unknown
+from .hooks import Hooks
 from .jobs import AsyncJob, Job
 from .middleware import Middleware, around_push
 from .pushable import Pushable
@@ -60,6 +61,8 @@ class App:
             weakref.WeakKeyDictionary()
         )
         self._tasks: dict[tuple[str, str], Task[Any]] = {}
+        #: What `on_start` and `on_stop` were given.
+        self.hooks: Hooks = Hooks()
         self._layers: list[Middleware] = []
         self._timetable = Timetable()
         self._worker: Optional[Worker] = None
@@ -201,6 +204,22 @@ class App:
             return handler
 
         return note
+
+    def on_start(self, hook: H) -> H:
+        """Run a function in each process that runs handlers, before its first job.
+
+        `hook` takes no arguments and may be a coroutine function. What it raises ends the worker.
+        """
+        self.hooks.on_start.append(hook)
+        return hook
+
+    def on_stop(self, hook: H) -> H:
+        """Run a function when a worker ends, after the last job; the last added runs first.
+
+        Where a start hook failed, no stop hook runs. What it raises is logged.
+        """
+        self.hooks.on_stop.append(hook)
+        return hook
 
     def middleware(self, layer: Middleware) -> None:
         """Put code around each push and each run; what was added first is outermost."""

@@ -231,6 +231,12 @@ class _InCrawl:
     def __init__(self, worker: _FeedingWorker) -> None:
         self._worker = worker
 
+    def open(self) -> None:
+        """Nothing to open: the app of a crawl has no hooks."""
+
+    def run_stop_hooks(self) -> None:
+        """Nothing to close."""
+
     def start(self, run: Run) -> None:
         """Let the spider begin it."""
         self._worker.jobs._call(self._worker.jobs._arrive, run)

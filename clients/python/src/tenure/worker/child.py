@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from .._http import Transport
 from .._wire import now
 from ..context import Context
+from ..hooks import HookFailed
 from ..records import LeaseRecord
 from ..tasks import find_task
 from .runs import Interruptible, Run, make_context, perform
@@ -67,8 +68,13 @@ class Child:
         self._end_read, self._end_write = os.pipe()
 
     def run(self) -> None:
-        """Run handlers on this thread, for ever."""
+        """Run the hooks and the handlers on this thread, until it is told to end."""
         threading.Thread(target=self._watch, daemon=True).start()
+        try:
+            self._app.hooks.start()
+        except HookFailed as failed:
+            self._send("hook_failed", "", str(failed))
+            return
         self._send("ready", "", None)
         while True:
             try:
@@ -77,6 +83,9 @@ class Child:
                 os._exit(LEASE_LOST)
             if kind == "run":
                 self._perform(*rest)
+            elif kind == "close":
+                self._app.hooks.stop()
+                return
 
     def _perform(self, name: str, kind: str, raw: dict[str, Any], stop_at: float) -> None:
         run = Run(LeaseRecord.read(raw), name, kind)

@@ -56,6 +56,17 @@ class Coroutines:
         self._thread = threading.Thread(target=self._turn, name="tenure-loop", daemon=True)
         self._thread.start()
 
+    def open(self) -> None:
+        """Run the start hooks; coroutines on the loop of the handlers."""
+        self._app.hooks.start(self._run_on_loop)
+
+    def run_stop_hooks(self) -> None:
+        """Run the stop hooks; coroutines on the loop of the handlers."""
+        self._app.hooks.stop(self._run_on_loop)
+
+    def _run_on_loop(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
     def start(self, run: Run) -> None:
         """Make a task of a run."""
         task = self._app.find(run.queue, run.kind)

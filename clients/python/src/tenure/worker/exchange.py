@@ -79,7 +79,8 @@ class Exchange:
         self._answered = False
         #: The last answer to an ask without settles had nothing.
         self.found_nothing: bool = False
-        self.fault: Optional[TenureError] = None
+        #: Why the worker ends by itself.
+        self.fault: Optional[Exception] = None
 
     def start(self) -> None:
         """Begin to ask."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from .._holdings import CANCELLED, LOST, TIMED_OUT
 from .._text import logger
 from .._wire import now
+from ..hooks import HookFailed
 from ..outcomes import StopDraining
 from ..records import LeaseRecord
 from .exchange import Exchange
@@ -78,6 +79,13 @@ class Worker:
     def run(self) -> None:
         """Run until a signal, or `stop`."""
         self._runner = self._make_runner()
+        try:
+            # Before the signals are counted: a hook that hangs can be interrupted.
+            self._runner.open()
+        except BaseException:
+            self._exchange.close()
+            self._runner.close()
+            raise
         with self._signals():
             log.info(
                 "takes jobs of %s, %d at once by %s",
@@ -89,6 +97,7 @@ class Worker:
             try:
                 self._wait(lambda: self._stops > 0 or self._is_done())
                 self._drain()
+                self._runner.run_stop_hooks()
             finally:
                 self._exchange.close()
                 self._runner.close()
@@ -133,7 +142,9 @@ class Worker:
         self._exchange.drain()
         if not self._exchange.idle():
             log.info("drains: %d jobs still run", len(self._runs))
-        self._wait(lambda: self._exchange.idle() or self._stops > 1, self._drain_timeout)
+        # Without what its hooks open, nothing of this worker goes on.
+        patience = 0.0 if isinstance(self._exchange.fault, HookFailed) else self._drain_timeout
+        self._wait(lambda: self._exchange.idle() or self._stops > 1, patience)
         if self._exchange.idle():
             return
         with self._lock:

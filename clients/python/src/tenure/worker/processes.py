@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from .._holdings import LOST
 from .._text import logger
+from .._wire import now
+from ..hooks import HookFailed
 from .child import LEASE_LOST, main
 from .runs import Run
 from .threads import Finish
@@ -31,6 +33,8 @@ log: logging.Logger = logger("tenure.worker")
 
 #: Seconds in which a handler that must stop may end by itself, before its process is killed.
 _GRACE_S = 1.0
+#: Seconds in which the stop hooks of all processes must be through.
+_CLOSE_S = 10.0
 #: A message of this size fits into an empty pipe wherever there are pipes.
 _FITS_BYTES = 32 * 1024
 
@@ -108,10 +112,31 @@ class Processes:
         #: Runs whose end is being taken in by the thread that listens to their process.
         self._ending: dict[str, _Child] = {}
         self._closing = False
+        #: How many processes were ready for a first run.
+        self._ready = 0
+        self._changed = threading.Event()
         self._count = count
         #: Starting a process takes long, so not under the lock that the clock thread needs.
         self._filling = threading.Lock()
+
+    def open(self) -> None:
+        """Start the processes, each of which runs the start hooks."""
         self._fill()
+        while self._app.hooks.on_start and self._ready == 0:
+            if self._exchange.fault is not None:
+                raise self._exchange.fault
+            self._changed.wait(0.2)
+
+    def run_stop_hooks(self) -> None:
+        """Let each process that is free run the stop hooks, and end."""
+        with self._lock:
+            self._closing = True
+            free = list(self._free) if self._app.hooks.on_stop else []
+        for child in free:
+            child.send("close")
+        end = now() + _CLOSE_S
+        for child in free:
+            child.process.join(max(0.0, end - now()))
 
     def start(self, run: Run) -> None:
         """Hand a run to a process as soon as one is ready."""
@@ -223,7 +248,15 @@ class Processes:
         if kind == "ready":
             with self._lock:
                 self._free.append(child)
+                self._ready += 1
+            self._changed.set()
             self._assign()
+            return
+        if kind == "hook_failed":
+            self._exchange.fault = HookFailed(value)
+            # Another process would fail in the same way.
+            self._closing = True
+            self._changed.set()
             return
         run = child.run
         if run is None or run.id != lease:

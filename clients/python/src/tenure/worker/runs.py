@@ -52,6 +52,9 @@ class Run:
 class Runner(Protocol):
     """Where handlers run: threads, an event loop or processes."""
 
+    def open(self) -> None:
+        """Run the start hooks of the app; raises `HookFailed`."""
+
     def start(self, run: Run) -> None:
         """Begin a run; any thread may report its end to the worker."""
 
@@ -67,6 +70,9 @@ class Runner(Protocol):
 
     def look(self) -> None:
         """Mend what has broken; the worker's own thread calls it several times a second."""
+
+    def run_stop_hooks(self) -> None:
+        """Run the stop hooks of the app, when all runs are through."""
 
     def close(self) -> None:
         """End it; nothing runs any more, or what runs is given up."""

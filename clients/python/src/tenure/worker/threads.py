@@ -60,6 +60,14 @@ class Threads:
         self._idle: list[_Thread] = []
         self._made = 0
 
+    def open(self) -> None:
+        """Run the start hooks, on the thread that calls this."""
+        self._app.hooks.start()
+
+    def run_stop_hooks(self) -> None:
+        """Run the stop hooks, on the thread that calls this."""
+        self._app.hooks.stop()
+
     def start(self, run: Run) -> None:
         """Hand a run to a thread."""
         context = make_context(

@@ -12,6 +12,7 @@ from django.db import close_old_connections
 
 from ....__main__ import find_app
 from ....errors import TenureError
+from ....hooks import HookFailed
 from ....tasks import Unusable
 
 
@@ -52,6 +53,8 @@ class Command(BaseCommand):
             )
         except Unusable as error:
             raise CommandError(str(error), returncode=2) from None
+        except HookFailed as error:
+            raise CommandError(str(error)) from None
         except TenureError as error:
             code = 77 if error.status in (401, 403) else 69
             raise CommandError(str(error), returncode=code) from None
