@@ -93,8 +93,11 @@ impl Failure {
         if let Some(sentence) = &self.sentence {
             crate::output::tell(sentence);
         }
-        if let Some(hint) = &self.hint {
-            crate::output::hint(hint);
+        let hint = self.hint.as_deref().unwrap_or("this has a page of its own");
+        match &self.refusal {
+            Some(no) => crate::output::hint(&format!("{hint} (more: tenure error {})", no.code)),
+            None if self.hint.is_some() => crate::output::hint(hint),
+            None => {}
         }
         self.code
     }
@@ -145,6 +148,10 @@ impl From<Fault> for Failure {
                 "is it running? `tenure serve` starts a server; --url or TENURE_URL names another \
                  server or store",
             ),
+            Fault::StoreAway(why) => Failure::new(UNAVAILABLE, why).hint(
+                "the server runs: look after its store; `tenure doctor` says what is wrong with it, \
+                 and nothing was changed, so that you can repeat the command",
+            ),
             Fault::Unknown(why) => {
                 Failure::new(UNAVAILABLE, format!("it may have happened or not: {why}"))
                     .hint("run the same command again once the store can be reached")
@@ -193,6 +200,7 @@ mod tests {
         let denied = Refusal::heard(Code::Unauthorized, "no", "");
         for (fault, code) in [
             (Fault::Unavailable("x".into()), 69),
+            (Fault::StoreAway("x".into()), 69),
             (Fault::Unknown("x".into()), 69),
             (Fault::Denied(denied), 77),
             (Fault::Broken("x".into()), 70),

@@ -10,6 +10,9 @@ pub enum Fault {
     /// Nothing happened: the store or server cannot be reached, or is not open.
     #[error("the store cannot be reached: {0}")]
     Unavailable(String),
+    /// Nothing happened: a server answers, but cannot reach its own store.
+    #[error("{0}")]
+    StoreAway(String),
     /// It may have happened: repeat the same call, with the same ids.
     #[error("the outcome is unknown, it may have happened: {0}")]
     Unknown(String),
@@ -36,7 +39,9 @@ impl CallError {
     /// The same, of a call that has done a part of what it was to do: that nothing happened would be wrong.
     pub fn after_a_part(self) -> Self {
         match self {
-            CallError::Fault(Fault::Unavailable(why)) => Fault::Unknown(why).into(),
+            CallError::Fault(Fault::Unavailable(why) | Fault::StoreAway(why)) => {
+                Fault::Unknown(why).into()
+            }
             other => other,
         }
     }

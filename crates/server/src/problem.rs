@@ -49,7 +49,7 @@ pub(crate) fn method_not_allowed(method: &str, allowed: &str) -> Response<Out> {
 pub(crate) fn of_error(error: CallError) -> Refusal {
     match error {
         CallError::Refused(no) | CallError::Fault(Fault::Denied(no)) => no,
-        CallError::Fault(fault @ Fault::Unavailable(_)) => {
+        CallError::Fault(fault @ (Fault::Unavailable(_) | Fault::StoreAway(_))) => {
             StoreRefusal::Unavailable { fault: fault.to_string() }.into()
         }
         CallError::Fault(fault @ Fault::Unknown(_)) => {

@@ -32,7 +32,7 @@ pub fn is_engines(code: Code) -> bool {
 /// Whether the same call may be answered otherwise a little later.
 pub fn passes(error: &CallError) -> bool {
     match error {
-        CallError::Fault(Fault::Unavailable(_) | Fault::Unknown(_)) => true,
+        CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_) | Fault::Unknown(_)) => true,
         CallError::Fault(_) => false,
         CallError::Refused(no) => is_engines(no.code),
     }

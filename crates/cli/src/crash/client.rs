@@ -133,7 +133,9 @@ async fn push(client: Client, log: Log, mut chance: Chance) -> Result<(), Failur
 async fn answered(client: &Client, jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
     loop {
         match client.push_all(jobs.clone()).await {
-            Err(CallError::Fault(Fault::Unavailable(_))) => sleep(AWAY_PAUSE).await,
+            Err(CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_))) => {
+                sleep(AWAY_PAUSE).await
+            }
             other => return other,
         }
     }

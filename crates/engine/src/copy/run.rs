@@ -186,9 +186,9 @@ pub async fn copy(
     let mut course = Course::default();
     loop {
         match go_on(source, target, plan, watch, &mut course).await {
-            Err(CopyError::Fault(why @ (Fault::Unavailable(_) | Fault::Unknown(_))))
-                if course.resumed.is_some() && course.tries < TRIES =>
-            {
+            Err(CopyError::Fault(
+                why @ (Fault::Unavailable(_) | Fault::StoreAway(_) | Fault::Unknown(_)),
+            )) if course.resumed.is_some() && course.tries < TRIES => {
                 course.tries += 1;
                 watch.told(&CopyNews::Away(why))?;
                 watch.wait(PAUSE).await;

@@ -192,7 +192,9 @@ pub fn answer(
     Err(match code {
         Code::Unauthorized | Code::ForbiddenOrigin => CallError::Fault(Fault::Denied(refusal)),
         Code::OutcomeUnknown => CallError::Fault(lost(effect, refusal.detail)),
-        Code::StoreUnavailable => CallError::Fault(Fault::Unavailable(refusal.detail)),
+        Code::StoreUnavailable => {
+            CallError::Fault(Fault::StoreAway(format!("{place} answers, but {}", refusal.detail)))
+        }
         Code::Internal => CallError::Fault(Fault::Broken(refusal.detail)),
         _ => CallError::Refused(refusal),
     })

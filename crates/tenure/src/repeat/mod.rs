@@ -106,7 +106,8 @@ async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> Eng
         match answer {
             Err(CallError::Fault(Fault::Unknown(why))) => unknown = Some(why),
             // Nothing happened this time; what the first time did is as unknown as before.
-            Err(CallError::Fault(Fault::Unavailable(_))) if unknown.is_some() => {}
+            Err(CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_)))
+                if unknown.is_some() => {}
             Err(CallError::Refused(no)) if unknown.is_some() => {
                 if let Some(reply) = request.done_already(no.code) {
                     return Ok(reply);
