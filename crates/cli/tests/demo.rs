@@ -81,7 +81,7 @@ impl Demo {
 #[test]
 fn its_counts_hold_and_with_hold_the_server_is_up_until_it_is_stopped() {
     let mut demo = Demo::start(&["--json", "demo", "--hold"]);
-    let first = demo.says("pages pushed");
+    let first = demo.says("a server: ");
     let server = first.split("http://").nth(1).unwrap().split(' ').next().unwrap();
     let answer = demo.answers();
     assert_eq!((&answer["ok"], &answer["pages"]), (&true.into(), &300.into()), "{answer}");
@@ -113,4 +113,25 @@ fn stopped_at_any_moment_it_leaves_no_process_and_no_file() {
         demo.says(moment);
         demo.stop(signal);
     }
+}
+
+#[test]
+fn every_line_fits_eighty_columns_and_the_last_ones_say_how_to_look_around() {
+    let output = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(["demo"])
+        .env("COLUMNS", "80")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let (out, told) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
+    let (out, told) = (out.unwrap(), told.unwrap());
+    assert!(output.status.success(), "{out}{told}");
+    let own = env!("CARGO_BIN_EXE_tenure");
+    for line in told.lines().chain(out.lines()) {
+        // Whoever starts it by a long path has commands as long.
+        let line = line.replace(own, "tenure");
+        assert!(line.chars().count() <= 80, "{line}");
+        assert!(!line.contains('\u{1b}'), "colours where there is no terminal: {line}");
+    }
+    assert!(out.trim_end().ends_with("demo --hold"), "{out}");
 }

@@ -31,7 +31,7 @@ use tenure_core::requests::{Audit, ListLeases, ListWorkers};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use self::crawl::{DemoNames, Got, PAGES};
+use self::crawl::{ACCOUNTS, DemoNames, Got, HOSTS, PAGES};
 use self::look::{DemoLook, Most, look};
 use self::show::Show;
 use self::site::{Site, Temper};
@@ -42,7 +42,8 @@ use crate::child_processes::{
     ChildProcess, ProcessWords as Say, temporary_folder, unless_interrupted,
 };
 use crate::exit::{Failure, NO, NOT_STARTED};
-use crate::output::Output;
+use crate::output::prose::wrapped;
+use crate::output::{Output, width};
 use crate::scratch;
 
 /// Workers at the start; one is killed.
@@ -148,7 +149,9 @@ async fn show(out: Output, args: &DemoArgs, place: &DemoPlace) -> Result<(), Fai
                  ms, and the crawl went on: {meanwhile} pages meanwhile"
             );
         }
-        format!("\n{first}\n\n{}\n{}", verdict.text(), next_steps(&stage, args))
+        let width = width::of_prose();
+        let first = wrapped(&first, width, "");
+        format!("\n{first}\n\n{}\n{}", verdict.text(width), next_steps(&stage, args))
     })?;
     if args.hold {
         crate::output::tell("the server is up until Ctrl-C");
@@ -173,8 +176,9 @@ fn next_steps(stage: &Stage, args: &DemoArgs) -> String {
         );
     }
     format!(
-        "To go on with a server of your own, each in its terminal:\n  {own} serve\n  \
-         {own} push mail '{{\"to\":\"ann@example.com\"}}'\n  {own} work mail -- cat\n"
+        "To go on with a server of your own, each line in a terminal of its own:\n  {own} serve\n  \
+         {own} push mail '{{\"to\":\"ann@example.com\"}}'\n  {own} work mail -- cat\n\n\
+         To look around in the server of the demo, which is gone now:\n  {own} demo --hold\n"
     )
 }
 
@@ -216,9 +220,12 @@ impl Stage {
             ChildProcess::start(&args, Say::Lines(say.clone()))
         };
         let workers = (0..WORKERS).map(worker).collect::<Result<Vec<_>, _>>()?;
+        for server in servers.described() {
+            show.tell(&server);
+        }
+        show.tell(&format!("a web site of {} hosts: http://{address}", HOSTS.len()));
         show.tell(&format!(
-            "{}, site http://{address}, {WORKERS} workers of {SLOTS} slots, {PAGES} pages pushed",
-            servers.described()
+            "{WORKERS} workers of {SLOTS} slots, {ACCOUNTS} accounts, {PAGES} pages pushed"
         ));
         Ok(Stage { workers, servers, site, client, words, said, events, trap, _folder: folder })
     }
@@ -233,7 +240,9 @@ impl Stage {
             while let Ok(event) = self.events.try_recv() {
                 match event {
                     DemoEvent::WorkerKilled => held = Some(self.worker_killed(show).await?),
-                    DemoEvent::Banned(account) => show.tell(&format!("the site banned {account}")),
+                    DemoEvent::Banned(account) => show.tell(&format!(
+                        "the site bans {account}: its worker tells Tenure, and nobody gets it again"
+                    )),
                 }
             }
             let done = self.site.seen().answered;
@@ -291,7 +300,7 @@ impl Stage {
         let held: Vec<String> =
             leases.items.into_iter().filter_map(|lease| Some(lease.job?.to_string())).collect();
         show.tell(&format!(
-            "kill -9 of worker {} (pid {pid}) right after an answer; it holds {}",
+            "kill -9 of worker {} (pid {pid}) right after an answer of the site; it holds {}",
             worker_name(VICTIM),
             held.join(", ")
         ));

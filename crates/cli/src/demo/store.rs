@@ -97,10 +97,8 @@ impl Servers {
         &self.all[n.min(self.all.len() - 1)]
     }
 
-    /// For people.
-    pub fn described(&self) -> String {
-        let one = |server: &ChildServer| format!("server {} (pid {})", server.url(), server.pid());
-        let all: Vec<String> = self.all.iter().map(one).collect();
-        all.join(", ")
+    /// For people, a line each.
+    pub fn described(&self) -> impl Iterator<Item = String> {
+        self.all.iter().map(|server| format!("a server: {} (pid {})", server.url(), server.pid()))
     }
 }

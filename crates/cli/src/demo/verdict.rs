@@ -4,12 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clap::builder::styling::AnsiColor;
 use serde::Serialize;
 use tenure_core::count::counted;
 
 use super::crawl::{CrawlPage, PER_HOST};
 use super::look::Most;
 use super::witness::Witness;
+use crate::output::colour;
+use crate::output::prose::wrapped;
 use crate::output::table::Table;
 
 /// Leases that one account bears.
@@ -49,41 +52,15 @@ pub struct Count {
     pub bound: u64,
     /// Whether it holds.
     pub holds: bool,
-    /// How people read it.
+    /// What it is called for people.
     #[serde(skip)]
-    words: CountWords,
-}
-
-/// How a count is read out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum CountWords {
-    /// The most at one time.
-    AtOnce,
-    /// Pages, of which the site and Tenure say this.
-    Pages { site: &'static str, tenure: &'static str },
+    label: &'static str,
 }
 
 impl Count {
-    fn new(name: &'static str, words: CountWords, site: u64, tenure: u64, bound: u64) -> Self {
+    fn new(name: &'static str, label: &'static str, site: u64, tenure: u64, bound: u64) -> Self {
         let value = site.max(tenure);
-        Count { name, site, tenure, value, bound, holds: value <= bound, words }
-    }
-
-    /// What the site counted, what Tenure says, and what must be.
-    fn texts(&self) -> [String; 3] {
-        let of_pages = |n| counted(n, "page", "pages");
-        match self.words {
-            CountWords::AtOnce => [
-                self.site.to_string(),
-                format!("{} seen in use", self.tenure),
-                format!("<= {}", self.bound),
-            ],
-            CountWords::Pages { site, tenure } => [
-                format!("{} {site}", of_pages(self.site)),
-                format!("{} {tenure}", of_pages(self.tenure)),
-                self.bound.to_string(),
-            ],
-        }
+        Count { name, site, tenure, value, bound, holds: value <= bound, label }
     }
 }
 
@@ -114,23 +91,27 @@ pub fn judge(pages: &[CrawlPage], seen: &Witness, told: &DemoRecords) -> DemoVer
     let lost: Vec<_> = pages.iter().filter(|p| !told.results.contains_key(&p.page)).collect();
     let twice = accepted_twice(told);
     let at_once = seen.fetched_at_once();
-    let most = |name, site: u32, tenure, bound: u32| {
-        Count::new(name, CountWords::AtOnce, site.into(), tenure, bound.into())
-    };
-    let none = |name, words, site: usize, tenure: usize| {
-        Count::new(name, words, site as u64, tenure as u64, 0)
-    };
-    let lost_words = CountWords::Pages { site: "never served", tenure: "without a succeeded job" };
-    let doubled_words = CountWords::Pages {
-        site: "fetched by two at one time",
-        tenure: "with two accepted results",
-    };
     let (host, account) = (told.most.host, told.most.account.into());
+    let count = |name, label, site: usize, tenure: usize| {
+        Count::new(name, label, site as u64, tenure as u64, 0)
+    };
     let counts = vec![
-        most("most at once on one host", seen.most_on_a_host(), host, PER_HOST),
-        most("most at once with one account", seen.most_with_an_account(), account, PER_ACCOUNT),
-        none("lost", lost_words, unanswered, lost.len()),
-        none("doubled", doubled_words, at_once.len(), twice.len()),
+        Count::new(
+            "most at once on one host",
+            "requests at once to one host",
+            seen.most_on_a_host().into(),
+            host,
+            PER_HOST.into(),
+        ),
+        Count::new(
+            "most at once with one account",
+            "requests at once with one account",
+            seen.most_with_an_account().into(),
+            account,
+            PER_ACCOUNT.into(),
+        ),
+        count("lost", "pages lost", unanswered, lost.len()),
+        count("doubled", "pages done by two at once", at_once.len(), twice.len()),
     ];
     let again = seen.served_again();
     let by_the_killed = |page: &String| {
@@ -160,37 +141,64 @@ fn accepted_twice(told: &DemoRecords) -> Vec<String> {
 }
 
 impl DemoVerdict {
-    /// For people.
-    pub fn text(&self) -> String {
-        let mut table = Table::new(&["", "the site counted", "Tenure says", "must be", ""]);
+    /// For people, no wider than this.
+    pub fn text(&self, width: usize) -> String {
+        let mut table = Table::new(&["", "site", "Tenure", "at most", ""])
+            .numbers(&["site", "Tenure", "at most"]);
         for count in &self.counts {
-            let holds = if count.holds { "holds" } else { "BROKEN" };
-            let [site, tenure, must] = count.texts();
-            table.row([count.name.to_owned(), site, tenure, must, holds.to_owned()]);
+            let numbers = [count.site, count.tenure, count.bound].map(|n| n.to_string());
+            let holds = match count.holds {
+                true => colour::painted("holds", AnsiColor::Green),
+                false => colour::painted("BROKEN", AnsiColor::Red),
+            };
+            let [site, tenure, most] = numbers;
+            table.row([count.label.to_owned(), site, tenure, most, holds]);
         }
-        let mut text = table.render("nothing was counted");
-        let list = |pages: &[String]| match pages {
-            [] => "none".to_owned(),
-            pages if pages.len() <= SHOWN => format!("{} ({})", pages.len(), pages.join(", ")),
-            pages => format!("{} ({}, …)", pages.len(), pages[..SHOWN].join(", ")),
+        let mut paragraphs = vec![
+            "What the web site counted, what Tenure says, and how much there may be at most:"
+                .to_owned(),
+        ];
+        paragraphs.extend(self.story());
+        let mut paragraphs = paragraphs.into_iter().map(|text| wrapped(&text, width, ""));
+        let head = paragraphs.next().unwrap_or_default();
+        let story: Vec<String> = paragraphs.collect();
+        format!("{head}\n\n{}\n{}\n", table.render("nothing was counted"), story.join("\n\n"))
+    }
+
+    /// What happened on the way, and why it is as it should be.
+    fn story(&self) -> Vec<String> {
+        let list = |pages: &[String]| match pages.len() {
+            0..=SHOWN => pages.join(", "),
+            _ => format!("{}, …", pages[..SHOWN].join(", ")),
         };
-        text +=
-            &format!("\njobs that the killed worker held: {}\n", list(&self.held_by_the_killed));
-        text += &format!(
-            "taken back, so fetched again after an answer that was not settled: {}\n\
-             at least once is the promise, and this is how it looks\n",
-            list(&self.taken_back)
-        );
+        let held = &self.held_by_the_killed;
+        let mut story = vec![format!(
+            "The killed worker held {} ({}). Their leases ran out, and other workers got them.",
+            counted(held.len() as u64, "job", "jobs"),
+            list(held)
+        )];
+        if !self.taken_back.is_empty() {
+            story.push(format!(
+                "Fetched a second time: {}. The worker died after the site's answer and before it \
+                 could tell Tenure. Tenure promises that a job runs at least once, and this is \
+                 what that looks like.",
+                list(&self.taken_back)
+            ));
+        }
         if !self.fetched_again.is_empty() {
-            text += &format!("fetched again otherwise: {}\n", list(&self.fetched_again));
+            story.push(format!("Fetched again for other reasons: {}.", list(&self.fetched_again)));
         }
-        text += &format!("requests with the banned account: {}\n", self.asked_with_the_banned);
-        let audit = match self.faults.as_slice() {
-            [] => "clean".to_owned(),
-            faults => faults.join("; "),
-        };
-        text += &format!("Tenure's own audit: {audit}\n");
-        text
+        let asked = u64::from(self.asked_with_the_banned);
+        story.push(format!(
+            "The site banned an account in the middle. It refused {} with it; then its worker told \
+             Tenure, and nobody got that account any more.",
+            counted(asked, "request", "requests")
+        ));
+        story.push(match self.faults.as_slice() {
+            [] => "Tenure's own audit found nothing wrong.".to_owned(),
+            faults => format!("Tenure's own audit found: {}", faults.join("; ")),
+        });
+        story
     }
 }
 
@@ -225,7 +233,7 @@ mod tests {
         let verdict = judge(pages, seen, told);
         let broken: Vec<_> = verdict.counts.iter().filter(|c| !c.holds).map(|c| c.name).collect();
         assert_eq!(verdict.ok, broken.is_empty());
-        assert_eq!(verdict.text().contains("BROKEN"), !verdict.ok);
+        assert_eq!(verdict.text(80).contains("BROKEN"), !verdict.ok);
         broken
     }
 
@@ -303,9 +311,32 @@ mod tests {
                 of("doubled", 0, 0, 0, 0, true),
             ])
         );
-        let text = verdict.text();
-        for part in ["0 pages never served", "1 page without a succeeded job", "<= 1"] {
-            assert!(text.contains(part), "{text}");
+        let text = verdict.text(80);
+        assert!(
+            text.contains("pages lost                            0       1        0  BROKEN\n"),
+            "{text}"
+        );
+    }
+
+    /// A verdict in which everything happened.
+    fn eventful() -> DemoVerdict {
+        let (pages, seen, mut told) = well();
+        told.held = (1..=9).map(|n| format!("news.example/{n}")).collect();
+        let mut verdict = judge(&pages, &seen, &told);
+        verdict.taken_back = vec!["news.example/1".to_owned()];
+        verdict.fetched_again = (1..=20).map(|n| format!("shop.example/{n}")).collect();
+        verdict.asked_with_the_banned = 1;
+        verdict
+    }
+
+    #[test]
+    fn what_is_said_at_the_end_fits_the_terminal() {
+        for width in [80, 120] {
+            let text = eventful().text(width);
+            let wide: Vec<&str> =
+                text.lines().filter(|line| line.chars().count() > width).collect();
+            assert_eq!(wide, Vec::<&str>::new());
+            assert!(!text.contains('\u{1b}'), "colours where there is no terminal");
         }
     }
 

@@ -3,8 +3,11 @@
 //! With `--json` stdout is exactly one document, the answer of the matching call; else a table or a
 //! page for people. Nothing here decides anything.
 
+pub mod colour;
 pub mod page;
+pub mod prose;
 pub mod table;
+pub mod width;
 
 use std::io::{IsTerminal, Write};
 
@@ -28,6 +31,15 @@ pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
         .collect()
+}
+
+/// A number of bytes, roughly.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_048_576 => format!("{} KiB", bytes / 1_024),
+        1_048_576..1_073_741_824 => format!("{} MiB", bytes / 1_048_576),
+        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    }
 }
 
 /// How answers are written.
