@@ -13,6 +13,7 @@ mod demo;
 mod exchange;
 mod exit;
 mod fuzz;
+mod internal;
 mod json_args;
 mod output;
 mod scrapyd;
@@ -28,6 +29,7 @@ use clap::Parser;
 
 use crate::args::Cli;
 use crate::exit::{BUG, Failure};
+use crate::internal::InternalCommand;
 use crate::output::Output;
 
 /// What one thread of the engine makes another frees, all day long. glibc takes a lock for that;
@@ -41,10 +43,13 @@ fn main() -> ExitCode {
         child::guard::run();
         return ExitCode::SUCCESS;
     }
-    let cli = Cli::parse();
-    let out = Output { json: cli.global.json };
-    // A panic has told what it is on stderr; what is left to say is that it is a bug.
-    let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(cli)));
+    let (out, ended) = match InternalCommand::wanted() {
+        Some(command) => (Output { json: false }, caught(|| command.run())),
+        None => match Cli::try_parse() {
+            Ok(cli) => (Output { json: cli.global.json }, caught(|| cmd::run(cli))),
+            Err(_) => return args::refused::tell(),
+        },
+    };
     let code = match ended {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => out.failure(&failure),
@@ -56,13 +61,20 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+/// A panic has told what it is on stderr; what is left to say is that it is a bug.
+fn caught<F: Future<Output = Result<(), Failure>>>(
+    command: impl FnOnce() -> F,
+) -> std::thread::Result<Result<(), Failure>> {
+    std::panic::catch_unwind(AssertUnwindSafe(|| run(command())))
+}
+
+fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|error| Failure::new(exit::NOT_STARTED, format!("cannot start: {error}")))?;
-    let ended = runtime.block_on(cmd::run(cli));
+    let ended = runtime.block_on(command);
     // A thread that waits for stdin must not keep the command from ending.
     runtime.shutdown_background();
     ended

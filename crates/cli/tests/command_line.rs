@@ -43,7 +43,7 @@ fn wrong_usage_is_2_and_says_what_is_right() {
     for (arguments, part) in [
         (&[][..], "Usage"),
         (&["pusch"], "push"),
-        (&["push"], "<QUEUE>"),
+        (&["push"], "for example: tenure push mail"),
         (&["push", "q", "{"], "PAYLOAD is not JSON"),
         (&["push", "q", "text"], "a string needs its quotes"),
         (&["push", "q", "@/no/such/file"], "cannot read '/no/such/file'"),
@@ -307,20 +307,162 @@ fn version_and_completions_need_no_server() {
     }
 }
 
+/// What `tenure ARGUMENTS` says on stdout, whatever it means.
+fn stdout(arguments: &[&str]) -> String {
+    String::from_utf8(run(arguments).stdout).unwrap()
+}
+
+/// The names that stand at the begin of the lines of a help.
+fn listed(help: &str) -> Vec<&str> {
+    let lines = help.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    lines.filter_map(|line| line.split_whitespace().next()).collect()
+}
+
 #[test]
 fn every_command_has_help_and_the_token_is_no_option() {
-    let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    let help = stdout(&["help", "--all"]);
     assert!(help.contains("Exit codes") && help.contains("TENURE_TOKEN"));
     assert!(!help.contains("--token"));
     let commands = [
-        "push", "work", "queue", "limit", "pool", "lock", "lease", "cancel", "delete", "failures",
-        "jobs", "schedule", "result", "flow", "parents", "children",
+        "push", "work", "queue", "limit", "pool", "lock", "lease", "leases", "cancel", "delete",
+        "failures", "jobs", "job", "explain", "retry", "schedule", "result", "flow", "parents",
+        "children", "doctor", "serve", "stats", "events", "error",
     ];
     for command in commands {
-        let output = run(&[command, "--help"]);
-        let help = String::from_utf8(output.stdout).unwrap();
+        let help = stdout(&[command, "--help"]);
         assert!(help.contains("Example"), "{command}: {help}");
+        assert_eq!(stdout(&["help", command]), help);
     }
+}
+
+#[test]
+fn tenure_alone_shows_a_dozen_commands_in_groups_whatever_is_set() {
+    let with = run(&[]);
+    let without = tenure(&[]).env_remove("TENURE_URL").output().unwrap();
+    assert_eq!((code(&with), code(&without)), (2, 2));
+    let text = stderr(&with);
+    assert_eq!(text, stderr(&without));
+    assert_eq!(text, stdout(&["help"]));
+    assert_eq!(text, stdout(&["--help"]));
+    for part in ["Run:", "Jobs:", "Limits and pools:", "Look:", "tenure help --all"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let commands = listed(&text).into_iter().filter(|name| *name != "tenure").count();
+    assert_eq!(commands, 12, "{text}");
+    assert_eq!(stderr(&run(&["redis"])), stdout(&["redis", "--help"]));
+}
+
+#[test]
+fn no_process_that_tenure_starts_for_itself_is_ever_listed() {
+    let mut said = vec![stdout(&["help", "--all"]), stderr(&run(&[]))];
+    for wrong in ["demo-worke", "crash-clien", "child-proces", "cmd-guar", "nothing-like-it"] {
+        said.push(stderr(&run(&[wrong])).replace(&format!("'{wrong}'"), ""));
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        said.push(stdout(&["completions", shell]));
+    }
+    for internal in ["demo-worker", "crash-client", "child-process", "cmd-guard"] {
+        for text in &said {
+            assert!(!text.contains(internal) && !text.contains(&internal.replace('-', "_")));
+        }
+    }
+}
+
+#[test]
+fn a_tip_is_given_where_it_is_near() {
+    for (said, tip) in [
+        ("top", None),
+        ("metrics", None),
+        ("zzz", None),
+        ("pusch", Some("push")),
+        ("jbos", Some("jobs")),
+        ("shedule", Some("schedule")),
+    ] {
+        let text = stderr(&run(&[said]));
+        assert_eq!(text.contains("similar"), tip.is_some(), "{said}: {text}");
+        assert!(tip.is_none_or(|tip| text.contains(&format!("'{tip}'"))), "{said}: {text}");
+        assert!(text.contains("`tenure help --all` lists all commands"), "{text}");
+    }
+    let text = stderr(&run(&["push", "q", "--priorty", "1"]));
+    assert!(text.contains("'--priority'"), "{text}");
+    let text = stderr(&run(&["help", "limt"]));
+    assert!(text.contains("did you mean 'limit'?"), "{text}");
+}
+
+#[test]
+fn a_command_without_its_dashes_is_told_with_the_whole_right_line() {
+    for (wrong, right) in [
+        (&["lock", "x", "echo", "hi"][..], "tenure lock x -- echo hi"),
+        (
+            &["lease", "--need", "limit:a", "echo", "a b"],
+            "tenure lease --need limit:a -- echo 'a b'",
+        ),
+        (&["work", "mail", "./send-mail"], "tenure work mail -- ./send-mail"),
+        (&["--url", "http://:geheim@h", "lock", "x", "true"], "tenure lock x -- true"),
+    ] {
+        let output = run(wrong);
+        let text = stderr(&output);
+        assert_eq!(code(&output), 2, "{text}");
+        assert!(text.contains(right) && !text.contains("geheim"), "{text}");
+    }
+    // Nothing is missing but the command itself.
+    let text = stderr(&run(&["lock", "x"]));
+    assert!(text.contains("for example: tenure lock deploy -- ./deploy.sh"), "{text}");
+}
+
+#[test]
+fn the_usage_of_an_error_is_that_of_the_help() {
+    for (wrong, command) in [
+        (&["push"][..], &["push"][..]),
+        (&["--json", "push", "--nope"], &["push"]),
+        (&["limit", "set"], &["limit", "set"]),
+        (&["result"], &["result"]),
+        (&["work", "--nope"], &["work"]),
+        (&["jobs", "--max", "0", "--nope"], &["jobs"]),
+    ] {
+        let usage = |text: &str| {
+            let lines = text.lines().skip_while(|line| !line.starts_with("Usage: "));
+            lines.take_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let failed = tenure(wrong).env("TENURE_TOKEN", "t").env("TENURE_NAMESPACE", "n").output();
+        let (told, help) =
+            (usage(&stderr(&failed.unwrap())), usage(&stdout(&[command, &["--help"]].concat())));
+        assert!(!help.is_empty());
+        assert_eq!(told, help, "{wrong:?}");
+    }
+}
+
+#[test]
+fn options_of_every_command_stand_in_one_place() {
+    for command in ["push", "jobs", "version", "stats", "limit"] {
+        let help = stdout(&[command, "--help"]);
+        for option in ["--namespace <", "--url <", "--accept-loss"] {
+            assert!(!help.contains(option), "{command}: {help}");
+        }
+        assert!(help.trim_end().ends_with("tenure help --all"), "{help}");
+    }
+    let all = stdout(&["help", "--all"]);
+    for option in ["--namespace <", "--url <", "--json", "--accept-loss"] {
+        assert!(all.contains(option), "{all}");
+    }
+    assert!(stdout(&["serve", "--help"]).contains("--accept-loss"));
+    for means_nothing in [&["version"][..], &["stats"], &["demo"], &["help"]] {
+        let output = run(&[&["--accept-loss"], means_nothing].concat());
+        assert_eq!(code(&output), 2, "{means_nothing:?}");
+        assert!(stderr(&output).contains("--accept-loss is for a folder"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn the_page_of_an_error_is_printed() {
+    let page = stdout(&["error", "queue_full"]);
+    assert!(page.starts_with("queue_full\n") && page.contains("What to do"), "{page}");
+    assert_eq!(stdout(&["error", "urn:tenure:error:queue-full"]), page);
+    assert!(stdout(&["error"]).contains("queue_full"));
+    let output = run(&["error", "queue_ful"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("did you mean 'queue_full'?"), "{}", stderr(&output));
+    assert!(!stderr(&run(&["error", "zzz"])).contains("did you mean"));
 }
 
 #[test]
@@ -334,7 +476,8 @@ fn who_stops_reading_has_what_it_wanted() {
 fn an_address_with_a_password_is_never_shown() {
     let output = tenure(&["stats"]).env("TENURE_URL", "http://me:geheim@host").output().unwrap();
     assert_eq!(code(&output), 2);
-    let help = tenure(&["--help"]).env("TENURE_URL", "redis://:geheim@host").output().unwrap();
+    let help =
+        tenure(&["help", "--all"]).env("TENURE_URL", "redis://:geheim@host").output().unwrap();
     let said = stderr(&output) + &String::from_utf8(help.stdout).unwrap();
     assert!(!said.contains("geheim"), "{said}");
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, wanted};
@@ -62,25 +63,25 @@ fn what_is_wrong_is_exit_1_and_says_what_to_change() {
     let server = RedisServer::start(Aof::Off, &["--maxmemory-policy", "allkeys-lru"]);
     let (code, out, err) = tenure(&["doctor", &server.url()]);
     assert_eq!(code, 1, "{out}");
-    assert!(out.contains("WRONG  eviction     allkeys-lru"), "{out}");
+    assert!(out.contains("wrong  eviction     allkeys-lru"), "{out}");
     assert!(out.contains("-> CONFIG SET maxmemory-policy noeviction"), "{out}");
     assert!(err.starts_with("tenure: 2 things are wrong with this Redis\nhint: "), "{err}");
     let (code, report) = doctor(&server.url());
     assert_eq!((code, &report["ok"]), (1, &false.into()));
-    for (check, level) in [("eviction", "wrong"), ("persistence", "wrong"), ("memory", "note")] {
+    for (check, level) in [("eviction", "wrong"), ("persistence", "wrong"), ("memory", "look")] {
         assert_eq!(levels(&report, check), [level], "{check}");
     }
 }
 
 #[test]
-fn notes_alone_pass() {
+fn what_is_worth_a_look_passes() {
     if !wanted() {
         return;
     }
     let server = RedisServer::start(Aof::Everysec, &WELL);
     let (code, out, _) = tenure(&["doctor", &server.url()]);
     assert_eq!(code, 0, "{out}");
-    assert!(out.ends_with("all is well; the notes say what each choice costs\n"), "{out}");
+    assert!(out.ends_with("nothing is wrong; see what is marked `look`\n"), "{out}");
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn what_a_user_may_not_ask_is_said_and_functions_that_may_not_be_loaded_are_wron
     let url = format!("redis://app:s3cret@127.0.0.1:{}", server.port());
     let (code, report) = doctor(&url);
     assert_eq!(code, 1);
-    assert_eq!(levels(&report, "persistence"), ["note"]);
+    assert_eq!(levels(&report, "persistence"), ["look"]);
     assert_eq!(levels(&report, "functions"), ["wrong"]);
     assert!(!report.to_string().contains("s3cret"), "{report}");
 
@@ -144,15 +145,21 @@ fn a_replica_that_can_be_promoted_is_noted() {
     }
     let redis = RedisSentinel::start_with(Aof::Always);
     let (code, report) = doctor(&redis.url());
-    assert_eq!((code, levels(&report, "replicas")), (0, vec!["note"]), "{report}");
+    assert_eq!((code, levels(&report, "replicas")), (0, vec!["look"]), "{report}");
     let (code, report) = doctor(&redis.replica().url());
     assert_eq!((code, levels(&report, "role")), (1, vec!["wrong"]), "{report}");
 }
 
 #[test]
-fn who_does_not_answer_is_69_a_wrong_password_77_and_no_redis_2() {
-    for (url, code) in [("http://127.0.0.1:7171", 2), ("redis://", 2), ("redis://127.0.0.1:1", 69)]
-    {
+fn who_does_not_answer_is_69_a_wrong_password_77_and_no_address_2() {
+    for (url, code) in [
+        ("http://127.0.0.1:1", 69),
+        ("ftp://host", 2),
+        ("memory:", 2),
+        ("redis://", 2),
+        ("redis://127.0.0.1:1", 69),
+        ("file:/no/such/folder", 1),
+    ] {
         let (ended, out, err) = tenure(&["doctor", url]);
         assert_eq!((ended, out.as_str()), (code, ""), "{url}: {err}");
         assert!(err.starts_with("tenure: "), "{err}");
@@ -215,4 +222,139 @@ fn a_user_who_may_not_publish_or_listen_is_told_what_to_permit() {
     server.must(&["ACL", "SETUSER", "u", "&tenure:*"]);
     let (code, report) = doctor(&format!("redis://u:pw@127.0.0.1:{}", server.port()));
     assert_eq!(code, 0, "{report}");
+}
+
+/// A server of our own; it ends with the test.
+struct Server {
+    child: std::process::Child,
+    url: String,
+}
+
+impl Server {
+    fn start(store: &str, token: Option<&str>) -> Server {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        command.args(["serve", "--listen", &at, "--store", store]).env_remove("TENURE_TOKEN");
+        if let Some(token) = token {
+            command.env("TENURE_TOKEN", token);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while std::net::TcpStream::connect(&at).is_err() {
+            assert!(Instant::now() < until, "the server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Server { child, url: format!("http://{at}") }
+    }
+    /// The exit code, stdout and stderr of a command on it.
+    fn told(&self, arguments: &[&str], token: Option<&str>) -> (i32, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        command.args(arguments).env("TENURE_URL", &self.url).env_remove("TENURE_TOKEN");
+        command.env_remove("TENURE_NAMESPACE").env("COLUMNS", "100");
+        if let Some(token) = token {
+            command.env("TENURE_TOKEN", token);
+        }
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+    fn report(&self, token: Option<&str>) -> (i32, Value) {
+        let (code, out, err) = self.told(&["--json", "doctor"], token);
+        (code, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn found<'a>(report: &'a Value, check: &str) -> &'a str {
+    let all = report["findings"].as_array().unwrap();
+    let one = all.iter().find(|one| one["check"] == check);
+    one.unwrap_or_else(|| panic!("{check} is not in {report}"))["found"].as_str().unwrap()
+}
+
+#[test]
+fn without_an_address_the_server_is_examined_and_what_nobody_asks_for_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("file:{}", folder.path().display());
+    let server = Server::start(&store, None);
+    let (code, out, err) = server.told(&["doctor"], None);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    for check in
+        ["version", "clock", "token", "ready", "store", "workers", "limits", "oldest", "audit"]
+    {
+        assert!(out.contains(&format!("  {check} ")), "{check}: {out}");
+    }
+    let (code, report) = server.report(None);
+    assert_eq!(
+        (code, &report["ok"], &report["store"]),
+        (0, &true.into(), &server.url.as_str().into())
+    );
+    assert!(found(&report, "version").contains("contract 1"), "{report}");
+    for check in ["version", "clock", "token", "ready", "store", "workers", "audit"] {
+        assert_eq!(levels(&report, check), ["ok"], "{report}");
+    }
+    // Its folder is on this machine.
+    if cfg!(target_os = "linux") {
+        assert!(found(&report, "sync").contains(" ms"), "{report}");
+        assert!(found(&report, "room").contains(" free on its disk"), "{report}");
+        let (code, folder) = doctor(&store);
+        assert_eq!(code, 0, "{folder}");
+        let pid = server.child.id().to_string();
+        assert!(found(&folder, "open").contains(&format!("process {pid} (tenure)")), "{folder}");
+    }
+    server.told(&["push", "mail", "1"], None);
+    server.told(&["push", "mail", "1"], None);
+    let (code, report) = server.report(None);
+    assert_eq!((code, levels(&report, "workers")), (0, vec!["look"]), "{report}");
+    assert!(found(&report, "workers").ends_with("for the jobs of the queue 'mail'"), "{report}");
+    let (_, out, _) = server.told(&["doctor"], None);
+    assert!(out.contains("-> start a worker: tenure work mail -- CMD"), "{out}");
+}
+
+#[test]
+fn a_token_that_is_not_the_servers_is_wrong() {
+    let right = "a token of thirty-two characters.";
+    let server = Server::start("memory:", Some(right));
+    for (token, code, level) in
+        [(None, 1, "wrong"), (Some("another"), 1, "wrong"), (Some(right), 0, "ok")]
+    {
+        let (ended, report) = server.report(token);
+        assert_eq!((ended, levels(&report, "token")), (code, vec![level]), "{report}");
+        assert!(!report.to_string().contains(right), "{report}");
+    }
+}
+
+#[test]
+fn a_server_whose_store_is_away_is_not_told_to_be_started() {
+    if !wanted() {
+        return;
+    }
+    let mut redis = RedisServer::start(Aof::Always, &WELL);
+    let server = Server::start(&redis.url(), None);
+    let until = Instant::now() + Duration::from_secs(60);
+    while server.told(&["stats"], None).0 != 0 {
+        assert!(Instant::now() < until, "the server never reaches its Redis");
+    }
+    redis.kill();
+    let (code, _, err) = server.told(&["push", "mail", "1"], None);
+    assert_eq!(code, 69, "{err}");
+    assert!(!err.contains("is it running?"), "{err}");
+    assert!(err.contains("answers, but the store cannot be reached"), "{err}");
+    assert!(err.contains("look after its store"), "{err}");
+    let (code, report) = server.report(None);
+    assert_eq!(code, 1, "{report}");
+    assert!(!report["ok"].as_bool().unwrap(), "{report}");
+    // Nobody at all is another matter.
+    let url = server.url.clone();
+    drop(server);
+    let (code, _, err) = tenure(&["--url", &url, "stats"]);
+    assert!(code == 69 && err.contains("`tenure serve` starts a server"), "{err}");
 }

@@ -3,16 +3,19 @@
 use clap::Args;
 
 const AFTER: &str = "\
-The source is paused first, and stays paused: nothing is served from it any more. The target must be
-empty. A copy that was broken off is taken up by the same command. Leases that live at the source end
-as `released`; the copy waits until the last of them has run out before it serves anybody.
+The source is paused first and stays paused: nothing is served from it any more. The target must
+be empty. If the copy breaks off, the same command goes on with it. Leases that live at the source
+end as `released`; the target serves nobody until the last of them has run out.
+
+Example:
+  tenure copy --from file:./tenure-data --to redis://HOST:6379
 
 To undo it:
   tenure copy --thaw --to TO        gives up a copy that is unfinished: TO is empty again
   tenure copy --thaw --from FROM    serves FROM again, whose copy is unfinished or was given up
 
-An address with a password belongs into TENURE_COPY_FROM and TENURE_COPY_TO, where others of this
-machine cannot see it.";
+Set an address with a password as TENURE_COPY_FROM or TENURE_COPY_TO, where others of this machine
+cannot see it.";
 
 /// `tenure copy`.
 #[derive(Args, Debug)]
@@ -25,10 +28,10 @@ pub struct CopyArgs {
     /// Where to: file:PATH (made if it is not there), or redis:// and its kin.
     #[arg(long, value_name = "STORE", env = "TENURE_COPY_TO", hide_env_values = true)]
     pub to: Option<String>,
-    /// Copy nothing: with --to give up an unfinished copy, else serve the source again.
+    /// Copy nothing: with --to give up an unfinished copy, otherwise serve the source again.
     #[arg(long)]
     pub thaw: bool,
-    /// With --thaw --from: though its copy is whole. If both are used, every job runs in both.
+    /// With --thaw --from: even if its copy is complete. If both are used, every job runs twice.
     #[arg(long, requires = "thaw")]
     pub force: bool,
 }

@@ -7,11 +7,11 @@ use tenure_core::requests::EventsSince;
 
 use crate::args::value::parse_name;
 
-/// Show what happened.
+/// Show what has happened, and what happens now.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Without --since it shows what is kept; with --follow it begins with what happens from now on.
-A gap says on stderr that events are not kept any more. --json writes a document an event.
+    after_help = "Shows the events that are kept; with --follow those from now on. If events between were
+dropped, a line on stderr says so. --json writes one document per event.
 
 Examples:
   tenure events --since first --queue crawl
@@ -19,13 +19,13 @@ Examples:
   tenure --json events --follow --type job.failed | while read -r event; do notify \"$event\"; done"
 )]
 pub struct EventsArgs {
-    /// Wait for what happens next, without end; a broken connection is taken up again.
+    /// Wait for what happens next, until Ctrl-C; a broken connection is taken up again.
     #[arg(long)]
     pub follow: bool,
     /// What happened after this event, by its id; `first`: from the oldest that is kept.
     #[arg(long, value_name = "ID|first", value_parser = parse_name(tenure_core::decode::events_since))]
     pub since: Option<EventsSince>,
-    /// Only of this type (job.failed), or of a family of types ('schedule.*'); may stand several times.
+    /// Only of this type (job.failed) or family of types ('schedule.*'); may be given several times.
     #[arg(long = "type", value_name = "T", value_parser = parse_name(tenure_core::decode::event_types))]
     pub types: Vec<EventTypes>,
     /// Only about this queue.

@@ -78,7 +78,7 @@ pub struct ChildrenArgs {
     pub page: PageArgs,
 }
 
-/// Show flows, wait for them, cancel and retry them as a whole.
+/// Show flows (jobs of one name), wait for them, cancel and retry them.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:

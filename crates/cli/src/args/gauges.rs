@@ -6,17 +6,17 @@ use clap::{ArgGroup, Args};
 #[derive(Args, Debug, Default)]
 #[command(group(ArgGroup::new("gauge-address").args(["gauge", "gauge_scrapyd"])))]
 pub struct GaugeArgs {
-    /// Count work that Tenure does not run: an address that answers numbers as JSON; @FILE reads it from a file, where a
-    /// password is not seen by others. Sets the gauge whole; needs a concurrency.
+    /// Count work that Tenure does not run: an address that answers numbers as JSON. @FILE reads it
+    /// from a file, where others see no password. Sets the whole gauge; needs a concurrency.
     #[arg(long, value_name = "URL|@FILE|none")]
     pub gauge: Option<String>,
-    /// Where a number stands that is counted, as a JSON pointer; several are added.
+    /// JSON pointer to a number that counts; several are added up.
     #[arg(long, value_name = "POINTER", requires = "gauge")]
     pub gauge_count: Vec<String>,
     /// Count what a scrapyd lists as pending or running: its address.
     #[arg(long, value_name = "URL|@FILE")]
     pub gauge_scrapyd: Option<String>,
-    /// The one project that counts; a scrapyd before 1.5 needs it.
+    /// Count this project only; a scrapyd before 1.5 needs it.
     #[arg(long, value_name = "NAME", requires = "gauge_scrapyd")]
     pub gauge_project: Option<String>,
     /// How often it is read while the limit is in use (2s).
@@ -25,7 +25,7 @@ pub struct GaugeArgs {
     /// How long a start may take until the address shows it (10s).
     #[arg(long, value_name = "D", requires = "gauge-address")]
     pub gauge_lag: Option<String>,
-    /// From which age on the last reading is stale (30s).
+    /// Age from which the last reading is stale (30s).
     #[arg(long, value_name = "D", requires = "gauge-address")]
     pub gauge_stale: Option<String>,
     /// While it cannot be read: keep the last value, or hold all grants (keep).

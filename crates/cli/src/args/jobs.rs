@@ -16,6 +16,17 @@ use crate::args::flows::KinArgs;
 use crate::args::value::{label, moment, page_size, pair, parse_name, span, word};
 
 const PUSH_AFTER: &str = "\
+Without --payloads each line of --lines is a job as the API takes it:
+  {\"queue\":\"crawl\",\"payload\":{\"url\":\"…\"},\"priority\":5}
+A line that is refused is told on stderr with its number; the others are stored, and the exit code
+is 1. Lines that carry an \"id\" can be pushed again without harm.
+
+With --wait the result is printed instead of the id. The exit code is 1 if the job failed, was
+cancelled, or did not end in time.
+
+NEED is limit:NAME[,weight=N][,cost=N], pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON.
+A trace in the variable TRACEPARENT goes with the job to its worker.
+
 Examples:
   tenure push mail '{\"to\":\"ann@example.com\"}'
   tenure push crawl @page.json --need limit:site:example.com --need pool:accounts#cn
@@ -24,28 +35,19 @@ Examples:
   tenure push crawl --lines urls.ndjson --payloads
   tenure push resize '{\"image\":7}' --wait=30s
   tenure push publish --after fetch-41 --after key:daily-report --flow import-7
-  tenure push mail --after '{\"flow\":\"import-7\"}' --on-parent-failure run
+  tenure push mail --after '{\"flow\":\"import-7\"}' --on-parent-failure run";
 
-With --wait the result is printed instead of the id; the exit code is 1 if the job failed, was
-cancelled or is not finished in time. A job that was there before is waited for too.
-
-Without --payloads each line of --lines is a job as the API takes it:
-  {\"queue\":\"crawl\",\"payload\":{\"url\":\"…\"},\"priority\":5}
-A line that is refused is told on stderr with its number; the others are stored, and the exit code
-is 1. Lines that carry an \"id\" can be pushed again without harm.
-
-NEED is limit:NAME[,weight=N][,cost=N], pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON.
-A trace in the variable TRACEPARENT goes with the job to its worker.";
-
-/// Store jobs, and print their ids.
+/// Push a job, or many, and print their ids.
 #[derive(Args, Debug)]
 #[command(after_help = PUSH_AFTER)]
+#[command(override_usage = "tenure push [OPTIONS] <QUEUE> [PAYLOAD]
+       tenure push [OPTIONS] [QUEUE] --lines <FILE|->")]
 #[command(group = ArgGroup::new("what").args(["payload", "lines"]))]
 pub struct PushArgs {
     /// The queue; of --lines, that of lines that name none.
     #[arg(required_unless_present = "lines", value_parser = parse_name(QueueName::parse))]
     pub queue: Option<QueueName>,
-    /// JSON; `-` reads it from stdin, `@FILE` from a file. Absent: null.
+    /// The payload as JSON; `-` reads it from stdin, `@FILE` from a file. Without it: null.
     #[arg(allow_negative_numbers = true)]
     pub payload: Option<String>,
     /// Push every line of a file, or of stdin (`-`).
@@ -106,10 +108,10 @@ pub struct SayArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(i8).range(-100..=100))]
     pub priority: Option<i8>,
-    /// Whom it belongs to: groups share the queue's turns.
+    /// The group it belongs to: groups take turns in the queue.
     #[arg(long, value_parser = parse_name(Group::parse))]
     pub group: Option<Group>,
-    /// What it needs beside its turn; replaces the queue's needs.
+    /// What it needs besides its turn; replaces the queue's needs. May be given several times.
     #[arg(long = "need", value_name = "NEED")]
     pub needs: Vec<String>,
     /// A label, for people and filters.
@@ -179,31 +181,31 @@ impl From<ConflictWord> for OnConflict {
 /// Which jobs.
 #[derive(Args, Debug, Clone, Default)]
 pub struct FilterArgs {
-    /// Of this queue.
+    /// Only of this queue.
     #[arg(long, value_parser = parse_name(QueueName::parse))]
     pub queue: Option<QueueName>,
-    /// In one of these states (`ready,blocked`).
+    /// Only in one of these states (`ready,blocked`).
     #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = state)]
     pub states: Vec<JobState>,
-    /// Of this kind.
+    /// Only of this kind.
     #[arg(long)]
     pub kind: Option<String>,
-    /// With this label.
+    /// Only with this label.
     #[arg(long, value_name = "K:V", value_parser = label)]
     pub label: Option<(String, String)>,
-    /// Whose last error contains this text.
+    /// Only those whose last error contains this text.
     #[arg(long, value_name = "TEXT", value_parser = error_part)]
     pub error: Option<String>,
-    /// That ended at this moment or later (RFC 3339).
+    /// Only those that ended at this moment or later (RFC 3339).
     #[arg(long, value_name = "T", value_parser = moment)]
     pub finished_after: Option<Moment>,
-    /// That ended before this moment (RFC 3339).
+    /// Only those that ended before this moment (RFC 3339).
     #[arg(long, value_name = "T", value_parser = moment)]
     pub finished_before: Option<Moment>,
-    /// That belong to this flow.
+    /// Only those of this flow.
     #[arg(long, value_parser = parse_name(FlowName::parse))]
     pub flow: Option<FlowName>,
-    /// That this schedule made.
+    /// Only those that this schedule made.
     #[arg(long, value_name = "ID", value_parser = parse_name(ScheduleId::parse))]
     pub schedule: Option<ScheduleId>,
 }
@@ -297,7 +299,7 @@ pub struct ManyArgs {
     /// Or all that match.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// At most so many of those that match; without it all.
+    /// At most this many of those that match; without it all.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max: Option<u64>,
 }
@@ -327,7 +329,7 @@ pub struct FailuresArgs {
     pub max: usize,
 }
 
-/// Move a job to another moment.
+/// Move a waiting job to another moment.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("moment").args(["at", "delay"]).required(true))]
 #[command(after_help = "Example:
@@ -339,13 +341,15 @@ pub struct RescheduleArgs {
     /// To this moment (RFC 3339).
     #[arg(long, value_name = "T", value_parser = moment)]
     pub at: Option<Moment>,
-    /// To so long from now.
+    /// To this long from now.
     #[arg(long, value_name = "D", value_parser = span)]
     pub delay: Option<Span>,
 }
 
 /// Which jobs to make ready.
 #[derive(Args, Debug)]
+#[command(after_help = "Example:
+  tenure run-now key:meeting-42")]
 pub struct RunNowArgs {
     /// Ids, or `key:KEY`.
     #[arg(value_name = "ID", required = true, value_parser = parse_name(JobRef::parse))]

@@ -7,46 +7,26 @@ pub mod copy;
 pub mod events;
 pub mod flows;
 pub mod gauges;
+pub mod help;
 pub mod jobs;
 pub mod leases;
 pub mod redis;
+pub mod refused;
 pub mod schedules;
 pub mod serve;
 pub mod settings;
 pub mod value;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use tenure_core::names::Namespace;
 
 use crate::args::value::parse_name;
 
-const AFTER: &str = "\
-Exit codes:
-  0    done
-  1    the answer is no: nothing there, not got in time, refused, a check failed
-  2    wrong usage
-  69   no server or store          70  a bug            74  the disk
-  75   the lease was lost          77  not permitted
-  125  could not start CMD         126 CMD cannot be run        127 CMD was not found
-  128+n  ended by signal n; `lock` and `lease` pass CMD's own code on
-
-Environment:
-  TENURE_URL        where the server or store is
-  TENURE_STORE      where `serve` has its state; for an address with a password
-  TENURE_NAMESPACE  the namespace
-  TENURE_TOKEN      the server's token; never an argument, since others can see those
-  TENURE_HTTP_SECRET  signs the requests of `work --http`
-  NO_COLOR          no colours
-
-A first look:
-  tenure push mail '{\"to\":\"ann@example.com\"}'
-  tenure work mail -- ./send-mail
-  tenure lock deploy -- ./deploy.sh";
-
-/// Hands out scarce work: jobs, slots under a cap, calls under a rate, accounts, locks.
+/// Hands out scarce work: jobs, locks, caps, rates, accounts, schedules.
 #[derive(Parser, Debug)]
-#[command(name = "tenure", version, about, after_help = AFTER, max_term_width = 100)]
-#[command(arg_required_else_help = true, subcommand_required = true)]
+#[command(name = "tenure", version, about, max_term_width = 100)]
+// `help` is a command of ours, which also has `--all`; and no help is of the long kind.
+#[command(disable_help_subcommand = true, disable_help_flag = true)]
 pub struct Cli {
     /// What holds for every command.
     #[command(flatten)]
@@ -59,108 +39,135 @@ pub struct Cli {
 /// What holds for every command.
 #[derive(Args, Debug, Clone)]
 pub struct Global {
-    /// The server (http://, https://, tenure://) or the store (file:PATH, memory:, redis:// and its
-    /// kin) to speak to.
+    /// The server (http://, https://, tenure://) or the store (file:PATH, memory:, redis:// and the
+    /// like) to use.
     // The value is not shown in the help: an address may carry a password.
     #[arg(long, global = true, env = "TENURE_URL", hide_env_values = true, value_name = "URL")]
-    #[arg(default_value = "http://127.0.0.1:7171", help_heading = "Global options")]
+    #[arg(default_value = "http://127.0.0.1:7171")]
     pub url: String,
-    /// The namespace.
-    #[arg(long, global = true, env = "TENURE_NAMESPACE", value_name = "NAME")]
-    #[arg(default_value = "default", value_parser = parse_name(Namespace::parse))]
-    #[arg(help_heading = "Global options")]
+    /// The namespace: names in one know nothing of those in another.
+    #[arg(long, global = true, env = "TENURE_NAMESPACE", hide_env_values = true)]
+    #[arg(default_value = "default", value_parser = parse_name(Namespace::parse), value_name = "NAME")]
     pub namespace: Namespace,
     /// Write the answer as one JSON document.
-    #[arg(long, global = true, help_heading = "Global options")]
+    #[arg(long, global = true)]
     pub json: bool,
-    /// Open a folder (file:PATH) that has lost commits, or rows that cannot be read, without them:
-    /// otherwise it is refused. What is dropped is said on stderr.
-    #[arg(long, global = true, help_heading = "Global options")]
+    /// Open a folder (file:PATH) without what it has lost: commits that are missing, rows that
+    /// cannot be read. Otherwise such a folder is refused; what is dropped is named on stderr.
+    #[arg(long, global = true)]
     pub accept_loss: bool,
+    /// Print this help.
+    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
+    pub help: Option<bool>,
 }
 
-/// Every command.
+const SERVE_AFTER: &str = "\
+Examples:
+  tenure serve
+  tenure serve --listen 0.0.0.0:7171 --store file:/var/lib/tenure     with TENURE_TOKEN set
+  tenure serve --store redis://HOST:6379";
+
+/// Every command. In which group of the help each stands is said in [`help`].
 #[derive(Subcommand, Debug)]
-#[command(disable_help_subcommand = false)]
 pub enum Command {
     /// Run a server on a store.
+    #[command(after_help = SERVE_AFTER)]
     Serve(serve::ServeArgs),
-    /// Store jobs.
+    /// Run a command for each job of one or more queues.
+    Work(Box<leases::WorkArgs>),
+    /// Run a command while holding a lock.
+    Lock(leases::LockArgs),
+    /// Run a command while holding permits, rate tokens or resources of pools.
+    Lease(leases::LeaseArgs),
+    /// Watch a crawl under caps, with crashes in the middle.
+    Demo(crate::demo::DemoArgs),
+    /// Push a job, or many.
     Push(Box<jobs::PushArgs>),
-    /// Run a command for each job of queues, or have a service or a scrapyd do it.
-    Work(leases::WorkArgs),
     /// List jobs, newest first.
     Jobs(jobs::JobsArgs),
-    /// Show a job.
+    /// Show one job.
     Job(jobs::JobArg),
-    /// Print a job's result, or wait for it; exit 1 if it did not succeed.
+    /// Print the result of a job, or wait for it.
     Result(jobs::ResultArgs),
-    /// List the jobs and flows for which a job waits.
+    /// Say exactly what a job waits for.
+    Explain(jobs::JobArg),
+    /// Cancel jobs: by id, or all that match.
+    Cancel(jobs::ManyArgs),
+    /// Run failed or cancelled jobs again: by id, or all that match.
+    Retry(jobs::ManyArgs),
+    /// Remove jobs, and cancel those that wait: by id, or all that match.
+    Delete(jobs::ManyArgs),
+    /// Move a waiting job to another moment.
+    Reschedule(jobs::RescheduleArgs),
+    /// Make scheduled jobs ready at once.
+    RunNow(jobs::RunNowArgs),
+    /// Count failed jobs by their errors.
+    Failures(jobs::FailuresArgs),
+    /// List what a job waits for: jobs and flows.
     Parents(flows::ParentsArgs),
     /// List the jobs that wait for a job.
     Children(flows::ChildrenArgs),
-    /// Show flows, wait for them, cancel and retry them as a whole.
+    /// Show flows (jobs of one name), wait for them, cancel and retry them.
     Flow(flows::FlowArgs),
-    /// Say exactly what a job waits for.
-    Explain(jobs::JobArg),
-    /// Call jobs off: by id, or all that match.
-    Cancel(jobs::ManyArgs),
-    /// Make failed or cancelled jobs ready again: by id, or all that match.
-    Retry(jobs::ManyArgs),
-    /// Forget jobs that do not run, and cancel those that wait: by id, or all that match.
-    Delete(jobs::ManyArgs),
-    /// Count failed jobs by their errors.
-    Failures(jobs::FailuresArgs),
-    /// Move a job that does not run yet to another moment.
-    Reschedule(jobs::RescheduleArgs),
-    /// Make a scheduled job ready at once.
-    RunNow(jobs::RunNowArgs),
-    /// Show what happened, and what happens.
-    Events(events::EventsArgs),
-    /// Show, set, pause and delete queues.
+    /// Show queues, change their settings, pause and delete them.
     Queue(settings::QueueArgs),
-    /// Show, set, pause and delete limits.
+    /// Show limits (caps and rates), set, pause and delete them.
     Limit(settings::LimitArgs),
-    /// Show, set, fill and delete pools of resources.
+    /// Show pools of resources, fill and delete them.
     Pool(settings::PoolArgs),
-    /// Show, set, sync, pause and delete schedules; look at the moments of a timing.
+    /// Show and set schedules, which push jobs by cron or at intervals.
     Schedule(schedules::ScheduleArgs),
-    /// Run a command while holding a lock.
-    Lock(leases::LockArgs),
-    /// Run a command while holding any needs: permits, tokens, resources.
-    Lease(leases::LeaseArgs),
-    /// List live leases, or take one back by force.
-    Leases(leases::LeasesArgs),
-    /// List who asked for work within the last minute.
-    Workers(PageArgs),
-    /// Show totals.
+    /// Count jobs by queue and state.
+    #[command(after_help = "Examples:
+  tenure stats
+  tenure --json stats | jq .jobs.ready")]
     Stats,
-    /// Check that what the store has cached agrees with what is held; exit 1 if not.
-    Audit(AuditArgs),
-    /// Look whether a Redis is set up so that Tenure keeps its promises on it; exit 1 if not.
+    /// Show what has happened, and what happens now.
+    Events(events::EventsArgs),
+    /// List leases: who holds what. Take one back by force.
+    Leases(leases::LeasesArgs),
+    /// List the workers that asked for jobs within the last minute.
+    Workers(PageArgs),
+    /// Check a server, a folder or a Redis, and say what to change.
     Doctor(redis::DoctorArgs),
-    /// Copy all of a store to another: a folder to a Redis, and back.
+    /// Check that the store's counts agree with what it holds.
+    Audit(AuditArgs),
+    /// Explain the code of an error.
+    Error(ErrorArgs),
+    /// Copy a whole store to another: a folder to a Redis, or back.
     Copy(copy::CopyArgs),
-    /// What the operator of a Redis needs of Tenure.
+    /// What the operator of a Redis needs.
     #[command(subcommand)]
     Redis(redis::RedisCommand),
-    /// `demo`, `bench`, and the processes that they start.
-    #[command(flatten)]
-    Storeless(crate::cmd::storeless::StorelessCommand),
-    /// Print the version.
-    Version,
+    /// Measure this machine, or kill a server under load and check what is left.
+    Bench(Box<crate::bench::BenchArgs>),
     /// Print the completions of a shell.
     Completions {
-        /// Which shell.
+        /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Print the version.
+    Version,
+    /// Print the help of a command, or of all.
+    Help(help::HelpArgs),
+}
+
+/// `tenure error`.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = "Examples:
+  tenure error queue_full
+  tenure error                 all codes")]
+pub struct ErrorArgs {
+    /// The code, as an error names it; without one all codes are listed.
+    #[arg(value_name = "CODE")]
+    pub code: Option<String>,
 }
 
 /// `tenure audit`.
 #[derive(Args, Debug, Clone, Copy)]
 pub struct AuditArgs {
-    /// Read everything in the folder too, payloads and results included, and compare it with its
-    /// checksums; jobs that are damaged are named.
+    /// Read all that the folder holds, payloads and results too, and compare it with its checksums;
+    /// damaged jobs are named.
     #[arg(long)]
     pub deep: bool,
 }
@@ -168,11 +175,11 @@ pub struct AuditArgs {
 /// A page of a list.
 #[derive(Args, Debug, Clone)]
 pub struct PageArgs {
-    /// At most so many, 1 to 1,000.
+    /// Items of one page, 1 to 1,000.
     #[arg(long, value_name = "N", default_value_t = tenure_core::bounds::LIST_DEFAULT)]
     #[arg(value_parser = value::page_size)]
     pub max: usize,
-    /// Go on where the page before ended (its `next`).
+    /// Go on where the page before ended: its `next`.
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
 }

@@ -13,7 +13,7 @@ use crate::args::jobs::SayArgs;
 use crate::args::settings::{Format, LaterArgs};
 use crate::args::value::{every, moment, parse_name, span, timeout};
 
-/// Show, set, pause and delete schedules.
+/// Show and set schedules, which push jobs by cron or at intervals.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
@@ -44,11 +44,11 @@ pub struct ScheduleArgs {
 /// Actions on schedules and timings.
 #[derive(Subcommand, Debug)]
 pub enum ScheduleAction {
-    /// Set all of a schedule; makes it if it is not there.
+    /// Make a schedule, or set all of one that is there.
     Set(Box<ScheduleSetArgs>),
-    /// Make a file the whole set of an owner.
+    /// Make a file the whole set of an owner's schedules.
     Sync(ScheduleSyncArgs),
-    /// Let nothing fire for a while; what falls into it is not made up.
+    /// Stop a schedule for a while; moments within the pause are skipped.
     Pause {
         /// The schedule's id.
         #[arg(value_parser = parse_name(ScheduleId::parse))]
@@ -63,7 +63,7 @@ pub enum ScheduleAction {
         #[arg(value_parser = parse_name(ScheduleId::parse))]
         id: ScheduleId,
     },
-    /// Make a job of a schedule at once, paused or not, and print its id.
+    /// Push a job of a schedule at once, paused or not, and print its id.
     #[command(after_help = "\
 While a job of the schedule is unfinished, and unless its overlap is allow, no second one is made:
 that job is made ready, and its id is printed.")]
@@ -109,21 +109,21 @@ pub struct ScheduleSetArgs {
     /// No moment after this one (RFC 3339).
     #[arg(long, value_name = "T", value_parser = moment)]
     pub ends_at: Option<Moment>,
-    /// Each moment is late by up to this long, at most 1d; for one moment always by the same.
+    /// Delay each moment by up to this long, at most 1d; one moment always by the same.
     #[arg(long, value_name = "D", value_parser = span)]
     pub jitter: Option<Span>,
-    /// While a job of the schedule has not ended: skip the moment (the default), queue it until that job
-    /// has ended, or allow both.
+    /// While a job of the schedule has not ended: skip the moment (the default), queue it until that
+    /// job has ended, or allow both jobs.
     #[arg(long, value_name = "skip|queue|allow")]
     pub overlap: Option<String>,
-    /// Which moments fire after an outage: the last one (the default), with none only if it is at
-    /// most 60s late, or all.
+    /// Moments that fire after an outage: none but one that is at most 60s late, the last one (the
+    /// default), or all.
     #[arg(long, value_name = "none|last|all")]
     pub catch_up: Option<String>,
     /// With --catch-up all: at most this many of the newest, 1 to 1,000; 100 if not given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CATCH_UP_MAX))]
     pub catch_up_max: Option<u32>,
-    /// The set to which it belongs: the next sync of this owner deletes it unless it has it.
+    /// The owner of the schedule: the owner's next sync deletes it unless it lists it.
     #[arg(long, value_name = "O", value_parser = parse_name(Owner::parse))]
     pub owner: Option<Owner>,
     /// Fields of its jobs beside their payload.

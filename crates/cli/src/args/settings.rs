@@ -19,7 +19,7 @@ use crate::args::value::{
 #[derive(Args, Debug, Clone, Copy)]
 #[command(group = ArgGroup::new("later").args(["hold", "until"]))]
 pub struct LaterArgs {
-    /// For so long.
+    /// For this long.
     #[arg(long = "for", value_name = "D", value_parser = span)]
     pub hold: Option<Span>,
     /// Until this moment (RFC 3339).
@@ -41,7 +41,7 @@ impl LaterArgs {
 #[derive(Args, Debug, Clone, Copy)]
 #[command(group = ArgGroup::new("must").args(["hold", "until"]).required(true))]
 pub struct MustLaterArgs {
-    /// For so long.
+    /// For this long.
     #[arg(long = "for", value_name = "D", value_parser = span)]
     pub hold: Option<Span>,
     /// Until this moment (RFC 3339).
@@ -56,7 +56,7 @@ impl MustLaterArgs {
     }
 }
 
-/// Show, set, pause and delete queues.
+/// Show queues, change their settings, pause and delete them.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
@@ -83,7 +83,7 @@ pub struct QueueArgs {
 pub enum QueueAction {
     /// Change settings; makes the queue if it is not there.
     Set(Box<QueueSetArgs>),
-    /// Grant nothing of it; running jobs go on, pushes are taken.
+    /// Grant none of its jobs; running ones go on, and pushes are taken.
     Pause {
         /// The queue; made if it is not there.
         #[arg(value_parser = parse_name(QueueName::parse))]
@@ -128,15 +128,16 @@ pub struct QueueSetArgs {
     /// Most jobs that may wait; pushes beyond it are refused.
     #[arg(long, value_name = "N|none", value_parser = setting(count))]
     pub max_waiting: Option<Setting<u32>>,
-    /// How long a job waits whose worker was lost, before it runs again: 0s for workers that find their work again.
+    /// How long a job waits after its worker was lost; 0s for workers that find their work again.
     #[arg(long, value_name = "D|none", value_parser = setting(span))]
     pub lost_delay: Option<Setting<Span>>,
-    /// Turns of a group (1 for those not named), several times or as a JSON object; replaces all.
+    /// Turns of a group, 1 if not named; may be given several times, or once as a JSON object.
+    /// Replaces all shares.
     #[arg(long, value_name = "GROUP=N|JSON|none")]
     pub shares: Vec<String>,
 }
 
-/// Show, set, pause and delete limits.
+/// Show limits (caps and rates), set, pause and delete them.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
@@ -183,15 +184,15 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         /// How long each permit rests after its release; needs a concurrency.
         #[arg(long, value_name = "D|none", value_parser = setting(span))]
         gap: Option<Setting<Span>>,
-        /// How long each permit rests after its holder died or ran over its time, since what it
-        /// started may still run; needs a concurrency. Of this and the gap the longer counts.
+        /// How long each permit rests after its holder died or ran over its time, because what it
+        /// started may still run; needs a concurrency. The longer of this and the gap counts.
         #[arg(long, value_name = "D|none", value_parser = setting(span))]
         quarantine: Option<Setting<Span>>,
         /// Where work outside is counted.
         #[command(flatten)]
         gauge: Box<GaugeArgs>,
     },
-    /// Grant nothing of it for a while; the later moment holds.
+    /// Grant nothing of it for a while; of two pauses the later end holds.
     #[command(after_help = "A pause has an end. To close a limit until further notice: \
                             tenure limit set NAME --concurrency 0")]
     Pause {
@@ -213,10 +214,10 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         /// The limit.
         #[arg(value_parser = parse_name(LimitName::parse))]
         name: LimitName,
-        /// So many.
+        /// How many permits.
         #[arg(value_parser = count)]
         external: u32,
-        /// For so long; without it until the next observation.
+        /// For this long; without it until the next observation.
         #[arg(long = "for", value_name = "D", value_parser = span)]
         hold: Option<Span>,
     },
@@ -228,7 +229,7 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
     },
 }
 
-/// Show, set, fill and delete pools of resources.
+/// Show pools of resources, fill and delete them.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
@@ -260,13 +261,13 @@ pub enum PoolAction {
         /// The pool.
         #[arg(value_parser = parse_name(PoolName::parse))]
         name: PoolName,
-        /// Rest of a resource that was taken back from a dead holder.
+        /// How long a resource rests after its holder died.
         #[arg(long, value_name = "D|none", value_parser = setting(span))]
         quarantine: Option<Setting<Span>>,
-        /// Rest after every use.
+        /// How long a resource rests after every use.
         #[arg(long, value_name = "D|none", value_parser = setting(span))]
         cooldown: Option<Setting<Span>>,
-        /// Grants per period of each resource: 10/1m.
+        /// Grants of each resource per period: 10/1m.
         #[arg(long, value_name = "N/D|none", value_parser = setting(rate))]
         rate: Option<Setting<PerSpan>>,
         /// How many of the rate may go at once after a rest.
@@ -279,7 +280,7 @@ pub enum PoolAction {
         #[arg(long, value_name = "lru|random|none", value_parser = setting(pick))]
         pick: Option<Setting<Pick>>,
     },
-    /// Make a file the whole set of a pool.
+    /// Make a file the whole content of a pool.
     #[command(after_help = "\
 Reads a JSON array, NDJSON or CSV, told apart by the file's suffix or by --format (stdin: JSON or
 NDJSON unless told). Of JSON each item is {\"id\",\"data\",\"tags\",\"slots\"}; one without \"data\" is its own
@@ -334,9 +335,9 @@ the file retires when it is free.")]
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Retire resources: each goes when it is free.
+    /// Remove resources, each as soon as it is free.
     Remove(ResourceArgs),
-    /// Let resources rest.
+    /// Let resources rest for a while.
     Cool {
         /// Which.
         #[command(flatten)]
@@ -345,7 +346,7 @@ the file retires when it is free.")]
         #[command(flatten)]
         later: MustLaterArgs,
     },
-    /// Hand resources out no more.
+    /// Stop handing resources out.
     Ban {
         /// Which.
         #[command(flatten)]

@@ -21,7 +21,8 @@ pub async fn run(client: &Client, out: Output, args: JobsArgs) -> Result<(), Fai
 }
 
 fn people(jobs: &[JobView], now: Moment) -> String {
-    let mut table = Table::new(&["ID", "QUEUE", "STATE", "KIND", "TRY", "SINCE", "NOTE"]);
+    let mut table =
+        Table::new(&["ID", "QUEUE", "STATE", "KIND", "TRY", "SINCE", "NOTE"]).numbers(&["TRY"]);
     for job in jobs {
         table.row([
             job.id.to_string(),

@@ -10,11 +10,12 @@ use tenure_core::time::{Moment, Span};
 
 use crate::args::settings::{LimitAction, LimitArgs};
 use crate::args::value::{PerSpan, Setting};
+use crate::cmd::holders::Holders;
 use crate::cmd::limit_gauge;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::page::Page;
-use crate::output::table::{Table, or_dash, rough, second, when};
+use crate::output::table::{Table, or_dash, second, when};
 
 /// Shows, or does what is said.
 pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Failure> {
@@ -22,7 +23,7 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
         (Some(action), _) => action,
         (None, Some(limit)) => {
             let view = client.run(GetLimit { limit }).await?;
-            return out.answer(&view, people);
+            return show(client, out, &view).await;
         }
         (None, None) => {
             let listed = client.run(ListLimits { page: args.page.page() }).await?;
@@ -57,7 +58,15 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
             return out.done(&format!("the settings of limit '{name}' were deleted"));
         }
     };
-    out.answer(&view, people)
+    show(client, out, &view).await
+}
+
+async fn show(client: &Client, out: Output, view: &LimitView) -> Result<(), Failure> {
+    let holders = match out.json {
+        true => Holders::default(),
+        false => Holders::ask(client, view.holders.iter().map(|one| one.holder.as_str())).await,
+    };
+    out.answer(view, |view| people(view, &holders, super::now()))
 }
 
 /// `--rate` and `--burst` as one field.
@@ -111,7 +120,7 @@ fn paused(limit: &LimitView, now: Moment) -> Option<Moment> {
 fn table(limits: &[LimitView]) -> String {
     let now = super::now();
     let head = ["LIMIT", "IN USE", "RATE", "GAP", "WAITING", "TEMPLATE", "PAUSED UNTIL"];
-    let mut table = Table::new(&head);
+    let mut table = Table::new(&head).numbers(&["WAITING"]);
     for limit in limits {
         table.row([
             limit.name.to_string(),
@@ -126,11 +135,7 @@ fn table(limits: &[LimitView]) -> String {
     table.render("no limits")
 }
 
-fn people(limit: &LimitView) -> String {
-    people_at(limit, super::now())
-}
-
-fn people_at(limit: &LimitView, now: Moment) -> String {
+fn people(limit: &LimitView, holders: &Holders, now: Moment) -> String {
     let mut page = Page::default();
     page.field("limit", &limit.name)
         .maybe("template", limit.template.as_ref())
@@ -149,23 +154,24 @@ fn people_at(limit: &LimitView, now: Moment) -> String {
         .maybe("paused until", paused(limit, now).map(second));
     let mut text = page.render();
     if !limit.holders.is_empty() {
-        let mut table = Table::new(&["HOLDER", "SINCE", "JOB", "LEASE"]);
+        let mut table = Table::new(&["HOLDER", "SINCE", "JOB", "LEASE"]).ids(&["LEASE"]);
         for holder in &limit.holders {
             table.row([
-                holder.holder.clone(),
+                holders.name(&holder.holder).to_owned(),
                 when(holder.since, now),
                 or_dash(holder.job.as_ref()),
                 holder.lease.clone(),
             ]);
         }
-        text.push_str(&format!("\nheld by\n{}", table.render("")));
+        text.push_str(&format!("\n{}", table.render("")));
     }
     if !limit.line.is_empty() {
-        let mut table = Table::new(&["IN LINE", "WAITS FOR", "QUEUE", "JOB"]);
+        let mut table =
+            Table::new(&["IN LINE", "WAITS SINCE", "QUEUE", "JOB"]).numbers(&["IN LINE"]);
         for (at, waiter) in limit.line.iter().enumerate() {
             table.row([
                 (at + 1).to_string(),
-                rough(now.since(waiter.since)),
+                when(waiter.since, now),
                 or_dash(waiter.queue.as_ref()),
                 waiter.job.as_ref().map_or_else(|| "(a caller)".to_owned(), ToString::to_string),
             ]);
@@ -223,8 +229,8 @@ mod tests {
                 Waiter { job: None, queue: None, since: ago(3) },
             ],
         };
-        let text = people_at(&limit, now);
-        for part in ["template", "3m12s ago", "1m5s", "j2", "(a caller)", "3s"] {
+        let text = people(&limit, &Holders::default(), now);
+        for part in ["template", "3m12s ago", "1m5s ago", "j2", "(a caller)", "3s ago"] {
             assert!(text.contains(part), "{part} in {text}");
         }
     }

@@ -7,10 +7,12 @@ pub mod cancel;
 pub mod contact;
 pub mod copy;
 pub mod doctor;
+pub mod error;
 pub mod events;
 pub mod explain;
 pub mod failures;
 pub mod flow;
+pub mod holders;
 pub mod job;
 pub mod jobs;
 pub mod kin;
@@ -32,7 +34,6 @@ pub mod schedule_sync;
 pub mod serve;
 pub mod set_file;
 pub mod stats;
-pub mod storeless;
 pub mod version;
 pub mod work;
 mod work_counted;
@@ -46,10 +47,11 @@ use tenure_core::time::Moment;
 use tenure_engine::{Clock, SystemClock};
 
 use crate::args::schedules::{ScheduleAction, ScheduleArgs};
-use crate::args::{Cli, Command, Global};
+use crate::args::{Cli, Command, Global, help};
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::store::OpenedStore;
+use crate::{bench, demo};
 
 /// This machine's clock, for what people read and for nothing else.
 pub fn now() -> Moment {
@@ -59,6 +61,10 @@ pub fn now() -> Moment {
 /// Does what the command line says.
 pub async fn run(cli: Cli) -> Result<(), Failure> {
     let out = Output { json: cli.global.json };
+    if cli.global.accept_loss && opens_no_folder(&cli.command) {
+        return Err(Failure::usage("--accept-loss is for a folder, and this command opens none")
+            .hint("leave it out, or see `tenure serve --help`"));
+    }
     match cli.command {
         Command::Version => version::version(out),
         Command::Completions { shell } => version::completions(out, shell),
@@ -66,7 +72,10 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
         Command::Copy(args) => copy::run(out, args).await,
         Command::Redis(command) => redis::run(out, command),
-        Command::Storeless(command) => storeless::run(out, command).await,
+        Command::Demo(args) => demo::run(out, args).await,
+        Command::Bench(args) => bench::run(out, *args).await,
+        Command::Help(args) => help::print(&args),
+        Command::Error(args) => error::run(out, args.code.as_deref()),
         Command::Schedule(ScheduleArgs { action: Some(ScheduleAction::Preview(args)), .. }) => {
             schedule_preview::run(out, &args)
         }
@@ -80,10 +89,25 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
     }
 }
 
+fn opens_no_folder(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Version
+            | Command::Completions { .. }
+            | Command::Copy(_)
+            | Command::Doctor(_)
+            | Command::Redis(_)
+            | Command::Demo(_)
+            | Command::Bench(_)
+            | Command::Help(_)
+            | Command::Error(_)
+    )
+}
+
 async fn with_client(command: Command, client: &Client, out: Output) -> Result<(), Failure> {
     match command {
         Command::Push(args) => push::run(client, out, *args).await,
-        Command::Work(args) => work::run(client, args).await,
+        Command::Work(args) => work::run(client, *args).await,
         Command::Jobs(args) => jobs::run(client, out, args).await,
         Command::Job(args) => job::run(client, out, args).await,
         Command::Result(args) => result::run(client, out, args).await,
@@ -108,13 +132,16 @@ async fn with_client(command: Command, client: &Client, out: Output) -> Result<(
         Command::Workers(args) => workers::run(client, out, args).await,
         Command::Stats => stats::run(client, out).await,
         Command::Audit(args) => audit::run(client, out, args).await,
-        Command::Version => version::version(out),
-        Command::Completions { shell } => version::completions(out, shell),
-        Command::Serve(args) => serve::run(args, false).await,
-        Command::Copy(args) => copy::run(out, args).await,
-        Command::Doctor(_) => Err(Failure::bug("doctor opens no store")),
-        Command::Redis(command) => redis::run(out, command),
-        Command::Storeless(command) => storeless::run(out, command).await,
+        Command::Version
+        | Command::Completions { .. }
+        | Command::Serve(_)
+        | Command::Copy(_)
+        | Command::Doctor(_)
+        | Command::Redis(_)
+        | Command::Demo(_)
+        | Command::Bench(_)
+        | Command::Help(_)
+        | Command::Error(_) => Err(Failure::bug("this command opens no store")),
     }
 }
 

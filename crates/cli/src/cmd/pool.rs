@@ -9,6 +9,7 @@ use tenure_core::settings::{NewResource, PoolView, ResourceState, ResourceView};
 
 use crate::args::settings::{PoolAction, PoolArgs};
 use crate::args::value::Setting;
+use crate::cmd::holders::Holders;
 use crate::cmd::limit::{rate_of, rate_text};
 use crate::cmd::pool_sync;
 use crate::exit::Failure;
@@ -28,7 +29,8 @@ pub async fn run(client: &Client, out: Output, args: PoolArgs) -> Result<(), Fai
             }
             let request = ListResources { pool, page: args.page.page() };
             let listed = client.run(request).await?;
-            let text = people(&view) + "\n" + &resources(&listed.items);
+            let holders = holders(client, out, &listed.items).await;
+            let text = people(&view) + "\n" + &resources(&listed.items, &holders);
             out.text(&text)?;
             super::tell_more(out, listed.next.as_deref(), listed.partial);
             Ok(())
@@ -71,7 +73,8 @@ async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Fai
         }
         PoolAction::Resources { name, page } => {
             let listed = client.run(ListResources { pool: name, page: page.page() }).await?;
-            out.answer(&listed, |listed| resources(&listed.items))?;
+            let holders = holders(client, out, &listed.items).await;
+            out.answer(&listed, |listed| resources(&listed.items, &holders))?;
             super::tell_more(out, listed.next.as_deref(), listed.partial);
             Ok(())
         }
@@ -89,7 +92,7 @@ async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Fai
                 resource,
                 until,
             });
-            show(out, each(client, calls, |view| view).await?)
+            show(client, out, each(client, calls, |view| view).await?).await
         }
         PoolAction::Ban { which, reason } => {
             let pool = which.name;
@@ -98,13 +101,13 @@ async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Fai
                 resource,
                 reason: reason.clone(),
             });
-            show(out, each(client, calls, |view| view).await?)
+            show(client, out, each(client, calls, |view| view).await?).await
         }
         PoolAction::Restore(which) => {
             let pool = which.name;
             let ids = which.ids.into_iter();
             let calls = ids.map(|resource| RestoreResource { pool: pool.clone(), resource });
-            show(out, each(client, calls, |view| view).await?)
+            show(client, out, each(client, calls, |view| view).await?).await
         }
         PoolAction::Delete { name } => {
             client.run(DeletePool { pool: name.clone() }).await?;
@@ -126,15 +129,25 @@ async fn each<O: Operation, T>(
     Ok(done)
 }
 
-fn show(out: Output, views: Vec<ResourceView>) -> Result<(), Failure> {
+async fn show(client: &Client, out: Output, views: Vec<ResourceView>) -> Result<(), Failure> {
+    let holders = holders(client, out, &views).await;
     match views.as_slice() {
         [view] => out.answer(view, one),
-        views => out.answer(views, resources),
+        views => out.answer(views, |views| resources(views, &holders)),
+    }
+}
+
+async fn holders(client: &Client, out: Output, resources: &[ResourceView]) -> Holders {
+    let all = resources.iter().flat_map(|resource| &resource.holders);
+    match out.json {
+        true => Holders::default(),
+        false => Holders::ask(client, all.map(|one| one.holder.as_str())).await,
     }
 }
 
 fn table(pools: &[PoolView]) -> String {
-    let mut table = Table::new(&["POOL", "AVAILABLE", "LEASED", "COOLING", "BANNED", "WAITING"]);
+    let numbers = ["AVAILABLE", "LEASED", "COOLING", "BANNED", "WAITING"];
+    let mut table = Table::new(&[&["POOL"], &numbers[..]].concat()).numbers(&numbers);
     for pool in pools {
         table.row([
             pool.name.to_string(),
@@ -168,6 +181,8 @@ fn people(pool: &PoolView) -> String {
 fn state(resource: &ResourceView) -> &'static str {
     match resource.state {
         _ if resource.retiring => "retiring",
+        // It is neither cooling nor banned, and yet nobody can have it.
+        ResourceState::Available if resource.in_use >= resource.slots => "in use",
         ResourceState::Available => "available",
         ResourceState::Cooling => "cooling",
         ResourceState::Banned => "banned",
@@ -190,13 +205,13 @@ fn tags(resource: &ResourceView) -> String {
     resource.tags.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
-fn resources(resources: &[ResourceView]) -> String {
+fn resources(resources: &[ResourceView], holders: &Holders) -> String {
     let now = super::now();
     let head = ["ID", "STATE", "IN USE", "USES", "LAST USED", "UNTIL", "TAGS", "NOTE"];
-    let mut table = Table::new(&head);
+    let mut table = Table::new(&head).numbers(&["USES"]);
     for resource in resources {
-        let holders: Vec<&str> = resource.holders.iter().map(|h| h.holder.as_str()).collect();
-        let note = resource.reason.clone().unwrap_or_else(|| holders.join(" "));
+        let held = resource.holders.iter().map(|one| holders.name(&one.holder));
+        let note = resource.reason.clone().unwrap_or_else(|| held.collect::<Vec<_>>().join(" "));
         table.row([
             resource.id.to_string(),
             state(resource).to_owned(),

@@ -115,7 +115,8 @@ fn table(queues: &[QueueView]) -> String {
         "WORKERS",
         "OLDEST READY",
         "PAUSED",
-    ]);
+    ])
+    .numbers(&["READY", "BLOCKED", "SCHEDULED", "RUNNING", "WORKERS"]);
     for queue in queues {
         table.row([
             queue.name.to_string(),

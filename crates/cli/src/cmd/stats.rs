@@ -6,9 +6,9 @@ use tenure_core::requests::{GetStats, ScheduleStats, Stats};
 use tenure_core::time::Moment;
 
 use crate::exit::Failure;
-use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::table::{Table, when};
+use crate::output::{Output, size};
 
 /// Shows the totals of the namespace.
 pub async fn run(client: &Client, out: Output) -> Result<(), Failure> {
@@ -18,9 +18,8 @@ pub async fn run(client: &Client, out: Output) -> Result<(), Failure> {
 
 fn people(stats: &Stats) -> String {
     let now = super::now();
-    let mut head = vec!["QUEUE"];
-    head.extend(JobState::ALL.iter().map(|state| state.as_str()));
-    let mut table = Table::new(&head);
+    let states = JobState::ALL.map(JobState::as_str);
+    let mut table = Table::new(&[&["QUEUE"], &states[..]].concat()).numbers(&states);
     for (queue, counts) in &stats.queues {
         let of = |state: &JobState| counts.get(state).copied().unwrap_or(0).to_string();
         table.row(std::iter::once(queue.to_string()).chain(JobState::ALL.iter().map(of)));
@@ -34,7 +33,7 @@ fn people(stats: &Stats) -> String {
             "schedules",
             Some(schedules(&stats.schedules, now)).filter(|_| stats.schedules.count > 0),
         )
-        .field("store", format!("{}, {} bytes", stats.store.kind, stats.store.bytes));
+        .field("store", format!("{}, {}", stats.store.kind, size(stats.store.bytes)));
     table.render("") + "\n" + &page.render()
 }
 

@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::output::Output;
 
 /// The contract that this command speaks.
-const CONTRACT: u32 = 1;
+pub const CONTRACT: u32 = 1;
 
 #[derive(Serialize)]
 struct Version {

@@ -4,6 +4,7 @@ use tenure::Client;
 use tenure_core::requests::{ListWorkers, WorkerView};
 
 use crate::args::PageArgs;
+use crate::cmd::holders;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::table::{Table, or_dash, when};
@@ -18,18 +19,18 @@ pub async fn run(client: &Client, out: Output, page: PageArgs) -> Result<(), Fai
 
 fn people(workers: &[WorkerView]) -> String {
     let now = super::now();
-    let mut table = Table::new(&["WORKER", "HOST", "PID", "VERSION", "LEASES", "SEEN", "QUEUES"]);
+    let head = ["WORKER", "LEASES", "SEEN", "VERSION", "QUEUES", "ID"];
+    let mut table = Table::new(&head).numbers(&["LEASES"]).ids(&["ID"]);
     for worker in workers {
         let queues: Vec<&str> = worker.queues.iter().map(|queue| queue.as_str()).collect();
         table.row([
-            worker.id.to_string(),
-            or_dash(worker.host.as_ref()),
-            or_dash(worker.pid),
-            or_dash(worker.version.as_ref()),
+            or_dash(holders::place(worker)),
             worker.leases.to_string(),
             when(worker.last_seen_at, now),
+            or_dash(worker.version.as_ref()),
             queues.join(" "),
+            worker.id.to_string(),
         ]);
     }
-    table.render("no worker asked for anything within the last minute")
+    table.render("no worker has asked for a job within the last minute")
 }

@@ -1,14 +1,15 @@
-//! What is well, what is worth knowing and what is wrong, by the facts that were told.
+//! What is well, what is worth a look and what is wrong with a Redis, by the facts that were told.
 //!
-//! Pure: it asks nobody. `wrong` is what breaks a promise of Tenure's or stops it from working; a
-//! `note` is a choice, with what it costs.
+//! Pure: it asks nobody. `wrong` is what breaks a promise of Tenure's or stops it from working; `look`
+//! is a choice, with what it costs.
 
 use std::time::Duration;
 
-use serde::Serialize;
 use tenure_engine_redis::link::{Address, Channels, Topology};
 
 use super::facts::{Facts, Functions, RedisReply, number, value};
+use super::finding::{Finding, RuleVerdict, look, ok, wrong};
+use crate::output::size;
 
 /// The oldest version that has what Tenure needs.
 const MAJOR_MIN: u64 = 7;
@@ -21,56 +22,6 @@ const FULL_PERCENT: u64 = 90;
 /// Slower than this, the way to the server is what a call mostly waits for.
 const SLOW: Duration = Duration::from_millis(2);
 
-/// How it stands with something.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Well.
-    Ok,
-    /// Worth knowing.
-    Note,
-    /// To be changed.
-    Wrong,
-}
-
-impl Severity {
-    /// As it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Ok => "ok",
-            Severity::Note => "note",
-            Severity::Wrong => "WRONG",
-        }
-    }
-}
-
-/// One thing that was looked at.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Finding {
-    /// The primary that it was seen on; `None`: of the whole.
-    pub server: Option<String>,
-    /// What was looked at; for programs, and never changed.
-    pub check: &'static str,
-    /// How it stands.
-    pub level: Severity,
-    /// What was found.
-    pub found: String,
-    /// What to change; `None` if it is well.
-    pub fix: Option<String>,
-}
-
-type RuleVerdict = (Severity, String, Option<String>);
-
-fn ok(found: impl Into<String>) -> RuleVerdict {
-    (Severity::Ok, found.into(), None)
-}
-fn note(found: impl Into<String>, fix: impl Into<String>) -> RuleVerdict {
-    (Severity::Note, found.into(), Some(fix.into()))
-}
-fn wrong(found: impl Into<String>, fix: impl Into<String>) -> RuleVerdict {
-    (Severity::Wrong, found.into(), Some(fix.into()))
-}
-
 /// Everything about one primary.
 pub fn examine(address: &Address, facts: &Facts) -> Vec<Finding> {
     let topology = address.topology();
@@ -80,7 +31,7 @@ pub fn examine(address: &Address, facts: &Facts) -> Vec<Finding> {
     };
     if let Err(why) = &facts.info {
         let found = format!("INFO is refused ({why}): version, memory and disk were not looked at");
-        say("info", note(found, "allow INFO to this user (ACL SETUSER NAME +info)"));
+        say("info", look(found, "allow INFO to this user (ACL SETUSER NAME +info)"));
     } else {
         say("version", version(&facts.info));
         say("role", role(topology, &facts.info));
@@ -137,7 +88,7 @@ pub fn latency(pings: usize, median: Duration) -> Finding {
     let (level, found, fix) = if median <= SLOW {
         ok(found)
     } else {
-        note(
+        look(
             format!("{found}: every call waits at least that long"),
             "run Tenure nearer to the Redis, and push, lease and settle many jobs with each call",
         )
@@ -159,7 +110,7 @@ fn version(info: &RedisReply) -> RuleVerdict {
             wrong(found, "install Redis 7.0 or later, or Valkey: older ones have no functions")
         }
         Some(_) => ok(found),
-        None => note(found, "ask who runs it whether it is as Redis 7.0 or later"),
+        None => look(found, "ask who runs it whether it is as Redis 7.0 or later"),
     }
 }
 
@@ -198,7 +149,7 @@ fn eviction(info: &RedisReply) -> RuleVerdict {
 fn memory(info: &RedisReply) -> RuleVerdict {
     let used = number(info, "used_memory").unwrap_or(0);
     match number(info, "maxmemory").unwrap_or(0) {
-        0 => note(
+        0 => look(
             format!(
                 "{} in use, and no maxmemory: it may grow until the kernel kills it",
                 size(used)
@@ -236,7 +187,7 @@ fn persistence(info: &RedisReply, settings: &RedisReply) -> RuleVerdict {
     }
     match (value(settings, "appendfsync"), settings) {
         (Some("always"), _) => ok("appendfsync always: a crash loses nothing that was answered"),
-        (Some("everysec"), _) => note(
+        (Some("everysec"), _) => look(
             "appendfsync everysec: a crash may lose the last two seconds of what was answered; \
              Tenure then learns for one ttl which leases live",
             ALWAYS,
@@ -245,11 +196,11 @@ fn persistence(info: &RedisReply, settings: &RedisReply) -> RuleVerdict {
             format!("appendfsync {other}: a crash of the machine may lose half a minute"),
             format!("CONFIG SET appendfsync everysec loses two seconds; {ALWAYS}"),
         ),
-        (None, Err(why)) => note(
+        (None, Err(why)) => look(
             format!("appendonly yes; how often it syncs is not told ({why})"),
             "ask who runs it for appendfsync: with everysec a crash may lose two seconds",
         ),
-        (None, Ok(_)) => note(
+        (None, Ok(_)) => look(
             "appendonly yes; how often it syncs is not told",
             "ask who runs it for appendfsync: with everysec a crash may lose two seconds",
         ),
@@ -275,7 +226,7 @@ fn replicas(topology: &Topology, info: &RedisReply, settings: &RedisReply) -> Ru
     let waits = number(settings, "min-replicas-to-write").unwrap_or(0);
     let promoted = !matches!(topology, Topology::Single(_));
     match (count, promoted) {
-        (0, true) => note("none: no other can take over when it dies", "give it a replica"),
+        (0, true) => look("none: no other can take over when it dies", "give it a replica"),
         (0, false) => ok("none: no other is ever promoted that lacks the last writes"),
         _ => {
             let which = if count == 1 { "one".to_owned() } else { count.to_string() };
@@ -290,7 +241,7 @@ fn replicas(topology: &Topology, info: &RedisReply, settings: &RedisReply) -> Ru
                 }
                 _ => "min-replicas-to-write is set, which is all that can be done",
             };
-            note(found, fix)
+            look(found, fix)
         }
     }
 }
@@ -314,7 +265,7 @@ fn slots(cluster: &RedisReply, myself: &str) -> RuleVerdict {
         (number(cluster, "cluster_slots_assigned"), number(cluster, "cluster_slots_ok"));
     match (cluster, state, assigned, well) {
         (Err(why), ..) => {
-            note(format!("CLUSTER INFO is refused ({why})"), "allow CLUSTER INFO to this user")
+            look(format!("CLUSTER INFO is refused ({why})"), "allow CLUSTER INFO to this user")
         }
         (_, Some("ok"), Some(SLOTS), Some(SLOTS)) => ok("all are covered and none is moving"),
         (_, state, assigned, well) => wrong(
@@ -348,18 +299,10 @@ fn clock(ahead_us: i64) -> RuleVerdict {
     }
     let (by, way) =
         (ahead_us.unsigned_abs() / 1_000_000, if ahead_us > 0 { "ahead of" } else { "behind" });
-    note(
+    look(
         format!("{by} s {way} this machine's: jobs start by the server's clock"),
         "let both keep time by NTP",
     )
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_048_576 => format!("{} KiB", bytes / 1_024),
-        1_048_576..1_073_741_824 => format!("{} MiB", bytes / 1_048_576),
-        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::cmd::doctor::finding::Severity;
 
 /// A server with which all is well.
 const INFO: &str = "redis_version:7.0.15\nused_memory:1048576\nmaxmemory:10485760\n\
@@ -61,19 +62,19 @@ fn a_server_with_which_all_is_well_has_nothing_to_change() {
 fn each_line_of_info_has_its_verdict() {
     for (change, check, level, part) in [
         ("redis_version:6.2.14", "version", Severity::Wrong, "Redis 6.2.14"),
-        ("redis_version:new", "version", Severity::Note, "Redis new"),
+        ("redis_version:new", "version", Severity::Look, "Redis new"),
         ("redis_version:10.0.0", "version", Severity::Ok, "Redis 10.0.0"),
         ("valkey_version:8.1.0", "version", Severity::Ok, "Valkey 8.1.0"),
         ("role:slave", "role", Severity::Wrong, "takes no writes"),
         ("cluster_enabled:1", "role", Severity::Wrong, "a node of a cluster"),
         ("maxmemory_policy:allkeys-lru", "eviction", Severity::Wrong, "allkeys-lru: a full server"),
-        ("maxmemory:0", "memory", Severity::Note, "1 MiB in use, and no maxmemory"),
+        ("maxmemory:0", "memory", Severity::Look, "1 MiB in use, and no maxmemory"),
         ("used_memory:10000000", "memory", Severity::Wrong, "9 MiB of 10 MiB"),
         ("aof_enabled:0", "persistence", Severity::Wrong, "appendonly no"),
         ("aof_last_write_status:err", "disk", Severity::Wrong, "log failed"),
         ("rdb_last_bgsave_status:err", "disk", Severity::Wrong, "snapshot failed"),
-        ("connected_slaves:1", "replicas", Severity::Note, "one: one that is promoted"),
-        ("connected_slaves:2", "replicas", Severity::Note, "2: one that is promoted"),
+        ("connected_slaves:1", "replicas", Severity::Look, "one: one that is promoted"),
+        ("connected_slaves:2", "replicas", Severity::Look, "2: one that is promoted"),
     ] {
         let facts = Facts { info: told(INFO, change), ..facts() };
         is(&found("redis://host", &facts, check), level, part);
@@ -84,7 +85,7 @@ fn each_line_of_info_has_its_verdict() {
 fn what_a_crash_may_lose_is_said_for_each_way_to_sync() {
     for (change, level, part) in [
         ("appendfsync:always", Severity::Ok, "loses nothing"),
-        ("appendfsync:everysec", Severity::Note, "two seconds"),
+        ("appendfsync:everysec", Severity::Look, "two seconds"),
         ("appendfsync:no", Severity::Wrong, "half a minute"),
         ("no-appendfsync-on-rewrite:yes", Severity::Wrong, "nothing is synced"),
     ] {
@@ -92,14 +93,14 @@ fn what_a_crash_may_lose_is_said_for_each_way_to_sync() {
         is(&found("redis://host", &facts, "persistence"), level, part);
     }
     let facts = Facts { settings: Err("NOPERM no".to_owned()), ..facts() };
-    is(&found("redis://host", &facts, "persistence"), Severity::Note, "not told (NOPERM no)");
+    is(&found("redis://host", &facts, "persistence"), Severity::Look, "not told (NOPERM no)");
 }
 
 #[test]
 fn whether_a_replica_can_be_promoted_depends_on_who_watches() {
     let none = facts();
     is(&found("redis://host", &none, "replicas"), Severity::Ok, "none");
-    is(&found("redis-sentinel://host/main", &none, "replicas"), Severity::Note, "can take over");
+    is(&found("redis-sentinel://host/main", &none, "replicas"), Severity::Look, "can take over");
     let mut one = Facts { info: told(INFO, "connected_slaves:1"), ..facts() };
     let fix = found("redis-sentinel://host/main", &one, "replicas").fix.unwrap();
     assert!(fix.contains("min-replicas-to-write 1"), "{fix}");
@@ -141,21 +142,21 @@ fn functions_that_may_not_be_loaded_are_wrong_and_others_are_well() {
 fn a_clock_that_is_off_and_a_slow_way_are_noted() {
     for (ahead_us, level, part) in [
         (1_000_000, Severity::Ok, "agrees"),
-        (61_000_000, Severity::Note, "61 s ahead of"),
-        (-2_000_000, Severity::Note, "2 s behind"),
-        (i64::MIN, Severity::Note, "behind"),
+        (61_000_000, Severity::Look, "61 s ahead of"),
+        (-2_000_000, Severity::Look, "2 s behind"),
+        (i64::MIN, Severity::Look, "behind"),
     ] {
         let facts = Facts { ahead_us, ..facts() };
         is(&found("redis://host", &facts, "clock"), level, part);
     }
     is(&latency(20, Duration::from_micros(230)), Severity::Ok, "0.23 ms");
-    is(&latency(20, Duration::from_millis(30)), Severity::Note, "30.00 ms");
+    is(&latency(20, Duration::from_millis(30)), Severity::Look, "30.00 ms");
 }
 
 #[test]
 fn a_server_that_tells_nothing_is_noted_and_the_rest_is_looked_at() {
     let facts = Facts { info: Err("NOPERM no".to_owned()), ..facts() };
-    is(&found("redis://host", &facts, "info"), Severity::Note, "NOPERM no");
+    is(&found("redis://host", &facts, "info"), Severity::Look, "NOPERM no");
     is(&found("redis://host", &facts, "clock"), Severity::Ok, "");
 }
 

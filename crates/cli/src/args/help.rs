@@ -1,0 +1,229 @@
+//! The help, as people read it: a dozen commands in groups, or all of them with `tenure help --all`; the help of one
+//! command, without the options that all have.
+//!
+//! clap writes the parts; which stand where is said here.
+
+use std::fmt::Write;
+
+use clap::builder::StyledStr;
+use clap::{Args, Command, CommandFactory};
+
+use crate::args::{Cli, Global};
+use crate::exit::Failure;
+
+/// Commands under one heading.
+struct CommandGroup {
+    heading: &'static str,
+    /// In the short help.
+    common: &'static [&'static str],
+    /// In `tenure help --all` only, after those.
+    rest: &'static [&'static str],
+}
+
+const GROUPS: [CommandGroup; 5] = [
+    CommandGroup { heading: "Run", common: &["serve", "work", "lock", "demo"], rest: &["lease"] },
+    CommandGroup {
+        heading: "Jobs",
+        common: &["push", "jobs", "explain", "schedule"],
+        rest: &[
+            "job",
+            "result",
+            "cancel",
+            "retry",
+            "delete",
+            "reschedule",
+            "run-now",
+            "failures",
+            "parents",
+            "children",
+            "flow",
+        ],
+    },
+    CommandGroup { heading: "Limits and pools", common: &["limit", "pool"], rest: &["queue"] },
+    CommandGroup {
+        heading: "Look",
+        common: &["stats", "doctor"],
+        rest: &["events", "leases", "workers", "audit", "error"],
+    },
+    CommandGroup {
+        heading: "Store and tools",
+        common: &[],
+        rest: &["copy", "redis", "bench", "completions", "version", "help"],
+    },
+];
+
+/// Options that stand in the help of these commands though all commands take them: here they mean something.
+const SHOWN: [(&str, &str); 2] = [("serve", "accept_loss"), ("audit", "accept_loss")];
+
+const FIRST_LOOK: &str = "  tenure serve
+  tenure push mail '{\"to\":\"ann@example.com\"}'
+  tenure work mail -- ./send-mail";
+
+const EXIT_CODES: &str = "  0      done
+  1      the answer is no: not found, not got in time, refused, a check failed
+  2      wrong usage
+  69     no server, or no store
+  70     a bug
+  74     the disk
+  75     the lease was lost
+  77     not permitted
+  125    CMD could not be started
+  126    CMD cannot be run
+  127    CMD was not found
+  128+n  ended by signal n
+  lock and lease pass the exit code of CMD on.";
+
+const ENVIRONMENT: &str = "  TENURE_URL          the server or store, as --url
+  TENURE_NAMESPACE    the namespace, as --namespace
+  TENURE_TOKEN        the server's token; others could see an option
+  TENURE_STORE        the store of `tenure serve`, as --store
+  TENURE_HTTP_SECRET  signs the requests of `tenure work --http`
+  NO_COLOR            no colours";
+
+const FOOT: &str = "Options of every command, such as --url and --json: tenure help --all";
+
+/// `tenure help`.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = "Examples:
+  tenure help --all            all commands, options of every command, exit codes
+  tenure help limit set
+  tenure help work --all       also what CMD finds, and what its answers mean")]
+pub struct HelpArgs {
+    /// All there is: without a command all commands, with one all that is known of it.
+    #[arg(long)]
+    pub all: bool,
+    /// The command, and its subcommand if it has some.
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// The command line with its help as people read it. It costs a millisecond, so it is made when it is needed.
+pub fn told() -> Command {
+    let mut command = Cli::command();
+    command.build();
+    let command = each(command);
+    let short = short(&command);
+    command.override_help(short)
+}
+
+/// Hides what every command has, and lets the errors show the usage that the help shows.
+fn each(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    let is_shown = |id: &str| SHOWN.contains(&(name.as_str(), id)) || id == "help";
+    let mut command = command.mut_args(|arg| {
+        let hidden = arg.is_global_set() && !is_shown(arg.get_id().as_str());
+        if hidden { arg.hide(true) } else { arg }
+    });
+    let usage = command.render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
+    let end = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
+    command.override_usage(usage).after_help(format!("{end}{FOOT}")).mut_subcommands(each)
+}
+
+/// Prints help, and says what is wrong with a command that is not there.
+pub fn print(args: &HelpArgs) -> Result<(), Failure> {
+    let mut root = told();
+    let mut command = &mut root;
+    for word in &args.command {
+        if command.find_subcommand(word).is_none() {
+            return Err(unknown(command, word));
+        }
+        command = match command.find_subcommand_mut(word) {
+            Some(command) => command,
+            None => return Err(Failure::bug("a command was there and is not")),
+        };
+    }
+    if args.all && args.command.is_empty() {
+        let all = all(command);
+        return printed(&mut command.clone().override_help(all));
+    }
+    printed(command)?;
+    match command.get_after_long_help() {
+        Some(all) if args.all => crate::output::Output { json: false }.text(&format!("\n{all}\n")),
+        _ => Ok(()),
+    }
+}
+
+fn printed(command: &mut Command) -> Result<(), Failure> {
+    command.print_help().map_err(|error| Failure::stdout(&error))
+}
+
+fn unknown(command: &Command, word: &str) -> Failure {
+    let names = command.get_subcommands().map(Command::get_name);
+    let near = tenure_core::decode::nearest(word, names);
+    let near = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
+    Failure::usage(format!("there is no command '{word}'"))
+        .hint(format!("{near}`tenure help --all` lists all commands"))
+}
+
+/// A heading and a text below it.
+fn section(text: &mut String, command: &Command, heading: &str, body: &str) {
+    let header = command.get_styles().get_header();
+    // A String takes all that is written.
+    let _ = write!(text, "\n\n{header}{heading}:{header:#}\n{body}");
+}
+
+fn opening(command: &Command) -> String {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let (usage, literal) = (command.get_styles().get_usage(), command.get_styles().get_literal());
+    format!("{about}\n\n{usage}Usage:{usage:#} {literal}tenure{literal:#} <COMMAND>")
+}
+
+/// The commands of these names, a line each.
+fn list<'n>(command: &Command, names: impl Iterator<Item = &'n str>) -> String {
+    let literal = command.get_styles().get_literal();
+    let width = command.get_subcommands().map(|one| one.get_name().len()).max().unwrap_or(0);
+    let line = |name: &str| {
+        let about = command.find_subcommand(name).and_then(Command::get_about);
+        let about = about.map(ToString::to_string).unwrap_or_default();
+        format!("  {literal}{name}{literal:#}{:1$}  {about}", "", width - name.len())
+    };
+    names.map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn short(command: &Command) -> StyledStr {
+    let mut text = opening(command);
+    for group in GROUPS.iter().filter(|group| !group.common.is_empty()) {
+        section(&mut text, command, group.heading, &list(command, group.common.iter().copied()));
+    }
+    section(&mut text, command, "A first look, each line in a terminal of its own", FIRST_LOOK);
+    text.push_str("\n\nAll commands, options, exit codes: tenure help --all\n");
+    text.push_str("One command: tenure help COMMAND\n");
+    StyledStr::from(text)
+}
+
+fn all(command: &Command) -> StyledStr {
+    let mut text = opening(command);
+    for group in &GROUPS {
+        let names = group.common.iter().chain(group.rest).copied();
+        section(&mut text, command, group.heading, &list(command, names));
+    }
+    let global = Global::augment_args(Command::new("tenure").max_term_width(100));
+    let global = global.disable_help_flag(true).help_template("{options}").render_help();
+    let options = global.ansi().to_string();
+    section(&mut text, command, "Options of every command", options.trim_end());
+    section(&mut text, command, "Exit codes", EXIT_CODES);
+    section(&mut text, command, "Environment", ENVIRONMENT);
+    StyledStr::from(text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_stands_in_one_group() {
+        let mut named: Vec<_> = GROUPS
+            .iter()
+            .flat_map(|group| group.common.iter().chain(group.rest))
+            .copied()
+            .collect();
+        let command = Cli::command();
+        let mut all: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
+        named.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(named, all);
+        let common: usize = GROUPS.iter().map(|group| group.common.len()).sum();
+        assert_eq!(common, 12);
+    }
+}

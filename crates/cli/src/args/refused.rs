@@ -1,0 +1,213 @@
+//! What is wrong with a line that cannot be read, and what the right one is.
+//!
+//! clap finds what is wrong. Here its sentences get what it cannot know: an example, where a `--` is missing, and no
+//! tip that is not near. A line is repeated without its `--url`, which may carry a password.
+
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error, Parser};
+use tenure_core::decode::nearest;
+
+use super::{Cli, help};
+use crate::exit::{Failure, USAGE};
+use crate::output::colour;
+
+/// Commands that run a command, which stands behind `--`.
+const RUNNERS: [&str; 3] = ["lock", "lease", "work"];
+
+/// Prints help, or what is wrong with this process's own line; answers the exit code.
+pub fn tell() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let mut command = help::told();
+    let Err(error) = command.try_get_matches_from_mut(&words) else {
+        // It was refused a moment ago.
+        return ExitCode::from(Failure::bug("this line is refused and taken").tell());
+    };
+    let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
+    if error.kind() == ErrorKind::MissingSubcommand {
+        let mut asked = named(&command, &words).clone();
+        let help = asked.render_help();
+        match colour::is_wanted(&std::io::stderr()) {
+            true => eprint!("{}", help.ansi()),
+            false => eprint!("{help}"),
+        }
+        return ExitCode::from(code);
+    }
+    // That nobody reads it stops nothing.
+    let _ = bettered(error, &mut command, &words).print();
+    ExitCode::from(code)
+}
+
+fn bettered(mut error: Error, command: &mut Command, words: &[OsString]) -> Error {
+    if let Some(line) = with_dashes(command, words) {
+        return named_mut(command, words).error(
+            error.kind(),
+            format!("the command to run stands behind --; write\n\n  {line}"),
+        );
+    }
+    keep_near(&mut error, command, words);
+    let tip = match error.kind() {
+        ErrorKind::InvalidSubcommand => Some("`tenure help --all` lists all commands".to_owned()),
+        ErrorKind::MissingRequiredArgument => example(named(command, words)),
+        _ => None,
+    };
+    if let Some(tip) = tip {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+    }
+    error
+}
+
+/// clap calls names similar that nobody would confuse: what is not a slip away goes.
+fn keep_near(error: &mut Error, command: &Command, words: &[OsString]) {
+    let said = |error: &Error, kind| match error.get(kind) {
+        Some(ContextValue::String(said)) => said.trim_start_matches('-').to_owned(),
+        _ => String::new(),
+    };
+    let subcommand = said(error, ContextKind::InvalidSubcommand);
+    if error.remove(ContextKind::SuggestedSubcommand).is_some() || !subcommand.is_empty() {
+        let names = named(command, words).get_subcommands().map(Command::get_name);
+        if let Some(near) = nearest(&subcommand, names) {
+            let near = ContextValue::String(near.to_owned());
+            error.insert(ContextKind::SuggestedSubcommand, near);
+        }
+    }
+    for (given, offered) in [
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+    ] {
+        let (given, offer) = (said(error, given), said(error, offered));
+        if nearest(&given, [offer.as_str()]).is_none() {
+            error.remove(offered);
+        }
+    }
+}
+
+/// The first example in the help of a command.
+fn example(command: &Command) -> Option<String> {
+    let text = command.get_after_help()?.to_string();
+    let line = text.lines().find(|line| line.starts_with("  tenure "))?;
+    // What stands far behind it says what it does.
+    let line = line.trim().split("   ").next().unwrap_or_default();
+    Some(format!("for example: {line}"))
+}
+
+/// The command that a line names, as far as it can be told.
+fn named<'c>(command: &'c Command, words: &[OsString]) -> &'c Command {
+    path(command, words)
+        .iter()
+        .fold(command, |above, name| above.find_subcommand(name).unwrap_or(above))
+}
+
+fn named_mut<'c>(command: &'c mut Command, words: &[OsString]) -> &'c mut Command {
+    let path = path(command, words);
+    let mut at = command;
+    for name in &path {
+        if at.find_subcommand(name).is_none() {
+            break;
+        }
+        let Some(below) = at.find_subcommand_mut(name) else { unreachable!("it was there") };
+        at = below;
+    }
+    at
+}
+
+/// The names of the commands that stand at the begin of a line.
+fn path(command: &Command, words: &[OsString]) -> Vec<String> {
+    let (mut at, mut path) = (command, Vec::new());
+    let mut words = words.iter().skip(1);
+    while let Some(word) = words.next() {
+        if let Some(below) = at.find_subcommand(word) {
+            path.push(below.get_name().to_owned());
+            at = below;
+        } else if is_option_with_value(word) {
+            words.next();
+        } else if !word.as_encoded_bytes().starts_with(b"-") {
+            break;
+        }
+    }
+    path
+}
+
+fn is_option_with_value(word: &OsStr) -> bool {
+    word == "--url" || word == "--namespace"
+}
+
+/// The line with the `--` that it lacks, if it is right with it.
+fn with_dashes(command: &Command, words: &[OsString]) -> Option<String> {
+    let runner = named(command, words).get_name().to_owned();
+    if !RUNNERS.contains(&runner.as_str()) || words.iter().any(|word| word == "--") {
+        return None;
+    }
+    let from = words.iter().position(|word| *word == *runner)? + 1;
+    let with = |at: usize| [&words[..at], &["--".into()], &words[at..]].concat();
+    let is_word = |at: &usize| !words[*at].as_encoded_bytes().starts_with(b"-");
+    let mut places = (from..words.len()).filter(is_word);
+    let at = places.find(|at| Cli::try_parse_from(with(*at)).is_ok())?;
+    let mut said = vec!["tenure".to_owned(), runner];
+    let mut rest = with(at).into_iter().skip(from);
+    while let Some(word) = rest.next() {
+        let text = word.to_string_lossy();
+        match text.as_ref() {
+            "--url" => drop(rest.next()),
+            text if text.starts_with("--url=") => {}
+            text => said.push(quoted(text)),
+        }
+        if word == "--" {
+            said.extend(rest.by_ref().map(|word| quoted(&word.to_string_lossy())));
+        }
+    }
+    Some(said.join(" "))
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+#".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) && !word.starts_with('#') {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_place_of_the_dashes_is_found() {
+        let command = help::told();
+        for (line, right) in [
+            ("tenure lock x echo hi", Some("tenure lock x -- echo hi")),
+            ("tenure lock x -n 3 --wait 5s ls -la", Some("tenure lock x -n 3 --wait 5s -- ls -la")),
+            (
+                "tenure lease --need limit:a echo a'b",
+                Some("tenure lease --need limit:a -- echo 'a'\\''b'"),
+            ),
+            ("tenure work mail ./send-mail", Some("tenure work mail -- ./send-mail")),
+            ("tenure work mail -c 4 cat", Some("tenure work mail -c 4 -- cat")),
+            ("tenure --url http://me:geheim@h lock x true", Some("tenure lock x -- true")),
+            ("tenure lock x --url http://me:geheim@h true", Some("tenure lock x -- true")),
+            ("tenure lock x", None),
+            ("tenure work mail", None),
+            ("tenure lock x --nope true", None),
+            ("tenure push q x y", None),
+        ] {
+            assert_eq!(with_dashes(&command, &words(line)).as_deref(), right, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_would_change_it() {
+        for (word, said) in
+            [("a-b", "a-b"), ("", "''"), ("a b", "'a b'"), ("$x", "'$x'"), ("#a", "'#a'")]
+        {
+            assert_eq!(quoted(word), said);
+        }
+    }
+}

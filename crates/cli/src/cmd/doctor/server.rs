@@ -1,0 +1,337 @@
+//! Is this server well: its version, clock, token and store, and whether somebody asks for what waits.
+//!
+//! It asks what anybody may ask. What it makes of the answers is said in functions that ask nobody.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Request;
+use hyper::header::{AUTHORIZATION, DATE};
+use serde::Deserialize;
+use tenure::Client;
+use tenure::url::ServerUrl;
+use tenure_core::bounds::LIST_MAX;
+use tenure_core::count::{self, counted};
+use tenure_core::names::Namespace;
+use tenure_core::requests::{Audit, GetStats, ListLimits, ListQueues, Page, Stats};
+use tenure_core::secret::Secret;
+use tenure_core::settings::{LimitView, QueueView};
+use tenure_core::time::{Moment, Span};
+use tenure_engine::{CallError, Fault};
+
+use super::finding::{Finding, RuleVerdict, look, ok, wrong};
+use super::{Examined, folder, listener};
+use crate::exchange::{Destination, Keep, Received};
+use crate::exit::{Failure, UNAVAILABLE};
+use crate::output::size;
+use crate::output::table::rough;
+use crate::store::{OpenedStore, token};
+
+/// The contract that this command speaks.
+const CONTRACT: u32 = crate::cmd::version::CONTRACT;
+/// How long one answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// An answer to a question about the server itself is short.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// A clock is off that is further from ours than this. `Date` has whole seconds.
+const CLOCK_OFF: Duration = Duration::from_secs(1);
+/// A job that is ready for longer than this waits for workers, and not for its turn.
+const READY_LONG: Span = Span::from_s(300);
+/// Names that are listed of each kind; there may be more.
+const NAMED: usize = 5;
+
+#[derive(Deserialize)]
+struct VersionAnswer {
+    version: String,
+    contract: u32,
+}
+
+#[derive(Deserialize)]
+struct ReadyAnswer {
+    status: String,
+    #[serde(default)]
+    detail: Option<String>,
+}
+
+/// Asks everything.
+pub async fn examined(server: &ServerUrl, namespace: &Namespace) -> Result<Examined, Failure> {
+    let mut findings = Vec::new();
+    let mut say = |check, verdict| findings.push(Finding::of(check, verdict));
+    let token = token()?;
+    let before = SystemTime::now();
+    let answer = ask(server, "/version", token.as_ref()).await?;
+    let after = SystemTime::now();
+    let open = ask(server, "/v1/stats", None).await?.status != 401;
+    say("token", of_token(token.is_some(), open, answer.status, is_here(server)));
+    if matches!(answer.status, 401 | 403) {
+        return Ok(told(server, findings));
+    }
+    say("version", version(server, &answer)?);
+    let date = answer.headers.get(DATE).and_then(|date| date.to_str().ok());
+    let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+    say("clock", clock(date, before, after));
+    let ready = ask(server, "/readyz", token.as_ref()).await?;
+    let is_ready = ready.status == 200;
+    say("ready", of_readiness(&ready));
+    if is_ready {
+        let opened = OpenedStore::open(&server.to_string(), namespace.clone(), false)?;
+        match of_store(&opened.client, server).await {
+            Ok(more) => findings.extend(more),
+            Err(CallError::Fault(Fault::StoreAway(why))) => {
+                let fix = "look after the store; the server's log says more";
+                findings.push(Finding::of("store", wrong(why, fix)));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(told(server, findings))
+}
+
+fn told(server: &ServerUrl, findings: Vec<Finding>) -> Examined {
+    Examined { what: "server", store: server.to_string(), servers: Vec::new(), findings }
+}
+
+/// One answer, whatever its status.
+async fn ask(server: &ServerUrl, path: &str, token: Option<&Secret>) -> Result<Received, Failure> {
+    let away = |why: String| Failure::from(Fault::Unavailable(format!("{server}: {why}")));
+    let there = Destination::parse(&server.to_string()).map_err(|why| away(why.to_string()))?;
+    let target = there.below(path, "").ok_or_else(|| Failure::bug("a path that is no path"))?;
+    let mut request = Request::get(target);
+    if let Some(token) = token {
+        request = request.header(AUTHORIZATION, format!("Bearer {}", token.reveal()));
+    }
+    let request = request.body(Full::<Bytes>::default()).map_err(Failure::bug)?;
+    let keep = |_| Keep::Whole(ANSWER_BYTES_MAX);
+    there.exchange(request, keep, PATIENCE).await.map_err(|why| {
+        let why = why.to_string();
+        away(why.split(" (os error").next().unwrap_or(&why).to_owned())
+    })
+}
+
+/// Whether only processes of this machine reach it.
+fn is_here(server: &ServerUrl) -> bool {
+    let ip = server.host.parse::<std::net::IpAddr>();
+    server.host == "localhost" || ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+fn of_token(ours: bool, open: bool, status: u16, here: bool) -> RuleVerdict {
+    match (ours, open, here) {
+        _ if status == 403 => wrong(
+            "the server does not answer callers from here",
+            "see `tenure error forbidden_origin`",
+        ),
+        (false, false, _) => wrong("the server wants a token, and none is set", "set TENURE_TOKEN"),
+        (true, false, _) if status == 401 => {
+            wrong("the server refuses the token in TENURE_TOKEN", "set the one it was started with")
+        }
+        (true, false, _) => ok("the server takes the one in TENURE_TOKEN"),
+        (true, true, _) => look(
+            "TENURE_TOKEN is set, but the server asks for none",
+            "start the server with TENURE_TOKEN too, or unset it here",
+        ),
+        (false, true, true) => ok("none, and by this address only this machine reaches the server"),
+        (false, true, false) => look(
+            "none: whoever reaches the server may do everything",
+            "start the server with a TENURE_TOKEN of 32 characters or more",
+        ),
+    }
+}
+
+fn version(server: &ServerUrl, answer: &Received) -> Result<RuleVerdict, Failure> {
+    let read: Result<VersionAnswer, _> = serde_json::from_slice(&answer.body);
+    let Ok(VersionAnswer { version, contract }) = read else {
+        let status = answer.status;
+        return Err(Failure::new(
+            UNAVAILABLE,
+            format!("what answers at {server} is not Tenure (status {status})"),
+        )
+        .hint("check the address; the server's own is http://127.0.0.1:7171"));
+    };
+    let found = format!("{version}, contract {contract}");
+    let ours = env!("CARGO_PKG_VERSION");
+    Ok(match (contract == CONTRACT, version == ours) {
+        (true, true) => ok(found),
+        (true, false) => look(
+            format!("{found}; this command is {ours}"),
+            "use one version for the server and its clients",
+        ),
+        (false, _) => wrong(
+            format!("{found}; this command speaks contract {CONTRACT}"),
+            "use a command of the server's version",
+        ),
+    })
+}
+
+/// `date` was the time of the server at some moment between the two; it has whole seconds, and may be a second old.
+fn clock(date: Option<SystemTime>, before: SystemTime, after: SystemTime) -> RuleVerdict {
+    let Some(date) = date else {
+        return look("the server does not tell its time", "compare the clocks by hand");
+    };
+    let older = date + Duration::from_secs(2);
+    let (by, way) = match (date.duration_since(after), before.duration_since(older)) {
+        (Ok(ahead), _) => (ahead, "ahead of"),
+        (_, Ok(behind)) => (behind, "behind"),
+        _ => (Duration::ZERO, ""),
+    };
+    if by <= CLOCK_OFF {
+        return ok("agrees with this machine's to within 2 s");
+    }
+    look(
+        format!("{} s {way} this machine's: jobs start by the server's clock", by.as_secs()),
+        "let both keep time by NTP",
+    )
+}
+
+fn of_readiness(answer: &Received) -> RuleVerdict {
+    let read: Result<ReadyAnswer, _> = serde_json::from_slice(&answer.body);
+    let (status, detail) = match read {
+        Ok(ReadyAnswer { status, detail }) => (status, detail),
+        Err(_) => (format!("status {}", answer.status), None),
+    };
+    let found = match detail {
+        Some(detail) => format!("{status}: {detail}"),
+        None => status,
+    };
+    match answer.status {
+        200 if found == "ok" => ok("it takes calls"),
+        200 => look(found, "the server's log says more"),
+        _ => wrong(found, "look after the server's store; its log says more"),
+    }
+}
+
+async fn of_store(client: &Client, server: &ServerUrl) -> Result<Vec<Finding>, CallError> {
+    let page = || Page { max: LIST_MAX, cursor: None };
+    let stats = client.run(GetStats).await?;
+    let mut findings = vec![Finding::of("store", ok(store(&stats)))];
+    if let Some(folder) = is_here(server).then(|| listener::folder(server.port)).flatten() {
+        findings.extend(folder::disk(&folder));
+    }
+    let queues = client.run(ListQueues { page: page() }).await?;
+    let limits = client.run(ListLimits { page: page() }).await?;
+    findings.push(Finding::of("workers", of_workers(&queues.items)));
+    findings.push(Finding::of("limits", of_limits(&limits.items)));
+    findings.push(Finding::of("oldest", oldest(stats.oldest_ready_at, crate::cmd::now())));
+    let audited = client.run(Audit { deep: false }).await?;
+    let verdict = match audited.ok {
+        true => ok(format!("{} checked: all is well", counted(audited.checked, "thing", "things"))),
+        false => wrong(
+            format!("{} found", counted(audited.faults.len() as u64, "fault", "faults")),
+            "run `tenure audit`, which says each",
+        ),
+    };
+    findings.push(Finding::of("audit", verdict));
+    Ok(findings)
+}
+
+fn store(stats: &Stats) -> String {
+    let waiting: u64 =
+        stats.jobs.iter().filter(|(state, _)| !state.is_finished()).map(|(_, n)| n).sum();
+    let more = match stats.store.kind.as_str() {
+        "redis" => "; `tenure doctor redis://HOST:6379` looks at it",
+        _ => "",
+    };
+    let (kind, bytes) = (&stats.store.kind, size(stats.store.bytes));
+    let (jobs, leases) = (
+        counted(waiting, "unfinished job", "unfinished jobs"),
+        counted(stats.leases, "lease", "leases"),
+    );
+    format!("{kind}, {bytes}, {jobs}, {leases}{more}")
+}
+
+/// Queues whose jobs nobody asks for.
+fn of_workers(queues: &[QueueView]) -> RuleVerdict {
+    let waits = |queue: &&QueueView| queue.counts.ready + queue.counts.blocked > 0;
+    let left: Vec<&QueueView> =
+        queues.iter().filter(waits).filter(|queue| queue.workers == 0 && !queue.paused).collect();
+    if left.is_empty() {
+        return ok("every queue with waiting jobs has a worker, or is paused");
+    }
+    let named = names(left.iter().map(|queue| format!("'{}'", queue.name)));
+    let what = count::of(left.len() as u64, "the queue", "the queues");
+    look(
+        format!("nobody asked within the last minute for the jobs of {what} {named}"),
+        format!("start a worker: tenure work {} -- CMD", left[0].name),
+    )
+}
+
+/// Limits at which something waits that can never come.
+fn of_limits(limits: &[LimitView]) -> RuleVerdict {
+    let is_closed = |limit: &&LimitView| limit.waiting > 0 && limit.settings.concurrency == Some(0);
+    let closed: Vec<&LimitView> = limits.iter().filter(is_closed).collect();
+    if closed.is_empty() {
+        return ok("no limit that something waits for is closed");
+    }
+    let named = names(closed.iter().map(|limit| format!("'{}'", limit.name)));
+    look(
+        format!("something waits for what is closed (its concurrency is 0): {named}"),
+        format!("open it: tenure limit set {} --concurrency 1", closed[0].name),
+    )
+}
+
+fn names(all: impl ExactSizeIterator<Item = String>) -> String {
+    let more = all.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    all.take(NAMED).collect::<Vec<_>>().join(", ") + &more
+}
+
+fn oldest(ready: Option<Moment>, now: Moment) -> RuleVerdict {
+    let Some(ready) = ready else { return ok("no job is ready and waits") };
+    let waits = now.since(ready);
+    let found = format!("the oldest ready job has waited for {}", rough(waits));
+    match waits <= READY_LONG {
+        true => ok(found),
+        false => look(found, "start more workers, or look what they do (`tenure workers`)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd::doctor::finding::Severity::{self, Look, Ok as Well, Wrong};
+
+    #[test]
+    fn a_clock_is_off_beyond_what_its_seconds_explain() {
+        let now = SystemTime::now();
+        let s = Duration::from_secs;
+        for (date, level, part) in [
+            (Some(now), Well, "agrees"),
+            (Some(now - s(2)), Well, "agrees"),
+            (Some(now + s(90)), Look, "90 s ahead of"),
+            (Some(now - s(92)), Look, "90 s behind"),
+            (None, Look, "does not tell"),
+        ] {
+            let (is, found, _) = clock(date, now, now);
+            assert_eq!(is, level, "{found}");
+            assert!(found.contains(part), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_judged_by_what_the_server_asks_for() {
+        let level = |ours, open, status, here| -> Severity { of_token(ours, open, status, here).0 };
+        assert_eq!(level(false, false, 401, true), Wrong);
+        assert_eq!(level(true, false, 401, true), Wrong);
+        assert_eq!(level(true, false, 200, false), Well);
+        assert_eq!(level(true, true, 200, true), Look);
+        assert_eq!(level(false, true, 200, true), Well);
+        assert_eq!(level(false, true, 200, false), Look);
+        assert_eq!(level(false, true, 403, false), Wrong);
+    }
+
+    #[test]
+    fn a_job_that_is_ready_for_long_is_worth_a_look() {
+        let now = Moment::from_us(1_000_000_000_000);
+        assert_eq!(oldest(None, now).0, Well);
+        assert_eq!(oldest(Some(now.minus(Span::from_s(60))), now).0, Well);
+        let (level, found, _) = oldest(Some(now.minus(Span::from_s(3_600))), now);
+        assert_eq!((level, found.contains("1h0m")), (Look, true));
+    }
+
+    #[test]
+    fn names_that_are_many_are_counted() {
+        assert_eq!(names(["a", "b"].map(str::to_owned).into_iter()), "a, b");
+        let many = (0..7).map(|n| n.to_string()).collect::<Vec<_>>();
+        assert_eq!(names(many.into_iter()), "0, 1, 2, 3, 4 and 2 more");
+    }
+}
