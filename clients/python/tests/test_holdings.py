@@ -1,13 +1,17 @@
-"""When leases are extended and holders stopped: rules without a clock."""
+"""When leases are extended and holders stopped: rules without a clock, and one with a false one."""
 
 from __future__ import annotations
 
+import threading
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
+from tenure import _keeper
 from tenure._holdings import CANCELLED, LOST, TIMED_OUT, Held, Holdings
+from tenure._http import Transport
+from tenure._repeats import ConnectionLost
 
 NOW = 1000.0
 
@@ -124,3 +128,26 @@ def test_what_was_let_go_is_not_extended() -> None:
     holdings.remove("a")
     assert holdings.due(NOW + 5) == []
     assert holdings.answered([one], NOW, NOW, {"lost": ["a"]}) == []
+
+
+def test_a_machine_that_was_suspended_stops_its_holders_soon_after_it_wakes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Away(Transport):
+        def __init__(self) -> None: ...
+
+        def once(self, *_: Any) -> Any:
+            raise ConnectionLost("away", sent=False)
+
+    clock = [NOW]
+    monkeypatch.setattr(_keeper, "now", lambda: clock[0])
+    keeper = _keeper.Keeper(Away())
+    stopped = threading.Event()
+    try:
+        keeper.hold("a", ttl=3600, sent=NOW, on_stop=lambda _: stopped.set())
+        assert not stopped.wait(0.2)
+        # Waits of threads do not count the time of a sleeping machine, and leases do.
+        clock[0] += 3600
+        assert stopped.wait(5)
+    finally:
+        keeper.close()

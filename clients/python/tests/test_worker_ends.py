@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,6 +122,32 @@ def test_processes_of_a_stopped_worker_end_before_the_job_is_granted_again(
     worker.send_signal(signal.SIGSTOP)
     until(lambda: is_gone(int(begun[2])) or m.jobs.get(job.id).lost)
     assert m.jobs.get(job.id).lost == 0
+
+
+def process_of(worker: int) -> int:
+    """Find the process that runs the handlers of a worker with one."""
+    for child in Path(f"/proc/{worker}/task/{worker}/children").read_text().split():
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+            return int(child)
+    return 0
+
+
+def test_a_process_that_hears_of_a_run_too_late_does_not_begin_it(
+    m: Tenure, memory_workers: Workers
+) -> None:
+    worker = memory_workers.start("--kind", "processes", "--concurrency", "1", "--ttl", "1s")
+    assert m.push("work", {"a": 1}, kind="add").wait(20).get() == 3
+    child = process_of(worker.pid)
+    os.kill(child, signal.SIGSTOP)
+    try:
+        job = m.push("work", kind="run_on")
+        until(lambda: m.jobs.get(job.id).state == "running")
+        worker.send_signal(signal.SIGSTOP)
+        until(lambda: m.jobs.get(job.id).lost == 1, 20)
+    finally:
+        os.kill(child, signal.SIGCONT)
+    until(lambda: is_gone(child))
+    assert memory_workers.notes("begin") == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -30,6 +30,9 @@ _LONGEST_TRY_S = 10.0
 #: The most leases in one call.
 _BATCH = 1000
 _NEVER = float("inf")
+#: A wait does not count the time for which the machine sleeps, and a lease does. So the clock is
+#: looked at this often, and a holder stops this soon after its machine wakes.
+LOOK_S = 0.5
 #: The call itself is refused, so the same call again would be.
 _WRONG = (400, 413, 422)
 
@@ -99,7 +102,8 @@ class Keeper:
         """Say that its work is done: it is only extended from now on. False if it was lost."""
         with self._lock:
             held = self._holdings.get(lease)
-            if held is None or held.stopped:
+            # The clock thread may not have run yet, in a process that was stopped.
+            if held is None or held.stopped or (not held.settling and now() >= held.stop_at):
                 return False
             held.settling = True
             return True
@@ -184,7 +188,7 @@ class Keeper:
             if not due:
                 at = self._holdings.next_extend()
                 self._beats_at = _NEVER if at is None else at
-                self._lock.wait(None if at is None else max(0.001, at - moment))
+                self._lock.wait(None if at is None else min(max(0.001, at - moment), LOOK_S))
                 return
         alive: list[Held] = []
         left: list[Held] = []
@@ -255,7 +259,7 @@ class Keeper:
             if not stops:
                 at = self._holdings.next_stop()
                 self._clock_at = _NEVER if at is None else at
-                self._lock.wait(None if at is None else max(0.001, at - now()))
+                self._lock.wait(None if at is None else min(max(0.001, at - now()), LOOK_S))
                 return
         self._tell(stops)
 

@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Optional
 
 from .._http import Transport
+from .._keeper import LOOK_S
 from .._wire import now
 from ..context import Context
 from ..hooks import HookFailed
@@ -93,9 +94,14 @@ class Child:
             run, self._transport, lambda value: self._send("progress", run.id, value)
         )
         current = _Current(run, Interruptible(), context)
+        self._stop_at = stop_at
+        while now() >= self._stop_at:
+            # This process was stopped, and what the parent said since waits in the pipe.
+            if not self._pipe.poll():
+                os._exit(LEASE_LOST)
+            self._read(current)
         with self._state:
             self._current = current
-            self._stop_at = stop_at
             if self._watcher_sleeps or stop_at - now() < 2 * _LASTS_S:
                 self._state.notify_all()
         written = perform(self._app, run, context, current.interruptible)
@@ -137,15 +143,14 @@ class Child:
         the pipe, and the lease may be as good as ever.
         """
         while True:
-            ready = wait([self._pipe, self._end_read], max(0.0, self._stop_at - now()))
+            left = min(max(0.0, self._stop_at - now()), LOOK_S)
+            ready = wait([self._pipe, self._end_read], left)
             if self._end_read in ready:
                 os.read(self._end_read, 1)
                 return
             try:
                 if ready:
-                    kind, lease, value = self._pipe.recv()
-                    if lease == current.run.id:
-                        self._take_in(current, kind, value)
+                    self._read(current)
                     continue
             except (EOFError, OSError):
                 # The parent is gone, and nobody extends the lease.
@@ -154,7 +159,11 @@ class Child:
                 if self._current is current and now() >= self._stop_at:
                     os._exit(LEASE_LOST)
 
-    def _take_in(self, current: _Current, kind: str, value: Any) -> None:
+    def _read(self, current: _Current) -> None:
+        """Take in one message of the parent."""
+        kind, lease, value = self._pipe.recv()
+        if lease != current.run.id:
+            return
         if kind == "good":
             self._stop_at = max(self._stop_at, value)
         elif kind == "stop":
