@@ -106,8 +106,8 @@ fn settle_item(item: &SettleItem, at: At<'_>) -> Result<(), Refusal> {
             let at = At::Member(&at, "result");
             result.as_ref().map_or(Ok(()), |r| at.content(r.text().len(), PAYLOAD_BYTES_MAX))?;
         }
-        Ending::Failed { error, retry_in, last } => {
-            At::Member(&at, "error").text(error, ERROR_BYTES_MAX)?;
+        // An error that is too long is cut, not refused: its run has ended in any case.
+        Ending::Failed { error: _, retry_in, last } => {
             let at = At::Member(&at, "retry_in");
             retry_in.map_or(Ok(()), |span| at.span(span, Spans::ANY))?;
             retry_goes_on(*last, retry_in.is_some(), &at)?;

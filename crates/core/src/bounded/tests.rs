@@ -175,6 +175,10 @@ fn other_requests_beyond_their_bounds_are_refused() {
         assert_eq!((said.code, said.pointer.as_deref()), (code, Some(pointer)), "{said}");
         assert!(!said.hint.is_empty());
     }
+    // An error of any length is taken, and cut.
+    let error = "x".repeat(20_000);
+    let long = settle(Ending::Failed { error, retry_in: None, last: false });
+    assert_eq!(long.within_bounds(), Ok(()));
     assert_eq!(no(&set).index, Some(2));
     assert!(no(&set).detail.contains("item 0 and item 2"), "{}", no(&set));
 }
