@@ -136,7 +136,7 @@ def test_a_machine_that_was_suspended_stops_its_holders_soon_after_it_wakes(
     class Away(Transport):
         def __init__(self) -> None: ...
 
-        def once(self, *_: Any) -> Any:
+        def once(self, request: Any, timeout: float) -> Any:
             raise ConnectionLost("away", sent=False)
 
     clock = [NOW]

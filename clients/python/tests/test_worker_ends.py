@@ -124,6 +124,18 @@ def test_processes_of_a_stopped_worker_end_before_the_job_is_granted_again(
     assert m.jobs.get(job.id).lost == 0
 
 
+def test_a_process_in_c_code_that_keeps_the_interpreter_ends_when_its_worker_is_stopped(
+    m: Tenure, memory_workers: Workers
+) -> None:
+    worker = memory_workers.start("--kind", "processes", "--concurrency", "1", "--ttl", "2s")
+    job = m.push("work", {"seconds": 20}, kind="hold_gil")
+    (begun,) = until(lambda: memory_workers.notes("begin"))
+    worker.send_signal(signal.SIGSTOP)
+    until(lambda: is_gone(int(begun[2])) or m.jobs.get(job.id).lost)
+    assert m.jobs.get(job.id).lost == 0
+    assert is_gone(int(begun[2]))
+
+
 def process_of(worker: int) -> int:
     """Find the process that runs the handlers of a worker with one."""
     for child in Path(f"/proc/{worker}/task/{worker}/children").read_text().split():

@@ -21,6 +21,7 @@ from ..hooks import HookFailed
 from .child import LEASE_LOST, main
 from .runs import Run
 from .threads import Finish
+from .watchdog import Watchdog
 from .written import RELEASED, Written, failure
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class _Child:
         self.process = context.Process(target=main, args=(theirs, tasks), daemon=True)
         self.process.start()
         theirs.close()
+        self.id: int = self.process.pid or 0
         self.run: Optional[Run] = None
         #: The thread that reads what it says.
         self.listener: Optional[threading.Thread] = None
@@ -111,6 +113,7 @@ class Processes:
         self._busy: dict[str, _Child] = {}
         #: Runs whose end is being taken in by the thread that listens to their process.
         self._ending: dict[str, _Child] = {}
+        self._watchdog = Watchdog()
         self._closing = False
         #: How many processes were ready for a first run.
         self._ready = 0
@@ -121,6 +124,7 @@ class Processes:
 
     def open(self) -> None:
         """Start the processes, each of which runs the start hooks."""
+        self._watchdog.look()
         self._fill()
         while self._app.hooks.on_start and self._ready == 0:
             if self._exchange.fault is not None:
@@ -154,6 +158,9 @@ class Processes:
                 self._busy[run.id] = child
             # As of now: a process may have taken seconds to begin.
             stop_at = self._exchange.keeper.stop_at(run.id)
+            with self._lock:
+                if self._busy.get(run.id) is child:
+                    self._watchdog.allow(child.id, stop_at)
             child.send_now("run", run.queue, run.kind, dict(run.lease.raw), stop_at)
             if run.stopping is not None:
                 self.stop(run, run.stopping)
@@ -192,6 +199,7 @@ class Processes:
             deaf = [child for child in self._children if not child.is_listened_to]
         for child in deaf:
             self._replace(child)
+        self._watchdog.look()
         self._fill()
         self._assign()
 
@@ -199,6 +207,8 @@ class Processes:
         """Tell the process until when it may go on."""
         with self._lock:
             child = self._busy.get(run.id)
+            if child is not None:
+                self._watchdog.allow(child.id, stop_at)
         if child is not None:
             child.send("good", run.id, stop_at)
 
@@ -211,6 +221,7 @@ class Processes:
             child.kill()
         for child in children:
             child.process.join(5)
+        self._watchdog.close()
 
     def _fill(self) -> None:
         """Start as many processes as are missing."""
@@ -265,6 +276,7 @@ class Processes:
             self._exchange.keeper.report(run.id, value)
             return
         with self._lock:
+            self._watchdog.forget(child.id)
             self._ending[run.id] = child
             del self._busy[run.id]
             child.run = None
@@ -276,6 +288,7 @@ class Processes:
 
     def _ended(self, child: _Child) -> None:
         """Settle what a process ran that has ended, and replace it."""
+        self._watchdog.forget(child.id)
         child.process.join(5)
         child.kill()
         with self._lock:
@@ -301,6 +314,7 @@ class Processes:
                     del runs[lease]
 
     def _remove(self, child: _Child) -> None:
+        self._watchdog.forget(child.id)
         if child in self._free:
             self._free.remove(child)
         if child in self._children:
