@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::de::Error as _;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::bounds::{RETAIN_FAILED_US, RETAIN_SUCCEEDED_US};
 use crate::flow::{After, OnParentFailure, ShownParent, ShownParents};
@@ -400,7 +400,7 @@ pub struct JobView {
     /// Where it stands.
     pub state: JobState,
     /// Its payload; absent from lists unless asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
     /// Higher first.
     #[serde(default)]
@@ -427,7 +427,7 @@ pub struct JobView {
     /// Not running by then: `cancelled`.
     pub expires_at: Option<Moment>,
     /// What it succeeded with; absent from lists unless asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub result: Option<Json>,
     /// The last error.
     pub error: Option<String>,
@@ -489,6 +489,11 @@ pub fn shown_bytes<'j>(
     let errors: usize = errors.iter().map(|one| one.error.len() + 128).sum();
     let labels: usize = labels.iter().map(|(key, value)| key.len() + value.len() + 8).sum();
     1_024 + texts + errors + labels
+}
+
+/// A field that is there, as a `null` too: a job without a result answers that, and a list leaves the field out.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(from).map(Some)
 }
 
 impl JobView {
@@ -679,6 +684,17 @@ mod tests {
     /// The least that says which job it is.
     const LEAST: &str = r#""id":"a","queue":"q","state":"ready",
         "run_at":"2026-12-01T09:55:00.000000Z","created_at":"2026-12-01T09:55:00.000000Z""#;
+
+    #[test]
+    fn a_null_that_is_answered_is_a_null_and_what_is_left_out_is_none() {
+        let read = |more: &str| -> JobView {
+            serde_json::from_str(&format!("{{{LEAST}{more}}}")).expect("a job")
+        };
+        let nulls = read(r#","payload":null,"result":null"#);
+        assert_eq!((nulls.payload, nulls.result), (Some(Json::null()), Some(Json::null())));
+        let none = read("");
+        assert_eq!((none.payload, none.result), (None, None));
+    }
 
     #[test]
     fn a_job_of_another_release_is_read() {

@@ -195,7 +195,11 @@ impl FromStr for Moment {
         if !looks_like_rfc3339(text.as_bytes()) {
             return Err(TimeError::Form);
         }
-        let stamp: jiff::Timestamp = text.parse().map_err(|_| TimeError::Form)?;
+        let stamp: jiff::Timestamp = text.parse().map_err(|_| match text.get(..10) {
+            // Its last two days lie beyond what the parser can hold, and people write them for "never".
+            Some("9999-12-30" | "9999-12-31") => TimeError::Range,
+            _ => TimeError::Form,
+        })?;
         match stamp.as_microsecond() {
             us if (0..LAST_US).contains(&us) => Ok(Moment(us as u64)),
             _ => Err(TimeError::Range),
@@ -309,6 +313,8 @@ mod tests {
             assert_eq!(text.parse::<Moment>(), Err(TimeError::Form), "{text}");
         }
         assert_eq!("1969-12-31T23:59:59Z".parse::<Moment>(), Err(TimeError::Range));
-        assert_eq!("2300-01-01T00:00:00Z".parse::<Moment>(), Err(TimeError::Range));
+        for late in ["2300-01-01T00:00:00Z", "9999-12-30T23:59:59Z", "9999-12-31T23:59:59Z"] {
+            assert_eq!(late.parse::<Moment>(), Err(TimeError::Range), "{late}");
+        }
     }
 }
