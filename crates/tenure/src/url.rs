@@ -20,7 +20,7 @@ const KNOWN: &str = "http, https, tenure, memory, file, redis, rediss, valkey, v
 /// Where state lives, as an address says it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StoreUrl {
-    /// `http://`, `https://`, `tenure://`: a server.
+    /// `http://`, `https://`, `tenure://`, or `HOST:PORT` alone: a server.
     Server(ServerUrl),
     /// `memory:`: in this process, gone with it.
     Memory,
@@ -91,7 +91,7 @@ impl FromStr for StoreUrl {
         let (scheme, rest) = text.split_once(':').ok_or(UrlError::NoScheme)?;
         let letters = |c: u8| c.is_ascii_alphanumeric() || b"+.-".contains(&c);
         if scheme.is_empty() || scheme.len() > 32 || !scheme.bytes().all(letters) {
-            return Err(UrlError::NoScheme);
+            return host_and_port(text).unwrap_or(Err(UrlError::NoScheme));
         }
         let scheme = scheme.to_ascii_lowercase();
         let invalid = |why| UrlError::Invalid { scheme: scheme.clone(), why };
@@ -106,10 +106,27 @@ impl FromStr for StoreUrl {
                 Ok(address) => Ok(StoreUrl::Redis(address)),
                 Err(AddressError::Invalid { why, .. }) => Err(invalid(why)),
                 // Its schemes are the last of those that are known.
-                Err(_) => Err(UrlError::UnknownScheme { scheme }),
+                Err(_) => host_and_port(text).unwrap_or(Err(UrlError::UnknownScheme { scheme })),
             },
         }
     }
+}
+
+/// `HOST:PORT` without a scheme is a server, as people name one; `None` if the text is something else. It is asked last,
+/// since a scheme that is known is never the name of a host.
+fn host_and_port(text: &str) -> Option<Result<StoreUrl, UrlError>> {
+    let authority = text.split('/').next()?;
+    let (host, port) = authority.rsplit_once(':')?;
+    if host.is_empty() || port.is_empty() || !port.bytes().all(|c| c.is_ascii_digit()) {
+        return None;
+    }
+    // What stands before an @ may be a password, and nothing of it may get into a sentence.
+    if text.contains('@') {
+        return None;
+    }
+    let found = server(&format!("//{text}"), false, DEFAULT_PORT);
+    let invalid = |why| UrlError::Invalid { scheme: "http".to_owned(), why };
+    Some(found.map(StoreUrl::Server).map_err(invalid))
 }
 
 fn server(rest: &str, tls: bool, port: u16) -> Result<ServerUrl, &'static str> {
@@ -175,6 +192,10 @@ mod tests {
             ("http://host:80/", "http://host"),
             ("HTTPS://host/tenure/", "https://host/tenure"),
             ("https://host:8443", "https://host:8443"),
+            ("localhost:7171", "http://localhost:7171"),
+            ("127.0.0.1:7171", "http://127.0.0.1:7171"),
+            ("my-host.example:80/tenure/", "http://my-host.example/tenure"),
+            ("[::1]:7171", "http://[::1]:7171"),
             ("tenure://host", "http://host:7171"),
             ("tenure://host:9", "http://host:9"),
             ("tenure://[::1]", "http://[::1]:7171"),
@@ -205,7 +226,14 @@ mod tests {
             ("", "no scheme"),
             ("127.0.0.1", "no scheme"),
             ("geheim@host:1", "no scheme"),
-            ("localhost:7171", "\"localhost\" is unknown; use one of http, https"),
+            ("localhost:", "\"localhost\" is unknown; use one of http, https"),
+            ("localhost:seven", "\"localhost\" is unknown"),
+            ("localhost:99999", "not a number from 1 to 65535"),
+            ("localhost:7171?geheim", "query"),
+            (":7171", "no scheme"),
+            ("::1:7171", "without brackets"),
+            ("http:80", "needs \"//\""),
+            ("redis:6379", "needs \"//\""),
             ("ftp://host", "\"ftp\" is unknown"),
             ("http:host", "needs \"//\""),
             ("http://", "no host"),
