@@ -18,13 +18,15 @@
 
 mod civil;
 mod cron;
+mod local;
 mod plan;
 mod preview;
 mod timing;
 mod zone;
 
 pub use cron::{Cron, CronError, CronFault, CronField};
+pub use local::{LocalTime, Toward};
 pub use plan::Planned;
 pub use preview::Preview;
 pub use timing::Timing;
-pub use zone::{WallClock, Zone, ZoneUnknown, zone_data};
+pub use zone::{Reading, WallClock, Zone, ZoneUnknown, zone_data};

